@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` writes, and the package files that find_package(palimpsest) reads, both
+# from the install tree and from the build tree.
+include(CMakePackageConfigHelpers)
+
+set(palimpsest_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/palimpsest)
+
+install(TARGETS palimpsest EXPORT palimpsest_targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# The command finds its library beside itself, wherever the tree was put.
+if(TARGET palimpsest_command)
+  file(RELATIVE_PATH lib_from_bin
+    ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(palimpsest_command PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin}")
+  install(TARGETS palimpsest_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+install(EXPORT palimpsest_targets FILE palimpsestTargets.cmake NAMESPACE palimpsest::
+  DESTINATION ${palimpsest_package_dir})
+export(EXPORT palimpsest_targets FILE ${PROJECT_BINARY_DIR}/palimpsestTargets.cmake
+  NAMESPACE palimpsest::)
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/palimpsestConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/palimpsestConfig.cmake
+  INSTALL_DESTINATION ${palimpsest_package_dir}
+  NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/palimpsestConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/palimpsestConfig.cmake
+  ${PROJECT_BINARY_DIR}/palimpsestConfigVersion.cmake
+  DESTINATION ${palimpsest_package_dir})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})

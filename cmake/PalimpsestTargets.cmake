@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# What one layer, one test program and the library are made of.
+
+find_program(PALIMPSEST_CCACHE ccache)
+if(PALIMPSEST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PALIMPSEST_CCACHE})
+endif()
+
+add_library(palimpsest_options INTERFACE)
+target_compile_options(palimpsest_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
+  -Woverloaded-virtual -ffp-contract=off)
+if(PALIMPSEST_WERROR)
+  target_compile_options(palimpsest_options INTERFACE -Werror)
+endif()
+if(PALIMPSEST_SANITIZE)
+  target_compile_options(palimpsest_options INTERFACE
+    -fsanitize=${PALIMPSEST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(palimpsest_options INTERFACE -fsanitize=${PALIMPSEST_SANITIZE})
+endif()
+
+# palimpsest_layer(NAME USES <layers> SOURCES <files> PUBLIC_HEADERS <files> LIBRARIES <targets>)
+#
+# One folder of src/palimpsest. PUBLIC_HEADERS are installed and each must compile alone;
+# everything else is internal. LIBRARIES are linked privately: no third-party type is public.
+function(palimpsest_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 L "" "" "USES;SOURCES;PUBLIC_HEADERS;LIBRARIES")
+  set(target palimpsest_${name})
+  add_library(${target} OBJECT ${L_SOURCES})
+  target_sources(${target} PUBLIC FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${L_PUBLIC_HEADERS})
+  set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:palimpsest_options> ${L_LIBRARIES})
+  set(closure ${name})
+  foreach(use ${L_USES})
+    get_property(below GLOBAL PROPERTY palimpsest_closure_${use})
+    list(APPEND closure ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES closure)
+  set_property(GLOBAL PROPERTY palimpsest_closure_${name} "${closure}")
+  set_property(GLOBAL PROPERTY palimpsest_libraries_${name} "${L_LIBRARIES}")
+  set_property(GLOBAL APPEND PROPERTY palimpsest_layers ${name})
+endfunction()
+
+# Links the objects of the named layers and of all that they use into a program of this build.
+function(palimpsest_link_layers target)
+  set(closure)
+  foreach(layer ${ARGN})
+    get_property(below GLOBAL PROPERTY palimpsest_closure_${layer})
+    list(APPEND closure ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES closure)
+  foreach(layer ${closure})
+    get_property(libraries GLOBAL PROPERTY palimpsest_libraries_${layer})
+    target_link_libraries(${target} PRIVATE palimpsest_${layer} ${libraries})
+  endforeach()
+  target_link_libraries(${target} PRIVATE palimpsest_options)
+endfunction()
+
+# The one library that users link: all layers.
+function(palimpsest_library)
+  add_library(palimpsest SHARED)
+  add_library(palimpsest::palimpsest ALIAS palimpsest)
+  get_property(layers GLOBAL PROPERTY palimpsest_layers)
+  foreach(layer ${layers})
+    get_property(libraries GLOBAL PROPERTY palimpsest_libraries_${layer})
+    target_link_libraries(palimpsest PRIVATE
+      $<BUILD_INTERFACE:palimpsest_${layer}> ${libraries})
+    get_target_property(headers palimpsest_${layer} HEADER_SET)
+    if(headers)
+      target_sources(palimpsest PUBLIC FILE_SET HEADERS
+        BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
+    endif()
+  endforeach()
+  target_sources(palimpsest PUBLIC FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${PROJECT_SOURCE_DIR}/src/palimpsest/palimpsest.hpp)
+  target_link_libraries(palimpsest PRIVATE $<BUILD_INTERFACE:palimpsest_options>)
+  target_compile_features(palimpsest PUBLIC cxx_std_20)
+  set_target_properties(palimpsest PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+endfunction()
+
+# palimpsest_test(NAME LAYERS <layers> SOURCES <files> [LIBRARIES <targets>]): one program, its cases found by ctest.
+function(palimpsest_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "" "LAYERS;SOURCES;LIBRARIES")
+  add_executable(${name} ${T_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  palimpsest_link_layers(${name} ${T_LAYERS})
+  target_link_libraries(${name} PRIVATE ${T_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+endfunction()
