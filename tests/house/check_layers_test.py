@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/check_layers.py finds each kind of violation and says where."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/check_layers.py"
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+HASH_SPDX = "# SPDX-License-Identifier: Apache-2.0\n"
+
+# A tree without violations: `memory` uses `base`, each with a public and an internal header.
+CLEAN = {
+    "src/palimpsest/base/CMakeLists.txt":
+        HASH_SPDX + "palimpsest_layer(base SOURCES a.cpp PUBLIC_HEADERS a.hpp)\n",
+    "src/palimpsest/base/a.hpp": SPDX + "#pragma once\n#include <vector>\n",
+    "src/palimpsest/base/a.cpp": SPDX + '#include "palimpsest/base/a.hpp"\n#include <fftw3.h>\n',
+    "src/palimpsest/base/inner.hpp": SPDX + "#pragma once\n",
+    "src/palimpsest/memory/CMakeLists.txt":
+        HASH_SPDX + "palimpsest_layer(memory\n  USES base  # the errors\n  PUBLIC_HEADERS m.hpp)\n",
+    "src/palimpsest/memory/m.hpp": SPDX + '#pragma once\n#include "palimpsest/base/a.hpp"\n',
+    "src/palimpsest/palimpsest.hpp":
+        SPDX + '#pragma once\n#include "palimpsest/base/a.hpp"\n'
+        '#include "palimpsest/memory/m.hpp"\n',
+    "src/palimpsest/cli/main.cpp": SPDX + "#include <palimpsest/palimpsest.hpp>\n",
+    "tests/base/a_test.cpp": SPDX + '#include "palimpsest/base/inner.hpp"\n',
+}
+
+
+class CheckLayers(unittest.TestCase):
+    def run_on(self, changes, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in {**CLEAN, **changes}.items():
+                path = root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            done = subprocess.run([sys.executable, TOOL, "--root", root, *options],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.stderr, "")
+            self.assertEqual(done.returncode, 1 if done.stdout else 0)
+            return done.stdout
+
+    def assert_found(self, changes, line):
+        self.assertIn(line, self.run_on(changes))
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(self.run_on({}), "")
+
+    def test_a_layer_may_not_include_one_below_it_in_the_table(self):
+        self.assert_found(
+            {"src/palimpsest/base/a.cpp": SPDX + '\n#include "palimpsest/memory/m.hpp"\n'},
+            "src/palimpsest/base/a.cpp:3: base may not include 'palimpsest/memory/m.hpp'; "
+            "it may use base")
+
+    def test_a_layer_may_not_declare_that_it_uses_one_below(self):
+        self.assert_found(
+            {"src/palimpsest/base/CMakeLists.txt":
+             HASH_SPDX + "palimpsest_layer(base USES memory PUBLIC_HEADERS a.hpp)\n"},
+            "base may not use memory")
+
+    def test_includes_are_written_from_the_root(self):
+        self.assert_found({"src/palimpsest/base/a.cpp": SPDX + '#include "inner.hpp"\n'},
+                          "src/palimpsest/base/a.cpp:2: 'inner.hpp' is not written from the root")
+
+    def test_a_public_header_includes_no_other_project(self):
+        self.assert_found(
+            {"src/palimpsest/base/a.hpp": SPDX + "#pragma once\n#include <fmt/format.h>\n"},
+            "src/palimpsest/base/a.hpp:3: a public header includes 'fmt/format.h'")
+
+    def test_a_public_header_includes_no_internal_one(self):
+        self.assert_found(
+            {"src/palimpsest/base/a.hpp":
+             SPDX + '#pragma once\n#include "palimpsest/base/inner.hpp"\n'},
+            "a public header includes 'palimpsest/base/inner.hpp', which is internal")
+
+    def test_the_umbrella_holds_every_public_header_and_nothing_else(self):
+        umbrella = SPDX + '#pragma once\n#include "palimpsest/base/inner.hpp"\n'
+        found = self.run_on({"src/palimpsest/palimpsest.hpp": umbrella})
+        self.assertIn("lacks the public header 'palimpsest/memory/m.hpp'", found)
+        self.assertIn("includes 'palimpsest/base/inner.hpp', which no layer lists", found)
+        self.assertEqual(self.run_on({"src/palimpsest/palimpsest.hpp": umbrella}, "--fix"), "")
+
+    def test_command_examples_and_other_tests_use_public_headers_only(self):
+        text = SPDX + '#include "palimpsest/base/inner.hpp"\n'
+        for name in ("src/palimpsest/cli/main.cpp", "examples/e.cpp", "tests/contract/c_test.cpp",
+                     "tests/memory/m_test.cpp"):
+            self.assert_found({name: text}, f"{name}:2: 'palimpsest/base/inner.hpp' is internal")
+
+    def test_an_adapted_library_has_one_adapter(self):
+        self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <fftw3.h>\n"},
+                          "FFTW is included from 2 files, expected one")
+
+    def test_every_file_names_its_licence(self):
+        self.assert_found({"docs/page.md": "# A page\n"},
+                          "docs/page.md: has no line 'SPDX-License-Identifier: Apache-2.0'")
+
+    def test_headers_are_guarded_and_files_short(self):
+        found = self.run_on({"src/palimpsest/base/inner.hpp": SPDX,
+                             "tests/base/a_test.cpp": SPDX + "\n" * 800})
+        self.assertIn("inner.hpp: a header without '#pragma once'", found)
+        self.assertIn("a_test.cpp: 801 lines, expected at most 800", found)
+
+
+if __name__ == "__main__":
+    unittest.main()

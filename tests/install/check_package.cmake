@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Configures, builds and runs the consumer against the package of TREE (Install or Build).
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+set(prefix ${BUILD_DIR})
+if(TREE STREQUAL Install)
+  run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/first)
+  # A package may be moved after it was installed.
+  file(RENAME ${WORK_DIR}/first ${WORK_DIR}/moved)
+  set(prefix ${WORK_DIR}/moved)
+endif()
+set(flags)
+if(SANITIZE)
+  set(flags -fsanitize=${SANITIZE})
+endif()
+run(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER_DIR} -B ${WORK_DIR}/consumer
+  -D CMAKE_CXX_COMPILER=${CXX_COMPILER} -D CMAKE_CXX_FLAGS=${flags}
+  -D CMAKE_PREFIX_PATH=${prefix} -D EXPECTED_VERSION=${VERSION}
+  -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/consumer)
+run(${WORK_DIR}/consumer/consumer)
+if(TREE STREQUAL Install AND EXISTS ${prefix}/bin/palimpsest)
+  run(${prefix}/bin/palimpsest --version)
+endif()
+file(REMOVE_RECURSE ${WORK_DIR})

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the rules of the tree that no compiler checks; one line per violation, exit code 1 if any.
+
+1. A layer includes only itself and the layers that docs/architecture.md lets it use.
+2. A public header includes only the standard library and public headers; it exists and is in the
+   umbrella header, which holds nothing else.
+3. The command, the examples and the tests across layers include public headers only; a unit test
+   may also include the internal headers of its own layer.
+4. A library with an adapter (FFTW, BLAS, HDF5, PNG, ...) is included from that one file.
+5. Every file names its licence in an SPDX line; every header has `#pragma once`; no C++ file has
+   more than 800 lines.
+
+`--fix` writes the umbrella header anew.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+# What each layer may use directly; it may then use what those use.
+LAYERS = {
+    "base": [],
+    "memory": ["base"],
+    "tensor": ["memory"],
+    "kernels": ["base"],
+    "graph": ["tensor"],
+    "ops": ["graph", "kernels"],
+    "rewrite": ["graph", "ops"],
+    "compile": ["rewrite"],
+    "named": ["base"],
+    "linop": ["named", "compile"],
+    "solve": ["linop"],
+    "io": ["tensor"],
+}
+# Folders of src/palimpsest that stand on public headers only.
+CLIENTS = ["cli"]
+# Headers that only one file of src may include, each its adapter.
+ADAPTED = {
+    "FFTW": r"fftw3\.h",
+    "CBLAS": r"(openblas/)?cblas\.h",
+    "LAPACKE": r"lapacke\.h",
+    "HDF5": r"hdf5\.h",
+    "libpng": r"png\.h",
+    "xxHash": r"xxhash\.h",
+    "Random123": r"Random123/.*",
+    "spdlog": r"spdlog/.*",
+}
+UMBRELLA = "src/palimpsest/palimpsest.hpp"
+LONGEST_FILE = 800
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+KEYWORDS = {"USES", "SOURCES", "PUBLIC_HEADERS", "LIBRARIES"}
+BINARY = {".png", ".npy", ".h5", ".cfl", ".nii", ".gz"}
+
+
+def closure(layer):
+    """The layer and all that it may use."""
+    found = {layer}
+    for used in LAYERS[layer]:
+        found |= closure(used)
+    return found
+
+
+def tracked_files(root):
+    """Files under version control that exist, relative to root; all files where there is no git."""
+    listing = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True)
+    if listing.returncode == 0:
+        names = [name for name in listing.stdout.split("\0") if name]
+    else:
+        names = [str(path.relative_to(root)) for path in root.rglob("*")]
+        names = [name for name in names if not name.startswith(("build/", ".git/"))]
+    return sorted(name for name in names if (root / name).is_file())
+
+
+def layer_declaration(root, layer):
+    """The lists given to palimpsest_layer() in the layer's CMakeLists.txt, by keyword."""
+    path = root / "src/palimpsest" / layer / "CMakeLists.txt"
+    text = re.sub(r"#.*", "", path.read_text()) if path.exists() else ""
+    call = re.search(r"palimpsest_layer\(([^)]*)\)", text)
+    lists, current = {keyword: [] for keyword in KEYWORDS}, None
+    for word in call.group(1).split()[1:] if call else []:
+        if word in KEYWORDS:
+            current = word
+        elif current:
+            lists[current].append(word)
+    return lists
+
+
+class Tree:
+    """The files of a checkout and what they declare."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.files = tracked_files(self.root)
+        self.declared = {layer: layer_declaration(self.root, layer) for layer in LAYERS}
+        self.public = {
+            f"palimpsest/{layer}/{header}": layer
+            for layer in LAYERS
+            for header in self.declared[layer]["PUBLIC_HEADERS"]
+        }
+
+    def cpp_files(self, *folders):
+        return [name for name in self.files
+                if name.endswith((".hpp", ".cpp")) and name.startswith(folders)]
+
+    def text(self, name):
+        return (self.root / name).read_text(encoding="utf-8", errors="replace")
+
+    def includes(self, name):
+        """Pairs of (line number, kind, included path)."""
+        text = self.text(name)
+        return [(text.count("\n", 0, match.start()) + 1, match[1], match[2])
+                for match in INCLUDE.finditer(text)]
+
+
+def is_own(path):
+    return path.startswith("palimpsest/")
+
+
+def layer_of(include):
+    return include.split("/")[1]
+
+
+def check_layer_includes(tree):
+    for name in tree.cpp_files("src/palimpsest/"):
+        layer = name.split("/")[2]
+        if layer not in LAYERS:
+            continue
+        allowed = closure(layer)
+        for line, kind, path in tree.includes(name):
+            if kind == '"' and not is_own(path):
+                yield f"{name}:{line}: '{path}' is not written from the root, as palimpsest/{layer}/..."
+            elif is_own(path) and layer_of(path) not in allowed:
+                uses = ", ".join(sorted(allowed))
+                yield f"{name}:{line}: {layer} may not include '{path}'; it may use {uses}"
+    for layer in LAYERS:
+        for used in tree.declared[layer]["USES"]:
+            if used not in closure(layer):
+                yield f"src/palimpsest/{layer}/CMakeLists.txt: {layer} may not use {used}"
+
+
+def check_public_headers(tree):
+    for header in tree.public:
+        name = "src/" + header
+        if not (tree.root / name).is_file():
+            yield f"{name}: listed in PUBLIC_HEADERS, but there is no such file"
+            continue
+        for line, kind, path in tree.includes(name):
+            if is_own(path):
+                if path not in tree.public:
+                    yield f"{name}:{line}: a public header includes '{path}', which is internal"
+            elif kind == '"' or not re.fullmatch(r"[a-z0-9_]+", path):
+                yield f"{name}:{line}: a public header includes '{path}' of another project"
+
+
+def umbrella_text(tree):
+    lines = ["// SPDX-License-Identifier: Apache-2.0",
+             "// Everything that Palimpsest offers, in one header.", "#pragma once", ""]
+    lines += [f'#include "{header}"' for header in sorted(tree.public)]
+    return "\n".join(lines) + "\n"
+
+
+def check_umbrella(tree):
+    listed = {path for _, _, path in tree.includes(UMBRELLA)}
+    for header in sorted(set(tree.public) - listed):
+        yield f"{UMBRELLA}: lacks the public header '{header}'. Try tools/check_layers.py --fix"
+    for header in sorted(listed - set(tree.public)):
+        yield f"{UMBRELLA}: includes '{header}', which no layer lists in PUBLIC_HEADERS"
+
+
+def check_clients(tree):
+    for client in CLIENTS:
+        yield from check_public_only(tree, f"src/palimpsest/{client}/", own=client)
+    yield from check_public_only(tree, "examples/")
+    for name in tree.cpp_files("tests/"):
+        folder = name.split("/")[1]
+        own = folder if folder in LAYERS or folder in CLIENTS else None
+        yield from check_public_only(tree, name, own)
+
+
+def check_public_only(tree, where, own=None):
+    for name in tree.cpp_files(where):
+        for line, _, path in tree.includes(name):
+            if not is_own(path) or path in tree.public or "src/" + path == UMBRELLA:
+                continue
+            if layer_of(path) != own:
+                yield f"{name}:{line}: '{path}' is internal; only public headers may be used here"
+
+
+def check_adapters(tree):
+    users = {library: [] for library in ADAPTED}
+    for name in tree.cpp_files("src/"):
+        for line, kind, path in tree.includes(name):
+            for library, pattern in ADAPTED.items():
+                if kind == "<" and re.fullmatch(pattern, path):
+                    users[library].append((name, line))
+    for library, places in users.items():
+        files = sorted({name for name, _ in places})
+        if len(files) > 1:
+            yield f"{library} is included from {len(files)} files, expected one: {', '.join(files)}"
+
+
+def check_files(tree):
+    for name in tree.files:
+        path = pathlib.Path(name)
+        if path.suffix in BINARY or name == "LICENSE":
+            continue
+        text = tree.text(name)
+        if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.splitlines()[:12]):
+            yield f"{name}: has no line 'SPDX-License-Identifier: Apache-2.0' near its top"
+        if path.suffix == ".hpp" and "#pragma once" not in text:
+            yield f"{name}: a header without '#pragma once'"
+        if path.suffix in (".hpp", ".cpp") and text.count("\n") > LONGEST_FILE:
+            yield f"{name}: {text.count(chr(10))} lines, expected at most {LONGEST_FILE}; split it"
+
+
+CHECKS = [check_layer_includes, check_public_headers, check_umbrella, check_clients, check_adapters,
+          check_files]
+
+
+def violations(root):
+    tree = Tree(root)
+    return [line for check in CHECKS for line in check(tree)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("--fix", action="store_true", help="write the umbrella header anew")
+    arguments = parser.parse_args()
+    if arguments.fix:
+        (arguments.root / UMBRELLA).write_text(umbrella_text(Tree(arguments.root)))
+    found = violations(arguments.root)
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that are missing: tools/install_dependencies.sh [build|test|lint|bench]...
+# Each set but `bench` contains the ones before it. Does nothing, quickly, when all are there, or when
+# PALIMPSEST_SKIP_INSTALL is set.
+set -eu
+[ -z "${PALIMPSEST_SKIP_INSTALL:-}" ] || exit 0
+
+build='g++ cmake ninja-build ccache pkg-config libfmt-dev libspdlog-dev libfftw3-dev libopenblas-dev
+  libtbb-dev libcli11-dev nlohmann-json3-dev libhdf5-dev libpng-dev zlib1g-dev libxxhash-dev
+  librandom123-dev mricron-data'
+test="$build libgtest-dev libgmock-dev python3 python3-numpy ismrmrd-tools clang-format git"
+lint="$test clang-tidy"
+bench="$build libbenchmark-dev"
+
+wanted=
+[ $# -gt 0 ] || set -- build
+for set in "$@"; do
+  case $set in
+    build) wanted="$wanted $build" ;;
+    test) wanted="$wanted $test" ;;
+    lint) wanted="$wanted $lint" ;;
+    bench) wanted="$wanted $bench" ;;
+    *)
+      echo "install_dependencies.sh: unknown set '$set'. Try build, test, lint or bench." >&2
+      exit 2
+      ;;
+  esac
+done
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "install_dependencies.sh: this is not a Debian system (no dpkg-query)." >&2
+  echo "Install these, under the names your system gives them, then run again with" >&2
+  echo "PALIMPSEST_SKIP_INSTALL=1:" $wanted >&2
+  exit 1
+fi
+
+missing=
+for package in $wanted; do
+  state=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+  case " $missing " in
+    *" $package "*) ;;
+    *) [ "$state" = installed ] || missing="$missing $package" ;;
+  esac
+done
+[ -z "$missing" ] && exit 0
+
+if [ "$(id -u)" -ne 0 ]; then
+  echo "install_dependencies.sh: packages are missing and only root can install them. Try:" >&2
+  echo "  sudo apt-get install --no-install-recommends$missing" >&2
+  exit 1
+fi
+echo "Installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { apt-get update && apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "install_dependencies.sh: apt-get failed; its last lines are above." >&2
+  exit 1
+fi
