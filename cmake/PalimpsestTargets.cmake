@@ -101,6 +101,17 @@ function(palimpsest_library)
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 endfunction()
 
+# palimpsest_command(SOURCES <files> LIBRARIES <targets>): the program `palimpsest`, a user of the library like
+# any other.
+function(palimpsest_command)
+  cmake_parse_arguments(PARSE_ARGV 0 C "" "" "SOURCES;LIBRARIES")
+  add_executable(palimpsest_command ${C_SOURCES})
+  set_target_properties(palimpsest_command PROPERTIES
+    OUTPUT_NAME palimpsest RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  target_link_libraries(palimpsest_command
+    PRIVATE palimpsest palimpsest_options ${C_LIBRARIES})
+endfunction()
+
 # palimpsest_test(NAME LAYERS <layers> SOURCES <files> [LIBRARIES <targets>]): one program, its cases found by ctest.
 function(palimpsest_test name)
   cmake_parse_arguments(PARSE_ARGV 1 T "" "" "LAYERS;SOURCES;LIBRARIES")

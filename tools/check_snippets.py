@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the code blocks of README.md, CONTRIBUTING.md and docs/; one paragraph per failure.
+
+A block of C++ that contains `int main` is compiled against the library of the build tree and run;
+when a `text` block follows it, that is what it must print, where a line `...` stands for any lines
+and `...` within a line for any characters. Every other block of code must be a literal excerpt of a
+file in examples/, tests/ or src/, except for indentation. A `sh` block marked `<!-- run -->` in the
+line above is run by `sh -eu` in an empty directory with the commands of the build tree at hand; it
+too may be followed by its output. One that cannot be run by a test says why:
+`<!-- not run: it takes minutes -->`.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
+MARKER = re.compile(r"<!-- (run|not run: [^\n]+) -->\s*\Z")
+TIMEOUT_S = 300
+
+
+@dataclasses.dataclass
+class Block:
+    page: str
+    line: int
+    language: str
+    text: str
+    marker: str = ""
+    output: str | None = None
+
+    def where(self):
+        return f"{self.page}:{self.line}"
+
+
+def blocks_of(page, text):
+    """The blocks of a page; a `text` block right after another one becomes its output."""
+    found, last_end = [], 0
+    for match in FENCE.finditer(text):
+        between = text[last_end:match.start()]
+        marker = MARKER.search(between)
+        block = Block(page, text.count("\n", 0, match.start()) + 1, match[2], match[3],
+                      marker[1] if marker else "")
+        last_end = match.end()
+        if block.language == "text":
+            if found and found[-1].output is None and not re.search(r"^#", between, re.MULTILINE):
+                found[-1].output = block.text
+            continue
+        found.append(block)
+    return found
+
+
+def output_matches(expected, actual):
+    """Whether the output is as expected, with `...` as a wildcard."""
+    lines = []
+    for line in expected.rstrip().splitlines():
+        if line.strip() == "...":
+            lines.append(r"(?:[^\n]*\n)*")
+        else:
+            parts = [re.escape(part) for part in line.rstrip().split("...")]
+            lines.append(r"[^\n]*?".join(parts) + r"[ \t]*\n")
+    return re.fullmatch("".join(lines), actual.rstrip() + "\n") is not None
+
+
+class Runner:
+    def __init__(self, arguments):
+        self.root = arguments.root
+        self.build_dir = arguments.build_dir.resolve()
+        self.compiler = arguments.compiler
+        self.flags = arguments.flags.split()
+        self.sources = None
+
+    def check(self, block):
+        """What is wrong with the block, or None."""
+        if block.language == "cpp" and re.search(r"\bint main\b", block.text):
+            return self.check_program(block)
+        if block.language == "sh":
+            return self.check_shell(block)
+        if block.language == "":
+            return "the block names no language; write ```cpp, ```sh, ```text, ..."
+        return self.check_excerpt(block)
+
+    def run(self, block, command, folder):
+        environment = {**os.environ, "PATH": f"{self.build_dir}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True,
+                              timeout=TIMEOUT_S, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            return f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        if block.output is not None and not output_matches(block.output, done.stdout):
+            return f"it printed\n{done.stdout}and the page says\n{block.output}"
+        return None
+
+    def check_program(self, block):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "snippet.cpp"
+            source.write_text(block.text)
+            command = [self.compiler, "-std=c++20", *self.flags, f"-I{self.root / 'src'}", source,
+                       "-o", source.with_suffix(""), f"-L{self.build_dir}", "-lpalimpsest",
+                       f"-Wl,-rpath,{self.build_dir}"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+            if done.returncode != 0:
+                return f"it does not compile\n{done.stderr}"
+            return self.run(block, [source.with_suffix("")], folder)
+
+    def check_shell(self, block):
+        if block.marker.startswith("not run"):
+            return None
+        if block.marker != "run":
+            return "mark it with <!-- run --> or <!-- not run: reason --> in the line above"
+        with tempfile.TemporaryDirectory() as folder:
+            return self.run(block, ["sh", "-euc", block.text], folder)
+
+    def check_excerpt(self, block):
+        if self.sources is None:
+            suffixes = {".cpp", ".hpp", ".txt", ".json", ".py"}
+            self.sources = [self.squeezed(path.read_text(errors="replace"))
+                            for folder in ("examples", "tests", "src")
+                            for path in (self.root / folder).rglob("*") if path.suffix in suffixes]
+        wanted = self.squeezed(block.text)
+        if any(wanted in source for source in self.sources):
+            return None
+        return "it is no excerpt of a file in examples/, tests/ or src/"
+
+    @staticmethod
+    def squeezed(text):
+        lines = (line.strip() for line in text.splitlines())
+        return "\n" + "\n".join(line for line in lines if line) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("--build-dir", type=pathlib.Path, required=True)
+    parser.add_argument("--compiler", default="c++")
+    parser.add_argument("--flags", default="", help="for the compiler and the linker")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    pages = [page for page in (arguments.root / "README.md", arguments.root / "CONTRIBUTING.md")
+             if page.exists()] + sorted((arguments.root / "docs").rglob("*.md"))
+    blocks = [block for page in pages
+              for block in blocks_of(str(page.relative_to(arguments.root)), page.read_text())]
+    runner = Runner(arguments)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        found = list(pool.map(runner.check, blocks))
+    failures = [(block, problem) for block, problem in zip(blocks, found) if problem]
+    for block, problem in failures:
+        print(f"{block.where()}: {problem.rstrip()}")
+    print(f"{len(blocks)} blocks on {len(pages)} pages, {len(failures)} wrong")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
