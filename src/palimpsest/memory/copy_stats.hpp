@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace palimpsest {
+
+/// What copy-on-write did.
+struct CopyCounts {
+  std::uint64_t lazy_clones = 0;         ///< clones that shared their data when they were made
+  std::uint64_t lazy_bytes = 0;          ///< what eager copies would have moved in their place
+  std::uint64_t copies = 0;              ///< writes that had to copy shared or read-only data first
+  std::uint64_t copied_bytes = 0;        ///< what these moved
+  std::uint64_t take_overs = 0;          ///< writes that became the only owner without a copy
+  std::uint64_t overwrites = 0;          ///< whole overwrites that got fresh memory, nothing copied
+  std::uint64_t eager_copies = 0;        ///< lazy clones that had to copy at once
+  std::uint64_t eager_copied_bytes = 0;  ///< what these moved
+
+  /// All bytes moved.
+  std::uint64_t bytes_copied() const { return copied_bytes + eager_copied_bytes; }
+  /// Bytes that eager copies would have moved and nobody ever did.
+  std::uint64_t bytes_avoided() const {
+    return lazy_bytes > copied_bytes ? lazy_bytes - copied_bytes : 0;
+  }
+};
+
+/// Counts, over all threads, from its construction on.
+class CopyStats {
+ public:
+  CopyStats() : start_(process()) {}
+  CopyCounts counts() const;
+  /// Since the process began.
+  static CopyCounts process();
+
+ private:
+  CopyCounts start_;
+};
+
+}  // namespace palimpsest

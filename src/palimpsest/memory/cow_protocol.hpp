@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+// The copy-on-write protocol on one 64-bit word per block.
+//
+// The word holds `refs`, the owners that refer to the block's data, and `copiers`, those of them
+// that are copying it at present. One more bit marks data that nobody may ever write or take over
+// (foreign, read-only).
+//
+// Invariants
+// 1. copiers <= refs. A block is freed exactly by whoever brings refs to 0.
+// 2. An owner writes only after it saw refs = 1 (acquire): every other owner has left by a release,
+//    so its reads and its copy are over.
+// 3. To become a copier takes refs - copiers >= 2, so at least one owner is never a copier: N
+// owners
+//    that are all written make N - 1 copies and one take-over.
+// 4. Only the one owner that is no copier waits, and only for copiers, which never wait: no cycle.
+// 5. After its last subtraction a copier touches the block no more: the waiter may have taken it
+//    over and freed it. Waking therefore goes by the address alone.
+//
+// The templates name no concrete atomic, allocation or thread, so that a model checker can run
+// these very lines.
+namespace palimpsest::cow {
+
+using Bits = std::uint64_t;
+
+inline constexpr Bits kOneRef = 1;
+inline constexpr Bits kOneCopier = Bits{1} << 32;
+inline constexpr Bits kFixed = Bits{1} << 63;
+/// Half of what a half of the word can hold, so that concurrent increments are refused in time.
+inline constexpr Bits kMaxRefs = Bits{1} << 31;
+
+constexpr Bits refs(Bits word) { return word & 0xffff'ffffU; }
+constexpr Bits copiers(Bits word) { return (word >> 32) & 0x7fff'ffffU; }
+constexpr bool is_fixed(Bits word) { return (word & kFixed) != 0; }
+
+/// Adds an owner. The caller is one itself, which keeps the block alive; false when there are too
+/// many, and then nothing has changed.
+template <class Word>
+[[nodiscard]] bool add_ref(Word& word) {
+  const Bits old = word.fetch_add(kOneRef, std::memory_order_relaxed);
+  if (refs(old) < kMaxRefs) return true;
+  word.fetch_sub(kOneRef, std::memory_order_relaxed);
+  return false;
+}
+
+/// Takes the caller's reference away; true when it was the last one and the caller must free.
+template <class Word>
+[[nodiscard]] bool drop_ref(Word& word) {
+  return refs(word.fetch_sub(kOneRef, std::memory_order_acq_rel)) == 1;
+}
+
+enum class Outcome { taken_over, copied };
+
+/// Gives the caller data of its own. `Environment` provides, for the caller's part of the block:
+///   void allocate()           gets memory for the copy; may throw
+///   bool copy_chunk()         copies the next piece; false once there is none left; may throw
+///   void discard() noexcept   gives that memory back
+///   void free_old() noexcept  frees the old block
+///   void wait(word, seen)     returns when the word may differ from `seen`
+///   void wake(word) noexcept  ends those waits; must not touch what `word` refers to
+/// On `copied` the caller's reference to the old block is gone, on `taken_over` it is the only one.
+/// An exception leaves the caller an owner like before.
+template <class Word, class Environment>
+Outcome materialize(Word& word, Environment& environment) {
+  Bits seen = word.load(std::memory_order_acquire);
+  const bool fixed = is_fixed(seen);
+  // Data that nobody may write needs no protection against a take-over while it is copied.
+  while (!fixed) {
+    if (refs(seen) == 1) return Outcome::taken_over;
+    if (refs(seen) - copiers(seen) == 1) {
+      environment.wait(word, seen);
+      seen = word.load(std::memory_order_acquire);
+    } else if (word.compare_exchange_weak(seen, seen + kOneCopier, std::memory_order_relaxed,
+                                          std::memory_order_acquire)) {
+      break;
+    }
+  }
+  try {
+    environment.allocate();
+    while (environment.copy_chunk()) {
+      if (word.load(std::memory_order_acquire) != kOneRef + kOneCopier) continue;
+      word.fetch_sub(kOneCopier, std::memory_order_relaxed);
+      environment.discard();
+      return Outcome::taken_over;
+    }
+  } catch (...) {
+    environment.discard();
+    if (!fixed) {
+      const Bits old = word.fetch_sub(kOneCopier, std::memory_order_relaxed);
+      if (refs(old) - copiers(old) == 1) environment.wake(&word);
+    }
+    throw;
+  }
+  const Bits leaving = fixed ? kOneRef : kOneRef + kOneCopier;
+  const Bits left = word.fetch_sub(leaving, std::memory_order_acq_rel) - leaving;
+  if (refs(left) == 0) {
+    environment.free_old();
+  } else if (left == kOneRef) {
+    environment.wake(&word);
+  }
+  return Outcome::copied;
+}
+
+/// For a writer that overwrites everything: like materialize, but copies nothing and never waits.
+template <class Word, class Environment>
+Outcome replace(Word& word, Environment& environment) {
+  if (word.load(std::memory_order_acquire) == kOneRef) return Outcome::taken_over;
+  environment.allocate();
+  const Bits old = word.fetch_sub(kOneRef, std::memory_order_acq_rel);
+  if (refs(old) == 1) environment.free_old();
+  return Outcome::copied;
+}
+
+}  // namespace palimpsest::cow

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace palimpsest {
+
+enum class DeviceType : std::uint8_t { cpu, cuda };
+
+/// Where memory lives. `cpu:0` is the host; `cpu:1`, ... are further host memory spaces with an
+/// allocator each, so that everything about several devices works on any machine.
+struct Device {
+  DeviceType type = DeviceType::cpu;
+  std::int16_t index = 0;
+
+  /// `cpu` (index 0), `cpu:1`, `cuda:0`; else ValueError.
+  static Device parse(std::string_view text);
+  std::string str() const;
+  friend auto operator<=>(const Device&, const Device&) = default;
+};
+
+}  // namespace palimpsest

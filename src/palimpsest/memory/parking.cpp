@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/memory/parking.hpp"
+
+#include <array>
+#include <condition_variable>
+#include <mutex>
+
+namespace palimpsest {
+namespace {
+
+struct alignas(64) Bucket {
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+
+constexpr std::size_t kBuckets = 64;
+
+// Never destroyed: storages of static life time may still be written while the process ends.
+Bucket& bucket_of(const void* address) {
+  static auto* const buckets = new std::array<Bucket, kBuckets>;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  // Fibonacci hashing: the high bits of the product depend on all bits of the address.
+  constexpr std::uint64_t kGolden = 0x9e37'79b9'7f4a'7c15U;
+  return (*buckets)[(number * kGolden) >> 58];
+}
+
+}  // namespace
+
+void park(const std::atomic<std::uint64_t>& word, std::uint64_t seen) {
+  Bucket& bucket = bucket_of(&word);
+  std::unique_lock lock(bucket.mutex);
+  // The waker changes the word before it takes the mutex, so a change that is not seen here is
+  // followed by a notification.
+  while (word.load(std::memory_order_acquire) == seen) bucket.changed.wait(lock);
+}
+
+void unpark(const void* address) noexcept {
+  Bucket& bucket = bucket_of(address);
+  { const std::lock_guard lock(bucket.mutex); }
+  bucket.changed.notify_all();
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "palimpsest/memory/block.hpp"
+#include "palimpsest/memory/copy_stats.hpp"
+#include "palimpsest/memory/device.hpp"
+
+namespace palimpsest {
+
+enum class StorageState : std::uint8_t {
+  owned,              ///< the only reference to its data
+  shared,             ///< shares its data with lazy clones; a write gets data of its own first
+  foreign_read_only,  ///< shows memory that nobody may write; a write copies it first
+  foreign_writable,   ///< shows memory that others may write; never cloned lazily
+  pinned,             ///< owned, and its address was promised to somebody; never cloned lazily
+};
+std::string_view name_of(StorageState state);
+
+/// What tensors share: untyped bytes on one device. Two tensors alias iff they share a Storage.
+///
+/// Aliases  copying a Storage makes another handle on the same one. lazy_clone() makes a new
+///          Storage, which shares data until either of the two is written.
+/// Threads  const members may be called concurrently, also while other Storages that share the data
+///          are written, cloned or dropped. A write needs that no other thread uses this Storage.
+/// Cost     copying a handle allocates nothing
+class Storage {
+ public:
+  /// No storage: everything but defined(), is() and use_count() throws ValueError.
+  Storage() = default;
+  Storage(const Storage& other) noexcept : impl_(other.impl_) {
+    if (impl_ != nullptr) impl_->uses.fetch_add(1, std::memory_order_relaxed);
+  }
+  Storage(Storage&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
+  Storage& operator=(const Storage& other) noexcept {
+    Storage(other).swap(*this);
+    return *this;
+  }
+  Storage& operator=(Storage&& other) noexcept {
+    Storage(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Storage() {
+    if (impl_ != nullptr) drop();
+  }
+  void swap(Storage& other) noexcept { std::swap(impl_, other.impl_); }
+
+  /// Uninitialized bytes of our own. OutOfMemory.
+  static Storage allocate(std::size_t bytes, Device device = {}, std::string_view name = {});
+  /// Memory of somebody else, used in place. The deleter (may be empty, must not throw) runs when
+  /// nobody refers to the memory any more; if this throws it does not run.
+  static Storage from_foreign(void* data, std::size_t bytes, Device device, bool writable,
+                              std::function<void()> deleter = {});
+  /// A part of a file, mapped read-only; writes go to a copy in memory, never to the file.
+  ///
+  /// Errors   IoError: the file cannot be opened or mapped, or is shorter than offset + bytes
+  static Storage from_file(const std::string& path, std::size_t offset, std::size_t bytes);
+
+  bool defined() const { return impl_ != nullptr; }
+  /// The same Storage, not merely the same data?
+  bool is(const Storage& other) const { return impl_ == other.impl_; }
+  /// Do both refer to one block: the same Storage, or lazy clones of one another?
+  bool shares_data(const Storage& other) const;
+  /// Number of handles on this Storage.
+  std::size_t use_count() const;
+  /// Number of Storages that share the data, this one included.
+  std::size_t references() const { return impl().block.references(); }
+  /// Is the data shared with a lazy clone at present?
+  bool is_shared() const { return references() > 1; }
+  StorageState state() const;
+  std::size_t nbytes() const { return impl().bytes; }
+  Device device() const { return impl().block.device(); }
+
+  /// Valid until this Storage is written or gone, whatever happens to its lazy clones.
+  const std::byte* data() const { return impl().data; }
+  /// The same for writing: first gets data of its own where they are shared or read-only.
+  ///
+  /// Errors   OutOfMemory, and then nothing has changed
+  /// Cost     one load and one branch when owned; at most one copy, none for the last of several
+  std::byte* mutable_data() {
+    Impl& impl = this->impl();
+    if (!impl.block.is_sole()) [[unlikely]]
+      materialize();
+    return impl.data;
+  }
+  /// For a writer that is going to set every byte: as mutable_data, but copies nothing; the old
+  /// bytes may be lost.
+  std::byte* overwrite_data() {
+    Impl& impl = this->impl();
+    if (!impl.block.is_sole()) [[unlikely]]
+      replace();
+    return impl.data;
+  }
+
+  /// A new Storage with the same bytes (or a range of them), that shares the data until one of the
+  /// two is written. Foreign writable and pinned data are copied at once.
+  ///
+  /// Errors   ValueError: the range is not inside this Storage
+  /// Cost     O(1), independent of the size
+  Storage lazy_clone() const;
+  Storage lazy_clone(std::size_t byte_offset, std::size_t bytes) const;
+
+  /// Keeps the address of the data for as long as the pin lives, for writers that cannot know about
+  /// copy-on-write. Materializes first.
+  class Pin;
+  Pin pin();
+
+ private:
+  struct Impl {
+    std::atomic<std::size_t> uses{1};
+    std::atomic<std::uint32_t> pins{0};
+    std::byte* data;    // start of the extent inside the block
+    std::size_t bytes;  // of the extent
+    Block block;
+  };
+
+  explicit Storage(Impl* impl) : impl_(impl) {}
+  static Storage over(Block block);
+  const Impl& impl() const {
+    if (impl_ == nullptr) [[unlikely]]
+      throw_undefined();
+    return *impl_;
+  }
+  Impl& impl() {
+    if (impl_ == nullptr) [[unlikely]]
+      throw_undefined();
+    return *impl_;
+  }
+  [[noreturn]] static void throw_undefined();
+  void drop() noexcept;
+  void materialize();
+  void replace();
+
+  Impl* impl_ = nullptr;
+};
+
+/// See Storage::pin(). Move-only; keeps the Storage alive.
+class Storage::Pin {
+ public:
+  Pin(Pin&& other) noexcept : storage_(std::move(other.storage_)) {}
+  Pin& operator=(Pin&& other) noexcept;
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+  ~Pin();
+
+  /// The address as it was when the pin was made.
+  std::byte* data() const { return storage_.impl_->data; }
+
+ private:
+  friend class Storage;
+  explicit Pin(Storage storage) : storage_(std::move(storage)) {}
+
+  Storage storage_;
+};
+
+}  // namespace palimpsest
