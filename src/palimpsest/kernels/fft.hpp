@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "palimpsest/base/shape.hpp"
+
+namespace palimpsest {
+
+/// How much time planning may take: `measure` tries algorithms on memory of its own.
+enum class FftEffort : std::uint8_t { estimate, measure };
+
+/// A discrete Fourier transform of arrays of known shape and layout.
+struct FftSpec {
+  DType dtype = DType::complex64;  // complex64 or complex128
+  Extents extents;
+  Strides in_strides, out_strides;  // in elements, any sign; in place: equal
+  Axes axes;                        // transformed: counted from the front, none twice; may be empty
+  bool forward = true;              // exp(-2 pi i ...)
+  bool centered = false;            // index 0 of both domains lies at element floor(N/2)
+  double scale = 1;
+  bool in_place = false;  // in and out are the same memory
+  FftEffort effort = FftEffort::estimate;
+  friend bool operator==(const FftSpec&, const FftSpec&) = default;
+};
+
+/// A transform ready to run: a cheap handle to a shared, immutable plan.
+///
+/// Aliases  copies share the plan; const, and execute, are safe from several threads
+class FftPlan {
+ public:
+  class Impl;
+  explicit FftPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+  const FftSpec& spec() const;
+  /// Bytes of the phase tables that the plan holds; FFTW does not tell its own.
+  std::size_t table_bytes() const;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// The plan for a spec, from a process-wide cache that keeps the last ones used.
+///
+/// Errors   DTypeError, ShapeError (axes, ranks, different strides in place)
+FftPlan fft_plan(const FftSpec& spec);
+
+/// y[k] = scale * sum_j x[j] exp(-+2 pi i sum_d (k_d - c_d) (j_d - c_d) / N_d), d over the axes,
+/// c_d = floor(N_d / 2) if centered, else 0.
+///
+/// Aliases  `in` is not written unless in place, when `in` and `out` are one; else disjoint
+/// Cost     O(N log N); passes over memory besides FFTW's own: one for a scale, two if centered,
+///          the first of which replaces reading `in`. Batches run on oneTBB threads when big; the
+///          result does not depend on their number
+/// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
+void execute(const FftPlan& plan, const void* in, void* out);
+
+/// Forgets all cached plans; handles stay valid.
+void clear_fft_cache();
+
+}  // namespace palimpsest
