@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/named/dims.hpp"
+
+// How a shape that replaces another lines up with it, whatever the names. Internal.
+
+namespace palimpsest::named {
+
+/// A token that is no ellipsis pairs with one such token or is taken up by an ellipsis of the
+/// other side. Of several alignments this is the one with most pairs of equal tokens; of those
+/// the one in which the first old token receives fewest new tokens, then the second, and so on.
+struct Alignment {
+  /// Per old token: the number of new tokens, ellipses not counted, that it receives. That settles
+  /// the rest: new tokens are received in order.
+  std::vector<int> received;
+};
+
+/// Nothing where the structures differ.
+/// Cost     O(n m) steps
+std::optional<Alignment> align(const Dims& old_dims, const Dims& new_dims);
+
+/// The pairs (old token, new token) of an alignment, in order.
+std::vector<std::pair<NamedDimension, NamedDimension>> pairs(const Alignment& alignment,
+                                                             const Dims& old_dims,
+                                                             const Dims& new_dims);
+
+/// What the old ellipsis at position i stands for in the new shape: the tokens that it receives
+/// and every new ellipsis that can reach it.
+Dims received_at(const Alignment& alignment, const Dims& new_dims, std::size_t i);
+
+}  // namespace palimpsest::named

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace palimpsest {
+
+class NamedDimension;
+using ND = NamedDimension;
+class Dims;
+class DimSizes;
+class NamedDimCollection;
+class NamedShape;
+class ShapeValue;
+struct Match;
+
+}  // namespace palimpsest

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+// The grammar of dimension names, shared by single dimensions and sequences of them. Internal.
+
+namespace palimpsest::named {
+
+/// Blanks and commas: between tokens, never part of one.
+bool is_separator(char c);
+bool is_upper(char c);
+bool is_digit(char c);
+
+/// The end of the token that starts at `start`, which is no separator.
+/// Errors   ValueError with the whole text and the position
+std::size_t token_end(std::string_view text, std::size_t start);
+
+/// How many trailing digits a name has: its index.
+std::size_t index_digits(std::string_view name);
+
+/// `text` in double quotes as error messages show it; control characters are spelled out.
+std::string quoted(std::string_view text);
+
+}  // namespace palimpsest::named
