@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/base/strided_copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+namespace palimpsest {
+namespace {
+
+// One axis of a copy; strides in bytes.
+struct Axis {
+  index_t extent, from, to;
+};
+using Loop = SmallVector<Axis, kMaxRank>;
+
+// Copies or fills n elements along one axis; strides in bytes.
+using Row = void (*)(const std::byte* x, index_t from, std::byte* y, index_t to, index_t n);
+
+// Elements of a tile on both axes of a transposition: two tiles of 16-byte elements fit a first
+// level cache.
+constexpr index_t kTile = 32;
+constexpr index_t kCacheLine = 64;
+
+template <class T>
+T load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return value;
+}
+
+// Any byte but 0 is true: a bool seen through a bitcast may be neither 0 nor 1.
+template <>
+bool load<bool>(const std::byte* at) {
+  return *at != std::byte{0};
+}
+
+template <class T>
+void store(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof(T));
+}
+
+template <class T>
+inline constexpr bool is_complex_type = false;
+template <class T>
+inline constexpr bool is_complex_type<std::complex<T>> = true;
+
+// The integer part modulo 2^64, 0 for what has none: C++ leaves casts out of range undefined.
+std::uint64_t wrap_to_bits(double value) {
+  constexpr double kHalf = 9223372036854775808.0;  // 2^63
+  if (value > -kHalf && value < kHalf) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+  }
+  if (!std::isfinite(value)) return 0;
+  const double rest = std::fmod(value, 2 * kHalf);  // exact, since the divisor is a power of two
+  const auto magnitude = static_cast<std::uint64_t>(std::abs(rest));
+  return rest < 0 ? 0 - magnitude : magnitude;
+}
+
+template <class To, class From>
+To convert(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return value != From{};
+  } else if constexpr (is_complex_type<To>) {
+    using Real = typename To::value_type;
+    if constexpr (is_complex_type<From>) {
+      return To(static_cast<Real>(value.real()), static_cast<Real>(value.imag()));
+    } else {
+      return To(static_cast<Real>(value), Real{});
+    }
+  } else if constexpr (is_complex_type<From>) {
+    return convert<To>(value.real());
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return static_cast<To>(wrap_to_bits(static_cast<double>(value)));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <class From, class To>
+void convert_row(const std::byte* x, index_t from, std::byte* y, index_t to, index_t n) {
+  if (from == sizeof(From) && to == sizeof(To)) {
+    for (index_t i = 0; i < n; ++i) {
+      store(y + i * index_t{sizeof(To)}, convert<To>(load<From>(x + i * index_t{sizeof(From)})));
+    }
+    return;
+  }
+  for (index_t i = 0; i < n; ++i) store(y + i * to, convert<To>(load<From>(x + i * from)));
+}
+
+template <std::size_t Bytes>
+void copy_row(const std::byte* x, index_t from, std::byte* y, index_t to, index_t n) {
+  constexpr index_t kBytes{Bytes};
+  if (from == kBytes && to == kBytes) {
+    std::memcpy(y, x, static_cast<std::size_t>(n) * Bytes);
+    return;
+  }
+  for (index_t i = 0; i < n; ++i) std::memcpy(y + i * to, x + i * from, Bytes);
+}
+
+Row copy_row_of(std::size_t bytes) {
+  switch (bytes) {
+    case 1:
+      return copy_row<1>;
+    case 2:
+      return copy_row<2>;
+    case 4:
+      return copy_row<4>;
+    case 8:
+      return copy_row<8>;
+    default:
+      return copy_row<16>;
+  }
+}
+
+Row row_of(DType from, DType to) {
+  if (from == to) return copy_row_of(item_size(to));
+  return visit_dtype(from, [to](auto from_tag) {
+    return visit_dtype(to, [](auto to_tag) -> Row {
+      return convert_row<typename decltype(from_tag)::type, typename decltype(to_tag)::type>;
+    });
+  });
+}
+
+// Axes of more than one element, outermost first by the strides of the destination, which all
+// become positive; neighbours that are evenly spaced on both sides become one.
+Loop make_loop(const ConstView& x, const MutableView& out, const std::byte*& from, std::byte*& to) {
+  const auto x_item = static_cast<index_t>(item_size(x.dtype));
+  const auto out_item = static_cast<index_t>(item_size(out.dtype));
+  Loop axes;
+  for (std::size_t i = 0; i < out.rank(); ++i) {
+    Axis axis{out.extents[i], x.strides[i] * x_item, out.strides[i] * out_item};
+    if (axis.extent == 1) continue;
+    if (axis.to < 0) {
+      from += (axis.extent - 1) * axis.from;
+      to += (axis.extent - 1) * axis.to;
+      axis.from = -axis.from;
+      axis.to = -axis.to;
+    }
+    axes.push_back(axis);
+  }
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const Axis& a, const Axis& b) { return a.to > b.to; });
+  Loop merged;
+  for (const Axis& axis : axes) {
+    if (!merged.empty() && merged.back().from == axis.from * axis.extent &&
+        merged.back().to == axis.to * axis.extent) {
+      merged.back() = {merged.back().extent * axis.extent, axis.from, axis.to};
+    } else {
+      merged.push_back(axis);
+    }
+  }
+  return merged;
+}
+
+// Where the innermost axis jumps in the source while another one walks through it densely, both
+// are done in tiles. Puts that axis second to last and says whether there is one.
+bool arrange_tiles(Loop& axes) {
+  if (axes.size() < 2 || std::abs(axes.back().from) < kCacheLine) return false;
+  std::size_t best = axes.size() - 1;
+  for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
+    if (axes[i].from != 0 && std::abs(axes[i].from) < std::abs(axes[best].from)) best = i;
+  }
+  if (best == axes.size() - 1) return false;
+  std::rotate(axes.begin() + best, axes.begin() + best + 1, axes.end() - 1);
+  return true;
+}
+
+void run_tiles(Row row, const Axis& outer, const Axis& inner, const std::byte* x, std::byte* y) {
+  for (index_t j0 = 0; j0 < outer.extent; j0 += kTile) {
+    const index_t j1 = std::min(j0 + kTile, outer.extent);
+    for (index_t i0 = 0; i0 < inner.extent; i0 += kTile) {
+      const index_t n = std::min(kTile, inner.extent - i0);
+      for (index_t j = j0; j < j1; ++j) {
+        row(x + j * outer.from + i0 * inner.from, inner.from, y + j * outer.to + i0 * inner.to,
+            inner.to, n);
+      }
+    }
+  }
+}
+
+void run_loop(Loop axes, Row row, const std::byte* x, std::byte* y, std::size_t item) {
+  const auto bytes = static_cast<index_t>(item);
+  if (axes.empty()) {
+    row(x, bytes, y, bytes, 1);
+    return;
+  }
+  const bool tiled = arrange_tiles(axes);
+  const std::size_t n_outer = axes.size() - (tiled ? 2 : 1);
+  const Axis inner = axes.back();
+  std::array<index_t, kMaxRank> position{};
+  for (;;) {
+    if (tiled) {
+      run_tiles(row, axes[n_outer], inner, x, y);
+    } else {
+      row(x, inner.from, y, inner.to, inner.extent);
+    }
+    std::size_t axis = n_outer;
+    for (;; --axis) {
+      if (axis == 0) return;
+      const Axis& a = axes[axis - 1];
+      x += a.from;
+      y += a.to;
+      if (++position[axis - 1] < a.extent) break;
+      x -= a.extent * a.from;
+      y -= a.extent * a.to;
+      position[axis - 1] = 0;
+    }
+  }
+}
+
+bool has_elements(std::span<const index_t> extents) {
+  return std::find(extents.begin(), extents.end(), 0) == extents.end();
+}
+
+}  // namespace
+
+void strided_copy(const ConstView& x, const MutableView& out) {
+  assert(x.rank() == out.rank() && out.rank() <= kMaxRank);
+  assert(std::equal(x.extents.begin(), x.extents.end(), out.extents.begin()));
+  if (!has_elements(out.extents)) return;
+  if (x.data == out.data && x.dtype == out.dtype) return;  // the very same elements
+  const auto* from = static_cast<const std::byte*>(x.data);
+  auto* to = static_cast<std::byte*>(out.data);
+  Loop axes = make_loop(x, out, from, to);
+  run_loop(std::move(axes), row_of(x.dtype, out.dtype), from, to, item_size(out.dtype));
+}
+
+void strided_fill(const void* value, const MutableView& out) {
+  assert(out.rank() <= kMaxRank);
+  if (!has_elements(out.extents)) return;
+  // A copy from one element that stands still; the element is kept apart because it may lie inside
+  // of what is filled.
+  alignas(16) std::array<std::byte, 16> element;
+  const std::size_t item = item_size(out.dtype);
+  std::memcpy(element.data(), value, item);
+  const Strides still(out.rank());
+  const ConstView x{element.data(), out.dtype, out.extents, still};
+  const std::byte* from = element.data();
+  auto* to = static_cast<std::byte*>(out.data);
+  Loop axes = make_loop(x, out, from, to);
+  run_loop(std::move(axes), copy_row_of(item), from, to, item);
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/base/shape.hpp"
+
+namespace palimpsest {
+
+/// Is there an integer solution of  sum over k of step_k x_k = target,  0 <= x_k <= bound_k?
+/// The question behind all tests whether strided sets of elements meet.
+///
+/// Cost     linear in the number of terms where steps nest, as those of arrays nearly always do;
+///          else a depth-first search, pruned by reach and divisibility, up to a work limit
+class BoundedSum {
+ public:
+  enum class Answer { no, yes, unknown };
+
+  /// step >= 0 and bound >= 0. At most 2 kMaxRank + 2 terms.
+  void add(index_t step, index_t bound);
+  Answer solve(index_t target);
+
+ private:
+  struct Term {
+    index_t step, bound;
+    // Of this term and all that follow, which are smaller:
+    index_t reach;    // the largest sum
+    index_t divisor;  // greatest common divisor of the steps
+    bool is_dense;    // every multiple of the divisor up to the reach is a sum
+  };
+
+  void prepare();
+  Answer search(std::size_t first, index_t target);
+
+  SmallVector<Term, 2 * kMaxRank + 2> terms_;
+  int work_left_ = 0;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "palimpsest/tensor/tensor.hpp"
+
+// What the sources of this layer share.
+namespace palimpsest {
+
+/// ShapeError unless this is a rank up to kMaxRank, with as many strides as extents, none negative.
+void check_layout(std::span<const index_t> shape, std::span<const index_t> strides,
+                  std::string_view who);
+/// ValueError unless an element of `dtype` may lie at this address.
+void check_alignment(const void* address, DType dtype, std::string_view who);
+/// The extents with a single -1 replaced by what `count` leaves for it. ShapeError.
+Extents infer_extent(Extents shape, index_t count, std::string_view who);
+/// DTypeError when a conversion would drop imaginary parts.
+void check_conversion(DType from, DType to, std::string_view who);
+
+}  // namespace palimpsest

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/tensor/tensor.hpp"
+
+#include "palimpsest/tensor/layout.hpp"
+
+namespace palimpsest {
+
+void check_layout(std::span<const index_t> shape, std::span<const index_t> strides,
+                  std::string_view who) {
+  const std::string prefix = "[" + std::string(who) + "] ";
+  if (shape.size() > kMaxRank) {
+    throw ShapeError(prefix + "too many axes: got " + std::to_string(shape.size()) +
+                     ", expected at most " + std::to_string(kMaxRank));
+  }
+  if (shape.size() != strides.size()) {
+    throw ShapeError(prefix + "one stride per axis is needed: got shape " + to_string(shape) +
+                     " and strides " + to_string(strides));
+  }
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] < 0) {
+      throw ShapeError(prefix + "negative extent on axis " + std::to_string(axis) + ": got " +
+                       to_string(shape));
+    }
+  }
+}
+
+void check_alignment(const void* address, DType dtype, std::string_view who) {
+  const std::size_t alignment =
+      visit_dtype(dtype, [](auto tag) { return alignof(typename decltype(tag)::type); });
+  if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
+    throw ValueError("[" + std::string(who) + "] misaligned memory for " +
+                     std::string(name_of(dtype)) + ": got an address that is no multiple of " +
+                     std::to_string(alignment) + ". Try clone() of the bytes first.");
+  }
+}
+
+void check_conversion(DType from, DType to, std::string_view who) {
+  if (is_complex(from) && !is_complex(to) && !is_bool(to)) {
+    throw DTypeError("[" + std::string(who) + "] imaginary parts would be lost: got " +
+                     std::string(name_of(from)) + ", expected a real dtype to convert to " +
+                     std::string(name_of(to)) + ". Try view_as_real().");
+  }
+}
+
+Tensor::Tensor(Storage storage, DType dtype, Extents shape, Strides strides, index_t offset)
+    : storage_(std::move(storage)),
+      dtype_(dtype),
+      shape_(std::move(shape)),
+      strides_(std::move(strides)),
+      offset_(offset) {
+  check_defined();
+  check_layout(shape_, strides_, "Tensor");
+  const auto capacity = static_cast<index_t>(storage_.nbytes() / item_size(dtype_));
+  const ReachedRange range = reached_range(shape_, strides_);
+  if (checked_add(offset_, range.low) < 0 || checked_add(offset_, range.high) > capacity) {
+    throw AliasError("[Tensor] view reaches outside its storage: got shape " + to_string(shape_) +
+                     ", strides " + to_string(strides_) + ", offset " + std::to_string(offset_) +
+                     ", expected elements 0 .. " + std::to_string(capacity) + " of " +
+                     std::string(name_of(dtype_)));
+  }
+  if (range.high > range.low) check_alignment(storage_.data(), dtype_, "Tensor");
+}
+
+Tensor Tensor::view_with(DType dtype, Extents shape, Strides strides, index_t offset) const {
+  Tensor view;
+  view.storage_ = storage_;
+  view.dtype_ = dtype;
+  view.shape_ = std::move(shape);
+  view.strides_ = std::move(strides);
+  view.offset_ = offset;
+  return view;
+}
+
+void Tensor::throw_undefined() { throw ValueError("[Tensor] there is none: got an empty handle"); }
+
+index_t Tensor::shape(index_t axis) const {
+  return shape()[static_cast<std::size_t>(normalize_axis(axis, rank(), "Tensor.shape"))];
+}
+
+bool Tensor::is_contiguous() const {
+  check_defined();
+  return palimpsest::is_contiguous(shape_, strides_);
+}
+
+bool Tensor::is_shared() const {
+  check_defined();
+  return storage_.is_shared();
+}
+
+void Tensor::check_access(DType dtype) const {
+  check_defined();
+  if (dtype != dtype_) {
+    throw DTypeError("[Tensor.data] element type: got " + std::string(name_of(dtype_)) +
+                     ", expected " + std::string(name_of(dtype)) + ". Try to() or bitcast().");
+  }
+  if (device().type != DeviceType::cpu) {
+    throw DeviceError("[Tensor.data] memory that the host cannot reach: got " + device().str() +
+                      ", expected cpu. Try to(Device{}).");
+  }
+}
+
+void Tensor::check_writable(std::string_view who) const {
+  check_defined();
+  if (is_contiguous() || !has_internal_overlap(*this)) return;
+  throw AliasError("[" + std::string(who) + "] elements overlap one another: got shape " +
+                   to_string(shape_) + " with strides " + to_string(strides_) +
+                   ". Try clone() first.");
+}
+
+const void* Tensor::raw_data() const {
+  check_defined();
+  return storage_.data() + offset_ * static_cast<index_t>(item_size(dtype_));
+}
+
+void* Tensor::raw_mutable_data() {
+  check_writable("Tensor.mutable_data");
+  return storage_.mutable_data() + offset_ * static_cast<index_t>(item_size(dtype_));
+}
+
+void* Tensor::raw_overwrite_data() {
+  check_writable("Tensor.overwrite_data");
+  // Without overlap, as many bytes as the storage has are all of them.
+  const bool is_everything = static_cast<std::size_t>(nbytes()) == storage_.nbytes();
+  std::byte* const data = is_everything ? storage_.overwrite_data() : storage_.mutable_data();
+  return data + offset_ * static_cast<index_t>(item_size(dtype_));
+}
+
+ConstView Tensor::view_of() const { return {raw_data(), dtype_, shape_, strides_}; }
+
+MutableView Tensor::mutable_view() { return {raw_mutable_data(), dtype_, shape_, strides_}; }
+
+bool shares_storage(const Tensor& a, const Tensor& b) {
+  return a.defined() && a.storage().is(b.storage());
+}
+
+}  // namespace palimpsest
