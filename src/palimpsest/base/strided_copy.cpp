@@ -144,8 +144,12 @@ Loop make_loop(const ConstView& x, const MutableView& out, const std::byte*& fro
     }
     axes.push_back(axis);
   }
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return a.to > b.to; });
+  // Insertion sort: stable, and unlike std::stable_sort it does not allocate.
+  for (std::size_t i = 1; i < axes.size(); ++i) {
+    for (std::size_t j = i; j > 0 && axes[j - 1].to < axes[j].to; --j) {
+      std::swap(axes[j - 1], axes[j]);
+    }
+  }
   Loop merged;
   for (const Axis& axis : axes) {
     if (!merged.empty() && merged.back().from == axis.from * axis.extent &&
@@ -219,6 +223,8 @@ bool has_elements(std::span<const index_t> extents) {
 }
 
 }  // namespace
+
+CopyRow copy_row_between(DType from, DType to) { return row_of(from, to); }
 
 void strided_copy(const ConstView& x, const MutableView& out) {
   assert(x.rank() == out.rank() && out.rank() <= kMaxRank);
