@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "palimpsest/base/view.hpp"
+#include "palimpsest/compile/plan.hpp"
+
+namespace palimpsest {
+
+/// What one call needs to run a plan: the arena, the buffers to exchange with containers, and the
+/// views that the kernels are given. Frames are pooled, never shared by two calls at once.
+///
+/// Invariants
+///  1. Views point into the shapes and strides of the plan, which outlives the frame.
+///  2. Between calls a frame holds no memory of a caller.
+class Frame {
+ public:
+  /// Allocates arena and update buffers.
+  Frame(const Plan& plan, Device device);
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  /// The start of each buffer; the caller fills in those that are not the frame's own.
+  std::span<std::byte*> bases() { return bases_; }
+  /// Addresses of the frame's own memory. Whatever still shares the arena with a clone that a
+  /// caller took of a borrowed result keeps the old bytes; the frame gets others.
+  void refresh();
+  /// Points all views at the present bases.
+  void bind();
+  void run() const;
+
+  const Plan& plan() const { return plan_; }
+  Device device() const { return device_; }
+  const Storage& arena() const { return arena_; }
+  Storage& update_storage(int update) { return updates_[static_cast<std::size_t>(update)]; }
+  /// Bytes that the frame holds.
+  index_t bytes() const;
+
+  // -- scratch space of the caller's side, here so that a call allocates nothing ----------------
+  std::vector<Tensor> arguments;      // as used: converted or private where they had to be
+  std::vector<Tensor> compact;        // small views to be copied out: results, then updates
+  std::vector<Tensor> new_values;     // of the containers that are updated
+  std::vector<Storage> output_storages;
+  std::thread::id last_user;
+
+ private:
+  struct Step {
+    const Op* op;
+    std::vector<ConstView> inputs;
+    std::vector<MutableView> outputs;
+    std::span<std::byte> scratch;
+  };
+
+  const Plan& plan_;
+  Device device_;
+  Storage arena_;
+  std::vector<Storage> updates_;
+  std::vector<std::byte*> bases_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace palimpsest

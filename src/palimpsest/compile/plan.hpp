@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "palimpsest/graph/function_graph.hpp"
+
+namespace palimpsest {
+
+/// Whose memory a buffer of a plan is.
+enum class BufferKind {
+  arena,      // at an offset of the function's arena
+  output,     // allocated for the caller at each call
+  update,     // allocated once, then exchanged with a container's old value at each call
+  argument,   // of the caller
+  container,  // of a shared variable
+  constant,
+};
+std::string_view name_of(BufferKind kind);
+
+/// The memory of one alias tree: a value, its views and its in-place successors.
+struct PlannedBuffer {
+  BufferKind kind = BufferKind::arena;
+  int index = 0;  // of the argument, container, constant, output or update
+  index_t bytes = 0;
+  index_t offset = 0;  // in the arena
+  int first_step = 0;  // that writes it; -1: lives from before the first step
+  int last_step = 0;   // that reads any of it
+  std::string name;    // of the variable that it was made for
+};
+
+/// One step: an op on slots. A view op is no step: it is only a layout.
+struct PlannedStep {
+  Apply node;
+  std::vector<int> inputs;   // slots
+  std::vector<int> outputs;  // slots
+  int scratch = -1;          // buffer, if any
+};
+
+/// Where one variable lies.
+struct Slot {
+  int buffer = 0;
+  Layout layout;  // byte offset counted from the start of the buffer's first element
+};
+
+/// How an output or an update gets its value.
+struct Delivery {
+  int slot = 0;
+  bool compact = false;  // a small view of a big buffer: copied out, so as not to keep the buffer
+};
+
+/// Order, placement and peak of a function for one signature, known before anything runs.
+///
+/// What is planned is what happens: a call on a fresh frame allocates exactly peak_bytes, a later
+/// one exactly output_bytes, which is 0 when all outputs are borrowed.
+struct Plan {
+  std::vector<PlannedStep> steps;
+  std::vector<PlannedBuffer> buffers;
+  std::vector<Slot> slots;
+  std::vector<Variable> constants;
+  std::vector<Delivery> outputs;
+  std::vector<Delivery> updates;
+  /// Everything a call holds above arguments, containers and constants.
+  index_t peak_bytes = 0;
+  index_t arena_bytes = 0;
+  index_t output_bytes = 0;
+  index_t update_bytes = 0;
+  /// Largest sum of live arena bytes in this order: no placement can do with less.
+  index_t lower_bound_bytes = 0;
+  /// What never freeing anything would take.
+  index_t no_reuse_bytes = 0;
+
+  /// A table of buffers and steps for people.
+  std::string to_string() const;
+  std::string to_json() const;
+};
+
+}  // namespace palimpsest

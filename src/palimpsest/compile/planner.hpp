@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "palimpsest/compile/plan.hpp"
+#include "palimpsest/graph/function_graph.hpp"
+
+namespace palimpsest {
+
+/// What the planner is told about a compiled graph. Its inputs are the arguments and then the
+/// containers; its outputs are the results and then the updates.
+struct PlanRequest {
+  const FunctionGraph* graph = nullptr;
+  std::size_t n_arguments = 0;
+  std::size_t n_results = 0;
+  std::vector<bool> borrowed;         // per result
+  std::vector<int> updated;           // per update: which container
+  std::vector<Layout> input_layouts;  // byte offsets 0
+};
+
+/// Order, layouts and placement. ShapeError when the extents do not fit.
+Plan make_plan(const PlanRequest& request);
+
+}  // namespace palimpsest

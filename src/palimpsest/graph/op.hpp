@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/base/view.hpp"
+#include "palimpsest/graph/variable.hpp"
+
+namespace palimpsest {
+
+/// Output position -> input positions.
+using AliasMap = std::map<int, std::set<int>>;
+/// (destroyed input, other input).
+using IndexPairs = std::set<std::pair<int, int>>;
+
+/// How an array lies in the memory of another one: byte offset to that one's first element.
+struct Layout {
+  DType dtype = DType::float64;
+  Extents extents;
+  Strides strides;
+  index_t byte_offset = 0;
+
+  static Layout dense(DType dtype, Extents extents);
+  bool is_dense() const;
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// In what sense an op is linear in one input, the others held fixed.
+enum class Linearity {
+  no,
+  real,       // over the reals only: conj, real, imag
+  complex,    // over the complex numbers
+  conjugate,  // antilinear
+};
+
+/// What a kernel is given: every output of known shape is allocated, in place where declared.
+class RunContext {
+ public:
+  RunContext(std::span<const ConstView> inputs, std::span<const MutableView> outputs,
+             std::span<std::byte> scratch)
+      : inputs_(inputs), outputs_(outputs), scratch_(scratch) {}
+  const ConstView& input(std::size_t i) const { return inputs_[i]; }
+  const MutableView& output(std::size_t j) const { return outputs_[j]; }
+  std::span<const ConstView> inputs() const { return inputs_; }
+  std::span<const MutableView> outputs() const { return outputs_; }
+  /// 64-byte aligned; arbitrary old content.
+  std::span<std::byte> scratch() const { return scratch_; }
+
+ private:
+  std::span<const ConstView> inputs_;
+  std::span<const MutableView> outputs_;
+  std::span<std::byte> scratch_;
+};
+
+/// An operation: immutable, compared by value, shared by all its applications.
+///
+/// Aliases  the default is the safe one: no output shares memory with an input, nothing is
+///          overwritten. What an op does beyond that it declares here.
+/// Threads  all members may be called concurrently
+class Op : public std::enable_shared_from_this<Op> {
+ public:
+  virtual ~Op() = default;
+
+  /// The registered name, such as `Fft`.
+  virtual std::string name() const = 0;
+  /// Every parameter, in a form that differs whenever two ops differ: `axes=(0, 1), forward=1`.
+  virtual std::string parameters() const { return {}; }
+  /// `name{parameters}`: equality and hash of ops are those of this text.
+  std::string str() const;
+
+  /// Checks the inputs and gives the application with its output types.
+  virtual Apply make_node(std::span<const Variable> inputs) const = 0;
+
+  // -- aliasing --------------------------------------------------------------------------------
+  virtual AliasMap view_map(const Apply&) const { return {}; }
+  virtual AliasMap destroy_map(const Apply&) const { return {}; }
+  /// Overwritten inputs in whose memory no output lives.
+  virtual std::set<int> destroyed_inputs(const Apply&) const { return {}; }
+  /// (d, j): input j may be the very variable that is destroyed as d.
+  virtual IndexPairs tolerate_same(const Apply&) const { return {}; }
+  /// (d, j): any overlap of d and j is the op's own care.
+  virtual IndexPairs tolerate_aliased(const Apply&) const { return {}; }
+  /// The same op working in place on some of the allowed inputs; null if it cannot.
+  virtual OpPtr inplace_on_inputs(const Apply&, const std::set<int>&) const { return nullptr; }
+  /// The twin without a destroy map.
+  virtual OpPtr pure() const { return shared_from_this(); }
+  /// Where output `out`, a view of input `in`, lies in the memory of `in`; nothing when these
+  /// strides allow no view, and then run() makes a dense copy.
+  virtual std::optional<Layout> view_layout(const Apply&, int out, const Layout& in) const;
+
+  // -- planning --------------------------------------------------------------------------------
+  /// Extents of the outputs, given those of the inputs. ShapeError when they do not fit.
+  virtual std::vector<Extents> infer_shapes(const Apply&,
+                                            std::span<const Extents> inputs) const = 0;
+  virtual std::size_t scratch_bytes(const Apply&, std::span<const Layout>) const { return 0; }
+  /// Can run() throw on inputs that make_node and infer_shapes accepted?
+  virtual bool can_fail() const { return false; }
+
+  // -- derivatives -----------------------------------------------------------------------------
+  virtual Linearity linear_in(const Apply&, int) const { return Linearity::no; }
+  /// Given the cotangents of the outputs (undefined where zero), those of the inputs (undefined
+  /// where zero), for the real inner product Re<u, v>; of a complex-linear A that is A^H.
+  /// NotSupported when the op has none.
+  virtual std::vector<Variable> pullback(const Apply&, std::span<const Variable> cotangents) const;
+
+  // -- running ---------------------------------------------------------------------------------
+  virtual void run(RunContext& context) const = 0;
+
+  friend bool operator==(const Op& a, const Op& b) { return a.str() == b.str(); }
+
+ protected:
+  /// Apply::make with this op.
+  Apply node(std::span<const Variable> inputs, std::vector<TensorType> types) const;
+};
+
+/// The inputs that a node overwrites, by destroy_map or destroyed_inputs.
+std::set<int> overwritten_inputs(const Apply& apply);
+
+}  // namespace palimpsest

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "palimpsest/base/shape.hpp"
+#include "palimpsest/memory/device.hpp"
+
+namespace palimpsest {
+
+/// An extent that is not known when the graph is built.
+inline constexpr index_t kUnknown = -1;
+
+/// What a Variable stands for: an array of fixed dtype, rank and device whose extents are known or
+/// kUnknown. A dimension broadcasts only if it is known to be 1.
+struct TensorType {
+  DType dtype = DType::float64;
+  Extents shape;
+  Device device;
+
+  std::size_t rank() const { return shape.size(); }
+  bool is_fully_known() const;
+  /// Is every value of `other` a value of this type?
+  bool is_super(const TensorType& other) const;
+  /// Can arrays of these extents be values of this type?
+  bool admits(std::span<const index_t> extents) const;
+  /// `float64 (?, 3)`, with the device when it is not the host.
+  std::string str() const;
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/graph/variable.hpp"
+
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest {
+namespace {
+
+const VariableNode& checked(const std::shared_ptr<VariableNode>& node) {
+  if (!node) throw ValueError("[Variable] undefined: expected a variable that was made");
+  return *node;
+}
+
+}  // namespace
+
+const TensorType& Variable::type() const { return checked(node_).type; }
+const std::string& Variable::name() const { return checked(node_).name; }
+
+const Variable& Variable::named(std::string name) const {
+  checked(node_);
+  node_->name = std::move(name);
+  return *this;
+}
+
+Apply Variable::owner() const {
+  ApplyNode* owner = checked(node_).owner;
+  return owner ? Apply(owner->shared_from_this()) : Apply();
+}
+
+int Variable::index() const { return checked(node_).index; }
+bool Variable::is_root() const { return checked(node_).owner == nullptr; }
+bool Variable::is_constant() const { return checked(node_).is_constant; }
+
+const Tensor& Variable::constant_value() const {
+  if (!is_constant()) throw TypeError("[constant_value] " + str() + " is no constant");
+  return node_->value;
+}
+
+Attachment* Variable::attachment() const { return checked(node_).attachment.get(); }
+bool Variable::is_indestructible() const { return checked(node_).is_indestructible; }
+
+void Variable::set_indestructible(bool value) const {
+  checked(node_);
+  node_->is_indestructible = value;
+}
+
+std::string Variable::str() const {
+  if (!node_) return "<undefined>";
+  return node_->name.empty() ? "<" + node_->type.str() + ">" : node_->name;
+}
+
+Apply Apply::make(OpPtr op, std::span<const Variable> inputs, std::vector<TensorType> types) {
+  return Apply(std::make_shared<ApplyNode>(std::move(op), inputs, std::move(types)));
+}
+
+const Op& Apply::op() const { return *node_->op; }
+const OpPtr& Apply::op_ptr() const { return node_->op; }
+std::size_t Apply::input_count() const { return node_->inputs.size(); }
+std::size_t Apply::output_count() const { return node_->outputs.size(); }
+const Variable& Apply::input(std::size_t i) const { return node_->inputs[i]; }
+std::span<const Variable> Apply::inputs() const { return node_->inputs; }
+
+Variable Apply::output(std::size_t i) const {
+  return Variable(std::shared_ptr<VariableNode>(node_, &node_->outputs.at(i)));
+}
+
+std::vector<Variable> Apply::outputs() const {
+  std::vector<Variable> result;
+  for (std::size_t i = 0; i < output_count(); ++i) result.push_back(output(i));
+  return result;
+}
+
+ApplyNode::ApplyNode(OpPtr applied, std::span<const Variable> arguments,
+                     std::vector<TensorType> types)
+    : op(std::move(applied)), inputs(arguments.begin(), arguments.end()), outputs(types.size()) {
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    outputs[i].type = std::move(types[i]);
+    outputs[i].owner = this;
+    outputs[i].index = static_cast<int>(i);
+  }
+}
+
+// Releasing the inputs of a node may release their owners, and so on down a chain. Whoever is
+// first hands its inputs to a list; destructors that run meanwhile only append to it.
+ApplyNode::~ApplyNode() {
+  thread_local std::vector<Variable>* pending = nullptr;
+  if (pending) {
+    pending->insert(pending->end(), std::make_move_iterator(inputs.begin()),
+                    std::make_move_iterator(inputs.end()));
+    return;
+  }
+  std::vector<Variable> list = std::move(inputs);
+  pending = &list;
+  while (!list.empty()) {
+    const Variable released = std::move(list.back());
+    list.pop_back();
+  }
+  pending = nullptr;
+}
+
+Variable make_input(TensorType type, std::string name) {
+  auto node = std::make_shared<VariableNode>();
+  node->type = std::move(type);
+  node->name = std::move(name);
+  return Variable(std::move(node));
+}
+
+Variable constant(const Tensor& value, std::string name) {
+  auto node = std::make_shared<VariableNode>();
+  node->type = TensorType{value.dtype(), value.shape(), value.device()};
+  node->name = std::move(name);
+  node->is_constant = true;
+  node->value = value.lazy_clone();
+  return Variable(std::move(node));
+}
+
+std::vector<Apply> applications_of(std::span<const Variable> outputs,
+                                   std::span<const Variable> inputs) {
+  std::unordered_set<const VariableNode*> stop;
+  for (const Variable& v : inputs) stop.insert(v.node());
+  std::vector<Apply> order;
+  std::unordered_set<const ApplyNode*> seen;
+  std::vector<std::pair<Apply, std::size_t>> stack;  // node, next input to visit
+  const auto visit = [&](const Variable& v) {
+    if (stop.contains(v.node())) return;
+    Apply owner = v.owner();
+    if (owner.defined() && seen.insert(owner.node()).second) stack.emplace_back(owner, 0);
+  };
+  for (const Variable& output : outputs) {
+    visit(output);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (next < node.input_count()) {
+        const Variable& input = node.input(next++);
+        visit(input);
+      } else {
+        order.push_back(node);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+std::vector<Variable> clone_graph(std::span<const Variable> outputs,
+                                  std::span<const Variable> inputs,
+                                  std::span<const Variable> replacements) {
+  if (inputs.size() != replacements.size()) {
+    throw InternalError("[clone_graph] as many replacements as inputs expected");
+  }
+  std::unordered_map<const VariableNode*, Variable> copies;
+  for (std::size_t i = 0; i < inputs.size(); ++i) copies[inputs[i].node()] = replacements[i];
+  const auto copy_of = [&](const Variable& v) {
+    const auto it = copies.find(v.node());
+    return it == copies.end() ? v : it->second;
+  };
+  for (const Apply& node : applications_of(outputs, inputs)) {
+    std::vector<Variable> arguments;
+    std::vector<TensorType> types;
+    for (const Variable& v : node.inputs()) arguments.push_back(copy_of(v));
+    for (const Variable& v : node.outputs()) types.push_back(v.type());
+    const Apply copy = Apply::make(node.op_ptr(), arguments, std::move(types));
+    for (std::size_t i = 0; i < node.output_count(); ++i) {
+      const Variable from = node.output(i), to = copy.output(i);
+      to.node()->name = from.name();
+      to.node()->is_indestructible = from.is_indestructible();
+      copies.try_emplace(from.node(), to);
+    }
+  }
+  std::vector<Variable> result;
+  for (const Variable& v : outputs) result.push_back(copy_of(v));
+  return result;
+}
+
+}  // namespace palimpsest

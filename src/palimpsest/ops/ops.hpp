@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The builders of all ops: what users and operators write graphs with. One header per family.
+#include "palimpsest/ops/create.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/fft.hpp"
+#include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/products.hpp"
+#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
