@@ -46,8 +46,8 @@ class Block {
   explicit Block(BlockHeader* header) : header_(header) {}
   Block(Block&& other) noexcept : header_(std::exchange(other.header_, nullptr)) {}
   Block& operator=(Block&& other) noexcept {
-    Block old(std::move(*this));
-    header_ = std::exchange(other.header_, nullptr);
+    Block taken(std::move(other));
+    std::swap(header_, taken.header_);
     return *this;
   }
   Block(const Block&) = delete;

@@ -204,8 +204,8 @@ Storage::Pin Storage::pin() {
 }
 
 Storage::Pin& Storage::Pin::operator=(Pin&& other) noexcept {
-  Pin old(std::move(*this));
-  storage_ = std::move(other.storage_);
+  Pin taken(std::move(other));
+  storage_.swap(taken.storage_);
   return *this;
 }
 

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/memory/storage.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+
+constexpr std::size_t kBytes = 256;
+
+Storage filled(std::byte value, std::size_t bytes = kBytes) {
+  Storage storage = Storage::allocate(bytes);
+  std::memset(storage.mutable_data(), static_cast<int>(value), bytes);
+  return storage;
+}
+
+bool holds(const Storage& storage, std::byte value) {
+  return std::all_of(storage.data(), storage.data() + storage.nbytes(),
+                     [value](std::byte b) { return b == value; });
+}
+
+constexpr std::byte kOld{1}, kNew{2};
+
+TEST(Storage, IsOwnedWhenMade) {
+  const Storage storage = Storage::allocate(kBytes, Device{DeviceType::cpu, 3});
+  EXPECT_TRUE(storage.defined());
+  EXPECT_EQ(storage.state(), StorageState::owned);
+  EXPECT_EQ(storage.nbytes(), kBytes);
+  EXPECT_EQ(storage.device(), (Device{DeviceType::cpu, 3}));
+  EXPECT_EQ(storage.references(), 1u);
+  EXPECT_FALSE(storage.is_shared());
+}
+
+TEST(Storage, OfZeroBytesIsLegal) {
+  Storage storage = Storage::allocate(0);
+  Storage clone = storage.lazy_clone();
+  EXPECT_TRUE(clone.is_shared());
+  EXPECT_NE(clone.mutable_data(), nullptr);
+  EXPECT_EQ(storage.overwrite_data(), storage.data());
+}
+
+TEST(Storage, AnEmptyHandleHasNothingToShow) {
+  Storage none;
+  EXPECT_FALSE(none.defined());
+  EXPECT_EQ(none.use_count(), 0u);
+  EXPECT_TRUE(none.is(Storage()));
+  expect_error<ValueError>([&] { none.nbytes(); }, "empty handle");
+  expect_error<ValueError>([&] { none.data(); }, "empty handle");
+  expect_error<ValueError>([&] { none.mutable_data(); }, "empty handle");
+  expect_error<ValueError>([&] { none.overwrite_data(); }, "empty handle");
+  expect_error<ValueError>([&] { none.lazy_clone(); }, "empty handle");
+  expect_error<ValueError>([&] { none.pin(); }, "empty handle");
+  expect_error<ValueError>([&] { none.state(); }, "empty handle");
+}
+
+TEST(Storage, CopyingAHandleAliasesAndAllocatesNothing) {
+  Storage storage = filled(kOld);
+  const MemoryScope scope;
+  Storage alias = storage;
+  EXPECT_TRUE(alias.is(storage));
+  EXPECT_EQ(storage.use_count(), 2u);
+  EXPECT_EQ(storage.state(), StorageState::owned);
+  std::memset(alias.mutable_data(), static_cast<int>(kNew), kBytes);
+  EXPECT_TRUE(holds(storage, kNew));
+  Storage moved = std::move(alias);
+  EXPECT_FALSE(alias.defined());  // NOLINT(bugprone-use-after-move): a moved-from handle is empty
+  alias = moved;
+  alias = *&alias;
+  EXPECT_EQ(storage.use_count(), 3u);
+  alias = Storage();
+  moved = Storage();
+  EXPECT_EQ(storage.use_count(), 1u);
+  EXPECT_EQ(scope.calls(), 0u);
+}
+
+TEST(Storage, ALazyCloneSharesTheDataAndAllocatesNoBlock) {
+  const Storage storage = filled(kOld);
+  const MemoryScope scope;
+  const Storage clone = storage.lazy_clone();
+  EXPECT_EQ(scope.calls(), 0u);
+  EXPECT_FALSE(clone.is(storage));
+  EXPECT_TRUE(clone.shares_data(storage));
+  EXPECT_EQ(clone.data(), storage.data());
+  EXPECT_EQ(clone.references(), 2u);
+  EXPECT_EQ(storage.state(), StorageState::shared);
+  EXPECT_EQ(clone.state(), StorageState::shared);
+}
+
+TEST(Storage, WritingTheCloneCopiesFirst) {
+  const Storage storage = filled(kOld);
+  Storage clone = storage.lazy_clone();
+  const std::byte* const address = storage.data();
+  std::memset(clone.mutable_data(), static_cast<int>(kNew), kBytes);
+  EXPECT_TRUE(holds(storage, kOld));
+  EXPECT_TRUE(holds(clone, kNew));
+  EXPECT_EQ(storage.data(), address);
+  EXPECT_EQ(storage.state(), StorageState::owned);
+  EXPECT_EQ(clone.state(), StorageState::owned);
+  EXPECT_FALSE(clone.shares_data(storage));
+}
+
+TEST(Storage, WritingTheOriginalCopiesFirstAndLeavesTheDataToTheClone) {
+  Storage storage = filled(kOld);
+  const std::byte* const address = storage.data();
+  Storage clone = storage.lazy_clone();
+  std::memset(storage.mutable_data(), static_cast<int>(kNew), kBytes);
+  EXPECT_TRUE(holds(clone, kOld));
+  EXPECT_NE(storage.data(), address);
+  EXPECT_EQ(clone.mutable_data(), address);
+}
+
+TEST(Storage, NSharersMakeNMinusOneCopiesAndTheLastKeepsTheAddress) {
+  constexpr std::size_t kSharers = 5;
+  std::vector<Storage> sharers{filled(kOld)};
+  const std::byte* const address = sharers.front().data();
+  while (sharers.size() < kSharers) sharers.push_back(sharers.front().lazy_clone());
+  const CopyStats stats;
+  const MemoryScope scope;
+  for (Storage& storage : sharers) storage.mutable_data()[0] = kNew;
+  EXPECT_EQ(stats.counts().copies, kSharers - 1);
+  EXPECT_EQ(stats.counts().copied_bytes, (kSharers - 1) * kBytes);
+  EXPECT_EQ(scope.calls(), kSharers - 1);
+  EXPECT_EQ(sharers.back().data(), address);
+}
+
+TEST(Storage, IsOwnedAgainWhenItsPartnersAreGone) {
+  Storage storage = filled(kOld);
+  const std::byte* const address = storage.data();
+  { const Storage a = storage.lazy_clone(), b = a.lazy_clone(); }
+  EXPECT_EQ(storage.state(), StorageState::owned);
+  const MemoryScope scope;
+  EXPECT_EQ(storage.mutable_data(), address);
+  EXPECT_EQ(scope.calls(), 0u);
+}
+
+TEST(Storage, ACloneOutlivesTheOriginal) {
+  Storage clone;
+  {
+    const Storage storage = filled(kOld);
+    clone = storage.lazy_clone();
+  }
+  EXPECT_TRUE(holds(clone, kOld));
+  EXPECT_EQ(clone.state(), StorageState::owned);
+}
+
+TEST(Storage, ACloneOfARangeCopiesOnlyThatRange) {
+  Storage storage = filled(kOld);
+  storage.mutable_data()[100] = kNew;
+  Storage clone = storage.lazy_clone(96, 16);
+  EXPECT_EQ(clone.nbytes(), 16u);
+  EXPECT_EQ(clone.data(), storage.data() + 96);
+  Storage inner = clone.lazy_clone(4, 1);
+  EXPECT_EQ(inner.data()[0], kNew);
+  const MemoryScope scope;
+  inner.mutable_data();
+  clone.mutable_data();
+  EXPECT_EQ(scope.allocated_bytes(), 17u);
+  EXPECT_EQ(clone.data()[4], kNew);
+}
+
+TEST(Storage, ACloneOfARangeThatIsLastTakesTheWholeBlockOver) {
+  Storage storage = filled(kOld);
+  Storage clone = storage.lazy_clone(64, 8);
+  const std::byte* const address = clone.data();
+  storage = Storage();
+  EXPECT_EQ(clone.mutable_data(), address);
+  EXPECT_EQ(clone.nbytes(), 8u);
+}
+
+TEST(Storage, ARangeOutsideIsRefused) {
+  const Storage storage = filled(kOld);
+  expect_error<ValueError>([&] { storage.lazy_clone(0, kBytes + 1); }, "range outside");
+  expect_error<ValueError>([&] { storage.lazy_clone(kBytes + 1, 0); }, "expected at most 256");
+  expect_error<ValueError>([&] { storage.lazy_clone(1, ~std::size_t{0}); }, "range outside");
+  EXPECT_EQ(storage.references(), 1u);
+  EXPECT_EQ(storage.lazy_clone(kBytes, 0).nbytes(), 0u);
+}
+
+TEST(Storage, OverwritingSharedDataCopiesNothing) {
+  Storage storage = filled(kOld);
+  Storage clone = storage.lazy_clone();
+  const CopyStats stats;
+  std::memset(clone.overwrite_data(), static_cast<int>(kNew), kBytes);
+  EXPECT_EQ(stats.counts().bytes_copied(), 0u);
+  EXPECT_EQ(stats.counts().overwrites, 1u);
+  EXPECT_TRUE(holds(storage, kOld));
+  EXPECT_TRUE(holds(clone, kNew));
+  const std::byte* const address = storage.data();
+  EXPECT_EQ(storage.overwrite_data(), address);
+}
+
+class ForeignStorage : public ::testing::Test {
+ protected:
+  Storage import(bool writable) {
+    memory_.fill(kOld);
+    return Storage::from_foreign(memory_.data(), kBytes, Device{}, writable,
+                                 [this] { ++releases_; });
+  }
+
+  std::array<std::byte, kBytes> memory_{};
+  int releases_ = 0;
+};
+
+TEST_F(ForeignStorage, ReadOnlyIsCopiedByTheFirstWrite) {
+  Storage storage = import(false);
+  EXPECT_EQ(storage.state(), StorageState::foreign_read_only);
+  EXPECT_EQ(storage.data(), memory_.data());
+  std::memset(storage.mutable_data(), static_cast<int>(kNew), kBytes);
+  EXPECT_EQ(releases_, 1);
+  EXPECT_EQ(storage.state(), StorageState::owned);
+  EXPECT_TRUE(holds(storage, kNew));
+  EXPECT_EQ(memory_[0], kOld);
+}
+
+TEST_F(ForeignStorage, ReadOnlyIsClonedLazilyAndNeverTakenOver) {
+  Storage storage = import(false);
+  Storage clone = storage.lazy_clone();
+  EXPECT_EQ(clone.data(), memory_.data());
+  EXPECT_TRUE(clone.is_shared());
+  EXPECT_EQ(clone.state(), StorageState::foreign_read_only);
+  storage = Storage();
+  EXPECT_EQ(releases_, 0);
+  const CopyStats stats;
+  EXPECT_NE(clone.mutable_data(), memory_.data());
+  EXPECT_EQ(stats.counts().copies, 1u);
+  EXPECT_EQ(releases_, 1);
+}
+
+TEST_F(ForeignStorage, ReadOnlyIsReplacedWhenOverwritten) {
+  Storage storage = import(false);
+  const CopyStats stats;
+  EXPECT_NE(storage.overwrite_data(), memory_.data());
+  EXPECT_EQ(stats.counts().bytes_copied(), 0u);
+  EXPECT_EQ(releases_, 1);
+  EXPECT_EQ(storage.state(), StorageState::owned);
+}
+
+TEST_F(ForeignStorage, WritableIsWrittenInPlace) {
+  {
+    Storage storage = import(true);
+    EXPECT_EQ(storage.state(), StorageState::foreign_writable);
+    EXPECT_EQ(storage.mutable_data(), memory_.data());
+    EXPECT_EQ(storage.overwrite_data(), memory_.data());
+    const Storage alias = storage;
+    EXPECT_EQ(releases_, 0);
+  }
+  EXPECT_EQ(releases_, 1);
+}
+
+TEST_F(ForeignStorage, WritableIsClonedAtOnce) {
+  const Storage storage = import(true);
+  const CopyStats stats;
+  const Storage clone = storage.lazy_clone(16, 32);
+  memory_.fill(kNew);
+  EXPECT_EQ(clone.state(), StorageState::owned);
+  EXPECT_TRUE(holds(clone, kOld));
+  EXPECT_EQ(stats.counts().eager_copies, 1u);
+  EXPECT_EQ(stats.counts().eager_copied_bytes, 32u);
+  EXPECT_EQ(stats.counts().lazy_clones, 0u);
+}
+
+TEST_F(ForeignStorage, TheDeleterIsNotRunByAFailedImport) {
+  Storage storage = import(false);
+  const Storage clone = storage.lazy_clone();
+  {
+    const FailingAllocator failing(0);
+    EXPECT_THROW(storage.mutable_data(), OutOfMemory);
+  }
+  EXPECT_EQ(releases_, 0);
+  EXPECT_EQ(storage.data(), memory_.data());
+}
+
+TEST_F(ForeignStorage, OfAnotherDeviceIsNotWrittenWithoutItsAllocator) {
+  Storage storage =
+      Storage::from_foreign(memory_.data(), kBytes, Device{DeviceType::cuda, 0}, false);
+  EXPECT_THROW(storage.mutable_data(), DeviceError);
+  EXPECT_EQ(storage.state(), StorageState::foreign_read_only);
+}
+
+TEST(StoragePin, KeepsTheAddressAndForbidsLaziness) {
+  Storage storage = filled(kOld);
+  {
+    Storage::Pin pin = storage.pin();
+    EXPECT_EQ(storage.state(), StorageState::pinned);
+    const Storage clone = storage.lazy_clone();
+    EXPECT_FALSE(clone.is_shared());
+    std::memset(pin.data(), static_cast<int>(kNew), kBytes);
+    EXPECT_TRUE(holds(clone, kOld));
+    EXPECT_TRUE(holds(storage, kNew));
+    EXPECT_EQ(storage.mutable_data(), pin.data());
+    Storage::Pin second = storage.pin();
+    pin = std::move(second);
+    EXPECT_EQ(storage.state(), StorageState::pinned);
+  }
+  EXPECT_EQ(storage.state(), StorageState::owned);
+  EXPECT_TRUE(storage.lazy_clone().shares_data(storage));
+}
+
+TEST(StoragePin, MaterializesFirst) {
+  Storage storage = filled(kOld);
+  const Storage clone = storage.lazy_clone();
+  const Storage::Pin pin = storage.pin();
+  EXPECT_FALSE(storage.shares_data(clone));
+  std::memset(pin.data(), static_cast<int>(kNew), kBytes);
+  EXPECT_TRUE(holds(clone, kOld));
+}
+
+TEST(StoragePin, KeepsTheStorageAlive) {
+  Storage storage = filled(kOld);
+  const Storage::Pin pin = storage.pin();
+  storage = Storage();
+  EXPECT_EQ(pin.data()[0], kOld);
+}
+
+TEST(StorageState, HasNames) {
+  EXPECT_EQ(name_of(StorageState::owned), "owned");
+  EXPECT_EQ(name_of(StorageState::shared), "shared");
+  EXPECT_EQ(name_of(StorageState::foreign_read_only), "foreign read-only");
+  EXPECT_EQ(name_of(StorageState::foreign_writable), "foreign writable");
+  EXPECT_EQ(name_of(StorageState::pinned), "pinned");
+}
+
+TEST(CopyStats, CountsWhatLazinessAvoided) {
+  const CopyStats stats;
+  {
+    const Storage storage = filled(kOld);
+    Storage a = storage.lazy_clone(), b = storage.lazy_clone(0, 100);
+    b.mutable_data();
+  }
+  EXPECT_EQ(stats.counts().lazy_clones, 2u);
+  EXPECT_EQ(stats.counts().lazy_bytes, kBytes + 100);
+  EXPECT_EQ(stats.counts().bytes_copied(), 100u);
+  EXPECT_EQ(stats.counts().bytes_avoided(), kBytes);
+  EXPECT_GE(CopyStats::process().lazy_clones, 2u);
+}
+
+}  // namespace
+}  // namespace palimpsest
