@@ -19,7 +19,7 @@ namespace palimpsest {
 /// Cost     building allocates; running allocates nothing
 class ElementwiseProgram {
  public:
-  static constexpr int kMaxRegisters = 128;
+  static constexpr int kMaxRegisters = 128, kMaxInputs = 48, kMaxOutputs = 16;
 
   /// Operands have the dtypes that scalar_op_types demands: casts are instructions of their own.
   struct Instruction {
@@ -34,7 +34,7 @@ class ElementwiseProgram {
   /// One op on inputs of these dtypes; its result is the output.
   ElementwiseProgram(ScalarOp op, std::span<const DType> input_dtypes);
 
-  /// A new input; returns its register.
+  /// A new input; returns its register. ValueError beyond kMaxInputs (output: kMaxOutputs).
   int input(DType dtype);
   /// Applies op, after casting the operands as it needs them; returns the register of the result.
   /// Errors   DTypeError as scalar_op_types; ValueError beyond kMaxRegisters

@@ -9,20 +9,28 @@
 
 namespace palimpsest {
 
-// Every scalar function: X(name, number of operands). The order is the order of ScalarOp.
-#define PALIMPSEST_FOR_EACH_SCALAR_OP(X)                                                       \
-  X(add, 2)                                                                                    \
-  X(sub, 2) X(mul, 2) X(div, 2) X(neg, 1) X(abs, 1) X(sign, 1) X(reciprocal, 1) X(square, 1)   \
-      X(sqrt, 1) X(pow, 2) X(fma, 3) X(minimum, 2) X(maximum, 2) X(floor_div, 2) X(mod, 2)     \
-          X(round, 1) X(eq, 2) X(ne, 2) X(lt, 2) X(le, 2) X(gt, 2) X(ge, 2) X(isnan, 1)        \
-              X(isinf, 1) X(isfinite, 1) X(logical_and, 2) X(logical_or, 2) X(logical_xor, 2)  \
-                  X(logical_not, 1) X(bitwise_and, 2) X(bitwise_or, 2) X(bitwise_xor, 2)       \
-                      X(bitwise_not, 1) X(exp, 1) X(expm1, 1) X(log, 1) X(log1p, 1) X(log2, 1) \
-                          X(log10, 1) X(sin, 1) X(cos, 1) X(tan, 1) X(arcsin, 1) X(arccos, 1)  \
-                              X(arctan, 1) X(sinh, 1) X(cosh, 1) X(tanh, 1) X(arctan2, 2)      \
-                                  X(hypot, 2) X(sinc, 1) X(erf, 1) X(sigmoid, 1) X(conj, 1)    \
-                                      X(angle, 1) X(abs2, 1) X(make_complex, 2) X(real, 1)     \
-                                          X(imag, 1) X(where, 3) X(identity, 1)
+// clang-format off
+// Every scalar function, in the order of ScalarOp: X(name, number of operands, rule for dtypes).
+#define PALIMPSEST_FOR_EACH_SCALAR_OP(X)                                                        \
+  X(add, 2, number) X(sub, 2, not_bool) X(mul, 2, number) X(div, 2, inexact)                    \
+  X(neg, 1, not_bool) X(abs, 1, real_part) X(sign, 1, not_bool) X(reciprocal, 1, inexact)       \
+  X(square, 1, power) X(sqrt, 1, inexact) X(pow, 2, power) X(fma, 3, number)                    \
+  X(minimum, 2, ordered) X(maximum, 2, ordered) X(floor_div, 2, division)                       \
+  X(mod, 2, division) X(round, 1, number)                                                       \
+  X(eq, 2, equality) X(ne, 2, equality) X(lt, 2, order) X(le, 2, order) X(gt, 2, order)         \
+  X(ge, 2, order) X(isnan, 1, equality) X(isinf, 1, equality) X(isfinite, 1, equality)          \
+  X(logical_and, 2, logic) X(logical_or, 2, logic) X(logical_xor, 2, logic)                     \
+  X(logical_not, 1, logic)                                                                      \
+  X(bitwise_and, 2, bits) X(bitwise_or, 2, bits) X(bitwise_xor, 2, bits) X(bitwise_not, 1, bits) \
+  X(exp, 1, inexact) X(expm1, 1, inexact) X(log, 1, inexact) X(log1p, 1, inexact)               \
+  X(log2, 1, inexact) X(log10, 1, inexact) X(sin, 1, inexact) X(cos, 1, inexact)                \
+  X(tan, 1, inexact) X(arcsin, 1, inexact) X(arccos, 1, inexact) X(arctan, 1, inexact)          \
+  X(sinh, 1, inexact) X(cosh, 1, inexact) X(tanh, 1, inexact) X(arctan2, 2, floating)           \
+  X(hypot, 2, floating) X(sinc, 1, inexact) X(erf, 1, floating) X(sigmoid, 1, inexact)          \
+  X(conj, 1, number) X(angle, 1, inexact_real_part) X(abs2, 1, real_power)                      \
+  X(make_complex, 2, pair) X(real, 1, real_part) X(imag, 1, real_part)                          \
+  X(where, 3, choice) X(identity, 1, number)
+// clang-format on
 
 /// A function of up to three scalars, applied element by element. What deserves saying:
 ///
@@ -30,12 +38,11 @@ namespace palimpsest {
 ///   negative powers are cut towards zero. `add`, `mul` and `fma` of bools are `or` and `and`.
 /// - `floor_div` and `mod` round towards minus infinity; `round` takes halves to even.
 /// - `minimum` and `maximum` pass on NaN. `sign` of a complex z is z/|z|, of 0 it is 0.
-/// - `sinc` is sin(pi x) / (pi x). `angle` of a negative real is pi. `fma(a, b, c)` is a*b + c,
-/// each
-///   step rounded. `where(c, a, b)`; `make_complex(re, im)`; `identity` is the cast.
+/// - `sinc` is sin(pi x) / (pi x). `angle` of a negative real is pi. `fma(a, b, c)` is a*b + c
+///   with both steps rounded. `where(c, a, b)`; `make_complex(re, im)`; `identity` is the cast.
 /// - Complex products and quotients are the plain formulas: an infinite operand gives NaN.
 enum class ScalarOp : std::uint8_t {
-#define PALIMPSEST_ENUMERATOR(name, arity) name,
+#define PALIMPSEST_ENUMERATOR(name, arity, rule) name,
   PALIMPSEST_FOR_EACH_SCALAR_OP(PALIMPSEST_ENUMERATOR)
 #undef PALIMPSEST_ENUMERATOR
 };

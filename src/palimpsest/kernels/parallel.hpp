@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: the one door to the thread pool.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+
+#include "palimpsest/base/dtype.hpp"
+
+namespace palimpsest {
+
+/// Elements below which a loop is not worth a second thread.
+inline constexpr index_t kParallelGrain = 32768;
+
+namespace detail {
+void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body);
+}
+
+/// Runs body(begin, end) over disjoint ranges that cover [0, n), on oneTBB's threads when n exceeds
+/// `grain`. The cuts vary from run to run: what body does for one index must not depend on them.
+template <class Body>
+void parallel_ranges(index_t n, index_t grain, Body&& body) {
+  using B = std::remove_reference_t<Body>;
+  detail::run_ranges(
+      n, grain, [](void* b, index_t begin, index_t end) { (*static_cast<B*>(b))(begin, end); },
+      std::addressof(body));
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: nested loops over several operands at once.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <span>
+#include <utility>
+
+#include "palimpsest/base/shape.hpp"
+
+namespace palimpsest {
+
+/// One axis of a loop over N operands; steps in bytes.
+template <int N>
+struct LoopAxis {
+  index_t extent = 1;
+  std::array<index_t, N> steps;
+};
+
+/// Axes of a loop over up to N operands, outermost first. Holds no memory of its own.
+template <int N>
+struct StridedLoop {
+  int n_operands = 0;
+  int rank = 0;
+  std::array<LoopAxis<N>, kMaxRank> axes;
+  std::array<std::byte*, N> data;
+
+  /// All operands must have these extents.
+  void set_extents(std::span<const index_t> extents) {
+    rank = static_cast<int>(extents.size());
+    for (int i = 0; i < rank; ++i) at(i).extent = extents[static_cast<std::size_t>(i)];
+  }
+  /// `strides` in elements, one per axis.
+  void add_operand(const void* pointer, std::span<const index_t> strides, std::size_t item) {
+    const auto operand = static_cast<std::size_t>(n_operands++);
+    data[operand] = static_cast<std::byte*>(const_cast<void*>(pointer));
+    for (int i = 0; i < rank; ++i) {
+      at(i).steps[operand] = strides[static_cast<std::size_t>(i)] * static_cast<index_t>(item);
+    }
+  }
+
+  LoopAxis<N>& at(int axis) { return axes[static_cast<std::size_t>(axis)]; }
+  const LoopAxis<N>& at(int axis) const { return axes[static_cast<std::size_t>(axis)]; }
+  index_t step(int operand, int axis) const {
+    return at(axis).steps[static_cast<std::size_t>(operand)];
+  }
+  index_t count() const {
+    index_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= at(i).extent;
+    return n;
+  }
+
+  /// Drops axes of one element.
+  void squeeze() {
+    int kept = 0;
+    for (int i = 0; i < rank; ++i) {
+      if (at(i).extent != 1) std::swap(at(kept++), at(i));
+    }
+    rank = kept;
+  }
+  /// Turns the direction of every axis along which `operand` runs backwards.
+  void flip_to(int operand) {
+    for (int i = 0; i < rank; ++i) {
+      if (step(operand, i) >= 0) continue;
+      for (int k = 0; k < n_operands; ++k) {
+        index_t& s = at(i).steps[static_cast<std::size_t>(k)];
+        data[static_cast<std::size_t>(k)] += (at(i).extent - 1) * s;
+        s = -s;
+      }
+    }
+  }
+  /// Sorts axes [first, last) by descending `key(position)`; equal ones keep their order.
+  template <class Key>
+  void sort(int first, int last, Key&& key) {
+    for (int i = first + 1; i < last; ++i) {
+      for (int j = i; j > first && key(j - 1) < key(j); --j) std::swap(at(j - 1), at(j));
+    }
+  }
+  /// Makes one axis of neighbours in [first, last) that every operand walks evenly; returns the new
+  /// end of the range.
+  int merge(int first, int last) {
+    int kept = first;
+    for (int i = first; i < last; ++i) {
+      if (kept > first && is_even(at(kept - 1), at(i))) {
+        const index_t extent = at(kept - 1).extent;
+        at(kept - 1) = at(i);
+        at(kept - 1).extent *= extent;
+      } else {
+        at(kept++) = at(i);
+      }
+    }
+    std::move(axes.begin() + last, axes.begin() + rank, axes.begin() + kept);
+    rank -= last - kept;
+    return kept;
+  }
+  /// Offset of an operand for a flat index over axes [first, last), the last running fastest.
+  index_t offset(int operand, int first, int last, index_t flat) const {
+    index_t bytes = 0;
+    for (int i = last - 1; i >= first; --i) {
+      bytes += flat % at(i).extent * step(operand, i);
+      flat /= at(i).extent;
+    }
+    return bytes;
+  }
+
+ private:
+  bool is_even(const LoopAxis<N>& outer, const LoopAxis<N>& inner) const {
+    for (int k = 0; k < n_operands; ++k) {
+      const auto operand = static_cast<std::size_t>(k);
+      if (outer.steps[operand] != inner.steps[operand] * inner.extent) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace palimpsest
