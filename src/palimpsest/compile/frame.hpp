@@ -41,9 +41,9 @@ class Frame {
   index_t bytes() const;
 
   // -- scratch space of the caller's side, here so that a call allocates nothing ----------------
-  std::vector<Tensor> arguments;      // as used: converted or private where they had to be
-  std::vector<Tensor> compact;        // small views to be copied out: results, then updates
-  std::vector<Tensor> new_values;     // of the containers that are updated
+  std::vector<Tensor> arguments;   // as used: converted or private where they had to be
+  std::vector<Tensor> compact;     // small views to be copied out: results, then updates
+  std::vector<Tensor> new_values;  // of the containers that are updated
   std::vector<Storage> output_storages;
   std::thread::id last_user;
 

@@ -151,8 +151,7 @@ void Function::call(std::span<const Tensor> arguments, std::span<Tensor> results
   impl_->call(arguments, results, report);
 }
 
-void Function::call_into(std::span<const Tensor> arguments,
-                         std::span<Tensor> destinations) const {
+void Function::call_into(std::span<const Tensor> arguments, std::span<Tensor> destinations) const {
   impl_->call_into(arguments, destinations);
 }
 

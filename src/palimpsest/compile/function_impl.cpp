@@ -12,10 +12,8 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 Layout layout_of(const Tensor& t) { return {t.dtype(), t.shape(), t.strides(), 0}; }
 
 bool has_layout(const Tensor& t, const Layout& layout) {
-  return t.dtype() == layout.dtype && t.shape() == layout.extents &&
-         t.strides() == layout.strides;
+  return t.dtype() == layout.dtype && t.shape() == layout.extents && t.strides() == layout.strides;
 }
-
 
 // The layout, counted from a byte of a storage, as a tensor on that storage.
 Tensor tensor_on(const Storage& storage, const Layout& layout, index_t first_byte) {
@@ -146,15 +144,13 @@ Tensor Function::Impl::filtered(const Tensor& value, std::size_t argument) const
   }
   if (!overwritten_[argument]) return value;
   const StorageState state = value.storage().state();
-  const bool is_private =
-      (state == StorageState::owned || state == StorageState::pinned ||
-       state == StorageState::foreign_writable) &&
-      !has_internal_overlap(value);
+  const bool is_private = (state == StorageState::owned || state == StorageState::pinned ||
+                           state == StorageState::foreign_writable) &&
+                          !has_internal_overlap(value);
   return is_private ? value : value.clone();
 }
 
-const Tensor& Function::Impl::input_tensor(std::span<const Tensor> arguments,
-                                           std::size_t i) const {
+const Tensor& Function::Impl::input_tensor(std::span<const Tensor> arguments, std::size_t i) const {
   return i < arguments.size() ? arguments[i] : containers_[i - arguments.size()]->value_locked();
 }
 
@@ -193,9 +189,9 @@ Device Function::Impl::device_of(std::span<const Tensor> arguments) const {
   for (std::size_t i = 1; i < graph_.inputs().size(); ++i) {
     const Device other = input_tensor(arguments, i).device();
     if (other != device) {
-      throw DeviceError("[" + (name_.empty() ? std::string("function") : name_) + "] device: " +
-                        graph_.inputs()[i].str() + " is on " + other.str() + ", but " +
-                        graph_.inputs()[0].str() + " is on " + device.str());
+      throw DeviceError("[" + (name_.empty() ? std::string("function") : name_) +
+                        "] device: " + graph_.inputs()[i].str() + " is on " + other.str() +
+                        ", but " + graph_.inputs()[0].str() + " is on " + device.str());
     }
   }
   return device;
@@ -438,8 +434,7 @@ void Function::Impl::commit(const Plan& plan, Frame& frame) const {
     if (is_in_place(u)) continue;
     if (is_exchanged(u)) {
       const Slot& slot = plan.slots[at(plan.updates[u].slot)];
-      frame.new_values[u] =
-          tensor_on(frame.update_storage(static_cast<int>(u)), slot.layout, 0);
+      frame.new_values[u] = tensor_on(frame.update_storage(static_cast<int>(u)), slot.layout, 0);
     } else {
       frame.new_values[u] =
           delivered(plan, frame, plan.updates[u], frame.compact[n_outputs + u], -1);

@@ -27,8 +27,7 @@ struct Function::Impl {
        std::vector<std::shared_ptr<Container>> containers, std::vector<int> updated,
        std::string name);
 
-  void call(std::span<const Tensor> arguments, std::span<Tensor> results,
-            CallReport* report) const;
+  void call(std::span<const Tensor> arguments, std::span<Tensor> results, CallReport* report) const;
   void call_into(std::span<const Tensor> arguments, std::span<Tensor> destinations) const;
   const Plan& plan(std::span<const Tensor> arguments) const;
   const Plan& plan(std::span<const TensorType> arguments) const;
@@ -70,13 +69,13 @@ struct Function::Impl {
   std::vector<Out> outputs_;
   FunctionGraph graph_;
   std::vector<std::shared_ptr<Container>> containers_;
-  std::vector<int> updated_;              // per update: which container
-  std::vector<std::size_t> lock_order_;   // containers by id
-  std::vector<bool> is_updated_;          // per container
-  std::vector<bool> overwritten_;         // per graph input: does a step write its memory?
+  std::vector<int> updated_;             // per update: which container
+  std::vector<std::size_t> lock_order_;  // containers by id
+  std::vector<bool> is_updated_;         // per container
+  std::vector<bool> overwritten_;        // per graph input: does a step write its memory?
   std::string name_;
 
-  mutable std::mutex mutex_;            // guards planned_ and all idle lists
+  mutable std::mutex mutex_;             // guards planned_ and all idle lists
   mutable std::deque<Planned> planned_;  // never moved: plans are handed out by reference
 };
 

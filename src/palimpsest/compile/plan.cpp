@@ -54,14 +54,14 @@ std::string Plan::to_string() const {
   }
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const PlannedBuffer& b = buffers[i];
-    text += fmt::format("buffer {:3}  {:<9} {:>12} bytes  steps {}..{}  {}", i,
-                        name_of(b.kind), b.bytes, b.first_step, b.last_step, b.name);
+    text += fmt::format("buffer {:3}  {:<9} {:>12} bytes  steps {}..{}  {}", i, name_of(b.kind),
+                        b.bytes, b.first_step, b.last_step, b.name);
     if (in_arena(b)) {
       text += fmt::format("  @{}", b.offset);
       if (const PlannedBuffer* before = predecessor(*this, b)) {
-        text += fmt::format("  reuses {} (last read by step {}: {})", before->name,
-                            before->last_step,
-                            steps[static_cast<std::size_t>(before->last_step)].node.op().name());
+        text +=
+            fmt::format("  reuses {} (last read by step {}: {})", before->name, before->last_step,
+                        steps[static_cast<std::size_t>(before->last_step)].node.op().name());
       }
     }
     text += "\n";
@@ -70,10 +70,12 @@ std::string Plan::to_string() const {
 }
 
 std::string Plan::to_json() const {
-  nlohmann::ordered_json json = {
-      {"peak_bytes", peak_bytes},          {"arena_bytes", arena_bytes},
-      {"output_bytes", output_bytes},      {"update_bytes", update_bytes},
-      {"lower_bound_bytes", lower_bound_bytes}, {"no_reuse_bytes", no_reuse_bytes}};
+  nlohmann::ordered_json json = {{"peak_bytes", peak_bytes},
+                                 {"arena_bytes", arena_bytes},
+                                 {"output_bytes", output_bytes},
+                                 {"update_bytes", update_bytes},
+                                 {"lower_bound_bytes", lower_bound_bytes},
+                                 {"no_reuse_bytes", no_reuse_bytes}};
   json["steps"] = nlohmann::ordered_json::array();
   for (const PlannedStep& step : steps) json["steps"].push_back(step.node.op().str());
   json["buffers"] = nlohmann::ordered_json::array();

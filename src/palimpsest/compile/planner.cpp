@@ -52,10 +52,10 @@ class Planner {
     for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
       const bool argument = i < request_.n_arguments;
       const Layout& layout = request_.input_layouts[i];
-      const int buffer = new_buffer(argument ? BufferKind::argument : BufferKind::container,
-                                    static_cast<int>(argument ? i : i - request_.n_arguments),
-                                    byte_count(layout.extents, layout.dtype),
-                                    graph_.inputs()[i].name());
+      const int buffer =
+          new_buffer(argument ? BufferKind::argument : BufferKind::container,
+                     static_cast<int>(argument ? i : i - request_.n_arguments),
+                     byte_count(layout.extents, layout.dtype), graph_.inputs()[i].name());
       plan_.buffers[at(buffer)].first_step = -1;
       new_slot(graph_.inputs()[i], buffer, layout);
     }

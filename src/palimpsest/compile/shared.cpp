@@ -28,8 +28,7 @@ void check_fits(const TensorType& type, const Tensor& value, const std::string& 
                       type.device.str());
   }
   if (!type.admits(value.shape())) {
-    throw ShapeError(prefix + "got shape " + to_string(value.shape()) + ", expected " +
-                     type.str());
+    throw ShapeError(prefix + "got shape " + to_string(value.shape()) + ", expected " + type.str());
   }
 }
 

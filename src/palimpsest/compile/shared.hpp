@@ -17,7 +17,8 @@ namespace palimpsest {
 ///
 /// Invariants
 ///  1. The value always fits type().
-///  2. Functions never let two containers share a Storage; a caller who lends one tensor to two does.
+///  2. Functions never let two containers share a Storage; a caller who lends one tensor to two
+///  does.
 ///  3. version() rises whenever the value may have changed.
 /// Threads  a function that only reads holds the lock shared while it runs, one that updates holds
 ///          it exclusively; set_value swaps the value and leaves running readers their old one

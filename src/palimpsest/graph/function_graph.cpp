@@ -14,7 +14,8 @@ std::string path_to_output(const FunctionGraph& graph, Variable v) {
   for (int length = 0; length < 8; ++length) {
     const std::vector<Use>& uses = graph.uses(v);
     if (uses.empty()) break;
-    if (!uses.front().node.defined()) return text + " -> output " + std::to_string(uses.front().index);
+    if (!uses.front().node.defined())
+      return text + " -> output " + std::to_string(uses.front().index);
     text += " -> " + uses.front().node.op().name();
     v = uses.front().node.output(0);
   }
@@ -84,10 +85,9 @@ void FunctionGraph::import_variable(const Variable& v) {
   const auto check_root = [&](const Variable& root) {
     if (!root.is_root() || root.is_constant()) return;
     if (std::find(inputs_.begin(), inputs_.end(), root) != inputs_.end()) return;
-    throw MissingInputError("[FunctionGraph] " + root.str() +
-                            " is needed but is neither an input nor a constant: " +
-                            path_to_output(*this, root) +
-                            ". Try to add it to the inputs or to givens");
+    throw MissingInputError(
+        "[FunctionGraph] " + root.str() + " is needed but is neither an input nor a constant: " +
+        path_to_output(*this, root) + ". Try to add it to the inputs or to givens");
   };
   check_root(v);
   for (const Apply& node : applications_of(target, inputs_)) {
@@ -161,8 +161,8 @@ void FunctionGraph::prune(const Variable& v) {
 void FunctionGraph::edit(std::span<const std::pair<Variable, Variable>> pairs, bool validated) {
   for (const auto& [old, with] : pairs) {
     if (!old.type().is_super(with.type())) {
-      throw TypeError("[replace] " + old.str() + " is " + old.type().str() + ", but " +
-                      with.str() + " is " + with.type().str());
+      throw TypeError("[replace] " + old.str() + " is " + old.type().str() + ", but " + with.str() +
+                      " is " + with.type().str());
     }
   }
   Snapshot before = snapshot();
@@ -204,7 +204,7 @@ std::vector<Apply> FunctionGraph::nodes_in_order() const {
   std::vector<std::pair<std::size_t, Apply>> list;
   for (const auto& [key, entry] : nodes_) list.emplace_back(entry.second, entry.first);
   std::sort(list.begin(), list.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Apply> nodes;
   for (auto& [position, node] : list) nodes.push_back(std::move(node));
   return nodes;
@@ -232,8 +232,8 @@ std::vector<Apply> FunctionGraph::sorted(std::span<const Constraint> constraints
     }
     if (it->second) return true;
     if (cycle) {
-      auto first = std::find_if(stack.begin(), stack.end(),
-                                [&](const Visit& v) { return v.node == node; });
+      auto first =
+          std::find_if(stack.begin(), stack.end(), [&](const Visit& v) { return v.node == node; });
       for (; first != stack.end(); ++first) cycle->push_back(first->node);
     }
     return false;

@@ -106,6 +106,11 @@ class Op : public std::enable_shared_from_this<Op> {
 
   // -- derivatives -----------------------------------------------------------------------------
   virtual Linearity linear_in(const Apply&, int) const { return Linearity::no; }
+  /// How several inputs with a linear_in go together. True: as a sum of parts, each linear in one
+  /// of them (add, join). False: as a product, linear in each while the others are held fixed.
+  virtual bool is_linear_sum(const Apply&) const { return false; }
+  /// False: only the extents of this input matter, not its elements.
+  virtual bool uses_elements(const Apply&, int) const { return true; }
   /// Given the cotangents of the outputs (undefined where zero), those of the inputs (undefined
   /// where zero), for the real inner product Re<u, v>; of a complex-linear A that is A^H.
   /// NotSupported when the op has none.

@@ -81,8 +81,7 @@ class InplacePass {
       const bool realizes = wanted != wanted_.end() && memory_of(v) == wanted->second;
       return std::pair(realizes ? 0 : 1, -size_of(v));
     };
-    std::stable_sort(inputs.begin(), inputs.end(),
-                     [&](int a, int b) { return rank(a) < rank(b); });
+    std::stable_sort(inputs.begin(), inputs.end(), [&](int a, int b) { return rank(a) < rank(b); });
     return inputs;
   }
 
