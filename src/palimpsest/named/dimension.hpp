@@ -113,7 +113,9 @@ template <>
 struct std::hash<palimpsest::NamedDimension> {
   using is_transparent = void;
   std::size_t operator()(const palimpsest::NamedDimension& d) const noexcept { return d.hash(); }
-  std::size_t operator()(std::string_view text) const noexcept {
-    return std::hash<std::string_view>{}(palimpsest::NamedDimension::canonical(text));
+  template <palimpsest::Text T>
+  std::size_t operator()(const T& text) const noexcept {
+    return std::hash<std::string_view>{}(
+        palimpsest::NamedDimension::canonical(std::string_view(text)));
   }
 };
