@@ -74,8 +74,7 @@ Outcome materialize(Word& word, Environment& environment) {
     if (refs(seen) - copiers(seen) == 1) {
       environment.wait(word, seen);
       seen = word.load(std::memory_order_acquire);
-    } else if (word.compare_exchange_weak(seen, seen + kOneCopier, std::memory_order_relaxed,
-                                          std::memory_order_acquire)) {
+    } else if (word.compare_exchange_weak(seen, seen + kOneCopier, std::memory_order_acquire)) {
       break;
     }
   }
