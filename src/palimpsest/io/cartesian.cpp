@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/io/cartesian.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <complex>
+#include <set>
+
+namespace palimpsest {
+
+namespace {
+
+using cfloat = std::complex<float>;
+
+constexpr ReadoutFlag kNoImage[] = {
+    ReadoutFlag::noise,
+    ReadoutFlag::navigation,
+    ReadoutFlag::phase_correction,
+    ReadoutFlag::hp_feedback,
+    ReadoutFlag::dummy,
+    ReadoutFlag::rt_feedback,
+    ReadoutFlag::surface_coil_correction,
+    ReadoutFlag::phase_stabilization_reference,
+    ReadoutFlag::phase_stabilization,
+};
+
+bool is_imaging(const Readout& readout, const RawScanHeader& header) {
+  for (const ReadoutFlag flag : kNoImage) {
+    if (readout.has(flag)) return false;
+  }
+  const bool only_calibrates =
+      readout.has(ReadoutFlag::calibration) && !readout.has(ReadoutFlag::calibration_and_imaging);
+  const bool on_the_grid = header.calibration_mode.empty() ||
+                           header.calibration_mode == "embedded" ||
+                           header.calibration_mode == "interleaved";
+  return readout.encoding_space == 0 && (!only_calibrates || on_the_grid);
+}
+
+bool is_wanted(const Readout& readout, const CartesianOptions& options) {
+  return readout.slice == options.slice && readout.contrast == options.contrast &&
+         readout.phase == options.phase && readout.set == options.set &&
+         (!options.repetition || readout.repetition == *options.repetition);
+}
+
+/// Where a readout goes, or FormatError naming what is wrong with it.
+class Grid {
+ public:
+  Grid(const RawScanHeader& header, index_t n_coils)
+      : header_(header),
+        n_coils_(n_coils),
+        n_x_(header.encoded.matrix[0]),
+        n_y_(header.encoded.matrix[1]),
+        n_z_(header.encoded.matrix[2]) {}
+
+  Extents kspace_shape() const { return {n_coils_, n_z_, n_y_, n_x_}; }
+  Extents mask_shape() const { return {n_z_, n_y_}; }
+
+  /// A header out of a hostile file may ask for more memory than the data it announces deserve.
+  void check_size(index_t n_samples) const {
+    constexpr index_t kAlwaysFine = index_t{1} << 23;
+    constexpr index_t kSparsest = 256;
+    const index_t allowed = std::max(kAlwaysFine, checked_multiply(n_samples, kSparsest));
+    const Extents shape = kspace_shape();
+    double n_elements = 1;
+    for (const index_t extent : shape) n_elements *= static_cast<double>(extent);
+    if (n_elements > static_cast<double>(allowed)) {
+      throw FormatError(
+          fmt::format("[scan] the header announces k-space of {}, but only {} samples "
+                      "were measured.",
+                      to_string(shape), n_samples));
+    }
+  }
+
+  index_t row(const Readout& readout) const {
+    return centred(readout.step_2, header_.step_2_limit, n_z_, "kspace_encode_step_2") * n_y_ +
+           centred(readout.step_1, header_.step_1_limit, n_y_, "kspace_encode_step_1");
+  }
+
+  index_t column(const Readout& readout) const {
+    const index_t n_used = readout.n_samples - readout.discard_pre - readout.discard_post;
+    const index_t centre = readout.has(ReadoutFlag::reverse)
+                               ? readout.n_samples - 1 - readout.center_sample
+                               : readout.center_sample;
+    const index_t before =
+        readout.has(ReadoutFlag::reverse) ? readout.discard_post : readout.discard_pre;
+    // Many writers leave the centre of full readouts 0.
+    const index_t first = n_used == n_x_ ? 0 : n_x_ / 2 - (centre - before);
+    if (n_used < 1 || first < 0 || first + n_used > n_x_) {
+      throw FormatError(
+          fmt::format("[scan] a readout of {} samples with its centre at {} does not "
+                      "fit in the encoded matrix of {}.",
+                      n_used, centre - before, n_x_));
+    }
+    return first;
+  }
+
+ private:
+  static index_t centred(index_t step, const std::optional<EncodingLimit>& limit, index_t extent,
+                         std::string_view name) {
+    const index_t place = limit ? step - limit->center + extent / 2 : step;
+    if (place >= 0 && place < extent) return place;
+    throw FormatError(
+        fmt::format("[scan] a readout has {} {}, which lies at {} of the encoded "
+                    "matrix, expected 0 to {}.",
+                    name, step, place, extent - 1));
+  }
+
+  const RawScanHeader& header_;
+  index_t n_coils_, n_x_, n_y_, n_z_;
+};
+
+std::vector<std::size_t> wanted_readouts(const RawScan& scan, const CartesianOptions& options) {
+  std::vector<std::size_t> wanted;
+  std::set<index_t> slices, contrasts, repetitions;
+  for (std::size_t i = 0; i < scan.readouts.size(); ++i) {
+    const Readout& readout = scan.readouts[i];
+    if (!is_imaging(readout, scan.header)) continue;
+    slices.insert(readout.slice);
+    contrasts.insert(readout.contrast);
+    repetitions.insert(readout.repetition);
+    if (is_wanted(readout, options)) wanted.push_back(i);
+  }
+  if (!wanted.empty()) return wanted;
+  if (slices.empty()) throw FormatError("[scan] it has no imaging readouts.");
+  throw ValueError(
+      fmt::format("[scan] no readouts of slice {}, contrast {}, phase {}, set {}{}: the scan has "
+                  "slices {} to {}, "
+                  "contrasts {} to {}, repetitions {} to {}.",
+                  options.slice, options.contrast, options.phase, options.set,
+                  options.repetition ? fmt::format(", repetition {}", *options.repetition) : "",
+                  *slices.begin(), *slices.rbegin(), *contrasts.begin(), *contrasts.rbegin(),
+                  *repetitions.begin(), *repetitions.rbegin()));
+}
+
+index_t coils_of(const RawScan& scan, const std::vector<std::size_t>& wanted) {
+  const index_t n_coils = scan.readouts[wanted.front()].n_coils;
+  for (const std::size_t i : wanted) {
+    if (scan.readouts[i].n_coils == n_coils && n_coils > 0) continue;
+    throw FormatError(
+        fmt::format("[scan] readout {} has {} coils, expected {} as in the first one.", i,
+                    scan.readouts[i].n_coils, std::max<index_t>(n_coils, 1)));
+  }
+  return n_coils;
+}
+
+/// Adds the used samples of all coils of one readout to its row.
+void add_readout(const Readout& readout, const cfloat* samples, cfloat* kspace, index_t row,
+                 index_t column, const Extents& shape) {
+  const index_t n_used = readout.n_samples - readout.discard_pre - readout.discard_post;
+  const index_t n_x = shape[3], plane = shape[1] * shape[2] * n_x;
+  for (index_t coil = 0; coil < readout.n_coils; ++coil) {
+    const cfloat* from = samples + coil * readout.n_samples + readout.discard_pre;
+    cfloat* to = kspace + coil * plane + row * n_x + column;
+    if (readout.has(ReadoutFlag::reverse)) {
+      for (index_t i = 0; i < n_used; ++i) to[i] += from[n_used - 1 - i];
+    } else {
+      for (index_t i = 0; i < n_used; ++i) to[i] += from[i];
+    }
+  }
+}
+
+void average(Tensor& kspace, const std::vector<index_t>& counts) {
+  const index_t n_x = kspace.shape(3), n_rows = std::ssize(counts);
+  auto* values = kspace.mutable_data<cfloat>();
+  for (index_t row = 0; row < n_rows; ++row) {
+    if (counts[static_cast<std::size_t>(row)] < 2) continue;
+    const float share = 1.0f / static_cast<float>(counts[static_cast<std::size_t>(row)]);
+    for (index_t coil = 0; coil < kspace.shape(0); ++coil) {
+      cfloat* to = values + (coil * n_rows + row) * n_x;
+      for (index_t i = 0; i < n_x; ++i) to[i] *= share;
+    }
+  }
+}
+
+void check_encodable(const Extents& shape) {
+  for (const index_t extent : shape) {
+    if (extent < 1 || extent > 65535) {
+      throw OverflowError(fmt::format("[cartesian_scan] got shape {}, expected axes of 1 to 65535.",
+                                      to_string(shape)));
+    }
+  }
+}
+
+}  // namespace
+
+CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options) {
+  if (scan.header.trajectory != "cartesian") {
+    throw NotSupported(fmt::format("[scan] its trajectory is '{}', expected 'cartesian'.",
+                                   scan.header.trajectory));
+  }
+  const std::vector<std::size_t> wanted = wanted_readouts(scan, options);
+  const Grid grid(scan.header, coils_of(scan, wanted));
+  grid.check_size(scan.samples.numel());
+  CartesianKspace result;
+  const Extents shape = grid.kspace_shape();
+  result.kspace = Tensor::zeros(shape, DType::complex64);
+  result.mask = Tensor::zeros(grid.mask_shape(), DType::bool_);
+  std::vector<index_t> counts(static_cast<std::size_t>(result.mask.numel()));
+  const cfloat* samples = scan.samples.data<cfloat>();
+  auto* kspace = result.kspace.mutable_data<cfloat>();
+  auto* mask = result.mask.mutable_data<bool>();
+  for (const std::size_t i : wanted) {
+    const Readout& readout = scan.readouts[i];
+    const index_t row = grid.row(readout);
+    add_readout(readout, samples + readout.first_sample, kspace, row, grid.column(readout), shape);
+    ++counts[static_cast<std::size_t>(row)];
+    mask[row] = true;
+  }
+  average(result.kspace, counts);
+  if (options.prewhiten) {
+    const Tensor covariance = noise_covariance(scan);
+    if (!covariance.defined()) {
+      throw ValueError(
+          "[scan] prewhitening needs noise readouts, and the scan has none. Try without "
+          "prewhitening.");
+    }
+    result.kspace = prewhitened(result.kspace, covariance);
+  }
+  result.readout_oversampling = scan.header.readout_oversampling();
+  result.recon_matrix = scan.header.recon.matrix;
+  return result;
+}
+
+RawScan cartesian_scan(const Tensor& kspace, const Tensor& mask, RawScanHeader header) {
+  if (kspace.dtype() != DType::complex64 || mask.dtype() != DType::bool_) {
+    throw DTypeError(
+        fmt::format("[cartesian_scan] got k-space {} and mask {}, expected complex64 "
+                    "and bool.",
+                    name_of(kspace.dtype()), name_of(mask.dtype())));
+  }
+  if (kspace.rank() != 4 || mask.rank() != 2 || mask.shape(0) != kspace.shape(1) ||
+      mask.shape(1) != kspace.shape(2)) {
+    throw ShapeError(
+        fmt::format("[cartesian_scan] got k-space {} and mask {}, expected "
+                    "(coil, kz, ky, kx) and (kz, ky).",
+                    to_string(kspace.shape()), to_string(mask.shape())));
+  }
+  check_encodable(kspace.shape());
+  const index_t n_coils = kspace.shape(0), n_x = kspace.shape(3);
+  header.encoded.matrix = {n_x, kspace.shape(2), kspace.shape(1)};
+  header.n_coils = n_coils;
+  header.step_0_limit = EncodingLimit{0, n_x - 1, n_x / 2};
+  header.step_1_limit = EncodingLimit{0, kspace.shape(2) - 1, kspace.shape(2) / 2};
+  header.step_2_limit = EncodingLimit{0, kspace.shape(1) - 1, kspace.shape(1) / 2};
+  RawScan scan;
+  scan.header = std::move(header);
+  const std::vector<bool> sampled = mask.to_vector<bool>();
+  const index_t n_readouts = std::count(sampled.begin(), sampled.end(), true);
+  scan.samples = Tensor::empty({n_readouts * n_coils * n_x}, DType::complex64);
+  for (index_t kz = 0; kz < mask.shape(0); ++kz) {
+    for (index_t ky = 0; ky < mask.shape(1); ++ky) {
+      if (!sampled[static_cast<std::size_t>(kz * mask.shape(1) + ky)]) continue;
+      Readout readout;
+      readout.n_samples = n_x;
+      readout.n_coils = n_coils;
+      readout.center_sample = n_x / 2;
+      readout.step_1 = ky;
+      readout.step_2 = kz;
+      readout.sample_time_us = 5.0;
+      readout.first_sample = std::ssize(scan.readouts) * n_coils * n_x;
+      scan.readouts.push_back(readout);
+      scan.samples_of(scan.readouts.size() - 1).copy_from(kspace(all, kz, ky, all));
+    }
+  }
+  if (!scan.readouts.empty()) scan.readouts.back().set_flag(ReadoutFlag::last_in_measurement);
+  return scan;
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "palimpsest/io/ismrmrd.hpp"
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace palimpsest {
+
+/// Which of a scan's images is wanted.
+struct CartesianOptions {
+  index_t slice = 0, contrast = 0, phase = 0, set = 0;
+  /// All repetitions are averaged where none is named.
+  std::optional<index_t> repetition;
+  /// Makes the coils' noise uncorrelated and of variance 1, by the scan's own noise readouts.
+  bool prewhiten = false;
+};
+
+/// Samples on the grid of k-space, its centre at index n/2 of each axis.
+struct CartesianKspace {
+  /// complex64 (coil, kz, ky, kx); zero where nothing was measured. kz and kx may have one element.
+  Tensor kspace;
+  /// bool (kz, ky): was there a readout? Parts that a readout leaves out (partial echoes) are zero.
+  Tensor mask;
+  /// Extent along x and field of view, encoded over wanted; 1: there is nothing to remove.
+  double readout_oversampling = 1;
+  /// Extent of the wanted image along x, y, z.
+  std::array<index_t, 3> recon_matrix = {1, 1, 1};
+};
+
+/// Sorts the imaging readouts of a scan onto the grid and averages what was measured repeatedly.
+///
+/// Rows are placed by encode_step_1 and _2 and the centres of the header's encoding limits;
+/// readouts of the full length as they are, shorter ones by their centre sample; reversed ones are
+/// turned. Left out: noise, navigators, corrections, dummies, other encodings than the first, and
+/// lines that only calibrate, unless the header calls the calibration embedded or interleaved.
+///
+/// Errors   NotSupported: no Cartesian trajectory; ValueError: no such slice, ..; prewhitening
+/// without
+///          noise readouts; FormatError: positions outside the grid, a grid that the data do not
+///          fill
+CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options = {});
+
+/// The opposite: a scan of one readout for each true element of the mask, in the order (kz, ky).
+///
+/// The header's number of coils, and encoding limits and matrix where these differ from the shape,
+/// are set; fields of view, recon matrix and the rest stay as given.
+///
+/// Shapes   kspace (coil, kz, ky, kx), complex64; mask (kz, ky), bool
+/// Errors   ShapeError, DTypeError: not such; OverflowError: an axis above 65535
+RawScan cartesian_scan(const Tensor& kspace, const Tensor& mask, RawScanHeader header);
+
+/// Appends readouts of pure noise, (coil, sample) complex64, as scanners measure them for
+/// whitening.
+void add_noise_readout(RawScan& scan, const Tensor& noise);
+
+/// Covariance of the coils' noise, (coil, coil) complex128, out of the noise readouts, per sample.
+/// Undefined where the scan has none. FormatError where they differ in their number of coils.
+Tensor noise_covariance(const RawScan& scan);
+
+/// L^-1 x for covariance = L L^H: the coils' noise becomes uncorrelated, of variance 1.
+///
+/// Shapes   kspace (coil, ..) complex64; covariance (coil, coil) complex128
+/// Errors   ShapeError: they do not fit; ValueError: the covariance is not positive definite
+/// Source   Pruessmann et al. 2001, doi:10.1002/mrm.1241
+Tensor prewhitened(const Tensor& kspace, const Tensor& covariance);
+
+}  // namespace palimpsest

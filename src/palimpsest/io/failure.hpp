@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "palimpsest/base/error.hpp"
+
+namespace palimpsest::io_detail {
+
+/// IoError from an errno: which file, what was tried, the system's reason and what to do about it.
+[[noreturn]] void fail_io(std::string_view path, std::string_view tried, int error_number);
+
+/// FormatError: `[path] what`.
+[[noreturn]] void fail_format(std::string_view path, std::string_view what);
+
+/// Text out of a file, fit for a message: quoted, unprintable bytes as \xNN, cut when long.
+std::string quoted(std::string_view text);
+
+}  // namespace palimpsest::io_detail

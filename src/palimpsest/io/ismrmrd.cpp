@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/io/ismrmrd.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "palimpsest/io/atomic_file.hpp"
+#include "palimpsest/io/failure.hpp"
+#include "palimpsest/io/input_file.hpp"
+#include "palimpsest/io/ismrmrd_hdf5.hpp"
+#include "palimpsest/io/ismrmrd_header.hpp"
+#include "palimpsest/io/isolated_process.hpp"
+
+namespace palimpsest {
+
+namespace {
+
+using io_detail::AcquisitionRecord;
+using io_detail::fail_format;
+using io_detail::FloatSequence;
+using io_detail::HeadRecord;
+using io_detail::RawFileResult;
+
+// Shared memory begins with the result; what comes behind it is aligned for everything.
+constexpr std::size_t kResultBytes = 1024;
+static_assert(sizeof(RawFileResult) <= kResultBytes);
+
+std::uint64_t bit_of(ReadoutFlag flag) { return std::uint64_t{1} << (static_cast<int>(flag) - 1); }
+
+/// What the parser of a file has left in the shared memory, held against that memory's bounds.
+class ParsedFile {
+ public:
+  ParsedFile(const std::string& path, const io_detail::SharedMemory& memory)
+      : path_(path),
+        memory_(memory),
+        result_(*std::launder(reinterpret_cast<const RawFileResult*>(memory.data()))) {}
+
+  std::string xml() const {
+    const auto* text = piece(result_.xml_offset, result_.xml_length);
+    return {reinterpret_cast<const char*>(text), static_cast<std::size_t>(result_.xml_length)};
+  }
+
+  std::uint64_t n_records() const { return result_.n_records; }
+
+  AcquisitionRecord record(std::uint64_t i) const {
+    constexpr std::uint64_t kSize = sizeof(AcquisitionRecord);
+    if (i >= memory_.size() / kSize) damaged();
+    AcquisitionRecord record;
+    std::memcpy(&record, piece(result_.records_offset, (i + 1) * kSize) + i * kSize, kSize);
+    return record;
+  }
+
+  /// The floats of a sequence, which must be as many as its readout says.
+  const unsigned char* floats(const FloatSequence& sequence, index_t expected,
+                              std::uint64_t readout) const {
+    if (sequence.length != static_cast<std::uint64_t>(expected)) {
+      fail_format(path_, fmt::format("holds {} numbers for readout {}, its header says {}.",
+                                     sequence.length, readout, expected));
+    }
+    if (expected == 0) return memory_.data();
+    const auto offset = reinterpret_cast<std::uintptr_t>(sequence.data) -
+                        reinterpret_cast<std::uintptr_t>(memory_.data());
+    return piece(offset, sequence.length * sizeof(float));
+  }
+
+ private:
+  [[noreturn]] void damaged() const { fail_format(path_, "is damaged: its parts do not fit."); }
+
+  const unsigned char* piece(std::uint64_t offset, std::uint64_t n_bytes) const {
+    if (offset > memory_.size() || n_bytes > memory_.size() - offset) damaged();
+    return memory_.data() + offset;
+  }
+
+  const std::string& path_;
+  const io_detail::SharedMemory& memory_;
+  const RawFileResult& result_;
+};
+
+/// Room for the records and all samples of an honest file, several times over where filters or
+/// alignment make the one or the other larger than in the file.
+std::size_t arena_bytes(index_t file_bytes) {
+  constexpr index_t kBase = index_t{1} << 20;
+  return static_cast<std::size_t>(checked_add(checked_multiply(file_bytes, 4), kBase));
+}
+
+void check_signature(const io_detail::InputFile& file) {
+  constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+  char start[8] = {};
+  file.read_at(0, start, std::min<index_t>(file.size(), 8));
+  if (std::string_view(start, 8) != kSignature) {
+    fail_format(file.path(), "is no HDF5 file: it lacks the signature.");
+  }
+}
+
+/// Has the file parsed by a process that may die of it.
+void parse_isolated(const io_detail::InputFile& file, io_detail::SharedMemory& memory) {
+  auto* result = new (memory.data()) RawFileResult;
+  const auto work = [&] {
+    io_detail::Arena arena(memory.data() + kResultBytes, memory.size() - kResultBytes);
+    io_detail::parse_raw_file(file.path(), static_cast<std::uint64_t>(file.size()), arena, *result);
+    // Offsets count from the start of all shared memory.
+    result->xml_offset += kResultBytes;
+    result->records_offset += kResultBytes;
+  };
+  io_detail::ChildEnd end;
+  {
+    const std::lock_guard lock(io_detail::hdf5_mutex());
+    end = io_detail::run_isolated(work, result->progress);
+  }
+  result->error[sizeof(result->error) - 1] = '\0';
+  if (end == io_detail::ChildEnd::finished && result->complete) return;
+  std::string why = result->error;
+  if (end == io_detail::ChildEnd::stalled) why = "the HDF5 library does not come to an end with it";
+  if (why.empty()) why = "the HDF5 library does not survive it";
+  fail_format(file.path(), fmt::format("is damaged or no ISMRMRD file: {}. Try to copy it again "
+                                       "from where it was made.",
+                                       why));
+}
+
+Readout readout_of(const HeadRecord& head) {
+  Readout readout;
+  readout.flags = head.flags;
+  readout.n_samples = head.number_of_samples;
+  readout.n_coils = head.active_channels;
+  readout.center_sample = head.center_sample;
+  readout.discard_pre = head.discard_pre;
+  readout.discard_post = head.discard_post;
+  readout.step_1 = head.idx.kspace_encode_step_1;
+  readout.step_2 = head.idx.kspace_encode_step_2;
+  readout.average = head.idx.average;
+  readout.slice = head.idx.slice;
+  readout.contrast = head.idx.contrast;
+  readout.phase = head.idx.phase;
+  readout.repetition = head.idx.repetition;
+  readout.set = head.idx.set;
+  readout.segment = head.idx.segment;
+  readout.encoding_space = head.encoding_space_ref;
+  readout.sample_time_us = static_cast<double>(head.sample_time_us);
+  readout.n_trajectory_axes = head.trajectory_dimensions;
+  return readout;
+}
+
+index_t n_values(const Readout& readout) { return readout.n_coils * readout.n_samples; }
+
+index_t n_coordinates(const Readout& readout) {
+  return readout.n_samples * readout.n_trajectory_axes;
+}
+
+/// Gives every readout its place in the two arrays; the lengths of these.
+std::pair<index_t, index_t> place_readouts(std::vector<Readout>& readouts) {
+  index_t n_all = 0, n_all_coordinates = 0;
+  for (Readout& readout : readouts) {
+    readout.first_sample = n_all;
+    readout.first_coordinate = n_all_coordinates;
+    n_all += n_values(readout);
+    n_all_coordinates += n_coordinates(readout);
+  }
+  return {n_all, n_all_coordinates};
+}
+
+void gather(const ParsedFile& parsed, index_t file_bytes, const std::string& path, RawScan& scan) {
+  for (std::uint64_t i = 0; i < parsed.n_records(); ++i) {
+    scan.readouts.push_back(readout_of(parsed.record(i).head));
+  }
+  const auto [n_all, n_all_coordinates] = place_readouts(scan.readouts);
+  constexpr auto kSampleBytes = static_cast<index_t>(sizeof(std::complex<float>));
+  if (n_all > file_bytes / kSampleBytes || n_all_coordinates > file_bytes / 4) {
+    fail_format(path, fmt::format("announces {} samples and {} coordinates, more than its {} bytes "
+                                  "can hold.",
+                                  n_all, n_all_coordinates, file_bytes));
+  }
+  scan.samples = Tensor::empty({n_all}, DType::complex64);
+  if (n_all_coordinates > 0) scan.trajectory = Tensor::empty({n_all_coordinates}, DType::float32);
+  auto* samples = n_all > 0 ? static_cast<char*>(scan.samples.raw_overwrite_data()) : nullptr;
+  auto* coordinates =
+      n_all_coordinates > 0 ? static_cast<char*>(scan.trajectory.raw_overwrite_data()) : nullptr;
+  for (std::uint64_t i = 0; i < parsed.n_records(); ++i) {
+    const AcquisitionRecord record = parsed.record(i);
+    const Readout& readout = scan.readouts[i];
+    const index_t n = n_values(readout), n_axes = n_coordinates(readout);
+    const auto* from = parsed.floats(record.samples, 2 * n, i);
+    if (n > 0) {
+      std::memcpy(samples + readout.first_sample * kSampleBytes, from,
+                  static_cast<std::size_t>(n * kSampleBytes));
+    }
+    if (n_axes > 0) {
+      std::memcpy(coordinates + readout.first_coordinate * 4,
+                  parsed.floats(record.trajectory, n_axes, i),
+                  static_cast<std::size_t>(n_axes * 4));
+    }
+  }
+}
+
+std::uint16_t narrow(index_t value, std::string_view name, std::size_t readout) {
+  if (value < 0 || value > std::numeric_limits<std::uint16_t>::max()) {
+    throw OverflowError(fmt::format("[write_ismrmrd] readout {} has {} {}, expected 0 to 65535.",
+                                    readout, name, value));
+  }
+  return static_cast<std::uint16_t>(value);
+}
+
+HeadRecord head_of(const Readout& readout, std::size_t i) {
+  HeadRecord head;
+  head.flags = readout.flags;
+  head.scan_counter = static_cast<std::uint32_t>(i);
+  head.number_of_samples = narrow(readout.n_samples, "n_samples", i);
+  head.active_channels = narrow(readout.n_coils, "n_coils", i);
+  head.available_channels = head.active_channels;
+  head.center_sample = narrow(readout.center_sample, "center_sample", i);
+  head.discard_pre = narrow(readout.discard_pre, "discard_pre", i);
+  head.discard_post = narrow(readout.discard_post, "discard_post", i);
+  head.idx.kspace_encode_step_1 = narrow(readout.step_1, "step_1", i);
+  head.idx.kspace_encode_step_2 = narrow(readout.step_2, "step_2", i);
+  head.idx.average = narrow(readout.average, "average", i);
+  head.idx.slice = narrow(readout.slice, "slice", i);
+  head.idx.contrast = narrow(readout.contrast, "contrast", i);
+  head.idx.phase = narrow(readout.phase, "phase", i);
+  head.idx.repetition = narrow(readout.repetition, "repetition", i);
+  head.idx.set = narrow(readout.set, "set", i);
+  head.idx.segment = narrow(readout.segment, "segment", i);
+  head.encoding_space_ref = narrow(readout.encoding_space, "encoding_space", i);
+  head.sample_time_us = static_cast<float>(readout.sample_time_us);
+  head.trajectory_dimensions = narrow(readout.n_trajectory_axes, "n_trajectory_axes", i);
+  for (index_t coil = 0; coil < std::min<index_t>(readout.n_coils, 1024); ++coil) {
+    head.channel_mask[coil / 64] |= std::uint64_t{1} << (coil % 64);
+  }
+  return head;
+}
+
+/// Address of `count` elements from `first` on; ValueError where an array does not have them.
+const void* elements_at(const Tensor& array, DType dtype, index_t first, index_t count,
+                        std::string_view name) {
+  if (count == 0) return nullptr;
+  const bool fits = array.defined() && array.dtype() == dtype && array.rank() == 1 &&
+                    array.is_contiguous() && first >= 0 && first <= array.numel() - count;
+  if (!fits) {
+    throw ValueError(
+        fmt::format("[write_ismrmrd] the array '{}' does not hold elements {} to {} "
+                    "that a readout names; expected dense {} of one axis.",
+                    name, first, first + count, name_of(dtype)));
+  }
+  return static_cast<const char*>(array.raw_data()) +
+         first * static_cast<index_t>(item_size(dtype));
+}
+
+}  // namespace
+
+double RawScanHeader::readout_oversampling() const {
+  const double same = static_cast<double>(encoded.matrix[0]) / static_cast<double>(recon.matrix[0]);
+  const double fov = encoded.field_of_view_mm[0], fov_recon = recon.field_of_view_mm[0];
+  return fov > 0 && fov_recon > 0 ? fov / fov_recon : same;
+}
+
+bool Readout::has(ReadoutFlag flag) const { return (flags & bit_of(flag)) != 0; }
+
+void Readout::set_flag(ReadoutFlag flag) { flags |= bit_of(flag); }
+
+Tensor RawScan::samples_of(std::size_t readout) const {
+  const Readout& r = readouts.at(readout);
+  return samples.narrow(0, r.first_sample, n_values(r)).view({r.n_coils, r.n_samples});
+}
+
+RawScan read_ismrmrd(const std::string& path) {
+  const io_detail::InputFile file(path);
+  check_signature(file);
+  io_detail::SharedMemory memory(arena_bytes(file.size()));
+  parse_isolated(file, memory);
+  const ParsedFile parsed(file.path(), memory);
+  RawScan scan;
+  scan.header = io_detail::parse_ismrmrd_header(path, parsed.xml());
+  gather(parsed, file.size(), path, scan);
+  if (scan.header.n_coils == 0) {
+    for (const Readout& readout : scan.readouts) {
+      scan.header.n_coils = std::max(scan.header.n_coils, readout.n_coils);
+    }
+  }
+  return scan;
+}
+
+void write_ismrmrd(const std::string& path, const RawScan& scan) {
+  if (scan.readouts.empty()) {
+    throw ValueError("[write_ismrmrd] the scan has no readouts, expected at least one.");
+  }
+  std::vector<AcquisitionRecord> records(scan.readouts.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Readout& readout = scan.readouts[i];
+    const index_t n = n_values(readout), n_axes = n_coordinates(readout);
+    records[i].head = head_of(readout, i);
+    records[i].samples = {
+        static_cast<std::size_t>(2 * n),
+        elements_at(scan.samples, DType::complex64, readout.first_sample, n, "samples")};
+    records[i].trajectory = {static_cast<std::size_t>(n_axes),
+                             elements_at(scan.trajectory, DType::float32, readout.first_coordinate,
+                                         n_axes, "trajectory")};
+  }
+  AtomicFile file(path);
+  io_detail::build_raw_file(
+      path, io_detail::make_ismrmrd_header(scan.header), records,
+      [&](const void* image, std::size_t n_bytes) { file.write(image, n_bytes); });
+  file.commit();
+}
+
+}  // namespace palimpsest

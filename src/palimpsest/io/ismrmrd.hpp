@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace palimpsest {
+
+/// A grid in k-space or in the image: along readout x, phase encoding y, partition or slice z.
+struct EncodingSpace {
+  std::array<index_t, 3> matrix = {1, 1, 1};
+  std::array<double, 3> field_of_view_mm = {1, 1, 1};
+};
+
+/// The range of an encoding counter; `center` is the step through the centre of k-space.
+struct EncodingLimit {
+  index_t minimum = 0, maximum = 0, center = 0;
+};
+
+/// The facts of a scan's header that reconstruction needs, of its first encoding.
+struct RawScanHeader {
+  EncodingSpace encoded;
+  EncodingSpace recon;
+  std::optional<EncodingLimit> step_0_limit, step_1_limit, step_2_limit;
+  /// Undersampling along encoding steps 1 and 2, as the scanner planned it.
+  std::array<index_t, 2> acceleration = {1, 1};
+  /// `embedded`, `interleaved`, `separate`, `external`, `other`, or empty.
+  std::string calibration_mode;
+  /// `cartesian`, `epi`, `radial`, `goldenangle`, `spiral` or `other`.
+  std::string trajectory = "cartesian";
+  index_t n_coils = 1;
+  double h1_frequency_hz = 0;
+  std::string institution;
+  /// The whole header as the file has it. Writing makes its own from the facts above.
+  std::string xml;
+
+  /// Samples along a readout for each pixel that is wanted there, usually 1 or 2.
+  double readout_oversampling() const;
+};
+
+/// Bits of Readout::flags, counted from 1 as in the standard.
+enum class ReadoutFlag : int {
+  noise = 19,
+  calibration = 20,
+  calibration_and_imaging = 21,
+  reverse = 22,
+  navigation = 23,
+  phase_correction = 24,
+  last_in_measurement = 25,
+  hp_feedback = 26,
+  dummy = 27,
+  rt_feedback = 28,
+  surface_coil_correction = 29,
+  phase_stabilization_reference = 30,
+  phase_stabilization = 31,
+};
+
+/// One readout of all coils: where in k-space it lies, and where in RawScan::samples.
+struct Readout {
+  std::uint64_t flags = 0;
+  index_t n_samples = 0, n_coils = 0;
+  /// The sample through the centre of k-space.
+  index_t center_sample = 0;
+  /// Samples at both ends that are not to be used.
+  index_t discard_pre = 0, discard_post = 0;
+  index_t step_1 = 0, step_2 = 0;
+  index_t average = 0, slice = 0, contrast = 0, phase = 0, repetition = 0, set = 0, segment = 0;
+  /// Which of the header's encodings it belongs to; 0 is the first.
+  index_t encoding_space = 0;
+  double sample_time_us = 0;
+  index_t n_trajectory_axes = 0;
+  /// First element in RawScan::samples, and in RawScan::trajectory.
+  index_t first_sample = 0, first_coordinate = 0;
+
+  bool has(ReadoutFlag flag) const;
+  void set_flag(ReadoutFlag flag);
+};
+
+/// A raw scan: header, readouts in the order of measurement, and their samples in one array.
+struct RawScan {
+  RawScanHeader header;
+  std::vector<Readout> readouts;
+  /// complex64, one axis; readout i has n_coils * n_samples elements from first_sample on.
+  Tensor samples;
+  /// float32, one axis; readout i has n_samples * n_trajectory_axes elements. Undefined if none.
+  Tensor trajectory;
+
+  /// Samples of one readout, (coil, sample): a view.
+  Tensor samples_of(std::size_t readout) const;
+};
+
+/// A raw scan in an ISMRMRD file: HDF5 with the group `dataset`, in it `xml` and `data`.
+///
+/// The file is parsed in a child process: the HDF5 library does not survive every damaged file.
+///
+/// Errors   IoError: the file cannot be read, or no process started; FormatError: no HDF5 file, not
+///          ISMRMRD, damaged, truncated
+/// Cost     one read; memory of at most a few times the file's size
+/// Source   Inati et al. 2017, doi:10.1002/mrm.26089
+RawScan read_ismrmrd(const std::string& path);
+
+/// Writes an ISMRMRD file that the standard's own tools read.
+///
+/// Errors   ValueError: no readouts, or samples that do not fit them; OverflowError: a number above
+///          what the format holds; IoError as AtomicFile, nothing is left behind
+/// Cost     the whole file is built in memory first, so that a full disk cannot leave a part of it
+void write_ismrmrd(const std::string& path, const RawScan& scan);
+
+}  // namespace palimpsest

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+
+namespace palimpsest::io_detail {
+
+/// The standard's header of a readout, member by member.
+struct HeadRecord {
+  std::uint16_t version = 1;
+  std::uint64_t flags = 0;
+  std::uint32_t measurement_uid = 0, scan_counter = 0, acquisition_time_stamp = 0;
+  std::uint32_t physiology_time_stamp[3] = {};
+  std::uint16_t number_of_samples = 0, available_channels = 0, active_channels = 0;
+  std::uint64_t channel_mask[16] = {};
+  std::uint16_t discard_pre = 0, discard_post = 0, center_sample = 0, encoding_space_ref = 0;
+  std::uint16_t trajectory_dimensions = 0;
+  float sample_time_us = 0;
+  float position[3] = {}, read_dir[3] = {1, 0, 0}, phase_dir[3] = {0, 1, 0};
+  float slice_dir[3] = {0, 0, 1}, patient_table_position[3] = {};
+  struct Counters {
+    std::uint16_t kspace_encode_step_1 = 0, kspace_encode_step_2 = 0, average = 0, slice = 0;
+    std::uint16_t contrast = 0, phase = 0, repetition = 0, set = 0, segment = 0, user[8] = {};
+  } idx;
+  std::int32_t user_int[8] = {};
+  float user_float[8] = {};
+};
+
+/// Floats somewhere in memory; laid out as HDF5 lays out a sequence of variable length.
+struct FloatSequence {
+  std::size_t length = 0;
+  const void* data = nullptr;
+};
+
+struct AcquisitionRecord {
+  HeadRecord head;
+  FloatSequence trajectory, samples;
+};
+
+/// What the parser of a raw file leaves for whoever started it, at the start of the arena. The
+/// parser may have been led astray by a hostile file: none of this is to be believed unchecked.
+struct RawFileResult {
+  std::atomic<std::uint64_t> progress{0};
+  bool complete = false;
+  char error[400] = {};
+  std::uint64_t xml_offset = 0, xml_length = 0;
+  std::uint64_t records_offset = 0, n_records = 0;
+};
+
+/// Memory handed out piece by piece and never taken back: a file cannot make it larger than it is.
+class Arena {
+ public:
+  Arena(unsigned char* data, std::size_t size) : data_(data), size_(size) {}
+  /// nullptr when it is used up.
+  void* allocate(std::size_t n_bytes);
+  std::uint64_t offset_of(const void* piece) const;
+
+ private:
+  unsigned char* data_;
+  std::size_t size_;
+  std::size_t used_ = 0;
+};
+
+/// Parses header text and acquisitions of an ISMRMRD file into the arena. Problems end up as text
+/// in the result. Damaged files can crash the HDF5 library: to be called in a process of its own.
+void parse_raw_file(const std::string& path, std::uint64_t file_bytes, Arena& arena,
+                    RawFileResult& result);
+
+/// Held by everything that calls HDF5 in this process, and while a process is split off.
+std::mutex& hdf5_mutex();
+
+/// Builds an ISMRMRD file in memory and hands its bytes on. IoError naming the path.
+void build_raw_file(const std::string& path, const std::string& xml,
+                    std::span<const AcquisitionRecord> records,
+                    const std::function<void(const void*, std::size_t)>& use_image);
+
+}  // namespace palimpsest::io_detail
