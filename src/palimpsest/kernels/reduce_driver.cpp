@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduces one or two strided operands over some of their axes.
+//
+// 1. Axes are split into kept and reduced ones, and each group is ordered by strides and merged.
+// 2. Vertical form: a row of up to kWidth outputs along the innermost kept axis is accumulated over
+//    the reduced positions. Horizontal form: one output at a time, its elements taken in runs along
+//    the innermost reduced axis.
+// 3. Runs and groups of rows (leaves) are summed plainly; their sums are paired like the digits of
+// a
+//    binary counter, so the error grows with the logarithm of the count.
+// 4. Few outputs of many elements: the reduced positions are cut into chunks whose results are
+//    combined pairwise. Cuts depend on the shape alone, so threads cannot change the result.
+#include "palimpsest/kernels/reduce_driver.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <utility>
+
+#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/parallel.hpp"
+#include "palimpsest/kernels/strided_loop.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr index_t kWidth = 256;
+constexpr index_t kItem = 16;  // bytes of the largest element
+constexpr index_t kMaxLevels = 44;
+constexpr index_t kMaxChunks = 64, kMaxPartials = 4096;
+constexpr index_t kCacheLine = 64;
+
+std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
+
+struct Reduction {
+  const ReduceLeaf& leaf;
+  StridedLoop<3> loop;  // operand 0 is out
+  int n_kept = 0;       // axes in front of the reduced ones
+  bool vertical = false;
+  std::array<CopyRow, 3> load;
+  std::array<bool, 3> dense;  // operand is read where it lies
+  CopyRow store = nullptr;
+  index_t load_item = 0, item = 0;
+  index_t width = 1, row_tiles = 1, tiles = 1;  // of outputs
+  index_t outputs = 1, terms = 1, chunk = 1, chunks = 1;
+
+  int inner() const { return vertical ? n_kept - 1 : loop.rank - 1; }
+  index_t row_extent() const { return vertical ? loop.at(n_kept - 1).extent : 1; }
+};
+
+// Sums of 2^l leaves at level l, of which those are valid whose bit is set in the count of leaves.
+class Cascade {
+ public:
+  Cascade(const Reduction& r, index_t n) : combine_(r.leaf.combine), n_(n) {
+    for (index_t l = 0; l <= kMaxLevels; ++l) rows_[at(l)] = memory_.data() + l * kWidth * kItem;
+  }
+  /// Where the next leaf belongs.
+  std::byte* next() { return rows_[kMaxLevels]; }
+  void push() {
+    std::byte*& carry = rows_[kMaxLevels];
+    std::size_t level = 0;
+    for (; (count_ >> level & 1) != 0; ++level) {
+      combine_(carry, rows_[level], n_);
+      std::swap(carry, rows_[level]);
+    }
+    std::swap(carry, rows_[level]);
+    ++count_;
+  }
+  const std::byte* total() {
+    std::size_t level = 0;
+    while ((count_ >> level & 1) == 0) ++level;
+    for (std::size_t l = level + 1; (count_ >> l) != 0; ++l) {
+      if ((count_ >> l & 1) == 0) continue;
+      combine_(rows_[level], rows_[l], n_);
+      level = l;
+    }
+    return rows_[level];
+  }
+
+ private:
+  void (*combine_)(const std::byte*, std::byte*, index_t);
+  index_t n_;
+  std::uint64_t count_ = 0;
+  std::array<std::byte*, kMaxLevels + 1> rows_;
+  alignas(kCacheLine) std::array<std::byte, (kMaxLevels + 1) * kWidth * kItem> memory_;
+};
+
+// A position among the reduced axes [first, last) and the operands' addresses there.
+class Walker {
+ public:
+  Walker(const Reduction& r, int last, std::array<std::byte*, 3> data, index_t flat)
+      : r_(r), first_(r.n_kept), last_(last), data_(data) {
+    for (int i = last_ - 1; i >= first_; --i) {
+      position_[at(i)] = flat % r.loop.at(i).extent;
+      flat /= r.loop.at(i).extent;
+      move(i, position_[at(i)]);
+    }
+  }
+  const std::byte* address(int operand) const { return data_[at(operand)]; }
+  void advance() {
+    for (int i = last_ - 1; i >= first_; --i) {
+      move(i, 1);
+      if (++position_[at(i)] < r_.loop.at(i).extent) return;
+      move(i, -position_[at(i)]);
+      position_[at(i)] = 0;
+    }
+  }
+
+ private:
+  void move(int axis, index_t by) {
+    for (int k = 1; k < r_.loop.n_operands; ++k) data_[at(k)] += by * r_.loop.step(k, axis);
+  }
+
+  const Reduction& r_;
+  int first_, last_;
+  std::array<std::byte*, 3> data_;
+  std::array<index_t, kMaxRank> position_;
+};
+
+// Brings n elements along the innermost axis into dense form.
+class Loader {
+ public:
+  explicit Loader(const Reduction& r) : r_(r) {}
+  const std::byte* const* load(const std::array<const std::byte*, 3>& from, index_t n) {
+    for (int k = 1; k < r_.loop.n_operands; ++k) {
+      if (r_.dense[at(k)]) {
+        operands_[at(k - 1)] = from[at(k)];
+        continue;
+      }
+      std::byte* to = memory_.data() + (k - 1) * kLeafElements * kItem;
+      r_.load[at(k)](from[at(k)], r_.loop.step(k, r_.inner()), to, r_.load_item, n);
+      operands_[at(k - 1)] = to;
+    }
+    return operands_.data();
+  }
+
+ private:
+  const Reduction& r_;
+  std::array<const std::byte*, 2> operands_{};
+  alignas(kCacheLine) std::array<std::byte, 2 * kLeafElements * kItem> memory_;
+};
+
+static_assert(kWidth <= kLeafElements, "Loader holds a row");
+
+void put(const Reduction& r, const std::byte* row, std::byte* out, index_t step, index_t n) {
+  if (row != out) r.store(row, r.item, out, step, n);
+}
+
+// Terms [begin, end) of n outputs side by side; result at `out` with the given step.
+void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, index_t begin,
+                 index_t end, std::byte* out, index_t step) {
+  Cascade cascade(r, n);
+  Loader loader(r);
+  Walker walker(r, r.loop.rank, data, begin);
+  const bool plain = end - begin <= kLeafRows && (step == r.item || n == 1);
+  std::byte* sums = nullptr;
+  for (index_t t = begin; t < end; ++t) {
+    const index_t row = (t - begin) % kLeafRows;
+    if (row == 0) {
+      if (t != begin) cascade.push();
+      sums = plain ? out : cascade.next();
+    }
+    const auto* rows = loader.load({nullptr, walker.address(1), walker.address(2)}, n);
+    r.leaf.vertical(rows, sums, n, row == 0);
+    walker.advance();
+  }
+  if (plain) return;
+  cascade.push();
+  put(r, cascade.total(), out, step, n);
+}
+
+// Terms [begin, end) of one output.
+void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t begin, index_t end,
+                 std::byte* out) {
+  Cascade cascade(r, 1);
+  Loader loader(r);
+  const int inner = r.loop.rank - 1;
+  const index_t length = r.loop.at(inner).extent;
+  Walker walker(r, inner, data, begin / length);
+  index_t position = begin % length;
+  for (index_t t = begin; t < end;) {
+    const index_t n = std::min({length - position, end - t, kLeafElements});
+    std::array<const std::byte*, 3> from{};
+    for (int k = 1; k < r.loop.n_operands; ++k) {
+      from[at(k)] = walker.address(k) + position * r.loop.step(k, inner);
+    }
+    r.leaf.horizontal(loader.load(from, n), n, cascade.next());
+    cascade.push();
+    t += n;
+    position += n;
+    if (position == length) {
+      position = 0;
+      walker.advance();
+    }
+  }
+  put(r, cascade.total(), out, r.item, 1);
+}
+
+// Where a tile of outputs lies.
+struct Tile {
+  index_t first, n;  // among all outputs, in the order of the kept axes
+  std::array<std::byte*, 3> data;
+};
+
+Tile tile_of(const Reduction& r, index_t number) {
+  const index_t column = number % r.row_tiles * r.width;
+  const index_t row = number / r.row_tiles;
+  Tile tile{row * r.row_extent() + column, std::min(r.width, r.row_extent() - column), {}};
+  for (int k = 0; k < r.loop.n_operands; ++k) {
+    index_t offset = r.loop.offset(k, 0, r.vertical ? r.n_kept - 1 : r.n_kept, row);
+    if (r.vertical) offset += column * r.loop.step(k, r.n_kept - 1);
+    tile.data[at(k)] = r.loop.data[at(k)] + offset;
+  }
+  return tile;
+}
+
+void reduce_tile(const Reduction& r, const Tile& tile, index_t begin, index_t end, std::byte* out,
+                 index_t step) {
+  if (r.vertical) {
+    reduce_rows(r, tile.data, tile.n, begin, end, out, step);
+  } else {
+    reduce_runs(r, tile.data, begin, end, out);
+  }
+}
+
+index_t out_step(const Reduction& r) { return r.vertical ? r.loop.step(0, r.n_kept - 1) : r.item; }
+
+void run_chunks(const Reduction& r) {
+  alignas(kCacheLine) std::array<std::byte, kMaxPartials * kItem> partials;
+  const index_t row_bytes = r.outputs * r.item;
+  parallel_ranges(r.tiles * r.chunks, 1, [&](index_t begin, index_t end) {
+    for (index_t task = begin; task < end; ++task) {
+      const Tile tile = tile_of(r, task % r.tiles);
+      const index_t first = task / r.tiles * r.chunk;
+      std::byte* out = partials.data() + task / r.tiles * row_bytes + tile.first * r.item;
+      reduce_tile(r, tile, first, std::min(first + r.chunk, r.terms), out, r.item);
+    }
+  });
+  for (index_t width = 1; width < r.chunks; width *= 2) {
+    for (index_t c = 0; c + width < r.chunks; c += 2 * width) {
+      r.leaf.combine(partials.data() + (c + width) * row_bytes, partials.data() + c * row_bytes,
+                     r.outputs);
+    }
+  }
+  for (index_t number = 0; number < r.tiles; ++number) {
+    const Tile tile = tile_of(r, number);
+    r.store(partials.data() + tile.first * r.item, r.item, tile.data[0], out_step(r), tile.n);
+  }
+}
+
+// What a step along the axis costs in memory traffic.
+index_t cost(const Reduction& r, int axis) {
+  index_t bytes = 0;
+  for (int k = 1; k < r.loop.n_operands; ++k) {
+    bytes += std::min(std::abs(r.loop.step(k, axis)), kCacheLine);
+  }
+  return bytes;
+}
+
+void order_axes(Reduction& r) {
+  auto& loop = r.loop;
+  loop.squeeze();
+  loop.flip_to(1);
+  loop.sort(0, loop.rank, [&](int i) { return loop.step(0, i) != 0 ? 1 : 0; });
+  while (r.n_kept < loop.rank && loop.step(0, r.n_kept) != 0) ++r.n_kept;
+  const auto distance = [&](int i) {
+    index_t sum = std::abs(loop.step(0, i));
+    for (int k = 1; k < loop.n_operands; ++k) sum += std::abs(loop.step(k, i));
+    return sum;
+  };
+  loop.sort(0, r.n_kept, distance);
+  loop.sort(r.n_kept, loop.rank, distance);
+  r.n_kept = loop.merge(0, r.n_kept);
+  loop.merge(r.n_kept, loop.rank);
+}
+
+void choose_form(Reduction& r) {
+  const auto& loop = r.loop;
+  for (int i = 0; i < r.n_kept; ++i) r.outputs *= loop.at(i).extent;
+  for (int i = r.n_kept; i < loop.rank; ++i) r.terms *= loop.at(i).extent;
+  if (r.n_kept == 0) {
+    r.vertical = false;
+  } else if (r.n_kept == loop.rank) {
+    r.vertical = true;
+  } else {
+    const int kept = r.n_kept - 1, reduced = loop.rank - 1;
+    const index_t side = loop.at(kept).extent, length = loop.at(reduced).extent;
+    r.vertical =
+        !(cost(r, reduced) < cost(r, kept) && length >= 32) && !(side < 8 && length > side);
+  }
+  if (r.vertical) r.width = std::min(kWidth, r.row_extent());
+  r.row_tiles = (r.row_extent() + r.width - 1) / r.width;
+  r.tiles = r.outputs / r.row_extent() * r.row_tiles;
+  for (int k = 1; k < loop.n_operands; ++k) {
+    const bool same = r.load[at(k)] == copy_row_between(r.leaf.load, r.leaf.load);
+    r.dense[at(k)] = same && loop.step(k, r.inner()) == r.load_item;
+  }
+}
+
+void choose_chunks(Reduction& r) {
+  r.chunk = r.terms;
+  if (r.tiles < 16 && r.outputs <= kMaxPartials / 2) {
+    const index_t wanted = std::min(
+        {kMaxChunks, kMaxPartials / r.outputs, r.terms * r.outputs / kParallelGrain, r.terms});
+    if (wanted > 1) r.chunk = (r.terms + wanted - 1) / wanted;
+  }
+  r.chunks = (r.terms + r.chunk - 1) / r.chunk;
+}
+
+}  // namespace
+
+void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
+                   const MutableView& out) {
+  assert(static_cast<int>(operands.size()) == leaf.n_operands && out.dtype == leaf.accumulate);
+  Reduction r{.leaf = leaf, .loop = {}, .load = {}, .dense = {}};
+  r.load_item = static_cast<index_t>(item_size(leaf.load));
+  r.item = static_cast<index_t>(item_size(leaf.accumulate));
+  r.store = copy_row_between(leaf.accumulate, leaf.accumulate);
+  r.loop.set_extents(out.extents);
+  r.loop.add_operand(out.data, out.strides, item_size(out.dtype));
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const ConstView& x = operands[k];
+    assert(std::equal(x.extents.begin(), x.extents.end(), out.extents.begin()));
+    r.loop.add_operand(x.data, x.strides, item_size(x.dtype));
+    r.load[k + 1] = copy_row_between(x.dtype, leaf.load);
+  }
+  order_axes(r);
+  if (r.loop.rank == 0) {  // one element: a row of one output
+    r.loop.rank = r.n_kept = 1;
+    r.loop.at(0).extent = 1;
+    r.loop.at(0).steps.fill(0);
+  }
+  choose_form(r);
+  choose_chunks(r);
+  if (r.chunks > 1) {
+    run_chunks(r);
+    return;
+  }
+  parallel_ranges(r.tiles, kParallelGrain / (r.terms * r.width) + 1,
+                  [&](index_t begin, index_t end) {
+                    for (index_t number = begin; number < end; ++number) {
+                      const Tile tile = tile_of(r, number);
+                      reduce_tile(r, tile, 0, r.terms, tile.data[0], out_step(r));
+                    }
+                  });
+}
+
+}  // namespace palimpsest
