@@ -51,9 +51,9 @@ Strides contiguous_strides(std::span<const index_t> extents) {
 }
 
 bool is_contiguous(std::span<const index_t> extents, std::span<const index_t> strides) {
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return true;
   index_t expected = 1;
   for (std::size_t i = extents.size(); i-- > 0;) {
-    if (extents[i] == 0) return true;
     if (extents[i] != 1 && strides[i] != expected) return false;
     expected *= extents[i];
   }
@@ -79,8 +79,10 @@ Extents broadcast_extents(std::span<const index_t> a, std::span<const index_t> b
 index_t normalize_axis(index_t axis, std::size_t rank, std::string_view who) {
   const auto n = static_cast<index_t>(rank);
   if (axis < -n || axis >= n) {
+    const std::string expected =
+        n == 0 ? "none, as the rank is 0" : std::to_string(-n) + ".." + std::to_string(n - 1);
     throw ShapeError("[" + std::string(who) + "] axis out of range: got " + std::to_string(axis) +
-                     ", expected " + std::to_string(-n) + ".." + std::to_string(n - 1));
+                     ", expected " + expected);
   }
   return axis < 0 ? axis + n : axis;
 }
@@ -134,9 +136,9 @@ bool view_strides(std::span<const index_t> extents, std::span<const index_t> str
 }
 
 ReachedRange reached_range(std::span<const index_t> extents, std::span<const index_t> strides) {
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return {0, 0};
   ReachedRange range{0, 1};
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    if (extents[i] == 0) return {0, 0};
     const index_t reach = checked_multiply(extents[i] - 1, strides[i]);
     index_t& end = reach < 0 ? range.low : range.high;
     end = checked_add(end, reach);
