@@ -37,7 +37,8 @@ inline constexpr int kDTypeCount = 13;
 std::size_t item_size(DType dtype);
 /// The name as printed and parsed: `float32`.
 std::string_view name_of(DType dtype);
-/// The dtype of a name; also the short forms f32, f64, c64, c128, i8.., u8... ValueError if unknown.
+/// The dtype of a name; also the short forms f32, f64, c64, c128, i8.., u8... ValueError if
+/// unknown.
 DType parse_dtype(std::string_view name);
 
 bool is_bool(DType dtype);
@@ -61,24 +62,24 @@ bool converts_exactly(DType from, DType to);
 
 template <class T>
 struct DTypeOf;
-#define PALIMPSEST_FOR_EACH_DTYPE(X)                                                              \
-  X(bool, bool_)                                                                                  \
-  X(std::int8_t, int8)                                                                            \
-  X(std::int16_t, int16)                                                                          \
-  X(std::int32_t, int32)                                                                          \
-  X(std::int64_t, int64)                                                                          \
-  X(std::uint8_t, uint8)                                                                          \
-  X(std::uint16_t, uint16)                                                                        \
-  X(std::uint32_t, uint32)                                                                        \
-  X(std::uint64_t, uint64)                                                                        \
-  X(float, float32)                                                                               \
-  X(double, float64)                                                                              \
-  X(std::complex<float>, complex64)                                                               \
+#define PALIMPSEST_FOR_EACH_DTYPE(X) \
+  X(bool, bool_)                     \
+  X(std::int8_t, int8)               \
+  X(std::int16_t, int16)             \
+  X(std::int32_t, int32)             \
+  X(std::int64_t, int64)             \
+  X(std::uint8_t, uint8)             \
+  X(std::uint16_t, uint16)           \
+  X(std::uint32_t, uint32)           \
+  X(std::uint64_t, uint64)           \
+  X(float, float32)                  \
+  X(double, float64)                 \
+  X(std::complex<float>, complex64)  \
   X(std::complex<double>, complex128)
-#define PALIMPSEST_DTYPE_OF(Type, Name)             \
-  template <>                                       \
-  struct DTypeOf<Type> {                            \
-    static constexpr DType value = DType::Name;     \
+#define PALIMPSEST_DTYPE_OF(Type, Name)         \
+  template <>                                   \
+  struct DTypeOf<Type> {                        \
+    static constexpr DType value = DType::Name; \
   };
 PALIMPSEST_FOR_EACH_DTYPE(PALIMPSEST_DTYPE_OF)
 #undef PALIMPSEST_DTYPE_OF

@@ -25,7 +25,8 @@ index_t element_count(std::span<const index_t> extents);
 index_t byte_count(std::span<const index_t> extents, DType dtype);
 /// Row-major strides: the last axis is dense.
 Strides contiguous_strides(std::span<const index_t> extents);
-/// Do extents and strides describe row-major elements without gaps? Axes of one element do not count.
+/// Do extents and strides describe row-major elements without gaps? Axes of one element do not
+/// count.
 bool is_contiguous(std::span<const index_t> extents, std::span<const index_t> strides);
 /// The common extents under broadcasting from the right. ShapeError naming `who` and both shapes.
 Extents broadcast_extents(std::span<const index_t> a, std::span<const index_t> b,
@@ -34,7 +35,8 @@ Extents broadcast_extents(std::span<const index_t> a, std::span<const index_t> b
 index_t normalize_axis(index_t axis, std::size_t rank, std::string_view who);
 /// Sorted, counted from the front. ShapeError naming `who` if one is outside the rank or repeated.
 Axes normalize_axes(std::span<const index_t> axes, std::size_t rank, std::string_view who);
-/// The strides of a view with other extents on the same elements in the same order, if there is one.
+/// The strides of a view with other extents on the same elements in the same order, if there is
+/// one.
 bool view_strides(std::span<const index_t> extents, std::span<const index_t> strides,
                   std::span<const index_t> new_extents, Strides& result);
 

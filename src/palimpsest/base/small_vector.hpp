@@ -32,10 +32,7 @@ class SmallVector {
   SmallVector(std::span<const T> values) { assign(values.begin(), values.end()); }
   SmallVector(const std::vector<T>& values) { assign(values.begin(), values.end()); }
   template <class It>
-    requires(!std::is_integral_v<It>)
-  SmallVector(It first, It last) {
-    assign(first, last);
-  }
+  requires(!std::is_integral_v<It>) SmallVector(It first, It last) { assign(first, last); }
 
   SmallVector(const SmallVector& other) { assign(other.begin(), other.end()); }
   SmallVector(SmallVector&& other) noexcept { steal(other); }
