@@ -9,7 +9,11 @@
 
 namespace palimpsest {
 
+// GCC takes the scoped `all` for a shadow of the index `all` of tensor.hpp.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 enum class ReduceOp : std::uint8_t { sum, prod, max, min, any, all };
+#pragma GCC diagnostic pop
 
 std::string_view name_of(ReduceOp op);
 
