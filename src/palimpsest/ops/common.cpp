@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/common.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/shape_op.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
+
+namespace palimpsest::ops {
+
+void expect_inputs(std::span<const Variable> inputs, std::size_t n, std::string_view who) {
+  if (inputs.size() != n) {
+    throw ValueError("[" + std::string(who) + "] number of inputs: got " +
+                     std::to_string(inputs.size()) + ", expected " + std::to_string(n));
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!inputs[i].defined()) {
+      throw ValueError("[" + std::string(who) + "] input " + std::to_string(i) +
+                       ": got an undefined variable");
+    }
+  }
+}
+
+Device common_device(std::span<const Variable> inputs, std::string_view who) {
+  if (inputs.empty()) return {};
+  const Device device = inputs[0].type().device;
+  for (const Variable& v : inputs) {
+    if (v.type().device != device) {
+      throw DeviceError("[" + std::string(who) + "] inputs on several devices: got " +
+                        device.str() + " and " + v.type().device.str() +
+                        ". Try to move them to one device first");
+    }
+  }
+  return device;
+}
+
+index_t agreed_extent(std::span<const index_t> a, std::span<const index_t> b, std::size_t axis,
+                      std::string_view who) {
+  if (a[axis] == kUnknown) return b[axis];
+  if (b[axis] != kUnknown && a[axis] != b[axis]) {
+    throw ShapeError("[" + std::string(who) + "] axis " + std::to_string(axis) +
+                     ": extents differ: got " + to_string(a) + " and " + to_string(b));
+  }
+  return a[axis];
+}
+
+Variable with_rank(const Variable& x, std::size_t rank) {
+  if (x.rank() >= rank) return x;
+  const std::size_t n_new = rank - x.rank();
+  if (x.is_constant()) {
+    Extents shape(n_new, 1);
+    for (index_t extent : x.type().shape) shape.push_back(extent);
+    return constant(x.constant_value().reshape(shape), x.name());
+  }
+  Axes axes;
+  for (std::size_t i = 0; i < n_new; ++i) axes.push_back(static_cast<index_t>(i));
+  return expand_dims(x, axes);
+}
+
+std::vector<Variable> with_equal_ranks(std::span<const Variable> inputs) {
+  std::size_t rank = 0;
+  for (const Variable& v : inputs) rank = std::max(rank, v.rank());
+  std::vector<Variable> result;
+  for (const Variable& v : inputs) result.push_back(with_rank(v, rank));
+  return result;
+}
+
+bool may_overlap_itself(const Variable& v) {
+  std::vector<Variable> list{v};
+  std::unordered_set<const VariableNode*> seen{v.node()};
+  while (!list.empty()) {
+    const Variable top = list.back();
+    list.pop_back();
+    const Apply owner = top.owner();
+    if (!owner.defined()) continue;
+    if (dynamic_cast<const BroadcastTo*>(&owner.op()) ||
+        dynamic_cast<const BroadcastLike*>(&owner.op())) {
+      return true;
+    }
+    for (const AliasMap& map : {owner.op().view_map(owner), owner.op().destroy_map(owner)}) {
+      const auto it = map.find(top.index());
+      if (it == map.end()) continue;
+      for (int i : it->second) {
+        const Variable& input = owner.input(static_cast<std::size_t>(i));
+        if (seen.insert(input.node()).second) list.push_back(input);
+      }
+    }
+  }
+  return false;
+}
+
+ConstView stretched(const ConstView& view, std::span<const index_t> extents,
+                    std::span<index_t> strides) {
+  for (std::size_t k = 0; k < extents.size(); ++k) {
+    strides[k] = view.extents[k] == 1 && extents[k] != 1 ? 0 : view.strides[k];
+  }
+  return {view.data, view.dtype, extents, strides};
+}
+
+Variable as_cotangent_of(const Variable& x, const Variable& w) {
+  if (!is_inexact(x.dtype())) return {};
+  Variable result = w;
+  if (!is_complex(x.dtype()) && is_complex(w.dtype())) result = real(result);
+  Axes axes;
+  for (std::size_t k = 0; k < x.rank(); ++k) {
+    if (x.type().shape[k] == 1 && w.type().shape[k] != 1) axes.push_back(static_cast<index_t>(k));
+  }
+  if (!axes.empty()) result = sum(result, {axes, true});
+  return astype(result, x.dtype());
+}
+
+std::string parameter(std::string_view key, std::span<const index_t> values) {
+  return std::string(key) + "=" + to_string(values);
+}
+std::string parameter(std::string_view key, index_t value) {
+  return std::string(key) + "=" + std::to_string(value);
+}
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palimpsest/graph/op.hpp"
+
+// What the sources of this layer share.
+namespace palimpsest::ops {
+
+/// ValueError unless there are n inputs, all defined.
+void expect_inputs(std::span<const Variable> inputs, std::size_t n, std::string_view who);
+/// The device of all inputs. DeviceError when they lie on several.
+Device common_device(std::span<const Variable> inputs, std::string_view who);
+
+/// What is known of an axis on which two arrays must agree: the known one of two extents.
+/// ShapeError naming `who`, the axis and both shapes.
+index_t agreed_extent(std::span<const index_t> a, std::span<const index_t> b, std::size_t axis,
+                      std::string_view who);
+
+/// x with new leading axes of one element up to this rank; x itself if it has it. A constant stays
+/// a constant.
+Variable with_rank(const Variable& x, std::size_t rank);
+/// All of the largest rank among them.
+std::vector<Variable> with_equal_ranks(std::span<const Variable> inputs);
+
+/// May several elements of v lie at one address, because it is a broadcast view? Such a value is
+/// never overwritten.
+bool may_overlap_itself(const Variable& v);
+
+/// The view with stride 0 wherever it has one element and `extents` has not; ranks are equal.
+/// `strides` is where the strides of the result live.
+ConstView stretched(const ConstView& view, std::span<const index_t> extents,
+                    std::span<index_t> strides);
+
+/// The cotangent w of a result in which x entered elementwise, broadcast and converted, as a
+/// cotangent of x: summed over the axes along which x was broadcast, the real part if x is real, of
+/// x's dtype. Undefined if x is neither floating nor complex. Ranks are equal.
+Variable as_cotangent_of(const Variable& x, const Variable& w);
+
+/// `axes=(0, 1)`.
+std::string parameter(std::string_view key, std::span<const index_t> values);
+std::string parameter(std::string_view key, index_t value);
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/ops/view_op.hpp"
+
+namespace palimpsest::ops {
+
+/// A program over scalars applied to every element of its inputs, all of one rank. Dimensions known
+/// to be 1 broadcast. One scalar operation is a program of one instruction.
+///
+/// Aliases  overwrites() = i: output 0 lies in the memory of input i
+class Elementwise final : public Op {
+ public:
+  static constexpr int kNone = -1;
+
+  /// One operation on operands of these dtypes.
+  Elementwise(ScalarOp op, std::span<const DType> operands);
+  explicit Elementwise(ElementwiseProgram program, int overwrites = kNone);
+  /// The conversion of one dtype into another.
+  static std::shared_ptr<const Elementwise> cast(DType from, DType to);
+
+  const ElementwiseProgram& program() const { return program_; }
+  /// The operation if there is just one, conversions aside; `identity` if there are conversions
+  /// only; nothing for a program of several.
+  std::optional<ScalarOp> scalar_op() const { return scalar_op_; }
+  int overwrites() const { return overwrites_; }
+
+  std::string name() const override;
+  std::string parameters() const override { return parameters_; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  AliasMap destroy_map(const Apply& apply) const override;
+  IndexPairs tolerate_same(const Apply& apply) const override;
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
+  OpPtr pure() const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  Linearity linear_in(const Apply& apply, int in) const override;
+  bool is_linear_sum(const Apply& apply) const override;
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  void run(RunContext& context) const override;
+
+ private:
+  ElementwiseProgram program_;
+  int overwrites_;
+  std::optional<ScalarOp> scalar_op_;
+  std::string parameters_;
+};
+
+/// The real or the imaginary part of a complex array, as a view.
+class ComplexPart final : public ViewOp {
+ public:
+  explicit ComplexPart(bool imaginary) : imaginary_(imaginary) {}
+  bool is_imaginary() const { return imaginary_; }
+  std::string name() const override { return imaginary_ ? "Imag" : "Real"; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  Extents result_extents(std::span<const index_t> in) const override { return in; }
+  DType dtype_of_result(DType in) const override { return real_of(in); }
+  std::optional<Layout> layout_of(const Layout& in) const override;
+  Linearity linear_in(const Apply&, int) const override { return Linearity::real; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+
+ private:
+  bool imaginary_;
+};
+
+/// Cotangents of the operands of a scalar operation, before broadcasting and conversion are undone;
+/// undefined where zero. NotSupported when the operation has none.
+std::vector<Variable> scalar_pullback(ScalarOp op, const Apply& apply, const Variable& w);
+
+}  // namespace palimpsest::ops

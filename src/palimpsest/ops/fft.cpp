@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/fft.hpp"
+
+#include <cmath>
+
+#include "palimpsest/kernels/fft.hpp"
+#include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/fft_op.hpp"
+
+namespace palimpsest::ops {
+namespace {
+
+FftScale scale_of(FftNorm norm) {
+  switch (norm) {
+    case FftNorm::backward:
+      return FftScale::one;
+    case FftNorm::ortho:
+      return FftScale::root;
+    case FftNorm::forward:
+      return FftScale::inverse;
+  }
+  throw InternalError("[fft] not a norm");
+}
+
+Fft::Parameters parameters_of(const Variable& x, const Axes& axes, const FftOptions& options) {
+  return {normalize_axes(axes, x.rank(), "fft"), true, scale_of(options.norm), options.centered};
+}
+
+}  // namespace
+
+Fft::Parameters Fft::inverse() const {
+  Parameters result = adjoint();
+  if (scale() == FftScale::one) result.scale = FftScale::inverse;
+  if (scale() == FftScale::inverse) result.scale = FftScale::one;
+  return result;
+}
+
+Fft::Parameters Fft::adjoint() const {
+  Parameters result = parameters_;
+  result.forward = !result.forward;
+  return result;
+}
+
+std::string Fft::parameters() const {
+  static constexpr const char* kScales[] = {"1", "1/sqrt(n)", "1/n"};
+  return parameter("axes", axes()) + ", " + parameter("forward", forward() ? 1 : 0) +
+         ", scale=" + kScales[static_cast<int>(scale())] + ", " +
+         parameter("centered", centered() ? 1 : 0);
+}
+
+Apply Fft::make_node(std::span<const Variable> inputs) const {
+  expect_inputs(inputs, 1, name());
+  const TensorType& type = inputs[0].type();
+  normalize_axes(axes(), type.rank(), "fft");
+  if (!is_complex(type.dtype)) {
+    throw DTypeError("[Fft] got " + type.str() + ", expected a complex array. Try astype");
+  }
+  if (in_place_ && may_overlap_itself(inputs[0])) {
+    throw ValueError("[FftInPlace] got " + inputs[0].str() +
+                     ", a broadcast view, expected an array that can be overwritten");
+  }
+  return node(inputs, {type});
+}
+
+AliasMap Fft::destroy_map(const Apply&) const {
+  if (in_place_) return {{0, {0}}};
+  return {};
+}
+
+OpPtr Fft::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
+  if (!allowed.contains(0) || may_overlap_itself(apply.input(0))) return nullptr;
+  return std::make_shared<Fft>(parameters_, true);
+}
+
+OpPtr Fft::pure() const {
+  if (!in_place_) return shared_from_this();
+  return std::make_shared<Fft>(parameters_);
+}
+
+std::vector<Variable> Fft::pullback(const Apply&, std::span<const Variable> cotangents) const {
+  return {transform(cotangents[0], adjoint())};
+}
+
+void Fft::run(RunContext& context) const {
+  const ConstView& in = context.input(0);
+  const MutableView& out = context.output(0);
+  double n = 1;
+  for (index_t axis : axes()) n *= static_cast<double>(in.extents[static_cast<std::size_t>(axis)]);
+  if (element_count(in.extents) == 0) return;
+  FftSpec spec;
+  spec.dtype = in.dtype;
+  spec.extents = in.extents;
+  spec.in_strides = in.strides;
+  spec.out_strides = out.strides;
+  spec.axes = axes();
+  spec.forward = forward();
+  spec.centered = centered();
+  if (scale() == FftScale::root) spec.scale = 1 / std::sqrt(n);
+  if (scale() == FftScale::inverse) spec.scale = 1 / n;
+  spec.in_place = in_place_;
+  execute(fft_plan(spec), in.data, out.data);
+}
+
+Variable transform(const Variable& x, Fft::Parameters parameters) {
+  const Variable z = astype(x, complex_of(x.dtype()));
+  if (parameters.axes.empty()) return z;
+  return std::make_shared<Fft>(std::move(parameters))->make_node({&z, 1}).output(0);
+}
+
+Variable fft(const Variable& x, Axes axes, FftOptions options) {
+  return transform(x, parameters_of(x, axes, options));
+}
+Variable ifft(const Variable& x, Axes axes, FftOptions options) {
+  return transform(x, Fft(parameters_of(x, axes, options)).inverse());
+}
+Variable fft_adjoint(const Variable& x, Axes axes, FftOptions options) {
+  return transform(x, Fft(parameters_of(x, axes, options)).adjoint());
+}
+
+}  // namespace palimpsest::ops
