@@ -9,8 +9,8 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-// Nodes of one search; about a millisecond.
-constexpr int kWorkLimit = 20000;
+// Nodes of one search; a few milliseconds.
+constexpr int kWorkLimit = 5000;
 
 // The inverse of a modulo m, for coprime a and m > 0.
 index_t inverse(index_t a, index_t m) {

@@ -82,9 +82,9 @@ bool overlaps(const Tensor& a, const Tensor& b, bool* exact) {
 // are not all 0. The first d that is not 0 may be taken positive: one bounded sum for each first.
 bool has_internal_overlap(const Tensor& t) {
   SmallVector<Axis, kMaxRank> axes;
+  if (t.numel() == 0) return false;
   for (std::size_t axis = 0; axis < t.rank(); ++axis) {
     const index_t extent = t.shape()[axis];
-    if (extent == 0) return false;
     if (extent == 1) continue;
     if (t.strides()[axis] == 0) return true;
     axes.push_back({std::abs(t.strides()[axis]), extent});

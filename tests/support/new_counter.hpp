@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace palimpsest::testing {
+
+/// Calls of operator new by all threads so far. Needs new_counter.cpp among the sources of the
+/// program, which replaces the allocation functions.
+std::size_t count_of_news();
+
+/// Counts from its construction on.
+class NewCounter {
+ public:
+  std::size_t count() const { return count_of_news() - start_; }
+
+ private:
+  std::size_t start_ = count_of_news();
+};
+
+}  // namespace palimpsest::testing

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <complex>
+#include <random>
+#include <set>
+
+#include "palimpsest/tensor/tensor.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+// All byte offsets in the storage that the elements cover, and whether one is covered twice.
+std::set<index_t> bytes_of(const Tensor& t, bool* twice = nullptr) {
+  std::set<index_t> bytes;
+  const auto item = static_cast<index_t>(item_size(t.dtype()));
+  std::vector<index_t> starts{t.offset()};
+  for (std::size_t axis = 0; axis < t.rank(); ++axis) {
+    std::vector<index_t> next;
+    for (const index_t start : starts) {
+      for (index_t i = 0; i < t.shape()[axis]; ++i) next.push_back(start + i * t.strides()[axis]);
+    }
+    starts = next;
+  }
+  for (const index_t start : starts) {
+    for (index_t b = 0; b < item; ++b) {
+      const bool is_new = bytes.insert(start * item + b).second;
+      if (!is_new && twice != nullptr) *twice = true;
+    }
+  }
+  return bytes;
+}
+
+Tensor random_view(const Storage& storage, std::mt19937& random) {
+  constexpr std::array kDTypes{DType::int8, DType::int16, DType::float32, DType::complex64};
+  for (;;) {
+    const DType dtype = kDTypes[random() % kDTypes.size()];
+    Extents shape;
+    Strides strides;
+    for (auto rank = random() % 4; rank > 0; --rank) {
+      shape.push_back(static_cast<index_t>(random() % 5));
+      strides.push_back(static_cast<index_t>(random() % 19) - 9);
+    }
+    const auto offset = static_cast<index_t>(random() % 40);
+    try {
+      return Tensor(storage, dtype, shape, strides, offset);
+    } catch (const AliasError&) {
+    }
+  }
+}
+
+TEST(TensorOverlap, AgreesWithEnumeration) {
+  const Storage storage = Storage::allocate(160);
+  std::mt19937 random(17);
+  int n_yes = 0, n_no_in_range = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const Tensor a = random_view(storage, random), b = random_view(storage, random);
+    const std::set<index_t> of_a = bytes_of(a), of_b = bytes_of(b);
+    const bool expected =
+        std::any_of(of_a.begin(), of_a.end(), [&](index_t byte) { return of_b.count(byte) > 0; });
+    bool exact = false;
+    ASSERT_EQ(overlaps(a, b, &exact), expected) << a << b;
+    ASSERT_TRUE(exact);
+    if (expected) {
+      ASSERT_TRUE(may_share_memory(a, b));
+    }
+    n_yes += expected ? 1 : 0;
+    n_no_in_range += !expected && may_share_memory(a, b) ? 1 : 0;
+  }
+  EXPECT_GT(n_yes, 200);
+  EXPECT_GT(n_no_in_range, 100);
+}
+
+TEST(TensorOverlap, InternalOverlapAgreesWithEnumeration) {
+  const Storage storage = Storage::allocate(160);
+  std::mt19937 random(18);
+  int n_yes = 0, n_no = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const Tensor t = random_view(storage, random);
+    bool expected = false;
+    bytes_of(t, &expected);
+    ++(expected ? n_yes : n_no);
+    ASSERT_EQ(has_internal_overlap(t), expected) << to_string(t.shape()) << to_string(t.strides());
+  }
+  EXPECT_GT(n_yes, 200);
+  EXPECT_GT(n_no, 200);
+}
+
+TEST(TensorOverlap, DisjointViewsThatInterleaveDoNotOverlap) {
+  const Tensor t = Tensor::zeros({8, 8});
+  const auto even = slice({}, {}, 2), odd = slice(1, {}, 2);
+  EXPECT_FALSE(overlaps(t(all, even), t(all, odd)));
+  EXPECT_TRUE(may_share_memory(t(all, even), t(all, odd)));
+  EXPECT_FALSE(overlaps(t(all, slice(0, 4)), t(all, slice(4, 8))));
+  EXPECT_TRUE(overlaps(t(2, all), t(all, 3)));
+  const Tensor c = Tensor::zeros({4}, DType::complex64);
+  EXPECT_FALSE(overlaps(c.view_as_real()(all, 0), c.view_as_real()(all, 1)));
+  EXPECT_TRUE(overlaps(c.view_as_real()(all, 0), c));
+}
+
+TEST(TensorOverlap, NothingOverlapsTheEmptyTensor) {
+  const Tensor t = Tensor::zeros({4});
+  EXPECT_FALSE(overlaps(t(slice(2, 2)), t));
+  EXPECT_FALSE(may_share_memory(t(slice(2, 2)), t));
+  EXPECT_TRUE(overlaps(t, t));
+}
+
+TEST(TensorOverlap, LazyClonesDoNotAlias) {
+  const Tensor t = Tensor::zeros({4});
+  const Tensor clone = t.lazy_clone();
+  EXPECT_EQ(clone.raw_data(), t.raw_data());
+  EXPECT_FALSE(may_share_memory(t, clone));
+  EXPECT_FALSE(overlaps(t, clone));
+  EXPECT_FALSE(overlaps(t, Tensor::zeros({4})));
+}
+
+TEST(TensorOverlap, ForeignMemoryIsFoundByItsAddress) {
+  std::array<float, 8> memory{};
+  const auto import = [&](std::size_t first, index_t step) {
+    return Tensor::from_blob(memory.data() + first, DType::float32, {3}, {step}, {}, true);
+  };
+  EXPECT_TRUE(overlaps(import(0, 1), import(2, 1)));
+  EXPECT_FALSE(overlaps(import(0, 1), import(3, 1)));
+  EXPECT_FALSE(overlaps(import(0, 2), import(1, 2)));
+  EXPECT_TRUE(may_share_memory(import(0, 2), import(1, 2)));
+}
+
+TEST(TensorOverlap, SaysWhenItGaveUp) {
+  // Sixteen axes of two elements with large steps and no structure, seen from both ends: a
+  // subset-sum problem. No byte of the storage is ever touched.
+  std::mt19937_64 random(3);
+  constexpr index_t kBase = index_t{1} << 40;
+  const auto step = [&random] { return kBase + static_cast<index_t>(random() % kBase); };
+  Strides up, down;
+  index_t top = 0;
+  for (int axis = 0; axis < 16; ++axis) {
+    up.push_back(step());
+    down.push_back(-step());
+    top -= down.back();
+  }
+  std::byte nothing{};
+  const Storage storage = Storage::from_foreign(&nothing, std::size_t{1} << 46, Device{}, false);
+  const Tensor a(storage, DType::int8, Extents(16, 2), up, 0);
+  const Tensor b(storage, DType::int8, Extents(16, 2), down, top + 1);
+  bool exact = true;
+  EXPECT_TRUE(overlaps(a, b, &exact));
+  EXPECT_FALSE(exact);
+  EXPECT_TRUE(overlaps(a, b));
+}
+
+TEST(TensorOverlap, OrdinaryViewsDoNotOverlapInside) {
+  const Tensor t = Tensor::zeros({3, 4, 5});
+  EXPECT_FALSE(has_internal_overlap(t));
+  EXPECT_FALSE(has_internal_overlap(t.permute({2, 0, 1}).flip(Axes{1})));
+  EXPECT_FALSE(has_internal_overlap(t(all, slice({}, {}, -2), newaxis)));
+  EXPECT_FALSE(has_internal_overlap(t.diagonal()));
+  EXPECT_TRUE(has_internal_overlap(t.expand({2, 3, 4, 5})));
+  EXPECT_FALSE(has_internal_overlap(t.expand({1, 3, 4, 5})));
+  EXPECT_TRUE(has_internal_overlap(t.unfold(2, 3, 2)));
+  EXPECT_FALSE(has_internal_overlap(t.unfold(2, 2, 2)));
+  EXPECT_FALSE(
+      has_internal_overlap(Tensor::zeros({13}).as_strided({4, 3}, {2, 3}, 0).narrow(0, 0, 1)));
+  EXPECT_TRUE(has_internal_overlap(Tensor::zeros({13}).as_strided({4, 3}, {2, 3}, 0)));
+}
+
+}  // namespace
+}  // namespace palimpsest
