@@ -29,7 +29,7 @@ std::size_t contraction_scratch_bytes(const Contraction& contraction, const Cons
 /// Aliases  out is disjoint from a, b and scratch; a and b may overlap
 /// Cost     a matrix product (BLAS) where there is one, else one strided pass with sums in cache
 ///          that are as accurate as run_reduce; scratch is 64-byte aligned. The result does not
-///          depend on the number of threads
+///          depend on the number of threads. With too little scratch it is always the strided pass
 void run_contraction(const Contraction& contraction, const ConstView& a, const ConstView& b,
                      const MutableView& out, std::span<std::byte> scratch = {});
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/kernels/blas.hpp"
+
+#include <cblas.h>
+
+#include <cassert>
+#include <complex>
+
+namespace palimpsest {
+namespace {
+
+CBLAS_TRANSPOSE mode(const GemmFactor& x) {
+  if (x.conjugated) return x.transposed ? CblasConjTrans : CblasConjNoTrans;
+  return x.transposed ? CblasTrans : CblasNoTrans;
+}
+
+// The library's own threads would compete with ours.
+void use_one_thread() {
+  static const bool done = [] {
+    openblas_set_num_threads(1);
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+template <class T, class Function>
+void call_real(Function function, const int (&sizes)[3], const GemmFactor& a, const GemmFactor& b,
+               void* out, int leading) {
+  function(CblasRowMajor, mode({a.data, 1, a.transposed, false}),
+           mode({b.data, 1, b.transposed, false}), sizes[0], sizes[1], sizes[2], T{1},
+           static_cast<const T*>(a.data), static_cast<int>(a.leading),
+           static_cast<const T*>(b.data), static_cast<int>(b.leading), T{0}, static_cast<T*>(out),
+           leading);
+}
+
+template <class T, class Function>
+void call_complex(Function function, const int (&sizes)[3], const GemmFactor& a,
+                  const GemmFactor& b, void* out, int leading) {
+  const std::complex<T> one(1), zero(0);
+  function(CblasRowMajor, mode(a), mode(b), sizes[0], sizes[1], sizes[2], &one, a.data,
+           static_cast<int>(a.leading), b.data, static_cast<int>(b.leading), &zero, out, leading);
+}
+
+}  // namespace
+
+void gemm(DType dtype, index_t m, index_t n, index_t k, const GemmFactor& a, const GemmFactor& b,
+          void* out, index_t leading) {
+  use_one_thread();
+  const int sizes[3] = {static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)};
+  const int rows = static_cast<int>(leading);
+  switch (dtype) {
+    case DType::float32:
+      return call_real<float>(cblas_sgemm, sizes, a, b, out, rows);
+    case DType::float64:
+      return call_real<double>(cblas_dgemm, sizes, a, b, out, rows);
+    case DType::complex64:
+      return call_complex<float>(cblas_cgemm, sizes, a, b, out, rows);
+    default:
+      assert(dtype == DType::complex128);
+      return call_complex<double>(cblas_zgemm, sizes, a, b, out, rows);
+  }
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: the only place that calls CBLAS is blas.cpp.
+#pragma once
+
+#include "palimpsest/base/dtype.hpp"
+
+namespace palimpsest {
+
+/// A matrix in memory: row-major with rows `leading` elements apart, unless `transposed`.
+struct GemmFactor {
+  const void* data = nullptr;
+  index_t leading = 1;
+  bool transposed = false, conjugated = false;
+};
+
+/// out (m, n), row-major with rows `leading` apart, = a (m, k) times b (k, n), on one thread.
+///
+/// DTypes   float32, float64, complex64, complex128
+/// Shapes   all numbers fit an int
+void gemm(DType dtype, index_t m, index_t n, index_t k, const GemmFactor& a, const GemmFactor& b,
+          void* out, index_t leading);
+
+}  // namespace palimpsest
