@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/cli/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/cli/failure.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+// Insertions, deletions, substitutions and swaps of neighbours that turn one word into the other.
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  std::iota(d[0].begin(), d[0].end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = a[i - 1] == b[j - 1] ? 0 : 1;
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + changed});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+void print_error(const std::string& who, const std::string& text) {
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), text.c_str());
+}
+
+}  // namespace
+
+std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates) {
+  std::string best;
+  std::size_t least = 1 + word.size() / 3;
+  for (const std::string& candidate : candidates) {
+    // A beginning is as good as one mistake: --iter means --iterations.
+    const bool begins = word.size() > 3 && candidate.starts_with(word);
+    const std::size_t distance = begins ? 1 : edit_distance(word, candidate);
+    if (distance <= least && (best.empty() || distance < least)) {
+      best = candidate;
+      least = distance;
+    }
+  }
+  return best;
+}
+
+struct Command::Impl {
+  CLI::App* app = nullptr;
+  std::function<void()> run;
+};
+
+Command& Command::argument(const std::string& name, std::string& target, const std::string& help) {
+  impl_->app->add_option(name, target, help)->required();
+  return *this;
+}
+
+Command& Command::arguments(const std::string& name, std::vector<std::string>& target,
+                            const std::string& help) {
+  impl_->app->add_option(name, target, help)->required();
+  return *this;
+}
+
+Command& Command::option(const std::string& names, const std::string& value, std::string& target,
+                         const std::string& help) {
+  CLI::Option* option = impl_->app->add_option(names, target, help)->type_name(value);
+  if (!target.empty()) option->capture_default_str();
+  return *this;
+}
+
+Command& Command::option(const std::string& names, const std::string& value, index_t& target,
+                         const std::string& help) {
+  impl_->app->add_option(names, target, help)->type_name(value)->capture_default_str();
+  return *this;
+}
+
+Command& Command::option(const std::string& names, const std::string& value, double& target,
+                         const std::string& help) {
+  impl_->app->add_option(names, target, help)->type_name(value)->capture_default_str();
+  return *this;
+}
+
+Command& Command::option(const std::string& names, const std::string& value,
+                         std::optional<index_t>& target, const std::string& help) {
+  impl_->app
+      ->add_option_function<index_t>(names, [&target](const index_t& given) { target = given; }, help)
+      ->type_name(value);
+  return *this;
+}
+
+Command& Command::option(const std::string& names, const std::string& value,
+                         std::vector<std::string>& target, const std::string& help) {
+  impl_->app->add_option(names, target, help)->type_name(value)->expected(1)->take_all();
+  return *this;
+}
+
+Command& Command::choice(const std::string& names, const std::vector<std::string>& values,
+                         std::string& target, const std::string& help) {
+  const auto known = [names, values](const std::string& given) -> std::string {
+    if (std::find(values.begin(), values.end(), given) != values.end()) return {};
+    const std::string near = nearest_word(given, values);
+    return "got '" + given + "', expected one of " + joined(values) +
+           (near.empty() ? "" : ". Try '" + near + "'");
+  };
+  impl_->app->add_option(names, target, help + ": " + joined(values))
+      ->check(CLI::Validator(known, "", ""))
+      ->type_name("NAME")
+      ->capture_default_str();
+  return *this;
+}
+
+Command& Command::flag(const std::string& names, bool& target, const std::string& help) {
+  impl_->app->add_flag(names, target, help);
+  return *this;
+}
+
+Command& Command::action(std::function<void()> run) {
+  impl_->run = std::move(run);
+  return *this;
+}
+
+struct CommandLine::Impl {
+  CLI::App app;
+  std::vector<std::shared_ptr<Command::Impl>> commands;
+
+  /// The subcommand whose arguments were being read, or nothing.
+  const CLI::App* current() const {
+    const auto used = app.get_subcommands();
+    return used.empty() ? nullptr : used.front();
+  }
+  std::string name() const {
+    return app.get_name() + (current() == nullptr ? "" : " " + current()->get_name());
+  }
+  std::string usage_error(const CLI::ParseError& error) const;
+  std::string unknown_word() const;
+};
+
+// What was given that nothing takes, with the word that was probably meant.
+std::string CommandLine::Impl::unknown_word() const {
+  const CLI::App* app_used = current() == nullptr ? &app : current();
+  const std::vector<std::string> extra = app.remaining(true);
+  if (extra.empty()) return {};
+  const std::string word = extra.front().substr(0, extra.front().find('='));
+  const bool is_option = word.size() > 1 && word[0] == '-';
+  if (!is_option && current() != nullptr) return "too many arguments: got '" + word + "'";
+  const std::string near =
+      nearest_word(word, is_option ? option_names(*app_used) : command_names(app));
+  return std::string("unknown ") + (is_option ? "option" : "command") + " '" + word + "'. Try " +
+         (near.empty() ? name() + " --help" : "'" + near + "'");
+}
+
+std::string CommandLine::Impl::usage_error(const CLI::ParseError& error) const {
+  const std::string unknown = unknown_word();
+  if (!unknown.empty()) return unknown;
+  if (error.get_name() == "RequiredError" && current() == nullptr) {
+    return "which command? Expected one of " + joined(command_names(app)) + ". Try " + name() +
+           " --help";
+  }
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  if (text.find(". Try ") != std::string::npos) return text;
+  return text + ". Try " + name() + " --help";
+}
+
+CommandLine::CommandLine(const std::string& name, const std::string& description,
+                         const std::string& version)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->app.name(name);
+  impl_->app.description(description);
+  impl_->app.set_version_flag("--version", version);
+  impl_->app.require_subcommand(1);
+}
+
+CommandLine::~CommandLine() = default;
+
+Command CommandLine::add(const std::string& name, const std::string& description) {
+  auto command = std::make_shared<Command::Impl>();
+  command->app = impl_->app.add_subcommand(name, description);
+  command->app->allow_extras();
+  impl_->commands.push_back(command);
+  return Command(command);
+}
+
+int CommandLine::run(int argc, const char* const* argv) {
+  try {
+    impl_->app.parse(argc, argv);
+    const std::string unknown = impl_->unknown_word();
+    if (!unknown.empty()) throw UsageError(unknown);
+    for (const auto& command : impl_->commands) {
+      if (command->app->parsed()) command->run();
+    }
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return impl_->app.exit(error);  // help and version
+    print_error(impl_->name(), impl_->usage_error(error));
+    return kWrongUsage;
+  } catch (const UsageError& error) {
+    print_error(impl_->name(), error.what());
+    return kWrongUsage;
+  } catch (const FormatError& error) {
+    print_error(impl_->name(), error.what());
+    return kWrongUsage;
+  } catch (const std::bad_alloc&) {
+    print_error(impl_->name(), "out of memory. Try a smaller scan, or close other programs");
+    return kFailed;
+  } catch (const std::exception& error) {
+    print_error(impl_->name(), error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace palimpsest::cli

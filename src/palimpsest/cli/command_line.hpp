@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/dtype.hpp"
+
+namespace palimpsest::cli {
+
+/// Exit codes of the command.
+inline constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2;
+
+/// One subcommand: what it takes, and what it does. Targets must outlive the run; a target keeps its
+/// value when the option is absent, and the help shows that value as the default.
+class Command {
+ public:
+  /// An argument that must be given.
+  Command& argument(const std::string& name, std::string& target, const std::string& help);
+  /// One or more arguments.
+  Command& arguments(const std::string& name, std::vector<std::string>& target,
+                     const std::string& help);
+  /// `names` as `-o,--output`; `value` stands for the value in the help.
+  Command& option(const std::string& names, const std::string& value, std::string& target,
+                  const std::string& help);
+  Command& option(const std::string& names, const std::string& value, index_t& target,
+                  const std::string& help);
+  Command& option(const std::string& names, const std::string& value, double& target,
+                  const std::string& help);
+  Command& option(const std::string& names, const std::string& value,
+                  std::optional<index_t>& target, const std::string& help);
+  Command& option(const std::string& names, const std::string& value,
+                  std::vector<std::string>& target, const std::string& help);
+  Command& choice(const std::string& names, const std::vector<std::string>& values,
+                  std::string& target, const std::string& help);
+  Command& flag(const std::string& names, bool& target, const std::string& help);
+  /// What to do; an exception becomes a line on standard error and an exit code.
+  Command& action(std::function<void()> run);
+
+ private:
+  friend class CommandLine;
+  struct Impl;
+  explicit Command(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
+};
+
+/// The whole command line: subcommands, help, version, errors in one or two lines with a suggestion.
+class CommandLine {
+ public:
+  CommandLine(const std::string& name, const std::string& description, const std::string& version);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  Command add(const std::string& name, const std::string& description);
+  /// Runs the subcommand that the arguments name; returns the exit code and throws nothing.
+  int run(int argc, const char* const* argv);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The candidate that a misspelt word most likely means; empty when none is near.
+std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates);
+
+}  // namespace palimpsest::cli

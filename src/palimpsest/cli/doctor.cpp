@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// palimpsest doctor: what this machine and this build offer.
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/cli/commands.hpp"
+#include "palimpsest/cli/text.hpp"
+#include "palimpsest/io/report.hpp"
+#include "palimpsest/kernels/libraries.hpp"
+#include "palimpsest/memory/allocator.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+struct DoctorOptions {
+  bool json = false;
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+// Instruction sets that the compiler was allowed to use everywhere.
+std::string built_for() {
+#if defined(__AVX512F__)
+  return "AVX-512";
+#elif defined(__AVX2__)
+  return "AVX2";
+#elif defined(__SSE2__)
+  return "SSE2";
+#elif defined(__ARM_NEON)
+  return "NEON";
+#else
+  return "scalar";
+#endif
+}
+
+// Instruction sets that this processor has.
+std::vector<std::string> processor_has() {
+  std::vector<std::string> sets;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("sse2")) sets.emplace_back("SSE2");
+  if (__builtin_cpu_supports("avx")) sets.emplace_back("AVX");
+  if (__builtin_cpu_supports("avx2")) sets.emplace_back("AVX2");
+  if (__builtin_cpu_supports("fma")) sets.emplace_back("FMA");
+  if (__builtin_cpu_supports("avx512f")) sets.emplace_back("AVX-512");
+#elif defined(__ARM_NEON)
+  sets.emplace_back("NEON");
+#endif
+  return sets;
+}
+
+#if defined(__clang__)
+constexpr const char* kCompiler = "Clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "GCC " __VERSION__;
+#endif
+
+void doctor(const DoctorOptions& options) {
+  const Device host;
+  const AllocatorStats stats = Allocator::of(host).stats();
+  const ComputeLibraries libraries = compute_libraries();
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"version", PALIMPSEST_VERSION},
+      {"compiler", kCompiler},
+      {"threads", std::to_string(libraries.threads) + " of " +
+                      std::to_string(std::thread::hardware_concurrency())},
+      {"SIMD target", built_for() + "; FFT and BLAS choose at run time"},
+      {"processor has", joined(processor_has())},
+      {"FFT", libraries.fft},
+      {"BLAS", libraries.blas},
+      {"memory spaces", "cpu:0 to cpu:" + std::to_string(kMaxHostSpaces - 1)},
+      {host.str() + " live", with_commas(static_cast<index_t>(stats.live_bytes)) + " bytes"},
+  };
+  if (options.json) {
+    JsonReport report;
+    for (const auto& [name, value] : facts) report.set(name, value);
+    std::fputs(report.text().c_str(), stdout);
+    return;
+  }
+  for (const auto& [name, value] : facts) std::printf("%-14s %s\n", name.c_str(), value.c_str());
+}
+
+}  // namespace
+
+void add_doctor(CommandLine& line) {
+  const auto options = std::make_shared<DoctorOptions>();
+  line.add("doctor", "Say what this machine and this build offer")
+      .flag("--json", options->json, "print facts as JSON")
+      .action([options] { doctor(*options); });
+}
+
+}  // namespace palimpsest::cli

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// palimpsest info: what a file holds.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/cli/commands.hpp"
+#include "palimpsest/cli/inputs.hpp"
+#include "palimpsest/cli/text.hpp"
+#include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/format.hpp"
+#include "palimpsest/io/ismrmrd.hpp"
+#include "palimpsest/io/nifti.hpp"
+#include "palimpsest/io/npy.hpp"
+#include "palimpsest/io/png.hpp"
+#include "palimpsest/io/report.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+struct InfoOptions {
+  std::string file;
+  bool json = false;
+};
+
+// Facts as lines for people and as JSON, in one order.
+class Facts {
+ public:
+  void add(const std::string& name, const std::string& value) {
+    rows_.push_back({name, value});
+    json_.set(name, value);
+  }
+  void add(const std::string& name, index_t value) {
+    rows_.push_back({name, with_commas(value)});
+    json_.set(name, value);
+  }
+  void add(const std::string& name, const std::vector<double>& values) {
+    rows_.push_back({name, fmt::format("{:g}", fmt::join(values, " x "))});
+    json_.set(name, values);
+  }
+  void print(bool as_json) const {
+    if (as_json) {
+      std::fputs(json_.text().c_str(), stdout);
+      return;
+    }
+    for (const auto& [name, value] : rows_) std::printf("%-18s %s\n", name.c_str(), value.c_str());
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> rows_;
+  JsonReport json_;
+};
+
+void add_array(Facts& facts, const Tensor& data) {
+  facts.add("shape", to_string(data.shape()));
+  facts.add("dtype", std::string(name_of(data.dtype())));
+  facts.add("bytes", data.nbytes());
+}
+
+std::string matrix_text(const EncodingSpace& space) {
+  return fmt::format("{} x {} x {} over {:g} x {:g} x {:g} mm", space.matrix[0], space.matrix[1],
+                     space.matrix[2], space.field_of_view_mm[0], space.field_of_view_mm[1],
+                     space.field_of_view_mm[2]);
+}
+
+void add_raw_scan(Facts& facts, const RawScan& scan) {
+  const RawScanHeader& header = scan.header;
+  index_t noise = 0;
+  for (const Readout& readout : scan.readouts) noise += readout.has(ReadoutFlag::noise) ? 1 : 0;
+  facts.add("coils", header.n_coils);
+  facts.add("readouts", static_cast<index_t>(scan.readouts.size()));
+  facts.add("noise readouts", noise);
+  facts.add("trajectory", header.trajectory);
+  facts.add("encoded", matrix_text(header.encoded));
+  facts.add("recon", matrix_text(header.recon));
+  facts.add("bytes", scan.samples.nbytes());
+}
+
+void info(const InfoOptions& options) {
+  const std::string& file = options.file;
+  Facts facts;
+  read_input(file, [&] {
+    const FileFormat format = detect_format(file);
+    facts.add("file", file);
+    facts.add("format", std::string(name_of(format)));
+    switch (format) {
+      case FileFormat::npy:
+        return add_array(facts, read_npy(file));
+      case FileFormat::cfl:
+        return add_array(facts, read_cfl(file));
+      case FileFormat::png:
+        return add_array(facts, read_png(file));
+      case FileFormat::ismrmrd:
+        return add_raw_scan(facts, read_ismrmrd(file));
+      case FileFormat::nifti: {
+        const NiftiImage image = read_nifti(file);
+        add_array(facts, image.data);
+        facts.add("spacing in mm",
+                  std::vector<double>(image.spacing_mm.begin(), image.spacing_mm.end()));
+        facts.add("description", image.description);
+      }
+    }
+  });
+  facts.print(options.json);
+}
+
+}  // namespace
+
+void add_info(CommandLine& line) {
+  const auto options = std::make_shared<InfoOptions>();
+  line.add("info", "Say what a file holds (ISMRMRD, NPY, BART CFL, NIfTI, PNG)")
+      .argument("FILE", options->file, "to look at")
+      .flag("--json", options->json, "print facts as JSON")
+      .action([options] { info(*options); });
+}
+
+}  // namespace palimpsest::cli

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// palimpsest simulate: a raw scan of a known image.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "palimpsest/cli/coil_maps.hpp"
+#include "palimpsest/cli/commands.hpp"
+#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/image.hpp"
+#include "palimpsest/cli/outputs.hpp"
+#include "palimpsest/cli/phantom.hpp"
+#include "palimpsest/cli/sampling_pattern.hpp"
+#include "palimpsest/cli/sense.hpp"
+#include "palimpsest/io/cartesian.hpp"
+#include "palimpsest/io/npy.hpp"
+#include "palimpsest/io/report.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+using Sample = std::complex<float>;
+
+struct SimulateOptions {
+  std::string output, image, reference, save_maps;
+  std::string axis = "z", pattern = "poisson";
+  std::optional<index_t> slice;
+  index_t size = 256, coils = 8, center = 24, seed = 0;
+  double acceleration = 4, noise = 0.005;
+  bool json = false;
+};
+
+constexpr double kFrequencyHz = 123.2e6;  // of protons at 2.89 T
+constexpr index_t kLargestAxis = 8192, kMostCoils = 256;
+
+// The smallest even number from n on that has no prime factor above 7: scanners encode such numbers,
+// and transforms of them are fast.
+index_t encoded_extent(index_t n) {
+  for (index_t candidate = std::max<index_t>(2, n + n % 2);; candidate += 2) {
+    index_t rest = candidate;
+    for (const index_t prime : {2, 3, 5, 7}) {
+      while (rest % prime == 0) rest /= prime;
+    }
+    if (rest == 1) return candidate;
+  }
+}
+
+// The object: largest magnitude 1, in a field of view of even extents.
+Tensor object_image(const SimulateOptions& options) {
+  Tensor image = options.image.empty()
+                     ? ellipse_image(modified_shepp_logan(), options.size, options.size)
+                     : read_slice(options.image, options.axis, options.slice);
+  if (image.shape(0) > kLargestAxis || image.shape(1) > kLargestAxis) {
+    throw UsageError(fmt::format("[simulate] got an image of {}, expected at most {} along an axis",
+                                 to_string(image.shape()), kLargestAxis));
+  }
+  image = center_pad(image.to(DType::complex64), encoded_extent(image.shape(0)),
+                     encoded_extent(image.shape(1)));
+  const auto scale = static_cast<float>(1 / quantile(magnitude(image), 1));
+  Sample* values = image.mutable_data<Sample>();
+  std::for_each(values, values + image.numel(), [scale](Sample& v) { v *= scale; });
+  return image;
+}
+
+// Adds noise of the given standard deviation (of the complex number) and clears what is not measured.
+void add_noise(Tensor& kspace, const Tensor& mask, double noise, std::uint64_t seed) {
+  const Tensor normal = Tensor::random_normal(kspace.shape(), DType::complex64, {seed, 3});
+  const Sample* n = normal.data<Sample>();
+  const bool* measured = mask.data<bool>();
+  Sample* values = kspace.mutable_data<Sample>();
+  const index_t plane = mask.numel();
+  for (index_t i = 0; i < kspace.numel(); ++i) {
+    values[i] = measured[i % plane] ? values[i] + static_cast<float>(noise) * n[i] : Sample(0);
+  }
+}
+
+RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
+  const index_t n_coils = kspace.shape(0), ny = kspace.shape(1), nx = kspace.shape(2);
+  RawScanHeader header;
+  header.n_coils = n_coils;
+  header.h1_frequency_hz = kFrequencyHz;
+  // In full, a scan of ny readouts with nx samples. Undersampled along both axes they are both phase
+  // encoded: the readout runs through the slice and has one sample.
+  header.encoded.matrix = is_full ? std::array<index_t, 3>{nx, ny, 1} : std::array<index_t, 3>{1, ny, nx};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    header.encoded.field_of_view_mm[axis] = static_cast<double>(header.encoded.matrix[axis]);
+  }
+  header.recon = header.encoded;
+  if (is_full) {
+    return cartesian_scan(kspace.unsqueeze(1), Tensor::full<bool>({1, ny}, true), header);
+  }
+  return cartesian_scan(kspace.transpose().unsqueeze(3).contiguous(), mask.transpose().contiguous(),
+                        header);
+}
+
+void check_options(const SimulateOptions& options) {
+  if (options.coils < 1 || options.coils > kMostCoils) {
+    throw UsageError(
+        fmt::format("[--coils] got {}, expected 1 to {}", options.coils, kMostCoils));
+  }
+  if (options.size < 8 || options.size > kLargestAxis) {
+    throw UsageError(
+        fmt::format("[--size] got {}, expected 8 to {}", options.size, kLargestAxis));
+  }
+  if (!(options.noise >= 0) || !std::isfinite(options.noise)) {
+    throw UsageError(fmt::format("[--noise] got {}, expected a number of at least 0", options.noise));
+  }
+}
+
+JsonReport report_of(const SimulateOptions& options, const Tensor& mask) {
+  const index_t samples = count_samples(mask);
+  JsonReport report;
+  report.set("output", options.output).set("coils", options.coils);
+  report.set("rows", mask.shape(0)).set("columns", mask.shape(1));
+  report.set("pattern", options.pattern).set("samples_per_coil", samples);
+  report.set("acceleration", static_cast<double>(mask.numel()) / static_cast<double>(samples));
+  report.set("noise", options.noise).set("seed", options.seed);
+  return report;
+}
+
+void simulate(const SimulateOptions& options) {
+  check_options(options);
+  const PatternKind kind = parse_pattern(options.pattern);
+  Outputs outputs;
+  outputs.announce(options.output, ".h5");
+  outputs.announce(options.reference, ".npy");
+  outputs.announce(options.save_maps, ".npy");
+
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  const Tensor image = object_image(options);
+  const index_t ny = image.shape(0), nx = image.shape(1);
+  const Tensor mask = sampling_pattern(
+      ny, nx,
+      {.kind = kind, .acceleration = options.acceleration, .center = options.center, .seed = seed});
+  const Tensor maps = ring_coil_maps(options.coils, ny, nx);
+  Tensor kspace = coil_kspace(image, maps);
+  add_noise(kspace, mask, options.noise, seed);
+
+  const RawScan scan = raw_scan(kspace, mask, kind == PatternKind::full);
+  outputs.write(options.output, [&](const std::string& path) { write_ismrmrd(path, scan); });
+  outputs.write(options.reference, [&](const std::string& path) { write_npy(path, image); });
+  outputs.write(options.save_maps, [&](const std::string& path) { write_npy(path, maps); });
+  outputs.commit();
+
+  const JsonReport report = report_of(options, mask);
+  if (options.json) {
+    std::fputs(report.text().c_str(), stdout);
+    return;
+  }
+  std::printf("%s", fmt::format("{} coils, {} x {}, {} of {} points ({:.2f}-fold), noise {} of the "
+                                "largest pixel\n",
+                                options.coils, ny, nx, count_samples(mask), mask.numel(),
+                                static_cast<double>(mask.numel()) /
+                                    static_cast<double>(count_samples(mask)),
+                                options.noise)
+                        .c_str());
+  for (const std::string& path : outputs.committed()) std::printf("wrote %s\n", path.c_str());
+}
+
+}  // namespace
+
+void add_simulate(CommandLine& line) {
+  const auto options = std::make_shared<SimulateOptions>();
+  line.add("simulate", "Make a raw scan (ISMRMRD) of a phantom or of an image")
+      .argument("OUTPUT.h5", options->output, "the raw file")
+      .option("--image", "FILE", options->image, "NIfTI or NPY; else the Shepp-Logan phantom")
+      .choice("--axis", {"x", "y", "z"}, options->axis, "of a volume, perpendicular to the slice")
+      .option("--slice", "N", options->slice, "of a volume; else the middle one")
+      .option("--size", "N", options->size, "of the phantom, along both axes")
+      .option("--coils", "N", options->coils, "on a ring around the object")
+      .choice("--pattern", {"poisson", "random", "uniform", "full"}, options->pattern,
+              "which points of k-space")
+      .option("--acceleration", "X", options->acceleration, "points of the grid per sample")
+      .option("--center", "N", options->center, "extent of the fully sampled centre")
+      .option("--noise", "X", options->noise,
+              "standard deviation in a coil image, relative to the largest pixel")
+      .option("--seed", "N", options->seed, "of pattern and noise")
+      .option("--reference", "FILE.npy", options->reference, "writes the known image")
+      .option("--save-maps", "FILE.npy", options->save_maps, "writes the coil maps")
+      .flag("--json", options->json, "print facts as JSON")
+      .action([options] { simulate(*options); });
+}
+
+}  // namespace palimpsest::cli
