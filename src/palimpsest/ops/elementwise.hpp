@@ -5,7 +5,7 @@
 #include <concepts>
 
 #include "palimpsest/graph/variable.hpp"
-#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/kernels/scalar_op.hpp"
 
 namespace palimpsest {
 

@@ -60,6 +60,15 @@ std::vector<Variable> unary(ScalarOp op, const Variable& x, const Variable& y, c
       return {along(w, scalar(ScalarOp::sinh, x))};
     case ScalarOp::tanh:
       return {along(w, 1 - y * y)};
+    case ScalarOp::arcsin:
+      return {w / conj(sqrt(1 - x * x))};
+    case ScalarOp::arccos:
+      return {-(w / conj(sqrt(1 - x * x)))};
+    case ScalarOp::erf:  // 2/sqrt(pi) exp(-x^2)
+      return {w * exp(-(x * x)) * 1.128379167095512573896};
+    case ScalarOp::angle:
+      if (!is_complex(x.dtype())) return {Variable()};
+      return {w * x / abs2(x) * WeakNumber(std::complex<double>(0, 1))};
     case ScalarOp::arctan:
       return {w / conj(x * x + 1)};
     case ScalarOp::sigmoid:
@@ -119,6 +128,8 @@ std::vector<Variable> several(ScalarOp op, const Apply& apply, const Variable& w
       const Variable r2 = a * a + b * b;
       return {w * (b / r2), -(w * (a / r2))};
     }
+    case ScalarOp::mod:
+      return {w, -(w * elementwise(ScalarOp::floor_div, {a, b}))};
     case ScalarOp::floor_div:
     case ScalarOp::eq:
     case ScalarOp::ne:

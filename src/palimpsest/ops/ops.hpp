@@ -6,6 +6,7 @@
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/fft.hpp"
 #include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/linear.hpp"
 #include "palimpsest/ops/products.hpp"
 #include "palimpsest/ops/reduce.hpp"
 #include "palimpsest/ops/shape_ops.hpp"

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/linear.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "palimpsest/ops/create.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+
+namespace palimpsest {
+namespace {
+
+// -- pullback ----------------------------------------------------------------------------------
+
+Variable checked_cotangent(const Variable& out, const Variable& w) {
+  const TensorType &expected = out.type(), &got = w.type();
+  const auto text = [&] {
+    return "[pullback] cotangent of " + out.str() + ": got " + got.str() + ", expected " +
+           expected.str();
+  };
+  bool fits = got.rank() == expected.rank();
+  for (std::size_t k = 0; fits && k < got.rank(); ++k) {
+    fits = got.shape[k] == expected.shape[k] || got.shape[k] == kUnknown ||
+           expected.shape[k] == kUnknown;
+  }
+  if (!fits) throw ShapeError(text());
+  if (is_complex(got.dtype) && !is_complex(expected.dtype)) throw DTypeError(text());
+  return ops::astype(w, expected.dtype);
+}
+
+bool depends(const std::unordered_set<const VariableNode*>& dependent, const Apply& node,
+             std::size_t i) {
+  return dependent.contains(node.input(i).node()) &&
+         node.op().uses_elements(node, static_cast<int>(i));
+}
+
+// The variables through which `wrt` can reach outputs, wrt included.
+std::unordered_set<const VariableNode*> dependents(std::span<const Apply> order,
+                                                   std::span<const Variable> wrt) {
+  std::unordered_set<const VariableNode*> result;
+  for (const Variable& v : wrt) result.insert(v.node());
+  for (const Apply& node : order) {
+    for (std::size_t i = 0; i < node.input_count(); ++i) {
+      if (!depends(result, node, i)) continue;
+      for (const Variable& output : node.outputs()) result.insert(output.node());
+      break;
+    }
+  }
+  return result;
+}
+
+class Accumulator {
+ public:
+  void add(const Variable& v, const Variable& w) {
+    Variable& sum = sums_[v.node()];
+    sum = sum.defined() ? ops::add(sum, w) : w;
+  }
+  Variable of(const Variable& v) const {
+    const auto it = sums_.find(v.node());
+    return it == sums_.end() ? Variable() : it->second;
+  }
+
+ private:
+  std::unordered_map<const VariableNode*, Variable> sums_;
+};
+
+// -- linearity ---------------------------------------------------------------------------------
+
+// What is known of a value as a function of x.
+struct Dependence {
+  enum Kind { zero, constant, linear, nonlinear } kind = constant;
+  Linearity sense = Linearity::no;  // of a linear one
+};
+
+Linearity composed(Linearity outer, Linearity inner) {
+  if (outer == Linearity::no || inner == Linearity::no) return Linearity::no;
+  if (outer == Linearity::real || inner == Linearity::real) return Linearity::real;
+  return outer == inner ? Linearity::complex : Linearity::conjugate;
+}
+
+bool all_zero(const Tensor& value) {
+  const Tensor dense = value.contiguous();
+  const index_t n = dense.numel();
+  return visit_dtype(dense.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* data = n > 0 ? dense.data<T>() : nullptr;
+    return std::all_of(data, data + n, [](const T& element) { return element == T{}; });
+  });
+}
+
+// Follows a graph from its roots to an output and finds out in what sense it is linear in x.
+class LinearityAnalysis {
+ public:
+  LinearityAnalysis(const Variable& y, const Variable& x) : x_(x) {
+    for (const Apply& node : applications_of({&y, 1}, {&x, 1})) {
+      const Dependence result = through(node);
+      for (const Variable& output : node.outputs()) known_[output.node()] = result;
+    }
+    result_ = of(y);
+    if (result_.kind == Dependence::constant) {
+      fault_ = y.str() + " does not depend on " + x_.str() + " and is not known to be zero";
+    }
+  }
+
+  Linearity sense() const {
+    if (result_.kind == Dependence::zero) return Linearity::complex;
+    return result_.kind == Dependence::linear ? result_.sense : Linearity::no;
+  }
+  const std::string& fault() const { return fault_; }
+
+ private:
+  Dependence of(const Variable& v) {
+    if (v == x_) return {Dependence::linear, Linearity::complex};
+    const auto it = known_.find(v.node());
+    if (it != known_.end()) return it->second;
+    Dependence result;
+    if (v.is_constant() && all_zero(v.constant_value())) result.kind = Dependence::zero;
+    return known_[v.node()] = result;
+  }
+
+  Dependence offend(const Apply& node, const std::string& why) {
+    if (fault_.empty()) fault_ = node.op().name() + " " + why;
+    return {Dependence::nonlinear, Linearity::no};
+  }
+
+  Dependence through(const Apply& node) {
+    const Op& op = node.op();
+    const bool is_sum = op.is_linear_sum(node);
+    int n_dependent = 0, n_constant = 0, n_zero = 0;  // of the inputs in which op is linear
+    Linearity sense = Linearity::no;
+    for (std::size_t i = 0; i < node.input_count(); ++i) {
+      const int in = static_cast<int>(i);
+      if (!op.uses_elements(node, in)) continue;
+      const Dependence input = of(node.input(i));
+      const Linearity here = op.linear_in(node, in);
+      if (input.kind == Dependence::nonlinear) return input;
+      if (here == Linearity::no) {
+        if (input.kind == Dependence::linear) {
+          return offend(node, "is not linear in its input " + std::to_string(in));
+        }
+        continue;
+      }
+      n_constant += input.kind == Dependence::constant ? 1 : 0;
+      n_zero += input.kind == Dependence::zero ? 1 : 0;
+      if (input.kind != Dependence::linear) continue;
+      const Linearity part = composed(here, input.sense);
+      sense = n_dependent == 0 || sense == part ? part : Linearity::real;
+      ++n_dependent;
+    }
+    if (!is_sum && n_zero > 0) return {Dependence::zero, Linearity::no};
+    if (n_dependent == 0) {
+      const bool zero = n_zero > 0 && n_constant == 0;
+      return {zero ? Dependence::zero : Dependence::constant, Linearity::no};
+    }
+    if (is_sum && n_constant > 0) {
+      return offend(node, "makes it affine: an input does not depend on " + x_.str() +
+                              " and is not known to be zero");
+    }
+    if (!is_sum && n_dependent > 1) {
+      return offend(node, "multiplies values that both depend on " + x_.str());
+    }
+    return {Dependence::linear, sense};
+  }
+
+  Variable x_;
+  std::unordered_map<const VariableNode*, Dependence> known_;
+  Dependence result_;
+  std::string fault_;
+};
+
+}  // namespace
+
+std::vector<Variable> pullback(std::span<const Variable> outs, std::span<const Variable> wrt,
+                               std::span<const Variable> cotangents) {
+  if (outs.size() != cotangents.size()) {
+    throw ValueError("[pullback] number of cotangents: got " + std::to_string(cotangents.size()) +
+                     ", expected one per output, " + std::to_string(outs.size()));
+  }
+  const std::vector<Apply> order = applications_of(outs);
+  const auto dependent = dependents(order, wrt);
+  Accumulator sums;
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    if (!cotangents[i].defined()) continue;
+    const Variable w = checked_cotangent(outs[i], cotangents[i]);
+    if (dependent.contains(outs[i].node())) sums.add(outs[i], w);
+  }
+  for (auto node = order.rbegin(); node != order.rend(); ++node) {
+    std::vector<Variable> above;
+    bool any = false;
+    for (const Variable& output : node->outputs()) {
+      above.push_back(sums.of(output));
+      any = any || above.back().defined();
+    }
+    bool needed = false;
+    for (std::size_t i = 0; i < node->input_count(); ++i) {
+      needed = needed || depends(dependent, *node, i);
+    }
+    if (!any || !needed) continue;
+    const std::vector<Variable> below = node->op().pullback(*node, above);
+    for (std::size_t i = 0; i < below.size(); ++i) {
+      if (below[i].defined() && depends(dependent, *node, i)) sums.add(node->input(i), below[i]);
+    }
+  }
+  std::vector<Variable> result;
+  for (const Variable& v : wrt) {
+    const Variable sum = sums.of(v);
+    result.push_back(sum.defined() ? sum : ops::zeros_like(v));
+  }
+  return result;
+}
+
+Linearity is_linear(const Variable& y, const Variable& x) {
+  return LinearityAnalysis(y, x).sense();
+}
+
+Variable linear_adjoint(const Variable& y, const Variable& x, const Variable& w) {
+  const LinearityAnalysis analysis(y, x);
+  if (analysis.sense() == Linearity::no) {
+    throw NotLinearError("[linear_adjoint] " + y.str() + " is not linear in " + x.str() + ": " +
+                         analysis.fault());
+  }
+  return pullback({&y, 1}, {&x, 1}, {&w, 1})[0];
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/ops/registry.hpp"
+
+// Samples of the ops for op_registry(), one function per op or family.
+namespace palimpsest::ops {
+
+std::vector<OpSample> elementwise_samples();
+std::vector<OpSample> cast_samples();
+std::vector<OpSample> complex_part_samples();
+std::vector<OpSample> reduce_samples();
+std::vector<OpSample> contract_samples();
+std::vector<OpSample> norm2_samples();
+std::vector<OpSample> fft_samples();
+std::vector<OpSample> reshape_samples();
+std::vector<OpSample> transpose_samples();
+std::vector<OpSample> expand_dims_samples();
+std::vector<OpSample> squeeze_samples();
+std::vector<OpSample> broadcast_to_samples();
+std::vector<OpSample> broadcast_like_samples();
+std::vector<OpSample> specify_shape_samples();
+std::vector<OpSample> flip_samples();
+std::vector<OpSample> pad_samples();
+std::vector<OpSample> roll_samples();
+std::vector<OpSample> join_samples();
+std::vector<OpSample> subtensor_samples();
+std::vector<OpSample> update_subtensor_samples();
+std::vector<OpSample> gather_samples();
+std::vector<OpSample> scatter_add_samples();
+std::vector<OpSample> full_samples();
+std::vector<OpSample> full_like_samples();
+std::vector<OpSample> axis_count_samples();
+
+/// Numbers between 0.2 and 0.9 (both parts, if complex), where every scalar function is smooth; for
+/// integers 1, 2, 3 and so on modulo 7, less 2; for bools every third is true.
+Tensor sample_values(Extents shape, DType dtype, std::uint64_t seed = 1);
+
+}  // namespace palimpsest::ops
