@@ -61,4 +61,8 @@ void gemm(DType dtype, index_t m, index_t n, index_t k, const GemmFactor& a, con
   }
 }
 
+std::string blas_library_version() {
+  return std::string(openblas_get_config()) + ", kernels for " + openblas_get_corename();
+}
+
 }  // namespace palimpsest

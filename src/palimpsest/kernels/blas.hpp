@@ -2,6 +2,8 @@
 // Internal: the only place that calls CBLAS is blas.cpp.
 #pragma once
 
+#include <string>
+
 #include "palimpsest/base/dtype.hpp"
 
 namespace palimpsest {
@@ -19,5 +21,8 @@ struct GemmFactor {
 /// Shapes   all numbers fit an int
 void gemm(DType dtype, index_t m, index_t n, index_t k, const GemmFactor& a, const GemmFactor& b,
           void* out, index_t leading);
+
+/// Name and version of the library that multiplies.
+std::string blas_library_version();
 
 }  // namespace palimpsest

@@ -425,6 +425,8 @@ FftPlan fft_plan(const FftSpec& spec) {
 
 void execute(const FftPlan& plan, const void* in, void* out) { plan.impl().run(in, out); }
 
+std::string fft_library_version() { return fftwf_version; }
+
 void clear_fft_cache() { cache().clear(); }
 
 }  // namespace palimpsest

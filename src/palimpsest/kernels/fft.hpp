@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "palimpsest/base/shape.hpp"
@@ -58,6 +59,9 @@ FftPlan fft_plan(const FftSpec& spec);
 ///          result does not depend on their number
 /// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
 void execute(const FftPlan& plan, const void* in, void* out);
+
+/// Name and version of the library that transforms.
+std::string fft_library_version();
 
 /// Forgets all cached plans; handles stay valid.
 void clear_fft_cache();

@@ -3,8 +3,15 @@
 
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 
 #include <algorithm>
+
+namespace palimpsest {
+
+int pool_threads() { return tbb::this_task_arena::max_concurrency(); }
+
+}  // namespace palimpsest
 
 namespace palimpsest::detail {
 

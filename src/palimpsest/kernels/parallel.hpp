@@ -16,6 +16,9 @@ namespace detail {
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body);
 }
 
+/// Threads of the pool, the calling one included.
+int pool_threads();
+
 /// Runs body(begin, end) over disjoint ranges that cover [0, n), on oneTBB's threads when n exceeds
 /// `grain`. The cuts vary from run to run: what body does for one index must not depend on them.
 template <class Body>
