@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/linop/named_linop.hpp"
+
+namespace palimpsest {
+
+/// The sum of operators on one shape.
+///
+/// Math     ((y0 + y1) + y2) + ...; N applies every child and its adjoint once
+/// Aliases  keeps a shallow copy of each operator
+/// Errors   ValueError "at least one"; ShapeError "Add": shapes that differ, "Conflicting" sizes
+NamedLinop Add(std::vector<NamedLinop> linops);
+template <std::same_as<NamedLinop>... T>
+NamedLinop Add(const T&... linops) {
+  return Add(std::vector<NamedLinop>{linops...});
+}
+
+}  // namespace palimpsest

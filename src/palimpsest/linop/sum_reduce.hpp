@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/linop/named_linop.hpp"
+
+namespace palimpsest {
+
+struct SumReduceOptions {
+  /// Sizes of summed dimensions, which the adjoint needs.
+  DimMap sizes = {};
+};
+/// Sums over the dimensions that oshape lacks; the adjoint repeats.
+///
+/// Errors   ShapeError "shorter": oshape is no shorter ishape; "is unknown": the adjoint of a sum
+///          over a dimension of unknown size
+NamedLinop SumReduce(Dims ishape, Dims oshape, SumReduceOptions options = {});
+
+}  // namespace palimpsest

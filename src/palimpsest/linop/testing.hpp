@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/linop/named_linop.hpp"
+
+namespace palimpsest {
+
+/// What random inputs look like.
+struct TestOptions {
+  /// Sizes of dimensions that the operator does not know.
+  DimMap sizes = {};
+  /// What an ellipsis stands for.
+  Extents ellipsis = {};
+  /// All extents of the input at once, in place of the above.
+  std::optional<Extents> extents = {};
+  /// Default: complex, of the precision of the operator's parameters, else double.
+  std::optional<DType> dtype = {};
+  std::uint64_t seed = 1;
+};
+
+struct DotTest {
+  std::complex<double> lhs, rhs;  ///< <A x, y> and <x, A^H y>
+  double error = 0;               ///< their difference relative to |A x| |y|
+  bool ok = false;
+};
+/// <A x, y> = <x, A^H y> for random x and y. `ok`: the error is below 1e-5 in single and 1e-13 in
+/// double precision. Of an operator that is linear over the reals only, the real part counts.
+DotTest dot_test(const NamedLinop& A, const TestOptions& options = {});
+
+struct NormalTest {
+  double error = 0;  ///< |A.N x - A^H A x| relative to |A^H A x|
+  bool ok = false;   ///< within rounding
+};
+NormalTest check_normal(const NamedLinop& A, const TestOptions& options = {});
+
+/// The matrix, rows x columns, row-major, in the dtype of the results.
+/// Errors   ValueError "too large": above config().to_dense_limit
+Tensor to_dense(const NamedLinop& A, const TestOptions& options = {});
+
+struct ContractReport {
+  /// One line per law that does not hold.
+  std::vector<std::string> failures;
+  bool ok() const { return failures.empty(); }
+  std::string str() const;
+};
+/// Checks the laws that every operator obeys, of A, its adjoint and its normal operator. Throws
+/// nothing.
+ContractReport check_contract(const NamedLinop& A, const TestOptions& options = {});
+
+}  // namespace palimpsest

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "palimpsest/linop/named_linop.hpp"
+#include "palimpsest/solve/solve.hpp"
+
+namespace palimpsest {
+
+/// What a callback sees after an iteration.
+class CgInfo {
+ public:
+  CgInfo(const Record& record, const SharedVariable& x) : record_(record), x_(x) {}
+  int iteration() const { return record_.iteration; }
+  /// |r| / |b|.
+  double residual() const { return record_.residual; }
+  double seconds() const { return record_.seconds; }
+  /// The present iterate: independent and valid longer than the call, by a lazy clone. Keeping it
+  /// costs one copy at the next iteration.
+  Tensor x() const { return x_.get_value(); }
+
+ private:
+  const Record& record_;
+  const SharedVariable& x_;
+};
+
+struct CgOptions {
+  /// Approximates the inverse of A; Hermitian positive definite.
+  std::optional<NamedLinop> M = {};
+  double tolerance = 1e-6;
+  int max_iterations = 100;
+  /// Every so many iterations the residual is computed anew; 0: never.
+  int refresh = 0;
+  std::optional<Tensor> x0 = {};
+  /// Runs once per iteration; false stops.
+  std::function<bool(const CgInfo&)> callback = {};
+  bool history = true;
+};
+
+/// Solves A x = b for a Hermitian positive (semi)definite A by preconditioned conjugate gradients.
+///
+/// Stops     at |r| <= tolerance |b|, r the recurred residual
+/// Status    breakdown: p^H A p <= 0 or not real; diverged: NaN or Inf, x is the last finite
+/// iterate;
+///           b = 0 gives x = 0, converged
+/// Aliases   A, b and x0 are unchanged; x is the caller's
+/// Cost      one A (and one M) per iteration, plus one A with x0; one more A per refresh. Nothing
+/// is
+///           allocated after the first iteration, nor any memory above the plan
+/// Errors    ShapeError "Mismatched": A does not map its input shape to an equal one; ValueError:
+///           an option out of range
+SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b,
+                                const CgOptions& options = {});
+
+/// Minimizes |A x - b|: solves A^H A x = A^H b through A.N().
+SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options = {});
+
+/// What a solve will take above A, b and x0.
+struct SolvePlan {
+  index_t peak_bytes = 0;   ///< at the worst moment, exactly
+  index_t state_bytes = 0;  ///< iterate, residual, direction
+  index_t setup_bytes = 0;  ///< workspace before the first iteration
+  index_t step_bytes = 0;   ///< workspace of the iterations
+};
+SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
+                                   const CgOptions& options = {});
+
+}  // namespace palimpsest
