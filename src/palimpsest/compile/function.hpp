@@ -16,7 +16,7 @@
 namespace palimpsest {
 
 struct InOptions {
-  std::string name;
+  std::string name = {};
   /// The function may overwrite the argument: it is lent as workspace.
   bool is_mutable = false;
 };
@@ -49,10 +49,10 @@ enum class Mode {
 };
 
 struct FunctionOptions {
-  Updates updates;
-  std::vector<std::pair<Variable, Variable>> givens;
+  Updates updates = {};
+  std::vector<std::pair<Variable, Variable>> givens = {};
   Mode mode = Mode::fast_run;
-  std::string name;
+  std::string name = {};
 };
 
 /// What a call took.

@@ -55,11 +55,11 @@ class Container : public Attachment {
 };
 
 struct SharedOptions {
-  std::string name;
+  std::string name = {};
   /// Use the caller's Storage itself instead of a lazy clone.
   bool borrow = false;
   /// Extents to fix, kUnknown elsewhere; absent: all unknown.
-  std::optional<Extents> shape;
+  std::optional<Extents> shape = {};
 };
 struct BorrowOption {
   bool borrow = false;

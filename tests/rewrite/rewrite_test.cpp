@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/rewrite/inplace.hpp"
+#include "palimpsest/rewrite/linear_identities.hpp"
+#include "palimpsest/rewrite/merge.hpp"
+#include "palimpsest/rewrite/pipeline.hpp"
+
+namespace palimpsest {
+namespace {
+
+struct RewriteTest : ::testing::Test {
+  Variable x = make_input({DType::complex64, {8, 6}, {}}, "x");
+  Variable y = make_input({DType::complex64, {8, 6}, {}}, "y");
+  RewriteHints none;
+
+  static FunctionGraph graph_of(std::vector<Variable> in, std::vector<Variable> out) {
+    FunctionGraph graph(std::move(in), std::move(out));
+    for (const Variable& v : graph.inputs()) graph.protect(v);
+    return graph;
+  }
+  static int destroyers(const FunctionGraph& graph) {
+    int count = 0;
+    for (const Apply& node : graph.toposort()) count += overwritten_inputs(node).empty() ? 0 : 1;
+    return count;
+  }
+};
+
+TEST_F(RewriteTest, ListIsOrderedAndDestroyersComeLate) {
+  double last = -1;
+  for (const Rewrite& rewrite : rewrite_list()) {
+    EXPECT_GE(rewrite.position, last) << rewrite.name;
+    last = rewrite.position;
+    FunctionGraph graph = graph_of({x, y}, {ops::fft(x * y, {0}) + x});
+    rewrite.run(graph, none);
+    if (rewrite.position < 49.5) {
+      EXPECT_EQ(destroyers(graph), 0) << rewrite.name;
+    }
+  }
+}
+
+TEST_F(RewriteTest, EqualExpressionsAreComputedOnce) {
+  FunctionGraph graph = graph_of({x, y}, {x * y + x * y, x * y});
+  EXPECT_EQ(merge_duplicates(graph, none), 2);
+  EXPECT_EQ(graph.node_count(), 2u);
+  EXPECT_EQ(merge_duplicates(graph, none), 0);
+}
+
+TEST_F(RewriteTest, EqualConstantsAreMerged) {
+  FunctionGraph graph = graph_of({x}, {x * 2.0 + (x * 2.0)});
+  merge_duplicates(graph, none);
+  EXPECT_EQ(graph.node_count(), graph_of({x}, {x * 2.0}).node_count() + 1);
+}
+
+TEST_F(RewriteTest, DifferentParametersAreNotMerged) {
+  FunctionGraph graph = graph_of({x}, {ops::fft(x, {0}), ops::fft(x, {1})});
+  EXPECT_EQ(merge_duplicates(graph, none), 0);
+}
+
+TEST_F(RewriteTest, TransformAndItsInverseCancel) {
+  for (const FftNorm norm : {FftNorm::ortho, FftNorm::backward, FftNorm::forward}) {
+    for (const bool centered : {false, true}) {
+      const FftOptions options{norm, centered};
+      FunctionGraph graph =
+          graph_of({x}, {ops::ifft(ops::fft(x, {0, 1}, options), {0, 1}, options)});
+      EXPECT_GE(apply_linear_identities(graph, none), 1);
+      EXPECT_EQ(graph.outputs()[0], graph.inputs()[0]);
+      FunctionGraph back = graph_of({x}, {ops::fft(ops::ifft(x, {1}, options), {1}, options)});
+      apply_linear_identities(back, none);
+      EXPECT_EQ(back.outputs()[0], back.inputs()[0]);
+    }
+  }
+}
+
+TEST_F(RewriteTest, AdjointOfAnUnscaledTransformLeavesTheNumberOfPoints) {
+  FunctionGraph graph = graph_of({x}, {ops::fft_adjoint(ops::fft(x, {0, 1}), {0, 1})});
+  EXPECT_GE(apply_linear_identities(graph, none), 1);
+  for (const Apply& node : graph.toposort())
+    EXPECT_EQ(node.op().name().find("Fft"), std::string::npos);
+}
+
+TEST_F(RewriteTest, OtherPairsOfTransformsStay) {
+  const FftOptions centered{FftNorm::ortho, true}, plain{FftNorm::ortho, false};
+  for (const Variable& v : {ops::ifft(ops::fft(x, {0}, plain), {1}, plain),
+                            ops::ifft(ops::fft(x, {0}, plain), {0}, centered),
+                            ops::fft(ops::fft(x, {0}, plain), {0}, plain)}) {
+    FunctionGraph graph = graph_of({x}, {v});
+    EXPECT_EQ(apply_linear_identities(graph, none), 0);
+  }
+}
+
+TEST_F(RewriteTest, DoubleConjugationDisappears) {
+  FunctionGraph graph = graph_of({x}, {ops::conj(ops::conj(x))});
+  EXPECT_EQ(apply_linear_identities(graph, none), 1);
+  EXPECT_EQ(graph.outputs()[0], graph.inputs()[0]);
+}
+
+TEST_F(RewriteTest, InPlacePassNeverTouchesWhatIsReadLaterOrProtected) {
+  const Variable a = x * y, b = ops::fft(a, {0}), c = b + a;
+  FunctionGraph graph = graph_of({x, y}, {c});
+  run_in_place(graph, none);
+  EXPECT_TRUE(graph.consistent());
+  EXPECT_EQ(destroyers(graph), 1);  // only the sum: a is read after the transform
+}
+
+TEST_F(RewriteTest, InPlacePassUsesPreferredMemory) {
+  FunctionGraph graph(std::vector<Variable>{x, y}, {x + ops::fft(y, {0})});
+  graph.protect(graph.inputs()[1]);
+  RewriteHints hints;
+  hints.preferred_memory.emplace_back(graph.outputs()[0], graph.inputs()[0]);
+  EXPECT_EQ(run_in_place(graph, hints), 1);
+  const Apply node = graph.outputs()[0].owner();
+  EXPECT_EQ(overwritten_inputs(node), (std::set<int>{0}));
+}
+
+TEST_F(RewriteTest, SameOperandTwiceRunsInPlace) {
+  const Variable t = ops::fft(x, {0});
+  FunctionGraph graph = graph_of({x}, {t + t});
+  EXPECT_EQ(run_in_place(graph, none), 1);
+}
+
+}  // namespace
+}  // namespace palimpsest
