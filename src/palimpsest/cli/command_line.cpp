@@ -111,7 +111,8 @@ Command& Command::option(const std::string& names, const std::string& value, dou
 Command& Command::option(const std::string& names, const std::string& value,
                          std::optional<index_t>& target, const std::string& help) {
   impl_->app
-      ->add_option_function<index_t>(names, [&target](const index_t& given) { target = given; }, help)
+      ->add_option_function<index_t>(
+          names, [&target](const index_t& given) { target = given; }, help)
       ->type_name(value);
   return *this;
 }

@@ -14,8 +14,8 @@ namespace palimpsest::cli {
 /// Exit codes of the command.
 inline constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2;
 
-/// One subcommand: what it takes, and what it does. Targets must outlive the run; a target keeps its
-/// value when the option is absent, and the help shows that value as the default.
+/// One subcommand: what it takes, and what it does. Targets must outlive the run; a target keeps
+/// its value when the option is absent, and the help shows that value as the default.
 class Command {
  public:
   /// An argument that must be given.
@@ -47,7 +47,8 @@ class Command {
   std::shared_ptr<Impl> impl_;
 };
 
-/// The whole command line: subcommands, help, version, errors in one or two lines with a suggestion.
+/// The whole command line: subcommands, help, version, errors in one or two lines with a
+/// suggestion.
 class CommandLine {
  public:
   CommandLine(const std::string& name, const std::string& description, const std::string& version);

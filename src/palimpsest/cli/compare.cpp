@@ -42,8 +42,8 @@ struct Entry {
 Tensor read_magnitude(const std::string& path) {
   const Tensor image = read_input(path, [&] { return read_npy(path); });
   if (image.rank() != 2) {
-    throw UsageError(fmt::format("[{}] wrong rank: got the shape {}, expected an image (y, x)", path,
-                                 to_string(image.shape())));
+    throw UsageError(fmt::format("[{}] wrong rank: got the shape {}, expected an image (y, x)",
+                                 path, to_string(image.shape())));
   }
   Tensor result = magnitude(image);
   check_finite(path, result, "the image");
@@ -53,9 +53,9 @@ Tensor read_magnitude(const std::string& path) {
 std::vector<Entry> read_entries(const CompareOptions& options, const Tensor& reference) {
   if (options.labels.size() > options.images.size() ||
       options.reports.size() > options.images.size()) {
-    throw UsageError(fmt::format(
-        "[--label, --report] got {} and {} for {} images, expected at most one each", options.labels.size(),
-        options.reports.size(), options.images.size()));
+    throw UsageError(
+        fmt::format("[--label, --report] got {} and {} for {} images, expected at most one each",
+                    options.labels.size(), options.reports.size(), options.images.size()));
   }
   std::vector<Entry> entries;
   for (std::size_t i = 0; i < options.images.size(); ++i) {

@@ -29,7 +29,8 @@ struct Tridiagonal {
   Reals beta;
 };
 
-// out = A v for the trailing block from row `first` on; A is Hermitian, so its rows serve as columns.
+// out = A v for the trailing block from row `first` on; A is Hermitian, so its rows serve as
+// columns.
 void multiply(const Split& a, std::size_t n, std::size_t first, const double* v_re,
               const double* v_im, Split& out) {
   std::fill(out.re.begin(), out.re.end(), 0.0);

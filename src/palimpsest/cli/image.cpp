@@ -66,9 +66,10 @@ double quantile(const Tensor& x, double part) {
 
 Comparison compare_magnitudes(const Tensor& reference, const Tensor& image) {
   if (reference.shape() != image.shape()) {
-    throw UsageError(fmt::format("[compare] the images differ in shape: got {}, expected {} like the "
-                                 "reference. Try images of one scan",
-                                 to_string(image.shape()), to_string(reference.shape())));
+    throw UsageError(
+        fmt::format("[compare] the images differ in shape: got {}, expected {} like the "
+                    "reference. Try images of one scan",
+                    to_string(image.shape()), to_string(reference.shape())));
   }
   const Tensor a = magnitude(reference), b = magnitude(image);
   const float *r = a.data<float>(), *v = b.data<float>();
@@ -114,8 +115,8 @@ Tensor read_slice(const std::string& path, const std::string& axis, std::optiona
   } else if (format == FileFormat::npy) {
     data = read_input(path, [&] { return read_npy(path); });
   } else {
-    throw UsageError(fmt::format("[{}] is {}, expected an image as NIfTI or NPY", path,
-                                 name_of(format)));
+    throw UsageError(
+        fmt::format("[{}] is {}, expected an image as NIfTI or NPY", path, name_of(format)));
   }
   while (data.rank() > 3 && data.shape(0) == 1) data = data.select(0, 0);
   if (data.rank() != 2 && data.rank() != 3) {
@@ -131,8 +132,7 @@ Tensor read_slice(const std::string& path, const std::string& axis, std::optiona
     }
     data = data.select(along, which);
   } else if (slice.value_or(0) != 0) {
-    throw UsageError(
-        fmt::format("[--slice] got {}, but {} has one slice only", *slice, path));
+    throw UsageError(fmt::format("[--slice] got {}, but {} has one slice only", *slice, path));
   }
   // In NIfTI y runs to anterior and z to superior; in pictures row 0 is the top.
   if (format == FileFormat::nifti) data = data.flip(Axes{0});

@@ -35,10 +35,11 @@ Comparison compare_magnitudes(const Tensor& reference, const Tensor& image);
 /// Shapes   panels (ny, nx) float32, 0 is black and 1 white -> uint8
 Tensor panels_in_a_row(const std::vector<Tensor>& panels, index_t gap);
 
-/// A 2-D image out of a file: NIfTI or NPY; one slice of a volume, its rows turned so that the top is
-/// anterior (superior in coronal and sagittal slices), as float32 or complex64.
+/// A 2-D image out of a file: NIfTI or NPY; one slice of a volume, its rows turned so that the top
+/// is anterior (superior in coronal and sagittal slices), as float32 or complex64.
 ///
-/// Errors   UsageError: no such axis or slice, wrong rank, values that are not finite, an image of 0
+/// Errors   UsageError: no such axis or slice, wrong rank, values that are not finite, an image of
+/// 0
 Tensor read_slice(const std::string& path, const std::string& axis, std::optional<index_t> slice);
 
 }  // namespace palimpsest::cli

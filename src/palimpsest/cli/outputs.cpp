@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 7> kKnownEndings = {".png", ".npy", ".h5",  ".json",
+constexpr std::array<std::string_view, 7> kKnownEndings = {".png", ".npy", ".h5", ".json",
                                                            ".cfl", ".nii", ".hdr"};
 
 // What a link leads to, so that the link stays a link.

@@ -21,7 +21,8 @@ class Outputs {
 
   /// Announces a file before any work is done; an empty path is no file.
   ///
-  /// Errors   UsageError: the directory is missing, or the path is one; two outputs are the same file,
+  /// Errors   UsageError: the directory is missing, or the path is one; two outputs are the same
+  /// file,
   ///          the ending is that of another format; IoError: the directory is read-only
   void announce(const std::string& path, const std::string& ending);
   /// Calls `writer` with the path to write to, unless `path` is empty.

@@ -27,9 +27,9 @@ void Progress::update(index_t done, const std::string& note) {
   if (!is_terminal_) return;
   const index_t filled = std::clamp<index_t>(done * kBarWidth / total_, 0, kBarWidth);
   const std::string bar(static_cast<std::size_t>(filled), '#');
-  std::fprintf(stderr, "\r%s [%-*s] %lld/%lld %s\x1b[K", label_.c_str(), static_cast<int>(kBarWidth),
-               bar.c_str(), static_cast<long long>(done), static_cast<long long>(total_),
-               note.c_str());
+  std::fprintf(stderr, "\r%s [%-*s] %lld/%lld %s\x1b[K", label_.c_str(),
+               static_cast<int>(kBarWidth), bar.c_str(), static_cast<long long>(done),
+               static_cast<long long>(total_), note.c_str());
   std::fflush(stderr);
   is_drawn_ = true;
 }

@@ -49,8 +49,8 @@ struct ReconRun {
   double read_s = 0, sensitivities_s = 0, solve_s = 0, write_s = 0;
 };
 
-// White is the value that the brightest half percent (fat, vessels) exceeds, but at least this part of
-// the largest value: the object may be small.
+// White is the value that the brightest half percent (fat, vessels) exceeds, but at least this part
+// of the largest value: the object may be small.
 constexpr double kBelowWhite = 0.995, kLeastWhite = 0.4;
 
 bool has_signal(const Tensor& plane) { return quantile(magnitude(plane), 1) > 0; }
@@ -70,11 +70,11 @@ SenseOptions sense_options(const ReconOptions& options, Progress& progress, inde
   sense.announce = [&options, plane](index_t bytes) {
     if (options.json || plane > 0) return;
     std::fprintf(stderr, "announced peak of the %s: %s bytes\n",
-                 options.method == "cg-sense" ? "solve" : "adjoint",
-                 with_commas(bytes).c_str());
+                 options.method == "cg-sense" ? "solve" : "adjoint", with_commas(bytes).c_str());
   };
   sense.progress = [&progress, plane, &options](index_t iteration, double residual) {
-    progress.update(plane * options.iterations + iteration, fmt::format("residual {:.1e}", residual));
+    progress.update(plane * options.iterations + iteration,
+                    fmt::format("residual {:.1e}", residual));
   };
   return sense;
 }
@@ -130,7 +130,8 @@ JsonReport report_of(const ReconRun& run, const ReconOptions& options) {
   seconds.set("read", run.read_s).set("sensitivities", run.sensitivities_s);
   seconds.set("solve", run.solve_s).set("write", run.write_s);
   report.set("input", options.input).set("format", name_of(scan.format));
-  report.set("method", options.method).set("maps", options.maps.empty() ? "estimated" : options.maps);
+  report.set("method", options.method)
+      .set("maps", options.maps.empty() ? "estimated" : options.maps);
   report.set("sizes", sizes).set("lambda", options.lambda).set("tolerance", options.tolerance);
   report.set("status", run.status).set("iterations", run.iterations);
   report.set("residuals", run.residuals);
@@ -145,32 +146,33 @@ void write_picture(const std::string& path, const Tensor& image, index_t bits) {
   if (plane.rank() == 3) plane = plane.select(0, plane.shape(0) / 2);
   const double largest = quantile(plane, 1);
   const double white = std::max(quantile(plane, kBelowWhite), kLeastWhite * largest);
-  write_png(path, plane,
-            {.bits = static_cast<int>(bits),
-             .window_low = 0.0,
-             .window_high = white > 0 ? white : 1.0});
+  write_png(
+      path, plane,
+      {.bits = static_cast<int>(bits), .window_low = 0.0, .window_high = white > 0 ? white : 1.0});
 }
 
 void print_summary(const ReconRun& run, const ReconOptions& options, const Outputs& outputs) {
   const Scan& scan = run.scan;
-  std::printf("%s", fmt::format("{}: {} coils, {} x {}{}, {:.2f}-fold undersampled\n", options.input,
-                                scan.n_coils(), scan.ny(), scan.nx(),
-                                scan.is_volume ? fmt::format(" x {} positions", scan.n_planes()) : "",
-                                scan.acceleration())
-                        .c_str());
+  std::printf("%s",
+              fmt::format("{}: {} coils, {} x {}{}, {:.2f}-fold undersampled\n", options.input,
+                          scan.n_coils(), scan.ny(), scan.nx(),
+                          scan.is_volume ? fmt::format(" x {} positions", scan.n_planes()) : "",
+                          scan.acceleration())
+                  .c_str());
   if (options.maps.empty()) {
-    std::printf("coil sensitivities estimated from the %lld x %lld centre\n",
-                static_cast<long long>(std::min(run.center.height, SensitivityOptions{}.largest_center)),
-                static_cast<long long>(std::min(run.center.width, SensitivityOptions{}.largest_center)));
+    std::printf(
+        "coil sensitivities estimated from the %lld x %lld centre\n",
+        static_cast<long long>(std::min(run.center.height, SensitivityOptions{}.largest_center)),
+        static_cast<long long>(std::min(run.center.width, SensitivityOptions{}.largest_center)));
   }
   if (!run.residuals.empty()) {
     std::printf("%s: %lld iterations, residual %.1e (%s)\n", options.method.c_str(),
                 static_cast<long long>(run.iterations), run.residuals.back(), run.status.c_str());
   }
-  std::printf("%s", fmt::format("peak: announced {} bytes, measured {} bytes\n",
-                                with_commas(run.announced_peak_bytes),
-                                with_commas(run.measured_peak_bytes))
-                        .c_str());
+  std::printf(
+      "%s", fmt::format("peak: announced {} bytes, measured {} bytes\n",
+                        with_commas(run.announced_peak_bytes), with_commas(run.measured_peak_bytes))
+                .c_str());
   std::printf("seconds: read %.2f, sensitivities %.2f, solve %.2f, write %.2f\n", run.read_s,
               run.sensitivities_s, run.solve_s, run.write_s);
   for (const std::string& path : outputs.committed()) std::printf("wrote %s\n", path.c_str());
@@ -184,8 +186,9 @@ void check_options(const ReconOptions& options) {
     throw UsageError(fmt::format("[--iterations] got {}, expected at least 1", options.iterations));
   }
   if (!(options.lambda >= 0) || !(options.tolerance >= 0)) {
-    throw UsageError(fmt::format("[--lambda, --tolerance] got {} and {}, expected numbers of at least 0",
-                                 options.lambda, options.tolerance));
+    throw UsageError(
+        fmt::format("[--lambda, --tolerance] got {} and {}, expected numbers of at least 0",
+                    options.lambda, options.tolerance));
   }
   if (options.bits != 8 && options.bits != 16) {
     throw UsageError(fmt::format("[--bits] got {}, expected 8 or 16", options.bits));
@@ -208,9 +211,8 @@ void recon(const ReconOptions& options) {
   run.center = dense_center(run.scan.mask);
   solve_planes(run, options);
   watch.lap();
-  outputs.write(options.output, [&](const std::string& path) {
-    write_picture(path, run.image, options.bits);
-  });
+  outputs.write(options.output,
+                [&](const std::string& path) { write_picture(path, run.image, options.bits); });
   outputs.write(options.save, [&](const std::string& path) { write_npy(path, run.image); });
   outputs.write(options.save_maps, [&](const std::string& path) {
     write_npy(path, run.scan.is_volume ? run.maps.permute({1, 2, 3, 0}) : run.maps.select(0, 0));

@@ -66,14 +66,14 @@ std::vector<index_t> random_order(const Grid& grid, std::uint64_t seed) {
 // Darts thrown in a given order: a point is taken if no taken one blocks it.
 class Darts {
  public:
-  Darts(const Grid& grid, std::uint64_t seed)
-      : grid_(grid), order_(random_order(grid, seed)) {
+  Darts(const Grid& grid, std::uint64_t seed) : grid_(grid), order_(random_order(grid, seed)) {
     for (index_t y = 0; y < grid.ny; ++y) {
       for (index_t x = 0; x < grid.nx; ++x) spacings_.push_back(grid.spacing(y, x));
     }
   }
 
-  /// Adds points at distances of at least `unit` spacings to the mask, up to `wanted` samples in all.
+  /// Adds points at distances of at least `unit` spacings to the mask, up to `wanted` samples in
+  /// all.
   index_t add(double unit, index_t wanted, Mask& mask) {
     blocked_.assign(mask.size(), 0);
     index_t count = 0;
@@ -121,7 +121,8 @@ Mask poisson(const Grid& grid, std::uint64_t seed, index_t wanted) {
   const Mask start = center_mask(grid);
   Darts darts(grid, seed);
   Mask best = start;
-  double low = 0, high = std::sqrt(static_cast<double>(grid.points()) / static_cast<double>(wanted));
+  double low = 0,
+         high = std::sqrt(static_cast<double>(grid.points()) / static_cast<double>(wanted));
   for (int i = 0; i < kBisections; ++i) {
     const double unit = (low + high) / 2;
     Mask mask = start;
@@ -217,9 +218,10 @@ PatternKind parse_pattern(std::string_view name) {
 
 Tensor sampling_pattern(index_t ny, index_t nx, const PatternOptions& options) {
   if (ny < 1 || nx < 1 || options.center < 0) {
-    throw UsageError(fmt::format("[sampling pattern] got {} x {} with a centre of {}, expected "
-                                 "positive sizes",
-                                 ny, nx, options.center));
+    throw UsageError(
+        fmt::format("[sampling pattern] got {} x {} with a centre of {}, expected "
+                    "positive sizes",
+                    ny, nx, options.center));
   }
   const Grid grid{ny, nx, std::min(options.center, ny), std::min(options.center, nx)};
   const index_t wanted = wanted_samples(grid, options.acceleration);

@@ -27,8 +27,9 @@ struct PatternOptions {
 /// Which phase encodes of a plane to measure; DC is the point (floor(ny/2), floor(nx/2)).
 ///
 /// Shapes   (ny, nx) bool
-/// Cost     poisson, random: round(ny nx / acceleration) samples exactly, the same for the same seed
-/// Errors   UsageError: acceleration below 1, or so high that the centre alone has more samples;
+/// Cost     poisson, random: round(ny nx / acceleration) samples exactly, the same for the same
+/// seed Errors   UsageError: acceleration below 1, or so high that the centre alone has more
+/// samples;
 ///          a lattice of an acceleration that is no integer
 /// Source   Cook 1986, doi:10.1145/7529.8927; Efraimidis & Spirakis 2006,
 ///          doi:10.1016/j.ipl.2005.11.003; Breuer et al. 2006, doi:10.1002/mrm.20787

@@ -23,20 +23,20 @@ using Sample = std::complex<float>;
 
 // What a file holds, before it is cut into planes.
 struct RawGrid {
-  Tensor kspace;                    // (coil, kz, ky, kx)
-  std::vector<bool> measured;       // (kz, ky, kx)
+  Tensor kspace;               // (coil, kz, ky, kx)
+  std::vector<bool> measured;  // (kz, ky, kx)
   double readout_oversampling = 1;
   std::array<index_t, 3> image = {0, 0, 0};  // wanted extents x, y, z; 0: those of the grid
 };
 
 Tensor complex_array(const std::string& path, FileFormat format) {
-  Tensor data = read_input(path, [&] {
-    return format == FileFormat::npy ? read_npy(path) : read_cfl(path);
-  });
+  Tensor data =
+      read_input(path, [&] { return format == FileFormat::npy ? read_npy(path) : read_cfl(path); });
   if (!is_complex(data.dtype())) {
-    throw UsageError(fmt::format("[{}] not complex: got {}, expected complex64 or complex128. Try "
-                                 "k-space instead of a magnitude image",
-                                 path, name_of(data.dtype())));
+    throw UsageError(
+        fmt::format("[{}] not complex: got {}, expected complex64 or complex128. Try "
+                    "k-space instead of a magnitude image",
+                    path, name_of(data.dtype())));
   }
   return data.to(DType::complex64).contiguous();
 }
@@ -60,8 +60,8 @@ RawGrid grid_from_array(const std::string& path, FileFormat format) {
   if (data.rank() == 3) data = data.unsqueeze(1);
   if (data.rank() != 4 || data.numel() == 0) {
     throw UsageError(fmt::format(
-        "[{}] wrong rank of k-space: got the shape {}, expected (coil, y, x) or (coil, z, y, x)", path,
-        to_string(data.shape())));
+        "[{}] wrong rank of k-space: got the shape {}, expected (coil, y, x) or (coil, z, y, x)",
+        path, to_string(data.shape())));
   }
   grid.kspace = data.contiguous();
   grid.measured = nonzero_points(grid.kspace);
@@ -102,9 +102,7 @@ bool readouts_are_complete(const RawGrid& grid) {
   return true;
 }
 
-NamedLinop readout_transform() {
-  return Fft(1, {.norm = FftNorm::ortho, .centered = true});
-}
+NamedLinop readout_transform() { return Fft(1, {.norm = FftNorm::ortho, .centered = true}); }
 
 Tensor mask_tensor(const std::vector<bool>& measured, index_t ny, index_t nx, index_t step) {
   Tensor mask = Tensor::empty({ny, nx}, DType::bool_);
@@ -121,9 +119,7 @@ Tensor cut_readout(const Tensor& hybrid, const RawGrid& grid) {
 }
 
 void set_image_size(Scan& scan, index_t wanted_ny, index_t wanted_nx) {
-  const auto pick = [](index_t wanted, index_t n) {
-    return wanted < 1 ? n : std::min(wanted, n);
-  };
+  const auto pick = [](index_t wanted, index_t n) { return wanted < 1 ? n : std::min(wanted, n); };
   scan.image_ny = pick(wanted_ny, scan.ny());
   scan.image_nx = pick(wanted_nx, scan.nx());
 }
@@ -155,10 +151,11 @@ void set_plane_of_encodings(Scan& scan, const RawGrid& grid) {
 
 void set_volume(Scan& scan, const RawGrid& grid, const std::string& path) {
   if (!readouts_are_complete(grid)) {
-    throw UsageError(fmt::format(
-        "[{}] a volume of shape {} is undersampled along its readout x, which must be complete. Try "
-        "another order of axes, or one plane",
-        path, to_string(grid.kspace.shape())));
+    throw UsageError(
+        fmt::format("[{}] a volume of shape {} is undersampled along its readout x, which must be "
+                    "complete. Try "
+                    "another order of axes, or one plane",
+                    path, to_string(grid.kspace.shape())));
   }
   const Tensor hybrid = cut_readout(readout_transform().H()(grid.kspace), grid);
   const index_t nz = grid.kspace.shape(1), ny = grid.kspace.shape(2), nx = grid.kspace.shape(3);
@@ -178,21 +175,24 @@ Scan read_scan(const std::string& path, const ScanOptions& options) {
   Scan scan;
   scan.format = read_input(path, [&] { return detect_format(path); });
   if (scan.format == FileFormat::nifti || scan.format == FileFormat::png) {
-    throw UsageError(fmt::format("[{}] is an image ({}), expected k-space as ISMRMRD, NPY or CFL. Try "
-                                 "palimpsest simulate --image {}",
-                                 path, name_of(scan.format), path));
+    throw UsageError(
+        fmt::format("[{}] is an image ({}), expected k-space as ISMRMRD, NPY or CFL. Try "
+                    "palimpsest simulate --image {}",
+                    path, name_of(scan.format), path));
   }
   const bool is_raw = scan.format == FileFormat::ismrmrd;
   if (options.prewhiten && !is_raw) {
-    throw UsageError(fmt::format("[--prewhiten] {} has no noise readouts, only ISMRMRD has. Try "
-                                 "without",
-                                 path));
+    throw UsageError(
+        fmt::format("[--prewhiten] {} has no noise readouts, only ISMRMRD has. Try "
+                    "without",
+                    path));
   }
   const RawGrid grid =
       is_raw ? grid_from_raw_file(path, options) : grid_from_array(path, scan.format);
   check_finite(path, grid.kspace, "k-space");
   if (std::find(grid.measured.begin(), grid.measured.end(), true) == grid.measured.end()) {
-    throw UsageError(fmt::format("[{}] nothing is measured: all samples are 0. Try another file", path));
+    throw UsageError(
+        fmt::format("[{}] nothing is measured: all samples are 0. Try another file", path));
   }
   scan.readout_oversampling = grid.readout_oversampling;
   if (grid.kspace.shape(1) == 1 || (grid.kspace.shape(2) == 1 && grid.kspace.shape(3) > 1)) {
@@ -219,8 +219,8 @@ Tensor read_maps(const std::string& path, const Scan& scan) {
                                : Extents{scan.n_coils(), scan.ny(), scan.nx(), 1};
   if (maps.shape() != expected) {
     const Extents plane{scan.n_coils(), scan.ny(), scan.nx()};
-    throw UsageError(fmt::format("[--maps] {} does not fit the scan: got the shape {}, expected {}", path,
-                                 to_string(maps.shape()),
+    throw UsageError(fmt::format("[--maps] {} does not fit the scan: got the shape {}, expected {}",
+                                 path, to_string(maps.shape()),
                                  to_string(scan.is_volume ? expected : plane)));
   }
   return maps.permute({3, 0, 1, 2}).contiguous();

@@ -43,7 +43,8 @@ struct Scan {
 /// Reads ISMRMRD, NPY or BART CFL; arrays are (coil, y, x) or (coil, z, y, x), with zeros at points
 /// that were not measured. Readout oversampling is removed.
 ///
-/// Errors   UsageError: another format or rank, real numbers, NaN, nothing measured, a 3-D scan that is
+/// Errors   UsageError: another format or rank, real numbers, NaN, nothing measured, a 3-D scan
+/// that is
 ///          undersampled along its readout
 Scan read_scan(const std::string& path, const ScanOptions& options = {});
 

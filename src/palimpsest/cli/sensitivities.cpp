@@ -2,9 +2,10 @@
 // From calibration data to maps:
 //  1. Every kernel x kernel window of the centre, over all coils, is one vector p.
 //  2. P projects onto the span of all p (the dominant eigenvectors of sum p p^H).
-//  3. Projecting every window of a whole k-space and averaging the overlaps is, in the image domain, a
-//     small Hermitian matrix G(r) per pixel: its element (a, b) is the trigonometric polynomial of the
-//     window offsets d = u - v whose coefficients are sums of P[(a, u), (b, v)].
+//  3. Projecting every window of a whole k-space and averaging the overlaps is, in the image
+//  domain, a
+//     small Hermitian matrix G(r) per pixel: its element (a, b) is the trigonometric polynomial of
+//     the window offsets d = u - v whose coefficients are sums of P[(a, u), (b, v)].
 //  4. Windows of a real scan stay as they are, so s(r) is G(r)'s eigenvector to the eigenvalue 1.
 #include "palimpsest/cli/sensitivities.hpp"
 
@@ -106,9 +107,10 @@ std::vector<Complex> signal_space(const Windows& windows, double threshold) {
   // The smaller of the two Gram matrices has all the singular values that are not 0.
   const bool few_rows = rows < columns;
   const std::size_t n = few_rows ? rows : columns;
-  const HermitianEigen eigen = hermitian_eigen(
-      few_rows ? gram_of_rows(windows.values, rows, columns) : gram_of_rows(by_column, columns, rows),
-      n);
+  const HermitianEigen eigen =
+      hermitian_eigen(few_rows ? gram_of_rows(windows.values, rows, columns)
+                               : gram_of_rows(by_column, columns, rows),
+                      n);
   const double largest = eigen.values.back();
   if (!(largest > 0)) {
     throw UsageError(
@@ -244,7 +246,8 @@ class PowerMethod {
       }
     }
     float norm2 = 0;
-    for (std::size_t i = 0; i < n; ++i) norm2 += next_re_[i] * next_re_[i] + next_im_[i] * next_im_[i];
+    for (std::size_t i = 0; i < n; ++i)
+      norm2 += next_re_[i] * next_re_[i] + next_im_[i] * next_im_[i];
     return std::sqrt(norm2);
   }
 
@@ -296,8 +299,10 @@ CenterRegion limited(const CenterRegion& center, index_t ny, index_t nx, index_t
   CenterRegion result = center;
   result.height = std::min(center.height, largest);
   result.width = std::min(center.width, largest);
-  result.y = std::clamp(ny / 2 - result.height / 2, center.y, center.y + center.height - result.height);
-  result.x = std::clamp(nx / 2 - result.width / 2, center.x, center.x + center.width - result.width);
+  result.y =
+      std::clamp(ny / 2 - result.height / 2, center.y, center.y + center.height - result.height);
+  result.x =
+      std::clamp(nx / 2 - result.width / 2, center.x, center.x + center.width - result.width);
   return result;
 }
 

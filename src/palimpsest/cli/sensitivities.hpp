@@ -10,8 +10,9 @@ struct CenterRegion {
   index_t y = 0, x = 0, height = 0, width = 0;
 };
 
-/// A rectangle around DC, (floor(ny/2), floor(nx/2)), in which every point is measured: the one whose
-/// shorter side is longest, found by adding rows above and below. Empty when DC is not measured.
+/// A rectangle around DC, (floor(ny/2), floor(nx/2)), in which every point is measured: the one
+/// whose shorter side is longest, found by adding rows above and below. Empty when DC is not
+/// measured.
 ///
 /// Shapes   mask (ny, nx) bool
 CenterRegion dense_center(const Tensor& mask);
@@ -29,9 +30,10 @@ struct SensitivityOptions {
 
 /// Coil sensitivities from the densely sampled centre of k-space (ESPIRiT, one set of maps).
 ///
-/// Math     s(r) is the eigenvector to the largest eigenvalue (at most 1) of the projection onto the
-///          row space of the calibration matrix, taken to the image domain; |s(r)| = 1, or 0 outside
-///          the object; its phase is that of the strongest virtual coil
+/// Math     s(r) is the eigenvector to the largest eigenvalue (at most 1) of the projection onto
+/// the
+///          row space of the calibration matrix, taken to the image domain; |s(r)| = 1, or 0
+///          outside the object; its phase is that of the strongest virtual coil
 /// Shapes   kspace (n_coils, ny, nx) complex64, centred -> maps (n_coils, ny, nx) complex64
 /// Errors   UsageError: the centre is smaller than kernel + 2 along an axis, or empty of signal
 /// Cost     O((n_coils kernel^2)^3 + ny nx n_coils^2 kernel)

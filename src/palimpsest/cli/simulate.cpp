@@ -40,8 +40,8 @@ struct SimulateOptions {
 constexpr double kFrequencyHz = 123.2e6;  // of protons at 2.89 T
 constexpr index_t kLargestAxis = 8192, kMostCoils = 256;
 
-// The smallest even number from n on that has no prime factor above 7: scanners encode such numbers,
-// and transforms of them are fast.
+// The smallest even number from n on that has no prime factor above 7: scanners encode such
+// numbers, and transforms of them are fast.
 index_t encoded_extent(index_t n) {
   for (index_t candidate = std::max<index_t>(2, n + n % 2);; candidate += 2) {
     index_t rest = candidate;
@@ -69,7 +69,8 @@ Tensor object_image(const SimulateOptions& options) {
   return image;
 }
 
-// Adds noise of the given standard deviation (of the complex number) and clears what is not measured.
+// Adds noise of the given standard deviation (of the complex number) and clears what is not
+// measured.
 void add_noise(Tensor& kspace, const Tensor& mask, double noise, std::uint64_t seed) {
   const Tensor normal = Tensor::random_normal(kspace.shape(), DType::complex64, {seed, 3});
   const Sample* n = normal.data<Sample>();
@@ -86,9 +87,10 @@ RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
   RawScanHeader header;
   header.n_coils = n_coils;
   header.h1_frequency_hz = kFrequencyHz;
-  // In full, a scan of ny readouts with nx samples. Undersampled along both axes they are both phase
-  // encoded: the readout runs through the slice and has one sample.
-  header.encoded.matrix = is_full ? std::array<index_t, 3>{nx, ny, 1} : std::array<index_t, 3>{1, ny, nx};
+  // In full, a scan of ny readouts with nx samples. Undersampled along both axes they are both
+  // phase encoded: the readout runs through the slice and has one sample.
+  header.encoded.matrix =
+      is_full ? std::array<index_t, 3>{nx, ny, 1} : std::array<index_t, 3>{1, ny, nx};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     header.encoded.field_of_view_mm[axis] = static_cast<double>(header.encoded.matrix[axis]);
   }
@@ -102,15 +104,14 @@ RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
 
 void check_options(const SimulateOptions& options) {
   if (options.coils < 1 || options.coils > kMostCoils) {
-    throw UsageError(
-        fmt::format("[--coils] got {}, expected 1 to {}", options.coils, kMostCoils));
+    throw UsageError(fmt::format("[--coils] got {}, expected 1 to {}", options.coils, kMostCoils));
   }
   if (options.size < 8 || options.size > kLargestAxis) {
-    throw UsageError(
-        fmt::format("[--size] got {}, expected 8 to {}", options.size, kLargestAxis));
+    throw UsageError(fmt::format("[--size] got {}, expected 8 to {}", options.size, kLargestAxis));
   }
   if (!(options.noise >= 0) || !std::isfinite(options.noise)) {
-    throw UsageError(fmt::format("[--noise] got {}, expected a number of at least 0", options.noise));
+    throw UsageError(
+        fmt::format("[--noise] got {}, expected a number of at least 0", options.noise));
   }
 }
 

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command on good input: from a simulated raw file to an image that is right.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <nlohmann/json.hpp>
+
+#include "cli/run_command.hpp"
+#include "palimpsest/cli/image.hpp"
+#include "palimpsest/cli/sense.hpp"
+#include "palimpsest/io/cartesian.hpp"
+#include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/ismrmrd.hpp"
+#include "palimpsest/io/npy.hpp"
+#include "palimpsest/io/png.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+void expect_done(const std::vector<std::string>& arguments) {
+  const CommandResult result = run_command(arguments);
+  ASSERT_EQ(result.code, 0) << result.err;
+}
+
+double nrmse(const std::string& reference, const std::string& image) {
+  return compare_magnitudes(read_npy(reference), read_npy(image)).nrmse;
+}
+
+class Recon : public testing::Test {
+ protected:
+  void simulate(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {
+        "simulate", dir / "scan.h5", "--size",        "64",          "--center",
+        "16",       "--reference",   dir / "ref.npy", "--save-maps", dir / "maps.npy"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_done(arguments);
+  }
+  // k-space (coil, y, x) of the simulated scan.
+  Tensor kspace() const {
+    const Tensor grid = cartesian_kspace(read_ismrmrd(dir / "scan.h5")).kspace;
+    return grid.shape(3) == 1 ? grid.select(3, 0).transpose().contiguous()
+                              : grid.select(1, 0).contiguous();
+  }
+  ScratchDirectory dir;
+};
+
+TEST_F(Recon, CgSenseIsFarBetterThanZeroFilled) {
+  simulate();
+  expect_done({"recon", dir / "scan.h5", "--method", "adjoint", "--save", dir / "zf.npy"});
+  expect_done({"recon", dir / "scan.h5", "--lambda", "0.001", "--save", dir / "cg.npy"});
+  EXPECT_EQ(read_npy(dir / "cg.npy").shape(), (Extents{64, 64}));
+  EXPECT_LT(nrmse(dir / "ref.npy", dir / "cg.npy"), nrmse(dir / "ref.npy", dir / "zf.npy") / 3);
+  EXPECT_LT(nrmse(dir / "ref.npy", dir / "cg.npy"), 0.1);
+}
+
+TEST_F(Recon, TrueMapsAndNoNoiseGiveTheImageBack) {
+  simulate({"--noise", "0", "--acceleration", "2"});
+  expect_done({"recon", dir / "scan.h5", "--maps", dir / "maps.npy", "--lambda", "0",
+               "--iterations", "100", "--tolerance", "1e-5", "--save", dir / "cg.npy"});
+  EXPECT_LT(nrmse(dir / "ref.npy", dir / "cg.npy"), 1e-3);
+}
+
+TEST_F(Recon, AFullScanIsExactWithTheAdjoint) {
+  simulate({"--noise", "0", "--pattern", "full"});
+  expect_done({"recon", dir / "scan.h5", "--method", "adjoint", "--maps", dir / "maps.npy",
+               "--save", dir / "full.npy"});
+  EXPECT_LT(nrmse(dir / "ref.npy", dir / "full.npy"), 1e-5);
+}
+
+TEST_F(Recon, TheReportSaysWhatTheRunTook) {
+  simulate();
+  expect_done({"recon", dir / "scan.h5", "-o", dir / "x.png", "--iterations", "7", "--tolerance",
+               "0", "--report", dir / "report.json"});
+  const auto report = nlohmann::json::parse(read_file(dir / "report.json"));
+  EXPECT_EQ(report.at("sizes").at("coils"), 8);
+  EXPECT_EQ(report.at("sizes").at("rows"), 64);
+  EXPECT_EQ(report.at("sizes").at("samples_per_coil"), 64 * 64 / 4);
+  EXPECT_EQ(report.at("method"), "cg-sense");
+  EXPECT_EQ(report.at("iterations"), 7);
+  EXPECT_EQ(report.at("residuals").size(), 7U);
+  EXPECT_LT(report.at("residuals").back(), report.at("residuals").front());
+  EXPECT_GT(report.at("announced_peak_bytes"), 0);
+  EXPECT_EQ(report.at("announced_peak_bytes"), report.at("measured_peak_bytes"));
+  for (const char* stage : {"read", "sensitivities", "solve", "write"}) {
+    EXPECT_GE(report.at("seconds").at(stage), 0);
+  }
+}
+
+TEST_F(Recon, ThePeakOfTheAdjointIsTheAnnouncedOne) {
+  simulate();
+  const CommandResult result =
+      run_command({"recon", dir / "scan.h5", "--method", "adjoint", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, IsEmpty());
+  const auto report = nlohmann::json::parse(result.out);
+  EXPECT_GT(report.at("announced_peak_bytes"), 0);
+  EXPECT_EQ(report.at("announced_peak_bytes"), report.at("measured_peak_bytes"));
+}
+
+TEST_F(Recon, AnnouncesThePeakAndDrawsNoBarInAPipe) {
+  simulate();
+  const CommandResult result = run_command({"recon", dir / "scan.h5", "-o", dir / "x.png"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, testing::MatchesRegex("announced peak of the solve: [0-9,]+ bytes\n"));
+  EXPECT_THAT(result.out, HasSubstr("wrote "));
+}
+
+TEST_F(Recon, ArraysAndRawFilesGiveTheSameImage) {
+  simulate();
+  write_npy(dir / "k.npy", kspace());
+  write_cfl(dir / "k", kspace().unsqueeze(1));
+  write_npy(dir / "k128.npy", kspace().to(DType::complex128));
+  expect_done({"recon", dir / "scan.h5", "--save", dir / "raw.npy"});
+  for (const char* name : {"k.npy", "k.cfl", "k", "k128.npy"}) {
+    expect_done({"recon", dir / name, "--save", dir / "array.npy"});
+    EXPECT_TRUE(equal(read_npy(dir / "raw.npy"), read_npy(dir / "array.npy"))) << name;
+  }
+}
+
+TEST_F(Recon, PicturesHave8Or16Bits) {
+  simulate();
+  expect_done({"recon", dir / "scan.h5", "--iterations", "3", "-o", dir / "8.png"});
+  expect_done(
+      {"recon", dir / "scan.h5", "--iterations", "3", "-o", dir / "16.png", "--bits", "16"});
+  EXPECT_EQ(read_png(dir / "8.png").dtype(), DType::uint8);
+  EXPECT_EQ(read_png(dir / "16.png").dtype(), DType::uint16);
+  EXPECT_EQ(read_png(dir / "16.png").shape(), (Extents{64, 64}));
+}
+
+TEST_F(Recon, ReadoutOversamplingIsRemoved) {
+  simulate({"--noise", "0", "--pattern", "full"});
+  expect_done({"recon", dir / "scan.h5", "--method", "adjoint", "--maps", dir / "maps.npy",
+               "--save", dir / "plain.npy"});
+  // Twice the field of view along the readout: zeros around the coil images.
+  const Tensor maps = read_npy(dir / "maps.npy"), image = read_npy(dir / "ref.npy");
+  Tensor wide_maps = center_pad(maps, 64, 128), wide_image = center_pad(image, 64, 128);
+  write_npy(dir / "wide.npy", wide_image);
+  RawScan raw = read_ismrmrd(dir / "scan.h5");
+  RawScanHeader header = raw.header;
+  header.encoded.matrix[0] = 128;
+  header.encoded.field_of_view_mm[0] = 128;
+  const Tensor wide = coil_kspace(wide_image, wide_maps);
+  write_ismrmrd(dir / "wide.h5",
+                cartesian_scan(wide.unsqueeze(1), Tensor::full<bool>({1, 64}, true), header));
+  expect_done({"recon", dir / "wide.h5", "--method", "adjoint", "--maps", dir / "maps.npy",
+               "--save", dir / "cut.npy"});
+  EXPECT_EQ(read_npy(dir / "cut.npy").shape(), (Extents{64, 64}));
+  EXPECT_LT(nrmse(dir / "plain.npy", dir / "cut.npy"), 1e-5);
+}
+
+TEST_F(Recon, CompareMakesATableAndAPicture) {
+  simulate();
+  expect_done({"recon", dir / "scan.h5", "--method", "adjoint", "--save", dir / "zf.npy",
+               "--report", dir / "zf.json"});
+  expect_done({"recon", dir / "scan.h5", "--save", dir / "cg.npy", "--report", dir / "cg.json"});
+  const CommandResult result =
+      run_command({"compare", dir / "ref.npy", dir / "zf.npy", dir / "cg.npy", "--label",
+                   "zero-filled", "--label", "CG-SENSE", "--report", dir / "zf.json", "--report",
+                   dir / "cg.json", "-o", dir / "all.png"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  for (const char* text : {"NRMSE", "seconds", "announced peak", "measured peak", "CG-SENSE"}) {
+    EXPECT_THAT(result.out, HasSubstr(text));
+  }
+  EXPECT_EQ(read_png(dir / "all.png").shape(), (Extents{64 + 16, 4 * 64 + 5 * 8}));
+}
+
+TEST_F(Recon, InfoKnowsEveryFormat) {
+  simulate();
+  write_cfl(dir / "k", kspace());
+  expect_done({"recon", dir / "scan.h5", "--iterations", "2", "-o", dir / "x.png"});
+  EXPECT_THAT(run_command({"info", dir / "scan.h5"}).out, HasSubstr("ISMRMRD"));
+  EXPECT_THAT(run_command({"info", dir / "ref.npy"}).out, HasSubstr("(64, 64)"));
+  EXPECT_THAT(run_command({"info", dir / "k.cfl"}).out, HasSubstr("(8, 64, 64)"));
+  EXPECT_THAT(run_command({"info", dir / "x.png", "--json"}).out,
+              HasSubstr("\"dtype\": \"uint8\""));
+}
+
+TEST_F(Recon, TheSameSeedMakesTheSameScan) {
+  simulate();
+  const Tensor first = kspace();
+  simulate();
+  EXPECT_TRUE(equal(first, kspace()));
+  simulate({"--seed", "1"});
+  EXPECT_FALSE(equal(first, kspace()));
+  EXPECT_THAT(dir.names(), ElementsAre("maps.npy", "ref.npy", "scan.h5"));
+}
+
+}  // namespace
+}  // namespace palimpsest::cli

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/cli/sampling_pattern.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "palimpsest/cli/failure.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+index_t samples_in(const Tensor& mask, index_t y, index_t x, index_t height, index_t width) {
+  return count_samples(mask.narrow(0, y, height).narrow(1, x, width));
+}
+
+class RandomPatterns : public testing::TestWithParam<PatternKind> {};
+
+TEST_P(RandomPatterns, HaveExactlyTheWantedNumberOfSamples) {
+  for (const double acceleration : {1.0, 1.3, 2.0, 4.0, 8.0, 12.0}) {
+    for (const std::uint64_t seed : {0U, 1U, 77U}) {
+      const Tensor mask = sampling_pattern(
+          224, 192, {.kind = GetParam(), .acceleration = acceleration, .center = 24, .seed = seed});
+      EXPECT_EQ(count_samples(mask), std::llround(224 * 192 / acceleration))
+          << "acceleration " << acceleration << ", seed " << seed;
+    }
+  }
+}
+
+TEST_P(RandomPatterns, SampleTheCentreFully) {
+  const Tensor mask =
+      sampling_pattern(101, 80, {.kind = GetParam(), .acceleration = 6, .center = 20, .seed = 3});
+  EXPECT_EQ(samples_in(mask, 101 / 2 - 10, 80 / 2 - 10, 20, 20), 400);
+}
+
+TEST_P(RandomPatterns, AreDenserInTheMiddleThanOutside) {
+  const Tensor mask =
+      sampling_pattern(128, 128, {.kind = GetParam(), .acceleration = 5, .center = 16, .seed = 3});
+  const double ring =
+      static_cast<double>(samples_in(mask, 40, 40, 48, 48) - 16 * 16) / (48 * 48 - 16 * 16);
+  const double corner = static_cast<double>(samples_in(mask, 0, 0, 32, 32)) / (32 * 32);
+  EXPECT_GT(ring, 2 * corner);
+  EXPECT_GT(corner, 0.01);
+}
+
+TEST_P(RandomPatterns, DependOnTheSeedAlone) {
+  const PatternOptions options{.kind = GetParam(), .acceleration = 4, .center = 8, .seed = 5};
+  PatternOptions other = options;
+  other.seed = 6;
+  EXPECT_TRUE(equal(sampling_pattern(64, 48, options), sampling_pattern(64, 48, options)));
+  EXPECT_FALSE(equal(sampling_pattern(64, 48, options), sampling_pattern(64, 48, other)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RandomPatterns,
+                         testing::Values(PatternKind::poisson, PatternKind::random));
+
+// The share of samples outside the centre that have a direct neighbour.
+double touching(const Tensor& mask, index_t center) {
+  const index_t n = mask.shape(0);
+  index_t samples = 0, with_neighbour = 0;
+  for (index_t y = 0; y + 1 < n; ++y) {
+    for (index_t x = 0; x + 1 < n; ++x) {
+      if (std::abs(y - n / 2) < center && std::abs(x - n / 2) < center) continue;
+      if (!mask.at<bool>({y, x})) continue;
+      ++samples;
+      if (mask.at<bool>({y, x + 1}) || mask.at<bool>({y + 1, x})) ++with_neighbour;
+    }
+  }
+  return static_cast<double>(with_neighbour) / static_cast<double>(samples);
+}
+
+TEST(PoissonPattern, KeepsSamplesApart) {
+  PatternOptions options{.kind = PatternKind::poisson, .acceleration = 8, .center = 16, .seed = 1};
+  const double poisson = touching(sampling_pattern(128, 128, options), 32);
+  options.kind = PatternKind::random;
+  EXPECT_LT(poisson, 0.02);
+  EXPECT_GT(touching(sampling_pattern(128, 128, options), 32), 0.1);
+}
+
+TEST(UniformPattern, IsALatticeWithACentre) {
+  const Tensor mask =
+      sampling_pattern(60, 60, {.kind = PatternKind::uniform, .acceleration = 4, .center = 0});
+  EXPECT_EQ(count_samples(mask), 900);
+  // Sheared: the nearest neighbours are diagonal, two rows and two columns away or further.
+  for (index_t x = 0; x < 56; ++x) {
+    EXPECT_EQ(mask.at<bool>({0, x}), mask.at<bool>({0, x + 4}));
+    EXPECT_NE(mask.at<bool>({0, x}) && mask.at<bool>({1, x}), true);
+  }
+  const Tensor with_center =
+      sampling_pattern(60, 60, {.kind = PatternKind::uniform, .acceleration = 4, .center = 10});
+  EXPECT_EQ(samples_in(with_center, 25, 25, 10, 10), 100);
+}
+
+TEST(FullPattern, MeasuresEverything) {
+  EXPECT_EQ(count_samples(sampling_pattern(9, 7, {.kind = PatternKind::full})), 63);
+}
+
+TEST(SamplingPattern, RejectsWhatCannotBe) {
+  EXPECT_THAT([] { sampling_pattern(64, 64, {.acceleration = 0.5}); },
+              testing::ThrowsMessage<UsageError>(testing::HasSubstr("at least 1")));
+  EXPECT_THAT([] { sampling_pattern(64, 64, {.acceleration = 50, .center = 24}); },
+              testing::ThrowsMessage<UsageError>(testing::HasSubstr("centre alone has 576")));
+  EXPECT_THAT([] { sampling_pattern(64, 64, {.kind = PatternKind::uniform, .acceleration = 2.5}); },
+              testing::ThrowsMessage<UsageError>(testing::HasSubstr("needs an integer")));
+  EXPECT_THAT([] { sampling_pattern(0, 64, {}); },
+              testing::ThrowsMessage<UsageError>(testing::HasSubstr("positive sizes")));
+  EXPECT_THAT([] { parse_pattern("spiral"); },
+              testing::ThrowsMessage<UsageError>(testing::HasSubstr("poisson, random")));
+}
+
+}  // namespace
+}  // namespace palimpsest::cli

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command says about itself and about wrong usage.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/run_command.hpp"
+#include "palimpsest/cli/command_line.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(NearestWord, FindsWhatWasMeant) {
+  const std::vector<std::string> words = {"--iterations", "--lambda", "--maps", "--save-maps"};
+  EXPECT_EQ(nearest_word("--iteration", words), "--iterations");
+  EXPECT_EQ(nearest_word("--iter", words), "--iterations");
+  EXPECT_EQ(nearest_word("--lamdba", words), "--lambda");
+  EXPECT_EQ(nearest_word("--map", words), "--maps");
+  EXPECT_EQ(nearest_word("--colour", words), "");
+}
+
+TEST(Usage, VersionAndHelpAreDone) {
+  const CommandResult version = run_command({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out, "palimpsest " PALIMPSEST_VERSION "\n");
+  const CommandResult help = run_command({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const char* command : {"recon", "simulate", "compare", "info", "doctor"}) {
+    EXPECT_THAT(help.out, HasSubstr(command));
+    const CommandResult own = run_command({command, "--help"});
+    EXPECT_EQ(own.code, 0);
+    EXPECT_THAT(own.err, IsEmpty());
+  }
+  EXPECT_THAT(run_command({"recon", "--help"}).out, AllOf(HasSubstr("--lambda"), HasSubstr("30")));
+}
+
+struct WrongUsage {
+  std::vector<std::string> arguments;
+  std::string text;
+};
+
+class WrongUsages : public testing::TestWithParam<WrongUsage> {};
+
+TEST_P(WrongUsages, AreCode2AndOneOrTwoLines) {
+  const CommandResult result = run_command(GetParam().arguments);
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.out, IsEmpty());
+  EXPECT_THAT(result.err, HasSubstr(GetParam().text));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("palimpsest"), HasSubstr("Try ")));
+  EXPECT_GE(result.error_lines(), 1);
+  EXPECT_LE(result.error_lines(), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, WrongUsages,
+    testing::Values(
+        WrongUsage{{}, "which command"},
+        WrongUsage{{"recno"}, "unknown command 'recno'. Try 'recon'"},
+        WrongUsage{{"--verion"}, "unknown option '--verion'. Try '--version'"},
+        WrongUsage{{"recon"}, "INPUT"},
+        WrongUsage{{"recon", "in.npy", "-o", "x.png", "--iteration", "3"},
+                   "unknown option '--iteration'. Try '--iterations'"},
+        WrongUsage{{"recon", "in.npy", "--lamda=1"}, "unknown option '--lamda'. Try '--lambda'"},
+        WrongUsage{{"recon", "a.npy", "b.npy", "-o", "x.png"}, "too many arguments: got 'b.npy'"},
+        WrongUsage{{"recon", "in.npy", "-o", "x.png", "--method", "cgsense"}, "Try 'cg-sense'"},
+        WrongUsage{{"recon", "in.npy", "-o", "x.png", "--iterations", "many"}, "--iterations"},
+        WrongUsage{{"recon", "in.npy", "-o", "x.png", "--iterations", "0"}, "at least 1"},
+        WrongUsage{{"recon", "in.npy", "-o", "x.png", "--lambda", "-1"}, "at least 0"},
+        WrongUsage{{"recon", "in.npy", "-o", "x.png", "--lambda", "nan"}, "at least 0"},
+        WrongUsage{{"recon", "in.npy", "-o", "x.png", "--bits", "12"}, "8 or 16"},
+        WrongUsage{{"recon", "in.npy"}, "no output is named"},
+        WrongUsage{{"simulate"}, "OUTPUT.h5"},
+        WrongUsage{{"simulate", "x.h5", "--pattern", "poison"}, "Try 'poisson'"},
+        WrongUsage{{"simulate", "x.h5", "--coils", "0"}, "--coils"},
+        WrongUsage{{"simulate", "x.h5", "--noise", "-1"}, "--noise"},
+        WrongUsage{{"simulate", "x.h5", "--size", "100000"}, "--size"},
+        WrongUsage{{"simulate", "x.png"}, "x.h5"}, WrongUsage{{"doctor", "--jsno"}, "'--json'"}));
+
+TEST(Usage, DoctorKnowsThisMachine) {
+  const CommandResult result = run_command({"doctor"});
+  EXPECT_EQ(result.code, 0);
+  for (const char* text : {"threads", "SIMD", "fftw", "OpenBLAS", "cpu:0", PALIMPSEST_VERSION}) {
+    EXPECT_THAT(result.out, HasSubstr(text));
+  }
+  EXPECT_THAT(run_command({"doctor", "--json"}).out, HasSubstr("\"FFT\": "));
+}
+
+}  // namespace
+}  // namespace palimpsest::cli
