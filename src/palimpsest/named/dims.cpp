@@ -2,7 +2,6 @@
 #include "palimpsest/named/dims.hpp"
 
 #include <algorithm>
-#include <array>
 #include <ostream>
 
 #include "palimpsest/base/error.hpp"

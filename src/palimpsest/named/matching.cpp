@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "palimpsest/base/error.hpp"
 
@@ -188,7 +189,8 @@ Match match(const Dims& s, const Dims& t) {
 Dims resolve_wildcards(const Dims& s, const Dims& t) {
   if (!s.has_wildcard()) return s;
   Match found = match(s, t);
-  return found.unique ? std::move(found.refined) : s;
+  if (!found.unique) return s;
+  return std::move(found.refined);
 }
 
 Dims max_shape(const std::vector<Dims>& shapes) {

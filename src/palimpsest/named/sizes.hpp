@@ -45,6 +45,7 @@ class DimSizes {
 
 /// Matches names with the extents of an array: the result holds the known sizes and those found.
 /// An anonymous any takes one axis and is not recorded.
+/// Write palimpsest::bind where `who` is a std::string: std::bind would fit better.
 /// Errors   ShapeErrors starting with `[who]`: "expects" for another number of axes; "size of dim"
 ///          where a name has two sizes or a size differs from a known one; "Cannot infer" for two
 ///          ellipses

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/named/token.hpp"
 
-#include <array>
 #include <charconv>
 
 #include "palimpsest/base/error.hpp"
