@@ -256,6 +256,10 @@ bool Elementwise::is_linear_sum(const Apply&) const {
 std::vector<Variable> Elementwise::pullback(const Apply& apply,
                                             std::span<const Variable> cotangents) const {
   if (!scalar_op_) return Op::pullback(apply, cotangents);
+  const auto is_fixed = [](const Variable& v) { return !is_inexact(v.dtype()); };
+  if (std::all_of(apply.inputs().begin(), apply.inputs().end(), is_fixed)) {
+    return std::vector<Variable>(apply.input_count());
+  }
   std::vector<Variable> result = scalar_pullback(*scalar_op_, apply, cotangents[0]);
   for (std::size_t i = 0; i < result.size(); ++i) {
     if (result[i].defined()) result[i] = as_cotangent_of(apply.input(i), result[i]);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest::testing {
+
+struct RunOptions {
+  /// What destinations and scratch contain before.
+  unsigned char poison = 0xA5;
+  /// Destinations have gaps between their elements and a reversed first axis.
+  bool strided_output = false;
+};
+
+/// Runs one application on these inputs, without a compiler: the destination is what infer_shapes
+/// says, or the memory of the input that is destroyed; scratch is exactly what scratch_bytes says.
+/// Expects that guard zones around both, and every input that is not destroyed, keep their bytes.
+Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options = {});
+
+using Bindings = std::vector<std::pair<Variable, Tensor>>;
+
+/// The value of y, computed node by node.
+Tensor evaluate(const Variable& y, const Bindings& bindings = {});
+
+/// An input of the type of the tensor; with `known` false every extent but 1 is unknown.
+Variable input_like(const Tensor& value, bool known = true);
+
+/// Equal values in other layouts: with gaps, with negative strides, with the first axis dense.
+Tensor with_gaps(const Tensor& t);
+Tensor with_negative_strides(const Tensor& t);
+Tensor column_major(const Tensor& t);
+
+/// Re<a, b>, in double precision.
+double real_inner(const Tensor& a, const Tensor& b);
+/// Largest |a - b|, relative to the largest |b| (or absolute, where that is below 1).
+double distance(const Tensor& a, const Tensor& b);
+/// What rounding may do to some hundred terms of this dtype.
+double tolerance(DType dtype);
+
+}  // namespace palimpsest::testing
