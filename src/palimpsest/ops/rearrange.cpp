@@ -164,6 +164,7 @@ Apply Join::make_node(std::span<const Variable> inputs) const {
   TensorType type = inputs[0].type();
   type.device = common_device(inputs, "join");
   normalize_axis(static_cast<index_t>(axis_), type.rank(), "join");
+  index_t total = type.shape[axis_];
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     const TensorType& part = inputs[i].type();
     if (part.dtype != type.dtype) {
@@ -174,14 +175,12 @@ Apply Join::make_node(std::span<const Variable> inputs) const {
       throw ShapeError("[join] numbers of axes differ: got " + type.str() + " and " + part.str());
     }
     for (std::size_t k = 0; k < type.rank(); ++k) {
-      index_t& extent = type.shape[k];
-      if (k != axis_) {
-        extent = agreed_extent(type.shape, part.shape, k, "join");
-      } else if (extent != kUnknown) {
-        extent = part.shape[k] == kUnknown ? kUnknown : checked_add(extent, part.shape[k]);
-      }
+      if (k != axis_) type.shape[k] = agreed_extent(type.shape, part.shape, k, "join");
     }
+    const index_t more = part.shape[axis_];
+    total = total == kUnknown || more == kUnknown ? kUnknown : checked_add(total, more);
   }
+  type.shape[axis_] = total;
   return node(inputs, {std::move(type)});
 }
 

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/elementwise.hpp"
+
+#include <gtest/gtest.h>
+
+#include <complex>
+
+#include "ops/op_runner.hpp"
+#include "palimpsest/ops/create_op.hpp"
+#include "palimpsest/ops/elementwise_op.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using ops::Elementwise;
+using testing::evaluate;
+using testing::expect_error;
+using testing::run_op;
+using C = std::complex<double>;
+
+Variable input(DType dtype, Extents shape) { return make_input({dtype, std::move(shape), {}}); }
+
+Variable node_output(const OpPtr& op, std::initializer_list<Variable> inputs) {
+  return op->make_node(std::span<const Variable>(inputs.begin(), inputs.size())).output(0);
+}
+
+TEST(Elementwise, BroadcastsAxesKnownToBeOneAndMissingLeadingAxes) {
+  const Variable x = input(DType::float64, {2, 1}), y = input(DType::float64, {3});
+  const Variable z = x * y + 1;
+  EXPECT_EQ(z.type().shape, (Extents{2, 3}));
+  const Tensor value = evaluate(
+      z, {{x, Tensor::from<double>({1, 10}, Extents{2, 1})}, {y, Tensor::from<double>({1, 2, 3})}});
+  EXPECT_EQ(value.to_vector<double>(), (std::vector<double>{2, 3, 4, 11, 21, 31}));
+}
+
+TEST(Elementwise, NamesAndParametersSayWhatItIs) {
+  const Variable x = input(DType::float64, {2}), y = input(DType::float32, {2});
+  EXPECT_EQ((x + y).owner().op().str(), "Add{float64, float32 -> float64}");
+  EXPECT_EQ(ops::astype(y, DType::float64).owner().op().str(), "Cast{float32 -> float64}");
+  EXPECT_FALSE((x + x).owner().op() == (y + y).owner().op());
+  EXPECT_FALSE(ops::astype(x, DType::float32).owner().op() ==
+               ops::astype(x, DType::int8).owner().op());
+  ElementwiseProgram program;
+  const int a = program.input(DType::float64), b = program.input(DType::float64);
+  program.output(program.apply(ScalarOp::add, {program.apply(ScalarOp::mul, {a, b}), a}));
+  const Elementwise fused(program);
+  EXPECT_EQ(fused.str(),
+            "Fused{r0:float64, r1:float64; r2=mul(r0, r1):float64; r3=add(r2, r0):float64; -> r3}");
+  EXPECT_FALSE(fused.scalar_op().has_value());
+  EXPECT_EQ(Elementwise(program, 1).name(), "FusedInPlace");
+}
+
+TEST(Elementwise, AProgramOfSeveralOperationsRuns) {
+  ElementwiseProgram program;
+  const int a = program.input(DType::float64), b = program.input(DType::float64);
+  program.output(program.apply(ScalarOp::add, {program.apply(ScalarOp::mul, {a, b}), a}));
+  const Variable x = input(DType::float64, {2}), y = input(DType::float64, {2});
+  const Variable z = node_output(std::make_shared<Elementwise>(program), {x, y});
+  const Tensor value =
+      evaluate(z, {{x, Tensor::from<double>({2, 3})}, {y, Tensor::from<double>({5, 7})}});
+  EXPECT_EQ(value.to_vector<double>(), (std::vector<double>{12, 24}));
+  const Variable w = input(DType::float64, {2});
+  expect_error<NotSupported>(
+      [&] {
+        z.owner().op().pullback(z.owner(), {&w, 1});
+      },
+      "Fused{r0:float64");
+}
+
+TEST(Elementwise, ExtentsThatDifferAreRefusedWhenTheGraphIsBuilt) {
+  expect_error<ShapeError>(
+      [] {
+        input(DType::float64, {2, 3}) + input(DType::float64, {2, 4});
+      },
+      "[Add] axis 1: extents differ: got (2, 3) and (2, 4)");
+}
+
+TEST(Elementwise, AnAxisThatTurnsOutToBeOneDoesNotBroadcast) {
+  const Variable x = input(DType::float64, {kUnknown, 3}), y = input(DType::float64, {2, 3});
+  const Variable z = x - y;
+  EXPECT_EQ(z.type().shape, (Extents{2, 3}));
+  expect_error<ShapeError>(
+      [&] {
+        z.owner().op().infer_shapes(z.owner(), std::vector<Extents>{{1, 3}, {2, 3}});
+      },
+      "[Sub] axis 0: extents differ: got (1, 3) and (2, 3); an axis broadcasts only if");
+  const Variable fixed = ops::specify_shape(x, {1, kUnknown}) - y;
+  EXPECT_EQ(evaluate(fixed, {{x, Tensor::ones({1, 3})}, {y, Tensor::ones({2, 3})}}).shape(),
+            (Extents{2, 3}));
+}
+
+TEST(Elementwise, InPlaceWantsTheItemSizeAndTheExtentsOfTheOutput) {
+  const Variable x = input(DType::float64, {2, 3}), row = input(DType::float64, {1, 3});
+  const Variable z = x + row;
+  const auto in_place = [&](const Variable& v, std::set<int> allowed) {
+    return v.owner().op().inplace_on_inputs(v.owner(), allowed);
+  };
+  EXPECT_EQ(in_place(z, {1}), nullptr);
+  ASSERT_NE(in_place(z, {0, 1}), nullptr);
+  EXPECT_EQ(in_place(z, {0, 1})->str(), "AddInPlace{float64, float64 -> float64, overwrites=0}");
+  // Complex times real: only the complex operand has the item size of the product.
+  const Variable c = input(DType::complex64, {4}), r = input(DType::float32, {4});
+  EXPECT_EQ(in_place(r * c, {0}), nullptr);
+  EXPECT_NE(in_place(r * c, {1}), nullptr);
+  // The int64 operand has.
+  EXPECT_NE(in_place(input(DType::int64, {2}) + input(DType::float64, {2}), {0}), nullptr);
+  // An unknown axis cannot broadcast, so it is the output's; a 1 next to an unknown one can.
+  const Variable u = input(DType::float64, {kUnknown}), one = input(DType::float64, {1});
+  EXPECT_NE(in_place(u + u, {0}), nullptr);
+  EXPECT_EQ(in_place(one + u, {0}), nullptr);
+}
+
+TEST(Elementwise, ABroadcastViewIsNeverOverwritten) {
+  const Variable x = input(DType::float64, {1, 3});
+  const Variable wide = ops::transpose(ops::broadcast_to(x, {2, 3}), {1, 0});
+  const Variable z = wide + input(DType::float64, {3, 2});
+  EXPECT_EQ(z.owner().op().inplace_on_inputs(z.owner(), {0}), nullptr);
+  EXPECT_NE(z.owner().op().inplace_on_inputs(z.owner(), {1}), nullptr);
+  const DType dtypes[] = {DType::float64, DType::float64};
+  const auto op = std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::add, dtypes), 0);
+  expect_error<ValueError>(
+      [&] {
+        node_output(op, {wide, wide});
+      },
+      "[AddInPlace] input 0 cannot hold the result");
+}
+
+// The result of an integer and a float number does not fit the first operand.
+TEST(Elementwise, InPlaceAddOfIntegersAndFloatsIsRefusedWhenTheNodeIsBuilt) {
+  const DType dtypes[] = {DType::int32, DType::float64};
+  const auto op = std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::add, dtypes), 0);
+  expect_error<ValueError>(
+      [&] {
+        node_output(op, {input(DType::int32, {2}), input(DType::float64, {2})});
+      },
+      "cannot hold the result: got int32 (2,), expected float64 (2,)");
+}
+
+TEST(Elementwise, InPlaceXorLeavesTheResultInTheFirstArgument) {
+  for (DType dtype : {DType::int8, DType::int16, DType::int32, DType::int64}) {
+    const DType dtypes[] = {dtype, dtype};
+    const auto op =
+        std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::bitwise_xor, dtypes), 0);
+    const Variable z = node_output(op, {input(dtype, {3}), input(dtype, {3})});
+    Tensor x = Tensor::from<index_t>({1, 2, 3}).to(dtype);
+    const Tensor y = Tensor::from<index_t>({3, 3, 3}).to(dtype);
+    run_op(z.owner(), {x, y});
+    EXPECT_EQ(x.to_vector<index_t>(), (std::vector<index_t>{2, 1, 0}));
+  }
+}
+
+TEST(Elementwise, WrongOperandsAreRefused) {
+  const Variable x = input(DType::float64, {2}), m = input(DType::float64, {2, 2});
+  const DType dtypes[] = {DType::float64, DType::float64};
+  const auto op = std::make_shared<Elementwise>(ScalarOp::add, dtypes);
+  expect_error<ValueError>([&] { node_output(op, {x}); },
+                           "[Add] number of inputs: got 1, expected 2");
+  expect_error<ValueError>(
+      [&] {
+        node_output(op, {x, Variable()});
+      },
+      "[Add] input 1: got an undefined variable");
+  expect_error<ShapeError>(
+      [&] {
+        node_output(op, {x, m});
+      },
+      "[Add] numbers of axes differ: got float64 (2,) and float64 (2, 2)");
+  expect_error<DTypeError>(
+      [&] {
+        node_output(op, {x, input(DType::float32, {2})});
+      },
+      "[Add] input 1: got float32, expected float64");
+  expect_error<DeviceError>(
+      [&] {
+        ops::add(x, make_input({DType::float64, {2}, Device::parse("cpu:1")}));
+      },
+      "[Add] inputs on several devices");
+  expect_error<ValueError>([&] { Elementwise(ElementwiseProgram(ScalarOp::add, dtypes), 2); },
+                           "[Elementwise] input to overwrite: got 2, expected one of 2");
+  expect_error<DTypeError>(
+      [&] { ops::minimum(input(DType::complex64, {2}), input(DType::complex64, {2})); }, "minimum");
+}
+
+TEST(Elementwise, ComplexNumbersAreNotCastToRealOnes) {
+  expect_error<DTypeError>([] { ops::astype(input(DType::complex64, {2}), DType::float32); },
+                           "[astype] complex numbers to real ones: got complex64 to float32");
+}
+
+TEST(Elementwise, CastOfAConstantIsAConstant) {
+  const Variable x = ops::astype(scalar_constant(2.5), DType::complex64);
+  ASSERT_TRUE(x.is_constant());
+  EXPECT_EQ(x.constant_value().item<std::complex<float>>(), 2.5F);
+  EXPECT_EQ(ops::astype(x, DType::complex64), x);
+}
+
+TEST(WeakNumber, TakesTheOtherOperandsDTypeIfItsKindFits) {
+  const auto dtype = [](DType operand, WeakNumber number) {
+    return (input(operand, {2}) * number).dtype();
+  };
+  EXPECT_EQ(dtype(DType::float32, 2.0), DType::float32);
+  EXPECT_EQ(dtype(DType::float32, 2), DType::float32);
+  EXPECT_EQ(dtype(DType::int32, 2), DType::int32);
+  EXPECT_EQ(dtype(DType::int32, 2.0), DType::float64);
+  EXPECT_EQ(dtype(DType::bool_, 2), DType::int64);
+  EXPECT_EQ(dtype(DType::complex64, 2.0), DType::complex64);
+  EXPECT_EQ(dtype(DType::float32, C(0, 1)), DType::complex64);
+  EXPECT_EQ(dtype(DType::float64, C(0, 1)), DType::complex128);
+  EXPECT_EQ(dtype(DType::int8, C(0, 1)), DType::complex128);
+  EXPECT_EQ(WeakNumber(3).as_variable(DType::int8).dtype(), DType::int8);
+  expect_error<OverflowError>([] { input(DType::int8, {2}) + 300; },
+                              "[number] got 300, expected one that fits int8");
+  expect_error<OverflowError>([] { input(DType::uint8, {2}) + -1; }, "fits uint8");
+}
+
+TEST(WeakNumber, StandsOnEitherSide) {
+  const Variable x = input(DType::float64, {2});
+  const Tensor value = Tensor::from<double>({2, 4});
+  const auto result = [&](const Variable& y) {
+    return evaluate(y, {{x, value}}).to_vector<double>();
+  };
+  EXPECT_EQ(result(1 - x), (std::vector<double>{-1, -3}));
+  EXPECT_EQ(result(8 / x), (std::vector<double>{4, 2}));
+  EXPECT_EQ(result(x / 2), (std::vector<double>{1, 2}));
+  EXPECT_EQ(result(1 + 3 * x), (std::vector<double>{7, 13}));
+  EXPECT_EQ(result(-(x - 1)), (std::vector<double>{-1, -3}));
+  EXPECT_EQ(evaluate(x * C(0, 1), {{x, value}}).to_vector<C>(), (std::vector<C>{C(0, 2), C(0, 4)}));
+}
+
+TEST(WeakNumber, LivesWhereTheOtherOperandLives) {
+  const Device other = Device::parse("cpu:1");
+  const Variable y = make_input({DType::float64, {2}, other}) * 2;
+  EXPECT_EQ(y.type().device, other);
+}
+
+TEST(ComplexParts, AreViewsOfComplexArraysAndTrivialOnRealOnes) {
+  const Variable z = input(DType::complex64, {2}), x = input(DType::float32, {kUnknown});
+  EXPECT_EQ(ops::real(z).dtype(), DType::float32);
+  EXPECT_EQ(ops::imag(z).owner().op().view_map(ops::imag(z).owner()), (AliasMap{{0, {0}}}));
+  EXPECT_EQ(ops::real(x), x);
+  EXPECT_EQ(ops::conj(x), x);
+  const Tensor value = Tensor::from<float>({1, 2, 3});
+  EXPECT_EQ(evaluate(ops::imag(x), {{x, value}}).to_vector<float>(), (std::vector<float>{0, 0, 0}));
+  const std::vector<std::complex<float>> numbers{{1, 2}, {3, 4}};
+  EXPECT_EQ(evaluate(ops::imag(z), {{z, Tensor::from(numbers)}}).to_vector<float>(),
+            (std::vector<float>{2, 4}));
+  expect_error<DTypeError>([&] { node_output(std::make_shared<ops::ComplexPart>(true), {x}); },
+                           "[Imag] got float32 (?,), expected a complex array");
+}
+
+TEST(Elementwise, BuildersComputeWhatTheySay) {
+  const Variable x = input(DType::float64, {3}), y = input(DType::float64, {3});
+  const testing::Bindings bindings{{x, Tensor::from<double>({1, -4, 9})},
+                                   {y, Tensor::from<double>({2, 2, 2})}};
+  const auto result = [&](const Variable& v) { return evaluate(v, bindings).to_vector<double>(); };
+  using V = std::vector<double>;
+  EXPECT_EQ(result(ops::abs(x)), (V{1, 4, 9}));
+  EXPECT_EQ(result(ops::abs2(x)), (V{1, 16, 81}));
+  EXPECT_EQ(result(ops::square(x)), (V{1, 16, 81}));
+  EXPECT_EQ(result(ops::sqrt(ops::abs(x))), (V{1, 2, 3}));
+  EXPECT_EQ(result(ops::reciprocal(y)), (V{0.5, 0.5, 0.5}));
+  EXPECT_EQ(result(ops::minimum(x, y)), (V{1, -4, 2}));
+  EXPECT_EQ(result(ops::maximum(x, y)), (V{2, 2, 9}));
+  EXPECT_EQ(result(ops::exp(x - x)), (V{1, 1, 1}));
+  EXPECT_EQ(result(ops::div(x, y)), (V{0.5, -2, 4.5}));
+  const Variable big = ops::elementwise(ScalarOp::gt, {x, y});
+  EXPECT_EQ(result(ops::where(big, x, y)), (V{2, 2, 9}));
+  EXPECT_EQ(evaluate(ops::make_complex(x, y), bindings).to_vector<C>(),
+            (std::vector<C>{C(1, 2), C(-4, 2), C(9, 2)}));
+  EXPECT_EQ(evaluate(ops::conj(ops::make_complex(x, y)), bindings).to_vector<C>()[1], C(-4, -2));
+}
+
+TEST(Elementwise, WithoutADerivativeSaysSo) {
+  const Variable x = input(DType::float64, {2}), w = input(DType::float64, {2});
+  const Variable y = ops::elementwise(ScalarOp::sinc, {x});
+  expect_error<NotSupported>(
+      [&] {
+        y.owner().op().pullback(y.owner(), {&w, 1});
+      },
+      "[sinc] has no derivative");
+}
+
+TEST(Create, FullAndZerosHaveTheirExtentsAndValues) {
+  EXPECT_EQ(evaluate(ops::full({2, 2}, scalar_constant(3))).to_vector<int>(),
+            (std::vector<int>{3, 3, 3, 3}));
+  EXPECT_EQ(evaluate(ops::zeros({0, 2}, DType::complex64)).shape(), (Extents{0, 2}));
+  const Variable x = input(DType::complex64, {kUnknown, 2});
+  const Tensor zeros = evaluate(ops::zeros_like(x), {{x, Tensor::ones({3, 2}, DType::complex64)}});
+  EXPECT_TRUE(equal(zeros, Tensor::zeros({3, 2}, DType::complex64)));
+  const Variable two = constant(Tensor::ones({2}));
+  expect_error<ShapeError>([&] { ops::full({2}, two); },
+                           "[full] value: got float64 (2,), expected one of no axes");
+  expect_error<ShapeError>(
+      [&] {
+        node_output(std::make_shared<ops::FullLike>(), {two, x});
+      },
+      "[full_like] value");
+  expect_error<ShapeError>([] { ops::zeros({2, kUnknown}, DType::float64); }, "negative extent");
+}
+
+}  // namespace
+}  // namespace palimpsest
