@@ -12,7 +12,7 @@ namespace palimpsest {
 struct CartesianOptions {
   index_t slice = 0, contrast = 0, phase = 0, set = 0;
   /// All repetitions are averaged where none is named.
-  std::optional<index_t> repetition;
+  std::optional<index_t> repetition = {};
   /// Makes the coils' noise uncorrelated and of variance 1, by the scan's own noise readouts.
   bool prewhiten = false;
 };

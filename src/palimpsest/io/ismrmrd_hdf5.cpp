@@ -342,11 +342,12 @@ void build(const std::string& xml, std::span<const AcquisitionRecord> records,
     write_records(group, records);
   }
   check(H5Fflush(file, H5F_SCOPE_GLOBAL), "no flush");
-  hsize_t size = 0;
+  // Without a buffer, this tells how many bytes the file has; the memory it lies in has more.
+  const ssize_t size = H5Fget_file_image(file, nullptr, 0);
   void* image = nullptr;
-  check(H5Fget_filesize(file, &size), "no size");
+  if (size < 0) fail("no size");
   check(H5Fget_vfd_handle(file, access, &image), "no image");
-  use_image(*static_cast<unsigned char**>(image), size);
+  use_image(*static_cast<unsigned char**>(image), static_cast<std::size_t>(size));
 }
 
 /// Switches HDF5's printing off for as long as it lives.

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,12 +57,24 @@ void prepare_child(pid_t parent, std::size_t data_limit) {
   if (data_limit != 0) lower_limit(RLIMIT_DATA, data_limit);
 }
 
+/// Seconds that a process has computed so far; 0 where the system does not tell.
+double computed_s(pid_t process) {
+  clockid_t clock = {};
+  timespec time = {};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double now_s() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
 /// Waits for the end of the child, which closes the other end of the pipe; false: it stalled.
 bool wait_for_end(pid_t child, int pipe_end, const std::atomic<std::uint64_t>& progress,
-                  double stalled_s, int& status) {
-  using Clock = std::chrono::steady_clock;
+                  const ChildLimits& limits, int& status) {
   constexpr int kTickMs = 100;
-  auto last_move = Clock::now();
+  double moved_at = now_s(), computed_then = 0;
   std::uint64_t seen = progress.load();
   while (true) {
     pollfd waiting = {pipe_end, POLLIN, 0};
@@ -71,8 +84,10 @@ bool wait_for_end(pid_t child, int pipe_end, const std::atomic<std::uint64_t>& p
     if (ended == child || (ended < 0 && errno == ECHILD)) return true;
     if (const std::uint64_t now = progress.load(); now != seen) {
       seen = now;
-      last_move = Clock::now();
-    } else if (std::chrono::duration<double>(Clock::now() - last_move).count() > stalled_s) {
+      moved_at = now_s();
+      computed_then = computed_s(child);
+    } else if (now_s() - moved_at > limits.stalled_s ||
+               computed_s(child) - computed_then > limits.looping_s) {
       ::kill(child, SIGKILL);
       while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
       }
@@ -125,7 +140,7 @@ ChildEnd run_isolated(const std::function<void()>& work, const std::atomic<std::
   }
   ::close(pipe_ends[1]);
   int status = 0;
-  const bool ended = wait_for_end(child, pipe_ends[0], progress, limits.stalled_s, status);
+  const bool ended = wait_for_end(child, pipe_ends[0], progress, limits, status);
   ::close(pipe_ends[0]);
   if (!ended) return ChildEnd::stalled;
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? ChildEnd::finished : ChildEnd::crashed;

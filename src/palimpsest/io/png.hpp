@@ -12,7 +12,7 @@ struct PngOptions {
   /// Per sample: 8 or 16.
   int bits = 8;
   /// The values that become black and white; the smallest and largest finite one where absent.
-  std::optional<double> window_low, window_high;
+  std::optional<double> window_low = {}, window_high = {};
 };
 
 /// Writes an image: gray out of (height, width), colour out of uint8 (height, width, 3).

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The standard's own library reads what is written here, and the other way round.
+#include <ismrmrd/dataset.h>
+#include <ismrmrd/xml.h>
+
+#include "io/files.hpp"
+#include "io/scans.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::TemporaryDirectory;
+
+TEST(Libismrmrd, ReadsOurScans) {
+  const TemporaryDirectory directory;
+  const RawScan scan = testing::some_scan();
+  write_ismrmrd(directory / "a.h5", scan);
+  ISMRMRD::Dataset dataset((directory / "a.h5").c_str(), "dataset", false);
+  ASSERT_EQ(dataset.getNumberOfAcquisitions(), scan.readouts.size());
+  for (std::size_t i = 0; i < scan.readouts.size(); ++i) {
+    ISMRMRD::Acquisition acquisition;
+    dataset.readAcquisition(static_cast<std::uint32_t>(i), acquisition);
+    const Readout& readout = scan.readouts[i];
+    EXPECT_EQ(acquisition.idx().kspace_encode_step_1, readout.step_1);
+    EXPECT_EQ(acquisition.idx().kspace_encode_step_2, readout.step_2);
+    EXPECT_EQ(acquisition.center_sample(), readout.center_sample);
+    EXPECT_EQ(acquisition.isFlagSet(ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT),
+              readout.has(ReadoutFlag::noise));
+    EXPECT_TRUE(acquisition.isChannelActive(2));
+    EXPECT_FALSE(acquisition.isChannelActive(3));
+    ASSERT_EQ(static_cast<index_t>(acquisition.getNumberOfDataElements()),
+              readout.n_coils * readout.n_samples);
+    EXPECT_TRUE(std::equal(acquisition.data_begin(), acquisition.data_end(),
+                           scan.samples.data<std::complex<float>>() + readout.first_sample));
+  }
+  std::string xml;
+  dataset.readHeader(xml);
+  ISMRMRD::IsmrmrdHeader header;
+  ISMRMRD::deserialize(xml.c_str(), header);
+  EXPECT_EQ(header.encoding.at(0).encodedSpace.matrixSize.x, 8);
+  EXPECT_EQ(header.encoding.at(0).reconSpace.matrixSize.y, 6);
+  EXPECT_EQ(header.encoding.at(0).encodingLimits.kspace_encoding_step_2->center, 2);
+  EXPECT_EQ(header.acquisitionSystemInformation->receiverChannels.get(), 3);
+}
+
+TEST(Libismrmrd, WritesScansThatWeRead) {
+  const TemporaryDirectory directory;
+  {
+    ISMRMRD::Dataset dataset((directory / "a.h5").c_str(), "dataset", true);
+    ISMRMRD::IsmrmrdHeader header;
+    header.experimentalConditions.H1resonanceFrequency_Hz = 1;
+    ISMRMRD::Encoding encoding;
+    encoding.encodedSpace.matrixSize = {4, 2, 1};
+    encoding.reconSpace.matrixSize = {4, 2, 1};
+    encoding.encodedSpace.fieldOfView_mm = {200, 100, 5};
+    encoding.reconSpace.fieldOfView_mm = {200, 100, 5};
+    encoding.trajectory = ISMRMRD::TrajectoryType::CARTESIAN;
+    header.encoding.push_back(encoding);
+    std::ostringstream xml;
+    ISMRMRD::serialize(header, xml);
+    dataset.writeHeader(xml.str());
+    for (std::uint16_t line = 0; line < 2; ++line) {
+      ISMRMRD::Acquisition acquisition(4, 3, 2);
+      acquisition.idx().kspace_encode_step_1 = line;
+      acquisition.center_sample() = 2;
+      for (std::uint16_t s = 0; s < 4; ++s) {
+        for (std::uint16_t c = 0; c < 3; ++c) {
+          acquisition.data(s, c) = {float(s), float(10 * c + line)};
+        }
+      }
+      dataset.appendAcquisition(acquisition);
+    }
+  }
+  const RawScan scan = read_ismrmrd(directory / "a.h5");
+  EXPECT_EQ(scan.header.n_coils, 3);
+  EXPECT_EQ(scan.readouts.at(1).n_trajectory_axes, 2);
+  const Tensor kspace = cartesian_kspace(scan).kspace;
+  EXPECT_EQ(kspace.shape(), (Extents{3, 1, 2, 4}));
+  EXPECT_EQ(kspace.at<std::complex<float>>({2, 0, 1, 3}), std::complex<float>(3, 21));
+}
+
+}  // namespace
+}  // namespace palimpsest
