@@ -286,6 +286,17 @@ TEST_F(FunctionTest, FailedAllocationLeavesContainersAndTheNextCallWorks) {
   EXPECT_NO_THROW(f(vector_of({1, 1})));
 }
 
+TEST_F(FunctionTest, FusedStepsGiveTheSameBits) {
+  const Variable z = make_input({DType::complex64, {kUnknown}, {}}, "z");
+  const Variable v = ops::conj(z * z + 3.0) / (ops::abs2(z) + 0.5) - z * std::complex<float>(0, 2);
+  const Tensor t = Tensor::random_normal({1000}, DType::complex64, {3, 4});
+  const Function f = function({z}, {v}), naive = function({z}, {v}, {.mode = Mode::no_rewrite});
+  EXPECT_TRUE(equal(f(t)[0], naive(t)[0]));
+  const std::vector<Tensor> arguments{t};
+  EXPECT_EQ(f.plan(arguments).arena_bytes, 0);
+  EXPECT_GT(naive.plan(arguments).arena_bytes, 0);
+}
+
 // -- the promise about memory --------------------------------------------------------------------
 
 TEST_F(FunctionTest, AnnouncedPeakIsTheMeasuredOne) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/rewrite/fusion.hpp"
 #include "palimpsest/rewrite/inplace.hpp"
 #include "palimpsest/rewrite/linear_identities.hpp"
 #include "palimpsest/rewrite/merge.hpp"
@@ -94,6 +95,34 @@ TEST_F(RewriteTest, DoubleConjugationDisappears) {
   FunctionGraph graph = graph_of({x}, {ops::conj(ops::conj(x))});
   EXPECT_EQ(apply_linear_identities(graph, none), 1);
   EXPECT_EQ(graph.outputs()[0], graph.inputs()[0]);
+}
+
+TEST_F(RewriteTest, ElementwiseChainBecomesOnePass) {
+  FunctionGraph graph = graph_of({x, y}, {ops::conj(x * y) * 2.0 + x});
+  EXPECT_GE(fuse_elementwise(graph, none), 3);
+  EXPECT_EQ(
+      graph.node_count() -
+          [&] {
+            std::size_t views = 0;  // the constant 2 gets its axes by a view
+            for (const Apply& node : graph.toposort())
+              views += node.op().view_map(node).empty() ? 0u : 1u;
+            return views;
+          }(),
+      1u);
+}
+
+TEST_F(RewriteTest, ValueWithAnotherReaderIsNotFused) {
+  const Variable t = x * y;
+  FunctionGraph graph = graph_of({x, y}, {ops::fft(t, {0}), t + x});
+  EXPECT_EQ(fuse_elementwise(graph, none), 0);
+  FunctionGraph output = graph_of({x, y}, {t, t + x});
+  EXPECT_EQ(fuse_elementwise(output, none), 0);
+}
+
+TEST_F(RewriteTest, BroadcastValueIsNotComputedAgainPerElement) {
+  const Variable row = make_input({DType::complex64, {1, 6}, {}}, "row");
+  FunctionGraph graph = graph_of({x, row}, {ops::exp(row) * x});
+  EXPECT_EQ(fuse_elementwise(graph, none), 0);
 }
 
 TEST_F(RewriteTest, InPlacePassNeverTouchesWhatIsReadLaterOrProtected) {
