@@ -19,7 +19,7 @@ mkdir -p "$out"
 
 echo "1. A raw scan of a head: 8 coils, a quarter of k-space, noise"
 "$palimpsest" simulate "$out/head.h5" --image "$head" --axis z --slice 80 \
-  --coils 8 --pattern poisson --acceleration 4 --noise 0.02 --seed 1 \
+  --coils 8 --pattern poisson --acceleration 4 --noise 0.005 --seed 1 \
   --reference "$out/reference.npy"
 echo "2. What was not measured set to zero"
 "$palimpsest" recon "$out/head.h5" --method adjoint --save "$out/zero_filled.npy" \

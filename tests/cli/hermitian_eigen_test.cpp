@@ -36,7 +36,9 @@ void expect_eigen(const Matrix& a, std::size_t n) {
   ASSERT_EQ(eigen.values.size(), n);
   const double tolerance = 1e-14 * static_cast<double>(n) + 1e-14;
   for (std::size_t k = 0; k < n; ++k) {
-    if (k > 0) EXPECT_LE(eigen.values[k - 1], eigen.values[k]);
+    if (k > 0) {
+      EXPECT_LE(eigen.values[k - 1], eigen.values[k]);
+    }
     const Complex* v = &eigen.vectors[k * n];
     for (std::size_t i = 0; i < n; ++i) {
       Complex product = 0;

@@ -171,7 +171,9 @@ std::string CommandLine::Impl::unknown_word() const {
   if (extra.empty()) return {};
   const std::string word = extra.front().substr(0, extra.front().find('='));
   const bool is_option = word.size() > 1 && word[0] == '-';
-  if (!is_option && current() != nullptr) return "too many arguments: got '" + word + "'";
+  if (!is_option && current() != nullptr) {
+    return "too many arguments: got '" + word + "'. Try " + name() + " --help";
+  }
   const std::string near =
       nearest_word(word, is_option ? option_names(*app_used) : command_names(app));
   return std::string("unknown ") + (is_option ? "option" : "command") + " '" + word + "'. Try " +

@@ -86,7 +86,14 @@ void Outputs::write(const std::string& path,
   const fs::path temporary =
       target.parent_path() / fmt::format(".{}.{}", target.filename().string(), getpid());
   pending_.push_back({path, temporary.string(), target.string()});
-  writer(temporary.string());
+  try {
+    writer(temporary.string());
+  } catch (const IoError& error) {
+    std::string text = error.what();
+    const std::size_t at = text.find(temporary.string());
+    if (at != std::string::npos) text.replace(at, temporary.string().size(), path);
+    throw IoError(text);
+  }
 }
 
 void Outputs::commit() {

@@ -18,7 +18,7 @@ namespace {
 
 // The wanted distance between neighbours, in units that bisection finds, is 1 at the centre and
 // 1 + kSpread at the end of an axis.
-constexpr double kSpread = 3;
+constexpr double kSpread = 1;
 constexpr int kBisections = 14;
 
 struct Grid {
@@ -224,14 +224,13 @@ Tensor sampling_pattern(index_t ny, index_t nx, const PatternOptions& options) {
                     ny, nx, options.center));
   }
   const Grid grid{ny, nx, std::min(options.center, ny), std::min(options.center, nx)};
-  const index_t wanted = wanted_samples(grid, options.acceleration);
   Mask mask;
   switch (options.kind) {
     case PatternKind::poisson:
-      mask = poisson(grid, options.seed, wanted);
+      mask = poisson(grid, options.seed, wanted_samples(grid, options.acceleration));
       break;
     case PatternKind::random:
-      mask = random(grid, options.seed, wanted);
+      mask = random(grid, options.seed, wanted_samples(grid, options.acceleration));
       break;
     case PatternKind::uniform:
       mask = uniform(grid, options.acceleration);
