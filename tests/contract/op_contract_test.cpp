@@ -10,7 +10,6 @@
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/registry.hpp"
-#include "palimpsest/ops/samples.hpp"
 #include "support/new_counter.hpp"
 
 namespace palimpsest {

@@ -9,7 +9,7 @@
 
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/fft_op.hpp"
-#include "palimpsest/ops/samples.hpp"
+#include "palimpsest/ops/registry.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 #include "support/expect_error.hpp"
 

@@ -80,13 +80,13 @@ bool may_overlap_itself(const Variable& v) {
         dynamic_cast<const BroadcastLike*>(&owner.op())) {
       return true;
     }
-    for (const AliasMap& map : {owner.op().view_map(owner), owner.op().destroy_map(owner)}) {
-      const auto it = map.find(top.index());
-      if (it == map.end()) continue;
-      for (int i : it->second) {
-        const Variable& input = owner.input(static_cast<std::size_t>(i));
-        if (seen.insert(input.node()).second) list.push_back(input);
-      }
+    // What was overwritten once was no broadcast view: only views need following.
+    const AliasMap views = owner.op().view_map(owner);
+    const auto it = views.find(top.index());
+    if (it == views.end()) continue;
+    for (int i : it->second) {
+      const Variable& input = owner.input(static_cast<std::size_t>(i));
+      if (seen.insert(input.node()).second) list.push_back(input);
     }
   }
   return false;

@@ -32,8 +32,4 @@ std::vector<OpSample> full_samples();
 std::vector<OpSample> full_like_samples();
 std::vector<OpSample> axis_count_samples();
 
-/// Numbers between 0.2 and 0.9 (both parts, if complex), where every scalar function is smooth; for
-/// integers 1, 2, 3 and so on modulo 7, less 2; for bools every third is true.
-Tensor sample_values(Extents shape, DType dtype, std::uint64_t seed = 1);
-
 }  // namespace palimpsest::ops
