@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applying an operator: checks, the graphs of the table entries, compiled functions.
+#include <algorithm>
+#include <typeinfo>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/linear.hpp"
+
+namespace palimpsest {
+namespace {
+
+std::string dtype_text(DType dtype) { return std::string(name_of(dtype)); }
+
+// Sizes that the operator knows of these dimensions.
+void add_known_sizes(const NamedLinop& A, const Dims& dims, DimSizes& sizes) {
+  for (const ND& d : dims) {
+    if (!d.is_concrete() && !d.is_ordinal()) continue;
+    if (const auto n = A.size(d)) sizes.set(d, *n);
+  }
+}
+
+// Checks x against the input side and returns the sizes that are then known.
+DimSizes check_input(const NamedLinop& A, const Variable& x) {
+  const TensorType& type = x.type();
+  if (!is_inexact(type.dtype)) {
+    throw DTypeError(who(A) + "got " + type.str() + ", expected floating or complex data");
+  }
+  if (!type.is_fully_known()) {
+    throw ShapeError(who(A) + "expects an input of known extents: got " + type.str());
+  }
+  DimSizes known;
+  add_known_sizes(A, A.ishape(), known);
+  add_known_sizes(A, A.oshape(), known);
+  return palimpsest::bind(A.ishape(), type.shape, known, path_of(A));
+}
+
+void check_parameters(const NamedLinop& A, const TensorType& x) {
+  for (const auto& [name, p] : A.params()) {
+    if (!p.present()) continue;
+    if (p.type().device != x.device) {
+      throw DeviceError(who(A) + "device: parameter '" + name + "' is on " + p.type().device.str() +
+                        ", x is on " + x.device.str());
+    }
+    const bool adapts = A.has_attr("adapts") && A.attr("adapts").as_bool();
+    if (adapts || !is_inexact(p.dtype()) || real_of(p.dtype()) == real_of(x.dtype)) continue;
+    throw DTypeError(who(A) + "precision: parameter '" + name + "' is " + dtype_text(p.dtype()) +
+                     ", x is " + dtype_text(x.dtype) + ". Try A.to(" + dtype_text(x.dtype) +
+                     ") or x.to(dtype)");
+  }
+}
+
+// Errors of ops say which op; the reader wants to know which operator.
+template <class E>
+[[noreturn]] void rethrow(const E& error, const NamedLinop& A) {
+  const std::string_view text = error.what();
+  if (typeid(error) != typeid(E) || text.starts_with("[" + path_of(A))) throw;
+  throw E(who(A) + std::string(text));
+}
+
+template <class F>
+Variable guarded(const NamedLinop& A, F&& build) {
+  try {
+    return build();
+  } catch (const ShapeError& error) {
+    rethrow(error, A);
+  } catch (const DTypeError& error) {
+    rethrow(error, A);
+  } catch (const DeviceError& error) {
+    rethrow(error, A);
+  } catch (const NotLinearError& error) {
+    rethrow(error, A);
+  } catch (const NotSupported& error) {
+    rethrow(error, A);
+  } catch (const ValueError& error) {
+    rethrow(error, A);
+  }
+}
+
+// The transpose of what `forward` builds, which maps arrays of `from` to arrays of `to`.
+Variable transposed(const NamedLinop& A, GraphFn forward, const Dims& from, const Dims& to,
+                    const Variable& y) {
+  if (!forward) throw ValueError(who(A) + "neither fn nor adj_fn is given");
+  Extents extents = y.type().shape;
+  if (from != to) {
+    DimSizes sizes = palimpsest::bind(to, y.type().shape, {}, path_of(A));
+    add_known_sizes(A, from, sizes);
+    extents = extents_of(from, sizes, path_of(A));
+  }
+  const auto input = [&](DType dtype) {
+    return make_input({dtype, extents, y.type().device}, "x");
+  };
+  Variable x = input(y.dtype()), w = y;
+  Variable result = forward(A, x);
+  if (result.dtype() != w.dtype()) {
+    // A complex operator: real y counts as complex.
+    x = input(complex_of(y.dtype()));
+    w = ops::astype(y, x.dtype());
+    result = forward(A, x);
+  }
+  return linear_adjoint(result, x, w);
+}
+
+// The operator with the sizes of x recorded, where it does not know them and might need them.
+NamedLinop sized_by(const NamedLinop& A, const Variable& x) {
+  const DimSizes bound = palimpsest::bind(A.ishape(), x.type().shape, {}, path_of(A));
+  DimMap missing;
+  for (const ND& d : A.ishape()) {
+    if (d.is_concrete() && !A.size(d)) missing.emplace(d, *bound.size(d));
+  }
+  return missing.empty() ? A : A.with_sizes(missing);
+}
+
+}  // namespace
+
+Variable forward_graph(const NamedLinop& A, const Variable& x) {
+  const LinopFunctions& f = A.functions();
+  return f.fn ? f.fn(A, x) : transposed(A, f.adj_fn, A.oshape(), A.ishape(), x);
+}
+
+Variable adjoint_graph(const NamedLinop& A, const Variable& y) {
+  const LinopFunctions& f = A.functions();
+  return f.adj_fn ? f.adj_fn(A, y) : transposed(A, f.fn, A.ishape(), A.oshape(), y);
+}
+
+Variable normal_graph(const NamedLinop& A, const Variable& x) {
+  if (A.functions().normal_fn) return A.functions().normal_fn(A, x);
+  return adjoint_graph(sized_by(A, x), forward_graph(A, x));
+}
+
+Variable NamedLinop::operator()(const Variable& x) const {
+  data();
+  const DimSizes sizes = check_input(*this, x);
+  check_parameters(*this, x.type());
+  const Variable y = guarded(*this, [&] { return forward_graph(*this, x); });
+  if (!y.type().is_fully_known()) {
+    throw ShapeError(who(*this) + "fn gives a result of open extents: got " + y.type().str());
+  }
+  palimpsest::bind(oshape(), y.type().shape, sizes, path_of(*this));
+  return y;
+}
+
+Function compiled_function(const NamedLinop& A, const TensorType& type) {
+  const LinopNode& node = *A.node();
+  const auto cached = [&]() -> Function {  // the caller holds the mutex
+    const auto found = std::find_if(node.compiled.begin(), node.compiled.end(),
+                                    [&](const auto& entry) { return entry.type == type; });
+    if (found == node.compiled.end()) return Function();
+    std::rotate(found, found + 1, node.compiled.end());
+    return node.compiled.back().function;
+  };
+  {
+    const std::lock_guard guard(node.mutex);
+    if (Function found = cached(); found.defined()) return found;
+  }
+  const Variable x = make_input(type, "x");
+  Function made = function({x}, {Out(A(x))}, {.name = A.name()});
+  const auto limit = static_cast<std::size_t>(std::max<index_t>(config().function_cache, 0));
+  std::vector<LinopNode::Compiled> evicted;  // freed after the lock
+  const std::lock_guard guard(node.mutex);
+  if (Function found = cached(); found.defined()) return found;  // another thread was first
+  node.compiled.push_back({type, made});
+  while (node.compiled.size() > limit) {
+    evicted.push_back(std::move(node.compiled.front()));
+    node.compiled.erase(node.compiled.begin());
+  }
+  return made;
+}
+
+Tensor NamedLinop::operator()(const Tensor& x) const {
+  const Function f = compiled_function((data(), *this), {x.dtype(), x.shape(), x.device()});
+  refresh_derived(*this);
+  Tensor result;
+  f.call({&x, 1}, {&result, 1});
+  return result;
+}
+
+void NamedLinop::apply(const Tensor& x, Tensor& out) const {
+  const Function f = compiled_function((data(), *this), {x.dtype(), x.shape(), x.device()});
+  const auto check_parameters_apart = [&](const auto& self, const NamedLinop& A) -> void {
+    for (const auto& [name, p] : A.params()) {
+      if (p.present() && overlaps(out, p.variable().get_value({.borrow = true}))) {
+        throw AliasError(who(A) + "apply: the destination overlaps parameter '" + name + "'");
+      }
+    }
+    for (std::size_t i = 0; i < A.linop_count(); ++i) {
+      const PathScope path(A, i);
+      self(self, A[i]);
+    }
+  };
+  check_parameters_apart(check_parameters_apart, *this);
+  refresh_derived(*this);
+  f.call_into({&x, 1}, {&out, 1});
+}
+
+Plan NamedLinop::plan(const TensorType& x) const {
+  const Function f = compiled_function((data(), *this), x);
+  refresh_derived(*this);
+  return f.plan(std::span<const TensorType>(&x, 1));
+}
+
+DType natural_dtype(const NamedLinop& A) {
+  for (const auto& [name, p] : A.params()) {
+    const bool counts = p.present() && is_inexact(p.dtype()) && !A.has_attr("adapts");
+    if (counts) return complex_of(p.dtype());
+  }
+  for (const NamedLinop& child : A.linops()) {
+    const DType dtype = natural_dtype(child);
+    if (dtype != DType::complex128) return dtype;
+  }
+  return DType::complex128;
+}
+
+Extents NamedLinop::output_shape(const Extents& input_extents) const {
+  const Variable x = make_input({natural_dtype(*this), input_extents, {}}, "x");
+  return (*this)(x).type().shape;
+}
+
+MatrixSize NamedLinop::matrix_size() const {
+  const auto count = [&](const Dims& dims) {
+    DimSizes sizes;
+    add_known_sizes(*this, dims, sizes);
+    return element_count(extents_of(dims, sizes, path_of(*this)));
+  };
+  return {count(oshape()), count(ishape())};
+}
+
+MatrixSize NamedLinop::matrix_size(const Extents& input_extents) const {
+  return {element_count(output_shape(input_extents)), element_count(input_extents)};
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/chain.hpp"
+
+#include <algorithm>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/container.hpp"
+#include "palimpsest/named/matching.hpp"
+
+namespace palimpsest {
+namespace {
+
+// The operator with the sizes that its result needs, where only its neighbours know them.
+NamedLinop completed(const NamedLinop& A, const DimMap& sizes) {
+  DimMap missing;
+  for (const ND& d : A.oshape()) {
+    const auto known = sizes.find(d);
+    if (known == sizes.end() || A.ishape().contains(d) || A.size(d)) continue;
+    missing.insert(*known);
+  }
+  return missing.empty() ? A : A.with_sizes(missing);
+}
+
+void note_sizes(const Dims& dims, const Extents& extents, std::string_view path, DimMap& sizes) {
+  const DimSizes bound = palimpsest::bind(dims, extents, {}, path);
+  for (const ND& d : dims) {
+    if (d.is_concrete()) sizes[d] = *bound.size(d);
+  }
+}
+
+Variable chain_fn(const NamedLinop& A, const Variable& x) {
+  return run_in_order(A, A.linops(), x, 0, 1);
+}
+
+Variable chain_adj_fn(const NamedLinop& A, const Variable& y) {
+  std::vector<NamedLinop> adjoints;
+  for (auto child = A.linops().rbegin(); child != A.linops().rend(); ++child) {
+    adjoints.push_back(child->H());
+  }
+  return run_in_order(A, adjoints, y, static_cast<std::ptrdiff_t>(adjoints.size()) - 1, -1);
+}
+
+NamedLinop chain_adjoint(const NamedLinop& A) {
+  std::vector<NamedLinop> adjoints;
+  for (auto child = A.linops().rbegin(); child != A.linops().rend(); ++child) {
+    adjoints.push_back(child->H());
+  }
+  const NamedLinop made = make_container(A.type(), std::move(adjoints));
+  const DimMap recorded = A.recorded_sizes();
+  return recorded.empty() ? made : made.with_sizes(recorded);
+}
+
+// From the last child to the first: that is where F^H F = I and |w|^2 come from.
+NamedLinop chain_normal(const NamedLinop& A, const NamedLinop* inner) {
+  NamedLinop folded = inner ? *inner : NamedLinop();
+  for (auto child = A.linops().rbegin(); child != A.linops().rend(); ++child) {
+    folded = folded.defined() ? child->normal(folded) : child->N();
+  }
+  return folded;
+}
+
+void resolve(std::vector<NamedLinop>& children) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i + 1 < children.size(); ++i) {
+      changed = infer_shapes(children[i], children[i + 1]) || changed;
+    }
+  }
+}
+
+void check_neighbours(const std::vector<NamedLinop>& children) {
+  for (std::size_t i = 0; i + 1 < children.size(); ++i) {
+    const NamedLinop &before = children[i], &after = children[i + 1];
+    if (isequal(before.oshape(), after.ishape())) continue;
+    throw ShapeError("[Chain[" + std::to_string(i + 1) + "]/" + after.name() +
+                     "] Mismatched shape: got " + before.oshape().str() + " from " + before.name() +
+                     ", expected " + after.ishape().str() + ". Try rename");
+  }
+}
+
+NamedShape assemble_chain(std::vector<NamedLinop>& children, const NamedShape* wanted) {
+  expect_children("Chain", children);
+  if (wanted) {
+    NamedLinop &first = children.front(), &last = children.back();
+    if (first.ishape() != wanted->ishape()) first.set_ishape(wanted->ishape());
+    if (last.oshape() != wanted->oshape()) last.set_oshape(wanted->oshape());
+  }
+  check_neighbours(children);
+  resolve(children);
+  check_neighbours(children);
+  check_sizes("Chain", children);
+  return NamedShape(children.front().ishape(), children.back().oshape());
+}
+
+std::optional<index_t> chain_size(const NamedLinop& A, const ND& d) {
+  return common_size(A.linops(), d);
+}
+
+}  // namespace
+
+Variable run_in_order(const NamedLinop& container, std::span<const NamedLinop> linops,
+                      const Variable& x, std::ptrdiff_t first, std::ptrdiff_t step) {
+  DimMap sizes = container.recorded_sizes();
+  Variable value = x;
+  std::ptrdiff_t position = first;
+  for (const NamedLinop& linop : linops) {
+    const PathScope path(container, static_cast<std::size_t>(position));
+    position += step;
+    const NamedLinop child = completed(linop, sizes);
+    const Variable result = child(value);
+    note_sizes(child.ishape(), value.type().shape, path_of(child), sizes);
+    note_sizes(child.oshape(), result.type().shape, path_of(child), sizes);
+    value = result;
+  }
+  return value;
+}
+
+bool infer_shapes(NamedLinop& before, NamedLinop& after) {
+  if (!config().shape_inference) return false;
+  const Dims output = resolve_wildcards(before.oshape(), after.ishape());
+  const Dims input = resolve_wildcards(after.ishape(), before.oshape());
+  const bool changes_output = output != before.oshape(), changes_input = input != after.ishape();
+  if (changes_output) before.set_oshape(output);
+  if (changes_input) after.set_ishape(input);
+  return changes_output || changes_input;
+}
+
+std::optional<index_t> common_size(const std::vector<NamedLinop>& children, const ND& d) {
+  if (!d.is_concrete()) return std::nullopt;
+  for (const NamedLinop& child : children) {
+    if (const auto n = child.size(d)) return n;
+  }
+  return std::nullopt;
+}
+
+void check_sizes(std::string_view who, const std::vector<NamedLinop>& children) {
+  DimMap sizes;
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    for (const ND& d : children[i].dims()) {
+      const auto n = d.is_concrete() ? children[i].size(d) : std::nullopt;
+      if (!n) continue;
+      const auto [known, is_new] = sizes.emplace(d, *n);
+      if (is_new || known->second == *n) continue;
+      throw ShapeError("[" + std::string(who) + "[" + std::to_string(i) + "]/" +
+                       children[i].name() + "] Conflicting sizes of dim '" + d.str() + "': got " +
+                       std::to_string(*n) + ", expected " + std::to_string(known->second));
+    }
+  }
+}
+
+void expect_children(std::string_view who, const std::vector<NamedLinop>& children) {
+  if (!children.empty()) return;
+  throw ValueError("[" + std::string(who) + "] got no operator, expected at least one");
+}
+
+const LinopType& linop_types::chain() {
+  static const LinopType type{
+      .name = "Chain",
+      .functions = {.fn = chain_fn, .adj_fn = chain_adj_fn, .size = chain_size},
+      .adjoint = chain_adjoint,
+      .normal = chain_normal,
+      .assemble = assemble_chain,
+  };
+  return type;
+}
+
+NamedLinop Chain(std::vector<NamedLinop> linops) {
+  return make_container(linop_types::chain(), std::move(linops));
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// The laws of operators. Each check appends lines to the report; an exception is a line too.
+#include <cmath>
+
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/testing_inputs.hpp"
+#include "palimpsest/memory/allocator.hpp"
+
+namespace palimpsest {
+namespace {
+
+class Contract {
+ public:
+  Contract(const NamedLinop& A, const TestOptions& options) : A_(A), options_(options) {}
+
+  ContractReport run() {
+    law("names", [&] { check_names(); });
+    law("sizes", [&] { check_sizes(); });
+    law("input", [&] { check_unchanged(A_, input_of_A(), "A"); });
+    law("adjoint", [&] { check_operator(A_, input_of_A(), "A"); });
+    law("adjoint of H", [&] { check_operator(sized_adjoint(), output_of_A(), "A.H"); });
+    law("adjoint of N", [&] { check_operator(A_.N(), input_of_A(), "A.N"); });
+    law("linearity", [&] { check_linearity(); });
+    law("table", [&] { check_table(); });
+    law("copy", [&] { check_copies(); });
+    law("dtypes", [&] { check_dtypes(); });
+    law("peak", [&] { check_peak(A_, input_of_A(), "A"); });
+    law("peak of H", [&] { check_peak(sized_adjoint(), output_of_A(), "A.H"); });
+    law("peak of N", [&] { check_peak(A_.N(), input_of_A(), "A.N"); });
+    law("errors", [&] { check_errors(); });
+    return std::move(report_);
+  }
+
+ private:
+  template <class F>
+  void law(const std::string& name, F&& check) {
+    try {
+      check();
+    } catch (const std::exception& error) {
+      fail(name + ": " + error.what());
+    }
+  }
+  void fail(const std::string& text) { report_.failures.push_back(text); }
+  void expect(bool holds, const std::string& text) {
+    if (!holds) fail(text);
+  }
+
+  Tensor input_of_A() const { return test_input(A_, options_, 0); }
+  Tensor output_of_A() const {
+    const Tensor y = A_(input_of_A());
+    return Tensor::random_normal(y.shape(), y.dtype(), {options_.seed, 1});
+  }
+  NamedLinop sized_adjoint() const { return with_sizes_of(A_, input_of_A()).H(); }
+
+  // Laws 3 and, for caches, 1.4.
+  void check_names() {
+    expect(identical(A_.H().shape(), A_.shape().H()), "A.H has another shape than A flipped");
+    expect(A_.H().H().is(A_), "A.H.H is not A");
+    expect(A_.H().is(A_.H()), "A.H is not cached");
+    expect(A_.N().is(A_.N()), "A.N is not cached");
+    expect(A_.N().H().is(A_.N()), "A.N is not its own adjoint");
+    expect(identical(NamedShape(A_.N().ishape(), A_.N().oshape()),
+                     NamedShape(A_.ishape(), A_.ishape())),
+           "A.N does not map the input space to itself");
+  }
+
+  // Law 8.
+  void check_sizes() {
+    const Tensor x = input_of_A();
+    DimSizes real = palimpsest::bind(A_.ishape(), x.shape());
+    real = palimpsest::bind(A_.oshape(), A_(x).shape(), real);
+    for (const ND& d : unite(A_.ishape(), A_.oshape())) {
+      const auto claimed = A_.size(d), found = real.size(d);
+      expect(!claimed || !found || *claimed == *found, "size of dim " + d.str() + " is wrong");
+    }
+    const MatrixSize size = A_.matrix_size(x.shape());
+    expect(size == MatrixSize{A_(x).numel(), x.numel()}, "matrix_size is wrong");
+  }
+
+  // Law 1.
+  void check_unchanged(const NamedLinop& B, const Tensor& x, const std::string& name) {
+    const Tensor before = x.clone();
+    std::vector<Tensor> values;
+    for (const auto& [key, p] : B.params()) values.push_back(p.present() ? p.value() : Tensor());
+    B(x);
+    B.H();
+    B.N()(x);
+    expect(equal(x, before), name + " changed its input");
+    std::size_t i = 0;
+    for (const auto& [key, p] : B.params()) {
+      const Tensor& value = values[i++];
+      expect(!value.defined() || equal(value, p.value()), name + " changed parameter " + key);
+    }
+  }
+
+  // Laws 2, 4 and 5.
+  void check_operator(const NamedLinop& B, const Tensor& x, const std::string& name) {
+    TestOptions own = options_;
+    own.extents = x.shape();
+    own.dtype = x.dtype();
+    const NamedLinop sized = with_sizes_of(B, x);
+    const DotTest dot = dot_test(sized, own);
+    expect(dot.ok, name + ": dot_test error " + std::to_string(dot.error));
+    const NormalTest normal = check_normal(B, own);
+    expect(normal.ok, name + ": check_normal error " + std::to_string(normal.error));
+    check_unchanged(B, x, name);
+  }
+
+  // Law 6.
+  void check_linearity() {
+    const Tensor x = input_of_A(), y = test_input(A_, options_, 2);
+    if (!is_complex(x.dtype()) || A_.type().real_linear) return;
+    const std::complex<double> a{0.7, -1.3}, b{-0.4, 0.6};
+    const auto combined = [&](const Tensor& u, const Tensor& v) {
+      const auto p = wide(u), q = wide(v);
+      std::vector<std::complex<double>> sum(p.size());
+      for (std::size_t i = 0; i < p.size(); ++i) sum[i] = a * p[i] + b * q[i];
+      return Tensor::from(sum, u.shape());
+    };
+    const Tensor lhs = A_(combined(x, y).to(x.dtype())), rhs = combined(A_(x), A_(y));
+    expect(relative_difference(lhs, rhs) <= test_tolerance(x.dtype(), x.numel()),
+           "A is not linear");
+  }
+
+  Tensor run_graph(Variable (*graph)(const NamedLinop&, const Variable&), const NamedLinop& B,
+                   const Tensor& x) {
+    const Variable in = make_input({x.dtype(), x.shape(), x.device()}, "x");
+    return function({in}, {Out(graph(B, in))})(x)[0];
+  }
+
+  // Law 9.
+  void check_table() {
+    const Tensor x = input_of_A(), y = output_of_A();
+    const NamedLinop sized = with_sizes_of(A_, x);
+    const double tolerance = test_tolerance(x.dtype(), x.numel() + y.numel());
+    expect(relative_difference(run_graph(adjoint_graph, sized, y), sized.H()(y)) <= tolerance,
+           "adj_fn and A.H differ");
+    expect(relative_difference(run_graph(normal_graph, A_, x), A_.N()(x)) <= tolerance,
+           "normal_fn and A.N differ");
+  }
+
+  // Law 12, for shallow copies, and repetition.
+  void check_copies() {
+    const Tensor x = input_of_A(), y = A_(x);
+    const NamedLinop copy = A_.copy();
+    expect(!copy.is(A_) && identical(copy, A_), "a copy is not identical");
+    expect(equal(copy(x), y), "a copy gives another result");
+    expect(equal(A_(x), y), "a repetition gives another result");
+    for (const auto& [name, p] : A_.params()) {
+      expect(copy.param(name).is(p) && (&A_.type() != &A_.H().type() || A_.H().has_param(name)),
+             "a copy does not share parameter " + name);
+    }
+  }
+
+  // Law 13.
+  void check_dtypes() {
+    const Tensor x = input_of_A();
+    const DType complex_input = complex_of(x.dtype()), real_input = real_of(x.dtype());
+    const Tensor of_complex = A_(Tensor::random_normal(x.shape(), complex_input, {3, 0}));
+    expect(of_complex.dtype() == complex_input,
+           "a complex input gives " + std::string(name_of(of_complex.dtype())));
+    const Tensor of_real = A_(Tensor::random_normal(x.shape(), real_input, {3, 0}));
+    expect(real_of(of_real.dtype()) == real_input, "a real input changes precision");
+  }
+
+  // Law 15: on a copy, which has no frame yet.
+  void check_peak(const NamedLinop& B, const Tensor& x, const std::string& name) {
+    const NamedLinop fresh = B.copy();
+    const Plan plan = fresh.plan({x.dtype(), x.shape(), x.device()});
+    const MemoryScope scope;
+    const Tensor y = fresh(x);
+    const auto measured = static_cast<index_t>(scope.peak_bytes());
+    expect(measured == plan.peak_bytes, name + ": planned peak " + std::to_string(plan.peak_bytes) +
+                                            ", measured " + std::to_string(measured));
+  }
+
+  template <class E, class F>
+  void expect_error(const std::string& what, F&& action) {
+    try {
+      action();
+    } catch (const E&) {
+      return;
+    } catch (const std::exception& error) {
+      fail(what + ": another error: " + error.what());
+      return;
+    }
+    fail(what + ": no error");
+  }
+
+  // Law 16.
+  void check_errors() {
+    const Tensor x = input_of_A();
+    const Tensor y = A_(x);
+    expect_error<DTypeError>("integer data", [&] { A_(Tensor::zeros(x.shape(), DType::int32)); });
+    if (!A_.ishape().has_ellipsis()) {
+      Extents longer = x.shape();
+      longer.push_back(1);
+      expect_error<ShapeError>("an axis too many", [&] { A_(Tensor::zeros(longer, x.dtype())); });
+    }
+    for (std::size_t i = 0; i < A_.ishape().size(); ++i) {
+      const ND d = A_.ishape()[i];
+      if (A_.ishape().has_ellipsis() || !d.is_concrete() || !A_.size(d)) continue;
+      Extents wrong = x.shape();
+      ++wrong[i];
+      expect_error<ShapeError>("a wrong size of " + d.str(),
+                               [&] { A_(Tensor::zeros(wrong, x.dtype())); });
+    }
+    NamedLinop renamed = A_;
+    expect_error<ShapeError>("a shape of another structure",
+                             [&] { renamed.set_ishape(A_.ishape() + Dims("Zz Zz1 Zz2 Zz3")); });
+    expect(renamed.is(A_) || A_.ishape().has_ellipsis(), "a setter that failed changed its handle");
+    expect(equal(A_(x), y), "an error changed the operator");
+  }
+
+  NamedLinop A_;
+  TestOptions options_;
+  ContractReport report_;
+};
+
+}  // namespace
+
+std::string ContractReport::str() const {
+  std::string text;
+  for (const std::string& line : failures) text += line + "\n";
+  return text;
+}
+
+ContractReport check_contract(const NamedLinop& A, const TestOptions& options) {
+  return Contract(A, options).run();
+}
+
+}  // namespace palimpsest

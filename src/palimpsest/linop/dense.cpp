@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labels are small integers, one per dimension of the contraction; kRun stands for the axes that an
+// ellipsis in both input and output takes. The attributes "w", "i", "o" hold the labels of weight,
+// input and output in the orientation of the type; "stretch" those of weight axes that stretch.
+#include "palimpsest/linop/dense.hpp"
+
+#include <algorithm>
+
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/diagonal_factors.hpp"
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/products.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr index_t kRun = -1;
+using Labels = Extents;
+
+bool has(const Labels& labels, index_t label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
+std::size_t position(const Labels& labels, index_t label) {
+  return static_cast<std::size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin());
+}
+
+// The contraction of an instance as it maps its own input to its own output.
+struct Roles {
+  explicit Roles(const NamedLinop& A)
+      : w(A.attr("w").as_integers()),
+        in(A.attr(A.is_flipped() ? "o" : "i").as_integers()),
+        out(A.attr(A.is_flipped() ? "i" : "o").as_integers()),
+        stretch(A.attr("stretch").as_integers()),
+        conjugated(A.is_flipped() != A.attr("conjugated").as_bool()) {}
+  // The labels of the weight without those that stretch.
+  Labels fixed() const {
+    Labels result;
+    for (index_t label : w) {
+      if (!has(stretch, label)) result.push_back(label);
+    }
+    return result;
+  }
+
+  Labels w, in, out, stretch;
+  bool conjugated;
+};
+
+// One label per axis: the run gets labels of its own, after all others.
+std::vector<int> spelled_out(const Labels& labels, std::size_t run, index_t first_free) {
+  std::vector<int> result;
+  for (index_t label : labels) {
+    if (label != kRun) {
+      result.push_back(static_cast<int>(label));
+      continue;
+    }
+    for (std::size_t k = 0; k < run; ++k) {
+      result.push_back(static_cast<int>(first_free) + static_cast<int>(k));
+    }
+  }
+  return result;
+}
+
+bool has(const std::vector<int>& labels, int label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
+
+// w times x where nothing is summed: no operand is converted, so a real weight stays small.
+Variable product(const Variable& w, const std::vector<int>& w_labels, const Variable& x,
+                 const std::vector<int>& out) {
+  Axes order, axes;
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const auto found = std::find(w_labels.begin(), w_labels.end(), out[k]);
+    if (found == w_labels.end()) continue;
+    order.push_back(found - w_labels.begin());
+    axes.push_back(static_cast<index_t>(k));
+  }
+  return put_in_place(ops::transpose(w, order), axes, out.size()) * x;
+}
+
+struct Sides {
+  const Labels &from, &to;
+  const Dims& to_dims;
+};
+
+// The size along a label that neither operand shows: a produced dimension along which the weight
+// stretches.
+index_t size_of_label(const NamedLinop& A, const Sides& sides, index_t label) {
+  const std::size_t i = position(sides.to, label);
+  if (i < sides.to_dims.size()) {
+    if (const auto n = A.size(sides.to_dims[i])) return *n;
+    throw ShapeError(who(A) + "size of dim '" + sides.to_dims[i].str() +
+                     "' is unknown: the weight stretches along it. Try with_sizes");
+  }
+  throw ShapeError(who(A) + "size of a stretched dimension is unknown. Try with_sizes");
+}
+
+Variable contraction(const NamedLinop& A, const Variable& x, const Sides& sides, bool conjugated) {
+  const Roles roles(A);
+  const Variable& weight = A.param("weight").var();
+  Axes stretched;
+  for (std::size_t k = 0; k < roles.w.size(); ++k) {
+    if (has(roles.stretch, roles.w[k])) stretched.push_back(static_cast<index_t>(k));
+  }
+  const Variable w = stretched.empty() ? weight : ops::squeeze(weight, stretched);
+  index_t first_free = 0;
+  for (const Labels& labels : {roles.w, roles.in, roles.out}) {
+    for (index_t label : labels) first_free = std::max(first_free, label + 1);
+  }
+  const bool runs = has(sides.from, kRun);
+  const std::size_t run = runs ? x.rank() + 1 - sides.from.size() : 0;
+  const std::vector<int> w_labels = spelled_out(roles.fixed(), 0, first_free);
+  const std::vector<int> in = spelled_out(sides.from, run, first_free);
+  const std::vector<int> all_out = spelled_out(sides.to, run, first_free);
+  std::vector<int> out;
+  Axes missing;
+  Extents extents(all_out.size(), kUnknown);
+  for (std::size_t k = 0; k < all_out.size(); ++k) {
+    if (has(w_labels, all_out[k]) || has(in, all_out[k])) {
+      out.push_back(all_out[k]);
+    } else {
+      missing.push_back(static_cast<index_t>(k));
+      extents[k] = size_of_label(A, sides, all_out[k]);
+    }
+  }
+  const bool elementwise = in == out && std::all_of(w_labels.begin(), w_labels.end(),
+                                                    [&](int label) { return has(out, label); });
+  const bool conj = conjugated && is_complex(w.dtype());
+  Variable y = elementwise && !conj && is_complex(x.dtype()) && !is_complex(w.dtype())
+                   ? product(w, w_labels, x, out)
+                   : ops::contract(w, w_labels, x, in, out, {.conj_a = conj, .conj_b = false});
+  if (missing.empty()) return y;
+  return ops::broadcast_to(ops::expand_dims(y, missing), extents);
+}
+
+// The table holds the functions of the type's orientation.
+Variable dense_fn(const NamedLinop& A, const Variable& x) {
+  const Labels from = A.attr("i").as_integers(), to = A.attr("o").as_integers();
+  return contraction(A, x, {from, to, A.is_flipped() ? A.ishape() : A.oshape()},
+                     A.attr("conjugated").as_bool());
+}
+Variable dense_adj_fn(const NamedLinop& A, const Variable& y) {
+  const Labels from = A.attr("o").as_integers(), to = A.attr("i").as_integers();
+  return contraction(A, y, {from, to, A.is_flipped() ? A.oshape() : A.ishape()},
+                     !A.attr("conjugated").as_bool());
+}
+
+// The label of dimension d in a shape whose ellipsis may have been spelled out since; kRun for none.
+index_t label_of(const Dims& dims, const Labels& labels, const ND& d) {
+  const auto found = dims.index_of(d);
+  if (!found || d.is_ellipsis()) return kRun;
+  const std::size_t before = position(labels, kRun);
+  if (*found < before) return labels[*found];
+  const std::size_t from_end = dims.size() - *found;
+  const std::size_t after = labels.size() - std::min(before + 1, labels.size());
+  return from_end <= after ? labels[labels.size() - from_end] : kRun;
+}
+
+std::optional<index_t> dense_size(const NamedLinop& A, const ND& d) {
+  const Roles roles(A);
+  index_t label = label_of(A.ishape(), roles.in, d);
+  if (label == kRun) label = label_of(A.oshape(), roles.out, d);
+  if (label == kRun) label = label_of(A.shape().dims("weightshape"), roles.w, d);
+  if (label == kRun || !has(roles.w, label) || has(roles.stretch, label)) return std::nullopt;
+  return A.param("weight").shape()[position(roles.w, label)];
+}
+
+// The Gram weight: G[b, c', c] = sum over produced p of conj(W[b, p, c']) W[b, p, c], where c are the
+// contracted and b the batch dimensions of the weight.
+struct Gram {
+  Labels w, out;      // of the normal operator; rows have fresh labels
+  Labels rows, cols;  // of the weight's two copies
+  index_t elements = 1;
+};
+
+Gram gram_of(const Roles& roles, const Extents& extents) {
+  Gram gram;
+  index_t next = 0;
+  for (const Labels& labels : {roles.w, roles.in, roles.out}) {
+    for (index_t label : labels) next = std::max(next, label + 1);
+  }
+  Labels batch, rows, columns, fresh_of(static_cast<std::size_t>(next), kRun);
+  for (std::size_t k = 0; k < roles.w.size(); ++k) {
+    const index_t label = roles.w[k], n = extents[k];
+    const bool contracted = has(roles.in, label) && !has(roles.out, label);
+    gram.cols.push_back(label);
+    gram.rows.push_back(label);
+    if (contracted) {
+      fresh_of[static_cast<std::size_t>(label)] = next;
+      gram.rows.back() = next;
+      rows.push_back(next++);
+      columns.push_back(label);
+      gram.elements = checked_multiply(checked_multiply(gram.elements, n), n);
+    } else if (has(roles.in, label)) {
+      batch.push_back(label);
+      gram.elements = checked_multiply(gram.elements, n);
+    }
+  }
+  for (const Labels& part : {batch, rows, columns}) {
+    for (index_t label : part) gram.w.push_back(label);
+  }
+  for (index_t label : roles.in) {
+    const bool contracted = label != kRun && fresh_of[static_cast<std::size_t>(label)] != kRun;
+    gram.out.push_back(contracted ? fresh_of[static_cast<std::size_t>(label)] : label);
+  }
+  return gram;
+}
+
+// Names of the Gram weight's axes: those of the input, fresh ones for the rows.
+Dims gram_names(const NamedLinop& A, const Roles& roles, const Gram& gram) {
+  Dims names;
+  std::vector<ND> avoid;
+  for (const ND& d : A.dims()) avoid.push_back(d);
+  const Dims& w_names = A.shape().dims("weightshape");
+  for (index_t label : gram.w) {
+    const std::size_t row = position(gram.rows, label);
+    const bool is_row = !has(gram.cols, label);
+    const ND d = w_names[is_row ? row : position(roles.w, label)];
+    names.push_back(is_row && d.is_concrete() ? (d + 1).fresh(avoid) : d);
+    avoid.push_back(names.back());
+  }
+  return names;
+}
+
+NamedLinop make_dense(NamedShape shape, Parameter weight, const Labels& w, const Labels& in,
+                      const Labels& out, const Labels& stretch, bool conjugated) {
+  return make_linop(linop_types::dense(), std::move(shape), {{"weight", std::move(weight)}},
+                    {{"w", Attribute(w)},
+                     {"i", Attribute(in)},
+                     {"o", Attribute(out)},
+                     {"stretch", Attribute(stretch)},
+                     {"conjugated", conjugated}});
+}
+
+NamedLinop dense_normal(const NamedLinop& A, const NamedLinop* inner) {
+  const Roles roles(A);
+  if (inner || !roles.stretch.empty()) return {};
+  const Parameter& weight = A.param("weight");
+  const Gram gram = gram_of(roles, weight.shape());
+  if (gram.elements > 2 * element_count(weight.shape())) return {};
+  const std::vector<int> rows = spelled_out(gram.rows, 0, 0), cols = spelled_out(gram.cols, 0, 0);
+  Variable expression =
+      ops::contract(weight.var(), rows, weight.var(), cols, spelled_out(gram.w, 0, 0),
+                    {.conj_a = !roles.conjugated, .conj_b = roles.conjugated});
+  // Without rows it is a sum of |W|^2.
+  if (gram.rows == gram.cols) expression = ops::real(expression);
+  NamedShape shape(A.ishape(), A.ishape(), {{"weightshape", gram_names(A, roles, gram)}});
+  const NamedLinop made = make_dense(std::move(shape), Parameter::derived(expression), gram.w,
+                                     roles.in, gram.out, {}, false);
+  DimMap missing;
+  for (const auto& [d, n] : A.recorded_sizes()) {
+    if (A.ishape().contains(d) && !made.size(d)) missing.emplace(d, n);
+  }
+  return missing.empty() ? made : made.with_sizes(missing);
+}
+
+void check_dense(const NamedLinop& A) {
+  const TensorType& type = A.param("weight").type();
+  const Labels w = A.attr("w").as_integers(), stretch = A.attr("stretch").as_integers();
+  if (type.rank() != w.size()) {
+    throw ShapeError(who(A) + "weight: got " + type.str() + ", expected " +
+                     std::to_string(w.size()) + " axes, one per dimension of weightshape");
+  }
+  if (!is_inexact(type.dtype)) {
+    throw DTypeError(who(A) + "weight: got " + type.str() + ", expected floating or complex");
+  }
+  for (std::size_t k = 0; k < w.size(); ++k) {
+    if (!has(stretch, w[k]) || type.shape[k] == 1) continue;
+    throw ShapeError(who(A) + "broadcast: axis " + std::to_string(k) + " of the weight: got " +
+                     std::to_string(type.shape[k]) + " elements, expected 1");
+  }
+}
+
+std::string text_of(const Dims& w, const Dims& in, const Dims& out) {
+  return "[Dense] " + w.str() + ", " + arrow(in, out) + ": ";
+}
+
+void check_names(const Dims& w, const Dims& in, const Dims& out) {
+  const std::string text = text_of(w, in, out);
+  for (const Dims& dims : {w, in, out}) {
+    for (const ND& d : dims) {
+      if (d.is_any() && !d.is_ordinal()) {
+        throw ValueError(text + "einsum: got (), expected names. Try (1)");
+      }
+      if (dims.count(d) > 1) throw ValueError(text + "dim '" + d.str() + "' is repeated");
+    }
+  }
+  if (w.has_ellipsis()) throw ValueError(text + "einsum: the weight has no ellipsis");
+  const Dims* all[] = {&w, &in, &out};
+  const char* names[] = {"weightshape", "ishape", "oshape"};
+  for (std::size_t k = 0; k < 3; ++k) {
+    for (const ND& d : *all[k]) {
+      if (all[(k + 1) % 3]->contains(d) || all[(k + 2) % 3]->contains(d)) continue;
+      throw ValueError(text + "dim '" + d.str() + "' appears only in " + names[k] +
+                       ", expected it in two of the three");
+    }
+  }
+}
+
+// The output as it is called, where that differs from the labels.
+Dims output_names(const Dims& w, const Dims& in, const Dims& out, const DenseOptions& options) {
+  if (!options.output) return out;
+  const Dims& names = *options.output;
+  bool fits = names.size() == out.size();
+  for (std::size_t k = 0; fits && k < out.size(); ++k) {
+    fits = names[k].is_ellipsis() == out[k].is_ellipsis();
+  }
+  if (fits) return names;
+  throw ValueError(text_of(w, in, out) + "output: got " + names.str() + ", expected names for " +
+                   out.str());
+}
+
+}  // namespace
+
+const LinopType& linop_types::dense() {
+  static const LinopType type{
+      .name = "Dense",
+      .functions = {.fn = dense_fn, .adj_fn = dense_adj_fn, .size = dense_size},
+      .normal = dense_normal,
+      .check = check_dense,
+  };
+  return type;
+}
+
+NamedLinop Dense(Parameter W, Dims weightshape, Dims ishape, Dims oshape, DenseOptions options) {
+  check_names(weightshape, ishape, oshape);
+  Dims known;
+  const auto labels_of = [&](const Dims& dims) {
+    Labels labels;
+    for (const ND& d : dims) {
+      if (!d.is_ellipsis() && !known.contains(d)) known.push_back(d);
+      labels.push_back(d.is_ellipsis() ? kRun : static_cast<index_t>(*known.index_of(d)));
+    }
+    return labels;
+  };
+  const Labels w = labels_of(weightshape), in = labels_of(ishape), out = labels_of(oshape);
+  Labels stretch;
+  for (const ND& d : options.broadcast) {
+    if (!weightshape.contains(d)) {
+      throw ValueError(text_of(weightshape, ishape, oshape) + "broadcast: dim '" + d.str() +
+                       "' is not in weightshape");
+    }
+    stretch.push_back(static_cast<index_t>(*known.index_of(d)));
+  }
+  NamedShape shape(ishape, output_names(weightshape, ishape, oshape, options),
+                   {{"weightshape", weightshape}});
+  return make_dense(std::move(shape), std::move(W), w, in, out, stretch, false);
+}
+
+NamedLinop Dense(Parameter W, std::string_view einsum, DenseOptions options) {
+  const std::size_t comma = einsum.find(','), arrow_at = einsum.find("->");
+  const bool fits = comma != einsum.npos && arrow_at != einsum.npos && comma < arrow_at &&
+                    einsum.find(',', comma + 1) == einsum.npos &&
+                    einsum.find("->", arrow_at + 1) == einsum.npos;
+  if (!fits) {
+    throw ValueError("[Dense] einsum: got \"" + std::string(einsum) +
+                     "\", expected a text like \"MN,N->M\"");
+  }
+  return Dense(std::move(W), Dim(einsum.substr(0, comma)),
+               Dim(einsum.substr(comma + 1, arrow_at - comma - 1)),
+               Dim(einsum.substr(arrow_at + 2)), std::move(options));
+}
+
+NamedLinop Dense(Parameter W) {
+  const std::size_t n = W.type().rank();
+  if (n < 2) {
+    throw ValueError("[Dense] the weight must be at least 2D: got " + W.type().str());
+  }
+  Dims weight, in, out;
+  for (std::size_t k = 1; k <= n; ++k) {
+    const ND d = ND::any(static_cast<int>(k));
+    weight.push_back(d);
+    if (k + 1 != n) in.push_back(d);
+    if (k != n) out.push_back(d);
+  }
+  return Dense(std::move(W), std::move(weight), std::move(in), std::move(out));
+}
+
+}  // namespace palimpsest

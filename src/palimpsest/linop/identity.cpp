@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/identity.hpp"
+
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/node.hpp"
+
+namespace palimpsest {
+namespace {
+
+Variable identity_fn(const NamedLinop&, const Variable& x) { return x; }
+
+NamedLinop identity_normal(const NamedLinop& A, const NamedLinop* inner) {
+  return inner ? *inner : A;
+}
+
+}  // namespace
+
+const LinopType& linop_types::identity() {
+  static const LinopType type{
+      .name = "Identity",
+      .functions = {.fn = identity_fn, .adj_fn = identity_fn, .normal_fn = identity_fn},
+      .adj_normal_fn = identity_fn,
+      .adjoint = own_adjoint,
+      .normal = identity_normal,
+      .inverse = own_adjoint,
+      .one_shape = true,
+  };
+  return type;
+}
+
+NamedLinop Identity(Dims dims) { return make_linop(linop_types::identity(), NamedShape(dims)); }
+
+NamedLinop Identity(Dims ishape, Dims oshape) {
+  if (ishape != oshape) {
+    throw ValueError("[Identity] two different shapes: got " + arrow(ishape, oshape) +
+                     ", expected one. Try ShapeSpec");
+  }
+  return Identity(std::move(ishape));
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/named_linop.hpp"
+
+#include <algorithm>
+#include <ostream>
+
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/node.hpp"
+
+namespace palimpsest {
+namespace {
+
+template <class T>
+const T* find_named(const std::vector<std::pair<std::string, T>>& list, std::string_view name) {
+  for (const auto& [key, value] : list) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+template <class T>
+const T& get_named(const NamedLinop& A, const std::vector<std::pair<std::string, T>>& list,
+                   std::string_view name, const char* kind) {
+  if (const T* found = find_named(list, name)) return *found;
+  std::string known;
+  for (const auto& [key, value] : list) known += (known.empty() ? "'" : ", '") + key + "'";
+  throw NameError(who(A) + "no " + kind + " '" + std::string(name) + "': expected " +
+                  (known.empty() ? "none" : "one of " + known));
+}
+
+void collect_derived(const LinopData& data, std::vector<Parameter>& found) {
+  const auto add = [&](const Parameter& p) {
+    const auto same = [&](const Parameter& other) { return other.is(p); };
+    if (p.is_derived() && std::none_of(found.begin(), found.end(), same)) found.push_back(p);
+  };
+  for (const auto& [name, p] : data.params) add(p);
+  for (const NamedLinop& child : data.children) {
+    for (const Parameter& p : child.node()->derived) add(p);
+  }
+}
+
+std::string printed_dims(const Dims& dims) {
+  std::string text;
+  for (const ND& d : dims) text += (text.empty() ? "" : ", ") + d.str();
+  return text;
+}
+
+void print(std::string& text, const NamedLinop& A, int depth) {
+  text.append(static_cast<std::size_t>(2 * depth), ' ');
+  text += A.name() + "(" + printed_dims(A.ishape()) + " -> " + printed_dims(A.oshape()) + ")";
+  for (const NamedLinop& child : A.linops()) {
+    text += '\n';
+    print(text, child, depth + 1);
+  }
+}
+
+}  // namespace
+
+LinopNode::LinopNode(LinopData d) : data(std::move(d)) { collect_derived(data, derived); }
+
+NamedLinop from_data(LinopData data) {
+  return NamedLinop(std::make_shared<const LinopNode>(std::move(data)));
+}
+
+LinopData copy_data(const NamedLinop& A) { return A.node()->data; }
+
+DimMap sizes_in(const NamedShape& shape) {
+  return shape.contains("sizes") ? shape.map("sizes") : DimMap();
+}
+
+NamedShape with_sizes_in(const NamedShape& shape, const DimMap& sizes) {
+  NamedShape::Others others;
+  for (auto& other : shape.others()) {
+    if (other.first != "sizes") others.push_back(std::move(other));
+  }
+  if (!sizes.empty()) others.emplace_back("sizes", sizes);
+  return NamedShape(shape.ishape(), shape.oshape(), others);
+}
+
+void refresh_derived(const NamedLinop& A) {
+  for (const Parameter& p : A.node()->derived) p.refresh();
+}
+
+NamedLinop make_linop(const LinopType& type, NamedShape shape, Parameters parameters,
+                      Attributes attributes) {
+  LinopData data;
+  data.type = &type;
+  data.functions = type.functions;
+  data.adj_normal_fn = type.adj_normal_fn;
+  data.name = type.name.substr(type.name.rfind('.') + 1);
+  data.shape = std::move(shape);
+  data.params = std::move(parameters);
+  data.attrs = std::move(attributes);
+  const NamedLinop made = from_data(std::move(data));
+  if (type.check) type.check(made);
+  return made;
+}
+
+NamedLinop make_container(const LinopType& type, std::vector<NamedLinop> children,
+                          Attributes attributes) {
+  for (const NamedLinop& child : children) {
+    if (!child.defined()) throw ValueError("[" + type.name + "] got an undefined operator");
+  }
+  LinopData data;
+  data.type = &type;
+  data.functions = type.functions;
+  data.adj_normal_fn = type.adj_normal_fn;
+  data.name = type.name;
+  data.shape = type.assemble(children, nullptr);
+  data.children = std::move(children);
+  data.attrs = std::move(attributes);
+  const NamedLinop made = from_data(std::move(data));
+  if (type.check) type.check(made);
+  return made;
+}
+
+const LinopData& NamedLinop::data() const {
+  if (!node_) throw ValueError("[NamedLinop] undefined: expected an operator that was made");
+  return node_->data;
+}
+
+void NamedLinop::replace(LinopData data) { *this = from_data(std::move(data)); }
+
+const LinopType& NamedLinop::type() const { return *data().type; }
+const std::string& NamedLinop::name() const { return data().name; }
+const LinopFunctions& NamedLinop::functions() const { return data().functions; }
+bool NamedLinop::is_flipped() const { return data().flipped; }
+const NamedShape& NamedLinop::shape() const { return data().shape; }
+const Parameters& NamedLinop::params() const { return data().params; }
+const Attributes& NamedLinop::attrs() const { return data().attrs; }
+const std::vector<NamedLinop>& NamedLinop::linops() const { return data().children; }
+DimMap NamedLinop::recorded_sizes() const { return sizes_in(shape()); }
+
+Dims NamedLinop::dims() const {
+  Dims result = unite(ishape(), oshape());
+  for (const NamedLinop& child : linops()) result = unite(result, child.dims());
+  return result;
+}
+
+std::optional<index_t> NamedLinop::size(const ND& d) const {
+  if (functions().size) {
+    if (const auto known = functions().size(*this, d)) return known;
+  }
+  if (!shape().contains("sizes")) return std::nullopt;
+  const DimMap& recorded = shape().map("sizes");
+  const auto found = recorded.find(d);
+  return found == recorded.end() ? std::nullopt : std::optional<index_t>(found->second);
+}
+
+const Parameter& NamedLinop::param(std::string_view name) const {
+  return get_named(*this, params(), name, "parameter");
+}
+bool NamedLinop::has_param(std::string_view name) const {
+  return find_named(params(), name) != nullptr;
+}
+const Attribute& NamedLinop::attr(std::string_view name) const {
+  return get_named(*this, attrs(), name, "attribute");
+}
+bool NamedLinop::has_attr(std::string_view name) const {
+  return find_named(attrs(), name) != nullptr;
+}
+
+const NamedLinop& NamedLinop::operator[](std::size_t i) const {
+  if (i < linop_count()) return linops()[i];
+  throw ValueError(who(*this) + "child " + std::to_string(i) +
+                   " is out of range: expected less than " + std::to_string(linop_count()));
+}
+
+NamedLinop NamedLinop::slice(std::size_t first, std::size_t last) const {
+  if (first >= last || last > linop_count()) {
+    throw ValueError(who(*this) + "slice " + std::to_string(first) + ":" + std::to_string(last) +
+                     " is out of range: expected a part of 0:" + std::to_string(linop_count()));
+  }
+  const auto begin = linops().begin();
+  return make_container(
+      type(),
+      {begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last)},
+      attrs());
+}
+
+NamedLinop NamedLinop::copy() const { return from_data(data()); }
+
+std::string NamedLinop::str() const {
+  std::string text;
+  print(text, *this, 0);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& stream, const NamedLinop& A) { return stream << A.str(); }
+
+bool identical(const NamedLinop& a, const NamedLinop& b) {
+  if (a.is(b)) return true;
+  if (&a.type() != &b.type() || a.name() != b.name() || a.is_flipped() != b.is_flipped()) {
+    return false;
+  }
+  const auto same_params = [](const auto& p, const auto& q) {
+    return p.first == q.first && p.second.is(q.second);
+  };
+  return identical(a.shape(), b.shape()) && a.attrs() == b.attrs() &&
+         std::equal(a.params().begin(), a.params().end(), b.params().begin(), b.params().end(),
+                    same_params) &&
+         std::equal(a.linops().begin(), a.linops().end(), b.linops().begin(), b.linops().end(),
+                    [](const NamedLinop& c, const NamedLinop& d) { return identical(c, d); });
+}
+
+}  // namespace palimpsest

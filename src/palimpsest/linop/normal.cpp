@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The normal operator of an operator that has no better one: A^H after A, or the table's normal_fn.
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/container.hpp"
+
+namespace palimpsest {
+namespace {
+
+Variable normal_of_child(const NamedLinop& A, const Variable& x) {
+  const PathScope path(A, 0);
+  return normal_graph(A[0], x);
+}
+
+NamedShape assemble_normal(std::vector<NamedLinop>& children, const NamedShape* wanted) {
+  expect_children("Normal", children);
+  children.resize(1);
+  children[0] = children[0].copy();
+  if (wanted && children[0].ishape() != wanted->ishape()) {
+    children[0].set_ishape(wanted->ishape());
+  }
+  return NamedShape(children[0].ishape());
+}
+
+std::optional<index_t> normal_size(const NamedLinop& A, const ND& d) { return A[0].size(d); }
+
+}  // namespace
+
+const LinopType& linop_types::normal() {
+  static const LinopType type{
+      .name = "Normal",
+      .functions = {.fn = normal_of_child, .adj_fn = normal_of_child, .size = normal_size},
+      .adjoint = own_adjoint,
+      .one_shape = true,
+      .assemble = assemble_normal,
+  };
+  return type;
+}
+
+}  // namespace palimpsest

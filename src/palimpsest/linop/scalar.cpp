@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/scalar.hpp"
+
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/identity.hpp"
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+
+namespace palimpsest {
+namespace {
+
+Variable times(const Variable& x, std::complex<double> alpha) {
+  return alpha.imag() == 0 ? x * alpha.real() : x * alpha;
+}
+
+Variable scalar_fn(const NamedLinop& A, const Variable& x) {
+  if (A.has_param("weight")) return x * A.param("weight").var();
+  return times(x, A.attr("alpha").as_complex());
+}
+
+Variable scalar_adj_fn(const NamedLinop& A, const Variable& y) {
+  if (A.has_param("weight")) return y * ops::conj(A.param("weight").var());
+  return times(y, std::conj(A.attr("alpha").as_complex()));
+}
+
+Variable scalar_normal_fn(const NamedLinop& A, const Variable& x) {
+  if (A.has_param("weight")) return x * ops::abs2(A.param("weight").var());
+  return times(x, std::norm(A.attr("alpha").as_complex()));
+}
+
+// |alpha|^2 of a number; a parameter has the generic normal operator, with scalar_normal_fn.
+NamedLinop scalar_normal(const NamedLinop& A, const NamedLinop* inner) {
+  if (A.has_param("weight")) return {};
+  const double power = std::norm(A.attr("alpha").as_complex());
+  return inner ? power * *inner : Scalar(power, A.ishape());
+}
+
+NamedLinop scalar_inverse(const NamedLinop& A) {
+  if (A.has_param("weight")) {
+    throw NotSupported(who(A) + "inverse: of a number only, not of a parameter");
+  }
+  const std::complex<double> alpha = A.attr("alpha").as_complex();
+  if (alpha == 0.0) throw ValueError(who(A) + "inverse: division by zero");
+  return Scalar(1.0 / (A.is_flipped() ? std::conj(alpha) : alpha), A.ishape());
+}
+
+void check_scalar(const NamedLinop& A) {
+  if (!A.has_param("weight")) {
+    A.attr("alpha").as_complex();
+    return;
+  }
+  const Parameter& weight = A.param("weight");
+  if (weight.shape().empty() && is_inexact(weight.dtype())) return;
+  throw ShapeError(who(A) + "alpha: got " + weight.type().str() +
+                   ", expected a floating or complex number without axes. Try Diagonal");
+}
+
+}  // namespace
+
+const LinopType& linop_types::scalar() {
+  static const LinopType type{
+      .name = "Scalar",
+      .functions = {.fn = scalar_fn, .adj_fn = scalar_adj_fn, .normal_fn = scalar_normal_fn},
+      .adj_normal_fn = scalar_normal_fn,
+      .normal = scalar_normal,
+      .check = check_scalar,
+      .inverse = scalar_inverse,
+      .one_shape = true,
+  };
+  return type;
+}
+
+NamedLinop Scalar(const LinopScalar& alpha, Dims dims) {
+  Attribute value = alpha.value;
+  if (alpha.value.imag() == 0) value = alpha.value.real();
+  return make_linop(linop_types::scalar(), NamedShape(dims), {}, {{"alpha", std::move(value)}});
+}
+
+NamedLinop Scalar(const Parameter& alpha, Dims dims) {
+  return make_linop(linop_types::scalar(), NamedShape(dims), {{"weight", alpha}});
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/identity.hpp"
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/ops/create.hpp"
+
+namespace palimpsest {
+namespace {
+
+Variable zeros_for(const NamedLinop& A, const Variable& x, const Dims& from, const Dims& to) {
+  Extents extents = x.type().shape;
+  if (from != to) {
+    DimSizes sizes = palimpsest::bind(from, x.type().shape, {}, path_of(A));
+    for (const ND& d : to) {
+      if (!d.is_concrete() || sizes.contains(d)) continue;
+      if (const auto n = A.size(d)) sizes.set(d, *n);
+    }
+    extents = extents_of(to, sizes, path_of(A));
+  }
+  return ops::zeros(extents, x.dtype(), x.type().device);
+}
+
+Variable zero_fn(const NamedLinop& A, const Variable& x) {
+  return zeros_for(A, x, A.ishape(), A.oshape());
+}
+Variable zero_adj_fn(const NamedLinop& A, const Variable& y) {
+  return zeros_for(A, y, A.oshape(), A.ishape());
+}
+
+NamedLinop zero_adjoint(const NamedLinop& A) {
+  return Zero(A.oshape(), A.ishape(), {.sizes = A.recorded_sizes()});
+}
+
+NamedLinop zero_normal(const NamedLinop& A, const NamedLinop* inner) {
+  return inner ? NamedLinop() : Zero(A.ishape());
+}
+
+}  // namespace
+
+const LinopType& linop_types::zero() {
+  static const LinopType type{
+      .name = "Zero",
+      .functions = {.fn = zero_fn, .adj_fn = zero_adj_fn},
+      .adjoint = zero_adjoint,
+      .normal = zero_normal,
+  };
+  return type;
+}
+
+NamedLinop Zero(Dims ishape) { return Zero(ishape, ishape); }
+
+NamedLinop Zero(Dims ishape, Dims oshape, ZeroOptions options) {
+  const NamedLinop made =
+      make_linop(linop_types::zero(), NamedShape(std::move(ishape), std::move(oshape)));
+  return options.sizes.empty() ? made : made.with_sizes(options.sizes);
+}
+
+}  // namespace palimpsest
