@@ -47,6 +47,20 @@ TEST(LinearAdjoint, OfAnImagingChain) {
   expect_adjoint(y, x);
 }
 
+// The coil combination of SENSE: no array of the coils' size is made.
+TEST(LinearAdjoint, OfABroadcastProductIsAContraction) {
+  const Variable x = input({1, 4, 6}), maps = input({3, 4, 6}), w = input({3, 4, 6});
+  const Variable adjoint = linear_adjoint(maps * x, x, w);
+  for (const Apply& node : applications_of({&adjoint, 1})) {
+    EXPECT_LE(element_count(node.output(0).type().shape), 24) << node.op().str();
+  }
+  const Variable constant_maps = constant(ops::sample_values({3, 4, 6}, DType::complex128, 2));
+  expect_adjoint(constant_maps * x, x);
+  const Variable u = make_input({DType::complex128, {1, kUnknown}, {}});
+  const Variable v = make_input({DType::complex128, {kUnknown, kUnknown}, {}});
+  EXPECT_EQ(linear_adjoint(u * v, u, v).type().shape, (Extents{1, kUnknown}));
+}
+
 TEST(LinearAdjoint, AddsUpAllPaths) {
   const Variable x = input({4});
   const Variable y = ops::roll(x, 1, 0) - 2 * x + ops::conj(ops::flip(x, {0}));

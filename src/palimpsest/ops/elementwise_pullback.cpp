@@ -4,6 +4,8 @@
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
+#include "palimpsest/ops/products.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -96,6 +98,33 @@ Variable masked(const Variable& condition, const Variable& w, bool where_true) {
   return where_true ? where(condition, w, zero) : where(condition, zero, w);
 }
 
+// The cotangent of x in y = x * other. Where x was broadcast the products are summed: one pass
+// without an array of products.
+Variable product_cotangent(const Variable& x, const Variable& other, const Variable& w) {
+  if (!is_inexact(x.dtype())) return {};
+  SmallVector<int, 8> labels, of_other, kept;
+  Axes summed, stretched;
+  for (std::size_t k = 0; k < x.rank(); ++k) {
+    const int label = static_cast<int>(k);
+    const bool is_wide = w.type().shape[k] != 1;
+    labels.push_back(label);
+    if (is_wide && x.type().shape[k] == 1) {
+      summed.push_back(label);
+    } else {
+      kept.push_back(label);
+    }
+    if (is_wide && other.type().shape[k] == 1) {
+      stretched.push_back(label);
+    } else {
+      of_other.push_back(label);
+    }
+  }
+  if (summed.empty()) return along(w, other);
+  const Variable sums = contract(squeeze(other, stretched), of_other, w, labels, kept,
+                                 {.conj_a = true, .conj_b = false});
+  return expand_dims(sums, summed);
+}
+
 std::vector<Variable> several(ScalarOp op, const Apply& apply, const Variable& w) {
   const Variable &a = apply.input(0), &b = apply.input(1);
   const Variable y = apply.output(0);
@@ -105,7 +134,7 @@ std::vector<Variable> several(ScalarOp op, const Apply& apply, const Variable& w
     case ScalarOp::sub:
       return {w, -w};
     case ScalarOp::mul:
-      return {along(w, b), along(w, a)};
+      return {product_cotangent(a, b, w), product_cotangent(b, a, w)};
     case ScalarOp::div:
       return {w / conj(b), -along(w / conj(b), y)};
     case ScalarOp::fma:

@@ -88,6 +88,10 @@ std::vector<OpSample> elementwise_samples() {
                                       "of mixed precisions"));
   result.push_back(
       elementwise_sample(ScalarOp::mul, {D::float64, D::float64}, {{2, 1, 3}, {1, 4, 3}}, "outer"));
+  result.push_back(elementwise_sample(ScalarOp::mul, {D::complex128, D::complex128},
+                                      {{3, 2, 4}, {1, 2, 4}}, "by coil maps"));
+  result.push_back(elementwise_sample(ScalarOp::mul, {D::float64, D::complex128},
+                                      {{1, 4, 1}, {3, 1, 2}}, "outer of real and complex"));
   result.push_back(elementwise_sample(ScalarOp::where, {D::bool_, D::float64, D::complex128},
                                       {{1, 4}, {3, 1}, shape}, "broadcast"));
   result.push_back(elementwise_sample(ScalarOp::add, {D::float64, D::float64}, {{}, {}}, "of 0-d"));
@@ -316,6 +320,9 @@ std::vector<OpSample> pad_samples() {
     }));
     result.push_back(unary("threes " + name, sample_values({2, 3}, dtype), [](const Variable& x) {
       return pad(x, {{0, 0}, {2, 1}}, 3);
+    }));
+    result.push_back(unary("fours " + name, sample_values({2, 3}, dtype), [](const Variable& x) {
+      return pad(x, {{0, 0}, {2, 1}}, 4);
     }));
   }
   return result;
