@@ -15,6 +15,48 @@ Variable scalar(ScalarOp op, const Variable& x) { return elementwise(op, {x}); }
 // w conj(slope)
 Variable along(const Variable& w, const Variable& slope) { return w * conj(slope); }
 
+// Undefined for what is not transcendental.
+Variable transcendental(ScalarOp op, const Variable& x, const Variable& y, const Variable& w) {
+  switch (op) {
+    case ScalarOp::exp:
+      return along(w, y);
+    case ScalarOp::expm1:
+      return along(w, y + 1);
+    case ScalarOp::log:
+      return w / conj(x);
+    case ScalarOp::log1p:
+      return w / conj(x + 1);
+    case ScalarOp::log2:
+      return w / (conj(x) * 0.693147180559945309417);
+    case ScalarOp::log10:
+      return w / (conj(x) * 2.302585092994045684018);
+    case ScalarOp::sin:
+      return along(w, scalar(ScalarOp::cos, x));
+    case ScalarOp::cos:
+      return -along(w, scalar(ScalarOp::sin, x));
+    case ScalarOp::tan:
+      return along(w, y * y + 1);
+    case ScalarOp::sinh:
+      return along(w, scalar(ScalarOp::cosh, x));
+    case ScalarOp::cosh:
+      return along(w, scalar(ScalarOp::sinh, x));
+    case ScalarOp::tanh:
+      return along(w, 1 - y * y);
+    case ScalarOp::arcsin:
+      return w / conj(sqrt(1 - x * x));
+    case ScalarOp::arccos:
+      return -(w / conj(sqrt(1 - x * x)));
+    case ScalarOp::erf:  // 2/sqrt(pi) exp(-x^2)
+      return w * exp(-(x * x)) * 1.128379167095512573896;
+    case ScalarOp::arctan:
+      return w / conj(x * x + 1);
+    case ScalarOp::sigmoid:
+      return along(w, y * (1 - y));
+    default:
+      return {};
+  }
+}
+
 std::vector<Variable> unary(ScalarOp op, const Variable& x, const Variable& y, const Variable& w) {
   switch (op) {
     case ScalarOp::neg:
@@ -38,43 +80,9 @@ std::vector<Variable> unary(ScalarOp op, const Variable& x, const Variable& y, c
       return {along(w, x) * 2};
     case ScalarOp::sqrt:
       return {w / (conj(y) * 2)};
-    case ScalarOp::exp:
-      return {along(w, y)};
-    case ScalarOp::expm1:
-      return {along(w, y + 1)};
-    case ScalarOp::log:
-      return {w / conj(x)};
-    case ScalarOp::log1p:
-      return {w / conj(x + 1)};
-    case ScalarOp::log2:
-      return {w / (conj(x) * 0.693147180559945309417)};
-    case ScalarOp::log10:
-      return {w / (conj(x) * 2.302585092994045684018)};
-    case ScalarOp::sin:
-      return {along(w, scalar(ScalarOp::cos, x))};
-    case ScalarOp::cos:
-      return {-along(w, scalar(ScalarOp::sin, x))};
-    case ScalarOp::tan:
-      return {along(w, y * y + 1)};
-    case ScalarOp::sinh:
-      return {along(w, scalar(ScalarOp::cosh, x))};
-    case ScalarOp::cosh:
-      return {along(w, scalar(ScalarOp::sinh, x))};
-    case ScalarOp::tanh:
-      return {along(w, 1 - y * y)};
-    case ScalarOp::arcsin:
-      return {w / conj(sqrt(1 - x * x))};
-    case ScalarOp::arccos:
-      return {-(w / conj(sqrt(1 - x * x)))};
-    case ScalarOp::erf:  // 2/sqrt(pi) exp(-x^2)
-      return {w * exp(-(x * x)) * 1.128379167095512573896};
     case ScalarOp::angle:
       if (!is_complex(x.dtype())) return {Variable()};
       return {w * x / abs2(x) * WeakNumber(std::complex<double>(0, 1))};
-    case ScalarOp::arctan:
-      return {w / conj(x * x + 1)};
-    case ScalarOp::sigmoid:
-      return {along(w, y * (1 - y))};
     case ScalarOp::sign:
       if (is_complex(x.dtype())) break;
       return {Variable()};
@@ -88,7 +96,11 @@ std::vector<Variable> unary(ScalarOp op, const Variable& x, const Variable& y, c
     default:
       break;
   }
-  throw NotSupported("[" + std::string(name_of(op)) + "] has no derivative");
+  Variable result = transcendental(op, x, y, w);
+  if (!result.defined()) {
+    throw NotSupported("[" + std::string(name_of(op)) + "] has no derivative");
+  }
+  return {std::move(result)};
 }
 
 // w where the condition holds, else zero; of w's dtype.
