@@ -166,6 +166,7 @@ const Plan& Function::plan(std::span<const TensorType> arguments) const {
 std::size_t Function::output_count() const { return impl_->n_results(); }
 const FunctionGraph& Function::graph() const { return impl_->graph(); }
 const std::string& Function::name() const { return impl_->name(); }
+void Function::prepare(std::span<const Tensor> arguments) const { impl_->prepare(arguments); }
 void Function::free() const { impl_->free(); }
 
 }  // namespace palimpsest

@@ -99,6 +99,8 @@ class Function {
   /// The optimized graph.
   const FunctionGraph& graph() const;
   const std::string& name() const;
+  /// Makes the frame of a call with arguments like these now, so that the call allocates none.
+  void prepare(std::span<const Tensor> arguments) const;
   /// Releases all idle frames (arenas and borrowed outputs).
   void free() const;
 

@@ -494,6 +494,17 @@ const Plan& Function::Impl::plan(std::span<const TensorType> arguments) const {
   return make_planned(std::move(signature)).plan;
 }
 
+void Function::Impl::prepare(std::span<const Tensor> arguments) const {
+  if (arguments.size() != inputs_.size()) {
+    throw TypeError("[prepare] got " + std::to_string(arguments.size()) + " arguments, expected " +
+                    std::to_string(inputs_.size()));
+  }
+  std::vector<Tensor> used;
+  for (std::size_t i = 0; i < arguments.size(); ++i) used.push_back(filtered(arguments[i], i));
+  const ContainerLocks locks(*this);
+  const BorrowedFrame frame(*this, planned_for(used), device_of(used));
+}
+
 void Function::Impl::free() const {
   std::vector<std::unique_ptr<Frame>> released;
   const std::lock_guard guard(mutex_);

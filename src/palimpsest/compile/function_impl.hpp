@@ -34,6 +34,7 @@ struct Function::Impl {
   std::size_t n_results() const { return outputs_.size(); }
   const FunctionGraph& graph() const { return graph_; }
   const std::string& name() const { return name_; }
+  void prepare(std::span<const Tensor> arguments) const;
   void free() const;
 
  private:
