@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/cg_program.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "palimpsest/ops/ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+// A value of a type without memory of its own: planning reads extents and strides only, and start()
+// puts the real state in its place before anything runs.
+Tensor placeholder(const TensorType& type) {
+  alignas(64) static std::byte anchor[64];
+  return Tensor::from_blob(anchor, type.dtype, type.shape, contiguous_strides(type.shape), {},
+                           /*writable=*/true, type.device);
+}
+
+SharedVariable state(const char* name, const TensorType& type) {
+  return SharedVariable(type, placeholder(type), {.name = name, .borrow = true, .shape = {}});
+}
+
+// An imaginary part of <p, A p> up to this multiple of the real part counts as rounding. Not a few
+// units: along directions that A almost removes, both parts are small differences.
+double imaginary_bound(DType dtype) {
+  return 30 * std::sqrt(real_of(dtype) == DType::float32 ? std::numeric_limits<float>::epsilon()
+                                                         : std::numeric_limits<double>::epsilon());
+}
+
+Variable both(const Variable& a, const Variable& b) {
+  return ops::elementwise(ScalarOp::logical_and, {a, b});
+}
+Variable is_finite(const Variable& x) { return ops::elementwise(ScalarOp::isfinite, {x}); }
+Variable fma(const Variable& a, const Variable& b, const Variable& c) {
+  return ops::elementwise(ScalarOp::fma, {a, b, c});
+}
+Variable zero_of(DType dtype) { return constant(Tensor::zeros({}, dtype)); }
+// `value` where the condition holds, else 0, whatever the value.
+Variable value_if(const Variable& condition, const Variable& value) {
+  return ops::where(condition, value, zero_of(value.dtype()));
+}
+
+// The graph of CgProgram::is_positive.
+Variable positive(const Variable& pq) {
+  const Variable re = ops::real(pq);
+  const Variable is_above = ops::elementwise(ScalarOp::gt, {re, zero_of(re.dtype())});
+  const Variable condition = both(is_above, is_finite(pq));
+  if (!is_complex(pq.dtype())) return condition;
+  const Variable size = ops::abs(ops::imag(pq)), bound = re * imaginary_bound(pq.dtype());
+  return both(condition, ops::elementwise(ScalarOp::le, {size, bound}));
+}
+
+// The type of the iterates: complex where A or M are.
+TensorType state_type(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
+  TensorType type = b;
+  const auto visit = [&](const NamedLinop& linop) {
+    if (is_complex(linop(make_input(type, "x")).dtype())) type.dtype = complex_of(type.dtype);
+  };
+  visit(A);
+  if (options.M) visit(*options.M);
+  return type;
+}
+
+index_t constant_bytes(std::span<const Plan* const> plans) {
+  std::vector<Variable> seen;
+  index_t bytes = 0;
+  for (const Plan* plan : plans) {
+    for (const Variable& v : plan->constants) {
+      if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
+      seen.push_back(v);
+      bytes += static_cast<index_t>(v.constant_value().storage().nbytes());
+    }
+  }
+  return bytes;
+}
+
+const Plan& plan_of(const Function& f, const std::vector<TensorType>& arguments) {
+  return f.plan(std::span<const TensorType>(arguments));
+}
+
+}  // namespace
+
+CgProgram::CgProgram(const NamedLinop& A, const TensorType& b, const CgOptions& options)
+    : type_(state_type(A, b, options)),
+      has_refresh_(options.refresh > 0),
+      converts_b_(type_.dtype != b.dtype),
+      x_(state("x", type_)),
+      r_(state("r", type_)),
+      p_(state("p", type_)),
+      rho_(state("rho", {real_of(type_.dtype), {}, type_.device})) {
+  compile_setup(A, options);
+  step_ = compile_step(A, options, false);
+  if (has_refresh_) refresh_ = compile_step(A, options, true);
+}
+
+void CgProgram::compile_setup(const NamedLinop& A, const CgOptions& options) {
+  const Variable &x = x_.var(), &b = r_.var();
+  const Variable r = options.x0 ? b - A(x) : b;
+  const Variable z = options.M ? (*options.M)(r) : r;
+  const Variable bb = ops::norm2(b), rr = options.x0 ? ops::norm2(r) : bb;
+  const Variable rho = options.M ? ops::real(ops::vdot(r, z)) : rr;
+  // <x, A x> / 2 - Re <b, x> = -Re <x, b + r> / 2.
+  const Variable objective = options.x0
+                                 ? (ops::real(ops::vdot(x, b)) + ops::real(ops::vdot(x, r))) * -0.5
+                                 : zero_of(rho.dtype());
+  Updates updates{{p_, z + p_.var()}, {rho_, rho}};
+  if (options.x0) updates.emplace_back(r_, r);
+  std::vector<Out> outputs;
+  for (const Variable& v : {bb, rr, rho, objective}) outputs.emplace_back(v);
+  setup_ = function({}, std::move(outputs), {.updates = std::move(updates), .name = "cg setup"});
+}
+
+Function CgProgram::compile_step(const NamedLinop& A, const CgOptions& options,
+                                 bool refresh) const {
+  const Variable &x = x_.var(), &p = p_.var(), &rho = rho_.var();
+  const Variable b = make_input(type_, "b");
+  const Variable q = A(p);
+  const Variable pq = ops::vdot(p, q);
+  const Variable alpha = value_if(both(positive(pq), is_finite(rho)), rho / ops::real(pq));
+  const Variable moved = fma(alpha, p, x);
+  const Variable r = refresh ? b - A(moved) : fma(-alpha, q, r_.var());
+  const Variable z = options.M ? (*options.M)(r) : r;
+  const Variable rr = ops::norm2(r);
+  const Variable new_rho = options.M ? ops::real(ops::vdot(r, z)) : rr;
+  const Variable is_good = both(is_finite(rr), is_finite(new_rho));
+  const Variable new_x = refresh ? moved : fma(value_if(is_good, alpha), p, x);
+  const Variable is_divisor = ops::elementwise(ScalarOp::ne, {rho, zero_of(rho.dtype())});
+  const Variable beta = value_if(is_divisor, new_rho / rho);
+  std::vector<Out> outputs;
+  for (const Variable& v : {pq, rr, new_rho}) outputs.emplace_back(v, OutOptions{.borrow = true});
+  std::vector<In> inputs;
+  if (refresh) inputs.emplace_back(b);
+  return function(std::move(inputs), std::move(outputs),
+                  {.updates = {{x_, new_x}, {r_, r}, {p_, fma(beta, p, z)}, {rho_, new_rho}},
+                   .name = refresh ? "cg step with a new residual" : "cg step"});
+}
+
+SolvePlan CgProgram::plan() const {
+  const Plan& setup = plan_of(setup_, {});
+  const Plan& step = plan_of(step_, {});
+  std::vector<const Plan*> plans{&setup, &step};
+  SolvePlan result;
+  const index_t n = byte_count(type_.shape, type_.dtype);
+  result.state_bytes = 3 * n + static_cast<index_t>(item_size(real_of(type_.dtype)));
+  result.setup_bytes = setup.peak_bytes;
+  result.step_bytes = step.peak_bytes;
+  if (has_refresh_) {
+    plans.push_back(&plan_of(refresh_, {type_}));
+    result.step_bytes += plans.back()->peak_bytes;
+    if (converts_b_) result.state_bytes += n;
+  }
+  result.state_bytes += constant_bytes(plans);
+  result.peak_bytes = result.state_bytes + std::max(result.setup_bytes, result.step_bytes);
+  return result;
+}
+
+CgProgram::Start CgProgram::start(const Tensor& b, const std::optional<Tensor>& x0) {
+  const auto dense = [&](const Tensor& t) {
+    Tensor made = Tensor::empty(type_.shape, type_.dtype, type_.device, "cg state");
+    made.copy_from(t);
+    return made;
+  };
+  if (has_refresh_) b_ = converts_b_ ? dense(b) : b;
+  x_.exchange(x0 ? dense(*x0) : Tensor::zeros(type_.shape, type_.dtype, type_.device));
+  r_.exchange(dense(b));
+  p_.exchange(Tensor::zeros(type_.shape, type_.dtype, type_.device));
+  rho_.exchange(Tensor::zeros({}, real_of(type_.dtype), type_.device));
+  std::array<Tensor, 4> results;
+  setup_.call({}, results);
+  const auto number = [&](std::size_t i) { return results[i].item<double>(); };
+  const Start start{number(0), number(1), number(2), number(3)};
+  for (Tensor& t : results) t = Tensor();
+  setup_ = Function();  // its workspace goes before that of the iterations comes
+  return start;
+}
+
+CgProgram::Step CgProgram::step(bool refresh) {
+  const std::span<const Tensor> b(&b_, 1);
+  if (has_refresh_ && !is_prepared_) refresh_.prepare(b);
+  is_prepared_ = true;
+  if (refresh) {
+    refresh_.call(b, results_);
+  } else {
+    step_.call({}, results_);
+  }
+  return {results_[0].item<std::complex<double>>(), results_[1].item<double>(),
+          results_[2].item<double>()};
+}
+
+bool CgProgram::is_positive(std::complex<double> pq) const {
+  return pq.real() > 0 && std::abs(pq.imag()) <= imaginary_bound(type_.dtype) * pq.real();
+}
+
+}  // namespace palimpsest

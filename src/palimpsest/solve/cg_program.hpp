@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <complex>
+
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/solve/conjugate_gradients.hpp"
+
+namespace palimpsest {
+
+/// Preconditioned conjugate gradients as compiled functions over shared state.
+///
+/// State  x the iterate, r = b - A x, p the direction, rho = <r, M r>
+/// Setup  from x = x0 or 0, r = b, p = 0: r -= A x (with x0), p += M r
+/// Step   q = A p, alpha = rho / <p, q>, x += alpha p, r -= alpha q, z = M r, beta = <r, z> / rho,
+///        p = z + beta p. Where <p, q> is not positive, alpha is 0 and the iterate stays; where the
+///        new residual is not finite, it stays too
+///
+/// Invariants
+///  1. After the first step, step() allocates nothing.
+///  2. plan() is what load(), setup() and step() take at the worst moment.
+class CgProgram {
+ public:
+  struct Start {
+    double bb = 0;         // |b|^2
+    double rr = 0;         // |r|^2
+    double rho = 0;        // <r, M r>
+    double objective = 0;  // <x, A x> / 2 - Re <b, x>
+  };
+  struct Step {
+    std::complex<double> pq;  // <p, A p>
+    double rr = 0, rho = 0;   // of the new residual
+  };
+
+  /// Compiles; allocates no state.
+  CgProgram(const NamedLinop& A, const TensorType& b, const CgOptions& options);
+
+  SolvePlan plan() const;
+  /// Gives the state its memory and computes the first residual and direction.
+  Start start(const Tensor& b, const std::optional<Tensor>& x0);
+  /// One iteration; with `refresh` the residual is computed as b - A x.
+  Step step(bool refresh);
+  const SharedVariable& x() const { return x_; }
+  const TensorType& type() const { return type_; }
+  /// Was <p, A p> positive, and real up to rounding?
+  bool is_positive(std::complex<double> pq) const;
+
+ private:
+  void compile_setup(const NamedLinop& A, const CgOptions& options);
+  Function compile_step(const NamedLinop& A, const CgOptions& options, bool refresh) const;
+
+  TensorType type_;  // of the state
+  bool has_refresh_, converts_b_;
+  SharedVariable x_, r_, p_, rho_;
+  Function setup_, step_, refresh_;
+  Tensor b_;  // for refreshing
+  bool is_prepared_ = false;
+  std::array<Tensor, 3> results_;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/conjugate_gradients.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/named/matching.hpp"
+#include "palimpsest/solve/cg_program.hpp"
+
+namespace palimpsest {
+namespace {
+
+// History up to here is reserved, so that it does not grow during the iterations.
+constexpr int kReservedRecords = 1 << 16;
+
+void check_names(const NamedLinop& A, const CgOptions& options) {
+  const auto fail = [](const NamedLinop& linop, const Dims& got, const Dims& expected) {
+    throw ShapeError("[conjugate_gradients] Mismatched shape of " + linop.name() + ": got " +
+                     got.str() + ", expected " + expected.str());
+  };
+  if (!isequal(A.ishape(), A.oshape())) fail(A, A.oshape(), A.ishape());
+  if (!options.M) return;
+  const NamedLinop& M = *options.M;
+  if (!isequal(M.ishape(), A.oshape())) fail(M, M.ishape(), A.oshape());
+  if (!isequal(M.oshape(), A.ishape())) fail(M, M.oshape(), A.ishape());
+}
+
+void check_numbers(const CgOptions& options) {
+  const auto fail = [](const std::string& what, const std::string& got) {
+    throw ValueError("[conjugate_gradients] " + what + ": got " + got + ", expected none negative");
+  };
+  if (!(options.tolerance >= 0)) fail("tolerance", std::to_string(options.tolerance));
+  if (options.max_iterations < 0) fail("max_iterations", std::to_string(options.max_iterations));
+  if (options.refresh < 0) fail("refresh", std::to_string(options.refresh));
+}
+
+void check_x0(const TensorType& state, const CgOptions& options) {
+  if (!options.x0) return;
+  const Tensor& x0 = *options.x0;
+  if (x0.shape() != state.shape) {
+    throw ShapeError("[conjugate_gradients] x0: got shape " + to_string(x0.shape()) +
+                     ", expected " + to_string(state.shape));
+  }
+  if (x0.dtype() != state.dtype && x0.dtype() != real_of(state.dtype)) {
+    throw DTypeError("[conjugate_gradients] x0: got " + std::string(name_of(x0.dtype())) +
+                     ", expected " + std::string(name_of(state.dtype)));
+  }
+}
+
+void refresh_operators(const NamedLinop& A, const CgOptions& options) {
+  refresh_derived(A);
+  if (options.M) refresh_derived(*options.M);
+}
+
+TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
+
+bool is_finite(const CgProgram::Step& step) {
+  return std::isfinite(step.pq.real()) && std::isfinite(step.pq.imag()) && std::isfinite(step.rr) &&
+         std::isfinite(step.rho);
+}
+
+// The loop around the program: decides when to stop, and why.
+class Solver {
+ public:
+  Solver(CgProgram& program, const CgOptions& options) : program_(program), options_(options) {
+    if (options.history) {
+      result_.history.reserve(
+          static_cast<std::size_t>(std::min(options.max_iterations, kReservedRecords)));
+    }
+  }
+
+  SolveResult run(const Tensor& b) {
+    const CgProgram::Start start = program_.start(b, options_.x0);
+    rho_ = start.rho;
+    objective_ = start.objective;
+    norm_b_ = std::sqrt(start.bb);
+    if (!std::isfinite(start.bb) || !std::isfinite(start.rr) || !std::isfinite(start.rho)) {
+      result_.status = Status::diverged;
+    } else if (start.bb == 0 || is_converged(start.rr)) {
+      result_.status = Status::converged;
+    } else {
+      iterate();
+    }
+    result_.x = program_.x().get_value({.borrow = true});
+    if (start.bb == 0 && result_.iterations == 0) result_.x.fill(0.0);
+    return std::move(result_);
+  }
+
+ private:
+  bool is_converged(double rr) const { return std::sqrt(rr) <= options_.tolerance * norm_b_; }
+
+  void iterate() {
+    result_.status = Status::max_iterations;
+    for (int k = 1; k <= options_.max_iterations; ++k) {
+      if (rho_ <= 0) {
+        result_.status = Status::breakdown;
+        return;
+      }
+      const bool refresh = options_.refresh > 0 && k % options_.refresh == 0;
+      const CgProgram::Step step = program_.step(refresh);
+      if (!is_finite(step)) {
+        result_.status = Status::diverged;
+        return;
+      }
+      if (!program_.is_positive(step.pq)) {
+        result_.status = Status::breakdown;
+        return;
+      }
+      // The minimum along p lies rho^2 / (2 <p, A p>) below.
+      objective_ -= rho_ * rho_ / (2 * step.pq.real());
+      rho_ = step.rho;
+      result_.iterations = k;
+      if (!report(step.rr)) {
+        result_.status = Status::stopped;
+        return;
+      }
+      if (is_converged(step.rr)) {
+        result_.status = Status::converged;
+        return;
+      }
+    }
+  }
+
+  // False when the callback wants to stop before convergence.
+  bool report(double rr) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
+    const Record record{result_.iterations, std::sqrt(rr) / norm_b_, objective_, elapsed.count()};
+    if (options_.history) result_.history.push_back(record);
+    if (!options_.callback) return true;
+    return options_.callback(CgInfo(record, program_.x())) || is_converged(rr);
+  }
+
+  CgProgram& program_;
+  const CgOptions& options_;
+  SolveResult result_;
+  double rho_ = 0, objective_ = 0, norm_b_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
+  check_names(A, options);
+  check_numbers(options);
+  refresh_operators(A, options);
+  CgProgram program(A, type_of(b), options);
+  check_x0(program.type(), options);
+  return Solver(program, options).run(b);
+}
+
+SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
+  const NamedLinop adjoint = A.H();
+  const Tensor right_hand_side = adjoint(b);
+  // Only this one application was needed: its workspace would stay beside the solver's.
+  compiled_function(adjoint, type_of(b)).free();
+  return conjugate_gradients(A.N(), right_hand_side, options);
+}
+
+SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
+                                   const CgOptions& options) {
+  check_names(A, options);
+  check_numbers(options);
+  return CgProgram(A, b, options).plan();
+}
+
+}  // namespace palimpsest
