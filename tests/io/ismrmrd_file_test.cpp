@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
+#include <cmath>
 
 #include "io/files.hpp"
 #include "io/scans.hpp"
@@ -201,6 +201,13 @@ TEST(Ismrmrd, RefusesToWriteWhatTheFormatCannotHold) {
   scan = some_scan();
   scan.readouts[2].n_trajectory_axes = 2;
   expect_error<ValueError>([&] { write_ismrmrd(path, scan); }, "the array 'trajectory' does not");
+  scan = some_scan();
+  scan.header.encoded.matrix[1] = 0;
+  expect_error<ValueError>([&] { write_ismrmrd(path, scan); }, "header.encoded has 0 points over");
+  scan = some_scan();
+  scan.header.recon.field_of_view_mm[2] = NAN;
+  expect_error<ValueError>([&] { write_ismrmrd(path, scan); },
+                           "header.recon has 5 points over nan mm");
   expect_error<IoError>([&] { write_ismrmrd("/dev/full", some_scan()); },
                         "No space left on device");
   expect_error<IoError>([&] { write_ismrmrd(directory / "no/a.h5", some_scan()); },

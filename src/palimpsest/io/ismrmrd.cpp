@@ -194,6 +194,18 @@ void gather(const ParsedFile& parsed, index_t file_bytes, const std::string& pat
   }
 }
 
+void check_space(const EncodingSpace& space, std::string_view name) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double fov = space.field_of_view_mm[i];
+    const bool fits = space.matrix[i] >= 1 && space.matrix[i] <= 65535 && fov >= 0 && fov <= 1e9;
+    if (fits) continue;
+    throw ValueError(fmt::format(
+        "[write_ismrmrd] header.{} has {} points over {} mm along axis {}, expected 1 to "
+        "65535 over 0 to 1e9.",
+        name, space.matrix[i], fov, i));
+  }
+}
+
 std::uint16_t narrow(index_t value, std::string_view name, std::size_t readout) {
   if (value < 0 || value > std::numeric_limits<std::uint16_t>::max()) {
     throw OverflowError(fmt::format("[write_ismrmrd] readout {} has {} {}, expected 0 to 65535.",
@@ -284,6 +296,8 @@ void write_ismrmrd(const std::string& path, const RawScan& scan) {
   if (scan.readouts.empty()) {
     throw ValueError("[write_ismrmrd] the scan has no readouts, expected at least one.");
   }
+  check_space(scan.header.encoded, "encoded");
+  check_space(scan.header.recon, "recon");
   std::vector<AcquisitionRecord> records(scan.readouts.size());
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Readout& readout = scan.readouts[i];

@@ -106,8 +106,8 @@ RawScan read_ismrmrd(const std::string& path);
 
 /// Writes an ISMRMRD file that the standard's own tools read.
 ///
-/// Errors   ValueError: no readouts, or samples that do not fit them; OverflowError: a number above
-///          what the format holds; IoError as AtomicFile, nothing is left behind
+/// Errors   ValueError: no readouts, samples that do not fit them, no sizes in the header;
+///          OverflowError: a number above what the format holds; IoError as AtomicFile, nothing is left behind
 /// Cost     the whole file is built in memory first, so that a full disk cannot leave a part of it
 void write_ismrmrd(const std::string& path, const RawScan& scan);
 

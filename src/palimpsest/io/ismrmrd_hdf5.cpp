@@ -287,6 +287,10 @@ void parse(const std::string& path, std::uint64_t file_bytes, Arena& arena, RawF
   check(H5PLset_loading_state(0), "plugins cannot be switched off");
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no properties");
   check(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "no properties");
+#if H5_VERSION_GE(1, 10, 7)
+  // Readers need no lock, and network file systems may refuse one.
+  check(H5Pset_file_locking(access, false, true), "no properties");
+#endif
   const Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose,
                     "it cannot be opened as HDF5");
   require_hard_link(file, "dataset");
