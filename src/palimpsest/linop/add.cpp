@@ -31,26 +31,8 @@ std::vector<NamedLinop> adjoints(const NamedLinop& A) {
   return result;
 }
 
-// What the whole knows about sizes holds for every term.
-std::vector<NamedLinop> sized(const NamedLinop& A, std::vector<NamedLinop> children) {
-  const DimMap recorded = A.recorded_sizes();
-  for (NamedLinop& child : children) {
-    DimMap missing;
-    const Dims dims = child.dims();
-    for (const auto& [d, n] : recorded) {
-      if (dims.contains(d) && !child.size(d)) missing.emplace(d, n);
-    }
-    if (!missing.empty()) child = child.with_sizes(missing);
-  }
-  return children;
-}
-
-Variable add_fn(const NamedLinop& A, const Variable& x) {
-  return sum_of(A, sized(A, A.linops()), x);
-}
-Variable add_adj_fn(const NamedLinop& A, const Variable& y) {
-  return sum_of(A, sized(A, adjoints(A)), y);
-}
+Variable add_fn(const NamedLinop& A, const Variable& x) { return sum_of(A, A.linops(), x); }
+Variable add_adj_fn(const NamedLinop& A, const Variable& y) { return sum_of(A, adjoints(A), y); }
 
 NamedLinop add_adjoint(const NamedLinop& A) {
   const NamedLinop made = make_container(A.type(), adjoints(A));

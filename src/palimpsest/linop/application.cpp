@@ -36,6 +36,9 @@ DimSizes check_input(const NamedLinop& A, const Variable& x) {
   return palimpsest::bind(A.ishape(), type.shape, known, path_of(A));
 }
 
+// Do the parameters take the precision of x?
+bool adapts(const NamedLinop& A) { return A.has_attr("adapts") && A.attr("adapts").as_bool(); }
+
 void check_parameters(const NamedLinop& A, const TensorType& x) {
   for (const auto& [name, p] : A.params()) {
     if (!p.present()) continue;
@@ -43,8 +46,7 @@ void check_parameters(const NamedLinop& A, const TensorType& x) {
       throw DeviceError(who(A) + "device: parameter '" + name + "' is on " + p.type().device.str() +
                         ", x is on " + x.device.str());
     }
-    const bool adapts = A.has_attr("adapts") && A.attr("adapts").as_bool();
-    if (adapts || !is_inexact(p.dtype()) || real_of(p.dtype()) == real_of(x.dtype)) continue;
+    if (adapts(A) || !is_inexact(p.dtype()) || real_of(p.dtype()) == real_of(x.dtype)) continue;
     throw DTypeError(who(A) + "precision: parameter '" + name + "' is " + dtype_text(p.dtype()) +
                      ", x is " + dtype_text(x.dtype) + ". Try A.to(" + dtype_text(x.dtype) +
                      ") or x.to(dtype)");
@@ -202,7 +204,7 @@ Plan NamedLinop::plan(const TensorType& x) const {
 
 DType natural_dtype(const NamedLinop& A) {
   for (const auto& [name, p] : A.params()) {
-    const bool counts = p.present() && is_inexact(p.dtype()) && !A.has_attr("adapts");
+    const bool counts = p.present() && is_inexact(p.dtype()) && !adapts(A);
     if (counts) return complex_of(p.dtype());
   }
   for (const NamedLinop& child : A.linops()) {

@@ -11,10 +11,11 @@
 namespace palimpsest {
 namespace {
 
-// The operator with the sizes that its result needs, where only its neighbours know them.
+// The operator with the sizes that it needs besides those of its input, where only its neighbours
+// know them.
 NamedLinop completed(const NamedLinop& A, const DimMap& sizes) {
   DimMap missing;
-  for (const ND& d : A.oshape()) {
+  for (const ND& d : A.dims()) {
     const auto known = sizes.find(d);
     if (known == sizes.end() || A.ishape().contains(d) || A.size(d)) continue;
     missing.insert(*known);

@@ -205,11 +205,12 @@ class Contract {
       expect_error<ShapeError>("a wrong size of " + d.str(),
                                [&] { A_(Tensor::zeros(wrong, x.dtype())); });
     }
+    expect(equal(A_(x), y), "an error changed the operator");
+    if (A_.ishape().has_ellipsis()) return;
     NamedLinop renamed = A_;
     expect_error<ShapeError>("a shape of another structure",
                              [&] { renamed.set_ishape(A_.ishape() + Dims("Zz Zz1 Zz2 Zz3")); });
-    expect(renamed.is(A_) || A_.ishape().has_ellipsis(), "a setter that failed changed its handle");
-    expect(equal(A_(x), y), "an error changed the operator");
+    expect(renamed.is(A_), "a setter that failed changed its handle");
   }
 
   NamedLinop A_;

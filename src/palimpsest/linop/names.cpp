@@ -221,6 +221,14 @@ NamedLinop NamedLinop::with_sizes(const DimMap& sizes) const {
   }
   LinopData changed = data();
   changed.shape = with_sizes_in(changed.shape, recorded);
+  for (NamedLinop& child : changed.children) {
+    const Dims dims_of_child = child.dims();
+    DimMap missing;
+    for (const auto& [d, n] : sizes) {
+      if (dims_of_child.contains(d) && !child.size(d)) missing.emplace(d, n);
+    }
+    if (!missing.empty()) child = child.with_sizes(missing);
+  }
   return from_data(std::move(changed));
 }
 

@@ -80,7 +80,7 @@ DotTest dot_test(const NamedLinop& A, const TestOptions& options) {
   const Tensor x = test_input(A, options, 0);
   const Tensor Ax = A(x);
   const Tensor y = Tensor::random_normal(Ax.shape(), Ax.dtype(), {options.seed, 1});
-  const Tensor Ay = A.H()(y);
+  const Tensor Ay = with_sizes_of(A, x).H()(y);
   DotTest result{inner(Ax, y), inner(x, Ay)};
   if (A.type().real_linear) {
     result.lhs = result.lhs.real();

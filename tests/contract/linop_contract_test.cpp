@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operator, its adjoint and its normal operator are held to the laws, in both precisions, for
+// odd and even sizes, with batch dimensions, alone and inside containers.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <ostream>
+#include <set>
+
+#include "palimpsest/palimpsest.hpp"
+
+namespace palimpsest {
+namespace {
+
+// An operator to be tested: made for a complex dtype, and what its random inputs look like.
+struct Sample {
+  std::string name;
+  std::function<NamedLinop(DType)> make;
+  TestOptions options = {};
+  friend std::ostream& operator<<(std::ostream& stream, const Sample& s) {
+    return stream << s.name;
+  }
+};
+
+Tensor random(Extents shape, DType dtype, std::uint64_t stream = 0) {
+  return Tensor::random_normal(std::move(shape), dtype, {5, stream});
+}
+
+std::vector<Tensor> points() {
+  return {Tensor::from<index_t>({0, 4, 2, 2, 1}), Tensor::from<index_t>({3, 0, 2, 2, 5})};
+}
+
+Tensor mask() {
+  Tensor m = Tensor::zeros({5, 6}, DType::bool_);
+  for (index_t i : {0, 3, 7, 8, 21, 29}) m.view({30}).set<bool>({i}, true);
+  return m;
+}
+
+NamedLinop sense(DType dtype, bool centered) {
+  return Chain(Dense(random({3, 5, 6}, dtype), "C Ny Nx,Ny Nx->C Ny Nx"),
+               Fft(2, {.batch = "C", .grid = Grid{"NyNx", "KyKx"}, .centered = centered}),
+               SamplingFromMask(mask(), {.batch = "C"}));
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> all;
+  const auto add = [&](std::string name, std::function<NamedLinop(DType)> make,
+                       TestOptions options = {}) {
+    all.push_back({std::move(name), std::move(make), std::move(options)});
+  };
+  add("Identity", [](DType) { return Identity("A ..."); },
+      {.sizes = {{"A", 3}}, .ellipsis = {2, 2}});
+  add("Zero",
+      [](DType) {
+        return Zero("A B", "C A", {.sizes = {{"C", 2}}});
+      },
+      {.sizes = {{"A", 3}, {"B", 4}}});
+  add("ScalarNumber", [](DType) { return Scalar(std::complex<double>(2, -3), "A"); },
+      {.sizes = {{"A", 5}}});
+  add("ScalarReal", [](DType) { return Scalar(0.5); }, {.ellipsis = {4}});
+  add("ScalarParameter", [](DType t) { return Scalar(Parameter(random({}, t)), "A"); },
+      {.sizes = {{"A", 5}}});
+  add("Diagonal", [](DType t) { return Diagonal(random({4, 3}, t), "A B"); });
+  add("DiagonalReal", [](DType t) { return Diagonal(random({3}, real_of(t)), "A B"); },
+      {.sizes = {{"A", 4}}});
+  add("DiagonalUnderEllipsis",
+      [](DType t) {
+        return Diagonal(random({4, 3}, t));
+      },
+      {.ellipsis = {2, 4, 3}});
+  add("DiagonalOfSomeAxes",
+      [](DType t) {
+        return Diagonal(random({2, 3}, t), "A B C D", {.weight_shape = Dims("A C")});
+      },
+      {.sizes = {{"B", 3}, {"D", 2}}});
+  add("DiagonalStretched", [](DType t) {
+    return Diagonal(random({1, 3}, t), "A B", {.broadcast = "A", .sizes = {{"A", 4}}});
+  });
+  add("DenseMatrix", [](DType t) { return Dense(random({4, 3}, t)); });
+  add("DenseBatch", [](DType t) { return Dense(random({2, 4, 3}, t)); });
+  add("DenseNamed", [](DType t) { return Dense(random({5, 3, 7}, t), "BMN,BN->BM"); });
+  add("DensePassing",
+      [](DType t) {
+        return Dense(random({4, 3}, t), "MN,T N->M T");
+      },
+      {.sizes = {{"T", 2}}});
+  add("DenseRun",
+      [](DType t) {
+        return Dense(random({4, 3}, t), "MN,... N->... M");
+      },
+      {.ellipsis = {2, 3}});
+  add("DenseMaps", [](DType t) { return Dense(random({3, 4, 5}, t), "CNxNy,NxNy->CNxNy"); });
+  add("DenseRealMaps", [](DType t) {
+    return Dense(random({3, 4, 5}, real_of(t)), "CNxNy,NxNy->CNxNy");
+  });
+  add("DenseElementwise", [](DType t) { return Dense(random({4, 5}, t), "AB,AB->AB"); });
+  add("DenseSquare", [](DType t) {
+    return Dense(random({3, 3}, t), "MN,N->M", {.output = Dims("N")});
+  });
+  add("DenseStretched",
+      [](DType t) {
+        return Dense(random({1, 4, 3}, t), "AMN,AN->AM", {.broadcast = "A"});
+      },
+      {.sizes = {{"A", 2}}});
+  add("DenseTall", [](DType t) { return Dense(random({2, 5}, t), "MN,N->M"); });
+  for (const bool centered : {false, true}) {
+    for (const FftNorm norm : {FftNorm::ortho, FftNorm::backward, FftNorm::forward}) {
+      const std::string suffix =
+          std::string(centered ? "Centered" : "") + (norm == FftNorm::ortho      ? "Ortho"
+                                                     : norm == FftNorm::backward ? "Backward"
+                                                                                 : "Forward");
+      add("Fft1" + suffix, [=](DType) { return Fft(1, {.norm = norm, .centered = centered}); },
+          {.sizes = {{"Nx", 7}}, .ellipsis = {2}});
+      add("Fft2" + suffix,
+          [=](DType) {
+            return Fft(2, {.batch = "C", .norm = norm, .centered = centered})
+                .with_sizes({{"Nx", 4}, {"Ny", 5}});
+          },
+          {.sizes = {{"C", 2}}});
+    }
+  }
+  add("FftInverse", [](DType) { return Fft(2, {.norm = FftNorm::backward}).inverse(); },
+      {.sizes = {{"Kx", 4}, {"Ky", 3}}});
+  add("Fft3", [](DType) { return Fft(3, {.centered = true}); },
+      {.sizes = {{"Nx", 3}, {"Ny", 4}, {"Nz", 2}}});
+  for (const index_t size : {5, 6}) {
+    const std::string suffix = std::to_string(size);
+    add("Pad" + suffix, [=](DType) { return Pad({size, 4}, {9, 4}); }, {.ellipsis = {2}});
+    add("Crop" + suffix,
+        [=](DType) {
+          return Crop({9, 4}, {size, 3}, {.batch = "B"});
+        },
+        {.sizes = {{"B", 2}}});
+  }
+  add("Sampling",
+      [](DType) {
+        return Sampling(points(), {5, 6}, {.input = Dims("NyNx"), .batch = "C"});
+      },
+      {.sizes = {{"C", 2}}});
+  add("SamplingGrid", [](DType) {
+    return Sampling({Tensor::from<index_t>({4, 0, 2}, Extents{3, 1}),
+                     Tensor::from<index_t>({5, 1}, Extents{1, 2})},
+                    {5, 6}, {.input = Dims("NyNx")});
+  });
+  add("SamplingFromMask", [](DType) { return SamplingFromMask(mask(), {.input = Dims("NyNx")}); },
+      {.ellipsis = {2}});
+  add("SumReduce",
+      [](DType) {
+        return SumReduce("A B C", "A C", {.sizes = {{"B", 4}}});
+      },
+      {.sizes = {{"A", 2}, {"C", 3}}});
+  add("SumReduceUnderEllipsis",
+      [](DType) {
+        return SumReduce("A ... B", "...", {.sizes = {{"A", 2}, {"B", 4}}});
+      },
+      {.ellipsis = {3}});
+  add("Repeat",
+      [](DType) {
+        return Repeat({{"C", 3}, {"D", 2}}, "A B", "C A D B");
+      },
+      {.sizes = {{"A", 2}, {"B", 4}}});
+  add("Chain", [](DType t) {
+    return Chain(Dense(random({4, 3}, t), "KN,N->K"), Dense(random({5, 4}, t, 1), "MK,K->M"));
+  });
+  add("ChainOfSum",
+      [](DType t) { return Chain(SumReduce("A B", "A"), Diagonal(random({3}, t), "A")); },
+      {.sizes = {{"B", 4}}});
+  add("Add", [](DType t) {
+    return Add(Dense(random({3, 3}, t), "MN,N->M", {.output = Dims("N")}), Scalar(2.5, "N"),
+               Zero("N"));
+  });
+  add("AddOfTheSame", [](DType t) {
+    const NamedLinop A = Dense(random({4, 3}, t), "MN,N->M");
+    return Add(A, A);
+  });
+  add("Difference", [](DType t) {
+    return Dense(random({4, 3}, t), "MN,N->M") - Dense(random({4, 3}, t, 1), "MN,N->M");
+  });
+  add("Power", [](DType t) {
+    return pow(Dense(random({3, 3}, t), "MN,N->M", {.output = Dims("N")}), 3);
+  });
+  add("Sense", [](DType t) { return sense(t, false); });
+  add("SenseCentered", [](DType t) { return std::complex<double>(0, 2) * sense(t, true); });
+  add("SenseWeighted",
+      [](DType t) { return Chain(sense(t, true), Diagonal(random({6}, real_of(t)), "C K")); });
+  add("SenseRegularized", [](DType t) { return sense(t, true).N() + 0.1 * Identity("Ny Nx"); });
+  return all;
+}
+
+class LinopContract : public ::testing::TestWithParam<Sample> {};
+
+TEST_P(LinopContract, HoldsInDouble) {
+  const ContractReport report =
+      check_contract(GetParam().make(DType::complex128), GetParam().options);
+  EXPECT_TRUE(report.ok()) << report.str();
+}
+
+TEST_P(LinopContract, HoldsInSingle) {
+  TestOptions options = GetParam().options;
+  options.dtype = DType::complex64;
+  const ContractReport report = check_contract(GetParam().make(DType::complex64), options);
+  EXPECT_TRUE(report.ok()) << report.str();
+}
+
+TEST_P(LinopContract, HoldsForRealData) {
+  TestOptions options = GetParam().options;
+  options.dtype = DType::float64;
+  const NamedLinop A = GetParam().make(DType::complex128);
+  const DotTest test = dot_test(A, options);
+  EXPECT_TRUE(test.ok) << test.error;
+  EXPECT_TRUE(check_normal(A, options).ok);
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, LinopContract, ::testing::ValuesIn(samples()),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(LinopContract, CoversEveryType) {
+  std::set<std::string> covered{"Normal"};  // of every sample without a better one
+  const std::function<void(const NamedLinop&)> visit = [&](const NamedLinop& A) {
+    covered.insert(A.type().name);
+    for (const NamedLinop& child : A.linops()) visit(child);
+  };
+  for (const Sample& sample : samples()) visit(sample.make(DType::complex128));
+  for (const std::string& name : linop_names()) {
+    EXPECT_TRUE(covered.contains(name)) << name << " has no sample";
+  }
+}
+
+}  // namespace
+}  // namespace palimpsest
