@@ -17,5 +17,10 @@ void* operator new(std::size_t bytes) {
   if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
+// What std::stable_sort takes its buffer from; the default one is a sanitizer's own.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  n_news.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

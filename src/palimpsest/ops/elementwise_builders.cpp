@@ -49,7 +49,7 @@ namespace ops {
 Variable elementwise(ScalarOp op, std::span<const Variable> inputs) {
   expect_inputs(inputs, static_cast<std::size_t>(arity(op)), name_of(op));
   const std::vector<Variable> operands = with_equal_ranks(inputs);
-  std::vector<DType> dtypes;
+  SmallVector<DType, kMaxArity> dtypes;
   for (const Variable& v : operands) dtypes.push_back(v.dtype());
   return std::make_shared<Elementwise>(op, dtypes)->make_node(operands).output(0);
 }

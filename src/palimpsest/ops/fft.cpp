@@ -103,18 +103,18 @@ void Fft::run(RunContext& context) const {
 }
 
 Variable transform(const Variable& x, Fft::Parameters parameters) {
-  const Variable z = astype(x, complex_of(x.dtype()));
+  Variable z = astype(x, complex_of(x.dtype()));
   if (parameters.axes.empty()) return z;
   return std::make_shared<Fft>(std::move(parameters))->make_node({&z, 1}).output(0);
 }
 
-Variable fft(const Variable& x, Axes axes, FftOptions options) {
+Variable fft(const Variable& x, const Axes& axes, FftOptions options) {
   return transform(x, parameters_of(x, axes, options));
 }
-Variable ifft(const Variable& x, Axes axes, FftOptions options) {
+Variable ifft(const Variable& x, const Axes& axes, FftOptions options) {
   return transform(x, Fft(parameters_of(x, axes, options)).inverse());
 }
-Variable fft_adjoint(const Variable& x, Axes axes, FftOptions options) {
+Variable fft_adjoint(const Variable& x, const Axes& axes, FftOptions options) {
   return transform(x, Fft(parameters_of(x, axes, options)).adjoint());
 }
 

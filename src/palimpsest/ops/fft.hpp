@@ -24,11 +24,11 @@ namespace ops {
 /// DTypes   complex64, complex128; real input is converted to complex
 /// Aliases  in-place variant overwrites its input
 /// Cost     O(N log N), one library call; centering costs no pass
-Variable fft(const Variable& x, Axes axes, FftOptions options = {});
+Variable fft(const Variable& x, const Axes& axes, FftOptions options = {});
 /// The inverse of fft with the same options: exp(+...), scale 1/(n s).
-Variable ifft(const Variable& x, Axes axes, FftOptions options = {});
+Variable ifft(const Variable& x, const Axes& axes, FftOptions options = {});
 /// The adjoint of fft with the same options: exp(+...), the same scale s.
-Variable fft_adjoint(const Variable& x, Axes axes, FftOptions options = {});
+Variable fft_adjoint(const Variable& x, const Axes& axes, FftOptions options = {});
 
 }  // namespace ops
 }  // namespace palimpsest

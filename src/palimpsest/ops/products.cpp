@@ -202,7 +202,7 @@ Variable contract(const Variable& a, std::span<const int> labels_a, const Variab
 Variable einsum(std::string_view text, const Variable& a, const Variable& b,
                 EinsumOptions options) {
   const std::size_t comma = text.find(','), arrow = text.find("->");
-  if (comma == text.npos || arrow == text.npos || comma > arrow) {
+  if (comma == std::string_view::npos || arrow == std::string_view::npos || comma > arrow) {
     throw ValueError("[einsum] got \"" + std::string(text) +
                      "\", expected a text like \"mn,n->m\"");
   }

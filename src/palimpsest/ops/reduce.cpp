@@ -86,18 +86,26 @@ void Reduce::run(RunContext& context) const {
   run_reduce(op_, context.input(0), axes_, context.output(0));
 }
 
-Variable sum(const Variable& x, ReduceOptions options) { return reduce(ReduceOp::sum, x, options); }
-Variable prod(const Variable& x, ReduceOptions options) {
+Variable sum(const Variable& x, const ReduceOptions& options) {
+  return reduce(ReduceOp::sum, x, options);
+}
+Variable prod(const Variable& x, const ReduceOptions& options) {
   return reduce(ReduceOp::prod, x, options);
 }
-Variable max(const Variable& x, ReduceOptions options) { return reduce(ReduceOp::max, x, options); }
-Variable min(const Variable& x, ReduceOptions options) { return reduce(ReduceOp::min, x, options); }
-Variable any(const Variable& x, ReduceOptions options) { return reduce(ReduceOp::any, x, options); }
-Variable all_of(const Variable& x, ReduceOptions options) {
+Variable max(const Variable& x, const ReduceOptions& options) {
+  return reduce(ReduceOp::max, x, options);
+}
+Variable min(const Variable& x, const ReduceOptions& options) {
+  return reduce(ReduceOp::min, x, options);
+}
+Variable any(const Variable& x, const ReduceOptions& options) {
+  return reduce(ReduceOp::any, x, options);
+}
+Variable all_of(const Variable& x, const ReduceOptions& options) {
   return reduce(ReduceOp::all, x, options);
 }
 
-Variable mean(const Variable& x, ReduceOptions options) {
+Variable mean(const Variable& x, const ReduceOptions& options) {
   const Axes axes = axes_of(x, options, "mean");
   const Variable summands = is_inexact(x.dtype()) ? x : astype(x, DType::float64);
   const Variable total = sum(summands, {axes, options.keepdims});

@@ -14,13 +14,13 @@ struct ReduceOptions {
 };
 
 /// Accurate at least as pairwise summation in the dtype; bool and integers sum in int64/uint64.
-Variable sum(const Variable& x, ReduceOptions options = {});
-Variable prod(const Variable& x, ReduceOptions options = {});
-Variable mean(const Variable& x, ReduceOptions options = {});
+Variable sum(const Variable& x, const ReduceOptions& options = {});
+Variable prod(const Variable& x, const ReduceOptions& options = {});
+Variable mean(const Variable& x, const ReduceOptions& options = {});
 /// ValueError when a reduced axis has no elements; NaN wins.
-Variable max(const Variable& x, ReduceOptions options = {});
-Variable min(const Variable& x, ReduceOptions options = {});
-Variable any(const Variable& x, ReduceOptions options = {});
-Variable all_of(const Variable& x, ReduceOptions options = {});
+Variable max(const Variable& x, const ReduceOptions& options = {});
+Variable min(const Variable& x, const ReduceOptions& options = {});
+Variable any(const Variable& x, const ReduceOptions& options = {});
+Variable all_of(const Variable& x, const ReduceOptions& options = {});
 
 }  // namespace palimpsest::ops

@@ -14,7 +14,9 @@ using Vars = std::span<const Variable>;
 
 // The sample of an op of one input.
 OpSample unary(std::string name, Tensor input, std::function<Variable(const Variable&)> build) {
-  return {std::move(name), {std::move(input)}, [build](Vars v) { return build(v[0]); }};
+  return {std::move(name), {std::move(input)}, [build = std::move(build)](Vars v) {
+            return build(v[0]);
+          }};
 }
 
 bool takes(ScalarOp op, std::span<const DType> dtypes) {
@@ -234,7 +236,7 @@ std::vector<OpSample> fft_samples() {
 // -- shapes ------------------------------------------------------------------------------------
 
 std::vector<OpSample> reshape_samples() {
-  const auto to = [](Extents shape) {
+  const auto to = [](const Extents& shape) {
     return [=](const Variable& x) { return reshape(x, shape); };
   };
   return {unary("merge", sample_values({3, 4, 2}, DType::float64), to({12, 2})),
@@ -352,7 +354,7 @@ std::vector<OpSample> join_samples() {
 // -- indexing ----------------------------------------------------------------------------------
 
 std::vector<OpSample> subtensor_samples() {
-  const auto at = [](std::vector<Index> where) {
+  const auto at = [](const std::vector<Index>& where) {
     return [=](const Variable& x) { return index(x, where); };
   };
   return {unary("element", sample_values({3, 4}, DType::complex128), at({index_t{-1}})),
@@ -391,7 +393,9 @@ std::vector<OpSample> update_subtensor_samples() {
 
 namespace {
 
-Tensor points(std::vector<index_t> values, Extents shape) { return Tensor::from(values, shape); }
+Tensor points(const std::vector<index_t>& values, Extents shape) {
+  return Tensor::from(values, std::move(shape));
+}
 
 }  // namespace
 
@@ -412,7 +416,7 @@ std::vector<OpSample> gather_samples() {
 
 std::vector<OpSample> scatter_add_samples() {
   const Tensor rows = points({0, 2, 2, -1}, {4}), columns = points({1, 0, 0, -4}, {4});
-  const auto add_at = [](Extents sizes) {
+  const auto add_at = [](const Extents& sizes) {
     return [=](Vars v) { return scatter_add(v[0], v.subspan(1), sizes); };
   };
   const auto add_at_constants = [=](Vars v) {
