@@ -96,6 +96,11 @@ function(palimpsest_library)
   target_sources(palimpsest PUBLIC FILE_SET HEADERS
     BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${PROJECT_SOURCE_DIR}/src/palimpsest/palimpsest.hpp)
   target_link_libraries(palimpsest PRIVATE $<BUILD_INTERFACE:palimpsest_options>)
+  # A symbol that nobody defines is found here and not by the first user. (Sanitizers leave theirs
+  # to the program.)
+  if(NOT PALIMPSEST_SANITIZE)
+    target_link_options(palimpsest PRIVATE LINKER:--no-undefined)
+  endif()
   target_compile_features(palimpsest PUBLIC cxx_std_20)
   set_target_properties(palimpsest PROPERTIES
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

@@ -10,7 +10,7 @@ int main() {
   const Tensor mask = Tensor::zeros({128, 128}, DType::bool_);
   mask(slice({}, {}, 4)).fill(true);  // every fourth line of k-space
 
-  const NamedLinop A = Chain(Dense(maps, "CNyNx,NyNx->CNyNx"), Fft(2, {.batch = "C"}),
+  const NamedLinop A = Chain(Dense(maps, "CNxNy,NxNy->CNxNy"), Fft(2, {.batch = "C"}),
                              SamplingFromMask(mask, {.batch = "C"}));
   const Tensor y = A(Tensor::ones({128, 128}, DType::complex64));
   const Tensor b = A.H()(y);

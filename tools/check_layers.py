@@ -44,7 +44,6 @@ ADAPTED = {
     "LAPACKE": r"lapacke\.h",
     "HDF5": r"hdf5\.h",
     "libpng": r"png\.h",
-    "xxHash": r"xxhash\.h",
     "Random123": r"Random123/.*",
     "spdlog": r"spdlog/.*",
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a project of its own sees of the installed package.
+// What a project of its own does with the installed package: a tensor through an operator and back.
 #include <palimpsest/palimpsest.hpp>
 
 int main() {
   using namespace palimpsest;
-  return is_complex(complex_of(DType::float32)) ? 0 : 1;
+  const NamedLinop F = Fft(2);
+  const Tensor x = Tensor::random_normal({3, 8, 8}, DType::complex128, {1});
+  return allclose(F.H()(F(x)), x) && F.N()(x).shape() == x.shape() ? 0 : 1;
 }
