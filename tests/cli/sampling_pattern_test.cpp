@@ -53,7 +53,10 @@ TEST_P(RandomPatterns, DependOnTheSeedAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RandomPatterns,
-                         testing::Values(PatternKind::poisson, PatternKind::random));
+                         testing::Values(PatternKind::poisson, PatternKind::random),
+                         [](const auto& kind) {
+                           return kind.param == PatternKind::poisson ? "Poisson" : "Random";
+                         });
 
 // The share of samples outside the centre that have a direct neighbour.
 double touching(const Tensor& mask, index_t center) {

@@ -29,7 +29,7 @@ Tensor mask_of(const std::vector<std::string>& rows) {
 
 TEST(DenseCenter, IsTheRectangleAroundDc) {
   const CenterRegion c = dense_center(mask_of({"#..#..#.",  //
-                                               ".####..#",  //
+                                               ".#####.#",  //
                                                ".#####..",  //
                                                "..####..",  //
                                                "#.####..",  //
@@ -37,7 +37,7 @@ TEST(DenseCenter, IsTheRectangleAroundDc) {
   EXPECT_EQ(c.y, 1);
   EXPECT_EQ(c.x, 2);
   EXPECT_EQ(c.height, 4);
-  EXPECT_EQ(c.width, 3);
+  EXPECT_EQ(c.width, 4);
 }
 
 TEST(DenseCenter, CoversTheWholeGridOrNothing) {

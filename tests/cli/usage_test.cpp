@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "cli/run_command.hpp"
 #include "palimpsest/cli/command_line.hpp"
 
@@ -41,6 +43,9 @@ struct WrongUsage {
   std::vector<std::string> arguments;
   std::string text;
 };
+void PrintTo(const WrongUsage& usage, std::ostream* stream) {
+  for (const std::string& word : usage.arguments) *stream << word << " ";
+}
 
 class WrongUsages : public testing::TestWithParam<WrongUsage> {};
 

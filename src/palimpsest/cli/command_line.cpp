@@ -160,6 +160,10 @@ struct CommandLine::Impl {
   std::string name() const {
     return app.get_name() + (current() == nullptr ? "" : " " + current()->get_name());
   }
+  /// The text with what to do, if it does not say so itself.
+  std::string with_advice(const std::string& text) const {
+    return text.find("Try ") != std::string::npos ? text : text + ". Try " + name() + " --help";
+  }
   std::string usage_error(const CLI::ParseError& error) const;
   std::string unknown_word() const;
 };
@@ -189,8 +193,7 @@ std::string CommandLine::Impl::usage_error(const CLI::ParseError& error) const {
   }
   std::string text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
-  if (text.find(". Try ") != std::string::npos) return text;
-  return text + ". Try " + name() + " --help";
+  return with_advice(text);
 }
 
 CommandLine::CommandLine(const std::string& name, const std::string& description,
@@ -226,7 +229,7 @@ int CommandLine::run(int argc, const char* const* argv) {
     print_error(impl_->name(), impl_->usage_error(error));
     return kWrongUsage;
   } catch (const UsageError& error) {
-    print_error(impl_->name(), error.what());
+    print_error(impl_->name(), impl_->with_advice(error.what()));
     return kWrongUsage;
   } catch (const FormatError& error) {
     print_error(impl_->name(), error.what());

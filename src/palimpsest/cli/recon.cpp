@@ -30,7 +30,7 @@ struct ReconOptions {
   std::string input, output, maps, report, save, save_maps;
   std::string method = "cg-sense";
   index_t iterations = 30, bits = 8, slice = 0;
-  double lambda = 0.01, tolerance = 1e-6;
+  double lambda = 0.015, tolerance = 1e-6;
   bool prewhiten = false, json = false;
 };
 

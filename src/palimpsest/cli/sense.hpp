@@ -28,7 +28,7 @@ struct SenseOptions {
   /// Conjugate gradients on A^H A + lambda; else the adjoint alone.
   bool is_iterative = true;
   index_t iterations = 30;
-  double lambda = 0.01;
+  double lambda = 0.015;
   double tolerance = 1e-6;
   /// Gets the bytes that the plan of the solve needs, before it runs.
   std::function<void(index_t bytes)> announce;
