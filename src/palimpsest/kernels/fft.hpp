@@ -37,8 +37,9 @@ class FftPlan {
   explicit FftPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
   const FftSpec& spec() const;
-  /// Bytes of the phase tables that the plan holds; FFTW does not tell its own.
-  std::size_t table_bytes() const;
+  /// Bytes that the plan holds for itself, not counting FFTW's own, which it does not tell: tables,
+  /// and scratch where a line is longer than 128 KiB (one more for each thread that runs it).
+  std::size_t external_bytes() const;
   const Impl& impl() const { return *impl_; }
 
  private:
@@ -54,9 +55,9 @@ FftPlan fft_plan(const FftSpec& spec);
 /// c_d = floor(N_d / 2) if centered, else 0.
 ///
 /// Aliases  `in` is not written unless in place, when `in` and `out` are one; else disjoint
-/// Cost     O(N log N); passes over memory besides FFTW's own: one for a scale, two if centered,
-///          the first of which replaces reading `in`. Batches run on oneTBB threads when big; the
-///          result does not depend on their number
+/// Cost     O(N log N); one pass over memory per axis, which centering and scale share; 256 KiB of
+///          stack per thread. Lines run on oneTBB threads; the result depends neither on their
+///          number nor on strides or alignment
 /// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
 void execute(const FftPlan& plan, const void* in, void* out);
 

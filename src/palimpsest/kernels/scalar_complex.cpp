@@ -118,11 +118,18 @@ PALIMPSEST_COMPLEX_FUNCTION(Arctan, std::atan(x))
 PALIMPSEST_COMPLEX_FUNCTION(Sinh, std::sinh(x))
 PALIMPSEST_COMPLEX_FUNCTION(Cosh, std::cosh(x))
 PALIMPSEST_COMPLEX_FUNCTION(Tanh, std::tanh(x))
-// log|1 + x| = log(1 + (|1 + x|^2 - 1)) / 2 keeps the digits of a small x.
-PALIMPSEST_COMPLEX_FUNCTION(Log1p, C(T{0.5} * std::log1p(re * (T{2} + re) + im * im),
-                                     std::atan2(im, T{1} + re)))
 #undef PALIMPSEST_COMPLEX_FUNCTION
 
+// log|1 + x| = log(1 + (|1 + x|^2 - 1)) / 2 keeps the digits of a small x, but not of one near -1.
+struct Log1p {
+  template <class C>
+  static C call(C x) {
+    using T = typename C::value_type;
+    const T re = x.real(), im = x.imag();
+    if (std::abs(re) > T{0.5} || std::abs(im) > T{0.5}) return std::log(C(T{1} + re, im));
+    return {T{0.5} * std::log1p(re * (T{2} + re) + im * im), std::atan2(im, T{1} + re)};
+  }
+};
 struct Sign {
   template <class C>
   static C call(C x) {

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/kernels/line_pass.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "palimpsest/kernels/parallel.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr index_t kStackBytes = 262144;
+constexpr index_t kPanelLines = 16;  // two cache lines of complex64
+constexpr index_t kLongPanelLines = 8;
+constexpr index_t kShortLine = 64;  // below this, calls of FFTW take a panel at once
+
+template <class T>
+using Complex = std::complex<T>;
+
+template <class T>
+Complex<T> times(Complex<T> a, Complex<T> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+template <class T>
+Complex<T> times(Complex<T> a, T b) {
+  return {a.real() * b, a.imag() * b};
+}
+
+// No phases: a table of nothing.
+struct None {
+  None operator[](index_t) const { return {}; }
+};
+template <class T>
+Complex<T> times(Complex<T> a, None) {
+  return a;
+}
+
+// One side of a panel: element j of line c lies at c * line + j * step.
+struct Layout {
+  index_t line, step;
+};
+
+// to[c, j] = from[c, j] * phases[j], in the order that suits the side with the wilder strides.
+template <class T, class Phases>
+void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
+                index_t n, Phases phases) {
+  const Layout& wild =
+      std::abs(in.step) + std::abs(in.line) > std::abs(out.step) + std::abs(out.line) ? in : out;
+  if (std::abs(wild.step) > std::abs(wild.line) && lines > 1) {
+    for (index_t j = 0; j < n; ++j) {
+      for (index_t c = 0; c < lines; ++c) {
+        to[c * out.line + j * out.step] = times(from[c * in.line + j * in.step], phases[j]);
+      }
+    }
+    return;
+  }
+  for (index_t c = 0; c < lines; ++c) {
+    const Complex<T>* x = from + c * in.line;
+    Complex<T>* y = to + c * out.line;
+    if (in.step == 1 && out.step == 1) {
+      for (index_t j = 0; j < n; ++j) y[j] = times(x[j], phases[j]);
+    } else {
+      for (index_t j = 0; j < n; ++j) y[j * out.step] = times(x[j * in.step], phases[j]);
+    }
+  }
+}
+
+template <class T>
+void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
+                index_t n, const LinePhases<T>& phases) {
+  if (!phases.real.empty()) {
+    move_panel<T>(from, in, to, out, lines, n, phases.real.data());
+  } else if (!phases.complex.empty()) {
+    move_panel<T>(from, in, to, out, lines, n, phases.complex.data());
+  } else {
+    move_panel<T>(from, in, to, out, lines, n, None{});
+  }
+}
+
+index_t reach(const PassAxis& axis) { return std::abs(axis.in_stride) + std::abs(axis.out_stride); }
+
+}  // namespace
+
+template <class T>
+LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options)
+    : line_(line), outer_(std::move(others)), options_(std::move(options)) {
+  order_axes();
+  constexpr auto kItem = static_cast<index_t>(sizeof(Complex<T>));
+  // A multiple of a cache line, and no power of two: lines of a panel fall into different sets.
+  distance_ = (line_.extent + 7) / 8 * 8 + 8;
+  const bool at_once = line_.extent < kShortLine;
+  const index_t fitting = kStackBytes / (distance_ * kItem) - 1;
+  lines_ = std::min(panel_.extent, fitting >= 1 ? std::min(fitting, kPanelLines) : kLongPanelLines);
+  together_ = at_once ? lines_ : 1;
+  panels_ = (panel_.extent + lines_ - 1) / lines_;
+  tasks_ = panels_;
+  for (const PassAxis& axis : outer_) tasks_ *= axis.extent;
+  if (options_.transforms) {
+    first_line_ = together_;
+    plan_ = std::make_unique<LinePlan<T>>(line_.extent, together_, distance_, options_.forward,
+                                          options_.effort);
+  }
+  if (scratch_bytes() > kStackBytes) {
+    spare_.push_back(std::make_unique<FftMemory>(scratch_bytes()));
+  }
+}
+
+// The axis with the closest neighbours makes the panels; those that both sides walk evenly unite.
+template <class T>
+void LinePass<T>::order_axes() {
+  std::erase_if(outer_, [](const PassAxis& a) { return a.extent == 1; });
+  std::stable_sort(outer_.begin(), outer_.end(),
+                   [](const PassAxis& a, const PassAxis& b) { return reach(a) > reach(b); });
+  for (std::size_t i = 1; i < outer_.size();) {
+    PassAxis& outer = outer_[i - 1];
+    const PassAxis inner = outer_[i];
+    if (outer.in_stride == inner.in_stride * inner.extent &&
+        outer.out_stride == inner.out_stride * inner.extent) {
+      outer = {outer.extent * inner.extent, inner.in_stride, inner.out_stride};
+      outer_.erase(outer_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+  if (outer_.empty()) return;
+  panel_ = outer_.back();
+  outer_.pop_back();
+}
+
+// Single lines move down by one place each, from the first to the last, so that one line of
+// additional scratch is enough.
+template <class T>
+void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
+  if (!plan_) return;
+  if (together_ > 1) {
+    std::fill(scratch + (first_line_ + lines) * distance_,
+              scratch + (first_line_ + together_) * distance_, Complex<T>(0));
+    plan_->execute(scratch + first_line_ * distance_, scratch);
+    return;
+  }
+  for (index_t c = 0; c < lines; ++c) {
+    plan_->execute(scratch + (c + 1) * distance_, scratch + c * distance_);
+  }
+}
+
+template <class T>
+void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scratch, index_t begin,
+                             index_t end) const {
+  for (index_t task = begin; task < end; ++task) {
+    const index_t first = task % panels_ * lines_;
+    const index_t lines = std::min(lines_, panel_.extent - first);
+    const Complex<T>* from = x + first * panel_.in_stride;
+    Complex<T>* to = y + first * panel_.out_stride;
+    index_t rest = task / panels_;
+    for (std::size_t i = outer_.size(); i-- > 0;) {
+      const index_t position = rest % outer_[i].extent;
+      rest /= outer_[i].extent;
+      from += position * outer_[i].in_stride;
+      to += position * outer_[i].out_stride;
+    }
+    const Layout dense{distance_, 1};
+    move_panel<T>(from, {panel_.in_stride, line_.in_stride}, scratch + first_line_ * distance_,
+                  dense, lines, line_.extent, options_.before);
+    transform(scratch, lines);
+    move_panel<T>(scratch, dense, to, {panel_.out_stride, line_.out_stride}, lines, line_.extent,
+                  options_.after);
+  }
+}
+
+template <class T>
+std::size_t LinePass<T>::scratch_bytes() const {
+  return static_cast<std::size_t>((first_line_ + lines_) * distance_) * sizeof(Complex<T>);
+}
+
+template <class T>
+std::size_t LinePass<T>::bytes() const {
+  std::size_t total = scratch_bytes() > kStackBytes ? scratch_bytes() : 0;
+  for (const auto* phases : {&options_.before, &options_.after}) {
+    total += phases->real.size() * sizeof(T) + phases->complex.size() * sizeof(Complex<T>);
+  }
+  return total;
+}
+
+template <class T>
+std::unique_ptr<FftMemory> LinePass<T>::take_scratch() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      auto memory = std::move(spare_.back());
+      spare_.pop_back();
+      return memory;
+    }
+  }
+  return std::make_unique<FftMemory>(scratch_bytes());
+}
+
+template <class T>
+void LinePass<T>::run(const Complex<T>* x, Complex<T>* y) const {
+  const index_t grain = kParallelGrain / (lines_ * line_.extent) + 1;
+  if (scratch_bytes() > kStackBytes) {
+    parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
+      auto memory = take_scratch();
+      run_panels(x, y, reinterpret_cast<Complex<T>*>(memory->data()), begin, end);
+      const std::lock_guard lock(mutex_);
+      spare_.push_back(std::move(memory));
+    });
+    return;
+  }
+  parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
+    alignas(64) std::array<std::byte, kStackBytes> memory;
+    run_panels(x, y, reinterpret_cast<Complex<T>*>(memory.data()), begin, end);
+  });
+}
+
+template class LinePass<float>;
+template class LinePass<double>;
+
+}  // namespace palimpsest

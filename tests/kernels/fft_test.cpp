@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/kernels/fft.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <thread>
+
+#include "kernels/arrays.hpp"
+
+namespace palimpsest::testing {
+namespace {
+
+using Wide = std::complex<double>;
+
+FftSpec spec_for(const Array& x, const Array& y, Axes axes) {
+  FftSpec spec;
+  spec.dtype = x.dtype();
+  spec.extents = x.extents();
+  spec.in_strides = x.strides();
+  spec.out_strides = y.strides();
+  spec.axes = std::move(axes);
+  return spec;
+}
+
+// One axis at a time, straight from the definition.
+std::vector<Wide> naive(const FftSpec& spec, const Array& x) {
+  std::vector<Wide> values;
+  for (index_t i = 0; i < x.count(); ++i) values.push_back(x.value(i));
+  for (const index_t axis : spec.axes) {
+    const auto a = static_cast<std::size_t>(axis);
+    const index_t n = spec.extents[a], c = spec.centered ? n / 2 : 0;
+    index_t stride = 1;
+    for (std::size_t i = a + 1; i < spec.extents.size(); ++i) stride *= spec.extents[i];
+    std::vector<Wide> result(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const index_t k = static_cast<index_t>(i) / stride % n;
+      const std::size_t line = i - static_cast<std::size_t>(k * stride);
+      for (index_t j = 0; j < n; ++j) {
+        const double turns =
+            static_cast<double>(((k - c) * (j - c) % n + n) % n) / static_cast<double>(n);
+        const double angle = 2 * std::numbers::pi * turns * (spec.forward ? -1 : 1);
+        result[i] += values[line + static_cast<std::size_t>(j * stride)] * std::polar(1.0, angle);
+      }
+    }
+    values = result;
+  }
+  for (Wide& v : values) v *= spec.scale;
+  return values;
+}
+
+void expect_close(const Array& y, const std::vector<Wide>& expected, const std::string& what) {
+  double largest = 0, error = 0;
+  for (index_t i = 0; i < y.count(); ++i) {
+    largest = std::max(largest, std::abs(expected[static_cast<std::size_t>(i)]));
+    error = std::max(error, std::abs(y.value(i) - expected[static_cast<std::size_t>(i)]));
+  }
+  const double eps = y.dtype() == DType::complex64 ? 6e-8 : 1.2e-16;
+  EXPECT_LE(error, 20 * eps * (largest + 1)) << what;
+}
+
+std::string describe(const FftSpec& s) {
+  return to_string(s.extents) + " axes " + to_string(s.axes) + " in " + to_string(s.in_strides) +
+         " out " + to_string(s.out_strides) + (s.forward ? " forward" : " backward") +
+         (s.centered ? " centered" : "") + (s.in_place ? " in place" : "");
+}
+
+TEST(Fft, AnySizesAxesLayoutsAgreeWithTheDefinition) {
+  Random random(71);
+  for (int trial = 0; trial < 600; ++trial) {
+    const DType dtype = trial % 2 == 0 ? DType::complex64 : DType::complex128;
+    const Extents extents = random_extents(random, 4, trial % 5 == 0 ? 40 : 9, 1000);
+    Axes axes;
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      if (axes.size() < 3 && uniform(random, 0, 2) > 0) axes.push_back(static_cast<index_t>(i));
+    }
+    std::shuffle(axes.begin(), axes.end(), random);
+    Array x(dtype, extents, random_strides(random, extents, false), uniform(random, 0, 1));
+    x.fill_normal(random);
+    Array y(dtype, extents, random_strides(random, extents, false), uniform(random, 0, 1));
+    FftSpec spec = spec_for(x, y, axes);
+    spec.forward = trial % 3 != 0;
+    spec.centered = trial % 4 < 2;
+    spec.scale = trial % 5 == 0 ? 1 : 0.25;
+    const auto expected = naive(spec, x);
+    const auto before = elements(x);
+    execute(fft_plan(spec), x.address(0), y.address(0));
+    expect_close(y, expected, describe(spec));
+    ASSERT_EQ(elements(x), before) << "the input was written: " << describe(spec);
+
+    spec.out_strides = spec.in_strides;
+    spec.in_place = true;
+    execute(fft_plan(spec), x.address(0), x.address(0));
+    expect_close(x, expected, describe(spec));
+  }
+}
+
+TEST(Fft, BackUndoesForth) {
+  Random random(72);
+  for (const bool centered : {false, true}) {
+    for (const auto& [ny, nx] : {std::pair<index_t, index_t>{64, 48}, {45, 30}, {17, 128}}) {
+      Array x(DType::complex64, {3, ny, nx}), y(DType::complex64, {3, ny, nx});
+      x.fill_normal(random);
+      FftSpec spec = spec_for(x, y, {1, 2});
+      spec.centered = centered;
+      spec.scale = 1 / std::sqrt(static_cast<double>(ny * nx));
+      std::vector<Wide> expected;
+      for (index_t i = 0; i < x.count(); ++i) expected.push_back(x.value(i));
+      execute(fft_plan(spec), x.address(0), y.address(0));
+      spec.forward = false;
+      spec.in_place = true;
+      execute(fft_plan(spec), y.address(0), y.address(0));
+      expect_close(y, expected, describe(spec));
+    }
+  }
+}
+
+TEST(Fft, BigBatchesAreCutIntoTasks) {
+  Random random(73);
+  // Whole outer elements, blocks with a rest, and two outer axes.
+  for (const auto& [extents, axes] : {std::pair<Extents, Axes>{{5, 160, 128}, {1, 2}},
+                                      {{3001, 16}, {1}},
+                                      {{7, 3, 4099, 5}, {3}},
+                                      {{3, 3, 130, 130}, {2, 3}},
+                                      {{128, 128, 6}, {0, 1}}}) {
+    for (const bool centered : {false, true}) {
+      Array x(DType::complex64, extents), y(DType::complex64, extents);
+      x.fill_normal(random);
+      FftSpec spec = spec_for(x, y, axes);
+      spec.centered = centered;
+      // The same in double precision, which goes through no other code but is no naive sum.
+      Array wide(DType::complex128, extents), reference(DType::complex128, extents);
+      strided_copy(x.view(), wide.mutable_view());
+      FftSpec wide_spec = spec;
+      wide_spec.dtype = DType::complex128;
+      wide_spec.axes = axes;
+      execute(fft_plan(wide_spec), wide.address(0), reference.address(0));
+      execute(fft_plan(spec), x.address(0), y.address(0));
+      double error = 0;
+      for (index_t i = 0; i < y.count(); ++i) {
+        error = std::max(error, std::abs(y.value(i) - reference.value(i)));
+      }
+      EXPECT_LE(error, 1e-3) << describe(spec);
+      // A few lines against the definition, by the inner product with a harmonic of a unit vector.
+      expect_same_on_threads([&] {
+        Array out(DType::complex64, extents);
+        execute(fft_plan(spec), x.address(0), out.address(0));
+        return elements(out);
+      });
+    }
+  }
+}
+
+TEST(Fft, EveryTaskOfABatchIsTransformed) {
+  // Each batch element is a unit impulse of its own height: its transform is flat.
+  for (const auto& [batch, n] : {std::pair<index_t, index_t>{3001, 16}, {70, 1024}, {4, 65536}}) {
+    Array x(DType::complex64, {batch, n}), y(DType::complex64, {batch, n});
+    for (index_t i = 0; i < x.count(); ++i) {
+      x.set_value(i, i % n == 0 ? static_cast<double>(i / n + 1) : 0.0);
+    }
+    execute(fft_plan(spec_for(x, y, {1})), x.address(0), y.address(0));
+    for (index_t i = 0; i < y.count(); ++i) ASSERT_EQ(y.value(i), static_cast<double>(i / n + 1));
+  }
+}
+
+TEST(Fft, NoAxesIsAScaledCopy) {
+  Random random(74);
+  Array x(DType::complex128, {4, 5}, {1, 4}), y(DType::complex128, {4, 5});
+  x.fill(random);
+  for (const double scale : {1.0, 0.5}) {
+    FftSpec spec = spec_for(x, y, {});
+    spec.scale = scale;
+    execute(fft_plan(spec), x.address(0), y.address(0));
+    for (index_t i = 0; i < 20; ++i) EXPECT_EQ(y.value(i), scale * x.value(i));
+  }
+  FftSpec spec = spec_for(y, y, {});
+  spec.in_place = true;
+  spec.scale = 2;
+  execute(fft_plan(spec), y.address(0), y.address(0));
+  for (index_t i = 0; i < 20; ++i) EXPECT_EQ(y.value(i), x.value(i));
+}
+
+TEST(Fft, EmptyArraysAndSingleElements) {
+  Array none(DType::complex64, {3, 0}), out(DType::complex64, {3, 0});
+  execute(fft_plan(spec_for(none, out, {0, 1})), none.address(0), out.address(0));
+  EXPECT_TRUE(out.gaps_are_intact());
+  Array one(DType::complex64, {1, 1}), result(DType::complex64, {1, 1});
+  one.set_value(0, {3, 4});
+  FftSpec spec = spec_for(one, result, {0, 1});
+  spec.centered = true;
+  spec.scale = 2;
+  execute(fft_plan(spec), one.address(0), result.address(0));
+  EXPECT_EQ(result.value(0), Wide(6, 8));
+}
+
+TEST(Fft, ResultsDoNotDependOnAlignment) {
+  Random random(75);
+  for (const index_t n : {16, 30, 64, 100, 128, 210, 256, 243}) {
+    Array x(DType::complex64, {6, n, n});
+    x.fill_normal(random);
+    std::vector<unsigned char> expected;
+    for (const index_t shift : {0, 1, 2, 3}) {
+      Array in(DType::complex64, x.extents(), x.strides(), shift);
+      Array out(DType::complex64, x.extents(), x.strides(), shift);
+      strided_copy(x.view(), in.mutable_view());
+      FftSpec spec = spec_for(in, out, {1, 2});
+      execute(fft_plan(spec), in.address(0), out.address(0));
+      if (shift == 0) expected = elements(out);
+      EXPECT_EQ(elements(out), expected) << n << " shift " << shift;
+    }
+  }
+}
+
+TEST(Fft, MeasuringGivesTheSameTransformAndTouchesNoUserData) {
+  Random random(76);
+  for (const bool in_place : {false, true}) {
+    Array x(DType::complex64, {3, 24, 20}, {-480, 20, -1}, 1), y(DType::complex64, {3, 24, 20});
+    x.fill_normal(random);
+    FftSpec spec = spec_for(x, in_place ? x : y, {1, 2});
+    spec.effort = FftEffort::measure;
+    spec.in_place = in_place;
+    const auto expected = naive(spec, x);
+    const auto before = elements(x);
+    const FftPlan plan = fft_plan(spec);
+    EXPECT_EQ(elements(x), before);
+    Array& out = in_place ? x : y;
+    execute(plan, x.address(0), out.address(0));
+    expect_close(out, expected, describe(spec));
+  }
+}
+
+TEST(FftPlan, IsCachedBySpecAndOutlivesTheCache) {
+  clear_fft_cache();
+  const Array x(DType::complex64, {8, 9});
+  FftSpec spec = spec_for(x, x, {0, 1});
+  const FftPlan plan = fft_plan(spec);
+  EXPECT_EQ(&plan.impl(), &fft_plan(spec).impl());
+  EXPECT_EQ(plan.external_bytes(), 0U);
+  spec.centered = true;
+  const FftPlan other = fft_plan(spec);
+  EXPECT_NE(&plan.impl(), &other.impl());
+  EXPECT_GT(other.external_bytes(), 0U);
+  for (index_t n = 1; n < 100; ++n) {  // more than the cache keeps
+    const Array small(DType::complex64, {n});
+    fft_plan(spec_for(small, small, {0}));
+  }
+  EXPECT_NE(&plan.impl(), &fft_plan(plan.spec()).impl());
+  clear_fft_cache();
+  Array in(DType::complex64, {8, 9}), out(DType::complex64, {8, 9});
+  Random random(77);
+  in.fill_normal(random);
+  execute(plan, in.address(0), out.address(0));
+  expect_close(out, naive(plan.spec(), in), "after the cache was cleared");
+}
+
+TEST(FftPlan, PlansAndRunsFromSeveralThreads) {
+  clear_fft_cache();
+  Random random(78);
+  Array x(DType::complex64, {5, 33, 32});
+  x.fill_normal(random);
+  std::vector<std::vector<unsigned char>> results(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < results.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        Array y(DType::complex64, x.extents());
+        FftSpec spec = spec_for(x, y, {1, 2});
+        spec.centered = true;
+        execute(fft_plan(spec), x.address(0), y.address(0));
+        results[t] = elements(y);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& result : results) EXPECT_EQ(result, results[0]);
+}
+
+TEST(FftPlan, ImpossibleSpecsAreRefused) {
+  const Array x(DType::float32, {4, 4});
+  using ::testing::HasSubstr;
+  const auto error_of = [](const FftSpec& spec) -> std::string {
+    try {
+      fft_plan(spec);
+    } catch (const DTypeError& error) {
+      return std::string("DTypeError ") + error.what();
+    } catch (const ShapeError& error) {
+      return std::string("ShapeError ") + error.what();
+    }
+    return "";
+  };
+  FftSpec spec = spec_for(x, x, {0});
+  EXPECT_THAT(error_of(spec), HasSubstr("DTypeError [fft_plan] got float32"));
+  spec.dtype = DType::complex64;
+  spec.axes = {0, 0};
+  EXPECT_THAT(error_of(spec), HasSubstr("ShapeError"));
+  spec.axes = {2};
+  EXPECT_THAT(error_of(spec), HasSubstr("ShapeError"));
+  spec.axes = {0};
+  spec.in_strides = {4};
+  EXPECT_THAT(error_of(spec), HasSubstr("ranks differ"));
+  spec.in_strides = {1, 4};
+  spec.in_place = true;
+  EXPECT_THAT(error_of(spec), HasSubstr("in place: got strides (1, 4) and (4, 1)"));
+}
+
+}  // namespace
+}  // namespace palimpsest::testing
