@@ -141,6 +141,8 @@ Function function(std::vector<In> inputs, std::vector<Out> outputs, FunctionOpti
     rewrite_graph(graph, hints);
   }
   graph.validate();
+  // The graph as it was given, with the constants that rewriting removed, is not kept.
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].variable = graph.outputs()[i];
   return Function(std::make_shared<Function::Impl>(std::move(inputs), std::move(outputs),
                                                    std::move(graph), std::move(containers),
                                                    std::move(updated), std::move(options.name)));
