@@ -7,6 +7,7 @@
 #include <array>
 #include <mutex>
 #include <new>
+#include <string>
 
 #include "palimpsest/base/error.hpp"
 
@@ -99,5 +100,7 @@ void LinePlan<T>::execute(std::complex<T>* in, std::complex<T>* out) const {
 
 template class LinePlan<float>;
 template class LinePlan<double>;
+
+std::string fft_library_version() { return fftwf_version; }
 
 }  // namespace palimpsest
