@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the code blocks of README.md, CONTRIBUTING.md and docs/; one paragraph per failure.
+"""Runs the code blocks of README.md, CONTRIBUTING.md and docs/, and follows links between files; one
+paragraph per failure.
 
 A block of C++ that contains `int main` is compiled against the library of the build tree and run;
 when a `text` block follows it, that is what it must print, where a line `...` stands for any lines
@@ -23,6 +24,7 @@ import tempfile
 
 FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"<!-- (run|not run: [^\n]+) -->\s*\Z")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 TIMEOUT_S = 300
 
 
@@ -54,6 +56,13 @@ def blocks_of(page, text):
             continue
         found.append(block)
     return found
+
+
+def dead_links(page, text):
+    """One line for each link to a file that is not there."""
+    for match in LINK.finditer(text):
+        if not (page.parent / match[1]).exists():
+            yield text.count("\n", 0, match.start()) + 1, match[1]
 
 
 def output_matches(expected, actual):
@@ -152,8 +161,13 @@ def main():
     failures = [(block, problem) for block, problem in zip(blocks, found) if problem]
     for block, problem in failures:
         print(f"{block.where()}: {problem.rstrip()}")
-    print(f"{len(blocks)} blocks on {len(pages)} pages, {len(failures)} wrong")
-    return 1 if failures else 0
+    dead = [(page, line, target) for page in pages
+            for line, target in dead_links(page, page.read_text())]
+    for page, line, target in dead:
+        print(f"{page.relative_to(arguments.root)}:{line}: a link to '{target}', which does not exist")
+    n_wrong = len(failures) + len(dead)
+    print(f"{len(blocks)} blocks on {len(pages)} pages, {n_wrong} wrong")
+    return 1 if n_wrong else 0
 
 
 if __name__ == "__main__":

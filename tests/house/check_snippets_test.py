@@ -58,6 +58,10 @@ class CheckSnippets(unittest.TestCase):
     def test_a_block_names_its_language(self):
         self.assertIn("names no language", self.run_on("```\none();\n```\n"))
 
+    def test_links_between_files_lead_somewhere(self):
+        self.assertIn("0 wrong", self.run_on("[a](docs/index.md#top), [b](https://example.org)\n"))
+        self.assertIn("README.md:2: a link to 'docs/gone.md'", self.run_on("\n[a](docs/gone.md)\n"))
+
 
 if __name__ == "__main__":
     unittest.main()
