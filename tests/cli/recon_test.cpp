@@ -14,6 +14,7 @@
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
+#include "palimpsest/linop/fft.hpp"
 
 namespace palimpsest::cli {
 namespace {
@@ -150,6 +151,54 @@ TEST_F(Recon, ReadoutOversamplingIsRemoved) {
                "--save", dir / "cut.npy"});
   EXPECT_EQ(read_npy(dir / "cut.npy").shape(), (Extents{64, 64}));
   EXPECT_LT(nrmse(dir / "plain.npy", dir / "cut.npy"), 1e-5);
+}
+
+// A 3-D scan that is one plane, times a profile along a fully sampled readout.
+TEST_F(Recon, VolumesAreReconstructedPlaneByPlane) {
+  simulate();
+  expect_done({"recon", dir / "scan.h5", "--save", dir / "plane.npy"});
+  const Tensor plane = kspace();
+  const std::vector<float> profile = {0, 1, 2, 0.5F, 0};  // image domain
+  Tensor volume = Tensor::zeros({8, 64, 64, 5}, DType::complex64);
+  for (index_t x = 0; x < 5; ++x) {
+    Tensor place = volume.select(3, x);
+    place.copy_from(plane);
+    Tensor dense = place.contiguous();
+    auto* values = dense.mutable_data<std::complex<float>>();
+    for (index_t i = 0; i < dense.numel(); ++i) values[i] *= profile[static_cast<std::size_t>(x)];
+    place.copy_from(dense);
+  }
+  write_npy(dir / "volume.npy", Fft(1, {.centered = true})(volume));
+  expect_done({"recon", dir / "volume.npy", "--save", dir / "images.npy", "-o", dir / "x.png"});
+  const Tensor images = read_npy(dir / "images.npy");
+  ASSERT_EQ(images.shape(), (Extents{64, 64, 5}));
+  for (const index_t x : {1, 2, 3}) {
+    const Comparison found =
+        compare_magnitudes(read_npy(dir / "plane.npy"), images.select(2, x).contiguous());
+    EXPECT_LT(found.nrmse, 1e-3);
+    EXPECT_NEAR(found.scale, 1 / profile[static_cast<std::size_t>(x)], 1e-3);
+  }
+  EXPECT_LT(quantile(magnitude(images.select(2, 0)), 1), 1e-4);
+}
+
+// Phase encoding along one axis, every other line and calibration lines, as scanners do it.
+TEST_F(Recon, LinesWithCalibrationLinesAndOneRepetition) {
+  simulate({"--noise", "0.001", "--pattern", "full"});
+  Tensor lines = kspace();
+  for (index_t y = 1; y < 64; y += 2) {
+    if (y < 20 || y >= 44) lines.select(1, y).fill<std::complex<float>>(0);
+  }
+  Tensor mask = Tensor::full<bool>({1, 64}, true);
+  for (index_t y = 1; y < 64; y += 2) {
+    if (y < 20 || y >= 44) mask.set<bool>({0, y}, false);
+  }
+  RawScan first = cartesian_scan(lines.unsqueeze(1), mask, read_ismrmrd(dir / "scan.h5").header);
+  write_ismrmrd(dir / "lines.h5", first);
+  expect_done({"recon", dir / "lines.h5", "--repetition", "0", "--lambda", "0.001", "--save",
+               dir / "lines.npy"});
+  EXPECT_LT(nrmse(dir / "ref.npy", dir / "lines.npy"), 0.03);
+  EXPECT_THAT(run_command({"recon", dir / "lines.h5", "--repetition", "3", "--json"}).err,
+              HasSubstr("repetition"));
 }
 
 TEST_F(Recon, CompareMakesATableAndAPicture) {

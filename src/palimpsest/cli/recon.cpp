@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct ReconOptions {
   std::string method = "cg-sense";
   index_t iterations = 30, bits = 8, slice = 0;
   double lambda = 0.015, tolerance = 1e-6;
+  std::optional<index_t> repetition;
   bool prewhiten = false, json = false;
 };
 
@@ -53,7 +55,10 @@ struct ReconRun {
 // of the largest value: the object may be small.
 constexpr double kBelowWhite = 0.995, kLeastWhite = 0.4;
 
-bool has_signal(const Tensor& plane) { return quantile(magnitude(plane), 1) > 0; }
+// Planes of a volume below this part of its largest value are rounding errors of empty ones.
+constexpr double kEmptyPlane = 1e-6;
+
+double largest_value(const Tensor& x) { return quantile(magnitude(x), 1); }
 
 Tensor maps_of_plane(ReconRun& run, const ReconOptions& options, index_t plane) {
   const Tensor kspace = run.scan.kspace.select(0, plane);
@@ -82,10 +87,11 @@ SenseOptions sense_options(const ReconOptions& options, Progress& progress, inde
 void solve_planes(ReconRun& run, const ReconOptions& options) {
   const index_t n = run.scan.n_planes();
   std::vector<Tensor> images, maps;
+  const double empty = n > 1 ? kEmptyPlane * largest_value(run.scan.kspace) : 0;
   Progress progress(options.method, n * options.iterations);
   for (index_t plane = 0; plane < n; ++plane) {
     const Tensor kspace = run.scan.kspace.select(0, plane);
-    if (n > 1 && !has_signal(kspace)) {
+    if (n > 1 && largest_value(kspace) <= empty) {
       images.push_back(Tensor::zeros({run.scan.ny(), run.scan.nx()}, DType::complex64));
       maps.push_back(Tensor::zeros(kspace.shape(), DType::complex64));
       continue;
@@ -144,7 +150,7 @@ JsonReport report_of(const ReconRun& run, const ReconOptions& options) {
 void write_picture(const std::string& path, const Tensor& image, index_t bits) {
   Tensor plane = magnitude(image);
   if (plane.rank() == 3) plane = plane.select(0, plane.shape(0) / 2);
-  const double largest = quantile(plane, 1);
+  const double largest = largest_value(plane);
   const double white = std::max(quantile(plane, kBelowWhite), kLeastWhite * largest);
   write_png(
       path, plane,
@@ -205,7 +211,9 @@ void recon(const ReconOptions& options) {
 
   ReconRun run;
   StopWatch watch;
-  run.scan = read_scan(options.input, {.slice = options.slice, .prewhiten = options.prewhiten});
+  run.scan = read_scan(
+      options.input,
+      {.slice = options.slice, .repetition = options.repetition, .prewhiten = options.prewhiten});
   if (!options.maps.empty()) run.maps = read_maps(options.maps, run.scan);
   run.read_s = watch.lap();
   run.center = dense_center(run.scan.mask);
@@ -245,6 +253,7 @@ void add_recon(CommandLine& line) {
       .option("--report", "FILE.json", options->report, "sizes, seconds, peaks, residuals")
       .option("--bits", "N", options->bits, "of the picture: 8 or 16")
       .option("--slice", "N", options->slice, "of a raw file with several slices")
+      .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
       .flag("--prewhiten", options->prewhiten, "decorrelate the coils by the noise readouts")
       .flag("--json", options->json, "print the report instead of a summary")
       .action([options] { recon(*options); });

@@ -72,7 +72,9 @@ RawGrid grid_from_raw_file(const std::string& path, const ScanOptions& options) 
   CartesianKspace sorted = read_input(path, [&] {
     const RawScan raw = read_ismrmrd(path);
     check_finite(path, raw.samples, "the scan");
-    return cartesian_kspace(raw, {.slice = options.slice, .prewhiten = options.prewhiten});
+    return cartesian_kspace(
+        raw,
+        {.slice = options.slice, .repetition = options.repetition, .prewhiten = options.prewhiten});
   });
   RawGrid grid;
   grid.kspace = sorted.kspace.contiguous();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "palimpsest/io/format.hpp"
@@ -11,6 +12,8 @@ namespace palimpsest::cli {
 struct ScanOptions {
   /// Of a raw file with several slices.
   index_t slice = 0;
+  /// Of a raw file with several; all are averaged where none is named.
+  std::optional<index_t> repetition;
   /// Decorrelates the coils by the noise readouts of a raw file.
   bool prewhiten = false;
 };
