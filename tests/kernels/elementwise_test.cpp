@@ -29,7 +29,7 @@ std::complex<double> converted(std::complex<double> value, DType via, DType to) 
 
 TEST(Elementwise, AnyLayoutsAndDtypesGiveTheNaiveResult) {
   Random random(11);
-  for (int trial = 0; trial < 600; ++trial) {
+  for (int trial = 0; trial < 400; ++trial) {
     const Extents extents = random_extents(random, 8, 12);
     const Array a = random_array(random, random_dtype(random), extents, true);
     const Array b = random_array(random, random_dtype(random), extents, true);
