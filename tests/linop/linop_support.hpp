@@ -25,7 +25,10 @@
 namespace palimpsest::testing {
 
 using Complex = std::complex<double>;
-using Matrix = std::vector<std::vector<Complex>>;
+/// Rows of numbers; a type of its own, so that `*` is found.
+struct Matrix : std::vector<std::vector<Complex>> {
+  using vector::vector;
+};
 
 inline std::vector<Complex> values(const Tensor& t) {
   return t.to(DType::complex128).to_vector<Complex>();

@@ -36,7 +36,11 @@ NamedLinop make_adjoint(const NamedLinop& A) {
   const auto hook = A.type().adjoint;
   if (!hook) return flipped_copy(A);
   NamedLinop made = hook(A);
-  return made.defined() ? made : flipped_copy(A);
+  if (!made.defined()) return flipped_copy(A);
+  // A name of its own is kept; the type's says enough.
+  const std::string& usual = made.type().name;
+  if (made.is(A) || A.name() == usual || made.name() != usual) return made;
+  return made.named(toggled(A.name()));
 }
 
 bool is_adjoint_linked(const NamedLinop& A) {

@@ -37,6 +37,10 @@ Variable is_finite(const Variable& x) { return ops::elementwise(ScalarOp::isfini
 Variable fma(const Variable& a, const Variable& b, const Variable& c) {
   return ops::elementwise(ScalarOp::fma, {a, b, c});
 }
+// Not as a view: a number that is kept must not keep a complex one.
+Variable real_number(const Variable& z) {
+  return is_complex(z.dtype()) ? ops::elementwise(ScalarOp::real, {z}) : z;
+}
 Variable zero_of(DType dtype) { return constant(Tensor::zeros({}, dtype)); }
 // `value` where the condition holds, else 0, whatever the value.
 Variable value_if(const Variable& condition, const Variable& value) {
@@ -64,17 +68,30 @@ TensorType state_type(const NamedLinop& A, const TensorType& b, const CgOptions&
   return type;
 }
 
-index_t constant_bytes(std::span<const Plan* const> plans) {
+// Bytes of the constants that compiled functions keep; one that two of them share counts once.
+index_t constant_bytes(std::initializer_list<const Function*> functions) {
   std::vector<Variable> seen;
   index_t bytes = 0;
-  for (const Plan* plan : plans) {
-    for (const Variable& v : plan->constants) {
-      if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
-      seen.push_back(v);
-      bytes += static_cast<index_t>(v.constant_value().storage().nbytes());
+  const auto visit = [&](const Variable& v) {
+    if (!v.is_constant() || std::find(seen.begin(), seen.end(), v) != seen.end()) return;
+    seen.push_back(v);
+    bytes += static_cast<index_t>(v.constant_value().storage().nbytes());
+  };
+  for (const Function* f : functions) {
+    if (!f->defined()) continue;
+    for (const Apply& node : f->graph().toposort()) {
+      for (const Variable& v : node.inputs()) visit(v);
     }
+    for (const Variable& v : f->graph().outputs()) visit(v);
   }
   return bytes;
+}
+
+// Numbers as one array, so that a step gives a single result.
+Variable packed(const std::vector<Variable>& numbers) {
+  std::vector<Variable> parts;
+  for (const Variable& v : numbers) parts.push_back(ops::expand_dims(v, {0}));
+  return ops::join(0, parts);
 }
 
 const Plan& plan_of(const Function& f, const std::vector<TensorType>& arguments) {
@@ -101,16 +118,14 @@ void CgProgram::compile_setup(const NamedLinop& A, const CgOptions& options) {
   const Variable r = options.x0 ? b - A(x) : b;
   const Variable z = options.M ? (*options.M)(r) : r;
   const Variable bb = ops::norm2(b), rr = options.x0 ? ops::norm2(r) : bb;
-  const Variable rho = options.M ? ops::real(ops::vdot(r, z)) : rr;
+  const Variable rho = options.M ? real_number(ops::vdot(r, z)) : rr;
   // <x, A x> / 2 - Re <b, x> = -Re <x, b + r> / 2.
-  const Variable objective = options.x0
-                                 ? (ops::real(ops::vdot(x, b)) + ops::real(ops::vdot(x, r))) * -0.5
-                                 : zero_of(rho.dtype());
+  const Variable objective =
+      options.x0 ? (ops::real(ops::vdot(x, b)) + ops::real(ops::vdot(x, r))) * -0.5 : rr * 0.0;
   Updates updates{{p_, z + p_.var()}, {rho_, rho}};
   if (options.x0) updates.emplace_back(r_, r);
-  std::vector<Out> outputs;
-  for (const Variable& v : {bb, rr, rho, objective}) outputs.emplace_back(v);
-  setup_ = function({}, std::move(outputs), {.updates = std::move(updates), .name = "cg setup"});
+  setup_ = function({}, {Out(packed({bb, rr, rho, objective}), {.borrow = true})},
+                    {.updates = std::move(updates), .name = "cg setup"});
 }
 
 Function CgProgram::compile_step(const NamedLinop& A, const CgOptions& options,
@@ -124,35 +139,28 @@ Function CgProgram::compile_step(const NamedLinop& A, const CgOptions& options,
   const Variable r = refresh ? b - A(moved) : fma(-alpha, q, r_.var());
   const Variable z = options.M ? (*options.M)(r) : r;
   const Variable rr = ops::norm2(r);
-  const Variable new_rho = options.M ? ops::real(ops::vdot(r, z)) : rr;
+  const Variable new_rho = options.M ? real_number(ops::vdot(r, z)) : rr;
   const Variable is_good = both(is_finite(rr), is_finite(new_rho));
   const Variable new_x = refresh ? moved : fma(value_if(is_good, alpha), p, x);
   const Variable is_divisor = ops::elementwise(ScalarOp::ne, {rho, zero_of(rho.dtype())});
   const Variable beta = value_if(is_divisor, new_rho / rho);
-  std::vector<Out> outputs;
-  for (const Variable& v : {pq, rr, new_rho}) outputs.emplace_back(v, OutOptions{.borrow = true});
   std::vector<In> inputs;
   if (refresh) inputs.emplace_back(b);
-  return function(std::move(inputs), std::move(outputs),
+  const Variable numbers = packed({ops::real(pq), ops::imag(pq), rr, new_rho});
+  return function(std::move(inputs), {Out(numbers, {.borrow = true})},
                   {.updates = {{x_, new_x}, {r_, r}, {p_, fma(beta, p, z)}, {rho_, new_rho}},
                    .name = refresh ? "cg step with a new residual" : "cg step"});
 }
 
 SolvePlan CgProgram::plan() const {
-  const Plan& setup = plan_of(setup_, {});
-  const Plan& step = plan_of(step_, {});
-  std::vector<const Plan*> plans{&setup, &step};
   SolvePlan result;
   const index_t n = byte_count(type_.shape, type_.dtype);
   result.state_bytes = 3 * n + static_cast<index_t>(item_size(real_of(type_.dtype)));
-  result.setup_bytes = setup.peak_bytes;
-  result.step_bytes = step.peak_bytes;
-  if (has_refresh_) {
-    plans.push_back(&plan_of(refresh_, {type_}));
-    result.step_bytes += plans.back()->peak_bytes;
-    if (converts_b_) result.state_bytes += n;
-  }
-  result.state_bytes += constant_bytes(plans);
+  if (has_refresh_ && converts_b_) result.state_bytes += n;
+  result.setup_bytes =
+      plan_of(setup_, {}).peak_bytes + constant_bytes({&setup_, &step_, &refresh_});
+  result.step_bytes = plan_of(step_, {}).peak_bytes + constant_bytes({&step_, &refresh_});
+  if (has_refresh_) result.step_bytes += plan_of(refresh_, {type_}).peak_bytes;
   result.peak_bytes = result.state_bytes + std::max(result.setup_bytes, result.step_bytes);
   return result;
 }
@@ -168,13 +176,17 @@ CgProgram::Start CgProgram::start(const Tensor& b, const std::optional<Tensor>& 
   r_.exchange(dense(b));
   p_.exchange(Tensor::zeros(type_.shape, type_.dtype, type_.device));
   rho_.exchange(Tensor::zeros({}, real_of(type_.dtype), type_.device));
-  std::array<Tensor, 4> results;
-  setup_.call({}, results);
-  const auto number = [&](std::size_t i) { return results[i].item<double>(); };
+  setup_.call({}, numbers_);
   const Start start{number(0), number(1), number(2), number(3)};
-  for (Tensor& t : results) t = Tensor();
+  numbers_[0] = Tensor();
   setup_ = Function();  // its workspace goes before that of the iterations comes
   return start;
+}
+
+double CgProgram::number(std::size_t i) const {
+  const Tensor& numbers = numbers_[0];
+  return numbers.dtype() == DType::float32 ? static_cast<double>(numbers.data<float>()[i])
+                                           : numbers.data<double>()[i];
 }
 
 CgProgram::Step CgProgram::step(bool refresh) {
@@ -182,12 +194,11 @@ CgProgram::Step CgProgram::step(bool refresh) {
   if (has_refresh_ && !is_prepared_) refresh_.prepare(b);
   is_prepared_ = true;
   if (refresh) {
-    refresh_.call(b, results_);
+    refresh_.call(b, numbers_);
   } else {
-    step_.call({}, results_);
+    step_.call({}, numbers_);
   }
-  return {results_[0].item<std::complex<double>>(), results_[1].item<double>(),
-          results_[2].item<double>()};
+  return {{number(0), number(1)}, number(2), number(3)};
 }
 
 bool CgProgram::is_positive(std::complex<double> pq) const {

@@ -48,6 +48,7 @@ class CgProgram {
 
  private:
   void compile_setup(const NamedLinop& A, const CgOptions& options);
+  double number(std::size_t i) const;
   Function compile_step(const NamedLinop& A, const CgOptions& options, bool refresh) const;
 
   TensorType type_;  // of the state
@@ -56,7 +57,7 @@ class CgProgram {
   Function setup_, step_, refresh_;
   Tensor b_;  // for refreshing
   bool is_prepared_ = false;
-  std::array<Tensor, 3> results_;
+  std::array<Tensor, 1> numbers_;  // borrowed from the step that ran last
 };
 
 }  // namespace palimpsest

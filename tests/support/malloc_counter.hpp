@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace palimpsest::testing {
+
+/// Calls of malloc and its kin by all threads so far; under a sanitizer, which brings its own
+/// malloc, those of operator new. Needs malloc_counter.cpp among the sources of the program.
+std::size_t count_of_mallocs();
+
+}  // namespace palimpsest::testing
