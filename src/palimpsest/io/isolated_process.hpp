@@ -29,7 +29,7 @@ struct ChildLimits {
   /// The child is ended when its progress has stood still for so long, or while it has computed for
   /// so long: an endless loop is no slow disk.
   double stalled_s = 60;
-  double looping_s = 3;
+  double looping_s = 2;
   /// What it may allocate privately, on top of what it inherits.
   std::size_t private_bytes = std::size_t{1} << 29;
 };
