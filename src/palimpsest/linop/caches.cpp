@@ -38,7 +38,7 @@ NamedLinop make_adjoint(const NamedLinop& A) {
   NamedLinop made = hook(A);
   if (!made.defined()) return flipped_copy(A);
   // A name of its own is kept; the type's says enough.
-  const std::string& usual = made.type().name;
+  const std::string usual = usual_name(made.type());
   if (made.is(A) || A.name() == usual || made.name() != usual) return made;
   return made.named(toggled(A.name()));
 }

@@ -64,6 +64,8 @@ NamedLinop from_data(LinopData data) {
 
 LinopData copy_data(const NamedLinop& A) { return A.node()->data; }
 
+std::string usual_name(const LinopType& type) { return type.name.substr(type.name.rfind('.') + 1); }
+
 DimMap sizes_in(const NamedShape& shape) {
   return shape.contains("sizes") ? shape.map("sizes") : DimMap();
 }
@@ -87,7 +89,7 @@ NamedLinop make_linop(const LinopType& type, NamedShape shape, Parameters parame
   data.type = &type;
   data.functions = type.functions;
   data.adj_normal_fn = type.adj_normal_fn;
-  data.name = type.name.substr(type.name.rfind('.') + 1);
+  data.name = usual_name(type);
   data.shape = std::move(shape);
   data.params = std::move(parameters);
   data.attrs = std::move(attributes);
@@ -105,7 +107,7 @@ NamedLinop make_container(const LinopType& type, std::vector<NamedLinop> childre
   data.type = &type;
   data.functions = type.functions;
   data.adj_normal_fn = type.adj_normal_fn;
-  data.name = type.name;
+  data.name = usual_name(type);
   data.shape = type.assemble(children, nullptr);
   data.children = std::move(children);
   data.attrs = std::move(attributes);

@@ -58,6 +58,9 @@ NamedLinop from_data(LinopData data);
 /// The data of an operator, to be changed into another one's.
 LinopData copy_data(const NamedLinop& A);
 
+/// What operators of a type are called unless they are given a name: the type's name without prefix.
+std::string usual_name(const LinopType& type);
+
 /// The map "sizes" of a shape; empty if there is none.
 DimMap sizes_in(const NamedShape& shape);
 /// The shape with other recorded sizes.
