@@ -23,7 +23,13 @@ void* operator new(std::size_t bytes) {
   if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
+// The sanitizers bring a nothrow form of their own, whose memory must not reach our delete.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  count();
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 #else
