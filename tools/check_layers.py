@@ -37,6 +37,8 @@ LAYERS = {
 }
 # Folders of src/palimpsest that stand on public headers only.
 CLIENTS = ["cli"]
+# Folders of tests that are unit tests of a layer of another name.
+TESTS_OF = {"model": "memory"}
 # Headers that only one file of src may include, each its adapter.
 ADAPTED = {
     "FFTW": r"fftw3\.h",
@@ -175,6 +177,7 @@ def check_clients(tree):
     yield from check_public_only(tree, "examples/")
     for name in tree.cpp_files("tests/"):
         folder = name.split("/")[1]
+        folder = TESTS_OF.get(folder, folder)
         own = folder if folder in LAYERS or folder in CLIENTS else None
         yield from check_public_only(tree, name, own)
 

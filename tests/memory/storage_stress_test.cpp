@@ -1,63 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstring>
+#include <iostream>
+#include <memory>
 #include <mutex>
-#include <random>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/storage.hpp"
 #include "support/expect_error.hpp"
+#include "support/long_run.hpp"
 
 namespace palimpsest {
 namespace {
 
-constexpr std::size_t kWords = 48;
-using Words = std::vector<std::uint32_t>;
+constexpr std::size_t kWords = 24;
 
-// A storage and what it must contain.
+std::uint64_t next(std::uint64_t& state) {  // splitmix64
+  std::uint64_t z = state += 0x9e37'79b9'7f4a'7c15U;
+  z = (z ^ (z >> 30)) * 0xbf58'476d'1ce4'e5b9U;
+  z = (z ^ (z >> 27)) * 0x94d0'49bb'1331'11ebU;
+  return z ^ (z >> 31);
+}
+
+// What a Storage must contain. Views of one Storage have one of these, too.
+struct Plain {
+  std::array<std::uint32_t, kWords> words{};
+  std::size_t n = kWords;
+};
+
 struct Item {
   Storage storage;
-  Words expected;
+  std::shared_ptr<Plain> plain;
 
   bool is_intact() const {
-    return storage.nbytes() == expected.size() * sizeof(std::uint32_t) &&
-           std::memcmp(storage.data(), expected.data(), storage.nbytes()) == 0;
+    return storage.nbytes() == plain->n * 4 &&
+           std::memcmp(storage.data(), plain->words.data(), plain->n * 4) == 0;
   }
+  // Independent of this one: what a clone is in the plain model.
+  Item clone(std::size_t first, std::size_t n) const {
+    auto copy = std::make_shared<Plain>();
+    copy->n = n;
+    std::copy_n(plain->words.begin() + static_cast<std::ptrdiff_t>(first), n, copy->words.begin());
+    return {n == plain->n ? storage.lazy_clone() : storage.lazy_clone(first * 4, n * 4), copy};
+  }
+  Item clone() const { return clone(0, plain->n); }
 };
 
 Item make_item(std::uint32_t value) {
-  Item item{Storage::allocate(kWords * sizeof(std::uint32_t)), Words(kWords, value)};
-  std::memcpy(item.storage.overwrite_data(), item.expected.data(), item.storage.nbytes());
+  Item item{Storage::allocate(kWords * 4), std::make_shared<Plain>()};
+  item.plain->words.fill(value);
+  std::memcpy(item.storage.overwrite_data(), item.plain->words.data(), kWords * 4);
   return item;
 }
 
-// Storages that threads hand to one another; several may clone one of them at the same time.
+// Memory of somebody else, who counts how often it was given back.
+Item make_foreign_item(std::uint32_t value, std::atomic<int>& alive) {
+  auto plain = std::make_shared<Plain>();
+  plain->words.fill(value);
+  auto memory = std::make_unique<Plain>(*plain);
+  void* const data = memory->words.data();
+  ++alive;
+  return {Storage::from_foreign(
+              data, kWords * 4, Device{}, false,
+              [memory = std::shared_ptr<Plain>(std::move(memory)), &alive] { --alive; }),
+          plain};
+}
+
+// Storages that threads hand to one another: only read from then on, by several at once.
 class Exchange {
  public:
   Exchange() {
     for (std::uint32_t i = 0; i < kSlots; ++i) slots_[i].item = make_item(i);
   }
   void put(std::size_t slot, Item item) {
-    const std::lock_guard lock(slots_[slot].mutex);
-    std::swap(slots_[slot].item, item);
+    const std::lock_guard lock(slots_[slot % kSlots].mutex);
+    std::swap(slots_[slot % kSlots].item, item);
   }
-  Item take(std::size_t slot, std::size_t first, std::size_t count) {
-    std::unique_lock lock(slots_[slot].mutex);
-    const Item item = slots_[slot].item;  // another handle on the same storage
-    lock.unlock();
-    count = std::min(count, item.expected.size());
-    first = std::min(first, item.expected.size() - count);
-    const auto begin = item.expected.begin() + static_cast<std::ptrdiff_t>(first);
-    return {item.storage.lazy_clone(first * 4, count * 4),
-            Words(begin, begin + static_cast<std::ptrdiff_t>(count))};
+  // Another handle on the same storage.
+  Item get(std::size_t slot) {
+    const std::lock_guard lock(slots_[slot % kSlots].mutex);
+    return slots_[slot % kSlots].item;
   }
-  static constexpr std::size_t kSlots = 4;
 
  private:
+  static constexpr std::size_t kSlots = 4;
   struct Slot {
     std::mutex mutex;
     Item item;
@@ -65,64 +99,145 @@ class Exchange {
   std::array<Slot, kSlots> slots_;
 };
 
-void work(Exchange& exchange, unsigned seed, int operations, std::atomic<int>& broken) {
-  std::mt19937 random(seed);
-  std::vector<Item> items;
-  const auto any = [&random](std::size_t n) { return random() % n; };
-  for (int i = 0; i < operations; ++i) {
-    if (items.empty() || any(8) == 0) {
-      items.push_back(exchange.take(any(Exchange::kSlots), any(kWords), 1 + any(kWords)));
-      continue;
-    }
-    Item& item = items[any(items.size())];
-    switch (any(6)) {
-      case 0: {
-        Item clone{item.storage.lazy_clone(), item.expected};
-        items.push_back(std::move(clone));
-        break;
+struct Shared {
+  std::optional<Exchange> exchange{std::in_place};
+  std::atomic<int> broken{0}, foreign_alive{0};
+  std::atomic<std::uint64_t> failures{0};
+};
+
+// One thread: a family of views is its own, the data under them are everybody's.
+class Worker {
+ public:
+  Worker(Shared& shared, std::uint64_t seed) : shared_(shared), random_(seed) {}
+
+  void run(int operations) {
+    for (int i = 0; i < operations; ++i) {
+      try {
+        step();
+      } catch (const OutOfMemory&) {
+        shared_.failures.fetch_add(1, std::memory_order_relaxed);
       }
-      case 1: {
-        const std::size_t at = any(item.expected.size());
-        item.expected[at] = static_cast<std::uint32_t>(random());
-        std::memcpy(item.storage.mutable_data() + at * 4, &item.expected[at], 4);
-        break;
-      }
-      case 2:
-        std::fill(item.expected.begin(), item.expected.end(), random());
-        std::memcpy(item.storage.overwrite_data(), item.expected.data(), item.storage.nbytes());
-        break;
-      case 3:
-        // A storage in the exchange is only read from then on.
-        exchange.put(any(Exchange::kSlots), {item.storage.lazy_clone(), item.expected});
-        break;
-      case 4:
-        if (!item.is_intact()) ++broken;
-        break;
-      default:
-        std::swap(item, items.back());
-        items.pop_back();
     }
-    if (items.size() > 20) items.erase(items.begin(), items.begin() + 10);
+    for (const Item& item : items_) check(item);
   }
-  for (const Item& item : items) {
-    if (!item.is_intact()) ++broken;
+
+ private:
+  std::uint64_t any(std::uint64_t n) { return (next(random_) >> 32) * n >> 32; }
+  Item& any_item() { return items_[any(items_.size())]; }
+  void check(const Item& item) {
+    if (!item.is_intact()) ++shared_.broken;
   }
+  void add(Item item) {
+    if (items_.size() == kMostItems) items_.resize(kMostItems / 2);
+    items_.push_back(std::move(item));
+  }
+
+  void step() {
+    const std::uint64_t what = any(32);
+    if (items_.empty() || what < 4) return add(shared_.exchange->get(any(64)).clone());
+    if (what < 8) return write(any_item());
+    if (what < 11) return check(any_item());
+    if (what < 14) return add(any_item().clone());
+    if (what < 16) return clone_range(any_item());
+    if (what < 18) return add(Item(any_item()));  // a view
+    if (what < 20) return overwrite(any_item());
+    if (what < 22) return shared_.exchange->put(any(64), any_item().clone());
+    if (what < 23) return export_or_end();
+    if (what < 25) return write_through_export();
+    if (what == 25) return add(make_item(static_cast<std::uint32_t>(next(random_))));
+    if (what == 26) return add(make_foreign_item(7, shared_.foreign_alive));
+    std::swap(any_item(), items_.back());
+    items_.pop_back();
+  }
+
+  void write(Item& item) {
+    const std::size_t at = any(item.plain->n);
+    const auto value = static_cast<std::uint32_t>(next(random_));
+    std::memcpy(item.storage.mutable_data() + at * 4, &value, 4);
+    item.plain->words[at] = value;
+  }
+
+  void overwrite(Item& item) {
+    std::byte* const data = item.storage.overwrite_data();
+    item.plain->words.fill(static_cast<std::uint32_t>(next(random_)));
+    std::memcpy(data, item.plain->words.data(), item.plain->n * 4);
+  }
+
+  void clone_range(const Item& item) {
+    const std::size_t first = any(item.plain->n);
+    add(item.clone(first, 1 + any(item.plain->n - first)));
+  }
+
+  // A pinned address, for a consumer that knows nothing of copy-on-write.
+  void export_or_end() {
+    if (exports_.size() == kMostExports) return exports_.clear();
+    Item& item = any_item();
+    exports_.push_back({item.storage.pin(), item.plain});
+    if (exports_.back().pin.data() != item.storage.data()) ++shared_.broken;
+  }
+
+  void write_through_export() {
+    if (exports_.empty()) return;
+    Export& to = exports_[any(exports_.size())];
+    const std::size_t at = any(to.plain->n);
+    to.plain->words[at] = static_cast<std::uint32_t>(next(random_));
+    std::memcpy(to.pin.data() + at * 4, &to.plain->words[at], 4);
+  }
+
+  struct Export {
+    Storage::Pin pin;
+    std::shared_ptr<Plain> plain;
+  };
+  static constexpr std::size_t kMostItems = 20, kMostExports = 3;
+
+  Shared& shared_;
+  std::uint64_t random_;
+  std::vector<Item> items_;
+  std::vector<Export> exports_;
+};
+
+// Runs random operations in several threads; the number of those that found no memory.
+std::uint64_t run_workers(int n_threads, int operations_in_all, std::uint64_t seed) {
+  Shared shared;
+  {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < n_threads; ++t) {
+      threads.emplace_back([&shared, seed, t, n = operations_in_all / n_threads] {
+        Worker(shared, seed + static_cast<std::uint64_t>(t)).run(n);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    shared.exchange.reset();
+  }
+  EXPECT_EQ(shared.broken, 0) << "seed " << seed;
+  EXPECT_EQ(shared.foreign_alive, 0) << "seed " << seed;
+  return shared.failures;
 }
 
 TEST(StorageStress, RandomOperationsOfSeveralThreadsKeepAllContents) {
-  constexpr int kThreads = 4, kOperations = 300'000;
-  const MemoryScope leaks;
-  std::atomic<int> broken{0};
-  {
-    Exchange exchange;
-    std::vector<std::thread> threads;
-    for (unsigned t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&, t] { work(exchange, 1000 + t, kOperations, broken); });
-    }
-    for (std::thread& thread : threads) thread.join();
+  const int operations = testing::longer(2'600'000);
+  const auto start = std::chrono::steady_clock::now();
+  for (const int n_threads : {2, 3, 5, 8}) {
+    const MemoryScope leaks;
+    EXPECT_EQ(run_workers(n_threads, operations, 1000U * static_cast<unsigned>(n_threads)), 0u);
+    EXPECT_EQ(leaks.live_bytes(), 0) << n_threads << " threads";
   }
-  EXPECT_EQ(broken, 0);
-  EXPECT_EQ(leaks.live_bytes(), 0);
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  std::cout << 4 * operations << " operations, " << 4 * operations / time.count() / 1e6
+            << " million per second\n";
+}
+
+// A limit just above what lives fails an allocation now and then, of any thread.
+TEST(StorageStress, AllocationsThatFailLoseNothing) {
+  const int operations = testing::longer(400'000);
+  std::uint64_t failures = 0;
+  for (const int n_threads : {2, 4}) {
+    const MemoryScope leaks;
+    const MemoryLimit limit(Device{}, Allocator::of(Device{}).stats().live_bytes + 1500);
+    failures += run_workers(n_threads, operations, 77);
+    EXPECT_EQ(leaks.live_bytes(), 0);
+  }
+  EXPECT_GT(failures, 1000u);
 }
 
 TEST(StorageStress, ConcurrentWritersMakeNMinusOneCopiesAndOneTakesOver) {

@@ -14,9 +14,8 @@
 // 1. copiers <= refs. A block is freed exactly by whoever brings refs to 0.
 // 2. An owner writes only after it saw refs = 1 (acquire): every other owner has left by a release,
 //    so its reads and its copy are over.
-// 3. To become a copier takes refs - copiers >= 2, so at least one owner is never a copier: N
-// owners
-//    that are all written make N - 1 copies and one take-over.
+// 3. To become a copier takes refs - copiers >= 2, so at least one owner is never a copier:
+//    N owners that are all written make N - 1 copies and one take-over.
 // 4. Only the one owner that is no copier waits, and only for copiers, which never wait: no cycle.
 // 5. After its last subtraction a copier touches the block no more: the waiter may have taken it
 //    over and freed it. Waking therefore goes by the address alone.
@@ -53,6 +52,12 @@ template <class Word>
   return refs(word.fetch_sub(kOneRef, std::memory_order_acq_rel)) == 1;
 }
 
+/// May the caller, an owner, write in place?
+template <class Word>
+[[nodiscard]] bool is_sole(const Word& word) {
+  return word.load(std::memory_order_acquire) == kOneRef;
+}
+
 enum class Outcome { taken_over, copied };
 
 /// Gives the caller data of its own. `Environment` provides, for the caller's part of the block:
@@ -75,6 +80,8 @@ Outcome materialize(Word& word, Environment& environment) {
       environment.wait(word, seen);
       seen = word.load(std::memory_order_acquire);
     } else if (word.compare_exchange_weak(seen, seen + kOneCopier, std::memory_order_acquire)) {
+      // The order is for the failure, after which refs = 1 may be seen. Becoming a copier needs
+      // none: the caller's own reference ordered the data before its reads.
       break;
     }
   }
@@ -107,7 +114,7 @@ Outcome materialize(Word& word, Environment& environment) {
 /// For a writer that overwrites everything: like materialize, but copies nothing and never waits.
 template <class Word, class Environment>
 Outcome replace(Word& word, Environment& environment) {
-  if (word.load(std::memory_order_acquire) == kOneRef) return Outcome::taken_over;
+  if (is_sole(word)) return Outcome::taken_over;
   environment.allocate();
   const Bits old = word.fetch_sub(kOneRef, std::memory_order_acq_rel);
   if (refs(old) == 1) environment.free_old();

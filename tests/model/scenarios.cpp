@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/scenarios.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+namespace palimpsest::model {
+
+std::vector<Scenario> two_threads() {
+  const std::string longest = "c0w0w1";
+  const std::vector<std::string> scripts{"w0",   "r0",    "o0",     "r0o0",    "f0w0",
+                                         "p0o0", longest, "w0c0w1", "c0r0d1w0"};
+  std::vector<Scenario> all;
+  for (std::size_t a = 0; a < scripts.size(); ++a) {
+    for (std::size_t b = a; b < scripts.size(); ++b) {
+      if (scripts[a] != longest || scripts[b] != longest) all.push_back({{scripts[a], scripts[b]}});
+    }
+  }
+  all.push_back({{"w0c0w0w1", "r0"}});
+  all.push_back({{"w0", "o0"}, cow::kFixed});
+  all.push_back({{"f0w0", "c0w0"}, cow::kFixed});
+  all.push_back({{"k0w0w1", "k0r1w1"}, 1});
+  all.push_back({{"k0c1w1", "w0k0"}, 1});
+  all.push_back({{"c0", "c0w0"}, cow::kMaxRefs - 2});
+  all.push_back({{"g0w0", "w0"}});
+  all.push_back({{"g0r0", "c0w1"}, 0, 2});
+  all.push_back({{"w0", "w0"}, 0, 2});
+  all.push_back({{"w0", "r0"}, 0, 2});
+  all.push_back({{"w0", "o0"}, 0, 3});
+  return all;
+}
+
+std::vector<Scenario> three_threads() {
+  return {
+      {{"w0", "w0", "w0"}},      {{"w0", "w0", "r0"}},
+      {{"w0", "r0", "o0"}},      {{"f0w0", "w0", "r0"}},
+      {{"f0", "w0", "w0"}},      {{"r0o0", "r0o0", "w0"}},
+      {{"c0w0", "w0", "r0"}},    {{"w0", "r0", "w0"}, cow::kFixed},
+      {{"k0w1", "k0", "r0"}, 1}, {{"g0", "w0", "d0"}, 0, 2},
+      {{"o0", "w0", "p0"}},
+  };
+}
+
+std::vector<Scenario> telling() {
+  return {
+      {{"w0", "w0"}},
+      {{"w0", "r0"}},
+      {{"w0.", "d0"}},
+      {{"o0", "w0"}},
+      {{"o0.", "p0o0."}},
+      {{"p0", "r0"}},
+      {{"r0", "c0w0w1"}},
+      {{"f0", "w0"}},
+      {{"g0.", "r0"}},
+      {{"f0", "r0"}, 1},
+      {{"w0", "r0"}, 0, 2},
+      {{"w0", "o0"}, cow::kFixed},
+      {{"f0.", "w0."}, cow::kFixed},
+      {{"c0.", "c0."}, cow::kMaxRefs - 2},
+      {{"c0.", "c0."}, cow::kMaxRefs - 3},
+      {{"k0w0.", "k0r1."}, 1},
+      {{"w0", "c0w0w1"}},
+      {{"w0", "f0w0"}},
+      {{"w0", "w0", "r0"}},
+      {{"w0", "r0", "o0"}},
+      {{"f0", "w0", "r0"}},
+  };
+}
+
+void summarize(const std::string& title, const std::string& text) {
+  std::cout << text;
+  const char* const folder = std::getenv("PALIMPSEST_SUMMARIES");
+  if (folder == nullptr) return;
+  const std::filesystem::path own = std::filesystem::path(folder) / title;
+  std::filesystem::create_directories(own);
+  std::ofstream(own / "table") << text;
+  std::ofstream(own / "summary") << text.substr(0, text.find('\n') + 1);
+}
+
+}  // namespace palimpsest::model
