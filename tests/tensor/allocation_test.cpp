@@ -32,12 +32,12 @@ TEST(TensorAllocation, CopiesAndViewsUpToEightAxesAllocateNothing) {
   EXPECT_EQ(scope.calls(), 0u);
 }
 
-TEST(TensorAllocation, ALazyCloneNeedsOneSmallObject) {
+TEST(TensorAllocation, ALazyCloneNeedsAtMostOneSmallObject) {
   const Tensor t = Tensor::zeros({1000});
   const NewCounter news;
   const MemoryScope scope;
   { const Tensor clone = t.lazy_clone(); }
-  EXPECT_EQ(news.count(), 1u);
+  EXPECT_LE(news.count(), 1u) << "none where the thread has a used one to spare";
   EXPECT_EQ(scope.calls(), 0u);
 }
 

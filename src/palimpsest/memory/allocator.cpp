@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/memory/allocator.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <string>
@@ -15,71 +12,16 @@
 #include <vector>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/kept_memory.hpp"
 
 namespace palimpsest {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kHugeFrom = std::size_t{4} << 20;
-// Beyond this no request can be met, and sums of header, rounding and request cannot overflow.
-constexpr std::size_t kMostBytes = std::size_t{1} << 56;
 constexpr std::size_t kBlocksToName = 5;
-
-static_assert(sizeof(BlockHeader) == kAlignment, "the data follow the header without a gap");
-
-constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
 
 // Countdown to an injected failure; negative when none is due.
 constexpr std::int64_t kNoFailure = -1;
 std::atomic<std::int64_t> failure_countdown{kNoFailure};
-
-// Memory as it comes from the system: where the data lie and what must be given back.
-struct Raw {
-  std::byte* data = nullptr;
-  std::size_t mapped_bytes = 0;
-};
-
-Raw obtain_from_heap(std::size_t bytes) {
-  void* const memory = std::aligned_alloc(kAlignment, kAlignment + round_up(bytes, kAlignment));
-  return {memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + kAlignment, 0};
-}
-
-// A page for the header, then the data at a huge-page boundary, so that the header does not cost a
-// huge page of its own. What the mapping has too much on either side is given back at once.
-Raw obtain_mapping(std::size_t bytes) {
-  const std::size_t wanted = kPage + round_up(bytes, kPage);
-  const std::size_t reserved = wanted + kHugePage;
-  void* const memory =
-      mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return {};
-  auto* const first = static_cast<std::byte*>(memory);
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  const std::size_t lead = round_up(address + kPage, kHugePage) - kPage - address;
-  if (lead > 0) munmap(first, lead);
-  const std::size_t tail = reserved - lead - wanted;
-  if (tail > 0) munmap(first + lead + wanted, tail);
-  std::byte* const data = first + lead + kPage;
-#ifdef MADV_HUGEPAGE
-  madvise(data, bytes, MADV_HUGEPAGE);
-#endif
-  return {data, wanted};
-}
-
-Raw obtain(std::size_t bytes) {
-  return bytes < kHugeFrom ? obtain_from_heap(bytes) : obtain_mapping(bytes);
-}
-
-void give_back(std::byte* data, std::size_t mapped_bytes) noexcept {
-  if (mapped_bytes > 0) {
-    munmap(data - kPage, mapped_bytes);
-  } else {
-    std::free(data - kAlignment);
-  }
-}
 
 template <class T>
 void unlink(T*& first, T* entry, T* T::*next) {
@@ -99,7 +41,9 @@ struct Allocator::State {
   MemoryScope* scopes = nullptr;
   MemoryLimit* limits = nullptr;
   std::unordered_map<const BlockHeader*, std::string> names;
+  KeptMemory kept;
 
+  RawMemory obtain(std::size_t bytes, std::uint64_t most);
   std::string describe_largest() const;
 };
 
@@ -117,6 +61,19 @@ std::string Allocator::State::describe_largest() const {
         (text.back() == ':' ? " " : ", ") + std::string(name) + " (" + std::to_string(bytes) + ")";
   }
   return text;
+}
+
+// Kept memory first. New memory is got only after so much of what is kept has gone back that live
+// and kept bytes together stay below `most`.
+RawMemory Allocator::State::obtain(std::size_t bytes, std::uint64_t most) {
+  if (bytes > kMostBytes) return {};
+  if (const RawMemory raw = kept.take(bytes); raw.data != nullptr) return raw;
+  const std::uint64_t after = stats.live_bytes + bytes;
+  kept.trim(most > after ? most - after : 0);
+  const RawMemory raw = obtain_memory(bytes);
+  if (raw.data != nullptr || kept.bytes() == 0) return raw;
+  kept.trim(0);
+  return obtain_memory(bytes);
 }
 
 Allocator::Allocator(Device device) : state_(new State(device)) {}
@@ -152,15 +109,19 @@ Block Allocator::allocate(std::size_t bytes, std::string_view name) {
       failure_countdown.fetch_sub(1, std::memory_order_relaxed) == 0) {
     throw fail("injected failure");
   }
+  // The process never holds more than it once needed, nor more than a limit allows.
+  std::uint64_t most = state.stats.peak_bytes;
   for (const MemoryLimit* limit = state.limits; limit != nullptr; limit = limit->next_) {
+    most = std::min(most, limit->bytes_);
     if (bytes > limit->bytes_ || state.stats.live_bytes > limit->bytes_ - bytes) {
+      state.kept.trim(0);
       throw fail("the limit of " + std::to_string(limit->bytes_) + " bytes is exceeded");
     }
   }
-  const Raw raw = bytes <= kMostBytes ? obtain(bytes) : Raw{};
+  const RawMemory raw = state.obtain(bytes, most);
   if (raw.data == nullptr) throw fail("the system has no more memory");
-  auto* const header =
-      new (raw.data - kAlignment) BlockHeader(raw.data, bytes, state.device, BlockKind::owned);
+  auto* const header = new (raw.data - sizeof(BlockHeader))
+      BlockHeader(raw.data, bytes, state.device, BlockKind::owned);
   header->free = free_block;
   header->owner = this;
   header->mapped_bytes = raw.mapped_bytes;
@@ -168,7 +129,7 @@ Block Allocator::allocate(std::size_t bytes, std::string_view name) {
     try {
       state.names.emplace(header, name);
     } catch (...) {
-      give_back(raw.data, raw.mapped_bytes);
+      give_back_memory(raw);
       throw;
     }
     header->is_named = true;
@@ -186,15 +147,26 @@ Block Allocator::allocate(std::size_t bytes, std::string_view name) {
 
 void Allocator::free_block(BlockHeader* header) noexcept {
   State& state = *static_cast<Allocator*>(header->owner)->state_;
+  const RawMemory raw{header->data, header->mapped_bytes};
+  const std::size_t bytes = header->bytes;
   {
     const std::lock_guard lock(state.mutex);
-    state.stats.live_bytes -= header->bytes;
+    state.stats.live_bytes -= bytes;
     if (header->is_named) state.names.erase(header);
+    header->~BlockHeader();
+    if (state.kept.keep(raw, bytes)) return;
   }
-  std::byte* const data = header->data;
-  const std::size_t mapped_bytes = header->mapped_bytes;
-  header->~BlockHeader();
-  give_back(data, mapped_bytes);
+  give_back_memory(raw);
+}
+
+std::uint64_t Allocator::kept_bytes() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->kept.bytes();
+}
+
+void Allocator::trim(std::uint64_t keep) {
+  const std::lock_guard lock(state_->mutex);
+  state_->kept.trim(keep);
 }
 
 AllocatorStats Allocator::stats() const {

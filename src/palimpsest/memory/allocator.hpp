@@ -36,6 +36,12 @@ class Allocator {
   /// Errors   OutOfMemory: the system has no more, or a MemoryLimit forbids it
   Block allocate(std::size_t bytes, std::string_view name = {});
   AllocatorStats stats() const;
+  /// Freed memory that is kept for the next allocation of its size class: at most 1 GiB, and never
+  /// so much that an allocation lifts live and kept bytes together above the peak of the live ones
+  /// or above a MemoryLimit.
+  std::uint64_t kept_bytes() const;
+  /// Gives kept memory back to the system until at most `keep` bytes of it are left.
+  void trim(std::uint64_t keep = 0);
   Device device() const;
 
   Allocator(const Allocator&) = delete;

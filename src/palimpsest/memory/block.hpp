@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "palimpsest/memory/cow_protocol.hpp"
 #include "palimpsest/memory/device.hpp"
 
 namespace palimpsest {
@@ -37,8 +38,8 @@ static_assert(sizeof(BlockHeader) == 64);
 
 /// One reference to one allocation. Move-only; share() makes another one.
 ///
-/// Aliases  all references show the same bytes; only the sole one may write them (Storage sees to
-/// it) Threads  different references may be used concurrently
+/// Aliases  all references show the same bytes; only the sole one may write (Storage sees to it)
+/// Threads  different references may be used concurrently
 class Block {
  public:
   Block() = default;
@@ -69,7 +70,7 @@ class Block {
   BlockKind kind() const { return header_->kind; }
 
   /// May this reference write: is it the only one, and are the bytes not read-only?
-  bool is_sole() const { return header_->word.load(std::memory_order_acquire) == 1; }
+  bool is_sole() const { return cow::is_sole(header_->word); }
   /// Number of references, this one included.
   std::uint32_t references() const;
   /// One more reference: O(1), allocates nothing. OverflowError beyond 2^31.

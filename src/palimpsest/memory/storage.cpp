@@ -8,19 +8,10 @@
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
 #include "palimpsest/memory/parking.hpp"
+#include "palimpsest/memory/thread_local_state.hpp"
 
 namespace palimpsest {
 namespace {
-
-struct alignas(64) Counters {
-  std::atomic<std::uint64_t> lazy_clones, lazy_bytes, copies, copied_bytes, take_overs, overwrites,
-      eager_copies, eager_copied_bytes;
-};
-Counters counters;
-
-void count(std::atomic<std::uint64_t>& counter, std::uint64_t n = 1) {
-  counter.fetch_add(n, std::memory_order_relaxed);
-}
 
 // Between two pieces a copy looks whether it has become needless.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
@@ -56,17 +47,7 @@ class CopyOut {
 
 }  // namespace
 
-CopyCounts CopyStats::process() {
-  const auto get = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
-  return {.lazy_clones = get(counters.lazy_clones),
-          .lazy_bytes = get(counters.lazy_bytes),
-          .copies = get(counters.copies),
-          .copied_bytes = get(counters.copied_bytes),
-          .take_overs = get(counters.take_overs),
-          .overwrites = get(counters.overwrites),
-          .eager_copies = get(counters.eager_copies),
-          .eager_copied_bytes = get(counters.eager_copied_bytes)};
-}
+CopyCounts CopyStats::process() { return all_counts(); }
 
 CopyCounts CopyStats::counts() const {
   CopyCounts now = process();
@@ -119,9 +100,21 @@ Storage Storage::from_foreign(void* data, std::size_t bytes, Device device, bool
   return storage;
 }
 
+void* Storage::Impl::operator new(std::size_t bytes) {
+  static_assert(sizeof(Impl) <= kPooledBytes);
+  static_cast<void>(bytes);
+  return take_pooled();
+}
+
+void Storage::Impl::operator delete(void* memory) noexcept { give_back_pooled(memory); }
+
 void Storage::drop() noexcept {
   Impl* const impl = std::exchange(impl_, nullptr);
-  if (impl->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) delete impl;
+  // The only handle: nobody can make another one meanwhile.
+  if (impl->uses.load(std::memory_order_acquire) == 1 ||
+      impl->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    delete impl;
+  }
 }
 
 std::size_t Storage::use_count() const {
@@ -150,27 +143,27 @@ void Storage::materialize() {
   Impl& me = *impl_;
   CopyOut copy(me.data, me.bytes, *me.block.header());
   if (cow::materialize(me.block.header()->word, copy) == cow::Outcome::taken_over) {
-    count(counters.take_overs);
+    count(Counter::take_overs);
     return;
   }
   me.block.release();  // its reference went with the copy
   me.block = copy.take();
   me.data = me.block.data();
-  count(counters.copies);
-  count(counters.copied_bytes, me.bytes);
+  count(Counter::copies);
+  count(Counter::copied_bytes, me.bytes);
 }
 
 void Storage::replace() {
   Impl& me = *impl_;
   CopyOut fresh(me.data, me.bytes, *me.block.header());
   if (cow::replace(me.block.header()->word, fresh) == cow::Outcome::taken_over) {
-    count(counters.take_overs);
+    count(Counter::take_overs);
     return;
   }
   me.block.release();
   me.block = fresh.take();
   me.data = me.block.data();
-  count(counters.overwrites);
+  count(Counter::overwrites);
 }
 
 Storage Storage::lazy_clone() const { return lazy_clone(0, nbytes()); }
@@ -182,18 +175,17 @@ Storage Storage::lazy_clone(std::size_t byte_offset, std::size_t bytes) const {
                      std::to_string(byte_offset) + " .. " + std::to_string(byte_offset) + " + " +
                      std::to_string(bytes) + ", expected at most " + std::to_string(me.bytes));
   }
-  const StorageState state = this->state();
-  if (state == StorageState::foreign_writable || state == StorageState::pinned) {
+  if (me.block.kind() == BlockKind::foreign_writable ||
+      me.pins.load(std::memory_order_acquire) > 0) {
     Storage copy = allocate(bytes, device());
     std::memcpy(copy.impl_->data, me.data + byte_offset, bytes);
-    count(counters.eager_copies);
-    count(counters.eager_copied_bytes, bytes);
+    count(Counter::eager_copies);
+    count(Counter::eager_copied_bytes, bytes);
     return copy;
   }
   Storage clone(new Impl{.data = me.data + byte_offset, .bytes = bytes, .block = {}});
   clone.impl_->block = me.block.share();
-  count(counters.lazy_clones);
-  count(counters.lazy_bytes, bytes);
+  count(Counter::lazy_clones, 1, Counter::lazy_bytes, bytes);
   return clone;
 }
 

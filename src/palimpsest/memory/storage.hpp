@@ -62,12 +62,26 @@ class Storage {
   ///
   /// Errors   IoError: the file cannot be opened or mapped, or is shorter than offset + bytes
   static Storage from_file(const std::string& path, std::size_t offset, std::size_t bytes);
+  /// Zeroed memory that several processes can use at once: foreign writable. It has no name and is
+  /// gone with its last user. IoError.
+  static Storage shared_memory(std::size_t bytes);
+  /// The same memory in another process, or once more in this one. The descriptor comes from
+  /// shared_descriptor(), by fork or over a Unix socket; it stays the caller's.
+  ///
+  /// Errors   IoError: not a descriptor of shared memory
+  static Storage attach_shared_memory(int descriptor);
+  /// Names shared memory within this process while this Storage lives; else ValueError.
+  int shared_descriptor() const;
 
   bool defined() const { return impl_ != nullptr; }
   /// The same Storage, not merely the same data?
   bool is(const Storage& other) const { return impl_ == other.impl_; }
   /// Do both refer to one block: the same Storage, or lazy clones of one another?
   bool shares_data(const Storage& other) const;
+  /// Tells Storages apart while they live.
+  std::uint64_t id() const { return reinterpret_cast<std::uintptr_t>(&impl()); }
+  /// The same for blocks: equal iff shares_data().
+  std::uint64_t data_id() const { return reinterpret_cast<std::uintptr_t>(impl().block.header()); }
   /// Number of handles on this Storage.
   std::size_t use_count() const;
   /// Number of Storages that share the data, this one included.
@@ -114,6 +128,9 @@ class Storage {
 
  private:
   struct Impl {
+    static void* operator new(std::size_t bytes);
+    static void operator delete(void* memory) noexcept;
+
     std::atomic<std::size_t> uses{1};
     std::atomic<std::uint32_t> pins{0};
     std::byte* data;    // start of the extent inside the block

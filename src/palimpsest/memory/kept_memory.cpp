@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/memory/kept_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+
+#include "palimpsest/memory/block.hpp"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, bytes) (static_cast<void>(address))
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) (static_cast<void>(address))
+#endif
+
+namespace palimpsest {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kHugeFrom = std::size_t{4} << 20;
+constexpr std::uint64_t kMostKeptBytes = std::uint64_t{1} << 30;
+constexpr std::size_t kMostKeptEntries = 64;
+
+static_assert(sizeof(BlockHeader) == kAlignment, "the data follow the header without a gap");
+
+constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+RawMemory obtain_from_heap(std::size_t bytes) {
+  void* const memory = std::aligned_alloc(kAlignment, kAlignment + round_up(bytes, kAlignment));
+  return {memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + kAlignment, 0};
+}
+
+// A page for the header, then the data at a huge-page boundary, so that the header does not cost a
+// huge page of its own. What the mapping has too much on either side is given back at once.
+RawMemory obtain_mapping(std::size_t bytes) {
+  const std::size_t wanted = kPage + round_up(bytes, kPage);
+  const std::size_t reserved = wanted + kHugePage;
+  void* const memory =
+      mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return {};
+  auto* const first = static_cast<std::byte*>(memory);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  const std::size_t lead = round_up(address + kPage, kHugePage) - kPage - address;
+  if (lead > 0) munmap(first, lead);
+  const std::size_t tail = reserved - lead - wanted;
+  if (tail > 0) munmap(first + lead + wanted, tail);
+  std::byte* const data = first + lead + kPage;
+#ifdef MADV_HUGEPAGE
+  madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+  return {data, wanted};
+}
+
+}  // namespace
+
+std::size_t class_bytes(std::size_t bytes) {
+  if (bytes < kKeepFrom) return bytes;
+  // Eight classes between powers of two.
+  const int shift = std::bit_width(bytes) - 4;
+  return round_up(bytes, std::size_t{1} << shift);
+}
+
+RawMemory obtain_memory(std::size_t bytes) {
+  const std::size_t size = class_bytes(bytes);
+  return size < kHugeFrom ? obtain_from_heap(size) : obtain_mapping(size);
+}
+
+void give_back_memory(const RawMemory& raw) noexcept {
+  if (raw.mapped_bytes > 0) {
+    munmap(raw.data - kPage, raw.mapped_bytes);
+  } else {
+    std::free(raw.data - kAlignment);
+  }
+}
+
+RawMemory KeptMemory::take(std::size_t bytes) {
+  if (bytes < kKeepFrom) return {};
+  const std::size_t size = class_bytes(bytes);
+  for (std::size_t k = entries_.size(); k-- > 0;) {
+    if (entries_[k].size != size) continue;
+    const RawMemory raw = entries_[k].raw;
+    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(k));
+    bytes_ -= size;
+    ASAN_UNPOISON_MEMORY_REGION(raw.data - kAlignment, kAlignment + size);
+    return raw;
+  }
+  return {};
+}
+
+bool KeptMemory::keep(const RawMemory& raw, std::size_t bytes) noexcept {
+  const std::size_t size = class_bytes(bytes);
+  if (bytes < kKeepFrom || size > kMostKeptBytes) return false;
+  trim(kMostKeptBytes - size);
+  if (entries_.size() == kMostKeptEntries) trim(bytes_ - 1);
+  try {
+    entries_.push_back({raw, size});
+  } catch (...) {
+    return false;
+  }
+  bytes_ += size;
+  ASAN_POISON_MEMORY_REGION(raw.data - kAlignment, kAlignment + size);
+  return true;
+}
+
+void KeptMemory::trim(std::uint64_t bytes) noexcept {
+  while (bytes_ > bytes) {
+    const Entry entry = entries_.front();
+    entries_.pop_front();
+    bytes_ -= entry.size;
+    ASAN_UNPOISON_MEMORY_REGION(entry.raw.data - kAlignment, kAlignment + entry.size);
+    give_back_memory(entry.raw);
+  }
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+// Where the memory of blocks comes from. Internal to the allocators.
+namespace palimpsest {
+
+/// Beyond this no request can be met, and sums of header, rounding and request cannot overflow.
+inline constexpr std::size_t kMostBytes = std::size_t{1} << 56;
+/// From here on freed memory is kept; below, the heap of the system is quick enough.
+inline constexpr std::size_t kKeepFrom = std::size_t{32} << 10;
+
+/// Room for a block: where its data lie, with the room for the header in front.
+struct RawMemory {
+  std::byte* data = nullptr;
+  std::size_t mapped_bytes = 0;  ///< length of the mapping, 0 if it came from the heap
+};
+
+/// The bytes that a request of this size really gets: few enough sizes that freed memory fits the
+/// next request, at most an eighth more than asked for.
+std::size_t class_bytes(std::size_t bytes);
+/// From the system; data null if there is none.
+RawMemory obtain_memory(std::size_t bytes);
+void give_back_memory(const RawMemory& raw) noexcept;
+
+/// Freed memory, kept for requests of the same size class. Not thread-safe.
+class KeptMemory {
+ public:
+  /// Most recently kept first; data null if there is none of this class.
+  RawMemory take(std::size_t bytes);
+  /// Memory that a request of `bytes` had; false if it is not to be kept.
+  bool keep(const RawMemory& raw, std::size_t bytes) noexcept;
+  /// Gives back the oldest until at most `bytes` are left.
+  void trim(std::uint64_t bytes) noexcept;
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Entry {
+    RawMemory raw;
+    std::size_t size;  // of its class
+  };
+
+  std::deque<Entry> entries_;  // oldest first
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace palimpsest

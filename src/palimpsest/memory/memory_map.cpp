@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/memory/memory_map.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "palimpsest/base/error.hpp"
+
+// Coordinates. A source is a storage; its extents count from its own start. Sources that show one
+// block share one buffer, planned in the coordinates of the first of them ("common"): `shift` leads
+// there. A part is a run of common coordinates that stays together; it goes to `target` in the
+// buffer, which is congruent to where it was modulo kModulus. Each source then gets a range
+// of the buffer, chosen so that its own offsets stay congruent too.
+namespace palimpsest {
+namespace {
+
+constexpr std::int64_t kModulus = 64;
+
+std::int64_t modulo(std::int64_t value) { return ((value % kModulus) + kModulus) % kModulus; }
+
+// The first multiple-plus-`residue` of the alignment at or after `from`.
+std::int64_t align_after(std::int64_t from, std::int64_t residue) {
+  return from + modulo(residue - from);
+}
+
+struct Part {
+  Extent source;
+  std::int64_t target = 0;
+  const Layout* dense = nullptr;  // stored densely: this view, in the coordinates of its source
+};
+
+struct Source {
+  Storage storage;
+  std::vector<Extent> extents;
+  std::vector<Layout> views;  // only to compact
+  int n_views = 0;
+  // Made by the copy.
+  Storage copy;
+  std::vector<Part> parts;
+  std::int64_t buffer = 0;
+};
+
+// Several sources with one block.
+struct Plan {
+  std::vector<Source*> sources;
+  std::vector<std::int64_t> shifts;
+  std::vector<Extent> ranges;  // of the buffer, one per source
+  std::vector<Extent> runs;    // what views reach, merged, in common coordinates
+  std::vector<Part> parts;
+  std::int64_t bytes = 0;
+};
+
+void sort_extents(std::vector<Extent>& extents) {
+  std::sort(extents.begin(), extents.end());
+  extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
+}
+
+// Joins what overlaps or touches.
+std::vector<Extent> merged(std::vector<Extent> extents) {
+  sort_extents(extents);
+  std::vector<Extent> runs;
+  for (const Extent& extent : extents) {
+    if (!runs.empty() && extent.lo <= runs.back().hi) {
+      runs.back().hi = std::max(runs.back().hi, extent.hi);
+    } else {
+      runs.push_back(extent);
+    }
+  }
+  return runs;
+}
+
+std::int64_t length_of(const std::vector<Extent>& runs) {
+  std::int64_t bytes = 0;
+  for (const Extent& run : runs) bytes += run.hi - run.lo;
+  return bytes;
+}
+
+bool is_same(const Layout& a, const Layout& b) {
+  return a.offset == b.offset && a.item_size == b.item_size && a.shape == b.shape &&
+         a.strides == b.strides;
+}
+
+// Row-major and without gaps; what was repeated stays repeated.
+Layout dense_layout(const Layout& view) {
+  Layout dense = view;
+  std::int64_t step = view.item_size;
+  for (std::size_t axis = view.shape.size(); axis-- > 0;) {
+    const bool is_repeated = view.strides[axis] == 0 || view.shape[axis] == 1;
+    dense.strides[axis] = is_repeated ? 0 : step;
+    if (!is_repeated) step *= view.shape[axis];
+  }
+  return dense;
+}
+
+std::int64_t dense_bytes(const Layout& view) {
+  Layout dense = dense_layout(view);
+  dense.offset = 0;
+  return memory_extent(dense).hi;
+}
+
+void copy_elements(const Layout& view, const Layout& dense, std::size_t axis,
+                   const std::byte* source, std::byte* target) {
+  if (axis == view.shape.size()) {
+    std::memcpy(target, source, static_cast<std::size_t>(view.item_size));
+    return;
+  }
+  const index_t n = dense.strides[axis] == 0 ? 1 : view.shape[axis];
+  for (index_t i = 0; i < n; ++i) {
+    copy_elements(view, dense, axis + 1, source + i * view.strides[axis],
+                  target + i * dense.strides[axis]);
+  }
+}
+
+// The part that a byte lies in.
+std::size_t part_at(const std::vector<Part>& parts, std::int64_t byte) {
+  const auto after =
+      std::upper_bound(parts.begin(), parts.end(), byte,
+                       [](std::int64_t lo, const Part& part) { return lo < part.source.lo; });
+  return static_cast<std::size_t>(after - parts.begin()) - 1;
+}
+
+ValueError not_registered() {
+  return ValueError(
+      "[MemoryMap.map] view not registered: got one that was never added. Try add() with it before "
+      "the copy.");
+}
+
+}  // namespace
+
+struct MemoryMap::State {
+  bool compact = false, is_done = false;
+  std::int64_t allocated = 0;
+  std::vector<Source> sources;
+  std::unordered_map<std::uint64_t, std::size_t> index;
+
+  void check_open(const char* who) const;
+  std::vector<Plan> plans(std::optional<Device> except);
+  Plan plan(std::vector<Source*> of);
+  void choose_dense(Plan& plan) const;
+  void place(Plan& plan) const;
+  void run(std::vector<Plan> plans, std::optional<Device> device);
+  void finish(std::int64_t bytes);
+};
+
+Extent memory_extent(const Layout& view) {
+  Extent extent{view.offset, view.offset};
+  for (const index_t n : view.shape) {
+    if (n == 0) return extent;
+  }
+  for (std::size_t axis = 0; axis < view.shape.size(); ++axis) {
+    if (view.shape[axis] == 1) continue;
+    const std::int64_t reach = checked_multiply(view.shape[axis] - 1, view.strides[axis]);
+    std::int64_t& end = reach < 0 ? extent.lo : extent.hi;
+    end = checked_add(end, reach);
+  }
+  extent.hi = checked_add(extent.hi, view.item_size);
+  return extent;
+}
+
+MemoryMap::MemoryMap(bool compact) : state_(std::make_unique<State>()) {
+  state_->compact = compact;
+}
+MemoryMap::MemoryMap(MemoryMap&&) noexcept = default;
+MemoryMap& MemoryMap::operator=(MemoryMap&&) noexcept = default;
+MemoryMap::~MemoryMap() = default;
+
+void MemoryMap::State::check_open(const char* who) const {
+  if (!is_done) return;
+  throw ValueError("[MemoryMap." + std::string(who) +
+                   "] the copies are made already. Try a new map, or add everything first.");
+}
+
+void MemoryMap::add(const Storage& storage, const Layout& view) {
+  State& state = *state_;
+  state.check_open("add");
+  const Extent extent = memory_extent(view);
+  const bool is_empty = extent.lo == extent.hi;
+  if (!is_empty && (extent.lo < 0 || extent.hi > static_cast<std::int64_t>(storage.nbytes()))) {
+    throw AliasError("[MemoryMap.add] view reaches outside its storage: got bytes " +
+                     std::to_string(extent.lo) + " .. " + std::to_string(extent.hi) +
+                     ", expected 0 .. " + std::to_string(storage.nbytes()));
+  }
+  const auto [at, is_new] = state.index.try_emplace(storage.id(), state.sources.size());
+  if (is_new) {
+    try {
+      state.sources.push_back({storage, {}, {}, 0, {}, {}, 0});
+    } catch (...) {
+      state.index.erase(at);
+      throw;
+    }
+  }
+  Source& source = state.sources[at->second];
+  if (state.compact) source.views.push_back(view);
+  if (!is_empty) source.extents.push_back(extent);
+  ++source.n_views;
+}
+
+// A part of one single view that is mostly gaps.
+void MemoryMap::State::choose_dense(Plan& plan) const {
+  if (!compact) return;
+  struct Owner {
+    const Layout* view = nullptr;
+    std::int64_t shift = 0;
+    bool is_single = true;
+  };
+  std::vector<Owner> owners(plan.parts.size());
+  for (std::size_t s = 0; s < plan.sources.size(); ++s) {
+    for (const Layout& view : plan.sources[s]->views) {
+      const Extent extent = memory_extent(view);
+      if (extent.lo == extent.hi) continue;
+      const std::int64_t shift = plan.shifts[s];
+      Owner& owner = owners[part_at(plan.parts, extent.lo + shift)];
+      owner.is_single = owner.view == nullptr ||
+                        (owner.is_single && owner.shift == shift && is_same(*owner.view, view));
+      owner.view = &view;
+      owner.shift = shift;
+    }
+  }
+  for (std::size_t k = 0; k < owners.size(); ++k) {
+    const Extent& source = plan.parts[k].source;
+    const bool is_sparse = 2 * dense_bytes(*owners[k].view) < source.hi - source.lo;
+    if (owners[k].is_single && is_sparse) plan.parts[k].dense = owners[k].view;
+  }
+}
+
+// Lays the parts one after the other and finds what each source gets of them.
+void MemoryMap::State::place(Plan& plan) const {
+  const bool is_congruent = std::all_of(plan.shifts.begin(), plan.shifts.end(),
+                                        [](std::int64_t shift) { return modulo(shift) == 0; });
+  std::int64_t cursor = is_congruent ? 0 : kModulus;
+  for (Part& part : plan.parts) {
+    part.target = align_after(cursor, part.source.lo);
+    const std::int64_t bytes =
+        part.dense == nullptr ? part.source.hi - part.source.lo : dense_bytes(*part.dense);
+    cursor = part.target + bytes;
+  }
+  plan.bytes = plan.parts.empty() ? 0 : cursor;
+  for (std::size_t s = 0; s < plan.sources.size(); ++s) {
+    plan.ranges.push_back({0, plan.bytes});
+    const std::vector<Extent>& extents = plan.sources[s]->extents;
+    if (plan.sources.size() == 1) break;
+    if (extents.empty()) {
+      plan.ranges.back() = {};
+      continue;
+    }
+    const auto [lowest, highest] = std::minmax_element(extents.begin(), extents.end());
+    const Part& first = plan.parts[part_at(plan.parts, lowest->lo + plan.shifts[s])];
+    const std::size_t last = part_at(plan.parts, highest->lo + plan.shifts[s]);
+    const std::int64_t end = last + 1 < plan.parts.size() ? plan.parts[last + 1].target : cursor;
+    plan.ranges.back() = {first.target - modulo(first.target - plan.shifts[s]), end};
+  }
+}
+
+Plan MemoryMap::State::plan(std::vector<Source*> of) {
+  Plan plan;
+  plan.sources = std::move(of);
+  std::vector<Extent> all;
+  for (const Source* source : plan.sources) {
+    const std::int64_t shift = source->storage.data() - plan.sources.front()->storage.data();
+    plan.shifts.push_back(shift);
+    for (const Extent& extent : source->extents) {
+      all.push_back({extent.lo + shift, extent.hi + shift});
+    }
+  }
+  plan.runs = merged(std::move(all));
+  if (!plan.runs.empty()) {
+    const Extent span{plan.runs.front().lo, plan.runs.back().hi};
+    if (2 * length_of(plan.runs) >= span.hi - span.lo) {
+      plan.parts.push_back({span, 0, nullptr});
+    } else {
+      for (const Extent& run : plan.runs) plan.parts.push_back({run, 0, nullptr});
+    }
+  }
+  choose_dense(plan);
+  place(plan);
+  return plan;
+}
+
+std::vector<Plan> MemoryMap::State::plans(std::optional<Device> except) {
+  std::unordered_map<std::uint64_t, std::size_t> by_block;
+  std::vector<std::vector<Source*>> families;
+  for (Source& source : sources) {
+    if (except && source.storage.device() == *except) continue;
+    const auto [at, is_new] = by_block.try_emplace(source.storage.data_id(), families.size());
+    if (is_new) families.emplace_back();
+    families[at->second].push_back(&source);
+  }
+  std::vector<Plan> all;
+  all.reserve(families.size());
+  for (auto& family : families) all.push_back(plan(std::move(family)));
+  return all;
+}
+
+namespace {
+
+void fill_buffer(const Plan& plan, std::byte* buffer) {
+  const std::byte* const source = plan.sources.front()->storage.data();
+  std::int64_t done = 0;
+  const auto zero_to = [&](std::int64_t end) {
+    if (end > done) std::memset(buffer + done, 0, static_cast<std::size_t>(end - done));
+    done = end;
+  };
+  auto run = plan.runs.begin();
+  for (const Part& part : plan.parts) {
+    zero_to(part.target);
+    if (part.dense != nullptr) {
+      // Its storage may have another origin, but its lowest byte is that of the part.
+      const Layout dense = dense_layout(*part.dense);
+      const std::int64_t lead = part.dense->offset - memory_extent(*part.dense).lo;
+      copy_elements(*part.dense, dense, 0, source + part.source.lo + lead, buffer + part.target);
+      done = part.target + dense_bytes(*part.dense);
+      ++run;
+      continue;
+    }
+    for (; run != plan.runs.end() && run->hi <= part.source.hi; ++run) {
+      const std::int64_t target = part.target + run->lo - part.source.lo;
+      zero_to(target);
+      std::memcpy(buffer + target, source + run->lo, static_cast<std::size_t>(run->hi - run->lo));
+      done = target + run->hi - run->lo;
+    }
+  }
+}
+
+// The parts of a plan in the coordinates of one of its sources, and of its new storage.
+std::vector<Part> parts_for(const Plan& plan, std::size_t s) {
+  std::vector<Part> parts = plan.parts;
+  for (Part& part : parts) {
+    part.source.lo -= plan.shifts[s];
+    part.source.hi -= plan.shifts[s];
+    part.target -= plan.ranges[s].lo;
+  }
+  return parts;
+}
+
+}  // namespace
+
+void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device) {
+  std::vector<Storage> buffers, copies;
+  std::vector<std::vector<Part>> parts;
+  std::int64_t bytes = 0;
+  for (const Plan& plan : plans) {
+    const Device target = device.value_or(plan.sources.front()->storage.device());
+    buffers.push_back(Storage::allocate(static_cast<std::size_t>(plan.bytes), target));
+    bytes += plan.bytes;
+  }
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    const Plan& plan = plans[p];
+    fill_buffer(plan, buffers[p].overwrite_data());
+    for (std::size_t s = 0; s < plan.sources.size(); ++s) {
+      const Extent& range = plan.ranges[s];
+      copies.push_back(plan.sources.size() == 1
+                           ? buffers[p]
+                           : buffers[p].lazy_clone(static_cast<std::size_t>(range.lo),
+                                                   static_cast<std::size_t>(range.hi - range.lo)));
+      parts.push_back(parts_for(plan, s));
+    }
+  }
+  std::size_t at = 0;
+  for (Plan& plan : plans) {
+    for (std::size_t s = 0; s < plan.sources.size(); ++s, ++at) {
+      Source& source = *plan.sources[s];
+      source.copy = std::move(copies[at]);
+      source.parts = std::move(parts[at]);
+      source.buffer = s == 0 ? plan.bytes : 0;
+    }
+  }
+  finish(bytes);
+}
+
+void MemoryMap::State::finish(std::int64_t bytes) {
+  for (Source& source : sources) sort_extents(source.extents);
+  allocated = bytes;
+  is_done = true;
+}
+
+void MemoryMap::lazy_copy() {
+  State& state = *state_;
+  state.check_open("lazy_copy");
+  std::vector<Storage> copies;
+  copies.reserve(state.sources.size());
+  std::vector<std::vector<Part>> parts(state.sources.size());
+  std::int64_t bytes = 0;
+  for (std::size_t k = 0; k < state.sources.size(); ++k) {
+    const Source& source = state.sources[k];
+    if (source.extents.empty()) {
+      copies.push_back(Storage::allocate(0, source.storage.device()));
+      continue;
+    }
+    Extent span = source.extents.front();
+    for (const Extent& extent : source.extents) {
+      span = {std::min(span.lo, extent.lo), std::max(span.hi, extent.hi)};
+    }
+    const std::int64_t start = span.lo - modulo(span.lo);
+    copies.push_back(source.storage.lazy_clone(static_cast<std::size_t>(start),
+                                               static_cast<std::size_t>(span.hi - start)));
+    if (!copies.back().shares_data(source.storage)) bytes += span.hi - start;
+    parts[k].push_back({span, span.lo - start, nullptr});
+  }
+  for (std::size_t k = 0; k < state.sources.size(); ++k) {
+    Source& source = state.sources[k];
+    source.buffer =
+        copies[k].shares_data(source.storage) ? 0 : static_cast<std::int64_t>(copies[k].nbytes());
+    source.copy = std::move(copies[k]);
+    source.parts = std::move(parts[k]);
+  }
+  state.finish(bytes);
+}
+
+void MemoryMap::copy() {
+  state_->check_open("copy");
+  state_->run(state_->plans({}), {});
+}
+
+void MemoryMap::to(Device device) {
+  State& state = *state_;
+  state.check_open("to");
+  state.run(state.plans(device), device);
+  for (Source& source : state.sources) {
+    if (source.storage.device() == device) source.copy = source.storage;
+  }
+}
+
+std::pair<Storage, Layout> MemoryMap::map(const Storage& storage, const Layout& view) const {
+  const State& state = *state_;
+  if (!state.is_done) {
+    throw ValueError("[MemoryMap.map] nothing is copied yet. Try copy(), lazy_copy() or to().");
+  }
+  const auto found = state.index.find(storage.id());
+  if (found == state.index.end()) throw not_registered();
+  const Source& source = state.sources[found->second];
+  Layout result = view;
+  if (source.copy.is(source.storage)) return {source.copy, std::move(result)};
+  const Extent extent = memory_extent(view);
+  if (extent.lo == extent.hi) {
+    result.offset = 0;
+    return {source.copy, std::move(result)};
+  }
+  if (!std::binary_search(source.extents.begin(), source.extents.end(), extent)) {
+    throw not_registered();
+  }
+  const Part& part = source.parts[part_at(source.parts, extent.lo)];
+  if (part.dense != nullptr) {
+    if (!is_same(*part.dense, view)) throw not_registered();
+    result = dense_layout(view);
+    result.offset = part.target;
+  } else {
+    result.offset += part.target - part.source.lo;
+  }
+  return {source.copy, std::move(result)};
+}
+
+std::vector<MemoryMap::Group> MemoryMap::groups() const {
+  State& state = *state_;
+  std::unordered_map<std::uint64_t, std::int64_t> buffers;
+  if (!state.is_done) {
+    for (const Plan& plan : state.plans({})) {
+      buffers[plan.sources.front()->storage.id()] = plan.bytes;
+    }
+  }
+  std::vector<Group> all;
+  for (const Source& source : state.sources) {
+    const std::uint64_t id = source.storage.id();
+    all.push_back({.storage = id,
+                   .device = source.storage.device(),
+                   .used = length_of(merged(source.extents)),
+                   .buffer = state.is_done ? source.buffer : buffers[id],
+                   .views = source.n_views});
+  }
+  return all;
+}
+
+std::int64_t MemoryMap::bytes() const {
+  if (state_->is_done) return state_->allocated;
+  std::int64_t bytes = 0;
+  for (const Plan& plan : state_->plans({})) bytes += plan.bytes;
+  return bytes;
+}
+
+}  // namespace palimpsest

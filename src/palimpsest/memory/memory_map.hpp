@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/base/shape.hpp"
+#include "palimpsest/memory/device.hpp"
+#include "palimpsest/memory/storage.hpp"
+
+namespace palimpsest {
+
+/// A view of a storage, in bytes.
+struct Layout {
+  std::int64_t offset = 0;  ///< of the first element
+  Extents shape;
+  Strides strides;
+  int item_size = 1;
+};
+
+/// Bytes [lo, hi).
+struct Extent {
+  std::int64_t lo = 0, hi = 0;
+  friend auto operator<=>(const Extent&, const Extent&) = default;
+};
+
+/// The bytes from the lowest to the highest that a view reaches; lo = hi without elements.
+/// OverflowError beyond 63 bits.
+Extent memory_extent(const Layout& view);
+
+/// Copies a set of views so that they share memory among them exactly as they did before.
+///
+/// Register everything with add(), then call one of lazy_copy(), copy() and to() once, then ask
+/// map() for counterparts. The views of one storage become views of one new storage, of the bytes
+/// that they use; where more than half of these lie in gaps, copy() and to() leave the gaps out.
+/// Storages that are lazy clones of one another stay so. Offsets keep their value modulo 64.
+///
+/// Aliases  copies share nothing writable with their sources; to() leaves what is there already
+/// Errors   ValueError: a wrong order of calls, a view that was not registered
+///          AliasError: a view outside its storage
+///          OutOfMemory: nothing has happened, and the call may be tried again
+class MemoryMap {
+ public:
+  /// With `compact`, copy() and to() also store densely what belongs to one single view that fills
+  /// less than half of its extent: its strides change.
+  explicit MemoryMap(bool compact = false);
+  MemoryMap(MemoryMap&&) noexcept;
+  MemoryMap& operator=(MemoryMap&&) noexcept;
+  ~MemoryMap();
+
+  void add(const Storage& storage, const Layout& view);
+  /// Shares all data until either side is written.
+  void lazy_copy();
+  /// Copies all data now, each byte once, bytes of no view as zero.
+  void copy();
+  /// Copies what is not on `device`; the rest maps to itself.
+  void to(Device device);
+  /// The counterpart of a view that was added.
+  std::pair<Storage, Layout> map(const Storage& storage, const Layout& view) const;
+
+  struct Group {
+    std::uint64_t storage = 0;  ///< Storage::id()
+    Device device;
+    std::int64_t used = 0;    ///< bytes in the parts that its views reach
+    std::int64_t buffer = 0;  ///< bytes allocated for it; lazy clones count with the first of them
+    int views = 0;
+  };
+  /// One per storage, in the order of their first views.
+  std::vector<Group> groups() const;
+  /// What copy() would allocate; afterwards, what the call did allocate.
+  std::int64_t bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/storage.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+IoError fail(const char* who, const std::string& what) {
+  return IoError("[Storage." + std::string(who) + "] " + what);
+}
+
+std::string system_error() { return std::strerror(errno); }
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+struct SharedHeader : BlockHeader {
+  SharedHeader(std::byte* data_, std::size_t bytes_, Descriptor descriptor_)
+      : BlockHeader(data_, bytes_, Device{}, BlockKind::foreign_writable),
+        descriptor(std::move(descriptor_)) {
+    free = free_shared;
+  }
+  ~SharedHeader() {
+    if (bytes > 0) munmap(data, bytes);
+  }
+  static void free_shared(BlockHeader* me) noexcept {
+    const std::unique_ptr<SharedHeader> header(static_cast<SharedHeader*>(me));
+  }
+
+  const Descriptor descriptor;
+};
+
+Block map_shared(Descriptor descriptor, std::size_t bytes, const char* who) {
+  void* data = nullptr;
+  if (bytes > 0) {
+    data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.number(), 0);
+    if (data == MAP_FAILED) throw fail(who, "cannot be mapped: " + system_error());
+  }
+  try {
+    return Block(new SharedHeader(static_cast<std::byte*>(data), bytes, std::move(descriptor)));
+  } catch (...) {
+    if (bytes > 0) munmap(data, bytes);
+    throw;
+  }
+}
+
+}  // namespace
+
+Storage Storage::shared_memory(std::size_t bytes) {
+  Descriptor descriptor(memfd_create("palimpsest", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (descriptor.number() < 0) throw fail("shared_memory", "cannot be made: " + system_error());
+  const auto length = static_cast<off_t>(bytes);
+  if (length < 0 || ftruncate(descriptor.number(), length) != 0) {
+    throw fail("shared_memory", "cannot get " + std::to_string(bytes) + " bytes");
+  }
+  // Nobody can take pages away under another one's feet.
+  if (fcntl(descriptor.number(), F_ADD_SEALS, kSeals) != 0) {
+    throw fail("shared_memory", "cannot be sealed: " + system_error());
+  }
+  return over(map_shared(std::move(descriptor), bytes, "shared_memory"));
+}
+
+Storage Storage::attach_shared_memory(int descriptor) {
+  Descriptor mine(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  struct stat info = {};
+  if (mine.number() < 0 || fstat(mine.number(), &info) != 0 ||
+      fcntl(mine.number(), F_GET_SEALS) != kSeals) {
+    throw fail("attach_shared_memory",
+               "not a descriptor of shared memory: got " + std::to_string(descriptor));
+  }
+  return over(
+      map_shared(std::move(mine), static_cast<std::size_t>(info.st_size), "attach_shared_memory"));
+}
+
+int Storage::shared_descriptor() const {
+  const BlockHeader* const header = impl().block.header();
+  if (header->free != SharedHeader::free_shared) {
+    throw ValueError("[Storage.shared_descriptor] not shared memory: got a storage that is " +
+                     std::string(name_of(state())) + ". Try Storage::shared_memory().");
+  }
+  return static_cast<const SharedHeader*>(header)->descriptor.number();
+}
+
+}  // namespace palimpsest

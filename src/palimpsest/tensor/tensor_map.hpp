@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/memory/memory_map.hpp"
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace palimpsest {
+
+/// Registers a tensor; see MemoryMap. An undefined tensor is a ValueError.
+void add(MemoryMap& map, const Tensor& t);
+/// Its counterpart after the copy: same dtype and shape, same strides unless the map compacts.
+Tensor map(const MemoryMap& map, const Tensor& t);
+/// The same as shares_storage().
+bool same_storage(const Tensor& a, const Tensor& b);
+
+}  // namespace palimpsest

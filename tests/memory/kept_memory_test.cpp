@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/memory/kept_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+
+constexpr std::size_t kKiB = 1024, kMiB = kKiB * kKiB;
+
+// Each test has a memory space of its own, whose peak is its own.
+Allocator& allocator_of(int space) {
+  return Allocator::of(Device{DeviceType::cpu, static_cast<std::int16_t>(space)});
+}
+
+TEST(KeptMemory, ClassesWasteAtMostAnEighthAndMeetWhatFits) {
+  for (std::size_t bytes = 1; bytes < kMiB; bytes += 1 + bytes / 64) {
+    const std::size_t size = class_bytes(bytes);
+    EXPECT_GE(size, bytes);
+    EXPECT_LE(size - bytes, bytes / 8) << bytes;
+    EXPECT_EQ(class_bytes(size), size);
+  }
+  EXPECT_EQ(class_bytes(1000), 1000u) << "small requests go to the heap as they are";
+}
+
+TEST(KeptMemory, GivesTheLatestOfTheClassAndDropsTheOldest) {
+  KeptMemory kept;
+  EXPECT_EQ(kept.take(kMiB).data, nullptr);
+  const RawMemory a = obtain_memory(kMiB), b = obtain_memory(kMiB), c = obtain_memory(kMiB / 2);
+  ASSERT_TRUE(kept.keep(a, kMiB));
+  ASSERT_TRUE(kept.keep(b, kMiB));
+  ASSERT_TRUE(kept.keep(c, kMiB / 2));
+  EXPECT_EQ(kept.bytes(), kMiB * 5 / 2);
+  EXPECT_EQ(kept.take(kMiB / 4).data, nullptr);
+  EXPECT_EQ(kept.take(kMiB - 5).data, b.data);
+  ASSERT_TRUE(kept.keep(b, kMiB - 5));
+  kept.trim(kMiB * 3 / 2);
+  EXPECT_EQ(kept.bytes(), kMiB * 3 / 2);
+  EXPECT_EQ(kept.take(kMiB).data, b.data) << "a was the oldest";
+  give_back_memory(b);
+  kept.trim(0);
+  EXPECT_EQ(kept.bytes(), 0u);
+}
+
+TEST(KeptMemory, IsBoundedInNumberAndKeepsNothingSmall) {
+  KeptMemory kept;
+  const RawMemory small = obtain_memory(100);
+  EXPECT_FALSE(kept.keep(small, 100));
+  give_back_memory(small);
+  for (int k = 0; k < 1000; ++k) ASSERT_TRUE(kept.keep(obtain_memory(kKeepFrom), kKeepFrom));
+  EXPECT_LE(kept.bytes(), 64 * kKeepFrom);
+  kept.trim(0);
+}
+
+TEST(KeptMemory, AFreedBlockServesTheNextRequestOfItsClass) {
+  Allocator& allocator = allocator_of(40);
+  Block first = allocator.allocate(5 * kMiB);
+  const std::byte* const data = first.data();
+  first = {};
+  EXPECT_GE(allocator.kept_bytes(), 5 * kMiB);
+  EXPECT_EQ(allocator.stats().live_bytes, 0u);
+  const Block second = allocator.allocate(5 * kMiB - 100);
+  EXPECT_EQ(second.data(), data);
+  EXPECT_EQ(second.bytes(), 5 * kMiB - 100);
+  EXPECT_EQ(allocator.kept_bytes(), 0u);
+}
+
+TEST(KeptMemory, IsGivenBackBeforeThePeakIsExceeded) {
+  Allocator& allocator = allocator_of(41);
+  { const Block largest = allocator.allocate(8 * kMiB); }
+  EXPECT_EQ(allocator.kept_bytes(), 8 * kMiB);
+  const Block small = allocator.allocate(kMiB);
+  EXPECT_EQ(allocator.kept_bytes(), 0u) << "8 MiB kept and 1 MiB live were above the peak";
+}
+
+TEST(KeptMemory, IsGivenBackByTrim) {
+  Allocator& allocator = allocator_of(42);
+  {
+    const Block a = allocator.allocate(kMiB), b = allocator.allocate(kMiB);
+  }
+  EXPECT_EQ(allocator.kept_bytes(), 2 * kMiB);
+  allocator.trim(kMiB);
+  EXPECT_EQ(allocator.kept_bytes(), kMiB);
+  allocator.trim();
+  EXPECT_EQ(allocator.kept_bytes(), 0u);
+}
+
+TEST(KeptMemory, CountsUnderALimitAndIsGivenBackBeforeTheLimitThrows) {
+  Allocator& allocator = allocator_of(43);
+  {
+    const Block a = allocator.allocate(8 * kMiB), b = allocator.allocate(kMiB);
+  }
+  ASSERT_EQ(allocator.kept_bytes(), 9 * kMiB);
+  const MemoryLimit limit(allocator.device(), 4 * kMiB);
+  {
+    const Block small = allocator.allocate(2 * kMiB);
+    EXPECT_LE(allocator.kept_bytes(), 2 * kMiB) << "live and kept stay below the limit";
+    const Block smaller = allocator.allocate(kMiB);
+    EXPECT_LE(allocator.kept_bytes(), kMiB);
+  }
+  EXPECT_EQ(allocator.kept_bytes(), 3 * kMiB);
+  expect_error<OutOfMemory>([&] { allocator.allocate(5 * kMiB); }, "the limit of 4194304 bytes");
+  EXPECT_EQ(allocator.kept_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace palimpsest
