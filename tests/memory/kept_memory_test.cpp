@@ -81,9 +81,7 @@ TEST(KeptMemory, IsGivenBackBeforeThePeakIsExceeded) {
 
 TEST(KeptMemory, IsGivenBackByTrim) {
   Allocator& allocator = allocator_of(42);
-  {
-    const Block a = allocator.allocate(kMiB), b = allocator.allocate(kMiB);
-  }
+  { const Block a = allocator.allocate(kMiB), b = allocator.allocate(kMiB); }
   EXPECT_EQ(allocator.kept_bytes(), 2 * kMiB);
   allocator.trim(kMiB);
   EXPECT_EQ(allocator.kept_bytes(), kMiB);
@@ -93,9 +91,7 @@ TEST(KeptMemory, IsGivenBackByTrim) {
 
 TEST(KeptMemory, CountsUnderALimitAndIsGivenBackBeforeTheLimitThrows) {
   Allocator& allocator = allocator_of(43);
-  {
-    const Block a = allocator.allocate(8 * kMiB), b = allocator.allocate(kMiB);
-  }
+  { const Block a = allocator.allocate(8 * kMiB), b = allocator.allocate(kMiB); }
   ASSERT_EQ(allocator.kept_bytes(), 9 * kMiB);
   const MemoryLimit limit(allocator.device(), 4 * kMiB);
   {

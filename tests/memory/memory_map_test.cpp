@@ -19,13 +19,13 @@ Storage counted(std::size_t bytes) {
   return storage;
 }
 
-Layout bytes_at(std::int64_t offset, std::int64_t n) { return {offset, {n}, {1}, 1}; }
+ByteLayout bytes_at(std::int64_t offset, std::int64_t n) { return {offset, {n}, {1}, 1}; }
 
 std::byte byte_of(const Storage& storage, std::int64_t at) { return storage.data()[at]; }
 
 // Are the first n bytes of both views equal?
 ::testing::AssertionResult shows_the_same(const MemoryMap& map, const Storage& storage,
-                                          const Layout& view, std::int64_t n) {
+                                          const ByteLayout& view, std::int64_t n) {
   const auto [copy, layout] = map.map(storage, view);
   if (std::memcmp(copy.data() + layout.offset, storage.data() + view.offset,
                   static_cast<std::size_t>(n)) == 0) {
@@ -46,7 +46,7 @@ TEST(MemoryExtent, GoesFromTheLowestToTheHighestByte) {
 
 TEST(MemoryMap, DisjointViewsThatUseHalfKeepTheirDistance) {
   const Storage storage = counted(8000);
-  const Layout a{0, {10}, {8}, 8}, b{160, {10}, {8}, 8};
+  const ByteLayout a{0, {10}, {8}, 8}, b{160, {10}, {8}, 8};
   MemoryMap map;
   map.add(storage, a);
   map.add(storage, b);
@@ -67,15 +67,15 @@ TEST(MemoryMap, DisjointViewsThatUseHalfKeepTheirDistance) {
 
 TEST(MemoryMap, DisjointViewsThatUseLessThanHalfLeaveTheGapsOut) {
   const Storage storage = counted(8000);
-  const Layout a = bytes_at(8, 100), b = bytes_at(4000, 100), c = bytes_at(7900, 100);
+  const ByteLayout a = bytes_at(8, 100), b = bytes_at(4000, 100), c = bytes_at(7900, 100);
   MemoryMap map;
-  for (const Layout& view : {a, b, c}) map.add(storage, view);
+  for (const ByteLayout& view : {a, b, c}) map.add(storage, view);
   const std::int64_t bytes = map.bytes();
   EXPECT_LE(bytes, 3 * (100 + 63));
   const MemoryScope scope;
   map.copy();
   EXPECT_EQ(scope.live_bytes(), bytes);
-  for (const Layout& view : {a, b, c}) {
+  for (const ByteLayout& view : {a, b, c}) {
     EXPECT_TRUE(shows_the_same(map, storage, view, 100));
     const auto [copy, layout] = map.map(storage, view);
     EXPECT_TRUE(copy.is(map.map(storage, a).first));
@@ -85,7 +85,7 @@ TEST(MemoryMap, DisjointViewsThatUseLessThanHalfLeaveTheGapsOut) {
 
 TEST(MemoryMap, OneViewTakesItsExtentAndItsAlignment) {
   const Storage storage = counted(8000);
-  const Layout view{80, {10}, {8}, 8};
+  const ByteLayout view{80, {10}, {8}, 8};
   MemoryMap map;
   map.add(storage, view);
   map.copy();
@@ -96,7 +96,7 @@ TEST(MemoryMap, OneViewTakesItsExtentAndItsAlignment) {
 
 TEST(MemoryMap, OverlappingViewsAndRepeatedOnesAreCopiedOnce) {
   const Storage storage = counted(1024);
-  const Layout a = bytes_at(0, 600), b = bytes_at(500, 524);
+  const ByteLayout a = bytes_at(0, 600), b = bytes_at(500, 524);
   MemoryMap map;
   map.add(storage, a);
   map.add(storage, b);
@@ -115,7 +115,7 @@ TEST(MemoryMap, OverlappingViewsAndRepeatedOnesAreCopiedOnce) {
 
 TEST(MemoryMap, StridesOfAnySignAndZeroStay) {
   const Storage storage = counted(1024);
-  const Layout repeated{128, {5, 1000}, {8, 0}, 8}, backwards{1000, {8}, {-16}, 8};
+  const ByteLayout repeated{128, {5, 1000}, {8, 0}, 8}, backwards{1000, {8}, {-16}, 8};
   MemoryMap map;
   map.add(storage, repeated);
   map.add(storage, backwards);
@@ -133,7 +133,7 @@ TEST(MemoryMap, StridesOfAnySignAndZeroStay) {
 
 TEST(MemoryMap, ViewsWithoutElementsAllocateNothing) {
   const Storage storage = counted(1024);
-  const Layout empty{512, {0, 3, 224}, {672, 224, 1}, 1};
+  const ByteLayout empty{512, {0, 3, 224}, {672, 224, 1}, 1};
   for (const bool is_lazy : {false, true}) {
     MemoryMap map;
     map.add(storage, empty);
@@ -162,7 +162,7 @@ TEST(MemoryMap, AnEmptyViewDoesNotWidenTheSpan) {
 
 TEST(MemoryMap, LazyCopiesShareUntilWrittenAndKeepOnlyWhatIsUsed) {
   Storage storage = counted(1 << 20);
-  const Layout a = bytes_at(1000, 100), b = bytes_at(2000, 100);
+  const ByteLayout a = bytes_at(1000, 100), b = bytes_at(2000, 100);
   MemoryMap map;
   map.add(storage, a);
   map.add(storage, b);
@@ -185,7 +185,7 @@ TEST(MemoryMap, LazyCopiesShareUntilWrittenAndKeepOnlyWhatIsUsed) {
 TEST(MemoryMap, LazyClonesOfOneAnotherShareTheirCopyLazily) {
   const Storage storage = counted(4096);
   const Storage clone = storage.lazy_clone(), range = storage.lazy_clone(1001, 2000);
-  const Layout all = bytes_at(0, 4096), part = bytes_at(7, 1500), none = bytes_at(5, 0);
+  const ByteLayout all = bytes_at(0, 4096), part = bytes_at(7, 1500), none = bytes_at(5, 0);
   const Storage empty_user = storage.lazy_clone();
   MemoryMap map;
   map.add(storage, all);
@@ -229,7 +229,7 @@ TEST(MemoryMap, MovingCopiesWhatIsElsewhereAndLeavesTheRest) {
 
 TEST(MemoryMap, CompactStoresSparseSingleViewsDensely) {
   const Storage storage = counted(8192);
-  const Layout sparse{128, {4, 8, 2}, {1024, 64, 0}, 4}, dense = bytes_at(8000, 100);
+  const ByteLayout sparse{128, {4, 8, 2}, {1024, 64, 0}, 4}, dense = bytes_at(8000, 100);
   for (const bool compact : {false, true}) {
     MemoryMap map(compact);
     map.add(storage, sparse);

@@ -29,13 +29,13 @@ std::int64_t align_after(std::int64_t from, std::int64_t residue) {
 struct Part {
   Extent source;
   std::int64_t target = 0;
-  const Layout* dense = nullptr;  // stored densely: this view, in the coordinates of its source
+  const ByteLayout* dense = nullptr;  // stored densely: this view, in the coordinates of its source
 };
 
 struct Source {
   Storage storage;
   std::vector<Extent> extents;
-  std::vector<Layout> views;  // only to compact
+  std::vector<ByteLayout> views;  // only to compact
   int n_views = 0;
   // Made by the copy.
   Storage copy;
@@ -78,14 +78,14 @@ std::int64_t length_of(const std::vector<Extent>& runs) {
   return bytes;
 }
 
-bool is_same(const Layout& a, const Layout& b) {
+bool is_same(const ByteLayout& a, const ByteLayout& b) {
   return a.offset == b.offset && a.item_size == b.item_size && a.shape == b.shape &&
          a.strides == b.strides;
 }
 
 // Row-major and without gaps; what was repeated stays repeated.
-Layout dense_layout(const Layout& view) {
-  Layout dense = view;
+ByteLayout dense_layout(const ByteLayout& view) {
+  ByteLayout dense = view;
   std::int64_t step = view.item_size;
   for (std::size_t axis = view.shape.size(); axis-- > 0;) {
     const bool is_repeated = view.strides[axis] == 0 || view.shape[axis] == 1;
@@ -95,13 +95,13 @@ Layout dense_layout(const Layout& view) {
   return dense;
 }
 
-std::int64_t dense_bytes(const Layout& view) {
-  Layout dense = dense_layout(view);
+std::int64_t dense_bytes(const ByteLayout& view) {
+  ByteLayout dense = dense_layout(view);
   dense.offset = 0;
   return memory_extent(dense).hi;
 }
 
-void copy_elements(const Layout& view, const Layout& dense, std::size_t axis,
+void copy_elements(const ByteLayout& view, const ByteLayout& dense, std::size_t axis,
                    const std::byte* source, std::byte* target) {
   if (axis == view.shape.size()) {
     std::memcpy(target, source, static_cast<std::size_t>(view.item_size));
@@ -145,7 +145,7 @@ struct MemoryMap::State {
   void finish(std::int64_t bytes);
 };
 
-Extent memory_extent(const Layout& view) {
+Extent memory_extent(const ByteLayout& view) {
   Extent extent{view.offset, view.offset};
   for (const index_t n : view.shape) {
     if (n == 0) return extent;
@@ -173,7 +173,7 @@ void MemoryMap::State::check_open(const char* who) const {
                    "] the copies are made already. Try a new map, or add everything first.");
 }
 
-void MemoryMap::add(const Storage& storage, const Layout& view) {
+void MemoryMap::add(const Storage& storage, const ByteLayout& view) {
   State& state = *state_;
   state.check_open("add");
   const Extent extent = memory_extent(view);
@@ -202,13 +202,13 @@ void MemoryMap::add(const Storage& storage, const Layout& view) {
 void MemoryMap::State::choose_dense(Plan& plan) const {
   if (!compact) return;
   struct Owner {
-    const Layout* view = nullptr;
+    const ByteLayout* view = nullptr;
     std::int64_t shift = 0;
     bool is_single = true;
   };
   std::vector<Owner> owners(plan.parts.size());
   for (std::size_t s = 0; s < plan.sources.size(); ++s) {
-    for (const Layout& view : plan.sources[s]->views) {
+    for (const ByteLayout& view : plan.sources[s]->views) {
       const Extent extent = memory_extent(view);
       if (extent.lo == extent.hi) continue;
       const std::int64_t shift = plan.shifts[s];
@@ -308,7 +308,7 @@ void fill_buffer(const Plan& plan, std::byte* buffer) {
     zero_to(part.target);
     if (part.dense != nullptr) {
       // Its storage may have another origin, but its lowest byte is that of the part.
-      const Layout dense = dense_layout(*part.dense);
+      const ByteLayout dense = dense_layout(*part.dense);
       const std::int64_t lead = part.dense->offset - memory_extent(*part.dense).lo;
       copy_elements(*part.dense, dense, 0, source + part.source.lo + lead, buffer + part.target);
       done = part.target + dense_bytes(*part.dense);
@@ -423,7 +423,8 @@ void MemoryMap::to(Device device) {
   }
 }
 
-std::pair<Storage, Layout> MemoryMap::map(const Storage& storage, const Layout& view) const {
+std::pair<Storage, ByteLayout> MemoryMap::map(const Storage& storage,
+                                              const ByteLayout& view) const {
   const State& state = *state_;
   if (!state.is_done) {
     throw ValueError("[MemoryMap.map] nothing is copied yet. Try copy(), lazy_copy() or to().");
@@ -431,7 +432,7 @@ std::pair<Storage, Layout> MemoryMap::map(const Storage& storage, const Layout& 
   const auto found = state.index.find(storage.id());
   if (found == state.index.end()) throw not_registered();
   const Source& source = state.sources[found->second];
-  Layout result = view;
+  ByteLayout result = view;
   if (source.copy.is(source.storage)) return {source.copy, std::move(result)};
   const Extent extent = memory_extent(view);
   if (extent.lo == extent.hi) {

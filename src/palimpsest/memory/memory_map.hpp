@@ -14,7 +14,7 @@
 namespace palimpsest {
 
 /// A view of a storage, in bytes.
-struct Layout {
+struct ByteLayout {
   std::int64_t offset = 0;  ///< of the first element
   Extents shape;
   Strides strides;
@@ -29,7 +29,7 @@ struct Extent {
 
 /// The bytes from the lowest to the highest that a view reaches; lo = hi without elements.
 /// OverflowError beyond 63 bits.
-Extent memory_extent(const Layout& view);
+Extent memory_extent(const ByteLayout& view);
 
 /// Copies a set of views so that they share memory among them exactly as they did before.
 ///
@@ -51,7 +51,7 @@ class MemoryMap {
   MemoryMap& operator=(MemoryMap&&) noexcept;
   ~MemoryMap();
 
-  void add(const Storage& storage, const Layout& view);
+  void add(const Storage& storage, const ByteLayout& view);
   /// Shares all data until either side is written.
   void lazy_copy();
   /// Copies all data now, each byte once, bytes of no view as zero.
@@ -59,7 +59,7 @@ class MemoryMap {
   /// Copies what is not on `device`; the rest maps to itself.
   void to(Device device);
   /// The counterpart of a view that was added.
-  std::pair<Storage, Layout> map(const Storage& storage, const Layout& view) const;
+  std::pair<Storage, ByteLayout> map(const Storage& storage, const ByteLayout& view) const;
 
   struct Group {
     std::uint64_t storage = 0;  ///< Storage::id()

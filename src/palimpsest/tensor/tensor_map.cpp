@@ -4,10 +4,10 @@
 namespace palimpsest {
 namespace {
 
-Layout layout_of(const Tensor& t) {
+ByteLayout layout_of(const Tensor& t) {
   const std::size_t item = item_size(t.dtype());
   const auto step = static_cast<index_t>(item);
-  Layout layout{t.offset() * step, t.shape(), t.strides(), static_cast<int>(item)};
+  ByteLayout layout{t.offset() * step, t.shape(), t.strides(), static_cast<int>(item)};
   // Strides along axes without neighbours mean nothing and need not fit in bytes.
   const bool is_empty = t.numel() == 0;
   for (std::size_t axis = 0; axis < t.rank(); ++axis) {
@@ -22,7 +22,7 @@ Layout layout_of(const Tensor& t) {
 void add(MemoryMap& map, const Tensor& t) { map.add(t.storage(), layout_of(t)); }
 
 Tensor map(const MemoryMap& map, const Tensor& t) {
-  const Layout old = layout_of(t);
+  const ByteLayout old = layout_of(t);
   auto [storage, layout] = map.map(t.storage(), old);
   const auto item = static_cast<index_t>(item_size(t.dtype()));
   Strides strides = t.strides();
