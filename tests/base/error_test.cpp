@@ -38,5 +38,19 @@ TEST(Error, IsCaughtAsWhatItIsBelow) {
   EXPECT_THROW(throw FormatError("x"), std::runtime_error);
 }
 
+TEST(Error, NotesAreAppendedAndTheClassStays) {
+  try {
+    try {
+      throw ShapeError("[f] shapes differ");
+    } catch (Error& error) {
+      error.add_note("step 3: Add");
+      error.add_note("inputs: a, b");
+      throw;
+    }
+  } catch (const ShapeError& error) {
+    EXPECT_STREQ(error.what(), "[f] shapes differ\n  step 3: Add\n  inputs: a, b");
+  }
+}
+
 }  // namespace
 }  // namespace palimpsest

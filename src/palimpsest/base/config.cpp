@@ -1,43 +1,233 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/base/config.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
 #include <mutex>
+#include <utility>
 
 namespace palimpsest {
 namespace {
 
-std::mutex default_mutex;
-Config default_config;  // guarded by default_mutex
-thread_local std::optional<Config> scoped;
+[[noreturn]] void throw_value(std::string_view key, std::string_view value,
+                              std::string_view expected) {
+  throw ValueError("[config " + std::string(key) + "] got '" + std::string(value) + "', expected " +
+                   std::string(expected));
+}
 
-template <class T>
-void override_field(T& field, const std::optional<T>& with) {
-  if (with) field = *with;
+// -- from and to text --------------------------------------------------------------------------
+
+struct Key {
+  std::string_view name;
+};
+
+template <class E>
+struct Names;
+template <>
+struct Names<Reaction> {
+  static constexpr std::string_view kNames[] = {"raise", "warn", "ignore"};
+};
+template <>
+struct Names<Verbosity> {
+  static constexpr std::string_view kNames[] = {"low", "medium", "high"};
+};
+
+template <class E>
+requires std::is_enum_v<E>
+void read(Key key, std::string_view text, E& field) {
+  std::string all;
+  for (std::size_t i = 0; i < std::size(Names<E>::kNames); ++i) {
+    if (Names<E>::kNames[i] == text) {
+      field = static_cast<E>(i);
+      return;
+    }
+    all += (i > 0 ? ", " : "") + std::string(Names<E>::kNames[i]);
+  }
+  throw_value(key.name, text, all);
+}
+void read(Key, std::string_view text, DType& field) { field = parse_dtype(text); }
+void read(Key, std::string_view text, std::string& field) { field = std::string(text); }
+void read(Key key, std::string_view text, bool& field) {
+  if (text != "true" && text != "false") throw_value(key.name, text, "true or false");
+  field = text == "true";
+}
+void read(Key key, std::string_view text, index_t& field) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), field);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw_value(key.name, text, "an integer");
+  }
+}
+void read(Key key, std::string_view text, std::optional<index_t>& field) {
+  index_t value = 0;
+  if (text != "none") read(key, text, value);
+  field = text == "none" ? std::nullopt : std::optional(value);
+}
+void read(Key, std::string_view text, std::vector<std::string>& field) {
+  field.clear();
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(':'), text.size());
+    if (end > 0) field.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+template <class E>
+requires std::is_enum_v<E> std::string written(E field) {
+  return std::string(Names<E>::kNames[static_cast<std::size_t>(field)]);
+}
+std::string written(DType field) { return std::string(name_of(field)); }
+std::string written(const std::string& field) { return field; }
+std::string written(bool field) { return field ? "true" : "false"; }
+std::string written(index_t field) { return std::to_string(field); }
+std::string written(const std::optional<index_t>& field) {
+  return field ? written(*field) : "none";
+}
+std::string written(const std::vector<std::string>& field) {
+  std::string text;
+  for (const std::string& item : field) text += (text.empty() ? "" : ":") + item;
+  return text;
+}
+
+// Calls visit(key, field) for every field.
+template <class C, class Visit>
+void for_each_field(C& config, Visit visit) {
+#define PALIMPSEST_VISIT_FIELD(Type, name, ...) visit(std::string_view(#name), config.name);
+  PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_VISIT_FIELD)
+#undef PALIMPSEST_VISIT_FIELD
+}
+
+// The least number of insertions, deletions and exchanges of letters.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+[[noreturn]] void throw_unknown(std::string_view key) {
+  const std::vector<std::string> keys = Config::keys();
+  const auto nearest = std::min_element(
+      keys.begin(), keys.end(),
+      [&](const auto& a, const auto& b) { return distance(a, key) < distance(b, key); });
+  throw ValueError("[config] Invalid config key: got '" + std::string(key) + "'. Try '" + *nearest +
+                   "'");
+}
+
+// -- whose config ------------------------------------------------------------------------------
+
+// What threads outside of any scope see. Replaced as a whole; each thread keeps the one it saw last
+// until the generation tells it that there is another one.
+struct Default {
+  std::mutex mutex;
+  std::shared_ptr<const Config> config;  // guarded by mutex
+  std::atomic<std::uint64_t> generation{1};
+
+  Default() {
+    const char* const flags = std::getenv("PALIMPSEST_FLAGS");
+    config = std::make_shared<const Config>(Config().with_flags(flags ? flags : ""));
+  }
+};
+Default& process_default() {
+  static Default instance;
+  return instance;
+}
+
+struct OfThread {
+  std::shared_ptr<const Config> scoped;  // null outside of any scope
+  std::shared_ptr<const Config> seen;
+  std::uint64_t generation = 0;
+};
+thread_local OfThread of_thread;
+
+const std::shared_ptr<const Config>& current() {
+  if (of_thread.scoped) return of_thread.scoped;
+  Default& now = process_default();
+  if (now.generation.load(std::memory_order_acquire) != of_thread.generation) {
+    const std::lock_guard guard(now.mutex);
+    of_thread.seen = now.config;
+    of_thread.generation = now.generation.load(std::memory_order_relaxed);
+  }
+  return of_thread.seen;
 }
 
 }  // namespace
 
-Config config() {
-  if (scoped) return *scoped;
-  const std::lock_guard guard(default_mutex);
-  return default_config;
+void Config::set(std::string_view key, std::string_view value) {
+  bool found = false;
+  for_each_field(*this, [&](std::string_view name, auto& field) {
+    if (name != key) return;
+    found = true;
+    read(Key{name}, value, field);
+  });
+  if (!found) throw_unknown(key);
 }
+
+std::string Config::get(std::string_view key) const {
+  std::optional<std::string> text;
+  for_each_field(*this, [&](std::string_view name, const auto& field) {
+    if (name == key) text = written(field);
+  });
+  if (!text) throw_unknown(key);
+  return *text;
+}
+
+Config Config::with_flags(std::string_view flags) const {
+  Config result = *this;
+  while (!flags.empty()) {
+    const std::size_t end = std::min(flags.find(','), flags.size());
+    const std::string_view item = flags.substr(0, end);
+    flags.remove_prefix(std::min(end + 1, flags.size()));
+    if (item.empty()) continue;
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      throw ValueError("[config] got '" + std::string(item) + "', expected key=value");
+    }
+    result.set(item.substr(0, equals), item.substr(equals + 1));
+  }
+  return result;
+}
+
+std::vector<std::string> Config::keys() {
+  std::vector<std::string> keys;
+  const Config any;
+  for_each_field(any, [&](std::string_view name, const auto&) { keys.emplace_back(name); });
+  return keys;
+}
+
+const Config& config() { return *current(); }
+std::shared_ptr<const Config> shared_config() { return current(); }
 
 void set_default_config(const Config& value) {
-  const std::lock_guard guard(default_mutex);
-  default_config = value;
+  auto made = std::make_shared<const Config>(value);
+  Default& now = process_default();
+  const std::lock_guard guard(now.mutex);
+  now.config.swap(made);
+  now.generation.fetch_add(1, std::memory_order_release);
 }
 
-ConfigScope::ConfigScope(const ConfigOverrides& overrides) : outer_(scoped) {
-  Config changed = config();
-  override_field(changed.reduce_identity_in_normal, overrides.reduce_identity_in_normal);
-  override_field(changed.cache_adjoint_normal, overrides.cache_adjoint_normal);
-  override_field(changed.shape_inference, overrides.shape_inference);
-  override_field(changed.function_cache, overrides.function_cache);
-  override_field(changed.to_dense_limit, overrides.to_dense_limit);
-  scoped = changed;
+ConfigScope::ConfigScope(const ConfigOverrides& overrides) {
+  auto changed = std::make_shared<Config>(config());
+#define PALIMPSEST_OVERRIDE(Type, name, ...) \
+  if (overrides.name) changed->name = *overrides.name;
+  PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_OVERRIDE)
+#undef PALIMPSEST_OVERRIDE
+  outer_ = std::exchange(of_thread.scoped, std::move(changed));
 }
 
-ConfigScope::~ConfigScope() { scoped = outer_; }
+ConfigScope::ConfigScope(std::shared_ptr<const Config> config) {
+  if (!config) throw ValueError("[ConfigScope] there is none: got an empty handle");
+  outer_ = std::exchange(of_thread.scoped, std::move(config));
+}
+
+ConfigScope::~ConfigScope() { of_thread.scoped = std::move(outer_); }
 
 }  // namespace palimpsest

@@ -1,37 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "palimpsest/base/dtype.hpp"
 
 namespace palimpsest {
 
+/// What to do about something that is probably a mistake.
+enum class Reaction { raise, warn, ignore };
+/// How much an error at run time tells.
+enum class Verbosity { low, medium, high };
+
+// Every field of Config: X(type, name, default). The comments below the list explain them.
+#define PALIMPSEST_CONFIG_FIELDS(X)                   \
+  X(std::string, mode, "FastRun")                     \
+  X(DType, default_float, DType::float64)             \
+  X(std::optional<index_t>, budget, std::nullopt)     \
+  X(Reaction, on_unused_input, Reaction::raise)       \
+  X(Reaction, on_opt_error, Reaction::warn)           \
+  X(std::vector<std::string>, rewrites_including, {}) \
+  X(std::vector<std::string>, rewrites_excluding, {}) \
+  X(bool, allow_gc, false)                            \
+  X(Verbosity, exception_verbosity, Verbosity::low)   \
+  X(bool, profile, false)                             \
+  X(bool, profile_memory, false)                      \
+  X(bool, reduce_identity_in_normal, true)            \
+  X(bool, cache_adjoint_normal, true)                 \
+  X(bool, shape_inference, true)                      \
+  X(index_t, function_cache, 16)                      \
+  X(index_t, to_dense_limit, index_t{1} << 30)
+
 /// Choices that hold for a thread. A value.
+///
+///     mode                  how functions are rewritten: FastRun, FastCompile, NoRewrite
+///     default_float         dtype of a creation that names none
+///     budget                bytes that one call of a function may hold; unset: no limit
+///     on_unused_input       an input that no output needs
+///     on_opt_error          a rewrite that throws or changes a type; the graph is as before it
+///     rewrites_including,   tags of the rewrites to add and to leave out
+///       rewrites_excluding
+///     allow_gc              functions release their memory after every call
+///     exception_verbosity   low: the step; high: also the graph and the buffers held
+///     profile,              measure every step of functions compiled from now on, its bytes too
+///       profile_memory
+///     reduce_identity_in_normal  an Identity inside a normal operator counts as none
+///     cache_adjoint_normal  operators keep their adjoint and their normal operator
+///     shape_inference       chains and sums resolve wildcards of a child from its neighbours
+///     function_cache        compiled functions that one operator keeps, the latest used ones
+///     to_dense_limit        largest matrix in bytes that to_dense makes
 struct Config {
-  /// An Identity inside a normal operator counts as none.
-  bool reduce_identity_in_normal = true;
-  /// Operators keep their adjoint and their normal operator.
-  bool cache_adjoint_normal = true;
-  /// Chains and sums resolve wildcards of a child from its neighbours.
-  bool shape_inference = true;
-  /// Compiled functions that one operator keeps; the least recently used goes first.
-  index_t function_cache = 16;
-  /// Largest matrix in bytes that to_dense makes.
-  index_t to_dense_limit = index_t{1} << 30;
+#define PALIMPSEST_CONFIG_FIELD(Type, name, ...) Type name = Type(__VA_ARGS__);
+  PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_CONFIG_FIELD)
+#undef PALIMPSEST_CONFIG_FIELD
+
+  /// Sets one field from text, as in `default_float`, `float32`; lists are separated by colons.
+  /// Errors  ValueError "Invalid config key", with the nearest one; a value that is none
+  void set(std::string_view key, std::string_view value);
+  /// The text that set() would take. ValueError "Invalid config key".
+  std::string get(std::string_view key) const;
+  /// This config with `key=value,key=value` applied. ValueError, and then nothing has changed.
+  Config with_flags(std::string_view flags) const;
+  /// All keys, in the order above.
+  static std::vector<std::string> keys();
+
+  friend bool operator==(const Config&, const Config&) = default;
 };
 
 /// Fields to override; absent ones stay as they are.
 struct ConfigOverrides {
-  std::optional<bool> reduce_identity_in_normal = {};
-  std::optional<bool> cache_adjoint_normal = {};
-  std::optional<bool> shape_inference = {};
-  std::optional<index_t> function_cache = {};
-  std::optional<index_t> to_dense_limit = {};
+#define PALIMPSEST_CONFIG_OVERRIDE(Type, name, ...) std::optional<Type> name = {};
+  PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_CONFIG_OVERRIDE)
+#undef PALIMPSEST_CONFIG_OVERRIDE
 };
 
-/// The configuration of the calling thread: that of its innermost ConfigScope, else the default.
-Config config();
+/// The configuration of the calling thread: that of its innermost ConfigScope, else the default,
+/// which starts as what the environment variable PALIMPSEST_FLAGS says (`key=value,...`).
+///
+/// The reference holds until this thread begins or ends a scope, or asks again.
+const Config& config();
+/// The same, to keep.
+std::shared_ptr<const Config> shared_config();
 /// Replaces what threads outside of any scope see.
 void set_default_config(const Config& value);
 
@@ -42,12 +95,14 @@ void set_default_config(const Config& value);
 class ConfigScope {
  public:
   explicit ConfigScope(const ConfigOverrides& overrides);
+  /// A whole config, such as that of the thread for which this one works.
+  explicit ConfigScope(std::shared_ptr<const Config> config);
   ~ConfigScope();
   ConfigScope(const ConfigScope&) = delete;
   ConfigScope& operator=(const ConfigScope&) = delete;
 
  private:
-  std::optional<Config> outer_;
+  std::shared_ptr<const Config> outer_;
 };
 
 }  // namespace palimpsest

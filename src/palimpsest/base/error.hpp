@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -8,10 +9,22 @@ namespace palimpsest {
 
 /// The root of everything this library throws.
 ///
-/// Text: `[what the caller wrote] what is wrong: got <value>, expected <value>. Try <action>.`
+/// Text: `[what the caller wrote] what is wrong: got <value>, expected <value>. Try <action>.`, then
+/// the notes of those through whose hands it went, a line each.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+
+  const char* what() const noexcept override {
+    return noted_ ? noted_->c_str() : std::runtime_error::what();
+  }
+  /// Says more about where it happened; the class and the first line stay.
+  void add_note(const std::string& note) {
+    noted_ = std::make_shared<const std::string>(std::string(what()) + "\n  " + note);
+  }
+
+ private:
+  std::shared_ptr<const std::string> noted_;  // shared: copying an exception must not throw
 };
 
 /// A value that is wrong although its type is right.

@@ -115,7 +115,7 @@ Function function(std::vector<In> inputs, std::vector<Out> outputs, FunctionOpti
   std::vector<bool> is_lent(inputs.size());
   std::vector<int> updated;
   for (const auto& [target, value] : options.updates) {
-    const auto it = std::find(containers.begin(), containers.end(), target.container());
+    const auto it = std::find(containers.begin(), containers.end(), target.container_ptr());
     updated.push_back(static_cast<int>(it - containers.begin()));
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -29,26 +29,37 @@ Tensor tensor_within(const Tensor& whole, const Layout& layout) {
 
 }  // namespace
 
-// Holds the locks of all containers of a call, taken in one order process-wide.
+// Holds all containers of a call, taken in one order process-wide.
 class Function::Impl::ContainerLocks {
  public:
   explicit ContainerLocks(const Impl& impl) : impl_(impl) {
-    for (std::size_t c : impl_.lock_order_) {
-      std::shared_mutex& mutex = impl_.containers_[c]->lock();
-      impl_.is_updated_[c] ? mutex.lock() : mutex.lock_shared();
+    try {
+      for (; held_ < impl.lock_order_.size(); ++held_) {
+        const std::size_t c = impl.lock_order_[held_];
+        impl.containers_[c]->hold(mode(c), "call");
+      }
+    } catch (...) {
+      release();
+      throw;
     }
   }
-  ~ContainerLocks() {
-    for (auto c = impl_.lock_order_.rbegin(); c != impl_.lock_order_.rend(); ++c) {
-      std::shared_mutex& mutex = impl_.containers_[*c]->lock();
-      impl_.is_updated_[*c] ? mutex.unlock() : mutex.unlock_shared();
-    }
-  }
+  ~ContainerLocks() { release(); }
   ContainerLocks(const ContainerLocks&) = delete;
   ContainerLocks& operator=(const ContainerLocks&) = delete;
 
  private:
+  HoldMode mode(std::size_t c) const {
+    return impl_.is_updated_[c] ? HoldMode::exclusive : HoldMode::shared;
+  }
+  void release() noexcept {
+    while (held_ > 0) {
+      const std::size_t c = impl_.lock_order_[--held_];
+      impl_.containers_[c]->release(mode(c));
+    }
+  }
+
   const Impl& impl_;
+  std::size_t held_ = 0;
 };
 
 // A frame taken from the pool for the time of a call. A frame whose borrowed results another
@@ -151,7 +162,7 @@ Tensor Function::Impl::filtered(const Tensor& value, std::size_t argument) const
 }
 
 const Tensor& Function::Impl::input_tensor(std::span<const Tensor> arguments, std::size_t i) const {
-  return i < arguments.size() ? arguments[i] : containers_[i - arguments.size()]->value_locked();
+  return i < arguments.size() ? arguments[i] : containers_[i - arguments.size()]->held_value();
 }
 
 // The caller holds mutex_.
@@ -252,7 +263,7 @@ void Function::Impl::execute(std::span<const Tensor> arguments, std::span<Tensor
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     for (const auto& container : containers_) {
       const bool writes = overwritten_[i];
-      if (writes && overlaps(used[i], container->value_locked())) replace(i, used[i].clone());
+      if (writes && overlaps(used[i], container->held_value())) replace(i, used[i].clone());
     }
   }
   Planned& planned = planned_for(used);
@@ -291,7 +302,7 @@ void Function::Impl::bind_inputs(const Plan& plan, Frame& frame, index_t* copied
       Tensor& value = frame.arguments[at(buffer.index)];
       base = overwritten_[at(buffer.index)] ? value.raw_mutable_data() : value.raw_data();
     } else if (buffer.kind == BufferKind::container) {
-      Tensor& value = containers_[at(buffer.index)]->value_locked();
+      Tensor& value = containers_[at(buffer.index)]->held_value();
       if (overwritten_[n_arguments + at(buffer.index)]) {
         if (value.is_shared()) *copied += static_cast<index_t>(value.storage().nbytes());
         base = value.raw_mutable_data();
@@ -323,7 +334,7 @@ index_t Function::Impl::bind_outputs(const Plan& plan, Frame& frame,
            std::none_of(destinations.begin(), destinations.end(),
                         [&](const Tensor& other) { return &other != &t && meets(other); }) &&
            std::none_of(containers_.begin(), containers_.end(),
-                        [&](const auto& c) { return meets(c->value_locked()); });
+                        [&](const auto& c) { return meets(c->held_value()); });
   };
   for (std::size_t i = 0; i < destinations.size(); ++i) check_destination(plan, destinations[i], i);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
@@ -394,7 +405,7 @@ Tensor Function::Impl::delivered(const Plan& plan, Frame& frame, const Delivery&
       value = tensor_within(frame.arguments[at(buffer.index)], slot.layout);
       break;
     case BufferKind::container:
-      value = tensor_within(containers_[at(buffer.index)]->value_locked(), slot.layout);
+      value = tensor_within(containers_[at(buffer.index)]->held_value(), slot.layout);
       break;
     case BufferKind::constant:
       value = tensor_within(plan.constants[at(buffer.index)].constant_value(), slot.layout);
@@ -443,12 +454,12 @@ void Function::Impl::commit(const Plan& plan, Frame& frame) const {
   for (std::size_t u = 0; u < updated_.size(); ++u) {
     Container& container = *containers_[at(updated_[u])];
     if (is_in_place(u)) {
-      Tensor same = container.value_locked();
-      container.commit_locked(std::move(same));
+      Tensor same = container.held_value();
+      container.commit(std::move(same));
       continue;
     }
-    Storage old = container.value_locked().storage();
-    container.commit_locked(std::move(frame.new_values[u]));
+    Storage old = container.held_value().storage();
+    container.commit(std::move(frame.new_values[u]));
     if (!is_exchanged(u)) continue;
     Storage& spare = frame.update_storage(static_cast<int>(u));
     spare = Storage();
@@ -485,7 +496,7 @@ const Plan& Function::Impl::plan(std::span<const TensorType> arguments) const {
   }
   const ContainerLocks locks(*this);
   for (const auto& container : containers_) {
-    signature.push_back(layout_of(container->value_locked()));
+    signature.push_back(layout_of(container->held_value()));
   }
   const std::lock_guard guard(mutex_);
   for (Planned& planned : planned_) {

@@ -1,105 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <string>
-#include <string_view>
 
-#include "palimpsest/graph/variable.hpp"
+#include "palimpsest/compile/container.hpp"
 
 namespace palimpsest {
 
-/// The cell that holds the value of a shared variable; any number of functions may use one cell.
-///
-/// Invariants
-///  1. The value always fits type().
-///  2. Functions never let two containers share a Storage; a caller who lends one tensor to two
-///  does.
-///  3. version() rises whenever the value may have changed.
-/// Threads  a function that only reads holds the lock shared while it runs, one that updates holds
-///          it exclusively; set_value swaps the value and leaves running readers their old one
-class Container : public Attachment {
- public:
-  Container(TensorType type, Tensor value, std::string name);
-  ~Container() override;
-  Container(const Container&) = delete;
-  Container& operator=(const Container&) = delete;
-
-  const TensorType& type() const { return type_; }
-  const std::string& name() const { return name_; }
-  std::uint64_t id() const { return id_; }
-  std::uint64_t version() const;
-  /// Announces a write through a borrowed handle.
-  void touch();
-
-  // -- for functions: the caller holds lock() ------------------------------------------------
-  std::shared_mutex& lock() { return lock_; }
-  const Tensor& value_locked() const { return value_; }
-  Tensor& value_locked() { return value_; }
-  /// Stores without checks and counts a version; never fails.
-  void commit_locked(Tensor&& value) noexcept;
-
- private:
-  friend class SharedVariable;
-
-  const TensorType type_;
-  const std::string name_;
-  const std::uint64_t id_;  // the global locking order
-  mutable std::shared_mutex lock_;
-  Tensor value_;
-  std::uint64_t version_ = 0;
-};
-
 struct SharedOptions {
   std::string name = {};
-  /// Use the caller's Storage itself instead of a lazy clone.
+  /// Use the caller's Storage itself instead of a lazy clone: a write through the caller's tensor
+  /// shows in the variable, and an update in place shows in the tensor. A hint: where it cannot be
+  /// honoured (a conversion, another device, a Storage that another variable holds) there is none.
   bool borrow = false;
-  /// Extents to fix, kUnknown elsewhere; absent: all unknown.
+  /// Values are neither converted nor moved.
+  bool strict = false;
+  /// See FilterOptions.
+  std::optional<bool> allow_downcast = {};
+  /// Extents to fix, kUnknown elsewhere; absent: all unknown, a 1 included.
   std::optional<Extents> shape = {};
-};
-struct BorrowOption {
-  bool borrow = false;
+  /// Absent: where the value is.
+  std::optional<Device> device = {};
 };
 
-/// State between calls: a Variable bound to a container. Copies share the container.
+/// State between calls: a Variable bound to a container. Copies of the handle are the same
+/// variable; clone() is another variable on the same container.
 class SharedVariable {
  public:
   SharedVariable() = default;
-  SharedVariable(TensorType type, const Tensor& value, SharedOptions options = {});
+  /// A container of its own. The errors of filter(); `shape` and `device` of the options are those
+  /// of the type.
+  SharedVariable(TensorType type, const Value& value, SharedOptions options = {});
+  /// Bound to a container that exists. TypeError: another type than the container's.
+  SharedVariable(const TensorType& type, std::shared_ptr<Container> container);
 
   bool defined() const { return container_ != nullptr; }
   /// The variable to build graphs with.
   const Variable& var() const { return variable_; }
   operator const Variable&() const { return variable_; }
-  const std::shared_ptr<Container>& container() const { return container_; }
-  const TensorType& type() const { return container_->type(); }
-  const std::string& name() const { return container_->name(); }
+  Container& container() const;
+  const std::shared_ptr<Container>& container_ptr() const { return container_; }
+  SharedVariable clone() const;
+  const TensorType& type() const { return container().type(); }
+  const std::string& name() const { return container().name(); }
+  /// The extent of the first axis in the graph. ValueError: it is not fixed.
+  index_t length() const;
+  /// The same container?
   bool is(const SharedVariable& other) const { return container_ == other.container_; }
 
   /// A lazy clone; with borrow the container's own Storage, which a later call may change.
-  Tensor get_value(BorrowOption options = {}) const;
+  Tensor get_value(GetOptions options = {}) const { return container().get_value(options); }
   /// Stores a lazy clone, with borrow the caller's Storage. Nothing changes when it throws.
-  /// Errors  ShapeError, DTypeError, DeviceError: not of the container's type
-  void set_value(const Tensor& value, BorrowOption options = {});
+  void set_value(const Value& value, SetOptions options = {}) {
+    container().set_value(value, options);
+  }
+  /// Replaces by zeros; with borrow fills the present buffer, seen by borrowed handles.
+  void zero(SetOptions options = {}) { container().zero(options); }
   /// Runs `change` on the value in place, under the container's lock.
-  void modify(const std::function<void(Tensor&)>& change);
+  void modify(const std::function<void(Tensor&)>& change) { container().modify(change); }
   /// Stores a value and returns the old one; neither is copied.
-  Tensor exchange(const Tensor& value);
-  std::uint64_t version() const { return container_->version(); }
+  Tensor exchange(Value value) { return container().exchange(std::move(value)); }
+  std::uint64_t version() const { return container().version(); }
+  /// The new value in every function compiled later that needs this variable and does not say
+  /// otherwise. An undefined Variable: none. TypeError: it does not fit.
+  void set_default_update(const Variable& expression) {
+    container().set_default_update(expression);
+  }
 
  private:
   std::shared_ptr<Container> container_;
   Variable variable_;
 };
 
-/// A shared variable of the tensor's dtype and rank; `.shape` fixes extents.
-SharedVariable shared(const Tensor& value, SharedOptions options = {});
-
-/// The container behind a variable of a graph; null for other variables.
-std::shared_ptr<Container> container_of(const Variable& v);
+/// A shared variable of the value's dtype and rank; `.shape` fixes extents.
+/// Errors  TypeError: a Variable as value; ShapeError: a shape that the value does not have
+SharedVariable shared(const Value& value, SharedOptions options = {});
 
 }  // namespace palimpsest

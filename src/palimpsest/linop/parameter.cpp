@@ -12,7 +12,7 @@ namespace {
 
 SharedVariable fixed(const Tensor& value, bool borrow) {
   if (!value.defined()) throw ValueError("[Parameter] got an undefined tensor");
-  return shared(value, {.name = {}, .borrow = borrow, .shape = value.shape()});
+  return shared(value, {.borrow = borrow, .strict = true, .shape = value.shape()});
 }
 
 Tensor evaluate(const Variable& expression) {
@@ -114,7 +114,7 @@ void Parameter::modify(const std::function<void(Tensor&)>& change) {
 
 void Parameter::touch() {
   var();
-  variable_.container()->touch();
+  variable_.container().touch();
 }
 
 std::uint64_t Parameter::version() const {

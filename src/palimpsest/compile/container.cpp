@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/compile/container.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace palimpsest {
+namespace {
+
+std::uint64_t next_container_id() {
+  static std::atomic<std::uint64_t> counter{0};
+  return counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Who holds which Storage. The only way for two containers to come to one is that a caller lends
+// it to both, so just that is checked here, under one lock.
+struct Holders {
+  std::mutex mutex;
+  std::vector<const std::atomic<std::uint64_t>*> storages;  // guarded by mutex
+};
+Holders& holders() {
+  static Holders* const instance = new Holders;  // containers may outlive static objects
+  return *instance;
+}
+
+// The containers that the calling thread holds.
+thread_local std::vector<const Container*> held_here;
+
+}  // namespace
+
+// Kept without the shared variables it refers back to: those are named weakly, or a container would
+// keep itself alive.
+struct Container::DefaultUpdate {
+  Variable expression;
+  std::vector<Variable> stand_ins;
+  std::vector<std::weak_ptr<VariableNode>> originals;
+};
+
+Container::Container(TensorType type, const Value& value, ContainerOptions options)
+    : type_(std::move(type)),
+      name_(std::move(options.name)),
+      strict_(options.strict),
+      allow_downcast_(options.allow_downcast),
+      id_(next_container_id()),
+      home_(value.tensor().defined() ? value.tensor().device() : type_.device) {
+  {
+    Holders& present = holders();
+    const std::lock_guard guard(present.mutex);
+    present.storages.push_back(&storage_);
+  }
+  try {
+    store(admitted(value, options.borrow));
+  } catch (...) {
+    const std::lock_guard guard(holders().mutex);
+    std::erase(holders().storages, &storage_);
+    throw;
+  }
+}
+
+Container::~Container() {
+  const std::lock_guard guard(holders().mutex);
+  std::erase(holders().storages, &storage_);
+}
+
+std::string Container::who() const {
+  return name_.empty() ? "shared variable " + type_.str() : "shared variable '" + name_ + "'";
+}
+
+// Marks the Storage as held by this container, unless another one holds it.
+bool Container::claim(const Tensor& value) {
+  const std::uint64_t wanted = value.storage().id();
+  Holders& present = holders();
+  const std::lock_guard guard(present.mutex);
+  for (const auto* other : present.storages) {
+    if (other != &storage_ && other->load(std::memory_order_relaxed) == wanted) return false;
+  }
+  storage_.store(wanted, std::memory_order_relaxed);
+  return true;
+}
+
+void Container::store(Tensor value) noexcept {
+  storage_.store(value.storage().id(), std::memory_order_relaxed);
+  value_ = std::move(value);
+}
+
+// What is stored for a value: the caller's Storage when lent, else a lazy clone. Elements that
+// overlap one another cannot be updated in place, so such a value is made dense.
+Tensor Container::admitted(const Value& value, bool borrow) {
+  Tensor tensor = filter(type_, value, {strict_, allow_downcast_}, who());
+  if (has_internal_overlap(tensor)) return tensor.clone();
+  const bool is_private = value.is_weak() || !shares_storage(tensor, value.tensor());
+  if (is_private || (borrow && claim(tensor))) return tensor;
+  return tensor.lazy_clone();
+}
+
+Tensor Container::get_value(GetOptions options) const {
+  Tensor value;
+  {
+    const ContainerHold hold(*this, HoldMode::shared, "get_value");
+    const bool moves = !options.return_internal_type && home_ != type_.device;
+    value = options.borrow || moves ? value_ : value_.lazy_clone();
+    if (moves) value = value.to(home_);
+  }
+  return value;
+}
+
+void Container::set_value(const Value& value, SetOptions options) {
+  Tensor dropped;  // after the lock
+  const ContainerHold hold(*this, HoldMode::exclusive, "set_value");
+  Tensor made = admitted(value, options.borrow);
+  dropped = std::move(value_);
+  store(std::move(made));
+  count_version();
+}
+
+void Container::zero(SetOptions options) {
+  const ContainerHold hold(*this, HoldMode::exclusive, "zero");
+  if (options.borrow) {
+    value_.fill(0);
+  } else {
+    store(Tensor::zeros(value_.shape(), value_.dtype(), value_.device()));
+  }
+  count_version();
+}
+
+void Container::modify(const std::function<void(Tensor&)>& change) {
+  const ContainerHold hold(*this, HoldMode::exclusive, "modify");
+  Tensor value = value_;
+  count_version();
+  change(value);
+  const bool is_same = value.defined() && shares_storage(value, value_) &&
+                       passes_unchanged(type_, value) && !has_internal_overlap(value);
+  store(is_same ? std::move(value) : admitted(value, false));
+}
+
+Tensor Container::exchange(Value value) {
+  const ContainerHold hold(*this, HoldMode::exclusive, "exchange");
+  Tensor made = filter(type_, value, {strict_, allow_downcast_}, who());
+  value = Value(Tensor());
+  if (has_internal_overlap(made)) {
+    made = made.clone();
+  } else if (made.storage().use_count() > 1) {
+    made = made.lazy_clone();  // somebody else still has a handle on it
+  }
+  Tensor old = std::move(value_);
+  store(std::move(made));
+  count_version();
+  return old;
+}
+
+void Container::commit(Tensor&& value) noexcept {
+  store(std::move(value));
+  count_version();
+}
+
+void Container::set_default_update(const Variable& expression) {
+  auto made = std::make_unique<DefaultUpdate>();
+  if (expression.defined()) {
+    check_update_type(type_, expression.type(), "default update of " + who());
+    // Roots whose own default updates lead back to this container, itself included.
+    std::vector<Variable> back;
+    const auto leads_back = [&](const auto& self, const Variable& v, int depth) -> bool {
+      const auto container = container_of(v);
+      if (!container || depth > 64) return false;
+      if (container.get() == this) return true;
+      const Variable next = container->default_update();
+      if (!next.defined()) return false;
+      bool found = self(self, next, depth + 1);
+      for (const Apply& node : applications_of({&next, 1})) {
+        for (const Variable& input : node.inputs()) found = found || self(self, input, depth + 1);
+      }
+      return found;
+    };
+    const auto visit = [&](const Variable& v) {
+      if (!v.is_root() || std::find(back.begin(), back.end(), v) != back.end()) return;
+      if (leads_back(leads_back, v, 0)) back.push_back(v);
+    };
+    for (const Apply& node : applications_of({&expression, 1})) {
+      for (const Variable& input : node.inputs()) visit(input);
+    }
+    visit(expression);
+    for (const Variable& v : back) {
+      made->stand_ins.push_back(make_input(v.type(), v.name()));
+      made->originals.push_back(v.handle());
+    }
+    made->expression = clone_graph({&expression, 1}, back, made->stand_ins)[0];
+  }
+  const ContainerHold hold(*this, HoldMode::exclusive, "set_default_update");
+  default_update_.swap(made);
+}
+
+Variable Container::default_update() const {
+  const ContainerHold hold(*this, HoldMode::shared, "default_update");
+  if (!default_update_ || !default_update_->expression.defined()) return {};
+  std::vector<Variable> originals;
+  for (std::size_t i = 0; i < default_update_->originals.size(); ++i) {
+    auto node = default_update_->originals[i].lock();
+    originals.push_back(node ? Variable(std::move(node)) : default_update_->stand_ins[i]);
+  }
+  return clone_graph({&default_update_->expression, 1}, default_update_->stand_ins, originals)[0];
+}
+
+bool Container::is_held_here() const {
+  return std::find(held_here.begin(), held_here.end(), this) != held_here.end();
+}
+
+void Container::check_not_held(std::string_view doing) const {
+  if (!is_held_here()) return;
+  throw StateError("[" + std::string(doing) + "] " + who() +
+                   " is held by this thread already. Try to leave modify() or the function's call "
+                   "first");
+}
+
+void Container::hold(HoldMode mode, std::string_view doing) const {
+  check_not_held(doing);
+  held_here.push_back(this);
+  if (mode == HoldMode::exclusive) {
+    lock_.lock();
+  } else {
+    lock_.lock_shared();
+  }
+}
+
+void Container::release(HoldMode mode) const noexcept {
+  if (mode == HoldMode::exclusive) {
+    lock_.unlock();
+  } else {
+    lock_.unlock_shared();
+  }
+  held_here.erase(std::find(held_here.begin(), held_here.end(), this));
+}
+
+std::shared_ptr<Container> container_of(const Variable& v) {
+  return std::dynamic_pointer_cast<Container>(v.handle()->attachment);
+}
+
+void check_update_type(const TensorType& type, const TensorType& given, std::string_view who) {
+  bool fits = type.is_super(given);
+  for (std::size_t i = 0; fits && i < type.rank(); ++i) {
+    fits = given.shape[i] != 1 || type.shape[i] == 1;
+  }
+  if (fits) return;
+  throw TypeError("[" + std::string(who) + "] got " + given.str() + ", expected " + type.str());
+}
+
+}  // namespace palimpsest

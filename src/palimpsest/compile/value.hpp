@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "palimpsest/graph/variable.hpp"
+
+namespace palimpsest {
+
+template <class T>
+inline constexpr bool is_std_complex = false;
+template <class T>
+inline constexpr bool is_std_complex<std::complex<T>> = true;
+/// A C++ number: an integer, a floating or a complex number, or a bool.
+template <class T>
+concept Number = std::is_arithmetic_v<T> || is_std_complex<T>;
+
+template <class T>
+concept StandsForVariable = !std::is_same_v<T, Variable> && requires(const T& v) {
+  v.operator const Variable&();
+};
+
+/// What a caller hands over where a tensor is wanted: a Tensor, a number, or a vector of numbers.
+///
+/// Numbers are weak: they become the wanted dtype if each of them survives exactly. By themselves
+/// integers are int64 (uint64 if unsigned), floating and complex numbers keep their precision. A
+/// Variable is accepted by the compiler, and refused with a TypeError where the value is used.
+class Value {
+ public:
+  Value() = default;
+  Value(const Tensor& tensor) : tensor_(tensor) {}
+  Value(Tensor&& tensor) : tensor_(std::move(tensor)) {}
+  template <Number T>
+  Value(T number) : tensor_(Tensor::scalar(widened(number))), is_weak_(true) {}
+  template <Number T>
+  Value(const std::vector<T>& numbers) : tensor_(listed(numbers)), is_weak_(true) {}
+  Value(const Variable& variable) : variable_(variable) {}
+  /// What stands for a variable, such as a SharedVariable.
+  template <class T>
+  requires StandsForVariable<T> Value(const T& v) : variable_(static_cast<const Variable&>(v)) {}
+
+  bool defined() const { return variable_.defined() || tensor_.defined(); }
+  bool is_variable() const { return variable_.defined(); }
+  const Variable& variable() const { return variable_; }
+  const Tensor& tensor() const { return tensor_; }
+  /// Does it consist of C++ numbers?
+  bool is_weak() const { return is_weak_; }
+
+ private:
+  template <class T>
+  static auto widened(T number) {
+    if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T> || is_std_complex<T>) {
+      return number;
+    } else if constexpr (std::is_signed_v<T>) {
+      return static_cast<std::int64_t>(number);
+    } else {
+      return static_cast<std::uint64_t>(number);
+    }
+  }
+  template <class T>
+  static Tensor listed(const std::vector<T>& numbers) {
+    if constexpr (std::is_same_v<T, bool>) {
+      Tensor list = Tensor::zeros({static_cast<index_t>(numbers.size())}, DType::bool_);
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        list.set<bool>({static_cast<index_t>(i)}, numbers[i]);
+      }
+      return list;
+    } else {
+      std::vector<decltype(widened(T{}))> wide;
+      for (T number : numbers) wide.push_back(widened(number));
+      return Tensor::from(wide);
+    }
+  }
+
+  Tensor tensor_;
+  Variable variable_;
+  bool is_weak_ = false;
+};
+
+/// How strictly a value is taken (functions.md 4.1).
+struct FilterOptions {
+  /// Exact dtype, shape and device; nothing is converted or moved.
+  bool strict = false;
+  /// Conversions that lose values: allowed, forbidden, or (unset) only a floating number for a
+  /// float32 where that is the default float.
+  std::optional<bool> allow_downcast = {};
+};
+
+/// The value as a tensor of the type: the one given where it fits, else a converted or moved copy.
+///
+/// Errors  TypeError: a Variable, no tensor at all, or (strict) a number; DTypeError: a conversion
+///         that is not exact; OverflowError: a number out of range; ShapeError: another rank or
+///         extent; DeviceError: strict and elsewhere. Texts begin with `[who] `
+Tensor filter(const TensorType& type, const Value& value, const FilterOptions& options,
+              std::string_view who);
+/// Does filter() give this very tensor?
+inline bool passes_unchanged(const TensorType& type, const Tensor& tensor) {
+  return tensor.dtype() == type.dtype && tensor.device() == type.device &&
+         type.admits(tensor.shape());
+}
+
+}  // namespace palimpsest
