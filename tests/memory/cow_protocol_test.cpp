@@ -43,6 +43,20 @@ struct ScriptedEnvironment {
   void wake(const Word*) noexcept { calls += "wake "; }
 };
 
+TEST(CowProtocol, OnlyTheOnlyOwnerOfDataThatAreNotFixedWritesInPlace) {
+  EXPECT_TRUE(is_sole(Word{word_of(1, 0)}));
+  EXPECT_FALSE(is_sole(Word{word_of(2, 0)}));
+  EXPECT_FALSE(is_sole(Word{word_of(2, 1)}));
+  EXPECT_FALSE(is_sole(Word{kFixed | word_of(1, 0)}));
+}
+
+TEST(CowProtocol, AnOwnerTooManyIsRefused) {
+  Word word{kMaxRefs - 1};
+  EXPECT_TRUE(add_ref(word));
+  EXPECT_FALSE(add_ref(word));
+  EXPECT_EQ(word, kMaxRefs);
+}
+
 TEST(CowProtocol, TheLastOwnerTakesTheDataOver) {
   Word word{word_of(1, 0)};
   ScriptedEnvironment environment;

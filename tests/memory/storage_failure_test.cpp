@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <new>
+#include <string>
+#include <vector>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/memory/memory_map.hpp"
 #include "palimpsest/memory/storage.hpp"
 #include "support/expect_error.hpp"
+#include "support/new_counter.hpp"
 
 namespace palimpsest {
 namespace {
@@ -15,15 +24,25 @@ constexpr std::size_t kBytes = 3 << 20;  // several pieces of a copy
 
 struct Scene {
   std::array<std::byte, 64> foreign_memory{};
+  int given_back = 0;
   Storage original = Storage::allocate(kBytes);
-  Storage clone, range, read_only, writable;
+  Storage clone, range, read_only, writable, pinned_one, shared;
+  std::vector<Storage::Pin> pins;
+  // More than a thread keeps of freed handles, so that the next ones come from the heap.
+  std::vector<Storage> many;
 
   Scene() {
     std::memset(original.mutable_data(), 5, kBytes);
     clone = original.lazy_clone();
     range = original.lazy_clone(7, 1 << 20);
-    read_only = Storage::from_foreign(foreign_memory.data(), 64, Device{}, false);
-    writable = Storage::from_foreign(foreign_memory.data(), 64, Device{}, true);
+    const auto count = [this] { ++given_back; };
+    read_only = Storage::from_foreign(foreign_memory.data(), 64, Device{}, false, count);
+    writable = Storage::from_foreign(foreign_memory.data(), 64, Device{}, true, count);
+    pinned_one = Storage::allocate(100);
+    pins.push_back(pinned_one.pin());
+    shared = Storage::shared_memory(100);
+    many.push_back(Storage::allocate(1));
+    while (many.size() < 70) many.push_back(many.front().lazy_clone());
   }
 
   void check() const {
@@ -34,27 +53,48 @@ struct Scene {
     EXPECT_EQ(read_only.state(), StorageState::foreign_read_only);
     EXPECT_EQ(read_only.data(), foreign_memory.data());
     EXPECT_EQ(writable.state(), StorageState::foreign_writable);
+    EXPECT_EQ(pinned_one.state(), StorageState::pinned);
+    EXPECT_EQ(pins.front().data(), pinned_one.data());
+    EXPECT_EQ(shared.use_count(), 1u);
+    EXPECT_EQ(given_back, 0);
   }
 };
 
-// Fails every allocation of an action in turn: the scene must be as before, and a retry must work.
-void expect_survives_failures(const std::function<void(Scene&)>& action) {
-  const MemoryScope leaks;
-  for (std::uint64_t n = 0;; ++n) {
-    ASSERT_LT(n, 100u);
+using Action = std::function<void(Scene&)>;
+
+// Makes one allocation of an action fail, the first, the second and so on: the scene must be as
+// before, and a second try must work. How many allocations there were.
+template <class Failing, class Error>
+std::size_t survived_failures(const Action& action) {
+  for (std::size_t n = 0; n < 200; ++n) {
     Scene scene;
+    bool has_failed = false, has_thrown = false;
     {
-      const FailingAllocator failing(n);
+      const Failing failing(n);
       try {
         action(scene);
-      } catch (const OutOfMemory&) {
+      } catch (const Error&) {
+        has_thrown = true;
       }
-      if (!failing.has_failed()) break;
+      has_failed = failing.has_failed();
     }
-    scene.check();
+    EXPECT_TRUE(has_failed || !has_thrown);
+    if (!has_failed) return n;
+    if (has_thrown) scene.check();
     EXPECT_NO_THROW(action(scene));
   }
+  ADD_FAILURE() << "no end of allocations";
+  return 0;
+}
+
+// Of memory for data, and of the heap. At least one of them is used.
+void expect_survives_failures(const Action& action) {
+  const MemoryScope leaks, leaks_elsewhere(Device{DeviceType::cpu, 1});
+  const std::size_t n = survived_failures<FailingAllocator, OutOfMemory>(action) +
+                        survived_failures<testing::FailingNew, std::bad_alloc>(action);
+  EXPECT_GT(n, 0u) << "nothing was allocated";
   EXPECT_EQ(leaks.live_bytes(), 0);
+  EXPECT_EQ(leaks_elsewhere.live_bytes(), 0);
 }
 
 TEST(StorageFailure, OfAWriteLeavesSharedDataShared) {
@@ -65,6 +105,7 @@ TEST(StorageFailure, OfAWriteLeavesSharedDataShared) {
 
 TEST(StorageFailure, OfAnOverwriteLeavesSharedDataShared) {
   expect_survives_failures([](Scene& scene) { scene.original.overwrite_data(); });
+  expect_survives_failures([](Scene& scene) { scene.range.overwrite_data(); });
   expect_survives_failures([](Scene& scene) { scene.read_only.overwrite_data(); });
 }
 
@@ -76,12 +117,74 @@ TEST(StorageFailure, OfAPinLeavesTheStorageUnpinned) {
   expect_survives_failures([](Scene& scene) { scene.original.pin(); });
 }
 
+TEST(StorageFailure, OfALazyCloneLeavesNothing) {
+  expect_survives_failures([](Scene& scene) { scene.original.lazy_clone(); });
+  expect_survives_failures([](Scene& scene) { scene.range.lazy_clone(10, 10); });
+  expect_survives_failures([](Scene& scene) { scene.read_only.lazy_clone(); });
+}
+
 TEST(StorageFailure, OfAnEagerCloneLeavesNothing) {
   expect_survives_failures([](Scene& scene) { scene.writable.lazy_clone(); });
+  expect_survives_failures([](Scene& scene) { scene.pinned_one.lazy_clone(10, 10); });
+  expect_survives_failures([](Scene& scene) { scene.shared.lazy_clone(); });
 }
 
 TEST(StorageFailure, OfAnAllocationLeavesNothing) {
   expect_survives_failures([](Scene&) { Storage::allocate(10); });
+  expect_survives_failures(
+      [](Scene&) { Storage::allocate(10, {}, "a name of some length, on the heap"); });
+  expect_survives_failures([](Scene&) { Storage::allocate(6 << 20, {DeviceType::cpu, 1}, "big"); });
+}
+
+TEST(StorageFailure, OfAnImportLeavesTheMemoryToItsOwner) {
+  expect_survives_failures([](Scene& scene) {
+    std::array<int*, 4> captured{&scene.given_back};
+    Storage::from_foreign(scene.foreign_memory.data(), 64, Device{}, false,
+                          [captured] { static_cast<void>(captured); });
+  });
+  expect_survives_failures([](Scene&) { Storage::shared_memory(10); });
+  expect_survives_failures(
+      [](Scene& scene) { Storage::attach_shared_memory(scene.shared.shared_descriptor()); });
+}
+
+TEST(StorageFailure, OfAMappedFileLeavesNothing) {
+  const std::string path = std::filesystem::temp_directory_path() /
+                           ("palimpsest_storage_failure_" + std::to_string(getpid()));
+  std::ofstream(path) << "some bytes in a file";
+  expect_survives_failures([&path](Scene&) { Storage::from_file(path, 5, 10); });
+  expect_survives_failures(
+      [&path](Scene&) { Storage::from_file(path, 5, 10).mutable_data()[0] = std::byte{9}; });
+  std::filesystem::remove(path);
+}
+
+TEST(StorageFailure, OfAMapOfSharingLeavesTheSources) {
+  const auto add_all = [](Scene& scene) {
+    MemoryMap map;
+    map.add(scene.original, {.offset = 3, .shape = {5, 2}, .strides = {100, 1}});
+    map.add(scene.original, {.offset = 0, .shape = {8}, .strides = {1}});
+    map.add(scene.range, {.offset = 100, .shape = {10}, .strides = {1}});
+    return map;
+  };
+  expect_survives_failures([=](Scene& scene) { add_all(scene).copy(); });
+  expect_survives_failures([=](Scene& scene) { add_all(scene).lazy_copy(); });
+  expect_survives_failures([=](Scene& scene) { add_all(scene).to(Device{DeviceType::cpu, 1}); });
+}
+
+TEST(StorageFailure, NeverKeepsMemoryFromBeingGivenBack) {
+  const MemoryScope leaks;
+  for (std::size_t n = 0; n < 3; ++n) {
+    Scene scene;
+    const testing::FailingNew no_heap(n);
+    const FailingAllocator no_memory(0);
+    scene.original = scene.clone = scene.range = Storage();
+    scene.read_only = scene.writable = scene.shared = Storage();
+    scene.pins.clear();
+    scene.pinned_one = Storage();
+    scene.many.clear();
+    EXPECT_FALSE(no_memory.has_failed());
+    EXPECT_EQ(scene.given_back, 2);
+    EXPECT_EQ(leaks.live_bytes(), 0);
+  }
 }
 
 TEST(StorageFailure, ALimitLetsTheLastOwnerWriteInPlace) {

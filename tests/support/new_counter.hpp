@@ -18,4 +18,17 @@ class NewCounter {
   std::size_t start_ = count_of_news();
 };
 
+/// While it lives, the n-th operator new of this thread from its start, counted from 0, throws
+/// std::bad_alloc. Do not nest.
+class FailingNew {
+ public:
+  explicit FailingNew(std::size_t n);
+  ~FailingNew();
+  FailingNew(const FailingNew&) = delete;
+  FailingNew& operator=(const FailingNew&) = delete;
+
+  /// Has the call come that failed?
+  bool has_failed() const;
+};
+
 }  // namespace palimpsest::testing

@@ -74,5 +74,14 @@ TEST(TensorElements, ToVectorIsRowMajorWhateverTheStrides) {
   EXPECT_TRUE(Tensor::zeros({0, 2}).to_vector<float>().empty());
 }
 
+TEST(TensorElements, WritingNothingCopiesNothing) {
+  Tensor t = Tensor::arange(6);
+  const Tensor clone = t.lazy_clone();
+  Tensor nothing = t(slice(2, 2));
+  nothing.fill(1);
+  nothing.copy_from(Tensor::ones({0}));
+  EXPECT_TRUE(t.storage().shares_data(clone.storage()));
+}
+
 }  // namespace
 }  // namespace palimpsest

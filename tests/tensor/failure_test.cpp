@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <functional>
+#include <new>
 
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/tensor/tensor.hpp"
+#include "palimpsest/tensor/tensor_map.hpp"
 #include "support/expect_error.hpp"
+#include "support/new_counter.hpp"
 
 namespace palimpsest {
 namespace {
@@ -26,9 +29,11 @@ struct Scene {
   }
 };
 
-// Every public operation that may allocate.
-const std::vector<std::function<void(Scene&)>>& actions() {
-  static const std::vector<std::function<void(Scene&)>> list{
+using Actions = std::vector<std::function<void(Scene&)>>;
+
+// Every public operation that may allocate memory for elements.
+const Actions& actions() {
+  static const Actions list{
       [](Scene&) { Tensor::empty({4}); },
       [](Scene&) { Tensor::arange(4, DType::float32); },
       [](Scene&) { Tensor::linspace(0, 1, 4, DType::float32); },
@@ -59,33 +64,98 @@ const std::vector<std::function<void(Scene&)>>& actions() {
       [](Scene& s) { equal(s.t.transpose(), s.clone.transpose()); },
       [](Scene& s) { allclose(s.t, s.clone); },
       [](Scene& s) { to_string(s.t, {.summarize_above = 2, .edge_items = 1}); },
+      [](Scene& s) {
+        MemoryMap sharing;
+        add(sharing, s.t);
+        add(sharing, s.t(0, all));
+        sharing.copy();
+        map(sharing, s.t);
+      },
   };
   return list;
+}
+
+// Those that may use the heap for handles, shapes and text.
+const Actions& actions_without_memory() {
+  static const Actions list{
+      [](Scene& s) { s.t.lazy_clone(); },
+      [](Scene& s) { s.t(0, all).lazy_clone(); },
+      [](Scene& s) {
+        s.t.reshape({3, 2});
+      },
+      [](Scene& s) { s.t.contiguous(); },
+      [](Scene& s) { s.t.to(DType::float64); },
+      [](Scene& s) { s.t(newaxis, ellipsis, slice({}, {}, -1)); },
+      [](Scene& s) {
+        s.t.view({1, 1, 1, 1, 1, 1, 1, 1, 1, 6}).permute({9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
+      },
+      [](Scene& s) {
+        s.t.expand({2, 1, 1, 1, 1, 1, 1, 1, 2, 3});
+      },
+      [](Scene& s) { s.t.unfold(1, 2, 1); },
+      [](Scene& s) { s.t.bitcast(DType::uint8); },
+      [](Scene& s) { s.t.to_vector<double>(); },
+      [](Scene& s) {
+        s.t.at<double>({1, 2});
+      },
+      [](Scene& s) {
+        Tensor::from_blob(
+            s.foreign.data(), DType::float64, {2, 3}, {3, 1}, [] {}, true);
+      },
+      [](Scene& s) { overlaps(s.t(all, slice({}, {}, 2)), s.t(all, slice(1, {}, 2))); },
+      [](Scene& s) { has_internal_overlap(s.t.unfold(1, 2, 1)); },
+      [](Scene& s) { to_string(s.t); },
+  };
+  return list;
+}
+
+// How many allocations an action makes, each of which failed once.
+template <class Failing, class Error>
+std::size_t survived_failures(const std::function<void(Scene&)>& action) {
+  for (std::size_t n = 0; n < 5000; ++n) {
+    Scene scene;
+    bool has_failed = false, has_thrown = false;
+    {
+      const Failing failing(n);
+      try {
+        action(scene);
+      } catch (const Error&) {
+        has_thrown = true;
+      }
+      has_failed = failing.has_failed();
+    }
+    EXPECT_TRUE(has_failed || !has_thrown);
+    if (!has_failed) return n;
+    if (has_thrown) scene.check();
+    EXPECT_NO_THROW(action(scene));
+  }
+  ADD_FAILURE() << "no end of allocations";
+  return 0;
 }
 
 TEST(TensorFailure, AtEveryAllocationLeavesEverythingAsItWas) {
   for (std::size_t a = 0; a < actions().size(); ++a) {
     SCOPED_TRACE("action " + std::to_string(a));
     const MemoryScope leaks, leaks_elsewhere(Device{DeviceType::cpu, 1});
-    std::uint64_t n = 0;
-    for (;; ++n) {
-      ASSERT_LT(n, 50u);
-      Scene scene;
-      {
-        const FailingAllocator failing(n);
-        try {
-          actions()[a](scene);
-        } catch (const OutOfMemory&) {
-        }
-        if (!failing.has_failed()) break;
-      }
-      scene.check();
-      EXPECT_NO_THROW(actions()[a](scene));
-    }
+    const std::size_t n = survived_failures<FailingAllocator, OutOfMemory>(actions()[a]);
     EXPECT_GT(n, 0u) << "nothing was allocated";
     EXPECT_EQ(leaks.live_bytes(), 0);
     EXPECT_EQ(leaks_elsewhere.live_bytes(), 0);
   }
+}
+
+TEST(TensorFailure, AtEveryUseOfTheHeapLeavesEverythingAsItWas) {
+  std::size_t n = 0;
+  const MemoryScope leaks, leaks_elsewhere(Device{DeviceType::cpu, 1});
+  for (const auto* list : {&actions(), &actions_without_memory()}) {
+    for (std::size_t a = 0; a < list->size(); ++a) {
+      SCOPED_TRACE("action " + std::to_string(a));
+      n += survived_failures<testing::FailingNew, std::bad_alloc>((*list)[a]);
+    }
+  }
+  EXPECT_GT(n, 50u);
+  EXPECT_EQ(leaks.live_bytes(), 0);
+  EXPECT_EQ(leaks_elsewhere.live_bytes(), 0);
 }
 
 }  // namespace

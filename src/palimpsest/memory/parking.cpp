@@ -3,7 +3,9 @@
 
 #include <array>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
+#include <new>
 
 namespace palimpsest {
 namespace {
@@ -15,9 +17,12 @@ struct alignas(64) Bucket {
 
 constexpr std::size_t kBuckets = 64;
 
-// Never destroyed: storages of static life time may still be written while the process ends.
+// Never destroyed: storages of static life time may still be written while the process ends. Not
+// from the heap: waking must not fail.
 Bucket& bucket_of(const void* address) {
-  static auto* const buckets = new std::array<Bucket, kBuckets>;
+  using Buckets = std::array<Bucket, kBuckets>;
+  alignas(Buckets) static std::byte memory[sizeof(Buckets)];
+  static auto* const buckets = new (memory) Buckets;
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   // Fibonacci hashing: the high bits of the product depend on all bits of the address.
   constexpr std::uint64_t kGolden = 0x9e37'79b9'7f4a'7c15U;

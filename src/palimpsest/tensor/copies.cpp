@@ -78,7 +78,7 @@ Tensor& Tensor::copy_from(const Tensor& source) {
     throw ShapeError("[Tensor.copy_from] shapes do not fit: got " + to_string(source.shape()) +
                      ", expected to broadcast to " + to_string(shape_));
   }
-  if (has_same_elements(elements, *this)) return *this;
+  if (numel() == 0 || has_same_elements(elements, *this)) return *this;
   if (overlaps(elements, *this)) elements = source.clone().expand(shape_);
   // The old bytes may be lost only if the source is not among them. The destination comes first:
   // materializing it moves a source that shares its storage.

@@ -41,6 +41,7 @@ void Tensor::fill_with(const void* value, DType dtype) {
   check_writable("Tensor.fill");
   check_conversion(dtype, dtype_, "Tensor.fill");
   check_access(dtype_);
+  if (numel() == 0) return;  // and shared data stay shared
   alignas(16) std::array<std::byte, 16> element;
   strided_copy(ConstView{value, dtype, {}, {}}, MutableView{element.data(), dtype_, {}, {}});
   strided_fill(element.data(), MutableView{raw_overwrite_data(), dtype_, shape_, strides_});
