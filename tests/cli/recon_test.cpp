@@ -110,6 +110,16 @@ TEST_F(Recon, AnnouncesThePeakAndDrawsNoBarInAPipe) {
   EXPECT_THAT(result.out, HasSubstr("wrote "));
 }
 
+TEST_F(Recon, StatsSayWhatCopyOnWriteDidAndLeaveStandardOutputAlone) {
+  simulate();
+  const CommandResult result =
+      run_command({"recon", dir / "scan.h5", "--method", "adjoint", "--json", "--stats"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(nlohmann::json::accept(result.out));
+  EXPECT_THAT(result.err, HasSubstr("copy-on-write\nlazy clones"));
+  EXPECT_THAT(result.err, testing::ContainsRegex("bytes that were never copied: [0-9,]+\n"));
+}
+
 TEST_F(Recon, ArraysAndRawFilesGiveTheSameImage) {
   simulate();
   write_npy(dir / "k.npy", kspace());

@@ -32,6 +32,9 @@ TEST(TensorPrint, AlignsDecimals) {
             "tensor([0.333333], dtype=float64, device=cpu)");
   EXPECT_EQ(to_string(Tensor::from<double>({1.0 / 3}), {.precision = 2}),
             "tensor([0.33], dtype=float64, device=cpu)");
+  EXPECT_EQ(to_string(Tensor::from<float>({330.43707F})),
+            "tensor([330.43707], dtype=float32, device=cpu)")
+      << "the digits that tell it from other float32";
 }
 
 TEST(TensorPrint, UsesExponentsForWideRanges) {
@@ -41,6 +44,8 @@ TEST(TensorPrint, UsesExponentsForWideRanges) {
             "tensor([ 1.50e+10, -2.25e+10], dtype=float64, device=cpu)");
   EXPECT_EQ(to_string(Tensor::from<double>({1e300})),
             "tensor([1.e+300], dtype=float64, device=cpu)");
+  EXPECT_EQ(to_string(Tensor::from<double>({1e300, 2})),
+            "tensor([1.e+300, 2.e+000], dtype=float64, device=cpu)");
 }
 
 TEST(TensorPrint, ShowsWhatIsNoNumber) {
@@ -84,6 +89,7 @@ TEST(TensorPrint, BreaksLongLines) {
 TEST(TensorPrint, ShowsTheShapeOfWhatHasNoElements) {
   EXPECT_EQ(to_string(Tensor::zeros({0, 3})),
             "tensor([], shape=(0, 3), dtype=float64, device=cpu)");
+  EXPECT_EQ(to_string(Tensor::zeros({0})), "tensor([], dtype=float64, device=cpu)");
   EXPECT_EQ(to_string(Tensor()), "tensor(undefined)");
   float memory = 0;
   EXPECT_EQ(to_string(Tensor::from_blob(&memory, DType::float32, {1}, {1}, {}, false,

@@ -9,23 +9,22 @@ namespace {
 
 struct Info {
   std::string_view name, short_name;
-  std::size_t size;
 };
 
 constexpr std::array<Info, kDTypeCount> kInfo = {{
-    {"bool", "b1", 1},
-    {"int8", "i8", 1},
-    {"int16", "i16", 2},
-    {"int32", "i32", 4},
-    {"int64", "i64", 8},
-    {"uint8", "u8", 1},
-    {"uint16", "u16", 2},
-    {"uint32", "u32", 4},
-    {"uint64", "u64", 8},
-    {"float32", "f32", 4},
-    {"float64", "f64", 8},
-    {"complex64", "c64", 8},
-    {"complex128", "c128", 16},
+    {"bool", "b1"},
+    {"int8", "i8"},
+    {"int16", "i16"},
+    {"int32", "i32"},
+    {"int64", "i64"},
+    {"uint8", "u8"},
+    {"uint16", "u16"},
+    {"uint32", "u32"},
+    {"uint64", "u64"},
+    {"float32", "f32"},
+    {"float64", "f64"},
+    {"complex64", "c64"},
+    {"complex128", "c128"},
 }};
 
 const Info& info(DType dtype) { return kInfo[static_cast<std::size_t>(dtype)]; }
@@ -53,7 +52,6 @@ DType signed_of_size(std::size_t bytes) {
 
 }  // namespace
 
-std::size_t item_size(DType dtype) { return info(dtype).size; }
 std::string_view name_of(DType dtype) { return info(dtype).name; }
 
 DType parse_dtype(std::string_view name) {

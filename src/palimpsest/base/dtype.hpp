@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -32,9 +33,11 @@ enum class DType : std::uint8_t {
   complex128,
 };
 inline constexpr int kDTypeCount = 13;
+inline constexpr std::array<std::uint8_t, kDTypeCount> kItemSizes{1, 1, 2, 4, 8, 1, 2,
+                                                                  4, 8, 4, 8, 8, 16};
 
 /// Bytes of one element.
-std::size_t item_size(DType dtype);
+constexpr std::size_t item_size(DType dtype) { return kItemSizes[static_cast<std::size_t>(dtype)]; }
 /// The name as printed and parsed: `float32`.
 std::string_view name_of(DType dtype);
 /// The dtype of a name; also the short forms f32, f64, c64, c128, i8.., u8... ValueError if

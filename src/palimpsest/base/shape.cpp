@@ -5,22 +5,9 @@
 
 namespace palimpsest {
 
-index_t checked_multiply(index_t a, index_t b) {
-  index_t result;
-  if (__builtin_mul_overflow(a, b, &result)) {
-    throw OverflowError("[size] " + std::to_string(a) + " * " + std::to_string(b) +
-                        " does not fit 63 bits");
-  }
-  return result;
-}
-
-index_t checked_add(index_t a, index_t b) {
-  index_t result;
-  if (__builtin_add_overflow(a, b, &result)) {
-    throw OverflowError("[size] " + std::to_string(a) + " + " + std::to_string(b) +
-                        " does not fit 63 bits");
-  }
-  return result;
+void throw_size_overflow(index_t a, char operation, index_t b) {
+  throw OverflowError("[size] " + std::to_string(a) + ' ' + operation + ' ' + std::to_string(b) +
+                      " does not fit 63 bits");
 }
 
 index_t element_count(std::span<const index_t> extents) {

@@ -50,8 +50,19 @@ ReachedRange reached_range(std::span<const index_t> extents, std::span<const ind
 /// `(3, 4)`, `(3,)`, `()`.
 std::string to_string(std::span<const index_t> values);
 
+[[noreturn]] void throw_size_overflow(index_t a, char operation, index_t b);
 /// a * b and a + b, or OverflowError.
-index_t checked_multiply(index_t a, index_t b);
-index_t checked_add(index_t a, index_t b);
+inline index_t checked_multiply(index_t a, index_t b) {
+  index_t result;
+  if (__builtin_mul_overflow(a, b, &result)) [[unlikely]]
+    throw_size_overflow(a, '*', b);
+  return result;
+}
+inline index_t checked_add(index_t a, index_t b) {
+  index_t result;
+  if (__builtin_add_overflow(a, b, &result)) [[unlikely]]
+    throw_size_overflow(a, '+', b);
+  return result;
+}
 
 }  // namespace palimpsest

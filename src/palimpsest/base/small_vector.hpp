@@ -34,10 +34,10 @@ class SmallVector {
   template <class It>
   requires(!std::is_integral_v<It>) SmallVector(It first, It last) { assign(first, last); }
 
-  SmallVector(const SmallVector& other) { assign(other.begin(), other.end()); }
+  SmallVector(const SmallVector& other) { copy(other); }
   SmallVector(SmallVector&& other) noexcept { steal(other); }
   SmallVector& operator=(const SmallVector& other) {
-    if (this != &other) assign(other.begin(), other.end());
+    if (this != &other) copy(other);
     return *this;
   }
   SmallVector& operator=(SmallVector&& other) noexcept {
@@ -116,15 +116,33 @@ class SmallVector {
     data_ = inline_;
     capacity_ = N;
   }
+  // All of the inline elements: a copy of known size costs less than one of the right size.
+  void copy_inline(const SmallVector& other) {
+    std::copy(other.inline_, other.inline_ + N, inline_);
+  }
+  void copy(const SmallVector& other) {
+    if (data_ == inline_ && other.data_ == other.inline_ && sizeof(inline_) <= kCopiedWhole) {
+      copy_inline(other);
+      size_ = other.size_;
+    } else {
+      assign(other.begin(), other.end());
+    }
+  }
   void steal(SmallVector& other) noexcept {
     if (other.data_ == other.inline_) {
-      std::copy(other.begin(), other.end(), inline_);
+      if (sizeof(inline_) <= kCopiedWhole) {
+        copy_inline(other);
+      } else {
+        std::copy(other.begin(), other.end(), inline_);
+      }
     } else {
       data_ = std::exchange(other.data_, other.inline_);
       capacity_ = std::exchange(other.capacity_, N);
     }
     size_ = std::exchange(other.size_, 0);
   }
+
+  static constexpr std::size_t kCopiedWhole = 128;  // bytes
 
   std::size_t size_ = 0;
   std::size_t capacity_ = N;

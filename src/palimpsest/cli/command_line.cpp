@@ -8,6 +8,8 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/text.hpp"
+#include "palimpsest/memory/copy_stats.hpp"
 
 namespace palimpsest::cli {
 namespace {
@@ -52,6 +54,22 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+// What laziness did and saved, on standard error: standard output belongs to the command.
+void print_stats() {
+  const CopyCounts counts = CopyStats::process();
+  const auto number = [](std::uint64_t n) { return with_commas(static_cast<index_t>(n)); };
+  const auto bytes = [&](std::uint64_t n) { return number(n) + " bytes"; };
+  const std::string table = aligned_table({
+      {"lazy clones", number(counts.lazy_clones), bytes(counts.lazy_bytes)},
+      {"copied when written", number(counts.copies), bytes(counts.copied_bytes)},
+      {"taken over when written", number(counts.take_overs)},
+      {"overwritten, nothing copied", number(counts.overwrites)},
+      {"copied at once", number(counts.eager_copies), bytes(counts.eager_copied_bytes)},
+  });
+  std::fprintf(stderr, "copy-on-write\n%sbytes that were never copied: %s\n", table.c_str(),
+               number(counts.bytes_avoided()).c_str());
+}
+
 void print_error(const std::string& who, const std::string& text) {
   std::fprintf(stderr, "%s: %s\n", who.c_str(), text.c_str());
 }
@@ -76,6 +94,7 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
 struct Command::Impl {
   CLI::App* app = nullptr;
   std::function<void()> run;
+  bool shows_stats = false;
 };
 
 Command& Command::argument(const std::string& name, std::string& target, const std::string& help) {
@@ -211,6 +230,8 @@ Command CommandLine::add(const std::string& name, const std::string& description
   auto command = std::make_shared<Command::Impl>();
   command->app = impl_->app.add_subcommand(name, description);
   command->app->allow_extras();
+  command->app->add_flag("--stats", command->shows_stats,
+                         "Print what copy-on-write copied and saved, to standard error");
   impl_->commands.push_back(command);
   return Command(command);
 }
@@ -221,7 +242,9 @@ int CommandLine::run(int argc, const char* const* argv) {
     const std::string unknown = impl_->unknown_word();
     if (!unknown.empty()) throw UsageError(unknown);
     for (const auto& command : impl_->commands) {
-      if (command->app->parsed()) command->run();
+      if (!command->app->parsed()) continue;
+      command->run();
+      if (command->shows_stats) print_stats();
     }
     return kDone;
   } catch (const CLI::ParseError& error) {

@@ -45,17 +45,9 @@ std::uint32_t Block::references() const {
   return static_cast<std::uint32_t>(cow::refs(header_->word.load(std::memory_order_relaxed)));
 }
 
-Block Block::share() const {
-  if (!cow::add_ref(header_->word)) {
-    throw OverflowError("[lazy clone] too many lazy clones share one block: expected at most " +
-                        std::to_string(cow::kMaxRefs) + ". Try clone().");
-  }
-  return Block(header_);
-}
-
-void Block::drop() {
-  BlockHeader* const header = release();
-  if (cow::drop_ref(header->word)) header->free(header);
+void Block::throw_too_many() {
+  throw OverflowError("[lazy clone] too many lazy clones share one block: expected at most " +
+                      std::to_string(cow::kMaxRefs) + ". Try clone().");
 }
 
 }  // namespace palimpsest

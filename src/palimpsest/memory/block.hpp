@@ -74,14 +74,22 @@ class Block {
   /// Number of references, this one included.
   std::uint32_t references() const;
   /// One more reference: O(1), allocates nothing. OverflowError beyond 2^31.
-  Block share() const;
+  Block share() const {
+    if (!cow::add_ref(header_->word)) [[unlikely]]
+      throw_too_many();
+    return Block(header_);
+  }
 
   BlockHeader* header() const { return header_; }
   /// Gives the reference away without dropping it.
   BlockHeader* release() { return std::exchange(header_, nullptr); }
 
  private:
-  void drop();
+  void drop() {
+    BlockHeader* const header = release();
+    if (cow::drop_ref(header->word)) header->free(header);
+  }
+  [[noreturn]] static void throw_too_many();
 
   BlockHeader* header_ = nullptr;
 };

@@ -2,12 +2,15 @@
 #include "palimpsest/memory/memory_map.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/small_vector.hpp"
+#include "palimpsest/memory/element_copy.hpp"
 
 // Coordinates. A source is a storage; its extents count from its own start. Sources that show one
 // block share one buffer, planned in the coordinates of the first of them ("common"): `shift` leads
@@ -32,15 +35,74 @@ struct Part {
   const ByteLayout* dense = nullptr;  // stored densely: this view, in the coordinates of its source
 };
 
+// Most storages have one view, and most of them stay in one part.
+using Extents1 = SmallVector<Extent, 1>;
+using Parts = SmallVector<Part, 1>;
+
 struct Source {
+  explicit Source(const Storage& storage_) : storage(storage_) {}
+  /// A failure changes nothing.
+  void add(const ByteLayout& view, const Extent& extent, bool keeps_view) {
+    if (keeps_view) views.push_back(view);
+    try {
+      if (extent.lo != extent.hi) extents.push_back(extent);
+    } catch (...) {
+      if (keeps_view) views.pop_back();
+      throw;
+    }
+    ++n_views;
+  }
+
   Storage storage;
-  std::vector<Extent> extents;
+  Extents1 extents;
   std::vector<ByteLayout> views;  // only to compact
   int n_views = 0;
   // Made by the copy.
   Storage copy;
-  std::vector<Part> parts;
+  Parts parts;
   std::int64_t buffer = 0;
+};
+
+// The positions of storages by their ids: a table with open addressing, at most half full.
+class Positions {
+ public:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  std::size_t find(std::uint64_t id) const {
+    return slots_.empty() ? kNone : slots_[slot_of(id)].position;
+  }
+  /// So that insert() cannot fail.
+  void make_room() {
+    if (2 * (n_ + 1) <= slots_.size()) return;
+    std::vector<Slot> old(std::max<std::size_t>(2 * slots_.size(), 16));
+    old.swap(slots_);
+    shift_ = 64 - std::countr_zero(slots_.size());
+    for (const Slot& slot : old) {
+      if (slot.position != kNone) slots_[slot_of(slot.id)] = slot;
+    }
+  }
+  void insert(std::uint64_t id, std::size_t position) {
+    slots_[slot_of(id)] = {id, position};
+    ++n_;
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t id = 0;
+    std::size_t position = kNone;
+  };
+
+  // Where the id is, or would be.
+  std::size_t slot_of(std::uint64_t id) const {
+    constexpr std::uint64_t kGolden = 0x9e37'79b9'7f4a'7c15U;
+    std::size_t k = (id * kGolden) >> shift_;
+    while (slots_[k].position != kNone && slots_[k].id != id) k = (k + 1) & (slots_.size() - 1);
+    return k;
+  }
+
+  std::vector<Slot> slots_;
+  int shift_ = 0;
+  std::size_t n_ = 0;
 };
 
 // Several sources with one block.
@@ -53,9 +115,12 @@ struct Plan {
   std::int64_t bytes = 0;
 };
 
-void sort_extents(std::vector<Extent>& extents) {
+template <class Extents>
+void sort_extents(Extents& extents) {
+  if (extents.size() < 2) return;
   std::sort(extents.begin(), extents.end());
-  extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
+  const auto end = std::unique(extents.begin(), extents.end());
+  extents.resize(static_cast<std::size_t>(end - extents.begin()));
 }
 
 // Joins what overlaps or touches.
@@ -78,44 +143,10 @@ std::int64_t length_of(const std::vector<Extent>& runs) {
   return bytes;
 }
 
-bool is_same(const ByteLayout& a, const ByteLayout& b) {
-  return a.offset == b.offset && a.item_size == b.item_size && a.shape == b.shape &&
-         a.strides == b.strides;
-}
-
-// Row-major and without gaps; what was repeated stays repeated.
-ByteLayout dense_layout(const ByteLayout& view) {
-  ByteLayout dense = view;
-  std::int64_t step = view.item_size;
-  for (std::size_t axis = view.shape.size(); axis-- > 0;) {
-    const bool is_repeated = view.strides[axis] == 0 || view.shape[axis] == 1;
-    dense.strides[axis] = is_repeated ? 0 : step;
-    if (!is_repeated) step *= view.shape[axis];
-  }
-  return dense;
-}
-
-std::int64_t dense_bytes(const ByteLayout& view) {
-  ByteLayout dense = dense_layout(view);
-  dense.offset = 0;
-  return memory_extent(dense).hi;
-}
-
-void copy_elements(const ByteLayout& view, const ByteLayout& dense, std::size_t axis,
-                   const std::byte* source, std::byte* target) {
-  if (axis == view.shape.size()) {
-    std::memcpy(target, source, static_cast<std::size_t>(view.item_size));
-    return;
-  }
-  const index_t n = dense.strides[axis] == 0 ? 1 : view.shape[axis];
-  for (index_t i = 0; i < n; ++i) {
-    copy_elements(view, dense, axis + 1, source + i * view.strides[axis],
-                  target + i * dense.strides[axis]);
-  }
-}
-
 // The part that a byte lies in.
-std::size_t part_at(const std::vector<Part>& parts, std::int64_t byte) {
+template <class Parts>
+std::size_t part_at(const Parts& parts, std::int64_t byte) {
+  if (parts.size() == 1) return 0;
   const auto after =
       std::upper_bound(parts.begin(), parts.end(), byte,
                        [](std::int64_t lo, const Part& part) { return lo < part.source.lo; });
@@ -134,7 +165,7 @@ struct MemoryMap::State {
   bool compact = false, is_done = false;
   std::int64_t allocated = 0;
   std::vector<Source> sources;
-  std::unordered_map<std::uint64_t, std::size_t> index;
+  Positions positions;
 
   void check_open(const char* who) const;
   std::vector<Plan> plans(std::optional<Device> except);
@@ -144,21 +175,6 @@ struct MemoryMap::State {
   void run(std::vector<Plan> plans, std::optional<Device> device);
   void finish(std::int64_t bytes);
 };
-
-Extent memory_extent(const ByteLayout& view) {
-  Extent extent{view.offset, view.offset};
-  for (const index_t n : view.shape) {
-    if (n == 0) return extent;
-  }
-  for (std::size_t axis = 0; axis < view.shape.size(); ++axis) {
-    if (view.shape[axis] == 1) continue;
-    const std::int64_t reach = checked_multiply(view.shape[axis] - 1, view.strides[axis]);
-    std::int64_t& end = reach < 0 ? extent.lo : extent.hi;
-    end = checked_add(end, reach);
-  }
-  extent.hi = checked_add(extent.hi, view.item_size);
-  return extent;
-}
 
 MemoryMap::MemoryMap(bool compact) : state_(std::make_unique<State>()) {
   state_->compact = compact;
@@ -177,25 +193,19 @@ void MemoryMap::add(const Storage& storage, const ByteLayout& view) {
   State& state = *state_;
   state.check_open("add");
   const Extent extent = memory_extent(view);
-  const bool is_empty = extent.lo == extent.hi;
-  if (!is_empty && (extent.lo < 0 || extent.hi > static_cast<std::int64_t>(storage.nbytes()))) {
+  if (extent.lo != extent.hi &&
+      (extent.lo < 0 || extent.hi > static_cast<std::int64_t>(storage.nbytes()))) {
     throw AliasError("[MemoryMap.add] view reaches outside its storage: got bytes " +
                      std::to_string(extent.lo) + " .. " + std::to_string(extent.hi) +
                      ", expected 0 .. " + std::to_string(storage.nbytes()));
   }
-  const auto [at, is_new] = state.index.try_emplace(storage.id(), state.sources.size());
-  if (is_new) {
-    try {
-      state.sources.push_back({storage, {}, {}, 0, {}, {}, 0});
-    } catch (...) {
-      state.index.erase(at);
-      throw;
-    }
-  }
-  Source& source = state.sources[at->second];
-  if (state.compact) source.views.push_back(view);
-  if (!is_empty) source.extents.push_back(extent);
-  ++source.n_views;
+  const std::size_t at = state.positions.find(storage.id());
+  if (at != Positions::kNone) return state.sources[at].add(view, extent, state.compact);
+  Source source(storage);
+  source.add(view, extent, state.compact);
+  state.positions.make_room();
+  state.sources.push_back(std::move(source));
+  state.positions.insert(storage.id(), state.sources.size() - 1);
 }
 
 // A part of one single view that is mostly gaps.
@@ -213,8 +223,8 @@ void MemoryMap::State::choose_dense(Plan& plan) const {
       if (extent.lo == extent.hi) continue;
       const std::int64_t shift = plan.shifts[s];
       Owner& owner = owners[part_at(plan.parts, extent.lo + shift)];
-      owner.is_single = owner.view == nullptr ||
-                        (owner.is_single && owner.shift == shift && is_same(*owner.view, view));
+      owner.is_single =
+          owner.view == nullptr || (owner.is_single && owner.shift == shift && *owner.view == view);
       owner.view = &view;
       owner.shift = shift;
     }
@@ -240,7 +250,7 @@ void MemoryMap::State::place(Plan& plan) const {
   plan.bytes = plan.parts.empty() ? 0 : cursor;
   for (std::size_t s = 0; s < plan.sources.size(); ++s) {
     plan.ranges.push_back({0, plan.bytes});
-    const std::vector<Extent>& extents = plan.sources[s]->extents;
+    const Extents1& extents = plan.sources[s]->extents;
     if (plan.sources.size() == 1) break;
     if (extents.empty()) {
       plan.ranges.back() = {};
@@ -310,7 +320,7 @@ void fill_buffer(const Plan& plan, std::byte* buffer) {
       // Its storage may have another origin, but its lowest byte is that of the part.
       const ByteLayout dense = dense_layout(*part.dense);
       const std::int64_t lead = part.dense->offset - memory_extent(*part.dense).lo;
-      copy_elements(*part.dense, dense, 0, source + part.source.lo + lead, buffer + part.target);
+      copy_elements(*part.dense, dense, source + part.source.lo + lead, buffer + part.target);
       done = part.target + dense_bytes(*part.dense);
       ++run;
       continue;
@@ -325,8 +335,8 @@ void fill_buffer(const Plan& plan, std::byte* buffer) {
 }
 
 // The parts of a plan in the coordinates of one of its sources, and of its new storage.
-std::vector<Part> parts_for(const Plan& plan, std::size_t s) {
-  std::vector<Part> parts = plan.parts;
+Parts parts_for(const Plan& plan, std::size_t s) {
+  Parts parts(plan.parts);
   for (Part& part : parts) {
     part.source.lo -= plan.shifts[s];
     part.source.hi -= plan.shifts[s];
@@ -339,7 +349,7 @@ std::vector<Part> parts_for(const Plan& plan, std::size_t s) {
 
 void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device) {
   std::vector<Storage> buffers, copies;
-  std::vector<std::vector<Part>> parts;
+  std::vector<Parts> parts;
   std::int64_t bytes = 0;
   for (const Plan& plan : plans) {
     const Device target = device.value_or(plan.sources.front()->storage.device());
@@ -381,7 +391,7 @@ void MemoryMap::lazy_copy() {
   state.check_open("lazy_copy");
   std::vector<Storage> copies;
   copies.reserve(state.sources.size());
-  std::vector<std::vector<Part>> parts(state.sources.size());
+  std::vector<Parts> parts(state.sources.size());
   std::int64_t bytes = 0;
   for (std::size_t k = 0; k < state.sources.size(); ++k) {
     const Source& source = state.sources[k];
@@ -429,9 +439,9 @@ std::pair<Storage, ByteLayout> MemoryMap::map(const Storage& storage,
   if (!state.is_done) {
     throw ValueError("[MemoryMap.map] nothing is copied yet. Try copy(), lazy_copy() or to().");
   }
-  const auto found = state.index.find(storage.id());
-  if (found == state.index.end()) throw not_registered();
-  const Source& source = state.sources[found->second];
+  const std::size_t at = state.positions.find(storage.id());
+  if (at == Positions::kNone) throw not_registered();
+  const Source& source = state.sources[at];
   ByteLayout result = view;
   if (source.copy.is(source.storage)) return {source.copy, std::move(result)};
   const Extent extent = memory_extent(view);
@@ -444,7 +454,7 @@ std::pair<Storage, ByteLayout> MemoryMap::map(const Storage& storage,
   }
   const Part& part = source.parts[part_at(source.parts, extent.lo)];
   if (part.dense != nullptr) {
-    if (!is_same(*part.dense, view)) throw not_registered();
+    if (*part.dense != view) throw not_registered();
     result = dense_layout(view);
     result.offset = part.target;
   } else {
@@ -466,7 +476,7 @@ std::vector<MemoryMap::Group> MemoryMap::groups() const {
     const std::uint64_t id = source.storage.id();
     all.push_back({.storage = id,
                    .device = source.storage.device(),
-                   .used = length_of(merged(source.extents)),
+                   .used = length_of(merged({source.extents.begin(), source.extents.end()})),
                    .buffer = state.is_done ? source.buffer : buffers[id],
                    .views = source.n_views});
   }

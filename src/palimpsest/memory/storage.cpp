@@ -7,45 +7,106 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
+#include "palimpsest/memory/element_copy.hpp"
 #include "palimpsest/memory/parking.hpp"
 #include "palimpsest/memory/thread_local_state.hpp"
 
 namespace palimpsest {
 namespace {
 
-// Between two pieces a copy looks whether it has become needless.
-constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+// Between two pieces a copy looks whether it has become needless. Large copies go in pieces so large
+// that memcpy writes around the caches, which is what makes it quick for them.
+std::size_t chunk_bytes(std::size_t bytes) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  return bytes < 32 * kMiB ? kMiB : std::max(16 * kMiB, bytes / 8);
+}
 
-// What cow::materialize does for one Storage: copies its extent out of a shared block.
+// What cow::materialize does for one Storage, however the bytes are copied.
 class CopyOut {
  public:
-  CopyOut(const std::byte* source, std::size_t bytes, BlockHeader& old)
-      : source_(source), bytes_(bytes), old_(old) {}
+  CopyOut(std::size_t bytes, BlockHeader& old) : bytes_(bytes), old_(old) {}
 
   void allocate() { copy_ = Allocator::of(old_.device).allocate(bytes_); }
-  bool copy_chunk() {
-    if (done_ == bytes_) return false;
-    const std::size_t n = std::min(kChunkBytes, bytes_ - done_);
-    std::memcpy(copy_.data() + done_, source_ + done_, n);
-    done_ += n;
-    return true;
-  }
   void discard() noexcept { copy_ = Block(); }
   void free_old() noexcept { old_.free(&old_); }
   void wait(const std::atomic<std::uint64_t>& word, std::uint64_t seen) { park(word, seen); }
   void wake(const void* word) noexcept { unpark(word); }
 
+  std::size_t bytes() const { return bytes_; }
   Block take() { return std::move(copy_); }
 
+ protected:
+  std::byte* target() { return copy_.data(); }
+
  private:
-  const std::byte* source_;
   std::size_t bytes_;
-  std::size_t done_ = 0;
   BlockHeader& old_;
   Block copy_;
 };
 
+// The whole extent.
+class CopyBytes : public CopyOut {
+ public:
+  CopyBytes(const std::byte* source, std::size_t bytes, BlockHeader& old)
+      : CopyOut(bytes, old), source_(source), at_once_(chunk_bytes(bytes)) {}
+
+  bool copy_chunk() {
+    if (done_ == bytes()) return false;
+    const std::size_t n = std::min(at_once_, bytes() - done_);
+    std::memcpy(target() + done_, source_ + done_, n);
+    done_ += n;
+    return true;
+  }
+
+ private:
+  const std::byte* source_;
+  std::size_t at_once_;
+  std::size_t done_ = 0;
+};
+
+// The elements of one view, some rows at a time.
+class CopyElements : public CopyOut {
+ public:
+  CopyElements(const std::byte* source, const ByteLayout& view, BlockHeader& old)
+      : CopyOut(static_cast<std::size_t>(dense_bytes(view)), old),
+        source_(source + view.offset),
+        view_(view),
+        dense_(dense_layout(view)) {
+    if (!view.shape.empty()) rows_ = view.shape[0];
+    const std::size_t row_bytes = bytes() / static_cast<std::size_t>(std::max<index_t>(rows_, 1));
+    at_once_ = static_cast<index_t>(chunk_bytes(bytes()) / std::max<std::size_t>(row_bytes, 1));
+    at_once_ = std::max<index_t>(at_once_, 1);
+  }
+
+  bool copy_chunk() {
+    if (done_ == rows_ || bytes() == 0) return false;
+    const index_t n = std::min(at_once_, rows_ - done_);
+    index_t from = 0, to = 0;
+    if (!view_.shape.empty()) {
+      view_.shape[0] = n;
+      from = done_ * view_.strides[0];
+      to = done_ * dense_.strides[0];
+    }
+    copy_elements(view_, dense_, source_ + from, target() + to);
+    done_ += n;
+    return true;
+  }
+
+ private:
+  const std::byte* source_;
+  ByteLayout view_, dense_;
+  index_t rows_ = 1, at_once_ = 1, done_ = 0;
+};
+
 }  // namespace
+
+inline void* Storage::Impl::operator new(std::size_t bytes) {
+  static_assert(sizeof(Impl) <= kPooledBytes);
+  static_cast<void>(bytes);
+  return take_pooled();
+}
+
+inline void Storage::Impl::operator delete(void* memory) noexcept { give_back_pooled(memory); }
 
 CopyCounts CopyStats::process() { return all_counts(); }
 
@@ -85,7 +146,8 @@ void Storage::throw_undefined() {
 Storage Storage::over(Block block) {
   std::byte* const data = block.data();
   const std::size_t bytes = block.bytes();
-  return Storage(new Impl{.data = data, .bytes = bytes, .block = std::move(block)});
+  const BlockKind kind = block.kind();
+  return Storage(new Impl{.kind = kind, .data = data, .bytes = bytes, .block = std::move(block)});
 }
 
 Storage Storage::allocate(std::size_t bytes, Device device, std::string_view name) {
@@ -95,18 +157,12 @@ Storage Storage::allocate(std::size_t bytes, Device device, std::string_view nam
 Storage Storage::from_foreign(void* data, std::size_t bytes, Device device, bool writable,
                               std::function<void()> deleter) {
   // The handle comes first: once the block exists nothing may fail, or the deleter would run.
-  Storage storage(new Impl{.data = static_cast<std::byte*>(data), .bytes = bytes, .block = {}});
+  const BlockKind kind = writable ? BlockKind::foreign_writable : BlockKind::foreign_read_only;
+  Storage storage(
+      new Impl{.kind = kind, .data = static_cast<std::byte*>(data), .bytes = bytes, .block = {}});
   storage.impl_->block = Block::foreign(data, bytes, device, writable, std::move(deleter));
   return storage;
 }
-
-void* Storage::Impl::operator new(std::size_t bytes) {
-  static_assert(sizeof(Impl) <= kPooledBytes);
-  static_cast<void>(bytes);
-  return take_pooled();
-}
-
-void Storage::Impl::operator delete(void* memory) noexcept { give_back_pooled(memory); }
 
 void Storage::drop() noexcept {
   Impl* const impl = std::exchange(impl_, nullptr);
@@ -139,54 +195,86 @@ StorageState Storage::state() const {
   return me.block.references() > 1 ? StorageState::shared : StorageState::owned;
 }
 
-void Storage::materialize() {
+// True if the data are new ones.
+template <class Copy>
+bool Storage::run_materialize(Copy& copy, bool overwrite) {
   Impl& me = *impl_;
-  CopyOut copy(me.data, me.bytes, *me.block.header());
-  if (cow::materialize(me.block.header()->word, copy) == cow::Outcome::taken_over) {
+  std::atomic<std::uint64_t>& word = me.block.header()->word;
+  const cow::Outcome outcome = overwrite ? cow::replace(word, copy) : cow::materialize(word, copy);
+  if (outcome == cow::Outcome::taken_over) {
     count(Counter::take_overs);
-    return;
+    return false;
   }
   me.block.release();  // its reference went with the copy
   me.block = copy.take();
+  me.kind = BlockKind::owned;
   me.data = me.block.data();
-  count(Counter::copies);
-  count(Counter::copied_bytes, me.bytes);
+  me.bytes = copy.bytes();
+  if (overwrite) {
+    count(Counter::overwrites);
+  } else {
+    count(Counter::copies);
+    count(Counter::copied_bytes, me.bytes);
+  }
+  return true;
+}
+
+void Storage::materialize() {
+  CopyBytes copy(impl_->data, impl_->bytes, *impl_->block.header());
+  run_materialize(copy, false);
 }
 
 void Storage::replace() {
-  Impl& me = *impl_;
-  CopyOut fresh(me.data, me.bytes, *me.block.header());
-  if (cow::replace(me.block.header()->word, fresh) == cow::Outcome::taken_over) {
-    count(Counter::take_overs);
-    return;
+  CopyBytes copy(impl_->data, impl_->bytes, *impl_->block.header());
+  run_materialize(copy, true);
+}
+
+bool Storage::materialize_densely(const ByteLayout& view, bool overwrite) {
+  Impl& me = impl();
+  const Extent extent = memory_extent(view);
+  if (extent.lo < 0 || extent.hi > static_cast<std::int64_t>(me.bytes)) {
+    throw AliasError("[Storage.materialize_densely] view reaches outside its storage: got bytes " +
+                     std::to_string(extent.lo) + " .. " + std::to_string(extent.hi) +
+                     ", expected 0 .. " + std::to_string(me.bytes));
   }
-  me.block.release();
-  me.block = fresh.take();
-  me.data = me.block.data();
-  count(Counter::overwrites);
+  if (me.block.is_sole()) return false;
+  CopyElements copy(me.data, view, *me.block.header());
+  return run_materialize(copy, overwrite);
 }
 
 Storage Storage::lazy_clone() const { return lazy_clone(0, nbytes()); }
 
 Storage Storage::lazy_clone(std::size_t byte_offset, std::size_t bytes) const {
   const Impl& me = impl();
-  if (byte_offset > me.bytes || bytes > me.bytes - byte_offset) {
-    throw ValueError("[Storage.lazy_clone] range outside the storage: got bytes " +
-                     std::to_string(byte_offset) + " .. " + std::to_string(byte_offset) + " + " +
-                     std::to_string(bytes) + ", expected at most " + std::to_string(me.bytes));
+  if (byte_offset > me.bytes || bytes > me.bytes - byte_offset) [[unlikely]]
+    throw_outside(byte_offset, bytes);
+  if (me.kind == BlockKind::foreign_writable || me.pins.load(std::memory_order_acquire) > 0)
+      [[unlikely]]
+    return eager_clone(byte_offset, bytes);
+  // All else comes before the block's word is changed: where threads contend for it, the time until
+  // the drop changes it back is paid for twice.
+  count_lazy_clone(1, bytes);
+  try {
+    return Storage(new Impl{
+        .kind = me.kind, .data = me.data + byte_offset, .bytes = bytes, .block = me.block.share()});
+  } catch (...) {
+    count_lazy_clone(-std::uint64_t{1}, -std::uint64_t{bytes});
+    throw;
   }
-  if (me.block.kind() == BlockKind::foreign_writable ||
-      me.pins.load(std::memory_order_acquire) > 0) {
-    Storage copy = allocate(bytes, device());
-    std::memcpy(copy.impl_->data, me.data + byte_offset, bytes);
-    count(Counter::eager_copies);
-    count(Counter::eager_copied_bytes, bytes);
-    return copy;
-  }
-  Storage clone(new Impl{.data = me.data + byte_offset, .bytes = bytes, .block = {}});
-  clone.impl_->block = me.block.share();
-  count(Counter::lazy_clones, 1, Counter::lazy_bytes, bytes);
-  return clone;
+}
+
+void Storage::throw_outside(std::size_t byte_offset, std::size_t bytes) const {
+  throw ValueError("[Storage.lazy_clone] range outside the storage: got bytes " +
+                   std::to_string(byte_offset) + " .. " + std::to_string(byte_offset) + " + " +
+                   std::to_string(bytes) + ", expected at most " + std::to_string(impl_->bytes));
+}
+
+Storage Storage::eager_clone(std::size_t byte_offset, std::size_t bytes) const {
+  Storage copy = allocate(bytes, device());
+  if (bytes > 0) std::memcpy(copy.impl_->data, impl_->data + byte_offset, bytes);
+  count(Counter::eager_copies);
+  count(Counter::eager_copied_bytes, bytes);
+  return copy;
 }
 
 Storage::Pin Storage::pin() {

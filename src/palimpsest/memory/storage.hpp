@@ -15,6 +15,8 @@
 
 namespace palimpsest {
 
+struct ByteLayout;
+
 enum class StorageState : std::uint8_t {
   owned,              ///< the only reference to its data
   shared,             ///< shares its data with lazy clones; a write gets data of its own first
@@ -89,6 +91,10 @@ class Storage {
   /// Is the data shared with a lazy clone at present?
   bool is_shared() const { return references() > 1; }
   StorageState state() const;
+  /// May the bytes be written where they are? Null if not; else what mutable_data() returns.
+  std::byte* writable_data() {
+    return impl_ != nullptr && impl_->block.is_sole() ? impl_->data : nullptr;
+  }
   std::size_t nbytes() const { return impl().bytes; }
   Device device() const { return impl().block.device(); }
 
@@ -113,6 +119,14 @@ class Storage {
     return impl.data;
   }
 
+  /// For the only view of this Storage, if it is sparse: where mutable_data() would copy (and, with
+  /// `overwrite`, overwrite_data() would not), gets room for the elements of the view alone, which
+  /// then lie there densely in row-major order. False if nothing had to be copied: then nothing
+  /// has changed but that this Storage is written in place.
+  ///
+  /// Errors   OutOfMemory, and then nothing has changed; AliasError: a view outside this Storage
+  bool materialize_densely(const ByteLayout& view, bool overwrite);
+
   /// A new Storage with the same bytes (or a range of them), that shares the data until one of the
   /// two is written. Foreign writable and pinned data are copied at once.
   ///
@@ -133,6 +147,8 @@ class Storage {
 
     std::atomic<std::size_t> uses{1};
     std::atomic<std::uint32_t> pins{0};
+    // The block's, kept here so that a lazy clone touches the block's word and nothing else there.
+    BlockKind kind = BlockKind::owned;
     std::byte* data;    // start of the extent inside the block
     std::size_t bytes;  // of the extent
     Block block;
@@ -154,6 +170,10 @@ class Storage {
   void drop() noexcept;
   void materialize();
   void replace();
+  [[noreturn]] void throw_outside(std::size_t byte_offset, std::size_t bytes) const;
+  Storage eager_clone(std::size_t byte_offset, std::size_t bytes) const;
+  template <class Copy>
+  bool run_materialize(Copy& copy, bool overwrite);
 
   Impl* impl_ = nullptr;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include "palimpsest/base/shape.hpp"
 
 namespace palimpsest {
@@ -24,13 +26,16 @@ class BoundedSum {
     // Of this term and all that follow, which are smaller:
     index_t reach;    // the largest sum
     index_t divisor;  // greatest common divisor of the steps
+    index_t period;   // the divisor of those that follow, in units of this one
     bool is_dense;    // every multiple of the divisor up to the reach is a sum
   };
 
   void prepare();
   Answer search(std::size_t first, index_t target);
 
-  SmallVector<Term, 2 * kMaxRank + 2> terms_;
+  // Not cleared: most sums have a handful of terms.
+  std::array<Term, 2 * kMaxRank + 2> terms_;
+  std::size_t n_terms_ = 0;
   int work_left_ = 0;
 };
 

@@ -33,9 +33,7 @@ Tensor Tensor::lazy_clone() const {
   const bool is_empty = range.high == range.low;
   const auto first = is_empty ? 0 : static_cast<std::size_t>(offset_ + range.low) * item;
   const auto bytes = static_cast<std::size_t>(range.high - range.low) * item;
-  Tensor clone = view_with(dtype_, shape_, strides_, -range.low);
-  clone.storage_ = storage_.lazy_clone(first, bytes);
-  return clone;
+  return {storage_.lazy_clone(first, bytes), dtype_, is_plain_, shape_, strides_, -range.low};
 }
 
 Tensor Tensor::clone() const { return copied(*this, dtype(), device(), "Tensor.clone"); }
@@ -80,6 +78,7 @@ Tensor& Tensor::copy_from(const Tensor& source) {
   }
   if (numel() == 0 || has_same_elements(elements, *this)) return *this;
   if (overlaps(elements, *this)) elements = source.clone().expand(shape_);
+  compact_for_write(true);
   // The old bytes may be lost only if the source is not among them. The destination comes first:
   // materializing it moves a source that shares its storage.
   void* const data = shares_storage(elements, *this) ? raw_mutable_data() : raw_overwrite_data();

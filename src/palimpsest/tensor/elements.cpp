@@ -44,7 +44,9 @@ void Tensor::fill_with(const void* value, DType dtype) {
   if (numel() == 0) return;  // and shared data stay shared
   alignas(16) std::array<std::byte, 16> element;
   strided_copy(ConstView{value, dtype, {}, {}}, MutableView{element.data(), dtype_, {}, {}});
-  strided_fill(element.data(), MutableView{raw_overwrite_data(), dtype_, shape_, strides_});
+  compact_for_write(true);
+  void* const data = raw_overwrite_data();
+  strided_fill(element.data(), MutableView{data, dtype_, shape_, strides_});
 }
 
 template <class T>
@@ -68,6 +70,11 @@ T Tensor::at(std::initializer_list<index_t> index) const {
 template <class T>
 void Tensor::set(std::initializer_list<index_t> index, T value) {
   check_writable("Tensor.set");
+  check_conversion(dtype_of<T>, dtype_, "Tensor.set");
+  check_access(dtype_);
+  // All that can be wrong comes before the strides may change.
+  element_at(*this, index, "Tensor.set");
+  compact_for_write(false);
   element_at(*this, index, "Tensor.set").fill_with(&value, dtype_of<T>);
 }
 

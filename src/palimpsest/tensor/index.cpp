@@ -58,8 +58,8 @@ class Indexer {
   void operator()(EllipsisIndex) { keep(n_unnamed_); }
   void finish() { keep(shape_.size() - axis_); }
 
-  Extents take_shape() { return std::move(new_shape_); }
-  Strides take_strides() { return std::move(new_strides_); }
+  const Extents& shape() const { return new_shape_; }
+  const Strides& strides() const { return new_strides_; }
   index_t offset() const { return offset_; }
 
  private:
@@ -106,9 +106,9 @@ Tensor Tensor::index_with(const std::vector<Index>& index) const {
   Indexer indexer(*this, n_named);
   for (const Index& entry : index) std::visit(indexer, entry);
   indexer.finish();
-  Extents shape = indexer.take_shape();
+  const Extents& shape = indexer.shape();
   check_layout(shape, shape, "Tensor.index");
-  return view_with(dtype_, std::move(shape), indexer.take_strides(), indexer.offset());
+  return view_with(dtype_, shape, indexer.strides(), indexer.offset());
 }
 
 }  // namespace palimpsest

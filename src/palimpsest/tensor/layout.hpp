@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "palimpsest/memory/byte_layout.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 // What the sources of this layer share.
@@ -17,5 +18,8 @@ void check_alignment(const void* address, DType dtype, std::string_view who);
 Extents infer_extent(Extents shape, index_t count, std::string_view who);
 /// DTypeError when a conversion would drop imaginary parts.
 void check_conversion(DType from, DType to, std::string_view who);
+
+/// Where the elements lie in the storage, in bytes; 0 for strides that mean nothing.
+ByteLayout byte_layout(const Tensor& t);
 
 }  // namespace palimpsest

@@ -10,12 +10,12 @@ Tensor Tensor::empty(Extents shape, DType dtype, Device device, std::string_view
   check_layout(shape, shape, "Tensor.empty");
   const index_t bytes = byte_count(shape, dtype);
   Strides strides = contiguous_strides(shape);
-  Tensor t;
-  t.storage_ = Storage::allocate(static_cast<std::size_t>(bytes), device, name);
-  t.dtype_ = dtype;
-  t.shape_ = std::move(shape);
-  t.strides_ = std::move(strides);
-  return t;
+  return {Storage::allocate(static_cast<std::size_t>(bytes), device, name),
+          dtype,
+          device.type == DeviceType::cpu,
+          shape,
+          strides,
+          0};
 }
 
 Tensor Tensor::zeros(Extents shape, DType dtype, Device device) {
@@ -97,6 +97,7 @@ Tensor Tensor::from_blob(void* data, DType dtype, Extents shape, Strides strides
       Storage::from_foreign(static_cast<std::byte*>(data) - lead, static_cast<std::size_t>(bytes),
                             device, writable, std::move(deleter));
   t.dtype_ = dtype;
+  t.is_plain_ = device.type == DeviceType::cpu && palimpsest::is_contiguous(shape, strides);
   t.shape_ = std::move(shape);
   t.strides_ = std::move(strides);
   t.offset_ = -range.low;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 
 #include "palimpsest/tensor/bounded_sum.hpp"
 #include "palimpsest/tensor/tensor.hpp"
@@ -10,46 +13,71 @@
 namespace palimpsest {
 namespace {
 
-// Bytes [low, high) that a tensor reaches.
-struct ByteRange {
-  index_t low = 0, high = 0;
+// The bytes of a tensor: from `low` on, one for every sum of multiples of the steps up to their
+// bounds. Axes whose elements continue those of the next one are joined with it, so that a dense
+// tensor has a single term, and bytes are the axis behind the last one.
+struct ByteSet {
+  struct Term {
+    index_t step, bound;
+  };
 
-  bool is_empty() const { return low == high; }
-  bool meets(const ByteRange& other) const {
-    return !is_empty() && !other.is_empty() && low < other.high && other.low < high;
+  ByteSet(const Tensor& t, index_t start) {
+    const auto item = static_cast<index_t>(item_size(t.dtype()));
+    const Extents& shape = t.shape();
+    const Strides& strides = t.strides();
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
+    is_empty = false;
+    low = start + t.offset() * item;
+    high = low + item;
+    Term run{1, item};
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      const index_t n = shape[axis];
+      // Strides of axes of one element mean nothing, and their products need not fit.
+      if (n == 1 || strides[axis] == 0) continue;
+      const index_t step = strides[axis] * item;
+      (step < 0 ? low : high) += (n - 1) * step;
+      if (std::abs(step) == run.step * run.bound) {
+        run.bound *= n;
+      } else {
+        push(run);
+        run = {std::abs(step), n};
+      }
+    }
+    push(run);
   }
+
+  // Runs count elements, terms start from 0.
+  void push(const Term& run) { terms[n_terms++] = {run.step, run.bound - 1}; }
+  bool meets(const ByteSet& other) const {
+    return !is_empty && !other.is_empty && low < other.high && other.low < high;
+  }
+  bool has_no_gap() const { return n_terms == 1; }
+  bool has_an_end_of(const ByteSet& other) const {
+    return (low <= other.low && other.low < high) || (low < other.high && other.high <= high);
+  }
+  void add_to(BoundedSum& sum) const {
+    for (std::size_t k = n_terms; k-- > 0;) sum.add(terms[k].step, terms[k].bound);
+  }
+
+  index_t low, high;  // bytes [low, high)
+  bool is_empty = true;
+  std::size_t n_terms = 0;
+  std::array<Term, kMaxRank + 1> terms;
 };
 
-ByteRange byte_range(const Tensor& t, index_t start) {
-  const ReachedRange range = reached_range(t.shape(), t.strides());
-  const auto item = static_cast<index_t>(item_size(t.dtype()));
-  if (range.low == range.high) return {};
-  return {start + (t.offset() + range.low) * item, start + (t.offset() + range.high) * item};
-}
-
-struct RangePair {
-  ByteRange a, b;
+// Where the storages of both start on one scale; nothing if they cannot meet. Lazy clones never
+// alias, although they may show the same bytes; apart from them only foreign memory can lie in two
+// storages.
+struct Starts {
+  index_t a, b;
 };
-
-// Both ranges on one scale. Lazy clones never alias, although they may show the same bytes; apart
-// from them only foreign memory can lie in two storages.
-RangePair byte_ranges(const Tensor& a, const Tensor& b) {
-  if (shares_storage(a, b)) return {byte_range(a, 0), byte_range(b, 0)};
-  if (a.storage().shares_data(b.storage()) || a.device() != b.device()) return {};
+std::optional<Starts> common_scale(const Tensor& a, const Tensor& b) {
+  if (shares_storage(a, b)) return Starts{0, 0};
+  if (a.storage().shares_data(b.storage()) || a.device() != b.device()) return std::nullopt;
   const auto address = [](const Tensor& t) {
     return static_cast<index_t>(reinterpret_cast<std::uintptr_t>(t.storage().data()));
   };
-  return {byte_range(a, address(a)), byte_range(b, address(b))};
-}
-
-void add_axes(BoundedSum& sum, const Tensor& t) {
-  const auto item = static_cast<index_t>(item_size(t.dtype()));
-  for (std::size_t axis = 0; axis < t.rank(); ++axis) {
-    // Strides of axes of one element mean nothing, and their products need not fit.
-    if (t.shape()[axis] == 1) continue;
-    sum.add(std::abs(t.strides()[axis]) * item, t.shape()[axis] - 1);
-  }
-  sum.add(1, item - 1);
+  return Starts{address(a), address(b)};
 }
 
 struct Axis {
@@ -59,21 +87,26 @@ struct Axis {
 }  // namespace
 
 bool may_share_memory(const Tensor& a, const Tensor& b) {
-  const RangePair ranges = byte_ranges(a, b);
-  return ranges.a.meets(ranges.b);
+  const std::optional<Starts> starts = common_scale(a, b);
+  return starts && ByteSet(a, starts->a).meets(ByteSet(b, starts->b));
 }
 
-// With all steps made positive, a byte of a is low_a + S and one of b is high_b - 1 - T, where S
-// and T are bounded sums over axes and bytes of an item: they meet where S + T = high_b - 1 -
-// low_a.
+// A byte of a is low_a + S and one of b is high_b - 1 - T, where S and T are bounded sums: they meet
+// where S + T = high_b - 1 - low_a.
 bool overlaps(const Tensor& a, const Tensor& b, bool* exact) {
   if (exact != nullptr) *exact = true;
-  const RangePair ranges = byte_ranges(a, b);
-  if (!ranges.a.meets(ranges.b)) return false;
+  const std::optional<Starts> starts = common_scale(a, b);
+  if (!starts) return false;
+  const ByteSet x(a, starts->a), y(b, starts->b);
+  if (!x.meets(y)) return false;
+  // Both have the bytes at the ends of their ranges, and one without gaps has all between.
+  if (x.low == y.low || x.high == y.high) return true;
+  if (x.has_no_gap() && x.has_an_end_of(y)) return true;
+  if (y.has_no_gap() && y.has_an_end_of(x)) return true;
   BoundedSum sum;
-  add_axes(sum, a);
-  add_axes(sum, b);
-  const BoundedSum::Answer answer = sum.solve(ranges.b.high - 1 - ranges.a.low);
+  x.add_to(sum);
+  y.add_to(sum);
+  const BoundedSum::Answer answer = sum.solve(y.high - 1 - x.low);
   if (answer == BoundedSum::Answer::unknown && exact != nullptr) *exact = false;
   return answer != BoundedSum::Answer::no;
 }

@@ -16,19 +16,16 @@ namespace {
 // where they are zeros at the end, or all with an exponent.
 class NumberFormat {
  public:
-  NumberFormat(const std::vector<double>& values, int precision) : precision_(precision) {
+  NumberFormat(const std::vector<double>& values, bool is_single, int precision)
+      : is_single_(is_single), precision_(precision) {
     choose_notation(values);
     for (const double value : values) {
       if (!std::isfinite(value)) continue;
-      const std::string text = digits(value);
-      decimals_ = std::max(decimals_, text.size() - mantissa_end(text) == 0
-                                          ? count_decimals(text)
-                                          : count_decimals(text.substr(0, mantissa_end(text))));
+      const Digits parts = digits(value);
+      decimals_ = std::max(decimals_, count_decimals(parts.mantissa));
+      exponent_digits_ = std::max(exponent_digits_, parts.exponent.size());
     }
-    for (const double value : values) {
-      const std::string text = unaligned(value);
-      width_ = std::max(width_, text.size());
-    }
+    for (const double value : values) width_ = std::max(width_, unaligned(value).size());
   }
 
   /// All texts have one width. `sign` puts a plus in front of what has no minus.
@@ -40,6 +37,12 @@ class NumberFormat {
   }
 
  private:
+  // The exponent without `e` and sign; empty if there is none.
+  struct Digits {
+    std::string mantissa, exponent;
+    bool is_small = false;  // a negative exponent
+  };
+
   void choose_notation(const std::vector<double>& values) {
     double largest = 0, smallest = std::numeric_limits<double>::infinity();
     for (const double value : values) {
@@ -51,48 +54,61 @@ class NumberFormat {
     has_exponent_ = largest > 0 && (largest >= 1e8 || smallest < 1e-4 || largest / smallest > 1e3);
   }
 
-  static std::size_t mantissa_end(const std::string& text) {
-    return std::min(text.find('e'), text.size());
-  }
-  static std::size_t count_decimals(const std::string& text) {
-    const std::size_t point = text.find('.');
-    return point == std::string::npos ? 0 : text.size() - point - 1;
+  static std::size_t count_decimals(const std::string& mantissa) {
+    return mantissa.size() - mantissa.find('.') - 1;
   }
 
-  // As short as identifies the number, or rounded to the precision if that is shorter.
-  std::string digits(double value) const {
+  // As short as identifies the number among those of its type, or rounded to the precision if that
+  // is shorter; always with a point.
+  Digits digits(double value) const {
     std::array<char, 400> buffer;
     const auto format = has_exponent_ ? std::chars_format::scientific : std::chars_format::fixed;
     char* const last = buffer.data() + buffer.size();
-    auto end = std::to_chars(buffer.data(), last, value, format).ptr;
-    std::string text(buffer.data(), end);
-    if (count_decimals(text.substr(0, mantissa_end(text))) > static_cast<std::size_t>(precision_)) {
-      end = std::to_chars(buffer.data(), last, value, format, precision_).ptr;
-      text.assign(buffer.data(), end);
+    const auto shortest = [&] {
+      if (is_single_)
+        return std::to_chars(buffer.data(), last, static_cast<float>(value), format).ptr;
+      return std::to_chars(buffer.data(), last, value, format).ptr;
+    };
+    Digits parts = split(std::string(buffer.data(), shortest()));
+    if (count_decimals(parts.mantissa) > static_cast<std::size_t>(precision_)) {
+      char* const end = std::to_chars(buffer.data(), last, value, format, precision_).ptr;
+      parts = split(std::string(buffer.data(), end));
     }
-    std::string exponent = text.substr(mantissa_end(text));
-    text.resize(mantissa_end(text));
+    return parts;
+  }
+
+  static Digits split(std::string text) {
+    Digits parts;
+    if (const std::size_t e = text.find('e'); e != std::string::npos) {
+      parts.is_small = text[e + 1] == '-';
+      parts.exponent = text.substr(e + 2);
+      text.resize(e);
+    }
     if (text.find('.') == std::string::npos) {
       text += '.';
     } else {
       text.resize(text.find_last_not_of('0') + 1);
     }
-    return text + exponent;
+    parts.mantissa = std::move(text);
+    return parts;
   }
 
   std::string unaligned(double value) const {
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-    std::string text = digits(value);
-    const std::size_t end = mantissa_end(text);
-    const std::size_t missing = decimals_ - count_decimals(text.substr(0, end));
-    text.insert(end, missing, has_exponent_ ? '0' : ' ');
-    return text;
+    const Digits parts = digits(value);
+    std::string text = parts.mantissa;
+    text.append(decimals_ - count_decimals(text), has_exponent_ ? '0' : ' ');
+    if (!has_exponent_) return text;
+    text += parts.is_small ? "e-" : "e+";
+    text.append(exponent_digits_ - parts.exponent.size(), '0');
+    return text + parts.exponent;
   }
 
+  bool is_single_;
   int precision_;
   bool has_exponent_ = false, has_negative_ = false;
-  std::size_t decimals_ = 0, width_ = 0;
+  std::size_t decimals_ = 0, exponent_digits_ = 0, width_ = 0;
 };
 
 // Texts of equal width for all elements of a contiguous tensor.
@@ -104,16 +120,17 @@ std::vector<std::string> element_texts(const Tensor& t, const PrintOptions& opti
       re.push_back(value.real());
       im.push_back(value.imag());
     }
-    const NumberFormat format_re(re, options.precision), format_im(im, options.precision);
+    const bool is_single = t.dtype() == DType::complex64;
+    const NumberFormat format_re(re, is_single, options.precision);
+    const NumberFormat format_im(im, is_single, options.precision);
     for (std::size_t i = 0; i < re.size(); ++i) {
       std::string imaginary = format_im(im[i], true);
       imaginary.insert(imaginary.find_last_not_of(' ') + 1, "j");
       texts.push_back(format_re(re[i]) + imaginary);
     }
   } else if (is_floating(t.dtype())) {
-    std::vector<double> values;
-    for (const double value : t.to_vector<double>()) values.push_back(value);
-    const NumberFormat format(values, options.precision);
+    const std::vector<double> values = t.to_vector<double>();
+    const NumberFormat format(values, t.dtype() == DType::float32, options.precision);
     for (const double value : values) texts.push_back(format(value));
   } else if (is_bool(t.dtype())) {
     for (const bool value : t.to_vector<bool>()) texts.push_back(value ? "True" : "False");
@@ -192,8 +209,8 @@ class Layout {
     if (is_later) {
       text_ += ',';
       ++column;
-      // One more column for the bracket or comma behind the word.
-      if (column + 1 + word.size() + 1 > line_width_) {
+      // Room for the brackets or the comma behind the word.
+      if (column + 1 + word.size() + full_.size() > line_width_) {
         text_ += '\n' + std::string(margin, ' ');
         column = margin;
       } else {
@@ -222,7 +239,9 @@ std::string to_string(const Tensor& t, const PrintOptions& options) {
   if (!t.defined()) return "tensor(undefined)";
   const std::string kind =
       "dtype=" + std::string(name_of(t.dtype())) + ", device=" + t.device().str() + ")";
-  if (t.numel() == 0) return "tensor([], shape=" + to_string(t.shape()) + ", " + kind;
+  if (t.numel() == 0) {
+    return "tensor([], " + (t.rank() == 1 ? "" : "shape=" + to_string(t.shape()) + ", ") + kind;
+  }
   if (t.device().type != DeviceType::cpu) {
     return "tensor(out of reach, shape=" + to_string(t.shape()) + ", " + kind;
   }

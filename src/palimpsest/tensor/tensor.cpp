@@ -4,21 +4,27 @@
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {
+namespace {
+
+// Below this a dense copy of a sparse view is not worth other strides.
+constexpr std::size_t kCompactFromBytes = 4096;
+
+}  // namespace
 
 void check_layout(std::span<const index_t> shape, std::span<const index_t> strides,
                   std::string_view who) {
-  const std::string prefix = "[" + std::string(who) + "] ";
+  const auto prefix = [who] { return "[" + std::string(who) + "] "; };
   if (shape.size() > kMaxRank) {
-    throw ShapeError(prefix + "too many axes: got " + std::to_string(shape.size()) +
+    throw ShapeError(prefix() + "too many axes: got " + std::to_string(shape.size()) +
                      ", expected at most " + std::to_string(kMaxRank));
   }
   if (shape.size() != strides.size()) {
-    throw ShapeError(prefix + "one stride per axis is needed: got shape " + to_string(shape) +
+    throw ShapeError(prefix() + "one stride per axis is needed: got shape " + to_string(shape) +
                      " and strides " + to_string(strides));
   }
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     if (shape[axis] < 0) {
-      throw ShapeError(prefix + "negative extent on axis " + std::to_string(axis) + ": got " +
+      throw ShapeError(prefix() + "negative extent on axis " + std::to_string(axis) + ": got " +
                        to_string(shape));
     }
   }
@@ -42,6 +48,19 @@ void check_conversion(DType from, DType to, std::string_view who) {
   }
 }
 
+ByteLayout byte_layout(const Tensor& t) {
+  const std::size_t item = item_size(t.dtype());
+  const auto step = static_cast<index_t>(item);
+  ByteLayout layout{t.offset() * step, t.shape(), t.strides(), static_cast<int>(item)};
+  // Strides along axes without neighbours mean nothing and need not fit in bytes.
+  const bool is_empty = t.numel() == 0;
+  for (std::size_t axis = 0; axis < t.rank(); ++axis) {
+    const bool has_neighbours = !is_empty && layout.shape[axis] > 1;
+    layout.strides[axis] = has_neighbours ? checked_multiply(layout.strides[axis], step) : 0;
+  }
+  return layout;
+}
+
 Tensor::Tensor(Storage storage, DType dtype, Extents shape, Strides strides, index_t offset)
     : storage_(std::move(storage)),
       dtype_(dtype),
@@ -59,16 +78,12 @@ Tensor::Tensor(Storage storage, DType dtype, Extents shape, Strides strides, ind
                      std::string(name_of(dtype_)));
   }
   if (range.high > range.low) check_alignment(storage_.data(), dtype_, "Tensor");
+  is_plain_ = device().type == DeviceType::cpu && is_contiguous();
 }
 
-Tensor Tensor::view_with(DType dtype, Extents shape, Strides strides, index_t offset) const {
-  Tensor view;
-  view.storage_ = storage_;
-  view.dtype_ = dtype;
-  view.shape_ = std::move(shape);
-  view.strides_ = std::move(strides);
-  view.offset_ = offset;
-  return view;
+Tensor Tensor::view_with(DType dtype, const Extents& shape, const Strides& strides,
+                         index_t offset) const {
+  return {storage_, dtype, is_plain_, shape, strides, offset};
 }
 
 void Tensor::throw_undefined() { throw ValueError("[Tensor] there is none: got an empty handle"); }
@@ -101,7 +116,7 @@ void Tensor::check_access(DType dtype) const {
 
 void Tensor::check_writable(std::string_view who) const {
   check_defined();
-  if (is_contiguous() || !has_internal_overlap(*this)) return;
+  if (is_plain_ || is_contiguous() || !has_internal_overlap(*this)) return;
   throw AliasError("[" + std::string(who) + "] elements overlap one another: got shape " +
                    to_string(shape_) + " with strides " + to_string(strides_) +
                    ". Try clone() first.");
@@ -127,7 +142,20 @@ void* Tensor::raw_overwrite_data() {
 
 ConstView Tensor::view_of() const { return {raw_data(), dtype_, shape_, strides_}; }
 
-MutableView Tensor::mutable_view() { return {raw_mutable_data(), dtype_, shape_, strides_}; }
+void Tensor::compact_for_write(bool overwrite) {
+  const std::size_t available = storage_.nbytes();
+  if (available < kCompactFromBytes || 2 * static_cast<std::size_t>(nbytes()) >= available) return;
+  if (storage_.writable_data() != nullptr || storage_.use_count() > 1) return;
+  if (!storage_.materialize_densely(byte_layout(*this), overwrite)) return;
+  strides_ = contiguous_strides(shape_);
+  offset_ = 0;
+}
+
+MutableView Tensor::mutable_view() {
+  check_writable("Tensor.mutable_view");
+  compact_for_write(false);
+  return {raw_mutable_data(), dtype_, shape_, strides_};
+}
 
 bool shares_storage(const Tensor& a, const Tensor& b) {
   return a.defined() && a.storage().is(b.storage());

@@ -134,6 +134,8 @@ class Tensor {
 
   // -- copies ----------------------------------------------------------------------------------
   /// Independent; shares data until either side is written. Covers the extent of this view only.
+  ///
+  /// Cost     O(1), independent of the size
   Tensor lazy_clone() const;
   /// Independent, dense, row-major, now.
   Tensor clone() const;
@@ -153,9 +155,16 @@ class Tensor {
     check_access(dtype_of<T>);
     return static_cast<const T*>(raw_data());
   }
-  /// The same for writing: materializes. AliasError if elements overlap one another.
+  /// The same for writing: materializes. The strides stay as they are. AliasError if elements
+  /// overlap one another.
+  ///
+  /// Cost     a few nanoseconds when the data are owned
   template <class T>
   T* mutable_data() {
+    if (is_plain_ && dtype_ == dtype_of<T>) [[likely]] {
+      if (std::byte* const data = storage_.writable_data()) [[likely]]
+        return reinterpret_cast<T*>(data) + offset_;
+    }
     check_access(dtype_of<T>);
     return static_cast<T*>(raw_mutable_data());
   }
@@ -180,10 +189,21 @@ class Tensor {
   std::vector<T> to_vector() const;
 
   ConstView view_of() const;
-  /// Materializes.
+  /// Materializes. Like fill(), copy_from() and set(), this may change the strides: where shared
+  /// data must be copied, and this tensor is alone in its storage and reaches less than half of it,
+  /// the copy is dense.
   MutableView mutable_view();
 
  private:
+  /// Unchecked; `is_plain` as below.
+  Tensor(Storage storage, DType dtype, bool is_plain, const Extents& shape, const Strides& strides,
+         index_t offset)
+      : storage_(std::move(storage)),
+        dtype_(dtype),
+        is_plain_(is_plain),
+        shape_(shape),
+        strides_(strides),
+        offset_(offset) {}
   static Index to_index(Index i) { return i; }
   void check_defined() const {
     if (!storage_.defined()) [[unlikely]]
@@ -193,8 +213,11 @@ class Tensor {
   void check_access(DType dtype) const;
   /// Elements overlapping one another are an AliasError naming `who`.
   void check_writable(std::string_view who) const;
-  /// A view of the same storage that is known to lie inside.
-  Tensor view_with(DType dtype, Extents shape, Strides strides, index_t offset) const;
+  /// A view of the same storage that is known to lie inside, and whose elements are distinct if
+  /// those of this one are.
+  Tensor view_with(DType dtype, const Extents& shape, const Strides& strides, index_t offset) const;
+  /// What is alone in its storage and sparse gets a dense copy of shared data, if it needs one.
+  void compact_for_write(bool overwrite);
   /// `value` is one element of `dtype`.
   void fill_with(const void* value, DType dtype);
   /// The first element, converted to `dtype`, is stored at `value`.
@@ -202,6 +225,7 @@ class Tensor {
 
   Storage storage_;
   DType dtype_ = DType::float64;
+  bool is_plain_ = false;  // elements are known to be distinct, and on the host
   Extents shape_;
   Strides strides_;
   index_t offset_ = 0;

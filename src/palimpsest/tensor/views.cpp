@@ -119,8 +119,10 @@ Tensor Tensor::expand(Extents shape) const {
       throw fail("axis " + std::to_string(i - lead) + " cannot be stretched");
     }
   }
-  element_count(shape);
-  return view_with(dtype_, std::move(shape), std::move(strides), offset_);
+  const bool is_stretched = element_count(shape) != numel();
+  Tensor view = view_with(dtype_, shape, strides, offset_);
+  view.is_plain_ = is_plain_ && !is_stretched;
+  return view;
 }
 
 Tensor Tensor::squeeze(index_t axis) const {
@@ -191,6 +193,7 @@ Tensor Tensor::unfold(index_t axis, index_t size, index_t step) const {
   Tensor view = *this;
   const index_t stride = strides_[a];
   view.shape_[a] = (shape_[a] - size) / step + 1;
+  view.is_plain_ = is_plain_ && size <= step;
   // One window needs no stride; the product might not fit.
   view.strides_[a] = view.shape_[a] > 1 ? checked_multiply(stride, step) : stride;
   view.shape_.push_back(size);
@@ -207,7 +210,7 @@ Tensor Tensor::view(Extents shape) const {
                      " with strides " + to_string(strides_) + ", expected to view it as " +
                      to_string(wanted) + ". Try reshape().");
   }
-  return view_with(dtype_, std::move(wanted), std::move(strides), offset_);
+  return view_with(dtype_, wanted, strides, offset_);
 }
 
 Tensor Tensor::as_strided(Extents shape, Strides strides, index_t offset) const {

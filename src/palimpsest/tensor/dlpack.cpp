@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/tensor/dlpack.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/tensor/layout.hpp"
+
+namespace palimpsest {
+namespace {
+
+// Sizes on the 64-bit platforms that there are; a mistake here would be an agreement with nobody.
+static_assert(sizeof(void*) == 8);
+static_assert(sizeof(dlpack::TensorView) == 48 && sizeof(dlpack::ManagedTensor) == 64);
+static_assert(sizeof(dlpack::ManagedTensorVersioned) == 80);
+static_assert(offsetof(dlpack::TensorView, dtype) == 20);
+static_assert(offsetof(dlpack::ManagedTensorVersioned, view) == 32);
+static_assert(std::is_standard_layout_v<dlpack::ManagedTensorVersioned>);
+
+dlpack::DataType type_of(DType dtype) {
+  const auto bits = static_cast<std::uint8_t>(8 * item_size(dtype));
+  if (is_bool(dtype)) return {dlpack::kBool, bits, 1};
+  if (is_complex(dtype)) return {dlpack::kComplex, bits, 1};
+  if (is_floating(dtype)) return {dlpack::kFloat, bits, 1};
+  return {is_unsigned(dtype) ? dlpack::kUInt : dlpack::kInt, bits, 1};
+}
+
+DType dtype_from(const dlpack::DataType& type) {
+  for (int k = 0; k < kDTypeCount; ++k) {
+    const auto dtype = static_cast<DType>(k);
+    const dlpack::DataType ours = type_of(dtype);
+    if (type.code == ours.code && type.bits == ours.bits && type.lanes == 1) return dtype;
+  }
+  throw NotSupported("[from_dlpack] element type: got code " + std::to_string(type.code) + ", " +
+                     std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) +
+                     " lanes, expected one lane of bool, int8..int64, uint8..uint64, float32/64 "
+                     "or complex64/128");
+}
+
+dlpack::Device exported_device(Device device) {
+  if (device.type == DeviceType::cuda) return {dlpack::kCuda, device.index};
+  if (device.index == 0) return {dlpack::kCpu, 0};
+  throw DeviceError("[to_dlpack] a memory space that DLPack has no name for: got " + device.str() +
+                    ", expected cpu or cuda. Try to(Device{}).");
+}
+
+Device imported_device(const dlpack::Device& device) {
+  if (device.kind == dlpack::kCpu || device.kind == dlpack::kCudaHost) return {};
+  if (device.kind == dlpack::kCuda && device.index >= 0 && device.index < 32768) {
+    return {DeviceType::cuda, static_cast<std::int16_t>(device.index)};
+  }
+  throw NotSupported("[from_dlpack] device: got kind " + std::to_string(device.kind) + ", index " +
+                     std::to_string(device.index) + ", expected memory of the host or of CUDA");
+}
+
+// What the receiver's pointer lives on. For a writable one the pin keeps the address; for a
+// read-only one `tensor` is a lazy clone that nobody writes, so that its data never move.
+template <class Managed>
+struct Export {
+  Managed managed{};
+  Tensor tensor;
+  std::optional<Storage::Pin> pin;
+  Extents shape;
+  Strides strides;
+
+  static void end(Managed* me) { delete static_cast<Export*>(me->context); }
+};
+
+bool is_fixed_in_place(const Tensor& t) {
+  const StorageState state = t.storage().state();
+  return state == StorageState::pinned || state == StorageState::foreign_writable;
+}
+
+bool may_write(const Tensor& t, DlpackAccess access) {
+  if (access == DlpackAccess::read_only) return false;
+  const bool overlaps_itself = !t.is_contiguous() && has_internal_overlap(t);
+  if (access == DlpackAccess::automatic) {
+    return !overlaps_itself && (t.storage().state() == StorageState::owned || is_fixed_in_place(t));
+  }
+  if (overlaps_itself) {
+    throw AliasError("[to_dlpack] elements overlap one another: got shape " + to_string(t.shape()) +
+                     " with strides " + to_string(t.strides()) +
+                     ", expected distinct ones to be written. Try clone(), or read-only access.");
+  }
+  return true;
+}
+
+template <class Managed>
+std::unique_ptr<Export<Managed>> make_export(const Tensor& t, bool writable) {
+  const dlpack::Device device = exported_device(t.device());
+  auto made = std::make_unique<Export<Managed>>();
+  const bool alias = writable || is_fixed_in_place(t);
+  made->tensor = alias ? t : t.lazy_clone();
+  if (alias) made->pin = made->tensor.storage().pin();
+  made->shape = t.shape();
+  made->strides = t.strides();
+  Managed& managed = made->managed;
+  managed.context = made.get();
+  managed.deleter = Export<Managed>::end;
+  managed.view.data = const_cast<void*>(made->tensor.raw_data());
+  managed.view.device = device;
+  managed.view.rank = static_cast<std::int32_t>(t.rank());
+  managed.view.dtype = type_of(t.dtype());
+  managed.view.shape = made->shape.data();
+  managed.view.strides = made->strides.data();
+  return made;
+}
+
+// `end` gives the memory back.
+Tensor show(const dlpack::TensorView& view, bool writable, std::function<void()> end) {
+  const DType dtype = dtype_from(view.dtype);
+  const Device device = imported_device(view.device);
+  const auto rank = static_cast<std::size_t>(view.rank);
+  if (view.rank < 0 || rank > kMaxRank || (rank > 0 && view.shape == nullptr)) {
+    throw ShapeError("[from_dlpack] number of axes: got " + std::to_string(view.rank) +
+                     ", expected 0 .. " + std::to_string(kMaxRank) + " and their extents");
+  }
+  const Extents shape(view.shape, view.shape + rank);
+  check_layout(shape, shape, "from_dlpack");
+  const Strides strides = view.strides == nullptr ? contiguous_strides(shape)
+                                                  : Strides(view.strides, view.strides + rank);
+  auto* data = static_cast<std::byte*>(view.data);
+  if (data != nullptr) data += view.byte_offset;
+  if (element_count(shape) > 0) {
+    if (data == nullptr) {
+      throw ValueError("[from_dlpack] got no memory, expected elements of shape " +
+                       to_string(shape));
+    }
+    check_alignment(data, dtype, "from_dlpack");
+  }
+  return Tensor::from_blob(data, dtype, shape, strides, std::move(end), writable, device);
+}
+
+}  // namespace
+
+dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t, DlpackAccess access) {
+  const bool writable = may_write(t, access);
+  auto made = make_export<dlpack::ManagedTensorVersioned>(t, writable);
+  made->managed.version = {dlpack::kMajorVersion, dlpack::kMinorVersion};
+  if (!writable) made->managed.flags = dlpack::kReadOnly;
+  return &made.release()->managed;
+}
+
+dlpack::ManagedTensor* to_unversioned_dlpack(const Tensor& t) {
+  const bool writable = may_write(t, DlpackAccess::writable);
+  return &make_export<dlpack::ManagedTensor>(t, writable).release()->managed;
+}
+
+Tensor from_dlpack(dlpack::ManagedTensorVersioned* managed) {
+  if (managed->version.major != dlpack::kMajorVersion) {
+    throw NotSupported("[from_dlpack] version: got " + std::to_string(managed->version.major) +
+                       "." + std::to_string(managed->version.minor) + ", expected 1.x");
+  }
+  const bool writable = (managed->flags & dlpack::kReadOnly) == 0;
+  return show(managed->view, writable, [managed] {
+    if (managed->deleter != nullptr) managed->deleter(managed);
+  });
+}
+
+Tensor from_dlpack(dlpack::ManagedTensor* managed) {
+  return show(managed->view, true, [managed] {
+    if (managed->deleter != nullptr) managed->deleter(managed);
+  });
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace palimpsest {
+
+/// The structures of DLPack 1.x, laid out as its specification says, so that a pointer to one may
+/// be exchanged with any library that speaks it.
+namespace dlpack {
+
+inline constexpr std::uint32_t kMajorVersion = 1;
+inline constexpr std::uint32_t kMinorVersion = 0;
+
+enum DeviceKind : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3 };
+enum TypeCode : std::uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kComplex = 5, kBool = 6 };
+enum Flags : std::uint64_t { kReadOnly = 1, kIsCopied = 2 };
+
+struct Version {
+  std::uint32_t major, minor;
+};
+
+struct Device {
+  std::int32_t kind;
+  std::int32_t index;
+};
+
+struct DataType {
+  std::uint8_t code;
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+
+struct TensorView {
+  void* data;
+  Device device;
+  std::int32_t rank;
+  DataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  ///< in elements; null for dense row-major
+  std::uint64_t byte_offset;
+};
+
+/// The form before 1.0: cannot say that it is read-only. "dltensor" in Python.
+struct ManagedTensor {
+  TensorView view;
+  void* context;
+  void (*deleter)(ManagedTensor* me);
+};
+
+/// "dltensor_versioned" in Python.
+struct ManagedTensorVersioned {
+  Version version;
+  void* context;
+  void (*deleter)(ManagedTensorVersioned* me);
+  std::uint64_t flags;
+  TensorView view;
+};
+
+}  // namespace dlpack
+
+/// What the receiver of an export may do.
+enum class DlpackAccess : std::uint8_t {
+  automatic,  ///< write if the data are in one tensor's hands, read if they are shared
+  read_only,
+  writable,  ///< shared and read-only data are copied first
+};
+
+/// Hands a tensor to another library without a copy. The receiver calls the deleter once.
+///
+/// Aliases  writable: an alias like a view; until the deleter is called the data stay where they
+///          are, and lazy clones of them are copies. Read-only: a lazy clone, which shows no later
+///          write; of data that cannot be cloned lazily (pinned, foreign writable) an alias.
+/// Threads  the deleter may be called by any thread
+/// Errors   DeviceError: not cpu:0 nor cuda; AliasError: writable, and elements overlap one another
+///          OutOfMemory: writable, and shared data could not be copied
+dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t,
+                                          DlpackAccess access = DlpackAccess::automatic);
+/// The same for receivers of the form before 1.0. They may write, since nothing tells them not to.
+dlpack::ManagedTensor* to_unversioned_dlpack(const Tensor& t);
+
+/// Shows the memory of another library without a copy; calls the deleter when nobody refers to it
+/// any more. When this throws, the argument still belongs to the caller.
+///
+/// Aliases  read-only: foreign read-only, so that the first write copies; else foreign writable
+/// Errors   NotSupported: another major version, device, or element type than ours
+///          ShapeError, ValueError: a rank, extent, stride or address that no tensor can have
+Tensor from_dlpack(dlpack::ManagedTensorVersioned* managed);
+Tensor from_dlpack(dlpack::ManagedTensor* managed);
+
+}  // namespace palimpsest
