@@ -3,10 +3,10 @@
 // are checked by run_op in every one of them.
 #include <gtest/gtest.h>
 
-#include <complex>
 #include <map>
 #include <set>
 
+#include "contract/applied.hpp"
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/registry.hpp"
@@ -15,48 +15,11 @@
 namespace palimpsest {
 namespace {
 
+using testing::applied;
+using testing::Applied;
 using testing::distance;
+using testing::for_each_sample;
 using testing::run_op;
-
-// A sample, applied.
-struct Applied {
-  std::string name;
-  std::vector<Variable> variables;
-  Apply node;
-  std::vector<Tensor> values;  // of the node's inputs
-};
-
-Applied applied(const ops::OpEntry& entry, const ops::OpSample& sample, bool known = true) {
-  Applied result;
-  result.name = std::string(entry.name) + ": " + sample.name;
-  for (const Tensor& t : sample.inputs) {
-    result.variables.push_back(testing::input_like(t, known));
-  }
-  result.node = sample.build(result.variables).owner();
-  for (const Variable& v : result.node.inputs()) {
-    if (v.is_constant()) {
-      result.values.push_back(v.constant_value());
-      continue;
-    }
-    const auto at = std::find(result.variables.begin(), result.variables.end(), v);
-    if (at == result.variables.end()) {
-      ADD_FAILURE() << result.name << ": the sample is of another op";
-      break;
-    }
-    result.values.push_back(sample.inputs[static_cast<std::size_t>(at - result.variables.begin())]);
-  }
-  return result;
-}
-
-template <class F>
-void for_each_sample(F&& law) {
-  for (const ops::OpEntry& entry : ops::op_registry()) {
-    for (const ops::OpSample& sample : entry.samples()) {
-      SCOPED_TRACE(std::string(entry.name) + ": " + sample.name);
-      law(applied(entry, sample));
-    }
-  }
-}
 
 void expect_close(const Tensor& a, const Tensor& b) {
   EXPECT_LE(distance(a, b), testing::tolerance(b.dtype())) << a << "\n" << b;
@@ -261,116 +224,6 @@ TEST(OpContract, RunningAllocatesNothing) {
     op.run(context);
     EXPECT_EQ(counter.count(), 0U);
   });
-}
-
-// -- derivatives -------------------------------------------------------------------------------
-
-Tensor combined(double s, const Tensor& a, double t, const Tensor& b) {
-  const auto x = a.to(DType::complex128).to_vector<std::complex<double>>();
-  const auto y = b.to(DType::complex128).to_vector<std::complex<double>>();
-  if (is_complex(a.dtype())) {
-    std::vector<std::complex<double>> sum;
-    for (std::size_t i = 0; i < x.size(); ++i) sum.push_back(s * x[i] + t * y[i]);
-    return Tensor::from(sum, a.shape()).to(a.dtype());
-  }
-  std::vector<double> sum;
-  for (std::size_t i = 0; i < x.size(); ++i) sum.push_back(s * x[i].real() + t * y[i].real());
-  return Tensor::from(sum, a.shape()).to(a.dtype());
-}
-
-// The derivative of the node along v in input i, by a central difference of step h.
-Tensor difference(const Applied& a, std::size_t i, const Tensor& v, double h) {
-  std::vector<Tensor> plus = a.values, minus = a.values;
-  plus[i] = combined(1, a.values[i], h, v);
-  minus[i] = combined(1, a.values[i], -h, v);
-  return combined(0.5 / h, run_op(a.node, plus), -0.5 / h, run_op(a.node, minus));
-}
-
-TEST(OpContract, PullbackIsTheAdjointOfTheDerivative) {
-  std::set<std::string> without;
-  for_each_sample([&](const Applied& a) {
-    const Op& op = a.node.op();
-    const Variable y = a.node.output(0);
-    if (!is_inexact(y.dtype())) return;
-    const Tensor value = run_op(a.node, a.values);
-    const Variable w = testing::input_like(value);
-    std::vector<Variable> cotangents;
-    try {
-      cotangents = op.pullback(a.node, std::vector<Variable>{w});
-    } catch (const NotSupported&) {
-      without.insert(op.name());
-      return;
-    }
-    ASSERT_EQ(cotangents.size(), a.node.input_count());
-    testing::Bindings bindings{{y, value}, {w, ops::sample_values(value.shape(), y.dtype(), 77)}};
-    for (std::size_t i = 0; i < a.values.size(); ++i) {
-      if (!a.node.input(i).is_constant()) bindings.emplace_back(a.node.input(i), a.values[i]);
-    }
-    for (std::size_t i = 0; i < a.values.size(); ++i) {
-      const DType dtype = a.values[i].dtype();
-      if (!is_inexact(dtype)) {
-        EXPECT_FALSE(cotangents[i].defined());
-        continue;
-      }
-      const bool linear = op.linear_in(a.node, static_cast<int>(i)) != Linearity::no;
-      const bool is_double =
-          real_of(dtype) == DType::float64 && real_of(y.dtype()) == DType::float64;
-      if (!linear && !is_double) continue;
-      const Tensor v = ops::sample_values(a.values[i].shape(), dtype, 99);
-      const double expected =
-          testing::real_inner(bindings[1].second, difference(a, i, v, linear ? 1 : 1e-6));
-      double got = 0;
-      if (cotangents[i].defined()) {
-        EXPECT_EQ(cotangents[i].dtype(), dtype);
-        const Tensor cotangent = testing::evaluate(cotangents[i], bindings);
-        EXPECT_EQ(cotangent.shape(), a.values[i].shape());
-        got = testing::real_inner(cotangent, v);
-      }
-      const double precision = !is_double ? 1e-4 : linear ? 1e-12 : 1e-6;
-      EXPECT_NEAR(got, expected, precision * (1 + std::abs(expected))) << "input " << i;
-    }
-  });
-  EXPECT_EQ(without, (std::set<std::string>{"Prod", "Sinc", "Sign"}));
-}
-
-Tensor scaled(std::complex<double> s, const Tensor& t) {
-  if (!is_complex(t.dtype())) return combined(s.real(), t, 0, t);
-  auto x = t.to(DType::complex128).to_vector<std::complex<double>>();
-  for (auto& element : x) element *= s;
-  return Tensor::from(x, t.shape()).to(t.dtype());
-}
-
-TEST(OpContract, LinearityIsWhatItSays) {
-  std::set<Linearity> seen;
-  for_each_sample([&](const Applied& a) {
-    const Op& op = a.node.op();
-    for (std::size_t i = 0; i < a.values.size(); ++i) {
-      const Linearity linearity = op.linear_in(a.node, static_cast<int>(i));
-      if (linearity == Linearity::no) continue;
-      seen.insert(linearity);
-      const auto result = [&](const Tensor& t) {
-        std::vector<Tensor> values = a.values;
-        values[i] = t;
-        return run_op(a.node, values);
-      };
-      const Tensor zero = Tensor::zeros(a.values[i].shape(), a.values[i].dtype());
-      const Tensor at_zero = result(zero);
-      if (!op.is_linear_sum(a.node)) {
-        EXPECT_EQ(distance(at_zero, combined(0, at_zero, 0, at_zero)), 0);
-      }
-      const auto part = [&](const Tensor& t) { return combined(1, result(t), -1, at_zero); };
-      const Tensor u = a.values[i], v = ops::sample_values(u.shape(), u.dtype(), 55);
-      const bool is_double =
-          real_of(at_zero.dtype()) == DType::float64 && real_of(u.dtype()) == DType::float64;
-      const double precision = is_double ? 1e-12 : 1e-4;
-      EXPECT_LE(distance(part(combined(1, u, 1, v)), combined(1, part(u), 1, part(v))), precision);
-      const bool complex_scale = linearity != Linearity::real && is_complex(u.dtype());
-      const std::complex<double> s(0.5, complex_scale ? -2 : 0);
-      const auto t = linearity == Linearity::conjugate ? std::conj(s) : s;
-      EXPECT_LE(distance(part(scaled(s, u)), scaled(t, part(u))), precision);
-    }
-  });
-  EXPECT_EQ(seen, (std::set<Linearity>{Linearity::real, Linearity::complex, Linearity::conjugate}));
 }
 
 }  // namespace

@@ -123,6 +123,14 @@ TEST(LinearAdjoint, NamesTheFirstOffendingOp) {
   expect_error<NotLinearError>([&] { linear_adjoint(w, x, w); }, "does not depend on x");
 }
 
+TEST(LinearAdjoint, IntegersThatAreAddedMakeItAffine) {
+  const Variable x = input({2}, DType::float64), n = input({2}, DType::int64);
+  EXPECT_EQ(is_linear(x + n, x), Linearity::no);
+  EXPECT_EQ(is_linear(x * n, x), Linearity::complex);
+  EXPECT_EQ(is_linear(ops::where(ops::gt(n, 0), x, 0), x), Linearity::complex);
+  EXPECT_EQ(is_linear(x * n, n), Linearity::no);
+}
+
 TEST(LinearAdjoint, OfAZeroMapIsZero) {
   const Variable x = input({4}), w = input({3});
   const Variable adjoint = linear_adjoint(ops::zeros({3}, DType::complex128), x, w);

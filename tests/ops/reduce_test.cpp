@@ -86,14 +86,5 @@ TEST(Reduce, ElementsThatAttainTheMaximumShareItsCotangent) {
             (V{0, 2, 2, 0}));
 }
 
-TEST(Reduce, ProductHasNoDerivative) {
-  const Variable x = input({4}), y = ops::prod(x), w = input({});
-  expect_error<NotSupported>(
-      [&] {
-        pullback({&y, 1}, {&x, 1}, {&w, 1});
-      },
-      "[Prod{axes=(0,)}] has no derivative");
-}
-
 }  // namespace
 }  // namespace palimpsest

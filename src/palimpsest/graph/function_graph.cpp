@@ -55,7 +55,7 @@ FunctionGraph::FunctionGraph(std::vector<Variable> inputs, std::vector<Variable>
       auto node = std::make_shared<VariableNode>();
       node->type = v.type();
       node->name = v.name();
-      node->is_indestructible = v.is_indestructible();
+      node->tags = v.tags();
       node->attachment = v.handle()->attachment;
       copies.emplace_back(std::move(node));
     }

@@ -115,6 +115,11 @@ class Op : public std::enable_shared_from_this<Op> {
   /// where zero), for the real inner product Re<u, v>; of a complex-linear A that is A^H.
   /// NotSupported when the op has none.
   virtual std::vector<Variable> pullback(const Apply&, std::span<const Variable> cotangents) const;
+  /// Given the tangents of the inputs (undefined where zero), those of the outputs (undefined where
+  /// zero). Empty: the op has no rule of its own, since it follows from linear_in or pullback.
+  virtual std::vector<Variable> pushforward(const Apply&, std::span<const Variable>) const {
+    return {};
+  }
 
   // -- running ---------------------------------------------------------------------------------
   virtual void run(RunContext& context) const = 0;

@@ -41,11 +41,26 @@ const Tensor& Variable::constant_value() const {
 }
 
 Attachment* Variable::attachment() const { return checked(node_).attachment.get(); }
-bool Variable::is_indestructible() const { return checked(node_).is_indestructible; }
 
-void Variable::set_indestructible(bool value) const {
+VariableTags& Variable::tags() const {
   checked(node_);
-  node_->is_indestructible = value;
+  return node_->tags;
+}
+
+Variable Variable::copy() const {
+  const VariableNode& from = checked(node_);
+  Variable result;
+  if (from.owner) {
+    std::vector<TensorType> types;
+    for (const VariableNode& output : from.owner->outputs) types.push_back(output.type);
+    result = Apply::make(from.owner->op, from.owner->inputs, std::move(types))
+                 .output(static_cast<std::size_t>(from.index));
+    result.node()->name = from.name;
+    result.node()->tags = from.tags;
+  } else {
+    result = Variable(std::make_shared<VariableNode>(from));
+  }
+  return result;
 }
 
 std::string Variable::str() const {
@@ -167,7 +182,7 @@ std::vector<Variable> clone_graph(std::span<const Variable> outputs,
     for (std::size_t i = 0; i < node.output_count(); ++i) {
       const Variable from = node.output(i), to = copy.output(i);
       to.node()->name = from.name();
-      to.node()->is_indestructible = from.is_indestructible();
+      to.node()->tags = from.tags();
       copies.try_emplace(from.node(), to);
     }
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <complex>
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,32 @@ struct ApplyNode;
 class Attachment {
  public:
   virtual ~Attachment() = default;
+};
+
+/// What rewrites and checks know of a variable.
+struct VariableTags {
+  /// Never to be overwritten, whatever a rewrite would gain.
+  bool indestructible = false;
+  /// False: not looked at by the guard that searches for NaN.
+  bool nan_guard = true;
+  friend bool operator==(const VariableTags&, const VariableTags&) = default;
+};
+
+class Operand;
+class IndexEntry;
+class ShapeArgument;
+
+/// Which axes a reduction is over: all, unless some are given. None, for an empty list.
+class AxesArgument {
+ public:
+  AxesArgument() = default;
+  AxesArgument(std::integral auto axis) : axes_(Axes{static_cast<index_t>(axis)}) {}
+  AxesArgument(std::initializer_list<index_t> axes) : axes_(Axes(axes)) {}
+  AxesArgument(Axes axes) : axes_(std::move(axes)) {}
+  const std::optional<Axes>& value() const { return axes_; }
+
+ private:
+  std::optional<Axes> axes_;
 };
 
 /// One value of a graph: a handle, compared by identity. A root is an input, a constant or a shared
@@ -50,9 +79,13 @@ class Variable {
   /// The value of a constant; TypeError for others.
   const Tensor& constant_value() const;
   Attachment* attachment() const;
-  /// Never to be overwritten, whatever a rewrite would gain.
-  bool is_indestructible() const;
-  void set_indestructible(bool value = true) const;
+  /// May be changed through any handle. Copies and clones of the variable keep them.
+  VariableTags& tags() const;
+  bool is_indestructible() const { return tags().indestructible; }
+  void set_indestructible(bool value = true) const { tags().indestructible = value; }
+  /// Another variable for the same value, with the same name and tags: a root of its own, or the
+  /// output of another application of the same op to the same inputs.
+  Variable copy() const;
   /// The name, or `<float64 (?, 3)>`.
   std::string str() const;
 
@@ -62,8 +95,114 @@ class Variable {
     return a.node_.get() == b.node_.get();
   }
 
+  // -- what layer ops/ builds, as members; elementwise equality is ops::eq ----------------------
+  /// Brackets: numbers, slice(a, b, s), all, newaxis, ellipsis, and integer or bool arrays.
+  template <class... I>
+  Variable operator()(const I&... index) const {
+    return index_with({IndexEntry(index)...});
+  }
+  Variable index_with(const std::vector<IndexEntry>& index) const;
+  Variable operator[](index_t i) const;
+  Variable operator[](const Variable& index) const;
+  /// Of x(...): x with the indexed elements replaced, or increased, by the value. Repeated indices:
+  /// set keeps the last, inc adds every one. ValueError if this is no indexed value.
+  Variable set(const Operand& value) const;
+  Variable inc(const Operand& value) const;
+  /// With the order of the axes reversed.
+  Variable T() const;
+  /// T(), conjugated.
+  Variable H() const;
+  Variable reshape(const ShapeArgument& shape) const;
+  Variable ravel() const;
+  Variable astype(DType dtype) const;
+  /// The extents, int64 (rank,); one of them, int64 ().
+  Variable shape() const;
+  Variable shape(index_t axis) const;
+  Variable sum(const AxesArgument& axes = {}, bool keepdims = false) const;
+  Variable prod(const AxesArgument& axes = {}, bool keepdims = false) const;
+  Variable mean(const AxesArgument& axes = {}, bool keepdims = false) const;
+  Variable max(const AxesArgument& axes = {}, bool keepdims = false) const;
+  Variable min(const AxesArgument& axes = {}, bool keepdims = false) const;
+  Variable any(const AxesArgument& axes = {}, bool keepdims = false) const;
+  Variable all(const AxesArgument& axes = {}, bool keepdims = false) const;
+
  private:
   std::shared_ptr<VariableNode> node_;
+};
+
+/// A number next to a Variable is weak: it takes the other operand's dtype if its kind fits
+/// (`x_f32 * 2.0` is float32, `x_i32 * 2.0` float64, `x_f32 * 1i` complex64).
+struct WeakNumber {
+  template <std::integral T>
+  WeakNumber(T v) : value(static_cast<double>(v)), integer(static_cast<index_t>(v)), kind(0) {}
+  template <std::floating_point T>
+  WeakNumber(T v) : value(static_cast<double>(v)), kind(1) {}
+  template <std::floating_point T>
+  WeakNumber(std::complex<T> v) : value(v), kind(2) {}
+  /// The 0-d constant next to an operand of this dtype.
+  Variable as_variable(DType other, Device device = {}) const;
+  /// The dtype of that constant.
+  DType dtype_next_to(DType other) const;
+
+  std::complex<double> value;
+  index_t integer = 0;
+  int kind = 0;  // 0 integer, 1 real, 2 complex
+};
+
+/// An argument of a builder: a Variable, or a number that is weak next to one.
+class Operand {
+ public:
+  Operand(const Variable& v) : variable_(v) {}
+  template <class T>
+  requires(!std::same_as<T, Variable> && std::convertible_to<const T&, const Variable&>)
+      Operand(const T& v)
+      : variable_(static_cast<const Variable&>(v)) {}
+  template <class T>
+  requires std::constructible_from<WeakNumber, T> Operand(T number) : number_(number) {}
+  bool is_number() const { return number_.has_value(); }
+  const WeakNumber& number() const { return *number_; }
+  const Variable& variable() const { return variable_; }
+
+ private:
+  Variable variable_;
+  std::optional<WeakNumber> number_;
+};
+
+/// The extents of a result: numbers, and integer variables that are computed from extents of arrays,
+/// such as x.shape(0) * 2. So a plan knows them before anything runs.
+class ShapeArgument {
+ public:
+  ShapeArgument() = default;
+  ShapeArgument(std::initializer_list<Operand> extents) : extents_(extents) {}
+  ShapeArgument(std::vector<Operand> extents) : extents_(std::move(extents)) {}
+  ShapeArgument(const Extents& extents) : extents_(extents.begin(), extents.end()) {}
+  const std::vector<Operand>& extents() const { return extents_; }
+
+ private:
+  std::vector<Operand> extents_;
+};
+
+/// One entry of an index into a Variable: of a basic index, or an array of integers or bools.
+class IndexEntry {
+ public:
+  IndexEntry(std::integral auto i) : basic_(static_cast<index_t>(i)) {}
+  IndexEntry(const Slice& s) : basic_(s) {}
+  IndexEntry(All a) : basic_(a) {}
+  IndexEntry(NewAxis a) : basic_(a) {}
+  IndexEntry(EllipsisIndex e) : basic_(e) {}
+  IndexEntry(const Index& i) : basic_(i) {}
+  IndexEntry(const Variable& array) : array_(array) {}
+  template <class T>
+  requires(!std::same_as<T, Variable> && std::convertible_to<const T&, const Variable&>)
+      IndexEntry(const T& array)
+      : array_(static_cast<const Variable&>(array)) {}
+  bool is_array() const { return array_.defined(); }
+  const Index& basic() const { return basic_; }
+  const Variable& array() const { return array_; }
+
+ private:
+  Index basic_;
+  Variable array_;
 };
 
 /// An Op applied to inputs: a handle, compared by identity.
@@ -98,7 +237,7 @@ struct VariableNode {
   ApplyNode* owner = nullptr;
   int index = 0;
   bool is_constant = false;
-  bool is_indestructible = false;
+  VariableTags tags;
   Tensor value;                            // of a constant
   std::shared_ptr<Attachment> attachment;  // of a shared variable
 };
@@ -122,6 +261,38 @@ Variable constant(const Tensor& value, std::string name = {});
 template <class T>
 Variable scalar_constant(T value) {
   return constant(Tensor::scalar<T>(value));
+}
+
+template <class T>
+concept ConstantNumber = std::integral<T> || std::floating_point<T> ||
+    std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+/// A number as a value of its own: signed integers are int64, unsigned ones uint64, `7.0` is
+/// float64 and `7.0f` float32. Tensor::scalar<T> gives any dtype exactly.
+template <ConstantNumber T>
+Variable constant(T value, std::string name = {}) {
+  using Wide =
+      std::conditional_t<std::integral<T> && !std::same_as<T, bool>,
+                         std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>, T>;
+  return constant(Tensor::scalar<Wide>(static_cast<Wide>(value)), std::move(name));
+}
+/// Numbers along one axis, of the dtype that each by itself would have.
+template <ConstantNumber T>
+Variable constant(const std::vector<T>& values, std::string name = {}) {
+  return constant(values.empty() ? Tensor::zeros({0}, constant(T{}).dtype())
+                                 : Tensor::from(values).to(constant(T{}).dtype()),
+                  std::move(name));
+}
+
+/// A Variable is itself; a Tensor, a number and a vector of numbers become constants.
+inline Variable as_variable(const Variable& v) { return v; }
+inline Variable as_variable(const Tensor& value) { return constant(value); }
+template <ConstantNumber T>
+Variable as_variable(T value) {
+  return constant(value);
+}
+template <ConstantNumber T>
+Variable as_variable(const std::vector<T>& values) {
+  return constant(values);
 }
 
 /// Every application that the outputs need, inputs before users; stops at `inputs`. Any depth.

@@ -11,6 +11,7 @@
 #include "palimpsest/kernels/fft.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <complex>
 #include <list>
@@ -229,7 +230,10 @@ FftPlan fft_plan(const FftSpec& spec) {
   return cache().find_or_make(spec);
 }
 
-void execute(const FftPlan& plan, const void* in, void* out) { plan.impl().run(in, out); }
+void execute(const FftPlan& plan, const void* in, void* out) {
+  assert(plan.spec().in_place == (in == out) || element_count(plan.spec().extents) == 0);
+  plan.impl().run(in, out);
+}
 
 void clear_fft_cache() { cache().clear(); }
 

@@ -91,6 +91,13 @@ struct Maximum {
   }
 };
 
+struct Clip {
+  template <class T>
+  static T call(T x, T low, T high) {
+    return Minimum::call(Maximum::call(x, low), high);
+  }
+};
+
 // Quotient and remainder of integers, rounded towards minus infinity; 0 and 0 for a zero divisor.
 template <class T>
 struct Division {
@@ -209,6 +216,11 @@ struct OrAnd {
     return Or::call(And::call(a, b), c);
   }
 };
+struct ClipTruth {
+  static std::uint8_t call(std::uint8_t x, std::uint8_t low, std::uint8_t high) {
+    return And::call(Or::call(x, low), high);
+  }
+};
 struct Truth {
   static std::uint8_t call(std::uint8_t a) { return a != 0; }
 };
@@ -224,6 +236,8 @@ ScalarKernel bool_kernel(ScalarOp op) {
       return binary_loop<B, B, And>;
     case ScalarOp::fma:
       return ternary_loop<B, B, OrAnd>;
+    case ScalarOp::clip:
+      return ternary_loop<B, B, ClipTruth>;
     case ScalarOp::abs:
     case ScalarOp::conj:
     case ScalarOp::real:
@@ -274,6 +288,8 @@ ScalarKernel ordered_kernel(ScalarOp op) {
       return binary_loop<T, T, Minimum>;
     case ScalarOp::maximum:
       return binary_loop<T, T, Maximum>;
+    case ScalarOp::clip:
+      return ternary_loop<T, T, Clip>;
     case ScalarOp::floor_div:
       return binary_loop<T, T, FloorDiv>;
     case ScalarOp::mod:

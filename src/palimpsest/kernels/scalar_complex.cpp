@@ -118,6 +118,9 @@ PALIMPSEST_COMPLEX_FUNCTION(Arctan, std::atan(x))
 PALIMPSEST_COMPLEX_FUNCTION(Sinh, std::sinh(x))
 PALIMPSEST_COMPLEX_FUNCTION(Cosh, std::cosh(x))
 PALIMPSEST_COMPLEX_FUNCTION(Tanh, std::tanh(x))
+PALIMPSEST_COMPLEX_FUNCTION(Arcsinh, std::asinh(x))
+PALIMPSEST_COMPLEX_FUNCTION(Arccosh, std::acosh(x))
+PALIMPSEST_COMPLEX_FUNCTION(Arctanh, std::atanh(x))
 #undef PALIMPSEST_COMPLEX_FUNCTION
 
 // log|1 + x| = log(1 + (|1 + x|^2 - 1)) / 2 keeps the digits of a small x, but not of one near -1.
@@ -241,6 +244,9 @@ ScalarKernel function_of(ScalarOp op) {
     PALIMPSEST_CASE(sinh, Sinh)
     PALIMPSEST_CASE(cosh, Cosh)
     PALIMPSEST_CASE(tanh, Tanh)
+    PALIMPSEST_CASE(arcsinh, Arcsinh)
+    PALIMPSEST_CASE(arccosh, Arccosh)
+    PALIMPSEST_CASE(arctanh, Arctanh)
     PALIMPSEST_CASE(sinc, Sinc)
     PALIMPSEST_CASE(sigmoid, Sigmoid)
 #undef PALIMPSEST_CASE

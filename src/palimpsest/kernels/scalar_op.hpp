@@ -16,7 +16,7 @@ namespace palimpsest {
   X(neg, 1, not_bool) X(abs, 1, real_part) X(sign, 1, not_bool) X(reciprocal, 1, inexact)       \
   X(square, 1, power) X(sqrt, 1, inexact) X(pow, 2, power) X(fma, 3, number)                    \
   X(minimum, 2, ordered) X(maximum, 2, ordered) X(floor_div, 2, division)                       \
-  X(mod, 2, division) X(round, 1, number)                                                       \
+  X(mod, 2, division) X(round, 1, number) X(clip, 3, ordered)                                   \
   X(eq, 2, equality) X(ne, 2, equality) X(lt, 2, order) X(le, 2, order) X(gt, 2, order)         \
   X(ge, 2, order) X(isnan, 1, equality) X(isinf, 1, equality) X(isfinite, 1, equality)          \
   X(logical_and, 2, logic) X(logical_or, 2, logic) X(logical_xor, 2, logic)                     \
@@ -25,7 +25,8 @@ namespace palimpsest {
   X(exp, 1, inexact) X(expm1, 1, inexact) X(log, 1, inexact) X(log1p, 1, inexact)               \
   X(log2, 1, inexact) X(log10, 1, inexact) X(sin, 1, inexact) X(cos, 1, inexact)                \
   X(tan, 1, inexact) X(arcsin, 1, inexact) X(arccos, 1, inexact) X(arctan, 1, inexact)          \
-  X(sinh, 1, inexact) X(cosh, 1, inexact) X(tanh, 1, inexact) X(arctan2, 2, floating)           \
+  X(sinh, 1, inexact) X(cosh, 1, inexact) X(tanh, 1, inexact) X(arcsinh, 1, inexact)            \
+  X(arccosh, 1, inexact) X(arctanh, 1, inexact) X(arctan2, 2, floating)                         \
   X(hypot, 2, floating) X(sinc, 1, inexact) X(erf, 1, floating) X(sigmoid, 1, inexact)          \
   X(conj, 1, number) X(angle, 1, inexact_real_part) X(abs2, 1, real_power)                      \
   X(make_complex, 2, pair) X(real, 1, real_part) X(imag, 1, real_part)                          \
@@ -37,7 +38,8 @@ namespace palimpsest {
 /// - Integers wrap; their division, remainder by zero and negative powers of zero give 0, and other
 ///   negative powers are cut towards zero. `add`, `mul` and `fma` of bools are `or` and `and`.
 /// - `floor_div` and `mod` round towards minus infinity; `round` takes halves to even.
-/// - `minimum` and `maximum` pass on NaN. `sign` of a complex z is z/|z|, of 0 it is 0.
+/// - `minimum`, `maximum` and `clip(x, low, high)`, which is minimum(maximum(x, low), high), pass
+///   on NaN. `sign` of a complex z is z/|z|, of 0 it is 0.
 /// - `sinc` is sin(pi x) / (pi x). `angle` of a negative real is pi. `fma(a, b, c)` is a*b + c
 ///   with both steps rounded. `where(c, a, b)`; `make_complex(re, im)`; `identity` is the cast.
 /// - Complex products and quotients are the plain formulas: an infinite operand gives NaN.
@@ -66,7 +68,7 @@ struct ScalarOpTypes {
 /// where that is no floating type and the function needs one, float64. Comparisons and logic give
 /// bool; abs, abs2, angle, real, imag the real type; make_complex the complex type. For `identity`
 /// the operand's own dtype.
-/// Errors   DTypeError naming the op: complex where an order is needed (lt, minimum, floor_div,
+/// Errors   DTypeError naming the op: complex where an order is needed (lt, minimum, clip, floor_div,
 ///          mod, arctan2, hypot, erf), sub, neg, sign of bools, bitwise ops of inexact numbers
 ScalarOpTypes scalar_op_types(ScalarOp op, std::span<const DType> operands);
 /// scalar_op_types().result.

@@ -13,6 +13,9 @@ namespace palimpsest::ops {
 
 /// ValueError unless there are n inputs, all defined.
 void expect_inputs(std::span<const Variable> inputs, std::size_t n, std::string_view who);
+/// The operands as variables: numbers take the dtype of a weak number next to the variables among
+/// them, which are promoted; numbers alone are values of their own.
+std::vector<Variable> resolved(std::span<const Operand> operands);
 /// The device of all inputs. DeviceError when they lie on several.
 Device common_device(std::span<const Variable> inputs, std::string_view who);
 

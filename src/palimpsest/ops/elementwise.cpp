@@ -223,9 +223,8 @@ void Elementwise::run(RunContext& context) const {
 
 Linearity Elementwise::linear_in(const Apply& apply, int in) const {
   const DType from = apply.input(static_cast<std::size_t>(in)).dtype();
-  if (!scalar_op_ || !is_inexact(from) || !is_inexact(apply.output(0).dtype())) {
-    return Linearity::no;
-  }
+  // Integers that enter as numbers count: a sum with some is affine in the others.
+  if (!scalar_op_ || !is_inexact(apply.output(0).dtype())) return Linearity::no;
   switch (*scalar_op_) {
     case ScalarOp::add:
     case ScalarOp::sub:
@@ -265,33 +264,6 @@ std::vector<Variable> Elementwise::pullback(const Apply& apply,
     if (result[i].defined()) result[i] = as_cotangent_of(apply.input(i), result[i]);
   }
   return result;
-}
-
-// -- complex parts -----------------------------------------------------------------------------
-
-Apply ComplexPart::make_node(std::span<const Variable> inputs) const {
-  expect_inputs(inputs, 1, name());
-  if (!is_complex(inputs[0].dtype())) {
-    throw DTypeError("[" + name() + "] got " + inputs[0].type().str() +
-                     ", expected a complex array");
-  }
-  return ViewOp::make_node(inputs);
-}
-
-std::optional<Layout> ComplexPart::layout_of(const Layout& in) const {
-  Layout result = in;
-  result.dtype = real_of(in.dtype);
-  for (index_t& stride : result.strides) stride *= 2;
-  if (imaginary_) result.byte_offset += static_cast<index_t>(item_size(result.dtype));
-  return result;
-}
-
-std::vector<Variable> ComplexPart::pullback(const Apply&,
-                                            std::span<const Variable> cotangents) const {
-  const Variable& w = cotangents[0];
-  const Variable zero =
-      with_rank(constant(Tensor::zeros({}, w.dtype(), w.type().device)), w.rank());
-  return {imaginary_ ? make_complex(zero, w) : make_complex(w, zero)};
 }
 
 }  // namespace palimpsest::ops

@@ -22,29 +22,45 @@ Tensor integer_scalar(index_t value, DType dtype, Device device) {
   });
 }
 
-// The dtype that a weak number takes next to an operand of dtype `other`.
-DType dtype_next_to(int kind, DType other) {
+Variable next_to(const WeakNumber& number, const Variable& x) {
+  return number.as_variable(x.dtype(), x.type().device);
+}
+
+}  // namespace
+
+DType WeakNumber::dtype_next_to(DType other) const {
   if (kind == 2) return complex_of(other);
   if (kind == 1) return is_inexact(other) ? other : DType::float64;
   return is_bool(other) ? DType::int64 : other;
 }
 
-Variable weak_constant(const WeakNumber& number, DType other, Device device) {
-  const DType dtype = dtype_next_to(number.kind, other);
-  if (number.kind == 0) return constant(integer_scalar(number.integer, dtype, device));
-  if (number.kind == 1) return constant(Tensor::scalar(number.value.real(), device).to(dtype));
-  return constant(Tensor::scalar(number.value, device).to(dtype));
+Variable WeakNumber::as_variable(DType other, Device device) const {
+  const DType dtype = dtype_next_to(other);
+  if (kind == 0) return constant(integer_scalar(integer, dtype, device));
+  if (kind == 1) return constant(Tensor::scalar(value.real(), device).to(dtype));
+  return constant(Tensor::scalar(value, device).to(dtype));
 }
-
-Variable next_to(const WeakNumber& number, const Variable& x) {
-  return weak_constant(number, x.dtype(), x.type().device);
-}
-
-}  // namespace
-
-Variable WeakNumber::as_variable(DType other) const { return weak_constant(*this, other, {}); }
 
 namespace ops {
+
+std::vector<Variable> resolved(std::span<const Operand> operands) {
+  std::optional<DType> dtype;
+  Device device;
+  for (const Operand& operand : operands) {
+    if (operand.is_number()) continue;
+    const TensorType& type = operand.variable().type();
+    dtype = dtype ? promote(*dtype, type.dtype) : type.dtype;
+    device = type.device;
+  }
+  // Numbers alone: the bool next to which each is a value of its own.
+  std::vector<Variable> result;
+  for (const Operand& operand : operands) {
+    result.push_back(operand.is_number()
+                         ? operand.number().as_variable(dtype.value_or(DType::bool_), device)
+                         : operand.variable());
+  }
+  return result;
+}
 
 Variable elementwise(ScalarOp op, std::span<const Variable> inputs) {
   expect_inputs(inputs, static_cast<std::size_t>(arity(op)), name_of(op));
@@ -56,42 +72,95 @@ Variable elementwise(ScalarOp op, std::span<const Variable> inputs) {
 Variable elementwise(ScalarOp op, std::initializer_list<Variable> inputs) {
   return elementwise(op, std::span<const Variable>(inputs.begin(), inputs.size()));
 }
+Variable elementwise_of(ScalarOp op, std::initializer_list<Operand> operands) {
+  return elementwise(op, resolved({operands.begin(), operands.size()}));
+}
+
+#define PALIMPSEST_UNARY(name, op) \
+  Variable name(const Variable& x) { return elementwise(ScalarOp::op, {x}); }
+PALIMPSEST_UNARY(neg, neg)
+PALIMPSEST_UNARY(abs, abs)
+PALIMPSEST_UNARY(sign, sign)
+PALIMPSEST_UNARY(reciprocal, reciprocal)
+PALIMPSEST_UNARY(square, square)
+PALIMPSEST_UNARY(sqrt, sqrt)
+PALIMPSEST_UNARY(round, round)
+PALIMPSEST_UNARY(isnan, isnan)
+PALIMPSEST_UNARY(isinf, isinf)
+PALIMPSEST_UNARY(isfinite, isfinite)
+PALIMPSEST_UNARY(logical_not, logical_not)
+PALIMPSEST_UNARY(bitwise_not, bitwise_not)
+PALIMPSEST_UNARY(exp, exp)
+PALIMPSEST_UNARY(expm1, expm1)
+PALIMPSEST_UNARY(log, log)
+PALIMPSEST_UNARY(log1p, log1p)
+PALIMPSEST_UNARY(log2, log2)
+PALIMPSEST_UNARY(log10, log10)
+PALIMPSEST_UNARY(sin, sin)
+PALIMPSEST_UNARY(cos, cos)
+PALIMPSEST_UNARY(tan, tan)
+PALIMPSEST_UNARY(arcsin, arcsin)
+PALIMPSEST_UNARY(arccos, arccos)
+PALIMPSEST_UNARY(arctan, arctan)
+PALIMPSEST_UNARY(sinh, sinh)
+PALIMPSEST_UNARY(cosh, cosh)
+PALIMPSEST_UNARY(tanh, tanh)
+PALIMPSEST_UNARY(arcsinh, arcsinh)
+PALIMPSEST_UNARY(arccosh, arccosh)
+PALIMPSEST_UNARY(arctanh, arctanh)
+PALIMPSEST_UNARY(sinc, sinc)
+PALIMPSEST_UNARY(erf, erf)
+PALIMPSEST_UNARY(sigmoid, sigmoid)
+PALIMPSEST_UNARY(angle, angle)
+PALIMPSEST_UNARY(abs2, abs2)
+#undef PALIMPSEST_UNARY
+
+#define PALIMPSEST_BINARY(name, op) \
+  Variable name(const Operand& a, const Operand& b) { return elementwise_of(ScalarOp::op, {a, b}); }
+PALIMPSEST_BINARY(floor_div, floor_div)
+PALIMPSEST_BINARY(mod, mod)
+PALIMPSEST_BINARY(pow, pow)
+PALIMPSEST_BINARY(minimum, minimum)
+PALIMPSEST_BINARY(maximum, maximum)
+PALIMPSEST_BINARY(eq, eq)
+PALIMPSEST_BINARY(ne, ne)
+PALIMPSEST_BINARY(lt, lt)
+PALIMPSEST_BINARY(le, le)
+PALIMPSEST_BINARY(gt, gt)
+PALIMPSEST_BINARY(ge, ge)
+PALIMPSEST_BINARY(logical_and, logical_and)
+PALIMPSEST_BINARY(logical_or, logical_or)
+PALIMPSEST_BINARY(logical_xor, logical_xor)
+PALIMPSEST_BINARY(bitwise_and, bitwise_and)
+PALIMPSEST_BINARY(bitwise_or, bitwise_or)
+PALIMPSEST_BINARY(bitwise_xor, bitwise_xor)
+PALIMPSEST_BINARY(atan2, arctan2)
+PALIMPSEST_BINARY(hypot, hypot)
+PALIMPSEST_BINARY(complex, make_complex)
+#undef PALIMPSEST_BINARY
 
 Variable add(const Variable& a, const Variable& b) { return elementwise(ScalarOp::add, {a, b}); }
 Variable sub(const Variable& a, const Variable& b) { return elementwise(ScalarOp::sub, {a, b}); }
 Variable mul(const Variable& a, const Variable& b) { return elementwise(ScalarOp::mul, {a, b}); }
 Variable div(const Variable& a, const Variable& b) { return elementwise(ScalarOp::div, {a, b}); }
-Variable neg(const Variable& x) { return elementwise(ScalarOp::neg, {x}); }
-Variable abs(const Variable& x) { return elementwise(ScalarOp::abs, {x}); }
-Variable abs2(const Variable& x) { return elementwise(ScalarOp::abs2, {x}); }
-Variable sqrt(const Variable& x) { return elementwise(ScalarOp::sqrt, {x}); }
-Variable reciprocal(const Variable& x) { return elementwise(ScalarOp::reciprocal, {x}); }
-Variable square(const Variable& x) { return elementwise(ScalarOp::square, {x}); }
-Variable exp(const Variable& x) { return elementwise(ScalarOp::exp, {x}); }
+Variable fma(const Operand& a, const Operand& b, const Operand& c) {
+  return elementwise_of(ScalarOp::fma, {a, b, c});
+}
+Variable clip(const Operand& x, const Operand& low, const Operand& high) {
+  return elementwise_of(ScalarOp::clip, {x, low, high});
+}
+Variable make_complex(const Variable& re, const Variable& im) { return complex(re, im); }
+
+// The condition says nothing about the dtype of the result.
+Variable where(const Operand& condition, const Operand& a, const Operand& b) {
+  const Operand choices[] = {a, b};
+  std::vector<Variable> inputs = resolved(choices);
+  inputs.insert(inputs.begin(), resolved({&condition, 1})[0]);
+  return elementwise(ScalarOp::where, inputs);
+}
+
 Variable conj(const Variable& x) {
   return is_complex(x.dtype()) ? elementwise(ScalarOp::conj, {x}) : x;
-}
-
-Variable real(const Variable& x) {
-  if (!is_complex(x.dtype())) return x;
-  return std::make_shared<ComplexPart>(false)->make_node({&x, 1}).output(0);
-}
-Variable imag(const Variable& x) {
-  if (!is_complex(x.dtype())) return zeros_like(x);
-  return std::make_shared<ComplexPart>(true)->make_node({&x, 1}).output(0);
-}
-
-Variable make_complex(const Variable& re, const Variable& im) {
-  return elementwise(ScalarOp::make_complex, {re, im});
-}
-Variable where(const Variable& condition, const Variable& a, const Variable& b) {
-  return elementwise(ScalarOp::where, {condition, a, b});
-}
-Variable minimum(const Variable& a, const Variable& b) {
-  return elementwise(ScalarOp::minimum, {a, b});
-}
-Variable maximum(const Variable& a, const Variable& b) {
-  return elementwise(ScalarOp::maximum, {a, b});
 }
 
 Variable astype(const Variable& x, DType dtype) {
@@ -100,21 +169,34 @@ Variable astype(const Variable& x, DType dtype) {
   if (x.is_constant()) return constant(x.constant_value().to(dtype), x.name());
   return op->make_node({&x, 1}).output(0);
 }
+Variable cast_like(const Variable& x, const Variable& like) { return astype(x, like.dtype()); }
 
 }  // namespace ops
 
-Variable operator+(const Variable& a, const Variable& b) { return ops::add(a, b); }
-Variable operator-(const Variable& a, const Variable& b) { return ops::sub(a, b); }
-Variable operator*(const Variable& a, const Variable& b) { return ops::mul(a, b); }
-Variable operator/(const Variable& a, const Variable& b) { return ops::div(a, b); }
 Variable operator-(const Variable& x) { return ops::neg(x); }
-Variable operator+(const Variable& a, WeakNumber b) { return ops::add(a, next_to(b, a)); }
-Variable operator-(const Variable& a, WeakNumber b) { return ops::sub(a, next_to(b, a)); }
-Variable operator*(const Variable& a, WeakNumber b) { return ops::mul(a, next_to(b, a)); }
-Variable operator/(const Variable& a, WeakNumber b) { return ops::div(a, next_to(b, a)); }
-Variable operator+(WeakNumber a, const Variable& b) { return ops::add(next_to(a, b), b); }
-Variable operator-(WeakNumber a, const Variable& b) { return ops::sub(next_to(a, b), b); }
-Variable operator*(WeakNumber a, const Variable& b) { return ops::mul(next_to(a, b), b); }
-Variable operator/(WeakNumber a, const Variable& b) { return ops::div(next_to(a, b), b); }
+Variable operator~(const Variable& x) { return ops::bitwise_not(x); }
+#define PALIMPSEST_OPERATOR(symbol, function)                        \
+  Variable operator symbol(const Variable& a, const Variable& b) {   \
+    return ops::elementwise(ScalarOp::function, {a, b});             \
+  }                                                                  \
+  Variable operator symbol(const Variable& a, WeakNumber b) {        \
+    return ops::elementwise(ScalarOp::function, {a, next_to(b, a)}); \
+  }                                                                  \
+  Variable operator symbol(WeakNumber a, const Variable& b) {        \
+    return ops::elementwise(ScalarOp::function, {next_to(a, b), b}); \
+  }
+PALIMPSEST_OPERATOR(+, add)
+PALIMPSEST_OPERATOR(-, sub)
+PALIMPSEST_OPERATOR(*, mul)
+PALIMPSEST_OPERATOR(/, div)
+PALIMPSEST_OPERATOR(%, mod)
+PALIMPSEST_OPERATOR(<, lt)
+PALIMPSEST_OPERATOR(<=, le)
+PALIMPSEST_OPERATOR(>, gt)
+PALIMPSEST_OPERATOR(>=, ge)
+PALIMPSEST_OPERATOR(&, bitwise_and)
+PALIMPSEST_OPERATOR(|, bitwise_or)
+PALIMPSEST_OPERATOR(^, bitwise_xor)
+#undef PALIMPSEST_OPERATOR
 
 }  // namespace palimpsest

@@ -68,6 +68,33 @@ class ComplexPart final : public ViewOp {
   bool imaginary_;
 };
 
+/// Complex (..) as real (.., 2), as a view.
+class ViewAsReal final : public ViewOp {
+ public:
+  std::string name() const override { return "ViewAsReal"; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  Extents result_extents(std::span<const index_t> in) const override;
+  DType dtype_of_result(DType in) const override { return real_of(in); }
+  std::optional<Layout> layout_of(const Layout& in) const override;
+  Linearity linear_in(const Apply&, int) const override { return Linearity::real; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+};
+
+/// Real (.., 2) as complex (..): a view where pairs are dense and aligned, else a copy.
+class ViewAsComplex final : public ViewOp {
+ public:
+  std::string name() const override { return "ViewAsComplex"; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  Extents result_extents(std::span<const index_t> in) const override;
+  DType dtype_of_result(DType in) const override { return complex_of(in); }
+  std::optional<Layout> layout_of(const Layout& in) const override;
+  Linearity linear_in(const Apply&, int) const override { return Linearity::real; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  void run(RunContext& context) const override;
+};
+
 /// Cotangents of the operands of a scalar operation, before broadcasting and conversion are undone;
 /// undefined where zero. NotSupported when the operation has none.
 std::vector<Variable> scalar_pullback(ScalarOp op, const Apply& apply, const Variable& w);

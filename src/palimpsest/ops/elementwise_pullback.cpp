@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Derivatives of the scalar operations. For y = f(x) analytic, the adjoint of dy = f'(x) dx under
 // Re<u, v> is w -> conj(f'(x)) w.
+#include <numbers>
+
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
@@ -10,10 +12,20 @@
 namespace palimpsest::ops {
 namespace {
 
-Variable scalar(ScalarOp op, const Variable& x) { return elementwise(op, {x}); }
-
 // w conj(slope)
 Variable along(const Variable& w, const Variable& slope) { return w * conj(slope); }
+
+// (cos(pi x) - sinc(x)) / x; near 0, where the difference has few digits, the first terms of
+// Taylor's series -pi^2/3 x + pi^4/30 x^3 - pi^6/840 x^5.
+Variable sinc_slope(const Variable& x, const Variable& y) {
+  constexpr double kPi2 = std::numbers::pi * std::numbers::pi;
+  const double near = real_of(x.dtype()) == DType::float32 ? 0.1 : 0.01;
+  const Variable is_near = lt(abs(x), near);
+  const Variable x2 = x * x;
+  const Variable series =
+      x * (x2 * (x2 * (-kPi2 * kPi2 * kPi2 / 840) + kPi2 * kPi2 / 30) - kPi2 / 3);
+  return where(is_near, series, (cos(x * std::numbers::pi) - y) / where(is_near, 1, x));
+}
 
 // Undefined for what is not transcendental.
 Variable transcendental(ScalarOp op, const Variable& x, const Variable& y, const Variable& w) {
@@ -31,15 +43,15 @@ Variable transcendental(ScalarOp op, const Variable& x, const Variable& y, const
     case ScalarOp::log10:
       return w / (conj(x) * 2.302585092994045684018);
     case ScalarOp::sin:
-      return along(w, scalar(ScalarOp::cos, x));
+      return along(w, cos(x));
     case ScalarOp::cos:
-      return -along(w, scalar(ScalarOp::sin, x));
+      return -along(w, sin(x));
     case ScalarOp::tan:
       return along(w, y * y + 1);
     case ScalarOp::sinh:
-      return along(w, scalar(ScalarOp::cosh, x));
+      return along(w, cosh(x));
     case ScalarOp::cosh:
-      return along(w, scalar(ScalarOp::sinh, x));
+      return along(w, sinh(x));
     case ScalarOp::tanh:
       return along(w, 1 - y * y);
     case ScalarOp::arcsin:
@@ -50,11 +62,26 @@ Variable transcendental(ScalarOp op, const Variable& x, const Variable& y, const
       return w * exp(-(x * x)) * 1.128379167095512573896;
     case ScalarOp::arctan:
       return w / conj(x * x + 1);
+    case ScalarOp::arcsinh:
+      return w / conj(sqrt(x * x + 1));
+    case ScalarOp::arccosh:  // of complex numbers the product is the branch that arccosh takes
+      return w / conj(sqrt(x - 1) * sqrt(x + 1));
+    case ScalarOp::arctanh:
+      return w / conj(1 - x * x);
+    case ScalarOp::sinc:
+      return along(w, sinc_slope(x, y));
     case ScalarOp::sigmoid:
       return along(w, y * (1 - y));
     default:
       return {};
   }
+}
+
+// y = z/|z| moves along the circle: what of w points outwards is lost. 0 at 0.
+Variable sign_cotangent(const Variable& z, const Variable& y, const Variable& w) {
+  const Variable size = abs(z), is_zero = eq(size, 0);
+  const Variable along_circle = w - y * real(conj(y) * w);
+  return where(is_zero, 0, along_circle / where(is_zero, 1, size));
 }
 
 std::vector<Variable> unary(ScalarOp op, const Variable& x, const Variable& y, const Variable& w) {
@@ -71,7 +98,7 @@ std::vector<Variable> unary(ScalarOp op, const Variable& x, const Variable& y, c
       if (!is_complex(x.dtype())) return {Variable()};
       return {w * WeakNumber(std::complex<double>(0, 1))};
     case ScalarOp::abs:
-      return {w * scalar(ScalarOp::sign, x)};
+      return {w * sign(x)};
     case ScalarOp::abs2:
       return {w * x * 2};
     case ScalarOp::reciprocal:
@@ -84,7 +111,7 @@ std::vector<Variable> unary(ScalarOp op, const Variable& x, const Variable& y, c
       if (!is_complex(x.dtype())) return {Variable()};
       return {w * x / abs2(x) * WeakNumber(std::complex<double>(0, 1))};
     case ScalarOp::sign:
-      if (is_complex(x.dtype())) break;
+      if (is_complex(x.dtype())) return {sign_cotangent(x, y, w)};
       return {Variable()};
     case ScalarOp::round:
     case ScalarOp::isnan:
@@ -137,6 +164,25 @@ Variable product_cotangent(const Variable& x, const Variable& other, const Varia
   return expand_dims(sums, summed);
 }
 
+// a^b: b a^(b-1) and log(a) a^b; 0 where a factor of 0 meets an infinite one.
+std::vector<Variable> power_cotangents(const Variable& a, const Variable& b, const Variable& y,
+                                       const Variable& w) {
+  const Variable exponent = astype(b, y.dtype());
+  const Variable lowered = where(eq(exponent, 0), 0, exponent - 1);
+  const Variable base = astype(a, y.dtype()), is_zero = eq(base, 0);
+  const Variable log_base = where(is_zero, 0, log(where(is_zero, 1, base)));
+  return {along(w, exponent * pow(base, lowered)), along(w, y * log_base)};
+}
+
+// Whichever of x, low and high the result is.
+std::vector<Variable> clip_cotangents(const Apply& apply, const Variable& w) {
+  const Variable &x = apply.input(0), &low = apply.input(1), &high = apply.input(2);
+  const Variable raised = maximum(x, low);
+  const Variable is_high = gt(raised, high), is_low = lt(x, low);
+  const Variable rest = masked(is_high, w, false);
+  return {masked(is_low, rest, false), masked(is_low, rest, true), masked(is_high, w, true)};
+}
+
 std::vector<Variable> several(ScalarOp op, const Apply& apply, const Variable& w) {
   const Variable &a = apply.input(0), &b = apply.input(1);
   const Variable y = apply.output(0);
@@ -152,7 +198,9 @@ std::vector<Variable> several(ScalarOp op, const Apply& apply, const Variable& w
     case ScalarOp::fma:
       return {along(w, b), along(w, a), w};
     case ScalarOp::pow:
-      return {along(w, b * elementwise(op, {a, b - 1})), along(w, y * scalar(ScalarOp::log, a))};
+      return power_cotangents(a, b, y, w);
+    case ScalarOp::clip:
+      return clip_cotangents(apply, w);
     case ScalarOp::make_complex:
       return {real(w), imag(w)};
     case ScalarOp::where:

@@ -3,69 +3,9 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
-
-#include "palimpsest/ops/create.hpp"
-#include "palimpsest/ops/elementwise.hpp"
 
 namespace palimpsest {
 namespace {
-
-// -- pullback ----------------------------------------------------------------------------------
-
-Variable checked_cotangent(const Variable& out, const Variable& w) {
-  const TensorType &expected = out.type(), &got = w.type();
-  const auto text = [&] {
-    return "[pullback] cotangent of " + out.str() + ": got " + got.str() + ", expected " +
-           expected.str();
-  };
-  bool fits = got.rank() == expected.rank();
-  for (std::size_t k = 0; fits && k < got.rank(); ++k) {
-    fits = got.shape[k] == expected.shape[k] || got.shape[k] == kUnknown ||
-           expected.shape[k] == kUnknown;
-  }
-  if (!fits) throw ShapeError(text());
-  if (is_complex(got.dtype) && !is_complex(expected.dtype)) throw DTypeError(text());
-  return ops::astype(w, expected.dtype);
-}
-
-bool depends(const std::unordered_set<const VariableNode*>& dependent, const Apply& node,
-             std::size_t i) {
-  return dependent.contains(node.input(i).node()) &&
-         node.op().uses_elements(node, static_cast<int>(i));
-}
-
-// The variables through which `wrt` can reach outputs, wrt included.
-std::unordered_set<const VariableNode*> dependents(std::span<const Apply> order,
-                                                   std::span<const Variable> wrt) {
-  std::unordered_set<const VariableNode*> result;
-  for (const Variable& v : wrt) result.insert(v.node());
-  for (const Apply& node : order) {
-    for (std::size_t i = 0; i < node.input_count(); ++i) {
-      if (!depends(result, node, i)) continue;
-      for (const Variable& output : node.outputs()) result.insert(output.node());
-      break;
-    }
-  }
-  return result;
-}
-
-class Accumulator {
- public:
-  void add(const Variable& v, const Variable& w) {
-    Variable& sum = sums_[v.node()];
-    sum = sum.defined() ? ops::add(sum, w) : w;
-  }
-  Variable of(const Variable& v) const {
-    const auto it = sums_.find(v.node());
-    return it == sums_.end() ? Variable() : it->second;
-  }
-
- private:
-  std::unordered_map<const VariableNode*, Variable> sums_;
-};
-
-// -- linearity ---------------------------------------------------------------------------------
 
 // What is known of a value as a function of x.
 struct Dependence {
@@ -104,6 +44,7 @@ class LinearityAnalysis {
   }
 
   Linearity sense() const {
+    if (!is_inexact(x_.dtype())) return Linearity::no;
     if (result_.kind == Dependence::zero) return Linearity::complex;
     return result_.kind == Dependence::linear ? result_.sense : Linearity::no;
   }
@@ -170,45 +111,6 @@ class LinearityAnalysis {
 };
 
 }  // namespace
-
-std::vector<Variable> pullback(std::span<const Variable> outs, std::span<const Variable> wrt,
-                               std::span<const Variable> cotangents) {
-  if (outs.size() != cotangents.size()) {
-    throw ValueError("[pullback] number of cotangents: got " + std::to_string(cotangents.size()) +
-                     ", expected one per output, " + std::to_string(outs.size()));
-  }
-  const std::vector<Apply> order = applications_of(outs);
-  const auto dependent = dependents(order, wrt);
-  Accumulator sums;
-  for (std::size_t i = 0; i < outs.size(); ++i) {
-    if (!cotangents[i].defined()) continue;
-    const Variable w = checked_cotangent(outs[i], cotangents[i]);
-    if (dependent.contains(outs[i].node())) sums.add(outs[i], w);
-  }
-  for (auto node = order.rbegin(); node != order.rend(); ++node) {
-    std::vector<Variable> above;
-    bool any = false;
-    for (const Variable& output : node->outputs()) {
-      above.push_back(sums.of(output));
-      any = any || above.back().defined();
-    }
-    bool needed = false;
-    for (std::size_t i = 0; i < node->input_count(); ++i) {
-      needed = needed || depends(dependent, *node, i);
-    }
-    if (!any || !needed) continue;
-    const std::vector<Variable> below = node->op().pullback(*node, above);
-    for (std::size_t i = 0; i < below.size(); ++i) {
-      if (below[i].defined() && depends(dependent, *node, i)) sums.add(node->input(i), below[i]);
-    }
-  }
-  std::vector<Variable> result;
-  for (const Variable& v : wrt) {
-    const Variable sum = sums.of(v);
-    result.push_back(sum.defined() ? sum : ops::zeros_like(v));
-  }
-  return result;
-}
 
 Linearity is_linear(const Variable& y, const Variable& x) {
   return LinearityAnalysis(y, x).sense();

@@ -2,9 +2,11 @@
 #pragma once
 
 // The builders of all ops: what users and operators write graphs with. One header per family.
+#include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/ops/create.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/fft.hpp"
+#include "palimpsest/ops/gradient.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/linear.hpp"
 #include "palimpsest/ops/products.hpp"

@@ -5,8 +5,8 @@
 #include <cctype>
 #include <numeric>
 
+#include "palimpsest/kernels/arg_reduce.hpp"
 #include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create_op.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/reduce_op.hpp"
 #include "palimpsest/ops/shape_op.hpp"
@@ -15,21 +15,46 @@
 namespace palimpsest::ops {
 namespace {
 
-Axes axes_of(const Variable& x, const ReduceOptions& options, std::string_view who) {
-  if (options.axes) return normalize_axes(*options.axes, x.rank(), who);
-  Axes every(x.rank());
-  std::iota(every.begin(), every.end(), index_t{0});
-  return every;
+// Extents without the axes. ValueError if one of these is empty although an element is needed.
+Extents without_axes(std::span<const index_t> in, const Axes& axes, bool needs_elements,
+                     std::string_view who) {
+  Extents result;
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (std::find(axes.begin(), axes.end(), static_cast<index_t>(k)) == axes.end()) {
+      result.push_back(in[k]);
+    } else if (needs_elements && in[k] == 0) {
+      throw ValueError("[" + std::string(who) + "] axis " + std::to_string(k) +
+                       ": got no elements in " + to_string(in) + ", expected at least one");
+    }
+  }
+  return result;
 }
 
 Variable reduce(ReduceOp op, const Variable& x, const ReduceOptions& options) {
-  const Axes axes = axes_of(x, options, name_of(op));
+  const Axes axes = reduced_axes(x, options.axes, name_of(op));
   if (axes.empty() && result_dtype(op, x.dtype()) == x.dtype()) return x;
   const Variable y = std::make_shared<Reduce>(op, axes)->make_node({&x, 1}).output(0);
   return options.keepdims ? expand_dims(y, axes) : y;
 }
 
+// The product of the other elements: of those that are not 0, divided by the element itself; only
+// where there is one 0 it has a share, which is the product of the others.
+Variable prod_cotangent(const Variable& x, const Axes& axes, const Variable& w) {
+  const Variable is_zero = eq(x, 0), factors = where(is_zero, 1, x);
+  const Variable n_zeros = broadcast_like(sum(is_zero, {axes, true}), x);
+  const Variable product = broadcast_like(prod(factors, {axes, true}), x);
+  const Variable others = where(le(n_zeros, is_zero), product / factors, 0);
+  return w * conj(others);
+}
+
 }  // namespace
+
+Axes reduced_axes(const Variable& x, const std::optional<Axes>& axes, std::string_view who) {
+  if (axes) return normalize_axes(*axes, x.rank(), who);
+  Axes every(x.rank());
+  std::iota(every.begin(), every.end(), index_t{0});
+  return every;
+}
 
 std::string Reduce::name() const {
   std::string result(name_of(op_));
@@ -40,17 +65,7 @@ std::string Reduce::name() const {
 std::string Reduce::parameters() const { return parameter("axes", axes_); }
 
 Extents Reduce::result_extents(std::span<const index_t> in) const {
-  const bool needs_elements = op_ == ReduceOp::max || op_ == ReduceOp::min;
-  Extents result;
-  for (std::size_t k = 0; k < in.size(); ++k) {
-    if (std::find(axes_.begin(), axes_.end(), static_cast<index_t>(k)) == axes_.end()) {
-      result.push_back(in[k]);
-    } else if (needs_elements && in[k] == 0) {
-      throw ValueError("[" + std::string(name_of(op_)) + "] axis " + std::to_string(k) +
-                       ": got no elements in " + to_string(in) + ", expected at least one");
-    }
-  }
-  return result;
+  return without_axes(in, axes_, op_ == ReduceOp::max || op_ == ReduceOp::min, name_of(op_));
 }
 
 Apply Reduce::make_node(std::span<const Variable> inputs) const {
@@ -75,7 +90,7 @@ std::vector<Variable> Reduce::pullback(const Apply& apply,
   if (!is_inexact(x.dtype()) || op_ == ReduceOp::any || op_ == ReduceOp::all) return {Variable()};
   const Variable w = broadcast_like(expand_dims(cotangents[0], axes_), x);
   if (op_ == ReduceOp::sum) return {w};
-  if (op_ == ReduceOp::prod) return Op::pullback(apply, cotangents);
+  if (op_ == ReduceOp::prod) return {prod_cotangent(x, axes_, w)};
   // Elements that attain the extremum share its cotangent.
   const Variable y = expand_dims(apply.output(0), axes_);
   const Variable attains = astype(elementwise(ScalarOp::eq, {x, broadcast_like(y, x)}), x.dtype());
@@ -85,6 +100,41 @@ std::vector<Variable> Reduce::pullback(const Apply& apply,
 void Reduce::run(RunContext& context) const {
   run_reduce(op_, context.input(0), axes_, context.output(0));
 }
+
+// -- positions ---------------------------------------------------------------------------------
+
+std::string ArgReduce::parameters() const { return parameter("axes", axes_); }
+
+Apply ArgReduce::make_node(std::span<const Variable> inputs) const {
+  expect_inputs(inputs, 1, name());
+  const TensorType& type = inputs[0].type();
+  normalize_axes(axes_, type.rank(), name());
+  result_dtype(op_, type.dtype);
+  return node(inputs, {{DType::int64, without_axes(type.shape, axes_, true, name()), type.device}});
+}
+
+std::vector<Extents> ArgReduce::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+  return {without_axes(inputs[0], axes_, true, name())};
+}
+
+void ArgReduce::run(RunContext& context) const {
+  run_arg_reduce(op_, context.input(0), axes_, context.output(0));
+}
+
+static Variable arg_reduce(ReduceOp op, const Variable& x, const ReduceOptions& options) {
+  const Axes axes = reduced_axes(x, options.axes, op == ReduceOp::max ? "argmax" : "argmin");
+  const Variable y = std::make_shared<ArgReduce>(op, axes)->make_node({&x, 1}).output(0);
+  return options.keepdims ? expand_dims(y, axes) : y;
+}
+
+Variable argmax(const Variable& x, const ReduceOptions& options) {
+  return arg_reduce(ReduceOp::max, x, options);
+}
+Variable argmin(const Variable& x, const ReduceOptions& options) {
+  return arg_reduce(ReduceOp::min, x, options);
+}
+
+// -- builders ----------------------------------------------------------------------------------
 
 Variable sum(const Variable& x, const ReduceOptions& options) {
   return reduce(ReduceOp::sum, x, options);
@@ -103,22 +153,6 @@ Variable any(const Variable& x, const ReduceOptions& options) {
 }
 Variable all_of(const Variable& x, const ReduceOptions& options) {
   return reduce(ReduceOp::all, x, options);
-}
-
-Variable mean(const Variable& x, const ReduceOptions& options) {
-  const Axes axes = axes_of(x, options, "mean");
-  const Variable summands = is_inexact(x.dtype()) ? x : astype(x, DType::float64);
-  const Variable total = sum(summands, {axes, options.keepdims});
-  index_t count = 1;
-  for (index_t axis : axes) {
-    const index_t extent = x.type().shape[static_cast<std::size_t>(axis)];
-    if (extent == kUnknown) {
-      const DType dtype = real_of(total.dtype());
-      return total / std::make_shared<AxisCount>(axes, dtype)->make_node({&x, 1}).output(0);
-    }
-    count = checked_multiply(count, extent);
-  }
-  return total / static_cast<double>(count);
 }
 
 }  // namespace palimpsest::ops

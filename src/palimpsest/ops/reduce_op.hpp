@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/reduce.hpp"
 
@@ -30,5 +32,56 @@ class Reduce final : public Op {
   ReduceOp op_;
   Axes axes_;
 };
+
+/// The position of the first extremum over axes, which the result lacks. `ArgMax`, `ArgMin`.
+class ArgReduce final : public Op {
+ public:
+  /// max or min; axes sorted, counted from the front.
+  ArgReduce(ReduceOp op, Axes axes) : op_(op), axes_(std::move(axes)) {}
+  std::string name() const override { return op_ == ReduceOp::max ? "ArgMax" : "ArgMin"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+    return {Variable()};
+  }
+  void run(RunContext& context) const override;
+
+ private:
+  ReduceOp op_;
+  Axes axes_;
+};
+
+/// Cumulative sums or products along an axis. `CumSum`, `CumProd`.
+///
+/// Aliases  in place: the output lies in the memory of the input
+class Scan final : public Op {
+ public:
+  /// sum or prod; the axis is counted from the front.
+  Scan(ReduceOp op, std::size_t axis, bool in_place = false)
+      : op_(op), axis_(axis), in_place_(in_place) {}
+  std::string name() const override;
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  AliasMap destroy_map(const Apply&) const override;
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
+  OpPtr pure() const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  Linearity linear_in(const Apply& apply, int in) const override;
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  void run(RunContext& context) const override;
+
+ private:
+  ReduceOp op_;
+  std::size_t axis_;
+  bool in_place_;
+};
+
+/// Which axes a reduction with these options is over: sorted, counted from the front.
+Axes reduced_axes(const Variable& x, const std::optional<Axes>& axes, std::string_view who);
 
 }  // namespace palimpsest::ops

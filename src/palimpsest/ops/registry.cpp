@@ -7,6 +7,7 @@ namespace palimpsest::ops {
 
 std::span<const OpEntry> op_registry() {
   static constexpr OpEntry kEntries[] = {
+      {"ArgReduce", arg_reduce_samples},
       {"AxisCount", axis_count_samples},
       {"BroadcastLike", broadcast_like_samples},
       {"BroadcastTo", broadcast_to_samples},
@@ -26,12 +27,16 @@ std::span<const OpEntry> op_registry() {
       {"Reduce", reduce_samples},
       {"Reshape", reshape_samples},
       {"Roll", roll_samples},
+      {"Scan", scan_samples},
       {"ScatterAdd", scatter_add_samples},
       {"SpecifyShape", specify_shape_samples},
       {"Squeeze", squeeze_samples},
+      {"StopGradient", stop_gradient_samples},
       {"Subtensor", subtensor_samples},
       {"Transpose", transpose_samples},
       {"UpdateSubtensor", update_subtensor_samples},
+      {"ViewAsComplex", view_as_complex_samples},
+      {"ViewAsReal", view_as_real_samples},
   };
   return kEntries;
 }

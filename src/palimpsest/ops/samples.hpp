@@ -6,10 +6,19 @@
 // Samples of the ops for op_registry(), one function per op or family.
 namespace palimpsest::ops {
 
+using Vars = std::span<const Variable>;
+
+/// The sample of an op of one input.
+OpSample unary(std::string name, Tensor input, std::function<Variable(const Variable&)> build);
+
 std::vector<OpSample> elementwise_samples();
 std::vector<OpSample> cast_samples();
 std::vector<OpSample> complex_part_samples();
+std::vector<OpSample> view_as_real_samples();
+std::vector<OpSample> view_as_complex_samples();
 std::vector<OpSample> reduce_samples();
+std::vector<OpSample> arg_reduce_samples();
+std::vector<OpSample> scan_samples();
 std::vector<OpSample> contract_samples();
 std::vector<OpSample> norm2_samples();
 std::vector<OpSample> fft_samples();
@@ -20,6 +29,7 @@ std::vector<OpSample> squeeze_samples();
 std::vector<OpSample> broadcast_to_samples();
 std::vector<OpSample> broadcast_like_samples();
 std::vector<OpSample> specify_shape_samples();
+std::vector<OpSample> stop_gradient_samples();
 std::vector<OpSample> flip_samples();
 std::vector<OpSample> pad_samples();
 std::vector<OpSample> roll_samples();

@@ -128,6 +128,8 @@ Variable reshape(const Variable& x, Extents shape) {
   return apply_to(x, std::make_shared<Reshape>(std::move(shape)));
 }
 
+Variable ravel(const Variable& x) { return x.rank() == 1 ? x : reshape(x, {kUnknown}); }
+
 // -- transpose ---------------------------------------------------------------------------------
 
 std::string Transpose::parameters() const { return parameter("order", order_); }

@@ -10,6 +10,8 @@ namespace palimpsest::ops {
 
 /// Other extents, the same elements in row-major order; one may be -1. A view where strides allow.
 Variable reshape(const Variable& x, Extents shape);
+/// All elements along one axis, in row-major order. A view where strides allow.
+Variable ravel(const Variable& x);
 /// A view with the axes in another order.
 Variable transpose(const Variable& x, Axes order);
 /// New axes of one element at these positions of the result. A view.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/ops/samples.hpp"
+
+namespace palimpsest::ops {
+
+std::vector<OpSample> subtensor_samples() {
+  const auto at = [](const std::vector<Index>& where) {
+    return [=](const Variable& x) { return index(x, where); };
+  };
+  return {unary("element", sample_values({3, 4}, DType::complex128), at({index_t{-1}})),
+          unary("block", sample_values({5, 4}, DType::float64), at({slice(1, 4), slice({}, -1)})),
+          unary("steps", sample_values({5, 6}, DType::complex64),
+                at({slice({}, {}, -2), slice(1, {}, 3)})),
+          unary("new axes", sample_values({3, 4}, DType::float32),
+                at({newaxis, ellipsis, index_t{2}, newaxis})),
+          unary("nothing", sample_values({3, 4}, DType::float64), at({slice(2, 2)}))};
+}
+
+std::vector<OpSample> update_subtensor_samples() {
+  std::vector<OpSample> result;
+  struct Case {
+    const char* name;
+    std::vector<Index> where;
+    Extents value;
+  };
+  const Case kCases[] = {{"block", {slice(1, 3)}, {2, 5}},
+                         {"broadcast", {slice({}, {}, -2), slice(1, 4)}, {1, 3}},
+                         {"element", {index_t{0}, index_t{-1}}, {}},
+                         {"everything", {}, {4, 5}}};
+  for (const Case& c : kCases) {
+    for (DType dtype : {DType::float64, DType::complex128, DType::int32}) {
+      const std::string name = std::string(c.name) + " " + std::string(name_of(dtype));
+      const std::vector<Tensor> inputs{sample_values({4, 5}, dtype, 1),
+                                       sample_values(c.value, dtype, 2)};
+      result.push_back({"set " + name, inputs,
+                        [where = c.where](Vars v) { return set_subtensor(v[0], where, v[1]); }});
+      result.push_back({"inc " + name, inputs,
+                        [where = c.where](Vars v) { return inc_subtensor(v[0], where, v[1]); }});
+    }
+  }
+  return result;
+}
+
+namespace {
+
+Tensor points(const std::vector<index_t>& values, Extents shape) {
+  return Tensor::from(values, std::move(shape));
+}
+
+}  // namespace
+
+std::vector<OpSample> gather_samples() {
+  const Tensor rows = points({0, 2, 2, -1}, {4}), columns = points({1, 0, 3, -4}, {4});
+  const auto read = [](Vars v) { return gather(v[0], v.subspan(1)); };
+  const auto read_constants = [=](Vars v) {
+    const Variable indices[] = {constant(rows), constant(columns)};
+    return gather(v[0], indices);
+  };
+  const Tensor x = sample_values({2, 3, 4}, DType::complex128);
+  return {{"last axis", {x, points({3, 1, 1, 0}, {2, 2})}, read},
+          {"two axes", {x, rows, columns}, read},
+          {"grid", {x, points({0, 2}, {2, 1}), points({1, 3, 0}, {1, 3})}, read},
+          {"constants", {sample_values({2, 3, 4}, DType::float32)}, read_constants},
+          {"no points", {x, points({}, {0})}, read}};
+}
+
+std::vector<OpSample> scatter_add_samples() {
+  const Tensor rows = points({0, 2, 2, -1}, {4}), columns = points({1, 0, 0, -4}, {4});
+  const auto add_at = [](const Extents& sizes) {
+    return [=](Vars v) { return scatter_add(v[0], v.subspan(1), sizes); };
+  };
+  const auto add_at_constants = [=](Vars v) {
+    const Variable indices[] = {constant(rows), constant(columns)};
+    return scatter_add(v[0], indices, {3, 4});
+  };
+  const Tensor y = sample_values({2, 4}, DType::complex128);
+  return {{"one axis", {y, rows}, add_at({3})},
+          {"two axes", {y, rows, columns}, add_at({3, 4})},
+          {"constants", {sample_values({2, 4}, DType::float32)}, add_at_constants},
+          {"no points", {sample_values({2, 0}, DType::float64), points({}, {0})}, add_at({3})}};
+}
+
+}  // namespace palimpsest::ops

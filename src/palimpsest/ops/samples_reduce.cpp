@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/ops/samples.hpp"
+
+namespace palimpsest::ops {
+
+std::vector<OpSample> reduce_samples() {
+  std::vector<OpSample> result;
+  const auto with = [](auto function, Axes axes) {
+    return [=](const Variable& x) { return function(x, {axes, false}); };
+  };
+  const Extents shape{3, 4, 2};
+  for (DType dtype : {DType::float32, DType::float64, DType::complex128, DType::int32}) {
+    const std::string name(name_of(dtype));
+    result.push_back(unary("sum 0 " + name, sample_values(shape, dtype), with(sum, {0})));
+    result.push_back(unary("sum 1, 2 " + name, sample_values(shape, dtype), with(sum, {1, 2})));
+    result.push_back(unary("sum of all " + name, sample_values(shape, dtype),
+                           [](const Variable& x) { return sum(x); }));
+    result.push_back(unary("prod " + name, sample_values(shape, dtype), with(prod, {1})));
+  }
+  for (DType dtype : {DType::float64, DType::int64}) {
+    const std::string name(name_of(dtype));
+    result.push_back(unary("max " + name, sample_values(shape, dtype), with(max, {0, 2})));
+    result.push_back(unary("min " + name, sample_values(shape, dtype), with(min, {1})));
+  }
+  result.push_back(unary("any", sample_values(shape, DType::bool_), with(any, {1})));
+  result.push_back(unary("all", sample_values(shape, DType::bool_), with(all_of, {2})));
+  result.push_back(unary("sum of nothing", sample_values({3, 0}, DType::float64), with(sum, {1})));
+  return result;
+}
+
+std::vector<OpSample> arg_reduce_samples() {
+  std::vector<OpSample> result;
+  const auto with = [](auto function, Axes axes) {
+    return [=](const Variable& x) { return function(x, {axes, false}); };
+  };
+  for (DType dtype : {DType::float32, DType::float64, DType::int8, DType::uint64, DType::bool_}) {
+    const std::string name(name_of(dtype));
+    const Tensor x = sample_values({3, 4, 5}, dtype);
+    result.push_back(unary("max 1 " + name, x, with(argmax, {1})));
+    result.push_back(unary("min 0, 2 " + name, x, with(argmin, {0, 2})));
+  }
+  result.push_back(unary("max of all", sample_values({3, 4}, DType::float64),
+                         [](const Variable& x) { return argmax(x); }));
+  result.push_back(unary("of no lines", sample_values({0, 4}, DType::float64), with(argmin, {1})));
+  return result;
+}
+
+std::vector<OpSample> scan_samples() {
+  std::vector<OpSample> result;
+  for (DType dtype :
+       {DType::float32, DType::float64, DType::complex128, DType::int32, DType::int64}) {
+    const std::string name(name_of(dtype));
+    for (index_t axis : {0, 1, 2}) {
+      const Tensor x = sample_values({3, 4, 2}, dtype);
+      result.push_back(unary("sum " + std::to_string(axis) + " " + name, x,
+                             [=](const Variable& v) { return cumsum(v, axis); }));
+      result.push_back(unary("product " + std::to_string(axis) + " " + name, x,
+                             [=](const Variable& v) { return cumprod(v, axis); }));
+    }
+  }
+  result.push_back(unary("of nothing", sample_values({0, 3}, DType::float64),
+                         [](const Variable& x) { return cumsum(x, 0); }));
+  return result;
+}
+
+std::vector<OpSample> contract_samples() {
+  struct Case {
+    const char* text;
+    Extents a, b;
+  };
+  const Case kCases[] = {
+      {"mn,n->m", {3, 4}, {4}},
+      {"mk,kn->mn", {3, 4}, {4, 5}},
+      {"km,kn->mn", {4, 3}, {4, 5}},
+      {"bmk,bkn->bmn", {2, 3, 4}, {2, 4, 2}},
+      {"m,n->mn", {3}, {4}},
+      {"mn,mn->", {3, 4}, {3, 4}},
+      {"cyx,yx->cyx", {2, 3, 4}, {3, 4}},
+      {"cyx,cyx->yx", {2, 3, 4}, {2, 3, 4}},
+      {"mn,k->k", {3, 4}, {2}},
+      {"mnk,n->km", {2, 3, 4}, {3}},
+  };
+  std::vector<OpSample> result;
+  for (const Case& c : kCases) {
+    for (DType dtype : {DType::float64, DType::complex64, DType::complex128}) {
+      for (int conj = 0; conj < (is_complex(dtype) ? 4 : 1); ++conj) {
+        const EinsumOptions options{(conj & 1) != 0, (conj & 2) != 0};
+        OpSample sample{std::string(c.text) + " " + std::string(name_of(dtype)) + " conj " +
+                            std::to_string(conj),
+                        {sample_values(c.a, dtype, 1), sample_values(c.b, dtype, 2)},
+                        {}};
+        sample.build = [text = c.text, options](Vars v) {
+          return einsum(text, v[0], v[1], options);
+        };
+        result.push_back(std::move(sample));
+      }
+    }
+  }
+  const auto product = [](Vars v) { return matmul(v[0], v[1]); };
+  result.push_back(
+      {"matmul int64",
+       {sample_values({3, 4}, DType::int64, 1), sample_values({4, 2}, DType::int64, 2)},
+       product});
+  result.push_back(
+      {"matmul of bigger matrices",
+       {sample_values({40, 50}, DType::complex64, 1), sample_values({50, 30}, DType::complex64, 2)},
+       product});
+  return result;
+}
+
+std::vector<OpSample> norm2_samples() {
+  std::vector<OpSample> result;
+  for (DType dtype :
+       {DType::float32, DType::float64, DType::complex64, DType::complex128, DType::int32}) {
+    result.push_back(unary(std::string(name_of(dtype)), sample_values({3, 4, 2}, dtype), norm2));
+  }
+  return result;
+}
+
+std::vector<OpSample> fft_samples() {
+  std::vector<OpSample> result;
+  for (DType dtype : {DType::complex64, DType::complex128}) {
+    for (bool centered : {false, true}) {
+      for (FftNorm norm : {FftNorm::backward, FftNorm::ortho, FftNorm::forward}) {
+        const FftOptions options{norm, centered};
+        const std::string name = std::string(name_of(dtype)) + (centered ? " centered" : "") +
+                                 " norm " + std::to_string(static_cast<int>(norm));
+        result.push_back(
+            unary("fft 0, 2 " + name, sample_values({4, 3, 5}, dtype), [=](const Variable& x) {
+              return fft(x, {0, 2}, options);
+            }));
+        result.push_back(unary("ifft 1 " + name, sample_values({2, 6}, dtype),
+                               [=](const Variable& x) { return ifft(x, {1}, options); }));
+        result.push_back(
+            unary("adjoint " + name, sample_values({2, 6}, dtype), [=](const Variable& x) {
+              return fft_adjoint(x, {-1, 0}, options);
+            }));
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace palimpsest::ops

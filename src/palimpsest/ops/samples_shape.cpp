@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/ops/samples.hpp"
+#include "palimpsest/ops/shape_op.hpp"
+
+namespace palimpsest::ops {
+
+std::vector<OpSample> reshape_samples() {
+  const auto to = [](const Extents& shape) {
+    return [=](const Variable& x) { return reshape(x, shape); };
+  };
+  return {unary("merge", sample_values({3, 4, 2}, DType::float64), to({12, 2})),
+          unary("split", sample_values({12, 2}, DType::complex128), to({3, -1, 2})),
+          unary("across", sample_values({4, 6}, DType::float32), to({3, 8})),
+          unary("to 0-d", sample_values({1, 1}, DType::int64), to({})),
+          unary("of nothing", sample_values({0, 3}, DType::float64), to({3, 0, 2}))};
+}
+
+std::vector<OpSample> transpose_samples() {
+  return {unary("2, 0, 1", sample_values({2, 3, 4}, DType::complex128),
+                [](const Variable& x) {
+                  return transpose(x, {2, 0, 1});
+                }),
+          unary("matrix", sample_values({2, 3}, DType::float32), [](const Variable& x) {
+            return transpose(x, {-1, 0});
+          })};
+}
+
+std::vector<OpSample> expand_dims_samples() {
+  return {unary("first, last", sample_values({2, 3}, DType::complex128),
+                [](const Variable& x) {
+                  return expand_dims(x, {0, -1});
+                }),
+          unary("of 0-d", sample_values({}, DType::float64),
+                [](const Variable& x) { return expand_dims(x, {0}); })};
+}
+
+std::vector<OpSample> squeeze_samples() {
+  return {unary("some", sample_values({1, 3, 1, 2}, DType::complex128), [](const Variable& x) {
+    return squeeze(x, {0, -2});
+  })};
+}
+
+std::vector<OpSample> broadcast_to_samples() {
+  return {unary("inner", sample_values({3, 1}, DType::complex128),
+                [](const Variable& x) {
+                  return broadcast_to(x, {3, 4});
+                }),
+          unary("leading", sample_values({1, 2}, DType::float64),
+                [](const Variable& x) {
+                  return broadcast_to(x, {5, 3, -1});
+                }),
+          unary("0-d", sample_values({}, DType::float64), [](const Variable& x) {
+            return broadcast_to(x, {2, 2});
+          })};
+}
+
+std::vector<OpSample> broadcast_like_samples() {
+  const auto like = [](Vars v) {
+    return std::make_shared<BroadcastLike>()->make_node(v).output(0);
+  };
+  return {{"inner",
+           {sample_values({3, 1}, DType::complex128), sample_values({3, 4}, DType::float32)},
+           like}};
+}
+
+std::vector<OpSample> specify_shape_samples() {
+  const auto as = [](Vars v) {
+    return std::make_shared<SpecifyShape>(Extents{3, kUnknown})->make_node(v).output(0);
+  };
+  return {{"first axis", {sample_values({3, 4}, DType::complex128)}, as}};
+}
+
+std::vector<OpSample> stop_gradient_samples() {
+  return {unary("c128", sample_values({3, 4}, DType::complex128), stop_gradient)};
+}
+
+std::vector<OpSample> flip_samples() {
+  return {unary("one", sample_values({3, 4}, DType::complex128),
+                [](const Variable& x) { return flip(x, {1}); }),
+          unary("two", sample_values({2, 3, 4}, DType::float32),
+                [](const Variable& x) {
+                  return flip(x, {0, 2});
+                }),
+          unary("of nothing", sample_values({0, 4}, DType::float64), [](const Variable& x) {
+            return flip(x, {0, 1});
+          })};
+}
+
+std::vector<OpSample> pad_samples() {
+  std::vector<OpSample> result;
+  for (DType dtype : {DType::float32, DType::complex128, DType::int32}) {
+    const std::string name(name_of(dtype));
+    result.push_back(unary("zeros " + name, sample_values({2, 3}, dtype), [](const Variable& x) {
+      return pad(x, {{1, 0}, {2, 3}});
+    }));
+    result.push_back(unary("threes " + name, sample_values({2, 3}, dtype), [](const Variable& x) {
+      return pad(x, {{0, 0}, {2, 1}}, 3);
+    }));
+    result.push_back(unary("fours " + name, sample_values({2, 3}, dtype), [](const Variable& x) {
+      return pad(x, {{0, 0}, {2, 1}}, 4);
+    }));
+  }
+  return result;
+}
+
+std::vector<OpSample> roll_samples() {
+  return {unary("forward", sample_values({3, 5}, DType::complex64),
+                [](const Variable& x) { return roll(x, 2, 1); }),
+          unary("backward", sample_values({3, 5}, DType::float64),
+                [](const Variable& x) { return roll(x, -7, 0); }),
+          unary("of nothing", sample_values({0}, DType::float64),
+                [](const Variable& x) { return roll(x, 3, 0); })};
+}
+
+std::vector<OpSample> join_samples() {
+  const auto along = [](index_t axis) { return [=](Vars v) { return join(axis, v); }; };
+  return {
+      {"first axis",
+       {sample_values({2, 3}, DType::complex128, 1), sample_values({1, 3}, DType::complex128, 2)},
+       along(0)},
+      {"last axis, three",
+       {sample_values({2, 3}, DType::float32, 1), sample_values({2, 0}, DType::float32, 2),
+        sample_values({2, 2}, DType::float32, 3)},
+       along(-1)}};
+}
+
+}  // namespace palimpsest::ops
