@@ -44,6 +44,7 @@ ADAPTED = {
     "FFTW": r"fftw3\.h",
     "CBLAS": r"(openblas/)?cblas\.h",
     "LAPACKE": r"lapacke\.h",
+    "Highway": r"hwy/.*",
     "HDF5": r"hdf5\.h",
     "libpng": r"png\.h",
     "Random123": r"Random123/.*",
