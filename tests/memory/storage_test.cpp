@@ -8,6 +8,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/memory/byte_layout.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
@@ -341,6 +342,55 @@ TEST(CopyStats, CountsWhatLazinessAvoided) {
   EXPECT_EQ(stats.counts().bytes_copied(), 100u);
   EXPECT_EQ(stats.counts().bytes_avoided(), kBytes);
   EXPECT_GE(CopyStats::process().lazy_clones, 2u);
+}
+
+// Every other of n floats.
+ByteLayout every_other(std::int64_t n) { return {4, {n}, {8}, 4}; }
+
+TEST(StorageDensely, CopiesTheElementsOfTheViewOnly) {
+  Storage original = Storage::allocate(4000);
+  for (std::size_t k = 0; k < 4000; ++k) original.mutable_data()[k] = static_cast<std::byte>(k);
+  Storage clone = original.lazy_clone();
+  const CopyStats stats;
+  EXPECT_TRUE(clone.materialize_densely(every_other(400), false));
+  EXPECT_EQ(clone.nbytes(), 1600u);
+  EXPECT_EQ(stats.counts().copied_bytes, 1600u);
+  for (std::size_t k = 0; k < 1600; ++k) {
+    ASSERT_EQ(clone.data()[k], original.data()[4 + k / 4 * 8 + k % 4]);
+  }
+  EXPECT_EQ(original.state(), StorageState::owned);
+  EXPECT_EQ(clone.state(), StorageState::owned);
+}
+
+TEST(StorageDensely, CopiesNothingToOverwrite) {
+  const Storage original = Storage::allocate(4000);
+  Storage clone = original.lazy_clone();
+  const CopyStats stats;
+  EXPECT_TRUE(clone.materialize_densely(every_other(400), true));
+  EXPECT_EQ(clone.nbytes(), 1600u);
+  EXPECT_EQ(stats.counts().bytes_copied(), 0u);
+  EXPECT_EQ(stats.counts().overwrites, 1u);
+}
+
+TEST(StorageDensely, LeavesWhatIsOwnedAsItIs) {
+  Storage storage = Storage::allocate(4000);
+  const std::byte* const data = storage.data();
+  EXPECT_FALSE(storage.materialize_densely(every_other(400), false));
+  EXPECT_EQ(storage.data(), data);
+  EXPECT_EQ(storage.nbytes(), 4000u);
+}
+
+TEST(StorageDensely, RefusesAViewOutside) {
+  const Storage original = Storage::allocate(100);
+  Storage clone = original.lazy_clone();
+  expect_error<AliasError>([&] { clone.materialize_densely(every_other(13), false); },
+                           "view reaches outside its storage: got bytes 4 .. 104");
+  expect_error<AliasError>(
+      [&] {
+        clone.materialize_densely({0, {2}, {-4}, 4}, false);
+      },
+      "got bytes -4 .. 4");
+  EXPECT_EQ(clone.state(), StorageState::shared);
 }
 
 }  // namespace
