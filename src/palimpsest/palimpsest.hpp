@@ -13,6 +13,7 @@
 #include "palimpsest/base/view.hpp"
 #include "palimpsest/compile/container.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/compile/inputs.hpp"
 #include "palimpsest/compile/plan.hpp"
 #include "palimpsest/compile/shared.hpp"
 #include "palimpsest/compile/value.hpp"

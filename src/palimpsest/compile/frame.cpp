@@ -2,6 +2,11 @@
 #include "palimpsest/compile/frame.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
+#include <string>
+
+#include "palimpsest/compile/notes.hpp"
 
 namespace palimpsest {
 namespace {
@@ -18,12 +23,9 @@ Frame::Frame(const Plan& plan, Device device)
   }
   updates_.resize(plan.updates.size());
   output_storages.resize(plan.outputs.size());
-  new_values.resize(plan.updates.size());
-  compact.resize(plan.outputs.size() + plan.updates.size());
-  const auto n_arguments =
-      std::count_if(plan.buffers.begin(), plan.buffers.end(),
-                    [](const PlannedBuffer& b) { return b.kind == BufferKind::argument; });
-  arguments.resize(static_cast<std::size_t>(n_arguments));
+  copies.resize(plan.outputs.size() + plan.updates.size());
+  delivered.resize(plan.outputs.size() + plan.updates.size());
+  moved.resize(plan.outputs.size());
   for (const PlannedStep& planned : plan.steps) {
     Step step{&planned.node.op(), {}, {}, {}};
     for (int slot : planned.inputs) {
@@ -78,10 +80,57 @@ void Frame::bind() {
 }
 
 void Frame::run() const {
-  for (const Step& step : steps_) {
-    RunContext context(step.inputs, step.outputs, step.scratch);
-    step.op->run(context);
+  std::size_t i = 0;
+  try {
+    for (; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
+      RunContext context(step.inputs, step.outputs, step.scratch);
+      step.op->run(context);
+    }
+  } catch (...) {
+    rethrow_from(i);
   }
+}
+
+void Frame::run_measured(std::span<double> seconds) const {
+  using Clock = std::chrono::steady_clock;
+  std::size_t i = 0;
+  try {
+    for (; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
+      RunContext context(step.inputs, step.outputs, step.scratch);
+      const Clock::time_point start = Clock::now();
+      step.op->run(context);
+      seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
+    }
+  } catch (...) {
+    rethrow_from(i);
+  }
+}
+
+void Frame::rethrow_from(std::size_t step) const {
+  const std::string where = describe_step(plan_, step, steps_[step].inputs);
+  try {
+    throw;
+  } catch (Error& error) {
+    error.add_note(where);
+    throw;
+  } catch (const std::exception& error) {
+    std::throw_with_nested(OpError("[" + steps_[step].op->name() + "] step " +
+                                   std::to_string(step) + " failed: " + error.what() + "\n  " +
+                                   where));
+  } catch (...) {
+    std::throw_with_nested(OpError("[" + steps_[step].op->name() + "] step " +
+                                   std::to_string(step) + " threw what is no exception\n  " +
+                                   where));
+  }
+}
+
+void Frame::forget_call() noexcept {
+  for (Tensor& t : copies) t = Tensor();
+  for (Tensor& t : moved) t = Tensor();
+  for (Tensor& t : delivered) t = Tensor();
+  for (Storage& s : output_storages) s = Storage();
 }
 
 index_t Frame::bytes() const {

@@ -16,7 +16,7 @@ namespace palimpsest {
 ///
 /// Invariants
 ///  1. Views point into the shapes and strides of the plan, which outlives the frame.
-///  2. Between calls a frame holds no memory of a caller.
+///  2. Between calls a frame holds no memory of a caller but what a borrowed result shows.
 class Frame {
  public:
   /// Allocates arena and update buffers.
@@ -31,7 +31,11 @@ class Frame {
   void refresh();
   /// Points all views at the present bases.
   void bind();
+  /// Runs all steps. What an op throws gets a note about the step; what is no Error becomes an
+  /// OpError.
   void run() const;
+  /// As run(), and adds the seconds of each step.
+  void run_measured(std::span<double> seconds) const;
 
   const Plan& plan() const { return plan_; }
   Device device() const { return device_; }
@@ -40,12 +44,14 @@ class Frame {
   /// Bytes that the frame holds.
   index_t bytes() const;
 
-  // -- scratch space of the caller's side, here so that a call allocates nothing ----------------
-  std::vector<Tensor> arguments;   // as used: converted or private where they had to be
-  std::vector<Tensor> compact;     // small views to be copied out: results, then updates
-  std::vector<Tensor> new_values;  // of the containers that are updated
-  std::vector<Storage> output_storages;
+  // -- what a call keeps here, so that it allocates nothing --------------------------------------
+  std::vector<Storage> output_storages;  // of the buffers that callers will own
+  std::vector<Tensor> copies;            // where deliveries are copied to: results, then updates
+  std::vector<Tensor> moved;             // results on another device
+  std::vector<Tensor> delivered;         // results, then updates
   std::thread::id last_user;
+  /// Drops all of it but last_user.
+  void forget_call() noexcept;
 
  private:
   struct Step {
@@ -54,6 +60,8 @@ class Frame {
     std::vector<MutableView> outputs;
     std::span<std::byte> scratch;
   };
+
+  [[noreturn]] void rethrow_from(std::size_t step) const;
 
   const Plan& plan_;
   Device device_;

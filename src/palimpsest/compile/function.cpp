@@ -2,173 +2,156 @@
 #include "palimpsest/compile/function.hpp"
 
 #include <algorithm>
-#include <mutex>
-#include <shared_mutex>
-#include <unordered_map>
 
-#include "palimpsest/compile/frame.hpp"
+#include "palimpsest/compile/call.hpp"
 #include "palimpsest/compile/function_impl.hpp"
-#include "palimpsest/compile/planner.hpp"
-#include "palimpsest/rewrite/pipeline.hpp"
 
 namespace palimpsest {
 namespace {
 
-// The shared variables that the outputs need, in order of first use.
-void collect_shared(std::span<const Variable> outputs, std::span<const Variable> inputs,
-                    std::vector<Variable>& found) {
-  const auto visit = [&](const Variable& v) {
-    if (!v.is_root() || !container_of(v)) return;
-    if (std::find(inputs.begin(), inputs.end(), v) != inputs.end()) return;
-    if (std::find(found.begin(), found.end(), v) == found.end()) found.push_back(v);
+const Function::Impl& checked(const std::shared_ptr<const Function::Impl>& impl) {
+  if (!impl) throw ValueError("[Function] undefined: expected one that function() made");
+  return *impl;
+}
+
+// For errors: what inputs there are.
+std::string listed(const Program& program) {
+  std::string text;
+  const auto add = [&](const std::string& name, const Variable& v) {
+    text += (text.empty() ? "" : ", ") + (name.empty() ? v.str() : name);
   };
-  for (const Apply& node : applications_of(outputs, inputs)) {
-    for (const Variable& v : node.inputs()) visit(v);
-  }
-  for (const Variable& v : outputs) visit(v);
-}
-
-void check_inputs(const std::vector<In>& inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Variable& v = inputs[i].variable;
-    if (!v.defined()) throw ValueError("[function] input " + std::to_string(i) + " is undefined");
-    if (v.is_constant()) {
-      throw TypeError("[function] input " + v.str() + " is a constant. Try givens");
-    }
-    if (v.is_root() && container_of(v)) {
-      throw TypeError("[function] input " + v.str() + " is a shared variable. Try givens");
-    }
-    for (std::size_t j = 0; j < i; ++j) {
-      if (inputs[j].variable == v) {
-        throw UnusedInputError("[function] " + v.str() + " is used twice in inputs");
-      }
-    }
-  }
-}
-
-void check_updates(const Updates& updates) {
-  for (std::size_t i = 0; i < updates.size(); ++i) {
-    const auto& [target, value] = updates[i];
-    if (!target.type().is_super(value.type())) {
-      throw TypeError("[function] update of '" + target.name() + "': got " + value.type().str() +
-                      ", expected " + target.type().str());
-    }
-    for (std::size_t j = 0; j < i; ++j) {
-      if (updates[j].first.is(target)) {
-        throw ValueError("[function] several updates of '" + target.name() + "'");
-      }
-    }
-  }
+  for (const ArgumentSpec& spec : program.arguments) add(spec.name, spec.variable);
+  for (const ImplicitSpec& spec : program.implicit) add(spec.name, spec.variable);
+  return text.empty() ? "none" : text;
 }
 
 }  // namespace
 
-Function function(std::vector<In> inputs, std::vector<Out> outputs, FunctionOptions options) {
-  check_inputs(inputs);
-  check_updates(options.updates);
-  std::vector<Variable> roots, results;
-  for (const In& in : inputs) roots.push_back(in.variable);
-  for (const Out& out : outputs) results.push_back(out.variable);
-  for (const auto& [target, value] : options.updates) results.push_back(value);
-  if (!options.givens.empty()) {
-    std::vector<Variable> from, to;
-    for (const auto& [old, with] : options.givens) {
-      if (std::find(roots.begin(), roots.end(), old) != roots.end()) {
-        throw ValueError("[function] givens: " + old.str() + " is an explicit input");
-      }
-      if (!old.type().is_super(with.type())) {
-        throw TypeError("[function] givens: " + old.str() + " is " + old.type().str() + ", got " +
-                        with.type().str());
-      }
-      from.push_back(old);
-      to.push_back(with);
-    }
-    results = clone_graph(results, from, to);
-  }
-  std::vector<Variable> shared_inputs;
-  collect_shared(results, roots, shared_inputs);
-  for (const auto& [target, value] : options.updates) {
-    if (std::find(shared_inputs.begin(), shared_inputs.end(), target.var()) ==
-        shared_inputs.end()) {
-      shared_inputs.push_back(target.var());
-    }
-  }
-  // One container may be reached through several variables; it is bound once.
-  std::vector<Variable> distinct;
-  std::vector<std::shared_ptr<Container>> containers;
-  std::vector<Variable> duplicates, originals;
-  for (const Variable& v : shared_inputs) {
-    const auto container = container_of(v);
-    const auto it = std::find(containers.begin(), containers.end(), container);
-    if (it == containers.end()) {
-      containers.push_back(container);
-      distinct.push_back(v);
-    } else {
-      duplicates.push_back(v);
-      originals.push_back(distinct[static_cast<std::size_t>(it - containers.begin())]);
-    }
-  }
-  if (!duplicates.empty()) results = clone_graph(results, duplicates, originals);
-  roots.insert(roots.end(), distinct.begin(), distinct.end());
+Function function(std::vector<In> inputs, Outputs outputs, FunctionOptions options) {
+  std::string name = options.name;
+  Compiled made = compile(std::move(inputs), std::move(outputs), std::move(options));
+  return Function(std::make_shared<Function::Impl>(std::move(made.program),
+                                                   std::move(made.containers), std::move(name)));
+}
 
-  FunctionGraph graph(roots, results);
-  std::vector<bool> is_lent(inputs.size());
-  std::vector<int> updated;
-  for (const auto& [target, value] : options.updates) {
-    const auto it = std::find(containers.begin(), containers.end(), target.container_ptr());
-    updated.push_back(static_cast<int>(it - containers.begin()));
+void Function::call_with(std::span<const Argument> arguments, std::span<Tensor> results,
+                         std::span<Tensor> outs) const {
+  const Impl& impl = checked(impl_);
+  if (results.empty() && outs.size() != output_count()) {
+    throw TypeError("[call_into] got " + std::to_string(outs.size()) + " destinations, expected " +
+                    std::to_string(output_count()));
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    is_lent[i] = inputs[i].options.is_mutable;
-    if (!is_lent[i]) graph.protect(graph.inputs()[i]);
-  }
-  // A step that can fail must not find a container half updated, so containers are then left alone.
-  const std::vector<Apply> nodes = graph.toposort();
-  const bool can_fail = std::any_of(nodes.begin(), nodes.end(),
-                                    [](const Apply& node) { return node.op().can_fail(); });
-  for (std::size_t c = 0; c < containers.size(); ++c) {
-    const bool is_updated =
-        std::find(updated.begin(), updated.end(), static_cast<int>(c)) != updated.end();
-    if (!is_updated || can_fail) graph.protect(graph.inputs()[inputs.size() + c]);
-  }
-  if (options.mode == Mode::fast_run) {
-    RewriteHints hints;
-    for (std::size_t u = 0; u < updated.size(); ++u) {
-      hints.preferred_memory.emplace_back(
-          graph.outputs()[outputs.size() + u],
-          graph.inputs()[inputs.size() + static_cast<std::size_t>(updated[u])]);
-    }
-    rewrite_graph(graph, hints);
-  }
-  graph.validate();
-  // The graph as it was given, with the constants that rewriting removed, is not kept.
-  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].variable = graph.outputs()[i];
-  return Function(std::make_shared<Function::Impl>(std::move(inputs), std::move(outputs),
-                                                   std::move(graph), std::move(containers),
-                                                   std::move(updated), std::move(options.name)));
+  Call call(impl);
+  call.bind(arguments);
+  call.run(results, outs, nullptr);
 }
 
 void Function::call(std::span<const Tensor> arguments, std::span<Tensor> results,
                     CallReport* report) const {
-  impl_->call(arguments, results, report);
-}
-
-void Function::call_into(std::span<const Tensor> arguments, std::span<Tensor> destinations) const {
-  impl_->call_into(arguments, destinations);
+  const Impl& impl = checked(impl_);
+  if (results.size() != output_count()) {
+    throw TypeError("[call] room for " + std::to_string(results.size()) + " results, expected " +
+                    std::to_string(output_count()));
+  }
+  Call call(impl);
+  call.bind(arguments);
+  call.run(results, {}, report);
 }
 
 const Plan& Function::plan(std::span<const Tensor> arguments) const {
-  return impl_->plan(arguments);
+  Call call(checked(impl_));
+  call.bind(arguments);
+  return call.plan();
 }
 
 const Plan& Function::plan(std::span<const TensorType> arguments) const {
-  return impl_->plan(arguments);
+  const Program& program = *checked(impl_).program;
+  if (arguments.size() != program.arguments.size()) {
+    throw TypeError("[plan] got " + std::to_string(arguments.size()) + " types, expected " +
+                    std::to_string(program.arguments.size()));
+  }
+  std::vector<Layout> signature;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const TensorType& type = arguments[i];
+    if (!type.is_fully_known() || !program.arguments[i].type.is_super(type)) {
+      throw ShapeError("[" + impl_->who(i) + "] got " + type.str() + ", expected a fully known " +
+                       program.arguments[i].type.str());
+    }
+    signature.push_back(Layout::dense(type.dtype, type.shape));
+  }
+  for (std::size_t c = 0; c < program.n_container_inputs; ++c) {
+    const Tensor value = impl_->containers[c]->value();
+    signature.push_back({value.dtype(), value.shape(), value.strides(), 0});
+  }
+  const auto& entry =
+      program.plans->find_or_make([&](const auto& other) { return other == signature; },
+                                  [&] { return program.make_plan_for(signature); });
+  return entry.plan;
 }
 
-std::size_t Function::output_count() const { return impl_->n_results(); }
-const FunctionGraph& Function::graph() const { return impl_->graph(); }
-const std::string& Function::name() const { return impl_->name(); }
-void Function::prepare(std::span<const Tensor> arguments) const { impl_->prepare(arguments); }
-void Function::free() const { impl_->free(); }
+void Function::prepare(std::span<const Tensor> arguments) const {
+  Call call(checked(impl_));
+  call.bind(arguments);
+  call.prepare();
+}
+
+void Function::free() const { checked(impl_).pool->clear(); }
+void Function::allow_gc(bool value) const { checked(impl_).pool->set_allow_gc(value); }
+std::size_t Function::idle_frame_count() const { return checked(impl_).pool->size(); }
+
+std::size_t Function::output_count() const { return checked(impl_).program->outputs.size(); }
+bool Function::is_single() const { return checked(impl_).program->is_single; }
+const FunctionGraph& Function::graph() const { return checked(impl_).program->graph; }
+Mode Function::mode() const { return checked(impl_).program->mode; }
+const std::string& Function::name() const { return checked(impl_).name; }
+
+std::vector<Variable> Function::inputs() const {
+  const Program& program = *checked(impl_).program;
+  std::vector<Variable> result;
+  for (const ArgumentSpec& spec : program.arguments) result.push_back(spec.variable);
+  for (const ImplicitSpec& spec : program.implicit) result.push_back(spec.variable);
+  return result;
+}
+
+Container& Function::container(const Variable& input) const {
+  const Impl& impl = checked(impl_);
+  const auto cell = [&](int c) -> Container& {
+    return *impl.containers[static_cast<std::size_t>(c)];
+  };
+  for (const ArgumentSpec& spec : impl.program->arguments) {
+    if (spec.variable == input && spec.container >= 0) return cell(spec.container);
+  }
+  for (const ImplicitSpec& spec : impl.program->implicit) {
+    if (spec.variable == input) return cell(spec.container);
+  }
+  for (std::size_t c = 0; c < impl.containers.size(); ++c) {
+    const auto& variables = impl.program->containers[c].variables;
+    if (std::find(variables.begin(), variables.end(), input) != variables.end()) {
+      return cell(static_cast<int>(c));
+    }
+  }
+  throw ValueError("[container] " + input.str() +
+                   " has none: expected an input with a value or a "
+                   "shared variable that the function uses");
+}
+
+Container& Function::container(std::string_view input_name) const {
+  const Impl& impl = checked(impl_);
+  const auto find = [&](const auto& specs) -> Container* {
+    for (const auto& spec : specs) {
+      if (spec.name != input_name || spec.container < 0) continue;
+      return impl.containers[static_cast<std::size_t>(spec.container)].get();
+    }
+    return nullptr;
+  };
+  if (Container* const cell = find(impl.program->arguments)) return *cell;
+  if (Container* const cell = find(impl.program->implicit)) return *cell;
+  throw ValueError("[container] no input with a value is called '" + std::string(input_name) +
+                   "': expected one of " + listed(*impl.program));
+}
+
+std::vector<std::shared_ptr<Container>> Function::shared_variables() const {
+  return checked(impl_).containers;
+}
 
 }  // namespace palimpsest

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <array>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,50 +10,55 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/compile/inputs.hpp"
 #include "palimpsest/compile/plan.hpp"
 #include "palimpsest/compile/shared.hpp"
-#include "palimpsest/graph/variable.hpp"
 
 namespace palimpsest {
 
-struct InOptions {
-  std::string name = {};
-  /// The function may overwrite the argument: it is lent as workspace.
-  bool is_mutable = false;
-};
-/// An input of a function.
-struct In {
-  In(Variable v, InOptions o = {}) : variable(std::move(v)), options(std::move(o)) {}
-  Variable variable;
-  InOptions options;
-};
-
-struct OutOptions {
-  /// The result may lie in the function's own memory and be rewritten at the next call of the same
-  /// thread; then a call allocates nothing for it.
-  bool borrow = false;
-};
-/// An output of a function.
-struct Out {
-  Out(Variable v, OutOptions o = {}) : variable(std::move(v)), options(o) {}
-  Variable variable;
-  OutOptions options;
-};
-
 /// New values of shared variables, all computed from the old ones, stored together after a call.
-using Updates = std::vector<std::pair<SharedVariable, Variable>>;
+using Updates = std::vector<std::pair<Variable, Value>>;
+/// What replaces variables before a graph is compiled, all at once.
+using Givens = std::vector<std::pair<Variable, Value>>;
 
 /// How a graph is rewritten before it is planned.
 enum class Mode {
-  fast_run,   // merge, linear identities, in-place
-  no_rewrite  // plan only
+  fast_run,      // everything
+  fast_compile,  // equal expressions are merged; nothing is fused or put in place
+  no_rewrite     // plan only
+};
+
+/// Whose default updates do not happen: everybody's, or those of a list.
+struct NoDefaultUpdates {
+  NoDefaultUpdates(bool everybody = false) : all(everybody) {}
+  NoDefaultUpdates(std::initializer_list<Variable> of) : list(of) {}
+  NoDefaultUpdates(std::vector<Variable> of) : list(std::move(of)) {}
+  bool all = false;
+  std::vector<Variable> list;
 };
 
 struct FunctionOptions {
   Updates updates = {};
-  std::vector<std::pair<Variable, Variable>> givens = {};
-  Mode mode = Mode::fast_run;
+  Givens givens = {};
+  /// Unset: the config's.
+  std::optional<Mode> mode = {};
   std::string name = {};
+  /// Bytes that one call may hold above arguments, containers and constants. Unset: the config's.
+  std::optional<index_t> budget_bytes = {};
+  /// Unset: the config's.
+  std::optional<bool> profile = {};
+  /// An input that no output, update or given needs. Unset: the config's.
+  std::optional<Reaction> on_unused_input = {};
+  /// Ops that overwrite their inputs are allowed in the graph.
+  bool accept_inplace = false;
+  NoDefaultUpdates no_default_updates = {};
+  /// Givens must have the type of what they replace; else the graph is built anew on theirs.
+  bool rebuild_strict = true;
+  /// allow_downcast of the inputs that do not say.
+  std::optional<bool> allow_input_downcast = {};
+  /// Arguments are used as they are: no conversion, no check whether they overlap one another.
+  bool trust_input = false;
 };
 
 /// What a call took.
@@ -63,12 +69,25 @@ struct CallReport {
   index_t entry_copy_bytes = 0;
 };
 
+struct CopyOptions {
+  /// One pool of frames for both.
+  bool share_memory = false;
+  /// The copy reads and updates the container of the second where this function uses the first's.
+  std::vector<std::pair<SharedVariable, SharedVariable>> swap = {};
+  bool delete_updates = false;
+  /// Unset: this function's name and ` copy`.
+  std::optional<std::string> name = {};
+  /// Unset: as this function.
+  std::optional<bool> profile = {};
+};
+
 /// A compiled graph: a cheap handle; copies are the same function.
 ///
 /// Aliases  nothing the user holds is ever changed, and nothing the user does to a result changes
 ///          the function; results of borrowed outputs are rewritten by the next call
-/// Errors   before anything runs: ShapeError, DTypeError, DeviceError naming the argument. A call
-///          that fails leaves every shared variable as it was
+/// Errors   before anything runs: TypeError, DTypeError, ShapeError, DeviceError, OverflowError
+///          naming the argument; StateError: a container that this thread holds already;
+///          BudgetError. A call that fails leaves every shared variable as it was
 /// Threads  may be called from any number of threads; calls behave as if executed one after the
 ///          other with respect to containers
 class Function {
@@ -76,44 +95,86 @@ class Function {
   Function() = default;
 
   bool defined() const { return impl_ != nullptr; }
-  /// All outputs; `f(x, y)[0]`.
+  /// Values in the order of the inputs, then keywords. The result, or the list of them.
   template <class... T>
-  std::vector<Tensor> operator()(const T&... arguments) const {
-    std::vector<Tensor> values{Tensor(arguments)...};
-    std::vector<Tensor> results(output_count());
-    call(values, results);
+  Results operator()(const T&... arguments) const {
+    Results results(output_count(), is_single());
+    if constexpr (sizeof...(T) == 0) {
+      call_with(std::span<const Argument>(), {results.begin(), results.end()}, {});
+    } else {
+      const Argument list[] = {Argument(arguments)...};
+      call_with(list, {results.begin(), results.end()}, {});
+    }
     return results;
   }
   /// results[i] becomes output i. Allocates nothing but outputs that are not borrowed.
   void call(std::span<const Tensor> arguments, std::span<Tensor> results,
             CallReport* report = nullptr) const;
   /// Writes the outputs into given tensors, which may overlap arguments.
-  /// Errors  ShapeError, DTypeError: another type than the output's
-  void call_into(std::span<const Tensor> arguments, std::span<Tensor> destinations) const;
+  /// Errors  ShapeError, DTypeError, DeviceError: another type than the output's
+  template <class... T>
+  void call_into(std::span<Tensor> outs, const T&... arguments) const {
+    if constexpr (sizeof...(T) == 0) {
+      call_with(std::span<const Argument>(), {}, outs);
+    } else {
+      const Argument list[] = {Argument(arguments)...};
+      call_with(list, {}, outs);
+    }
+  }
+  template <class... T>
+  void call_into(Tensor& out, const T&... arguments) const {
+    call_into(std::span<Tensor>(&out, 1), arguments...);
+  }
 
   /// The plan for arguments like these, without running.
   const Plan& plan(std::span<const Tensor> arguments) const;
   /// The plan for dense arguments of these types, which must be fully known.
   const Plan& plan(std::span<const TensorType> arguments) const;
-  std::size_t output_count() const;
-  /// The optimized graph.
-  const FunctionGraph& graph() const;
-  const std::string& name() const;
   /// Makes the frame of a call with arguments like these now, so that the call allocates none.
   void prepare(std::span<const Tensor> arguments) const;
   /// Releases all idle frames (arenas and borrowed outputs).
   void free() const;
+  /// Whether frames are released after every call; if so, those that are idle are released now.
+  void allow_gc(bool value) const;
+  /// Frames that wait for a call.
+  std::size_t idle_frame_count() const;
+
+  /// The same function with frames of its own; see CopyOptions.
+  /// Errors  ValueError: swap of a variable that this function does not use; TypeError: for one of
+  ///         another type
+  Function copy(const CopyOptions& options = {}) const;
+
+  std::size_t output_count() const;
+  bool is_single() const;
+  /// The optimized graph.
+  const FunctionGraph& graph() const;
+  /// The variables of the inputs in the order of a call, implicit ones last.
+  std::vector<Variable> inputs() const;
+  /// The cell of an input or of a shared variable. ValueError: there is none.
+  Container& container(const Variable& input) const;
+  Container& container(std::string_view input_name) const;
+  /// The cells that the function reads or updates.
+  std::vector<std::shared_ptr<Container>> shared_variables() const;
+  Mode mode() const;
+  const std::string& name() const;
 
   struct Impl;
   explicit Function(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
  private:
+  void call_with(std::span<const Argument> arguments, std::span<Tensor> results,
+                 std::span<Tensor> outs) const;
+
   std::shared_ptr<const Impl> impl_;
 };
 
 /// Compiles a graph. What the user holds stays as it was.
+///
 /// Errors  MissingInputError: a root that is no input, constant or shared variable;
-///         UnusedInputError: an input twice; TypeError: an update that does not fit its variable
-Function function(std::vector<In> inputs, std::vector<Out> outputs, FunctionOptions options = {});
+///         UnusedInputError: an input twice, or one that nothing needs; TypeError: a constant or a
+///         shared variable as input, an update or a given that does not fit, an op that overwrites
+///         inputs; ValueError: several updates of one variable, a given for an explicit input,
+///         givens in a cycle, is_mutable without borrow
+Function function(std::vector<In> inputs, Outputs outputs, FunctionOptions options = {});
 
 }  // namespace palimpsest

@@ -44,6 +44,22 @@ std::string_view name_of(BufferKind kind) {
   return "unknown";
 }
 
+std::string_view name_of(Handover handover) {
+  switch (handover) {
+    case Handover::own:
+      return "own";
+    case Handover::keep:
+      return "keep";
+    case Handover::clone:
+      return "clone";
+    case Handover::compact:
+      return "compact";
+    case Handover::borrow:
+      return "borrow";
+  }
+  return "unknown";
+}
+
 std::string Plan::to_string() const {
   std::string text = fmt::format(
       "peak {} bytes = arena {} + outputs {} + updates {}; lower bound of the arena {}, without "
@@ -74,6 +90,7 @@ std::string Plan::to_json() const {
                                  {"arena_bytes", arena_bytes},
                                  {"output_bytes", output_bytes},
                                  {"update_bytes", update_bytes},
+                                 {"entry_copy_bytes", entry_copy_bytes},
                                  {"lower_bound_bytes", lower_bound_bytes},
                                  {"no_reuse_bytes", no_reuse_bytes}};
   json["steps"] = nlohmann::ordered_json::array();

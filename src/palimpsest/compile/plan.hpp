@@ -45,10 +45,19 @@ struct Slot {
   Layout layout;  // byte offset counted from the start of the buffer's first element
 };
 
-/// How an output or an update gets its value.
+/// How an output or an update gets its value out of the buffer where it lies.
+enum class Handover {
+  own,      // the buffer's Storage itself; nobody else gets it
+  keep,     // an update that has happened in the container's own memory
+  clone,    // a lazy clone
+  compact,  // a dense copy: a small view must not keep a big buffer
+  borrow,   // the Storage of the frame, the argument or the container, as was asked for
+};
+std::string_view name_of(Handover handover);
+
 struct Delivery {
   int slot = 0;
-  bool compact = false;  // a small view of a big buffer: copied out, so as not to keep the buffer
+  Handover how = Handover::own;
 };
 
 /// Order, placement and peak of a function for one signature, known before anything runs.
@@ -67,6 +76,9 @@ struct Plan {
   index_t arena_bytes = 0;
   index_t output_bytes = 0;
   index_t update_bytes = 0;
+  /// The most that the state of a call can force to be copied on top of the peak: what is
+  /// overwritten but shared or overlapped, and results that show memory of others.
+  index_t entry_copy_bytes = 0;
   /// Largest sum of live arena bytes in this order: no placement can do with less.
   index_t lower_bound_bytes = 0;
   /// What never freeing anything would take.

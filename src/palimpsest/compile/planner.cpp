@@ -8,12 +8,34 @@
 #include "palimpsest/compile/planner.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <unordered_map>
 
+#include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/placement.hpp"
 
 namespace palimpsest {
 namespace {
+
+// May two indices show one element? Never false when they do.
+bool may_overlap_itself(const Layout& layout) {
+  struct Axis {
+    index_t step, extent;
+  };
+  SmallVector<Axis, 8> axes;
+  for (std::size_t i = 0; i < layout.extents.size(); ++i) {
+    if (layout.extents[i] == 0) return false;
+    if (layout.extents[i] > 1) axes.push_back({std::abs(layout.strides[i]), layout.extents[i]});
+  }
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.step < b.step; });
+  index_t reach = 0;
+  for (const auto& [step, extent] : axes) {
+    if (step <= reach) return true;
+    reach += step * (extent - 1);
+  }
+  return false;
+}
 
 class Planner {
  public:
@@ -22,8 +44,8 @@ class Planner {
   Plan run() {
     bind_inputs();
     for (const Apply& node : graph_.toposort()) add_step(node);
-    deliver_results();
-    deliver_updates();
+    deliver();
+    bound_entry_copies();
     place_arena();
     return std::move(plan_);
   }
@@ -87,6 +109,13 @@ class Planner {
     return true;
   }
 
+  static std::vector<Extents> inferred(const Apply& node, std::span<const Extents> inputs) try {
+    return node.op().infer_shapes(node, inputs);
+  } catch (Error& error) {
+    error.add_note(describe_node(node, inputs));
+    throw;
+  }
+
   void add_step(const Apply& node) {
     std::vector<Extents> input_extents;
     std::vector<Layout> input_layouts;
@@ -96,7 +125,7 @@ class Planner {
       input_layouts.push_back(plan_.slots[at(planned.inputs.back())].layout);
       input_extents.push_back(input_layouts.back().extents);
     }
-    const std::vector<Extents> extents = node.op().infer_shapes(node, input_extents);
+    const std::vector<Extents> extents = inferred(node, input_extents);
     const AliasMap views = node.op().view_map(node), destroys = node.op().destroy_map(node);
     bool runs = false;
     for (std::size_t k = 0; k < node.output_count(); ++k) {
@@ -145,61 +174,130 @@ class Planner {
     return byte_count(slot.layout.extents, slot.layout.dtype);
   }
 
+  // Who takes a buffer over, decided in this order: containers whose new value lies in their own
+  // memory; containers that take over the old memory of another one; results, those that are not
+  // borrowed first; then the other updates. What comes later gets a lazy clone.
+  void deliver() {
+    const std::size_t n_updates = request_.updated.size();
+    results_.resize(request_.n_results);
+    updates_.resize(n_updates);
+    std::vector<int> slots;
+    for (const Variable& v : graph_.outputs()) {
+      slots.push_back(slot_of(v));
+      keep_to_the_end(slots.back());
+    }
+    is_taken_.assign(plan_.buffers.size(), false);
+    const int* update_slots = slots.data() + request_.n_results;
+    for (std::size_t u = 0; u < n_updates; ++u) keep_in_place(u, update_slots[u]);
+    for (std::size_t u = 0; u < n_updates; ++u) move_container(u, update_slots[u]);
+    for (const bool borrowed : {false, true}) {
+      for (std::size_t i = 0; i < request_.n_results; ++i) {
+        if (request_.borrowed[i] == borrowed) results_[i] = handover_of_result(i, slots[i]);
+      }
+    }
+    for (std::size_t u = 0; u < n_updates; ++u) {
+      if (!updates_[u]) updates_[u] = handover_of_update(u, update_slots[u]);
+    }
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const bool is_result = i < request_.n_results;
+      const Delivery delivery{slots[i], is_result ? *results_[i] : *updates_[i - results_.size()]};
+      if (delivery.how == Handover::compact) {
+        plan_.output_bytes += bytes_of(plan_.slots[at(delivery.slot)]);
+      }
+      (is_result ? plan_.outputs : plan_.updates).push_back(delivery);
+    }
+  }
+
   // A view of less than half of its buffer is copied out, so that a small result never keeps a big
   // buffer alive.
   bool is_small_view(int slot) {
     return 2 * bytes_of(plan_.slots[at(slot)]) < buffer_of(slot).bytes;
   }
+  // A container's elements must not overlap one another: they are to be written.
+  bool is_storable(int slot) {
+    return !is_small_view(slot) && !may_overlap_itself(plan_.slots[at(slot)].layout);
+  }
+  bool is_taken(int slot) const { return is_taken_[at(plan_.slots[at(slot)].buffer)]; }
+  Handover take(int slot, Handover how = Handover::own) {
+    is_taken_[at(plan_.slots[at(slot)].buffer)] = true;
+    return how;
+  }
+  bool is_updated(int container) const {
+    return std::find(request_.updated.begin(), request_.updated.end(), container) !=
+           request_.updated.end();
+  }
 
-  void deliver_results() {
-    for (std::size_t i = 0; i < request_.n_results; ++i) {
-      const int slot = slot_of(graph_.outputs()[i]);
-      keep_to_the_end(slot);
-      Delivery delivery{slot, false};
-      PlannedBuffer& buffer = buffer_of(slot);
-      if (is_small_view(slot) && !(request_.borrowed[i] && buffer.kind == BufferKind::arena)) {
-        delivery.compact = true;
-        plan_.output_bytes += bytes_of(plan_.slots[at(slot)]);
-      } else if (buffer.kind == BufferKind::arena && !request_.borrowed[i]) {
+  void keep_in_place(std::size_t u, int slot) {
+    const PlannedBuffer& buffer = buffer_of(slot);
+    if (buffer.kind != BufferKind::container || buffer.index != request_.updated[u]) return;
+    if (is_storable(slot)) updates_[u] = take(slot, Handover::keep);
+  }
+
+  void move_container(std::size_t u, int slot) {
+    const PlannedBuffer& buffer = buffer_of(slot);
+    if (updates_[u] || buffer.kind != BufferKind::container || !is_updated(buffer.index)) return;
+    if (is_storable(slot) && !is_taken(slot)) updates_[u] = take(slot);
+  }
+
+  Handover handover_of_result(std::size_t i, int slot) {
+    PlannedBuffer& buffer = buffer_of(slot);
+    const bool borrowed = request_.borrowed[i], small = is_small_view(slot);
+    switch (buffer.kind) {
+      case BufferKind::argument: {
+        const bool overwritten = request_.overwritten[at(buffer.index)];
+        if (borrowed && (overwritten || request_.argument_is_lent[at(buffer.index)])) {
+          return Handover::borrow;
+        }
+        return small && !overwritten ? Handover::compact : Handover::clone;
+      }
+      case BufferKind::container:
+        if (!is_updated(buffer.index) && borrowed) return Handover::borrow;
+        if (small) return Handover::compact;
+        return is_updated(buffer.index) && !is_taken(slot) ? take(slot) : Handover::clone;
+      case BufferKind::constant:
+        return Handover::clone;
+      case BufferKind::arena:
+        if (borrowed) return take(slot, Handover::borrow);
+        if (small) return Handover::compact;
         buffer.kind = BufferKind::output;
         buffer.index = static_cast<int>(i);
         plan_.output_bytes += buffer.bytes;
-      }
-      plan_.outputs.push_back(delivery);
+        return take(slot);
+      case BufferKind::output:
+      case BufferKind::update:
+        return small ? Handover::compact : Handover::clone;
     }
+    throw InternalError("[plan] not a kind of buffer");
   }
 
-  void deliver_updates() {
-    for (std::size_t u = 0; u < request_.updated.size(); ++u) {
-      const int slot = slot_of(graph_.outputs()[request_.n_results + u]);
-      keep_to_the_end(slot);
-      Delivery delivery{slot, false};
-      PlannedBuffer& buffer = buffer_of(slot);
-      const bool in_place =
-          buffer.kind == BufferKind::container && buffer.index == request_.updated[u];
-      if (!in_place && is_small_view(slot)) {
-        delivery.compact = true;
-        plan_.output_bytes += bytes_of(plan_.slots[at(slot)]);
-      } else if (buffer.kind == BufferKind::arena) {
-        if (borrowed_too(slot)) {
-          delivery.compact = true;
-          plan_.output_bytes += bytes_of(plan_.slots[at(slot)]);
-        } else {
-          buffer.kind = BufferKind::update;
-          buffer.index = static_cast<int>(u);
-          plan_.update_bytes += buffer.bytes;
-        }
-      }
-      plan_.updates.push_back(delivery);
-    }
+  Handover handover_of_update(std::size_t u, int slot) {
+    PlannedBuffer& buffer = buffer_of(slot);
+    if (!is_storable(slot)) return Handover::compact;
+    if (buffer.kind != BufferKind::arena) return Handover::clone;
+    if (is_taken(slot)) return Handover::compact;  // a borrowed result stays in the arena
+    buffer.kind = BufferKind::update;
+    buffer.index = static_cast<int>(u);
+    plan_.update_bytes += buffer.bytes;
+    return take(slot);
   }
 
-  // A borrowed result stays in the arena; a container must not point there.
-  bool borrowed_too(int slot) {
-    const int buffer = plan_.slots[at(slot)].buffer;
-    return std::any_of(plan_.outputs.begin(), plan_.outputs.end(), [&](const Delivery& d) {
-      return !d.compact && plan_.slots[at(d.slot)].buffer == buffer;
-    });
+  // The copies that only the state of a call can force.
+  void bound_entry_copies() {
+    for (const PlannedBuffer& buffer : plan_.buffers) {
+      const bool argument = buffer.kind == BufferKind::argument;
+      if (!argument && buffer.kind != BufferKind::container) continue;
+      const std::size_t input = at(buffer.index) + (argument ? 0 : request_.n_arguments);
+      if (request_.overwritten[input]) plan_.entry_copy_bytes += buffer.bytes;
+    }
+    const auto add = [&](const Delivery& delivery) {
+      const BufferKind kind = buffer_of(delivery.slot).kind;
+      if (delivery.how != Handover::clone) return;
+      if (kind == BufferKind::argument || kind == BufferKind::container) {
+        plan_.entry_copy_bytes += bytes_of(plan_.slots[at(delivery.slot)]);
+      }
+    };
+    for (const Delivery& delivery : plan_.outputs) add(delivery);
+    for (const Delivery& delivery : plan_.updates) add(delivery);
   }
 
   void place_arena() {
@@ -228,6 +326,8 @@ class Planner {
   const FunctionGraph& graph_;
   Plan plan_;
   std::unordered_map<const VariableNode*, int> slots_;
+  std::vector<std::optional<Handover>> results_, updates_;
+  std::vector<bool> is_taken_;  // per buffer: has it an owner outside of the frame?
 };
 
 }  // namespace

@@ -15,9 +15,11 @@ struct PlanRequest {
   const FunctionGraph* graph = nullptr;
   std::size_t n_arguments = 0;
   std::size_t n_results = 0;
-  std::vector<bool> borrowed;         // per result
-  std::vector<int> updated;           // per update: which container
-  std::vector<Layout> input_layouts;  // byte offsets 0
+  std::vector<bool> overwritten;       // per input: does a step write its memory?
+  std::vector<bool> argument_is_lent;  // per argument: may results share its memory?
+  std::vector<bool> borrowed;          // per result
+  std::vector<int> updated;            // per update: which container; maybe one that is no input
+  std::vector<Layout> input_layouts;   // byte offsets 0
 };
 
 /// Order, layouts and placement. ShapeError when the extents do not fit.

@@ -8,6 +8,8 @@
 //  R2  every reader of m other than n precedes n.
 //  R3  m is no other input of n, unless n tolerates it.
 //  R4  data edges and the constraints of R2 have no cycle.
+//  R5  what overwrites an input to be overwritten last cannot fail, and comes after every node that
+//      can.
 #include <algorithm>
 #include <optional>
 
@@ -34,12 +36,20 @@ std::optional<InconsistencyKind> forbidden(const FunctionGraph& graph, const Var
   return {};
 }
 
+std::string names_of(std::span<const Apply> nodes) {
+  std::string text;
+  for (const Apply& node : nodes) text += (text.empty() ? "" : " ") + node.op().name();
+  return text;
+}
+
 std::string describe(InconsistencyKind kind, const Apply& node, const Variable& destroyed,
                      const Variable& other) {
   std::string text = "[validate] " + std::string(name_of(kind)) + ": " + node.op().name() +
                      " destroys " + destroyed.str();
   if (kind == InconsistencyKind::input_aliasing) {
     text += ", but also reads " + other.str() + ", which shares its memory";
+  } else if (kind == InconsistencyKind::transaction) {
+    text += " and can fail halfway";
   } else if (!(destroyed == other)) {
     text += ", whose memory " + other.str() + " shares";
   }
@@ -89,7 +99,9 @@ Inconsistency FunctionGraph::collect(std::vector<Constraint>& constraints) const
     first = {kind, node, m, describe(kind, node, d, m)};
   };
   std::unordered_set<const ApplyNode*> destroyers;
-  for (const Apply& node : nodes_in_order()) {
+  std::vector<Constraint> transactions;
+  const std::vector<Apply> nodes = nodes_in_order();
+  for (const Apply& node : nodes) {
     const std::set<int> overwritten = overwritten_inputs(node);
     if (overwritten.empty()) continue;
     destroyers.insert(node.node());
@@ -101,6 +113,16 @@ Inconsistency FunctionGraph::collect(std::vector<Constraint>& constraints) const
       std::vector<Variable> above, members;
       alias_closure({destroyed}, true, &above);
       alias_closure(above, false, &members);
+      const bool is_last = std::any_of(above.begin(), above.end(), [&](const Variable& v) {
+        return overwritten_last_.contains(v.node());
+      });
+      if (is_last && node.op().can_fail()) {
+        report(InconsistencyKind::transaction, node, destroyed, destroyed);
+      }
+      for (std::size_t i = 0; is_last && i < nodes.size(); ++i) {
+        const bool counts = nodes[i].op().can_fail() && !(nodes[i] == node);
+        if (counts) transactions.push_back({nodes[i].node(), node.node()});
+      }
       for (const Variable& m : members) {
         if (after.contains(m.node())) continue;
         if (const auto kind = forbidden(*this, m)) report(*kind, node, destroyed, m);
@@ -127,15 +149,27 @@ Inconsistency FunctionGraph::collect(std::vector<Constraint>& constraints) const
                   nodes_.at(c.before).first.op().name() + " overwrite what the other reads"};
     }
   }
+  const std::size_t n_without_transactions = constraints.size();
+  constraints.insert(constraints.end(), transactions.begin(), transactions.end());
+  return find_cycle(constraints, n_without_transactions);
+}
+
+Inconsistency FunctionGraph::find_cycle(std::span<const Constraint> constraints,
+                                        std::size_t n_without_transactions) const {
   std::vector<Apply> cycle;
   sorted(constraints, &cycle);
-  if (!cycle.empty()) {
-    std::string text = "[validate] ordering_cycle:";
-    for (const Apply& node : cycle) text += " " + node.op().name();
-    text += ": each must precede the next one's result or overwrites what it reads";
-    return {InconsistencyKind::ordering_cycle, cycle.front(), cycle.front().output(0), text};
+  if (cycle.empty()) return {};
+  std::vector<Apply> other;
+  sorted(constraints.first(n_without_transactions), &other);
+  if (other.empty()) {
+    return {InconsistencyKind::transaction, cycle.front(), cycle.front().output(0),
+            "[validate] transaction: a step that can fail would come after one that overwrites "
+            "what a failed run must leave: " +
+                names_of(cycle)};
   }
-  return {};
+  return {InconsistencyKind::ordering_cycle, other.front(), other.front().output(0),
+          "[validate] ordering_cycle: " + names_of(other) +
+              ": each must precede the next one's result or overwrites what it reads"};
 }
 
 Inconsistency FunctionGraph::check() const {

@@ -42,6 +42,8 @@ std::string_view name_of(InconsistencyKind kind) {
       return "multiple_destroyers";
     case InconsistencyKind::ordering_cycle:
       return "ordering_cycle";
+    case InconsistencyKind::transaction:
+      return "transaction";
   }
   return "unknown";
 }

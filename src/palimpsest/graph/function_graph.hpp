@@ -32,6 +32,7 @@ enum class InconsistencyKind {
   input_aliasing,
   multiple_destroyers,
   ordering_cycle,
+  transaction,
 };
 std::string_view name_of(InconsistencyKind kind);
 
@@ -75,6 +76,9 @@ class FunctionGraph {
   void protect(const Variable& v) { protected_.insert(v.node()); }
   void unprotect(const Variable& v) { protected_.erase(v.node()); }
   bool is_protected(const Variable& v) const { return protected_.contains(v.node()); }
+  /// Inputs that a failed run must leave as they were: what overwrites them comes after every step
+  /// that can fail.
+  void overwrite_last(const Variable& v) { overwritten_last_.insert(v.node()); }
 
   /// Redirects all uses that `old` has in the graph. Aliasing is not checked.
   /// Errors  TypeError: new is not of old's type; MissingInputError; CycleError
@@ -124,12 +128,14 @@ class FunctionGraph {
   std::unordered_set<const VariableNode*> alias_closure(std::vector<Variable> from, bool upward,
                                                         std::vector<Variable>* members) const;
   Inconsistency collect(std::vector<Constraint>& constraints) const;
+  Inconsistency find_cycle(std::span<const Constraint> constraints,
+                           std::size_t n_without_transactions) const;
 
   std::vector<Variable> inputs_, outputs_;
   // Each node with its arrival number, which orders faults.
   std::unordered_map<const ApplyNode*, std::pair<Apply, std::size_t>> nodes_;
   std::unordered_map<const VariableNode*, std::vector<Use>> uses_;
-  std::unordered_set<const VariableNode*> protected_;
+  std::unordered_set<const VariableNode*> protected_, overwritten_last_;
   std::size_t next_position_ = 0;
 };
 

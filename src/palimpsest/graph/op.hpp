@@ -101,8 +101,9 @@ class Op : public std::enable_shared_from_this<Op> {
   virtual std::vector<Extents> infer_shapes(const Apply&,
                                             std::span<const Extents> inputs) const = 0;
   virtual std::size_t scratch_bytes(const Apply&, std::span<const Layout>) const { return 0; }
-  /// Can run() throw on inputs that make_node and infer_shapes accepted?
-  virtual bool can_fail() const { return false; }
+  /// Can run() throw on inputs that make_node and infer_shapes accepted? What says no may overwrite
+  /// a shared variable in place, which a failed call must leave as it was.
+  virtual bool can_fail() const { return true; }
 
   // -- derivatives -----------------------------------------------------------------------------
   virtual Linearity linear_in(const Apply&, int) const { return Linearity::no; }

@@ -157,7 +157,8 @@ Function compiled_function(const NamedLinop& A, const TensorType& type) {
     if (Function found = cached(); found.defined()) return found;
   }
   const Variable x = make_input(type, "x");
-  Function made = function({x}, {Out(A(x))}, {.name = A.name()});
+  Function made =
+      function({x}, {Out(A(x))}, {.name = A.name(), .on_unused_input = Reaction::ignore});
   const auto limit = static_cast<std::size_t>(std::max<index_t>(config().function_cache, 0));
   std::vector<LinopNode::Compiled> evicted;  // freed after the lock
   const std::lock_guard guard(node.mutex);
@@ -193,7 +194,7 @@ void NamedLinop::apply(const Tensor& x, Tensor& out) const {
   };
   check_parameters_apart(check_parameters_apart, *this);
   refresh_derived(*this);
-  f.call_into({&x, 1}, {&out, 1});
+  f.call_into(out, x);
 }
 
 Plan NamedLinop::plan(const TensorType& x) const {

@@ -125,7 +125,7 @@ class Contract {
   Tensor run_graph(Variable (*graph)(const NamedLinop&, const Variable&), const NamedLinop& B,
                    const Tensor& x) {
     const Variable in = make_input({x.dtype(), x.shape(), x.device()}, "x");
-    return function({in}, {Out(graph(B, in))})(x)[0];
+    return function({in}, {Out(graph(B, in))}, {.on_unused_input = Reaction::ignore})(x)[0];
   }
 
   // Law 9.

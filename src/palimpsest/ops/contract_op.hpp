@@ -22,6 +22,7 @@ class Contract final : public Op {
   Linearity linear_in(const Apply& apply, int in) const override;
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:
@@ -41,6 +42,7 @@ class Norm2 final : public Op {
   }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 };
 

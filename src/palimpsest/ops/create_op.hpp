@@ -19,6 +19,7 @@ class Full final : public Op {
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:
@@ -39,6 +40,7 @@ class FullLike final : public Op {
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 };
 
@@ -57,6 +59,7 @@ class AxisCount final : public Op {
   std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
     return {Variable()};
   }
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:

@@ -41,6 +41,7 @@ class Elementwise final : public Op {
   bool is_linear_sum(const Apply& apply) const override;
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:

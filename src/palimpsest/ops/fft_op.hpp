@@ -50,6 +50,7 @@ class Fft final : public Op {
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:

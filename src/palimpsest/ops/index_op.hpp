@@ -75,6 +75,7 @@ class UpdateSubtensor final : public Op {
   bool is_linear_sum(const Apply&) const override { return true; }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:

@@ -26,6 +26,7 @@ class Pad final : public Op {
   }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:
@@ -51,6 +52,7 @@ class Roll final : public Op {
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:
@@ -73,6 +75,7 @@ class Join final : public Op {
   bool is_linear_sum(const Apply&) const override { return true; }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:

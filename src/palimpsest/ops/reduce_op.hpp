@@ -24,6 +24,7 @@ class Reduce final : public Op {
   Linearity linear_in(const Apply& apply, int in) const override;
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:
@@ -46,6 +47,7 @@ class ArgReduce final : public Op {
   std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
     return {Variable()};
   }
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:
@@ -73,6 +75,7 @@ class Scan final : public Op {
   Linearity linear_in(const Apply& apply, int in) const override;
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:

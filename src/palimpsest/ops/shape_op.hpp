@@ -105,6 +105,7 @@ class BroadcastLike final : public Op {
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 };
 

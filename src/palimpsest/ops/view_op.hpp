@@ -18,6 +18,7 @@ class ViewOp : public Op {
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
   /// Extents of the result; those of the input may be kUnknown. ShapeError when they do not fit.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <exception>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,14 +23,36 @@ struct RewriteHints {
 /// One pass over a graph: changes it through FunctionGraph's edits and returns how often.
 struct Rewrite {
   std::string_view name;
-  double position;  // inplace.md 8.1; passes that introduce destroying ops have 49.5 or more
+  double position;  // passes that introduce destroying ops have 49.5 or more
+  std::string_view tag;
   int (*run)(FunctionGraph& graph, const RewriteHints& hints);
 };
 
 /// All rewrites, ordered by position: the one list.
 std::span<const Rewrite> rewrite_list();
 
-/// Runs them all.
-void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints);
+/// Which rewrites run, by name or tag; `all` is a tag of each.
+struct RewriteSelection {
+  std::vector<std::string> excluding = {};
+  std::vector<std::string> including = {};  // although excluded
+  std::vector<std::string> never = {};
+  bool contains(const Rewrite& rewrite) const;
+};
+
+/// A rewrite that threw; the graph may be in any state.
+class RewriteFailure : public std::runtime_error {
+ public:
+  RewriteFailure(const Rewrite& rewrite, std::exception_ptr cause);
+  const std::string& rewrite() const { return rewrite_; }
+  const std::exception_ptr& cause() const { return cause_; }
+
+ private:
+  std::string rewrite_;
+  std::exception_ptr cause_;
+};
+
+/// Runs those that are selected, in order. RewriteFailure for whatever one of them throws.
+void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints,
+                   const RewriteSelection& selection = {});
 
 }  // namespace palimpsest

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/compile/call.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace palimpsest {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool has_layout(const Tensor& t, const Layout& layout) {
+  return t.dtype() == layout.dtype && t.shape() == layout.extents && t.strides() == layout.strides;
+}
+
+bool is_dense_copy_of(const Tensor& t, const Layout& layout) {
+  return t.dtype() == layout.dtype && t.shape() == layout.extents && layout.is_dense();
+}
+
+}  // namespace
+
+// -- containers --------------------------------------------------------------------------------
+
+HoldMode Call::hold_mode(std::size_t container) const {
+  const bool writes = program_.containers[container].is_updated && !is_planning_;
+  return writes ? HoldMode::exclusive : HoldMode::shared;
+}
+
+void Call::hold_containers() {
+  for (const auto& container : impl_.containers) container->check_not_held(impl_.who());
+  for (std::size_t c : impl_.lock_order) {
+    impl_.containers[c]->hold(hold_mode(c), impl_.who());
+    is_held_[c] = 1;
+  }
+}
+
+void Call::release_containers() noexcept {
+  for (std::size_t c = 0; c < is_held_.size(); ++c) {
+    if (is_held_[c]) impl_.containers[c]->release(hold_mode(c));
+    is_held_[c] = 0;
+  }
+}
+
+// A lazy clone of what is only read lets others update the container meanwhile. Memory that others
+// may write behind our back cannot be cloned lazily: such a container stays locked.
+void Call::bind_containers() {
+  if (impl_.containers.empty()) return;
+  hold_containers();
+  SmallVector<char, 16> stays(is_held_.size());
+  for (std::size_t c = 0; c < stays.size(); ++c) {
+    const ContainerSpec& spec = program_.containers[c];
+    stays[c] = is_planning_ || spec.is_updated || spec.is_lent;
+  }
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    if (bound_[i].tensor) continue;
+    const std::size_t c = at(program_.container_of_input(i));
+    const Tensor& value = std::as_const(*impl_.containers[c]).held_value();
+    const StorageState state = value.storage().state();
+    if (state == StorageState::foreign_writable || state == StorageState::pinned) stays[c] = 1;
+    if (stays[c]) {
+      bound_[i] = {&value, false, true, false};
+    } else {
+      keep(i, value.lazy_clone());
+      bound_[i].is_private = false;  // the container has its data too
+    }
+  }
+  for (std::size_t c = 0; c < stays.size(); ++c) {
+    if (stays[c]) continue;
+    impl_.containers[c]->release(hold_mode(c));
+    is_held_[c] = 0;
+  }
+}
+
+// -- what must not be overwritten --------------------------------------------------------------
+
+// Do others see the memory of this input, although the plan overwrites it?
+bool Call::needs_copy(std::size_t input) const {
+  const BoundInput& bound = bound_[input];
+  if (bound.is_private) return false;
+  const Tensor& value = *bound.tensor;
+  if (bound.is_container) {
+    // Shared or read-only memory is replaced when it is first written: the container keeps its
+    // Storage, and the clones the old bytes.
+    return !program_.containers[at(program_.container_of_input(input))].is_updated;
+  }
+  const StorageState state = value.storage().state();
+  return state == StorageState::shared || state == StorageState::foreign_read_only ||
+         has_internal_overlap(value);
+}
+
+// Does it overlap another value of the call? Of several that are overwritten the first may stay.
+bool Call::meets_another(std::size_t input) const {
+  for (std::size_t j = 0; j < bound_.size(); ++j) {
+    if (j == input || (program_.overwritten[j] && (j > input || bound_[j].will_be_copied)))
+      continue;
+    const std::size_t n = program_.arguments.size();
+    if (program_.trust_input && input < n && j < n) continue;
+    if (overlaps(*bound_[input].tensor, *bound_[j].tensor)) return true;
+  }
+  return false;
+}
+
+void Call::choose_copies() {
+  if (!program_.overwrites_any) return;
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    if (!program_.overwritten[i] || bound_[i].is_private) continue;
+    const Tensor& value = *bound_[i].tensor;
+    bound_[i].will_be_copied = needs_copy(i) || meets_another(i);
+    if (bound_[i].will_be_copied) {
+      report_.entry_copy_bytes += value.nbytes();
+    } else if (bound_[i].is_container) {
+      const StorageState state = value.storage().state();
+      if (state == StorageState::shared || state == StorageState::foreign_read_only) {
+        report_.entry_copy_bytes += static_cast<index_t>(value.storage().nbytes());
+      }
+    }
+  }
+}
+
+void Call::make_copies() {
+  if (!program_.overwrites_any) return;
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    if (bound_[i].will_be_copied) {
+      keep(i, bound_[i].tensor->clone());
+    } else if (program_.overwritten[i] && bound_[i].is_container) {
+      const std::size_t c = at(program_.container_of_input(i));
+      impl_.containers[c]->held_value().raw_mutable_data();  // gets memory of its own
+    }
+  }
+}
+
+// -- the plan ----------------------------------------------------------------------------------
+
+bool Call::fits(const std::vector<Layout>& signature) const {
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    const Tensor& value = *bound_[i].tensor;
+    const bool same = bound_[i].will_be_copied ? is_dense_copy_of(value, signature[i])
+                                               : has_layout(value, signature[i]);
+    if (!same) return false;
+  }
+  return true;
+}
+
+std::vector<Layout> Call::signature() const {
+  std::vector<Layout> result;
+  for (const BoundInput& bound : bound_) {
+    const Tensor& t = *bound.tensor;
+    result.push_back(bound.will_be_copied ? Layout::dense(t.dtype(), t.shape())
+                                          : Layout{t.dtype(), t.shape(), t.strides(), 0});
+  }
+  return result;
+}
+
+Device Call::device() const {
+  if (bound_.empty()) {
+    const auto& outputs = program_.graph.outputs();
+    return outputs.empty() ? Device{} : outputs[0].type().device;
+  }
+  const Device device = bound_[0].tensor->device();
+  for (std::size_t i = 1; i < bound_.size(); ++i) {
+    const Device other = bound_[i].tensor->device();
+    if (other == device) continue;
+    const auto& inputs = program_.graph.inputs();
+    throw DeviceError("[" + impl_.who() + "] device: " + inputs[i].str() + " is on " + other.str() +
+                      ", but " + inputs[0].str() + " is on " + device.str() +
+                      ". Try one device for all");
+  }
+  return device;
+}
+
+void Call::check_budget(const Plan& plan) const {
+  const index_t peak = plan.peak_bytes + report_.entry_copy_bytes;
+  if (!program_.budget || peak <= *program_.budget) return;
+  std::vector<const PlannedBuffer*> biggest;
+  for (const PlannedBuffer& buffer : plan.buffers) {
+    const bool counts = buffer.kind == BufferKind::arena || buffer.kind == BufferKind::output ||
+                        buffer.kind == BufferKind::update;
+    if (counts) biggest.push_back(&buffer);
+  }
+  std::stable_sort(biggest.begin(), biggest.end(),
+                   [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
+  if (biggest.size() > 3) biggest.resize(3);
+  std::string text = "[" + impl_.who() + "] the plan exceeds the budget: got a peak of " +
+                     std::to_string(peak) + " bytes, the smallest found, expected at most " +
+                     std::to_string(*program_.budget) + ". The largest buffers:";
+  for (const PlannedBuffer* buffer : biggest) {
+    text += " " + buffer->name + " (" + std::to_string(buffer->bytes) + ")";
+  }
+  throw BudgetError(text + ". Try smaller parts, or borrowed outputs");
+}
+
+const Plan& Call::plan() {
+  is_planning_ = true;
+  bind_containers();
+  choose_copies();
+  const auto& entry =
+      program_.plans->find_or_make([&](const auto& signature) { return fits(signature); },
+                                   [&] { return program_.make_plan_for(signature()); });
+  return entry.plan;
+}
+
+void Call::prepare() {
+  const Plan& planned = plan();
+  const BorrowedFrame frame(*impl_.pool, planned, device(), !program_.borrows_any);
+}
+
+// -- the call ----------------------------------------------------------------------------------
+
+void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* report) {
+  bind_containers();
+  choose_copies();
+  const auto& entry =
+      program_.plans->find_or_make([&](const auto& signature) { return fits(signature); },
+                                   [&] { return program_.make_plan_for(signature()); });
+  const Plan& plan = entry.plan;
+  const Device where = device();
+  check_budget(plan);
+  make_copies();
+  BorrowedFrame frame(*impl_.pool, plan, where, !program_.borrows_any);
+  prepare_results(plan, *frame, outs);
+  bind_memory(plan, *frame);
+  frame->bind();
+  frame->run();
+  hand_over(plan, *frame);
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    const Tensor& value = frame->delivered[i];
+    if (!shares_storage(value, outs[i])) outs[i].copy_from(value);
+  }
+  commit(plan, *frame);
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = std::move(frame->delivered[i]);
+  if (!report) return;
+  report_.peak_bytes = frame->bytes() + allocated_ + report_.entry_copy_bytes;
+  *report = report_;
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last part of a call: who gets which memory (functions.md 7 and 8).
+//
+// All memory that results need is there before the first step runs; afterwards elements are copied
+// into it and handles change hands, which cannot fail.
+#include <algorithm>
+
+#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/compile/call.hpp"
+
+namespace palimpsest {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// The layout, counted from a byte of a storage, as a tensor on that storage.
+Tensor tensor_on(const Storage& storage, const Layout& layout, index_t first_byte) {
+  const auto item = static_cast<index_t>(item_size(layout.dtype));
+  return Tensor(storage, layout.dtype, layout.extents, layout.strides,
+                (first_byte + layout.byte_offset) / item);
+}
+
+Tensor tensor_within(const Tensor& whole, const Layout& layout) {
+  const auto item = static_cast<index_t>(item_size(whole.dtype()));
+  return tensor_on(whole.storage(), layout, whole.offset() * item);
+}
+
+bool is_cloned_eagerly(const Storage& storage) {
+  const StorageState state = storage.state();
+  return state == StorageState::foreign_writable || state == StorageState::pinned;
+}
+
+}  // namespace
+
+// The value that an argument's or a container's buffer shows; null for other buffers.
+const Tensor* Call::bound_to(const PlannedBuffer& buffer) const {
+  if (buffer.kind == BufferKind::argument) return bound_[at(buffer.index)].tensor;
+  if (buffer.kind == BufferKind::container) {
+    return bound_[program_.arguments.size() + at(buffer.index)].tensor;
+  }
+  return nullptr;
+}
+
+// Is a lazy clone no way to hand this over: because it would copy, or keep a big buffer alive?
+bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update) const {
+  if (delivery.how != Handover::clone) return false;
+  const Slot& slot = plan.slots[at(delivery.slot)];
+  const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
+  const Tensor* const bound = bound_to(buffer);
+  if (!bound) return false;
+  if (is_cloned_eagerly(bound->storage())) return true;
+  const std::size_t input = static_cast<std::size_t>(
+      buffer.index +
+      (buffer.kind == BufferKind::container ? static_cast<int>(program_.arguments.size()) : 0));
+  if (program_.overwritten[input]) return false;
+  const index_t bytes = byte_count(slot.layout.extents, slot.layout.dtype);
+  if (2 * bytes < static_cast<index_t>(bound->storage().nbytes())) return true;
+  return is_update && has_internal_overlap(*bound);
+}
+
+void Call::prepare_copy(const Plan& plan, Frame& frame, std::size_t index) {
+  const bool is_update = index >= plan.outputs.size();
+  const Delivery& delivery =
+      is_update ? plan.updates[index - plan.outputs.size()] : plan.outputs[index];
+  const bool forced = !is_in_its_container(plan, index) && must_copy(plan, delivery, is_update);
+  if (delivery.how != Handover::compact && !forced) return;
+  const Layout& layout = plan.slots[at(delivery.slot)].layout;
+  Tensor& copy = frame.copies[index];
+  copy = Tensor::empty(layout.extents, layout.dtype, frame.device(), "output");
+  (forced ? report_.entry_copy_bytes : allocated_) += copy.nbytes();
+}
+
+// Where results go: to the arguments that were given, else to where the containers' values came
+// from, if these agree.
+Device Call::result_device(Device computed_on) const {
+  std::optional<Device> common;
+  bool differ = false;
+  const auto add = [&](Device device) {
+    differ = differ || (common && *common != device);
+    common = device;
+  };
+  for (const GivenArgument& given : given_) {
+    if (given.tensor) add(given.tensor->device());
+    if (given.value && !given.value->is_weak()) add(given.value->tensor().device());
+  }
+  if (!common) {
+    for (const auto& container : impl_.containers) add(container->home());
+  }
+  return common && !differ ? *common : computed_on;
+}
+
+void Call::prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> outs) {
+  for (std::size_t i = 0; i < outs.size(); ++i) check_destination(plan, outs[i], i);
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (plan.buffers[b].kind == BufferKind::output) prepare_output(plan, frame, b, outs);
+  }
+  const std::size_t n = plan.outputs.size() + plan.updates.size();
+  for (std::size_t i = 0; i < n; ++i) prepare_copy(plan, frame, i);
+  if (!outs.empty()) {
+    // What a destination shows in common with an argument is copied twice, so that the second copy
+    // meets no overlap and cannot fail.
+    for (std::size_t i = 0; i < outs.size(); ++i) {
+      const Delivery& delivery = plan.outputs[i];
+      const Layout& layout = plan.slots[at(delivery.slot)].layout;
+      if (delivery.how == Handover::own || frame.copies[i].defined()) continue;
+      frame.copies[i] = Tensor::empty(layout.extents, layout.dtype, frame.device(), "output");
+      report_.entry_copy_bytes += frame.copies[i].nbytes();
+    }
+    for (Tensor& out : outs) out.raw_mutable_data();
+    return;
+  }
+  const Device target = result_device(frame.device());
+  if (target == frame.device()) return;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    if (program_.outputs[i].return_internal_type) continue;
+    const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
+    frame.moved[i] = Tensor::empty(layout.extents, layout.dtype, target, "output");
+  }
+}
+
+// Memory that the caller will own. A destination is used directly where nothing that the call reads
+// or writes can lie in it.
+void Call::prepare_output(const Plan& plan, Frame& frame, std::size_t buffer,
+                          std::span<Tensor> outs) {
+  const PlannedBuffer& planned = plan.buffers[buffer];
+  const std::size_t i = at(planned.index);
+  Storage& storage = frame.output_storages[i];
+  if (!outs.empty() && is_usable(plan, i, outs)) {
+    frame.bases()[buffer] = static_cast<std::byte*>(outs[i].raw_overwrite_data());
+    storage = outs[i].storage();
+    return;
+  }
+  storage = Storage::allocate(static_cast<std::size_t>(planned.bytes), frame.device(), "output");
+  allocated_ += planned.bytes;
+  frame.bases()[buffer] = storage.overwrite_data();
+}
+
+bool Call::is_usable(const Plan& plan, std::size_t i, std::span<Tensor> outs) const {
+  const Tensor& out = outs[i];
+  const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
+  if (!out.is_contiguous() || !layout.is_dense() || layout.byte_offset != 0) return false;
+  const auto meets = [&](const Tensor& other) {
+    return shares_storage(out, other) || may_share_memory(out, other);
+  };
+  return std::none_of(bound_.begin(), bound_.end(),
+                      [&](const BoundInput& bound) { return meets(*bound.tensor); }) &&
+         std::none_of(outs.begin(), outs.end(),
+                      [&](const Tensor& other) { return &other != &out && meets(other); });
+}
+
+void Call::check_destination(const Plan& plan, Tensor& destination, std::size_t i) const {
+  const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
+  const auto got = [&] { return "[call_into] destination " + std::to_string(i) + ": got "; };
+  if (!destination.defined()) throw TypeError(got() + "an undefined tensor");
+  if (destination.dtype() != layout.dtype) {
+    throw DTypeError(got() + std::string(name_of(destination.dtype())) + ", expected " +
+                     std::string(name_of(layout.dtype)));
+  }
+  if (destination.shape() != layout.extents) {
+    throw ShapeError(got() + "shape " + to_string(destination.shape()) + ", expected " +
+                     to_string(layout.extents));
+  }
+  if (destination.device() != device()) {
+    throw DeviceError(got() + destination.device().str() + ", expected " + device().str());
+  }
+  if (has_internal_overlap(destination)) {
+    throw AliasError("[call_into] destination " + std::to_string(i) +
+                     " has elements that overlap one another");
+  }
+}
+
+// Points the buffers of arguments, containers and constants at their memory.
+void Call::bind_memory(const Plan& plan, Frame& frame) const {
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const PlannedBuffer& buffer = plan.buffers[b];
+    const void* base = nullptr;
+    if (const Tensor* const bound = bound_to(buffer)) {
+      // What is overwritten is the caller's no longer: it has memory of its own by now.
+      base = bound->raw_data();
+    } else if (buffer.kind == BufferKind::constant) {
+      base = plan.constants[at(buffer.index)].constant_value().raw_data();
+    } else {
+      continue;
+    }
+    frame.bases()[b] = static_cast<std::byte*>(const_cast<void*>(base));
+  }
+}
+
+Tensor Call::value_of(const Plan& plan, Frame& frame, const Delivery& delivery) const {
+  const Slot& slot = plan.slots[at(delivery.slot)];
+  const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
+  switch (buffer.kind) {
+    case BufferKind::arena:
+      return tensor_on(frame.arena(), slot.layout, buffer.offset);
+    case BufferKind::output: {
+      // At the start of its storage, except in a destination of the caller.
+      const Storage& storage = frame.output_storages[at(buffer.index)];
+      return tensor_on(storage, slot.layout, frame.bases()[at(slot.buffer)] - storage.data());
+    }
+    case BufferKind::update:
+      return tensor_on(frame.update_storage(buffer.index), slot.layout, 0);
+    case BufferKind::argument:
+    case BufferKind::container:
+      return tensor_within(*bound_to(buffer), slot.layout);
+    case BufferKind::constant:
+      return tensor_within(plan.constants[at(buffer.index)].constant_value(), slot.layout);
+  }
+  throw InternalError("[call] not a kind of buffer");
+}
+
+// Has an update happened in the memory of its own container, which is the default value of an
+// argument that this call did not give?
+bool Call::is_in_its_container(const Plan& plan, std::size_t index) const {
+  if (index < plan.outputs.size()) return false;
+  const std::size_t u = index - plan.outputs.size();
+  const PlannedBuffer& buffer = plan.buffers[at(plan.slots[at(plan.updates[u].slot)].buffer)];
+  if (buffer.kind != BufferKind::argument || !bound_[at(buffer.index)].is_container) return false;
+  return program_.arguments[at(buffer.index)].container == program_.updated[u];
+}
+
+void Call::hand_over(const Plan& plan, Frame& frame) {
+  const std::size_t n_results = plan.outputs.size();
+  for (std::size_t i = 0; i < frame.delivered.size(); ++i) {
+    const Delivery& delivery = i < n_results ? plan.outputs[i] : plan.updates[i - n_results];
+    Tensor value = value_of(plan, frame, delivery);
+    if (frame.copies[i].defined()) {
+      frame.copies[i].copy_from(value);
+      value = std::move(frame.copies[i]);
+    } else if (delivery.how == Handover::clone && !is_in_its_container(plan, i)) {
+      value = value.lazy_clone();
+    }
+    if (i < n_results && frame.moved[i].defined()) {
+      strided_copy(value.view_of(), frame.moved[i].mutable_view());
+      value = std::move(frame.moved[i]);
+    }
+    frame.delivered[i] = std::move(value);
+  }
+}
+
+// The exchange of all values at once. A Storage that a container gave up becomes the frame's, to be
+// written by the next call, unless somebody else has it now.
+void Call::commit(const Plan& plan, Frame& frame) noexcept {
+  const std::size_t n_results = plan.outputs.size();
+  for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+    Container& container = *impl_.containers[at(program_.updated[u])];
+    const Slot& slot = plan.slots[at(plan.updates[u].slot)];
+    const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
+    const bool gives_update_buffer =
+        buffer.kind == BufferKind::update && plan.updates[u].how == Handover::own;
+    Storage old = container.held_value().storage();
+    container.commit(std::move(frame.delivered[n_results + u]));
+    if (!gives_update_buffer) continue;
+    Storage& spare = frame.update_storage(buffer.index);
+    spare = Storage();
+    const bool reusable = old.use_count() == 1 && old.state() == StorageState::owned &&
+                          old.nbytes() == static_cast<std::size_t>(buffer.bytes);
+    if (reusable) spare = std::move(old);
+  }
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what compiling gives, shared by a function and its copies.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/compile/planner.hpp"
+
+namespace palimpsest {
+
+/// An input that calls can give.
+struct ArgumentSpec {
+  Variable variable;  // as the user made it: the key for kw() and container()
+  TensorType type;
+  std::string name;    // the keyword; empty: none
+  int container = -1;  // whose value it has when a call gives none
+  FilterOptions filter;
+  bool is_mutable = false;
+  bool borrow = false;
+};
+
+/// An input that calls cannot give.
+struct ImplicitSpec {
+  Variable variable;
+  std::string name;
+  int container = 0;
+};
+
+/// A cell that the program reads or updates. The cells themselves belong to the functions.
+struct ContainerSpec {
+  TensorType type;
+  std::string name;
+  /// The shared variables through which the graph reached it.
+  std::vector<Variable> variables;
+  bool is_updated = false;
+  /// A borrowed output may show its memory itself.
+  bool is_lent = false;
+};
+
+/// The plans of a program, one per signature. Plans are never moved nor dropped.
+class PlanCache {
+ public:
+  struct Entry {
+    std::vector<Layout> signature;
+    Plan plan;
+  };
+  /// Entry whose signature `fits`, else a new one. Errors of planning pass through.
+  template <class Fits, class Make>
+  const Entry& find_or_make(Fits fits, Make make) {
+    const std::lock_guard guard(mutex_);
+    for (const Entry& entry : entries_) {
+      if (fits(entry.signature)) return entry;
+    }
+    return entries_.emplace_back(make());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<Entry> entries_;
+};
+
+/// An optimized graph and what its inputs and outputs are. Immutable but for the plans.
+///
+/// The graph's inputs are the arguments and then the containers; its outputs are the results and
+/// then the updates. A container that is only the default value of an argument comes last among the
+/// containers and is no input of its own.
+struct Program {
+  FunctionGraph graph;
+  std::vector<ArgumentSpec> arguments;
+  std::vector<ImplicitSpec> implicit;
+  std::vector<ContainerSpec> containers;
+  std::size_t n_container_inputs = 0;
+  std::vector<OutOptions> outputs;
+  bool is_single = false;
+  std::vector<int> updated;       // per update: which container
+  std::vector<bool> overwritten;  // per graph input: does a step write its memory?
+  bool overwrites_any = false;
+  bool borrows_any = false;  // does an output lie in the frame?
+  Mode mode = Mode::fast_run;
+  bool trust_input = false;
+  std::optional<index_t> budget;
+  std::shared_ptr<const Config> config;
+  std::unique_ptr<PlanCache> plans = std::make_unique<PlanCache>();
+
+  explicit Program(FunctionGraph made) : graph(std::move(made)) {}
+  /// Fills in what follows from the rest.
+  void finish();
+  std::size_t n_inputs() const { return arguments.size() + n_container_inputs; }
+  /// The container behind a graph input, or -1.
+  int container_of_input(std::size_t input) const {
+    return input < arguments.size() ? arguments[input].container
+                                    : static_cast<int>(input - arguments.size());
+  }
+  const PlanCache::Entry& plan_for(std::vector<Layout> signature) const;
+  PlanCache::Entry make_plan_for(std::vector<Layout> signature) const;
+};
+
+/// From the graph that a user built to a program and the cells it works on.
+struct Compiled {
+  std::shared_ptr<const Program> program;
+  std::vector<std::shared_ptr<Container>> containers;
+};
+Compiled compile(std::vector<In> inputs, Outputs outputs, FunctionOptions options);
+
+/// The program without its updates and the inputs that only they needed; `kept` tells which
+/// containers remain.
+std::shared_ptr<const Program> without_updates(const Program& program, std::vector<int>* kept);
+
+}  // namespace palimpsest

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/compile/resolve.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace palimpsest {
+namespace {
+
+void check_variable(const In& in, std::size_t position, std::span<const In> before) {
+  const Variable& v = in.variable;
+  if (!v.defined()) {
+    throw ValueError("[function] input " + std::to_string(position) + " is undefined");
+  }
+  if (v.is_constant()) {
+    throw TypeError("[function] input " + v.str() + " is a constant. Try givens");
+  }
+  if (v.is_root() && container_of(v)) {
+    throw TypeError("[function] input " + v.str() +
+                    " is a shared variable. Try givens, or In(variable, {.value = container})");
+  }
+  const auto is_same = [&](const In& other) { return other.variable == v; };
+  if (std::any_of(before.begin(), before.end(), is_same)) {
+    throw UnusedInputError("[function] " + v.str() + " is used twice in inputs");
+  }
+}
+
+ResolvedInput resolve(const In& in, std::optional<bool> allow_downcast) {
+  const InOptions& given = in.options;
+  ResolvedInput result;
+  result.variable = in.variable;
+  if (given.name) {
+    result.name = *given.name;
+  } else if (given.autoname) {
+    result.name = in.variable.name();
+  }
+  const std::string who = "input " + in.variable.str();
+  result.filter = {given.strict, given.allow_downcast ? given.allow_downcast : allow_downcast};
+  const bool is_updated = given.update.defined();
+  result.is_mutable = given.is_mutable.value_or(is_updated || given.borrow.value_or(false));
+  result.borrow = given.borrow.value_or(result.is_mutable);
+  if (result.is_mutable && !result.borrow) {
+    throw ValueError("[" + who +
+                     "] is_mutable = true and borrow = false contradict each other: "
+                     "what is overwritten is lent. Try borrow = true");
+  }
+  const TensorType& type = in.variable.type();
+  if (given.value.container()) {
+    result.container = given.value.container();
+    if (!type.is_super(result.container->type())) {
+      throw TypeError("[" + who + "] value: got a container of " + result.container->type().str() +
+                      ", expected " + type.str());
+    }
+  } else if (given.value.value().defined()) {
+    result.container = std::make_shared<Container>(
+        type, given.value.value(),
+        ContainerOptions{result.name, false, given.strict, result.filter.allow_downcast});
+  }
+  result.is_implicit = given.implicit.value_or(given.value.container() != nullptr);
+  if (result.is_implicit && !result.container) {
+    throw TypeError("[" + who + "] implicit = true needs a value. Try .value = container");
+  }
+  if (is_updated) {
+    if (!result.container) {
+      throw TypeError("[" + who + "] an update needs a value to persist. Try .value = tensor");
+    }
+    const TensorType& target = result.container->type();
+    result.update = expression_of(given.update, target, "update of " + in.variable.str());
+    check_update_type(target, result.update.type(), "update of " + in.variable.str());
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<ResolvedInput> resolve_inputs(const std::vector<In>& inputs,
+                                          std::optional<bool> allow_downcast) {
+  std::vector<ResolvedInput> result;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_variable(inputs[i], i, {inputs.data(), i});
+    result.push_back(resolve(inputs[i], allow_downcast));
+  }
+  return result;
+}
+
+Variable expression_of(const Value& value, const TensorType& type, std::string_view who) {
+  if (value.is_variable()) return value.variable();
+  return constant(filter(type, value, {}, who));
+}
+
+std::vector<Variable> roots_of(std::span<const Variable> outputs,
+                               std::span<const Variable> inputs) {
+  std::vector<Variable> found;
+  std::unordered_set<const VariableNode*> seen;
+  std::unordered_set<const VariableNode*> cut;
+  for (const Variable& v : inputs) cut.insert(v.node());
+  const auto visit = [&](const Variable& v) {
+    const bool ends_here = v.is_root() || cut.contains(v.node());
+    if (ends_here && seen.insert(v.node()).second) found.push_back(v);
+  };
+  for (const Apply& node : applications_of(outputs, inputs)) {
+    for (const Variable& v : node.inputs()) visit(v);
+  }
+  for (const Variable& v : outputs) visit(v);
+  return found;
+}
+
+std::string path_from(const Variable& root, std::span<const Variable> outputs,
+                      std::span<const Variable> inputs) {
+  constexpr int kLongest = 12;
+  const std::vector<Apply> nodes = applications_of(outputs, inputs);
+  std::string text = root.str();
+  Variable v = root;
+  std::size_t next = 0;
+  for (int length = 0; length < kLongest; ++length) {
+    const auto output = std::find(outputs.begin(), outputs.end(), v);
+    if (output != outputs.end()) {
+      return text + " -> output " + std::to_string(output - outputs.begin());
+    }
+    // Users come later in the order than what they use.
+    for (; next < nodes.size(); ++next) {
+      const auto used = nodes[next].inputs();
+      if (std::find(used.begin(), used.end(), v) != used.end()) break;
+    }
+    if (next == nodes.size()) return text;
+    text += " -> " + nodes[next].op().name();
+    const std::vector<Variable> results = nodes[next].outputs();
+    v = results[0];
+    for (const Variable& result : results) {
+      if (std::find(outputs.begin(), outputs.end(), result) != outputs.end()) v = result;
+    }
+  }
+  return text + " -> ...";
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what the parts of function() share.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/compile/program.hpp"
+
+namespace palimpsest {
+
+/// An `In` with all defaults filled in.
+struct ResolvedInput {
+  Variable variable;
+  std::string name;
+  std::shared_ptr<Container> container;  // null: calls must give it
+  bool is_implicit = false;
+  bool is_mutable = false;
+  bool borrow = false;
+  FilterOptions filter;
+  Variable update;  // undefined: none
+};
+
+/// Errors  TypeError: a constant or a shared variable, an update without a value or of another
+///         type, implicit without a value; ValueError: undefined, is_mutable without borrow;
+///         UnusedInputError: twice
+std::vector<ResolvedInput> resolve_inputs(const std::vector<In>& inputs,
+                                          std::optional<bool> allow_downcast);
+
+/// The new value of one container.
+struct ResolvedUpdate {
+  std::shared_ptr<Container> target;
+  Variable value;
+};
+
+/// Givens, ready to be applied to any part of the graph.
+class Substitution {
+ public:
+  /// Errors  ValueError: an explicit input, a variable twice, "cycle"; TypeError: another type
+  Substitution(const Givens& givens, std::vector<Variable> inputs, bool is_strict);
+
+  std::vector<Variable> operator()(std::span<const Variable> outputs) const;
+  Variable operator()(const Variable& output) const { return (*this)({&output, 1})[0]; }
+  /// What replaces, as given.
+  const std::vector<Variable>& replacements() const { return given_; }
+
+ private:
+  std::vector<std::size_t> order_of_dependence() const;
+
+  std::vector<Variable> inputs_;  // where the graph is cut
+  std::vector<Variable> old_, new_;
+  std::vector<Variable> given_;
+  bool is_strict_;
+};
+
+/// A copy of a graph over other roots, whose types may differ: every op is applied anew.
+std::vector<Variable> rebuild_graph(std::span<const Variable> outputs,
+                                    std::span<const Variable> inputs,
+                                    std::span<const Variable> replacements);
+
+/// A value as a Variable of the type: a constant where it is none yet. The errors of filter().
+Variable expression_of(const Value& value, const TensorType& type, std::string_view who);
+
+/// The roots that outputs need, in the order of first use; the graph ends at `inputs`.
+std::vector<Variable> roots_of(std::span<const Variable> outputs, std::span<const Variable> inputs);
+
+/// `root -> Op -> Op -> output 0`.
+std::string path_from(const Variable& root, std::span<const Variable> outputs,
+                      std::span<const Variable> inputs);
+
+}  // namespace palimpsest

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// functions.md 12: what an error at run time says.
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <stdexcept>
+
+#include "hook_op.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+using testing::hooked;
+
+Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
+
+struct ErrorTest : ::testing::Test {
+  Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
+  Variable y = make_input({DType::float64, {kUnknown}, {}}, "y");
+};
+
+template <class F>
+std::string text_of(F&& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_F(ErrorTest, ErrorOfAStepKeepsItsClassAndNamesNodeStepAndInputs) {
+  const Variable v = hooked(ops::roll(x, 1, 0).named("shifted"),
+                            [] { throw ShapeError("[kernel] no such axis"); });
+  const Function f = function({x}, v);
+  const auto call = [&] { f(vector_of({1, 2, 3, 4, 5, 6, 7})); };
+  EXPECT_THROW(call(), ShapeError);
+  const std::string text = text_of(call);
+  EXPECT_EQ(text.find("[kernel] no such axis"), 0u) << text;
+  EXPECT_NE(text.find("in step 1: Hook(shifted)"), std::string::npos) << text;
+  EXPECT_NE(text.find("input 0: shifted: float64 shape (7,) strides (1,)"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find(" = [7., 1., 2., 3., 4.] of 7"), std::string::npos) << text;
+}
+
+TEST_F(ErrorTest, BigInputsAreNotPrinted) {
+  const Function f = function({x}, hooked(x, [] { throw ValueError("no"); }));
+  const std::string text = text_of([&] { f(Tensor::ones({100000})); });
+  EXPECT_NE(text.find("shape (100000,)"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" = ["), std::string::npos) << text;
+}
+
+TEST_F(ErrorTest, ForeignExceptionBecomesANestedOpError) {
+  const Function f = function({x}, hooked(x, [] { throw std::out_of_range("beyond"); }));
+  try {
+    f(vector_of({1}));
+    FAIL() << "no exception";
+  } catch (const OpError& error) {
+    EXPECT_NE(std::string(error.what()).find("[Hook] step 0 failed: beyond"), std::string::npos);
+    try {
+      std::rethrow_if_nested(error);
+      FAIL() << "nothing nested";
+    } catch (const std::out_of_range& cause) {
+      EXPECT_STREQ(cause.what(), "beyond");
+    }
+  }
+}
+
+TEST_F(ErrorTest, WhatIsNoExceptionBecomesAnOpErrorToo) {
+  const Function f = function({x}, hooked(x, [] { throw 7; }));
+  EXPECT_NE(text_of([&] { f(vector_of({1})); }).find("step 0 threw what is no exception"),
+            std::string::npos);
+}
+
+TEST_F(ErrorTest, ShapesThatDoNotFitNameOpAxisBothShapesAndNode) {
+  const Function f = function({x, y}, x * y);
+  const auto call = [&] { f(vector_of({1, 2}), vector_of({1, 2, 3})); };
+  expect_error<ShapeError>(call, "[Mul] axis 0");
+  expect_error<ShapeError>(call, "got (2,) and (3,)");
+  expect_error<ShapeError>(call, "in Mul(x, y) with shapes (2,) (3,)");
+}
+
+TEST_F(ErrorTest, HighVerbosityShowsThePlan) {
+  const Function f = function({x}, hooked(x, [] { throw ValueError("no"); }));
+  EXPECT_EQ(text_of([&] { f(vector_of({1})); }).find("buffer"), std::string::npos);
+  const ConfigScope scope({.exception_verbosity = Verbosity::high});
+  EXPECT_NE(text_of([&] { f(vector_of({1})); }).find("buffer   0  argument"), std::string::npos);
+}
+
+TEST_F(ErrorTest, OneSentOnceIsNotedOnce) {
+  // A function that is called inside of another one's step adds its own note.
+  const Function inner = function({x}, hooked(x, [] { throw ValueError("deep"); }));
+  const Function outer = function({x}, hooked(
+                                           x, [&] { inner(vector_of({1})); }, true, 1));
+  const std::string text = text_of([&] { outer(vector_of({1})); });
+  EXPECT_EQ(text.find("deep"), 0u);
+  const std::size_t first = text.find("in step 0");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_NE(text.find("in step 0", first + 1), std::string::npos) << text;
+}
+
+TEST(ErrorTree, ClassesDeriveAsDocumented) {
+  EXPECT_TRUE((std::is_base_of_v<Error, TypeError>));
+  EXPECT_TRUE((std::is_base_of_v<TypeError, DTypeError>));
+  EXPECT_TRUE((std::is_base_of_v<TypeError, DeviceError>));
+  EXPECT_TRUE((std::is_base_of_v<ValueError, ShapeError>));
+  EXPECT_TRUE((std::is_base_of_v<ValueError, OverflowError>));
+  EXPECT_TRUE((std::is_base_of_v<ValueError, UnusedInputError>));
+  EXPECT_TRUE((std::is_base_of_v<ValueError, DisconnectedError>));
+  EXPECT_TRUE((std::is_base_of_v<OutOfMemory, BudgetError>));
+  EXPECT_TRUE((std::is_base_of_v<Error, StateError>));
+  EXPECT_TRUE((std::is_base_of_v<Error, OpError>));
+}
+
+}  // namespace
+}  // namespace palimpsest

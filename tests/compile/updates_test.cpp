@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// functions.md 7: updates, row by row, and 9: overlap of arguments. Storages, not only values.
+#include <gtest/gtest.h>
+
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
+std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }
+std::vector<double> values(const SharedVariable& s) { return values(s.get_value()); }
+Storage storage(const SharedVariable& s) { return s.container().value().storage(); }
+const void* address(const SharedVariable& s) { return s.container().value().raw_data(); }
+
+struct UpdateTest : ::testing::Test {
+  Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
+  Variable y = make_input({DType::float64, {kUnknown}, {}}, "y");
+  SharedVariable a = shared(vector_of({0.5, 0.5}), {.name = "a"});
+  SharedVariable b = shared(vector_of({-0.5, -0.5}), {.name = "b"});
+
+  // No two containers, and no container and result, share a Storage after a call.
+  void expect_independent(const std::vector<Tensor>& results = {}) const {
+    EXPECT_FALSE(storage(a).is(storage(b)));
+    for (const Tensor& r : results) {
+      EXPECT_FALSE(r.storage().is(storage(a)));
+      EXPECT_FALSE(r.storage().is(storage(b)));
+    }
+  }
+};
+
+// -- rows ----------------------------------------------------------------------------------------
+
+// A is then B's value in the memory that B had, and the reverse.
+TEST_F(UpdateTest, ExchangedContainersExchangeTheirStorages) {
+  const Storage of_a = storage(a), of_b = storage(b);
+  const void *at_a = address(a), *at_b = address(b);
+  const Function f = function({}, {}, {.updates = {{a, b}, {b, a}}});
+  const MemoryScope scope;
+  f();
+  EXPECT_EQ(scope.calls(), 0u);
+  EXPECT_EQ(values(a), (std::vector<double>{-0.5, -0.5}));
+  EXPECT_EQ(values(b), (std::vector<double>{0.5, 0.5}));
+  EXPECT_TRUE(storage(a).is(of_b));
+  EXPECT_TRUE(storage(b).is(of_a));
+  EXPECT_EQ(address(a), at_b);
+  EXPECT_EQ(address(b), at_a);
+}
+
+TEST_F(UpdateTest, ContainersAreExchangedAsWholeViewsToo) {
+  const Storage of_a = storage(a), of_b = storage(b);
+  const std::vector<Index> backwards{slice({}, {}, -1)};
+  a.set_value(vector_of({1, 2}));
+  const Storage of_new_a = storage(a);
+  function(
+      {}, {},
+      {.updates = {{a, ops::index(b.var(), backwards)}, {b, ops::index(a.var(), backwards)}}})();
+  EXPECT_TRUE(storage(a).is(of_b));
+  EXPECT_TRUE(storage(b).is(of_new_a));
+  EXPECT_EQ(values(b), (std::vector<double>{2, 1}));
+}
+
+TEST_F(UpdateTest, UpdateByAContainerThatIsNotUpdatedIsALazyClone) {
+  const MemoryScope scope;
+  function({}, {}, {.updates = {{a, b}}})();
+  EXPECT_EQ(scope.calls(), 0u);
+  expect_independent();
+  EXPECT_TRUE(storage(a).shares_data(storage(b)));
+  EXPECT_EQ(values(a), values(b));
+  b.modify([](Tensor& t) { t.fill(9.0); });
+  EXPECT_EQ(values(a), (std::vector<double>{-0.5, -0.5}));
+  a.modify([](Tensor& t) { t.fill(8.0); });
+  EXPECT_EQ(values(b), (std::vector<double>{9, 9}));
+}
+
+TEST_F(UpdateTest, UpdateByAnArgumentIsALazyClone) {
+  const Function f = function({x}, {}, {.updates = {{a, x}, {b, ops::reshape(x, {-1})}}});
+  Tensor t = vector_of({7, 8});
+  const MemoryScope scope;
+  f(t);
+  EXPECT_EQ(scope.calls(), 0u);
+  EXPECT_FALSE(storage(a).is(t.storage()));
+  EXPECT_TRUE(storage(a).shares_data(t.storage()));
+  expect_independent({t});
+  t.fill(0.0);
+  EXPECT_EQ(values(a), (std::vector<double>{7, 8}));
+  EXPECT_EQ(values(b), (std::vector<double>{7, 8}));
+}
+
+TEST_F(UpdateTest, UpdateByForeignMemoryIsACopy) {
+  std::vector<double> memory{1, 2};
+  const Tensor t = Tensor::from_blob(memory.data(), DType::float64, {2}, {1}, {}, true);
+  function({x}, {}, {.updates = {{a, x}}})(t);
+  memory[0] = 9;
+  EXPECT_EQ(values(a), (std::vector<double>{1, 2}));
+}
+
+TEST_F(UpdateTest, UpdateByElementsThatOverlapIsDense) {
+  const Function f = function({x}, {}, {.updates = {{a, x}}});
+  f(vector_of({3}).expand({4}));
+  EXPECT_FALSE(has_internal_overlap(a.container().value()));
+  EXPECT_EQ(values(a), (std::vector<double>{3, 3, 3, 3}));
+  const Variable stretched = ops::broadcast_to(ops::sum(x), {4});
+  function({x}, {}, {.updates = {{b, ops::specify_shape(stretched, {4})}}})(vector_of({1, 2}));
+  EXPECT_FALSE(has_internal_overlap(b.container().value()));
+  EXPECT_EQ(values(b), (std::vector<double>{3, 3, 3, 3}));
+}
+
+TEST_F(UpdateTest, OneExpressionForTwoContainersIsOneValueAndAClone) {
+  const Variable e = ops::roll(x, 1, 0);
+  const Function f = function({x}, {}, {.updates = {{a, e}, {b, e}}});
+  const Tensor argument = vector_of({1, 2});
+  const MemoryScope scope;
+  f(argument);
+  EXPECT_EQ(scope.calls(), 1u);
+  expect_independent();
+  EXPECT_TRUE(storage(a).shares_data(storage(b)));
+  a.modify([](Tensor& t) { t.fill(0.0); });
+  EXPECT_EQ(values(b), (std::vector<double>{2, 1}));
+}
+
+TEST_F(UpdateTest, SmallViewOfAnIntermediateIsCompactAndABigOneIsHandedOver) {
+  const Variable rolled = ops::roll(x, 1, 0);
+  const Function f = function({x}, {},
+                              {.updates = {{a, ops::index(rolled, {slice(0, 2)})},
+                                           {b, ops::index(rolled, {slice(0, 60)})}}});
+  f(Tensor::arange(100, DType::float64));
+  EXPECT_EQ(storage(a).nbytes(), 16u);
+  EXPECT_EQ(values(a), (std::vector<double>{99, 0}));
+  EXPECT_EQ(storage(b).nbytes(), 800u);
+  EXPECT_EQ(b.get_value().numel(), 60);
+  EXPECT_FALSE(b.container().value().is_shared());
+}
+
+TEST_F(UpdateTest, OldValueAsResultGoesToTheCallerInItsStorage) {
+  const Storage old = storage(a);
+  const Function f = function({x}, {a}, {.updates = {{a, a.var() + x}}});
+  const Tensor r = f(vector_of({1, 1}))[0];
+  EXPECT_TRUE(r.storage().is(old));
+  expect_independent({r});
+  EXPECT_EQ(values(r), (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(values(a), (std::vector<double>{1.5, 1.5}));
+}
+
+// -- the pool of old buffers ---------------------------------------------------------------------
+
+TEST_F(UpdateTest, UpdateThatWorksInPlaceRunsInItsOwnBuffer) {
+  const Function f = function({x}, {}, {.updates = {{a, a.var() * 2.0 + x}}});
+  const Storage own = storage(a);
+  const void* at = address(a);
+  const Tensor t = vector_of({1, 1});
+  f(t);
+  const MemoryScope scope;
+  f(t);
+  EXPECT_EQ(scope.calls(), 0u);
+  EXPECT_TRUE(storage(a).is(own));
+  EXPECT_EQ(address(a), at);
+  EXPECT_EQ(values(a), (std::vector<double>{5, 5}));
+}
+
+// A <- B, B <- A + 1 moves and writes without allocating.
+TEST_F(UpdateTest, OneContainerMovesAndTheOtherIsWrittenIntoTheFreedMemory) {
+  const Storage of_a = storage(a), of_b = storage(b);
+  const Function f = function({}, {}, {.updates = {{a, b}, {b, a.var() + 1.0}}});
+  const MemoryScope scope;
+  f();
+  EXPECT_EQ(scope.calls(), 0u);
+  EXPECT_EQ(values(a), (std::vector<double>{-0.5, -0.5}));
+  EXPECT_EQ(values(b), (std::vector<double>{1.5, 1.5}));
+  EXPECT_TRUE(storage(a).is(of_b));
+  EXPECT_TRUE(storage(b).is(of_a));
+}
+
+TEST_F(UpdateTest, UpdateThatCannotWorkInPlaceAlternatesBetweenTwoBuffers) {
+  const Function f = function({}, {}, {.updates = {{a, ops::roll(a.var(), 1, 0) + a.var()}}});
+  for (int i = 0; i < 3; ++i) f();
+  const MemoryScope scope;
+  for (int i = 0; i < 4; ++i) f();
+  EXPECT_EQ(scope.calls(), 0u);
+  EXPECT_EQ(values(a), (std::vector<double>{64, 64}));
+}
+
+// -- all at once ---------------------------------------------------------------------------------
+
+TEST_F(UpdateTest, AllValuesAreComputedFromOldOnes) {
+  const Function f = function({x}, {a.var() + b.var()},
+                              {.updates = {{a, a.var() + x}, {b, a.var() * b.var() + x}}});
+  const Tensor r = f(vector_of({1, 1}))[0];
+  EXPECT_EQ(values(r), (std::vector<double>{0, 0}));
+  EXPECT_EQ(values(a), (std::vector<double>{1.5, 1.5}));
+  EXPECT_EQ(values(b), (std::vector<double>{0.75, 0.75}));
+}
+
+TEST_F(UpdateTest, UpdateByItselfIsNoOperation) {
+  const Storage own = storage(a);
+  const auto version = a.version();
+  const SharedVariable alias = a.clone();
+  function({}, {}, {.updates = {{a, alias.var()}}})();
+  EXPECT_TRUE(storage(a).is(own));
+  EXPECT_EQ(a.version(), version);
+}
+
+// function({}, {}, {.updates = {{A, B}}}): different Storages, equal values, later writes do not show.
+TEST_F(UpdateTest, ContainersStayIndependentThroughManyCalls) {
+  const Function copy_b = function({}, {}, {.updates = {{a, b}}});
+  const Function change_a = function({}, {}, {.updates = {{a, a.var() + 1.0}}});
+  const Function change_b = function({}, {}, {.updates = {{b, b.var() * 2.0}}});
+  copy_b();
+  change_a();
+  change_b();
+  expect_independent();
+  EXPECT_EQ(values(a), (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(values(b), (std::vector<double>{-1, -1}));
+}
+
+TEST_F(UpdateTest, UpdatesReachAContainerThroughAnyOfItsVariables) {
+  const SharedVariable alias = a.clone();
+  const Function f = function({x}, {alias.var() + a.var()}, {.updates = {{alias, a.var() + x}}});
+  EXPECT_EQ(values(f(vector_of({1, 1}))[0]), (std::vector<double>{1, 1}));
+  EXPECT_EQ(values(a), (std::vector<double>{1.5, 1.5}));
+}
+
+TEST_F(UpdateTest, UpdateMayChangeTheShape) {
+  const Function f = function({x}, {}, {.updates = {{a, ops::join(0, std::vector{a.var(), x})}}});
+  f(vector_of({1}));
+  f(vector_of({2, 3}));
+  EXPECT_EQ(values(a), (std::vector<double>{0.5, 0.5, 1, 2, 3}));
+}
+
+// -- section 9: overlap of arguments -------------------------------------------------------------
+
+struct OverlapTest : ::testing::Test {
+  Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
+  Variable y = make_input({DType::float64, {kUnknown}, {}}, "y");
+
+  // f overwrites x while y is still to be read.
+  Function overwriting = function({In(x, {.is_mutable = true}), y}, {(x + y) * y});
+};
+
+TEST_F(OverlapTest, LentArgumentThatAnotherOverlapsIsReplacedByACopy) {
+  const Tensor all_of_it = Tensor::arange(4, DType::float64);
+  EXPECT_EQ(values(overwriting(all_of_it(slice(0, 3)), all_of_it(slice(1, 4)))[0]),
+            (std::vector<double>{1, 6, 15}));
+  EXPECT_EQ(values(all_of_it), (std::vector<double>{0, 1, 2, 3}));
+}
+
+TEST_F(OverlapTest, InterleavedElementsDoNotOverlap) {
+  const Tensor all_of_it = Tensor::arange(4, DType::float64);
+  overwriting(all_of_it(slice(0, {}, 2)), all_of_it(slice(1, {}, 2)));
+  EXPECT_EQ(values(all_of_it)[1], 1.0);
+  EXPECT_NE(values(all_of_it)[0], 0.0);  // overwritten in place
+}
+
+TEST_F(OverlapTest, OfSeveralOverwrittenArgumentsTheFirstIsKept) {
+  const Function f = function({In(x, {.is_mutable = true}), In(y, {.is_mutable = true})},
+                              {Out(x + 1.0, {.borrow = true}), Out(y * 3.0, {.borrow = true})});
+  const Tensor a = vector_of({1, 2});
+  const auto r = f(a, a);
+  EXPECT_EQ(values(r[0]), (std::vector<double>{2, 3}));
+  EXPECT_EQ(values(r[1]), (std::vector<double>{3, 6}));
+  EXPECT_TRUE(shares_storage(r[0], a));
+  EXPECT_FALSE(shares_storage(r[1], a));
+}
+
+TEST_F(OverlapTest, VectorAndMatrixAreCompared) {
+  const Variable m = make_input({DType::float64, {kUnknown, kUnknown}, {}}, "m");
+  const Function f = function({In(x, {.is_mutable = true}), m}, {x + 1.0, ops::sum(m)});
+  const Tensor a = Tensor::ones({2, 3});
+  const auto r = f(a(0), a);
+  EXPECT_EQ(r[1].item<double>(), 6.0);
+  EXPECT_EQ(values(a), (std::vector<double>(6, 1.0)));
+}
+
+TEST_F(OverlapTest, FloatAndComplexViewsAreCompared) {
+  const Variable z = make_input({DType::complex128, {kUnknown}, {}}, "z");
+  const Function f = function({In(x, {.is_mutable = true}), z}, {x + 1.0, ops::sum(z)});
+  const Tensor c = Tensor::ones({3}, DType::complex128);
+  const auto r = f(c.view_as_real()(all, 0), c);
+  EXPECT_EQ(r[1].item<std::complex<double>>(), 3.0);
+  EXPECT_EQ(c.at<std::complex<double>>({0}), 1.0);
+}
+
+TEST_F(OverlapTest, ArgumentAndContainerAreCompared) {
+  SharedVariable s = shared(vector_of({1, 2}));
+  const Function f = function({x}, {x * 1.0}, {.updates = {{s, s.var() + x}}});
+  const Tensor inside = s.get_value({.borrow = true});
+  EXPECT_EQ(values(f(inside)[0]), (std::vector<double>{1, 2}));
+  EXPECT_EQ(values(inside), (std::vector<double>{1, 2}));
+  EXPECT_EQ(values(s), (std::vector<double>{2, 4}));
+  EXPECT_FALSE(shares_storage(s.container().value(), inside));
+}
+
+TEST_F(OverlapTest, LentArgumentAndContainerAreCompared) {
+  SharedVariable s = shared(vector_of({1, 2}));
+  const Function f = function({In(x, {.is_mutable = true})}, {x + s.var()});
+  EXPECT_EQ(values(f(s.get_value({.borrow = true}))[0]), (std::vector<double>{2, 4}));
+  EXPECT_EQ(values(s), (std::vector<double>{1, 2}));
+}
+
+TEST_F(OverlapTest, LazyClonesNeverOverlap) {
+  const Tensor a = vector_of({1, 2});
+  EXPECT_EQ(values(overwriting(a, a.lazy_clone())[0]), (std::vector<double>{2, 8}));
+  EXPECT_EQ(values(a), (std::vector<double>{1, 2}));
+}
+
+TEST_F(OverlapTest, TrustedArgumentsAreNotComparedWithOneAnother) {
+  const Function f = function({In(x, {.is_mutable = true}), y}, {Out(x + y, {.borrow = true})},
+                              {.trust_input = true});
+  const Tensor a = vector_of({1, 2});
+  EXPECT_TRUE(shares_storage(f(a, a)[0], a));
+  const Function careful =
+      function({In(x, {.is_mutable = true}), y}, {Out(x + y, {.borrow = true})});
+  EXPECT_FALSE(shares_storage(careful(a, a)[0], a));
+}
+
+}  // namespace
+}  // namespace palimpsest
