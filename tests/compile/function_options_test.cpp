@@ -4,7 +4,6 @@
 
 #include "hook_op.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/ops/elementwise_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 

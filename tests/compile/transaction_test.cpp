@@ -109,7 +109,8 @@ TEST_F(TransactionTest, StepThatCanFailAndNeedsTheNewValueKeepsTheUpdatePure) {
 
 TEST_F(TransactionTest, IndexOutOfRangeLeavesEveryContainer) {
   const Variable i = make_input({DType::int64, {kUnknown}, {}}, "i");
-  const Function f = function({i}, {ops::gather(b.var(), std::vector{i})}, {.updates = {{a, a.var() + 1.0}}});
+  const Function f =
+      function({i}, {ops::gather(b.var(), std::vector{i})}, {.updates = {{a, a.var() + 1.0}}});
   const State before({a, b});
   EXPECT_THROW(f(Tensor::full<std::int64_t>({1}, 5)), ValueError);
   before.expect_unchanged("");
