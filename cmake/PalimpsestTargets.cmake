@@ -18,8 +18,10 @@ if(PALIMPSEST_WERROR)
   target_compile_options(palimpsest_options INTERFACE -Werror)
 endif()
 if(PALIMPSEST_SANITIZE)
+  # GCC warns of moved-from optionals in instrumented code, where nothing is wrong.
   target_compile_options(palimpsest_options INTERFACE
-    -fsanitize=${PALIMPSEST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    -Wno-maybe-uninitialized -fsanitize=${PALIMPSEST_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
   target_link_options(palimpsest_options INTERFACE -fsanitize=${PALIMPSEST_SANITIZE})
 endif()
 

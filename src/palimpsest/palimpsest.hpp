@@ -15,6 +15,8 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/inputs.hpp"
 #include "palimpsest/compile/plan.hpp"
+#include "palimpsest/compile/print.hpp"
+#include "palimpsest/compile/profile.hpp"
 #include "palimpsest/compile/shared.hpp"
 #include "palimpsest/compile/value.hpp"
 #include "palimpsest/graph/function_graph.hpp"

@@ -207,6 +207,8 @@ void Call::prepare() {
 // -- the call ----------------------------------------------------------------------------------
 
 void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* report) {
+  std::optional<CallMeasurement> measurement;
+  if (impl_.profiler) measurement.emplace(*impl_.profiler, Device{});
   bind_containers();
   choose_copies();
   const auto& entry =
@@ -220,7 +222,11 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   prepare_results(plan, *frame, outs);
   bind_memory(plan, *frame);
   frame->bind();
-  frame->run();
+  if (measurement) {
+    frame->run_measured(measurement->steps(plan));
+  } else {
+    frame->run();
+  }
   hand_over(plan, *frame);
   for (std::size_t i = 0; i < outs.size(); ++i) {
     const Tensor& value = frame->delivered[i];
@@ -228,6 +234,7 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   }
   commit(plan, *frame);
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = std::move(frame->delivered[i]);
+  if (measurement) measurement->finish(plan, frame.held_bytes());
   if (!report) return;
   report_.peak_bytes = frame->bytes() + allocated_ + report_.entry_copy_bytes;
   *report = report_;

@@ -2,6 +2,7 @@
 // Internal: one call of a function.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 

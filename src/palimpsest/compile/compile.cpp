@@ -7,6 +7,7 @@
 //  5. roots that are missing and inputs that are not needed are found
 //  6. the graph is cloned, protected and rewritten
 #include <algorithm>
+#include <chrono>
 #include <exception>
 
 #include "palimpsest/base/log.hpp"
@@ -294,7 +295,7 @@ class Compiler {
   }
 
   // A rewrite that fails leaves no trace: the graph is made anew and rewritten without it.
-  FunctionGraph rewritten_graph() const {
+  FunctionGraph rewritten_graph(std::vector<RewriteProfile>* reports) const {
     RewriteSelection selection;
     if (mode_ == Mode::no_rewrite) selection.excluding = {"all"};
     if (mode_ == Mode::fast_compile) selection.excluding = {"fusion", "inplace"};
@@ -315,8 +316,9 @@ class Compiler {
         if (inputs_[i].is_implicit) continue;
         add_hint_for_default(hints, graph, inputs_[i], k++);
       }
+      reports->clear();
       try {
-        rewrite_graph(graph, hints, selection);
+        rewrite_graph(graph, hints, selection, reports);
         graph.validate();
         return graph;
       } catch (const RewriteFailure& failure) {
@@ -328,7 +330,9 @@ class Compiler {
   }
 
   Compiled finish() {
-    auto program = std::make_shared<Program>(rewritten_graph());
+    std::vector<RewriteProfile> reports;
+    auto program = std::make_shared<Program>(rewritten_graph(&reports));
+    program->rewrites = std::move(reports);
     for (ResolvedInput& input : inputs_) {
       const int cell = input.container ? static_cast<int>(index_of_cell(input.container)) : -1;
       if (input.is_implicit) {
@@ -348,9 +352,12 @@ class Compiler {
     program->budget = options_.budget_bytes ? options_.budget_bytes : config_->budget;
     program->config = config_;
     program->finish();
+    program->compile_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     return {std::move(program), std::move(cells_)};
   }
 
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   FunctionOptions options_;
   std::shared_ptr<const Config> config_;
   Mode mode_;

@@ -58,6 +58,7 @@ BorrowedFrame::BorrowedFrame(FramePool& pool, const Plan& plan, Device device, b
     : pool_(pool), frame_(pool.take(plan, any_thread)) {
   try {
     if (frame_) {
+      held_bytes_ = frame_->bytes();
       frame_->refresh();
     } else {
       frame_ = std::make_unique<Frame>(plan, device);

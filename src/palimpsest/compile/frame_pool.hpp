@@ -40,10 +40,13 @@ class BorrowedFrame {
   BorrowedFrame& operator=(const BorrowedFrame&) = delete;
   Frame& operator*() { return *frame_; }
   Frame* operator->() { return frame_.get(); }
+  /// What it held when it was taken.
+  index_t held_bytes() const { return held_bytes_; }
 
  private:
   FramePool& pool_;
   std::unique_ptr<Frame> frame_;
+  index_t held_bytes_ = 0;
 };
 
 }  // namespace palimpsest

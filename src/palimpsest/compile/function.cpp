@@ -29,9 +29,10 @@ std::string listed(const Program& program) {
 
 Function function(std::vector<In> inputs, Outputs outputs, FunctionOptions options) {
   std::string name = options.name;
+  const bool is_profiled = options.profile.value_or(config().profile);
   Compiled made = compile(std::move(inputs), std::move(outputs), std::move(options));
-  return Function(std::make_shared<Function::Impl>(std::move(made.program),
-                                                   std::move(made.containers), std::move(name)));
+  return Function(std::make_shared<Function::Impl>(
+      std::move(made.program), std::move(made.containers), std::move(name), is_profiled));
 }
 
 void Function::call_with(std::span<const Argument> arguments, std::span<Tensor> results,
@@ -89,6 +90,8 @@ const Plan& Function::plan(std::span<const TensorType> arguments) const {
   return entry.plan;
 }
 
+const Plan* Function::latest_plan() const { return checked(impl_).program->plans->latest(); }
+
 void Function::prepare(std::span<const Tensor> arguments) const {
   Call call(checked(impl_));
   call.bind(arguments);
@@ -103,6 +106,25 @@ std::size_t Function::output_count() const { return checked(impl_).program->outp
 bool Function::is_single() const { return checked(impl_).program->is_single; }
 const FunctionGraph& Function::graph() const { return checked(impl_).program->graph; }
 Mode Function::mode() const { return checked(impl_).program->mode; }
+Profile Function::profile() const {
+  const Impl& impl = checked(impl_);
+  if (!impl.profiler) {
+    throw ValueError("[" + impl.who() +
+                     "] is not profiled. Try FunctionOptions::profile = true, or the config's");
+  }
+  Profile profile;
+  profile.function = impl.name;
+  profile.compile_seconds = impl.program->compile_seconds;
+  profile.rewrites = impl.program->rewrites;
+  profile.plans = impl.profiler->plans();
+  for (const PlanProfile& plan : profile.plans) {
+    profile.calls += plan.calls;
+    profile.call_seconds += plan.seconds;
+    for (const StepProfile& step : plan.steps) profile.step_seconds += step.seconds;
+  }
+  return profile;
+}
+
 const std::string& Function::name() const { return checked(impl_).name; }
 
 std::vector<Variable> Function::inputs() const {

@@ -13,6 +13,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/inputs.hpp"
 #include "palimpsest/compile/plan.hpp"
+#include "palimpsest/compile/profile.hpp"
 #include "palimpsest/compile/shared.hpp"
 
 namespace palimpsest {
@@ -37,6 +38,8 @@ struct NoDefaultUpdates {
   bool all = false;
   std::vector<Variable> list;
 };
+
+struct DebugPrintOptions;
 
 struct FunctionOptions {
   Updates updates = {};
@@ -130,6 +133,8 @@ class Function {
   const Plan& plan(std::span<const Tensor> arguments) const;
   /// The plan for dense arguments of these types, which must be fully known.
   const Plan& plan(std::span<const TensorType> arguments) const;
+  /// The plan that was made last; null: none yet.
+  const Plan* latest_plan() const;
   /// Makes the frame of a call with arguments like these now, so that the call allocates none.
   void prepare(std::span<const Tensor> arguments) const;
   /// Releases all idle frames (arenas and borrowed outputs).
@@ -157,6 +162,12 @@ class Function {
   std::vector<std::shared_ptr<Container>> shared_variables() const;
   Mode mode() const;
   const std::string& name() const;
+  /// What compiling and the calls so far took.
+  /// Errors  ValueError: compiled without `profile`
+  Profile profile() const;
+  /// The optimized graph as a tree: debugprint(*this, options).
+  std::string dprint(const DebugPrintOptions& options) const;
+  std::string dprint() const;
 
   struct Impl;
   explicit Function(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}

@@ -124,7 +124,8 @@ Function Function::copy(const CopyOptions& options) const {
     containers = std::move(remaining);
   }
   auto made = std::make_shared<Impl>(std::move(program), std::move(containers),
-                                     options.name.value_or(impl_->name + " copy"));
+                                     options.name.value_or(impl_->name + " copy"),
+                                     options.profile.value_or(impl_->profiler != nullptr));
   made->pool->set_allow_gc(impl_->pool->allows_gc());
   if (options.share_memory) made->pool = impl_->pool;
   return Function(std::move(made));

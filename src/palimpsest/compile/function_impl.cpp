@@ -7,7 +7,8 @@
 namespace palimpsest {
 
 Function::Impl::Impl(std::shared_ptr<const Program> made,
-                     std::vector<std::shared_ptr<Container>> cells, std::string called)
+                     std::vector<std::shared_ptr<Container>> cells, std::string called,
+                     bool is_profiled)
     : program(std::move(made)),
       containers(std::move(cells)),
       lock_order(containers.size()),
@@ -18,6 +19,7 @@ Function::Impl::Impl(std::shared_ptr<const Program> made,
     return containers[a]->id() < containers[b]->id();
   });
   pool->set_allow_gc(program->config->allow_gc);
+  if (is_profiled) profiler = std::make_unique<Profiler>(program->config->profile_memory);
 }
 
 std::string Function::Impl::who(std::size_t argument) const {

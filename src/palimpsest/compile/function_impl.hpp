@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "palimpsest/compile/frame_pool.hpp"
+#include "palimpsest/compile/profiler.hpp"
 #include "palimpsest/compile/program.hpp"
 
 namespace palimpsest {
@@ -14,14 +15,15 @@ namespace palimpsest {
 /// A program, the cells it works on, and the frames of its calls.
 struct Function::Impl {
   Impl(std::shared_ptr<const Program> made, std::vector<std::shared_ptr<Container>> cells,
-       std::string called);
+       std::string called, bool is_profiled);
 
   std::shared_ptr<const Program> program;
   std::vector<std::shared_ptr<Container>> containers;
   std::vector<std::size_t> lock_order;  // containers by id
   std::shared_ptr<FramePool> pool = std::make_shared<FramePool>();
   std::string name;
-  std::string title;  // the name, or `function`
+  std::string title;                   // the name, or `function`
+  std::unique_ptr<Profiler> profiler;  // null: calls are not measured
 
   /// The start of every message about a call: the name, or `function`.
   const std::string& who() const { return title; }

@@ -34,9 +34,11 @@ struct PlannedBuffer {
 /// One step: an op on slots. A view op is no step: it is only a layout.
 struct PlannedStep {
   Apply node;
-  std::vector<int> inputs;   // slots
-  std::vector<int> outputs;  // slots
-  int scratch = -1;          // buffer, if any
+  std::vector<int> inputs;     // slots
+  std::vector<int> outputs;    // slots
+  int scratch = -1;            // buffer, if any
+  index_t new_bytes = 0;       // results and scratch with a place of their own
+  index_t in_place_bytes = 0;  // results in memory that is overwritten
 };
 
 /// Where one variable lies.
@@ -83,6 +85,9 @@ struct Plan {
   index_t lower_bound_bytes = 0;
   /// What never freeing anything would take.
   index_t no_reuse_bytes = 0;
+  /// Results that need no memory since they show that of another value, or overwrite it.
+  index_t saved_by_view_bytes = 0;
+  index_t saved_by_inplace_bytes = 0;
 
   /// A table of buffers and steps for people.
   std::string to_string() const;

@@ -105,6 +105,7 @@ class Planner {
     const Slot source = plan_.slots[at(slot_of(node.input(at(input))))];
     std::optional<Layout> layout = node.op().view_layout(node, output, source.layout);
     if (!layout) return false;
+    plan_.saved_by_view_bytes += byte_count(layout->extents, layout->dtype);
     new_slot(node.output(at(output)), source.buffer, std::move(*layout));
     return true;
   }
@@ -134,10 +135,11 @@ class Planner {
       runs = true;
       const auto destroyed = destroys.find(output);
       if (destroyed != destroys.end()) {
-        overwrite(node, output, *destroyed->second.begin());
+        planned.in_place_bytes += overwrite(node, output, *destroyed->second.begin());
       } else {
         Layout layout = Layout::dense(node.output(k).dtype(), extents[k]);
         const index_t bytes = byte_count(layout.extents, layout.dtype);
+        planned.new_bytes += bytes;
         const int buffer = new_buffer(BufferKind::arena, 0, bytes, label(node, k));
         new_slot(node.output(k), buffer, std::move(layout));
       }
@@ -149,6 +151,8 @@ class Planner {
     }
     for (int slot : planned.inputs) mark_used(slot, step());
     const std::size_t scratch = node.op().scratch_bytes(node, input_layouts);
+    planned.new_bytes += static_cast<index_t>(scratch);
+    plan_.saved_by_inplace_bytes += planned.in_place_bytes;
     if (scratch > 0) {
       planned.scratch = new_buffer(BufferKind::arena, 0, static_cast<index_t>(scratch),
                                    "scratch of " + node.op().name());
@@ -156,11 +160,13 @@ class Planner {
     plan_.steps.push_back(std::move(planned));
   }
 
-  void overwrite(const Apply& node, int output, int input) {
+  index_t overwrite(const Apply& node, int output, int input) {
     const Slot target = plan_.slots[at(slot_of(node.input(at(input))))];
     Layout layout = target.layout;
     layout.dtype = node.output(at(output)).dtype();
+    const index_t bytes = byte_count(layout.extents, layout.dtype);
     new_slot(node.output(at(output)), target.buffer, std::move(layout));
+    return bytes;
   }
 
   static std::string label(const Apply& node, std::size_t k) {

@@ -7,10 +7,12 @@
 namespace palimpsest {
 namespace {
 
-// The variables in whose memory v may lie, itself included.
-std::vector<Variable> memory_of(const FunctionGraph& graph, const Variable& v) {
-  std::vector<Variable> found{v};
-  std::unordered_set<const VariableNode*> seen{v.node()};
+// Adds the variables in whose memory v may lie, itself included, and returns those that are new.
+// What is in `seen` already is so with all above it.
+std::vector<Variable> add_memory_of(const FunctionGraph& graph, const Variable& v,
+                                    std::unordered_set<const VariableNode*>& seen) {
+  std::vector<Variable> found;
+  if (seen.insert(v.node()).second) found.push_back(v);
   for (std::size_t next = 0; next < found.size(); ++next) {
     const Variable at = found[next];
     const Apply owner = at.owner();
@@ -33,9 +35,7 @@ void Program::finish() {
   std::unordered_set<const VariableNode*> written;
   for (const Apply& node : graph.toposort()) {
     for (int i : overwritten_inputs(node)) {
-      for (const Variable& v : memory_of(graph, node.input(static_cast<std::size_t>(i)))) {
-        written.insert(v.node());
-      }
+      add_memory_of(graph, node.input(static_cast<std::size_t>(i)), written);
     }
   }
   overwritten.clear();
@@ -45,7 +45,8 @@ void Program::finish() {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].borrow) continue;
     borrows_any = true;
-    for (const Variable& v : memory_of(graph, graph.outputs()[i])) {
+    std::unordered_set<const VariableNode*> seen;
+    for (const Variable& v : add_memory_of(graph, graph.outputs()[i], seen)) {
       const auto it = std::find(graph.inputs().begin(), graph.inputs().end(), v);
       const auto input = static_cast<std::size_t>(it - graph.inputs().begin());
       if (it == graph.inputs().end() || input < arguments.size()) continue;

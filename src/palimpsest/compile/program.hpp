@@ -61,6 +61,12 @@ class PlanCache {
     return entries_.emplace_back(make());
   }
 
+  /// The plan made last; null: none yet.
+  const Plan* latest() {
+    const std::lock_guard guard(mutex_);
+    return entries_.empty() ? nullptr : &entries_.back().plan;
+  }
+
  private:
   std::mutex mutex_;
   std::deque<Entry> entries_;
@@ -87,6 +93,8 @@ struct Program {
   bool trust_input = false;
   std::optional<index_t> budget;
   std::shared_ptr<const Config> config;
+  double compile_seconds = 0;
+  std::vector<RewriteProfile> rewrites;  // of the run that succeeded
   std::unique_ptr<PlanCache> plans = std::make_unique<PlanCache>();
 
   explicit Program(FunctionGraph made) : graph(std::move(made)) {}

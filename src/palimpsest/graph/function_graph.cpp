@@ -214,6 +214,16 @@ std::vector<Apply> FunctionGraph::nodes_in_order() const {
 
 // Depth first from the outputs, inputs in order, then what must precede: values are computed just
 // before they are used, which keeps few of them alive.
+std::vector<std::pair<Apply, Apply>> FunctionGraph::order_constraints() const {
+  std::vector<Constraint> constraints;
+  collect(constraints);
+  std::vector<std::pair<Apply, Apply>> result;
+  for (const Constraint& c : constraints) {
+    result.emplace_back(nodes_.at(c.before).first, nodes_.at(c.after).first);
+  }
+  return result;
+}
+
 std::vector<Apply> FunctionGraph::sorted(std::span<const Constraint> constraints,
                                          std::vector<Apply>* cycle) const {
   std::unordered_map<const ApplyNode*, std::vector<const ApplyNode*>> earlier;

@@ -71,6 +71,9 @@ class FunctionGraph {
   /// All nodes, each after what it reads and after every reader of what it overwrites;
   /// deterministic. InconsistencyError when no such order exists.
   std::vector<Apply> toposort() const;
+  /// Pairs of nodes of which the first must precede the second although it computes nothing for
+  /// it. Those that follow from others need not be among them.
+  std::vector<std::pair<Apply, Apply>> order_constraints() const;
 
   /// Inputs that must keep their value: those not lent to the function.
   void protect(const Variable& v) { protected_.insert(v.node()); }

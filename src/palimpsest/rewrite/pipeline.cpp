@@ -2,6 +2,7 @@
 #include "palimpsest/rewrite/pipeline.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "palimpsest/rewrite/fusion.hpp"
 #include "palimpsest/rewrite/inplace.hpp"
@@ -49,11 +50,14 @@ RewriteFailure::RewriteFailure(const Rewrite& rewrite, std::exception_ptr cause)
 std::span<const Rewrite> rewrite_list() { return kRewrites; }
 
 void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints,
-                   const RewriteSelection& selection) {
+                   const RewriteSelection& selection, std::vector<RewriteProfile>* reports) {
   for (const Rewrite& rewrite : rewrite_list()) {
     if (!selection.contains(rewrite)) continue;
+    const auto start = std::chrono::steady_clock::now();
     try {
-      rewrite.run(graph, hints);
+      const int applied = rewrite.run(graph, hints);
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+      if (reports) reports->push_back({std::string(rewrite.name), applied, time.count()});
     } catch (...) {
       throw RewriteFailure(rewrite, std::current_exception());
     }

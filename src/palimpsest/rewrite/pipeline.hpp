@@ -51,8 +51,17 @@ class RewriteFailure : public std::runtime_error {
   std::exception_ptr cause_;
 };
 
+/// What one rewrite did to a graph.
+struct RewriteProfile {
+  std::string name;
+  int applied = 0;
+  double seconds = 0;
+};
+
 /// Runs those that are selected, in order. RewriteFailure for whatever one of them throws.
+/// `reports` gets an entry for each.
 void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints,
-                   const RewriteSelection& selection = {});
+                   const RewriteSelection& selection = {},
+                   std::vector<RewriteProfile>* reports = nullptr);
 
 }  // namespace palimpsest

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what a function collects for its Profile.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "palimpsest/compile/profile.hpp"
+#include "palimpsest/memory/allocator.hpp"
+
+namespace palimpsest {
+
+/// Collects over all threads. Plans must outlive it.
+class Profiler {
+ public:
+  explicit Profiler(bool measures_memory) : measures_memory_(measures_memory) {}
+  bool measures_memory() const { return measures_memory_; }
+  /// A call that has ended; `steps` are its seconds per step.
+  void add_call(const Plan& plan, double seconds, std::span<const double> steps,
+                index_t measured_peak_bytes);
+  /// All plans so far.
+  std::vector<PlanProfile> plans() const;
+
+ private:
+  struct Entry {
+    const Plan* plan;
+    PlanProfile profile;
+  };
+  bool measures_memory_;
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;  // guarded by mutex_
+};
+
+/// One call under measurement: of time, and of what the device gives out if the profiler wants it.
+class CallMeasurement {
+ public:
+  CallMeasurement(Profiler& profiler, Device device);
+  /// Seconds per step, to be added to.
+  std::span<double> steps(const Plan& plan);
+  /// The call has succeeded. `held_bytes` is what its frame held before the call.
+  void finish(const Plan& plan, index_t held_bytes);
+
+ private:
+  Profiler& profiler_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<double> steps_;
+  std::optional<MemoryScope> memory_;
+};
+
+}  // namespace palimpsest
