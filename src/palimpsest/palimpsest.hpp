@@ -2,6 +2,7 @@
 // Everything that Palimpsest offers, in one header.
 #pragma once
 
+#include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/dtype.hpp"
 #include "palimpsest/base/error.hpp"
@@ -24,7 +25,6 @@
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/graph/type.hpp"
 #include "palimpsest/graph/variable.hpp"
-#include "palimpsest/io/atomic_file.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/format.hpp"
@@ -81,6 +81,7 @@
 #include "palimpsest/rewrite/pipeline.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/solve.hpp"
+#include "palimpsest/tensor/archive.hpp"
 #include "palimpsest/tensor/dlpack.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"

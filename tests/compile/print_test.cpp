@@ -98,8 +98,8 @@ TEST_F(PrintTest, FunctionsTellOrderDestroysAndViews) {
             "    │  └─ Exp [id D] 0\n"
             "    │     └─ A [id E]\n"
             "    └─ 2. [id F]\n");
-  const std::string plain = f.dprint(
-      {.print_destroy_map = false, .print_view_map = false, .print_order = false});
+  const std::string plain =
+      f.dprint({.print_destroy_map = false, .print_view_map = false, .print_order = false});
   EXPECT_EQ(plain.find("={"), std::string::npos) << plain;
   EXPECT_NE(plain.find("Exp [id D]\n"), std::string::npos) << plain;
   EXPECT_EQ(debugprint(f.graph()), text);
@@ -137,8 +137,7 @@ TEST_F(PrintTest, DotColoursEdgesByWhatHappens) {
 TEST_F(PrintTest, DotShowsOrderingConstraints) {
   // The update overwrites S only after the roll has read it.
   const SharedVariable s = shared(Tensor::ones({3}), {.name = "S"});
-  const Function f =
-      function({}, {ops::roll(s.var(), 1, 0)}, {.updates = {{s, s.var() * 2.0}}});
+  const Function f = function({}, {ops::roll(s.var(), 1, 0)}, {.updates = {{s, s.var() * 2.0}}});
   EXPECT_EQ(count(to_dot(f), "style=dashed"), f.graph().order_constraints().size());
   EXPECT_EQ(f.graph().order_constraints().size(), 1u);
 }

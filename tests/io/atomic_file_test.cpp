@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/io/atomic_file.hpp"
+#include "palimpsest/base/atomic_file.hpp"
 
 #include <signal.h>
 #include <sys/resource.h>

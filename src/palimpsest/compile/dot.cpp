@@ -60,8 +60,8 @@ class DotWriter {
     for (const Variable& v : node.inputs()) {
       if (v.is_root()) add_root(v, "lightpink");  // an input of nobody's list
     }
-    text_ += "  " + id_of(node.node()) + " [label=" + quoted(node.op().name()) +
-             ", shape=ellipse];\n";
+    text_ +=
+        "  " + id_of(node.node()) + " [label=" + quoted(node.op().name()) + ", shape=ellipse];\n";
   }
 
   const void* source_of(const Variable& v) const {

@@ -16,7 +16,8 @@ std::string time_table(const char* title, const std::map<std::string, double>& s
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text = fmt::format("{}\n", title);
-  for (const auto& [name, time] : rows) text += fmt::format("  {:>10.3f} ms  {}\n", time * 1e3, name);
+  for (const auto& [name, time] : rows)
+    text += fmt::format("  {:>10.3f} ms  {}\n", time * 1e3, name);
   return text;
 }
 

@@ -12,9 +12,8 @@ std::string signature_of(const Plan& plan) {
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     const BufferKind kind = plan.buffers[b].kind;
     if (kind != BufferKind::argument && kind != BufferKind::container) continue;
-    const auto slot = std::find_if(plan.slots.begin(), plan.slots.end(), [&](const Slot& s) {
-      return s.buffer == static_cast<int>(b);
-    });
+    const auto slot = std::find_if(plan.slots.begin(), plan.slots.end(),
+                                   [&](const Slot& s) { return s.buffer == static_cast<int>(b); });
     text += (text.empty() ? "" : ", ") + std::string(name_of(slot->layout.dtype)) +
             to_string(slot->layout.extents);
   }

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/io/bytes.hpp"
-#include "palimpsest/io/failure.hpp"
 
 namespace palimpsest::io_detail {
 

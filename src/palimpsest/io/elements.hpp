@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "palimpsest/io/atomic_file.hpp"
+#include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/io/input_file.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "palimpsest/io/failure.hpp"
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/io/input_file.hpp"
 
 namespace palimpsest {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "palimpsest/io/failure.hpp"
+#include "palimpsest/base/failure.hpp"
 
 namespace palimpsest::io_detail {
 

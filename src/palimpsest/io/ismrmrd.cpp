@@ -7,8 +7,8 @@
 #include <limits>
 #include <new>
 
-#include "palimpsest/io/atomic_file.hpp"
-#include "palimpsest/io/failure.hpp"
+#include "palimpsest/base/atomic_file.hpp"
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/io/input_file.hpp"
 #include "palimpsest/io/ismrmrd_hdf5.hpp"
 #include "palimpsest/io/ismrmrd_header.hpp"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "palimpsest/io/failure.hpp"
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/io/xml_tree.hpp"
 
 namespace palimpsest::io_detail {

@@ -11,9 +11,9 @@
 #include <cstring>
 #include <vector>
 
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/io/bytes.hpp"
 #include "palimpsest/io/elements.hpp"
-#include "palimpsest/io/failure.hpp"
 #include "palimpsest/io/input_file.hpp"
 
 namespace palimpsest {

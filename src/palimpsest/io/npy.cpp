@@ -8,10 +8,10 @@
 #include <optional>
 #include <string_view>
 
-#include "palimpsest/io/atomic_file.hpp"
+#include "palimpsest/base/atomic_file.hpp"
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/io/bytes.hpp"
 #include "palimpsest/io/elements.hpp"
-#include "palimpsest/io/failure.hpp"
 #include "palimpsest/io/input_file.hpp"
 
 namespace palimpsest {

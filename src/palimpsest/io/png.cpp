@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "palimpsest/io/atomic_file.hpp"
+#include "palimpsest/base/atomic_file.hpp"
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/io/bytes.hpp"
 #include "palimpsest/io/elements.hpp"
-#include "palimpsest/io/failure.hpp"
 #include "palimpsest/io/input_file.hpp"
 
 // libpng reports errors by longjmp, which runs no destructors: the functions between setjmp and

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "palimpsest/io/atomic_file.hpp"
+#include "palimpsest/base/atomic_file.hpp"
 
 namespace palimpsest {
 

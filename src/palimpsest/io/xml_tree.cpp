@@ -5,7 +5,7 @@
 
 #include <charconv>
 
-#include "palimpsest/io/failure.hpp"
+#include "palimpsest/base/failure.hpp"
 
 namespace palimpsest::io_detail {
 

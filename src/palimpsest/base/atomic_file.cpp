@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/io/atomic_file.hpp"
+#include "palimpsest/base/atomic_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/io/failure.hpp"
+#include "palimpsest/base/failure.hpp"
 
 namespace palimpsest {
 

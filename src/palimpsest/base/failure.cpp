@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/io/failure.hpp"
+#include "palimpsest/base/failure.hpp"
 
 #include <fmt/format.h>
 
