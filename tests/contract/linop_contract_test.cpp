@@ -36,6 +36,17 @@ Tensor mask() {
   return m;
 }
 
+// Random locations within a grid of this size, around its middle or its origin.
+Tensor locations(const Extents& grid, index_t n, DType dtype) {
+  const auto ndim = static_cast<index_t>(grid.size());
+  Tensor t = Tensor::random_uniform({n, ndim}, DType::float64, {6, 0});
+  auto* values = static_cast<double*>(t.raw_mutable_data());
+  for (index_t i = 0; i < n * ndim; ++i) {
+    values[i] = (values[i] - 0.4) * static_cast<double>(grid[static_cast<std::size_t>(i % ndim)]);
+  }
+  return t.to(real_of(dtype));
+}
+
 NamedLinop sense(DType dtype, bool centered) {
   return Chain(Dense(random({3, 5, 6}, dtype), "C Ny Nx,Ny Nx->C Ny Nx"),
                Fft(2, {.batch = "C", .grid = Grid{"NyNx", "KyKx"}, .centered = centered}),
@@ -144,6 +155,44 @@ std::vector<Sample> samples() {
   });
   add("SamplingFromMask", [](DType) { return SamplingFromMask(mask(), {.input = Dims("NyNx")}); },
       {.ellipsis = {2}});
+  add("Interpolate1",
+      [](DType t) {
+        return Interpolate(locations({7}, 12, t), {7}, {.width = 3.0, .grid = Dims("N")});
+      },
+      {.ellipsis = {2}});
+  add("Interpolate2", [](DType t) {
+    return Interpolate(locations({8, 9}, 12, t).view({3, 4, 2}), {8, 9},
+                       {.kernel = KaiserBessel{.beta = 5.0}, .grid = Dims("Y X")});
+  });
+  add("InterpolateSplineZero", [](DType t) {
+    return Interpolate(locations({8, 9}, 12, t), {8, 9},
+                       {.width = PerAxis{2.5, 3},
+                        .kernel = Spline{.order = 2},
+                        .norm = 2,
+                        .pad_mode = PadMode::zero,
+                        .grid = Dims("Y X")});
+  });
+  add("Nufft1", [](DType t) { return Nufft(locations({9}, 20, t), {9}, "K", {.batch = "C"}); },
+      {.sizes = {{"C", 2}}});
+  add("Nufft2", [](DType t) {
+    return Nufft(locations({6, 7}, 20, t).view({4, 5, 2}), {6, 7}, "S R",
+                 {.sign = 1, .scale = NufftScale::none, .eps = 1e-5});
+  });
+  add("Nufft3", [](DType t) { return Nufft(locations({4, 5, 3}, 20, t), {4, 5, 3}, "K"); });
+  add("NufftSampling", [](DType t) {
+    return Nufft(locations({6, 7}, 20, t), {6, 7}, "K", {.mode = NufftMode::sampling});
+  });
+  add("NufftToeplitz",
+      [](DType t) {
+        return Nufft(locations({6, 7}, 20, t), {6, 7}, "K",
+                     {.batch = "C", .eps = 1e-6, .toeplitz = Toeplitz::yes});
+      },
+      {.sizes = {{"C", 2}}});
+  add("NufftSense", [](DType t) {
+    return Chain(Dense(random({3, 6, 7}, t), "CNxNy,NxNy->CNxNy"),
+                 Nufft(locations({6, 7}, 20, t), {6, 7}, "K", {.batch = "C"}),
+                 Diagonal(random({20}, real_of(t)), "C K"));
+  });
   add("SumReduce",
       [](DType) {
         return SumReduce("A B C", "A C", {.sizes = {{"B", 4}}});

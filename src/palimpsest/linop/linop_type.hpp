@@ -4,10 +4,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "palimpsest/graph/variable.hpp"
 #include "palimpsest/linop/fwd.hpp"
+#include "palimpsest/linop/parameter.hpp"
 #include "palimpsest/named/named_shape.hpp"
 
 namespace palimpsest {
@@ -45,6 +47,8 @@ struct LinopType {
   /// Containers: checks the children, completes their names in place and gives the shape of the
   /// whole. `wanted` is the shape that the user asked for, null for whatever the children have.
   NamedShape (*assemble)(std::vector<NamedLinop>& children, const NamedShape* wanted) = nullptr;
+  /// Parameters that follow from the others (sort orders): made anew after each check.
+  std::vector<std::pair<std::string, Parameter>> (*derive)(const NamedLinop& A) = nullptr;
 };
 
 /// Makes a type known by its name. The type is kept by reference.

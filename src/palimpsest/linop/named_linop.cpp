@@ -62,6 +62,21 @@ NamedLinop from_data(LinopData data) {
   return NamedLinop(std::make_shared<const LinopNode>(std::move(data)));
 }
 
+NamedLinop from_arguments(LinopData data) {
+  const LinopType& type = *data.type;
+  NamedLinop made = from_data(std::move(data));
+  if (type.check) type.check(made);
+  if (!type.derive) return made;
+  Parameters derived = type.derive(made);
+  LinopData completed = copy_data(made);
+  std::erase_if(completed.params, [&](const auto& p) {
+    return std::any_of(derived.begin(), derived.end(),
+                       [&](const auto& d) { return d.first == p.first; });
+  });
+  for (auto& d : derived) completed.params.push_back(std::move(d));
+  return from_data(std::move(completed));
+}
+
 LinopData copy_data(const NamedLinop& A) { return A.node()->data; }
 
 std::string usual_name(const LinopType& type) { return type.name.substr(type.name.rfind('.') + 1); }
@@ -93,9 +108,7 @@ NamedLinop make_linop(const LinopType& type, NamedShape shape, Parameters parame
   data.shape = std::move(shape);
   data.params = std::move(parameters);
   data.attrs = std::move(attributes);
-  const NamedLinop made = from_data(std::move(data));
-  if (type.check) type.check(made);
-  return made;
+  return from_arguments(std::move(data));
 }
 
 NamedLinop make_container(const LinopType& type, std::vector<NamedLinop> children,

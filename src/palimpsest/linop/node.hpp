@@ -55,6 +55,8 @@ struct LinopNode {
 
 /// A node without a check of its arguments, which hold for the operator that the data are from.
 NamedLinop from_data(LinopData data);
+/// A node whose arguments are checked, with the parameters that follow from them.
+NamedLinop from_arguments(LinopData data);
 /// The data of an operator, to be changed into another one's.
 LinopData copy_data(const NamedLinop& A);
 

@@ -9,10 +9,10 @@ namespace {
 
 // The one list of built-in types.
 constexpr const LinopType& (*kBuiltIn[])() = {
-    linop_types::add,        linop_types::chain,  linop_types::crop,     linop_types::dense,
-    linop_types::diagonal,   linop_types::fft,    linop_types::identity, linop_types::normal,
-    linop_types::pad,        linop_types::repeat, linop_types::sampling, linop_types::scalar,
-    linop_types::sum_reduce, linop_types::zero,
+    linop_types::add,      linop_types::chain,  linop_types::crop,       linop_types::dense,
+    linop_types::diagonal, linop_types::fft,    linop_types::identity,   linop_types::interpolate,
+    linop_types::normal,   linop_types::nufft,  linop_types::pad,        linop_types::repeat,
+    linop_types::sampling, linop_types::scalar, linop_types::sum_reduce, linop_types::zero,
 };
 
 struct Registry {

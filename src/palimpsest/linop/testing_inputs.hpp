@@ -22,5 +22,7 @@ double norm_of(const Tensor& t);
 double relative_difference(const Tensor& a, const Tensor& b);
 /// 30 units of rounding times the square root of the number of terms.
 double test_tolerance(DType dtype, index_t terms);
+/// The stated accuracy of A.N where that is no rounding: what to allow besides.
+double normal_allowance(const NamedLinop& A);
 
 }  // namespace palimpsest

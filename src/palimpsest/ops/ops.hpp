@@ -9,6 +9,7 @@
 #include "palimpsest/ops/gradient.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/linear.hpp"
+#include "palimpsest/ops/nufft.hpp"
 #include "palimpsest/ops/products.hpp"
 #include "palimpsest/ops/reduce.hpp"
 #include "palimpsest/ops/shape_ops.hpp"

@@ -41,5 +41,8 @@ std::vector<OpSample> scatter_add_samples();
 std::vector<OpSample> full_samples();
 std::vector<OpSample> full_like_samples();
 std::vector<OpSample> axis_count_samples();
+std::vector<OpSample> interpolate_samples();
+std::vector<OpSample> interpolate_adjoint_samples();
+std::vector<OpSample> point_order_samples();
 
 }  // namespace palimpsest::ops

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/linop/nufft.hpp"
+#include "palimpsest/ops/nufft_geometry.hpp"
+
+// What the sources of Nufft share.
+namespace palimpsest {
+
+/// The options that a node was made with, as far as they concern the transform.
+NufftOptions nufft_options(const NamedLinop& A);
+NufftGeometry nufft_geometry(const NamedLinop& A);
+bool is_sampling(const NamedLinop& A);
+/// The element of the padded grid next to each point, along one axis.
+Variable nearest_index(const NufftGeometry& g, const Variable& locs, std::size_t d);
+
+/// The Toeplitz normal operator; undefined where there is none for this inner operator.
+NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner);
+/// Is it less work than A^H A?
+bool is_toeplitz_cheaper(const NamedLinop& A);
+/// How far, relative to |A|^2 |x|, A.N x may be from A^H A x; 0 where that is rounding.
+double nufft_normal_allowance(const NamedLinop& A);
+
+}  // namespace palimpsest
