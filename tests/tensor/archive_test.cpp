@@ -139,8 +139,11 @@ TEST_F(ArchiveFile, LoadsIntoMemoryAndToOtherDevices) {
   EXPECT_EQ(in_memory.tensor(0).storage().state(), StorageState::owned);
   const Device other{DeviceType::cpu, 1};
   EXPECT_EQ(Archive::load(path, {.device = other}).tensor(1).device(), other);
-  expect_error<NotSupported>([&] { Archive::load(path, {.device = {DeviceType::cuda, 0}}); },
-                             "cuda:0");
+  expect_error<NotSupported>(
+      [&] {
+        Archive::load(path, {.device = {DeviceType::cuda, 0}});
+      },
+      "cuda:0");
 }
 
 TEST_F(ArchiveFile, TensorsOfOtherDevicesAreFetched) {
@@ -165,8 +168,7 @@ TEST_F(ArchiveFile, ChangedDataAreFoundWhenAsked) {
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   write_bytes(path, bytes);
   EXPECT_NO_THROW(Archive::load(path));
-  expect_error<FormatError>([&] { Archive::load(path, {.verify = true}); },
-                            "checksum: storage 1");
+  expect_error<FormatError>([&] { Archive::load(path, {.verify = true}); }, "checksum: storage 1");
 }
 
 // -- damaged and hostile -------------------------------------------------------------------------
@@ -238,7 +240,8 @@ TEST_F(DamagedArchive, SizesThatOverflowAreRefused) {
     const auto at = text.find(R"("shape":[4,5],"strides":[5,1],"offset":0)");
     ASSERT_NE(at, std::string::npos);
     text.replace(at, 40, R"("shape":[)" + many + "," + many + R"(],"strides":[0,0])");
-    text = text.substr(0, text.find("},{", at)) + R"(,"offset":0)" + text.substr(text.find("},{", at));
+    text =
+        text.substr(0, text.find("},{", at)) + R"(,"offset":0)" + text.substr(text.find("},{", at));
     text.erase(text.find(R"("format":"palimpsest archive",)"), 30);
     text.erase(text.find(R"("library":"palimpsest",)"), 23);
   };
@@ -275,11 +278,10 @@ TEST_F(DamagedArchive, RandomDamageIsAnArchiveOrAnError) {
     Bytes bytes = good;
     const bool in_manifest = random() % 4 != 0;
     for (unsigned k = 0, edits = 1 + random() % 3; k < edits; ++k) {
-      const std::size_t at =
-          in_manifest ? 64 + random() % manifest_bytes : random() % bytes.size();
+      const std::size_t at = in_manifest ? 64 + random() % manifest_bytes : random() % bytes.size();
       static constexpr std::string_view kLikely = "0123456789-[]{},:\"e.tfn";
-      bytes[at] = static_cast<std::byte>(
-          random() % 3 == 0 ? static_cast<unsigned char>(random()) : kLikely[random() % 23]);
+      bytes[at] = static_cast<std::byte>(random() % 3 == 0 ? static_cast<unsigned char>(random())
+                                                           : kLikely[random() % 23]);
     }
     if (in_manifest) {
       bytes = with_manifest(bytes, [](std::string&) {});

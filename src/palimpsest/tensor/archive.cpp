@@ -114,8 +114,8 @@ void check_bools(const Tensor& t, std::size_t number, std::string_view name) {
       return;
     }
   }
-  fail_format(name, fmt::format("tensor {} is of type bool and holds other bytes than 0 and 1",
-                                number));
+  fail_format(name,
+              fmt::format("tensor {} is of type bool and holds other bytes than 0 and 1", number));
 }
 
 }  // namespace

@@ -41,7 +41,9 @@ std::uint64_t up_to_page(std::uint64_t n) {
 }
 
 Json json_of(const ArchiveManifest& manifest, Json&& content) {
-  Json json = {{"format", "palimpsest archive"}, {"version", kVersion}, {"library", "palimpsest"},
+  Json json = {{"format", "palimpsest archive"},
+               {"version", kVersion},
+               {"library", "palimpsest"},
                {"kind", manifest.kind}};
   json["storages"] = Json::array();
   for (const ArchivedStorage& s : manifest.storages) {
@@ -50,11 +52,12 @@ Json json_of(const ArchiveManifest& manifest, Json&& content) {
   }
   json["tensors"] = Json::array();
   for (const ArchivedTensor& t : manifest.tensors) {
-    json["tensors"].push_back({{"storage", t.storage},
-                               {"dtype", std::string(name_of(t.dtype))},
-                               {"shape", std::vector<index_t>(t.shape.begin(), t.shape.end())},
-                               {"strides", std::vector<index_t>(t.strides.begin(), t.strides.end())},
-                               {"offset", t.offset}});
+    json["tensors"].push_back(
+        {{"storage", t.storage},
+         {"dtype", std::string(name_of(t.dtype))},
+         {"shape", std::vector<index_t>(t.shape.begin(), t.shape.end())},
+         {"strides", std::vector<index_t>(t.strides.begin(), t.strides.end())},
+         {"offset", t.offset}});
   }
   json["content"] = std::move(content);
   return json;
@@ -192,9 +195,10 @@ class Reader {
                        kArchivePage));
     }
     if (s.offset < earliest || s.offset > file_bytes || s.bytes > file_bytes - s.offset) {
-      fail(fmt::format("manifest: {}, {} bytes at {}, does not lie after what precedes it and "
-                       "inside the file of {} bytes",
-                       where, s.bytes, s.offset, file_bytes));
+      fail(
+          fmt::format("manifest: {}, {} bytes at {}, does not lie after what precedes it and "
+                      "inside the file of {} bytes",
+                      where, s.bytes, s.offset, file_bytes));
     }
     const std::string hash = text_at(entry, "xxh3", where);
     const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), s.hash, 16);
