@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "palimpsest/base/dtype.hpp"
@@ -22,9 +23,23 @@ struct Placement {
   index_t lower_bound = 0;  // largest sum of live bytes at one step
 };
 
+struct PlacementOptions {
+  index_t alignment = kArenaAlignment;
+  /// An arena of so many bytes is good enough, and worth more effort than one that is only smaller.
+  index_t capacity = 0;
+  /// How long the search for something better goes on, in units that take about a millisecond: the
+  /// same units give the same answer on every machine.
+  double effort = 100;
+};
+
 /// Gives every buffer an offset such that buffers that are live at a common step are disjoint.
 ///
-/// Cost  O(n^2 log n); the best of first fit in several orders
-Placement place(std::span<Interval> intervals);
+/// First fit in several orders and a skyline; where these leave a gap to the lower bound, a search
+/// that tries to close it: exact within its effort, so that few and awkward buffers are packed
+/// perfectly. Deterministic.
+/// Cost  O(n^1.5) for many buffers, O(n^2) for up to some thousands, plus the effort
+/// Source  Sekiyama et al. 2018 (arXiv:1804.10001) for the skyline; Moffitt 2023
+///         (doi:10.1145/3623278.3624752) for the search's pruning
+Placement place(std::span<Interval> intervals, const PlacementOptions& options = {});
 
 }  // namespace palimpsest
