@@ -27,6 +27,7 @@ enum class Verbosity { low, medium, high };
   X(std::vector<std::string>, rewrites_excluding, {}) \
   X(bool, allow_gc, false)                            \
   X(Verbosity, exception_verbosity, Verbosity::low)   \
+  X(index_t, plan_effort_ms, 100)                     \
   X(bool, profile, false)                             \
   X(bool, profile_memory, false)                      \
   X(bool, reduce_identity_in_normal, true)            \
@@ -46,6 +47,7 @@ enum class Verbosity { low, medium, high };
 ///       rewrites_excluding
 ///     allow_gc              functions release their memory after every call
 ///     exception_verbosity   low: the step; high: also the graph and the buffers held
+///     plan_effort_ms        how long one plan looks for a better placement, in units of about 1 ms
 ///     profile,              measure every step of functions compiled from now on, its bytes too
 ///       profile_memory
 ///     reduce_identity_in_normal  an Identity inside a normal operator counts as none

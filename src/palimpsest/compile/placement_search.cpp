@@ -37,7 +37,9 @@ class DepthFirst {
     std::vector<int> all(items_.size());
     std::iota(all.begin(), all.end(), 0);
     const bool found = solve_parts(std::move(all), 0, -1);
-    return found ? SearchResult::found : gave_up_ ? SearchResult::unknown : SearchResult::impossible;
+    return found      ? SearchResult::found
+           : gave_up_ ? SearchResult::unknown
+                      : SearchResult::impossible;
   }
   std::vector<index_t> offsets() && { return std::move(offsets_); }
 
@@ -172,8 +174,8 @@ class Ranks {
     }
     for (const Item& it : problem.items) {
       const double width = it.end - it.begin, size = static_cast<double>(it.size);
-      const double most = static_cast<double>(
-          *std::max_element(load.begin() + it.begin, load.begin() + it.end));
+      const double most =
+          static_cast<double>(*std::max_element(load.begin() + it.begin, load.begin() + it.end));
       keys_.push_back({most, width, width * size, size});
     }
   }
@@ -185,9 +187,8 @@ class Ranks {
     std::iota(order.begin(), order.end(), 0);
     if (attempt < kPlainOrders) {
       const int(&by)[3] = kOrders[attempt];
-      std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
-        return keys(i, by) > keys(j, by);
-      });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int i, int j) { return keys(i, by) > keys(j, by); });
     } else {
       std::vector<double> weight(n_);
       for (std::size_t i = 0; i < n_; ++i) weight[i] = mixed(keys_[i], attempt) * noise();
@@ -196,7 +197,8 @@ class Ranks {
       });
     }
     std::vector<int> rank(n_);
-    for (std::size_t k = 0; k < n_; ++k) rank[static_cast<std::size_t>(order[k])] = static_cast<int>(k);
+    for (std::size_t k = 0; k < n_; ++k)
+      rank[static_cast<std::size_t>(order[k])] = static_cast<int>(k);
     return rank;
   }
 

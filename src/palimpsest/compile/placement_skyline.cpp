@@ -196,8 +196,7 @@ class Outline {
   }
 
   std::map<int, Segment> segments_;  // by their begin
-  std::priority_queue<std::pair<index_t, int>, std::vector<std::pair<index_t, int>>,
-                      std::greater<>>
+  std::priority_queue<std::pair<index_t, int>, std::vector<std::pair<index_t, int>>, std::greater<>>
       queue_;
 };
 

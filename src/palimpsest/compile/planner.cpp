@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a graph and the layouts of its inputs to a Plan, in four passes:
-//  1. order: the graph's own, which respects data and in-place constraints;
-//  2. layouts: every variable gets a slot in a buffer. A view shares the buffer of what it views,
-//     an in-place result that of what it overwrites, everything else gets a new dense buffer;
-//  3. owners: buffers that leave the function become the caller's or a container's;
+//  1. layouts: every variable gets a slot in a buffer. A view shares the buffer of what it views,
+//     an in-place result that of what it overwrites, everything else gets a new dense buffer. So
+//     far steps are in the graph's order, which respects data and in-place constraints;
+//  2. owners: buffers that leave the function become the caller's or a container's;
+//  3. order: another one, if it lowers the peak of what is left;
 //  4. placement: what is left gets an offset in the arena, for as long as it is read.
 #include "palimpsest/compile/planner.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/placement.hpp"
+#include "palimpsest/compile/step_order.hpp"
 
 namespace palimpsest {
 namespace {
@@ -46,6 +49,8 @@ class Planner {
     for (const Apply& node : graph_.toposort()) add_step(node);
     deliver();
     bound_entry_copies();
+    choose_order();
+    find_lives();
     place_arena();
     return std::move(plan_);
   }
@@ -55,7 +60,7 @@ class Planner {
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
   int new_buffer(BufferKind kind, int index, index_t bytes, std::string name) {
-    plan_.buffers.push_back({kind, index, bytes, 0, step(), step(), std::move(name)});
+    plan_.buffers.push_back({kind, index, bytes, 0, 0, 0, std::move(name)});
     return static_cast<int>(plan_.buffers.size()) - 1;
   }
   int new_slot(const Variable& v, int buffer, Layout layout) {
@@ -65,11 +70,6 @@ class Planner {
     return slot;
   }
   PlannedBuffer& buffer_of(int slot) { return plan_.buffers[at(plan_.slots[at(slot)].buffer)]; }
-  void mark_used(int slot, int when) {
-    PlannedBuffer& buffer = buffer_of(slot);
-    buffer.last_step = std::max(buffer.last_step, when);
-  }
-
   void bind_inputs() {
     for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
       const bool argument = i < request_.n_arguments;
@@ -78,7 +78,6 @@ class Planner {
           new_buffer(argument ? BufferKind::argument : BufferKind::container,
                      static_cast<int>(argument ? i : i - request_.n_arguments),
                      byte_count(layout.extents, layout.dtype), graph_.inputs()[i].name());
-      plan_.buffers[at(buffer)].first_step = -1;
       new_slot(graph_.inputs()[i], buffer, layout);
     }
   }
@@ -93,7 +92,6 @@ class Planner {
     const int buffer = new_buffer(BufferKind::constant, static_cast<int>(plan_.constants.size()),
                                   value.nbytes(), v.name());
     plan_.constants.push_back(v);
-    plan_.buffers[at(buffer)].first_step = -1;
     return new_slot(v, buffer, {value.dtype(), value.shape(), value.strides(), 0});
   }
 
@@ -147,9 +145,7 @@ class Planner {
     if (!runs) return;
     for (std::size_t k = 0; k < node.output_count(); ++k) {
       planned.outputs.push_back(slot_of(node.output(k)));
-      mark_used(planned.outputs.back(), step());
     }
-    for (int slot : planned.inputs) mark_used(slot, step());
     const std::size_t scratch = node.op().scratch_bytes(node, input_layouts);
     planned.new_bytes += static_cast<index_t>(scratch);
     plan_.saved_by_inplace_bytes += planned.in_place_bytes;
@@ -174,8 +170,6 @@ class Planner {
     return v.name().empty() ? node.op().name() : v.name();
   }
 
-  void keep_to_the_end(int slot) { mark_used(slot, std::max(step() - 1, 0)); }
-
   static index_t bytes_of(const Slot& slot) {
     return byte_count(slot.layout.extents, slot.layout.dtype);
   }
@@ -190,9 +184,10 @@ class Planner {
     std::vector<int> slots;
     for (const Variable& v : graph_.outputs()) {
       slots.push_back(slot_of(v));
-      keep_to_the_end(slots.back());
     }
     is_taken_.assign(plan_.buffers.size(), false);
+    is_kept_.assign(plan_.buffers.size(), false);
+    for (int slot : slots) is_kept_[at(plan_.slots[at(slot)].buffer)] = true;
     const int* update_slots = slots.data() + request_.n_results;
     for (std::size_t u = 0; u < n_updates; ++u) keep_in_place(u, update_slots[u]);
     for (std::size_t u = 0; u < n_updates; ++u) move_container(u, update_slots[u]);
@@ -306,6 +301,98 @@ class Planner {
     for (const Delivery& delivery : plan_.updates) add(delivery);
   }
 
+  // -- order -----------------------------------------------------------------------------------
+
+  // The buffers that a step uses, each once, and whether it writes them.
+  std::vector<std::pair<int, bool>> uses_of(const PlannedStep& step) const {
+    std::vector<std::pair<int, bool>> uses;
+    const auto add = [&](int buffer, bool writes) {
+      const auto it = std::find_if(uses.begin(), uses.end(),
+                                   [&](const auto& use) { return use.first == buffer; });
+      if (it == uses.end()) {
+        uses.emplace_back(buffer, writes);
+      } else {
+        it->second |= writes;
+      }
+    };
+    for (int slot : step.outputs) add(plan_.slots[at(slot)].buffer, true);
+    const std::set<int> overwritten = overwritten_inputs(step.node);
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      add(plan_.slots[at(step.inputs[i])].buffer, overwritten.contains(static_cast<int>(i)));
+    }
+    if (step.scratch >= 0) add(step.scratch, true);
+    return uses;
+  }
+
+  // Two steps that use a buffer, one of which writes it, stay in their order. So do what overwrites
+  // a container, which a failed call must leave as it was, and what can fail.
+  OrderProblem order_problem() const {
+    OrderProblem problem;
+    problem.n_steps = step();
+    struct User {
+      int writer = -1;
+      std::vector<int> readers;  // since
+    };
+    std::vector<User> users(plan_.buffers.size());
+    std::vector<std::vector<int>> steps_of(plan_.buffers.size());
+    std::vector<int> failing;
+    for (int i = 0; i < problem.n_steps; ++i) {
+      const PlannedStep& planned = plan_.steps[at(i)];
+      bool overwrites_container = false;
+      for (const auto& [b, writes] : uses_of(planned)) {
+        User& user = users[at(b)];
+        steps_of[at(b)].push_back(i);
+        if (user.writer >= 0) problem.constraints.emplace_back(user.writer, i);
+        if (!writes) {
+          user.readers.push_back(i);
+          continue;
+        }
+        for (int reader : user.readers) problem.constraints.emplace_back(reader, i);
+        user = {i, {}};
+        overwrites_container |= plan_.buffers[at(b)].kind == BufferKind::container;
+      }
+      if (overwrites_container) {
+        for (int earlier : failing) problem.constraints.emplace_back(earlier, i);
+      }
+      if (planned.node.op().can_fail()) failing.push_back(i);
+    }
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      if (plan_.buffers[b].kind != BufferKind::arena || steps_of[b].empty()) continue;
+      problem.buffers.push_back({aligned_bytes(plan_.buffers[b].bytes), steps_of[b], is_kept_[b]});
+    }
+    return problem;
+  }
+  static index_t aligned_bytes(index_t bytes) {
+    return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  }
+
+  void choose_order() {
+    const std::vector<int> order = low_peak_order(order_problem());
+    std::vector<PlannedStep> steps;
+    for (int i : order) steps.push_back(std::move(plan_.steps[at(i)]));
+    plan_.steps = std::move(steps);
+  }
+
+  void find_lives() {
+    const int last = std::max(step() - 1, 0);
+    std::vector<bool> is_used(plan_.buffers.size(), false);
+    for (int i = 0; i < step(); ++i) {
+      for (const auto& [b, writes] : uses_of(plan_.steps[at(i)])) {
+        PlannedBuffer& buffer = plan_.buffers[at(b)];
+        if (!is_used[at(b)]) buffer.first_step = i;
+        is_used[at(b)] = true;
+        buffer.last_step = i;
+      }
+    }
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      PlannedBuffer& buffer = plan_.buffers[b];
+      const bool is_ours = buffer.kind == BufferKind::arena || buffer.kind == BufferKind::output ||
+                           buffer.kind == BufferKind::update;
+      if (!is_ours) buffer.first_step = -1;
+      if (is_kept_[b]) buffer.last_step = last;
+    }
+  }
+
   void place_arena() {
     std::vector<Interval> intervals;
     std::vector<std::size_t> which;
@@ -319,7 +406,9 @@ class Planner {
       intervals.push_back({buffer.bytes, buffer.first_step, buffer.last_step, 0});
       which.push_back(b);
     }
-    const Placement placement = place(intervals);
+    const index_t others = plan_.output_bytes + plan_.update_bytes;
+    const index_t capacity = request_.budget ? std::max<index_t>(*request_.budget - others, 0) : 0;
+    const Placement placement = place(intervals, {.capacity = capacity, .effort = request_.effort});
     for (std::size_t i = 0; i < which.size(); ++i) {
       plan_.buffers[which[i]].offset = intervals[i].offset;
     }
@@ -334,6 +423,7 @@ class Planner {
   std::unordered_map<const VariableNode*, int> slots_;
   std::vector<std::optional<Handover>> results_, updates_;
   std::vector<bool> is_taken_;  // per buffer: has it an owner outside of the frame?
+  std::vector<bool> is_kept_;   // per buffer: is it looked at when the last step is done?
 };
 
 }  // namespace

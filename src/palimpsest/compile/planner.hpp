@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "palimpsest/compile/plan.hpp"
@@ -20,6 +21,8 @@ struct PlanRequest {
   std::vector<bool> borrowed;          // per result
   std::vector<int> updated;            // per update: which container; maybe one that is no input
   std::vector<Layout> input_layouts;   // byte offsets 0
+  std::optional<index_t> budget;       // that the peak should meet
+  double effort = 100;                 // see PlacementOptions
 };
 
 /// Order, layouts and placement. ShapeError when the extents do not fit.

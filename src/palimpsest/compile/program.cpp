@@ -64,6 +64,8 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
   for (const ArgumentSpec& spec : arguments) request.argument_is_lent.push_back(spec.borrow);
   for (const OutOptions& out : outputs) request.borrowed.push_back(out.borrow);
   request.updated = updated;
+  request.budget = budget;
+  request.effort = static_cast<double>(config->plan_effort_ms);
   request.input_layouts = signature;
   return {std::move(signature), make_plan(request)};
 }
