@@ -20,11 +20,10 @@ bool is_legal(const OrderProblem& problem, const std::vector<int>& order) {
   for (int i = 0; i < problem.n_steps; ++i) {
     if (sorted[static_cast<std::size_t>(i)] != i) return false;
   }
-  return std::all_of(
-      problem.constraints.begin(), problem.constraints.end(), [&](const auto& pair) {
-        return position[static_cast<std::size_t>(pair.first)] <
-               position[static_cast<std::size_t>(pair.second)];
-      });
+  return std::all_of(problem.constraints.begin(), problem.constraints.end(), [&](const auto& pair) {
+    return position[static_cast<std::size_t>(pair.first)] <
+           position[static_cast<std::size_t>(pair.second)];
+  });
 }
 
 std::vector<int> given(const OrderProblem& problem) {

@@ -46,7 +46,8 @@ struct Steps {
 // What is live while steps are done one after the other.
 class Memory {
  public:
-  explicit Memory(const OrderProblem& problem) : problem_(&problem), done_(problem.buffers.size()) {}
+  explicit Memory(const OrderProblem& problem)
+      : problem_(&problem), done_(problem.buffers.size()) {}
 
   index_t live() const { return live_; }
   index_t peak() const { return peak_; }
