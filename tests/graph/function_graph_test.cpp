@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/toy_ops.hpp"
+#include "palimpsest/base/config.hpp"
 
 namespace palimpsest {
 namespace {
@@ -192,6 +193,215 @@ TEST_F(FunctionGraphTest, FaultNamesTheDestroyerAndTheValue) {
   } catch (const InconsistencyError& e) {
     EXPECT_STREQ(e.what(), "[validate] destroys_protected: A! destroys x");
   }
+}
+
+TEST_F(FunctionGraphTest, AViewOfADestroyedInputStaysRefusedWhenItIsReplacedByIt) {
+  const Variable view = apply(toy::V, {x});
+  FunctionGraph graph = graph_of({x}, {apply(toy::A_destroys, {x, view})});
+  EXPECT_EQ(graph.check().kind, InconsistencyKind::input_aliasing);
+  graph.replace(view, x);
+  EXPECT_EQ(graph.check().kind, InconsistencyKind::input_aliasing);
+}
+
+TEST_F(FunctionGraphTest, AnotherInputMayBecomeAConstant) {
+  const Variable s = apply(toy::S, {y});
+  FunctionGraph graph = graph_of({x, y}, {apply(toy::A_destroys, {x, s})});
+  EXPECT_TRUE(graph.consistent());
+  graph.replace_validate(s, constant(Tensor::full<double>({3}, 1.0)));
+  EXPECT_TRUE(graph.consistent());
+}
+
+TEST_F(FunctionGraphTest, DisjointPartsDoNotConflictUnlessRegionsAreOff) {
+  const Variable a = apply(toy::A_destroys, {apply(toy::part(0, 3), {x}), y});
+  const std::vector<Variable> outputs{apply(toy::D, {a, apply(toy::part(3, 3), {x})})};
+  EXPECT_TRUE(graph_of({x, y}, outputs).consistent());
+  const FunctionGraph::Options off{.clone = false, .alias_regions = false};
+  EXPECT_EQ(FunctionGraph({x, y}, outputs, off).check().kind, InconsistencyKind::ordering_cycle);
+  const ConfigScope scope({.alias_regions = false});
+  EXPECT_EQ(graph_of({x, y}, outputs).check().kind, InconsistencyKind::ordering_cycle);
+}
+
+TEST_F(FunctionGraphTest, SeveralOutputsMayOverwriteOneInput) {
+  toy::Spec spec{"split", {}, {{0, {0}}, {1, {0}}}};
+  spec.n_outputs = 2;
+  const Apply split = toy::make(spec)->make_node(std::vector<Variable>{x});
+  EXPECT_EQ(verdict({x}, {split.output(0), split.output(1)}), InconsistencyKind::none);
+  // Both outputs are the same memory: one may be overwritten after the other has been read.
+  const Variable a = apply(toy::A_destroys, {split.output(0), y});
+  EXPECT_EQ(verdict({x, y}, {apply(toy::D, {a}), apply(toy::S, {split.output(1)})}),
+            InconsistencyKind::none);
+  EXPECT_EQ(verdict({x, y}, {apply(toy::D, {a, split.output(1)})}),
+            InconsistencyKind::ordering_cycle);
+}
+
+TEST_F(FunctionGraphTest, OutputsOfOneHiddenBufferShareIt) {
+  toy::Spec spec{"pair"};
+  spec.n_outputs = 2;
+  spec.output_aliases = {{0, 1}};
+  const Apply pair = toy::make(spec)->make_node(std::vector<Variable>{x});
+  const Variable a = apply(toy::A_destroys, {pair.output(0), y});
+  EXPECT_EQ(verdict({x, y}, {apply(toy::D, {a, pair.output(1)})}),
+            InconsistencyKind::ordering_cycle);
+  EXPECT_EQ(verdict({x, y}, {a, pair.output(1)}), InconsistencyKind::destroys_output);
+}
+
+TEST_F(FunctionGraphTest, AnInputMayBeSpoiledWithoutAnOutputInIt) {
+  toy::Spec spec{"spoil"};
+  spec.destroyed = {0};
+  const Variable s = apply(toy::make(spec), {x});
+  EXPECT_EQ(verdict({x}, {s}), InconsistencyKind::none);
+  EXPECT_EQ(verdict({x}, {apply(toy::D, {s, x})}), InconsistencyKind::ordering_cycle);
+}
+
+TEST_F(FunctionGraphTest, PartsOfAnAccumulatorMayBeOverwrittenOneByOne) {
+  toy::Spec first{"first", {}, {{0, {0}}}}, second{"second", {}, {{0, {0}}}};
+  first.write_regions.emplace(0, toy::slice(0, 3));
+  second.write_regions.emplace(0, toy::slice(3, 3));
+  const Variable low = apply(toy::make(first), {x}), part = apply(toy::part(3, 3), {x});
+  // The upper part is read from the old name of the memory: nothing has been written there.
+  EXPECT_EQ(verdict({x}, {apply(toy::D, {low, part})}), InconsistencyKind::none);
+  EXPECT_EQ(verdict({x}, {apply(toy::D, {apply(toy::make(second), {low}), part})}),
+            InconsistencyKind::ordering_cycle);
+}
+
+TEST_F(FunctionGraphTest, ErrorTellsKindNodesAndCycle) {
+  const Variable a = apply(toy::A_destroys, {x, z}), d = apply(toy::D, {a, x});
+  const FunctionGraph graph = graph_of({x, z}, {d});
+  try {
+    graph.validate();
+    FAIL();
+  } catch (const InconsistencyError& e) {
+    EXPECT_EQ(e.kind(), InconsistencyKind::ordering_cycle);
+    EXPECT_EQ(e.node(), a.owner());
+    EXPECT_EQ(e.variable(), x);
+    EXPECT_EQ(e.other(), x);
+    EXPECT_EQ(e.other_node(), d.owner());
+    EXPECT_EQ(e.cycle().size(), 2u);
+    EXPECT_NE(std::string(e.what()).find("A! destroys x, but D reads x after it"),
+              std::string::npos);
+  }
+}
+
+TEST_F(FunctionGraphTest, TheGravestFaultComesFirst) {
+  const Variable c = constant(Tensor::full<double>({3}, 1.0));
+  const Variable a = apply(toy::A_destroys, {x, x}), b = apply(toy::A_destroys, {c, y});
+  const FunctionGraph graph = graph_of({x, y}, {a, b});
+  EXPECT_EQ(graph.check().kind, InconsistencyKind::destroys_constant);
+  EXPECT_EQ(graph.check().node, b.owner());
+}
+
+// -- edits -------------------------------------------------------------------------------------
+
+TEST_F(FunctionGraphTest, RevertIsExactAndEndsNewerMarks) {
+  const Variable s = apply(toy::S, {x}), d = apply(toy::D, {s, x});
+  FunctionGraph graph = graph_of({x, y}, {d});
+  const auto first = graph.checkpoint();
+  graph.replace(s, y);
+  const auto second = graph.checkpoint();
+  graph.protect(x);
+  graph.replace(d, apply(toy::A, {x, y}));
+  graph.revert(second);
+  EXPECT_EQ(graph.str(), "FunctionGraph(D(y, x))");
+  EXPECT_FALSE(graph.is_protected(x));
+  graph.revert(first);
+  EXPECT_EQ(graph.str(), "FunctionGraph(D(S(x), x))");
+  EXPECT_EQ(graph.uses(x), (std::vector<Use>{{s.owner(), 0}, {d.owner(), 1}}));
+  try {
+    graph.revert(second);
+    FAIL();
+  } catch (const ValueError& e) {
+    EXPECT_NE(std::string(e.what()).find("mark has ended"), std::string::npos);
+  }
+}
+
+TEST_F(FunctionGraphTest, ANodeThatMustGoButIsStillUsedIsAnError) {
+  const Variable s = apply(toy::S, {x}), d = apply(toy::D, {s, s});
+  FunctionGraph graph = graph_of({x, y}, {d, s});
+  const std::vector<std::pair<Variable, Variable>> pairs{{d, apply(toy::A, {s, y})}};
+  const std::vector<Apply> gone{d.owner()}, stays{s.owner()};
+  EXPECT_THROW(graph.replace_all_validate_remove(pairs, stays), ReplaceError);
+  EXPECT_EQ(graph.str(), "FunctionGraph(D(S(x), S(x)), S(x))");
+  graph.replace_all_validate_remove(pairs, gone);
+  EXPECT_EQ(graph.str(), "FunctionGraph(A(S(x), y), S(x))");
+}
+
+TEST_F(FunctionGraphTest, WhatIsNotInTheGraphCannotBeReplaced) {
+  FunctionGraph graph = graph_of({x}, {apply(toy::S, {x})});
+  EXPECT_THROW(graph.replace(apply(toy::S, {x}), x), ValueError);
+  EXPECT_THROW(graph.replace(toy::input("w"), x), ValueError);
+  EXPECT_THROW(graph.protect(apply(toy::S, {x})), ValueError);
+  EXPECT_THROW(graph.redirect({Apply(), 7}, x), ValueError);
+}
+
+TEST_F(FunctionGraphTest, AllPairsAreReplacedAtOnce) {
+  FunctionGraph graph = graph_of({x, y}, {apply(toy::A, {x, y})});
+  const std::vector<std::pair<Variable, Variable>> swap{{x, y}, {y, x}};
+  graph.replace_all(swap);
+  EXPECT_EQ(graph.str(), "FunctionGraph(A(y, x))");
+}
+
+TEST_F(FunctionGraphTest, AnInconsistentGraphStaysEditable) {
+  const Variable a = apply(toy::A, {x, y});
+  FunctionGraph graph = graph_of({x, y}, {apply(toy::D, {a, x})});
+  const Variable b = apply(toy::A_destroys, {x, y});
+  graph.replace(a, b);
+  EXPECT_FALSE(graph.consistent());
+  EXPECT_THROW(graph.toposort(), InconsistencyError);
+  graph.replace(b, a);
+  EXPECT_TRUE(graph.consistent());
+}
+
+TEST_F(FunctionGraphTest, WhatCanFailComesBeforeWhatOverwritesLast) {
+  toy::Spec spec{"F"};
+  spec.can_fail = true;
+  const OpPtr F = toy::make(spec);
+  const Variable stepped = toy::apply(toy::A_destroys, {x, y});
+  FunctionGraph graph({x, y}, {toy::apply(toy::S, {stepped}), toy::apply(F, {y})},
+                      {.clone = false});
+  EXPECT_TRUE(graph.order_constraints().empty());
+  graph.overwrite_last(x);
+  EXPECT_TRUE(graph.is_overwritten_last(x));
+  EXPECT_EQ(graph.order_constraints().size(), 1U);
+  EXPECT_EQ(graph.toposort().front().op().name(), "F");
+  EXPECT_THROW(graph.overwrite_last(stepped), ValueError);
+}
+
+TEST_F(FunctionGraphTest, NothingThatCanFailMayNeedWhatOverwroteTheLast) {
+  toy::Spec spec{"F"};
+  spec.can_fail = true;
+  const OpPtr F = toy::make(spec);
+  spec.name = "F!";
+  spec.destroys = {{0, {0}}};
+  const OpPtr F_destroys = toy::make(spec);
+  const Variable stepped = toy::apply(toy::A_destroys, {x, y});
+  FunctionGraph graph({x, y}, {toy::apply(F, {stepped})}, {.clone = false});
+  const FunctionGraph::Token mark = graph.checkpoint();
+  graph.overwrite_last(x);
+  const Inconsistency fault = graph.check();
+  EXPECT_EQ(fault.kind, InconsistencyKind::transaction);
+  EXPECT_EQ(fault.node, stepped.owner());
+  EXPECT_EQ(fault.other_node.op().name(), "F");
+  EXPECT_EQ(fault.cycle.size(), 2U);
+  EXPECT_NE(fault.text.find("A! destroys"), std::string::npos) << fault.text;
+  EXPECT_NE(fault.text.find("F, which comes later, can fail"), std::string::npos) << fault.text;
+  EXPECT_THROW(graph.toposort(), InconsistencyError);
+
+  graph.replace(graph.outputs()[0], toy::apply(F_destroys, {x, y}));
+  EXPECT_EQ(graph.check().kind, InconsistencyKind::transaction);
+  EXPECT_NE(graph.check().text.find("can fail halfway"), std::string::npos) << graph.check().text;
+  graph.revert(mark);
+  EXPECT_FALSE(graph.is_overwritten_last(x));
+  EXPECT_TRUE(graph.consistent());
+}
+
+TEST_F(FunctionGraphTest, DestroyersAreThoseOfTheViewedMemory) {
+  const Variable view = apply(toy::V, {x}), a = apply(toy::A_destroys, {view, y});
+  const Variable b = apply(toy::A_destroys, {a, y});
+  const FunctionGraph graph = graph_of({x, y}, {b});
+  EXPECT_EQ(graph.destroyers(x), std::vector<Apply>{a.owner()});
+  EXPECT_EQ(graph.destroyers(a), std::vector<Apply>{b.owner()});
+  EXPECT_TRUE(graph.has_destroyers(std::vector<Variable>{y, view}));
+  EXPECT_FALSE(graph.has_destroyers(std::vector<Variable>{y}));
 }
 
 }  // namespace

@@ -25,11 +25,13 @@ enum class Verbosity { low, medium, high };
   X(Reaction, on_opt_error, Reaction::warn)           \
   X(std::vector<std::string>, rewrites_including, {}) \
   X(std::vector<std::string>, rewrites_excluding, {}) \
+  X(bool, rewrite_trace, false)                       \
   X(bool, allow_gc, false)                            \
   X(Verbosity, exception_verbosity, Verbosity::low)   \
   X(index_t, plan_effort_ms, 100)                     \
   X(bool, profile, false)                             \
   X(bool, profile_memory, false)                      \
+  X(bool, alias_regions, true)                        \
   X(bool, reduce_identity_in_normal, true)            \
   X(bool, cache_adjoint_normal, true)                 \
   X(bool, shape_inference, true)                      \
@@ -45,11 +47,14 @@ enum class Verbosity { low, medium, high };
 ///     on_opt_error          a rewrite that throws or changes a type; the graph is as before it
 ///     rewrites_including,   tags of the rewrites to add and to leave out
 ///       rewrites_excluding
+///     rewrite_trace         one line for each replacement that a rewrite attempts or is refused
 ///     allow_gc              functions release their memory after every call
 ///     exception_verbosity   low: the step; high: also the graph and the buffers held
 ///     plan_effort_ms        how long one plan looks for a better placement, in units of about 1 ms
 ///     profile,              measure every step of functions compiled from now on, its bytes too
 ///       profile_memory
+///     alias_regions         views of disjoint parts do not overlap; false: any two views of one array
+///                           do, to find out whether a fault comes from the regions
 ///     reduce_identity_in_normal  an Identity inside a normal operator counts as none
 ///     cache_adjoint_normal  operators keep their adjoint and their normal operator
 ///     shape_inference       chains and sums resolve wildcards of a child from its neighbours

@@ -117,11 +117,6 @@ class MissingInputError : public Error {
  public:
   using Error::Error;
 };
-/// A graph whose in-place steps contradict each other or its readers.
-class InconsistencyError : public Error {
- public:
-  using Error::Error;
-};
 /// A data cycle that an edit of a graph would close.
 class CycleError : public Error {
  public:

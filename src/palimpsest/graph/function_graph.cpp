@@ -2,284 +2,216 @@
 #include "palimpsest/graph/function_graph.hpp"
 
 #include <algorithm>
+#include <unordered_set>
+
+#include "palimpsest/graph/graph_edit.hpp"
 
 namespace palimpsest {
-namespace {
 
-const std::vector<Use> kNoUses;
-
-// `<op> of <variable>` chains from a root to an output, for error texts.
-std::string path_to_output(const FunctionGraph& graph, Variable v) {
-  std::string text = v.str();
-  for (int length = 0; length < 8; ++length) {
-    const std::vector<Use>& uses = graph.uses(v);
-    if (uses.empty()) break;
-    if (!uses.front().node.defined())
-      return text + " -> output " + std::to_string(uses.front().index);
-    text += " -> " + uses.front().node.op().name();
-    v = uses.front().node.output(0);
-  }
-  return text + " -> ...";
-}
-
-}  // namespace
-
-std::string_view name_of(InconsistencyKind kind) {
-  switch (kind) {
-    case InconsistencyKind::none:
-      return "none";
-    case InconsistencyKind::destroys_constant:
-      return "destroys_constant";
-    case InconsistencyKind::destroys_indestructible:
-      return "destroys_indestructible";
-    case InconsistencyKind::destroys_protected:
-      return "destroys_protected";
-    case InconsistencyKind::destroys_output:
-      return "destroys_output";
-    case InconsistencyKind::input_aliasing:
-      return "input_aliasing";
-    case InconsistencyKind::multiple_destroyers:
-      return "multiple_destroyers";
-    case InconsistencyKind::ordering_cycle:
-      return "ordering_cycle";
-    case InconsistencyKind::transaction:
-      return "transaction";
-  }
-  return "unknown";
-}
+using graph_detail::NodeInfo;
+using graph_detail::UseSlot;
+using graph_detail::VarInfo;
 
 FunctionGraph::FunctionGraph(std::vector<Variable> inputs, std::vector<Variable> outputs,
                              Options options)
-    : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
-  if (options.clone) {
-    std::vector<Variable> copies;
-    for (const Variable& v : inputs_) {
-      auto node = std::make_shared<VariableNode>();
-      node->type = v.type();
-      node->name = v.name();
-      node->tags = v.tags();
-      node->attachment = v.handle()->attachment;
-      copies.emplace_back(std::move(node));
-    }
-    outputs_ = clone_graph(outputs_, inputs_, copies);
-    inputs_ = std::move(copies);
-  }
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    import_variable(outputs_[i]);
-    uses_[outputs_[i].node()].push_back({Apply(), static_cast<int>(i)});
-  }
+    : impl_(std::make_unique<Impl>(*this, std::move(inputs), std::move(outputs), options)) {}
+
+FunctionGraph::FunctionGraph(FunctionGraph&& other) noexcept : impl_(std::move(other.impl_)) {
+  if (impl_) impl_->self = this;
 }
 
-const std::vector<Use>& FunctionGraph::uses(const Variable& v) const {
-  const auto it = uses_.find(v.node());
-  return it == uses_.end() ? kNoUses : it->second;
+FunctionGraph& FunctionGraph::operator=(FunctionGraph&& other) noexcept {
+  impl_ = std::move(other.impl_);
+  if (impl_) impl_->self = this;
+  return *this;
 }
 
-bool FunctionGraph::is_output(const Variable& v) const {
-  return std::find(outputs_.begin(), outputs_.end(), v) != outputs_.end();
+FunctionGraph::~FunctionGraph() = default;
+
+const std::vector<Variable>& FunctionGraph::inputs() const { return impl_->inputs; }
+const std::vector<Variable>& FunctionGraph::outputs() const { return impl_->outputs; }
+std::size_t FunctionGraph::node_count() const { return impl_->state.node_count(); }
+const graph_detail::GraphState& FunctionGraph::state() const { return impl_->state; }
+
+bool FunctionGraph::contains(const Apply& node) const {
+  const NodeInfo* const info = impl_->state.find(node.node());
+  return info && info->in_graph;
 }
 
-// Adds the applications that v needs and the graph has not yet. Checks the roots first, so that a
-// missing input changes nothing.
-void FunctionGraph::import_variable(const Variable& v) {
-  std::vector<Apply> fresh;
-  const std::vector<Variable> target{v};
-  const auto check_root = [&](const Variable& root) {
-    if (!root.is_root() || root.is_constant()) return;
-    if (std::find(inputs_.begin(), inputs_.end(), root) != inputs_.end()) return;
-    throw MissingInputError(
-        "[FunctionGraph] " + root.str() + " is needed but is neither an input nor a constant: " +
-        path_to_output(*this, root) + ". Try to add it to the inputs or to givens");
-  };
-  check_root(v);
-  for (const Apply& node : applications_of(target, inputs_)) {
-    if (contains(node)) continue;
-    for (const Variable& input : node.inputs()) check_root(input);
-    fresh.push_back(node);
-  }
-  for (const Apply& node : fresh) {
-    nodes_.emplace(node.node(), std::pair(node, next_position_++));
-    for (std::size_t i = 0; i < node.input_count(); ++i) {
-      uses_[node.input(i).node()].push_back({node, static_cast<int>(i)});
-    }
-  }
-}
-
-FunctionGraph::Snapshot FunctionGraph::snapshot() const {
-  return {outputs_, nodes_, uses_, next_position_, {}};
-}
-
-void FunctionGraph::restore(Snapshot&& before) {
-  for (auto it = before.replaced_inputs.rbegin(); it != before.replaced_inputs.rend(); ++it) {
-    it->first.node.node()->inputs[static_cast<std::size_t>(it->first.index)] = it->second;
-  }
-  outputs_ = std::move(before.outputs);
-  nodes_ = std::move(before.nodes);
-  uses_ = std::move(before.uses);
-  next_position_ = before.next_position;
-}
-
-void FunctionGraph::redirect(const Variable& old, const Variable& with, Snapshot& before) {
-  const auto it = uses_.find(old.node());
-  if (it == uses_.end()) return;
-  const std::vector<Use> moved = it->second;  // the uses before `with` brings its own
-  import_variable(with);
-  for (const Use& use : moved) {
-    const auto index = static_cast<std::size_t>(use.index);
-    if (use.node.defined()) {
-      before.replaced_inputs.emplace_back(use, old);
-      use.node.node()->inputs[index] = with;
-    } else {
-      outputs_[index] = with;
-    }
-    uses_[with.node()].push_back(use);
-    std::erase(uses_.at(old.node()), use);
-  }
-  prune(old);
-}
-
-// Removes the application of a variable nobody uses any more, and what only it used.
-void FunctionGraph::prune(const Variable& v) {
-  std::vector<Variable> candidates{v};
-  while (!candidates.empty()) {
-    const Variable candidate = candidates.back();
-    candidates.pop_back();
-    const auto it = uses_.find(candidate.node());
-    if (it != uses_.end() && it->second.empty()) uses_.erase(it);
-    const Apply owner = candidate.owner();
-    if (!owner.defined() || !contains(owner)) continue;
-    const std::vector<Variable> outputs = owner.outputs();
-    const bool needed = std::any_of(outputs.begin(), outputs.end(),
-                                    [&](const Variable& o) { return !uses(o).empty(); });
-    if (needed) continue;
-    nodes_.erase(owner.node());
-    for (std::size_t i = 0; i < owner.input_count(); ++i) {
-      std::erase(uses_.at(owner.input(i).node()), Use{owner, static_cast<int>(i)});
-      candidates.push_back(owner.input(i));
-    }
-  }
-}
-
-void FunctionGraph::edit(std::span<const std::pair<Variable, Variable>> pairs, bool validated) {
-  for (const auto& [old, with] : pairs) {
-    if (!old.type().is_super(with.type())) {
-      throw TypeError("[replace] " + old.str() + " is " + old.type().str() + ", but " + with.str() +
-                      " is " + with.type().str());
-    }
-  }
-  Snapshot before = snapshot();
-  try {
-    for (const auto& [old, with] : pairs) redirect(old, with, before);
-    std::vector<Apply> cycle;
-    sorted({}, &cycle);
-    if (!cycle.empty()) {
-      std::string text = "[replace] " + pairs.front().first.str() + " by " +
-                         pairs.front().second.str() + " would close a data cycle:";
-      for (const Apply& node : cycle) text += " " + node.op().name();
-      throw CycleError(text);
-    }
-    if (validated) validate();
-  } catch (...) {
-    restore(std::move(before));
-    throw;
-  }
-}
-
-void FunctionGraph::replace(const Variable& old, const Variable& with, std::string_view) {
-  const std::pair<Variable, Variable> pair{old, with};
-  edit({&pair, 1}, false);
-}
-void FunctionGraph::replace_all(std::span<const std::pair<Variable, Variable>> pairs,
-                                std::string_view) {
-  edit(pairs, false);
-}
-void FunctionGraph::replace_validate(const Variable& old, const Variable& with, std::string_view) {
-  const std::pair<Variable, Variable> pair{old, with};
-  edit({&pair, 1}, true);
-}
-void FunctionGraph::replace_all_validate(std::span<const std::pair<Variable, Variable>> pairs,
-                                         std::string_view) {
-  edit(pairs, true);
-}
-
-std::vector<Apply> FunctionGraph::nodes_in_order() const {
-  std::vector<std::pair<std::size_t, Apply>> list;
-  for (const auto& [key, entry] : nodes_) list.emplace_back(entry.second, entry.first);
-  std::sort(list.begin(), list.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Apply> nodes;
-  for (auto& [position, node] : list) nodes.push_back(std::move(node));
-  return nodes;
-}
-
-// Depth first from the outputs, inputs in order, then what must precede: values are computed just
-// before they are used, which keeps few of them alive.
-std::vector<std::pair<Apply, Apply>> FunctionGraph::order_constraints() const {
-  std::vector<Constraint> constraints;
-  collect(constraints);
-  std::vector<std::pair<Apply, Apply>> result;
-  for (const Constraint& c : constraints) {
-    result.emplace_back(nodes_.at(c.before).first, nodes_.at(c.after).first);
+std::vector<Use> FunctionGraph::uses(const Variable& v) const {
+  std::vector<Use> result;
+  const VarInfo* const info = impl_->state.find(v);
+  for (const UseSlot* slot = info ? info->first : nullptr; slot; slot = slot->next) {
+    result.push_back(impl_->use_of(*slot));
   }
   return result;
 }
 
-std::vector<Apply> FunctionGraph::sorted(std::span<const Constraint> constraints,
-                                         std::vector<Apply>* cycle) const {
-  std::unordered_map<const ApplyNode*, std::vector<const ApplyNode*>> earlier;
-  for (const Constraint& c : constraints) earlier[c.after].push_back(c.before);
-  struct Visit {
-    Apply node;
-    std::size_t next = 0;
-  };
-  std::vector<Apply> order;
-  std::vector<Visit> stack;
-  std::unordered_map<const ApplyNode*, bool> finished;  // absent: not seen
-  const auto push = [&](const Apply& node) {
-    const auto it = finished.find(node.node());
-    if (it == finished.end()) {
-      finished[node.node()] = false;
-      stack.push_back({node});
-      return true;
-    }
-    if (it->second) return true;
-    if (cycle) {
-      auto first =
-          std::find_if(stack.begin(), stack.end(), [&](const Visit& v) { return v.node == node; });
-      for (; first != stack.end(); ++first) cycle->push_back(first->node);
-    }
-    return false;
-  };
-  for (const Variable& output : outputs_) {
-    const Apply owner = output.owner();
-    if (!owner.defined() || !contains(owner)) continue;
-    if (!push(owner)) return order;
-    while (!stack.empty()) {
-      Visit& top = stack.back();
-      const Apply node = top.node;
-      const auto extra = earlier.find(node.node());
-      const std::size_t n_extra = extra == earlier.end() ? 0 : extra->second.size();
-      if (top.next < node.input_count()) {
-        const Apply before = node.input(top.next++).owner();
-        if (before.defined() && contains(before) && !push(before)) return order;
-      } else if (top.next < node.input_count() + n_extra) {
-        const ApplyNode* before = extra->second[top.next++ - node.input_count()];
-        if (!push(nodes_.at(before).first)) return order;
-      } else {
-        finished[node.node()] = true;
-        order.push_back(node);
-        stack.pop_back();
-      }
-    }
-  }
-  return order;
+std::size_t FunctionGraph::use_count(const Variable& v) const {
+  const VarInfo* const info = impl_->state.find(v);
+  return info ? info->n_uses : 0;
+}
+
+bool FunctionGraph::is_input(const Variable& v) const {
+  const VarInfo* const info = impl_->state.find(v);
+  return info && info->is_input;
+}
+
+bool FunctionGraph::is_output(const Variable& v) const {
+  const VarInfo* const info = impl_->state.find(v);
+  return info && info->n_outputs > 0;
+}
+
+bool FunctionGraph::is_protected(const Variable& v) const {
+  const VarInfo* const info = impl_->state.find(v);
+  return info && info->is_protected;
+}
+
+bool FunctionGraph::is_overwritten_last(const Variable& v) const {
+  const VarInfo* const info = impl_->state.find(v);
+  return info && info->is_last;
+}
+
+void FunctionGraph::protect(const Variable& v) { impl_->protect(v, true); }
+void FunctionGraph::unprotect(const Variable& v) { impl_->protect(v, false); }
+void FunctionGraph::overwrite_last(const Variable& v) { impl_->overwrite_last(v); }
+
+void FunctionGraph::replace(const Variable& old, const Variable& with, std::string_view reason) {
+  const std::pair<Variable, Variable> pair{old, with};
+  impl_->replace({&pair, 1}, {}, reason, false);
+}
+
+void FunctionGraph::replace_all(Pairs pairs, std::string_view reason) {
+  impl_->replace(pairs, {}, reason, false);
+}
+
+void FunctionGraph::replace_validate(const Variable& old, const Variable& with,
+                                     std::string_view reason) {
+  const std::pair<Variable, Variable> pair{old, with};
+  impl_->replace({&pair, 1}, {}, reason, true);
+}
+
+void FunctionGraph::replace_all_validate(Pairs pairs, std::string_view reason) {
+  impl_->replace(pairs, {}, reason, true);
+}
+
+void FunctionGraph::replace_all_validate_remove(Pairs pairs, std::span<const Apply> remove,
+                                                std::string_view reason) {
+  impl_->replace(pairs, remove, reason, true);
+}
+
+void FunctionGraph::redirect(const Use& use, const Variable& with, std::string_view reason) {
+  impl_->redirect(use, with, reason);
+}
+
+void FunctionGraph::validate() const { impl_->validate(); }
+Inconsistency FunctionGraph::check() const { return impl_->state.check(); }
+bool FunctionGraph::consistent() const { return impl_->state.is_consistent(); }
+FunctionGraph::Token FunctionGraph::checkpoint() { return impl_->checkpoint(); }
+void FunctionGraph::revert(Token token) { impl_->revert(token); }
+void FunctionGraph::release(Token token) { impl_->release(token); }
+void FunctionGraph::commit() { impl_->release(0); }
+
+void FunctionGraph::add_feature(std::shared_ptr<Feature> feature) {
+  impl_->features.push_back(std::move(feature));
+  impl_->refresh_orderings();
+}
+
+void FunctionGraph::remove_feature(const std::shared_ptr<Feature>& feature) {
+  std::erase(impl_->features, feature);
+  impl_->refresh_orderings();
+}
+
+void FunctionGraph::set_trace(std::function<void(const std::string&)> sink) {
+  impl_->trace = std::move(sink);
 }
 
 std::vector<Apply> FunctionGraph::toposort() const {
-  std::vector<Constraint> constraints;
-  if (const Inconsistency fault = collect(constraints)) throw InconsistencyError(fault.text);
-  return sorted(constraints, nullptr);
+  if (!consistent()) throw InconsistencyError(check());
+  std::vector<Apply> order;
+  for (const NodeInfo* node : impl_->sorted()) order.push_back(node->apply);
+  return order;
 }
+
+std::vector<std::pair<Apply, Apply>> FunctionGraph::order_constraints() const {
+  const NodeInfo* const barrier = impl_->state.barrier();
+  auto list = impl_->state.constraints();
+  std::vector<NodeInfo*> can_fail, last;
+  for (const auto& [before, after] : list) {
+    if (after == barrier) can_fail.push_back(before);
+    if (before == barrier) last.push_back(after);
+  }
+  if (barrier) {
+    std::erase_if(list, [&](const auto& c) { return c.first == barrier || c.second == barrier; });
+  }
+  for (NodeInfo* before : can_fail) {
+    for (NodeInfo* after : last) {
+      if (before != after) list.emplace_back(before, after);
+    }
+  }
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first->position, a.second->position) <
+           std::pair(b.first->position, b.second->position);
+  });
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  std::vector<std::pair<Apply, Apply>> result;
+  for (const auto& [before, after] : list) result.emplace_back(before->apply, after->apply);
+  return result;
+}
+
+std::vector<Apply> FunctionGraph::destroyers(const Variable& v) const {
+  const VarInfo* const start = impl_->state.find(v);
+  if (!start) return {};
+  const auto views = [](const VarInfo& var, auto&& f) {
+    for (const UseSlot* slot = var.first; slot; slot = slot->next) {
+      if (!slot->node) continue;
+      for (const auto& e : slot->node->edges) {
+        if (!e.is_write && !e.is_hidden && e.in == slot->index) {
+          f(slot->node->outs[static_cast<std::size_t>(e.out)]);
+        }
+      }
+    }
+  };
+  std::vector<const VarInfo*> open{start}, roots;
+  std::unordered_set<const VarInfo*> seen{start};
+  while (!open.empty()) {
+    const VarInfo* const top = open.back();
+    open.pop_back();
+    bool is_root = true;
+    for (std::size_t k = 0; top->owner && k < top->owner->edges.size(); ++k) {
+      const auto& e = top->owner->edges[k];
+      if (e.is_write || e.is_hidden || e.out != top->index) continue;
+      is_root = false;
+      const VarInfo& parent = top->owner->parent(e);
+      if (seen.insert(&parent).second) open.push_back(&parent);
+    }
+    if (is_root) roots.push_back(top);
+  }
+  seen = {roots.begin(), roots.end()};
+  std::unordered_set<const NodeInfo*> found;
+  for (open = roots; !open.empty();) {
+    const VarInfo* const top = open.back();
+    open.pop_back();
+    for (const UseSlot* slot = top->first; slot; slot = slot->next) {
+      if (slot->node && slot->node->overwrites(*top)) found.insert(slot->node);
+    }
+    views(*top, [&](const VarInfo& child) {
+      if (seen.insert(&child).second) open.push_back(&child);
+    });
+  }
+  std::vector<const NodeInfo*> list(found.begin(), found.end());
+  std::sort(list.begin(), list.end(), [](auto* a, auto* b) { return a->position < b->position; });
+  std::vector<Apply> result;
+  for (const NodeInfo* node : list) result.push_back(node->apply);
+  return result;
+}
+
+bool FunctionGraph::has_destroyers(std::span<const Variable> variables) const {
+  return std::any_of(variables.begin(), variables.end(),
+                     [&](const Variable& v) { return !destroyers(v).empty(); });
+}
+
+std::size_t FunctionGraph::overwritten_count() const { return impl_->state.record_count(); }
 
 std::string FunctionGraph::str() const {
   std::string text = "FunctionGraph(";
@@ -297,9 +229,9 @@ std::string FunctionGraph::str() const {
     text += ")";
     if (owner.output_count() > 1) text += "." + std::to_string(v.index());
   };
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+  for (std::size_t i = 0; i < outputs().size(); ++i) {
     if (i > 0) text += ", ";
-    append(append, outputs_[i], 0);
+    append(append, outputs()[i], 0);
   }
   return text + ")";
 }

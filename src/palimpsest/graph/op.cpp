@@ -19,12 +19,20 @@ std::optional<Layout> Op::view_layout(const Apply&, int, const Layout&) const {
   throw InternalError("[" + str() + "] declares a view but not where it lies");
 }
 
+Region Op::view_region(const Apply& apply, int out, int in) const {
+  const AliasMap destroys = destroy_map(apply);
+  const auto it = destroys.find(out);
+  return it != destroys.end() && it->second.contains(in) ? Region::whole() : Region::unknown();
+}
+
 std::vector<Variable> Op::pullback(const Apply&, std::span<const Variable>) const {
   throw NotSupported("[" + str() + "] has no derivative");
 }
 
 Apply Op::node(std::span<const Variable> inputs, std::vector<TensorType> types) const {
-  return Apply::make(shared_from_this(), inputs, std::move(types));
+  const Apply apply = Apply::make(shared_from_this(), inputs, std::move(types));
+  check_declarations(apply);
+  return apply;
 }
 
 std::set<int> overwritten_inputs(const Apply& apply) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "palimpsest/base/view.hpp"
+#include "palimpsest/graph/region.hpp"
 #include "palimpsest/graph/variable.hpp"
 
 namespace palimpsest {
@@ -60,7 +61,8 @@ class RunContext {
   std::span<std::byte> scratch_;
 };
 
-/// An operation: immutable, compared by value, shared by all its applications.
+/// An operation: immutable, compared by value, shared by all its applications. Whatever it declares
+/// follows from name() and parameters(), by which ops are compared, and from its inputs.
 ///
 /// Aliases  the default is the safe one: no output shares memory with an input, nothing is
 ///          overwritten. What an op does beyond that it declares here.
@@ -76,6 +78,9 @@ class Op : public std::enable_shared_from_this<Op> {
   /// `name{parameters}`: equality and hash of ops are those of this text.
   std::string str() const;
 
+  /// Equal for equal ops.
+  std::size_t hash() const { return std::hash<std::string>{}(str()); }
+
   /// Checks the inputs and gives the application with its output types.
   virtual Apply make_node(std::span<const Variable> inputs) const = 0;
 
@@ -84,10 +89,19 @@ class Op : public std::enable_shared_from_this<Op> {
   virtual AliasMap destroy_map(const Apply&) const { return {}; }
   /// Overwritten inputs in whose memory no output lives.
   virtual std::set<int> destroyed_inputs(const Apply&) const { return {}; }
+  /// Groups of outputs that are views of one fresh buffer each.
+  virtual std::vector<std::set<int>> output_aliases(const Apply&) const { return {}; }
   /// (d, j): input j may be the very variable that is destroyed as d.
   virtual IndexPairs tolerate_same(const Apply&) const { return {}; }
   /// (d, j): any overlap of d and j is the op's own care.
   virtual IndexPairs tolerate_aliased(const Apply&) const { return {}; }
+  /// What output `out` shows of the memory of input `in`. Unless overridden anything for a view,
+  /// and element by element the same for what overwrites the input.
+  virtual Region view_region(const Apply&, int out, int in) const;
+  /// What running the op overwrites of input `in`.
+  virtual Region write_region(const Apply&, int) const { return Region::whole(); }
+  /// Does it read bytes of this input? False: only its address or its extents matter.
+  virtual bool reads(const Apply& apply, int in) const { return uses_elements(apply, in); }
   /// The same op working in place on some of the allowed inputs; null if it cannot.
   virtual OpPtr inplace_on_inputs(const Apply&, const std::set<int>&) const { return nullptr; }
   /// The twin without a destroy map.
@@ -104,6 +118,8 @@ class Op : public std::enable_shared_from_this<Op> {
   /// Can run() throw on inputs that make_node and infer_shapes accepted? What says no may overwrite
   /// a shared variable in place, which a failed call must leave as it was.
   virtual bool can_fail() const { return true; }
+  /// May it be computed twice to save memory?
+  virtual bool is_cheap() const { return false; }
 
   // -- derivatives -----------------------------------------------------------------------------
   virtual Linearity linear_in(const Apply&, int) const { return Linearity::no; }
@@ -134,5 +150,10 @@ class Op : public std::enable_shared_from_this<Op> {
 
 /// The inputs that a node overwrites, by destroy_map or destroyed_inputs.
 std::set<int> overwritten_inputs(const Apply& apply);
+
+/// Errors  ValueError: a position out of range in what the op declares, a tolerance on an input
+///         that is not overwritten, declared regions of two outputs in one overwritten input that
+///         overlap
+void check_declarations(const Apply& apply);
 
 }  // namespace palimpsest

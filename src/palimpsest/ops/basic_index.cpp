@@ -149,6 +149,38 @@ Layout BasicIndex::layout(const Layout& in) const {
   return result;
 }
 
+// Where an unknown extent decides which elements are meant, it may be any of the axis.
+Region BasicIndex::region(std::span<const index_t> in) const {
+  std::vector<Region::Range> axes;
+  int child_axis = 0;
+  walk(entries_, [&](const Index& entry, std::size_t axis) {
+    if (std::holds_alternative<NewAxis>(entry)) {
+      ++child_axis;
+      return;
+    }
+    const index_t n = in[axis];
+    Region::Range range;
+    if (const auto* i = std::get_if<index_t>(&entry)) {
+      if (*i >= 0 || n != kUnknown) range = {*i < 0 ? *i + n : *i, 1, 1, -1};
+      axes.push_back(range);
+      return;
+    }
+    const auto* s = std::get_if<Slice>(&entry);
+    if (!s) {
+      range.child_axis = child_axis;
+    } else if (n != kUnknown) {
+      const Range r = resolve(*s, n);
+      range = {r.first, r.step, r.count, child_axis};
+    } else if (s->step > 0 && s->start.value_or(0) >= 0 && s->stop && *s->stop >= 0) {
+      const Range r = resolve(*s, *s->stop);  // of a shorter axis it selects less
+      range = {r.first, r.step, r.count, child_axis};
+    }
+    ++child_axis;
+    axes.push_back(range);
+  });
+  return Region::box(std::move(axes), child_axis);
+}
+
 std::optional<std::vector<std::pair<index_t, index_t>>> BasicIndex::widths(
     std::span<const index_t> in) const {
   std::vector<std::pair<index_t, index_t>> result;

@@ -24,6 +24,8 @@ class BasicIndex {
   /// element outside.
   Extents extents(std::span<const index_t> in) const;
   Layout layout(const Layout& in) const;
+  /// What it selects of an array whose extents may be unknown.
+  Region region(std::span<const index_t> in) const;
   /// The padding (before, after) that undoes the index on arrays of these extents, if it takes a
   /// block: known extents and steps of 1 only.
   std::optional<std::vector<std::pair<index_t, index_t>>> widths(std::span<const index_t> in) const;
@@ -43,6 +45,7 @@ class Subtensor final : public ViewOp {
   std::string parameters() const override { return index_.str(); }
   Extents result_extents(std::span<const index_t> in) const override { return index_.extents(in); }
   std::optional<Layout> layout_of(const Layout& in) const override { return index_.layout(in); }
+  Region region_of(std::span<const index_t> in) const override { return index_.region(in); }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
 
@@ -67,6 +70,9 @@ class UpdateSubtensor final : public Op {
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap destroy_map(const Apply&) const override;
+  Region write_region(const Apply& apply, int) const override {
+    return index_.region(apply.input(0).type().shape);
+  }
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
   OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply,

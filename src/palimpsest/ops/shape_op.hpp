@@ -26,6 +26,7 @@ class Transpose final : public ViewOp {
  public:
   /// Axis k of the result is axis order[k]; all counted from the front.
   explicit Transpose(Axes order) : order_(std::move(order)) {}
+  Region region_of(std::span<const index_t> in) const override;
   const Axes& order() const { return order_; }
   std::string name() const override { return "Transpose"; }
   std::string parameters() const override;
@@ -112,6 +113,7 @@ class BroadcastLike final : public Op {
 class SpecifyShape final : public ViewOp {
  public:
   explicit SpecifyShape(Extents shape) : shape_(std::move(shape)) {}
+  Region region_of(std::span<const index_t>) const override { return Region::whole(); }
   const Extents& shape() const { return shape_; }
   std::string name() const override { return "SpecifyShape"; }
   std::string parameters() const override;

@@ -150,6 +150,14 @@ std::optional<Layout> Transpose::layout_of(const Layout& in) const {
   return with(in, result_extents(in.extents), std::move(strides));
 }
 
+Region Transpose::region_of(std::span<const index_t> in) const {
+  std::vector<Region::Range> axes(in.size());
+  for (std::size_t k = 0; k < order_.size(); ++k) {
+    axes[static_cast<std::size_t>(order_[k])].child_axis = static_cast<int>(k);
+  }
+  return Region::box(std::move(axes), static_cast<int>(in.size()));
+}
+
 std::vector<Variable> Transpose::pullback(const Apply&,
                                           std::span<const Variable> cotangents) const {
   Axes inverse(order_.size());

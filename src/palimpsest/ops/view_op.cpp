@@ -16,6 +16,13 @@ std::optional<Layout> ViewOp::view_layout(const Apply&, int, const Layout& in) c
   return layout_of(in);
 }
 
+Region ViewOp::view_region(const Apply& apply, int, int) const {
+  const TensorType& in = apply.input(0).type();
+  if (!in.is_fully_known()) return region_of(in.shape);
+  const std::optional<Layout> layout = layout_of(Layout::dense(in.dtype, in.shape));
+  return layout ? Region::of(*layout) : Region::unknown();
+}
+
 std::vector<Extents> ViewOp::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
   return {result_extents(inputs[0])};
 }

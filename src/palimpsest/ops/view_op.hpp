@@ -15,6 +15,7 @@ class ViewOp : public Op {
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap view_map(const Apply&) const final { return {{0, {0}}}; }
   std::optional<Layout> view_layout(const Apply& apply, int out, const Layout& in) const final;
+  Region view_region(const Apply& apply, int out, int in) const final;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
@@ -27,6 +28,8 @@ class ViewOp : public Op {
   /// offset of `in` is relative to.
   virtual std::optional<Layout> layout_of(const Layout& in) const = 0;
   virtual DType dtype_of_result(DType in) const { return in; }
+  /// What the result shows of an input with unknown extents.
+  virtual Region region_of(std::span<const index_t>) const { return Region::unknown(); }
 
  protected:
   /// For views that only show other extents and strides.

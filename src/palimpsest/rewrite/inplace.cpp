@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
+
+#include "palimpsest/graph/inplace_query.hpp"
 
 namespace palimpsest {
 namespace {
@@ -24,6 +25,7 @@ class InplacePass {
     for (const Apply& node : graph_.toposort()) {
       if (!overwritten_inputs(node).empty()) continue;
       for (int input : candidates(node)) {
+        if (fast_inplace_check(graph_, node, {&input, 1}).empty()) continue;
         if (try_input(node, input)) {
           ++applied;
           break;
@@ -53,15 +55,27 @@ class InplacePass {
   }
 
   // The root of the memory that v lies in, following the first alias.
-  const VariableNode* memory_of(Variable v) const {
-    for (;;) {
+  const VariableNode* memory_of(const Variable& start) {
+    const VariableNode* root = nullptr;
+    for (Variable v = start; !root;) {
+      const auto known = memory_.find(v.node());
       const Apply owner = v.owner();
-      if (!owner.defined() || !graph_.contains(owner)) return v.node();
-      std::set<int> from = alias_inputs(owner.op().view_map(owner), v.index());
-      if (from.empty()) from = alias_inputs(owner.op().destroy_map(owner), v.index());
-      if (from.empty()) return v.node();
-      v = owner.input(static_cast<std::size_t>(*from.begin()));
+      std::set<int> from;
+      if (known == memory_.end() && owner.defined() && graph_.contains(owner)) {
+        from = alias_inputs(owner.op().view_map(owner), v.index());
+        if (from.empty()) from = alias_inputs(owner.op().destroy_map(owner), v.index());
+      }
+      if (known != memory_.end()) {
+        root = known->second;
+      } else if (from.empty()) {
+        root = v.node();
+      } else {
+        v = owner.input(static_cast<std::size_t>(*from.begin()));
+      }
     }
+    // What comes before the node in hand does not change any more in this sweep.
+    memory_.emplace(start.node(), root);
+    return root;
   }
 
   static double size_of(const Variable& v) {
@@ -72,7 +86,7 @@ class InplacePass {
     return elements * static_cast<double>(item_size(v.dtype()));
   }
 
-  std::vector<int> candidates(const Apply& node) const {
+  std::vector<int> candidates(const Apply& node) {
     std::vector<int> inputs(node.input_count());
     for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<int>(i);
     const auto rank = [&](int i) {
@@ -108,6 +122,7 @@ class InplacePass {
 
   FunctionGraph& graph_;
   std::unordered_map<const VariableNode*, const VariableNode*> wanted_;
+  std::unordered_map<const VariableNode*, const VariableNode*> memory_;
   std::vector<Apply> kept_;  // so that no address in wanted_ is used twice
 };
 

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// The incremental alias analysis: who shares the memory that a node overwrites, and who must
+// therefore come first.
+//
+// A walk goes up from the overwritten variable to the tops, the variables that alias nothing
+// further, and from each of them down to everything that it reaches by alias edges and whose
+// region meets what is written. It stops upward at an output that took over the whole of what is
+// written from an earlier writer: what lies above precedes that writer already.
+#include <algorithm>
+
+#include "palimpsest/graph/graph_state.hpp"
+
+namespace palimpsest::graph_detail {
+namespace {
+
+// Beyond so many ways to one variable its region counts as unknown.
+constexpr std::size_t kMostWays = 64;
+
+template <class F>
+void for_each_parent(const VarInfo& v, F&& f) {
+  if (!v.owner || v.index < 0) return;
+  for (const AliasEdge& e : v.owner->edges) {
+    if (e.out == v.index) f(v.owner->parent(e), e);
+  }
+}
+
+template <class F>
+void for_each_child(const VarInfo& v, F&& f) {
+  if (!v.v) {
+    for (const AliasEdge& e : v.owner->edges) {
+      if (e.is_hidden && &v.owner->hidden[static_cast<std::size_t>(e.in)] == &v) {
+        f(v.owner->outs[static_cast<std::size_t>(e.out)], e);
+      }
+    }
+    return;
+  }
+  for (const UseSlot* slot = v.first; slot; slot = slot->next) {
+    if (!slot->node) continue;
+    for (const AliasEdge& e : slot->node->edges) {
+      if (e.is_hidden || e.in != slot->index) continue;
+      f(slot->node->outs[static_cast<std::size_t>(e.out)], e);
+    }
+  }
+}
+
+bool meets_any(const std::vector<Region>& written, const Region& shown, const TensorType& type) {
+  return std::any_of(written.begin(), written.end(),
+                     [&](const Region& w) { return w.meets(shown, type); });
+}
+
+// Do several outputs lie in memory of inputs?
+bool has_many_outputs(const NodeInfo& node) {
+  return std::any_of(node.edges.begin(), node.edges.end(),
+                     [&](const AliasEdge& e) { return e.out != node.edges.front().out; });
+}
+
+// Does the earlier writer that made this output overwrite all of the region?
+bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region) {
+  if (!e.is_write || !e.map.is_whole()) return false;
+  return std::any_of(writer.records.begin(), writer.records.end(), [&](const auto& record) {
+    return record->input == e.in && record->written.covers(region);
+  });
+}
+
+}  // namespace
+
+InconsistencyKind must_keep(const VarInfo& m) {
+  if (!m.v) return InconsistencyKind::none;
+  if (m.v->is_constant) return InconsistencyKind::destroys_constant;
+  if (m.v->tags.indestructible) return InconsistencyKind::destroys_indestructible;
+  if (m.is_protected) return InconsistencyKind::destroys_protected;
+  if (m.n_outputs > 0) return InconsistencyKind::destroys_output;
+  return InconsistencyKind::none;
+}
+
+// -- walks -----------------------------------------------------------------------------------
+
+std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
+                                     bool may_stop) const {
+  std::vector<Top> tops;
+  std::unordered_map<VarInfo*, std::vector<Region>> seen;
+  std::vector<std::pair<VarInfo*, Region>> open;
+  const auto visit = [&](VarInfo& v, Region region) {
+    std::vector<Region>& regions = seen[&v];
+    if (regions.size() >= kMostWays) region = Region::unknown();
+    if (std::find(regions.begin(), regions.end(), region) != regions.end()) return;
+    regions.push_back(region);
+    open.emplace_back(&v, std::move(region));
+  };
+  visit(destroyed, written);
+  while (!open.empty()) {
+    const auto [v, region] = std::move(open.back());
+    open.pop_back();
+    bool is_top = true, is_cut = false;
+    for_each_parent(*v, [&](VarInfo& parent, const AliasEdge& e) {
+      if (may_stop && took_over(e, *v->owner, region)) {
+        is_cut = true;
+        return;
+      }
+      is_top = false;
+      visit(parent, region.within(e.map, parent.type()));
+    });
+    if (!is_top && !is_cut) continue;
+    const auto it =
+        std::find_if(tops.begin(), tops.end(), [&](const Top& t) { return t.var == v; });
+    if (it == tops.end()) {
+      tops.push_back({v, {region}});
+    } else {
+      it->written.push_back(region);
+    }
+  }
+  return tops;
+}
+
+// Does v exist only once the node has run?
+bool GraphState::is_after(const NodeInfo& node, VarInfo& v, std::vector<VarInfo*>& probed) const {
+  std::unordered_set<VarInfo*> seen{&v};
+  std::vector<VarInfo*> open{&v};
+  bool found = false;
+  while (!open.empty()) {
+    VarInfo* const top = open.back();
+    open.pop_back();
+    found = found || top->owner == &node;
+    for_each_parent(*top, [&](VarInfo& parent, const AliasEdge&) {
+      if (seen.insert(&parent).second) open.push_back(&parent);
+    });
+  }
+  seen.erase(&v);
+  probed.insert(probed.end(), seen.begin(), seen.end());
+  return found;
+}
+
+Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& written,
+                      bool may_stop) const {
+  Walk walk;
+  walk.tops = tops_of(destroyed, written, may_stop && n_joins_ == 0);
+  std::unordered_set<VarInfo*> members;
+  std::unordered_map<VarInfo*, bool> after;  // of variables with several parents
+  for (std::size_t t = 0; t < walk.tops.size(); ++t) {
+    const Top& top = walk.tops[t];
+    std::unordered_map<VarInfo*, std::vector<Region>> seen;
+    std::vector<std::pair<VarInfo*, Region>> open;
+    const auto visit = [&](VarInfo& v, Region map) {
+      if (v.owner == &node && v.index >= 0) return;
+      std::vector<Region>& maps = seen[&v];
+      if (maps.size() >= kMostWays) map = Region::unknown();
+      if (std::find(maps.begin(), maps.end(), map) != maps.end()) return;
+      if (!meets_any(top.written, map, top.var->type())) return;
+      maps.push_back(map);
+      int n_parents = 0;
+      if (n_joins_ > 0) for_each_parent(v, [&](VarInfo&, const AliasEdge&) { ++n_parents; });
+      if (n_parents > 1) {
+        const auto [it, is_new] = after.emplace(&v, false);
+        if (is_new) {
+          std::vector<VarInfo*> probed;
+          it->second = is_after(node, v, probed);
+          for (VarInfo* p : probed) walk.visits.push_back({p, {nullptr, t, map, false, false}});
+        }
+        if (it->second) {
+          walk.visits.push_back({&v, {nullptr, t, map, false, false}});
+          return;
+        }
+      }
+      const bool is_first = members.insert(&v).second;
+      if (is_first) walk.members.push_back(&v);
+      walk.visits.push_back({&v, {nullptr, t, map, true, is_first}});
+      open.emplace_back(&v, std::move(map));
+    };
+    visit(*top.var, Region::whole());
+    while (!open.empty()) {
+      const auto [v, map] = std::move(open.back());
+      open.pop_back();
+      for_each_child(*v, [&](VarInfo& child, const AliasEdge& e) {
+        visit(child, e.map.within(map, top.var->type()));
+      });
+    }
+  }
+  return walk;
+}
+
+std::pair<InconsistencyKind, VarInfo*> GraphState::fault_of(
+    const NodeInfo& node, int input, const IndexPairs& same, const IndexPairs& aliased,
+    const std::vector<VarInfo*>& members) const {
+  std::pair<InconsistencyKind, VarInfo*> worst{InconsistencyKind::none, nullptr};
+  const auto report = [&](InconsistencyKind kind, VarInfo* m) {
+    if (kind == InconsistencyKind::none) return;
+    if (worst.second == nullptr || kind < worst.first) worst = {kind, m};
+  };
+  const VarInfo* const destroyed = node.slots[static_cast<std::size_t>(input)].var;
+  for (VarInfo* m : members) report(must_keep(*m), m);
+  for (const UseSlot& slot : node.slots) {
+    if (slot.index == input || aliased.contains({input, slot.index})) continue;
+    if (slot.var == destroyed && same.contains({input, slot.index})) continue;
+    if (std::find(members.begin(), members.end(), slot.var) == members.end()) continue;
+    report(InconsistencyKind::input_aliasing, slot.var);
+  }
+  return worst;
+}
+
+// -- records ---------------------------------------------------------------------------------
+
+void GraphState::queue(Record& record) {
+  if (record.is_queued) return;
+  clear(record);
+  record.is_queued = true;
+  queue_.push_back(&record);
+}
+
+void GraphState::clear(Record& record) {
+  for (VarInfo* v : record.seen) {
+    std::erase_if(v->entries, [&](const Entry& e) { return e.record == &record; });
+  }
+  for (const auto& [reader, count] : record.support) add_support(*reader, *record.node, -count);
+  record.seen.clear();
+  record.members.clear();
+  record.tops.clear();
+  record.support.clear();
+  if (record.is_last) add_support(*barrier_, *record.node, -1);
+  record.is_last = false;
+  record.fault = InconsistencyKind::none;
+  faulty_.erase(&record);
+}
+
+void GraphState::queue_all_at(VarInfo& v, bool members_only) {
+  std::vector<Record*> found;
+  for (const Entry& e : v.entries) {
+    if (e.is_member || !members_only) found.push_back(e.record);
+  }
+  for (Record* record : found) queue(*record);
+}
+
+// Does another output of the node lie in memory that overlaps the overwritten input? Then a walk
+// must not stop at the node.
+bool GraphState::is_join(const Record& record, const std::vector<VarInfo*>& members) {
+  const NodeInfo& node = *record.node;
+  if (!has_many_outputs(node)) return false;
+  return std::any_of(node.edges.begin(), node.edges.end(), [&](const AliasEdge& e) {
+    if (e.is_hidden || e.in == record.input) return false;
+    const VarInfo* const parent = node.slots[static_cast<std::size_t>(e.in)].var;
+    return std::find(members.begin(), members.end(), parent) != members.end();
+  });
+}
+
+void GraphState::compute(Record& record) {
+  NodeInfo& node = *record.node;
+  VarInfo& destroyed = *node.slots[static_cast<std::size_t>(record.input)].var;
+  // An input that is only passed on is no reader, so that beyond an earlier writer nothing but the
+  // walk itself would find it.
+  const bool reads_all = std::find(node.reads.begin(), node.reads.end(), 0) == node.reads.end();
+  Walk found = walk(node, destroyed, record.written, reads_all && !has_many_outputs(node));
+  const bool was_join = record.is_join;
+  record.is_join = is_join(record, found.members);
+  record.tops = std::move(found.tops);
+  std::unordered_set<VarInfo*> seen;
+  for (auto& [v, entry] : found.visits) {
+    entry.record = &record;
+    v->entries.push_back(std::move(entry));
+    if (seen.insert(v).second) record.seen.push_back(v);
+  }
+  std::tie(record.fault, record.culprit) =
+      fault_of(node, record.input, node.same, node.aliased, found.members);
+  if (record.fault != InconsistencyKind::none) faulty_.insert(&record);
+  for (VarInfo* m : found.members) {
+    for (UseSlot* slot = m->first; slot; slot = slot->next) {
+      if (!slot->node || slot->node == &node || slot->node->reads.empty()) continue;
+      if (slot->node->reads[static_cast<std::size_t>(slot->index)]) ++record.support[slot->node];
+    }
+  }
+  record.members = std::move(found.members);
+  // The latest reader first: once the node is behind it, the others agree with the order.
+  std::vector<std::pair<NodeInfo*, int>> readers(record.support.begin(), record.support.end());
+  std::sort(readers.begin(), readers.end(),
+            [](const auto& a, const auto& b) { return a.first->label > b.first->label; });
+  for (const auto& [reader, count] : readers) add_support(*reader, node, count);
+  record.is_last = std::any_of(record.tops.begin(), record.tops.end(),
+                               [](const Top& top) { return top.var->is_last; });
+  if (record.is_last) add_support(*barrier_, node, 1);
+  if (record.is_join != was_join) add_joins(record.is_join ? 1 : -1);
+}
+
+void GraphState::support(Record& record, NodeInfo& reader, int count) {
+  int& total = record.support[&reader];
+  total += count;
+  if (total == 0) record.support.erase(&reader);
+  add_support(reader, *record.node, count);
+}
+
+// -- constraints -----------------------------------------------------------------------------
+
+void GraphState::add_support(NodeInfo& before, NodeInfo& after, int count) {
+  const auto [it, is_new] = after.before.try_emplace(&before);
+  it->second.support += count;
+  if (is_new) {
+    it->second.is_aside = true;
+    try_insert(before, after);
+  } else if (it->second.support == 0) {
+    if (it->second.is_aside) aside_.erase({&before, &after});
+    before.after.erase(&after);
+    after.before.erase(it);
+    edge_gone_ = true;
+  }
+}
+
+void GraphState::try_insert(NodeInfo& before, NodeInfo& after) {
+  if (!order_.make_before(before, after)) {
+    aside_.emplace(&before, &after);
+    return;
+  }
+  aside_.erase({&before, &after});
+  after.before.at(&before).is_aside = false;
+  before.after.insert(&after);
+}
+
+void GraphState::set_aside(NodeInfo& before, NodeInfo& after) {
+  after.before.at(&before).is_aside = true;
+  before.after.erase(&after);
+  aside_.emplace(&before, &after);
+}
+
+std::vector<std::pair<NodeInfo*, NodeInfo*>> GraphState::constraints() const {
+  std::vector<std::pair<NodeInfo*, NodeInfo*>> list;
+  for (const auto& [key, node] : nodes_) {
+    for (const auto& [before, constraint] : node->before) list.emplace_back(before, node.get());
+  }
+  if (!barrier_) return list;
+  for (const auto& [before, constraint] : barrier_->before) {
+    list.emplace_back(before, barrier_.get());
+  }
+  return list;
+}
+
+void GraphState::set_extra(std::vector<std::pair<NodeInfo*, NodeInfo*>> constraints) {
+  if (constraints == extra_) return;
+  for (const auto& [before, after] : extra_) add_support(*before, *after, -1);
+  extra_ = std::move(constraints);
+  for (const auto& [before, after] : extra_) add_support(*before, *after, 1);
+}
+
+// -- changes ---------------------------------------------------------------------------------
+
+// What a use means to the records around it, once its node has declared itself.
+void GraphState::raise(UseSlot& slot) {
+  if (!slot.var) return;
+  VarInfo& v = *slot.var;
+  NodeInfo* const node = slot.node;
+  if (!node) {
+    if (v.n_outputs == 1) queue_all_at(v, true);
+    return;
+  }
+  if (node->reads.empty()) return;  // not declared yet
+  for (const auto& record : node->records) queue(*record);
+  std::vector<Record*> changed;
+  if (!node->edges.empty()) {
+    for (const AliasEdge& e : node->edges) {
+      if (e.is_hidden || e.in != slot.index) continue;
+      queue_all_at(node->outs[static_cast<std::size_t>(e.out)], false);
+      for (const Entry& entry : v.entries) {
+        if (!entry.is_member || entry.record->node == node) continue;
+        const Top& top = entry.record->tops[entry.top];
+        const Region shown = e.map.within(entry.map, top.var->type());
+        if (meets_any(top.written, shown, top.var->type())) changed.push_back(entry.record);
+      }
+    }
+    for (Record* record : changed) queue(*record);
+    if (node->edges.size() > 1) count_joins(*node);
+  }
+  if (!node->reads[static_cast<std::size_t>(slot.index)]) return;
+  for (const Entry& e : v.entries) {
+    if (e.is_member && e.is_first && e.record->node != node) support(*e.record, *node, 1);
+  }
+}
+
+void GraphState::drop(UseSlot& slot) {
+  if (!slot.var) return;
+  VarInfo& v = *slot.var;
+  NodeInfo* const node = slot.node;
+  if (!node) {
+    if (v.n_outputs == 1) queue_all_at(v, true);
+    return;
+  }
+  if (node->reads.empty()) return;
+  for (const auto& record : node->records) queue(*record);
+  for (const AliasEdge& e : node->edges) {
+    if (e.is_hidden || e.in != slot.index) continue;
+    queue_all_at(node->outs[static_cast<std::size_t>(e.out)], false);
+  }
+  if (!node->reads[static_cast<std::size_t>(slot.index)]) return;
+  for (const Entry& e : v.entries) {
+    if (e.is_member && e.is_first && e.record->node != node) support(*e.record, *node, -1);
+  }
+}
+
+void GraphState::refresh() {
+  while (!stale_.empty()) {
+    NodeInfo* const node = *stale_.begin();
+    stale_.erase(stale_.begin());
+    if (!node->in_graph) continue;
+    undeclare(*node);
+    declare(*node);
+  }
+  while (!queue_.empty()) {
+    Record* const record = queue_.back();
+    queue_.pop_back();
+    record->is_queued = false;
+    compute(*record);
+  }
+  if (!edge_gone_ || aside_.empty()) {
+    edge_gone_ = false;
+    return;
+  }
+  edge_gone_ = false;
+  const auto again = aside_;
+  for (const auto& [before, after] : again) try_insert(*before, *after);
+}
+
+}  // namespace palimpsest::graph_detail

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// The structure behind a FunctionGraph and, kept up to date with it, the alias analysis.
+//
+// Invariants, outside of an edit
+//  1. The uses of a variable are a list in order of arrival. A use that is taken out remembers its
+//     neighbours, so that undoing in reverse order restores the list exactly.
+//  2. The labels of the order list increase along every data edge and along every constraint that
+//     is not set aside. A constraint is set aside only while it would close a cycle.
+//  3. A Record that is not queued knows every variable that its walk saw, and each of these has an
+//     Entry for it: whatever changes near such a variable queues the record or extends it.
+//  4. While some variable is to be overwritten last, every node that can fail supports the
+//     constraint that it precedes the barrier, a node of the order that computes nothing, and every
+//     record that reaches such a variable the one that its node comes after the barrier.
+//  5. Every reader of a member, other than the record's node, supports the constraint that it
+//     precedes that node.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/graph/inconsistency.hpp"
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest::graph_detail {
+
+struct NodeInfo;
+struct VarInfo;
+struct Record;
+
+/// Input `index` of a node, or output `index` of the graph when `node` is null.
+struct UseSlot {
+  VarInfo* var = nullptr;   // null while it is taken out
+  VarInfo* last = nullptr;  // what it used before
+  UseSlot *prev = nullptr, *next = nullptr;
+  NodeInfo* node = nullptr;
+  int index = 0;
+};
+
+/// A place that the walk of a record came by.
+struct Entry {
+  Record* record = nullptr;
+  std::size_t top = 0;           // where the walk came down from
+  Region map = Region::whole();  // what the variable shows of that top
+  bool is_member = false;        // its memory meets what is written
+  bool is_first = false;         // of several ways to one member
+};
+
+struct VarInfo {
+  VariableNode* v = nullptr;  // null: the hidden buffer that outputs of `owner` share
+  NodeInfo* owner = nullptr;
+  int index = 0;
+  Variable root;  // keeps a variable without owner
+  UseSlot *first = nullptr, *last = nullptr;
+  std::size_t n_uses = 0;
+  int n_outputs = 0;
+  bool is_protected = false, is_input = false, is_last = false;
+  std::vector<Entry> entries;
+
+  const TensorType& type() const;
+  Variable handle() const;
+};
+
+/// An output that may lie in the memory of an input, or of a hidden buffer of the node.
+struct AliasEdge {
+  int out = 0, in = 0;
+  bool is_hidden = false, is_write = false;
+  Region map = Region::whole();
+};
+
+struct Constraint {
+  int support = 0;
+  bool is_aside = false;
+};
+
+struct NodeInfo {
+  Apply apply;
+  std::uint64_t position = 0;  // of arrival; orders faults
+  bool in_graph = false;
+  bool can_fail = false;
+  std::vector<UseSlot> slots;
+  std::vector<VarInfo> outs, hidden;
+  // What the op declares.
+  std::vector<AliasEdge> edges;
+  std::vector<char> reads;
+  IndexPairs same, aliased;
+  int n_joins = 0;
+  std::vector<std::unique_ptr<Record>> records;  // one for each overwritten input
+  // The order list.
+  std::uint64_t label = 0;
+  NodeInfo *earlier = nullptr, *later = nullptr;
+  // Constraints: this node after those, and before these.
+  std::unordered_map<NodeInfo*, Constraint> before;
+  std::unordered_set<NodeInfo*> after;  // without those set aside
+
+  VarInfo& parent(const AliasEdge& e) {
+    const auto i = static_cast<std::size_t>(e.in);
+    return e.is_hidden ? hidden[i] : *slots[i].var;
+  }
+  bool overwrites(const VarInfo& v) const;
+};
+
+/// A variable that is no alias of another one within a walk, and what is written of it.
+struct Top {
+  VarInfo* var = nullptr;
+  std::vector<Region> written;
+};
+
+/// One input that a node overwrites, and what shares its memory.
+struct Record {
+  NodeInfo* node = nullptr;
+  int input = 0;
+  Region written = Region::whole();
+  bool is_queued = false;
+  bool is_last = false;  // its node comes after every node that can fail
+  bool is_join = false;  // outputs of its node lie in overlapping inputs
+  std::vector<Top> tops;
+  std::vector<VarInfo*> seen;
+  std::vector<VarInfo*> members;
+  std::unordered_map<NodeInfo*, int> support;
+  InconsistencyKind fault = InconsistencyKind::none;  // the gravest, by R1 and R3
+  VarInfo* culprit = nullptr;
+};
+
+/// Why nobody may overwrite the variable (R1); `none` if somebody may.
+InconsistencyKind must_keep(const VarInfo& m);
+
+/// What a walk from an overwritten variable comes by.
+struct Walk {
+  std::vector<Top> tops;
+  std::vector<std::pair<VarInfo*, Entry>> visits;
+  std::vector<VarInfo*> members;
+};
+
+/// The list of nodes in an order that obeys data edges and constraints, with labels whose
+/// comparison is that of places. After Pearce & Kelly 2006, doi:10.1145/1187436.1210590, searching
+/// from both ends at once.
+///
+/// Cost  an edge that agrees with the order: O(1); else the smaller of both sides of the interval
+///       between its ends is moved
+class OrderList {
+ public:
+  void insert_before(NodeInfo& node, NodeInfo* place);  // null: at the end
+  void remove(NodeInfo& node);
+  /// Makes x precede y; false, and nothing moves, if y leads to x.
+  bool make_before(NodeInfo& x, NodeInfo& y);
+  /// A way from `from` to `to` along data edges and constraints; empty if there is none.
+  std::vector<NodeInfo*> path(NodeInfo& from, NodeInfo& to) const;
+  /// Does `from` lead to any of these?
+  bool leads_to(NodeInfo& from, const std::unordered_set<NodeInfo*>& targets) const;
+
+ private:
+  void place(NodeInfo& node, NodeInfo* before);
+  void relabel();
+  NodeInfo *first_ = nullptr, *last_ = nullptr;
+};
+
+template <class F>
+void for_each_successor(const NodeInfo& node, F&& f) {
+  for (const VarInfo& out : node.outs) {
+    for (const UseSlot* slot = out.first; slot; slot = slot->next) {
+      if (slot->node) f(*slot->node);
+    }
+  }
+  for (NodeInfo* n : node.after) f(*n);
+}
+template <class F>
+void for_each_predecessor(const NodeInfo& node, F&& f) {
+  for (const UseSlot& slot : node.slots) {
+    if (slot.var && slot.var->owner) f(*slot.var->owner);
+  }
+  for (const auto& [before, constraint] : node.before) {
+    if (!constraint.is_aside) f(*before);
+  }
+}
+
+class GraphState {
+ public:
+  explicit GraphState(bool alias_regions) : alias_regions_(alias_regions) {}
+
+  // -- structure -------------------------------------------------------------------------------
+  NodeInfo* find(const ApplyNode* node) const;
+  /// Null for what the graph has never seen.
+  VarInfo* find(const Variable& v) const;
+  /// Makes an entry for a root that is new.
+  VarInfo& need(const Variable& v);
+  NodeInfo& create(const Apply& apply, std::uint64_t position, NodeInfo* place);
+  void move_before(NodeInfo& node, NodeInfo* place);  // a node without uses
+  void insert(NodeInfo& node);                        // into the graph, its uses not yet linked
+  void erase(NodeInfo& node);                         // its uses taken out before
+  void destroy(NodeInfo& node);                       // for good
+  void link(UseSlot& slot, VarInfo& v);               // as the last use. CycleError
+  void relink(UseSlot& slot, VarInfo& v, UseSlot* prev, UseSlot* next);
+  void unlink(UseSlot& slot);
+  /// After the uses of a new node are linked.
+  void declare(NodeInfo& node);
+  void undeclare(NodeInfo& node);
+  void set_protected(VarInfo& v, bool value);
+  void set_overwritten_last(VarInfo& v, bool value);
+  std::vector<NodeInfo*> nodes_in_order() const;
+  std::size_t node_count() const { return n_nodes_; }
+  void forget_roots();
+
+  // -- alias analysis --------------------------------------------------------------------------
+  /// Brings everything up to date after changes.
+  void refresh();
+  void set_extra(std::vector<std::pair<NodeInfo*, NodeInfo*>> constraints);
+  Walk walk(const NodeInfo& node, VarInfo& destroyed, const Region& written, bool may_stop) const;
+  /// The gravest fault of overwriting `input` by R1 and R3.
+  std::pair<InconsistencyKind, VarInfo*> fault_of(const NodeInfo& node, int input,
+                                                  const IndexPairs& same, const IndexPairs& aliased,
+                                                  const std::vector<VarInfo*>& members) const;
+  Inconsistency check() const;
+  bool is_consistent() const { return faulty_.empty() && aside_.empty(); }
+  /// With the barrier, which is nobody's node, among them.
+  std::vector<std::pair<NodeInfo*, NodeInfo*>> constraints() const;
+  NodeInfo* barrier() const { return barrier_.get(); }
+  std::size_t record_count() const { return records_.size(); }
+  bool has_joins() const { return n_joins_ > 0; }
+  bool regions_count() const { return alias_regions_; }
+  const OrderList& order() const { return order_; }
+
+ private:
+  void raise(UseSlot& slot);
+  void drop(UseSlot& slot);
+  void take_out(UseSlot& slot);
+  void after_link(UseSlot& slot);
+  void keep_data_order(UseSlot& slot);
+  void read_declarations(NodeInfo& node);
+  void count_joins(NodeInfo& node);
+  void add_joins(int n);
+  static bool is_join(const Record& record, const std::vector<VarInfo*>& members);
+  void queue(Record& record);
+  void queue_all_at(VarInfo& v, bool members_only);
+  void clear(Record& record);
+  void compute(Record& record);
+  void support(Record& record, NodeInfo& reader, int count);
+  void add_support(NodeInfo& before, NodeInfo& after, int count);
+  void try_insert(NodeInfo& before, NodeInfo& after);
+  void set_aside(NodeInfo& before, NodeInfo& after);
+  bool is_after(const NodeInfo& node, VarInfo& v, std::vector<VarInfo*>& probed) const;
+  std::vector<Top> tops_of(VarInfo& destroyed, const Region& written, bool may_stop) const;
+  Inconsistency gravest_record() const;
+  Inconsistency hidden_fault() const;
+  Inconsistency cycle_fault() const;
+  Inconsistency transaction_fault() const;
+
+  bool alias_regions_;
+  std::unordered_map<const ApplyNode*, std::unique_ptr<NodeInfo>> nodes_;
+  std::unordered_map<const VariableNode*, std::unique_ptr<VarInfo>> roots_;
+  std::size_t n_nodes_ = 0;
+  OrderList order_;
+  std::unique_ptr<NodeInfo> barrier_;  // null: no variable is to be overwritten last
+  int n_last_ = 0;
+  std::vector<Record*> queue_;
+  std::unordered_set<Record*> records_, faulty_;
+  std::set<std::pair<NodeInfo*, NodeInfo*>> aside_;
+  std::vector<std::pair<NodeInfo*, NodeInfo*>> extra_;
+  std::unordered_set<NodeInfo*> stale_;  // declarations may depend on an input's type
+  int n_joins_ = 0;
+  bool edge_gone_ = false;
+};
+
+}  // namespace palimpsest::graph_detail

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes, uses and the data order: what an edit changes.
+#include <algorithm>
+
+#include "palimpsest/graph/graph_state.hpp"
+
+namespace palimpsest::graph_detail {
+namespace {
+
+// The hidden buffer of a node has no type that anybody could compose with.
+const TensorType kHiddenType{};
+
+}  // namespace
+
+const TensorType& VarInfo::type() const { return v ? v->type : kHiddenType; }
+
+Variable VarInfo::handle() const {
+  if (!v) return {};
+  return owner ? owner->apply.output(static_cast<std::size_t>(index)) : root;
+}
+
+bool NodeInfo::overwrites(const VarInfo& v) const {
+  return std::any_of(records.begin(), records.end(), [&](const auto& record) {
+    return slots[static_cast<std::size_t>(record->input)].var == &v;
+  });
+}
+
+NodeInfo* GraphState::find(const ApplyNode* node) const {
+  const auto it = nodes_.find(node);
+  return it == nodes_.end() ? nullptr : it->second.get();
+}
+
+VarInfo* GraphState::find(const Variable& v) const {
+  if (const ApplyNode* owner = v.node()->owner) {
+    if (NodeInfo* node = find(owner)) return &node->outs[static_cast<std::size_t>(v.index())];
+  }
+  const auto it = roots_.find(v.node());
+  return it == roots_.end() ? nullptr : it->second.get();
+}
+
+VarInfo& GraphState::need(const Variable& v) {
+  if (VarInfo* known = find(v)) return *known;
+  auto info = std::make_unique<VarInfo>();
+  info->v = v.node();
+  info->root = v;
+  return *roots_.emplace(v.node(), std::move(info)).first->second;
+}
+
+NodeInfo& GraphState::create(const Apply& apply, std::uint64_t position, NodeInfo* place) {
+  auto node = std::make_unique<NodeInfo>();
+  node->apply = apply;
+  node->position = position;
+  node->slots.resize(apply.input_count());
+  node->outs.resize(apply.output_count());
+  for (std::size_t i = 0; i < node->slots.size(); ++i) {
+    node->slots[i].node = node.get();
+    node->slots[i].index = static_cast<int>(i);
+  }
+  for (std::size_t k = 0; k < node->outs.size(); ++k) {
+    node->outs[k].v = apply.output(k).node();
+    node->outs[k].owner = node.get();
+    node->outs[k].index = static_cast<int>(k);
+  }
+  order_.insert_before(*node, place);
+  return *nodes_.emplace(apply.node(), std::move(node)).first->second;
+}
+
+void GraphState::insert(NodeInfo& node) {
+  node.in_graph = true;
+  ++n_nodes_;
+}
+
+void GraphState::erase(NodeInfo& node) {
+  node.in_graph = false;
+  --n_nodes_;
+}
+
+void GraphState::destroy(NodeInfo& node) {
+  stale_.erase(&node);
+  order_.remove(node);
+  nodes_.erase(node.apply.node());
+}
+
+void GraphState::move_before(NodeInfo& node, NodeInfo* place) {
+  if (place == &node) return;
+  order_.remove(node);
+  order_.insert_before(node, place);
+}
+
+void GraphState::link(UseSlot& slot, VarInfo& v) { relink(slot, v, v.last, nullptr); }
+
+void GraphState::relink(UseSlot& slot, VarInfo& v, UseSlot* prev, UseSlot* next) {
+  slot.var = &v;
+  slot.prev = prev;
+  slot.next = next;
+  (prev ? prev->next : v.first) = &slot;
+  (next ? next->prev : v.last) = &slot;
+  ++v.n_uses;
+  if (!slot.node) ++v.n_outputs;
+  VarInfo* const last = slot.last;
+  try {
+    keep_data_order(slot);
+  } catch (...) {
+    take_out(slot);
+    slot.last = last;
+    throw;
+  }
+  if (slot.node && last != &v) {
+    slot.node->apply.node()->inputs[static_cast<std::size_t>(slot.index)] = v.handle();
+  }
+  after_link(slot);
+}
+
+void GraphState::unlink(UseSlot& slot) {
+  drop(slot);
+  take_out(slot);
+}
+
+void GraphState::take_out(UseSlot& slot) {
+  VarInfo& v = *slot.var;
+  (slot.prev ? slot.prev->next : v.first) = slot.next;
+  (slot.next ? slot.next->prev : v.last) = slot.prev;
+  --v.n_uses;
+  if (!slot.node) --v.n_outputs;
+  slot.last = &v;
+  slot.var = nullptr;
+  edge_gone_ = edge_gone_ || v.owner;
+}
+
+// A data edge has precedence: constraints that contradict it are set aside.
+void GraphState::keep_data_order(UseSlot& slot) {
+  NodeInfo* const user = slot.node;
+  NodeInfo* const producer = slot.var->owner;
+  if (!user || !producer) return;
+  while (!order_.make_before(*producer, *user)) {
+    const std::vector<NodeInfo*> path =
+        producer == user ? std::vector{user} : order_.path(*user, *producer);
+    bool is_data = true;
+    for (std::size_t k = 0; k + 1 < path.size(); ++k) {
+      const auto it = path[k + 1]->before.find(path[k]);
+      const auto& slots = path[k + 1]->slots;
+      const bool by_data = std::any_of(slots.begin(), slots.end(), [&](const UseSlot& s) {
+        return s.var && s.var->owner == path[k];
+      });
+      if (by_data || it == path[k + 1]->before.end() || it->second.is_aside) continue;
+      set_aside(*path[k], *path[k + 1]);
+      is_data = false;
+    }
+    if (!is_data) continue;
+    std::string text = "[replace] " + slot.var->v->name + " would close a data cycle:";
+    for (const NodeInfo* n : path) text += " " + n->apply.op().name();
+    throw CycleError(text);
+  }
+}
+
+void GraphState::after_link(UseSlot& slot) {
+  NodeInfo* const node = slot.node;
+  if (node && slot.last && slot.last != slot.var) {
+    const VariableNode &now = *slot.var->v, &before = *slot.last->v;
+    if (now.is_constant || before.is_constant || !(now.type == before.type)) stale_.insert(node);
+  }
+  raise(slot);
+}
+
+void GraphState::set_protected(VarInfo& v, bool value) {
+  if (v.is_protected == value) return;
+  v.is_protected = value;
+  queue_all_at(v, true);
+}
+
+// All nodes that can fail precede the barrier while there is something that it guards.
+void GraphState::set_overwritten_last(VarInfo& v, bool value) {
+  if (v.is_last == value) return;
+  if (!barrier_) {
+    barrier_ = std::make_unique<NodeInfo>();
+    barrier_->position = ~std::uint64_t{0};
+    barrier_->in_graph = true;
+    order_.insert_before(*barrier_, nullptr);
+  }
+  v.is_last = value;
+  n_last_ += value ? 1 : -1;
+  if (n_last_ == (value ? 1 : 0)) {
+    for (const auto& [key, node] : nodes_) {
+      if (node->can_fail) add_support(*node, *barrier_, value ? 1 : -1);
+    }
+  }
+  queue_all_at(v, false);
+}
+
+std::vector<NodeInfo*> GraphState::nodes_in_order() const {
+  std::vector<NodeInfo*> list;
+  for (const auto& [key, node] : nodes_) {
+    if (node->in_graph) list.push_back(node.get());
+  }
+  std::sort(list.begin(), list.end(), [](auto* a, auto* b) { return a->position < b->position; });
+  return list;
+}
+
+void GraphState::forget_roots() {
+  std::erase_if(roots_, [](const auto& item) {
+    const VarInfo& v = *item.second;
+    return v.n_uses == 0 && !v.is_input && !v.is_protected && !v.is_last;
+  });
+}
+
+// -- what ops declare ------------------------------------------------------------------------
+
+void GraphState::read_declarations(NodeInfo& node) {
+  const Op& op = node.apply.op();
+  node.edges.clear();
+  node.reads.assign(node.slots.size(), 1);
+  for (std::size_t i = 0; i < node.slots.size(); ++i) {
+    node.reads[i] = op.reads(node.apply, static_cast<int>(i)) ? 1 : 0;
+  }
+  const AliasMap views = op.view_map(node.apply), destroys = op.destroy_map(node.apply);
+  const auto add = [&](const AliasMap& map, bool is_write) {
+    for (const auto& [out, inputs] : map) {
+      for (int in : inputs) {
+        Region region = op.view_region(node.apply, out, in);
+        if (!alias_regions_ && !is_write) region = Region::unknown();
+        node.edges.push_back({out, in, false, is_write, std::move(region)});
+      }
+    }
+  };
+  add(views, false);
+  add(destroys, true);
+  const std::vector<std::set<int>> groups = op.output_aliases(node.apply);
+  node.hidden.resize(std::max(node.hidden.size(), groups.size()));
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    node.hidden[g].owner = &node;
+    node.hidden[g].index = -1;
+    for (int out : groups[g]) {
+      node.edges.push_back({out, static_cast<int>(g), true, false, Region::unknown()});
+    }
+  }
+  for (int input : overwritten_inputs(node.apply)) {
+    auto record = std::make_unique<Record>();
+    record->node = &node;
+    record->input = input;
+    if (alias_regions_) record->written = op.write_region(node.apply, input);
+    records_.insert(record.get());
+    node.records.push_back(std::move(record));
+  }
+  if (!node.records.empty()) {
+    node.same = op.tolerate_same(node.apply);
+    node.aliased = op.tolerate_aliased(node.apply);
+  }
+}
+
+// Outputs with several alias parents, and several outputs in the memory of one overwritten
+// variable: beside these a walk must not stop at an earlier writer.
+void GraphState::count_joins(NodeInfo& node) {
+  const auto parent = [&](const AliasEdge& e) -> const VarInfo* {
+    const auto i = static_cast<std::size_t>(e.in);
+    return e.is_hidden ? &node.hidden[i] : node.slots[i].var;
+  };
+  int n = 0;
+  for (std::size_t a = 0; a < node.edges.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      const AliasEdge &x = node.edges[a], &y = node.edges[b];
+      if (x.out == y.out) ++n;
+      if ((x.is_write || y.is_write) && parent(x) == parent(y)) ++n;
+    }
+  }
+  const int more = n - node.n_joins;
+  node.n_joins = n;
+  add_joins(more);
+}
+
+void GraphState::add_joins(int n) {
+  const bool had = n_joins_ > 0;
+  n_joins_ += n;
+  if (had == (n_joins_ > 0)) return;
+  for (Record* record : records_) queue(*record);
+}
+
+void GraphState::declare(NodeInfo& node) {
+  read_declarations(node);
+  node.can_fail = node.apply.op().can_fail();
+  if (node.can_fail && n_last_ > 0) add_support(node, *barrier_, 1);
+  if (node.edges.size() > 1) count_joins(node);
+  for (const auto& record : node.records) queue(*record);
+  for (UseSlot& slot : node.slots) raise(slot);
+}
+
+void GraphState::undeclare(NodeInfo& node) {
+  for (UseSlot& slot : node.slots) drop(slot);
+  for (const AliasEdge& e : node.edges) {
+    queue_all_at(node.outs[static_cast<std::size_t>(e.out)], false);
+  }
+  for (const auto& record : node.records) {
+    clear(*record);
+    if (record->is_join) add_joins(-1);
+    records_.erase(record.get());
+    std::erase(queue_, record.get());
+  }
+  if (node.can_fail && n_last_ > 0) add_support(node, *barrier_, -1);
+  node.can_fail = false;
+  node.records.clear();
+  node.edges.clear();
+  node.reads.clear();
+  node.hidden.clear();
+  count_joins(node);
+}
+
+}  // namespace palimpsest::graph_detail

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/graph/inplace_query.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "palimpsest/graph/graph_state.hpp"
+
+namespace palimpsest {
+namespace {
+
+using graph_detail::Entry;
+using graph_detail::GraphState;
+using graph_detail::NodeInfo;
+using graph_detail::UseSlot;
+using graph_detail::VarInfo;
+using graph_detail::Walk;
+
+enum class Answer { yes, no, unclear };
+
+// Does the variant do nothing but put one output wholly in the place of the input?
+bool is_simple(const Apply& variant, int input) {
+  const Op& op = variant.op();
+  const AliasMap destroys = op.destroy_map(variant);
+  if (!op.view_map(variant).empty() || !op.output_aliases(variant).empty()) return false;
+  if (overwritten_inputs(variant) != std::set<int>{input} || destroys.size() > 1) return false;
+  return destroys.empty() || op.view_region(variant, destroys.begin()->first, input).is_whole();
+}
+
+bool reads(const NodeInfo& node, const VarInfo& v) {
+  return std::any_of(node.slots.begin(), node.slots.end(), [&](const UseSlot& slot) {
+    return slot.var == &v && node.reads[static_cast<std::size_t>(slot.index)];
+  });
+}
+
+// The answer from what is known about the present graph, where nothing else overwrites memory of
+// the input or of the node's outputs.
+Answer from_analysis(const GraphState& state, NodeInfo& node, const Apply& variant, int input) {
+  if (!state.is_consistent() || state.has_joins() || !is_simple(variant, input)) {
+    return Answer::unclear;
+  }
+  if (!node.edges.empty() || !node.records.empty()) return Answer::unclear;
+  const bool is_free = std::all_of(node.outs.begin(), node.outs.end(),
+                                   [](const VarInfo& out) { return out.entries.empty(); });
+  if (!is_free) return Answer::unclear;
+  const Op& op = variant.op();
+  if (state.barrier() && op.can_fail() != node.can_fail) return Answer::unclear;
+  VarInfo& destroyed = *node.slots[static_cast<std::size_t>(input)].var;
+  if (graph_detail::must_keep(destroyed) != InconsistencyKind::none) return Answer::no;
+  bool is_shared = false;
+  for (const Entry& e : destroyed.entries) {
+    // The other writer reads what this node would overwrite, and this node reads what that one
+    // overwrites.
+    if (e.is_member && op.reads(variant, input) && reads(*e.record->node, destroyed)) {
+      return Answer::no;
+    }
+    is_shared = true;
+  }
+  if (is_shared) return Answer::unclear;
+  const Region written = state.regions_count() ? op.write_region(variant, input) : Region::whole();
+  const bool reads_all = std::find(node.reads.begin(), node.reads.end(), 0) == node.reads.end();
+  const Walk walk = state.walk(node, destroyed, written, reads_all);
+  const auto fault = state.fault_of(node, input, op.tolerate_same(variant),
+                                    op.tolerate_aliased(variant), walk.members);
+  if (fault.first != InconsistencyKind::none) return Answer::no;
+  std::unordered_set<NodeInfo*> readers;
+  for (const VarInfo* m : walk.members) {
+    for (const UseSlot* slot = m->first; slot; slot = slot->next) {
+      if (!slot->node || slot->node == &node) continue;
+      if (slot->node->reads[static_cast<std::size_t>(slot->index)]) readers.insert(slot->node);
+    }
+  }
+  const bool is_last = std::any_of(walk.tops.begin(), walk.tops.end(),
+                                   [](const auto& top) { return top.var->is_last; });
+  if (is_last && op.can_fail()) return Answer::no;
+  if (is_last) readers.insert(state.barrier());
+  return state.order().leads_to(node, readers) ? Answer::no : Answer::yes;
+}
+
+Inconsistency try_out(FunctionGraph& graph, const Apply& node, const Apply& variant) {
+  std::vector<std::pair<Variable, Variable>> pairs;
+  for (std::size_t k = 0; k < node.output_count(); ++k) {
+    variant.output(k).set_indestructible(node.output(k).is_indestructible());
+    pairs.emplace_back(node.output(k), variant.output(k));
+  }
+  const FunctionGraph::Token mark = graph.checkpoint();
+  graph.replace_all(pairs, "inplace_candidates");
+  Inconsistency fault = graph.check();
+  graph.revert(mark);
+  graph.release(mark);
+  return fault;
+}
+
+// The variant on one input, if there is a kernel for it.
+Apply variant_on(const Apply& node, int input, OpPtr& op) {
+  op = node.op().inplace_on_inputs(node, {input});
+  return op ? op->make_node(node.inputs()) : Apply();
+}
+
+NodeInfo& info_of(const FunctionGraph& graph, const Apply& node) {
+  NodeInfo* const info = graph.state().find(node.node());
+  if (!info || !info->in_graph) {
+    throw ValueError("[inplace_candidates] " + node.op().name() + " is not in the graph");
+  }
+  return *info;
+}
+
+}  // namespace
+
+std::vector<InplaceCandidate> inplace_candidates(FunctionGraph& graph, const Apply& node) {
+  NodeInfo& info = info_of(graph, node);
+  std::vector<InplaceCandidate> result;
+  for (int input = 0; input < static_cast<int>(node.input_count()); ++input) {
+    OpPtr op;
+    const Apply variant = variant_on(node, input, op);
+    if (!op || !overwritten_inputs(variant).contains(input)) continue;
+    InplaceCandidate& candidate = result.emplace_back(InplaceCandidate{input, op, {}});
+    if (from_analysis(graph.state(), info, variant, input) == Answer::yes) continue;
+    candidate.refusal = try_out(graph, node, variant);
+  }
+  return result;
+}
+
+std::vector<int> fast_inplace_check(FunctionGraph& graph, const Apply& node,
+                                    std::span<const int> inputs) {
+  NodeInfo& info = info_of(graph, node);
+  std::vector<int> result;
+  for (int input : inputs) {
+    OpPtr op;
+    const Apply variant = variant_on(node, input, op);
+    if (!op || !overwritten_inputs(variant).contains(input)) continue;
+    Answer answer = from_analysis(graph.state(), info, variant, input);
+    if (answer == Answer::unclear) {
+      answer = try_out(graph, node, variant) ? Answer::no : Answer::yes;
+    }
+    if (answer == Answer::yes) result.push_back(input);
+  }
+  return result;
+}
+
+}  // namespace palimpsest

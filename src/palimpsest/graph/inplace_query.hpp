@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "palimpsest/graph/function_graph.hpp"
+
+namespace palimpsest {
+
+/// One input of a node that it has a kernel to overwrite.
+struct InplaceCandidate {
+  int input = 0;
+  OpPtr op;               // the variant that overwrites it
+  Inconsistency refusal;  // none: overwriting it keeps the graph consistent
+  bool is_possible() const { return refusal.kind == InconsistencyKind::none; }
+};
+
+/// Every input that a kernel could overwrite, with the answer whether it may and, if not, the fault
+/// that replacing the node would meet. Exact, cycles included.
+///
+/// Contract  the graph is as before; marks made during the call are gone
+/// Cost      what shares the memory and who reads it; a refused or unusual candidate costs as much
+///           as trying it and taking it back
+std::vector<InplaceCandidate> inplace_candidates(FunctionGraph& graph, const Apply& node);
+
+/// Those of the inputs for which the answer is yes, each by itself: replacing the node by the
+/// variant that overwrites one of them is never refused, except by a Feature.
+std::vector<int> fast_inplace_check(FunctionGraph& graph, const Apply& node,
+                                    std::span<const int> inputs);
+
+}  // namespace palimpsest

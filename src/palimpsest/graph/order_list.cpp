@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <deque>
+
+#include "palimpsest/graph/graph_state.hpp"
+
+namespace palimpsest::graph_detail {
+namespace {
+
+constexpr std::uint64_t kGap = std::uint64_t{1} << 32;
+
+std::vector<NodeInfo*> sorted_by_label(const std::unordered_set<NodeInfo*>& nodes) {
+  std::vector<NodeInfo*> list(nodes.begin(), nodes.end());
+  std::sort(list.begin(), list.end(), [](auto* a, auto* b) { return a->label < b->label; });
+  return list;
+}
+
+// One step of a breadth-first search within an interval of labels.
+struct Frontier {
+  std::unordered_set<NodeInfo*> seen;
+  std::deque<NodeInfo*> open;
+
+  void visit(NodeInfo& node) {
+    if (seen.insert(&node).second) open.push_back(&node);
+  }
+  NodeInfo& next() {
+    NodeInfo* node = open.front();
+    open.pop_front();
+    return *node;
+  }
+};
+
+}  // namespace
+
+// Links the node in before another one, or at the end.
+void OrderList::place(NodeInfo& node, NodeInfo* before) {
+  node.later = before;
+  node.earlier = before ? before->earlier : last_;
+  (node.earlier ? node.earlier->later : first_) = &node;
+  (before ? before->earlier : last_) = &node;
+  const std::uint64_t low = node.earlier ? node.earlier->label : 0;
+  const std::uint64_t high = before ? before->label : low + 2 * kGap;
+  if (high - low < 2) {
+    relabel();
+  } else {
+    node.label = low + (high - low) / 2;
+  }
+}
+
+void OrderList::relabel() {
+  std::uint64_t label = 0;
+  for (NodeInfo* n = first_; n; n = n->later) n->label = label += kGap;
+}
+
+void OrderList::insert_before(NodeInfo& node, NodeInfo* before) { place(node, before); }
+
+void OrderList::remove(NodeInfo& node) {
+  (node.earlier ? node.earlier->later : first_) = node.later;
+  (node.later ? node.later->earlier : last_) = node.earlier;
+  node.earlier = node.later = nullptr;
+}
+
+// All that y leads to up to the place of x, and all that leads to x from the place of y on: if one
+// of the two is known completely and does not hold the other end, it can be moved past it.
+bool OrderList::make_before(NodeInfo& x, NodeInfo& y) {
+  if (&x == &y) return false;
+  if (x.label < y.label) return true;
+  Frontier forward, backward;
+  forward.visit(y);
+  backward.visit(x);
+  bool is_cycle = false;
+  while (!forward.open.empty() && !backward.open.empty() && !is_cycle) {
+    for_each_successor(forward.next(), [&](NodeInfo& n) {
+      if (n.label > x.label) return;
+      is_cycle = is_cycle || backward.seen.contains(&n);
+      forward.visit(n);
+    });
+    if (is_cycle) break;
+    for_each_predecessor(backward.next(), [&](NodeInfo& n) {
+      if (n.label < y.label) return;
+      is_cycle = is_cycle || forward.seen.contains(&n);
+      backward.visit(n);
+    });
+  }
+  if (is_cycle) return false;
+  const bool move_forward = forward.open.empty();
+  NodeInfo* const target = move_forward ? x.later : &y;
+  for (NodeInfo* n : sorted_by_label(move_forward ? forward.seen : backward.seen)) {
+    remove(*n);
+    place(*n, target);
+  }
+  return true;
+}
+
+std::vector<NodeInfo*> OrderList::path(NodeInfo& from, NodeInfo& to) const {
+  std::unordered_map<NodeInfo*, NodeInfo*> reached_from{{&from, nullptr}};
+  std::deque<NodeInfo*> open{&from};
+  while (!open.empty() && !reached_from.contains(&to)) {
+    NodeInfo* const node = open.front();
+    open.pop_front();
+    for_each_successor(*node, [&](NodeInfo& n) {
+      if (n.label <= to.label && reached_from.emplace(&n, node).second) open.push_back(&n);
+    });
+  }
+  std::vector<NodeInfo*> path;
+  if (!reached_from.contains(&to)) return path;
+  for (NodeInfo* n = &to; n; n = reached_from.at(n)) path.push_back(n);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+bool OrderList::leads_to(NodeInfo& from, const std::unordered_set<NodeInfo*>& targets) const {
+  std::uint64_t last = 0;
+  Frontier forward, backward;
+  for (NodeInfo* n : targets) {
+    if (n->label <= from.label) continue;
+    last = std::max(last, n->label);
+    backward.visit(*n);
+  }
+  forward.visit(from);
+  bool found = false;
+  while (!forward.open.empty() && !backward.open.empty() && !found) {
+    for_each_successor(forward.next(), [&](NodeInfo& n) {
+      if (n.label > last) return;
+      found = found || backward.seen.contains(&n);
+      forward.visit(n);
+    });
+    if (found) break;
+    for_each_predecessor(backward.next(), [&](NodeInfo& n) {
+      if (n.label < from.label) return;
+      found = found || forward.seen.contains(&n);
+      backward.visit(n);
+    });
+  }
+  return found;
+}
+
+}  // namespace palimpsest::graph_detail

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "palimpsest/graph/type.hpp"
+
+namespace palimpsest {
+
+/// How an array lies in the memory of another array.
+struct Layout;
+
+/// Which elements of a parent array a child array shows, and which of the child's elements is
+/// which: a set of bytes of the parent that can be composed along a chain of views. Relative to a
+/// parent that is dense in row-major order; what is disjoint there is disjoint in every layout
+/// whose elements do not overlap.
+///
+/// Contract  never smaller than the truth: where extents are unknown it grows up to the whole
+/// Cost      O(axes); meets() of byte lattices is a bounded search and says yes at its bound
+class Region {
+ public:
+  /// What the child shows along one axis of the parent: `start + k step` for k < count.
+  struct Range {
+    index_t start = 0, step = 1;
+    index_t count = kUnknown;  // kUnknown: the whole axis
+    int child_axis = -1;       // the axis of the child along which k runs; -1: it matters not
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  /// One axis of the child: bytes in the parent from one element to the next.
+  struct Stride {
+    index_t extent = 1, bytes = 0;
+    friend bool operator==(const Stride&, const Stride&) = default;
+  };
+
+  /// The child is the parent, element by element.
+  static Region whole() { return Region(Kind::whole); }
+  /// Anything: counts as the whole parent, and so does every part of the child.
+  static Region unknown() {
+    Region r(Kind::unknown);
+    r.is_bound_ = true;
+    return r;
+  }
+  /// An index box: one range per axis of the parent.
+  static Region box(std::vector<Range> axes, int child_rank);
+  /// A byte lattice: one stride per axis of the child, whose items have `width` bytes.
+  static Region lattice(index_t byte_offset, std::vector<Stride> axes, index_t width);
+  /// The lattice of an array that lies in a dense parent as the layout says.
+  static Region of(const Layout& in_dense_parent);
+
+  bool is_whole() const { return kind_ == Kind::whole; }
+  bool is_unknown() const { return kind_ == Kind::unknown; }
+  /// False: only a bound is known. The child lies somewhere in it, and so does every part of it.
+  bool is_exact() const { return !is_bound_; }
+  bool is_box() const { return kind_ == Kind::box; }
+  /// Does it show no element at all?
+  bool is_empty() const;
+
+  /// This region of a middle array, which is the region `middle` of a parent: the region of the
+  /// parent. `parent` is the parent's type.
+  Region within(const Region& middle, const TensorType& parent) const;
+  /// Do two regions of one parent have a byte in common?
+  bool meets(const Region& other, const TensorType& parent) const;
+  /// Is every byte of `other` one of this region? May say no where it is so.
+  bool covers(const Region& other) const;
+
+  /// `whole`, `unknown`, `[0:3, :]`, `bytes 8 + (3 x 16, ) of 8`.
+  std::string str() const;
+  friend bool operator==(const Region&, const Region&) = default;
+
+ private:
+  enum class Kind { whole, unknown, box, lattice };
+  explicit Region(Kind kind) : kind_(kind) {}
+  std::optional<Region> as_lattice(std::span<const index_t> parent, index_t item) const;
+  Region composed(const Region& middle, const TensorType& parent) const;
+  Region box_within_box(const Region& middle) const;
+  Region lattice_within_lattice(const Region& middle) const;
+
+  Kind kind_ = Kind::whole;
+  bool is_bound_ = false;
+  std::vector<Range> ranges_;  // of a box
+  int child_rank_ = 0;         // of a box
+  index_t offset_ = 0;         // of a lattice, as what follows
+  std::vector<Stride> strides_;
+  index_t width_ = 1;
+};
+
+}  // namespace palimpsest

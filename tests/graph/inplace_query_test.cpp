@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/graph/inplace_query.hpp"
+
+#include <gtest/gtest.h>
+
+#include "graph/toy_ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+using toy::apply;
+
+struct InplaceQuery : testing::Test {
+  static FunctionGraph graph_of(std::vector<Variable> inputs, std::vector<Variable> outputs) {
+    return FunctionGraph(std::move(inputs), std::move(outputs), {.clone = false});
+  }
+  static std::vector<int> possible(FunctionGraph& graph, const Variable& v) {
+    const std::vector<int> all{0, 1};
+    return fast_inplace_check(graph, v.owner(), all);
+  }
+  Variable x = toy::input("x"), y = toy::input("y"), z = toy::input("z");
+};
+
+TEST_F(InplaceQuery, NamesKindAndCulpritOfARefusal) {
+  const Variable a = apply(toy::A, {x, y});
+  FunctionGraph graph = graph_of({x, y}, {a, apply(toy::V, {y})});
+  graph.protect(x);
+  const std::vector<InplaceCandidate> found = inplace_candidates(graph, a.owner());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].refusal.kind, InconsistencyKind::destroys_protected);
+  EXPECT_EQ(found[0].refusal.other, x);
+  EXPECT_EQ(found[1].refusal.kind, InconsistencyKind::destroys_output);
+  EXPECT_EQ(graph.str(), "FunctionGraph(A(x, y), V(y))");
+}
+
+TEST_F(InplaceQuery, AReaderThatNeedsTheResultRefuses) {
+  const Variable a = apply(toy::A, {x, y}), d = apply(toy::D, {a, apply(toy::V, {x})});
+  FunctionGraph graph = graph_of({x, y}, {d});
+  EXPECT_EQ(possible(graph, a), std::vector<int>{1});
+  EXPECT_EQ(inplace_candidates(graph, a.owner())[0].refusal.kind,
+            InconsistencyKind::ordering_cycle);
+}
+
+TEST_F(InplaceQuery, SeesCyclesThroughOtherConstraints) {
+  // D overwrites y after A has read it; A cannot overwrite z, which D's result is read with.
+  const Variable a = apply(toy::A, {z, y});
+  const Variable d = apply(toy::A_destroys, {y, x}), e = apply(toy::D, {d, z});
+  FunctionGraph graph = graph_of({x, y, z}, {apply(toy::S, {a}), e});
+  EXPECT_TRUE(graph.consistent());
+  EXPECT_TRUE(possible(graph, a).empty());
+  EXPECT_EQ(possible(graph, e), (std::vector<int>{0, 1}));
+}
+
+TEST_F(InplaceQuery, UnknownNodeIsAnError) {
+  FunctionGraph graph = graph_of({x}, {apply(toy::S, {x})});
+  try {
+    inplace_candidates(graph, apply(toy::S, {x}).owner());
+    FAIL();
+  } catch (const ValueError& e) {
+    EXPECT_NE(std::string(e.what()).find("S is not in the graph"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace palimpsest
