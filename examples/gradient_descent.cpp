@@ -31,16 +31,14 @@ int main() {
 
   const std::vector<Variable> gradient = grad(cost, {a.var(), r.var()});
   const Function step = function(
-      {}, cost,
-      {.updates = {{a, a.var() - gradient[0] * 1.0}, {r, r.var() - gradient[1] * 1.0}}});
+      {}, cost, {.updates = {{a, a.var() - gradient[0] * 1.0}, {r, r.var() - gradient[1] * 1.0}}});
 
   double last = 0;
   for (int i = 0; i < 400; ++i) last = step().tensor().item<double>();
 
   const auto fitted_a = a.get_value().item<std::complex<double>>();
   const auto fitted_r = r.get_value().item<double>();
-  std::cout << "cost " << last << ", a " << fitted_a << ", r " << fitted_r << "\n"
-            << step.dprint();
+  std::cout << "cost " << last << ", a " << fitted_a << ", r " << fitted_r << "\n" << step.dprint();
   const bool close = std::abs(fitted_a - true_a) < 0.05 && std::abs(fitted_r - true_r) < 0.1;
   return close && last < 2 * 0.05 * 0.05 ? 0 : 1;
 }
