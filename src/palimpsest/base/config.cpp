@@ -2,6 +2,7 @@
 #include "palimpsest/base/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
@@ -22,6 +23,17 @@ namespace {
 struct Key {
   std::string_view name;
 };
+
+// Fields of a group have a dot in their key: debug_patience is debug.patience.
+std::string key_of(std::string_view field) {
+  std::string key(field);
+  for (const std::string_view group : {"debug", "nan_guard"}) {
+    if (field.starts_with(group) && field.substr(group.size()).starts_with('_')) {
+      key[group.size()] = '.';
+    }
+  }
+  return key;
+}
 
 template <class E>
 struct Names;
@@ -59,6 +71,12 @@ void read(Key key, std::string_view text, index_t& field) {
     throw_value(key.name, text, "an integer");
   }
 }
+void read(Key key, std::string_view text, double& field) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), field);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw_value(key.name, text, "a number");
+  }
+}
 void read(Key key, std::string_view text, std::optional<index_t>& field) {
   index_t value = 0;
   if (text != "none") read(key, text, value);
@@ -81,6 +99,10 @@ std::string written(DType field) { return std::string(name_of(field)); }
 std::string written(const std::string& field) { return field; }
 std::string written(bool field) { return field ? "true" : "false"; }
 std::string written(index_t field) { return std::to_string(field); }
+std::string written(double field) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), field).ptr};
+}
 std::string written(const std::optional<index_t>& field) {
   return field ? written(*field) : "none";
 }
@@ -93,7 +115,7 @@ std::string written(const std::vector<std::string>& field) {
 // Calls visit(key, field) for every field.
 template <class C, class Visit>
 void for_each_field(C& config, Visit visit) {
-#define PALIMPSEST_VISIT_FIELD(Type, name, ...) visit(std::string_view(#name), config.name);
+#define PALIMPSEST_VISIT_FIELD(Type, name, ...) visit(key_of(#name), config.name);
   PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_VISIT_FIELD)
 #undef PALIMPSEST_VISIT_FIELD
 }
@@ -163,7 +185,7 @@ const std::shared_ptr<const Config>& current() {
 
 void Config::set(std::string_view key, std::string_view value) {
   bool found = false;
-  for_each_field(*this, [&](std::string_view name, auto& field) {
+  for_each_field(*this, [&](const std::string& name, auto& field) {
     if (name != key) return;
     found = true;
     read(Key{name}, value, field);
@@ -173,7 +195,7 @@ void Config::set(std::string_view key, std::string_view value) {
 
 std::string Config::get(std::string_view key) const {
   std::optional<std::string> text;
-  for_each_field(*this, [&](std::string_view name, const auto& field) {
+  for_each_field(*this, [&](const std::string& name, const auto& field) {
     if (name == key) text = written(field);
   });
   if (!text) throw_unknown(key);
@@ -199,7 +221,7 @@ Config Config::with_flags(std::string_view flags) const {
 std::vector<std::string> Config::keys() {
   std::vector<std::string> keys;
   const Config any;
-  for_each_field(any, [&](std::string_view name, const auto&) { keys.emplace_back(name); });
+  for_each_field(any, [&](const std::string& name, const auto&) { keys.push_back(name); });
   return keys;
 }
 

@@ -17,6 +17,24 @@ enum class Reaction { raise, warn, ignore };
 enum class Verbosity { low, medium, high };
 
 // Every field of Config: X(type, name, default). The comments below the list explain them.
+#define PALIMPSEST_CHECK_FIELDS(X)                       \
+  X(index_t, debug_patience, 10)                         \
+  X(std::vector<std::string>, debug_implementations, {}) \
+  X(bool, debug_check_finite, true)                      \
+  X(std::vector<std::string>, debug_preallocated,        \
+    {std::string("previous"), std::string("strided")})   \
+  X(index_t, debug_preallocated_ndim, 4)                 \
+  X(std::string, debug_guard_pages, "auto")              \
+  X(bool, debug_poison, true)                            \
+  X(Reaction, debug_check_strides, Reaction::ignore)     \
+  X(std::string, debug_check_branches, "both")           \
+  X(bool, debug_check_plan, true)                        \
+  X(bool, debug_warn_not_reused, true)                   \
+  X(bool, nan_guard_nan_is_error, true)                  \
+  X(bool, nan_guard_inf_is_error, true)                  \
+  X(bool, nan_guard_big_is_error, true)                  \
+  X(double, nan_guard_big, 1e10)                         \
+  X(Reaction, nan_guard_action, Reaction::raise)
 #define PALIMPSEST_CONFIG_FIELDS(X)                   \
   X(std::string, mode, "FastRun")                     \
   X(DType, default_float, DType::float64)             \
@@ -36,11 +54,13 @@ enum class Verbosity { low, medium, high };
   X(bool, cache_adjoint_normal, true)                 \
   X(bool, shape_inference, true)                      \
   X(index_t, function_cache, 16)                      \
-  X(index_t, to_dense_limit, index_t{1} << 30)
+  X(index_t, to_dense_limit, index_t{1} << 30)        \
+  PALIMPSEST_CHECK_FIELDS(X)
 
 /// Choices that hold for a thread. A value.
 ///
-///     mode                  how functions are rewritten: FastRun, FastCompile, NoRewrite
+///     mode                  how functions are rewritten: FastRun, FastCompile, NoRewrite; or how
+///                           their calls are checked: DebugMode, NanGuardMode
 ///     default_float         dtype of a creation that names none
 ///     budget                bytes that one call of a function may hold; unset: no limit
 ///     on_unused_input       an input that no output needs
@@ -60,12 +80,15 @@ enum class Verbosity { low, medium, high };
 ///     shape_inference       chains and sums resolve wildcards of a child from its neighbours
 ///     function_cache        compiled functions that one operator keeps, the latest used ones
 ///     to_dense_limit        largest matrix in bytes that to_dense makes
+///     debug.*, nan_guard.*  what DebugOptions and NanGuardOptions start from; in C++ the fields are
+///                           debug_patience, nan_guard_big and so on
 struct Config {
 #define PALIMPSEST_CONFIG_FIELD(Type, name, ...) Type name = Type(__VA_ARGS__);
   PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_CONFIG_FIELD)
 #undef PALIMPSEST_CONFIG_FIELD
 
-  /// Sets one field from text, as in `default_float`, `float32`; lists are separated by colons.
+  /// Sets one field from text, as in `default_float`, `float32` or `debug.patience`, `3`; lists are
+  /// separated by colons.
   /// Errors  ValueError "Invalid config key", with the nearest one; a value that is none
   void set(std::string_view key, std::string_view value);
   /// The text that set() would take. ValueError "Invalid config key".

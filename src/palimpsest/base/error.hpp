@@ -74,6 +74,12 @@ class DeviceError : public TypeError {
   using TypeError::TypeError;
 };
 
+/// A condition that was asserted and does not hold.
+class AssertionError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Memory that overlaps where it must not.
 class AliasError : public Error {
  public:

@@ -204,6 +204,12 @@ void Call::prepare() {
   const BorrowedFrame frame(*impl_.pool, planned, device(), !program_.borrows_any);
 }
 
+std::unique_ptr<CallWatch> Call::start_watch(const Plan& plan, Frame& frame) const {
+  SmallVector<const Tensor*, 16> inputs;
+  for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);
+  return program_.inspection->watch({program_, plan, frame, {inputs.data(), inputs.size()}});
+}
+
 // -- the call ----------------------------------------------------------------------------------
 
 void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* report) {
@@ -222,7 +228,13 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   prepare_results(plan, *frame, outs);
   bind_memory(plan, *frame);
   frame->bind();
-  if (measurement) {
+  std::unique_ptr<CallWatch> watch;
+  if (program_.inspection) {
+    if (measurement) measurement->pause();
+    watch = start_watch(plan, *frame);
+    if (measurement) measurement->resume();
+    frame->run_watched(*watch, measurement ? &*measurement : nullptr);
+  } else if (measurement) {
     frame->run_measured(measurement->steps(plan));
   } else {
     frame->run();
@@ -231,6 +243,11 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   for (std::size_t i = 0; i < outs.size(); ++i) {
     const Tensor& value = frame->delivered[i];
     if (!shares_storage(value, outs[i])) outs[i].copy_from(value);
+  }
+  if (watch) {
+    if (measurement) measurement->pause();
+    watch->after_hand_over({frame->delivered.data(), frame->delivered.size()});
+    if (measurement) measurement->resume();
   }
   commit(plan, *frame);
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = std::move(frame->delivered[i]);

@@ -11,6 +11,7 @@
 #include <exception>
 
 #include "palimpsest/base/log.hpp"
+#include "palimpsest/compile/inner_graphs.hpp"
 #include "palimpsest/compile/resolve.hpp"
 #include "palimpsest/rewrite/pipeline.hpp"
 
@@ -21,19 +22,12 @@ bool contains(std::span<const Variable> list, const Variable& v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
-Mode mode_of(const std::string& name) {
-  if (name == "FastRun") return Mode::fast_run;
-  if (name == "FastCompile") return Mode::fast_compile;
-  if (name == "NoRewrite") return Mode::no_rewrite;
-  throw ValueError("[config mode] got '" + name + "', expected FastRun, FastCompile or NoRewrite");
-}
-
 class Compiler {
  public:
   Compiler(std::vector<In> inputs, Outputs outputs, FunctionOptions options)
       : options_(std::move(options)),
         config_(shared_config()),
-        mode_(options_.mode ? *options_.mode : mode_of(config_->mode)),
+        mode_(options_.mode ? *options_.mode : mode_named(config_->mode)),
         inputs_(resolve_inputs(inputs, options_.allow_input_downcast)),
         is_single_(outputs.is_single()) {
     for (const ResolvedInput& input : inputs_) cut_.push_back(input.variable);
@@ -295,15 +289,17 @@ class Compiler {
   }
 
   // A rewrite that fails leaves no trace: the graph is made anew and rewritten without it.
-  FunctionGraph rewritten_graph(std::vector<RewriteProfile>* reports) const {
+  FunctionGraph rewritten_graph(std::vector<RewriteProfile>* reports,
+                                const FeatureMaker& make_feature) const {
     RewriteSelection selection;
-    if (mode_ == Mode::no_rewrite) selection.excluding = {"all"};
-    if (mode_ == Mode::fast_compile) selection.excluding = {"fusion", "inplace"};
+    if (mode_.base() == Mode::no_rewrite) selection.excluding = {"all"};
+    if (mode_.base() == Mode::fast_compile) selection.excluding = {"fusion", "inplace"};
     selection.including = config_->rewrites_including;
     const auto& excluded = config_->rewrites_excluding;
     selection.never.insert(selection.never.end(), excluded.begin(), excluded.end());
     for (;;) {
       FunctionGraph graph = protected_graph();
+      drop_unused_of_loops(graph);
       RewriteHints hints;
       const std::size_t n_explicit = graph.inputs().size() - n_container_inputs_;
       for (std::size_t u = 0; u < updated_.size(); ++u) {
@@ -317,9 +313,13 @@ class Compiler {
         add_hint_for_default(hints, graph, inputs_[i], k++);
       }
       reports->clear();
+      const std::shared_ptr<Feature> feature = make_feature ? make_feature() : nullptr;
+      if (feature) graph.add_feature(feature);
       try {
         rewrite_graph(graph, hints, selection, reports);
+        rewrite_bodies(graph, selection);
         graph.validate();
+        if (feature) graph.remove_feature(feature);
         return graph;
       } catch (const RewriteFailure& failure) {
         if (config_->on_opt_error == Reaction::raise) std::rethrow_exception(failure.cause());
@@ -329,9 +329,20 @@ class Compiler {
     }
   }
 
+  FunctionGraph optimized_graph(std::vector<RewriteProfile>* reports,
+                                std::shared_ptr<const CompileFacts>* facts) const {
+    if (!mode_.inspection()) return rewritten_graph(reports, {});
+    return mode_.inspection()->compile(
+        {[&] { return protected_graph(); },
+         [&](const FeatureMaker& make) { return rewritten_graph(reports, make); }},
+        facts);
+  }
+
   Compiled finish() {
     std::vector<RewriteProfile> reports;
-    auto program = std::make_shared<Program>(rewritten_graph(&reports));
+    std::shared_ptr<const CompileFacts> facts;
+    auto program = std::make_shared<Program>(optimized_graph(&reports, &facts));
+    program->facts = std::move(facts);
     program->rewrites = std::move(reports);
     for (ResolvedInput& input : inputs_) {
       const int cell = input.container ? static_cast<int>(index_of_cell(input.container)) : -1;
@@ -347,7 +358,8 @@ class Compiler {
     program->outputs = std::move(out_options_);
     program->is_single = is_single_;
     program->updated = std::move(updated_);
-    program->mode = mode_;
+    program->mode = mode_.base();
+    program->inspection = mode_.inspection();
     program->trust_input = options_.trust_input;
     program->budget = options_.budget_bytes ? options_.budget_bytes : config_->budget;
     program->config = config_;
@@ -360,7 +372,7 @@ class Compiler {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   FunctionOptions options_;
   std::shared_ptr<const Config> config_;
-  Mode mode_;
+  FunctionMode mode_;
   std::vector<ResolvedInput> inputs_;
   std::vector<Variable> cut_;  // all inputs: the graph ends there
   bool is_single_;

@@ -6,7 +6,9 @@
 #include <exception>
 #include <string>
 
+#include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/compile/notes.hpp"
+#include "palimpsest/compile/profiler.hpp"
 
 namespace palimpsest {
 namespace {
@@ -15,10 +17,10 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-Frame::Frame(const Plan& plan, Device device)
+Frame::Frame(const Plan& plan, Device device, Arena arena)
     : plan_(plan), device_(device), bases_(plan.buffers.size(), nullptr) {
   const auto is_arena = [](const PlannedBuffer& b) { return b.kind == BufferKind::arena; };
-  if (std::any_of(plan.buffers.begin(), plan.buffers.end(), is_arena)) {
+  if (arena == Arena::own && std::any_of(plan.buffers.begin(), plan.buffers.end(), is_arena)) {
     arena_ = Storage::allocate(static_cast<std::size_t>(plan.arena_bytes), device, "arena");
   }
   updates_.resize(plan.updates.size());
@@ -27,7 +29,8 @@ Frame::Frame(const Plan& plan, Device device)
   delivered.resize(plan.outputs.size() + plan.updates.size());
   moved.resize(plan.outputs.size());
   for (const PlannedStep& planned : plan.steps) {
-    Step step{&planned.node.op(), {}, {}, {}};
+    Step step{&planned.node.op(), {}, {}, {}, planned.guard};
+    if (planned.loop) step.loop = std::make_shared<LoopFrame>(*planned.loop, device);
     for (int slot : planned.inputs) {
       const Layout& layout = plan.slots[at(slot)].layout;
       step.inputs.push_back({nullptr, layout.dtype, layout.extents, layout.strides});
@@ -38,16 +41,26 @@ Frame::Frame(const Plan& plan, Device device)
     }
     steps_.push_back(std::move(step));
   }
+  for (const PlannedGuard& guard : plan.guards) {
+    guards_.push_back({nullptr, guard.when, guard.parent});
+  }
   refresh();
 }
 
-void Frame::refresh() {
-  std::byte* arena = arena_.defined() ? arena_.overwrite_data() : nullptr;
+Frame::~Frame() = default;
+
+void Frame::use_arena(std::byte* arena) {
   for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
     const PlannedBuffer& buffer = plan_.buffers[b];
-    if (buffer.kind == BufferKind::arena) {
-      bases_[b] = arena ? arena + buffer.offset : nullptr;
-    } else if (buffer.kind == BufferKind::update) {
+    if (buffer.kind == BufferKind::arena) bases_[b] = arena ? arena + buffer.offset : nullptr;
+  }
+}
+
+void Frame::refresh() {
+  use_arena(arena_.defined() ? arena_.overwrite_data() : nullptr);
+  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+    const PlannedBuffer& buffer = plan_.buffers[b];
+    if (buffer.kind == BufferKind::update) {
       Storage& storage = updates_[at(buffer.index)];
       if (!storage.defined()) {
         storage = Storage::allocate(static_cast<std::size_t>(buffer.bytes), device_, "update");
@@ -77,6 +90,25 @@ void Frame::bind() {
       step.scratch = {bases_[at(planned.scratch)], static_cast<std::size_t>(buffer.bytes)};
     }
   }
+  for (std::size_t g = 0; g < guards_.size(); ++g) {
+    guards_[g].condition = reinterpret_cast<const bool*>(address(plan_.guards[g].condition));
+  }
+}
+
+// The condition of a guard whose parent does not hold was never computed.
+bool Frame::holds(int guard) const {
+  const Guard& g = guards_[at(guard)];
+  return (g.parent < 0 || holds(g.parent)) && *g.condition == g.when;
+}
+
+void Frame::Step::run() const {
+  RunContext context(inputs, outputs, scratch);
+  if (loop) {
+    loop->run(context);
+  } else {
+    op->run(context);
+  }
+  if (!context.set_outputs().empty()) context.take_set_outputs();
 }
 
 void Frame::run() const {
@@ -84,8 +116,7 @@ void Frame::run() const {
   try {
     for (; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
-      RunContext context(step.inputs, step.outputs, step.scratch);
-      step.op->run(context);
+      if (step.guard < 0 || holds(step.guard)) step.run();
     }
   } catch (...) {
     rethrow_from(i);
@@ -98,10 +129,36 @@ void Frame::run_measured(std::span<double> seconds) const {
   try {
     for (; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
-      RunContext context(step.inputs, step.outputs, step.scratch);
+      if (step.guard >= 0 && !holds(step.guard)) continue;
       const Clock::time_point start = Clock::now();
-      step.op->run(context);
+      step.run();
       seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
+    }
+  } catch (...) {
+    rethrow_from(i);
+  }
+}
+
+void Frame::run_watched(CallWatch& watch, CallMeasurement* measurement) const {
+  const std::span<double> seconds = measurement ? measurement->steps(plan_) : std::span<double>();
+  std::size_t i = 0;
+  try {
+    for (; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
+      if (step.guard >= 0 && !holds(step.guard)) continue;
+      const StepAccess access{i, plan_.steps[i].node, step.inputs, step.outputs, step.scratch};
+      if (measurement) measurement->pause();
+      watch.before_step(access);
+      if (measurement) measurement->resume();
+      using Clock = std::chrono::steady_clock;
+      const Clock::time_point start = Clock::now();
+      step.run();
+      if (measurement) {
+        seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
+        measurement->pause();
+      }
+      watch.after_step(access);
+      if (measurement) measurement->resume();
     }
   } catch (...) {
     rethrow_from(i);

@@ -2,14 +2,19 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <thread>
 #include <vector>
 
 #include "palimpsest/base/view.hpp"
+#include "palimpsest/compile/inspection.hpp"
 #include "palimpsest/compile/plan.hpp"
 
 namespace palimpsest {
+
+class CallMeasurement;
+class LoopFrame;
 
 /// What one call needs to run a plan: the arena, the buffers to exchange with containers, and the
 /// views that the kernels are given. Frames are pooled, never shared by two calls at once.
@@ -19,8 +24,10 @@ namespace palimpsest {
 ///  2. Between calls a frame holds no memory of a caller but what a borrowed result shows.
 class Frame {
  public:
-  /// Allocates arena and update buffers.
-  Frame(const Plan& plan, Device device);
+  enum class Arena { own, given };
+  /// Allocates update buffers, and the arena unless that is given.
+  Frame(const Plan& plan, Device device, Arena arena = Arena::own);
+  ~Frame();
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
@@ -29,6 +36,8 @@ class Frame {
   /// Addresses of the frame's own memory. Whatever still shares the arena with a clone that a
   /// caller took of a borrowed result keeps the old bytes; the frame gets others.
   void refresh();
+  /// Where the arena is if it is given: at least arena_bytes, 64-byte aligned.
+  void use_arena(std::byte* arena);
   /// Points all views at the present bases.
   void bind();
   /// Runs all steps. What an op throws gets a note about the step; what is no Error becomes an
@@ -36,6 +45,8 @@ class Frame {
   void run() const;
   /// As run(), and adds the seconds of each step.
   void run_measured(std::span<double> seconds) const;
+  /// As run(), with somebody who looks. The measurement (null: none) pauses while that happens.
+  void run_watched(CallWatch& watch, CallMeasurement* measurement) const;
 
   const Plan& plan() const { return plan_; }
   Device device() const { return device_; }
@@ -50,6 +61,8 @@ class Frame {
   std::vector<Tensor> moved;             // results on another device
   std::vector<Tensor> delivered;         // results, then updates
   std::thread::id last_user;
+  /// What an inspection remembers from one call to the next.
+  std::shared_ptr<void> watch_data;
   /// Drops all of it but last_user.
   void forget_call() noexcept;
 
@@ -59,7 +72,18 @@ class Frame {
     std::vector<ConstView> inputs;
     std::vector<MutableView> outputs;
     std::span<std::byte> scratch;
+    int guard = -1;
+    std::shared_ptr<LoopFrame> loop = nullptr;
+
+    void run() const;
   };
+  struct Guard {
+    const bool* condition = nullptr;
+    bool when = true;
+    int parent = -1;
+  };
+
+  bool holds(int guard) const;
 
   [[noreturn]] void rethrow_from(std::size_t step) const;
 
@@ -69,6 +93,7 @@ class Frame {
   std::vector<Storage> updates_;
   std::vector<std::byte*> bases_;
   std::vector<Step> steps_;
+  std::vector<Guard> guards_;
 };
 
 }  // namespace palimpsest

@@ -104,6 +104,7 @@ std::size_t Function::idle_frame_count() const { return checked(impl_).pool->siz
 
 std::size_t Function::output_count() const { return checked(impl_).program->outputs.size(); }
 bool Function::is_single() const { return checked(impl_).program->is_single; }
+const Function::Impl& Function::impl() const { return checked(impl_); }
 const FunctionGraph& Function::graph() const { return checked(impl_).program->graph; }
 Mode Function::mode() const { return checked(impl_).program->mode; }
 Profile Function::profile() const {
@@ -120,6 +121,7 @@ Profile Function::profile() const {
   for (const PlanProfile& plan : profile.plans) {
     profile.calls += plan.calls;
     profile.call_seconds += plan.seconds;
+    profile.check_seconds += plan.check_seconds;
     for (const StepProfile& step : plan.steps) profile.step_seconds += step.seconds;
   }
   return profile;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/compile/function_mode.hpp"
 #include "palimpsest/compile/inputs.hpp"
 #include "palimpsest/compile/plan.hpp"
 #include "palimpsest/compile/profile.hpp"
@@ -22,13 +23,6 @@ namespace palimpsest {
 using Updates = std::vector<std::pair<Variable, Value>>;
 /// What replaces variables before a graph is compiled, all at once.
 using Givens = std::vector<std::pair<Variable, Value>>;
-
-/// How a graph is rewritten before it is planned.
-enum class Mode {
-  fast_run,      // everything
-  fast_compile,  // equal expressions are merged; nothing is fused or put in place
-  no_rewrite     // plan only
-};
 
 /// Whose default updates do not happen: everybody's, or those of a list.
 struct NoDefaultUpdates {
@@ -45,7 +39,7 @@ struct FunctionOptions {
   Updates updates = {};
   Givens givens = {};
   /// Unset: the config's.
-  std::optional<Mode> mode = {};
+  std::optional<FunctionMode> mode = {};
   std::string name = {};
   /// Bytes that one call may hold above arguments, containers and constants. Unset: the config's.
   std::optional<index_t> budget_bytes = {};
@@ -160,17 +154,24 @@ class Function {
   Container& container(std::string_view input_name) const;
   /// The cells that the function reads or updates.
   std::vector<std::shared_ptr<Container>> shared_variables() const;
+  /// How it was rewritten.
   Mode mode() const;
   const std::string& name() const;
   /// What compiling and the calls so far took.
   /// Errors  ValueError: compiled without `profile`
   Profile profile() const;
+  /// Writes the function, with the values of its shared variables, to a file; see save_functions().
+  void save(const std::string& path) const;
+  /// The only function of a file. The errors of load_functions(); ValueError: it holds others.
+  static Function load(const std::string& path);
   /// The optimized graph as a tree: debugprint(*this, options).
   std::string dprint(const DebugPrintOptions& options) const;
   std::string dprint() const;
 
   struct Impl;
   explicit Function(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  /// For this layer. ValueError: undefined.
+  const Impl& impl() const;
 
  private:
   void call_with(std::span<const Argument> arguments, std::span<Tensor> results,

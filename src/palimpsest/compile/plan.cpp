@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "palimpsest/compile/loop_plan.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -22,6 +24,16 @@ const PlannedBuffer* predecessor(const Plan& plan, const PlannedBuffer& buffer) 
     if (!best || other.last_step > best->last_step) best = &other;
   }
   return best;
+}
+
+std::string indented(const std::string& text) {
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    result += "  | " + text.substr(begin, end - begin) + "\n";
+    begin = end == std::string::npos ? text.size() : end + 1;
+  }
+  return result;
 }
 
 }  // namespace
@@ -65,8 +77,14 @@ std::string Plan::to_string() const {
       "peak {} bytes = arena {} + outputs {} + updates {}; lower bound of the arena {}, without "
       "reuse {}\n",
       peak_bytes, arena_bytes, output_bytes, update_bytes, lower_bound_bytes, no_reuse_bytes);
+  const int peak = peak_step();
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    text += fmt::format("step {:3}  {}\n", i, steps[i].node.op().str());
+    const std::string op = steps[i].loop ? "Loop" : steps[i].node.op().str();
+    text += fmt::format("step {:3}  {}", i, op);
+    if (steps[i].guard >= 0) text += fmt::format("  if guard {}", steps[i].guard);
+    if (static_cast<int>(i) == peak) text += "  <- most bytes of the arena are live";
+    text += "\n";
+    if (steps[i].loop) text += indented(steps[i].loop->body.to_string());
   }
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const PlannedBuffer& b = buffers[i];
@@ -92,9 +110,12 @@ std::string Plan::to_json() const {
                                  {"update_bytes", update_bytes},
                                  {"entry_copy_bytes", entry_copy_bytes},
                                  {"lower_bound_bytes", lower_bound_bytes},
-                                 {"no_reuse_bytes", no_reuse_bytes}};
+                                 {"no_reuse_bytes", no_reuse_bytes},
+                                 {"peak_step", peak_step()}};
   json["steps"] = nlohmann::ordered_json::array();
-  for (const PlannedStep& step : steps) json["steps"].push_back(step.node.op().str());
+  for (const PlannedStep& step : steps) {
+    json["steps"].push_back(step.loop ? "Loop" : step.node.op().str());
+  }
   json["buffers"] = nlohmann::ordered_json::array();
   for (const PlannedBuffer& b : buffers) {
     nlohmann::ordered_json entry = {{"name", b.name},

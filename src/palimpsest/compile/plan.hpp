@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,14 +32,25 @@ struct PlannedBuffer {
   std::string name;    // of the variable that it was made for
 };
 
+/// A branch of an ifelse: its steps run only when the condition has this value.
+struct PlannedGuard {
+  int condition = 0;  // slot
+  bool when = true;
+  int parent = -1;  // the guard that must hold too, if any: it is looked at first
+};
+
+struct LoopPlan;
+
 /// One step: an op on slots. A view op is no step: it is only a layout.
 struct PlannedStep {
   Apply node;
-  std::vector<int> inputs;     // slots
-  std::vector<int> outputs;    // slots
-  int scratch = -1;            // buffer, if any
-  index_t new_bytes = 0;       // results and scratch with a place of their own
-  index_t in_place_bytes = 0;  // results in memory that is overwritten
+  std::vector<int> inputs = {};                    // slots
+  std::vector<int> outputs = {};                   // slots
+  int scratch = -1;                                // buffer, if any
+  int guard = -1;                                  // that must hold, if any
+  std::shared_ptr<const LoopPlan> loop = nullptr;  // how the body of a loop runs
+  index_t new_bytes = 0;                           // results and scratch with a place of their own
+  index_t in_place_bytes = 0;                      // results in memory that is overwritten
 };
 
 /// Where one variable lies.
@@ -68,6 +80,7 @@ struct Delivery {
 /// one exactly output_bytes, which is 0 when all outputs are borrowed.
 struct Plan {
   std::vector<PlannedStep> steps;
+  std::vector<PlannedGuard> guards;
   std::vector<PlannedBuffer> buffers;
   std::vector<Slot> slots;
   std::vector<Variable> constants;
@@ -92,6 +105,10 @@ struct Plan {
   /// A table of buffers and steps for people.
   std::string to_string() const;
   std::string to_json() const;
+  /// A picture of the arena: which buffer lies where, from which step to which.
+  std::string to_svg() const;
+  /// The step at which most bytes of the arena are live, the first of them; -1 without steps.
+  int peak_step() const;
 };
 
 }  // namespace palimpsest

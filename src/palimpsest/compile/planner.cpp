@@ -2,7 +2,8 @@
 // From a graph and the layouts of its inputs to a Plan, in four passes:
 //  1. layouts: every variable gets a slot in a buffer. A view shares the buffer of what it views,
 //     an in-place result that of what it overwrites, everything else gets a new dense buffer. So
-//     far steps are in the graph's order, which respects data and in-place constraints;
+//     far steps are in the graph's order, which respects data and in-place constraints; conditions
+//     of an ifelse come before the steps that only one branch needs;
 //  2. owners: buffers that leave the function become the caller's or a container's;
 //  3. order: another one, if it lowers the peak of what is left;
 //  4. placement: what is left gets an offset in the arena, for as long as it is read.
@@ -14,9 +15,12 @@
 #include <set>
 #include <unordered_map>
 
+#include "palimpsest/compile/guards.hpp"
+#include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/placement.hpp"
 #include "palimpsest/compile/step_order.hpp"
+#include "palimpsest/ops/control_op.hpp"
 
 namespace palimpsest {
 namespace {
@@ -42,11 +46,15 @@ bool may_overlap_itself(const Layout& layout) {
 
 class Planner {
  public:
-  explicit Planner(const PlanRequest& request) : request_(request), graph_(*request.graph) {}
+  explicit Planner(const PlanRequest& request)
+      : request_(request),
+        graph_(*request.graph),
+        order_(graph_.toposort()),
+        branches_(graph_, order_) {}
 
   Plan run() {
     bind_inputs();
-    for (const Apply& node : graph_.toposort()) add_step(node);
+    for (const Apply& node : order_) add_step(node);
     deliver();
     bound_entry_copies();
     choose_order();
@@ -61,6 +69,7 @@ class Planner {
 
   int new_buffer(BufferKind kind, int index, index_t bytes, std::string name) {
     plan_.buffers.push_back({kind, index, bytes, 0, 0, 0, std::move(name)});
+    branch_of_.push_back(-1);
     return static_cast<int>(plan_.buffers.size()) - 1;
   }
   int new_slot(const Variable& v, int buffer, Layout layout) {
@@ -70,6 +79,7 @@ class Planner {
     return slot;
   }
   PlannedBuffer& buffer_of(int slot) { return plan_.buffers[at(plan_.slots[at(slot)].buffer)]; }
+
   void bind_inputs() {
     for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
       const bool argument = i < request_.n_arguments;
@@ -105,6 +115,7 @@ class Planner {
     if (!layout) return false;
     plan_.saved_by_view_bytes += byte_count(layout->extents, layout->dtype);
     new_slot(node.output(at(output)), source.buffer, std::move(*layout));
+    note_writer(source.buffer, node);
     return true;
   }
 
@@ -118,7 +129,7 @@ class Planner {
   void add_step(const Apply& node) {
     std::vector<Extents> input_extents;
     std::vector<Layout> input_layouts;
-    PlannedStep planned{node, {}, {}, -1};
+    PlannedStep planned{node};
     for (const Variable& v : node.inputs()) {
       planned.inputs.push_back(slot_of(v));
       input_layouts.push_back(plan_.slots[at(planned.inputs.back())].layout);
@@ -126,7 +137,11 @@ class Planner {
     }
     const std::vector<Extents> extents = inferred(node, input_extents);
     const AliasMap views = node.op().view_map(node), destroys = node.op().destroy_map(node);
-    bool runs = false;
+    bool runs = dynamic_cast<const ops::AssertThat*>(&node.op()) != nullptr;
+    if (const auto* choice = dynamic_cast<const ops::IfElse*>(&node.op())) {
+      if (!place_choice(*choice, planned, extents)) return;
+      return push_step(std::move(planned), 0);
+    }
     for (std::size_t k = 0; k < node.output_count(); ++k) {
       const int output = static_cast<int>(k);
       if (try_view(node, output, views)) continue;
@@ -140,20 +155,92 @@ class Planner {
         planned.new_bytes += bytes;
         const int buffer = new_buffer(BufferKind::arena, 0, bytes, label(node, k));
         new_slot(node.output(k), buffer, std::move(layout));
+        branch_of_[at(buffer)] = branches_.of(node);
       }
     }
     if (!runs) return;
-    for (std::size_t k = 0; k < node.output_count(); ++k) {
-      planned.outputs.push_back(slot_of(node.output(k)));
+    std::size_t scratch = node.op().scratch_bytes(node, input_layouts);
+    if (dynamic_cast<const ops::Loop*>(&node.op())) {
+      planned.loop = make_loop_plan(node, input_layouts);
+      scratch = static_cast<std::size_t>(planned.loop->scratch_bytes);
     }
-    const std::size_t scratch = node.op().scratch_bytes(node, input_layouts);
+    push_step(std::move(planned), scratch);
+  }
+
+  // Its inputs are there, and its outputs have slots.
+  void push_step(PlannedStep planned, std::size_t scratch) {
+    for (const Variable& v : planned.node.outputs()) planned.outputs.push_back(slot_of(v));
+    planned.guard = guard_of(branches_.of(planned.node));
     planned.new_bytes += static_cast<index_t>(scratch);
     plan_.saved_by_inplace_bytes += planned.in_place_bytes;
     if (scratch > 0) {
       planned.scratch = new_buffer(BufferKind::arena, 0, static_cast<index_t>(scratch),
-                                   "scratch of " + node.op().name());
+                                   "scratch of " + planned.node.op().name());
     }
     plan_.steps.push_back(std::move(planned));
+  }
+
+  // -- branches --------------------------------------------------------------------------------
+
+  int guard_of(int branch) {
+    if (branch < 0) return -1;
+    const auto it = guards_.find(branch);
+    if (it != guards_.end()) return it->second;
+    const int parent = guard_of(branches_[branch].parent);
+    const int condition = slot_of(branches_[branch].node.input(0));
+    plan_.guards.push_back({condition, branches_[branch].when, parent});
+    return guards_[branch] = static_cast<int>(plan_.guards.size()) - 1;
+  }
+
+  void note_writer(int buffer, const Apply& node) {
+    branch_of_[at(buffer)] = branches_.common(branch_of_[at(buffer)], branches_.of(node));
+  }
+
+  // The buffer of a value that only this branch needs and that is all of its buffer; -1 if none.
+  int buffer_within(const Apply& choice, bool when, int slot) {
+    const int branch = branches_.find(choice, when);
+    const Slot& value = plan_.slots[at(slot)];
+    const PlannedBuffer& buffer = plan_.buffers[at(value.buffer)];
+    if (branch < 0 || buffer.kind != BufferKind::arena) return -1;
+    if (!branches_.is_within(branch_of_[at(value.buffer)], branch)) return -1;
+    const bool is_all =
+        value.layout.is_dense() && value.layout.byte_offset == 0 && bytes_of(value) == buffer.bytes;
+    return is_all ? value.buffer : -1;
+  }
+
+  // Both values of an output are computed in its buffer where nothing else needs that memory: at
+  // most one of them will be. False if nothing is left to do when it runs.
+  bool place_choice(const ops::IfElse& op, const PlannedStep& planned,
+                    const std::vector<Extents>& extents) {
+    const Apply& node = planned.node;
+    bool runs = false;
+    for (std::size_t k = 0; k < op.count(); ++k) {
+      const int a = buffer_within(node, true, planned.inputs[op.then_input(k)]);
+      const int b = buffer_within(node, false, planned.inputs[op.else_input(k)]);
+      Layout layout = Layout::dense(node.output(k).dtype(), extents[k]);
+      int buffer = a >= 0 ? a : b;
+      if (buffer < 0) {
+        const index_t bytes = byte_count(layout.extents, layout.dtype);
+        buffer = new_buffer(BufferKind::arena, 0, bytes, label(node, k));
+      }
+      if (a >= 0 && b >= 0) {
+        unite(a, b);
+      } else {
+        runs = true;
+      }
+      branch_of_[at(buffer)] = branches_.of(node);
+      new_slot(node.output(k), buffer, std::move(layout));
+    }
+    return runs;
+  }
+
+  void unite(int kept, int other) {
+    for (Slot& slot : plan_.slots) {
+      if (slot.buffer == other) slot.buffer = kept;
+    }
+    PlannedBuffer &into = plan_.buffers[at(kept)], &from = plan_.buffers[at(other)];
+    into.bytes = std::max(into.bytes, from.bytes);
+    from.bytes = 0;
   }
 
   index_t overwrite(const Apply& node, int output, int input) {
@@ -162,6 +249,7 @@ class Planner {
     layout.dtype = node.output(at(output)).dtype();
     const index_t bytes = byte_count(layout.extents, layout.dtype);
     new_slot(node.output(at(output)), target.buffer, std::move(layout));
+    note_writer(target.buffer, node);
     return bytes;
   }
 
@@ -321,6 +409,9 @@ class Planner {
       add(plan_.slots[at(step.inputs[i])].buffer, overwritten.contains(static_cast<int>(i)));
     }
     if (step.scratch >= 0) add(step.scratch, true);
+    for (int g = step.guard; g >= 0; g = plan_.guards[at(g)].parent) {
+      add(plan_.slots[at(plan_.guards[at(g)].condition)].buffer, false);
+    }
     return uses;
   }
 
@@ -419,11 +510,15 @@ class Planner {
 
   const PlanRequest& request_;
   const FunctionGraph& graph_;
+  std::vector<Apply> order_;
+  Branches branches_;
   Plan plan_;
+  std::unordered_map<int, int> guards_;  // of branches
+  std::vector<int> branch_of_;           // per buffer: the branch that all its writers are within
   std::unordered_map<const VariableNode*, int> slots_;
   std::vector<std::optional<Handover>> results_, updates_;
-  std::vector<bool> is_taken_;  // per buffer: has it an owner outside of the frame?
   std::vector<bool> is_kept_;   // per buffer: is it looked at when the last step is done?
+  std::vector<bool> is_taken_;  // per buffer: has it an owner outside of the frame?
 };
 
 }  // namespace

@@ -68,6 +68,9 @@ std::string Profile::summary() const {
       "profile of {}\n{} calls in {:.3f} ms, of which {:.3f} ms in steps; compiled in {:.3f} ms\n",
       function.empty() ? "a function" : function, calls, call_seconds * 1e3, step_seconds * 1e3,
       compile_seconds * 1e3);
+  if (check_seconds > 0) {
+    text += fmt::format("beside them {:.3f} ms in checks\n", check_seconds * 1e3);
+  }
   text += "rewrites\n";
   for (const RewriteProfile& r : rewrites) {
     text += fmt::format("  {:>10.3f} ms  {}: {} applied\n", r.seconds * 1e3, r.name, r.applied);
@@ -95,11 +98,9 @@ std::string Profile::summary() const {
 }
 
 std::string Profile::to_json() const {
-  Json json = {{"function", function},
-               {"calls", calls},
-               {"call_seconds", call_seconds},
-               {"step_seconds", step_seconds},
-               {"compile_seconds", compile_seconds}};
+  Json json = {{"function", function},           {"calls", calls},
+               {"call_seconds", call_seconds},   {"step_seconds", step_seconds},
+               {"check_seconds", check_seconds}, {"compile_seconds", compile_seconds}};
   json["rewrites"] = Json::array();
   for (const RewriteProfile& r : rewrites) {
     json["rewrites"].push_back({{"name", r.name}, {"applied", r.applied}, {"seconds", r.seconds}});

@@ -25,6 +25,8 @@ struct PlanProfile {
   std::string signature;
   std::uint64_t calls = 0;
   double seconds = 0;
+  /// What MonitorMode, NanGuardMode or DebugMode took, which is not part of `seconds`.
+  double check_seconds = 0;
   std::vector<StepProfile> steps;
   index_t peak_bytes = 0;
   index_t arena_bytes = 0;
@@ -46,6 +48,8 @@ struct Profile {
   double call_seconds = 0;
   /// In steps; the rest is what a call costs beside them.
   double step_seconds = 0;
+  /// In what looks at the calls: part of neither.
+  double check_seconds = 0;
   double compile_seconds = 0;
   std::vector<RewriteProfile> rewrites;
   std::vector<PlanProfile> plans;

@@ -40,8 +40,8 @@ PlanProfile described(const Plan& plan) {
 
 }  // namespace
 
-void Profiler::add_call(const Plan& plan, double seconds, std::span<const double> steps,
-                        index_t measured_peak_bytes) {
+void Profiler::add_call(const Plan& plan, double seconds, double check_seconds,
+                        std::span<const double> steps, index_t measured_peak_bytes) {
   const std::lock_guard guard(mutex_);
   auto entry = std::find_if(entries_.begin(), entries_.end(),
                             [&](const Entry& e) { return e.plan == &plan; });
@@ -49,6 +49,7 @@ void Profiler::add_call(const Plan& plan, double seconds, std::span<const double
   PlanProfile& profile = entry->profile;
   ++profile.calls;
   profile.seconds += seconds;
+  profile.check_seconds += check_seconds;
   for (std::size_t i = 0; i < steps.size(); ++i) profile.steps[i].seconds += steps[i];
   profile.measured_peak_bytes = measured_peak_bytes;
 }
@@ -72,7 +73,7 @@ std::span<double> CallMeasurement::steps(const Plan& plan) {
 void CallMeasurement::finish(const Plan& plan, index_t held_bytes) {
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
   const index_t peak = memory_ ? static_cast<index_t>(memory_->peak_bytes()) + held_bytes : -1;
-  profiler_.add_call(plan, time.count(), steps_, peak);
+  profiler_.add_call(plan, time.count() - check_seconds_, check_seconds_, steps_, peak);
 }
 
 }  // namespace palimpsest

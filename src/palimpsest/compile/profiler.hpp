@@ -20,8 +20,8 @@ class Profiler {
   explicit Profiler(bool measures_memory) : measures_memory_(measures_memory) {}
   bool measures_memory() const { return measures_memory_; }
   /// A call that has ended; `steps` are its seconds per step.
-  void add_call(const Plan& plan, double seconds, std::span<const double> steps,
-                index_t measured_peak_bytes);
+  void add_call(const Plan& plan, double seconds, double check_seconds,
+                std::span<const double> steps, index_t measured_peak_bytes);
   /// All plans so far.
   std::vector<PlanProfile> plans() const;
 
@@ -41,12 +41,18 @@ class CallMeasurement {
   CallMeasurement(Profiler& profiler, Device device);
   /// Seconds per step, to be added to.
   std::span<double> steps(const Plan& plan);
+  /// From here to resume() time counts as that of checks, and not as the call's.
+  void pause() { paused_ = Clock::now(); }
+  void resume() { check_seconds_ += std::chrono::duration<double>(Clock::now() - paused_).count(); }
   /// The call has succeeded. `held_bytes` is what its frame held before the call.
   void finish(const Plan& plan, index_t held_bytes);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   Profiler& profiler_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Clock::time_point start_ = Clock::now(), paused_ = start_;
+  double check_seconds_ = 0;
   std::vector<double> steps_;
   std::optional<MemoryScope> memory_;
 };

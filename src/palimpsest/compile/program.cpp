@@ -67,7 +67,9 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
   request.budget = budget;
   request.effort = static_cast<double>(config->plan_effort_ms);
   request.input_layouts = signature;
-  return {std::move(signature), make_plan(request)};
+  PlanCache::Entry entry{std::move(signature), make_plan(request)};
+  if (inspection) inspection->planned(entry.plan, [&] { return make_plan(request); });
+  return entry;
 }
 
 }  // namespace palimpsest

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/compile/inspection.hpp"
 #include "palimpsest/compile/planner.hpp"
 
 namespace palimpsest {
@@ -90,6 +91,8 @@ struct Program {
   bool overwrites_any = false;
   bool borrows_any = false;  // does an output lie in the frame?
   Mode mode = Mode::fast_run;
+  std::shared_ptr<const Inspection> inspection;  // null: nothing looks at the calls
+  std::shared_ptr<const CompileFacts> facts;     // of the inspection; null: none
   bool trust_input = false;
   std::optional<index_t> budget;
   std::shared_ptr<const Config> config;

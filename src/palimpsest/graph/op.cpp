@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/graph/op.hpp"
 
+#include "palimpsest/base/strided_copy.hpp"
+
 namespace palimpsest {
 
 Layout Layout::dense(DType dtype, Extents extents) {
@@ -9,6 +11,24 @@ Layout Layout::dense(DType dtype, Extents extents) {
 }
 
 bool Layout::is_dense() const { return is_contiguous(extents, strides); }
+
+void RunContext::take_set_outputs() const {
+  for (const auto& [j, where] : set_) {
+    const MutableView& destination = outputs_[j];
+    if (where.dtype != destination.dtype) {
+      throw DTypeError("[set_output] output " + std::to_string(j) + ": got " +
+                       std::string(name_of(where.dtype)) + ", expected " +
+                       std::string(name_of(destination.dtype)));
+    }
+    const Extents got(where.extents.begin(), where.extents.end());
+    const Extents expected(destination.extents.begin(), destination.extents.end());
+    if (got != expected) {
+      throw ShapeError("[set_output] output " + std::to_string(j) + ": got shape " +
+                       to_string(got) + ", expected " + to_string(expected));
+    }
+    strided_copy(where, destination);
+  }
+}
 
 std::string Op::str() const {
   const std::string text = parameters();

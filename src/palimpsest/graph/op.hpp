@@ -45,20 +45,33 @@ enum class Linearity {
 /// What a kernel is given: every output of known shape is allocated, in place where declared.
 class RunContext {
  public:
+  /// `implementation`: one of the op's implementations(); empty: the first of them.
   RunContext(std::span<const ConstView> inputs, std::span<const MutableView> outputs,
-             std::span<std::byte> scratch)
-      : inputs_(inputs), outputs_(outputs), scratch_(scratch) {}
+             std::span<std::byte> scratch, std::string_view implementation = {})
+      : inputs_(inputs), outputs_(outputs), scratch_(scratch), implementation_(implementation) {}
   const ConstView& input(std::size_t i) const { return inputs_[i]; }
   const MutableView& output(std::size_t j) const { return outputs_[j]; }
   std::span<const ConstView> inputs() const { return inputs_; }
   std::span<const MutableView> outputs() const { return outputs_; }
   /// 64-byte aligned; arbitrary old content.
   std::span<std::byte> scratch() const { return scratch_; }
+  std::string_view implementation() const { return implementation_; }
+  /// Output j is there and not in its destination: in an input that the op declares to view, in
+  /// another output with which output_aliases groups it, or in memory of the op that stays until
+  /// it runs again. Elements are taken from there when run() has returned; until then what the
+  /// view refers to must stay.
+  void set_output(std::size_t j, const ConstView& where) { set_.emplace_back(j, where); }
+  std::span<const std::pair<std::size_t, ConstView>> set_outputs() const { return set_; }
+  /// For executors: copies what was set to the destinations.
+  /// Errors  ShapeError, DTypeError: another extent or dtype than the destination's
+  void take_set_outputs() const;
 
  private:
   std::span<const ConstView> inputs_;
   std::span<const MutableView> outputs_;
   std::span<std::byte> scratch_;
+  std::string_view implementation_;
+  std::vector<std::pair<std::size_t, ConstView>> set_;
 };
 
 /// An operation: immutable, compared by value, shared by all its applications. Whatever it declares
@@ -139,6 +152,11 @@ class Op : public std::enable_shared_from_this<Op> {
   }
 
   // -- running ---------------------------------------------------------------------------------
+  /// Names of the ways to compute the same; the first is the one that is used.
+  virtual std::vector<std::string> implementations() const { return {"default"}; }
+  /// By how many rounding errors implementations and destinations may differ, per square root of
+  /// the number of terms of an element; 0: not by a bit.
+  virtual double tolerance(const Apply&) const { return 16; }
   virtual void run(RunContext& context) const = 0;
 
   friend bool operator==(const Op& a, const Op& b) { return a.str() == b.str(); }

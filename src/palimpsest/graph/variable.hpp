@@ -237,6 +237,9 @@ struct VariableNode {
   ApplyNode* owner = nullptr;
   int index = 0;
   bool is_constant = false;
+  /// Of a value read by an index with arrays: a basic index was applied before, so that what was
+  /// indexed is two applications above.
+  bool is_indexed_twice = false;
   VariableTags tags;
   Tensor value;                            // of a constant
   std::shared_ptr<Attachment> attachment;  // of a shared variable

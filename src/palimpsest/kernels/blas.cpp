@@ -23,41 +23,47 @@ void use_one_thread() {
   static_cast<void>(done);
 }
 
+template <class T>
+T number_at(const void* at, T otherwise) {
+  return at ? *static_cast<const T*>(at) : otherwise;
+}
+
 template <class T, class Function>
 void call_real(Function function, const int (&sizes)[3], const GemmFactor& a, const GemmFactor& b,
-               void* out, int leading) {
+               void* out, int leading, const GemmScale& scale) {
   function(CblasRowMajor, mode({a.data, 1, a.transposed, false}),
-           mode({b.data, 1, b.transposed, false}), sizes[0], sizes[1], sizes[2], T{1},
-           static_cast<const T*>(a.data), static_cast<int>(a.leading),
-           static_cast<const T*>(b.data), static_cast<int>(b.leading), T{0}, static_cast<T*>(out),
-           leading);
+           mode({b.data, 1, b.transposed, false}), sizes[0], sizes[1], sizes[2],
+           number_at(scale.alpha, T{1}), static_cast<const T*>(a.data), static_cast<int>(a.leading),
+           static_cast<const T*>(b.data), static_cast<int>(b.leading), number_at(scale.beta, T{0}),
+           static_cast<T*>(out), leading);
 }
 
 template <class T, class Function>
 void call_complex(Function function, const int (&sizes)[3], const GemmFactor& a,
-                  const GemmFactor& b, void* out, int leading) {
-  const std::complex<T> one(1), zero(0);
-  function(CblasRowMajor, mode(a), mode(b), sizes[0], sizes[1], sizes[2], &one, a.data,
-           static_cast<int>(a.leading), b.data, static_cast<int>(b.leading), &zero, out, leading);
+                  const GemmFactor& b, void* out, int leading, const GemmScale& scale) {
+  const auto alpha = number_at(scale.alpha, std::complex<T>(1));
+  const auto beta = number_at(scale.beta, std::complex<T>(0));
+  function(CblasRowMajor, mode(a), mode(b), sizes[0], sizes[1], sizes[2], &alpha, a.data,
+           static_cast<int>(a.leading), b.data, static_cast<int>(b.leading), &beta, out, leading);
 }
 
 }  // namespace
 
 void gemm(DType dtype, index_t m, index_t n, index_t k, const GemmFactor& a, const GemmFactor& b,
-          void* out, index_t leading) {
+          void* out, index_t leading, const GemmScale& scale) {
   use_one_thread();
   const int sizes[3] = {static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)};
   const int rows = static_cast<int>(leading);
   switch (dtype) {
     case DType::float32:
-      return call_real<float>(cblas_sgemm, sizes, a, b, out, rows);
+      return call_real<float>(cblas_sgemm, sizes, a, b, out, rows, scale);
     case DType::float64:
-      return call_real<double>(cblas_dgemm, sizes, a, b, out, rows);
+      return call_real<double>(cblas_dgemm, sizes, a, b, out, rows, scale);
     case DType::complex64:
-      return call_complex<float>(cblas_cgemm, sizes, a, b, out, rows);
+      return call_complex<float>(cblas_cgemm, sizes, a, b, out, rows, scale);
     default:
       assert(dtype == DType::complex128);
-      return call_complex<double>(cblas_zgemm, sizes, a, b, out, rows);
+      return call_complex<double>(cblas_zgemm, sizes, a, b, out, rows, scale);
   }
 }
 

@@ -15,12 +15,20 @@ struct GemmFactor {
   bool transposed = false, conjugated = false;
 };
 
-/// out (m, n), row-major with rows `leading` apart, = a (m, k) times b (k, n), on one thread.
+/// What a product is multiplied by, and what is there already; numbers of the dtype, null for 1 and
+/// for 0. Where `beta` is 0 nothing is read from the destination.
+struct GemmScale {
+  const void* alpha = nullptr;
+  const void* beta = nullptr;
+};
+
+/// out (m, n), row-major with rows `leading` apart, = alpha a (m, k) times b (k, n) + beta out, on
+/// one thread.
 ///
 /// DTypes   float32, float64, complex64, complex128
 /// Shapes   all numbers fit an int
 void gemm(DType dtype, index_t m, index_t n, index_t k, const GemmFactor& a, const GemmFactor& b,
-          void* out, index_t leading);
+          void* out, index_t leading, const GemmScale& scale = {});
 
 /// Name and version of the library that multiplies.
 std::string blas_library_version();

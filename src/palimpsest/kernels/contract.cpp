@@ -200,6 +200,7 @@ struct Factors {
   std::array<GemmFactor, 2> factors;  // of the row-major product
   std::byte* out;
   index_t leading, rows, cols;
+  GemmScale scale;
 };
 
 // Rows [first, last) of one product: `factors` lie at the given offsets in bytes.
@@ -211,11 +212,11 @@ void multiply_rows(const Factors& f, const std::array<index_t, 3>& offsets, inde
   left.data = static_cast<const std::byte*>(left.data) + offsets[0] + skip;
   right.data = static_cast<const std::byte*>(right.data) + offsets[1];
   gemm(f.dtype, last - first, f.cols, inner, left, right,
-       f.out + offsets[2] + first * f.leading * item, f.leading);
+       f.out + offsets[2] + first * f.leading * item, f.leading, f.scale);
 }
 
 // All products of the batch; data points to the operands or their packed copies.
-void run_products(const Plan& plan, const Contraction& c, DType dtype,
+void run_products(const Plan& plan, const Contraction& c, DType dtype, const GemmScale& scale,
                   const std::array<std::byte*, 3>& data) {
   const auto& [a, b, out] = plan.matrices;
   // A transposed result is the product of the transposed factors in the other order.
@@ -226,7 +227,8 @@ void run_products(const Plan& plan, const Contraction& c, DType dtype,
             data[kOut],
             out.leading,
             swap ? plan.size_n : plan.size_m,
-            swap ? plan.size_m : plan.size_n};
+            swap ? plan.size_m : plan.size_n,
+            scale};
   std::array<std::array<index_t, kMaxRank>, 3> strides;
   batch_strides(plan, kA, plan.size_m * plan.size_k, strides[0]);
   batch_strides(plan, kB, plan.size_k * plan.size_n, strides[1]);
@@ -256,7 +258,7 @@ void run_products(const Plan& plan, const Contraction& c, DType dtype,
 }
 
 void run_gemm(const Plan& plan, const Contraction& c, const ConstView& a, const ConstView& b,
-              const MutableView& out, std::span<std::byte> scratch) {
+              const MutableView& out, const GemmScale& scale, std::span<std::byte> scratch) {
   std::array<std::byte*, 3> data{static_cast<std::byte*>(const_cast<void*>(a.data)),
                                  static_cast<std::byte*>(const_cast<void*>(b.data)),
                                  static_cast<std::byte*>(out.data)};
@@ -268,7 +270,10 @@ void run_gemm(const Plan& plan, const Contraction& c, const ConstView& a, const 
   }
   if (data[kA] != a.data) Packing(plan, plan.m, plan.k, kA).pack(a.data, a.dtype, data[kA]);
   if (data[kB] != b.data) Packing(plan, plan.k, plan.n, kB).pack(b.data, b.dtype, data[kB]);
-  run_products(plan, c, out.dtype, data);
+  if (data[kOut] != out.data && scale.beta != nullptr) {
+    Packing(plan, plan.m, plan.n, kOut).pack(out.data, out.dtype, data[kOut]);
+  }
+  run_products(plan, c, out.dtype, scale, data);
   if (data[kOut] != out.data) {
     Packing(plan, plan.m, plan.n, kOut).unpack(data[kOut], out.dtype, out.data);
   }
@@ -311,10 +316,29 @@ void run_contraction(const Contraction& contraction, const ConstView& a, const C
   }
   const Plan plan = make_plan(labels, out.dtype);
   if (plan.use_gemm && plan.total_scratch() <= scratch.size()) {
-    run_gemm(plan, contraction, a, b, out, scratch);
+    run_gemm(plan, contraction, a, b, out, {}, scratch);
   } else {
     run_strided(contraction, labels, a, b, out);
   }
+}
+
+std::optional<std::size_t> scaled_product_scratch_bytes(const Contraction& contraction,
+                                                        const ConstView& a, const ConstView& b,
+                                                        const MutableView& out) {
+  const Labels labels = all_labels(contraction, a, b, out);
+  const auto is_empty = [](const Label& l) { return l.extent == 0; };
+  if (std::any_of(labels.begin(), labels.end(), is_empty)) return {};
+  const Plan plan = make_plan(labels, out.dtype);
+  if (!plan.use_gemm) return {};
+  return plan.total_scratch();
+}
+
+void run_scaled_product(const Contraction& contraction, const void* alpha, const ConstView& a,
+                        const ConstView& b, const void* beta, const MutableView& out,
+                        std::span<std::byte> scratch) {
+  const Plan plan = make_plan(all_labels(contraction, a, b, out), out.dtype);
+  assert(plan.use_gemm && plan.total_scratch() <= scratch.size());
+  run_gemm(plan, contraction, a, b, out, {alpha, beta}, scratch);
 }
 
 }  // namespace palimpsest

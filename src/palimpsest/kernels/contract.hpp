@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "palimpsest/base/view.hpp"
@@ -32,5 +33,19 @@ std::size_t contraction_scratch_bytes(const Contraction& contraction, const Cons
 ///          depend on the number of threads. With too little scratch it is always the strided pass
 void run_contraction(const Contraction& contraction, const ConstView& a, const ConstView& b,
                      const MutableView& out, std::span<std::byte> scratch = {});
+
+/// Is it worth a matrix product, and how many bytes of scratch does run_scaled_product need then?
+std::optional<std::size_t> scaled_product_scratch_bytes(const Contraction& contraction,
+                                                        const ConstView& a, const ConstView& b,
+                                                        const MutableView& out);
+
+/// out = alpha * contraction + beta * out, where scaled_product_scratch_bytes says so: alpha and
+/// beta point to numbers of the dtype. Where beta is 0 nothing of out is read.
+///
+/// Shapes   as run_contraction, floating and complex dtypes
+/// Aliases  as run_contraction
+void run_scaled_product(const Contraction& contraction, const void* alpha, const ConstView& a,
+                        const ConstView& b, const void* beta, const MutableView& out,
+                        std::span<std::byte> scratch);
 
 }  // namespace palimpsest

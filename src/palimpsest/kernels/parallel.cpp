@@ -27,6 +27,15 @@ int pool_threads() { return tbb::this_task_arena::max_concurrency(); }
 
 namespace palimpsest::detail {
 
+void run_limited(int threads, void (*call)(void*), void* body) {
+  if (threads <= 0) {
+    call(body);
+    return;
+  }
+  tbb::task_arena arena(threads);
+  arena.execute([&] { call(body); });
+}
+
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body) {
   if (n <= 0) return;
   grain = std::max<index_t>(grain, 1);

@@ -13,11 +13,21 @@ namespace palimpsest {
 inline constexpr index_t kParallelGrain = 32768;
 
 namespace detail {
+void run_limited(int threads, void (*call)(void*), void* body);
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body);
-}
+}  // namespace detail
 
 /// Threads of the pool, the calling one included.
 int pool_threads();
+
+/// Runs body() on the calling thread with at most so many threads of the pool to help it, itself
+/// included; 0: all of them. An exception passes.
+template <class Body>
+void run_with_threads(int threads, Body&& body) {
+  using B = std::remove_reference_t<Body>;
+  detail::run_limited(
+      threads, [](void* b) { (*static_cast<B*>(b))(); }, std::addressof(body));
+}
 
 /// Runs body(begin, end) over disjoint ranges that cover [0, n), on oneTBB's threads when n exceeds
 /// `grain`. The cuts vary from run to run: what body does for one index must not depend on them.

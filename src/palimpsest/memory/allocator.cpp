@@ -13,6 +13,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/kept_memory.hpp"
+#include "palimpsest/memory/thread_allocations.hpp"
 
 namespace palimpsest {
 namespace {
@@ -23,6 +24,8 @@ constexpr std::size_t kBlocksToName = 5;
 constexpr std::int64_t kNoFailure = -1;
 std::atomic<std::int64_t> failure_countdown{kNoFailure};
 
+thread_local std::uint64_t calls_of_this_thread = 0;
+
 template <class T>
 void unlink(T*& first, T* entry, T* T::*next) {
   T** at = &first;
@@ -31,6 +34,8 @@ void unlink(T*& first, T* entry, T* T::*next) {
 }
 
 }  // namespace
+
+std::uint64_t allocations_by_this_thread() { return calls_of_this_thread; }
 
 struct Allocator::State {
   explicit State(Device device_) : device(device_) {}
@@ -139,6 +144,7 @@ Block Allocator::allocate(std::size_t bytes, std::string_view name) {
   stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
   stats.total_bytes += bytes;
   ++stats.calls;
+  ++calls_of_this_thread;
   for (MemoryScope* scope = state.scopes; scope != nullptr; scope = scope->next_) {
     scope->highest_live_ = std::max(scope->highest_live_, stats.live_bytes);
   }

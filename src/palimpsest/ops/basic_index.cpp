@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 
 #include "palimpsest/ops/index_op.hpp"
+#include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest::ops {
 namespace {
-
-struct Range {
-  index_t first, step, count;
-};
-
-// What Python's slice.indices gives, for an axis of n elements.
-Range resolve(const Slice& slice, index_t n) {
-  const index_t step = std::max(slice.step, -std::numeric_limits<index_t>::max());
-  const index_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-  const auto clip = [&](std::optional<index_t> end, index_t absent) {
-    if (!end) return absent;
-    return std::clamp(*end < 0 ? *end + n : *end, low, high);
-  };
-  const index_t first = clip(slice.start, step > 0 ? low : high);
-  const index_t last = clip(slice.stop, step > 0 ? high : low);
-  const index_t distance = step > 0 ? last - first : first - last;
-  return {first, step, distance > 0 ? (distance - 1) / std::abs(step) + 1 : 0};
-}
 
 std::string on_axis(std::size_t axis) { return "[index] axis " + std::to_string(axis) + ": "; }
 
@@ -124,7 +106,7 @@ Layout BasicIndex::layout(const Layout& in) const {
   index_t offset = 0;
   bool is_empty = false;
   walk(entries_, [&](const Index& entry, std::size_t axis) {
-    Range range{0, 1, 1};
+    SliceRange range{0, 1, 1};
     if (std::holds_alternative<NewAxis>(entry)) {
       result.extents.push_back(1);
       result.strides.push_back(1);
@@ -137,7 +119,7 @@ Layout BasicIndex::layout(const Layout& in) const {
       return;
     }
     const auto* s = std::get_if<Slice>(&entry);
-    range = s ? resolve(*s, n) : Range{0, 1, n};
+    range = s ? resolve(*s, n) : SliceRange{0, 1, n};
     offset += range.first * stride;
     is_empty = is_empty || range.count == 0;
     result.extents.push_back(range.count);
@@ -169,10 +151,10 @@ Region BasicIndex::region(std::span<const index_t> in) const {
     if (!s) {
       range.child_axis = child_axis;
     } else if (n != kUnknown) {
-      const Range r = resolve(*s, n);
+      const SliceRange r = resolve(*s, n);
       range = {r.first, r.step, r.count, child_axis};
     } else if (s->step > 0 && s->start.value_or(0) >= 0 && s->stop && *s->stop >= 0) {
-      const Range r = resolve(*s, *s->stop);  // of a shorter axis it selects less
+      const SliceRange r = resolve(*s, *s->stop);  // of a shorter axis it selects less
       range = {r.first, r.step, r.count, child_axis};
     }
     ++child_axis;
@@ -187,7 +169,7 @@ std::optional<std::vector<std::pair<index_t, index_t>>> BasicIndex::widths(
   bool is_block = true;
   walk(entries_, [&](const Index& entry, std::size_t axis) {
     if (std::holds_alternative<NewAxis>(entry)) return;
-    Range range{0, 1, 1};
+    SliceRange range{0, 1, 1};
     const index_t n = in[axis];
     if (n == kUnknown) {
       is_block = is_block && std::holds_alternative<All>(entry);

@@ -112,6 +112,16 @@ Variable as_cotangent_of(const Variable& x, const Variable& w) {
   return astype(result, x.dtype());
 }
 
+Variable unbroadcast_to(const Variable& x, const Variable& w) {
+  const Variable sums = as_cotangent_of(with_rank(x, w.rank()), w);
+  if (!sums.defined()) return sums;
+  Axes leading;
+  for (std::size_t k = x.rank(); k < w.rank(); ++k) {
+    leading.push_back(static_cast<index_t>(k - x.rank()));
+  }
+  return squeeze(sums, leading);
+}
+
 std::string parameter(std::string_view key, std::span<const index_t> values) {
   return std::string(key) + "=" + to_string(values);
 }

@@ -39,10 +39,26 @@ bool may_overlap_itself(const Variable& v);
 ConstView stretched(const ConstView& view, std::span<const index_t> extents,
                     std::span<index_t> strides);
 
+/// `count` elements along an axis from `start` on. `extents` is where those of the part live.
+template <class View>
+View narrowed(const View& view, std::size_t axis, index_t start, index_t count, Extents& extents) {
+  extents = view.extents;
+  extents[axis] = count;
+  View part = view;
+  const auto bytes = static_cast<index_t>(item_size(view.dtype));
+  using Byte = std::conditional_t<std::is_same_v<View, ConstView>, const std::byte, std::byte>;
+  if (count > 0) part.data = static_cast<Byte*>(view.data) + start * view.strides[axis] * bytes;
+  part.extents = extents;
+  return part;
+}
+
 /// The cotangent w of a result in which x entered elementwise, broadcast and converted, as a
 /// cotangent of x: summed over the axes along which x was broadcast, the real part if x is real, of
 /// x's dtype. Undefined if x is neither floating nor complex. Ranks are equal.
 Variable as_cotangent_of(const Variable& x, const Variable& w);
+
+/// The same where x was broadcast from the right to a result of more axes.
+Variable unbroadcast_to(const Variable& x, const Variable& w);
 
 /// `axes=(0, 1)`.
 std::string parameter(std::string_view key, std::span<const index_t> values);

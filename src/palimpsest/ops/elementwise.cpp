@@ -21,21 +21,6 @@ std::optional<ScalarOp> only_operation(const ElementwiseProgram& program) {
   return found;
 }
 
-// logical_and -> LogicalAnd
-std::string camel_case(std::string_view name) {
-  std::string result;
-  bool capital = true;
-  for (char c : name) {
-    if (c == '_') {
-      capital = true;
-    } else {
-      result += capital ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-      capital = false;
-    }
-  }
-  return result;
-}
-
 // `r0:float64, r1:float32; r2=identity(r1):float64; r3=add(r0, r2):float64; -> r3`
 std::string describe(const ElementwiseProgram& program) {
   const auto reg = [](int r) { return "r" + std::to_string(r); };
@@ -92,6 +77,20 @@ Extents broadcast_shape(std::span<const Variable> inputs, const std::string& who
 }
 
 }  // namespace
+
+std::string camel_case(std::string_view name) {
+  std::string result;
+  bool capital = true;
+  for (char c : name) {
+    if (c == '_') {
+      capital = true;
+    } else {
+      result += capital ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+      capital = false;
+    }
+  }
+  return result;
+}
 
 Elementwise::Elementwise(ScalarOp op, std::span<const DType> operands)
     : Elementwise(ElementwiseProgram(op, operands)) {}

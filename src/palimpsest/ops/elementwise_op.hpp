@@ -8,6 +8,9 @@
 
 namespace palimpsest::ops {
 
+/// `logical_and` -> `LogicalAnd`.
+std::string camel_case(std::string_view name);
+
 /// A program over scalars applied to every element of its inputs, all of one rank. Dimensions known
 /// to be 1 broadcast. One scalar operation is a program of one instruction.
 ///

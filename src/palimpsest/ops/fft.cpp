@@ -7,6 +7,9 @@
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/fft_op.hpp"
+#include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/rearrange_op.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -116,6 +119,94 @@ Variable ifft(const Variable& x, const Axes& axes, FftOptions options) {
 }
 Variable fft_adjoint(const Variable& x, const Axes& axes, FftOptions options) {
   return transform(x, Fft(parameters_of(x, axes, options)).adjoint());
+}
+
+// -- real transforms ---------------------------------------------------------------------------
+
+namespace {
+
+// The last axis is transformed first, so that the others work on half as much.
+struct RealAxes {
+  Axes others;
+  std::size_t last;
+};
+
+RealAxes real_axes(const Variable& x, const Axes& axes, const FftOptions& options,
+                   std::string_view who) {
+  if (axes.empty()) throw ValueError("[" + std::string(who) + "] got no axes");
+  if (options.centered) {
+    throw NotSupported("[" + std::string(who) +
+                       "] centered: half of a spectrum has no middle. Try fft");
+  }
+  normalize_axes(axes, x.rank(), who);
+  RealAxes result;
+  for (std::size_t k = 0; k + 1 < axes.size(); ++k) result.others.push_back(axes[k]);
+  result.last = static_cast<std::size_t>(normalize_axis(axes.back(), x.rank(), who));
+  return result;
+}
+
+std::vector<Index> along(std::size_t axis, const Slice& part) {
+  std::vector<Index> result(axis, Index(all));
+  result.emplace_back(part);
+  return result;
+}
+
+Variable shifted(const Variable& x, const std::optional<Axes>& axes, bool back) {
+  Axes every(x.rank());
+  for (std::size_t k = 0; k < x.rank(); ++k) every[k] = static_cast<index_t>(k);
+  Variable result = x;
+  for (index_t axis :
+       normalize_axes(axes.value_or(every), x.rank(), back ? "ifftshift" : "fftshift")) {
+    result = Roll::by_half(back, static_cast<std::size_t>(axis))->make_node({&result, 1}).output(0);
+  }
+  return result;
+}
+
+}  // namespace
+
+Variable rfft(const Variable& x, const Axes& axes, FftOptions options) {
+  if (is_complex(x.dtype())) {
+    throw DTypeError("[rfft] got " + x.type().str() + ", expected a real array. Try fft");
+  }
+  const RealAxes real = real_axes(x, axes, options, "rfft");
+  const index_t n = x.type().shape[real.last];
+  if (n == kUnknown) {
+    throw NotSupported("[rfft] last axis: got unknown extent in " + x.type().str() +
+                       ". Try specify_shape");
+  }
+  const Variable lines = fft(x, {static_cast<index_t>(real.last)}, options);
+  return fft(index(lines, along(real.last, slice(0, n / 2 + 1))), real.others, options);
+}
+
+// Each of the elements 1 .. (n-1)/2 stands for its mirror image too, which is its conjugate: twice
+// the real part of what it gives.
+Variable irfft(const Variable& y, index_t n, const Axes& axes, FftOptions options) {
+  const RealAxes parts = real_axes(y, axes, options, "irfft");
+  const index_t m = y.type().shape[parts.last];
+  if (n < 1 || (m != kUnknown && m != n / 2 + 1)) {
+    throw ShapeError("[irfft] last axis: got " + y.type().str() + " for " + std::to_string(n) +
+                     " elements, expected " + std::to_string(n / 2 + 1));
+  }
+  Extents whole(y.rank(), kUnknown);
+  whole[parts.last] = n / 2 + 1;
+  const Variable half = ifft(specify_shape(y, whole), parts.others, options);
+  std::vector<double> weights(static_cast<std::size_t>(n / 2 + 1), 2);
+  weights.front() = 1;
+  if (n % 2 == 0) weights.back() = 1;
+  Extents column(y.rank() - parts.last, 1);
+  column[0] = n / 2 + 1;
+  const Variable weight =
+      constant(Tensor::from(weights, column).to(real_of(half.dtype())).to(y.type().device));
+  std::vector<std::pair<index_t, index_t>> widths(y.rank());
+  widths[parts.last].second = n - (n / 2 + 1);
+  return real(ifft(pad(half * weight, widths), {static_cast<index_t>(parts.last)}, options));
+}
+
+Variable fftshift(const Variable& x, const std::optional<Axes>& axes) {
+  return shifted(x, axes, false);
+}
+Variable ifftshift(const Variable& x, const std::optional<Axes>& axes) {
+  return shifted(x, axes, true);
 }
 
 }  // namespace palimpsest::ops

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "palimpsest/graph/variable.hpp"
 
 namespace palimpsest {
@@ -29,6 +31,18 @@ Variable fft(const Variable& x, const Axes& axes, FftOptions options = {});
 Variable ifft(const Variable& x, const Axes& axes, FftOptions options = {});
 /// The adjoint of fft with the same options: exp(+...), the same scale s.
 Variable fft_adjoint(const Variable& x, const Axes& axes, FftOptions options = {});
+
+/// The transform of a real array: the last axis has n/2 + 1 elements, the others follow from them.
+/// Errors   DTypeError: complex input
+Variable rfft(const Variable& x, const Axes& axes = {-1}, FftOptions options = {});
+/// The real array of n elements along the last of the axes whose rfft this is. What it has as
+/// imaginary part where a real array has none is ignored.
+Variable irfft(const Variable& y, index_t n, const Axes& axes = {-1}, FftOptions options = {});
+
+/// Rotated so that the first element comes to floor(n/2) along the axes (all, unless given), and
+/// back from there.
+Variable fftshift(const Variable& x, const std::optional<Axes>& axes = {});
+Variable ifftshift(const Variable& x, const std::optional<Axes>& axes = {});
 
 }  // namespace ops
 }  // namespace palimpsest

@@ -3,94 +3,19 @@
 
 #include "palimpsest/kernels/index.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/create.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/gather_op.hpp"
 #include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
-
-using Shapes = std::span<const Extents>;
 
 std::vector<Extents> shapes_of(std::span<const Variable> variables) {
   std::vector<Extents> result;
   for (const Variable& v : variables) result.push_back(v.type().shape);
   return result;
-}
-
-// The common extents of index arrays; those that are declared 1 broadcast.
-Extents points_shape(Shapes actual, Shapes declared, std::string_view who) {
-  Extents result = actual[0];
-  for (std::size_t k = 0; k < result.size(); ++k) {
-    std::size_t source = 0;
-    while (source + 1 < actual.size() && declared[source][k] == 1) ++source;
-    result[k] = actual[source][k];
-    for (std::size_t i = source + 1; i < actual.size(); ++i) {
-      if (declared[i][k] != 1) result[k] = agreed_extent(result, actual[i], k, who);
-    }
-  }
-  return result;
-}
-
-void check_indices(std::span<const Variable> indices, bool constant, std::string_view who) {
-  if (indices.empty()) {
-    throw ValueError("[" + std::string(who) + "] got no index array, expected at least one");
-  }
-  for (const Variable& v : indices) {
-    if (v.dtype() != DType::int64 || v.rank() != indices[0].rank()) {
-      throw DTypeError("[" + std::string(who) + "] index array: got " + v.type().str() +
-                       ", expected int64 of " + std::to_string(indices[0].rank()) + " axes");
-    }
-    if (constant && !v.is_constant()) {
-      throw ValueError("[" + std::string(who) + "] index array: got " + v.str() +
-                       ", expected a constant");
-    }
-  }
-}
-
-// Constants are checked against every extent that is known.
-void check_constants(std::span<const Variable> indices, std::span<const index_t> sizes,
-                     std::string_view who) {
-  for (std::size_t d = 0; d < indices.size(); ++d) {
-    if (indices[d].is_constant() && sizes[d] != kUnknown) {
-      check_index_range(indices[d].constant_value().view_of(), sizes[d], who);
-    }
-  }
-}
-
-// The index arrays of one rank, as int64; constants stay constants.
-std::vector<Variable> normalized(std::span<const Variable> indices, std::string_view who) {
-  std::vector<Variable> result;
-  for (const Variable& v : indices) {
-    if (!is_integer(v.dtype())) {
-      throw DTypeError("[" + std::string(who) + "] index array: got " + v.type().str() +
-                       ", expected integers");
-    }
-    result.push_back(astype(v, DType::int64));
-  }
-  return with_equal_ranks(result);
-}
-
-bool are_constant(std::span<const Variable> indices) {
-  return std::all_of(indices.begin(), indices.end(),
-                     [](const Variable& v) { return v.is_constant(); });
-}
-
-// The index views broadcast against each other. `strides` owns what the views point to.
-struct IndexViews {
-  IndexViews(std::span<const ConstView> indices, std::span<const index_t> points)
-      : views(indices.size()), strides(indices.size() * points.size()) {
-    for (std::size_t d = 0; d < indices.size(); ++d) {
-      views[d] = stretched(indices[d], points, {strides.data() + d * points.size(), points.size()});
-    }
-  }
-  SmallVector<ConstView, 4> views;
-  SmallVector<index_t, 16> strides;
-};
-
-void check_ranges(std::span<const ConstView> indices, std::span<const index_t> sizes,
-                  std::string_view who) {
-  for (std::size_t d = 0; d < indices.size(); ++d) check_index_range(indices[d], sizes[d], who);
 }
 
 std::vector<Variable> with_data(const Variable& data, std::span<const Variable> indices) {
@@ -103,74 +28,82 @@ Linearity linear_in_data(const Apply& apply, int in) {
   return in == 0 && is_inexact(apply.input(0).dtype()) ? Linearity::complex : Linearity::no;
 }
 
+// The last n axes of an array of this rank.
+Axes last_axes(std::size_t rank, std::size_t n) {
+  Axes result;
+  for (std::size_t k = rank - n; k < rank; ++k) result.push_back(static_cast<index_t>(k));
+  return result;
+}
+
 }  // namespace
 
 // -- gather ------------------------------------------------------------------------------------
 
-std::string Gather::parameters() const {
-  return parameter("constant_indices", constant_indices_ ? 1 : 0);
-}
-
 Apply Gather::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, std::max<std::size_t>(inputs.size(), 1), name());
   const auto indices = inputs.subspan(1);
-  check_indices(indices, constant_indices_, "gather");
-  const Device device = common_device(inputs, "gather");
+  index_.check(inputs[0], indices, "gather");
   const TensorType& x = inputs[0].type();
-  if (indices.size() > x.rank()) {
-    throw ShapeError("[gather] number of index arrays: got " + std::to_string(indices.size()) +
-                     ", expected at most one per axis of " + x.str());
-  }
-  const std::size_t n_batch = x.rank() - indices.size();
-  const std::span<const index_t> shape = x.shape;
-  check_constants(indices, shape.subspan(n_batch), "gather");
-  Extents result = shape.first(n_batch);
-  const std::vector<Extents> shapes = shapes_of(indices);
-  for (index_t extent : points_shape(shapes, shapes, "gather")) result.push_back(extent);
-  return node(inputs, {{x.dtype, std::move(result), device}});
+  Extents shape = index_.extents(x.shape, shapes_of(indices), indices, "gather");
+  return node(inputs, {{x.dtype, std::move(shape), common_device(inputs, "gather")}});
 }
 
 std::vector<Extents> Gather::infer_shapes(const Apply& apply,
                                           std::span<const Extents> inputs) const {
   const auto indices = apply.inputs().subspan(1);
-  const std::size_t n_batch = inputs[0].size() - indices.size();
-  const std::span<const index_t> shape = inputs[0];
-  check_constants(indices, shape.subspan(n_batch), "gather");
-  Extents result = shape.first(n_batch);
-  const Extents points = points_shape(inputs.subspan(1), shapes_of(indices), "gather");
-  for (index_t extent : points) result.push_back(extent);
-  return {std::move(result)};
+  index_.check_constants(indices, inputs[0], "gather");
+  return {index_.extents(inputs[0], inputs.subspan(1), indices, "gather")};
 }
 
 Linearity Gather::linear_in(const Apply& apply, int in) const { return linear_in_data(apply, in); }
 
+// Where the points are the last axes and sizes are known, in one pass.
 std::vector<Variable> Gather::pullback(const Apply& apply,
                                        std::span<const Variable> cotangents) const {
-  const TensorType& x = apply.input(0).type();
-  const auto indices = apply.inputs().subspan(1);
-  const Extents sizes = std::span<const index_t>(x.shape).subspan(x.rank() - indices.size());
-  if (std::find(sizes.begin(), sizes.end(), kUnknown) != sizes.end()) {
-    throw NotSupported("[gather] derivative with unknown extents: got " + x.str() +
-                       ". Try specify_shape on the input");
-  }
   std::vector<Variable> result(apply.input_count());
-  result[0] = scatter_add(cotangents[0], indices, sizes);
+  const Variable& x = apply.input(0);
+  if (!is_inexact(x.dtype())) return result;
+  const auto indices = apply.inputs().subspan(1);
+  const std::size_t n_batch = x.rank() - indices.size();
+  const Extents sizes = std::span<const index_t>(x.type().shape).subspan(n_batch);
+  const bool is_last =
+      index_.position == n_batch && index_.axes == last_axes(x.rank(), indices.size());
+  if (is_last && std::find(sizes.begin(), sizes.end(), kUnknown) == sizes.end()) {
+    result[0] = scatter_add(cotangents[0], indices, sizes);
+  } else {
+    result[0] = update_at(UpdateAt::Kind::increase, zeros_like(x), index_, indices, cotangents[0]);
+  }
   return result;
 }
 
 void Gather::run(RunContext& context) const {
   const ConstView& x = context.input(0);
-  const MutableView& y = context.output(0);
   const auto indices = context.inputs().subspan(1);
-  const std::size_t n_batch = x.rank() - indices.size();
-  if (!constant_indices_) check_ranges(indices, x.extents.subspan(n_batch), "gather");
-  const IndexViews points(indices, y.extents.subspan(n_batch));
-  run_gather(x, points.views, y);
+  for (std::size_t d = 0; !index_.constant && d < indices.size(); ++d) {
+    check_index_range(indices[d], x.extents[static_cast<std::size_t>(index_.axes[d])], "gather");
+  }
+  PointViews views(index_, indices);
+  const MutableView values = views.of_values(context.output(0));
+  run_gather(views.of_array(x), views.indices(), values);
 }
 
 Variable gather(const Variable& x, std::span<const Variable> indices) {
-  const std::vector<Variable> points = normalized(indices, "gather");
-  return std::make_shared<Gather>(are_constant(points))->make_node(with_data(x, points)).output(0);
+  const std::vector<Variable> points = as_index_arrays(indices, "gather");
+  if (points.size() > x.rank()) {
+    throw ShapeError("[gather] number of index arrays: got " + std::to_string(points.size()) +
+                     ", expected at most one per axis of " + x.type().str());
+  }
+  ArrayIndex index{last_axes(x.rank(), points.size()), x.rank() - points.size(),
+                   are_constant(points)};
+  return std::make_shared<Gather>(std::move(index))->make_node(with_data(x, points)).output(0);
+}
+
+Variable take(const Variable& x, const Variable& indices, std::optional<index_t> axis) {
+  const Variable line = axis ? x : reshape(x, {kUnknown});
+  const index_t k = normalize_axis(axis.value_or(0), line.rank(), "take");
+  const std::vector<Variable> points = as_index_arrays({&indices, 1}, "take");
+  ArrayIndex index{{k}, static_cast<std::size_t>(k), are_constant(points)};
+  return std::make_shared<Gather>(std::move(index))->make_node(with_data(line, points)).output(0);
 }
 
 // -- scatter -----------------------------------------------------------------------------------
@@ -183,7 +116,7 @@ std::string ScatterAdd::parameters() const {
 Apply ScatterAdd::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, std::max<std::size_t>(inputs.size(), 1), name());
   const auto indices = inputs.subspan(1);
-  check_indices(indices, constant_indices_, "scatter_add");
+  check_index_arrays(indices, constant_indices_, "scatter_add");
   const Device device = common_device(inputs, "scatter_add");
   const TensorType& y = inputs[0].type();
   if (indices.size() != sizes_.size() || indices[0].rank() > y.rank()) {
@@ -193,15 +126,17 @@ Apply ScatterAdd::make_node(std::span<const Variable> inputs) const {
                      " and no more axes than the values have");
   }
   element_count(sizes_);
-  check_constants(indices, sizes_, "scatter_add");
-  const std::vector<Extents> shapes = shapes_of(inputs);
-  return node(inputs, {{y.dtype, infer_shapes_of(shapes, shapes), device}});
+  for (std::size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d].is_constant()) continue;
+    check_index_range(indices[d].constant_value().view_of(), sizes_[d], "scatter_add");
+  }
+  return node(inputs, {{y.dtype, result_extents(shapes_of(inputs), inputs), device}});
 }
 
-Extents ScatterAdd::infer_shapes_of(std::span<const Extents> actual,
-                                    std::span<const Extents> declared) const {
+Extents ScatterAdd::result_extents(std::span<const Extents> actual,
+                                   std::span<const Variable> inputs) const {
   const Extents& y = actual[0];
-  const Extents points = points_shape(actual.subspan(1), declared.subspan(1), "scatter_add");
+  const Extents points = points_extents(actual.subspan(1), inputs.subspan(1), "scatter_add");
   const std::size_t n_batch = y.size() - points.size();
   for (std::size_t k = 0; k < points.size(); ++k) {
     const index_t values = y[n_batch + k];
@@ -218,7 +153,7 @@ Extents ScatterAdd::infer_shapes_of(std::span<const Extents> actual,
 
 std::vector<Extents> ScatterAdd::infer_shapes(const Apply& apply,
                                               std::span<const Extents> inputs) const {
-  return {infer_shapes_of(inputs, shapes_of(apply.inputs()))};
+  return {result_extents(inputs, apply.inputs())};
 }
 
 Linearity ScatterAdd::linear_in(const Apply& apply, int in) const {
@@ -235,13 +170,18 @@ std::vector<Variable> ScatterAdd::pullback(const Apply& apply,
 void ScatterAdd::run(RunContext& context) const {
   const ConstView& y = context.input(0);
   const auto indices = context.inputs().subspan(1);
-  if (!constant_indices_) check_ranges(indices, sizes_, "scatter_add");
-  const IndexViews points(indices, y.extents.last(indices[0].rank()));
-  run_scatter_add(y, points.views, context.output(0), ScatterStart::zero);
+  for (std::size_t d = 0; !constant_indices_ && d < indices.size(); ++d) {
+    check_index_range(indices[d], sizes_[d], "scatter_add");
+  }
+  const std::size_t rank = context.output(0).rank();
+  const ArrayIndex index{last_axes(rank, sizes_.size()), rank - sizes_.size(), constant_indices_};
+  PointViews views(index, indices);
+  const ConstView values = views.of_values(y);
+  run_scatter_add(values, views.indices(), context.output(0), ScatterStart::zero);
 }
 
 Variable scatter_add(const Variable& y, std::span<const Variable> indices, Extents sizes) {
-  const std::vector<Variable> points = normalized(indices, "scatter_add");
+  const std::vector<Variable> points = as_index_arrays(indices, "scatter_add");
   return std::make_shared<ScatterAdd>(std::move(sizes), are_constant(points))
       ->make_node(with_data(y, points))
       .output(0);

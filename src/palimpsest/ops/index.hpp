@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "palimpsest/graph/variable.hpp"
@@ -13,6 +14,25 @@ Variable index(const Variable& x, std::vector<Index> index);
 /// x with the elements of a basic index replaced by the value, or increased by it.
 Variable set_subtensor(const Variable& x, std::vector<Index> index, const Variable& value);
 Variable inc_subtensor(const Variable& x, std::vector<Index> index, const Variable& value);
+
+/// Brackets with arrays among the entries, as x(...) builds them: a basic index, which is a view,
+/// then the points that the arrays name, which are copied.
+///
+/// Shapes   index arrays broadcast against each other, numbers next to them count as such; their axes
+///          stand where the arrays are, or first if something basic is between them. A constant
+///          array of bools names the elements where it is true
+/// Errors   NotSupported: an array of bools that is no constant; ValueError: a point outside;
+///          DTypeError, ShapeError
+Variable indexed(const Variable& x, const std::vector<IndexEntry>& entries);
+/// For y = x(...): x with these elements replaced by the value, or increased by it, which
+/// broadcasts. Of repeated points the last one is set, every one is added, in index order.
+/// Errors   ValueError: y is no indexed value
+Variable set_subtensor(const Variable& y, const Operand& value);
+Variable inc_subtensor(const Variable& y, const Operand& value);
+
+/// x at these positions along an axis, or of its elements in row-major order. The axes of the
+/// positions stand where the axis was.
+Variable take(const Variable& x, const Variable& indices, std::optional<index_t> axis = {});
 
 /// Reads points of the last D = indices.size() axes.
 ///

@@ -2,7 +2,6 @@
 #include "palimpsest/ops/products.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "palimpsest/kernels/reduce.hpp"
 #include "palimpsest/ops/common.hpp"
@@ -68,20 +67,6 @@ DType working_dtype(DType a, DType b) {
   return is_inexact(dtype) ? dtype : DType::int64;
 }
 
-// The letters of one operand.
-std::vector<int> parse_labels(std::string_view letters, std::string_view text) {
-  std::vector<int> labels;
-  for (char c : letters) {
-    if (c == ' ') continue;
-    if (!std::isalpha(static_cast<unsigned char>(c))) {
-      throw ValueError("[einsum] got \"" + std::string(text) +
-                       "\", expected letters like \"mn,n->m\"");
-    }
-    labels.push_back(c >= 'a' ? c - 'a' : c - 'A' + 26);
-  }
-  return labels;
-}
-
 }  // namespace
 
 std::string Contract::parameters() const {
@@ -141,11 +126,10 @@ Linearity Contract::linear_in(const Apply& apply, int in) const {
 
 // For out = sum a b~ the adjoint in a is sum w conj(b~); for out = sum conj(a) b~ it is
 // sum conj(w) b~. Labels that only this operand has were summed over: there the result is constant.
-Variable Contract::pullback_of(const Apply& apply, const Variable& w, bool first) const {
-  const Contraction& c = contraction_;
+Variable Contract::cotangent_of(const Contraction& c, const Variable& x, const Variable& other,
+                                const Variable& w, bool first) {
   const Labels &mine = first ? c.a : c.b, &others = first ? c.b : c.a;
   const bool conj_mine = first ? c.conj_a : c.conj_b, conj_other = first ? c.conj_b : c.conj_a;
-  const Variable &x = apply.input(first ? 0 : 1), &other = apply.input(first ? 1 : 0);
   Labels found;
   Axes missing;
   for (std::size_t k = 0; k < mine.size(); ++k) {
@@ -162,8 +146,9 @@ Variable Contract::pullback_of(const Apply& apply, const Variable& w, bool first
 
 std::vector<Variable> Contract::pullback(const Apply& apply,
                                          std::span<const Variable> cotangents) const {
-  if (!is_inexact(apply.input(0).dtype())) return {Variable(), Variable()};
-  return {pullback_of(apply, cotangents[0], true), pullback_of(apply, cotangents[0], false)};
+  const Variable &a = apply.input(0), &b = apply.input(1), &w = cotangents[0];
+  if (!is_inexact(a.dtype())) return {Variable(), Variable()};
+  return {cotangent_of(contraction_, a, b, w, true), cotangent_of(contraction_, b, a, w, false)};
 }
 
 void Contract::run(RunContext& context) const {
@@ -197,51 +182,6 @@ Variable contract(const Variable& a, std::span<const int> labels_a, const Variab
   c.conj_b = c.conj_b && is_complex(b.dtype());
   const Variable inputs[] = {astype(a, dtype), astype(b, dtype)};
   return std::make_shared<Contract>(std::move(c))->make_node(inputs).output(0);
-}
-
-Variable einsum(std::string_view text, const Variable& a, const Variable& b,
-                EinsumOptions options) {
-  const std::size_t comma = text.find(','), arrow = text.find("->");
-  if (comma == std::string_view::npos || arrow == std::string_view::npos || comma > arrow) {
-    throw ValueError("[einsum] got \"" + std::string(text) +
-                     "\", expected a text like \"mn,n->m\"");
-  }
-  return contract(a, parse_labels(text.substr(0, comma), text), b,
-                  parse_labels(text.substr(comma + 1, arrow - comma - 1), text),
-                  parse_labels(text.substr(arrow + 2), text), options);
-}
-
-Variable matmul(const Variable& a, const Variable& b) {
-  const std::size_t rank = a.rank();
-  if (rank < 2 || b.rank() != rank) {
-    throw ShapeError("[matmul] got " + a.type().str() + " and " + b.type().str() +
-                     ", expected two arrays of the same number of axes, at least 2");
-  }
-  Labels labels_a, labels_b, labels_out;
-  for (std::size_t k = 0; k + 2 < rank; ++k) {
-    const int label = static_cast<int>(k);
-    labels_a.push_back(label);
-    labels_b.push_back(label);
-    labels_out.push_back(label);
-  }
-  const int row = static_cast<int>(rank) - 2, inner = row + 1, column = row + 2;
-  labels_a.push_back(row);
-  labels_a.push_back(inner);
-  labels_b.push_back(inner);
-  labels_b.push_back(column);
-  labels_out.push_back(row);
-  labels_out.push_back(column);
-  return contract(a, labels_a, b, labels_b, labels_out);
-}
-
-Variable vdot(const Variable& a, const Variable& b) {
-  if (a.rank() != b.rank()) {
-    throw ShapeError("[vdot] numbers of axes differ: got " + a.type().str() + " and " +
-                     b.type().str());
-  }
-  Labels labels;
-  for (std::size_t k = 0; k < a.rank(); ++k) labels.push_back(static_cast<int>(k));
-  return contract(a, labels, b, labels, {}, {.conj_a = true, .conj_b = false});
 }
 
 Variable norm2(const Variable& x) {

@@ -14,19 +14,6 @@
 namespace palimpsest::ops {
 namespace {
 
-// `count` elements along an axis from `start` on. The extents of the part live in `extents`.
-template <class View>
-View narrowed(const View& view, std::size_t axis, index_t start, index_t count, Extents& extents) {
-  extents = view.extents;
-  extents[axis] = count;
-  View part = view;
-  const auto bytes = static_cast<index_t>(item_size(view.dtype));
-  using Byte = std::conditional_t<std::is_same_v<View, ConstView>, const std::byte, std::byte>;
-  if (count > 0) part.data = static_cast<Byte*>(view.data) + start * view.strides[axis] * bytes;
-  part.extents = extents;
-  return part;
-}
-
 std::string shortest(double value) {
   char text[32];
   const auto [end, error] = std::to_chars(text, text + sizeof text, value);
@@ -95,8 +82,10 @@ void Pad::run(RunContext& context) const {
   });
 }
 
-Variable pad(const Variable& x, std::vector<std::pair<index_t, index_t>> widths, double value) {
-  Extents before, after;
+namespace {
+
+// The widths apart.
+void take_apart(const PadWidths& widths, Extents& before, Extents& after) {
   for (const auto& [front, back] : widths) {
     if (front < 0 || back < 0) {
       throw ValueError("[pad] width: got (" + std::to_string(front) + ", " + std::to_string(back) +
@@ -105,22 +94,128 @@ Variable pad(const Variable& x, std::vector<std::pair<index_t, index_t>> widths,
     before.push_back(front);
     after.push_back(back);
   }
+}
+
+bool is_nothing(const PadWidths& widths) {
+  return std::all_of(widths.begin(), widths.end(),
+                     [](const auto& width) { return width.first == 0 && width.second == 0; });
+}
+
+}  // namespace
+
+Variable pad(const Variable& x, PadWidths widths, double value) {
+  Extents before, after;
+  take_apart(widths, before, after);
   if (!fits_dtype(value, x.dtype())) {
     throw DTypeError("[pad] value: got " + shortest(value) + ", expected one that fits " +
                      std::string(name_of(x.dtype())));
   }
-  const bool nothing = std::all_of(widths.begin(), widths.end(), [](const auto& width) {
-    return width.first == 0 && width.second == 0;
-  });
   const auto op = std::make_shared<Pad>(std::move(before), std::move(after), value);
   const Variable result = op->make_node({&x, 1}).output(0);
-  return nothing ? x : result;
+  return is_nothing(widths) ? x : result;
+}
+
+PadAround::PadAround(Extents before, Extents after, PadRule rule, DType dtype, bool adjoint)
+    : before_(std::move(before)),
+      after_(std::move(after)),
+      rule_(rule),
+      dtype_(dtype),
+      adjoint_(adjoint) {
+  const DType operands[] = {dtype, dtype};
+  if (adjoint) sum_ = ElementwiseProgram(ScalarOp::add, operands);
+}
+
+std::string PadAround::parameters() const {
+  static constexpr const char* kRules[] = {"edge", "wrap", "reflect"};
+  return parameter("before", before_) + ", " + parameter("after", after_) + ", " +
+         kRules[static_cast<std::size_t>(rule_)] + ", " + std::string(name_of(dtype_));
+}
+
+Extents PadAround::result_extents(std::span<const index_t> in) const {
+  Extents result = in;
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (in[k] == kUnknown) continue;
+    const index_t border = checked_add(before_[k], after_[k]);
+    result[k] = checked_add(in[k], adjoint_ ? -border : border);
+    if ((adjoint_ ? result[k] : in[k]) < 1) {
+      throw ShapeError("[pad] axis " + std::to_string(k) + ": got no elements in " + to_string(in) +
+                       ", expected at least one to put around");
+    }
+  }
+  return result;
+}
+
+Apply PadAround::make_node(std::span<const Variable> inputs) const {
+  expect_inputs(inputs, 1, name());
+  const TensorType& type = inputs[0].type();
+  if (before_.size() != type.rank() || after_.size() != type.rank()) {
+    throw ShapeError("[pad] number of widths: got " + std::to_string(before_.size()) +
+                     ", expected one per axis of " + type.str());
+  }
+  if (type.dtype != dtype_) {
+    throw DTypeError("[" + name() + "] got " + type.str() + ", expected " +
+                     std::string(name_of(dtype_)));
+  }
+  return node(inputs, {{type.dtype, result_extents(type.shape), type.device}});
+}
+
+std::vector<Extents> PadAround::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+  return {result_extents(inputs[0])};
+}
+
+std::size_t PadAround::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
+  return adjoint_ ? static_cast<std::size_t>(byte_count(inputs[0].extents, dtype_)) : 0;
+}
+
+std::vector<Variable> PadAround::pullback(const Apply&,
+                                          std::span<const Variable> cotangents) const {
+  if (!is_inexact(dtype_)) return {Variable()};
+  return {std::make_shared<PadAround>(before_, after_, rule_, dtype_, !adjoint_)
+              ->make_node({&cotangents[0], 1})
+              .output(0)};
+}
+
+void PadAround::run(RunContext& context) const {
+  if (adjoint_) {
+    run_fold(context.input(0), before_, rule_, sum_, context.output(0), context.scratch());
+  } else {
+    run_pad_around(context.input(0), before_, rule_, context.output(0));
+  }
+}
+
+Variable pad(const Variable& x, PadWidths widths, PadMode mode) {
+  Extents before, after;
+  take_apart(widths, before, after);
+  const PadRule rule = mode == PadMode::edge   ? PadRule::edge
+                       : mode == PadMode::wrap ? PadRule::wrap
+                                               : PadRule::reflect;
+  const auto op = std::make_shared<PadAround>(std::move(before), std::move(after), rule, x.dtype());
+  const Variable result = op->make_node({&x, 1}).output(0);
+  return is_nothing(widths) ? x : result;
 }
 
 // -- roll --------------------------------------------------------------------------------------
 
+std::shared_ptr<const Roll> Roll::by_half(bool back, std::size_t axis) {
+  return std::shared_ptr<const Roll>(new Roll(back ? Half::back : Half::there, axis));
+}
+
+index_t Roll::shift_for(index_t n) const {
+  switch (half_) {
+    case Half::there:
+      return n / 2;
+    case Half::back:
+      return n - n / 2;
+    case Half::no:
+      break;
+  }
+  return (shift_ % n + n) % n;
+}
+
 std::string Roll::parameters() const {
-  return parameter("shift", shift_) + ", " + parameter("axis", static_cast<index_t>(axis_));
+  static constexpr const char* kHalves[] = {"", "by half, ", "back by half, "};
+  return kHalves[static_cast<std::size_t>(half_)] + parameter("shift", shift_) + ", " +
+         parameter("axis", static_cast<index_t>(axis_));
 }
 
 Apply Roll::make_node(std::span<const Variable> inputs) const {
@@ -130,7 +225,8 @@ Apply Roll::make_node(std::span<const Variable> inputs) const {
 }
 
 std::vector<Variable> Roll::pullback(const Apply&, std::span<const Variable> cotangents) const {
-  return {roll(cotangents[0], -shift_, static_cast<index_t>(axis_))};
+  if (half_ == Half::no) return {roll(cotangents[0], -shift_, static_cast<index_t>(axis_))};
+  return {by_half(half_ == Half::there, axis_)->make_node({&cotangents[0], 1}).output(0)};
 }
 
 void Roll::run(RunContext& context) const {
@@ -138,7 +234,7 @@ void Roll::run(RunContext& context) const {
   const MutableView& out = context.output(0);
   const index_t n = in.extents[axis_];
   if (n == 0) return;
-  const index_t shift = (shift_ % n + n) % n;
+  const index_t shift = shift_for(n) % n;
   Extents from, to;
   strided_copy(narrowed(in, axis_, 0, n - shift, from), narrowed(out, axis_, shift, n - shift, to));
   strided_copy(narrowed(in, axis_, n - shift, shift, from), narrowed(out, axis_, 0, shift, to));
@@ -154,85 +250,14 @@ Variable roll(const Variable& x, index_t shift, index_t axis) {
       .output(0);
 }
 
-// -- join --------------------------------------------------------------------------------------
-
-std::string Join::parameters() const { return parameter("axis", static_cast<index_t>(axis_)); }
-
-Apply Join::make_node(std::span<const Variable> inputs) const {
-  if (inputs.empty()) throw ValueError("[join] got no parts, expected at least one");
-  expect_inputs(inputs, inputs.size(), name());
-  TensorType type = inputs[0].type();
-  type.device = common_device(inputs, "join");
-  normalize_axis(static_cast<index_t>(axis_), type.rank(), "join");
-  index_t total = type.shape[axis_];
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
-    const TensorType& part = inputs[i].type();
-    if (part.dtype != type.dtype) {
-      throw DTypeError("[join] dtypes of parts: got " + std::string(name_of(type.dtype)) + " and " +
-                       std::string(name_of(part.dtype)));
-    }
-    if (part.rank() != type.rank()) {
-      throw ShapeError("[join] numbers of axes differ: got " + type.str() + " and " + part.str());
-    }
-    for (std::size_t k = 0; k < type.rank(); ++k) {
-      if (k != axis_) type.shape[k] = agreed_extent(type.shape, part.shape, k, "join");
-    }
-    const index_t more = part.shape[axis_];
-    total = total == kUnknown || more == kUnknown ? kUnknown : checked_add(total, more);
+Variable roll(const Variable& x, const std::vector<index_t>& shifts, const Axes& axes) {
+  if (shifts.size() != axes.size()) {
+    throw ValueError("[roll] number of shifts: got " + std::to_string(shifts.size()) +
+                     ", expected one per axis, " + std::to_string(axes.size()));
   }
-  type.shape[axis_] = total;
-  return node(inputs, {std::move(type)});
-}
-
-std::vector<Extents> Join::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
-  Extents result = inputs[0];
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
-    for (std::size_t k = 0; k < result.size(); ++k) {
-      if (k != axis_) agreed_extent(inputs[0], inputs[i], k, "join");
-    }
-    result[axis_] = checked_add(result[axis_], inputs[i][axis_]);
-  }
-  return {std::move(result)};
-}
-
-std::vector<Variable> Join::pullback(const Apply& apply,
-                                     std::span<const Variable> cotangents) const {
-  std::vector<Variable> result;
-  index_t start = 0;
-  for (const Variable& part : apply.inputs()) {
-    const index_t n = part.type().shape[axis_];
-    if (n == kUnknown) {
-      throw NotSupported("[join] derivative with a part of unknown extent along the axis: got " +
-                         part.type().str() + ". Try specify_shape on the part");
-    }
-    std::vector<Index> where(axis_, Index(all));
-    where.emplace_back(slice(start, start + n));
-    result.push_back(index(cotangents[0], std::move(where)));
-    start += n;
-  }
+  Variable result = x;
+  for (std::size_t k = 0; k < shifts.size(); ++k) result = roll(result, shifts[k], axes[k]);
   return result;
-}
-
-void Join::run(RunContext& context) const {
-  const MutableView& out = context.output(0);
-  index_t start = 0;
-  for (const ConstView& part : context.inputs()) {
-    Extents extents;
-    const index_t n = part.extents[axis_];
-    strided_copy(part, narrowed(out, axis_, start, n, extents));
-    start += n;
-  }
-}
-
-Variable join(index_t axis, std::span<const Variable> parts) {
-  if (parts.empty()) throw ValueError("[join] got no parts, expected at least one");
-  axis = normalize_axis(axis, parts[0].rank(), "join");
-  if (parts.size() == 1) return parts[0];
-  DType dtype = parts[0].dtype();
-  for (const Variable& part : parts) dtype = promote(dtype, part.dtype());
-  std::vector<Variable> converted;
-  for (const Variable& part : parts) converted.push_back(astype(part, dtype));
-  return std::make_shared<Join>(static_cast<std::size_t>(axis))->make_node(converted).output(0);
 }
 
 }  // namespace palimpsest::ops

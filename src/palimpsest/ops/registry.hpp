@@ -29,6 +29,9 @@ struct OpEntry {
 /// Every op of the library, each once. An op that is not here is held to no law.
 std::span<const OpEntry> op_registry();
 
+/// Registers all ops of the library for restore_op(); once, however often it is called.
+void register_library_ops();
+
 /// Numbers between 0.2 and 0.9 (both parts, if complex), where every scalar function is smooth; for
 /// integers 1, 2, 3 and so on modulo 7, less 2; for bools every third is true.
 Tensor sample_values(Extents shape, DType dtype, std::uint64_t seed = 1);

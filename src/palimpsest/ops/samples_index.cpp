@@ -61,8 +61,77 @@ std::vector<OpSample> gather_samples() {
   return {{"last axis", {x, points({3, 1, 1, 0}, {2, 2})}, read},
           {"two axes", {x, rows, columns}, read},
           {"grid", {x, points({0, 2}, {2, 1}), points({1, 3, 0}, {1, 3})}, read},
-          {"constants", {sample_values({2, 3, 4}, DType::float32)}, read_constants},
-          {"no points", {x, points({}, {0})}, read}};
+          {"constants", {sample_values({2, 3, 4}, DType::float64)}, read_constants},
+          {"no points", {x, points({}, {0})}, read},
+          {"first axis", {x, points({1, 0, 1}, {3})}, [](Vars v) { return take(v[0], v[1], 0); }},
+          {"middle axis",
+           {x, points({2, 0, 1, 1}, {2, 2})},
+           [](Vars v) { return take(v[0], v[1], 1); }},
+          {"around an axis",
+           {x, points({1, 0}, {2}), points({2, -1}, {2})},
+           [](Vars v) {
+             return indexed(v[0], {v[1], all, v[2]});
+           }},
+          {"one point", {x, points({2}, {})}, [](Vars v) {
+             return indexed(v[0], {all, v[1]});
+           }}};
+}
+
+std::vector<OpSample> update_at_samples() {
+  struct Case {
+    const char* name;
+    std::vector<IndexEntry> (*entries)(const Variable&);
+    Tensor points;
+    Extents value;
+  };
+  const Case kCases[] = {{"rows",
+                          [](const Variable& i) { return std::vector<IndexEntry>{i}; },
+                          points({2, 0}, {2}),
+                          {2, 2, 4}},
+                         {"repeated",
+                          [](const Variable& i) {
+                            return std::vector<IndexEntry>{all, i};
+                          },
+                          points({1, -1, 1}, {3}),
+                          {3, 3, 4}},
+                         {"broadcast",
+                          [](const Variable& i) {
+                            return std::vector<IndexEntry>{all, all, i};
+                          },
+                          points({1, 3, 1}, {3}),
+                          {1, 1, 3}},
+                         {"pairs",
+                          [](const Variable& i) {
+                            return std::vector<IndexEntry>{i, all, i};
+                          },
+                          points({0, 1, 1}, {3}),
+                          {3, 1}},
+                         {"one",
+                          [](const Variable& i) { return std::vector<IndexEntry>{i}; },
+                          points({1}, {}),
+                          {1, 1}}};
+  std::vector<OpSample> result;
+  for (const Case& c : kCases) {
+    for (DType dtype : {DType::float64, DType::complex128, DType::int32}) {
+      for (const bool fixed : {false, true}) {
+        const std::string name =
+            std::string(c.name) + (fixed ? " constant " : " ") + std::string(name_of(dtype));
+        std::vector<Tensor> inputs{sample_values({3, 2, 4}, dtype, 1),
+                                   sample_values(c.value, dtype, 2)};
+        if (!fixed) inputs.push_back(c.points);
+        const auto with = [=, entries = c.entries, at = c.points](bool increase) {
+          return [=](Vars v) {
+            const Variable i = fixed ? constant(at) : v[2];
+            const Variable y = indexed(v[0], entries(i));
+            return increase ? y.inc(v[1]) : y.set(v[1]);
+          };
+        };
+        result.push_back({"set " + name, inputs, with(false)});
+        result.push_back({"inc " + name, inputs, with(true)});
+      }
+    }
+  }
+  return result;
 }
 
 std::vector<OpSample> scatter_add_samples() {

@@ -64,51 +64,6 @@ std::vector<OpSample> scan_samples() {
   return result;
 }
 
-std::vector<OpSample> contract_samples() {
-  struct Case {
-    const char* text;
-    Extents a, b;
-  };
-  const Case kCases[] = {
-      {"mn,n->m", {3, 4}, {4}},
-      {"mk,kn->mn", {3, 4}, {4, 5}},
-      {"km,kn->mn", {4, 3}, {4, 5}},
-      {"bmk,bkn->bmn", {2, 3, 4}, {2, 4, 2}},
-      {"m,n->mn", {3}, {4}},
-      {"mn,mn->", {3, 4}, {3, 4}},
-      {"cyx,yx->cyx", {2, 3, 4}, {3, 4}},
-      {"cyx,cyx->yx", {2, 3, 4}, {2, 3, 4}},
-      {"mn,k->k", {3, 4}, {2}},
-      {"mnk,n->km", {2, 3, 4}, {3}},
-  };
-  std::vector<OpSample> result;
-  for (const Case& c : kCases) {
-    for (DType dtype : {DType::float64, DType::complex64, DType::complex128}) {
-      for (int conj = 0; conj < (is_complex(dtype) ? 4 : 1); ++conj) {
-        const EinsumOptions options{(conj & 1) != 0, (conj & 2) != 0};
-        OpSample sample{std::string(c.text) + " " + std::string(name_of(dtype)) + " conj " +
-                            std::to_string(conj),
-                        {sample_values(c.a, dtype, 1), sample_values(c.b, dtype, 2)},
-                        {}};
-        sample.build = [text = c.text, options](Vars v) {
-          return einsum(text, v[0], v[1], options);
-        };
-        result.push_back(std::move(sample));
-      }
-    }
-  }
-  const auto product = [](Vars v) { return matmul(v[0], v[1]); };
-  result.push_back(
-      {"matmul int64",
-       {sample_values({3, 4}, DType::int64, 1), sample_values({4, 2}, DType::int64, 2)},
-       product});
-  result.push_back(
-      {"matmul of bigger matrices",
-       {sample_values({40, 50}, DType::complex64, 1), sample_values({50, 30}, DType::complex64, 2)},
-       product});
-  return result;
-}
-
 std::vector<OpSample> norm2_samples() {
   std::vector<OpSample> result;
   for (DType dtype :

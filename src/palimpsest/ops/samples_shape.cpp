@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/ops/rearrange_op.hpp"
 #include "palimpsest/ops/samples.hpp"
 #include "palimpsest/ops/shape_op.hpp"
 
@@ -16,12 +17,22 @@ std::vector<OpSample> reshape_samples() {
           unary("of nothing", sample_values({0, 3}, DType::float64), to({3, 0, 2}))};
 }
 
+std::vector<OpSample> reshape_to_samples() {
+  const auto like = [](Vars v) {
+    const ExtentPrograms shape{ExtentProgram::of_input(1, 1), ExtentProgram(-1)};
+    return std::make_shared<ReshapeTo>(shape)->make_node(v).output(0);
+  };
+  return {{"columns",
+           {sample_values({4, 6}, DType::complex128), sample_values({2, 3}, DType::int8)},
+           like}};
+}
+
 std::vector<OpSample> transpose_samples() {
   return {unary("2, 0, 1", sample_values({2, 3, 4}, DType::complex128),
                 [](const Variable& x) {
                   return transpose(x, {2, 0, 1});
                 }),
-          unary("matrix", sample_values({2, 3}, DType::float32), [](const Variable& x) {
+          unary("matrix", sample_values({2, 3}, DType::float64), [](const Variable& x) {
             return transpose(x, {-1, 0});
           })};
 }
@@ -89,7 +100,7 @@ std::vector<OpSample> flip_samples() {
 
 std::vector<OpSample> pad_samples() {
   std::vector<OpSample> result;
-  for (DType dtype : {DType::float32, DType::complex128, DType::int32}) {
+  for (DType dtype : {DType::float32, DType::float64, DType::complex128, DType::int32}) {
     const std::string name(name_of(dtype));
     result.push_back(unary("zeros " + name, sample_values({2, 3}, dtype), [](const Variable& x) {
       return pad(x, {{1, 0}, {2, 3}});
@@ -104,11 +115,57 @@ std::vector<OpSample> pad_samples() {
   return result;
 }
 
+std::vector<OpSample> pad_around_samples() {
+  std::vector<OpSample> result;
+  const auto fold = [](PadRule rule) {
+    return [=](const Variable& w) {
+      return std::make_shared<PadAround>(Extents{2, 0}, Extents{3, 7}, rule, w.dtype(), true)
+          ->make_node({&w, 1})
+          .output(0);
+    };
+  };
+  const std::pair<PadMode, PadRule> kModes[] = {{PadMode::edge, PadRule::edge},
+                                                {PadMode::wrap, PadRule::wrap},
+                                                {PadMode::reflect, PadRule::reflect}};
+  for (const auto& [mode, rule] : kModes) {
+    const std::string name = std::to_string(static_cast<int>(mode));
+    for (DType dtype : {DType::float64, DType::complex128, DType::int16}) {
+      const std::string what = name + " " + std::string(name_of(dtype));
+      result.push_back(
+          unary("around " + what, sample_values({3, 2}, dtype), [mode = mode](const Variable& x) {
+            return pad(x, {{1, 2}, {7, 0}}, mode);
+          }));
+      result.push_back(unary("fold " + what, sample_values({8, 9}, dtype), fold(rule)));
+    }
+    result.push_back(unary("one element " + name, sample_values({1, 2}, DType::float32),
+                           [mode = mode](const Variable& x) {
+                             return pad(x, {{2, 2}, {0, 0}}, mode);
+                           }));
+  }
+  return result;
+}
+
+std::vector<OpSample> part_of_samples() {
+  const auto piece = [](Vars v) { return std::make_shared<PartOf>(1, 1)->make_node(v).output(0); };
+  return {{"middle",
+           {sample_values({2, 6}, DType::complex128), sample_values({2, 1}, DType::float32),
+            sample_values({2, 3}, DType::float32), sample_values({2, 2}, DType::float32)},
+           piece}};
+}
+
 std::vector<OpSample> roll_samples() {
   return {unary("forward", sample_values({3, 5}, DType::complex64),
                 [](const Variable& x) { return roll(x, 2, 1); }),
           unary("backward", sample_values({3, 5}, DType::float64),
                 [](const Variable& x) { return roll(x, -7, 0); }),
+          unary("by half", sample_values({5, 4}, DType::complex128),
+                [](const Variable& x) {
+                  return Roll::by_half(false, 0)->make_node({&x, 1}).output(0);
+                }),
+          unary("back by half", sample_values({5, 4}, DType::complex128),
+                [](const Variable& x) {
+                  return Roll::by_half(true, 0)->make_node({&x, 1}).output(0);
+                }),
           unary("of nothing", sample_values({0}, DType::float64),
                 [](const Variable& x) { return roll(x, 3, 0); })};
 }
@@ -120,8 +177,8 @@ std::vector<OpSample> join_samples() {
        {sample_values({2, 3}, DType::complex128, 1), sample_values({1, 3}, DType::complex128, 2)},
        along(0)},
       {"last axis, three",
-       {sample_values({2, 3}, DType::float32, 1), sample_values({2, 0}, DType::float32, 2),
-        sample_values({2, 2}, DType::float32, 3)},
+       {sample_values({2, 3}, DType::float64, 1), sample_values({2, 0}, DType::float64, 2),
+        sample_values({2, 2}, DType::float64, 3)},
        along(-1)}};
 }
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "palimpsest/ops/extents.hpp"
 #include "palimpsest/ops/view_op.hpp"
 
 namespace palimpsest::ops {
 
+/// Extents are computed from those of the input.
 class Reshape final : public ViewOp {
  public:
-  /// One extent may be kUnknown: what the others leave for it.
-  explicit Reshape(Extents shape) : shape_(std::move(shape)) {}
-  const Extents& shape() const { return shape_; }
+  /// One extent may be the number -1: what the others leave for it.
+  explicit Reshape(ExtentPrograms shape) : shape_(std::move(shape)) {}
+  const ExtentPrograms& shape() const { return shape_; }
   std::string name() const override { return "Reshape"; }
   std::string parameters() const override;
   Extents result_extents(std::span<const index_t> in) const override;
@@ -19,7 +21,29 @@ class Reshape final : public ViewOp {
   void run(RunContext& context) const override;
 
  private:
-  Extents shape_;
+  ExtentPrograms shape_;
+};
+
+/// Inputs x and arrays: x with extents that are computed from those of all inputs. A copy, because
+/// where a view lies would depend on more than x.
+class ReshapeTo final : public Op {
+ public:
+  explicit ReshapeTo(ExtentPrograms shape) : shape_(std::move(shape)) {}
+  std::string name() const override { return "ReshapeTo"; }
+  std::string parameters() const override { return text_of(shape_); }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  Linearity linear_in(const Apply&, int in) const override {
+    return in == 0 ? Linearity::complex : Linearity::no;
+  }
+  bool uses_elements(const Apply&, int in) const override { return in == 0; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  ExtentPrograms shape_;
 };
 
 class Transpose final : public ViewOp {

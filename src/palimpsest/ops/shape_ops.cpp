@@ -37,98 +37,15 @@ void check_target(std::span<const index_t> shape, std::string_view who) {
   }
 }
 
-Variable apply_to(const Variable& x, const OpPtr& op) { return op->make_node({&x, 1}).output(0); }
-
-}  // namespace
-
-// -- reshape -----------------------------------------------------------------------------------
-
-std::string Reshape::parameters() const { return parameter("shape", shape_); }
-
-Extents Reshape::result_extents(std::span<const index_t> in) const {
-  Extents result = shape_;
-  if (!is_known(in)) return result;
-  const index_t count = element_count(in);
-  const auto open = std::find(result.begin(), result.end(), kUnknown);
-  if (open != result.end()) {
-    *open = 1;
-    const index_t others = element_count(result);
-    *open = others > 0 && count % others == 0 ? count / others : kUnknown;
-  }
-  if (!is_known(result) || element_count(result) != count) {
-    throw ShapeError("[reshape] numbers of elements differ: got " + to_string(in) +
-                     ", expected as many as in " + to_string(shape_));
-  }
+Axes axes_up_to(std::size_t rank) {
+  Axes result(rank);
+  std::iota(result.begin(), result.end(), index_t{0});
   return result;
 }
 
-std::optional<Layout> Reshape::layout_of(const Layout& in) const {
-  Extents extents = result_extents(in.extents);
-  Strides strides;
-  if (!view_strides(in.extents, in.strides, extents, strides)) return {};
-  return with(in, std::move(extents), std::move(strides));
-}
+Variable apply_to(const Variable& x, const OpPtr& op) { return op->make_node({&x, 1}).output(0); }
 
-std::vector<Variable> Reshape::pullback(const Apply& apply,
-                                        std::span<const Variable> cotangents) const {
-  const Extents& shape = apply.input(0).type().shape;
-  if (std::count(shape.begin(), shape.end(), kUnknown) > 1) {
-    throw NotSupported("[reshape] derivative with several unknown extents: got " +
-                       apply.input(0).type().str() + ". Try specify_shape on the input");
-  }
-  return {reshape(cotangents[0], shape)};
-}
-
-// Element by element in row-major order, where neither side can be seen with the other's extents.
-static void copy_in_order(const ConstView& in, const MutableView& out) {
-  const std::size_t size = item_size(in.dtype);
-  const index_t count = element_count(in.extents);
-  struct Walk {
-    std::span<const index_t> extents, strides;
-    SmallVector<index_t, 8> position;
-    index_t offset = 0;
-    void next() {
-      for (std::size_t k = extents.size(); k-- > 0;) {
-        offset += strides[k];
-        if (++position[k] < extents[k]) return;
-        offset -= extents[k] * strides[k];
-        position[k] = 0;
-      }
-    }
-  };
-  Walk from{in.extents, in.strides, SmallVector<index_t, 8>(in.rank())};
-  Walk to{out.extents, out.strides, SmallVector<index_t, 8>(out.rank())};
-  const auto bytes = static_cast<index_t>(size);
-  for (index_t i = 0; i < count; ++i, from.next(), to.next()) {
-    std::copy_n(static_cast<const std::byte*>(in.data) + from.offset * bytes, size,
-                static_cast<std::byte*>(out.data) + to.offset * bytes);
-  }
-}
-
-void Reshape::run(RunContext& context) const {
-  const ConstView& in = context.input(0);
-  const MutableView& out = context.output(0);
-  Strides strides;
-  if (view_strides(out.extents, out.strides, in.extents, strides)) {
-    strided_copy(in, {out.data, out.dtype, in.extents, strides});
-  } else if (view_strides(in.extents, in.strides, out.extents, strides)) {
-    strided_copy({in.data, in.dtype, out.extents, strides}, out);
-  } else {
-    copy_in_order(in, out);
-  }
-}
-
-Variable reshape(const Variable& x, Extents shape) {
-  check_target(shape, "reshape");
-  if (std::count(shape.begin(), shape.end(), kUnknown) > 1) {
-    throw ShapeError("[reshape] got " + to_string(shape) + ", expected at most one -1");
-  }
-  shape = Reshape(std::move(shape)).result_extents(x.type().shape);
-  if (shape == x.type().shape && is_known(shape)) return x;
-  return apply_to(x, std::make_shared<Reshape>(std::move(shape)));
-}
-
-Variable ravel(const Variable& x) { return x.rank() == 1 ? x : reshape(x, {kUnknown}); }
+}  // namespace
 
 // -- transpose ---------------------------------------------------------------------------------
 
@@ -167,13 +84,63 @@ std::vector<Variable> Transpose::pullback(const Apply&,
   return {transpose(cotangents[0], inverse)};
 }
 
+Variable transpose(const Variable& x) {
+  Axes order = axes_up_to(x.rank());
+  std::reverse(order.begin(), order.end());
+  return transpose(x, std::move(order));
+}
+
 Variable transpose(const Variable& x, Axes order) {
   for (index_t& axis : order) axis = normalize_axis(axis, x.rank(), "transpose");
   normalize_axes(order, x.rank(), "transpose");
-  Axes same(x.rank());
-  std::iota(same.begin(), same.end(), index_t{0});
-  if (order == same) return x;
+  if (order == axes_up_to(x.rank())) return x;
   return apply_to(x, std::make_shared<Transpose>(std::move(order)));
+}
+
+Variable swapaxes(const Variable& x, index_t a, index_t b) {
+  Axes order = axes_up_to(x.rank());
+  std::swap(order[static_cast<std::size_t>(normalize_axis(a, x.rank(), "swapaxes"))],
+            order[static_cast<std::size_t>(normalize_axis(b, x.rank(), "swapaxes"))]);
+  return transpose(x, std::move(order));
+}
+
+Variable moveaxis(const Variable& x, index_t from, index_t to) {
+  const auto source = normalize_axis(from, x.rank(), "moveaxis");
+  const auto target = normalize_axis(to, x.rank(), "moveaxis");
+  std::vector<index_t> order;
+  for (index_t axis : axes_up_to(x.rank())) {
+    if (axis != source) order.push_back(axis);
+  }
+  order.insert(order.begin() + target, source);
+  return transpose(x, Axes(order));
+}
+
+Variable dimshuffle(const Variable& x, const std::vector<std::optional<index_t>>& pattern) {
+  Axes order, added, dropped;
+  for (std::size_t k = 0; k < pattern.size(); ++k) {
+    if (pattern[k]) {
+      order.push_back(normalize_axis(*pattern[k], x.rank(), "dimshuffle"));
+    } else {
+      added.push_back(static_cast<index_t>(k));
+    }
+  }
+  normalize_axes(order, x.rank(), "dimshuffle");
+  for (std::size_t k = 0; k < x.rank(); ++k) {
+    if (!contains(order, k)) {
+      if (x.type().shape[k] != 1) {
+        throw ShapeError("[dimshuffle] axis " + std::to_string(k) + " is dropped: got " +
+                         x.type().str() + ", expected an extent known to be 1");
+      }
+      dropped.push_back(static_cast<index_t>(k));
+    }
+  }
+  // Positions among the axes that are left.
+  for (index_t& axis : order) {
+    index_t gone = 0;
+    for (index_t d : dropped) gone += d < axis ? 1 : 0;
+    axis -= gone;
+  }
+  return expand_dims(transpose(squeeze(x, dropped), order), added);
 }
 
 // -- expand_dims, squeeze ----------------------------------------------------------------------
@@ -235,6 +202,14 @@ std::vector<Variable> Squeeze::pullback(const Apply&, std::span<const Variable> 
   return {expand_dims(cotangents[0], axes_)};
 }
 
+Variable squeeze(const Variable& x) {
+  Axes axes;
+  for (std::size_t k = 0; k < x.rank(); ++k) {
+    if (x.type().shape[k] == 1) axes.push_back(static_cast<index_t>(k));
+  }
+  return squeeze(x, axes);
+}
+
 Variable squeeze(const Variable& x, Axes axes) {
   if (axes.empty()) return x;
   axes = normalize_axes(axes, x.rank(), "squeeze");
@@ -291,13 +266,7 @@ std::optional<Layout> BroadcastTo::layout_of(const Layout& in) const {
 
 std::vector<Variable> BroadcastTo::pullback(const Apply& apply,
                                             std::span<const Variable> cotangents) const {
-  const Variable& x = apply.input(0);
-  const std::size_t n_new = shape_.size() - x.rank();
-  Variable w = as_cotangent_of(with_rank(x, shape_.size()), cotangents[0]);
-  if (!w.defined()) return {w};
-  Axes leading;
-  for (std::size_t k = 0; k < n_new; ++k) leading.push_back(static_cast<index_t>(k));
-  return {squeeze(w, leading)};
+  return {unbroadcast_to(apply.input(0), cotangents[0])};
 }
 
 Variable broadcast_to(const Variable& x, Extents shape) {

@@ -98,7 +98,7 @@ class Fusion {
     const Variable old = node.output(0);
     if (!(result.type() == old.type())) return 0;
     result.node()->name = old.name();
-    result.set_indestructible(old.is_indestructible());
+    result.tags() = old.tags();
     graph_.replace(old, result, "fuse_elementwise");
     return static_cast<int>(taken.size());
   }

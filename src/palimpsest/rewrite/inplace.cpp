@@ -106,6 +106,7 @@ class InplacePass {
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < node.output_count(); ++k) {
       with.output(k).node()->name = node.output(k).name();
+      with.output(k).tags() = node.output(k).tags();
       pairs.emplace_back(node.output(k), with.output(k));
       const auto wanted = wanted_.find(node.output(k).node());
       if (wanted != wanted_.end()) wanted_.emplace(with.output(k).node(), wanted->second);

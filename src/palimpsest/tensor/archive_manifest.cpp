@@ -9,14 +9,14 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "palimpsest/base/failure.hpp"
+#include "palimpsest/base/checked_json.hpp"
 #include "palimpsest/memory/byte_layout.hpp"
 
 namespace palimpsest {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using io_detail::fail_format;
+using io_detail::CheckedJson;
+using Json = CheckedJson::Json;
 
 static_assert(std::endian::native == std::endian::little, "archives are little-endian");
 
@@ -80,22 +80,23 @@ class Reader {
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded() || !json.is_object()) fail("manifest: not a JSON object");
     ArchiveManifest manifest;
-    manifest.kind = text_at(json, "kind", "manifest");
+    const CheckedJson root(json, name_, "the manifest");
+    manifest.kind = root.at("kind").text();
     std::uint64_t end = kHeadBytes + header.manifest_bytes;
-    for (const Json& entry : list_at(json, "storages", "manifest")) {
-      manifest.storages.push_back(storage_of(entry, manifest.storages.size(), end, file.size()));
+    const CheckedJson storages = root.at("storages"), tensors = root.at("tensors");
+    for (std::size_t i = 0; i < storages.size(); ++i) {
+      manifest.storages.push_back(storage_of(storages.element(i, "storage"), end, file.size()));
       end = manifest.storages.back().offset + manifest.storages.back().bytes;
     }
-    for (const Json& entry : list_at(json, "tensors", "manifest")) {
-      manifest.tensors.push_back(tensor_of(entry, manifest));
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      manifest.tensors.push_back(tensor_of(tensors.element(i, "tensor"), manifest));
     }
-    if (!json.contains("content")) fail("manifest: no \"content\"");
-    manifest.content = json["content"].dump();
+    manifest.content = root.at("content").raw().dump();
     return manifest;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { fail_format(name_, what); }
+  [[noreturn]] void fail(const std::string& what) const { io_detail::fail_format(name_, what); }
 
   Header checked_header(std::span<const std::byte> file) const {
     Header header;
@@ -154,106 +155,56 @@ class Reader {
     }
   }
 
-  const Json& at(const Json& json, const char* key, const std::string& where) const {
-    const auto it = json.is_object() ? json.find(key) : json.end();
-    if (!json.is_object() || it == json.end()) {
-      fail(fmt::format("manifest: {} has no \"{}\"", where, key));
-    }
-    return *it;
-  }
-  std::string text_at(const Json& json, const char* key, const std::string& where) const {
-    const Json& value = at(json, key, where);
-    if (!value.is_string()) fail(fmt::format("manifest: \"{}\" of {} is no text", key, where));
-    return value.get<std::string>();
-  }
-  const Json& list_at(const Json& json, const char* key, const std::string& where) const {
-    const Json& value = at(json, key, where);
-    if (!value.is_array()) fail(fmt::format("manifest: \"{}\" of {} is no list", key, where));
-    return value;
-  }
-  // What is written never is negative where it must not be, nor beyond 63 bits.
-  index_t integer(const Json& value, const char* key, const std::string& where,
-                  bool may_be_negative = false) const {
-    const bool fits = value.is_number_unsigned()
-                          ? value.get<std::uint64_t>() <= std::uint64_t{INT64_MAX}
-                          : value.is_number_integer() && may_be_negative;
-    if (!fits) fail(fmt::format("manifest: \"{}\" of {} is no size", key, where));
-    return value.get<index_t>();
-  }
-  index_t integer_at(const Json& json, const char* key, const std::string& where) const {
-    return integer(at(json, key, where), key, where);
-  }
-
-  ArchivedStorage storage_of(const Json& entry, std::size_t number, std::uint64_t earliest,
+  ArchivedStorage storage_of(const CheckedJson& entry, std::uint64_t earliest,
                              std::uint64_t file_bytes) const {
-    const std::string where = fmt::format("storage {}", number);
     ArchivedStorage s;
-    s.offset = static_cast<std::uint64_t>(integer_at(entry, "offset", where));
-    s.bytes = static_cast<std::uint64_t>(integer_at(entry, "bytes", where));
+    s.offset = static_cast<std::uint64_t>(entry.at("offset").size_value());
+    s.bytes = static_cast<std::uint64_t>(entry.at("bytes").size_value());
     if (s.offset % kArchivePage != 0) {
-      fail(fmt::format("aligned: {} is at {}, expected a multiple of {}", where, s.offset,
+      fail(fmt::format("aligned: {} is at {}, expected a multiple of {}", entry.where(), s.offset,
                        kArchivePage));
     }
     if (s.offset < earliest || s.offset > file_bytes || s.bytes > file_bytes - s.offset) {
-      fail(
-          fmt::format("manifest: {}, {} bytes at {}, does not lie after what precedes it and "
-                      "inside the file of {} bytes",
-                      where, s.bytes, s.offset, file_bytes));
+      entry.fail(
+          fmt::format("({} bytes at {}) does not lie after what precedes it and inside the "
+                      "file of {} bytes",
+                      s.bytes, s.offset, file_bytes));
     }
-    const std::string hash = text_at(entry, "xxh3", where);
+    const std::string& hash = entry.at("xxh3").text();
     const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), s.hash, 16);
-    if (error != std::errc() || end != hash.data() + hash.size()) {
-      fail(fmt::format("manifest: \"xxh3\" of {} is no hash", where));
-    }
+    if (error != std::errc() || end != hash.data() + hash.size())
+      entry.at("xxh3").fail("is no hash");
     return s;
   }
 
-  std::vector<index_t> integers_at(const Json& json, const char* key, const std::string& where,
-                                   bool may_be_negative) const {
-    std::vector<index_t> result;
-    for (const Json& value : list_at(json, key, where)) {
-      result.push_back(integer(value, key, where, may_be_negative));
-    }
-    if (result.size() > kMaxRank) {
-      fail(fmt::format("manifest: {} has {} axes, expected at most {}", where, result.size(),
-                       kMaxRank));
-    }
-    return result;
-  }
-
-  ArchivedTensor tensor_of(const Json& entry, const ArchiveManifest& manifest) const {
-    const std::string where = fmt::format("tensor {}", manifest.tensors.size());
+  static ArchivedTensor tensor_of(const CheckedJson& entry, const ArchiveManifest& manifest) {
     ArchivedTensor t;
-    const index_t storage = integer_at(entry, "storage", where);
-    if (static_cast<std::size_t>(storage) >= manifest.storages.size()) {
-      fail(fmt::format("index: {} is in storage {}, but there are {}", where, storage,
-                       manifest.storages.size()));
-    }
-    t.storage = static_cast<std::size_t>(storage);
-    const std::string dtype = text_at(entry, "dtype", where);
+    t.storage = entry.at("storage").index(manifest.storages.size());
+    const CheckedJson dtype = entry.at("dtype"), shape = entry.at("shape"),
+                      strides = entry.at("strides");
     try {
-      t.dtype = parse_dtype(dtype);
+      t.dtype = parse_dtype(dtype.text());
     } catch (const ValueError&) {
-      fail(fmt::format("unknown type {} of {}", io_detail::quoted(dtype), where));
+      dtype.fail("names an unknown type " + io_detail::quoted(dtype.text()));
     }
-    const auto shape = integers_at(entry, "shape", where, false);
-    const auto strides = integers_at(entry, "strides", where, true);
+    if (shape.size() > kMaxRank) shape.fail("has too many axes");
     if (shape.size() != strides.size()) {
-      fail(fmt::format("manifest: {} has {} axes and {} strides", where, shape.size(),
-                       strides.size()));
+      entry.fail(fmt::format("has {} axes and {} strides", shape.size(), strides.size()));
     }
-    t.shape = Extents(shape.begin(), shape.end());
-    t.strides = Strides(strides.begin(), strides.end());
-    t.offset = integer_at(entry, "offset", where);
-    check_inside(t, manifest.storages[t.storage].bytes, where);
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+      t.shape.push_back(shape.element(k, "extent").size_value());
+      t.strides.push_back(strides.element(k, "stride").integer());
+    }
+    t.offset = entry.at("offset").size_value();
+    check_inside(t, manifest.storages[t.storage].bytes, entry);
     return t;
   }
 
   // Nothing may overflow on the way.
-  void check_inside(const ArchivedTensor& t, std::uint64_t bytes, const std::string& where) const {
+  static void check_inside(const ArchivedTensor& t, std::uint64_t bytes, const CheckedJson& entry) {
     const auto item = static_cast<index_t>(item_size(t.dtype));
     const auto outside = [&](const std::string& what) {
-      fail(fmt::format("{} reaches outside its storage of {} bytes: {}", where, bytes, what));
+      entry.fail(fmt::format("reaches outside its storage of {} bytes: {}", bytes, what));
     };
     index_t n_bytes = item;
     ByteLayout layout{0, t.shape, t.strides, static_cast<int>(item)};

@@ -7,25 +7,6 @@
 namespace palimpsest {
 namespace {
 
-struct Range {
-  index_t first, step, count;
-};
-
-// What Python's slice.indices gives, for an axis of n elements.
-Range resolve(const Slice& slice, index_t n) {
-  const index_t step = std::max(slice.step, -std::numeric_limits<index_t>::max());
-  const index_t low = step > 0 ? 0 : -1;  // the border in front of the first element counts
-  const index_t high = step > 0 ? n : n - 1;
-  const auto clip = [&](std::optional<index_t> end, index_t absent) {
-    if (!end) return absent;
-    return std::clamp(*end < 0 ? *end + n : *end, low, high);
-  };
-  const index_t first = clip(slice.start, step > 0 ? low : high);
-  const index_t last = clip(slice.stop, step > 0 ? high : low);
-  const index_t distance = step > 0 ? last - first : first - last;
-  return {first, step, distance > 0 ? (distance - 1) / std::abs(step) + 1 : 0};
-}
-
 // Builds the view axis by axis; `axis_` is the next one of the tensor that is indexed.
 class Indexer {
  public:
@@ -47,7 +28,7 @@ class Indexer {
     if (slice.step == 0) {
       throw ValueError(on_axis() + "step of a slice: got 0, expected another number");
     }
-    const Range range = resolve(slice, shape_[axis_]);
+    const SliceRange range = resolve(slice, shape_[axis_]);
     const index_t stride = strides_[axis_++];
     // An empty view keeps its offset: behind the last element there may be nothing to point to.
     if (range.count > 0) offset_ += range.first * stride;
@@ -82,6 +63,20 @@ class Indexer {
 };
 
 }  // namespace
+
+SliceRange resolve(const Slice& slice, index_t n) {
+  const index_t step = std::max(slice.step, -std::numeric_limits<index_t>::max());
+  const index_t low = step > 0 ? 0 : -1;  // the border in front of the first element counts
+  const index_t high = step > 0 ? n : n - 1;
+  const auto clip = [&](std::optional<index_t> end, index_t absent) {
+    if (!end) return absent;
+    return std::clamp(*end < 0 ? *end + n : *end, low, high);
+  };
+  const index_t first = clip(slice.start, step > 0 ? low : high);
+  const index_t last = clip(slice.stop, step > 0 ? high : low);
+  const index_t distance = step > 0 ? last - first : first - last;
+  return {first, step, distance > 0 ? (distance - 1) / std::abs(step) + 1 : 0};
+}
 
 Slice slice(std::optional<index_t> start, std::optional<index_t> stop, index_t step) {
   return {start, stop, step};

@@ -22,4 +22,11 @@ void check_conversion(DType from, DType to, std::string_view who);
 /// Where the elements lie in the storage, in bytes; 0 for strides that mean nothing.
 ByteLayout byte_layout(const Tensor& t);
 
+/// The elements first, first + step, ... of an axis, `count` of them.
+struct SliceRange {
+  index_t first, step, count;
+};
+/// What Python's slice.indices gives, for an axis of n elements; the step is not 0.
+SliceRange resolve(const Slice& slice, index_t n);
+
 }  // namespace palimpsest

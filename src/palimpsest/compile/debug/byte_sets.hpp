@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: which bytes arrays occupy.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest {
+
+/// Per byte of a span: does an element cover it?
+using ByteMask = std::vector<bool>;
+/// Over span_of(layout).
+ByteMask mask_of(const Layout& layout);
+
+struct ByteRange {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  bool empty() const { return begin == end; }
+};
+/// From the first byte of an array to its last.
+ByteRange range_of(const ConstView& view);
+/// The same; empty for an array without elements.
+inline ByteRange view_bytes(const ConstView& view) { return range_of(view); }
+/// Have two arrays a byte in common? Exact.
+bool bytes_meet(const ConstView& a, const ConstView& b);
+
+/// Do two outputs name a common input?
+bool share_an_input(const AliasMap& map, std::size_t a, std::size_t b);
+/// `{0: [1, 2]}`.
+std::string text_of(const AliasMap& map);
+/// `[1, 2]`.
+std::string text_of(const std::set<int>& positions);
+
+}  // namespace palimpsest

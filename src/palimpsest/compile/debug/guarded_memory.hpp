@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: memory that tells who touches what he must not.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "palimpsest/base/dtype.hpp"
+
+namespace palimpsest {
+
+/// Which end of its pages a buffer touches.
+enum class Side { lower, upper };
+
+/// An access that was not allowed.
+struct MemoryFault {
+  enum class Kind { read, write, unknown };
+  std::size_t buffer = 0;
+  /// From the start of the buffer; negative before it, at least its size behind it.
+  index_t offset = 0;
+  Kind kind = Kind::unknown;
+  const void* address = nullptr;
+};
+
+/// Buffers on pages of their own, with inaccessible pages before and behind each.
+///
+/// Between start() and stop() an access to such a page, or a write to a buffer that is read-only,
+/// is recorded by a handler of SIGSEGV; then the page is opened and the access goes on. Faults
+/// elsewhere go to the handler that was there before, which is back when nobody needs this one.
+/// Without page protection only bytes around the buffers that have changed are found.
+///
+/// Invariants
+///  1. A page belongs to one buffer or to none, so what is read-only is so by itself.
+///  2. Bytes of a buffer's pages outside of the buffer hold kZone until somebody writes them.
+///  3. The handler touches static memory only; no lock, no allocation.
+/// Threads  any thread may fault; members are for one thread
+class GuardedMemory {
+ public:
+  static constexpr std::byte kZone{0xC3};
+  /// Does this system have page protection?
+  static bool has_pages();
+
+  struct Request {
+    std::size_t bytes = 0;
+    std::size_t alignment = 1;  // a power of two, at most 64
+  };
+  GuardedMemory(std::span<const Request> requests, Side side, bool use_pages);
+  ~GuardedMemory();
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
+
+  std::byte* data(std::size_t buffer) const { return buffers_[buffer].data; }
+  std::size_t bytes(std::size_t buffer) const { return buffers_[buffer].bytes; }
+  /// The buffer in which an address lies, its guard pages included; -1: none.
+  int buffer_at(const void* address) const;
+
+  void set_read_only(std::size_t buffer) { buffers_[buffer].is_read_only = true; }
+  /// From here on accesses are watched.
+  void start();
+  /// Back to memory that may be read and written, guard pages excepted.
+  void stop();
+  /// Those that were recorded, in the order in which they came; at most a few dozen.
+  std::vector<MemoryFault> faults() const { return faults_; }
+  /// Bytes around buffers that were written: one entry per buffer, the first such byte.
+  std::vector<MemoryFault> changed_zones() const;
+
+ private:
+  struct Buffer {
+    std::byte* first_page = nullptr;  // behind the guard pages
+    std::size_t page_bytes = 0;
+    std::byte* data = nullptr;
+    std::size_t bytes = 0;
+    bool is_read_only = false;
+  };
+  // Calls visit(from, to) for the bytes outside of buffers, with or without the guard pages.
+  template <class Visit>
+  void for_each_zone(bool guards, Visit visit) const;
+  void protect_guards(bool accessible);
+  MemoryFault fault_at(const std::byte* address, MemoryFault::Kind kind) const;
+
+  std::byte* memory_ = nullptr;
+  std::size_t total_ = 0;
+  bool use_pages_;
+  int slot_ = -1;  // of the table that the handler reads, while watching
+  std::vector<Buffer> buffers_;
+  std::vector<MemoryFault> faults_;
+};
+
+}  // namespace palimpsest

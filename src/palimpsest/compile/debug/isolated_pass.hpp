@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: a whole graph, each step isolated.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "palimpsest/compile/debug/isolated_step.hpp"
+#include "palimpsest/graph/function_graph.hpp"
+
+namespace palimpsest {
+
+/// Evaluates the nodes of a graph one by one on values of their own, and keeps all values.
+class IsolatedPass {
+ public:
+  /// `reason_of` tells which rewrite introduced a node; empty for those of the user.
+  IsolatedPass(const DebugOptions& options, std::string_view name,
+               std::function<std::string(const Apply&)> reason_of)
+      : options_(options), name_(name), reason_of_(std::move(reason_of)) {}
+
+  /// Gives an input its value. InvalidValueError when it does not fit its type or is not finite.
+  void bind(const Variable& v, const ConstView& value, const std::string& role);
+  /// All nodes in the graph's order; `step_of` is their number in the plan, -1 for views.
+  void run(const FunctionGraph& graph, const std::function<int(const Apply&)>& step_of);
+  /// The value of a variable that may be in no graph any more. What is missing is evaluated on
+  /// dense copies, with poison and guard pages only.
+  const DebugValue& evaluate(const Variable& v);
+
+  /// Largest finite absolute value of any number so far.
+  double largest() const;
+  bool has(const Variable& v) const { return values_.contains(v.node()); }
+  /// Of a variable that has been evaluated.
+  const DebugValue& value(const Variable& v) const { return values_.at(v.node()).value; }
+
+ private:
+  struct Known {
+    DebugValue value;
+    Layout layout;  // byte offset 0
+  };
+  const Known& known(const Variable& v);
+  StepContext context_of(const Apply& node);
+  void run_node(const Apply& node, const StepContext& context, bool with_patterns);
+
+  const DebugOptions& options_;
+  std::string_view name_;
+  std::function<std::string(const Apply&)> reason_of_;
+  std::unordered_map<const VariableNode*, Known> values_;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: Apache-2.0
+// The content of an archive of functions:
+//
+//     {"containers": [{"name", "type", "strict", "allow_downcast", "tensor"}],
+//      "functions": [{"name", "allow_gc", "profile", "config", "graph", "arguments", "implicit",
+//                     "containers", "n_container_inputs", "outputs", "is_single", "updated", "mode",
+//                     "trust_input", "budget"}]}
+//
+// A graph is its variables, numbered, and its nodes in order: {"variables": [..], "nodes":
+// [{"op", "parameters", "inputs", "outputs"}], "inputs", "outputs", "protected", "last"}. A variable
+// is an input, a constant (with a tensor) or an output of a node.
+#include "palimpsest/compile/function_file.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "palimpsest/base/checked_json.hpp"
+#include "palimpsest/compile/function_impl.hpp"
+#include "palimpsest/graph/op_registry.hpp"
+#include "palimpsest/ops/registry.hpp"
+#include "palimpsest/tensor/tensor_map.hpp"
+
+namespace palimpsest {
+namespace {
+
+using io_detail::CheckedJson;
+using Json = CheckedJson::Json;
+using Cells = std::vector<std::shared_ptr<Container>>;
+
+constexpr std::string_view kKind = "functions";
+
+// All cells of some functions, each once, locked for reading while this lives.
+class HeldCells {
+ public:
+  explicit HeldCells(std::span<const Function> functions) {
+    for (const Function& f : functions) {
+      for (const auto& cell : f.shared_variables()) {
+        if (std::find(cells_.begin(), cells_.end(), cell) == cells_.end()) cells_.push_back(cell);
+      }
+    }
+    for (const auto& cell : cells_) cell->check_not_held("save");
+    Cells in_order = cells_;
+    std::sort(in_order.begin(), in_order.end(),
+              [](const auto& a, const auto& b) { return a->id() < b->id(); });
+    for (const auto& cell : in_order) holds_.emplace_back(*cell);
+  }
+  const Cells& cells() const { return cells_; }
+  int index_of(const std::shared_ptr<Container>& cell) const {
+    return static_cast<int>(std::find(cells_.begin(), cells_.end(), cell) - cells_.begin());
+  }
+
+ private:
+  struct Hold {
+    explicit Hold(const Container& cell) : container(&cell) { cell.hold(HoldMode::shared, "save"); }
+    Hold(Hold&& other) noexcept : container(std::exchange(other.container, nullptr)) {}
+    Hold& operator=(Hold&&) = delete;
+    ~Hold() {
+      if (container) container->release(HoldMode::shared);
+    }
+    const Container* container;
+  };
+  Cells cells_;
+  std::vector<Hold> holds_;
+};
+
+// -- writing --------------------------------------------------------------------------------------
+
+Json written(const TensorType& type) {
+  Json shape = Json::array();
+  for (index_t extent : type.shape) shape.push_back(extent == kUnknown ? Json() : Json(extent));
+  Json json = {{"dtype", std::string(name_of(type.dtype))}, {"shape", std::move(shape)}};
+  if (type.device != Device{}) json["device"] = type.device.str();
+  return json;
+}
+
+Json written(const std::optional<bool>& value) { return value ? Json(*value) : Json(); }
+
+class GraphWriter {
+ public:
+  GraphWriter(const FunctionGraph& graph, ArchiveWriter& archive)
+      : graph_(graph), archive_(archive) {}
+
+  Json write() {
+    for (const Variable& v : graph_.inputs()) add_root(v);
+    Json nodes = Json::array();
+    for (const Apply& node : graph_.toposort()) nodes.push_back(written_node(node));
+    Json json = {{"variables", std::move(variables_)}, {"nodes", std::move(nodes)}};
+    json["inputs"] = numbers(graph_.inputs());
+    json["outputs"] = numbers(graph_.outputs());
+    json["protected"] = Json::array();
+    json["last"] = Json::array();
+    for (const Variable& v : graph_.inputs()) {
+      json["protected"].push_back(graph_.is_protected(v));
+      json["last"].push_back(graph_.is_overwritten_last(v));
+    }
+    return json;
+  }
+
+ private:
+  Json described(const Variable& v) const {
+    Json json = {{"type", written(v.type())}};
+    if (!v.name().empty()) json["name"] = v.name();
+    if (v.tags().indestructible) json["indestructible"] = true;
+    if (!v.tags().nan_guard) json["nan_guard"] = false;
+    return json;
+  }
+  std::size_t add(const Variable& v, Json&& json) {
+    numbers_[v.node()] = variables_.size();
+    variables_.push_back(std::move(json));
+    return variables_.size() - 1;
+  }
+  std::size_t add_root(const Variable& v) {
+    Json json = described(v);
+    if (v.is_constant()) json["tensor"] = archive_.add(v.constant_value());
+    return add(v, std::move(json));
+  }
+  std::size_t number(const Variable& v) {
+    const auto it = numbers_.find(v.node());
+    return it != numbers_.end() ? it->second : add_root(v);
+  }
+  Json numbers(std::span<const Variable> list) {
+    Json json = Json::array();
+    for (const Variable& v : list) json.push_back(number(v));
+    return json;
+  }
+  Json written_node(const Apply& node) {
+    const std::string name = node.op().name(), parameters = node.op().parameters();
+    try {
+      restore_op(name, parameters);
+    } catch (const Error& error) {
+      throw NotSupported("[save] op " + node.op().str() +
+                         " could not be loaded again: " + error.what());
+    }
+    Json json = {{"op", name}, {"parameters", parameters}, {"inputs", numbers(node.inputs())}};
+    json["outputs"] = Json::array();
+    for (const Variable& v : node.outputs()) {
+      Json result = described(v);
+      result["is_result"] = true;
+      json["outputs"].push_back(add(v, std::move(result)));
+    }
+    return json;
+  }
+
+  const FunctionGraph& graph_;
+  ArchiveWriter& archive_;
+  Json variables_ = Json::array();
+  std::unordered_map<const VariableNode*, std::size_t> numbers_;
+};
+
+class FunctionWriter {
+ public:
+  explicit FunctionWriter(std::span<const Function> functions)
+      : functions_(functions), cells_(functions) {}
+
+  // Calls finish(archive, content) while the containers are held.
+  template <class Finish>
+  auto write(Finish finish) {
+    ops::register_library_ops();
+    Json content = {{"containers", Json::array()}, {"functions", Json::array()}};
+    for (const auto& cell : cells_.cells()) content["containers"].push_back(written_cell(*cell));
+    for (const Function& f : functions_) content["functions"].push_back(written_function(f));
+    return finish(archive_, content.dump());
+  }
+
+ private:
+  Json written_cell(const Container& cell) {
+    return {{"name", cell.name()},
+            {"type", written(cell.type())},
+            {"strict", cell.strict()},
+            {"allow_downcast", written(cell.allow_downcast())},
+            {"tensor", archive_.add(cell.held_value())}};
+  }
+
+  Json written_function(const Function& f) {
+    const Function::Impl& impl = f.impl();
+    const Program& program = *impl.program;
+    Json json = {{"name", impl.name},
+                 {"allow_gc", impl.pool->allows_gc()},
+                 {"profile", impl.profiler != nullptr}};
+    json["config"] = Json::object();
+    for (const std::string& key : Config::keys()) json["config"][key] = program.config->get(key);
+    json["graph"] = GraphWriter(program.graph, archive_).write();
+    json["arguments"] = Json::array();
+    for (const ArgumentSpec& a : program.arguments) {
+      json["arguments"].push_back({{"name", a.name},
+                                   {"type", written(a.type)},
+                                   {"container", a.container},
+                                   {"strict", a.filter.strict},
+                                   {"allow_downcast", written(a.filter.allow_downcast)},
+                                   {"is_mutable", a.is_mutable},
+                                   {"borrow", a.borrow}});
+    }
+    json["implicit"] = Json::array();
+    for (const ImplicitSpec& s : program.implicit) {
+      json["implicit"].push_back({{"name", s.name}, {"container", s.container}});
+    }
+    json["containers"] = Json::array();
+    for (std::size_t c = 0; c < program.containers.size(); ++c) {
+      json["containers"].push_back({{"cell", cells_.index_of(impl.containers[c])},
+                                    {"is_updated", program.containers[c].is_updated},
+                                    {"is_lent", program.containers[c].is_lent}});
+    }
+    json["n_container_inputs"] = program.n_container_inputs;
+    json["outputs"] = Json::array();
+    for (const OutOptions& out : program.outputs) {
+      json["outputs"].push_back(
+          {{"borrow", out.borrow}, {"return_internal_type", out.return_internal_type}});
+    }
+    json["is_single"] = program.is_single;
+    json["updated"] = program.updated;
+    json["mode"] = std::string(name_of(program.mode));
+    json["trust_input"] = program.trust_input;
+    json["budget"] = program.budget ? Json(*program.budget) : Json();
+    return json;
+  }
+
+  std::span<const Function> functions_;
+  HeldCells cells_;
+  ArchiveWriter archive_{std::string(kKind)};
+};
+
+// -- reading --------------------------------------------------------------------------------------
+
+TensorType type_of(const CheckedJson& json) {
+  TensorType type;
+  const CheckedJson dtype = json.at("dtype"), shape = json.at("shape");
+  try {
+    type.dtype = parse_dtype(dtype.text());
+    if (json.has("device")) type.device = Device::parse(json.at("device").text());
+  } catch (const ValueError& error) {
+    json.fail(std::string("names an unknown type or device: ") + error.what());
+  }
+  if (shape.size() > kMaxRank) shape.fail("has too many axes");
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    const CheckedJson extent = shape.element(k, "axis");
+    type.shape.push_back(extent.is_null() ? kUnknown : extent.size_value());
+  }
+  return type;
+}
+
+std::optional<bool> choice_of(const CheckedJson& json) {
+  return json.is_null() ? std::optional<bool>() : json.flag();
+}
+
+class GraphReader {
+ public:
+  GraphReader(const CheckedJson& json, const Archive& archive) : json_(json), archive_(archive) {}
+
+  FunctionGraph read() {
+    const CheckedJson variables = json_.at("variables"), nodes = json_.at("nodes");
+    variables_.resize(variables.size());
+    for (std::size_t n = 0; n < nodes.size(); ++n) read_node(nodes.element(n, "node"));
+    const std::vector<Variable> inputs = list(json_.at("inputs")),
+                                outputs = list(json_.at("outputs"));
+    for (const Variable& v : inputs) {
+      if (!v.is_root() || v.is_constant()) json_.fail("has an input that is none");
+      if (std::count(inputs.begin(), inputs.end(), v) > 1) json_.fail("has an input twice");
+    }
+    try {
+      FunctionGraph graph(inputs, outputs, {.clone = false});
+      const CheckedJson guarded = json_.at("protected"), last = json_.at("last");
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (guarded.element(i, "protected").flag()) graph.protect(graph.inputs()[i]);
+        if (last.element(i, "last").flag()) graph.overwrite_last(graph.inputs()[i]);
+      }
+      graph.validate();
+      return graph;
+    } catch (const FormatError&) {
+      throw;
+    } catch (const Error& error) {
+      json_.fail(std::string("is no graph: ") + error.what());
+    }
+  }
+
+ private:
+  // Roots are made when they are first used; results exist once their node is read.
+  const Variable& variable(const CheckedJson& number) {
+    Variable& v = variables_[number.index(variables_.size())];
+    if (v.defined()) return v;
+    const std::size_t i = number.index(variables_.size());
+    const CheckedJson json = json_.at("variables").element(i, "variable");
+    if (json.has("is_result")) json.fail("is read before it is computed");
+    const std::string name = json.has("name") ? json.at("name").text() : std::string();
+    if (json.has("tensor")) {
+      const Tensor& value =
+          archive_.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
+      v = constant(value, name);
+    } else {
+      v = make_input(type_of(json.at("type")), name);
+    }
+    set_tags(v, json);
+    return v;
+  }
+  static void set_tags(const Variable& v, const CheckedJson& json) {
+    if (json.has("indestructible")) {
+      v.node()->tags.indestructible = json.at("indestructible").flag();
+    }
+    if (json.has("nan_guard")) v.node()->tags.nan_guard = json.at("nan_guard").flag();
+  }
+  std::vector<Variable> list(const CheckedJson& json) {
+    std::vector<Variable> result;
+    for (std::size_t i = 0; i < json.size(); ++i) {
+      result.push_back(variable(json.element(i, "entry")));
+    }
+    return result;
+  }
+
+  void read_node(const CheckedJson& json) {
+    const std::vector<Variable> inputs = list(json.at("inputs"));
+    const CheckedJson outputs = json.at("outputs");
+    const OpPtr op = restore_op(json.at("op").text(), json.at("parameters").text());
+    Apply node;
+    try {
+      node = op->make_node(inputs);
+    } catch (const Error& error) {
+      json.fail(std::string("cannot be made: ") + error.what());
+    }
+    if (outputs.size() != node.output_count()) outputs.fail("has another length than the op");
+    for (std::size_t k = 0; k < node.output_count(); ++k) {
+      const std::size_t number = outputs.element(k, "output").index(variables_.size());
+      if (variables_[number].defined()) outputs.fail("names a variable that is there already");
+      const CheckedJson described = json_.at("variables").element(number, "variable");
+      const Variable made = node.output(k);
+      if (described.has("name")) made.node()->name = described.at("name").text();
+      set_tags(made, described);
+      variables_[number] = made;
+    }
+  }
+
+  CheckedJson json_;
+  const Archive& archive_;
+  std::vector<Variable> variables_;
+};
+
+class FunctionReader {
+ public:
+  FunctionReader(const Archive& archive, std::string_view file)
+      : archive_(archive),
+        file_(file),
+        content_(Json::parse(archive.content())),
+        root_(content_, file_, "the content") {}
+
+  std::vector<Function> read() {
+    if (archive_.kind() != kKind) {
+      io_detail::fail_format(
+          file_, "kind: got " + io_detail::quoted(archive_.kind()) + ", expected 'functions'");
+    }
+    ops::register_library_ops();
+    const CheckedJson cells = root_.at("containers"), functions = root_.at("functions");
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      cells_.push_back(cell_of(cells.element(c, "container")));
+    }
+    std::vector<Function> result;
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      result.push_back(function_of(functions.element(i, "function")));
+    }
+    return result;
+  }
+
+ private:
+  std::shared_ptr<Container> cell_of(const CheckedJson& json) const {
+    const Tensor& value = archive_.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
+    try {
+      return std::make_shared<Container>(
+          type_of(json.at("type")), value,
+          ContainerOptions{.name = json.at("name").text(),
+                           .borrow = true,
+                           .strict = json.at("strict").flag(),
+                           .allow_downcast = choice_of(json.at("allow_downcast"))});
+    } catch (const FormatError&) {
+      throw;
+    } catch (const Error& error) {
+      json.fail(std::string("cannot be made: ") + error.what());
+    }
+  }
+
+  std::shared_ptr<const Config> config_of(const CheckedJson& json) const {
+    auto config = std::make_shared<Config>();
+    if (!json.raw().is_object()) json.fail("is no object");
+    const std::vector<std::string> known = Config::keys();
+    for (const auto& [key, value] : json.raw().items()) {
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        continue;  // of a newer library
+      try {
+        config->set(key, json.at(key.c_str()).text());
+      } catch (const ValueError& error) {
+        json.fail(error.what());
+      }
+    }
+    return config;
+  }
+
+  int container_index(const CheckedJson& json, const Program& program, bool may_be_none) const {
+    if (may_be_none && json.integer() == -1) return -1;
+    return static_cast<int>(json.index(program.containers.size()));
+  }
+
+  Function function_of(const CheckedJson& json) const {
+    auto program = std::make_shared<Program>(GraphReader(json.at("graph"), archive_).read());
+    Cells cells;
+    const CheckedJson containers = json.at("containers");
+    for (std::size_t c = 0; c < containers.size(); ++c) {
+      const CheckedJson entry = containers.element(c, "container");
+      const auto& cell = cells_[entry.at("cell").index(cells_.size())];
+      if (std::find(cells.begin(), cells.end(), cell) != cells.end()) entry.fail("is used twice");
+      program->containers.push_back({cell->type(),
+                                     cell->name(),
+                                     {SharedVariable(cell->type(), cell).var()},
+                                     entry.at("is_updated").flag(),
+                                     entry.at("is_lent").flag()});
+      cells.push_back(cell);
+    }
+    const FunctionGraph& graph = program->graph;
+    const CheckedJson arguments = json.at("arguments"), implicit = json.at("implicit"),
+                      outputs = json.at("outputs"), updated = json.at("updated");
+    program->n_container_inputs = json.at("n_container_inputs").index(cells.size() + 1);
+    if (arguments.size() + program->n_container_inputs != graph.inputs().size()) {
+      json.fail("has another number of inputs than its graph");
+    }
+    if (outputs.size() + updated.size() != graph.outputs().size()) {
+      json.fail("has another number of outputs than its graph");
+    }
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const CheckedJson a = arguments.element(i, "argument");
+      ArgumentSpec spec;
+      spec.variable = graph.inputs()[i];
+      spec.type = type_of(a.at("type"));
+      if (!(spec.type == spec.variable.type())) a.fail("is of another type than in the graph");
+      spec.name = a.at("name").text();
+      spec.container = container_index(a.at("container"), *program, true);
+      spec.filter = {a.at("strict").flag(), choice_of(a.at("allow_downcast"))};
+      spec.is_mutable = a.at("is_mutable").flag();
+      spec.borrow = a.at("borrow").flag();
+      program->arguments.push_back(std::move(spec));
+    }
+    for (std::size_t c = 0; c < program->n_container_inputs; ++c) {
+      const TensorType& in_graph = graph.inputs()[arguments.size() + c].type();
+      if (!(in_graph == cells[c]->type())) json.fail("has a container of another type");
+    }
+    for (std::size_t i = 0; i < implicit.size(); ++i) {
+      const CheckedJson entry = implicit.element(i, "implicit input");
+      const int c = container_index(entry.at("container"), *program, false);
+      program->implicit.push_back({program->containers[static_cast<std::size_t>(c)].variables[0],
+                                   entry.at("name").text(), c});
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const CheckedJson out = outputs.element(i, "output");
+      program->outputs.push_back({out.at("borrow").flag(), out.at("return_internal_type").flag()});
+    }
+    for (std::size_t u = 0; u < updated.size(); ++u) {
+      const auto c = updated.element(u, "update").index(cells.size());
+      const TensorType& value = graph.outputs()[outputs.size() + u].type();
+      if (!cells[c]->type().is_super(value) && !value.is_super(cells[c]->type())) {
+        updated.fail("stores a value of another type");
+      }
+      if (!program->containers[c].is_updated) updated.fail("names a container that is not updated");
+      program->updated.push_back(static_cast<int>(c));
+    }
+    program->is_single = json.at("is_single").flag();
+    if (program->is_single && outputs.size() != 1) json.fail("has no single output");
+    program->mode = mode_of(json.at("mode"));
+    program->trust_input = json.at("trust_input").flag();
+    if (!json.at("budget").is_null()) program->budget = json.at("budget").integer();
+    program->config = config_of(json.at("config"));
+    check_overwritten(*program, json);
+    auto impl = std::make_shared<Function::Impl>(std::move(program), std::move(cells),
+                                                 json.at("name").text(), json.at("profile").flag());
+    impl->pool->set_allow_gc(json.at("allow_gc").flag());
+    return Function(std::move(impl));
+  }
+
+  // What may be overwritten is what a function would have been allowed to.
+  void check_overwritten(Program& program, const CheckedJson& json) const {
+    program.finish();
+    for (std::size_t i = 0; i < program.n_inputs(); ++i) {
+      if (!program.overwritten[i]) continue;
+      const bool may = i < program.arguments.size()
+                           ? program.arguments[i].is_mutable
+                           : program.containers[i - program.arguments.size()].is_updated;
+      if (!may) json.fail("overwrites an input that is not lent");
+    }
+  }
+
+  static Mode mode_of(const CheckedJson& json) {
+    for (Mode mode : {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite}) {
+      if (name_of(mode) == json.text()) return mode;
+    }
+    json.fail("is no mode");
+  }
+
+  const Archive& archive_;
+  std::string file_;
+  Json content_;
+  CheckedJson root_;
+  Cells cells_;
+};
+
+}  // namespace
+
+void save_functions(const std::string& path, std::span<const Function> functions) {
+  FunctionWriter(functions).write([&](const ArchiveWriter& archive, const std::string& content) {
+    archive.save(path, content);
+  });
+}
+
+std::vector<std::byte> functions_to_bytes(std::span<const Function> functions) {
+  return FunctionWriter(functions).write(
+      [](const ArchiveWriter& archive, const std::string& content) {
+        return archive.to_bytes(content);
+      });
+}
+
+std::vector<Function> load_functions(const std::string& path, const ArchiveOptions& options) {
+  const Archive archive = Archive::load(path, options);
+  return FunctionReader(archive, path).read();
+}
+
+std::vector<Function> functions_from_bytes(std::span<const std::byte> bytes) {
+  const Archive archive = Archive::from_bytes(bytes, {}, "functions");
+  return FunctionReader(archive, "functions").read();
+}
+
+void Function::save(const std::string& path) const { save_functions(path, {this, 1}); }
+
+Function Function::load(const std::string& path) {
+  std::vector<Function> loaded = load_functions(path);
+  if (loaded.size() != 1) {
+    throw ValueError("[" + path + "] holds " + std::to_string(loaded.size()) +
+                     " functions, expected one. Try load_functions");
+  }
+  return std::move(loaded[0]);
+}
+
+std::vector<Function> deepcopy(std::span<const Function> functions) {
+  const HeldCells held(functions);
+  MemoryMap map;
+  for (const auto& cell : held.cells()) add(map, cell->held_value());
+  map.lazy_copy();
+  Cells copies;
+  for (const auto& cell : held.cells()) {
+    copies.push_back(std::make_shared<Container>(
+        cell->type(), palimpsest::map(map, cell->held_value()),
+        ContainerOptions{cell->name(), true, cell->strict(), cell->allow_downcast()}));
+  }
+  std::vector<Function> result;
+  for (const Function& f : functions) {
+    const Function::Impl& impl = f.impl();
+    Cells cells;
+    for (const auto& cell : impl.containers) {
+      cells.push_back(copies[static_cast<std::size_t>(held.index_of(cell))]);
+    }
+    auto copy = std::make_shared<Function::Impl>(impl.program, std::move(cells), impl.name,
+                                                 impl.profiler != nullptr);
+    copy->pool->set_allow_gc(impl.pool->allows_gc());
+    result.emplace_back(std::move(copy));
+  }
+  return result;
+}
+
+Function deepcopy(const Function& function) {
+  return std::move(deepcopy(std::span<const Function>(&function, 1))[0]);
+}
+
+}  // namespace palimpsest

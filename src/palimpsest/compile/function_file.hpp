@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/tensor/archive.hpp"
+
+namespace palimpsest {
+
+/// Writes functions to a file: their optimized graphs, what their inputs and outputs are, and the
+/// present values of the shared variables that they use, each container and each storage once. Not
+/// written: frames and results, so the size does not change by calling; plans, which come out the
+/// same again; profiles.
+///
+/// Errors  NotSupported: an op that has no registered factory (register_op), before a byte is
+///         written; StateError: a container that this thread holds; IoError: as AtomicFile
+void save_functions(const std::string& path, std::span<const Function> functions);
+
+/// The functions again. Those that had a container in common have one in common again, and none with
+/// the functions that were saved. Nothing is rewritten again, and nothing depends on the config of
+/// the one who loads. Constants and containers share the pages of the file until they are written.
+///
+/// Errors  IoError: no such file, or an op that is not registered; FormatError: what the file says
+///         is not what functions are
+std::vector<Function> load_functions(const std::string& path, const ArchiveOptions& options = {});
+
+std::vector<std::byte> functions_to_bytes(std::span<const Function> functions);
+std::vector<Function> functions_from_bytes(std::span<const std::byte> bytes);
+
+/// Copies with containers of their own, which share the data lazily with the originals: functions
+/// on one container are on one container again.
+std::vector<Function> deepcopy(std::span<const Function> functions);
+Function deepcopy(const Function& function);
+
+}  // namespace palimpsest

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/compile/loop_plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/compile/frame.hpp"
+#include "palimpsest/compile/planner.hpp"
+
+namespace palimpsest {
+namespace {
+
+using Parts = ops::LoopParts;
+
+constexpr index_t kAlignment = 64;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// A piece of scratch.
+index_t take(index_t& end, index_t bytes) {
+  const index_t start = end;
+  end += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return start;
+}
+
+Layout without_rows(const Layout& array) {
+  return {array.dtype, Extents(array.extents.begin() + 1, array.extents.end()),
+          Strides(array.strides.begin() + 1, array.strides.end()), 0};
+}
+
+// How the inputs of the body lie in each step.
+std::vector<Layout> body_layouts(const ops::Loop& op, std::span<const Layout> inputs) {
+  const Parts& parts = op.structure();
+  std::vector<Layout> result;
+  for (std::size_t i = 0; i < parts.reads.size(); ++i) result.push_back(without_rows(inputs[i]));
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    const Layout& init = inputs[op.init_input(k)];
+    Extents extents(init.extents.begin() + (parts.states[k].rows > 1 ? 1 : 0), init.extents.end());
+    const Layout row = Layout::dense(init.dtype, std::move(extents));
+    result.insert(result.end(), parts.states[k].inner.size(), row);
+  }
+  for (std::size_t j = 0; j < parts.captured.size(); ++j) {
+    const Layout& value = inputs[op.captured_input(j)];
+    result.push_back({value.dtype, value.extents, value.strides, 0});
+  }
+  return result;
+}
+
+void place_results(LoopPlan& plan) {
+  for (std::size_t r = 0; r < plan.body.outputs.size(); ++r) {
+    const Delivery& delivery = plan.body.outputs[r];
+    const Slot& slot = plan.body.slots[at(delivery.slot)];
+    const PlannedBuffer& buffer = plan.body.buffers[at(slot.buffer)];
+    LoopPlan::Result result;
+    result.place = Layout::dense(slot.layout.dtype, slot.layout.extents);
+    result.bytes = byte_count(slot.layout.extents, slot.layout.dtype);
+    const bool is_own = buffer.kind == BufferKind::output && at(buffer.index) == r;
+    result.is_direct = is_own && delivery.how == Handover::own && slot.layout.is_dense() &&
+                       slot.layout.byte_offset == 0 && buffer.bytes == result.bytes;
+    if (is_own && !result.is_direct) result.offset = take(plan.scratch_bytes, buffer.bytes);
+    plan.results.push_back(std::move(result));
+  }
+}
+
+void place_states(LoopPlan& plan) {
+  const Parts& parts = plan.op->structure();
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    LoopPlan::StatePlaces places;
+    places.row_bytes = plan.results[k].bytes;
+    if (!parts.states[k].has_history) {
+      index_t size = 0;
+      take(size, places.row_bytes);
+      places.distance = size;
+      const index_t count = parts.states[k].rows + (parts.states[k].has_last ? 0 : 1);
+      places.offset = take(plan.scratch_bytes, count * size);
+    }
+    plan.states.push_back(places);
+  }
+  if (parts.until.defined()) plan.until_offset = take(plan.scratch_bytes, 1);
+}
+
+}  // namespace
+
+std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<const Layout> inputs) {
+  auto plan = std::make_shared<LoopPlan>();
+  plan->node = loop;
+  plan->op = &dynamic_cast<const ops::Loop&>(loop.op());
+  auto graph = std::make_shared<FunctionGraph>(plan->op->body_inputs(), plan->op->body_outputs());
+  for (const Variable& v : graph->inputs()) graph->protect(v);
+  plan->graph = graph;
+  PlanRequest request;
+  request.graph = graph.get();
+  request.n_arguments = graph->inputs().size();
+  request.n_results = graph->outputs().size();
+  request.overwritten.assign(request.n_arguments, false);
+  request.argument_is_lent.assign(request.n_arguments, false);
+  request.borrowed.assign(request.n_results, false);
+  request.input_layouts = body_layouts(*plan->op, inputs);
+  plan->body = make_plan(request);
+  std::vector<Extents> extents;
+  for (const Layout& layout : inputs) extents.push_back(layout.extents);
+  plan->n_steps = plan->op->n_steps(extents);
+  take(plan->scratch_bytes, plan->body.arena_bytes);  // at its start
+  place_results(*plan);
+  place_states(*plan);
+  return plan;
+}
+
+LoopFrame::LoopFrame(const LoopPlan& plan, Device device)
+    : plan_(plan), frame_(std::make_unique<Frame>(plan.body, device, Frame::Arena::given)) {
+  input_buffers_.assign(plan.op->body_inputs().size(), -1);
+  result_buffers_.assign(plan.results.size(), -1);
+  for (std::size_t b = 0; b < plan.body.buffers.size(); ++b) {
+    const PlannedBuffer& buffer = plan.body.buffers[b];
+    if (buffer.kind == BufferKind::argument) input_buffers_[at(buffer.index)] = static_cast<int>(b);
+    if (buffer.kind == BufferKind::output) result_buffers_[at(buffer.index)] = static_cast<int>(b);
+  }
+}
+
+LoopFrame::~LoopFrame() = default;
+
+std::byte* LoopFrame::scratch(const RunContext& context, index_t offset) const {
+  return context.scratch().data() + offset;
+}
+
+// Where the value of a state after step t is; before the first one t is negative.
+std::byte* LoopFrame::place(const RunContext& context, std::size_t k, index_t t) const {
+  const Parts::State& state = plan_.op->structure().states[k];
+  const LoopPlan::StatePlaces& places = plan_.states[k];
+  if (state.has_history) {
+    auto* rows = static_cast<std::byte*>(context.output(*plan_.op->history_output(k)).data);
+    return rows + (state.rows + t) * places.row_bytes;
+  }
+  index_t turn = (n_ - 1 - t) % (state.rows + 1);
+  if (state.has_last) {
+    if (turn == 0) {
+      return static_cast<std::byte*>(context.output(*plan_.op->last_output(k)).data);
+    }
+    --turn;
+  }
+  return scratch(context, places.offset + turn * places.distance);
+}
+
+std::byte* LoopFrame::place_of_result(const RunContext& context, std::size_t r, index_t t) const {
+  const Parts& parts = plan_.op->structure();
+  if (r < parts.states.size()) return place(context, r, t);
+  const std::size_t m = r - parts.states.size();
+  if (m == parts.mapped.size()) return scratch(context, plan_.until_offset);
+  auto* rows = static_cast<std::byte*>(context.output(plan_.op->mapped_output(m)).data);
+  return rows + t * plan_.results[r].bytes;
+}
+
+void LoopFrame::bind_fixed(const RunContext& context) {
+  const std::span<std::byte*> bases = frame_->bases();
+  frame_->use_arena(context.scratch().data());
+  for (std::size_t b = 0; b < bases.size(); ++b) {
+    const PlannedBuffer& buffer = plan_.body.buffers[b];
+    if (buffer.kind != BufferKind::constant) continue;
+    const void* data = plan_.body.constants[at(buffer.index)].constant_value().raw_data();
+    bases[b] = static_cast<std::byte*>(const_cast<void*>(data));
+  }
+  for (std::size_t r = 0; r < plan_.results.size(); ++r) {
+    const index_t offset = plan_.results[r].offset;
+    if (offset >= 0) bases[at(result_buffers_[r])] = scratch(context, offset);
+  }
+}
+
+void LoopFrame::set_inits(const RunContext& context) {
+  const Parts& parts = plan_.op->structure();
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    const ConstView& init = context.input(plan_.op->init_input(k));
+    const Layout& row = plan_.results[k].place;
+    const bool stacked = parts.states[k].rows > 1;
+    const Strides strides(init.strides.begin() + (stacked ? 1 : 0), init.strides.end());
+    for (index_t i = 0; i < parts.states[k].rows; ++i) {
+      const index_t skipped = stacked ? i * init.strides[0] : 0;
+      const auto* from = static_cast<const std::byte*>(init.data) +
+                         skipped * static_cast<index_t>(item_size(init.dtype));
+      strided_copy(
+          {from, row.dtype, row.extents, strides},
+          {place(context, k, i - parts.states[k].rows), row.dtype, row.extents, row.strides});
+    }
+  }
+}
+
+void LoopFrame::bind_step(const RunContext& context, index_t t) {
+  const Parts& parts = plan_.op->structure();
+  const std::span<std::byte*> bases = frame_->bases();
+  std::size_t next = 0;
+  const auto set = [&](const void* data) {
+    bases[at(input_buffers_[next++])] = static_cast<std::byte*>(const_cast<void*>(data));
+  };
+  for (std::size_t i = 0; i < parts.reads.size(); ++i) {
+    const ConstView& array = context.input(i);
+    const index_t row = parts.reads[i].offset + (parts.reads[i].reversed ? n_ - 1 - t : t);
+    set(static_cast<const std::byte*>(array.data) +
+        row * array.strides[0] * static_cast<index_t>(item_size(array.dtype)));
+  }
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    for (index_t lag : parts.states[k].lags) set(place(context, k, t - lag));
+  }
+  for (std::size_t j = 0; j < parts.captured.size(); ++j) {
+    set(context.input(plan_.op->captured_input(j)).data);
+  }
+  for (std::size_t r = 0; r < plan_.results.size(); ++r) {
+    if (plan_.results[r].is_direct) {
+      bases[at(result_buffers_[r])] = place_of_result(context, r, t);
+    }
+  }
+  frame_->bind();
+}
+
+void LoopFrame::copy_results(const RunContext& context, index_t t) {
+  for (std::size_t r = 0; r < plan_.results.size(); ++r) {
+    const LoopPlan::Result& result = plan_.results[r];
+    if (result.is_direct || result.bytes == 0) continue;
+    const Slot& slot = plan_.body.slots[at(plan_.body.outputs[r].slot)];
+    const std::byte* from = frame_->bases()[at(slot.buffer)] + slot.layout.byte_offset;
+    strided_copy({from, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
+                 {place_of_result(context, r, t), result.place.dtype, result.place.extents,
+                  result.place.strides});
+  }
+}
+
+void LoopFrame::finish(const RunContext& context, index_t n_done) {
+  const Parts& parts = plan_.op->structure();
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    if (!parts.states[k].has_last || plan_.states[k].row_bytes == 0) continue;
+    const std::byte* from = place(context, k, n_done - 1);
+    void* to = context.output(*plan_.op->last_output(k)).data;
+    if (from != to) std::memcpy(to, from, static_cast<std::size_t>(plan_.states[k].row_bytes));
+  }
+  if (!parts.until.defined()) return;
+  *static_cast<index_t*>(context.output(plan_.op->count_output()).data) = n_done;
+}
+
+void LoopFrame::run(const RunContext& context) {
+  n_ = plan_.n_steps
+           ? *plan_.n_steps
+           : std::max<index_t>(
+                 0, *static_cast<const index_t*>(context.input(plan_.op->count_input()).data));
+  const bool stops = plan_.op->structure().until.defined();
+  bind_fixed(context);
+  set_inits(context);
+  index_t t = 0;
+  try {
+    for (bool holds = false; t < n_ && !holds; ++t) {
+      bind_step(context, t);
+      frame_->run();
+      copy_results(context, t);
+      holds = stops && *reinterpret_cast<const bool*>(scratch(context, plan_.until_offset));
+    }
+  } catch (Error& error) {
+    error.add_note("in step " + std::to_string(t) + " of " + std::to_string(n_) + " of a loop");
+    throw;
+  }
+  finish(context, t);
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest {
+
+/// Makes the op of that name whose parameters() is that text.
+using OpFactory = std::function<OpPtr(std::string_view name, std::string_view parameters)>;
+
+/// Ops that are to be restored from files need a factory under their name().
+/// Errors   ValueError: the name is taken
+void register_op(std::string name, OpFactory factory);
+
+/// The op of which str() was `name{parameters}`. What the factory makes is compared with that text,
+/// so that an op which is restored is the one that was saved.
+/// Errors   IoError: no op of that name is registered; FormatError: no such parameters
+OpPtr restore_op(std::string_view name, std::string_view parameters);
+
+}  // namespace palimpsest

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/extents.hpp"
+
+namespace palimpsest::ops {
+
+/// What a loop is made of. `inner` variables are roots of the body, the others values around it.
+struct LoopParts {
+  /// An array of which step t of n reads row `offset + t`, or `offset + n - 1 - t` if reversed.
+  struct Read {
+    Variable array;
+    index_t offset = 0;
+    bool reversed = false;
+    index_t tail = kUnknown;  // rows after the last one that is read, if there must be so many
+    Variable inner;
+  };
+  struct State {
+    Variable init;  // the value before the first step; of several rows that many, oldest first
+    index_t rows = 1;
+    std::vector<index_t> lags;    // inner[i] is the value lags[i] steps ago
+    std::vector<Variable> inner;  // of one type
+    Variable next;
+    bool has_history = true;  // an output with the rows of init and then the value of every step
+    bool has_last = true;     // an output with the last value
+  };
+  struct Captured {
+    Variable outer, inner;
+  };
+
+  std::vector<Read> reads;
+  std::vector<State> states;
+  std::vector<Captured> captured;
+  std::vector<Variable> mapped;
+  Variable until;       // bool (): no further step; undefined: none
+  ExtentProgram steps;  // how many, from the extents of step_arrays; less than 0 is 0
+  std::vector<Variable> step_arrays;
+  Variable count;  // int64 (): how many, known only when it runs; then `steps` is not used
+
+  /// Is the number of steps known before it runs?
+  bool is_open() const { return until.defined() || count.defined(); }
+  std::vector<Variable> inner_inputs() const;
+  std::vector<Variable> inner_outputs() const;
+};
+
+/// A body that is repeated. Inputs: the arrays of the reads, the inits, the captured values, the
+/// arrays whose extents tell the number of steps, and the number of steps if it is a value.
+/// Outputs: history and last value of each state where wanted, the mapped values, and the number
+/// of steps if there is `until`.
+///
+/// Aliases  none. Run by the executor of functions only, which plans the body
+class Loop final : public Op {
+ public:
+  /// Errors  TypeError, ShapeError: inner and outer types do not fit
+  static Apply make(LoopParts parts);
+  /// The structure; its outer variables are undefined.
+  const LoopParts& structure() const { return parts_; }
+  /// With the outer variables of this application.
+  LoopParts parts(const Apply& apply) const;
+
+  const std::vector<Variable>& body_inputs() const { return body_inputs_; }
+  const std::vector<Variable>& body_outputs() const { return body_outputs_; }
+  // Positions among the inputs; arrays of reads come first.
+  std::size_t init_input(std::size_t k) const { return parts_.reads.size() + k; }
+  std::size_t captured_input(std::size_t j) const {
+    return parts_.reads.size() + parts_.states.size() + j;
+  }
+  std::size_t count_input() const {
+    return captured_input(parts_.captured.size()) + parts_.step_arrays.size();
+  }
+  // Positions among the outputs; nothing for what is not wanted.
+  std::optional<std::size_t> history_output(std::size_t k) const;
+  std::optional<std::size_t> last_output(std::size_t k) const;
+  std::size_t mapped_output(std::size_t m) const;
+  std::size_t count_output() const { return mapped_output(parts_.mapped.size()); }
+
+  /// The number of steps; nothing if it is a value or depends on an unknown extent.
+  std::optional<index_t> n_steps(std::span<const Extents> inputs) const;
+
+  std::string name() const override { return "Loop"; }
+  std::string parameters() const override { return text_; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  bool uses_elements(const Apply&, int in) const override;
+  bool can_fail() const override { return can_fail_; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pushforward(const Apply& apply,
+                                    std::span<const Variable> tangents) const override;
+  void run(RunContext& context) const override;
+
+ private:
+  explicit Loop(LoopParts parts);
+  std::vector<Extents> body_extents(std::span<const Extents> inputs,
+                                    std::optional<index_t> n) const;
+  void check_lengths(std::span<const Extents> inputs, std::optional<index_t> n) const;
+
+  LoopParts parts_;
+  std::vector<Variable> body_inputs_, body_outputs_;
+  std::vector<Apply> body_nodes_;
+  std::string text_;
+  bool can_fail_;
+};
+
+/// The same loop with the outputs that are used, and what these need: for each old output the
+/// variable to use instead; undefined where it is not used.
+std::vector<Variable> without_unused(const Apply& loop, const std::vector<bool>& is_used);
+/// The same loop with another graph for its body.
+Apply with_body(const Apply& loop, std::span<const Variable> inputs,
+                std::span<const Variable> outputs);
+
+}  // namespace palimpsest::ops

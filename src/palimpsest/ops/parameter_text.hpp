@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/extents.hpp"
+
+namespace palimpsest::ops {
+
+/// Reads what parameters() of an op wrote, from left to right. FormatError where the text is not
+/// what is asked for.
+class ParameterText {
+ public:
+  explicit ParameterText(std::string_view text) : text_(text) {}
+
+  /// Takes these characters, if they are next.
+  bool take(std::string_view characters);
+  void expect(std::string_view characters);
+  index_t integer();
+  bool flag() { return integer() != 0; }
+  double number();
+  /// `(1, 2)`, `(1,)`, `()`.
+  Extents integers();
+  /// Letters, digits and underscores.
+  std::string_view word();
+  DType dtype();
+  ExtentPrograms programs();
+  /// key=value and the comma before it, if it is not the first.
+  index_t integer(std::string_view key);
+  Extents integers(std::string_view key);
+  void end();
+
+  bool is_at_end() const { return text_.empty(); }
+  /// Everything that is left.
+  std::string_view rest() const { return text_; }
+
+ private:
+  [[noreturn]] void fail(std::string_view expected) const;
+  void key(std::string_view key);
+  ExtentProgram program();
+
+  std::string_view text_;
+  bool is_first_ = true;
+};
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/contract_op.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/ops/samples.hpp"
+
+namespace palimpsest::ops {
+
+std::vector<OpSample> contract_samples() {
+  struct Case {
+    const char* text;
+    Extents a, b;
+  };
+  const Case kCases[] = {
+      {"mn,n->m", {3, 4}, {4}},
+      {"mk,kn->mn", {3, 4}, {4, 5}},
+      {"km,kn->mn", {4, 3}, {4, 5}},
+      {"bmk,bkn->bmn", {2, 3, 4}, {2, 4, 2}},
+      {"m,n->mn", {3}, {4}},
+      {"mn,mn->", {3, 4}, {3, 4}},
+      {"cyx,yx->cyx", {2, 3, 4}, {3, 4}},
+      {"cyx,cyx->yx", {2, 3, 4}, {2, 3, 4}},
+      {"mn,k->k", {3, 4}, {2}},
+      {"mnk,n->km", {2, 3, 4}, {3}},
+  };
+  std::vector<OpSample> result;
+  for (const Case& c : kCases) {
+    for (DType dtype : {DType::float64, DType::complex64, DType::complex128}) {
+      for (int conj = 0; conj < (is_complex(dtype) ? 4 : 1); ++conj) {
+        const EinsumOptions options{(conj & 1) != 0, (conj & 2) != 0};
+        OpSample sample{std::string(c.text) + " " + std::string(name_of(dtype)) + " conj " +
+                            std::to_string(conj),
+                        {sample_values(c.a, dtype, 1), sample_values(c.b, dtype, 2)},
+                        {}};
+        sample.build = [text = c.text, options](Vars v) {
+          return einsum(text, v[0], v[1], options);
+        };
+        result.push_back(std::move(sample));
+      }
+    }
+  }
+  const auto product = [](Vars v) { return matmul(v[0], v[1]); };
+  result.push_back(
+      {"matmul int64",
+       {sample_values({3, 4}, DType::int64, 1), sample_values({4, 2}, DType::int64, 2)},
+       product});
+  result.push_back(
+      {"matmul of bigger matrices",
+       {sample_values({40, 50}, DType::complex64, 1), sample_values({50, 30}, DType::complex64, 2)},
+       product});
+  return result;
+}
+
+std::vector<OpSample> add_contract_samples() {
+  struct Case {
+    const char* name;
+    Contraction contraction;
+    Extents z, x, y;
+  };
+  const Case kCases[] = {
+      {"gemm", {{0, 1}, {1, 2}, {0, 2}}, {3, 5}, {3, 4}, {4, 5}},
+      {"big gemm", {{1, 0}, {1, 2}, {0, 2}, true}, {20, 17}, {18, 20}, {18, 17}},
+      {"gemm to the left", {{0, 1}, {1, 2}, {2, 0}}, {17, 20}, {20, 18}, {18, 17}},
+      {"gemv", {{0, 1}, {1}, {0}}, {3}, {3, 4}, {4}},
+      {"ger", {{0}, {1}, {0, 1}}, {3, 5}, {3}, {5}},
+      {"conjugated ger", {{0}, {1}, {0, 1}, false, true}, {3, 5}, {3}, {5}},
+      {"of nothing", {{0, 1}, {1, 2}, {0, 2}}, {3, 5}, {3, 0}, {0, 5}},
+  };
+  std::vector<OpSample> result;
+  for (const Case& c : kCases) {
+    for (DType dtype : {DType::float32, DType::float64, DType::complex128}) {
+      if (!is_complex(dtype) && (c.contraction.conj_a || c.contraction.conj_b)) continue;
+      OpSample sample{
+          std::string(c.name) + " " + std::string(name_of(dtype)),
+          {sample_values(c.z, dtype, 1), sample_values({}, dtype, 2), sample_values(c.x, dtype, 3),
+           sample_values(c.y, dtype, 4), sample_values({}, dtype, 5)},
+          {}};
+      sample.build = [contraction = c.contraction, dtype](Vars v) {
+        return std::make_shared<AddContract>(contraction, dtype)->make_node(v).output(0);
+      };
+      result.push_back(std::move(sample));
+    }
+  }
+  return result;
+}
+
+std::vector<OpSample> diagonal_samples() {
+  const auto at = [](index_t offset, index_t a, index_t b) {
+    return [=](const Variable& x) { return diagonal(x, offset, a, b); };
+  };
+  return {unary("main", sample_values({3, 4}, DType::complex128), at(0, 0, 1)),
+          unary("above", sample_values({3, 2, 4}, DType::float64), at(2, 0, 2)),
+          unary("below", sample_values({3, 2, 4}, DType::float32), at(-1, -1, 0)),
+          unary("outside", sample_values({3, 2}, DType::float64), at(7, 0, 1))};
+}
+
+std::vector<OpSample> diagonal_into_samples() {
+  const auto into = [](index_t offset) {
+    return [=](Vars v) {
+      return std::make_shared<DiagonalInto>(offset, 0, 2)->make_node(v).output(0);
+    };
+  };
+  return {{"above",
+           {sample_values({2, 2}, DType::complex128), sample_values({3, 2, 4}, DType::int8)},
+           into(2)},
+          {"below",
+           {sample_values({2, 1}, DType::float64), sample_values({3, 2, 4}, DType::int8)},
+           into(-2)}};
+}
+
+}  // namespace palimpsest::ops

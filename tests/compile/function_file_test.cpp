@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/compile/function_file.hpp"
+
+#include <gtest/gtest.h>
+#include <xxhash.h>
+
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "hook_op.hpp"
+#include "io/files.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+using testing::hooked;
+using testing::TemporaryDirectory;
+
+std::vector<Function> round_trip(const std::vector<Function>& functions) {
+  return functions_from_bytes(functions_to_bytes(functions));
+}
+Function round_trip(const Function& f) { return round_trip(std::vector<Function>{f})[0]; }
+
+struct FunctionFileTest : ::testing::Test {
+  Variable x = make_input({DType::float64, {kUnknown}, {}}, "x"),
+           y = make_input({DType::float64, {kUnknown}, {}}, "y");
+  SharedVariable s = shared(Tensor::from<double>({1, 2, 3}), {.name = "s"});
+  Tensor a = Tensor::from<double>({5, 6, 7}), b = Tensor::from<double>({0.5, -1, 2});
+};
+
+TEST_F(FunctionFileTest, LoadedFunctionComputesTheSame) {
+  const Function f =
+      function({x, In(y, {.name = "other"})},
+               {ops::exp(x) * y + 2.0, ops::sum(x), ops::roll(y, 1, 0)}, {.name = "f"});
+  const Function g = round_trip(f);
+  EXPECT_EQ(g.name(), "f");
+  EXPECT_FALSE(g.is_single());
+  const auto expected = f(a, kw("other", b)), got = g(a, kw("other", b));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(equal(got[i], expected[i])) << i;
+  EXPECT_EQ(g.dprint(), f.dprint());
+  EXPECT_TRUE(round_trip(function({x}, x * 2.0)).is_single());
+}
+
+TEST_F(FunctionFileTest, PlansComeOutTheSame) {
+  const Function f = function({x, y}, ops::roll(x * y, 1, 0) + ops::roll(x, 2, 0));
+  const std::vector<TensorType> types(2, {DType::float64, {1000}, {}});
+  EXPECT_EQ(round_trip(f).plan(types).to_string(), f.plan(types).to_string());
+}
+
+TEST_F(FunctionFileTest, SharedVariablesHaveTheirPresentValuesAndNoTieToTheOld) {
+  const Function f = function({x}, s.var(), {.updates = {{s, s.var() + x}}});
+  f(a);
+  const Function g = round_trip(f);
+  EXPECT_EQ(g(a).tensor().to_vector<double>(), (std::vector<double>{6, 8, 10}));
+  EXPECT_EQ(g(a).tensor().to_vector<double>(), (std::vector<double>{11, 14, 17}));
+  EXPECT_EQ(s.get_value().to_vector<double>(), (std::vector<double>{6, 8, 10}));
+  ASSERT_EQ(g.shared_variables().size(), 1u);
+  EXPECT_EQ(g.shared_variables()[0]->name(), "s");
+  EXPECT_NE(g.shared_variables()[0], s.container_ptr());
+  // Still in place.
+  const void* const before = g.shared_variables()[0]->value().raw_data();
+  const Function in_place = round_trip(function({x}, {}, {.updates = {{s, s.var() + x}}}));
+  in_place(a);
+  const void* const first = in_place.shared_variables()[0]->value().raw_data();
+  in_place(a);
+  EXPECT_EQ(in_place.shared_variables()[0]->value().raw_data(), first);
+  EXPECT_NE(before, nullptr);
+}
+
+TEST_F(FunctionFileTest, FunctionsOnOneContainerAreOnOneContainerAgain) {
+  const Function add = function({x}, {}, {.updates = {{s, s.var() + x}}});
+  const Function read = function({}, s.var() * 2.0);
+  const std::vector<Function> copies = round_trip(std::vector<Function>{add, read});
+  copies[0](a);
+  EXPECT_EQ(copies[1]().tensor().to_vector<double>(), (std::vector<double>{12, 16, 20}));
+  EXPECT_EQ(read().tensor().to_vector<double>(), (std::vector<double>{2, 4, 6}));
+}
+
+TEST_F(FunctionFileTest, InputsKeepWhatTheySay) {
+  const Function f =
+      function({In(x, {.is_mutable = true}), In(y, {.value = Tensor::ones({3}), .strict = true})},
+               {Out(x + y, {.borrow = true})});
+  const Function g = round_trip(f);
+  EXPECT_EQ(g(a.clone())[0].to_vector<double>(), (std::vector<double>{6, 7, 8}));
+  expect_error<TypeError>([&] { g(a, a, a); }, "arguments");
+  expect_error<DTypeError>([&] { g(a, kw("y", Tensor::ones({3}, DType::float32))); }, "y");
+  const Function lends = round_trip(function({x}, {Out(x * 2.0, {.borrow = true})}));
+  const Tensor first = lends(a)[0], second = lends(a)[0];
+  EXPECT_EQ(first.raw_data(), second.raw_data());
+}
+
+TEST_F(FunctionFileTest, SizeDoesNotChangeByCalling) {
+  const Function f = function({x}, ops::roll(x * x, 1, 0) + s.var());
+  const auto before = functions_to_bytes({&f, 1});
+  f(a);
+  f(Tensor::from<double>({1, 2, 3}));
+  EXPECT_EQ(functions_to_bytes({&f, 1}), before);
+}
+
+TEST_F(FunctionFileTest, FileIsMappedAndItsConstantsTakeNoMemory) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "f.pal";
+  const Function f = function({}, ops::sum(constant(Tensor::ones({100'000}))));
+  f.save(path);
+  EXPECT_GT(std::filesystem::file_size(path), 800'000u);
+  const MemoryScope scope;
+  const Function g = Function::load(path);
+  EXPECT_LT(scope.allocated_bytes(), 1000u);
+  EXPECT_EQ(g().tensor().item<double>(), 100'000);
+  save_functions(path, std::vector<Function>{f, g});
+  expect_error<ValueError>([&] { Function::load(path); }, "holds 2 functions");
+  EXPECT_EQ(load_functions(path).size(), 2u);
+}
+
+TEST_F(FunctionFileTest, ReadersConfigDoesNotMatter) {
+  const Function f = [&] {
+    const ConfigScope scope({.allow_gc = true});
+    return function({x}, ops::exp(x) + 1.0);
+  }();
+  const ConfigScope scope({.mode = std::string("NoRewrite"), .default_float = DType::float32});
+  const Function g = round_trip(f);
+  EXPECT_EQ(g.mode(), Mode::fast_run);
+  EXPECT_EQ(g.graph().node_count(), f.graph().node_count());
+  g(a);
+  EXPECT_EQ(g.idle_frame_count(), 0u);
+}
+
+TEST_F(FunctionFileTest, OpsThatNobodyCouldLoadAreNamedBeforeAByteIsWritten) {
+  const TemporaryDirectory directory;
+  const Function f = function({x}, hooked(x, [] {}));
+  expect_error<NotSupported>([&] { f.save(directory / "f.pal"); }, "Hook");
+  EXPECT_FALSE(std::filesystem::exists(directory / "f.pal"));
+}
+
+TEST_F(FunctionFileTest, OtherArchivesAreNoFunctions) {
+  ArchiveWriter writer("other");
+  expect_error<FormatError>([&] { functions_from_bytes(writer.to_bytes("{}")); }, "kind");
+}
+
+// -- copies --------------------------------------------------------------------------------------
+
+TEST_F(FunctionFileTest, DeepCopiesShareStateAmongThemselvesOnly) {
+  const Function add = function({x}, {}, {.updates = {{s, s.var() + x}}});
+  const Function read = function({}, s.var() * 2.0);
+  const MemoryScope scope;
+  const std::vector<Function> copies = deepcopy(std::vector<Function>{add, read});
+  EXPECT_EQ(scope.allocated_bytes(), 0u);
+  copies[0](a);
+  EXPECT_EQ(copies[1]().tensor().to_vector<double>(), (std::vector<double>{12, 16, 20}));
+  EXPECT_EQ(read().tensor().to_vector<double>(), (std::vector<double>{2, 4, 6}));
+  const Function alone = deepcopy(read);
+  add(a);
+  EXPECT_EQ(alone().tensor().to_vector<double>(), (std::vector<double>{2, 4, 6}));
+}
+
+// -- damage --------------------------------------------------------------------------------------
+
+// A manifest that is changed and hashed anew: functions that can be called, or an error of files.
+TEST_F(FunctionFileTest, DamageIsAFunctionOrAnError) {
+  const Function f = function({In(x, {.is_mutable = true}), y},
+                              {Out(ops::roll(x * y, 1, 0), {.borrow = true}), ops::sum(y)},
+                              {.updates = {{s, s.var() * 2.0}}});
+  const std::vector<std::byte> good = functions_to_bytes({&f, 1});
+  std::uint64_t n_manifest = 0;
+  std::memcpy(&n_manifest, good.data() + 24, 8);
+  std::mt19937 random(3);
+  static constexpr std::string_view kLikely = "0123456789-[]{},:\"ue.tfn";
+  int refused = 0, called = 0;
+  for (int i = 0; i < 10000; ++i) {
+    std::vector<std::byte> bytes = good;
+    for (unsigned k = 0, edits = 1 + random() % 2; k < edits; ++k) {
+      bytes[64 + random() % n_manifest] = static_cast<std::byte>(kLikely[random() % 24]);
+    }
+    const std::uint64_t hash = XXH3_64bits(bytes.data() + 64, n_manifest);
+    std::memcpy(bytes.data() + 40, &hash, 8);
+    try {
+      const std::vector<Function> loaded = functions_from_bytes(bytes);
+      if (!loaded.empty()) {
+        loaded[0](a.clone(), b);
+        ++called;
+      }
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 5000);
+  EXPECT_GT(called, 100);
+}
+
+}  // namespace
+}  // namespace palimpsest

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registry is complete, and docs/ops.md says what it says. With PALIMPSEST_WRITE_DOCS set the
+// table in that page is written instead.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "contract/applied.hpp"
+#include "palimpsest/kernels/scalar_op.hpp"
+
+namespace palimpsest {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Applied;
+
+const fs::path kSource = PALIMPSEST_SOURCE_DIR;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// An op class is found by how it is declared, so that a new one cannot be forgotten.
+TEST(OpRegistry, HoldsEveryOpClass) {
+  std::set<std::string, std::less<>> registered;
+  for (const ops::OpEntry& entry : ops::op_registry()) registered.emplace(entry.name);
+  // Shape is a word of its own; only the executor of functions runs a loop, which has tests there.
+  // An interpolation has an entry for each direction.
+  registered.insert({"ShapeOf", "Loop", "Interpolation"});
+  const std::regex declaration("class (\\w+) final : public (Op|ViewOp|Generator)\\b");
+  int n_classes = 0;
+  for (const auto& file : fs::directory_iterator(kSource / "src/palimpsest/ops")) {
+    if (file.path().extension() != ".hpp") continue;
+    const std::string text = text_of(file.path());
+    for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) {
+      ++n_classes;
+      EXPECT_TRUE(registered.contains((*it)[1].str())) << (*it)[1] << " is not registered";
+    }
+  }
+  EXPECT_GT(n_classes, 40);
+}
+
+TEST(OpRegistry, HasSamplesOfEveryScalarFunction) {
+  std::set<std::string> sampled;
+  for (const ops::OpEntry& entry : ops::op_registry()) {
+    if (entry.name != "Elementwise") continue;
+    for (const ops::OpSample& sample : entry.samples()) {
+      sampled.insert(sample.name.substr(0, sample.name.find(' ')));
+    }
+  }
+  for (int i = 0; i < kScalarOpCount; ++i) {
+    const auto op = static_cast<ScalarOp>(i);
+    if (op == ScalarOp::identity) continue;
+    EXPECT_TRUE(sampled.contains(std::string(name_of(op)))) << name_of(op);
+  }
+}
+
+// -- the table -----------------------------------------------------------------------------------
+
+struct Row {
+  std::string_view entry;
+  std::set<int> views, overwrites;
+  std::map<int, std::string> linear;
+  bool is_differentiable = false, can_fail = false;
+  int n_samples = 0;
+};
+
+std::string word_of(Linearity linearity) {
+  return linearity == Linearity::real        ? " (real)"
+         : linearity == Linearity::conjugate ? " (conjugate)"
+                                             : "";
+}
+
+std::map<std::string, Row> rows() {
+  std::map<std::string, Row> result;
+  for (const ops::OpEntry& entry : ops::op_registry()) {
+    for (const ops::OpSample& sample : entry.samples()) {
+      const Applied a = testing::applied(entry, sample);
+      const Op& op = a.node.op();
+      Row& row = result[op.name()];
+      row.entry = entry.name;
+      ++row.n_samples;
+      row.can_fail = row.can_fail || op.can_fail();
+      for (const auto& [output, inputs] : op.view_map(a.node)) {
+        row.views.insert(inputs.begin(), inputs.end());
+      }
+      bool any = false;
+      for (int i = 0; i < static_cast<int>(a.node.input_count()); ++i) {
+        if (op.inplace_on_inputs(a.node, {i})) row.overwrites.insert(i);
+        const bool inexact = is_inexact(a.node.input(static_cast<std::size_t>(i)).dtype());
+        any = any || (inexact && op.uses_elements(a.node, i));
+        if (inexact && op.linear_in(a.node, i) != Linearity::no) {
+          row.linear.emplace(i, word_of(op.linear_in(a.node, i)));
+        }
+      }
+      if (!any || !is_inexact(a.node.output(0).dtype())) continue;
+      const Variable w = make_input(a.node.output(0).type());
+      for (const Variable& v : op.pullback(a.node, std::vector<Variable>{w})) {
+        row.is_differentiable = row.is_differentiable || v.defined();
+      }
+    }
+  }
+  return result;
+}
+
+std::string list_of(const std::set<int>& inputs) {
+  std::string text;
+  for (int i : inputs) text += (text.empty() ? "" : ", ") + std::to_string(i);
+  return text;
+}
+
+std::string table() {
+  std::string text =
+      "| op | entry | view of | may overwrite | linear in | derivative | can fail | samples |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const auto& [name, row] : rows()) {
+    std::string linear;
+    for (const auto& [i, word] : row.linear) {
+      linear += (linear.empty() ? "" : ", ") + std::to_string(i) + word;
+    }
+    text += "| " + name + " | " + (name == row.entry ? "" : std::string(row.entry)) + " | " +
+            list_of(row.views) + " | " + list_of(row.overwrites) + " | " + linear + " | " +
+            (row.is_differentiable ? "yes" : "") + " | " + (row.can_fail ? "yes" : "") + " | " +
+            std::to_string(row.n_samples) + " |\n";
+  }
+  return text;
+}
+
+TEST(OpTable, IsWhatTheRegistrySays) {
+  const fs::path page = kSource / "docs/ops.md";
+  const std::string begin = "<!-- begin of the table -->\n", end = "<!-- end of the table -->";
+  const std::string text = text_of(page);
+  const std::size_t from = text.find(begin), to = text.find(end);
+  ASSERT_TRUE(from != std::string::npos && to != std::string::npos);
+  const std::string written = text.substr(from + begin.size(), to - from - begin.size());
+  const std::string made = table();
+  if (std::getenv("PALIMPSEST_WRITE_DOCS")) {
+    std::ofstream(page) << text.substr(0, from + begin.size()) << made << text.substr(to);
+    return;
+  }
+  EXPECT_EQ(written, made) << "Try to run this test with PALIMPSEST_WRITE_DOCS=1";
+}
+
+}  // namespace
+}  // namespace palimpsest
