@@ -10,6 +10,7 @@
 #include "palimpsest/base/random.hpp"
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/base/small_vector.hpp"
+#include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/base/view.hpp"
 #include "palimpsest/compile/container.hpp"

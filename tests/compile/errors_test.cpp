@@ -2,10 +2,12 @@
 // functions.md 12: what an error at run time says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 
 #include "hook_op.hpp"
+#include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
@@ -89,6 +91,32 @@ TEST_F(ErrorTest, HighVerbosityShowsThePlan) {
   EXPECT_EQ(text_of([&] { f(vector_of({1})); }).find("buffer"), std::string::npos);
   const ConfigScope scope({.exception_verbosity = Verbosity::high});
   EXPECT_NE(text_of([&] { f(vector_of({1})); }).find("buffer   0  argument"), std::string::npos);
+}
+
+Variable built_here(const Variable& x) {
+  return hooked(x, [] { throw ValueError("no"); });
+}
+
+TEST_F(ErrorTest, MediumVerbosityTellsWhereAnOpWasBuilt) {
+  const std::string low = text_of([&] { function({x}, built_here(x))(vector_of({1})); });
+  EXPECT_EQ(low.find("built in"), std::string::npos) << low;
+  const ConfigScope scope({.exception_verbosity = Verbosity::medium, .traceback_limit = 3});
+  const Variable built = built_here(x);
+  ASSERT_NE(built.owner().node()->built_at, nullptr);
+  EXPECT_FALSE(built.owner().node()->built_at->empty());
+  const std::string text = text_of([&] { function({x}, built)(vector_of({1})); });
+  const std::size_t at = text.find("built in:\n");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), '\n'), 4)
+      << text;
+}
+
+TEST_F(ErrorTest, ReplacementsWereBuiltWhereTheirOriginalsWere) {
+  const ConfigScope scope({.exception_verbosity = Verbosity::medium});
+  const Variable built = ops::exp(x * 2.0) + 1.0;
+  const auto where = built.owner().node()->built_at;
+  const Function f = function({x}, built);
+  EXPECT_EQ(f.graph().outputs()[0].owner().node()->built_at, where) << f.dprint();
 }
 
 TEST_F(ErrorTest, OneSentOnceIsNotedOnce) {

@@ -105,6 +105,31 @@ TEST_F(PrintTest, FunctionsTellOrderDestroysAndViews) {
   EXPECT_EQ(debugprint(f.graph()), text);
 }
 
+TEST_F(PrintTest, RegionsAreShownWhenAskedFor) {
+  const Variable part = a(slice(1, 3));
+  EXPECT_EQ(debugprint(part).find(" r="), std::string::npos);
+  const std::string text = debugprint(part, {.print_regions = true});
+  EXPECT_NE(text.find(" r=0<-0:"), std::string::npos) << text;
+}
+
+TEST_F(PrintTest, BodiesOfLoopsFollowBelow) {
+  const ops::LoopResult r = ops::loop(
+      [](const std::vector<Variable>& v) { return std::vector<Variable>{ops::exp(v[0])}; },
+      {.states = {a}, .n_steps = 3});
+  const std::string text = debugprint(r.last(0));
+  EXPECT_NE(text.find("\ninside of Loop [id "), std::string::npos) << text;
+  EXPECT_NE(text.find("Exp"), std::string::npos) << text;
+  EXPECT_EQ(debugprint(r.last(0), {.print_inner_graphs = false}).find("inside of"),
+            std::string::npos);
+}
+
+TEST_F(PrintTest, StepsAreTheNodesInOrder) {
+  const Function f = function({a}, {ops::roll(ops::exp(a), 1, 0)});
+  ASSERT_EQ(f.steps().size(), 2u);
+  EXPECT_EQ(f.steps()[0].op().name(), "Exp");
+  EXPECT_EQ(f.steps()[1].op().name(), "Roll");
+}
+
 TEST_F(PrintTest, MemoryIsShownOncePlanned) {
   const Function f = function({a}, {ops::roll(ops::exp(a), 1, 0)});
   EXPECT_EQ(f.dprint({.print_memory = true}), f.dprint());

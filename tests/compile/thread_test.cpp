@@ -12,6 +12,7 @@
 
 #include "hook_op.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/kernels/libraries.hpp"
 #include "palimpsest/ops/ops.hpp"
 
 namespace palimpsest {
@@ -106,6 +107,22 @@ TEST_F(ThreadTest, BorrowedResultsOfDifferentThreadsAreApart) {
     }
   });
   EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(ThreadTest, ConfigLimitsTheThreadsOfACall) {
+  const auto threads_of = [&](std::optional<index_t> wanted) {
+    const ConfigScope scope({.threads = wanted});
+    int seen = 0;
+    const Variable v = dvector("v");
+    const Function f =
+        function({v}, testing::hooked(v, [&] { seen = compute_libraries().threads; }));
+    f(Tensor::ones({2}));
+    f(Tensor::ones({2}));
+    return seen;
+  };
+  EXPECT_EQ(threads_of(1), 1);
+  EXPECT_EQ(threads_of(3), 3);
+  EXPECT_EQ(threads_of({}), compute_libraries().threads);
 }
 
 TEST_F(ThreadTest, ManySignaturesArePlannedAtOnce) {

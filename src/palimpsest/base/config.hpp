@@ -46,6 +46,8 @@ enum class Verbosity { low, medium, high };
   X(bool, rewrite_trace, false)                       \
   X(bool, allow_gc, false)                            \
   X(Verbosity, exception_verbosity, Verbosity::low)   \
+  X(index_t, traceback_limit, 8)                      \
+  X(std::optional<index_t>, threads, std::nullopt)    \
   X(index_t, plan_effort_ms, 100)                     \
   X(bool, profile, false)                             \
   X(bool, profile_memory, false)                      \
@@ -69,7 +71,10 @@ enum class Verbosity { low, medium, high };
 ///       rewrites_excluding
 ///     rewrite_trace         one line for each replacement that a rewrite attempts or is refused
 ///     allow_gc              functions release their memory after every call
-///     exception_verbosity   low: the step; high: also the graph and the buffers held
+///     exception_verbosity   low: the step; medium: also where its op was built, if that was known
+///                           to be wanted then; high: also the plan and the buffers held
+///     traceback_limit       how many calls are noted when an op is built
+///     threads               of the pool, that work for one call of a function; unset: all
 ///     plan_effort_ms        how long one plan looks for a better placement, in units of about 1 ms
 ///     profile,              measure every step of functions compiled from now on, its bytes too
 ///       profile_memory

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "palimpsest/kernels/parallel.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -229,15 +231,22 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   bind_memory(plan, *frame);
   frame->bind();
   std::unique_ptr<CallWatch> watch;
-  if (program_.inspection) {
-    if (measurement) measurement->pause();
-    watch = start_watch(plan, *frame);
-    if (measurement) measurement->resume();
-    frame->run_watched(*watch, measurement ? &*measurement : nullptr);
-  } else if (measurement) {
-    frame->run_measured(measurement->steps(plan));
+  const auto run_steps = [&] {
+    if (program_.inspection) {
+      if (measurement) measurement->pause();
+      watch = start_watch(plan, *frame);
+      if (measurement) measurement->resume();
+      frame->run_watched(*watch, measurement ? &*measurement : nullptr);
+    } else if (measurement) {
+      frame->run_measured(measurement->steps(plan));
+    } else {
+      frame->run();
+    }
+  };
+  if (const auto threads = program_.config->threads) {
+    run_with_threads(static_cast<int>(*threads), run_steps);
   } else {
-    frame->run();
+    run_steps();
   }
   hand_over(plan, *frame);
   for (std::size_t i = 0; i < outs.size(); ++i) {

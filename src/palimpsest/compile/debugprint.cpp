@@ -45,15 +45,16 @@ class TreePrinter {
 
   void print(const Variable& root) {
     std::vector<Line> pending{{root, "", "", 1}};
-    while (!pending.empty()) {
-      const Line line = std::move(pending.back());
-      pending.pop_back();
-      if (line.is_dots) {
-        text_ += line.prefix + "···\n";
-        continue;
-      }
-      text_ += line.prefix + described(line.variable) + "\n";
-      push_inputs(line, pending);
+    print_lines(pending);
+  }
+
+  // The graphs inside of ops that were shown, and inside of those in them.
+  void print_inner_graphs() {
+    if (!options_.print_inner_graphs) return;
+    for (std::size_t next = 0; next < inner_.size(); ++next) {
+      const Apply node = inner_[next];
+      text_ += "\ninside of " + node.op().name() + " [id " + id_of(node.node()) + "]\n";
+      for (const Variable& v : node.op().inner_results()) print(v);
     }
   }
 
@@ -68,12 +69,27 @@ class TreePrinter {
     bool is_dots = false;
   };
 
+  void print_lines(std::vector<Line>& pending) {
+    while (!pending.empty()) {
+      const Line line = std::move(pending.back());
+      pending.pop_back();
+      if (line.is_dots) {
+        text_ += line.prefix + "···\n";
+        continue;
+      }
+      text_ += line.prefix + described(line.variable) + "\n";
+      push_inputs(line, pending);
+    }
+  }
+
   void push_inputs(const Line& line, std::vector<Line>& pending) {
     const Apply owner = line.variable.owner();
     if (!owner.defined() || owner.input_count() == 0) return;
     if (options_.depth >= 0 && line.depth >= options_.depth) return;
     if (options_.stop_on_name && !line.variable.name().empty() && line.depth > 1) return;
-    if (!shown_.insert(owner.node()).second) {
+    const bool is_new = shown_.insert(owner.node()).second;
+    if (is_new && !owner.op().inner_results().empty()) inner_.push_back(owner);
+    if (!is_new) {
       pending.push_back({{}, line.below + " └─ ", "", 0, true});
       return;
     }
@@ -105,10 +121,25 @@ class TreePrinter {
     const AliasMap destroys = owner.op().destroy_map(owner), views = owner.op().view_map(owner);
     if (options_.print_destroy_map && !destroys.empty()) text += " d=" + written(destroys);
     if (options_.print_view_map && !views.empty()) text += " v=" + written(views);
+    if (options_.print_regions) text += regions(owner, views);
     const auto at = position_.find(owner.node());
     if (options_.print_order && at != position_.end()) text += " " + std::to_string(at->second);
     const auto place = places_.find(v.node());
     if (place != places_.end()) text += place->second;
+    return text;
+  }
+
+  static std::string regions(const Apply& node, const AliasMap& views) {
+    std::string text;
+    for (const auto& [output, inputs] : views) {
+      for (int i : inputs) {
+        text += " r=" + std::to_string(output) + "<-" + std::to_string(i) + ":" +
+                node.op().view_region(node, output, i).str();
+      }
+    }
+    for (int i : overwritten_inputs(node)) {
+      text += " w=" + std::to_string(i) + ":" + node.op().write_region(node, i).str();
+    }
     return text;
   }
 
@@ -125,6 +156,7 @@ class TreePrinter {
   }
 
   DebugPrintOptions options_;
+  std::vector<Apply> inner_;  // shown nodes with a graph inside
   std::unordered_map<const ApplyNode*, std::size_t> position_;
   std::unordered_set<const ApplyNode*> shown_;
   std::unordered_map<const void*, std::size_t> ids_;
@@ -136,6 +168,7 @@ std::string printed(std::span<const Variable> list, std::span<const Apply> order
                     const DebugPrintOptions& options) {
   TreePrinter printer(options, order, plan);
   for (const Variable& v : list) printer.print(v);
+  printer.print_inner_graphs();
   return printer.take();
 }
 

@@ -106,6 +106,7 @@ std::size_t Function::output_count() const { return checked(impl_).program->outp
 bool Function::is_single() const { return checked(impl_).program->is_single; }
 const Function::Impl& Function::impl() const { return checked(impl_); }
 const FunctionGraph& Function::graph() const { return checked(impl_).program->graph; }
+std::vector<Apply> Function::steps() const { return graph().toposort(); }
 Mode Function::mode() const { return checked(impl_).program->mode; }
 Profile Function::profile() const {
   const Impl& impl = checked(impl_);

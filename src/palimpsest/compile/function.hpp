@@ -147,6 +147,8 @@ class Function {
   bool is_single() const;
   /// The optimized graph.
   const FunctionGraph& graph() const;
+  /// Its applications in their order before a plan chooses one; views, which are no steps, too.
+  std::vector<Apply> steps() const;
   /// The variables of the inputs in the order of a call, implicit ones last.
   std::vector<Variable> inputs() const;
   /// The cell of an input or of a shared variable. ValueError: there is none.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/base/strided_copy.hpp"
 
 namespace palimpsest {
@@ -55,6 +56,9 @@ std::string describe_step(const Plan& plan, std::size_t step, std::span<const Co
             std::string(name_of(view.dtype)) + " shape " + to_string(view.extents) + " strides " +
             to_string(view.strides);
     if (is_small(view)) text += first_elements(view);
+  }
+  if (config().exception_verbosity != Verbosity::low && node.node()->built_at) {
+    text += "\n  built in:\n" + node.node()->built_at->str();
   }
   if (config().exception_verbosity == Verbosity::high) {
     text += "\n  plan:\n" + plan.to_string().substr(0, kLongestGraph);

@@ -28,6 +28,10 @@ struct DebugPrintOptions {
   bool print_view_map = true;
   /// The position of each op in the order of execution, where there is one.
   bool print_order = true;
+  /// Which part of an input a view shows (` r=0<-0:...`) and a step overwrites (` w=0:...`).
+  bool print_regions = false;
+  /// The bodies of loops, below the graph.
+  bool print_inner_graphs = true;
   /// `@offset+bytes` of what lies in the arena, by the latest plan of a function.
   bool print_memory = false;
 };

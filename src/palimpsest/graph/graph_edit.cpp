@@ -293,6 +293,12 @@ void FunctionGraph::Impl::transact(std::vector<Redirection>& redirections,
   finish();
 }
 
+// What comes new into the graph was built where the user built what it replaces.
+void FunctionGraph::Impl::pass_trace(const Apply& old, const Apply& with) const {
+  if (!old.defined() || !with.defined() || !old.node()->built_at) return;
+  if (!state.find(with.node())) with.node()->built_at = old.node()->built_at;
+}
+
 void FunctionGraph::Impl::replace(Pairs pairs, std::span<const Apply> remove,
                                   std::string_view reason, bool validated) {
   std::vector<Redirection> redirections;
@@ -312,6 +318,7 @@ void FunctionGraph::Impl::replace(Pairs pairs, std::span<const Apply> remove,
     }
     if (trace) trace("rewrite " + std::string(reason) + ": " + name(old) + " -> " + name(with));
     if (old == with) continue;
+    pass_trace(old.owner(), with.owner());
     Redirection& r = redirections.emplace_back(Redirection{v, with, {}});
     for (UseSlot* slot = v->first; slot; slot = slot->next) {
       if (taken.insert(slot).second) r.slots.push_back(slot);

@@ -29,6 +29,7 @@ class FunctionGraph::Impl {
 
   void replace(Pairs pairs, std::span<const Apply> remove, std::string_view reason, bool validated);
   void redirect(const Use& use, const Variable& with, std::string_view reason);
+  void pass_trace(const Apply& old, const Apply& with) const;
   void protect(const Variable& v, bool value);
   void overwrite_last(const Variable& v);
   void validate() const;

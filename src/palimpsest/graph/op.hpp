@@ -151,6 +151,10 @@ class Op : public std::enable_shared_from_this<Op> {
     return {};
   }
 
+  // -- looking at it ---------------------------------------------------------------------------
+  /// Results of the graph inside, such as the body of a loop.
+  virtual std::span<const Variable> inner_results() const { return {}; }
+
   // -- running ---------------------------------------------------------------------------------
   /// Names of the ways to compute the same; the first is the one that is used.
   virtual std::vector<std::string> implementations() const { return {"default"}; }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/graph/variable.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/graph/op.hpp"
 
 namespace palimpsest {
@@ -69,7 +72,12 @@ std::string Variable::str() const {
 }
 
 Apply Apply::make(OpPtr op, std::span<const Variable> inputs, std::vector<TensorType> types) {
-  return Apply(std::make_shared<ApplyNode>(std::move(op), inputs, std::move(types)));
+  Apply made(std::make_shared<ApplyNode>(std::move(op), inputs, std::move(types)));
+  if (config().exception_verbosity != Verbosity::low) {
+    const auto limit = static_cast<std::size_t>(std::max<index_t>(config().traceback_limit, 0));
+    made.node()->built_at = std::make_shared<StackTrace>(StackTrace::capture(limit));
+  }
+  return made;
 }
 
 const Op& Apply::op() const { return *node_->op; }
@@ -179,6 +187,7 @@ std::vector<Variable> clone_graph(std::span<const Variable> outputs,
     for (const Variable& v : node.inputs()) arguments.push_back(copy_of(v));
     for (const Variable& v : node.outputs()) types.push_back(v.type());
     const Apply copy = Apply::make(node.op_ptr(), arguments, std::move(types));
+    copy.node()->built_at = node.node()->built_at;
     for (std::size_t i = 0; i < node.output_count(); ++i) {
       const Variable from = node.output(i), to = copy.output(i);
       to.node()->name = from.name();

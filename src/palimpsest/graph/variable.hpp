@@ -18,6 +18,7 @@ namespace palimpsest {
 class Op;
 using OpPtr = std::shared_ptr<const Op>;
 class Apply;
+class StackTrace;
 struct VariableNode;
 struct ApplyNode;
 
@@ -255,6 +256,8 @@ struct ApplyNode : std::enable_shared_from_this<ApplyNode> {
   OpPtr op;
   std::vector<Variable> inputs;
   std::vector<VariableNode> outputs;
+  /// Where a user built it; null unless that was asked for (Config::exception_verbosity).
+  std::shared_ptr<const StackTrace> built_at;
 };
 
 /// A root that a function takes as an argument.

@@ -6,6 +6,8 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 // oneTBB comes without ThreadSanitizer's instrumentation, so this file is compiled without it too
 // (CMakeLists.txt) and states what the library guarantees: what the caller did comes before every
@@ -32,8 +34,26 @@ void run_limited(int threads, void (*call)(void*), void* body) {
     call(body);
     return;
   }
-  tbb::task_arena arena(threads);
-  arena.execute([&] { call(body); });
+  // Making an arena takes longer than a small call: each thread keeps its last one.
+  struct Kept {
+    int threads = 0;
+    std::unique_ptr<tbb::task_arena> arena;
+  };
+  static thread_local Kept kept;
+  if (kept.threads != threads) {
+    kept.arena = std::make_unique<tbb::task_arena>(threads);
+    kept.threads = threads;
+  }
+  // What runs inside may want another number: it must not find this one to replace it.
+  Kept mine = std::move(kept);
+  kept = Kept();
+  try {
+    mine.arena->execute([&] { call(body); });
+  } catch (...) {
+    kept = std::move(mine);
+    throw;
+  }
+  kept = std::move(mine);
 }
 
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body) {

@@ -26,7 +26,8 @@ template <class Body>
 void run_with_threads(int threads, Body&& body) {
   using B = std::remove_reference_t<Body>;
   detail::run_limited(
-      threads, [](void* b) { (*static_cast<B*>(b))(); }, std::addressof(body));
+      threads, [](void* b) { (*static_cast<B*>(b))(); },
+      const_cast<std::remove_const_t<B>*>(std::addressof(body)));
 }
 
 /// Runs body(begin, end) over disjoint ranges that cover [0, n), on oneTBB's threads when n exceeds

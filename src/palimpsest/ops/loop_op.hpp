@@ -85,6 +85,7 @@ class Loop final : public Op {
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
+  std::span<const Variable> inner_results() const override { return body_outputs_; }
   bool uses_elements(const Apply&, int in) const override;
   bool can_fail() const override { return can_fail_; }
   std::vector<Variable> pullback(const Apply& apply,

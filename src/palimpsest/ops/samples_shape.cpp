@@ -24,6 +24,9 @@ std::vector<OpSample> reshape_to_samples() {
   };
   return {{"columns",
            {sample_values({4, 6}, DType::complex128), sample_values({2, 3}, DType::int8)},
+           like},
+          {"of real numbers",
+           {sample_values({4, 6}, DType::float64), sample_values({2, 8}, DType::int8)},
            like}};
 }
 
@@ -47,9 +50,13 @@ std::vector<OpSample> expand_dims_samples() {
 }
 
 std::vector<OpSample> squeeze_samples() {
-  return {unary("some", sample_values({1, 3, 1, 2}, DType::complex128), [](const Variable& x) {
-    return squeeze(x, {0, -2});
-  })};
+  std::vector<OpSample> result;
+  for (DType dtype : {DType::float64, DType::complex128}) {
+    result.push_back(unary("some", sample_values({1, 3, 1, 2}, dtype), [](const Variable& x) {
+      return squeeze(x, {0, -2});
+    }));
+  }
+  return result;
 }
 
 std::vector<OpSample> broadcast_to_samples() {
@@ -72,6 +79,9 @@ std::vector<OpSample> broadcast_like_samples() {
   };
   return {{"inner",
            {sample_values({3, 1}, DType::complex128), sample_values({3, 4}, DType::float32)},
+           like},
+          {"leading",
+           {sample_values({1, 4}, DType::float64), sample_values({3, 4}, DType::int8)},
            like}};
 }
 
@@ -79,7 +89,8 @@ std::vector<OpSample> specify_shape_samples() {
   const auto as = [](Vars v) {
     return std::make_shared<SpecifyShape>(Extents{3, kUnknown})->make_node(v).output(0);
   };
-  return {{"first axis", {sample_values({3, 4}, DType::complex128)}, as}};
+  return {{"first axis", {sample_values({3, 4}, DType::complex128)}, as},
+          {"of real numbers", {sample_values({3, 2}, DType::float64)}, as}};
 }
 
 std::vector<OpSample> stop_gradient_samples() {
@@ -150,6 +161,10 @@ std::vector<OpSample> part_of_samples() {
   return {{"middle",
            {sample_values({2, 6}, DType::complex128), sample_values({2, 1}, DType::float32),
             sample_values({2, 3}, DType::float32), sample_values({2, 2}, DType::float32)},
+           piece},
+          {"last",
+           {sample_values({2, 3}, DType::float64), sample_values({2, 2}, DType::int8),
+            sample_values({2, 1}, DType::int8)},
            piece}};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <unordered_map>
 #include <vector>
 
 #include "palimpsest/compile/debug/debug_message.hpp"
@@ -41,7 +42,7 @@ class PlanWatch final : public CallWatch {
   void keep_borrowed(std::span<const Tensor> delivered);
   [[noreturn]] void throw_changed(const StepAccess& access, std::size_t input,
                                   const DebugValue& now) const;
-  std::string described(std::size_t buffer) const;
+  bool is_computed(const Variable& v) const;
   StepContext context_of(const StepAccess& access) const;
 
   const DebugOptions& options_;
@@ -50,7 +51,9 @@ class PlanWatch final : public CallWatch {
   Frame& frame_;
   ExpectedValue expected_;
   std::vector<std::pair<const Tensor*, DebugValue>> overwritten_;
-  std::uint64_t allocations_ = 0;   // of this thread, before the step
+  std::uint64_t allocations_ = 0;  // of this thread, before the step
+  std::unordered_map<const ApplyNode*, std::size_t> step_of_;
+  std::vector<bool> has_run_;       // per step: one that is not needed in a call does not run
   std::vector<bool> is_delivered_;  // per buffer: does a result or an update lie in it?
   bool is_done_ = false;
 };
