@@ -53,6 +53,200 @@ NamedLinop sense(DType dtype, bool centered) {
                SamplingFromMask(mask(), {.batch = "C"}));
 }
 
+// Structure, filters, containers.
+void add_structure(std::vector<Sample>& all) {
+  const auto add = [&](std::string name, std::function<NamedLinop(DType)> make,
+                       TestOptions options = {}) {
+    all.push_back({std::move(name), std::move(make), std::move(options)});
+  };
+  add("ShapeSpec", [](DType) { return ShapeSpec("A ...", "B ..."); },
+      {.sizes = {{"A", 3}}, .ellipsis = {2}});
+  for (const index_t size : {4, 7}) {
+    const std::string suffix = std::to_string(size);
+    add("PadDim" + suffix, [=](DType) { return PadDim("A", size, 9, "B A ..."); },
+        {.sizes = {{"B", 2}}, .ellipsis = {3}});
+    add("Truncate" + suffix, [=](DType) { return Truncate("A", 9, size, "... A B"); },
+        {.sizes = {{"B", 2}}, .ellipsis = {3}});
+  }
+  add("Restrict",
+      [](DType) {
+        return Restrict("A B C", {{"A", slice(1, 4)}, {"C", slice(0, 2)}},
+                        {.sizes = {{"A", 6}, {"C", 3}}});
+      },
+      {.sizes = {{"B", 2}}});
+  add("Embed",
+      [](DType) {
+        return Embed("A ...", {{"A", slice(2, 5)}}, {.sizes = {{"A", 7}}});
+      },
+      {.ellipsis = {2}});
+  add("Permute", [](DType) { return Permute("A ... B", "B A ..."); },
+      {.sizes = {{"A", 3}, {"B", 4}}, .ellipsis = {2, 5}});
+  add("Rearrange",
+      [](DType) {
+        return Rearrange("(A B) ... C -> C A ... B", {.sizes = {{"A", 2}}});
+      },
+      {.sizes = {{"Ab", 6}, {"C", 5}}, .ellipsis = {2}});
+  add("RearrangeGroups",
+      [](DType) {
+        return Rearrange("A B C -> (C A) B", {.sizes = {{"A", 3}, {"C", 4}}});
+      },
+      {.sizes = {{"B", 2}}});
+  add("RealPart", [](DType) { return RealPart("A"); }, {.sizes = {{"A", 5}}});
+  add("ImagPart", [](DType) { return ImagPart(); }, {.ellipsis = {2, 3}});
+  add("AsReal", [](DType) { return AsReal("A ..."); }, {.sizes = {{"A", 5}}, .ellipsis = {2}});
+  add("RealPartInChain", [](DType t) {
+    return Chain(Diagonal(random({5}, t), "A"), RealPart("A"),
+                 Scalar(std::complex<double>(1, 2), "A"));
+  });
+  add("Blocks1", [](DType) { return ArrayToBlocks({9}, {4}, {2}, {.batch = "C"}); },
+      {.sizes = {{"C", 2}}});
+  add("Blocks2", [](DType) { return ArrayToBlocks({7, 6}, {3, 2}, {1, 2}); }, {.ellipsis = {2}});
+  add("Blocks3", [](DType) { return ArrayToBlocks({4, 5, 3}, {2, 2, 2}); });
+  add("BlocksGaps", [](DType) { return ArrayToBlocks({8, 7}, {2, 3}, {3, 4}); });
+  add("BlocksMasked", [](DType) {
+    Tensor within = Tensor::zeros({3, 2}, DType::bool_);
+    for (index_t i : {0, 3, 4}) within.view({6}).set<bool>({i}, true);
+    return ArrayToBlocks({7, 6}, {3, 2}, {2, 1}, {.mask = within});
+  });
+  add("BlocksToArray", [](DType) { return BlocksToArray({7, 6}, {3, 2}, {2, 1}); });
+  add("Sparse",
+      [](DType t) {
+        return Sparse(random({6}, t), Tensor::from<index_t>({0, 3, 3, 1, 4, 0}),
+                      Tensor::from<index_t>({0, 2, 2, 5, 6}), 5);
+      },
+      {.ellipsis = {2}});
+  for (const Boundary boundary : {Boundary::zeros, Boundary::circular}) {
+    const std::string edge = boundary == Boundary::zeros ? "Zeros" : "Circular";
+    for (const ConvolutionMethod method : {ConvolutionMethod::direct, ConvolutionMethod::fft}) {
+      const std::string how = method == ConvolutionMethod::direct ? "Direct" : "Fft";
+      add("Convolution1" + edge + how,
+          [=](DType t) {
+            return Convolution(random({4}, t), {.boundary = boundary, .method = method});
+          },
+          {.sizes = {{"Nx", 9}}, .ellipsis = {2}});
+      add("Convolution2" + edge + how,
+          [=](DType t) {
+            return Convolution(random({3, 2}, real_of(t)),
+                               {.batch = "C", .boundary = boundary, .method = method});
+          },
+          {.sizes = {{"C", 2}, {"Nx", 6}, {"Ny", 5}}});
+    }
+  }
+  add("Convolution3",
+      [](DType t) {
+        return Convolution(random({2, 3, 2}, t), {.batch = Dims()});
+      },
+      {.sizes = {{"Nx", 3}, {"Ny", 4}, {"Nz", 5}}});
+  add("ConvolutionWide",
+      [](DType t) {
+        return Convolution(random({9}, t), {.batch = Dims(), .boundary = Boundary::circular});
+      },
+      {.sizes = {{"Nx", 4}}});
+  add("ConvolutionKernelNormal",
+      [](DType t) {
+        return Convolution(
+            random({3}, t),
+            {.batch = Dims(), .boundary = Boundary::circular, .normal = ConvolutionNormal::kernel});
+      },
+      {.sizes = {{"Nx", 8}}});
+  add("FftConvolution",
+      [](DType t) {
+        return FftConvolution(random({3, 4}, t));
+      },
+      {.sizes = {{"Nx", 5}, {"Ny", 6}}});
+  for (const DifferenceBoundary boundary :
+       {DifferenceBoundary::periodic, DifferenceBoundary::neumann, DifferenceBoundary::zero}) {
+    const std::string suffix = std::to_string(static_cast<int>(boundary));
+    add("FiniteDifference" + suffix,
+        [=](DType) {
+          return FiniteDifference("A ... B", "A", {.boundary = boundary, .spacing = 0.5});
+        },
+        {.sizes = {{"A", 6}, {"B", 3}}, .ellipsis = {2}});
+    add("Gradient" + suffix,
+        [=](DType) { return Gradient("Ny Nx", "Ny Nx", {.boundary = boundary}); },
+        {.sizes = {{"Ny", 4}, {"Nx", 5}}});
+  }
+  for (const char* family : {"haar", "db2", "db5"}) {
+    add("Wavelet_" + std::string(family),
+        [=](DType) { return Wavelet("C Y X", "Y X", {.family = family, .levels = 2}); },
+        {.sizes = {{"C", 3}, {"Y", 8}, {"X", 12}}});
+  }
+  add("Kronecker", [](DType t) {
+    return Kronecker(Dense(random({4, 3}, t), "MN,N->M"),
+                     Fft(1, {.norm = FftNorm::backward}).with_sizes({{"Nx", 5}}));
+  });
+  add("KroneckerOfMatrices", [](DType t) {
+    return Kronecker(Dense(random({4, 3}, t), "MN,N->M"), Dense(random({2, 5}, t), "PQ,Q->P"));
+  });
+  add("SimpleLinop",
+      [](DType) {
+        return SimpleLinop({.fn = [](const Variable& x) { return x * 2.0; },
+                            .adj_fn = [](const Variable& y) { return y * 2.0; },
+                            .normal_fn = [](const Variable& x) { return x * 4.0; }});
+      },
+      {.ellipsis = {5}});
+  add("SimpleLinopTransposed",
+      [](DType) {
+        return SimpleLinop(
+            {.fn = [](const Variable& x) { return x - ops::roll(x, 1, -1); }, .ishape = "A B"});
+      },
+      {.sizes = {{"A", 2}, {"B", 5}}});
+}
+
+NamedLinop wide_dense(DType t, index_t rows, index_t columns, std::uint64_t stream) {
+  return Dense(random({rows, columns}, t, stream), "MN,N->M");
+}
+
+void add_containers(std::vector<Sample>& all) {
+  const auto add = [&](std::string name, std::function<NamedLinop(DType)> make,
+                       TestOptions options = {}) {
+    all.push_back({std::move(name), std::move(make), std::move(options)});
+  };
+  add("ConcatIn", [](DType t) {
+    return Concat({wide_dense(t, 4, 3, 0), wide_dense(t, 4, 2, 1)}, {.in = "N"});
+  });
+  add("ConcatOut", [](DType t) {
+    return Concat({wide_dense(t, 4, 3, 0), wide_dense(t, 2, 3, 1)}, {.out = "M"});
+  });
+  add("ConcatBoth", [](DType t) {
+    return BlockDiagonal({wide_dense(t, 4, 3, 0), wide_dense(t, 2, 5, 1)}, "N", "M");
+  });
+  add("ConcatDiagonals", [](DType t) {
+    return BlockDiagonal({Diagonal(random({3}, t), "A"), Diagonal(random({2}, t), "A")}, "A", "A");
+  });
+  add("StackIn", [](DType t) {
+    return Stack({wide_dense(t, 4, 3, 0), wide_dense(t, 4, 3, 1)}, {.in = {"S", 1}});
+  });
+  add("StackOut", [](DType t) {
+    return Stack({wide_dense(t, 4, 3, 0), wide_dense(t, 4, 3, 1)}, {.out = {"S", 0}});
+  });
+  add("StackBoth", [](DType t) {
+    return Stack({wide_dense(t, 4, 3, 0), wide_dense(t, 4, 3, 1), wide_dense(t, 4, 3, 2)},
+                 {.in = {"S", 0}, .out = {"T", -1}});
+  });
+  add("StackBehindEllipsis",
+      [](DType t) {
+        return Stack({Diagonal(random({3}, t), "... A"), Diagonal(random({3}, t), "... A")},
+                     {.in = {"S", -1}, .out = {"S", 1}});
+      },
+      {.ellipsis = {2}});
+  add("StackOfChains", [](DType t) {
+    const auto one = [&](std::uint64_t stream) {
+      return Chain(wide_dense(t, 4, 3, stream), Diagonal(random({4}, t, stream), "M"));
+    };
+    return Stack({one(0), one(1)}, {.out = {"S", 0}});
+  });
+  add("ConcatOfAdds", [](DType t) {
+    return Concat({Add(wide_dense(t, 4, 3, 0), wide_dense(t, 4, 3, 1)), wide_dense(t, 2, 3, 2)},
+                  {.out = "M"});
+  });
+  add("WaveletSense", [](DType t) {
+    return Chain(Wavelet("Ny Nx", "Ny Nx", {.family = "db2", .levels = 1}).H(),
+                 Dense(random({3, 4, 6}, t), "C Ny Nx,Ny Nx->C Ny Nx"),
+                 Fft(2, {.batch = "C", .grid = Grid{"NyNx", "KyKx"}, .centered = true}));
+  });
+}
+
 std::vector<Sample> samples() {
   std::vector<Sample> all;
   const auto add = [&](std::string name, std::function<NamedLinop(DType)> make,
@@ -233,6 +427,8 @@ std::vector<Sample> samples() {
   add("SenseWeighted",
       [](DType t) { return Chain(sense(t, true), Diagonal(random({6}, real_of(t)), "C K")); });
   add("SenseRegularized", [](DType t) { return sense(t, true).N() + 0.1 * Identity("Ny Nx"); });
+  add_structure(all);
+  add_containers(all);
   return all;
 }
 
@@ -255,6 +451,12 @@ TEST_P(LinopContract, HoldsForRealData) {
   TestOptions options = GetParam().options;
   options.dtype = DType::float64;
   const NamedLinop A = GetParam().make(DType::complex128);
+  const ContractReport single = check_contract(GetParam().make(DType::complex64), [&] {
+    TestOptions own = options;
+    own.dtype = DType::float32;
+    return own;
+  }());
+  EXPECT_TRUE(single.ok()) << single.str();
   const DotTest test = dot_test(A, options);
   EXPECT_TRUE(test.ok) << test.error;
   EXPECT_TRUE(check_normal(A, options).ok);

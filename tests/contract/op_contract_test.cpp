@@ -47,7 +47,14 @@ TEST(OpContract, ShapesThatAreUnknownInTheGraphAreInferredAlike) {
       EXPECT_TRUE(known.node.output(0).type().is_fully_known() ||
                   !known.node.input(0).type().is_fully_known());
       const Tensor expected = run_op(known.node, known.values);
-      const Applied unknown = applied(entry, sample, false);
+      Applied unknown;
+      try {
+        unknown = applied(entry, sample, false);
+      } catch (const ShapeError& error) {
+        // Some ops want to know extents, and say so.
+        EXPECT_NE(std::string(error.what()).find("Try specify_shape"), std::string::npos);
+        continue;
+      }
       if (unknown.values.size() != unknown.node.input_count()) continue;
       EXPECT_TRUE(equal(run_op(unknown.node, unknown.values), expected));
     }

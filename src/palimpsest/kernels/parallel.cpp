@@ -25,6 +25,11 @@ namespace palimpsest {
 
 int pool_threads() { return tbb::this_task_arena::max_concurrency(); }
 
+void run_with_threads(int n, const std::function<void()>& f) {
+  tbb::task_arena arena(n);
+  arena.execute(f);
+}
+
 }  // namespace palimpsest
 
 namespace palimpsest::detail {

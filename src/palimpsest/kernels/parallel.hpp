@@ -2,6 +2,7 @@
 // Internal: the one door to the thread pool.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <type_traits>
 
@@ -19,6 +20,8 @@ void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t),
 
 /// Threads of the pool, the calling one included.
 int pool_threads();
+/// Runs f with at most so many threads for its loops.
+void run_with_threads(int n, const std::function<void()>& f);
 
 /// Runs body() on the calling thread with at most so many threads of the pool to help it, itself
 /// included; 0: all of them. An exception passes.

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/add.hpp"
 
-#include <algorithm>
-
-#include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
-#include "palimpsest/linop/container.hpp"
-#include "palimpsest/named/matching.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 
 namespace palimpsest {
@@ -25,64 +21,24 @@ Variable sum_of(const NamedLinop& A, const std::vector<NamedLinop>& children, co
   return sum;
 }
 
-std::vector<NamedLinop> adjoints(const NamedLinop& A) {
-  std::vector<NamedLinop> result;
-  for (const NamedLinop& child : A.linops()) result.push_back(child.H());
-  return result;
-}
-
 Variable add_fn(const NamedLinop& A, const Variable& x) { return sum_of(A, A.linops(), x); }
-Variable add_adj_fn(const NamedLinop& A, const Variable& y) { return sum_of(A, adjoints(A), y); }
+Variable add_adj_fn(const NamedLinop& A, const Variable& y) { return sum_of(A, adjoints_of(A), y); }
 
 NamedLinop add_adjoint(const NamedLinop& A) {
-  const NamedLinop made = make_container(A.type(), adjoints(A));
+  const NamedLinop made = make_container(A.type(), adjoints_of(A));
   const DimMap recorded = A.recorded_sizes();
   return recorded.empty() ? made : made.with_sizes(recorded);
 }
 
-void check_shapes(const std::vector<NamedLinop>& children) {
-  for (std::size_t i = 1; i < children.size(); ++i) {
-    if (children[i].shape() == children[0].shape()) continue;
-    throw ShapeError("[Add[" + std::to_string(i) + "]/" + children[i].name() +
-                     "] Add needs equal shapes: got " + children[i].shape().str() + ", expected " +
-                     children[0].shape().str());
-  }
-}
-
-// Makes every child's wildcards as definite as those of its neighbour allow, until nothing changes.
-void resolve(std::vector<NamedLinop>& children) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t i = 0; i + 1 < children.size(); ++i) {
-      NamedLinop &a = children[i], &b = children[i + 1];
-      const auto make_definite = [&](NamedLinop& one, const NamedLinop& other) {
-        const Dims input = resolve_wildcards(one.ishape(), other.ishape());
-        if (input != one.ishape()) {
-          one.set_ishape(input);
-          changed = true;
-        }
-        const Dims output = resolve_wildcards(one.oshape(), other.oshape());
-        if (output != one.oshape()) {
-          one.set_oshape(output);
-          changed = true;
-        }
-      };
-      make_definite(a, b);
-      make_definite(b, a);
-    }
-  }
-}
-
-NamedShape assemble_add(std::vector<NamedLinop>& children, const NamedShape* wanted) {
+NamedShape assemble_add(std::vector<NamedLinop>& children, const Assembly& how) {
   expect_children("Add", children);
   for (NamedLinop& child : children) {
     child = child.copy();
-    if (!wanted) continue;
-    if (child.ishape() != wanted->ishape()) child.set_ishape(wanted->ishape());
-    if (child.oshape() != wanted->oshape()) child.set_oshape(wanted->oshape());
+    if (!how.wanted) continue;
+    if (child.ishape() != how.wanted->ishape()) child.set_ishape(how.wanted->ishape());
+    if (child.oshape() != how.wanted->oshape()) child.set_oshape(how.wanted->oshape());
   }
-  check_shapes(children);
-  if (config().shape_inference) resolve(children);
+  unify_shapes("Add", children);
   check_sizes("Add", children);
   return NamedShape(children[0].ishape(), children[0].oshape());
 }

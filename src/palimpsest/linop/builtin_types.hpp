@@ -7,20 +7,38 @@
 namespace palimpsest::linop_types {
 
 const LinopType& add();
+const LinopType& array_to_blocks();
+const LinopType& as_real();
 const LinopType& chain();
+const LinopType& concat();
+const LinopType& convolution();
 const LinopType& crop();
 const LinopType& dense();
 const LinopType& diagonal();
 const LinopType& fft();
+const LinopType& finite_difference();
 const LinopType& identity();
+const LinopType& imag_part();
 const LinopType& interpolate();
+const LinopType& kronecker();
 const LinopType& normal();
 const LinopType& nufft();
 const LinopType& pad();
+const LinopType& pad_dim();
+const LinopType& permute();
+const LinopType& real_part();
+const LinopType& rearrange();
 const LinopType& repeat();
+const LinopType& restrict_to();
 const LinopType& sampling();
 const LinopType& scalar();
+const LinopType& shape_spec();
+const LinopType& simple();
+const LinopType& sparse();
+const LinopType& stack();
 const LinopType& sum_reduce();
+const LinopType& truncate();
+const LinopType& wavelet();
 const LinopType& zero();
 
 }  // namespace palimpsest::linop_types

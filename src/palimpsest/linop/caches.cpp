@@ -141,7 +141,7 @@ NamedLinop NamedLinop::normal(const NamedLinop& inner) const {
   }
   const LinopType& kind = inner.type();
   if (&kind == &linop_types::identity() && config().reduce_identity_in_normal) return N();
-  if (&kind == &linop_types::scalar() && !type().real_linear) {
+  if (&kind == &linop_types::scalar() && !is_real_linear(*this)) {
     // A number commutes with A^H.
     LinopData scalar = copy_data(inner);
     scalar.shape = NamedShape(ishape());

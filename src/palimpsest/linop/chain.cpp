@@ -80,12 +80,12 @@ void check_neighbours(const std::vector<NamedLinop>& children) {
   }
 }
 
-NamedShape assemble_chain(std::vector<NamedLinop>& children, const NamedShape* wanted) {
+NamedShape assemble_chain(std::vector<NamedLinop>& children, const Assembly& how) {
   expect_children("Chain", children);
-  if (wanted) {
+  if (how.wanted) {
     NamedLinop &first = children.front(), &last = children.back();
-    if (first.ishape() != wanted->ishape()) first.set_ishape(wanted->ishape());
-    if (last.oshape() != wanted->oshape()) last.set_oshape(wanted->oshape());
+    if (first.ishape() != how.wanted->ishape()) first.set_ishape(how.wanted->ishape());
+    if (last.oshape() != how.wanted->oshape()) last.set_oshape(how.wanted->oshape());
   }
   check_neighbours(children);
   resolve(children);
@@ -135,10 +135,12 @@ std::optional<index_t> common_size(const std::vector<NamedLinop>& children, cons
   return std::nullopt;
 }
 
-void check_sizes(std::string_view who, const std::vector<NamedLinop>& children) {
+void check_sizes(std::string_view who, const std::vector<NamedLinop>& children,
+                 const Dims& except) {
   DimMap sizes;
   for (std::size_t i = 0; i < children.size(); ++i) {
     for (const ND& d : children[i].dims()) {
+      if (except.contains(d)) continue;
       const auto n = d.is_concrete() ? children[i].size(d) : std::nullopt;
       if (!n) continue;
       const auto [known, is_new] = sizes.emplace(d, *n);

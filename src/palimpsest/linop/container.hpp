@@ -19,8 +19,9 @@ bool infer_shapes(NamedLinop& before, NamedLinop& after);
 
 /// The one answer of the children that have one; ShapeError "Conflicting" when they differ.
 std::optional<index_t> common_size(const std::vector<NamedLinop>& children, const ND& d);
-/// Checks common_size for all dimensions.
-void check_sizes(std::string_view who, const std::vector<NamedLinop>& children);
+/// Checks common_size for all dimensions but these.
+void check_sizes(std::string_view who, const std::vector<NamedLinop>& children,
+                 const Dims& except = {});
 
 /// ValueError "at least one".
 void expect_children(std::string_view who, const std::vector<NamedLinop>& children);

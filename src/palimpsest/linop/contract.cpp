@@ -2,6 +2,7 @@
 // The laws of operators. Each check appends lines to the report; an exception is a line too.
 #include <cmath>
 
+#include "palimpsest/kernels/parallel.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/testing_inputs.hpp"
 #include "palimpsest/memory/allocator.hpp"
@@ -22,7 +23,14 @@ class Contract {
     law("adjoint of N", [&] { check_operator(A_.N(), input_of_A(), "A.N"); });
     law("linearity", [&] { check_linearity(); });
     law("table", [&] { check_table(); });
+    law("gradient", [&] { check_gradients(A_, input_of_A(), "A"); });
+    law("gradient of H", [&] { check_gradients(sized_adjoint(), output_of_A(), "A.H"); });
+    law("in place", [&] { check_in_place(A_, input_of_A(), "A"); });
+    law("in place, H", [&] { check_in_place(sized_adjoint(), output_of_A(), "A.H"); });
+    law("in place, N", [&] { check_in_place(A_.N(), input_of_A(), "A.N"); });
     law("copy", [&] { check_copies(); });
+    law("threads", [&] { check_threads(A_, input_of_A(), "A"); });
+    law("threads, H", [&] { check_threads(sized_adjoint(), output_of_A(), "A.H"); });
     law("dtypes", [&] { check_dtypes(); });
     law("peak", [&] { check_peak(A_, input_of_A(), "A"); });
     law("peak of H", [&] { check_peak(sized_adjoint(), output_of_A(), "A.H"); });
@@ -109,7 +117,7 @@ class Contract {
   // Law 6.
   void check_linearity() {
     const Tensor x = input_of_A(), y = test_input(A_, options_, 2);
-    if (!is_complex(x.dtype()) || A_.type().real_linear) return;
+    if (!is_complex(x.dtype()) || is_real_linear(A_)) return;
     const std::complex<double> a{0.7, -1.3}, b{-0.4, 0.6};
     const auto combined = [&](const Tensor& u, const Tensor& v) {
       const auto p = wide(u), q = wide(v);
@@ -140,6 +148,35 @@ class Contract {
            "normal_fn and A.N differ");
   }
 
+  TestOptions options_for(const Tensor& x) const {
+    TestOptions own = options_;
+    own.extents = x.shape();
+    own.dtype = x.dtype();
+    return own;
+  }
+
+  // Law 10.
+  void check_gradients(const NamedLinop& B, const Tensor& x, const std::string& name) {
+    const GradientTest test = check_gradient(B, options_for(x));
+    expect(test.ok, name + ": check_gradient error " + std::to_string(test.error));
+  }
+
+  // Law 11.
+  void check_in_place(const NamedLinop& B, const Tensor& x, const std::string& name) {
+    const InplaceTest test = check_inplace(B, options_for(x));
+    expect(test.same_bits, name + ": steps in place give another result");
+    expect(test.untouched, name + ": steps in place changed the input");
+  }
+
+  // Law 14.
+  void check_threads(const NamedLinop& B, const Tensor& x, const std::string& name) {
+    Tensor one, four;
+    run_with_threads(1, [&] { one = B(x); });
+    run_with_threads(4, [&] { four = B(x); });
+    expect(equal(one, four), name + ": four threads give another result than one");
+    expect(equal(one, B(x)), name + ": a repetition gives another result");
+  }
+
   // Law 12, for shallow copies, and repetition.
   void check_copies() {
     const Tensor x = input_of_A(), y = A_(x);
@@ -158,7 +195,8 @@ class Contract {
     const Tensor x = input_of_A();
     const DType complex_input = complex_of(x.dtype()), real_input = real_of(x.dtype());
     const Tensor of_complex = A_(Tensor::random_normal(x.shape(), complex_input, {3, 0}));
-    expect(of_complex.dtype() == complex_input,
+    expect(of_complex.dtype() == complex_input ||
+               (is_real_linear(A_) && of_complex.dtype() == real_input),
            "a complex input gives " + std::string(name_of(of_complex.dtype())));
     const Tensor of_real = A_(Tensor::random_normal(x.shape(), real_input, {3, 0}));
     expect(real_of(of_real.dtype()) == real_input, "a real input changes precision");

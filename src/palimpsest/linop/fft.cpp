@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/fft.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/chain.hpp"
+#include "palimpsest/linop/diagonal_factors.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/scalar.hpp"
+#include "palimpsest/named/matching.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 
 namespace palimpsest {
@@ -17,7 +21,7 @@ namespace {
 // 1/(n s).
 struct Transform {
   explicit Transform(const NamedLinop& A)
-      : axes(last_axes(static_cast<std::size_t>(A.attr("ndim").as_integer()))),
+      : axes(A.attr("axes").as_integers()),
         options{norm_of(A), A.attr("centered").as_bool()},
         inverse(A.attr("inverse").as_bool()) {}
 
@@ -66,23 +70,75 @@ Variable fft_normal_fn(const NamedLinop& A, const Variable& x) {
   return power == 1 ? x : x * power;
 }
 
-// The number of transformed points, where the sizes are known.
-std::optional<double> points(const NamedLinop& A, std::size_t ndim) {
+// The number of points along these axes, where the sizes are known.
+std::optional<double> points(const NamedLinop& A, const Axes& axes) {
   double n = 1;
-  const Dims& dims = A.ishape();
-  for (std::size_t i = dims.size() - ndim; i < dims.size(); ++i) {
-    const auto size = A.size(dims[i]);
+  for (const ND& d : A.ishape()) {
+    if (!find_axis(A.ishape(), d, axes)) continue;
+    const auto size = A.size(d);
     if (!size) return std::nullopt;
     n *= static_cast<double>(*size);
   }
   return n;
 }
 
+Attributes attributes_of(const Axes& axes, const Attribute& norm, const Attribute& centered,
+                         bool inverse) {
+  return {{"axes", Attribute(axes)}, {"norm", norm}, {"centered", centered}, {"inverse", inverse}};
+}
+
+// Does a product of factors change along an axis, counted from the end?
+bool depends_on(const std::vector<DiagonalFactor>& factors, const Dims& dims, index_t axis) {
+  const ND d = dims[static_cast<std::size_t>(static_cast<index_t>(dims.size()) + axis)];
+  for (const DiagonalFactor& factor : factors) {
+    const auto i = find_axis(dims, d, factor.axes);
+    if (i && factor.weight.shape()[*i] != 1) return true;
+  }
+  return false;
+}
+
+// F^H D F: along axes on which D does not depend the transforms cancel but for a factor.
+NamedLinop reduced_normal(const NamedLinop& A, const NamedLinop& inner, const Transform& t) {
+  if (&inner.type() != &linop_types::diagonal()) return {};
+  const std::vector<DiagonalFactor> factors = diagonal_factors(inner);
+  const Dims &from = A.ishape(), &to = A.oshape();
+  if (from.size() != to.size() || resolve_wildcards(inner.ishape(), to) != to) return {};
+  Axes needed, cancelled;
+  Dims middle = to;
+  for (const index_t axis : t.axes) {
+    if (depends_on(factors, to, axis)) {
+      needed.push_back(axis);
+      continue;
+    }
+    cancelled.push_back(axis);
+    const auto k = static_cast<std::size_t>(static_cast<index_t>(to.size()) + axis);
+    middle = middle.slice(0, k) + Dims(from[k]) + middle.slice(k + 1, middle.size());
+  }
+  if (cancelled.empty()) return {};
+  const auto n = t.options.norm == FftNorm::ortho ? std::optional<double>(1) : points(A, cancelled);
+  if (!n) return {};
+  NamedLinop between = inner;
+  between.set_ishape(middle);
+  NamedLinop result = between;
+  if (!needed.empty()) {
+    const NamedLinop F = make_linop(
+        A.type(), NamedShape(from, middle), {},
+        attributes_of(needed, A.attr("norm"), A.attr("centered"), t.inverse != A.is_flipped()));
+    // Of a flipped transform only the ortho norm is its own inverse's.
+    result = Chain(F, between, F.H());
+  }
+  const double power = t.power(*n);
+  return power == 1 ? result : power * result;
+}
+
 NamedLinop fft_normal(const NamedLinop& A, const NamedLinop* inner) {
-  if (inner) return {};
   const Transform t(A);
+  if (inner) {
+    const bool plain = !A.is_flipped() || t.options.norm == FftNorm::ortho;
+    return plain ? reduced_normal(A, *inner, t) : NamedLinop();
+  }
   if (t.options.norm == FftNorm::ortho) return Identity(A.ishape());
-  const auto n = points(A, t.axes.size());
+  const auto n = points(A, t.axes);
   return n ? Scalar(t.power(*n), A.ishape()) : NamedLinop();
 }
 
@@ -93,15 +149,15 @@ NamedLinop fft_inverse(const NamedLinop& A) {
   if (A.is_flipped()) return A.H().inverse().H();
   NamedShape shape = A.shape().H();
   return make_linop(A.type(), std::move(shape), {},
-                    {{"ndim", A.attr("ndim")},
-                     {"norm", A.attr("norm")},
-                     {"centered", A.attr("centered")},
-                     {"inverse", !t.inverse}})
+                    attributes_of(t.axes, A.attr("norm"), A.attr("centered"), !t.inverse))
       .named(t.inverse ? "Fft" : "Fft.inverse");
 }
 
 void check_fft(const NamedLinop& A) {
-  const auto ndim = static_cast<std::size_t>(A.attr("ndim").as_integer());
+  std::size_t ndim = 0;
+  for (const index_t axis : A.attr("axes").as_integers()) {
+    ndim = std::max(ndim, static_cast<std::size_t>(-axis));
+  }
   for (const Dims& dims : {A.ishape(), A.oshape()}) {
     if (dims.size() < ndim) {
       throw ValueError(who(A) + "grid: got " + dims.str() + ", expected at least " +
@@ -143,10 +199,7 @@ NamedLinop Fft(int ndim, FftLinopOptions options) {
   }
   return make_linop(linop_types::fft(),
                     NamedShape(options.batch + grid.in, options.batch + grid.out), {},
-                    {{"ndim", ndim},
-                     {"norm", norm_name(options.norm)},
-                     {"centered", options.centered},
-                     {"inverse", false}});
+                    attributes_of(last_axes(n), norm_name(options.norm), options.centered, false));
 }
 
 }  // namespace palimpsest

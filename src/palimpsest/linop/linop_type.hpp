@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "palimpsest/graph/variable.hpp"
+#include "palimpsest/linop/attribute.hpp"
 #include "palimpsest/linop/fwd.hpp"
 #include "palimpsest/linop/parameter.hpp"
 #include "palimpsest/named/named_shape.hpp"
@@ -27,6 +28,15 @@ struct LinopFunctions {
   std::optional<index_t> (*size)(const NamedLinop& A, const ND& d) = nullptr;
 };
 
+/// How a container is put together.
+struct Assembly {
+  /// The shape that the user asked for, null for whatever the children have.
+  const NamedShape* wanted = nullptr;
+  /// Shapes besides ishape and oshape that the container has.
+  NamedShape::Others others = {};
+  std::vector<std::pair<std::string, Attribute>> attrs = {};
+};
+
 /// A kind of operator. Must outlive every operator of it: make it a constant at namespace scope.
 struct LinopType {
   std::string name;  ///< key in the registry, unique
@@ -44,9 +54,9 @@ struct LinopType {
   NamedLinop (*inverse)(const NamedLinop& A) = nullptr;
   /// ishape and oshape are one: setting either sets both.
   bool one_shape = false;
-  /// Containers: checks the children, completes their names in place and gives the shape of the
-  /// whole. `wanted` is the shape that the user asked for, null for whatever the children have.
-  NamedShape (*assemble)(std::vector<NamedLinop>& children, const NamedShape* wanted) = nullptr;
+  /// Containers: checks the children, completes their names in place and gives ishape and oshape of
+  /// the whole.
+  NamedShape (*assemble)(std::vector<NamedLinop>& children, const Assembly& how) = nullptr;
   /// Parameters that follow from the others (sort orders): made anew after each check.
   std::vector<std::pair<std::string, Parameter>> (*derive)(const NamedLinop& A) = nullptr;
 };

@@ -81,6 +81,10 @@ LinopData copy_data(const NamedLinop& A) { return A.node()->data; }
 
 std::string usual_name(const LinopType& type) { return type.name.substr(type.name.rfind('.') + 1); }
 
+bool is_real_linear(const NamedLinop& A) {
+  return A.type().real_linear || std::any_of(A.linops().begin(), A.linops().end(), is_real_linear);
+}
+
 DimMap sizes_in(const NamedShape& shape) {
   return shape.contains("sizes") ? shape.map("sizes") : DimMap();
 }
@@ -112,7 +116,7 @@ NamedLinop make_linop(const LinopType& type, NamedShape shape, Parameters parame
 }
 
 NamedLinop make_container(const LinopType& type, std::vector<NamedLinop> children,
-                          Attributes attributes) {
+                          Attributes attributes, NamedShape::Others others) {
   for (const NamedLinop& child : children) {
     if (!child.defined()) throw ValueError("[" + type.name + "] got an undefined operator");
   }
@@ -121,7 +125,9 @@ NamedLinop make_container(const LinopType& type, std::vector<NamedLinop> childre
   data.functions = type.functions;
   data.adj_normal_fn = type.adj_normal_fn;
   data.name = usual_name(type);
-  data.shape = type.assemble(children, nullptr);
+  const Assembly how{.others = std::move(others), .attrs = attributes};
+  const NamedShape shape = type.assemble(children, how);
+  data.shape = NamedShape(shape.ishape(), shape.oshape(), how.others);
   data.children = std::move(children);
   data.attrs = std::move(attributes);
   const NamedLinop made = from_data(std::move(data));
@@ -190,7 +196,7 @@ NamedLinop NamedLinop::slice(std::size_t first, std::size_t last) const {
   return make_container(
       type(),
       {begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last)},
-      attrs());
+      attrs(), with_sizes_in(shape(), {}).others());
 }
 
 NamedLinop NamedLinop::copy() const { return from_data(data()); }
@@ -212,6 +218,7 @@ bool identical(const NamedLinop& a, const NamedLinop& b) {
     return p.first == q.first && p.second.is(q.second);
   };
   return identical(a.shape(), b.shape()) && a.attrs() == b.attrs() &&
+         a.node()->data.user == b.node()->data.user &&
          std::equal(a.params().begin(), a.params().end(), b.params().begin(), b.params().end(),
                     same_params) &&
          std::equal(a.linops().begin(), a.linops().end(), b.linops().begin(), b.linops().end(),

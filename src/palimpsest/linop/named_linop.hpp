@@ -148,9 +148,9 @@ class NamedLinop {
 /// Errors   those of the type's check
 NamedLinop make_linop(const LinopType& type, NamedShape shape, Parameters parameters = {},
                       Attributes attributes = {});
-/// A container of a type that has `assemble`.
+/// A container of a type that has `assemble`; `others` are shapes besides ishape and oshape.
 NamedLinop make_container(const LinopType& type, std::vector<NamedLinop> children,
-                          Attributes attributes = {});
+                          Attributes attributes = {}, NamedShape::Others others = {});
 
 /// Same type, names and attributes, the same parameters, identical children.
 bool identical(const NamedLinop& a, const NamedLinop& b);

@@ -51,7 +51,8 @@ void reshape(LinopData& data, Change&& change) {
   if (!renaming.empty()) {
     for (NamedLinop& child : data.children) child = child.renamed(renaming);
   }
-  const NamedShape assembled = data.type->assemble(data.children, &wanted);
+  const NamedShape assembled =
+      data.type->assemble(data.children, {&wanted, wanted.others(), data.attrs});
   data.shape = NamedShape(assembled.ishape(), assembled.oshape(), wanted.others());
 }
 
@@ -180,8 +181,9 @@ void NamedLinop::set_attr(std::string_view name, Attribute value) {
 void NamedLinop::set_linops(std::vector<NamedLinop> children) {
   if (!type().assemble) throw ValueError(who(*this) + "set_linops: it is no container");
   LinopData changed = data();
-  const NamedShape assembled = type().assemble(children, nullptr);
-  changed.shape = NamedShape(assembled.ishape(), assembled.oshape());
+  const NamedShape::Others others = with_sizes_in(shape(), {}).others();
+  const NamedShape assembled = type().assemble(children, {.others = others, .attrs = attrs()});
+  changed.shape = NamedShape(assembled.ishape(), assembled.oshape(), others);
   changed.children = std::move(children);
   *this = checked(std::move(changed));
 }

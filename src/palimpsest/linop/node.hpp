@@ -13,6 +13,8 @@
 
 namespace palimpsest {
 
+struct UserFunctions;
+
 /// Everything that an operator is. A copy is the start of another operator.
 struct LinopData {
   const LinopType* type = nullptr;
@@ -26,6 +28,7 @@ struct LinopData {
   Parameters params;
   Attributes attrs;
   std::vector<NamedLinop> children;
+  std::shared_ptr<const UserFunctions> user;  // of a SimpleLinop
 };
 
 /// The immutable node behind a handle, and its caches.
@@ -87,6 +90,9 @@ NamedLinop composed_normal(const NamedLinop& A, const NamedLinop* inner);
 
 /// The dtype that data of this operator would have: complex, of the precision of its parameters.
 DType natural_dtype(const NamedLinop& A);
+
+/// Linear over the reals only: its type is, or a child.
+bool is_real_linear(const NamedLinop& A);
 
 /// `[path of A] `: the start of every message. Inside a container's graph the path leads there.
 std::string who(const NamedLinop& A);

@@ -11,12 +11,12 @@ Variable normal_of_child(const NamedLinop& A, const Variable& x) {
   return normal_graph(A[0], x);
 }
 
-NamedShape assemble_normal(std::vector<NamedLinop>& children, const NamedShape* wanted) {
+NamedShape assemble_normal(std::vector<NamedLinop>& children, const Assembly& how) {
   expect_children("Normal", children);
   children.resize(1);
   children[0] = children[0].copy();
-  if (wanted && children[0].ishape() != wanted->ishape()) {
-    children[0].set_ishape(wanted->ishape());
+  if (how.wanted && children[0].ishape() != how.wanted->ishape()) {
+    children[0].set_ishape(how.wanted->ishape());
   }
   return NamedShape(children[0].ishape());
 }

@@ -31,7 +31,10 @@ Variable scalar_normal_fn(const NamedLinop& A, const Variable& x) {
 // |alpha|^2 of a number; a parameter has the generic normal operator, with scalar_normal_fn.
 NamedLinop scalar_normal(const NamedLinop& A, const NamedLinop* inner) {
   if (A.has_param("weight")) return {};
-  const double power = std::norm(A.attr("alpha").as_complex());
+  const std::complex<double> alpha = A.attr("alpha").as_complex();
+  // Only real numbers commute with what is linear over the reals.
+  if (inner && is_real_linear(*inner) && alpha.imag() != 0) return {};
+  const double power = std::norm(alpha);
   return inner ? power * *inner : Scalar(power, A.ishape());
 }
 

@@ -91,7 +91,7 @@ DotTest dot_test(const NamedLinop& A, const TestOptions& options) {
   const Tensor y = Tensor::random_normal(Ax.shape(), Ax.dtype(), {options.seed, 1});
   const Tensor Ay = with_sizes_of(A, x).H()(y);
   DotTest result{inner(Ax, y), inner(x, Ay)};
-  if (A.type().real_linear) {
+  if (is_real_linear(A)) {
     result.lhs = result.lhs.real();
     result.rhs = result.rhs.real();
   }

@@ -38,6 +38,22 @@ struct NormalTest {
 };
 NormalTest check_normal(const NamedLinop& A, const TestOptions& options = {});
 
+struct GradientTest {
+  /// Largest relative difference: of the gradient of Re sum(A x) to A^H(1), and, in double precision,
+  /// of the gradient of |A x|^2 / 2 with respect to the parameters to finite differences.
+  double error = 0;
+  bool ok = false;
+};
+GradientTest check_gradient(const NamedLinop& A, const TestOptions& options = {});
+
+struct InplaceTest {
+  bool same_bits =
+      false;  ///< with in-place steps, and with an argument that is used up, as without
+  bool untouched = false;  ///< x is what it was
+  bool ok() const { return same_bits && untouched; }
+};
+InplaceTest check_inplace(const NamedLinop& A, const TestOptions& options = {});
+
 /// The matrix, rows x columns, row-major, in the dtype of the results.
 /// Errors   ValueError "too large": above config().to_dense_limit
 Tensor to_dense(const NamedLinop& A, const TestOptions& options = {});

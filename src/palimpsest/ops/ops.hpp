@@ -3,6 +3,7 @@
 
 // The builders of all ops: what users and operators write graphs with. One header per family.
 #include "palimpsest/graph/inputs.hpp"
+#include "palimpsest/ops/blocks.hpp"
 #include "palimpsest/ops/control.hpp"
 #include "palimpsest/ops/create.hpp"
 #include "palimpsest/ops/elementwise.hpp"
@@ -16,3 +17,4 @@
 #include "palimpsest/ops/random.hpp"
 #include "palimpsest/ops/reduce.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/stencil.hpp"

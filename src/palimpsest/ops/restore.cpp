@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "palimpsest/graph/op_registry.hpp"
+#include "palimpsest/ops/blocks_op.hpp"
 #include "palimpsest/ops/contract_op.hpp"
 #include "palimpsest/ops/control_op.hpp"
 #include "palimpsest/ops/create_op.hpp"
@@ -23,6 +24,7 @@
 #include "palimpsest/ops/reduce_op.hpp"
 #include "palimpsest/ops/registry.hpp"
 #include "palimpsest/ops/shape_op.hpp"
+#include "palimpsest/ops/stencil_op.hpp"
 #include "palimpsest/ops/stop_gradient_op.hpp"
 
 namespace palimpsest::ops {
@@ -481,6 +483,37 @@ OpPtr interpolation(std::string_view name, ParameterText& text) {
   return std::make_shared<Interpolation>(gridding_plan(text), name == "InterpolateAdjoint");
 }
 
+OpPtr blocks(std::string_view name, ParameterText& text) {
+  Extents image = text.integers("image"), block = text.integers("block");
+  Extents stride = text.integers("stride");
+  const bool fits = image.size() == block.size() && image.size() == stride.size();
+  for (std::size_t k = 0; fits && k < image.size(); ++k) {
+    const bool is_legal = stride[k] > 0 && block[k] > 0 && block[k] <= image[k];
+    if (!is_legal) throw FormatError("blocks that do not fit");
+  }
+  if (!fits) throw FormatError("numbers of axes that differ");
+  return std::make_shared<Blocks>(std::move(image), std::move(block), std::move(stride),
+                                  name == "BlocksToArray");
+}
+
+OpPtr stencil(std::string_view name, ParameterText& text) {
+  Stencil result;
+  result.axis = axis_of(text.integer("axis"));
+  text.expect(", taps=(");
+  while (!text.take(")")) {
+    result.taps.push_back(text.number());
+    text.expect(",");
+  }
+  result.offset = text.integer("offset");
+  result.step = text.integer("step");
+  const index_t edge = text.integer("edge");
+  if (result.taps.empty() || result.step < 1 || edge < 0 || edge > 2) {
+    throw FormatError("no filter");
+  }
+  result.edge = static_cast<StencilEdge>(edge);
+  return std::make_shared<StencilOp>(std::move(result), name == "StencilAdjoint");
+}
+
 OpPtr if_else(std::string_view, ParameterText& text) {
   const index_t n = text.integer("n");
   if (n < 0 || n > 1000) throw FormatError("number of outputs " + std::to_string(n));
@@ -532,6 +565,8 @@ void register_library_ops() {
     for (const char* name : {"AdvancedSet", "AdvancedInc"}) add_with_in_place(name, update_at);
     for (const char* name : {"RandomNormal", "RandomUniform", "RandomBits"}) add(name, random);
     for (const char* name : {"PadAround", "Fold"}) add(name, pad_around);
+    for (const char* name : {"ArrayToBlocks", "BlocksToArray"}) add(name, blocks);
+    for (const char* name : {"Stencil", "StencilAdjoint"}) add(name, stencil);
     add_with_in_place("Fft", fft);
     add_with_in_place("NextKey", next_key);
     add("Alloc", of_programs<Alloc>);

@@ -59,5 +59,9 @@ std::vector<OpSample> axis_count_samples();
 std::vector<OpSample> interpolate_samples();
 std::vector<OpSample> interpolate_adjoint_samples();
 std::vector<OpSample> point_order_samples();
+std::vector<OpSample> array_to_blocks_samples();
+std::vector<OpSample> blocks_to_array_samples();
+std::vector<OpSample> stencil_samples();
+std::vector<OpSample> stencil_adjoint_samples();
 
 }  // namespace palimpsest::ops

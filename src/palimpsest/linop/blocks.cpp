@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/blocks.hpp"
+
+#include "palimpsest/linop/axes.hpp"
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/diagonal_factors.hpp"
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/ops/blocks.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+struct BlockSizes {
+  explicit BlockSizes(const NamedLinop& A)
+      : image(A.attr("im_size").as_integers()),
+        block(A.attr("block_size").as_integers()),
+        stride(A.attr("stride").as_integers()),
+        count(nblocks(image, block, stride)) {}
+  std::size_t n() const { return image.size(); }
+  Extents image, block, stride, count;
+};
+
+// The positions of a block's true entries, row-major.
+std::optional<Tensor> kept(const NamedLinop& A) {
+  if (A.attr("mask").absent()) return std::nullopt;
+  const Tensor mask = A.attr("mask").as_tensor().contiguous();
+  const bool* values = mask.data<bool>();
+  std::vector<index_t> positions;
+  for (index_t i = 0; i < mask.numel(); ++i) {
+    if (values[i]) positions.push_back(i);
+  }
+  return Tensor::from(positions);
+}
+
+// The extents with the last n in place of others.
+Extents with_last(const Extents& extents, std::size_t dropped, const Extents& last) {
+  Extents result(std::span<const index_t>(extents).first(extents.size() - dropped));
+  for (const index_t extent : last) result.push_back(extent);
+  return result;
+}
+
+Variable blocks_fn(const NamedLinop& A, const Variable& x) {
+  const BlockSizes sizes(A);
+  const Variable y = ops::array_to_blocks(x, sizes.block, sizes.stride);
+  const auto positions = kept(A);
+  if (!positions) return y;
+  const Extents flat = with_last(y.type().shape, sizes.n(), {element_count(sizes.block)});
+  const Variable index = constant(*positions);
+  return ops::gather(ops::reshape(y, flat), {&index, 1});
+}
+
+Variable blocks_adj_fn(const NamedLinop& A, const Variable& y) {
+  const BlockSizes sizes(A);
+  Variable blocks = y;
+  if (const auto positions = kept(A)) {
+    const Variable index = constant(*positions);
+    const Variable flat = ops::scatter_add(y, {&index, 1}, {element_count(sizes.block)});
+    blocks = ops::reshape(flat, with_last(y.type().shape, 1, sizes.block));
+  }
+  return ops::blocks_to_array(blocks, sizes.image, sizes.block, sizes.stride);
+}
+
+// How many blocks every element of one axis is in.
+Tensor counts_along(index_t image, index_t block, index_t stride) {
+  std::vector<float> counts(static_cast<std::size_t>(image), 0);
+  for (index_t m = 0; m < nblocks(image, block, stride); ++m) {
+    for (index_t p = 0; p < block; ++p) counts[static_cast<std::size_t>(m * stride + p)] += 1;
+  }
+  return Tensor::from(counts);
+}
+
+NamedLinop blocks_normal(const NamedLinop& A, const NamedLinop* inner) {
+  if (inner || A.is_flipped()) return {};
+  const BlockSizes sizes(A);
+  std::vector<DiagonalFactor> factors;
+  const Axes axes = last_axes(sizes.n());
+  if (A.attr("mask").absent()) {
+    for (std::size_t d = 0; d < sizes.n(); ++d) {
+      factors.push_back({Parameter(counts_along(sizes.image[d], sizes.block[d], sizes.stride[d])),
+                         {axes[d]},
+                         ""});
+    }
+  } else {
+    const Tensor mask = A.attr("mask").as_tensor().to(DType::float32);
+    const Variable all = ops::broadcast_to(constant(mask), with_last(sizes.count, 0, sizes.block));
+    factors.push_back(
+        {Parameter::derived(ops::blocks_to_array(all, sizes.image, sizes.block, sizes.stride)),
+         axes, ""});
+  }
+  return make_diagonal({NamedShape(A.ishape()), std::move(factors), /*adapts=*/true});
+}
+
+std::optional<index_t> blocks_size(const NamedLinop& A, const ND& d) {
+  const BlockSizes sizes(A);
+  const Dims& array = A.is_flipped() ? A.oshape() : A.ishape();
+  const Dims& blocks = A.is_flipped() ? A.ishape() : A.oshape();
+  if (const auto i = find_axis(array, d, last_axes(sizes.n()))) return sizes.image[*i];
+  Extents last = sizes.count;
+  if (const auto positions = kept(A)) {
+    last.push_back(positions->numel());
+  } else {
+    for (const index_t extent : sizes.block) last.push_back(extent);
+  }
+  if (const auto i = find_axis(blocks, d, last_axes(last.size()))) return last[*i];
+  return std::nullopt;
+}
+
+void check_blocks(const NamedLinop& A) {
+  const Extents image = A.attr("im_size").as_integers(), block = A.attr("block_size").as_integers();
+  const Extents stride = A.attr("stride").as_integers();
+  const bool one_length = image.size() == block.size() && image.size() == stride.size();
+  if (!one_length || image.empty()) {
+    throw ValueError(who(A) + "block: got sizes " + to_string(image) + ", " + to_string(block) +
+                     " and strides " + to_string(stride) + ", expected lists of one length");
+  }
+  for (std::size_t d = 0; d < image.size(); ++d) {
+    if (block[d] >= 1 && stride[d] >= 1 && block[d] <= image[d]) continue;
+    throw ValueError(who(A) + "block: got " + to_string(block) + " with strides " +
+                     to_string(stride) + ", expected positive ones that fit into " +
+                     to_string(image));
+  }
+  if (A.attr("mask").absent()) return;
+  const Tensor& mask = A.attr("mask").as_tensor();
+  if (mask.dtype() != DType::bool_ || mask.shape() != block) {
+    throw ValueError(who(A) + "mask: got " + std::string(name_of(mask.dtype())) + " " +
+                     to_string(mask.shape()) + ", expected bool " + to_string(block));
+  }
+}
+
+Dims names_for(const std::optional<Dims>& given, std::string_view base, std::size_t n,
+               const char* what) {
+  Dims usual = numbered(base, static_cast<int>(n));
+  if (n <= 3) {
+    usual.clear();
+    for (std::size_t d = 0; d < n; ++d) usual.push_back(ND(std::string(base) + "xyz"[d]));
+  }
+  const Dims names = given.value_or(usual);
+  if (names.size() == n && !names.has_ellipsis()) return names;
+  throw ValueError(std::string("[ArrayToBlocks] ") + what + ": got names " + names.str() +
+                   ", expected " + std::to_string(n));
+}
+
+}  // namespace
+
+const LinopType& linop_types::array_to_blocks() {
+  static const LinopType type{
+      .name = "ArrayToBlocks",
+      .functions = {.fn = blocks_fn, .adj_fn = blocks_adj_fn, .size = blocks_size},
+      .normal = blocks_normal,
+      .check = check_blocks,
+  };
+  return type;
+}
+
+NamedLinop ArrayToBlocks(Extents im_size, Extents block_size, Extents stride,
+                         BlocksOptions options) {
+  const std::size_t n = im_size.size();
+  if (stride.size() == 1) stride = Extents(n, stride[0]);
+  const Dims array = names_for(options.array, "N", n, "array");
+  const Dims blocks = names_for(options.blocks, "B", n, "blocks");
+  const Dims inner =
+      options.mask ? options.inner.value_or(Dims("P")) : names_for(options.inner, "P", n, "inner");
+  if (options.mask && (inner.size() != 1 || inner.has_ellipsis())) {
+    throw ValueError("[ArrayToBlocks] inner: got names " + inner.str() + ", expected 1");
+  }
+  return make_linop(linop_types::array_to_blocks(),
+                    NamedShape(options.batch + array, options.batch + blocks + inner), {},
+                    {{"im_size", Attribute(im_size)},
+                     {"block_size", Attribute(block_size)},
+                     {"stride", Attribute(stride)},
+                     {"mask", options.mask ? Attribute(*options.mask) : Attribute()}});
+}
+
+NamedLinop BlocksToArray(Extents im_size, Extents block_size, Extents stride,
+                         BlocksOptions options) {
+  return ArrayToBlocks(std::move(im_size), std::move(block_size), std::move(stride),
+                       std::move(options))
+      .H()
+      .named("BlocksToArray");
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/concat.hpp"
+
+#include <algorithm>
+
+#include "palimpsest/linop/add.hpp"
+#include "palimpsest/linop/along.hpp"
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+// Children side by side: inputs cut along one dimension, outputs joined along another, or summed.
+Variable side_by_side(const NamedLinop& A, const std::vector<NamedLinop>& children,
+                      const Along& along, const Dims& from, const Dims& to, const Variable& x) {
+  std::vector<Variable> results;
+  index_t start = 0;
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const PathScope path(A, i);
+    Variable input = x;
+    if (along.in) {
+      const index_t stop = start + *children[i].size(*along.in);
+      input = part(x, axis_of(from, *along.in), start, stop);
+      start = stop;
+    }
+    results.push_back(children[i](input));
+  }
+  return along.out ? ops::join(axis_of(to, *along.out), results) : summed_up(results);
+}
+
+Variable concat_fn(const NamedLinop& A, const Variable& x) {
+  return side_by_side(A, A.linops(), along_of(A), A.ishape(), A.oshape(), x);
+}
+
+Variable concat_adj_fn(const NamedLinop& A, const Variable& y) {
+  return side_by_side(A, adjoints_of(A), along_of(A).exchanged(), A.oshape(), A.ishape(), y);
+}
+
+NamedLinop concat_adjoint(const NamedLinop& A) {
+  const NamedLinop made =
+      make_container(A.type(), adjoints_of(A), exchanged_roles(A), along_only(A));
+  const DimMap recorded = A.recorded_sizes();
+  return recorded.empty() ? made : made.with_sizes(recorded);
+}
+
+NamedLinop concat_normal(const NamedLinop& A, const NamedLinop* inner) {
+  const Along along = along_of(A);
+  if (inner || !along.out) return {};
+  if (!along.in) return Add(normals_of(A, *along.out));
+  return Concat(normals_of(A, *along.in), {.in = along.in, .out = along.in});
+}
+
+std::optional<index_t> concat_size(const NamedLinop& A, const ND& d) {
+  if (!along_of(A).has(d)) return common_size(A.linops(), d);
+  index_t sum = 0;
+  for (const NamedLinop& child : A.linops()) sum += child.size(d).value_or(0);
+  return sum;
+}
+
+void check_along(const std::vector<NamedLinop>& children, const std::optional<ND>& d,
+                 const Dims& side, const Dims& other, bool in_other) {
+  if (!d) return;
+  if (!side.contains(*d) || other.contains(*d) != in_other) {
+    throw ShapeError("[Concat] dim '" + d->str() + "': got shapes " + side.str() + " and " +
+                     other.str() + ", expected it " +
+                     (in_other ? "in both" : "in the first only. Try both .in and .out"));
+  }
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    if (children[i].size(*d)) continue;
+    throw ShapeError("[Concat[" + std::to_string(i) + "]/" + children[i].name() +
+                     "] undefined size of dim '" + d->str() + "'. Try with_sizes");
+  }
+}
+
+NamedShape assemble_concat(std::vector<NamedLinop>& children, const Assembly& how) {
+  expect_children("Concat", children);
+  const Along along = along_of(how.others, how.attrs);
+  if (!along.in && !along.out) {
+    throw ValueError("[Concat] got neither .in nor .out. At least one is needed");
+  }
+  for (NamedLinop& child : children) {
+    child = child.copy();
+    if (!how.wanted) continue;
+    if (child.ishape() != how.wanted->ishape()) child.set_ishape(how.wanted->ishape());
+    if (child.oshape() != how.wanted->oshape()) child.set_oshape(how.wanted->oshape());
+  }
+  unify_shapes("Concat", children);
+  const Dims &in = children[0].ishape(), &out = children[0].oshape();
+  check_along(children, along.in, in, out, along.in == along.out);
+  check_along(children, along.out, out, in, along.in == along.out);
+  Dims varying;
+  for (const auto& d : {along.in, along.out}) {
+    if (d) varying.push_back(*d);
+  }
+  check_sizes("Concat", children, varying);
+  return NamedShape(in, out);
+}
+
+}  // namespace
+
+const LinopType& linop_types::concat() {
+  static const LinopType type{
+      .name = "Concat",
+      .functions = {.fn = concat_fn, .adj_fn = concat_adj_fn, .size = concat_size},
+      .adjoint = concat_adjoint,
+      .normal = concat_normal,
+      .assemble = assemble_concat,
+  };
+  return type;
+}
+
+NamedLinop Concat(std::vector<NamedLinop> linops, ConcatDims along) {
+  const Along roles{along.in, along.out};
+  return make_container(linop_types::concat(), std::move(linops), along_roles(roles),
+                        along_shape(roles));
+}
+
+NamedLinop BlockDiagonal(std::vector<NamedLinop> linops, ND in, ND out) {
+  return Concat(std::move(linops), {.in = in, .out = out});
+}
+
+std::vector<std::pair<std::size_t, Slice>> partition_slices(std::span<const index_t> boundaries,
+                                                            const Slice& range) {
+  const std::string prefix = "[partition_slices] ";
+  if (boundaries.empty() || boundaries[0] != 0) {
+    throw ValueError(prefix + "the first boundary: got " +
+                     (boundaries.empty() ? "none" : std::to_string(boundaries[0])) +
+                     ", expected 0");
+  }
+  if (!std::is_sorted(boundaries.begin(), boundaries.end())) {
+    throw ValueError(prefix + "boundaries: got " + to_string(boundaries) +
+                     ", expected a non-decreasing list");
+  }
+  if (range.step != 1) {
+    throw ValueError(prefix + "step: got " + std::to_string(range.step) + ", expected 1");
+  }
+  const index_t start = range.start.value_or(0), stop = range.stop.value_or(boundaries.back());
+  if (start < 0 || stop < start || stop > boundaries.back()) {
+    throw ValueError(prefix + "slice " + std::to_string(start) + ":" + std::to_string(stop) +
+                     " is out of range: expected a part of 0:" + std::to_string(boundaries.back()));
+  }
+  std::vector<std::pair<std::size_t, Slice>> parts;
+  for (std::size_t i = 0; i + 1 < boundaries.size(); ++i) {
+    const index_t first = std::max(start, boundaries[i]), last = std::min(stop, boundaries[i + 1]);
+    if (first < last) parts.emplace_back(i, slice(first - boundaries[i], last - boundaries[i]));
+  }
+  return parts;
+}
+
+}  // namespace palimpsest

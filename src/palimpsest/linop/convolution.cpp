@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Direct: the grid with its surroundings is read once per element of the kernel, all in one fused
+// pass. FFT: the kernel stands around the origin of a grid P that is the grid itself (circular), or
+// large enough that what wraps around meets zeros.
+#include "palimpsest/linop/convolution.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "palimpsest/linop/axes.hpp"
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/convolution_graph.hpp"
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/fft.hpp"
+#include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/nufft.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+// More elements of a kernel than this go through the FFT.
+constexpr index_t kMostDirect = 32;
+
+struct Setup {
+  Setup(const Variable& x, const Variable& kernel_values, const ConvolutionSpec& spec,
+        std::string_view who)
+      : h(kernel_values),
+        kernel(h.type().shape),
+        n(kernel.size()),
+        circular(spec.boundary == Boundary::circular) {
+    if (n < 1 || n > 3 || x.rank() < n) {
+      throw ValueError("[" + std::string(who) + "] kernel: got " + h.type().str() + " and data " +
+                       x.type().str() + ", expected 1 to 3 axes that the data have too");
+    }
+    grid = std::span<const index_t>(x.type().shape).last(n);
+    const bool fits = std::equal(kernel.begin(), kernel.end(), grid.begin(), std::less_equal<>());
+    if (spec.must_fit && !fits) {
+      throw ValueError("[" + std::string(who) + "] grid_sizes: got a kernel " + to_string(kernel) +
+                       " on a grid " + to_string(grid) +
+                       ", expected one that is no larger. Try Convolution");
+    }
+    direct = spec.method == ConvolutionMethod::direct || (circular && !fits) ||
+             (spec.method == ConvolutionMethod::automatic && element_count(kernel) <= kMostDirect);
+  }
+  index_t centre(std::size_t d) const { return kernel[d] / 2; }
+
+  Variable h;
+  Extents kernel;
+  std::size_t n;
+  bool circular;
+  bool direct = true;
+  Extents grid;
+};
+
+ConvolutionSpec spec_of(const NamedLinop& A) {
+  const std::string& method = A.attr("method").as_string();
+  return {.boundary =
+              A.attr("boundary").as_string() == "circular" ? Boundary::circular : Boundary::zeros,
+          .method = method == "direct" ? ConvolutionMethod::direct
+                    : method == "fft"  ? ConvolutionMethod::fft
+                                       : ConvolutionMethod::automatic,
+          .must_fit = A.attr("must_fit").as_bool()};
+}
+
+Setup setup_of(const NamedLinop& A, const Variable& x) {
+  return {x, A.param("kernel").var(), spec_of(A), path_of(A)};
+}
+
+std::vector<std::pair<index_t, index_t>> no_widths(const Variable& x) {
+  return std::vector<std::pair<index_t, index_t>>(x.rank(), {0, 0});
+}
+
+// x with `before` and `after` further elements around the last axes.
+Variable surrounded(const Setup& s, const Variable& x, const Extents& before,
+                    const Extents& after) {
+  if (!s.circular) {
+    auto widths = no_widths(x);
+    for (std::size_t d = 0; d < s.n; ++d) widths[x.rank() - s.n + d] = {before[d], after[d]};
+    return ops::pad(x, std::move(widths));
+  }
+  std::vector<Variable> positions;
+  for (std::size_t d = 0; d < s.n; ++d) {
+    std::vector<index_t> index;
+    for (index_t i = -before[d]; i < s.grid[d] + after[d]; ++i) {
+      index.push_back((i % s.grid[d] + s.grid[d]) % s.grid[d]);
+    }
+    Extents shape(s.n, 1);
+    shape[d] = static_cast<index_t>(index.size());
+    positions.push_back(constant(Tensor::from(index).reshape(shape)));
+  }
+  return ops::gather(x, positions);
+}
+
+// The sum over the elements m of the kernel of coefficient(m) times `source` from first(m) on.
+template <class First>
+Variable sum_of_shifts(const Setup& s, const Variable& source, const Extents& size, bool conjugated,
+                       First&& first) {
+  Variable sum;
+  Extents m(s.n, 0);
+  for (index_t i = 0; i < element_count(s.kernel); ++i) {
+    index_t rest = i;
+    std::vector<Index> element, window{ellipsis};
+    for (std::size_t d = s.n; d-- > 0;) {
+      m[d] = rest % s.kernel[d];
+      rest /= s.kernel[d];
+    }
+    for (std::size_t d = 0; d < s.n; ++d) {
+      element.emplace_back(m[d]);
+      const index_t start = first(d, m[d]);
+      window.emplace_back(slice(start, start + size[d]));
+    }
+    const Variable coefficient = ops::index(s.h, std::move(element));
+    const Variable term =
+        ops::index(source, std::move(window)) * (conjugated ? ops::conj(coefficient) : coefficient);
+    sum = sum.defined() ? sum + term : term;
+  }
+  return sum;
+}
+
+Variable direct_convolution(const Setup& s, const Variable& x, bool adjoint) {
+  // Forward reads x[n + c - m], the adjoint y[n - c + m].
+  Extents before, after;
+  for (std::size_t d = 0; d < s.n; ++d) {
+    const index_t c = s.centre(d), last = s.kernel[d] - 1 - c;
+    before.push_back(adjoint ? c : last);
+    after.push_back(adjoint ? last : c);
+  }
+  const Variable around = surrounded(s, x, before, after);
+  return sum_of_shifts(s, around, s.grid, adjoint,
+                       [&](std::size_t d, index_t m) { return adjoint ? m : s.kernel[d] - 1 - m; });
+}
+
+// The grid of the transforms.
+Extents transform_grid(const Setup& s) {
+  Extents padded = s.grid;
+  if (s.circular) return padded;
+  for (std::size_t d = 0; d < s.n; ++d) {
+    padded[d] += std::max(s.centre(d), s.kernel[d] - 1 - s.centre(d));
+    padded[d] = nufft_padded_size(padded[d], 1.0);
+  }
+  return padded;
+}
+
+// The transform of the kernel around the origin of P: element m stands at m - c.
+Variable kernel_spectrum(const Setup& s, const Extents& padded) {
+  auto widths = no_widths(s.h);
+  for (std::size_t d = 0; d < s.n; ++d) widths[d].second = padded[d] - s.kernel[d];
+  Variable h = ops::pad(s.h, std::move(widths));
+  for (std::size_t d = 0; d < s.n; ++d) {
+    h = ops::roll(h, -s.centre(d), static_cast<index_t>(d));
+  }
+  return ops::fft(h, last_axes(s.n));
+}
+
+template <class Factor>
+Variable through_spectrum(const Setup& s, const Variable& x, Factor&& factor) {
+  const Extents padded = transform_grid(s);
+  auto widths = no_widths(x);
+  std::vector<Index> cut{ellipsis};
+  for (std::size_t d = 0; d < s.n; ++d) {
+    widths[x.rank() - s.n + d].second = padded[d] - s.grid[d];
+    cut.emplace_back(slice(0, s.grid[d]));
+  }
+  const Axes axes = last_axes(s.n);
+  const Variable spectrum = ops::fft(ops::pad(x, std::move(widths)), axes);
+  const Variable result = ops::ifft(spectrum * factor(kernel_spectrum(s, padded)), axes);
+  const Variable y = padded == s.grid ? result : ops::index(result, std::move(cut));
+  return is_complex(promote(x.dtype(), s.h.dtype())) ? y : ops::real(y);
+}
+
+Variable convolution_fn(const NamedLinop& A, const Variable& x) {
+  return convolved(x, A.param("kernel").var(), spec_of(A), path_of(A));
+}
+
+Variable convolution_adj_fn(const NamedLinop& A, const Variable& y) {
+  return convolved_adjoint(y, A.param("kernel").var(), spec_of(A), path_of(A));
+}
+
+// Of a circular one: multiplication with |DFT h|^2, the same for A A^H.
+Variable convolution_normal_fn(const NamedLinop& A, const Variable& x) {
+  const Setup s = setup_of(A, x);
+  if (s.direct) return convolution_adj_fn(A, convolution_fn(A, x));
+  return through_spectrum(s, x, [](const Variable& spectrum) { return ops::abs2(spectrum); });
+}
+
+// sum_m conj(h[m]) h[m + j] for |j| < k, in the middle j = 0.
+Variable autocorrelation(const NamedLinop& A) {
+  const Setup s = setup_of(A, A.param("kernel").var());
+  Extents size;
+  auto widths = no_widths(s.h);
+  for (std::size_t d = 0; d < s.n; ++d) {
+    size.push_back(2 * s.kernel[d] - 1);
+    widths[d] = {s.kernel[d] - 1, s.kernel[d] - 1};
+  }
+  return sum_of_shifts(s, ops::pad(s.h, std::move(widths)), size, true,
+                       [](std::size_t, index_t m) { return m; });
+}
+
+struct Names {
+  Names(const Dims& dims, std::size_t n)
+      : batch(dims.slice(0, dims.size() - n)), grid(dims.slice(dims.size() - n, dims.size())) {}
+  Dims batch, grid;
+};
+
+NamedLinop autocorrelated(const NamedLinop& A) {
+  const Names names(A.ishape(), A.param("kernel").shape().size());
+  const NamedLinop made =
+      Convolution(Parameter::derived(autocorrelation(A)), {.batch = names.batch,
+                                                           .grid = names.grid,
+                                                           .boundary = Boundary::circular,
+                                                           .method = ConvolutionMethod::direct});
+  const DimMap recorded = A.recorded_sizes();
+  return recorded.empty() ? made : made.with_sizes(recorded);
+}
+
+NamedLinop convolution_normal(const NamedLinop& A, const NamedLinop* inner) {
+  const std::string& choice = A.attr("normal").as_string();
+  if (inner || A.attr("boundary").as_string() != "circular") return {};
+  // |DFT h|^2 is that of A A^H too.
+  if (choice == "kernel" && !A.is_flipped()) return autocorrelated(A);
+  NamedLinop plain = A;
+  if (choice == "fft") plain.set_attr("method", "fft");
+  LinopData data = copy_data(plain);
+  const bool composed = choice == "composed" || A.is_flipped();
+  data.functions.normal_fn = composed ? nullptr : convolution_normal_fn;
+  return make_container(linop_types::normal(), {from_data(std::move(data))});
+}
+
+void check_convolution(const NamedLinop& A) {
+  const TensorType& h = A.param("kernel").type();
+  if (!is_inexact(h.dtype)) {
+    throw DTypeError(who(A) + "kernel: got " + h.str() + ", expected floating or complex");
+  }
+  const std::size_t n = h.rank();
+  if (n < 1 || n > 3 || A.ishape().size() < n || A.oshape().size() < n ||
+      element_count(h.shape) == 0) {
+    throw ValueError(who(A) + "kernel: got " + h.str() +
+                     ", expected 1 to 3 axes with elements, one per axis of the grid");
+  }
+  const auto one_of = [&](std::string_view name, std::initializer_list<std::string_view> allowed) {
+    const std::string& value = A.attr(name).as_string();
+    if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+    throw ValueError(who(A) + std::string(name) + ": got '" + value + "'");
+  };
+  one_of("boundary", {"zeros", "circular"});
+  one_of("method", {"automatic", "direct", "fft"});
+  one_of("normal", {"automatic", "fft", "kernel", "composed"});
+  const std::string& normal = A.attr("normal").as_string();
+  if (A.attr("boundary").as_string() == "zeros" && (normal == "fft" || normal == "kernel")) {
+    throw ValueError(who(A) + "normal: got '" + normal +
+                     "' with zeros around, expected a circular boundary");
+  }
+}
+
+const char* name_of_method(ConvolutionMethod method) {
+  if (method == ConvolutionMethod::automatic) return "automatic";
+  return method == ConvolutionMethod::direct ? "direct" : "fft";
+}
+
+const char* name_of_normal(ConvolutionNormal normal) {
+  switch (normal) {
+    case ConvolutionNormal::automatic:
+      return "automatic";
+    case ConvolutionNormal::fft:
+      return "fft";
+    case ConvolutionNormal::kernel:
+      return "kernel";
+    case ConvolutionNormal::composed:
+      break;
+  }
+  return "composed";
+}
+
+NamedLinop make_convolution(const char* name, Parameter kernel, const ConvolutionOptions& options,
+                            bool must_fit) {
+  const std::size_t n = kernel.shape().size();
+  if (n < 1 || n > 3) {
+    throw ValueError("[" + std::string(name) + "] kernel: got " + kernel.type().str() +
+                     ", expected 1 to 3 axes");
+  }
+  const Dims grid = options.grid.value_or(default_names(n, false));
+  const Dims out = options.out.value_or(grid);
+  for (const Dims& dims : {grid, out}) {
+    if (dims.size() == n && !dims.has_ellipsis()) continue;
+    throw ValueError("[" + std::string(name) + "] grid: got names " + dims.str() + ", expected " +
+                     std::to_string(n) + ", one per axis of the kernel");
+  }
+  const NamedLinop made =
+      make_linop(linop_types::convolution(), NamedShape(options.batch + grid, options.batch + out),
+                 {{"kernel", std::move(kernel)}},
+                 {{"boundary", options.boundary == Boundary::zeros ? "zeros" : "circular"},
+                  {"method", name_of_method(options.method)},
+                  {"normal", name_of_normal(options.normal)},
+                  {"must_fit", must_fit}});
+  return made.name() == name ? made : made.named(name);
+}
+
+}  // namespace
+
+Variable convolved(const Variable& x, const Variable& h, const ConvolutionSpec& spec,
+                   std::string_view who) {
+  const Setup s(x, h, spec, who);
+  if (s.direct) return direct_convolution(s, x, false);
+  return through_spectrum(s, x, [](const Variable& spectrum) { return spectrum; });
+}
+
+Variable convolved_adjoint(const Variable& y, const Variable& h, const ConvolutionSpec& spec,
+                           std::string_view who) {
+  const Setup s(y, h, spec, who);
+  if (s.direct) return direct_convolution(s, y, true);
+  return through_spectrum(s, y, [](const Variable& spectrum) { return ops::conj(spectrum); });
+}
+
+const LinopType& linop_types::convolution() {
+  static const LinopType type{
+      .name = "Convolution",
+      .functions = {.fn = convolution_fn, .adj_fn = convolution_adj_fn},
+      .normal = convolution_normal,
+      .check = check_convolution,
+  };
+  return type;
+}
+
+NamedLinop Convolution(Parameter kernel, ConvolutionOptions options) {
+  return make_convolution("Convolution", std::move(kernel), options, false);
+}
+
+NamedLinop FftConvolution(Parameter kernel, FftConvolutionOptions options) {
+  return make_convolution("FftConvolution", std::move(kernel),
+                          {.batch = options.batch,
+                           .grid = options.grid,
+                           .out = options.out,
+                           .boundary = Boundary::circular,
+                           .method = ConvolutionMethod::fft},
+                          true);
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/restrict.hpp"
+
+#include "palimpsest/linop/axes.hpp"
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/identity.hpp"
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+struct Cuts {
+  explicit Cuts(const NamedLinop& A)
+      : axes(A.attr("axes").as_integers()),
+        starts(A.attr("starts").as_integers()),
+        stops(A.attr("stops").as_integers()) {}
+  Axes axes;
+  Extents starts, stops;
+};
+
+Variable restrict_fn(const NamedLinop& A, const Variable& x) {
+  const Cuts cuts(A);
+  const Axes positions = from_front(cuts.axes, x.rank());
+  std::vector<Index> index(x.rank(), Index(all));
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const auto k = static_cast<std::size_t>(positions[i]);
+    if (cuts.stops[i] > x.type().shape[k]) {
+      throw ShapeError(who(A) + "slice " + std::to_string(cuts.starts[i]) + ":" +
+                       std::to_string(cuts.stops[i]) + " is out of range: got " + x.type().str());
+    }
+    index[k] = slice(cuts.starts[i], cuts.stops[i]);
+  }
+  return ops::index(x, std::move(index));
+}
+
+Variable restrict_adj_fn(const NamedLinop& A, const Variable& y) {
+  const Cuts cuts(A);
+  const Axes positions = from_front(cuts.axes, y.rank());
+  const Dims& whole = A.is_flipped() ? A.oshape() : A.ishape();
+  std::vector<std::pair<index_t, index_t>> widths(y.rank(), {0, 0});
+  for (const ND& d : whole) {
+    const auto i = find_axis(whole, d, cuts.axes);
+    if (!i) continue;
+    const auto n = A.size(d);
+    if (!n) {
+      throw ShapeError(who(A) + "size of dim '" + d.str() +
+                       "' is unknown: the adjoint puts zeros around. Try with_sizes");
+    }
+    widths[static_cast<std::size_t>(positions[*i])] = {cuts.starts[*i], *n - cuts.stops[*i]};
+  }
+  return ops::pad(y, std::move(widths));
+}
+
+Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
+
+NamedLinop restrict_normal(const NamedLinop& A, const NamedLinop* inner) {
+  return inner || !A.is_flipped() ? NamedLinop() : Identity(A.ishape());
+}
+
+std::optional<index_t> restrict_size(const NamedLinop& A, const ND& d) {
+  const Cuts cuts(A);
+  const auto i = find_axis(A.is_flipped() ? A.ishape() : A.oshape(), d, cuts.axes);
+  if (!i) return std::nullopt;
+  return cuts.stops[*i] - cuts.starts[*i];
+}
+
+void check_restrict(const NamedLinop& A) {
+  const Cuts cuts(A);
+  for (std::size_t i = 0; i < cuts.axes.size(); ++i) {
+    const index_t start = cuts.starts[i], stop = cuts.stops[i];
+    const std::string got = "slice: got " + std::to_string(start) + ":" + std::to_string(stop);
+    if (start < 0) throw ValueError(who(A) + got + " is out of range, expected none negative");
+    if (start >= stop) throw ValueError(who(A) + got + " is empty, expected start < stop");
+  }
+}
+
+}  // namespace
+
+const LinopType& linop_types::restrict_to() {
+  static const LinopType type{
+      .name = "Restrict",
+      .functions = {.fn = restrict_fn, .adj_fn = restrict_adj_fn, .size = restrict_size},
+      .adj_normal_fn = unchanged,
+      .normal = restrict_normal,
+      .check = check_restrict,
+  };
+  return type;
+}
+
+NamedLinop Restrict(Dims dims, std::vector<std::pair<ND, Slice>> cuts, RestrictOptions options) {
+  Axes axes;
+  Extents starts, stops;
+  Dims taken = dims, out = dims;
+  if (options.out && options.out->size() != cuts.size()) {
+    throw ValueError("[Restrict] out: got names " + options.out->str() + ", expected " +
+                     std::to_string(cuts.size()) + ", one per slice");
+  }
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    const auto& [d, range] = cuts[i];
+    if (range.step != 1) {
+      throw ValueError("[Restrict] slice of dim '" + d.str() + "': step: got " +
+                       std::to_string(range.step) + ", expected 1");
+    }
+    const auto size = options.sizes.find(d);
+    if (!range.stop && size == options.sizes.end()) {
+      throw ShapeError("[Restrict] size of dim '" + d.str() +
+                       "' is unknown: a slice without end needs it. Try .sizes");
+    }
+    axes.push_back(axis_of(dims, d, "Restrict"));
+    starts.push_back(range.start.value_or(0));
+    stops.push_back(range.stop.value_or(size == options.sizes.end() ? 0 : size->second));
+    if (size != options.sizes.end() && stops.back() > size->second) {
+      throw ValueError("[Restrict] slice of dim '" + d.str() + "' is out of range: got " +
+                       std::to_string(starts.back()) + ":" + std::to_string(stops.back()) +
+                       ", expected at most " + std::to_string(size->second));
+    }
+    const ND name =
+        options.out ? (*options.out)[i] : (d + 1).fresh(std::span(taken.data(), taken.size()));
+    taken.push_back(name);
+    out = out.replaced(d, Dims(name));
+  }
+  const NamedLinop made = make_linop(
+      linop_types::restrict_to(), NamedShape(std::move(dims), std::move(out)), {},
+      {{"axes", Attribute(axes)}, {"starts", Attribute(starts)}, {"stops", Attribute(stops)}});
+  return options.sizes.empty() ? made : made.with_sizes(options.sizes);
+}
+
+NamedLinop Embed(Dims dims, std::vector<std::pair<ND, Slice>> cuts, RestrictOptions options) {
+  return Restrict(std::move(dims), std::move(cuts), std::move(options)).H().named("Embed");
+}
+
+}  // namespace palimpsest

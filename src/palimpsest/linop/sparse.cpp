@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/sparse.hpp"
+
+#include <algorithm>
+
+#include "palimpsest/linop/axes.hpp"
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/node.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/index.hpp"
+
+namespace palimpsest {
+namespace {
+
+index_t row_count(const NamedLinop& A) { return A.param("row_start").shape()[0] - 1; }
+
+Variable sparse_fn(const NamedLinop& A, const Variable& x) {
+  const Variable column = A.param("column_index").var(), row = A.param("row_index").var();
+  const Variable products = ops::gather(x, {&column, 1}) * A.param("values").var();
+  return ops::scatter_add(products, {&row, 1}, {row_count(A)});
+}
+
+Variable sparse_adj_fn(const NamedLinop& A, const Variable& y) {
+  const Variable column = A.param("column_index").var(), row = A.param("row_index").var();
+  const Variable products = ops::gather(y, {&row, 1}) * ops::conj(A.param("values").var());
+  return ops::scatter_add(products, {&column, 1}, {A.attr("columns").as_integer()});
+}
+
+std::optional<index_t> sparse_size(const NamedLinop& A, const ND& d) {
+  const Dims& inputs = A.is_flipped() ? A.oshape() : A.ishape();
+  const Dims& outputs = A.is_flipped() ? A.ishape() : A.oshape();
+  if (find_axis(inputs, d, last_axes(1))) return A.attr("columns").as_integer();
+  if (find_axis(outputs, d, last_axes(1))) return row_count(A);
+  return std::nullopt;
+}
+
+std::vector<index_t> numbers(const NamedLinop& A, std::string_view name) {
+  const Parameter& p = A.param(name);
+  if (p.dtype() != DType::int64 || p.shape().size() != 1) {
+    throw DTypeError(who(A) + std::string(name) + ": got " + p.type().str() +
+                     ", expected int64 along one axis");
+  }
+  return p.value().to_vector<index_t>();
+}
+
+void check_sparse(const NamedLinop& A) {
+  const Parameter& values = A.param("values");
+  if (!is_inexact(values.dtype()) || values.shape().size() != 1) {
+    throw DTypeError(who(A) + "values: got " + values.type().str() +
+                     ", expected floating or complex numbers along one axis");
+  }
+  const index_t n = values.shape()[0], columns = A.attr("columns").as_integer();
+  const std::vector<index_t> column = numbers(A, "column_index"), start = numbers(A, "row_start");
+  if (static_cast<index_t>(column.size()) != n) {
+    throw ShapeError(who(A) + "column_index: got " + std::to_string(column.size()) +
+                     " numbers, expected " + std::to_string(n) + ", one per value");
+  }
+  const bool ascends = !start.empty() && start.front() == 0 && start.back() == n &&
+                       std::is_sorted(start.begin(), start.end());
+  if (!ascends) {
+    throw ValueError(who(A) + "row_start: expected ascending numbers from 0 to " +
+                     std::to_string(n) + ", one per row and one more");
+  }
+  const auto wrong =
+      std::find_if(column.begin(), column.end(), [&](index_t c) { return c < 0 || c >= columns; });
+  if (wrong == column.end()) return;
+  throw ValueError(who(A) + "column_index: out of range: got " + std::to_string(*wrong) +
+                   " at element " + std::to_string(wrong - column.begin()) + ", expected 0.." +
+                   std::to_string(columns - 1));
+}
+
+// The row of every value.
+Parameters derive_sparse(const NamedLinop& A) {
+  const std::vector<index_t> start = numbers(A, "row_start");
+  std::vector<index_t> row(static_cast<std::size_t>(start.back()));
+  for (std::size_t r = 0; r + 1 < start.size(); ++r) {
+    std::fill(row.begin() + start[r], row.begin() + start[r + 1], static_cast<index_t>(r));
+  }
+  const Tensor index = row.empty() ? Tensor::zeros({0}, DType::int64) : Tensor::from(row);
+  return {{"row_index", Parameter(index)}};
+}
+
+Parameter index_parameter(const Tensor& index, const char* name) {
+  if (index.defined() && is_integer(index.dtype())) return Parameter(index.to(DType::int64));
+  throw DTypeError(std::string("[Sparse] ") + name + ": expected integers");
+}
+
+}  // namespace
+
+const LinopType& linop_types::sparse() {
+  static const LinopType type{
+      .name = "Sparse",
+      .functions = {.fn = sparse_fn, .adj_fn = sparse_adj_fn, .size = sparse_size},
+      .check = check_sparse,
+      .derive = derive_sparse,
+  };
+  return type;
+}
+
+NamedLinop Sparse(Parameter values, const Tensor& column_index, const Tensor& row_start,
+                  index_t columns, SparseOptions options) {
+  for (const Dims& dims : {options.in, options.out}) {
+    if (dims.size() == 1 && !dims.has_ellipsis()) continue;
+    throw ValueError("[Sparse] names: got " + dims.str() + ", expected one");
+  }
+  return make_linop(linop_types::sparse(),
+                    NamedShape(options.batch + options.in, options.batch + options.out),
+                    {{"values", std::move(values)},
+                     {"column_index", index_parameter(column_index, "column_index")},
+                     {"row_start", index_parameter(row_start, "row_start")}},
+                    {{"columns", columns}});
+}
+
+}  // namespace palimpsest

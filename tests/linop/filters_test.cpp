@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks, sparse matrices, convolutions, differences, wavelets.
+#include <cmath>
+
+#include "linop/linop_support.hpp"
+#include "palimpsest/linop/blocks.hpp"
+#include "palimpsest/linop/convolution.hpp"
+#include "palimpsest/linop/finite_difference.hpp"
+#include "palimpsest/linop/sparse.hpp"
+#include "palimpsest/linop/wavelet.hpp"
+#include "palimpsest/ops/blocks.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::Complex;
+using testing::dense;
+using testing::difference;
+using testing::expect_close;
+using testing::expect_error;
+using testing::matrix;
+using testing::Matrix;
+using testing::random;
+using testing::values;
+
+std::vector<double> reals(const Tensor& t) { return t.to_vector<double>(); }
+Tensor numbers(std::vector<double> v) { return Tensor::from(v); }
+
+TEST(ArrayToBlocks, TakesBlocksAndAddsThemUp) {
+  const NamedLinop A = ArrayToBlocks({5}, {3}, {2});
+  EXPECT_EQ(A.shape().str(), "(..., Nx) -> (..., Bx, Px)");
+  EXPECT_EQ(A.size("Bx"), 2);
+  EXPECT_EQ(A.size("Px"), 3);
+  EXPECT_EQ(reals(A(numbers({1, 2, 3, 4, 5}))), (std::vector<double>{1, 2, 3, 3, 4, 5}));
+  EXPECT_EQ(reals(A.H()(Tensor::ones({2, 3}))), (std::vector<double>{1, 1, 2, 1, 1}));
+  EXPECT_EQ(A.N().name(), "Diagonal");
+  EXPECT_EQ(reals(A.N()(numbers({1, 1, 1, 1, 1}))), (std::vector<double>{1, 1, 2, 1, 1}));
+  EXPECT_EQ(BlocksToArray({5}, {3}, {2}).shape().str(), "(..., Bx, Px) -> (..., Nx)");
+}
+
+TEST(ArrayToBlocks, KeepsWhatItsMaskSays) {
+  Tensor mask = Tensor::zeros({3}, DType::bool_);
+  mask.set<bool>({0}, true);
+  mask.set<bool>({2}, true);
+  const NamedLinop A = ArrayToBlocks({5}, {3}, {1}, {.mask = mask});
+  EXPECT_EQ(A.shape().str(), "(..., Nx) -> (..., Bx, P)");
+  EXPECT_EQ(A.size("P"), 2);
+  EXPECT_EQ(reals(A(numbers({1, 2, 3, 4, 5}))), (std::vector<double>{1, 3, 2, 4, 3, 5}));
+  EXPECT_EQ(reals(A.N()(numbers({1, 1, 1, 1, 1}))), (std::vector<double>{1, 1, 2, 1, 1}));
+}
+
+TEST(ArrayToBlocks, ErrorsSayWhatIsWrong) {
+  EXPECT_EQ(nblocks(5, 3, 2), 2);
+  EXPECT_EQ(nblocks(10, 8, 4), 1);
+  expect_error<ValueError>([] { nblocks(3, 4, 1); }, "block");
+  expect_error<ValueError>([] { nblocks({3}, {2, 2}, {1}); }, "one length");
+  expect_error<ValueError>([] { ArrayToBlocks({3}, {4}); }, "[ArrayToBlocks] block");
+  expect_error<ValueError>([] { ArrayToBlocks({5, 5}, {3}); }, "one length");
+  expect_error<ValueError>([] { ArrayToBlocks({5}, {3}, {0}); }, "block");
+  expect_error<ValueError>(
+      [] { ArrayToBlocks({5}, {3}, {1}, {.mask = Tensor::zeros({2}, DType::bool_)}); }, "mask");
+  expect_error<ValueError>([] { ArrayToBlocks({5}, {3}, {1}, {.array = Dims("A B")}); }, "array");
+}
+
+TEST(Sparse, IsItsMatrix) {
+  const NamedLinop A = Sparse(numbers({1, 2, 3, 4}), Tensor::from<index_t>({0, 2, 1, 1}),
+                              Tensor::from<index_t>({0, 2, 2, 4}), 3);
+  expect_close(dense(A), Matrix{{1, 0, 2}, {0, 0, 0}, {0, 7, 0}});
+  EXPECT_EQ(A.size("N"), 3);
+  EXPECT_EQ(A.size("M"), 3);
+  EXPECT_EQ(A.shape().str(), "(..., N) -> (..., M)");
+  const auto make = [](std::vector<index_t> column, std::vector<index_t> start) {
+    Sparse(numbers({1, 2}), Tensor::from(column), Tensor::from(start), 3);
+  };
+  expect_error<ValueError>([&] { make({0, 3}, {0, 2}); }, "range");
+  expect_error<ValueError>([&] { make({0, 1}, {0, 1}); }, "row_start");
+  expect_error<ValueError>([&] { make({0, 1}, {0, 2, 1, 2}); }, "row_start");
+  expect_error<ShapeError>([&] { make({0}, {0, 2}); }, "column_index");
+  expect_error<DTypeError>(
+      [] {
+        Sparse(numbers({1}), numbers({0}), numbers({0, 1}), 1);
+      },
+      "integers");
+}
+
+TEST(Convolution, FollowsItsDefinition) {
+  const Tensor h = numbers({1, 2, 3}), x = numbers({1, 0, 0, 0});
+  EXPECT_EQ(reals(Convolution(h)(x)), (std::vector<double>{2, 3, 0, 0}));
+  EXPECT_EQ(reals(Convolution(h, {.boundary = Boundary::circular})(x)),
+            (std::vector<double>{2, 3, 0, 1}));
+  EXPECT_EQ(Convolution(h).shape().str(), "(..., Nx) -> (..., Nx)");
+}
+
+// y[n] = sum_m h[m] x[n + c - m] in one dimension.
+Matrix expected_matrix(const std::vector<Complex>& h, index_t n, bool circular) {
+  const auto size = static_cast<std::size_t>(n);
+  Matrix result = matrix(size, size, [](std::size_t, std::size_t) { return Complex(0); });
+  const auto k = static_cast<index_t>(h.size());
+  for (index_t i = 0; i < n; ++i) {
+    for (index_t m = 0; m < k; ++m) {
+      index_t j = i + k / 2 - m;
+      if (circular) j = (j % n + n) % n;
+      if (j < 0 || j >= n) continue;
+      result[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] +=
+          h[static_cast<std::size_t>(m)];
+    }
+  }
+  return result;
+}
+
+TEST(Convolution, DirectAndFftAreTheSameMatrix) {
+  for (const index_t k : {1, 2, 3, 6, 7, 11}) {
+    const Tensor h = random({k});
+    for (const bool circular : {false, true}) {
+      const Matrix expected = expected_matrix(values(h), 7, circular);
+      for (const ConvolutionMethod method : {ConvolutionMethod::direct, ConvolutionMethod::fft}) {
+        const NamedLinop A =
+            Convolution(h, {.batch = Dims(),
+                            .boundary = circular ? Boundary::circular : Boundary::zeros,
+                            .method = method});
+        expect_close(dense(A, {.sizes = {{"Nx", 7}}}), expected, 1e-13);
+        expect_close(dense(A.H(), {.sizes = {{"Nx", 7}}}), testing::adjoint(expected), 1e-13);
+      }
+    }
+  }
+}
+
+TEST(Convolution, NormalsAreTheSameMatrix) {
+  const Tensor h = random({3});
+  const TestOptions options{.sizes = {{"Nx", 8}}};
+  const auto make = [&](ConvolutionNormal normal) {
+    return Convolution(h, {.batch = Dims(), .boundary = Boundary::circular, .normal = normal});
+  };
+  const Matrix A = dense(make(ConvolutionNormal::composed), options);
+  for (const ConvolutionNormal normal : {ConvolutionNormal::automatic, ConvolutionNormal::fft,
+                                         ConvolutionNormal::kernel, ConvolutionNormal::composed}) {
+    expect_close(dense(make(normal).N(), options), testing::adjoint(A) * A, 1e-12);
+  }
+  EXPECT_EQ(make(ConvolutionNormal::kernel).N().name(), "Convolution");
+  Parameter kernel(h);
+  const NamedLinop B = Convolution(
+      kernel,
+      {.batch = Dims(), .boundary = Boundary::circular, .normal = ConvolutionNormal::kernel});
+  const NamedLinop N = B.N();
+  kernel.set_value(random({3}, DType::complex128, 9));
+  const Matrix changed = dense(B, options);
+  expect_close(dense(N, options), testing::adjoint(changed) * changed, 1e-12);
+}
+
+TEST(Convolution, RealStaysRealAndErrorsSayWhatIsWrong) {
+  const Tensor h = random({3, 3}, DType::float64), x = random({4, 5}, DType::float64);
+  for (const ConvolutionMethod method : {ConvolutionMethod::direct, ConvolutionMethod::fft}) {
+    EXPECT_EQ(Convolution(h, {.method = method})(x).dtype(), DType::float64);
+    EXPECT_EQ(Convolution(h, {.method = method})(random({4, 5})).dtype(), DType::complex128);
+  }
+  expect_error<ValueError>([] { Convolution(random({1, 1, 1, 1})); }, "kernel");
+  expect_error<ValueError>([&] { Convolution(h, {.grid = Dims("A")}); }, "grid");
+  expect_error<ValueError>([&] { Convolution(h, {.normal = ConvolutionNormal::fft}); }, "circular");
+  expect_error<DTypeError>([] { Convolution(Tensor::ones({3}, DType::int32)); }, "kernel");
+  expect_error<ValueError>(
+      [&] {
+        FftConvolution(h)(random({2, 5}, DType::float64));
+      },
+      "grid_sizes");
+  NamedLinop A = Convolution(h);
+  expect_error<ValueError>([&] { A.set_attr("method", "magic"); }, "method");
+}
+
+TEST(FiniteDifference, HasThreeBoundaries) {
+  const Tensor x = numbers({1, 4, 2});
+  const auto with = [&](DifferenceBoundary boundary) {
+    return reals(FiniteDifference("A", "A", {.boundary = boundary, .spacing = 0.5})(x));
+  };
+  EXPECT_EQ(with(DifferenceBoundary::periodic), (std::vector<double>{6, -4, -2}));
+  EXPECT_EQ(with(DifferenceBoundary::neumann), (std::vector<double>{6, -4, 0}));
+  EXPECT_EQ(with(DifferenceBoundary::zero), (std::vector<double>{6, -4, -4}));
+  expect_error<ValueError>([] { FiniteDifference("A", "A", {.spacing = 0}); }, "spacing");
+  expect_error<ShapeError>([] { FiniteDifference("A", "B"); }, "FiniteDifference");
+  NamedLinop A = FiniteDifference("A", "A");
+  expect_error<ValueError>([&] { A.set_attr("boundary", "mirror"); }, "boundary");
+}
+
+TEST(Gradient, StacksDifferences) {
+  const NamedLinop G = Gradient("Ny Nx", "Ny Nx");
+  EXPECT_EQ(G.shape().str(), "(Ny, Nx) -> (D, Ny, Nx)");
+  const Tensor x = random({3, 4});
+  const Tensor y = G(x);
+  EXPECT_TRUE(equal(y.select(0, 0), FiniteDifference("Ny Nx", "Ny")(x)));
+  EXPECT_TRUE(equal(y.select(0, 1), FiniteDifference("Ny Nx", "Nx")(x)));
+  // Minus the Laplacian.
+  const Tensor n = G.N()(x);
+  const Complex laplacian =
+      values(x)[1] + values(x)[3] + values(x)[4] + values(x)[8] - 4.0 * values(x)[0];
+  EXPECT_LE(std::abs(values(n)[0] + laplacian), 1e-13);
+  expect_error<ValueError>([] { Gradient("A", Dims()); }, "over");
+}
+
+TEST(Wavelet, FiltersAreOrthonormalWithVanishingMoments) {
+  EXPECT_NEAR(wavelet_filter("haar")[0], std::sqrt(0.5), 1e-16);
+  const std::vector<double> db2 = wavelet_filter("db2");
+  const double root = std::sqrt(3.0), scale = 4 * std::sqrt(2.0);
+  const double expected[] = {(1 + root) / scale, (3 + root) / scale, (3 - root) / scale,
+                             (1 - root) / scale};
+  for (std::size_t m = 0; m < 4; ++m) EXPECT_NEAR(db2[m], expected[m], 1e-15);
+  for (int p = 1; p <= 10; ++p) {
+    const std::vector<double> h = wavelet_filter("db" + std::to_string(p));
+    ASSERT_EQ(h.size(), static_cast<std::size_t>(2 * p));
+    for (std::size_t shift = 0; shift < h.size(); shift += 2) {
+      double sum = 0;
+      for (std::size_t m = shift; m < h.size(); ++m) sum += h[m] * h[m - shift];
+      EXPECT_NEAR(sum, shift == 0 ? 1 : 0, 3e-15) << p << " " << shift;
+    }
+    double moment = 0;
+    for (std::size_t m = 0; m < h.size(); ++m) {
+      moment +=
+          (m % 2 == 0 ? 1 : -1) * h[h.size() - 1 - m] * std::pow(m, p - 1) / std::pow(2 * p, p - 1);
+    }
+    EXPECT_NEAR(moment, 0, 1e-14) << p;
+  }
+}
+
+TEST(Wavelet, StoresAveragesBeforeDifferences) {
+  const double s = std::sqrt(0.5);
+  const NamedLinop W = Wavelet("A", "A", {.family = "haar", .levels = 1});
+  const auto y = reals(W(numbers({1, 3, 2, 6})));
+  const double expected[] = {4 * s, 8 * s, -2 * s, -4 * s};
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(y[i], expected[i], 1e-15);
+  const auto deep =
+      reals(Wavelet("A", "A", {.family = "haar", .levels = 2})(numbers({1, 3, 2, 6})));
+  EXPECT_NEAR(deep[0], 6, 1e-14);
+  EXPECT_NEAR(deep[1], -2, 1e-14);
+  EXPECT_EQ(W.N().name(), "Identity");
+  const Tensor x = random({2, 16, 8});
+  const NamedLinop V = Wavelet("C Y X", "Y X", {.family = "db10", .levels = 3});
+  EXPECT_LE(difference(V.inverse()(V(x)), x), 1e-14);
+  expect_error<ShapeError>([&] { W(numbers({1, 2, 3})); }, "divisible");
+  expect_error<ValueError>([] { Wavelet("A", "A", {.family = "db11"}); }, "family");
+  expect_error<ValueError>([] { Wavelet("A", "A", {.family = "coif1"}); }, "family");
+  expect_error<ValueError>([] { Wavelet("A", "A", {.levels = -1}); }, "levels");
+}
+
+}  // namespace
+}  // namespace palimpsest
