@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "palimpsest/compile/debug/kept_inputs.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 
 namespace palimpsest {
@@ -206,10 +207,21 @@ void Call::prepare() {
   const BorrowedFrame frame(*impl_.pool, planned, device(), !program_.borrows_any);
 }
 
-std::unique_ptr<CallWatch> Call::start_watch(const Plan& plan, Frame& frame) const {
+// As Frame::run and hand_over, with somebody who looks and may end the call at any step.
+void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement) {
   SmallVector<const Tensor*, 16> inputs;
   for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);
-  return program_.inspection->watch({program_, plan, frame, {inputs.data(), inputs.size()}});
+  const CallAccess access{program_, plan, frame, inputs};
+  if (measurement) measurement->pause();
+  KeptInputs kept(access);
+  const std::unique_ptr<CallWatch> watch = program_.inspection->watch(access);
+  if (measurement) measurement->resume();
+  frame.run_watched(*watch, measurement);
+  hand_over(plan, frame);
+  if (measurement) measurement->pause();
+  watch->after_hand_over(frame.delivered);
+  kept.release();
+  if (measurement) measurement->resume();
 }
 
 // -- the call ----------------------------------------------------------------------------------
@@ -230,33 +242,26 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   prepare_results(plan, *frame, outs);
   bind_memory(plan, *frame);
   frame->bind();
-  std::unique_ptr<CallWatch> watch;
   const auto run_steps = [&] {
     if (program_.inspection) {
-      if (measurement) measurement->pause();
-      watch = start_watch(plan, *frame);
-      if (measurement) measurement->resume();
-      frame->run_watched(*watch, measurement ? &*measurement : nullptr);
-    } else if (measurement) {
+      run_watched(plan, *frame, measurement ? &*measurement : nullptr);
+      return;
+    }
+    if (measurement) {
       frame->run_measured(measurement->steps(plan));
     } else {
       frame->run();
     }
+    hand_over(plan, *frame);
   };
   if (const auto threads = program_.config->threads) {
     run_with_threads(static_cast<int>(*threads), run_steps);
   } else {
     run_steps();
   }
-  hand_over(plan, *frame);
   for (std::size_t i = 0; i < outs.size(); ++i) {
     const Tensor& value = frame->delivered[i];
     if (!shares_storage(value, outs[i])) outs[i].copy_from(value);
-  }
-  if (watch) {
-    if (measurement) measurement->pause();
-    watch->after_hand_over({frame->delivered.data(), frame->delivered.size()});
-    if (measurement) measurement->resume();
   }
   commit(plan, *frame);
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = std::move(frame->delivered[i]);

@@ -83,7 +83,7 @@ class Call {
   std::vector<Layout> signature() const;
   Device device() const;
   void check_budget(const Plan& plan) const;
-  std::unique_ptr<CallWatch> start_watch(const Plan& plan, Frame& frame) const;
+  void run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement);
 
   // -- handover.cpp
   void prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> outs);

@@ -126,7 +126,7 @@ TEST_F(DebugModeTest, ARowAndAColumnPassEveryPattern) {
   };
   const Variable inputs[] = {m};
   const auto outs = std::make_shared<const RowAndColumn>(spec)->make_node(inputs).outputs();
-  const Function f = function({m}, outs, {.mode = all_patterns()});
+  const Function f = function({m}, {outs[0], outs[1]}, {.mode = all_patterns()});
   EXPECT_NO_THROW(f(Tensor::random_normal({3, 4}, DType::float64, {2, 0})));
 }
 
@@ -395,7 +395,7 @@ TEST_F(DebugModeTest, FindsReadsOfOldContents) {
                                        [](RunContext& c) {
                                          const double old = first_element(c.output(0));
                                          Liar::copy(c.input(0), c.output(0));
-                                         first_element(c.output(0)) += old < 1 ? old : 0;
+                                         first_element(c.output(0)) += old < 1 ? 1 : 0;
                                        }},
                                   {x});
   expect_text(error_of<BadThunkOutput>({x}, of_output, {a}), "old content");

@@ -20,7 +20,7 @@ volatile std::byte* reach(GuardedMemory& memory, std::size_t buffer, index_t off
 }
 
 struct GuardedMemoryTest : ::testing::Test {
-  GuardedMemoryTest() {
+  void SetUp() override {
     if (!GuardedMemory::has_pages()) GTEST_SKIP() << "no page protection on this system";
   }
   std::vector<GuardedMemory::Request> requests{{100, 4}, {16, 16}, {0, 1}};
@@ -32,7 +32,7 @@ TEST_F(GuardedMemoryTest, LetsAlonePassWhatIsAllowed) {
     memory.set_read_only(1);
     memory.start();
     std::memset(memory.data(0), 7, 100);
-    EXPECT_EQ(*reach(memory, 0, 99), std::byte{7});
+    EXPECT_EQ(std::byte{*reach(memory, 0, 99)}, std::byte{7});
     static_cast<void>(*reach(memory, 1, 15));
     memory.stop();
     EXPECT_TRUE(memory.faults().empty());

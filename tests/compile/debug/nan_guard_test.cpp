@@ -45,7 +45,8 @@ TEST_F(NanGuardTest, NamesAnArgument) {
   expect_error<NanGuardError>([&] { f(bad(kNan)); },
                               "[NanGuardMode] NaN in argument 0 'x': got nan at (1,), 2 of 3");
   expect_error<NanGuardError>([&] { f(bad(-kInf)); }, "infinity in argument 0 'x': got -inf");
-  expect_error<NanGuardError>([&] { f(bad(2e10)); }, "a big value in argument 0 'x': got 2e+10");
+  expect_error<NanGuardError>([&] { f(bad(2e10)); },
+                              "a big value in argument 0 'x': got 20000000000");
   expect_error<NanGuardError>([&] { f(bad(2e10)); }, "expected numbers up to 1e+10");
   const NanGuardReport report = report_of(f, bad(kNan));
   EXPECT_EQ(report.kind, "NaN");

@@ -59,6 +59,17 @@ bool bytes_meet(const ConstView& a, const ConstView& b) {
   return false;
 }
 
+bool holds(const Region& region, const TensorType& type, index_t byte, index_t width) {
+  if (!region.is_box()) return region.meets(Region::lattice(byte, {}, width), type);
+  index_t element = byte / static_cast<index_t>(item_size(type.dtype));
+  std::vector<Region::Range> index(type.rank());
+  for (std::size_t k = type.rank(); k-- > 0;) {
+    index[k] = {element % type.shape[k], 1, 1, -1};
+    element /= type.shape[k];
+  }
+  return region.meets(Region::box(std::move(index), 0), type);
+}
+
 bool share_an_input(const AliasMap& map, std::size_t a, std::size_t b) {
   const auto first = map.find(static_cast<int>(a)), second = map.find(static_cast<int>(b));
   if (first == map.end() || second == map.end()) return false;

@@ -28,6 +28,9 @@ inline ByteRange view_bytes(const ConstView& view) { return range_of(view); }
 /// Have two arrays a byte in common? Exact.
 bool bytes_meet(const ConstView& a, const ConstView& b);
 
+/// Does a region of a row-major array of this type hold any of `width` bytes from `byte` on?
+bool holds(const Region& region, const TensorType& type, index_t byte, index_t width);
+
 /// Do two outputs name a common input?
 bool share_an_input(const AliasMap& map, std::size_t a, std::size_t b);
 /// `{0: [1, 2]}`.

@@ -120,8 +120,8 @@ void DebugInspection::bind(IsolatedPass& pass, const std::vector<Variable>& inpu
 void DebugInspection::check_replacements(IsolatedPass& pass, const RewriteRecord& record) const {
   for (const RewriteRecord::Replacement& r : record.replacements()) {
     if (r.uses == 0) continue;
-    const DebugValue& old = pass.evaluate(r.old);
-    const DebugValue& with = pass.evaluate(r.with);
+    const DebugValue old = pass.evaluate(r.old), with = pass.evaluate(r.with);
+    if (!old.defined() || !with.defined()) continue;
     Tolerance tolerance;
     if (!is_exact(r.reason)) {
       for (const Variable& v : {r.old, r.with}) {
@@ -129,7 +129,8 @@ void DebugInspection::check_replacements(IsolatedPass& pass, const RewriteRecord
         double elements = 1, results = std::max(1.0, static_cast<double>(old.numel()));
         if (!owner.defined()) continue;
         for (const Variable& input : owner.inputs()) {
-          const DebugValue& value = pass.evaluate(input);
+          const DebugValue value = pass.evaluate(input);
+          if (!value.defined()) continue;
           elements = std::max(elements, static_cast<double>(value.numel()));
           if (is_inexact(value.dtype())) {
             tolerance.scale = std::max(tolerance.scale, scale_of(value));

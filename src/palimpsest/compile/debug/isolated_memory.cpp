@@ -7,6 +7,7 @@
 
 #include "palimpsest/compile/debug/byte_sets.hpp"
 #include "palimpsest/compile/debug/isolated_step.hpp"
+#include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 
 namespace palimpsest {
@@ -121,9 +122,17 @@ void IsolatedStep::execute(Memory& memory, const RunSetup& setup, RunOutcome& ou
   RunContext context(memory.inputs, memory.outputs,
                      {memory.pages.data(scratch), memory.pages.bytes(scratch)},
                      setup.label.implementation);
+  std::optional<LoopFrame> loop;
+  if (loop_) loop.emplace(*loop_, Device{});
   memory.pages.start();
   try {
-    run_with_threads(setup.label.threads, [&] { op_.run(context); });
+    run_with_threads(setup.label.threads, [&] {
+      if (loop) {
+        loop->run(context);
+      } else {
+        op_.run(context);
+      }
+    });
   } catch (...) {
     outcome.error = std::current_exception();
   }
@@ -240,9 +249,7 @@ void IsolatedStep::check_region(const Memory& memory, const RunSetup& setup,
   for (std::size_t e = 0; e * item < after.bytes(); ++e) {
     const std::size_t byte = e * item;
     if (std::memcmp(after.data() + byte, old.data() + byte, item) == 0) continue;
-    const Region element =
-        Region::lattice(static_cast<index_t>(byte), {}, static_cast<index_t>(item));
-    if (region.meets(element, type)) continue;
+    if (holds(region, type, static_cast<index_t>(byte), static_cast<index_t>(item))) continue;
     throw BadDestroyMap(
         DebugMessage("BadDestroyMap", context_)
             .line(fmt::format("input {} {} was changed outside of the declared region, in bytes "

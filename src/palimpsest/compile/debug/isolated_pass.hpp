@@ -6,12 +6,15 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "palimpsest/compile/debug/isolated_step.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 
 namespace palimpsest {
+
+class Branches;
 
 /// Evaluates the nodes of a graph one by one on values of their own, and keeps all values.
 class IsolatedPass {
@@ -26,8 +29,9 @@ class IsolatedPass {
   /// All nodes in the graph's order; `step_of` is their number in the plan, -1 for views.
   void run(const FunctionGraph& graph, const std::function<int(const Apply&)>& step_of);
   /// The value of a variable that may be in no graph any more. What is missing is evaluated on
-  /// dense copies, with poison and guard pages only.
-  const DebugValue& evaluate(const Variable& v);
+  /// dense copies, with poison and guard pages only. Undefined when that needs what only a branch
+  /// not taken computes and cannot.
+  DebugValue evaluate(const Variable& v);
 
   /// Largest finite absolute value of any number so far.
   double largest() const;
@@ -41,6 +45,10 @@ class IsolatedPass {
     Layout layout;  // byte offset 0
   };
   const Known& known(const Variable& v);
+  bool is_available(const Apply& node) const;
+  bool is_taken(const Branches& branches, int branch) const;
+  void try_node(const Apply& node, const StepContext& context);
+  const Variable& input_for(const Apply& node, std::size_t i) const;
   StepContext context_of(const Apply& node);
   void run_node(const Apply& node, const StepContext& context, bool with_patterns);
 
@@ -48,6 +56,8 @@ class IsolatedPass {
   std::string_view name_;
   std::function<std::string(const Apply&)> reason_of_;
   std::unordered_map<const VariableNode*, Known> values_;
+  bool has_untaken_ = false;                     // branches of an ifelse
+  std::unordered_set<const ApplyNode*> failed_;  // nodes that such a branch needs
 };
 
 }  // namespace palimpsest

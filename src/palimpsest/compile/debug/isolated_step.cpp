@@ -11,6 +11,7 @@
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/compile/debug/patterns.hpp"
 #include "palimpsest/compile/debug/scan_values.hpp"
+#include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 
 namespace palimpsest {
@@ -41,6 +42,10 @@ void IsolatedStep::infer() {
   for (const DebugValue& v : context_.inputs) inputs.push_back(v.extents());
   extents_ = op_.infer_shapes(context_.node, inputs);
   scratch_bytes_ = op_.scratch_bytes(context_.node, context_.layouts);
+  if (dynamic_cast<const ops::Loop*>(&op_)) {
+    loop_ = make_loop_plan(context_.node, context_.layouts);
+    scratch_bytes_ = static_cast<std::size_t>(loop_->scratch_bytes);
+  }
   for (std::size_t k = 0; k < context_.node.output_count(); ++k) {
     const Variable v = context_.node.output(k);
     if (!v.type().admits(extents_[k])) {
@@ -117,7 +122,9 @@ std::vector<DebugValue> IsolatedStep::check(bool with_patterns) {
 }
 
 void IsolatedStep::check_patterns(const RunOutcome& first) const {
-  const bool sets = std::find(first.is_set.begin(), first.is_set.end(), true) != first.is_set.end();
+  // Destinations of another size are for ops that give all of their results memory of their own.
+  const bool sets =
+      std::find(first.is_set.begin(), first.is_set.end(), false) == first.is_set.end();
   const Tolerance rounded = tolerance();
   for (const Pattern& pattern : patterns_for(options_, out_layouts_)) {
     if (pattern.is_wrong_size && !sets) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "palimpsest/compile/debug/guarded_memory.hpp"
 
 namespace palimpsest {
+
+struct LoopPlan;
 
 /// Where a result goes: a layout, `lead` bytes behind the start of its buffer.
 struct Destination {
@@ -91,6 +94,7 @@ class IsolatedStep {
   std::vector<int> overwrites_;      // per output: the input in whose memory it lies, or -1
   std::vector<std::string> implementations_;
   std::size_t scratch_bytes_ = 0;
+  std::shared_ptr<const LoopPlan> loop_;  // of a loop: how the executor runs it
 };
 
 /// Checks a result that is a view of an input: inside of it, inside of the declared region, and the

@@ -169,7 +169,7 @@ class NanGuardWatch final : public CallWatch {
   std::string numbers(const NumberScan& scan) const {
     return fmt::format("got {} at {}, {} of {} elements, expected {}", scan.value,
                        to_string(scan.index), scan.bad, scan.elements,
-                       limits_.big ? fmt::format("numbers up to {}", limits_.largest)
+                       limits_.big ? fmt::format("numbers up to {:g}", limits_.largest)
                                    : std::string("finite numbers"));
   }
 

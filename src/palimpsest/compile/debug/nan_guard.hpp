@@ -76,7 +76,7 @@ struct NanGuardOptions {
 ///
 /// Errors  ValueError: a bound that is negative or NaN. Calls: NanGuardError; then no shared
 ///         variable has changed
-/// Cost    one pass over every value; a copy of what a fused step overwrites
+/// Cost    one pass over every value; a copy of what is overwritten
 FunctionMode NanGuardMode(NanGuardOptions options = {});
 
 }  // namespace palimpsest

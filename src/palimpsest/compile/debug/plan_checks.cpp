@@ -137,10 +137,6 @@ PlanWatch::PlanWatch(const DebugOptions& options, const CallAccess& call, Expect
   if (arena != plan_.arena_bytes) {
     fail(fmt::format("the arena has {} bytes, planned {}", arena, plan_.arena_bytes));
   }
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    if (!program_.overwritten[i]) continue;
-    overwritten_.emplace_back(call.inputs[i], DebugValue::read(call.inputs[i]->view_of()));
-  }
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) step_of_[plan_.steps[i].node.node()] = i;
   has_run_.assign(plan_.steps.size(), false);
   is_delivered_.assign(plan_.buffers.size(), false);
@@ -150,15 +146,6 @@ PlanWatch::PlanWatch(const DebugOptions& options, const CallAccess& call, Expect
     }
   }
   if (options_.poison) poison_all();
-}
-
-PlanWatch::~PlanWatch() {
-  if (is_done_) return;
-  for (const auto& [tensor, value] : overwritten_) {
-    // The call's own memory by now, although its handle is read-only here.
-    const ConstView view = tensor->view_of();
-    value.write({const_cast<void*>(view.data), view.dtype, view.extents, view.strides});
-  }
 }
 
 void PlanWatch::poison(std::size_t buffer) {
@@ -229,7 +216,7 @@ bool PlanWatch::is_computed(const Variable& v) const {
   }
   const AliasMap views = owner.op().view_map(owner);
   const auto it = views.find(v.index());
-  return it != views.end() && std::all_of(it->second.begin(), it->second.end(),
+  return it != views.end() && std::any_of(it->second.begin(), it->second.end(),
                                           [&](int i) { return is_computed(owner.input(at(i))); });
 }
 
@@ -297,7 +284,6 @@ void PlanWatch::after_hand_over(std::span<const Tensor> delivered) {
     }
   }
   keep_borrowed(delivered);
-  is_done_ = true;
 }
 
 void PlanWatch::keep_borrowed(std::span<const Tensor> delivered) {

@@ -27,8 +27,6 @@ using ExpectedValue = std::function<DebugValue(const Variable&)>;
 class PlanWatch final : public CallWatch {
  public:
   PlanWatch(const DebugOptions& options, const CallAccess& call, ExpectedValue expected);
-  /// Unless all went well, what the plan has overwritten is put back.
-  ~PlanWatch() override;
 
   void before_step(const StepAccess& access) override;
   void after_step(const StepAccess& access) override;
@@ -50,12 +48,10 @@ class PlanWatch final : public CallWatch {
   const Plan& plan_;
   Frame& frame_;
   ExpectedValue expected_;
-  std::vector<std::pair<const Tensor*, DebugValue>> overwritten_;
   std::uint64_t allocations_ = 0;  // of this thread, before the step
   std::unordered_map<const ApplyNode*, std::size_t> step_of_;
   std::vector<bool> has_run_;       // per step: one that is not needed in a call does not run
   std::vector<bool> is_delivered_;  // per buffer: does a result or an update lie in it?
-  bool is_done_ = false;
 };
 
 }  // namespace palimpsest

@@ -11,6 +11,8 @@ namespace palimpsest {
 namespace {
 
 constexpr std::size_t kShownEvents = 5;
+// In place of an index: the node was there at the start.
+constexpr std::size_t kOriginal = static_cast<std::size_t>(-1);
 
 std::string text_of(const Variable& v) {
   const Apply owner = v.owner();
@@ -28,6 +30,7 @@ void RewriteRecord::on_import(const FunctionGraph&, const Apply& node, std::stri
 
 void RewriteRecord::on_prune(const FunctionGraph&, const Apply& node, std::string_view reason) {
   events_.push_back(fmt::format("prune {}: {}", reason, node.op().str()));
+  index_.emplace(node.node(), kOriginal);  // should it come back, no rewrite has brought it
 }
 
 // Taking a change back is the opposite change.
@@ -55,7 +58,8 @@ void RewriteRecord::on_change_input(const FunctionGraph&, const Use& use, const 
 
 std::string RewriteRecord::reason_of(const Apply& node) const {
   const auto it = index_.find(node.node());
-  return it == index_.end() ? std::string() : introduced_[it->second].reason;
+  if (it == index_.end() || it->second == kOriginal) return {};
+  return introduced_[it->second].reason;
 }
 
 void check_same_events(const RewriteRecord& first, const RewriteRecord& other, int run) {
