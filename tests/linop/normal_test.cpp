@@ -2,6 +2,7 @@
 // The normal operator of chains: what folds, and what is left.
 #include "linop/linop_support.hpp"
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/concat.hpp"
 
 namespace palimpsest {
 namespace {
@@ -97,6 +98,28 @@ TEST(Normal, PlusIdentityNeedsNoRenaming) {
   const NamedLinop B = sense().N() + 0.5 * Identity("Ny Nx");
   EXPECT_EQ(B.shape().str(), "(Ny, Nx) -> (Ny, Nx)");
   EXPECT_TRUE(dot_test(B).ok);
+}
+
+TEST(Normal, NamesThatNobodySeesAreFree) {
+  const NamedLinop G = Dense(random({4, 3}), "MN,N->M").N();
+  ASSERT_TRUE(G.shape().dims("weightshape").contains("N1"));
+  EXPECT_EQ(G.size("N1"), std::nullopt);
+  const NamedLinop renamed = G.renamed({{"N", "N1"}});
+  EXPECT_EQ(renamed.shape().str(), "(N1) -> (N1)");
+  EXPECT_EQ(renamed.size("N1"), 3);
+  expect_close(dense(renamed), dense(G));
+  NamedLinop set = G;
+  set.set_ishape("N1");
+  expect_close(dense(set), dense(G));
+}
+
+TEST(Normal, WhatLiesInsideOfPartsMayDifferInSize) {
+  const NamedLinop A = Dense(random({4, 3}), "MN,N->M"), B = Dense(random({1, 3}), "MN,N->M");
+  const NamedLinop sum = Chain(A, A.H()) + Chain(B, B.H());
+  EXPECT_EQ(sum.size("N"), 3);
+  EXPECT_EQ(sum.size("M"), std::nullopt);
+  const NamedLinop joined = Concat({A, B}, {.out = "M"});
+  expect_close(dense(sum), testing::adjoint(dense(joined)) * dense(joined));
 }
 
 TEST(Normal, BuildingChangesNothing) {

@@ -129,17 +129,20 @@ bool infer_shapes(NamedLinop& before, NamedLinop& after) {
 
 std::optional<index_t> common_size(const std::vector<NamedLinop>& children, const ND& d) {
   if (!d.is_concrete()) return std::nullopt;
+  std::optional<index_t> common;
   for (const NamedLinop& child : children) {
-    if (const auto n = child.size(d)) return n;
+    const auto n = child.size(d);
+    if (n && common && *n != *common) return std::nullopt;
+    if (n) common = n;
   }
-  return std::nullopt;
+  return common;
 }
 
 void check_sizes(std::string_view who, const std::vector<NamedLinop>& children,
                  const Dims& except) {
   DimMap sizes;
   for (std::size_t i = 0; i < children.size(); ++i) {
-    for (const ND& d : children[i].dims()) {
+    for (const ND& d : unite(children[i].ishape(), children[i].oshape())) {
       if (except.contains(d)) continue;
       const auto n = d.is_concrete() ? children[i].size(d) : std::nullopt;
       if (!n) continue;

@@ -17,9 +17,11 @@ Variable run_in_order(const NamedLinop& container, std::span<const NamedLinop> l
 /// with config().shape_inference only. True when something changed.
 bool infer_shapes(NamedLinop& before, NamedLinop& after);
 
-/// The one answer of the children that have one; ShapeError "Conflicting" when they differ.
+/// The one answer of the children that have one; none when they differ, as they may for a dimension
+/// that lies inside of each.
 std::optional<index_t> common_size(const std::vector<NamedLinop>& children, const ND& d);
-/// Checks common_size for all dimensions but these.
+/// ShapeError "Conflicting" where children differ on a dimension of their inputs and outputs, but for
+/// these.
 void check_sizes(std::string_view who, const std::vector<NamedLinop>& children,
                  const Dims& except = {});
 

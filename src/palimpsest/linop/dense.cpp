@@ -161,7 +161,6 @@ std::optional<index_t> dense_size(const NamedLinop& A, const ND& d) {
   const Roles roles(A);
   index_t label = label_of(A.ishape(), roles.in, d);
   if (label == kRun) label = label_of(A.oshape(), roles.out, d);
-  if (label == kRun) label = label_of(A.shape().dims("weightshape"), roles.w, d);
   if (label == kRun || !has(roles.w, label) || has(roles.stretch, label)) return std::nullopt;
   return A.param("weight").shape()[position(roles.w, label)];
 }

@@ -121,9 +121,15 @@ NamedLinop reduced_normal(const NamedLinop& A, const NamedLinop& inner, const Tr
   between.set_ishape(middle);
   NamedLinop result = between;
   if (!needed.empty()) {
-    const NamedLinop F = make_linop(
+    NamedLinop F = make_linop(
         A.type(), NamedShape(from, middle), {},
         attributes_of(needed, A.attr("norm"), A.attr("centered"), t.inverse != A.is_flipped()));
+    DimMap known;
+    for (const ND& d : unite(from, middle)) {
+      const auto size = d.is_concrete() ? A.size(d) : std::nullopt;
+      if (size) known.emplace(d, *size);
+    }
+    if (!known.empty()) F = F.with_sizes(known);
     // Of a flipped transform only the ortho norm is its own inverse's.
     result = Chain(F, between, F.H());
   }

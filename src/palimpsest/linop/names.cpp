@@ -29,12 +29,35 @@ NamedShape without(const NamedShape& shape, std::string_view name) {
   return NamedShape(shape.ishape(), shape.oshape(), others);
 }
 
-// Changes the shape of an operator. `change` works on a NamedShape in which, for a container, the
-// names of all children take part, so that they follow.
+// Names that only further shapes use give way to names that come in: nobody sees them.
+void make_room(NamedShape& shape, const Dims& incoming) {
+  const Dims visible = unite(shape.ishape(), shape.oshape());
+  std::vector<ND> taken(incoming.begin(), incoming.end());
+  taken.insert(taken.end(), visible.begin(), visible.end());
+  Dims hidden;
+  for (const auto& [name, value] : shape.others()) {
+    for (const ND& d : value.tokens()) {
+      taken.push_back(d);
+      if (d.is_concrete() && incoming.contains(d) && !visible.contains(d)) hidden.push_back(d);
+    }
+  }
+  Renaming renaming;
+  for (const ND& d : hidden) {
+    if (renaming.contains(d)) continue;
+    const ND other = (d + 1).fresh(taken);
+    renaming.emplace(d, other);
+    taken.push_back(other);
+  }
+  if (!renaming.empty()) shape.rename(renaming);
+}
+
+// Changes the shape of an operator, which then has the names `incoming`. `change` works on a
+// NamedShape in which, for a container, the names of all children take part, so that they follow.
 template <class Change>
-void reshape(LinopData& data, Change&& change) {
+void reshape(LinopData& data, const Dims& incoming, Change&& change) {
   NamedShape shape = data.shape;
   if (!data.type->assemble) {
+    make_room(shape, incoming);
     change(shape);
     data.shape = std::move(shape);
     return;
@@ -117,7 +140,7 @@ NamedLinop checked(LinopData data) {
 
 void NamedLinop::set_ishape(const Dims& dims) {
   LinopData changed = data();
-  reshape(changed, [&](NamedShape& shape) {
+  reshape(changed, dims, [&](NamedShape& shape) {
     shape.set_ishape(dims);
     if (type().one_shape) shape = one_shape(shape, dims);
   });
@@ -127,7 +150,7 @@ void NamedLinop::set_ishape(const Dims& dims) {
 
 void NamedLinop::set_oshape(const Dims& dims) {
   LinopData changed = data();
-  reshape(changed, [&](NamedShape& shape) {
+  reshape(changed, dims, [&](NamedShape& shape) {
     shape.set_oshape(dims);
     if (type().one_shape) shape = one_shape(shape, dims);
   });
@@ -141,14 +164,17 @@ void NamedLinop::set_shape(const NamedShape& wanted) {
   if (type().one_shape && wanted.ishape() != wanted.oshape()) {
     throw ShapeError(prefix + "got " + wanted.str() + ", expected two equal shapes");
   }
-  reshape(changed, [&](NamedShape& shape) { set_both(shape, wanted, prefix); });
+  reshape(changed, unite(wanted.ishape(), wanted.oshape()),
+          [&](NamedShape& shape) { set_both(shape, wanted, prefix); });
   renew_self_adjoint(changed);
   replace(std::move(changed));
 }
 
 void NamedLinop::rename(const Renaming& names) {
   LinopData changed = data();
-  reshape(changed, [&](NamedShape& shape) { shape.rename(names); });
+  Dims incoming;
+  for (const auto& [from, to] : names) incoming.push_back(to);
+  reshape(changed, incoming, [&](NamedShape& shape) { shape.rename(names); });
   renew_self_adjoint(changed);
   replace(std::move(changed));
 }
