@@ -278,10 +278,7 @@ TEST(Loop, NumberOfStepsAsAValue) {
   EXPECT_EQ(values(power(3, Tensor::from<double>({2.0, 3.0}))), (V{8, 27}));
   EXPECT_EQ(values(power(0, Tensor::from<double>({2.0, 3.0}))), (V{1, 1}));
   EXPECT_EQ(values(power(-1, Tensor::from<double>({2.0, 3.0}))), (V{1, 1}));
-  expect_error<NotSupported>([&] { r.trace(0); }, "[loop] trace: the number of rows");
-  expect_error<NotSupported>([&] { r.mapped(0); }, "[loop] mapped: the number of rows");
   expect_error<NotSupported>([&] { r.n_steps(); }, "only a loop with until counts");
-  expect_error<NotSupported>([&] { grad(ops::sum(r.last(0)), a); }, "[loop] gradient: got a loop");
   const Variable t = input({kUnknown}, "t");
   const Variable tangent = pushforward(Variables{r.last(0)}, Variables{a}, Variables{t})[0];
   EXPECT_EQ(values(function({n, a, t}, tangent)(3, Tensor::from<double>({2.0}),
@@ -306,7 +303,6 @@ TEST(Loop, UntilStopsAfterTheStepWhereItHolds) {
     out = f(0.0);
     EXPECT_EQ(out[1].item<index_t>(), 100);
   }
-  expect_error<NotSupported>([&] { r.trace(0); }, "because of until");
 }
 
 // -- memory --------------------------------------------------------------------------------------

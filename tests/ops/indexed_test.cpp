@@ -75,7 +75,11 @@ TEST_F(Brackets, TakeConstantMasks) {
   EXPECT_EQ(of(x[constant(flags)]), (V{1, 6, 11}));
   EXPECT_EQ(of(x[constant(flags)].set(-1)), (V{0, -1, 2, 3, 4, 5, -1, 7, 8, 9, 10, -1}));
   const Variable late = make_input({DType::bool_, {3}, {}}, "mask");
-  expect_error<NotSupported>([&] { x[late]; }, "[index] mask mask: how many elements");
+  EXPECT_EQ(x[late].type().str(), "float64 (?, 4)");
+  const Variable too_long = make_input({DType::bool_, {4}, {}}, "mask");
+  expect_error<ShapeError>([&] { x[too_long]; }, "[index] axis 0: got a mask bool (4,)");
+  expect_error<DTypeError>([&] { ops::nonzero(x); }, "[nonzero] mask: got float64");
+  expect_error<ShapeError>([&] { ops::nonzero(constant(true)); }, "expected at least one axis");
   const Variable wrong = constant(Tensor::from<bool>({true, false}));
   expect_error<ShapeError>([&] { x[wrong]; }, "[index] axis 0: got a mask bool (2,)");
 }

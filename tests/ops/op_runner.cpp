@@ -8,6 +8,8 @@
 #include <cstring>
 #include <map>
 
+#include "palimpsest/ops/measured_op.hpp"
+
 namespace palimpsest::testing {
 namespace {
 
@@ -77,15 +79,24 @@ bool surroundings_are_intact(const Tensor& whole, const Tensor& out, bool stride
 
 }  // namespace
 
-Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options) {
-  const Op& op = node.op();
+std::vector<Extents> result_extents(const Apply& node, const std::vector<Tensor>& inputs) {
   std::vector<Extents> extents;
-  std::vector<Layout> layouts;
+  std::vector<ConstView> views;
   for (const Tensor& t : inputs) {
     extents.push_back(t.shape());
+    views.push_back(t.view_of());
+  }
+  const auto* measured = dynamic_cast<const ops::MeasuredOp*>(&node.op());
+  return measured ? measured->measured_shapes(node, views) : node.op().infer_shapes(node, extents);
+}
+
+Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options) {
+  const Op& op = node.op();
+  std::vector<Layout> layouts;
+  for (const Tensor& t : inputs) {
     layouts.push_back({t.dtype(), t.shape(), t.strides(), 0});
   }
-  const Extents shape = op.infer_shapes(node, extents).at(0);
+  const Extents shape = result_extents(node, inputs).at(0);
   EXPECT_TRUE(node.output(0).type().admits(shape))
       << op.str() << ": " << node.output(0).type().str() << " " << to_string(shape);
   const std::set<int> destroyed = overwritten_inputs(node);

@@ -20,6 +20,9 @@ struct RunOptions {
 /// Expects that guard zones around both, and every input that is not destroyed, keep their bytes.
 Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options = {});
 
+/// The extents of a node's results: inferred, or measured where elements decide.
+std::vector<Extents> result_extents(const Apply& node, const std::vector<Tensor>& inputs);
+
 using Bindings = std::vector<std::pair<Variable, Tensor>>;
 
 /// The value of y, computed node by node.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "palimpsest/compile/debug/kept_inputs.hpp"
+#include "palimpsest/compile/staged.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 
 namespace palimpsest {
@@ -204,6 +205,7 @@ const Plan& Call::plan() {
 
 void Call::prepare() {
   const Plan& planned = plan();
+  if (!planned.run_time_extents.empty()) return;  // a stage makes its frame when it runs
   const BorrowedFrame frame(*impl_.pool, planned, device(), !program_.borrows_any);
 }
 
@@ -224,6 +226,44 @@ void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurem
   if (measurement) measurement->resume();
 }
 
+// Nothing that a container holds is overwritten before all is known to have succeeded.
+void Call::run_in_stages(const Plan& plan, std::span<Tensor> results, std::span<Tensor> outs,
+                         CallReport* report, CallMeasurement* measurement) {
+  const Device where = device();
+  SmallVector<const Tensor*, 16> inputs;
+  for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);
+  StagedProgram::Result made;
+  const auto run_steps = [&] {
+    made = program_.staged().run(std::span<const Tensor* const>(inputs.data(), inputs.size()));
+  };
+  if (const auto threads = program_.config->threads) {
+    run_with_threads(static_cast<int>(*threads), run_steps);
+  } else {
+    run_steps();
+  }
+  const std::size_t n_results = program_.outputs.size(), n_updates = program_.updated.size();
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    const Tensor& value = made.outputs[i];
+    check_destination(Layout::dense(value.dtype(), value.shape()), outs[i], i);
+  }
+  const Device target = result_device(where);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const bool moves = target != where && !program_.outputs[i].return_internal_type;
+    results[i] = moves ? made.outputs[i].to(target) : std::move(made.outputs[i]);
+  }
+  for (std::size_t i = 0; i < outs.size(); ++i) outs[i].copy_from(made.outputs[i]);
+  for (std::size_t u = 0; u < n_updates; ++u) {
+    impl_.containers[at(program_.updated[u])]->commit(std::move(made.outputs[n_results + u]));
+  }
+  if (measurement) {
+    measurement->steps(plan);
+    measurement->finish(plan, 0);
+  }
+  report_.peak_bytes = made.peak_bytes;
+  report_.entry_copy_bytes = 0;
+  if (report) *report = report_;
+}
+
 // -- the call ----------------------------------------------------------------------------------
 
 void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* report) {
@@ -235,6 +275,10 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
       program_.plans->find_or_make([&](const auto& signature) { return fits(signature); },
                                    [&] { return program_.make_plan_for(signature()); });
   const Plan& plan = entry.plan;
+  if (!plan.run_time_extents.empty()) {
+    run_in_stages(plan, results, outs, report, measurement ? &*measurement : nullptr);
+    return;
+  }
   const Device where = device();
   check_budget(plan);
   make_copies();

@@ -83,6 +83,8 @@ class Call {
   std::vector<Layout> signature() const;
   Device device() const;
   void check_budget(const Plan& plan) const;
+  void run_in_stages(const Plan& plan, std::span<Tensor> results, std::span<Tensor> outs,
+                     CallReport* report, CallMeasurement* measurement);
   void run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement);
 
   // -- handover.cpp
@@ -92,7 +94,7 @@ class Call {
   bool must_copy(const Plan& plan, const Delivery& delivery, bool is_update) const;
   bool is_in_its_container(const Plan& plan, std::size_t index) const;
   bool is_usable(const Plan& plan, std::size_t i, std::span<Tensor> outs) const;
-  void check_destination(const Plan& plan, Tensor& destination, std::size_t i) const;
+  void check_destination(const Layout& layout, const Tensor& destination, std::size_t i) const;
   void bind_memory(const Plan& plan, Frame& frame) const;
   const Tensor* bound_to(const PlannedBuffer& buffer) const;
   Tensor value_of(const Plan& plan, Frame& frame, const Delivery& delivery) const;

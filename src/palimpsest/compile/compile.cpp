@@ -13,6 +13,7 @@
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/compile/inner_graphs.hpp"
 #include "palimpsest/compile/resolve.hpp"
+#include "palimpsest/ops/loop_op.hpp"
 #include "palimpsest/rewrite/pipeline.hpp"
 
 namespace palimpsest {
@@ -299,7 +300,7 @@ class Compiler {
     selection.never.insert(selection.never.end(), excluded.begin(), excluded.end());
     for (;;) {
       FunctionGraph graph = protected_graph();
-      drop_unused_of_loops(graph);
+      ops::drop_unused_of_loops(graph);
       RewriteHints hints;
       const std::size_t n_explicit = graph.inputs().size() - n_container_inputs_;
       for (std::size_t u = 0; u < updated_.size(); ++u) {

@@ -6,18 +6,15 @@
 //                     "containers", "n_container_inputs", "outputs", "is_single", "updated", "mode",
 //                     "trust_input", "budget"}]}
 //
-// A graph is its variables, numbered, and its nodes in order: {"variables": [..], "nodes":
-// [{"op", "parameters", "inputs", "outputs"}], "inputs", "outputs", "protected", "last"}. A variable
-// is an input, a constant (with a tensor) or an output of a node.
+// For graphs and types see graph_file.hpp.
 #include "palimpsest/compile/function_file.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "palimpsest/base/checked_json.hpp"
 #include "palimpsest/compile/function_impl.hpp"
-#include "palimpsest/graph/op_registry.hpp"
+#include "palimpsest/compile/graph_file.hpp"
 #include "palimpsest/ops/registry.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
 
@@ -66,87 +63,7 @@ class HeldCells {
 
 // -- writing --------------------------------------------------------------------------------------
 
-Json written(const TensorType& type) {
-  Json shape = Json::array();
-  for (index_t extent : type.shape) shape.push_back(extent == kUnknown ? Json() : Json(extent));
-  Json json = {{"dtype", std::string(name_of(type.dtype))}, {"shape", std::move(shape)}};
-  if (type.device != Device{}) json["device"] = type.device.str();
-  return json;
-}
-
 Json written(const std::optional<bool>& value) { return value ? Json(*value) : Json(); }
-
-class GraphWriter {
- public:
-  GraphWriter(const FunctionGraph& graph, ArchiveWriter& archive)
-      : graph_(graph), archive_(archive) {}
-
-  Json write() {
-    for (const Variable& v : graph_.inputs()) add_root(v);
-    Json nodes = Json::array();
-    for (const Apply& node : graph_.toposort()) nodes.push_back(written_node(node));
-    Json json = {{"variables", std::move(variables_)}, {"nodes", std::move(nodes)}};
-    json["inputs"] = numbers(graph_.inputs());
-    json["outputs"] = numbers(graph_.outputs());
-    json["protected"] = Json::array();
-    json["last"] = Json::array();
-    for (const Variable& v : graph_.inputs()) {
-      json["protected"].push_back(graph_.is_protected(v));
-      json["last"].push_back(graph_.is_overwritten_last(v));
-    }
-    return json;
-  }
-
- private:
-  Json described(const Variable& v) const {
-    Json json = {{"type", written(v.type())}};
-    if (!v.name().empty()) json["name"] = v.name();
-    if (v.tags().indestructible) json["indestructible"] = true;
-    if (!v.tags().nan_guard) json["nan_guard"] = false;
-    return json;
-  }
-  std::size_t add(const Variable& v, Json&& json) {
-    numbers_[v.node()] = variables_.size();
-    variables_.push_back(std::move(json));
-    return variables_.size() - 1;
-  }
-  std::size_t add_root(const Variable& v) {
-    Json json = described(v);
-    if (v.is_constant()) json["tensor"] = archive_.add(v.constant_value());
-    return add(v, std::move(json));
-  }
-  std::size_t number(const Variable& v) {
-    const auto it = numbers_.find(v.node());
-    return it != numbers_.end() ? it->second : add_root(v);
-  }
-  Json numbers(std::span<const Variable> list) {
-    Json json = Json::array();
-    for (const Variable& v : list) json.push_back(number(v));
-    return json;
-  }
-  Json written_node(const Apply& node) {
-    const std::string name = node.op().name(), parameters = node.op().parameters();
-    try {
-      restore_op(name, parameters);
-    } catch (const Error& error) {
-      throw NotSupported("[save] op " + node.op().str() +
-                         " could not be loaded again: " + error.what());
-    }
-    Json json = {{"op", name}, {"parameters", parameters}, {"inputs", numbers(node.inputs())}};
-    json["outputs"] = Json::array();
-    for (const Variable& v : node.outputs()) {
-      Json result = described(v);
-      result["is_result"] = true;
-      json["outputs"].push_back(add(v, std::move(result)));
-    }
-    return json;
-  }
-
-  const FunctionGraph& graph_;
-  ArchiveWriter& archive_;
-  Json variables_ = Json::array();
-  std::unordered_map<const VariableNode*, std::size_t> numbers_;
-};
 
 class FunctionWriter {
  public:
@@ -180,7 +97,7 @@ class FunctionWriter {
                  {"profile", impl.profiler != nullptr}};
     json["config"] = Json::object();
     for (const std::string& key : Config::keys()) json["config"][key] = program.config->get(key);
-    json["graph"] = GraphWriter(program.graph, archive_).write();
+    json["graph"] = written(program.graph, archive_);
     json["arguments"] = Json::array();
     for (const ArgumentSpec& a : program.arguments) {
       json["arguments"].push_back({{"name", a.name},
@@ -222,116 +139,9 @@ class FunctionWriter {
 
 // -- reading --------------------------------------------------------------------------------------
 
-TensorType type_of(const CheckedJson& json) {
-  TensorType type;
-  const CheckedJson dtype = json.at("dtype"), shape = json.at("shape");
-  try {
-    type.dtype = parse_dtype(dtype.text());
-    if (json.has("device")) type.device = Device::parse(json.at("device").text());
-  } catch (const ValueError& error) {
-    json.fail(std::string("names an unknown type or device: ") + error.what());
-  }
-  if (shape.size() > kMaxRank) shape.fail("has too many axes");
-  for (std::size_t k = 0; k < shape.size(); ++k) {
-    const CheckedJson extent = shape.element(k, "axis");
-    type.shape.push_back(extent.is_null() ? kUnknown : extent.size_value());
-  }
-  return type;
-}
-
 std::optional<bool> choice_of(const CheckedJson& json) {
   return json.is_null() ? std::optional<bool>() : json.flag();
 }
-
-class GraphReader {
- public:
-  GraphReader(const CheckedJson& json, const Archive& archive) : json_(json), archive_(archive) {}
-
-  FunctionGraph read() {
-    const CheckedJson variables = json_.at("variables"), nodes = json_.at("nodes");
-    variables_.resize(variables.size());
-    for (std::size_t n = 0; n < nodes.size(); ++n) read_node(nodes.element(n, "node"));
-    const std::vector<Variable> inputs = list(json_.at("inputs")),
-                                outputs = list(json_.at("outputs"));
-    for (const Variable& v : inputs) {
-      if (!v.is_root() || v.is_constant()) json_.fail("has an input that is none");
-      if (std::count(inputs.begin(), inputs.end(), v) > 1) json_.fail("has an input twice");
-    }
-    try {
-      FunctionGraph graph(inputs, outputs, {.clone = false});
-      const CheckedJson guarded = json_.at("protected"), last = json_.at("last");
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (guarded.element(i, "protected").flag()) graph.protect(graph.inputs()[i]);
-        if (last.element(i, "last").flag()) graph.overwrite_last(graph.inputs()[i]);
-      }
-      graph.validate();
-      return graph;
-    } catch (const FormatError&) {
-      throw;
-    } catch (const Error& error) {
-      json_.fail(std::string("is no graph: ") + error.what());
-    }
-  }
-
- private:
-  // Roots are made when they are first used; results exist once their node is read.
-  const Variable& variable(const CheckedJson& number) {
-    Variable& v = variables_[number.index(variables_.size())];
-    if (v.defined()) return v;
-    const std::size_t i = number.index(variables_.size());
-    const CheckedJson json = json_.at("variables").element(i, "variable");
-    if (json.has("is_result")) json.fail("is read before it is computed");
-    const std::string name = json.has("name") ? json.at("name").text() : std::string();
-    if (json.has("tensor")) {
-      const Tensor& value =
-          archive_.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
-      v = constant(value, name);
-    } else {
-      v = make_input(type_of(json.at("type")), name);
-    }
-    set_tags(v, json);
-    return v;
-  }
-  static void set_tags(const Variable& v, const CheckedJson& json) {
-    if (json.has("indestructible")) {
-      v.node()->tags.indestructible = json.at("indestructible").flag();
-    }
-    if (json.has("nan_guard")) v.node()->tags.nan_guard = json.at("nan_guard").flag();
-  }
-  std::vector<Variable> list(const CheckedJson& json) {
-    std::vector<Variable> result;
-    for (std::size_t i = 0; i < json.size(); ++i) {
-      result.push_back(variable(json.element(i, "entry")));
-    }
-    return result;
-  }
-
-  void read_node(const CheckedJson& json) {
-    const std::vector<Variable> inputs = list(json.at("inputs"));
-    const CheckedJson outputs = json.at("outputs");
-    const OpPtr op = restore_op(json.at("op").text(), json.at("parameters").text());
-    Apply node;
-    try {
-      node = op->make_node(inputs);
-    } catch (const Error& error) {
-      json.fail(std::string("cannot be made: ") + error.what());
-    }
-    if (outputs.size() != node.output_count()) outputs.fail("has another length than the op");
-    for (std::size_t k = 0; k < node.output_count(); ++k) {
-      const std::size_t number = outputs.element(k, "output").index(variables_.size());
-      if (variables_[number].defined()) outputs.fail("names a variable that is there already");
-      const CheckedJson described = json_.at("variables").element(number, "variable");
-      const Variable made = node.output(k);
-      if (described.has("name")) made.node()->name = described.at("name").text();
-      set_tags(made, described);
-      variables_[number] = made;
-    }
-  }
-
-  CheckedJson json_;
-  const Archive& archive_;
-  std::vector<Variable> variables_;
-};
 
 class FunctionReader {
  public:
@@ -397,7 +207,7 @@ class FunctionReader {
   }
 
   Function function_of(const CheckedJson& json) const {
-    auto program = std::make_shared<Program>(GraphReader(json.at("graph"), archive_).read());
+    auto program = std::make_shared<Program>(graph_of(json.at("graph"), archive_));
     Cells cells;
     const CheckedJson containers = json.at("containers");
     for (std::size_t c = 0; c < containers.size(); ++c) {

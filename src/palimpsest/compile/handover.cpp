@@ -90,7 +90,9 @@ Device Call::result_device(Device computed_on) const {
 }
 
 void Call::prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> outs) {
-  for (std::size_t i = 0; i < outs.size(); ++i) check_destination(plan, outs[i], i);
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    check_destination(plan.slots[at(plan.outputs[i].slot)].layout, outs[i], i);
+  }
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     if (plan.buffers[b].kind == BufferKind::output) prepare_output(plan, frame, b, outs);
   }
@@ -148,8 +150,7 @@ bool Call::is_usable(const Plan& plan, std::size_t i, std::span<Tensor> outs) co
                       [&](const Tensor& other) { return &other != &out && meets(other); });
 }
 
-void Call::check_destination(const Plan& plan, Tensor& destination, std::size_t i) const {
-  const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
+void Call::check_destination(const Layout& layout, const Tensor& destination, std::size_t i) const {
   const auto got = [&] { return "[call_into] destination " + std::to_string(i) + ": got "; };
   if (!destination.defined()) throw TypeError(got() + "an undefined tensor");
   if (destination.dtype() != layout.dtype) {

@@ -85,6 +85,7 @@ class Outputs {
   Outputs() = default;
   Outputs(std::initializer_list<Out> list) : list_(list) {}
   Outputs(std::vector<Out> list) : list_(std::move(list)) {}
+  Outputs(const std::vector<Variable>& list) : list_(list.begin(), list.end()) {}
   Outputs(Out one) : list_{std::move(one)}, is_single_(true) {}
   Outputs(const Variable& one) : Outputs(Out(one)) {}
   Outputs(const SharedVariable& one) : Outputs(Out(one)) {}

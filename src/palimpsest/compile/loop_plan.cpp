@@ -98,6 +98,7 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   request.borrowed.assign(request.n_results, false);
   request.input_layouts = body_layouts(*plan->op, inputs);
   plan->body = make_plan(request);
+  if (!plan->body.run_time_extents.empty()) return plan;
   std::vector<Extents> extents;
   for (const Layout& layout : inputs) extents.push_back(layout.extents);
   plan->n_steps = plan->op->n_steps(extents);
@@ -223,6 +224,15 @@ void LoopFrame::copy_results(const RunContext& context, index_t t) {
   }
 }
 
+// Those from row n on.
+void LoopFrame::clear_rows(const MutableView& array, index_t n) {
+  const index_t rows = array.extents[0], bytes = byte_count(array.extents, array.dtype);
+  if (rows == n) return;
+  const index_t done = bytes / rows * n;
+  std::memset(static_cast<std::byte*>(array.data) + done, 0,
+              static_cast<std::size_t>(bytes - done));
+}
+
 void LoopFrame::finish(const RunContext& context, index_t n_done) {
   const Parts& parts = plan_.op->structure();
   for (std::size_t k = 0; k < parts.states.size(); ++k) {
@@ -232,6 +242,13 @@ void LoopFrame::finish(const RunContext& context, index_t n_done) {
     if (from != to) std::memcpy(to, from, static_cast<std::size_t>(plan_.states[k].row_bytes));
   }
   if (!parts.until.defined()) return;
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    if (!parts.states[k].has_history) continue;
+    clear_rows(context.output(*plan_.op->history_output(k)), parts.states[k].rows + n_done);
+  }
+  for (std::size_t m = 0; m < parts.mapped.size(); ++m) {
+    clear_rows(context.output(plan_.op->mapped_output(m)), n_done);
+  }
   *static_cast<index_t*>(context.output(plan_.op->count_output()).data) = n_done;
 }
 

@@ -57,6 +57,7 @@ class LoopFrame {
   void set_inits(const RunContext& context);
   void bind_step(const RunContext& context, index_t t);
   void copy_results(const RunContext& context, index_t t);
+  static void clear_rows(const MutableView& array, index_t n);
   void finish(const RunContext& context, index_t n_done);
   std::byte* place(const RunContext& context, std::size_t state, index_t t) const;
   std::byte* place_of_result(const RunContext& context, std::size_t result, index_t t) const;

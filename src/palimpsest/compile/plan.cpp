@@ -73,6 +73,10 @@ std::string_view name_of(Handover handover) {
 }
 
 std::string Plan::to_string() const {
+  if (!run_time_extents.empty()) {
+    return "elements of the inputs of " + run_time_extents +
+           " decide extents: planned in stages while it runs\n";
+  }
   std::string text = fmt::format(
       "peak {} bytes = arena {} + outputs {} + updates {}; lower bound of the arena {}, without "
       "reuse {}\n",

@@ -86,6 +86,9 @@ struct Plan {
   std::vector<Variable> constants;
   std::vector<Delivery> outputs;
   std::vector<Delivery> updates;
+  /// The op, if any, whose elements decide what extents there are. Then this plan is empty: the
+  /// program runs in stages, each of which has a plan of its own once its extents are known.
+  std::string run_time_extents;
   /// Everything a call holds above arguments, containers and constants.
   index_t peak_bytes = 0;
   index_t arena_bytes = 0;

@@ -44,6 +44,11 @@ bool may_overlap_itself(const Layout& layout) {
   return false;
 }
 
+// Thrown where a plan ends because elements of an op's inputs decide the extents of its results.
+struct RunTimeExtents {
+  std::string op;
+};
+
 class Planner {
  public:
   explicit Planner(const PlanRequest& request)
@@ -126,6 +131,14 @@ class Planner {
     throw;
   }
 
+  static void check_known(const Apply& node, const std::vector<Extents>& extents) {
+    for (const Extents& of_output : extents) {
+      const bool is_known =
+          std::find(of_output.begin(), of_output.end(), kUnknown) == of_output.end();
+      if (!is_known) throw RunTimeExtents{node.op().name()};
+    }
+  }
+
   void add_step(const Apply& node) {
     std::vector<Extents> input_extents;
     std::vector<Layout> input_layouts;
@@ -136,6 +149,7 @@ class Planner {
       input_extents.push_back(input_layouts.back().extents);
     }
     const std::vector<Extents> extents = inferred(node, input_extents);
+    check_known(node, extents);
     const AliasMap views = node.op().view_map(node), destroys = node.op().destroy_map(node);
     bool runs = dynamic_cast<const ops::AssertThat*>(&node.op()) != nullptr;
     if (const auto* choice = dynamic_cast<const ops::IfElse*>(&node.op())) {
@@ -162,6 +176,7 @@ class Planner {
     std::size_t scratch = node.op().scratch_bytes(node, input_layouts);
     if (dynamic_cast<const ops::Loop*>(&node.op())) {
       planned.loop = make_loop_plan(node, input_layouts);
+      if (!planned.loop->body.run_time_extents.empty()) throw RunTimeExtents{node.op().name()};
       scratch = static_cast<std::size_t>(planned.loop->scratch_bytes);
     }
     push_step(std::move(planned), scratch);
@@ -523,6 +538,14 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const PlanRequest& request) { return Planner(request).run(); }
+Plan make_plan(const PlanRequest& request) {
+  try {
+    return Planner(request).run();
+  } catch (const RunTimeExtents& found) {
+    Plan plan;
+    plan.run_time_extents = found.op;
+    return plan;
+  }
+}
 
 }  // namespace palimpsest

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "palimpsest/compile/staged.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -68,8 +70,14 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
   request.effort = static_cast<double>(config->plan_effort_ms);
   request.input_layouts = signature;
   PlanCache::Entry entry{std::move(signature), make_plan(request)};
-  if (inspection) inspection->planned(entry.plan, [&] { return make_plan(request); });
+  if (inspection && entry.plan.run_time_extents.empty())
+    inspection->planned(entry.plan, [&] { return make_plan(request); });
   return entry;
+}
+
+const StagedProgram& Program::staged() const {
+  std::call_once(stages->once, [&] { stages->made = std::make_shared<StagedProgram>(*this); });
+  return *stages->made;
 }
 
 }  // namespace palimpsest

@@ -73,6 +73,14 @@ class PlanCache {
   std::deque<Entry> entries_;
 };
 
+class StagedProgram;
+
+/// A place for the stages of a program, which are made when a call first needs them.
+struct StagedSlot {
+  std::once_flag once;
+  std::shared_ptr<const StagedProgram> made;
+};
+
 /// An optimized graph and what its inputs and outputs are. Immutable but for the plans.
 ///
 /// The graph's inputs are the arguments and then the containers; its outputs are the results and
@@ -99,6 +107,7 @@ struct Program {
   double compile_seconds = 0;
   std::vector<RewriteProfile> rewrites;  // of the run that succeeded
   std::unique_ptr<PlanCache> plans = std::make_unique<PlanCache>();
+  std::unique_ptr<StagedSlot> stages = std::make_unique<StagedSlot>();
 
   explicit Program(FunctionGraph made) : graph(std::move(made)) {}
   /// Fills in what follows from the rest.
@@ -111,6 +120,8 @@ struct Program {
   }
   const PlanCache::Entry& plan_for(std::vector<Layout> signature) const;
   PlanCache::Entry make_plan_for(std::vector<Layout> signature) const;
+  /// For signatures of which the plan says run_time_extents.
+  const StagedProgram& staged() const;
 };
 
 /// From the graph that a user built to a program and the cells it works on.

@@ -28,7 +28,10 @@ TensorType agreed_type(const Variable& a, const Variable& b) {
                     ", expected equal dtypes and numbers of axes");
   }
   for (std::size_t k = 0; k < type.rank(); ++k) {
-    type.shape[k] = agreed_extent(type.shape, b.type().shape, k, "ifelse");
+    const index_t other = b.type().shape[k];
+    agreed_extent(type.shape, b.type().shape, k, "ifelse");
+    // Known for one branch only: the other one may come out different.
+    if (other == kUnknown) type.shape[k] = kUnknown;
   }
   return type;
 }
@@ -63,12 +66,12 @@ AliasMap IfElse::view_map(const Apply&) const {
 std::vector<Extents> IfElse::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
   std::vector<Extents> result;
   for (std::size_t k = 0; k < n_; ++k) {
-    const Extents &a = inputs[then_input(k)], &b = inputs[else_input(k)];
-    if (a != b) {
-      throw ShapeError("[ifelse] extents of the branches differ: got " + to_string(a) + " and " +
-                       to_string(b) + ", expected equal ones, so that a plan can be made");
+    // Where the branches differ, the condition tells.
+    Extents extents = inputs[then_input(k)];
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      if (extents[i] != inputs[else_input(k)][i]) extents[i] = kUnknown;
     }
-    result.push_back(a);
+    result.push_back(std::move(extents));
   }
   return result;
 }
@@ -76,22 +79,18 @@ std::vector<Extents> IfElse::infer_shapes(const Apply&, std::span<const Extents>
 std::vector<Variable> IfElse::pullback(const Apply& apply,
                                        std::span<const Variable> cotangents) const {
   std::vector<Variable> result(apply.input_count());
-  std::vector<Variable> inputs{apply.input(0)}, zeros;
+  // Zeros have the extents of the branch that they are the cotangent of.
+  std::vector<Variable> given, no_then, no_else;
   std::vector<std::size_t> which;
   for (std::size_t k = 0; k < n_; ++k) {
     if (!cotangents[k].defined() || !is_inexact(cotangents[k].dtype())) continue;
     which.push_back(k);
-    inputs.push_back(cotangents[k]);
-    zeros.push_back(zeros_like(cotangents[k]));
+    given.push_back(cotangents[k]);
+    no_then.push_back(zeros_like(apply.input(then_input(k))));
+    no_else.push_back(zeros_like(apply.input(else_input(k))));
   }
-  if (which.empty()) return result;
-  std::vector<Variable> mirrored{apply.input(0)};
-  mirrored.insert(mirrored.end(), zeros.begin(), zeros.end());
-  mirrored.insert(mirrored.end(), inputs.begin() + 1, inputs.end());
-  inputs.insert(inputs.end(), zeros.begin(), zeros.end());
-  const auto op = std::make_shared<IfElse>(which.size());
-  const std::vector<Variable> of_then = op->make_node(inputs).outputs();
-  const std::vector<Variable> of_else = op->make_node(mirrored).outputs();
+  const std::vector<Variable> of_then = ifelse(apply.input(0), given, no_then);
+  const std::vector<Variable> of_else = ifelse(apply.input(0), no_else, given);
   for (std::size_t i = 0; i < which.size(); ++i) {
     result[then_input(which[i])] = of_then[i];
     result[else_input(which[i])] = of_else[i];

@@ -12,10 +12,12 @@ namespace palimpsest::ops {
 /// `then` where the condition holds, else `otherwise`. In a function only the steps of the branch
 /// that is taken run; what both branches need, or something else, runs in any case.
 ///
-/// Shapes   the condition has no axes; the branches have one rank and equal extents
+/// Shapes   the condition has no axes; the branches have one rank, and equal extents as far as these
+///          are known in the graph. If they turn out to differ, those of the result are known only
+///          when it runs
 /// DTypes   the condition: bool, or a number that is compared with 0; the branches are promoted
 /// Aliases  the result may lie in the memory of either branch
-/// Errors   TypeError: a condition with axes; ShapeError: branches that differ
+/// Errors   TypeError: a condition with axes; ShapeError: branches known to differ
 /// Cost     nothing where the branch is computed for this alone, else a copy of what is taken
 Variable ifelse(const Variable& condition, const Operand& then, const Operand& otherwise);
 /// Several values under one condition.

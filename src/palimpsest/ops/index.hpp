@@ -19,16 +19,21 @@ Variable inc_subtensor(const Variable& x, std::vector<Index> index, const Variab
 /// then the points that the arrays name, which are copied.
 ///
 /// Shapes   index arrays broadcast against each other, numbers next to them count as such; their axes
-///          stand where the arrays are, or first if something basic is between them. A constant
-///          array of bools names the elements where it is true
-/// Errors   NotSupported: an array of bools that is no constant; ValueError: a point outside;
-///          DTypeError, ShapeError
+///          stand where the arrays are, or first if something basic is between them. An array
+///          of bools names the elements where it is true; if it is no constant, how many these are
+///          is known only when it runs
+/// Errors   ValueError: a point outside; DTypeError, ShapeError
 Variable indexed(const Variable& x, const std::vector<IndexEntry>& entries);
 /// For y = x(...): x with these elements replaced by the value, or increased by it, which
 /// broadcasts. Of repeated points the last one is set, every one is added, in index order.
 /// Errors   ValueError: y is no indexed value
 Variable set_subtensor(const Variable& y, const Operand& value);
 Variable inc_subtensor(const Variable& y, const Operand& value);
+
+/// For each axis of an array of bools, the positions along it (int64) of its true elements, in
+/// row-major order. How many there are is known only when it runs.
+/// Errors   DTypeError: no bools; ShapeError: no axes
+std::vector<Variable> nonzero(const Variable& mask);
 
 /// x at these positions along an axis, or of its elements in row-major order. The axes of the
 /// positions stand where the axis was.

@@ -6,18 +6,17 @@
 #include "palimpsest/ops/gather_op.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/index_op.hpp"
+#include "palimpsest/ops/measured_op.hpp"
 
 namespace palimpsest {
 namespace ops {
 namespace {
 
-// One index array per axis where a constant array of bools is true.
-std::vector<Variable> where_true(const Variable& mask) {
+// One index array per axis of where an array of bools is true that indexes x from this axis on.
+std::vector<Variable> where_true(const Variable& mask, const Variable& x, std::size_t axis) {
   if (!mask.is_constant()) {
-    throw NotSupported(
-        "[index] mask " + mask.str() +
-        ": how many elements it has is known only when it runs, expected a constant. "
-        "Try where(mask, value, x)");
+    const Variable inputs[] = {mask, x};
+    return std::make_shared<Nonzero>(axis)->make_node(inputs).outputs();
   }
   const Tensor& value = mask.constant_value();
   const std::vector<bool> flags = value.to_vector<bool>();
@@ -57,7 +56,7 @@ struct Parts {
 void check_mask(const Variable& mask, const Variable& x, std::size_t axis) {
   for (std::size_t k = 0; k < mask.rank(); ++k) {
     const index_t n = x.type().shape[axis + k], m = mask.type().shape[k];
-    if (n != kUnknown && n != m) {
+    if (n != kUnknown && m != kUnknown && n != m) {
       throw ShapeError("[index] axis " + std::to_string(axis + k) + ": got a mask " +
                        mask.type().str() + " for " + x.type().str());
     }
@@ -97,7 +96,7 @@ Parts parts_of(const Variable& x, const std::vector<IndexEntry>& entries) {
         continue;
       }
       check_mask(entry.array(), x, axis);
-      for (const Variable& array : where_true(entry.array())) add_array(array);
+      for (const Variable& array : where_true(entry.array(), x, axis)) add_array(array);
     } else if (const auto* i = std::get_if<index_t>(&entry.basic())) {
       add_array(constant(Tensor::scalar<index_t>(*i, x.type().device)));
     } else if (std::holds_alternative<EllipsisIndex>(entry.basic())) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "palimpsest/ops/loop_op.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -29,14 +31,23 @@ bool all_zero(const Tensor& value) {
   });
 }
 
+// What a value is that may be one thing or the other, as the value that a step of a loop finds.
+Dependence either(const Dependence& a, const Dependence& b) {
+  if (a.kind == Dependence::zero) return b;
+  if (b.kind == Dependence::zero) return a;
+  if (a.kind != b.kind) return {Dependence::nonlinear, Linearity::no};
+  return {a.kind, a.sense == b.sense ? a.sense : Linearity::real};
+}
+
+bool same(const Dependence& a, const Dependence& b) {
+  return a.kind == b.kind && a.sense == b.sense;
+}
+
 // Follows a graph from its roots to an output and finds out in what sense it is linear in x.
 class LinearityAnalysis {
  public:
   LinearityAnalysis(const Variable& y, const Variable& x) : x_(x) {
-    for (const Apply& node : applications_of({&y, 1}, {&x, 1})) {
-      const Dependence result = through(node);
-      for (const Variable& output : node.outputs()) known_[output.node()] = result;
-    }
+    for (const Apply& node : applications_of({&y, 1}, {&x, 1})) add(node);
     result_ = of(y);
     if (result_.kind == Dependence::constant) {
       fault_ = y.str() + " does not depend on " + x_.str() + " and is not known to be zero";
@@ -63,6 +74,62 @@ class LinearityAnalysis {
   Dependence offend(const Apply& node, const std::string& why) {
     if (fault_.empty()) fault_ = node.op().name() + " " + why;
     return {Dependence::nonlinear, Linearity::no};
+  }
+
+  void add(const Apply& node) {
+    if (const auto* loop = dynamic_cast<const ops::Loop*>(&node.op())) {
+      add_loop(node, *loop);
+      return;
+    }
+    const Dependence result = through(node);
+    for (const Variable& output : node.outputs()) known_[output.node()] = result;
+  }
+
+  // A loop is linear if all its steps are, whatever they find: its states become what they are
+  // after any number of steps.
+  void add_loop(const Apply& node, const ops::Loop& op) {
+    const ops::LoopParts parts = op.parts(node);
+    const auto set = [&](const Variable& inner, const Dependence& value) {
+      known_[inner.node()] = value;
+    };
+    for (const auto& read : parts.reads) set(read.inner, of(read.array));
+    for (const auto& value : parts.captured) set(value.inner, of(value.outer));
+    std::vector<Dependence> states;
+    for (const auto& state : parts.states) states.push_back(of(state.init));
+    const std::vector<Variable> outputs = parts.inner_outputs();
+    const std::vector<Apply> body = applications_of(outputs, parts.inner_inputs());
+    for (bool changes = true; changes;) {
+      for (std::size_t k = 0; k < states.size(); ++k) {
+        for (const Variable& inner : parts.states[k].inner) set(inner, states[k]);
+      }
+      for (const Apply& inner : body) add(inner);
+      changes = false;
+      for (std::size_t k = 0; k < states.size(); ++k) {
+        const Dependence next = of(parts.states[k].next), found = either(states[k], next);
+        if (found.kind == Dependence::nonlinear && next.kind != Dependence::nonlinear) {
+          offend(node, "makes it affine: state " + std::to_string(k) + " depends on " + x_.str() +
+                           " in some steps only");
+        }
+        changes = changes || !same(found, states[k]);
+        states[k] = found;
+      }
+    }
+    Dependence ends;  // what decides how many steps there are
+    if (parts.count.defined()) ends = of(parts.count);
+    if (parts.until.defined()) ends = either(ends, of(parts.until));
+    const bool may_not = ends.kind == Dependence::linear || ends.kind == Dependence::nonlinear;
+    if (may_not) ends = offend(node, "makes as many steps as " + x_.str() + " tells");
+    const auto give = [&](std::size_t output, const Dependence& value) {
+      known_[node.output(output).node()] = may_not ? ends : value;
+    };
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      if (const auto history = op.history_output(k)) give(*history, states[k]);
+      if (const auto last = op.last_output(k)) give(*last, states[k]);
+    }
+    for (std::size_t m = 0; m < parts.mapped.size(); ++m) {
+      give(op.mapped_output(m), of(parts.mapped[m]));
+    }
+    if (parts.until.defined()) give(op.count_output(), {});
   }
 
   Dependence through(const Apply& node) {
@@ -122,7 +189,7 @@ Variable linear_adjoint(const Variable& y, const Variable& x, const Variable& w)
     throw NotLinearError("[linear_adjoint] " + y.str() + " is not linear in " + x.str() + ": " +
                          analysis.fault());
   }
-  return pullback({&y, 1}, {&x, 1}, {&w, 1})[0];
+  return ops::without_unused_of_loops(pullback({&y, 1}, {&x, 1}, {&w, 1})[0]);
 }
 
 }  // namespace palimpsest

@@ -50,6 +50,10 @@ void add_sequence(const LoopSequence& sequence, std::size_t i, const LoopOptions
     parts.reads.push_back(std::move(read));
   }
   if (options.n_steps || i > 0) return;
+  if (type.shape[0] != kUnknown) {
+    parts.steps = ExtentProgram(type.shape[0] + first - last);
+    return;
+  }
   parts.step_arrays = {sequence.value};
   parts.steps = ExtentProgram::of_input(0, 0);
   parts.steps.number(first - last);
@@ -177,13 +181,6 @@ void run_body(const LoopBody& body, const LoopOptions& options, LoopParts& parts
 
 const Loop& loop_of(const Apply& node) { return dynamic_cast<const Loop&>(node.op()); }
 
-[[noreturn]] void refuse_rows(const char* what) {
-  throw NotSupported(
-      std::string("[loop] ") + what +
-      ": the number of rows is known only when the loop has run, because of until or "
-      "of n_steps. Try last, or a number of steps computed from extents");
-}
-
 }  // namespace
 
 LoopResult loop(const LoopBody& body, const LoopOptions& options) {
@@ -197,10 +194,6 @@ LoopResult loop(const LoopBody& body, const LoopOptions& options) {
   LoopResult result;
   result.n_states_ = parts.states.size();
   result.n_mapped_ = parts.mapped.size();
-  if (parts.is_open()) {  // arrays of so many rows could not be planned
-    for (LoopParts::State& state : parts.states) state.has_history = false;
-    parts.mapped.clear();
-  }
   capture(parts);
   result.node_ = Loop::make(std::move(parts));
   return result;
@@ -215,9 +208,7 @@ void LoopResult::check(std::size_t k, std::size_t count, const char* what) const
 Variable LoopResult::trace(std::size_t k) const {
   check(k, n_states_, "trace of a state");
   const Loop& op = loop_of(node_);
-  const auto history = op.history_output(k);
-  if (!history) refuse_rows("trace");
-  return index(node_.output(*history), {slice(op.structure().states[k].rows, {})});
+  return index(node_.output(*op.history_output(k)), {slice(op.structure().states[k].rows, {})});
 }
 
 Variable LoopResult::last(std::size_t k) const {
@@ -227,9 +218,7 @@ Variable LoopResult::last(std::size_t k) const {
 
 Variable LoopResult::mapped(std::size_t k) const {
   check(k, n_mapped_, "mapped value");
-  const Loop& op = loop_of(node_);
-  if (op.structure().is_open()) refuse_rows("mapped");
-  return node_.output(op.mapped_output(k));
+  return node_.output(loop_of(node_).mapped_output(k));
 }
 
 Variable LoopResult::n_steps() const {

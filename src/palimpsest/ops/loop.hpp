@@ -54,13 +54,12 @@ struct LoopOptions {
 /// What a loop computes. Rows of traces and mapped values are in the order of the steps.
 class LoopResult {
  public:
-  /// The values of state k after each step.
-  /// Errors   NotSupported: how many rows there are is known only when it has run, because of
-  ///          `until` or of a number of steps that is computed from more than extents
+  /// The values of state k after each step. With `until`, or a number of steps that is computed
+  /// from more than extents, how many rows there are is known only when it has run.
   Variable trace(std::size_t k) const;
   /// The value of state k after the last step; before the first one, if there are no steps.
   Variable last(std::size_t k) const;
-  /// The values that the body returned after the states, number k of them. Errors as trace.
+  /// The values that the body returned after the states, number k of them, for each step.
   Variable mapped(std::size_t k) const;
   /// How many steps there were, int64 (): known in the graph, or with `until` counted.
   /// Errors   NotSupported: without `until`

@@ -23,23 +23,51 @@ Variable sum_of(const Variable& a, const Variable& b) {
 
 Variable input_like(const Variable& v) { return make_input(v.type()); }
 
+// Where a loop that reads an array backwards stops early, only running tells which row comes last.
+// Read forwards, the array turned round begins where the loop does.
+LoopParts reading_forwards(LoopParts parts) {
+  if (!parts.until.defined()) return parts;
+  for (LoopParts::Read& read : parts.reads) {
+    if (!read.reversed) continue;
+    if (read.tail == kUnknown) {
+      if (parts.count.defined() || !parts.steps.is_number()) {
+        throw NotSupported(
+            "[loop] gradient of a loop with until that reads a sequence backwards: got a number of "
+            "steps that is no constant. Try to turn the sequence round with flip");
+      }
+      const index_t n = std::max<index_t>(*parts.steps.evaluate({}), 0);
+      read.array = index(read.array, {slice(0, read.offset + n)});
+      read.tail = 0;
+    }
+    read.array = flip(read.array, {0});
+    std::swap(read.offset, read.tail);
+    read.reversed = false;
+  }
+  return parts;
+}
+
 class ReverseLoop {
  public:
   ReverseLoop(const Loop& op, const Apply& apply, std::span<const Variable> cotangents)
-      : op_(op), forward_(op.parts(apply)), cotangents_(cotangents) {
-    parts_.steps = forward_.steps;
-    parts_.step_arrays = forward_.step_arrays;
-    read_forward_values(histories(apply));
+      : op_(op), forward_(reading_forwards(op.parts(apply))), cotangents_(cotangents) {
+    const std::vector<Variable> all_values = histories(apply);
+    set_number_of_steps(apply, all_values);
+    read_forward_values(all_values);
     carry_states();
     read_mapped_cotangents();
     differentiate_body();
+    drop_unread(parts_);
     node_ = Loop::make(std::move(parts_));
   }
 
   std::vector<Variable> cotangents_of_inputs(const Apply& apply) const {
     std::vector<Variable> result(apply.input_count());
     for (std::size_t i = 0; i < forward_.reads.size(); ++i) {
-      if (mapped_of_read_[i]) result[i] = of_read(i);
+      if (!mapped_of_read_[i]) continue;
+      result[i] = of_read(i);
+      const Variable& array = forward_.reads[i].array;
+      if (array == apply.input(i)) continue;
+      result[i] = palimpsest::pullback({&array, 1}, {&apply.input(i), 1}, {&result[i], 1})[0];
     }
     for (std::size_t k = 0; k < forward_.states.size(); ++k) {
       if (!first_carried_[k]) continue;
@@ -72,9 +100,31 @@ class ReverseLoop {
     return result;
   }
 
+  // As many steps as there were. If only running tells, the rows that came out do.
+  void set_number_of_steps(const Apply& apply, const std::vector<Variable>& histories) {
+    std::vector<Extents> extents;
+    for (const Variable& v : apply.inputs()) extents.push_back(v.type().shape);
+    const std::optional<index_t> n = op_.n_steps(extents);
+    if (!forward_.is_open() && n) {
+      parts_.steps = ExtentProgram(*n);
+    } else if (!forward_.is_open()) {
+      parts_.steps = forward_.steps;
+      parts_.step_arrays = forward_.step_arrays;
+    } else if (!histories.empty()) {
+      parts_.step_arrays = {histories[0]};
+      parts_.steps = ExtentProgram::of_input(0, 0);
+      parts_.steps.number(-forward_.states[0].rows);
+      parts_.steps.apply(ExtentProgram::Code::add);
+    } else {
+      parts_.step_arrays = {apply.output(op_.mapped_output(0))};
+      parts_.steps = ExtentProgram::of_input(0, 0);
+    }
+  }
+
   void read_forward_values(const std::vector<Variable>& histories) {
     for (LoopParts::Read read : forward_.reads) {
       read.reversed = !read.reversed;
+      if (forward_.is_open()) read.tail = kUnknown;
       parts_.reads.push_back(std::move(read));
     }
     for (std::size_t k = 0; k < forward_.states.size(); ++k) {
@@ -198,18 +248,29 @@ class ReverseLoop {
     const auto& op = dynamic_cast<const Loop&>(node_.op());
     Variable rows = node_.output(op.mapped_output(*mapped_of_read_[i]));
     if (!read.reversed) rows = flip(rows, {0});
+    const index_t n = rows.type().shape[0];
     std::optional<index_t> stop;
-    if (read.tail > 0) stop = -read.tail;
-    if (read.tail == kUnknown) {
-      const index_t n = rows.type().shape[0];
-      if (n == kUnknown) {
-        throw NotSupported(
-            "[loop] gradient of a sequence: a number of steps that is neither known in the graph "
-            "nor follows from the sequences. Try to leave n_steps out");
-      }
+    if (n != kUnknown) {
       stop = read.offset + n;
+    } else if (read.tail == kUnknown || forward_.is_open()) {
+      return amid_zeros(rows, read);
+    } else if (read.tail > 0) {
+      stop = -read.tail;
     }
     return inc_subtensor(zeros_like(read.array), {slice(read.offset, stop)}, rows);
+  }
+
+  // Rows that were not read, because there were fewer steps, have no cotangent.
+  Variable amid_zeros(const Variable& rows, const LoopParts::Read& read) const {
+    const auto zero_rows = [&](const Operand& n) {
+      std::vector<Operand> extents{n};
+      for (std::size_t k = 1; k < rows.rank(); ++k) {
+        extents.push_back(shape(rows, static_cast<index_t>(k)));
+      }
+      return zeros(extents, rows.dtype(), rows.type().device);
+    };
+    const Variable n_after = shape(read.array, 0) - shape(rows, 0) - read.offset;
+    return join(0, {zero_rows(read.offset), rows, zero_rows(n_after)});
   }
 
   Variable of_init(std::size_t k) const {
@@ -327,11 +388,6 @@ class ForwardLoop {
 
 std::vector<Variable> Loop::pullback(const Apply& apply,
                                      std::span<const Variable> cotangents) const {
-  if (parts_.is_open()) {
-    throw NotSupported(
-        "[loop] gradient: got a loop whose number of steps is known only when it has run, because "
-        "of until or of n_steps. Try a number of steps that is computed from extents");
-  }
   return ReverseLoop(*this, apply, cotangents).cotangents_of_inputs(apply);
 }
 

@@ -6,8 +6,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/measured_op.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -63,7 +65,7 @@ std::string text_of_structure(const LoopParts& parts) {
   }
   return text + "), captured=" + std::to_string(parts.captured.size()) +
          ", steps=" + (parts.count.defined() ? "value" : parts.steps.str()) +
-         (parts.until.defined() ? ", until" : "");
+         (parts.until.defined() ? ", until" : "") + (parts.keeps_room ? ", keeps_room" : "");
 }
 
 // What an inner variable of the body stands for must be what it was built for.
@@ -78,6 +80,10 @@ void check_inner(const Variable& inner, const TensorType& type, std::string_view
   for (std::size_t axis = 0; axis < type.rank(); ++axis) {
     agreed_extent(type.shape, expected.shape, axis, "loop");
   }
+}
+
+bool has_unknown(const Extents& extents) {
+  return std::find(extents.begin(), extents.end(), kUnknown) != extents.end();
 }
 
 TensorType row_of(const TensorType& type) {
@@ -215,6 +221,7 @@ Apply Loop::make_node(std::span<const Variable> inputs) const {
     check_inner(parts_.reads[i].inner, row_of(inputs[i].type()), "sequence", i);
   }
   const std::optional<index_t> n = n_steps(extents);
+  const auto rows = [&](index_t more) { return n && !parts_.is_open() ? *n + more : kUnknown; };
   check_lengths(extents, n);
   std::vector<TensorType> types;
   for (std::size_t k = 0; k < parts_.states.size(); ++k) {
@@ -229,21 +236,20 @@ Apply Loop::make_node(std::span<const Variable> inputs) const {
       throw ShapeError("[loop] init of state " + std::to_string(k) + ": got " + init.type().str() +
                        ", expected " + std::to_string(state.rows) + " rows for its taps");
     }
-    if (state.has_history) types.push_back(rows_of(n ? *n + state.rows : kUnknown, type));
+    if (state.has_history) types.push_back(rows_of(rows(state.rows), type));
     if (state.has_last) types.push_back(type);
   }
   for (std::size_t j = 0; j < parts_.captured.size(); ++j) {
     check_inner(parts_.captured[j].inner, inputs[captured_input(j)].type(), "value", j);
   }
-  for (const Variable& v : parts_.mapped) types.push_back(rows_of(n.value_or(kUnknown), v.type()));
+  for (const Variable& v : parts_.mapped) types.push_back(rows_of(rows(0), v.type()));
   if (parts_.until.defined()) types.push_back({DType::int64, {}, parts_.until.type().device});
   return node(inputs, std::move(types));
 }
 
 // The extents of the body's results, by way of those of all its values.
-std::vector<Extents> Loop::body_extents(std::span<const Extents> inputs,
-                                        std::optional<index_t> n) const {
-  check_lengths(inputs, n);
+Loop::BodyExtents Loop::body_extents(std::span<const Extents> inputs) const {
+  BodyExtents found;
   std::unordered_map<const VariableNode*, Extents> known;
   std::size_t next = 0;
   const auto set = [&](std::span<const index_t> extents) {
@@ -270,32 +276,53 @@ std::vector<Extents> Loop::body_extents(std::span<const Extents> inputs,
   for (const Apply& node : body_nodes_) {
     std::vector<Extents> given;
     for (const Variable& v : node.inputs()) given.push_back(extents_of(v));
-    const std::vector<Extents> result = node.op().infer_shapes(node, given);
+    std::vector<Extents> result;
+    if (std::none_of(given.begin(), given.end(), has_unknown)) {
+      result = node.op().infer_shapes(node, given);
+      found.are_known = found.are_known && !ops::has_run_time_extents(node, given);
+    } else {
+      for (const Variable& v : node.outputs()) result.push_back(v.type().shape);
+    }
     for (std::size_t k = 0; k < result.size(); ++k) known[node.output(k).node()] = result[k];
   }
-  std::vector<Extents> result;
-  for (const Variable& v : body_outputs_) result.push_back(extents_of(v));
-  return result;
+  for (const Variable& v : body_outputs_) {
+    found.of_results.push_back(extents_of(v));
+    found.are_known = found.are_known && !has_unknown(found.of_results.back());
+  }
+  return found;
+}
+
+bool Loop::has_known_body(std::span<const Extents> inputs) const {
+  return body_extents(inputs).are_known;
+}
+
+bool Loop::has_run_time_extents(std::span<const Extents> inputs) const {
+  const bool has_rows =
+      !parts_.mapped.empty() || std::any_of(parts_.states.begin(), parts_.states.end(),
+                                            [](const auto& state) { return state.has_history; });
+  return (parts_.is_open() && has_rows) || !has_known_body(inputs);
 }
 
 std::vector<Extents> Loop::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
   const std::optional<index_t> n = n_steps(inputs);
-  const std::vector<Extents> of_body = body_extents(inputs, n);
+  check_lengths(inputs, n);
+  const std::vector<Extents> of_body = body_extents(inputs).of_results;
+  const auto rows = [&](index_t more) { return n && !parts_.is_open() ? *n + more : kUnknown; };
   std::vector<Extents> result;
   for (std::size_t k = 0; k < parts_.states.size(); ++k) {
     const LoopParts::State& state = parts_.states[k];
     const Extents& init = inputs[init_input(k)];
     const Extents extents(init.begin() + (state.rows > 1 ? 1 : 0), init.end());
-    if (of_body[k] != extents) {
+    if (of_body[k] != extents && !has_unknown(of_body[k])) {
       throw ShapeError("[loop] new value of state " + std::to_string(k) + ": got extents " +
                        to_string(of_body[k]) + ", expected those of its init, " +
                        to_string(extents));
     }
-    if (state.has_history) result.push_back(rows_of(*n + state.rows, extents));
+    if (state.has_history) result.push_back(rows_of(rows(state.rows), extents));
     if (state.has_last) result.push_back(extents);
   }
   for (std::size_t m = 0; m < parts_.mapped.size(); ++m) {
-    result.push_back(rows_of(*n, of_body[parts_.states.size() + m]));
+    result.push_back(rows_of(rows(0), of_body[parts_.states.size() + m]));
   }
   if (parts_.until.defined()) result.emplace_back();
   return result;
@@ -348,7 +375,8 @@ std::vector<bool> needed_states(const LoopParts& parts, const std::vector<bool>&
   return needed;
 }
 
-// Leaves out reads and captured values that the body does not look at.
+}  // namespace
+
 void drop_unread(LoopParts& parts) {
   std::unordered_set<const VariableNode*> read;
   const std::vector<Variable> outputs = parts.inner_outputs();
@@ -359,8 +387,6 @@ void drop_unread(LoopParts& parts) {
   std::erase_if(parts.reads, [&](const auto& r) { return !read.contains(r.inner.node()); });
   std::erase_if(parts.captured, [&](const auto& c) { return !read.contains(c.inner.node()); });
 }
-
-}  // namespace
 
 std::vector<Variable> without_unused(const Apply& apply, const std::vector<bool>& is_used) {
   const auto& op = dynamic_cast<const Loop&>(apply.op());
@@ -388,7 +414,7 @@ std::vector<Variable> without_unused(const Apply& apply, const std::vector<bool>
   // The last value is the last row of a history that is there anyway.
   std::vector<bool> is_last_in_history;
   for (LoopParts::State& state : kept.states) {
-    is_last_in_history.push_back(state.has_history && state.has_last);
+    is_last_in_history.push_back(state.has_history && state.has_last && !kept.keeps_room);
     if (is_last_in_history.back()) state.has_last = false;
   }
   drop_unread(kept);
@@ -413,6 +439,43 @@ std::vector<Variable> without_unused(const Apply& apply, const std::vector<bool>
     result[op.count_output()] = made.output(new_op.count_output());
   }
   return result;
+}
+
+// Users come first: without a loop's unused outputs, another one may lose its last use.
+void drop_unused_of_loops(FunctionGraph& graph) {
+  std::vector<Apply> order = graph.toposort();
+  std::reverse(order.begin(), order.end());
+  for (const Apply& node : order) {
+    if (!dynamic_cast<const Loop*>(&node.op()) || !graph.contains(node)) continue;
+    std::vector<bool> is_used;
+    for (const Variable& v : node.outputs()) is_used.push_back(!graph.uses(v).empty());
+    const std::vector<Variable> with = without_unused(node, is_used);
+    std::vector<std::pair<Variable, Variable>> pairs;
+    for (std::size_t k = 0; k < with.size(); ++k) {
+      if (!with[k].defined()) continue;
+      with[k].node()->name = node.output(k).name();
+      pairs.emplace_back(node.output(k), with[k]);
+    }
+    graph.replace_all(pairs, "drop_unused_of_loops");
+  }
+}
+
+Variable without_unused_of_loops(const Variable& v) {
+  const std::vector<Apply> nodes = applications_of({&v, 1});
+  const bool has_loop = std::any_of(nodes.begin(), nodes.end(), [](const Apply& node) {
+    return dynamic_cast<const Loop*>(&node.op()) != nullptr;
+  });
+  if (!has_loop) return v;
+  std::vector<Variable> roots;
+  for (const Apply& node : nodes) {
+    for (const Variable& input : node.inputs()) {
+      const bool is_new = std::find(roots.begin(), roots.end(), input) == roots.end();
+      if (input.is_root() && !input.is_constant() && is_new) roots.push_back(input);
+    }
+  }
+  FunctionGraph graph(roots, {v});
+  drop_unused_of_loops(graph);
+  return clone_graph(graph.outputs(), graph.inputs(), roots)[0];
 }
 
 Apply with_body(const Apply& apply, std::span<const Variable> inputs,

@@ -6,6 +6,10 @@
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/ops/extents.hpp"
 
+namespace palimpsest {
+class FunctionGraph;
+}
+
 namespace palimpsest::ops {
 
 /// What a loop is made of. `inner` variables are roots of the body, the others values around it.
@@ -39,9 +43,12 @@ struct LoopParts {
   ExtentProgram steps;  // how many, from the extents of step_arrays; less than 0 is 0
   std::vector<Variable> step_arrays;
   Variable count;  // int64 (): how many, known only when it runs; then `steps` is not used
+  /// Histories and mapped values have rows for all steps, although `until` may end the loop earlier;
+  /// those that are left are zero.
+  bool keeps_room = false;
 
-  /// Is the number of steps known before it runs?
-  bool is_open() const { return until.defined() || count.defined(); }
+  /// Is the number of steps known only when it has run?
+  bool is_open() const { return count.defined() || (until.defined() && !keeps_room); }
   std::vector<Variable> inner_inputs() const;
   std::vector<Variable> inner_outputs() const;
 };
@@ -77,8 +84,13 @@ class Loop final : public Op {
   std::size_t mapped_output(std::size_t m) const;
   std::size_t count_output() const { return mapped_output(parts_.mapped.size()); }
 
-  /// The number of steps; nothing if it is a value or depends on an unknown extent.
+  /// The number of steps, or with `until` the most there can be; nothing if it is a value or
+  /// depends on an unknown extent.
   std::optional<index_t> n_steps(std::span<const Extents> inputs) const;
+  /// Are extents of results, or of values in the body, known only when it runs?
+  bool has_run_time_extents(std::span<const Extents> inputs) const;
+  /// Can the body be planned once for all steps, extents and all?
+  bool has_known_body(std::span<const Extents> inputs) const;
 
   std::string name() const override { return "Loop"; }
   std::string parameters() const override { return text_; }
@@ -96,8 +108,11 @@ class Loop final : public Op {
 
  private:
   explicit Loop(LoopParts parts);
-  std::vector<Extents> body_extents(std::span<const Extents> inputs,
-                                    std::optional<index_t> n) const;
+  struct BodyExtents {
+    std::vector<Extents> of_results;
+    bool are_known = true;  // all of them, and those of all values in the body
+  };
+  BodyExtents body_extents(std::span<const Extents> inputs) const;
   void check_lengths(std::span<const Extents> inputs, std::optional<index_t> n) const;
 
   LoopParts parts_;
@@ -110,6 +125,12 @@ class Loop final : public Op {
 /// The same loop with the outputs that are used, and what these need: for each old output the
 /// variable to use instead; undefined where it is not used.
 std::vector<Variable> without_unused(const Apply& loop, const std::vector<bool>& is_used);
+/// Leaves out reads and captured values that the body does not look at.
+void drop_unread(LoopParts& parts);
+/// Leaves out of the loops of a graph what nobody uses.
+void drop_unused_of_loops(FunctionGraph& graph);
+/// The value computed by loops without what it does not use.
+Variable without_unused_of_loops(const Variable& v);
 /// The same loop with another graph for its body.
 Apply with_body(const Apply& loop, std::span<const Variable> inputs,
                 std::span<const Variable> outputs);

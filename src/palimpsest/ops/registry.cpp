@@ -33,6 +33,7 @@ std::span<const OpEntry> op_registry() {
       {"InterpolateAdjoint", interpolate_adjoint_samples},
       {"Join", join_samples},
       {"NextKey", next_key_samples},
+      {"Nonzero", nonzero_samples},
       {"Norm2", norm2_samples},
       {"Pad", pad_samples},
       {"PadAround", pad_around_samples},

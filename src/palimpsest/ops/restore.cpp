@@ -18,6 +18,7 @@
 #include "palimpsest/ops/gather_op.hpp"
 #include "palimpsest/ops/gridding_op.hpp"
 #include "palimpsest/ops/index_op.hpp"
+#include "palimpsest/ops/measured_op.hpp"
 #include "palimpsest/ops/parameter_text.hpp"
 #include "palimpsest/ops/random_op.hpp"
 #include "palimpsest/ops/rearrange_op.hpp"
@@ -430,6 +431,9 @@ OpPtr random_integers(std::string_view, ParameterText& text) {
   text.expect(", checked=");
   return std::make_shared<RandomIntegers>(std::move(extents), dtype, text.flag());
 }
+OpPtr nonzero_op(std::string_view, ParameterText& text) {
+  return std::make_shared<Nonzero>(axis_of(text.integer("axis")));
+}
 OpPtr split_key(std::string_view, ParameterText& text) {
   const index_t n = text.integer("n");
   return std::make_shared<SplitKey>(n, text.integer("first"));
@@ -586,6 +590,7 @@ void register_library_ops() {
     add("Interpolate", interpolation);
     add("InterpolateAdjoint", interpolation);
     add("Join", join);
+    add("Nonzero", nonzero_op);
     add("Norm2", plain<Norm2>);
     add("Pad", pad);
     add("PartOf", part_of);

@@ -23,6 +23,7 @@ std::vector<OpSample> contract_samples();
 std::vector<OpSample> add_contract_samples();
 std::vector<OpSample> diagonal_samples();
 std::vector<OpSample> diagonal_into_samples();
+std::vector<OpSample> nonzero_samples();
 std::vector<OpSample> norm2_samples();
 std::vector<OpSample> fft_samples();
 std::vector<OpSample> reshape_samples();

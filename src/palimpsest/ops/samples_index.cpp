@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/measured_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/samples.hpp"
 
@@ -49,6 +50,17 @@ Tensor points(const std::vector<index_t>& values, Extents shape) {
 }
 
 }  // namespace
+
+std::vector<OpSample> nonzero_samples() {
+  const auto where = [](Vars v) { return std::make_shared<Nonzero>(1)->make_node(v).output(0); };
+  const Tensor mask = Tensor::from<bool>({false, true, true, false});
+  return {unary("some", mask, [](const Variable& v) { return nonzero(v)[0]; }),
+          unary("none", Tensor::zeros({3}, DType::bool_),
+                [](const Variable& v) { return nonzero(v)[0]; }),
+          unary("no elements", Tensor::zeros({0}, DType::bool_),
+                [](const Variable& v) { return nonzero(v)[0]; }),
+          {"of an axis", {mask, sample_values({2, 4}, DType::float32)}, where}};
+}
 
 std::vector<OpSample> gather_samples() {
   const Tensor rows = points({0, 2, 2, -1}, {4}), columns = points({1, 0, 3, -4}, {4});

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/compile/debug/byte_sets.hpp"
 #include "palimpsest/compile/debug/isolated_step.hpp"
 #include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/kernels/parallel.hpp"
+#include "palimpsest/tensor/tensor.hpp"
 
 namespace palimpsest {
 namespace {
@@ -123,12 +125,24 @@ void IsolatedStep::execute(Memory& memory, const RunSetup& setup, RunOutcome& ou
                      {memory.pages.data(scratch), memory.pages.bytes(scratch)},
                      setup.label.implementation);
   std::optional<LoopFrame> loop;
-  if (loop_) loop.emplace(*loop_, Device{});
+  std::vector<Tensor> dense;  // a loop writes its rows one after the other
+  std::vector<MutableView> dense_views;
+  if (loop_) {
+    loop.emplace(*loop_, Device{});
+    for (const MutableView& out : memory.outputs) {
+      dense.push_back(Tensor::empty(Extents(out.extents.begin(), out.extents.end()), out.dtype));
+      dense_views.push_back(dense.back().mutable_view());
+    }
+  }
   memory.pages.start();
   try {
     run_with_threads(setup.label.threads, [&] {
       if (loop) {
-        loop->run(context);
+        loop->run(RunContext(memory.inputs, dense_views,
+                             {memory.pages.data(scratch), memory.pages.bytes(scratch)}));
+        for (std::size_t k = 0; k < dense.size(); ++k) {
+          strided_copy(dense_views[k], memory.outputs[k]);
+        }
       } else {
         op_.run(context);
       }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest::ops {
+
+/// An op whose results have extents that follow from the elements of its inputs. infer_shapes()
+/// gives kUnknown for them.
+class MeasuredOp : public Op {
+ public:
+  /// What the elements say, before anything is computed.
+  virtual std::vector<Extents> measured_shapes(const Apply& apply,
+                                               std::span<const ConstView> inputs) const = 0;
+};
+
+/// Inputs a mask (bool) and, if it is to fit an array, that array, whose axes from `axis` on must
+/// have the mask's extents: for each axis of the mask, the positions along it of its true elements,
+/// in row-major order.
+///
+/// DTypes   int64
+/// Cost     two passes over the mask
+class Nonzero final : public MeasuredOp {
+ public:
+  explicit Nonzero(std::size_t axis = 0) : axis_(axis) {}
+  std::string name() const override { return "Nonzero"; }
+  std::string parameters() const override { return "axis=" + std::to_string(axis_); }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> measured_shapes(const Apply& apply,
+                                       std::span<const ConstView> inputs) const override;
+  bool uses_elements(const Apply&, int in) const override { return in == 0; }
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  void check(std::span<const index_t> mask, std::span<const index_t> array) const;
+
+  std::size_t axis_;
+};
+
+/// Are extents of results of this application, or of anything that is computed inside of it, known
+/// only when it runs? `inputs` are the extents of its inputs, all known.
+bool has_run_time_extents(const Apply& apply, std::span<const Extents> inputs);
+
+}  // namespace palimpsest::ops
