@@ -5,9 +5,9 @@
 //    by the strides of the first output and merged where all views walk evenly.
 // 2. A register lives in a slot of scratch of one tile, unless it is an input or output whose
 //    elements are dense in the tile and of the register's dtype: then it is used where it lies.
-// 3. In a tile every input is read before anything is written to memory: outputs that are computed
-//    before the last instruction that reads an input go through a slot and are stored at the end.
-//    So an output may be the memory of an input.
+//    What happens in a tile is for tile_plan.hpp to say.
+// 3. An output much larger than the last cache is written past the caches: nobody will find it
+//    there, and its lines need not be read before.
 #include "palimpsest/kernels/elementwise.hpp"
 
 #include <algorithm>
@@ -15,9 +15,10 @@
 #include <cassert>
 
 #include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/cache_size.hpp"
 #include "palimpsest/kernels/parallel.hpp"
-#include "palimpsest/kernels/scalar_kernels.hpp"
 #include "palimpsest/kernels/strided_loop.hpp"
+#include "palimpsest/kernels/tile_plan.hpp"
 
 namespace palimpsest {
 namespace {
@@ -28,9 +29,6 @@ constexpr index_t kScratchBytes = 65536;
 constexpr index_t kLongTile = 1024;
 constexpr index_t kSquareTile = 32;
 constexpr index_t kCacheLine = 64;
-
-// Where the elements of a register are while a tile is computed.
-enum class Place : std::uint8_t { slot, memory };
 
 struct Grid {
   index_t rows = 1, cols = 1;              // of a full tile
@@ -45,15 +43,11 @@ struct Run {
   int n_outputs = 0, n_inputs = 0;
   Grid grid;
   index_t slot_bytes = 0;
-  std::array<std::int16_t, kMaxRegisters> slot;    // -1: none
-  std::array<Place, kMaxRegisters> place;          // of inputs and of results that are outputs
-  std::array<std::int16_t, kMaxRegisters> view;    // loop operand of what lies in memory
-  std::array<bool, kMaxViews> still;               // an input of one element for all
-  std::array<CopyRow, kMaxViews> copy;             // loads an input, stores an output
-  std::array<ScalarKernel, kMaxRegisters> kernel;  // by instruction; null: a cast
-  std::array<CopyRow, kMaxRegisters> convert;
+  TilePlan plan;
+  std::array<bool, kMaxViews> still;    // an input of one element for all
+  std::array<CopyRow, kMaxViews> copy;  // loads an input, stores an output
 
-  explicit Run(const ElementwiseProgram& p) : program(p) {}
+  explicit Run(const ElementwiseProgram& p) : program(p), plan(p) {}
 };
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -116,108 +110,39 @@ bool is_dense(const Run& run, int operand, index_t item) {
   return grid.cols == grid.col_extent && loop.step(operand, loop.rank - 2) == grid.cols * item;
 }
 
-// Number of the last instruction that reads an input, -1 if none does.
-int last_read_of_inputs(const ElementwiseProgram& program) {
-  std::array<bool, kMaxRegisters> is_input{};
-  for (const int r : program.inputs()) is_input[at(r)] = true;
-  const auto steps = program.instructions();
-  for (int i = static_cast<int>(steps.size()) - 1; i >= 0; --i) {
-    for (const std::int16_t s : steps[at(i)].sources) {
-      if (s >= 0 && is_input[at(s)]) return i;
-    }
+// Is no input in the memory of this output? In place its lines are in cache already.
+bool is_fresh(const Run& run, int operand) {
+  for (int i = run.n_outputs; i < run.loop.n_operands; ++i) {
+    if (run.loop.data[at(i)] == run.loop.data[at(operand)]) return false;
   }
-  return -1;
+  return true;
 }
 
-// Decides which registers are used where they lie, point 2 and 3 above.
+// Decides which registers are used where they lie.
 void place_registers(Run& run, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs) {
   const ElementwiseProgram& program = run.program;
-  run.place.fill(Place::slot);
-  run.view.fill(-1);
   for (int i = 0; i < run.n_inputs; ++i) {
     const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
-    run.view[at(r)] = static_cast<std::int16_t>(operand);
     run.still[at(operand)] = true;
     for (int axis = 0; axis < run.loop.rank; ++axis) {
       if (run.loop.step(operand, axis) != 0) run.still[at(operand)] = false;
     }
     const DType dtype = program.dtype_of_register(r);
     run.copy[at(operand)] = copy_row_between(inputs[at(i)].dtype, dtype);
-    if (inputs[at(i)].dtype == dtype && !run.still[at(operand)] &&
-        is_dense(run, operand, item_of(run, r))) {
-      run.place[at(r)] = Place::memory;
-    }
+    const bool dense = inputs[at(i)].dtype == dtype && is_dense(run, operand, item_of(run, r));
+    run.plan.place_input(i, dense, run.still[at(operand)]);
   }
   for (int k = 0; k < run.n_outputs; ++k) {
     const int r = program.outputs()[at(k)];
     run.copy[at(k)] = copy_row_between(program.dtype_of_register(r), outputs[at(k)].dtype);
-    // An input that is handed on is read before another output may overwrite it.
-    if (run.view[at(r)] >= run.n_outputs) run.place[at(r)] = Place::slot;
+    const index_t item = item_of(run, r);
+    const bool dense =
+        outputs[at(k)].dtype == program.dtype_of_register(r) && is_dense(run, k, item);
+    const bool streamed = run.loop.count() * item >= streaming_bytes() && is_fresh(run, k);
+    run.plan.place_output(k, dense, streamed);
   }
-  const int last_read = last_read_of_inputs(program);
-  const auto steps = program.instructions();
-  for (int i = std::max(last_read, 0); i < static_cast<int>(steps.size()); ++i) {
-    const int r = steps[at(i)].destination;
-    for (int k = 0; k < run.n_outputs; ++k) {
-      if (program.outputs()[at(k)] != r || run.view[at(r)] >= 0) continue;
-      if (outputs[at(k)].dtype == program.dtype_of_register(r) &&
-          is_dense(run, k, item_of(run, r))) {
-        run.place[at(r)] = Place::memory;
-        run.view[at(r)] = static_cast<std::int16_t>(k);
-      }
-    }
-  }
-}
-
-// Gives each register in a slot the lowest one that is free while it lives; returns their number.
-// `everywhere`: as if nothing lay in memory, to bound the number before tiles are known.
-int assign_slots(Run& run, bool everywhere) {
-  const ElementwiseProgram& program = run.program;
-  const auto steps = program.instructions();
-  const int forever = static_cast<int>(steps.size());
-  std::array<int, kMaxRegisters> last_use;
-  last_use.fill(-1);
-  for (int i = 0; i < forever; ++i) {
-    for (const std::int16_t s : steps[at(i)].sources) {
-      if (s >= 0) last_use[at(s)] = i;
-    }
-  }
-  for (const int r : program.outputs()) last_use[at(r)] = forever;
-  int n_slots = 0;
-  std::array<int, kMaxRegisters> free_after;  // by slot: the instruction that uses it last
-  const auto take = [&](int r, int now) {
-    run.slot[at(r)] = -1;
-    if (!everywhere && run.place[at(r)] == Place::memory) return;
-    int s = 0;
-    while (s < n_slots && free_after[at(s)] >= now) ++s;
-    n_slots = std::max(n_slots, s + 1);
-    free_after[at(s)] = std::max(last_use[at(r)], now);
-    run.slot[at(r)] = static_cast<std::int16_t>(s);
-  };
-  for (int i = 0; i < run.n_inputs; ++i) {
-    const int r = program.inputs()[at(i)];
-    // What is loaded once for all tiles keeps its slot.
-    if (everywhere || run.still[at(run.n_outputs + i)]) last_use[at(r)] = forever;
-    take(r, 0);
-  }
-  for (int i = 0; i < forever; ++i) take(steps[at(i)].destination, i);
-  return n_slots;
-}
-
-void find_kernels(Run& run) {
-  const auto steps = run.program.instructions();
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto& step = steps[i];
-    const auto source = at(step.sources[step.op == ScalarOp::where ? 1 : 0]);
-    const DType working = run.program.dtype_of_register(static_cast<int>(source));
-    run.kernel[i] = nullptr;
-    if (step.op == ScalarOp::identity) {
-      run.convert[i] = copy_row_between(working, step.dtype);
-    } else {
-      run.kernel[i] = scalar_kernel(step.op, working);
-    }
-  }
+  run.plan.finish();
 }
 
 // A tile at work: its size and where each operand's part of it begins.
@@ -267,24 +192,40 @@ void store(const Run& run, const Tile& tile, int operand, const std::byte* from,
   }
 }
 
-void run_instructions(const Run& run, const std::array<std::byte*, kMaxRegisters>& registers,
-                      index_t n) {
-  const auto steps = run.program.instructions();
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto& step = steps[i];
-    std::byte* out = registers[at(step.destination)];
-    if (run.kernel[i] == nullptr) {
-      const int source = step.sources[0];
-      run.convert[i](registers[at(source)], item_of(run, source), out,
-                     item_of(run, step.destination), n);
+void run_steps(const Run& run, const std::array<std::byte*, kMaxRegisters>& registers, index_t n) {
+  const TilePlan& plan = run.plan;
+  for (const TilePlan::Step& step : plan.steps()) {
+    if (step.machine != nullptr) {
+      step.machine(plan.verbs() + step.first, step.n, registers.data(), n);
+      continue;
+    }
+    const TilePlan::Instruction& instruction = plan.instructions()[at(step.first)];
+    std::byte* out = registers[at(instruction.destination)];
+    if (step.convert != nullptr) {
+      const int source = instruction.sources[0];
+      step.convert(registers[at(source)], item_of(run, source), out,
+                   item_of(run, instruction.destination), n);
       continue;
     }
     std::array<const std::byte*, kMaxArity> sources{};
     for (std::size_t s = 0; s < sources.size(); ++s) {
-      if (step.sources[s] >= 0) sources[s] = registers[at(step.sources[s])];
+      if (instruction.sources[s] >= 0) sources[s] = registers[at(instruction.sources[s])];
     }
-    run.kernel[i](sources.data(), out, n);
+    step.kernel(sources.data(), out, n);
   }
+}
+
+// Brings an input of one element into its slot, for all tiles.
+void load_still(const Run& run, int operand, int r,
+                const std::array<std::byte*, kMaxRegisters>& registers) {
+  const index_t n = run.grid.rows * run.grid.cols;
+  run.copy[at(operand)](run.loop.data[at(operand)], 0, registers[at(r)], item_of(run, r), n);
+  if (!run.plan.is_planar(r)) return;
+  const auto number = static_cast<std::int16_t>(r);
+  const std::array<TileVerb, 2> code{
+      TileVerb{.verb = Verb::load, .x = number},
+      TileVerb{.verb = Verb::store, .form_x = Form::planar, .x = number}};
+  run.plan.complex_machine(run.program.dtype_of_register(r))(code.data(), 2, registers.data(), n);
 }
 
 void run_tiles(const Run& run, index_t begin, index_t end) {
@@ -292,27 +233,29 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
   std::array<std::byte*, kMaxRegisters> registers;
   const ElementwiseProgram& program = run.program;
   for (int r = 0; r < program.n_registers(); ++r) {
-    registers[at(r)] =
-        run.slot[at(r)] < 0 ? nullptr : scratch.data() + run.slot[at(r)] * run.slot_bytes;
+    const int slot = run.plan.slot_of(r);
+    registers[at(r)] = slot < 0 ? nullptr : scratch.data() + slot * run.slot_bytes;
   }
   Tile tile;
   for (int i = 0; i < run.n_inputs; ++i) {
-    const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
-    if (!run.still[at(operand)]) continue;
-    run.copy[at(operand)](run.loop.data[at(operand)], 0, registers[at(r)], item_of(run, r),
-                          run.grid.rows * run.grid.cols);
+    const int operand = run.n_outputs + i;
+    if (run.still[at(operand)]) load_still(run, operand, program.inputs()[at(i)], registers);
   }
   for (index_t number = begin; number < end; ++number) {
     locate(run, number, tile);
     for (int r = 0; r < program.n_registers(); ++r) {
-      if (run.place[at(r)] == Place::memory) registers[at(r)] = tile.data[at(run.view[at(r)])];
+      const int output = run.plan.output_of(r);
+      if (output >= 0) registers[at(r)] = tile.data[at(output)];
     }
     for (int i = 0; i < run.n_inputs; ++i) {
       const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
-      if (run.still[at(operand)] || run.place[at(r)] == Place::memory) continue;
-      load(run, tile, operand, registers[at(r)], item_of(run, r));
+      if (run.plan.place_of(r) == Place::memory) {
+        registers[at(r)] = tile.data[at(operand)];
+      } else if (!run.still[at(operand)]) {
+        load(run, tile, operand, registers[at(r)], item_of(run, r));
+      }
     }
-    run_instructions(run, registers, tile.count());
+    run_steps(run, registers, tile.count());
     for (int k = 0; k < run.n_outputs; ++k) {
       const int r = program.outputs()[at(k)];
       if (registers[at(r)] != tile.data[at(k)]) {
@@ -320,6 +263,7 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
       }
     }
   }
+  if (run.plan.streams()) run.plan.machines().finish_streams();
 }
 
 }  // namespace
@@ -349,13 +293,11 @@ void run_elementwise(const ElementwiseProgram& program, std::span<const ConstVie
 
   index_t largest = 1;
   for (int r = 0; r < program.n_registers(); ++r) largest = std::max(largest, item_of(run, r));
-  const index_t slots = std::max(assign_slots(run, true), 1);
+  const index_t slots = std::max(run.plan.most_slots(), 1);
   const index_t longest = std::min(kLongTile, kScratchBytes / (slots * largest) / 16 * 16);
   make_grid(run, longest);
   place_registers(run, inputs, outputs);
-  assign_slots(run, false);
   run.slot_bytes = longest * largest;
-  find_kernels(run);
   parallel_ranges(run.grid.tiles, kParallelGrain / (run.grid.rows * run.grid.cols) + 1,
                   [&](index_t begin, index_t end) { run_tiles(run, begin, end); });
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: straight-line code that runs on vectors, block by block within a tile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "palimpsest/base/dtype.hpp"
+
+namespace palimpsest {
+
+/// One step of a machine that has one accumulator, a, of several vectors, and operands x and y in
+/// memory. Products and sums are rounded one by one, on every processor.
+enum class Verb : std::uint8_t {
+  load,          // a = x
+  store,         // x = a
+  stream,        // x = a, past the caches
+  add,           // a + x
+  subtract,      // a - x
+  subtract_from, // x - a
+  multiply,      // a x
+  multiply_add,       // a + x y
+  multiply_subtract,  // a - x y
+  negate,
+  square,
+  // Real numbers only.
+  divide,         // a / x
+  divide_into,    // x / a
+  reciprocal,     // 1 / a
+  root,
+  absolute,
+  round,          // halves to even
+  minimum,        // of a and x, in this order: minimum() of scalar_op.hpp is not symmetric
+  minimum_after,  // of x and a
+  maximum,
+  maximum_after,
+  // Complex numbers only.
+  load_real,              // a = x + 0i, x real
+  load_parts,             // a = x + iy, both real
+  store_real,             // x = real part, x real
+  multiply_conj,          // a conj(x)
+  conj_multiply,          // conj(a) x
+  multiply_conj_add,      // a + x conj(y)
+  multiply_conj_subtract, // a - x conj(y)
+  conj,
+  magnitude2,  // a = |a|^2 + 0i
+  imaginary,   // a = imaginary part + 0i
+};
+
+/// How a complex operand lies in memory: as pairs of numbers, or as pairs of vectors, the way the
+/// accumulator holds it, which only the machine that wrote it can read.
+enum class Form : std::uint8_t { pairs = 0, planar = 1 };
+
+struct TileVerb {
+  Verb verb;
+  Form form_x = Form::pairs, form_y = Form::pairs;
+  std::int16_t x = 0, y = 0;  // numbers of registers
+};
+
+/// Runs `n_verbs` verbs for n elements; register r begins at addresses[r]. Each block of elements
+/// goes through all verbs before the next: what is read may be overwritten by a store that does not
+/// come before it in the code. Room for planar registers is a multiple of kTileLanes elements.
+using TileMachine = void (*)(const TileVerb* code, int n_verbs, std::byte* const* addresses,
+                             index_t n);
+
+/// Largest number of elements of a vector.
+inline constexpr index_t kTileLanes = 16;
+
+/// The machines of the processor at hand, null where it has no vectors.
+struct TileMachines {
+  TileMachine real32 = nullptr, complex64 = nullptr, real64 = nullptr, complex128 = nullptr;
+  /// Waits until what was streamed has arrived.
+  void (*finish_streams)() = nullptr;
+};
+TileMachines tile_machines();
+
+}  // namespace palimpsest

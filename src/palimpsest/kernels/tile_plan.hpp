@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what happens to a tile of an elementwise program, in which order and where.
+#pragma once
+
+#include <array>
+
+#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/kernels/scalar_kernels.hpp"
+#include "palimpsest/kernels/tile_code.hpp"
+
+namespace palimpsest {
+
+/// Where the elements of a register are while a tile is computed.
+enum class Place : std::uint8_t {
+  slot,         // of scratch
+  memory,       // where the caller's array has them
+  accumulator,  // nowhere: the next instruction takes them over
+};
+
+/// The steps of a program for one tile. It holds no memory of its own and takes little time to make.
+///
+/// Instructions that the machines of tile_code.hpp know become verbs; neighbours that run on one
+/// machine make one step, so that a value passes from one to the next without memory. Before that
+/// a conjugate that only a product needs becomes part of it, and so does a product that is only
+/// added to, or subtracted from, the result before it. None of this changes a bit of a result.
+class TilePlan {
+ public:
+  static constexpr int kMaxRegisters = ElementwiseProgram::kMaxRegisters;
+
+  /// An instruction after folding.
+  struct Instruction {
+    ScalarOp op;
+    std::int16_t number;       // in the program
+    std::int16_t destination;
+    std::array<std::int16_t, kMaxArity> sources;
+    std::int8_t machine = 0;   // 0: none
+    bool conj_0 = false, conj_1 = false;  // of a product: this factor is conjugated
+    bool minus = false;        // of fma: what is added is -sources[0] sources[1]
+  };
+  /// A run of verbs, a scalar kernel, or a cast.
+  struct Step {
+    TileMachine machine = nullptr;
+    ScalarKernel kernel = nullptr;
+    CopyRow convert = nullptr;
+    int first = 0, n = 0;  // verbs; else `first` is the instruction
+  };
+
+  explicit TilePlan(const ElementwiseProgram& program);
+
+  /// A bound of the slots that all placements need.
+  int most_slots() const;
+  /// The place of an input that is dense and of its register's dtype, or is the same for all
+  /// elements.
+  void place_input(int input, bool dense, bool still);
+  /// Says that an output could be written where it lies; inputs come first. Whether it will is for
+  /// place_of() to tell.
+  void place_output(int output, bool dense, bool streamed);
+  /// After all are placed: gives slots to the registers that need one, and writes the code.
+  void finish();
+
+  Place place_of(int r) const { return place_[at(r)]; }
+  /// The output in whose memory a register lies; -1: none.
+  int output_of(int r) const { return output_[at(r)]; }
+  int slot_of(int r) const { return slot_[at(r)]; }
+  bool is_planar(int r) const { return form_[at(r)] == Form::planar; }
+  bool streams() const { return streams_; }
+  const TileMachines& machines() const { return machines_; }
+
+  std::span<const Step> steps() const { return {steps_.data(), at(n_steps_)}; }
+  std::span<const Instruction> instructions() const { return {instructions_.data(), at(n_)}; }
+  const TileVerb* verbs() const { return verbs_.data(); }
+  /// The machine of registers of a complex dtype.
+  TileMachine complex_machine(DType dtype) const;
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  int machine_for(ScalarOp op, DType result, std::span<const std::int16_t> sources) const;
+  void count_uses();
+  void fold_conjugates();
+  void fold_products();
+  void remove_folded();
+  void keep_in_accumulator();
+  void choose_forms();
+  int assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegisters>& slot) const;
+  void write_code();
+  void write(const Instruction& step, int& held);
+  void write_product(const Instruction& step, int held);
+  void write_sum_of_product(const Instruction& step, int held);
+  void write_in_order(const Instruction& step, int held, Verb verb, Verb reversed);
+  void bring(int r, int held);
+  void put(Verb verb, int x = -1, int y = -1);
+  void store(int r);
+
+  const ElementwiseProgram& program_;
+  TileMachines machines_;
+  int n_ = 0, n_steps_ = 0, n_verbs_ = 0, last_read_ = -1;
+  bool streams_ = false;
+  std::array<Instruction, kMaxRegisters> instructions_;
+  std::array<std::int16_t, kMaxRegisters> uses_;  // by instructions
+  std::array<bool, kMaxRegisters> is_output_, still_, streamed_;
+  std::array<Place, kMaxRegisters> place_;
+  std::array<Form, kMaxRegisters> form_;
+  std::array<std::int16_t, kMaxRegisters> output_, slot_;
+  std::array<Step, kMaxRegisters> steps_;
+  std::array<TileVerb, 4 * kMaxRegisters> verbs_;
+};
+
+}  // namespace palimpsest

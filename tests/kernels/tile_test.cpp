@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector code against the scalar loops, bit for bit, on every instruction set of this processor.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "kernels/arrays.hpp"
+#include "kernels/targets.hpp"
+#include "palimpsest/kernels/cache_size.hpp"
+#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/kernels/tile_plan.hpp"
+
+namespace palimpsest::testing {
+namespace {
+
+using Doubles = std::vector<double>;
+
+// Bits of every number; all that is no number counts as one.
+template <class T>
+void append_bits(const unsigned char* at, std::size_t bytes, std::vector<std::uint64_t>& out) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
+    T value;
+    std::memcpy(&value, at + i, sizeof(T));
+    out.push_back(std::isnan(value) ? ~std::uint64_t{0} : std::bit_cast<Bits>(value));
+  }
+}
+
+std::vector<std::uint64_t> bits(const Array& array) {
+  std::vector<std::uint64_t> all;
+  for (index_t i = 0; i < array.count(); ++i) {
+    const auto* at = static_cast<const unsigned char*>(array.address(i));
+    const std::size_t item = item_size(array.dtype());
+    switch (array.dtype()) {
+      case DType::float32:
+      case DType::complex64:
+        append_bits<float>(at, item, all);
+        break;
+      case DType::float64:
+      case DType::complex128:
+        append_bits<double>(at, item, all);
+        break;
+      default:
+        for (std::size_t b = 0; b < item; ++b) all.push_back(at[b]);
+    }
+  }
+  return all;
+}
+
+// Normal numbers with now and then one that arithmetic treats in its own way.
+void fill_strange(Array& array, Random& random) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Doubles strange{0.0,      -0.0,      infinity, -infinity, std::nan(""),
+                        1e-40,    -1e-310,   0.5,      1.5,       -2.5,
+                        3.4e38,   1e300,     1.0,      -1.0};
+  std::normal_distribution<double> normal;
+  const auto draw = [&] {
+    const auto kind = static_cast<std::size_t>(uniform(random, 0, 60));
+    return kind < strange.size() ? strange[kind] : normal(random);
+  };
+  for (index_t i = 0; i < array.count(); ++i) {
+    const double re = draw();
+    array.set_value(i, {re, is_complex(array.dtype()) ? draw() : 0});
+  }
+}
+
+bool is_single(DType t) { return t == DType::float32 || t == DType::complex64; }
+
+// A random program over real and complex numbers, with casts and ops that only scalar loops have.
+ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n_outputs) {
+  static const std::vector<ScalarOp> ops{
+      ScalarOp::add,     ScalarOp::sub,     ScalarOp::mul,        ScalarOp::fma,
+      ScalarOp::mul,     ScalarOp::add,     ScalarOp::conj,       ScalarOp::conj,
+      ScalarOp::neg,     ScalarOp::square,  ScalarOp::abs2,       ScalarOp::real,
+      ScalarOp::imag,    ScalarOp::div,     ScalarOp::reciprocal, ScalarOp::abs,
+      ScalarOp::sqrt,    ScalarOp::minimum, ScalarOp::maximum,    ScalarOp::clip,
+      ScalarOp::round,   ScalarOp::sign,    ScalarOp::where,      ScalarOp::make_complex};
+  static const std::vector<DType> dtypes{DType::float32, DType::float64, DType::complex64,
+                                         DType::complex128};
+  ElementwiseProgram program;
+  const DType main = dtypes[static_cast<std::size_t>(uniform(random, 0, 3))];
+  std::vector<int> registers;
+  for (int i = 0; i < n_inputs; ++i) {
+    const bool other = uniform(random, 0, 4) == 0;
+    registers.push_back(
+        program.input(other ? dtypes[static_cast<std::size_t>(uniform(random, 0, 3))] : main));
+  }
+  for (int tries = 0; tries < 10 * n_ops && static_cast<int>(program.instructions().size()) < n_ops;
+       ++tries) {
+    const ScalarOp op = ops[static_cast<std::size_t>(
+        uniform(random, 0, static_cast<index_t>(ops.size()) - 1))];
+    std::vector<int> sources;
+    for (int k = 0; k < arity(op); ++k) {
+      // The last results more often than others, as in chains.
+      const auto n = static_cast<index_t>(registers.size());
+      const index_t pick = uniform(random, 0, 1) == 0 ? n - 1 : uniform(random, 0, n - 1);
+      sources.push_back(registers[static_cast<std::size_t>(pick)]);
+    }
+    bool legal = true;
+    for (const int s : sources) {
+      const DType t = program.dtype_of_register(s);
+      const bool ordered = op == ScalarOp::minimum || op == ScalarOp::maximum ||
+                           op == ScalarOp::clip;
+      if ((ordered || op == ScalarOp::make_complex) && is_complex(t)) legal = false;
+      if (is_single(t) != is_single(program.dtype_of_register(sources[0])) &&
+          uniform(random, 0, 3) != 0) {
+        legal = false;
+      }
+    }
+    if (legal && program.n_registers() < 100) registers.push_back(program.apply(op, sources));
+  }
+  program.output(registers.back());
+  for (int k = 1; k < n_outputs; ++k) {
+    program.output(registers[static_cast<std::size_t>(
+        uniform(random, n_inputs, static_cast<index_t>(registers.size()) - 1))]);
+  }
+  return program;
+}
+
+struct Case {
+  ElementwiseProgram program;
+  std::vector<Array> inputs;
+  bool in_place = false;
+};
+
+// The outputs, and the inputs after the run, on one instruction set.
+std::vector<std::vector<std::uint64_t>> run_on(std::int64_t target, const Case& c,
+                                               const Extents& extents) {
+  const TargetScope scope(target);
+  std::vector<Array> inputs = c.inputs, outputs;
+  std::vector<ConstView> in;
+  std::vector<MutableView> out;
+  for (const Array& x : inputs) in.push_back(x.view());
+  bool taken = !c.in_place;
+  outputs.reserve(c.program.outputs().size());
+  for (const int r : c.program.outputs()) {
+    const DType dtype = c.program.dtype_of_register(r);
+    outputs.emplace_back(dtype, extents);
+    if (!taken && dtype == inputs[0].dtype() && inputs[0].strides() == outputs.back().strides()) {
+      taken = true;
+      out.push_back(inputs[0].mutable_view());
+    } else {
+      out.push_back(outputs.back().mutable_view());
+    }
+  }
+  run_elementwise(c.program, in, out);
+  std::vector<std::vector<std::uint64_t>> all;
+  for (const Array& x : inputs) all.push_back(bits(x));
+  for (const Array& x : outputs) all.push_back(bits(x));
+  return all;
+}
+
+TEST(Tile, EveryInstructionSetGivesTheBitsOfTheScalarLoops) {
+  Random random(31);
+  const std::vector<index_t> lengths{1,   2,   3,   4,   7,   8,   9,   15,  16,   17,
+                                     31,  32,  33,  63,  64,  65,  127, 128, 129,  255,
+                                     256, 257, 511, 513, 777, 1023, 1024, 1025, 2500};
+  for (int trial = 0; trial < 600; ++trial) {
+    const index_t n = lengths[static_cast<std::size_t>(trial) % lengths.size()];
+    const Extents extents = trial % 7 == 0 ? Extents{3, n} : Extents{n};
+    Case c;
+    const int n_inputs = static_cast<int>(uniform(random, 1, 5));
+    c.program = random_program(random, n_inputs, static_cast<int>(uniform(random, 1, 14)),
+                               static_cast<int>(uniform(random, 1, 3)));
+    c.in_place = trial % 3 == 0;
+    for (int i = 0; i < n_inputs; ++i) {
+      const DType dtype = c.program.dtype_of_register(c.program.inputs()[static_cast<std::size_t>(i)]);
+      const index_t kind = c.in_place && i == 0 ? 0 : uniform(random, 0, 7);
+      Strides strides = contiguous_strides(extents);
+      if (kind == 1) std::fill(strides.begin(), strides.end(), 0);
+      if (kind == 2) {
+        for (index_t& s : strides) s *= -1;
+      }
+      if (kind == 3) strides.back() = 0;
+      if (kind == 4) {
+        for (index_t& s : strides) s *= 2;
+      }
+      c.inputs.emplace_back(dtype, extents, strides, kind == 5 ? 1 : 0);
+      fill_strange(c.inputs.back(), random);
+    }
+    const auto expected = run_on(0, c, extents);
+    for (const std::int64_t target : vector_targets()) {
+      ASSERT_EQ(run_on(target, c, extents), expected)
+          << "trial " << trial << " target " << hwy::TargetName(target) << " n " << n;
+    }
+  }
+}
+
+TEST(Tile, TestsReachEveryInstructionSet) {
+  std::set<TileMachine> machines;
+  {
+    const TargetScope scope(0);
+    EXPECT_EQ(tile_machines().real32, nullptr);
+  }
+  for (const std::int64_t target : vector_targets()) {
+    const TargetScope scope(target);
+    machines.insert(tile_machines().real32);
+  }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_EQ(machines.size(), vector_targets().size());
+#endif
+}
+
+TEST(Tile, ProductsAreRoundedBeforeTheyAreAdded) {
+  // With one rounding the result would be -2^-46, with two it is 0.
+  const float a = 1 + std::ldexp(1.0F, -12), square = a * a;
+  for (const std::int64_t target : vector_targets()) {
+    const TargetScope scope(target);
+    ElementwiseProgram program;
+    const int x = program.input(DType::float32), y = program.input(DType::float32);
+    program.output(program.apply(ScalarOp::sub, {program.apply(ScalarOp::mul, {x, x}), y}));
+    program.output(program.apply(ScalarOp::fma, {x, x, program.apply(ScalarOp::neg, {y})}));
+    Array in(DType::float32, {40}), minus(DType::float32, {40}), one(DType::float32, {40}),
+        two(DType::float32, {40});
+    for (index_t i = 0; i < 40; ++i) {
+      in.set(i, a);
+      minus.set(i, square);
+    }
+    run_elementwise(program, std::array{in.view(), minus.view()},
+                    std::array{one.mutable_view(), two.mutable_view()});
+    for (index_t i = 0; i < 40; ++i) {
+      EXPECT_EQ(one.get<float>(i), 0);
+      EXPECT_EQ(two.get<float>(i), 0);
+    }
+  }
+}
+
+TEST(Tile, StreamedOutputsHoldTheSameBits) {
+  Random random(32);
+  for (const DType dtype : {DType::float32, DType::complex64, DType::float64, DType::complex128}) {
+    for (const index_t shift : {0, 1}) {
+      ElementwiseProgram program;
+      const int x = program.input(dtype), y = program.input(dtype);
+      const int product = program.apply(ScalarOp::mul, {x, y});
+      program.output(product);
+      program.output(program.apply(ScalarOp::add, {product, x}));
+      Array a(dtype, {5003}, {1}, 1), b(dtype, {5003});
+      a.fill(random);
+      b.fill(random);
+      const auto run = [&](index_t bytes) {
+        set_streaming_bytes(bytes);
+        Array out(dtype, {5003}, {1}, shift), other(dtype, {5003}, {1}, shift);
+        run_elementwise(program, std::array{a.view(), b.view()},
+                        std::array{out.mutable_view(), other.mutable_view()});
+        set_streaming_bytes(0);
+        EXPECT_TRUE(out.gaps_are_intact());
+        EXPECT_TRUE(other.gaps_are_intact());
+        return std::pair(bits(out), bits(other));
+      };
+      EXPECT_EQ(run(1), run(index_t{1} << 40));
+    }
+  }
+}
+
+TEST(Tile, ResultsDoNotDependOnThreads) {
+  Random random(33);
+  ElementwiseProgram program;
+  const int a = program.input(DType::complex64), b = program.input(DType::complex64),
+            s = program.input(DType::complex64), c = program.input(DType::complex64);
+  const int product = program.apply(ScalarOp::mul, {a, program.apply(ScalarOp::conj, {b})});
+  program.output(
+      program.apply(ScalarOp::add, {product, program.apply(ScalarOp::mul, {s, c})}));
+  Array x(DType::complex64, {300001}), y(DType::complex64, {300001}, {1}, 1),
+      z(DType::complex64, {300001}), scale(DType::complex64, {300001}, {0});
+  for (Array* array : {&x, &y, &z, &scale}) array->fill_normal(random);
+  expect_same_on_threads([&] {
+    Array out(DType::complex64, {300001});
+    run_elementwise(program, std::array{x.view(), y.view(), scale.view(), z.view()},
+                    std::array{out.mutable_view()});
+    return elements(out);
+  });
+}
+
+// What a plan makes of a program whose operands are all dense.
+class Planned {
+ public:
+  explicit Planned(const ElementwiseProgram& program) : plan(program) {
+    for (int i = 0; i < program.n_inputs(); ++i) plan.place_input(i, true, false);
+    for (int k = 0; k < static_cast<int>(program.outputs().size()); ++k) {
+      plan.place_output(k, true, false);
+    }
+    plan.finish();
+  }
+  std::vector<Verb> verbs() const {
+    std::vector<Verb> all;
+    for (const auto& step : plan.steps()) {
+      for (int i = 0; i < step.n; ++i) all.push_back(plan.verbs()[step.first + i].verb);
+    }
+    return all;
+  }
+  TilePlan plan;
+};
+
+TEST(TilePlan, ChainsPassThroughTheAccumulator) {
+  if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
+  ElementwiseProgram program;
+  const int a = program.input(DType::float32), b = program.input(DType::float32),
+            c = program.input(DType::float32);
+  const int ab = program.apply(ScalarOp::mul, {a, b});
+  program.output(program.apply(ScalarOp::sub, {c, ab}));
+  const Planned planned(program);
+  EXPECT_EQ(planned.verbs(), (std::vector{Verb::load, Verb::multiply, Verb::subtract_from,
+                                          Verb::store}));
+  EXPECT_EQ(planned.plan.most_slots(), 4);  // the inputs and the output, were they not dense
+  EXPECT_EQ(planned.plan.place_of(ab), Place::accumulator);
+}
+
+TEST(TilePlan, ConjugatesAndProductsAreFolded) {
+  if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
+  ElementwiseProgram program;
+  const int a = program.input(DType::complex64), b = program.input(DType::complex64),
+            s = program.input(DType::complex64), c = program.input(DType::complex64);
+  const int left = program.apply(ScalarOp::mul, {a, program.apply(ScalarOp::conj, {b})});
+  program.output(program.apply(ScalarOp::add, {left, program.apply(ScalarOp::mul, {s, c})}));
+  EXPECT_EQ(Planned(program).verbs(), (std::vector{Verb::load, Verb::multiply_conj,
+                                                   Verb::multiply_add, Verb::store}));
+}
+
+TEST(TilePlan, AnOutputBeforeTheLastReadWaitsInASlot) {
+  // The conjugate of b moves to the product, behind the first output: b may be overwritten by it.
+  ElementwiseProgram program;
+  const int a = program.input(DType::complex128), b = program.input(DType::complex128);
+  const int conj = program.apply(ScalarOp::conj, {b});
+  const int sum = program.apply(ScalarOp::add, {a, a});
+  program.output(sum);
+  const int product = program.apply(ScalarOp::mul, {sum, conj});
+  program.output(product);
+  const Planned planned(program);
+  EXPECT_EQ(planned.plan.place_of(sum), Place::slot);
+  EXPECT_EQ(planned.plan.place_of(product), Place::memory);
+  Array x(DType::complex128, {1000}), y(DType::complex128, {1000});
+  Random random(34);
+  x.fill(random);
+  y.fill(random);
+  const Array old_x = x, old_y = y;
+  run_elementwise(program, std::array{x.view(), y.view()},
+                  std::array{y.mutable_view(), x.mutable_view()});
+  for (index_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(y.value(i), 2.0 * old_x.value(i));
+    ASSERT_EQ(x.value(i), 2.0 * old_x.value(i) * std::conj(old_y.value(i)));
+  }
+}
+
+}  // namespace
+}  // namespace palimpsest::testing
