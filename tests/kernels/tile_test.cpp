@@ -52,9 +52,8 @@ std::vector<std::uint64_t> bits(const Array& array) {
 // Normal numbers with now and then one that arithmetic treats in its own way.
 void fill_strange(Array& array, Random& random) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const Doubles strange{0.0,      -0.0,      infinity, -infinity, std::nan(""),
-                        1e-40,    -1e-310,   0.5,      1.5,       -2.5,
-                        3.4e38,   1e300,     1.0,      -1.0};
+  const Doubles strange{0.0, -0.0, infinity, -infinity, std::nan(""), 1e-40, -1e-310,
+                        0.5, 1.5,  -2.5,     3.4e38,    1e300,        1.0,   -1.0};
   std::normal_distribution<double> normal;
   const auto draw = [&] {
     const auto kind = static_cast<std::size_t>(uniform(random, 0, 60));
@@ -71,12 +70,12 @@ bool is_single(DType t) { return t == DType::float32 || t == DType::complex64; }
 // A random program over real and complex numbers, with casts and ops that only scalar loops have.
 ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n_outputs) {
   static const std::vector<ScalarOp> ops{
-      ScalarOp::add,     ScalarOp::sub,     ScalarOp::mul,        ScalarOp::fma,
-      ScalarOp::mul,     ScalarOp::add,     ScalarOp::conj,       ScalarOp::conj,
-      ScalarOp::neg,     ScalarOp::square,  ScalarOp::abs2,       ScalarOp::real,
-      ScalarOp::imag,    ScalarOp::div,     ScalarOp::reciprocal, ScalarOp::abs,
-      ScalarOp::sqrt,    ScalarOp::minimum, ScalarOp::maximum,    ScalarOp::clip,
-      ScalarOp::round,   ScalarOp::sign,    ScalarOp::where,      ScalarOp::make_complex};
+      ScalarOp::add,   ScalarOp::sub,     ScalarOp::mul,        ScalarOp::fma,
+      ScalarOp::mul,   ScalarOp::add,     ScalarOp::conj,       ScalarOp::conj,
+      ScalarOp::neg,   ScalarOp::square,  ScalarOp::abs2,       ScalarOp::real,
+      ScalarOp::imag,  ScalarOp::div,     ScalarOp::reciprocal, ScalarOp::abs,
+      ScalarOp::sqrt,  ScalarOp::minimum, ScalarOp::maximum,    ScalarOp::clip,
+      ScalarOp::round, ScalarOp::sign,    ScalarOp::where,      ScalarOp::make_complex};
   static const std::vector<DType> dtypes{DType::float32, DType::float64, DType::complex64,
                                          DType::complex128};
   ElementwiseProgram program;
@@ -89,8 +88,8 @@ ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n
   }
   for (int tries = 0; tries < 10 * n_ops && static_cast<int>(program.instructions().size()) < n_ops;
        ++tries) {
-    const ScalarOp op = ops[static_cast<std::size_t>(
-        uniform(random, 0, static_cast<index_t>(ops.size()) - 1))];
+    const ScalarOp op =
+        ops[static_cast<std::size_t>(uniform(random, 0, static_cast<index_t>(ops.size()) - 1))];
     std::vector<int> sources;
     for (int k = 0; k < arity(op); ++k) {
       // The last results more often than others, as in chains.
@@ -101,8 +100,8 @@ ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n
     bool legal = true;
     for (const int s : sources) {
       const DType t = program.dtype_of_register(s);
-      const bool ordered = op == ScalarOp::minimum || op == ScalarOp::maximum ||
-                           op == ScalarOp::clip;
+      const bool ordered =
+          op == ScalarOp::minimum || op == ScalarOp::maximum || op == ScalarOp::clip;
       if ((ordered || op == ScalarOp::make_complex) && is_complex(t)) legal = false;
       if (is_single(t) != is_single(program.dtype_of_register(sources[0])) &&
           uniform(random, 0, 3) != 0) {
@@ -154,8 +153,8 @@ std::vector<std::vector<std::uint64_t>> run_on(std::int64_t target, const Case& 
 
 TEST(Tile, EveryInstructionSetGivesTheBitsOfTheScalarLoops) {
   Random random(31);
-  const std::vector<index_t> lengths{1,   2,   3,   4,   7,   8,   9,   15,  16,   17,
-                                     31,  32,  33,  63,  64,  65,  127, 128, 129,  255,
+  const std::vector<index_t> lengths{1,   2,   3,   4,   7,   8,    9,    15,   16,  17,
+                                     31,  32,  33,  63,  64,  65,   127,  128,  129, 255,
                                      256, 257, 511, 513, 777, 1023, 1024, 1025, 2500};
   for (int trial = 0; trial < 600; ++trial) {
     const index_t n = lengths[static_cast<std::size_t>(trial) % lengths.size()];
@@ -166,7 +165,8 @@ TEST(Tile, EveryInstructionSetGivesTheBitsOfTheScalarLoops) {
                                static_cast<int>(uniform(random, 1, 3)));
     c.in_place = trial % 3 == 0;
     for (int i = 0; i < n_inputs; ++i) {
-      const DType dtype = c.program.dtype_of_register(c.program.inputs()[static_cast<std::size_t>(i)]);
+      const DType dtype =
+          c.program.dtype_of_register(c.program.inputs()[static_cast<std::size_t>(i)]);
       const index_t kind = c.in_place && i == 0 ? 0 : uniform(random, 0, 7);
       Strides strides = contiguous_strides(extents);
       if (kind == 1) std::fill(strides.begin(), strides.end(), 0);
@@ -260,8 +260,7 @@ TEST(Tile, ResultsDoNotDependOnThreads) {
   const int a = program.input(DType::complex64), b = program.input(DType::complex64),
             s = program.input(DType::complex64), c = program.input(DType::complex64);
   const int product = program.apply(ScalarOp::mul, {a, program.apply(ScalarOp::conj, {b})});
-  program.output(
-      program.apply(ScalarOp::add, {product, program.apply(ScalarOp::mul, {s, c})}));
+  program.output(program.apply(ScalarOp::add, {product, program.apply(ScalarOp::mul, {s, c})}));
   Array x(DType::complex64, {300001}), y(DType::complex64, {300001}, {1}, 1),
       z(DType::complex64, {300001}), scale(DType::complex64, {300001}, {0});
   for (Array* array : {&x, &y, &z, &scale}) array->fill_normal(random);
@@ -301,8 +300,8 @@ TEST(TilePlan, ChainsPassThroughTheAccumulator) {
   const int ab = program.apply(ScalarOp::mul, {a, b});
   program.output(program.apply(ScalarOp::sub, {c, ab}));
   const Planned planned(program);
-  EXPECT_EQ(planned.verbs(), (std::vector{Verb::load, Verb::multiply, Verb::subtract_from,
-                                          Verb::store}));
+  EXPECT_EQ(planned.verbs(),
+            (std::vector{Verb::load, Verb::multiply, Verb::subtract_from, Verb::store}));
   EXPECT_EQ(planned.plan.most_slots(), 4);  // the inputs and the output, were they not dense
   EXPECT_EQ(planned.plan.place_of(ab), Place::accumulator);
 }
@@ -314,8 +313,8 @@ TEST(TilePlan, ConjugatesAndProductsAreFolded) {
             s = program.input(DType::complex64), c = program.input(DType::complex64);
   const int left = program.apply(ScalarOp::mul, {a, program.apply(ScalarOp::conj, {b})});
   program.output(program.apply(ScalarOp::add, {left, program.apply(ScalarOp::mul, {s, c})}));
-  EXPECT_EQ(Planned(program).verbs(), (std::vector{Verb::load, Verb::multiply_conj,
-                                                   Verb::multiply_add, Verb::store}));
+  EXPECT_EQ(Planned(program).verbs(),
+            (std::vector{Verb::load, Verb::multiply_conj, Verb::multiply_add, Verb::store}));
 }
 
 TEST(TilePlan, AnOutputBeforeTheLastReadWaitsInASlot) {

@@ -29,7 +29,7 @@ index_t last_cache() {
 }  // namespace
 
 index_t streaming_bytes() {
-  static const index_t usual = 2 * last_cache();
+  static const index_t usual = last_cache();
   const index_t bytes = wanted.load(std::memory_order_relaxed);
   return bytes > 0 ? bytes : usual;
 }

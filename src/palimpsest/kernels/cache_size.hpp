@@ -6,8 +6,8 @@
 
 namespace palimpsest {
 
-/// Bytes of a destination from which on it is written past the caches: twice the last one, so that
-/// what a reader would find there is at most the end of it. Results do not depend on it.
+/// Bytes of a destination from which on it is written past the caches: those of the last one, since
+/// what comes after it would not be found there. Results do not depend on it.
 index_t streaming_bytes();
 /// Replaces it, for tests; 0: back to what the machine has.
 void set_streaming_bytes(index_t bytes);

@@ -26,9 +26,12 @@ namespace {
 constexpr int kMaxViews = ElementwiseProgram::kMaxInputs + ElementwiseProgram::kMaxOutputs;
 constexpr int kMaxRegisters = ElementwiseProgram::kMaxRegisters;
 constexpr index_t kScratchBytes = 65536;
+constexpr index_t kCachedBytes = 16384;  // half a first level cache
 constexpr index_t kLongTile = 1024;
+constexpr index_t kLongestTile = 16384, kTilesAtLeast = 16;
 constexpr index_t kSquareTile = 32;
 constexpr index_t kCacheLine = 64;
+constexpr index_t kConstantBytes = kTileBlock * 16;
 
 struct Grid {
   index_t rows = 1, cols = 1;              // of a full tile
@@ -142,6 +145,35 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
     const bool streamed = run.loop.count() * item >= streaming_bytes() && is_fresh(run, k);
     run.plan.place_output(k, dense, streamed);
   }
+}
+
+// Tiles as long as their slots stay in the first level of cache, and longer ones where there are none;
+// how many slots there are depends on what is dense in a tile.
+void choose_tiles(Run& run, std::span<const ConstView> inputs,
+                  std::span<const MutableView> outputs) {
+  const ElementwiseProgram& program = run.program;
+  index_t largest = 1;
+  for (int r = 0; r < program.n_registers(); ++r) largest = std::max(largest, item_of(run, r));
+  const auto make = [&](index_t longest) {
+    make_grid(run, longest);
+    run.plan.begin_placing();
+    place_registers(run, inputs, outputs);
+    run.slot_bytes = longest * largest;
+    return run.plan.slots() * run.slot_bytes;
+  };
+  const index_t fair = std::max(kLongTile, run.loop.count() / kTilesAtLeast);
+  index_t longest = std::min(kLongestTile, fair) / kTileLanes * kTileLanes;
+  index_t bytes = make(longest);
+  if (bytes > kCachedBytes) {
+    const index_t item = bytes / longest;  // of all slots
+    longest = std::max(kCachedBytes / item, std::min(kLongTile, kScratchBytes / item)) /
+              kTileLanes * kTileLanes;
+    bytes = make(longest);
+  }
+  if (bytes > kScratchBytes) {
+    const index_t slots = std::max(run.plan.most_slots(), 1);
+    make(std::min(kLongTile, kScratchBytes / (slots * largest)) / kTileLanes * kTileLanes);
+  }
   run.plan.finish();
 }
 
@@ -218,23 +250,26 @@ void run_steps(const Run& run, const std::array<std::byte*, kMaxRegisters>& regi
 // Brings an input of one element into its slot, for all tiles.
 void load_still(const Run& run, int operand, int r,
                 const std::array<std::byte*, kMaxRegisters>& registers) {
-  const index_t n = run.grid.rows * run.grid.cols;
+  const bool once = run.plan.constant_of(r) >= 0;
+  const index_t n = once ? kTileBlock : run.grid.rows * run.grid.cols;
   run.copy[at(operand)](run.loop.data[at(operand)], 0, registers[at(r)], item_of(run, r), n);
   if (!run.plan.is_planar(r)) return;
   const auto number = static_cast<std::int16_t>(r);
   const std::array<TileVerb, 2> code{
-      TileVerb{.verb = Verb::load, .x = number},
-      TileVerb{.verb = Verb::store, .form_x = Form::planar, .x = number}};
+      TileVerb{Verb::load, Form::pairs, Form::pairs, false, false, number, 0},
+      TileVerb{Verb::store, Form::planar, Form::pairs, false, false, number, 0}};
   run.plan.complex_machine(run.program.dtype_of_register(r))(code.data(), 2, registers.data(), n);
 }
 
 void run_tiles(const Run& run, index_t begin, index_t end) {
   alignas(kCacheLine) std::array<std::byte, kScratchBytes> scratch;
+  alignas(kCacheLine) std::array<std::byte, TilePlan::kMaxConstants * kConstantBytes> constants;
   std::array<std::byte*, kMaxRegisters> registers;
   const ElementwiseProgram& program = run.program;
   for (int r = 0; r < program.n_registers(); ++r) {
-    const int slot = run.plan.slot_of(r);
+    const int slot = run.plan.slot_of(r), constant = run.plan.constant_of(r);
     registers[at(r)] = slot < 0 ? nullptr : scratch.data() + slot * run.slot_bytes;
+    if (constant >= 0) registers[at(r)] = constants.data() + constant * kConstantBytes;
   }
   Tile tile;
   for (int i = 0; i < run.n_inputs; ++i) {
@@ -291,13 +326,7 @@ void run_elementwise(const ElementwiseProgram& program, std::span<const ConstVie
   loop.sort(0, loop.rank, [&](int axis) { return loop.step(0, axis); });
   loop.merge(0, loop.rank);
 
-  index_t largest = 1;
-  for (int r = 0; r < program.n_registers(); ++r) largest = std::max(largest, item_of(run, r));
-  const index_t slots = std::max(run.plan.most_slots(), 1);
-  const index_t longest = std::min(kLongTile, kScratchBytes / (slots * largest) / 16 * 16);
-  make_grid(run, longest);
-  place_registers(run, inputs, outputs);
-  run.slot_bytes = longest * largest;
+  choose_tiles(run, inputs, outputs);
   parallel_ranges(run.grid.tiles, kParallelGrain / (run.grid.rows * run.grid.cols) + 1,
                   [&](index_t begin, index_t end) { run_tiles(run, begin, end); });
 }

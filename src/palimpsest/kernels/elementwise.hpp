@@ -75,7 +75,7 @@ class ElementwiseProgram {
 ///          its: converted on the way (as strided_copy does)
 /// Aliases  an output may be the very memory of an input with the same strides and item size;
 ///          otherwise outputs are disjoint from the inputs and from each other
-/// Cost     one pass over memory; at most 64 KiB of stack per thread; threads from oneTBB for big
+/// Cost     one pass over memory; at most 96 KiB of stack per thread; threads from oneTBB for big
 ///          arrays. The result depends neither on their number nor on alignment
 void run_elementwise(const ElementwiseProgram& program, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs);

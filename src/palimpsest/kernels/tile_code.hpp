@@ -12,21 +12,21 @@ namespace palimpsest {
 /// One step of a machine that has one accumulator, a, of several vectors, and operands x and y in
 /// memory. Products and sums are rounded one by one, on every processor.
 enum class Verb : std::uint8_t {
-  load,          // a = x
-  store,         // x = a
-  stream,        // x = a, past the caches
-  add,           // a + x
-  subtract,      // a - x
-  subtract_from, // x - a
-  multiply,      // a x
+  load,               // a = x
+  store,              // x = a
+  stream,             // x = a, past the caches
+  add,                // a + x
+  subtract,           // a - x
+  subtract_from,      // x - a
+  multiply,           // a x
   multiply_add,       // a + x y
   multiply_subtract,  // a - x y
   negate,
   square,
   // Real numbers only.
-  divide,         // a / x
-  divide_into,    // x / a
-  reciprocal,     // 1 / a
+  divide,       // a / x
+  divide_into,  // x / a
+  reciprocal,   // 1 / a
   root,
   absolute,
   round,          // halves to even
@@ -34,14 +34,18 @@ enum class Verb : std::uint8_t {
   minimum_after,  // of x and a
   maximum,
   maximum_after,
+  product,                      // a = x y
+  multiply_then_add,            // a x + y
+  multiply_then_subtract,       // a x - y
+  multiply_then_subtract_from,  // y - a x
   // Complex numbers only.
-  load_real,              // a = x + 0i, x real
-  load_parts,             // a = x + iy, both real
-  store_real,             // x = real part, x real
-  multiply_conj,          // a conj(x)
-  conj_multiply,          // conj(a) x
-  multiply_conj_add,      // a + x conj(y)
-  multiply_conj_subtract, // a - x conj(y)
+  load_real,               // a = x + 0i, x real
+  load_parts,              // a = x + iy, both real
+  store_real,              // x = real part, x real
+  multiply_conj,           // a conj(x)
+  conj_multiply,           // conj(a) x
+  multiply_conj_add,       // a + x conj(y)
+  multiply_conj_subtract,  // a - x conj(y)
   conj,
   magnitude2,  // a = |a|^2 + 0i
   imaginary,   // a = imaginary part + 0i
@@ -53,8 +57,9 @@ enum class Form : std::uint8_t { pairs = 0, planar = 1 };
 
 struct TileVerb {
   Verb verb;
-  Form form_x = Form::pairs, form_y = Form::pairs;
-  std::int16_t x = 0, y = 0;  // numbers of registers
+  Form form_x, form_y;
+  bool still_x, still_y;  // one block serves for all
+  std::int16_t x, y;      // numbers of registers
 };
 
 /// Runs `n_verbs` verbs for n elements; register r begins at addresses[r]. Each block of elements
@@ -63,8 +68,8 @@ struct TileVerb {
 using TileMachine = void (*)(const TileVerb* code, int n_verbs, std::byte* const* addresses,
                              index_t n);
 
-/// Largest number of elements of a vector.
-inline constexpr index_t kTileLanes = 16;
+/// Largest number of elements of a vector, and of a block.
+inline constexpr index_t kTileLanes = 16, kTileBlock = 256;
 
 /// The machines of the processor at hand, null where it has no vectors.
 struct TileMachines {

@@ -10,10 +10,10 @@
 // block of pairs, low and high, become re = (low0 high0 low1 high1 ...) and im likewise: this order
 // costs one exchange of neighbours and one blend each way, and no traffic between the halves of a
 // vector. Real operands of complex code are brought into the same order.
-#include "palimpsest/kernels/tile_code.hpp"
-
 #include <cstdint>
 #include <cstring>
+
+#include "palimpsest/kernels/tile_code.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "palimpsest/kernels/tile_machine.cpp"
@@ -29,10 +29,9 @@
 #include <hwy/highway.h>
 
 // For every vector of a block.
-#define PALIMPSEST_EACH(...)                      \
-  do {                                            \
-    _Pragma("GCC unroll 16")                      \
-    for (int u = 0; u < U; ++u) { __VA_ARGS__; }  \
+#define PALIMPSEST_EACH(...)                                              \
+  do {                                                                    \
+    _Pragma("GCC unroll 16") for (int u = 0; u < U; ++u) { __VA_ARGS__; } \
   } while (false)
 
 HWY_BEFORE_NAMESPACE();
@@ -106,8 +105,8 @@ HWY_INLINE VecOf<T> greater(VecOf<T> a, VecOf<T> b) {
 // The address of what is `bytes` behind `from`, which may be null if nobody looks. Opaque, or GCC
 // keeps one register for each vector of a block and has none left.
 HWY_INLINE std::uintptr_t behind(const std::byte* from, index_t bytes) {
-  std::uintptr_t address = reinterpret_cast<std::uintptr_t>(from) +
-                           static_cast<std::uintptr_t>(bytes);
+  std::uintptr_t address =
+      reinterpret_cast<std::uintptr_t>(from) + static_cast<std::uintptr_t>(bytes);
   __asm__("" : "+r"(address));
   return address;
 }
@@ -139,7 +138,8 @@ HWY_INLINE void real_block(const TileVerb* code, const TileVerb* end, std::byte*
   VecOf<T> a[U];
   PALIMPSEST_EACH(a[u] = hn::Zero(d));
   for (; code != end; ++code) {
-    const RealRow<T, U> x(addresses[code->x], first, valid), y(addresses[code->y], first, valid);
+    const RealRow<T, U> x(addresses[code->x], code->still_x ? 0 : first, valid);
+    const RealRow<T, U> y(addresses[code->y], code->still_y ? 0 : first, valid);
     switch (code->verb) {
       case Verb::load:
         PALIMPSEST_EACH(a[u] = x(u));
@@ -167,6 +167,18 @@ HWY_INLINE void real_block(const TileVerb* code, const TileVerb* end, std::byte*
         break;
       case Verb::multiply_subtract:
         PALIMPSEST_EACH(a[u] = hn::Sub(a[u], hn::Mul(x(u), y(u))));
+        break;
+      case Verb::product:
+        PALIMPSEST_EACH(a[u] = hn::Mul(x(u), y(u)));
+        break;
+      case Verb::multiply_then_add:
+        PALIMPSEST_EACH(a[u] = hn::Add(hn::Mul(a[u], x(u)), y(u)));
+        break;
+      case Verb::multiply_then_subtract:
+        PALIMPSEST_EACH(a[u] = hn::Sub(hn::Mul(a[u], x(u)), y(u)));
+        break;
+      case Verb::multiply_then_subtract_from:
+        PALIMPSEST_EACH(a[u] = hn::Sub(y(u), hn::Mul(a[u], x(u))));
         break;
       case Verb::negate:
         PALIMPSEST_EACH(a[u] = hn::Neg(a[u]));
@@ -215,6 +227,15 @@ struct Complex {
   VecOf<T> re, im;
 };
 
+// A vector in a register: GCC would read it again from memory for every operation that needs it.
+template <class T>
+HWY_INLINE VecOf<T> in_register(VecOf<T> v) {
+#if HWY_ARCH_X86
+  __asm__("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
 // An operand of complex code: vectors u of the block. Numbers are counted in elements.
 template <class T, int U>
 struct ComplexRow {
@@ -229,10 +250,10 @@ struct ComplexRow {
     const Tag<T> d;
     const T* p = at(u);
     if constexpr (form == Form::planar) {
-      return {hn::LoadU(d, p), hn::LoadU(d, p + kLanes<T>)};
+      return {in_register<T>(hn::LoadU(d, p)), in_register<T>(hn::LoadU(d, p + kLanes<T>))};
     } else {
-      const VecOf<T> low = get<T, (U > 1)>(p, 2 * valid);
-      const VecOf<T> high = get<T, (U > 1)>(p + kLanes<T>, 2 * valid - kLanes<T>);
+      const auto low = in_register<T>(get<T, (U > 1)>(p, 2 * valid));
+      const auto high = in_register<T>(get<T, (U > 1)>(p + kLanes<T>, 2 * valid - kLanes<T>));
       return {hn::OddEven(hn::Reverse2(d, high), low), hn::OddEven(high, hn::Reverse2(d, low))};
     }
   }
@@ -304,27 +325,27 @@ constexpr int key(Verb verb, Form x, Form y = Form::pairs) {
 }
 
 // The two forms of x, the four of x and y.
-#define PALIMPSEST_X(verb, ...)                      \
-  case key(verb, Form::pairs): {                     \
-    constexpr Form fx = Form::pairs;                 \
-    PALIMPSEST_EACH(__VA_ARGS__);                    \
-    break;                                           \
-  }                                                  \
-  case key(verb, Form::planar): {                    \
-    constexpr Form fx = Form::planar;                \
-    PALIMPSEST_EACH(__VA_ARGS__);                    \
-    break;                                           \
+#define PALIMPSEST_X(verb, ...)       \
+  case key(verb, Form::pairs): {      \
+    constexpr Form fx = Form::pairs;  \
+    PALIMPSEST_EACH(__VA_ARGS__);     \
+    break;                            \
+  }                                   \
+  case key(verb, Form::planar): {     \
+    constexpr Form fx = Form::planar; \
+    PALIMPSEST_EACH(__VA_ARGS__);     \
+    break;                            \
   }
-#define PALIMPSEST_XY(verb, form_x, form_y, ...)     \
-  case key(verb, form_x, form_y): {                  \
-    constexpr Form fx = form_x, fy = form_y;         \
-    PALIMPSEST_EACH(__VA_ARGS__);                    \
-    break;                                           \
+#define PALIMPSEST_XY(verb, form_x, form_y, ...) \
+  case key(verb, form_x, form_y): {              \
+    constexpr Form fx = form_x, fy = form_y;     \
+    PALIMPSEST_EACH(__VA_ARGS__);                \
+    break;                                       \
   }
-#define PALIMPSEST_ALL_XY(verb, ...)                               \
-  PALIMPSEST_XY(verb, Form::pairs, Form::pairs, __VA_ARGS__)       \
-  PALIMPSEST_XY(verb, Form::pairs, Form::planar, __VA_ARGS__)      \
-  PALIMPSEST_XY(verb, Form::planar, Form::pairs, __VA_ARGS__)      \
+#define PALIMPSEST_ALL_XY(verb, ...)                          \
+  PALIMPSEST_XY(verb, Form::pairs, Form::pairs, __VA_ARGS__)  \
+  PALIMPSEST_XY(verb, Form::pairs, Form::planar, __VA_ARGS__) \
+  PALIMPSEST_XY(verb, Form::planar, Form::pairs, __VA_ARGS__) \
   PALIMPSEST_XY(verb, Form::planar, Form::planar, __VA_ARGS__)
 
 template <class T, int U>
@@ -335,7 +356,8 @@ HWY_INLINE void complex_block(const TileVerb* code, const TileVerb* end,
   Complex<T> a[U];
   PALIMPSEST_EACH(a[u] = (Complex<T>{hn::Zero(d), hn::Zero(d)}));
   for (; code != end; ++code) {
-    const ComplexRow<T, U> x(addresses[code->x], first, valid), y(addresses[code->y], first, valid);
+    const ComplexRow<T, U> x(addresses[code->x], code->still_x ? 0 : first, valid);
+    const ComplexRow<T, U> y(addresses[code->y], code->still_y ? 0 : first, valid);
     switch (key(code->verb, code->form_x, code->form_y)) {
       PALIMPSEST_X(Verb::load, a[u] = x.template load<fx>(u))
       PALIMPSEST_X(Verb::add, a[u] = sum<T>(a[u], x.template load<fx>(u)))
@@ -344,18 +366,17 @@ HWY_INLINE void complex_block(const TileVerb* code, const TileVerb* end,
       PALIMPSEST_X(Verb::multiply, a[u] = product<T>(a[u], x.template load<fx>(u)))
       PALIMPSEST_X(Verb::multiply_conj, a[u] = conj_product<T>(a[u], x.template load<fx>(u)))
       PALIMPSEST_X(Verb::conj_multiply, a[u] = conj_product<T>(x.template load<fx>(u), a[u]))
-      PALIMPSEST_ALL_XY(Verb::multiply_add,
-                        a[u] = sum<T>(a[u], product<T>(x.template load<fx>(u),
-                                                       y.template load<fy>(u))))
-      PALIMPSEST_ALL_XY(Verb::multiply_subtract,
-                        a[u] = difference<T>(a[u], product<T>(x.template load<fx>(u),
-                                                              y.template load<fy>(u))))
-      PALIMPSEST_ALL_XY(Verb::multiply_conj_add,
-                        a[u] = sum<T>(a[u], conj_product<T>(x.template load<fx>(u),
-                                                            y.template load<fy>(u))))
+      PALIMPSEST_ALL_XY(Verb::multiply_add, a[u] = sum<T>(a[u], product<T>(x.template load<fx>(u),
+                                                                           y.template load<fy>(u))))
+      PALIMPSEST_ALL_XY(
+          Verb::multiply_subtract,
+          a[u] = difference<T>(a[u], product<T>(x.template load<fx>(u), y.template load<fy>(u))))
+      PALIMPSEST_ALL_XY(
+          Verb::multiply_conj_add,
+          a[u] = sum<T>(a[u], conj_product<T>(x.template load<fx>(u), y.template load<fy>(u))))
       PALIMPSEST_ALL_XY(Verb::multiply_conj_subtract,
-                        a[u] = difference<T>(a[u], conj_product<T>(x.template load<fx>(u),
-                                                                   y.template load<fy>(u))))
+                        a[u] = difference<T>(
+                            a[u], conj_product<T>(x.template load<fx>(u), y.template load<fy>(u))))
       case key(Verb::store, Form::pairs):
         PALIMPSEST_EACH(x.store_pairs(u, a[u]));
         break;
@@ -366,19 +387,19 @@ HWY_INLINE void complex_block(const TileVerb* code, const TileVerb* end,
         PALIMPSEST_EACH(x.stream(u, a[u]));
         break;
       case key(Verb::load_real, Form::pairs): {
-        const RealRow<T, U> re(addresses[code->x], first, valid);
+        const RealRow<T, U> re(addresses[code->x], code->still_x ? 0 : first, valid);
         PALIMPSEST_EACH(a[u] = (Complex<T>{in_order<T>(re(u), order.to_parts), hn::Zero(d)}));
         break;
       }
       case key(Verb::load_parts, Form::pairs): {
-        const RealRow<T, U> re(addresses[code->x], first, valid);
-        const RealRow<T, U> im(addresses[code->y], first, valid);
+        const RealRow<T, U> re(addresses[code->x], code->still_x ? 0 : first, valid);
+        const RealRow<T, U> im(addresses[code->y], code->still_y ? 0 : first, valid);
         PALIMPSEST_EACH(a[u] = (Complex<T>{in_order<T>(re(u), order.to_parts),
                                            in_order<T>(im(u), order.to_parts)}));
         break;
       }
       case key(Verb::store_real, Form::pairs): {
-        const RealRow<T, U> re(addresses[code->x], first, valid);
+        const RealRow<T, U> re(addresses[code->x], code->still_x ? 0 : first, valid);
         PALIMPSEST_EACH(re.set(u, in_order<T>(a[u].re, order.from_parts)));
         break;
       }
@@ -392,9 +413,9 @@ HWY_INLINE void complex_block(const TileVerb* code, const TileVerb* end,
         PALIMPSEST_EACH(a[u].im = hn::Neg(a[u].im));
         break;
       case key(Verb::magnitude2, Form::pairs):
-        PALIMPSEST_EACH(a[u] = (Complex<T>{
-                            hn::Add(hn::Mul(a[u].re, a[u].re), hn::Mul(a[u].im, a[u].im)),
-                            hn::Zero(d)}));
+        PALIMPSEST_EACH(
+            a[u] = (Complex<T>{hn::Add(hn::Mul(a[u].re, a[u].re), hn::Mul(a[u].im, a[u].im)),
+                               hn::Zero(d)}));
         break;
       case key(Verb::imaginary, Form::pairs):
         PALIMPSEST_EACH(a[u] = (Complex<T>{a[u].im, hn::Zero(d)}));
@@ -412,6 +433,7 @@ HWY_INLINE void complex_block(const TileVerb* code, const TileVerb* end,
 template <class T>
 void run_real(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t n) {
   constexpr index_t kBlock = kUnroll * kLanes<T>;
+  static_assert(kBlock <= kTileBlock && kLanes<T> <= kTileLanes);
   index_t i = 0;
   for (; i + kBlock <= n; i += kBlock) {
     real_block<T, kUnroll>(code, code + n_verbs, addresses, i, kBlock);

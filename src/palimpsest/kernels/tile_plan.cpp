@@ -90,13 +90,16 @@ TilePlan::TilePlan(const ElementwiseProgram& program)
   form_.fill(Form::pairs);
   output_.fill(-1);
   slot_.fill(-1);
+  constant_.fill(-1);
   for (const int r : program.outputs()) is_output_[at(r)] = true;
   const auto steps = program.instructions();
   n_ = static_cast<int>(steps.size());
   for (int i = 0; i < n_; ++i) {
     const auto& step = steps[at(i)];
     Instruction& here = instructions_[at(i)];
-    here = {step.op, static_cast<std::int16_t>(i), step.destination, step.sources};
+    here = {
+        step.op, static_cast<std::int16_t>(i), step.destination, step.sources, kNone, false, false,
+        false};
     here.machine = static_cast<std::int8_t>(machine_for(step.op, step.dtype, step.sources));
   }
   count_uses();
@@ -193,8 +196,7 @@ void TilePlan::fold_products() {
     if (uses_[at(r)] != 1 || is_output_[at(r)]) continue;
     const bool adds = user.op == ScalarOp::add && user.sources[0] == p && user.sources[1] == r;
     const bool added = user.op == ScalarOp::add && user.sources[0] == r && user.sources[1] == p;
-    const bool subtracts =
-        user.op == ScalarOp::sub && user.sources[0] == p && user.sources[1] == r;
+    const bool subtracts = user.op == ScalarOp::sub && user.sources[0] == p && user.sources[1] == r;
     if (!(adds || added || subtracts)) continue;
     user.op = ScalarOp::fma;
     user.sources = {product.sources[0], product.sources[1], static_cast<std::int16_t>(p)};
@@ -240,21 +242,33 @@ void TilePlan::choose_forms() {
   for (const int r : program_.outputs()) mark(r, Form::pairs);
 }
 
-void TilePlan::place_input(int input, bool dense, bool still) {
-  const int r = program_.inputs()[at(input)];
-  still_[at(r)] = still;
-  if (dense && !still) place_[at(r)] = Place::memory;
-  if (!still || !is_complex(program_.dtype_of_register(r))) return;
-  // Loaded once for all tiles, so it pays to bring it into planar form.
-  bool machines_only = machines_.real32 != nullptr && !is_output_[at(r)];
+void TilePlan::begin_placing() {
+  n_constants_ = 0;
+  output_.fill(-1);
+  constant_.fill(-1);
+  for (const int r : program_.outputs()) place_[at(r)] = Place::slot;
+}
+
+bool TilePlan::only_machines_read(int r) const {
+  if (machines_.real32 == nullptr || is_output_[at(r)]) return false;
   for (int i = 0; i < n_; ++i) {
     const Instruction& step = instructions_[at(i)];
     if (step.machine != kNone) continue;
-    if (std::find(step.sources.begin(), step.sources.end(), r) != step.sources.end()) {
-      machines_only = false;
-    }
+    if (std::find(step.sources.begin(), step.sources.end(), r) != step.sources.end()) return false;
   }
-  if (machines_only) form_[at(r)] = Form::planar;
+  return true;
+}
+
+void TilePlan::place_input(int input, bool dense, bool still) {
+  const int r = program_.inputs()[at(input)];
+  still_[at(r)] = still;
+  place_[at(r)] = dense && !still ? Place::memory : Place::slot;
+  if (!still || !only_machines_read(r)) return;
+  // Loaded once for all tiles, so it pays to bring it into planar form.
+  if (is_complex(program_.dtype_of_register(r))) form_[at(r)] = Form::planar;
+  if (n_constants_ == kMaxConstants) return;
+  place_[at(r)] = Place::constant;
+  constant_[at(r)] = static_cast<std::int16_t>(n_constants_++);
 }
 
 void TilePlan::place_output(int output, bool dense, bool streamed) {
@@ -279,11 +293,15 @@ int TilePlan::most_slots() const {
   return assign_slots(true, slot);
 }
 
+int TilePlan::slots() const {
+  std::array<std::int16_t, kMaxRegisters> slot;
+  return assign_slots(false, slot);
+}
+
 // Gives each register in a slot the lowest one of its size that is free while it lives; returns
 // their number. `everywhere`: as if nothing lay in memory, to bound the number before tiles are
 // known.
-int TilePlan::assign_slots(bool everywhere,
-                           std::array<std::int16_t, kMaxRegisters>& slot) const {
+int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegisters>& slot) const {
   std::array<int, kMaxRegisters> last_use;
   last_use.fill(-1);
   for (int i = 0; i < n_; ++i) {
@@ -298,7 +316,7 @@ int TilePlan::assign_slots(bool everywhere,
   const auto take = [&](int r, int now) {
     slot[at(r)] = -1;
     if (place_[at(r)] == Place::accumulator) return;
-    if (!everywhere && place_[at(r)] == Place::memory) return;
+    if (!everywhere && place_[at(r)] != Place::slot) return;
     const std::size_t item = item_size(program_.dtype_of_register(r));
     int s = 0;
     while (s < n_slots && (free_after[at(s)] >= now || size[at(s)] != item)) ++s;
@@ -321,16 +339,41 @@ void TilePlan::finish() {
   write_code();
 }
 
+// Two verbs in one where the machine has it: the switch between verbs costs as much as two vectors.
+bool TilePlan::put_with_last(Verb verb, int x) {
+  if (!writes_real_ || n_verbs_ == steps_[at(n_steps_ - 1)].first) return false;
+  TileVerb& last = verbs_[at(n_verbs_ - 1)];
+  if (last.verb == Verb::load && verb == Verb::multiply) {
+    last.verb = Verb::product;
+  } else if (last.verb != Verb::multiply) {
+    return false;
+  } else if (verb == Verb::add) {
+    last.verb = Verb::multiply_then_add;
+  } else if (verb == Verb::subtract) {
+    last.verb = Verb::multiply_then_subtract;
+  } else if (verb == Verb::subtract_from) {
+    last.verb = Verb::multiply_then_subtract_from;
+  } else {
+    return false;
+  }
+  last.y = static_cast<std::int16_t>(x);
+  last.still_y = place_[at(x)] == Place::constant;
+  return true;
+}
+
 void TilePlan::put(Verb verb, int x, int y) {
+  if (put_with_last(verb, x)) return;
   TileVerb& v = verbs_[at(n_verbs_++)];
-  v = {verb};
+  v = {verb, Form::pairs, Form::pairs, false, false, 0, 0};
   if (x >= 0) {
     v.x = static_cast<std::int16_t>(x);
     v.form_x = form_[at(x)];
+    v.still_x = place_[at(x)] == Place::constant;
   }
   if (y >= 0) {
     v.y = static_cast<std::int16_t>(y);
     v.form_y = form_[at(y)];
+    v.still_y = place_[at(y)] == Place::constant;
   }
 }
 
@@ -473,11 +516,10 @@ void TilePlan::write_code() {
     if (step.machine == kNone) {
       const auto source = step.sources[step.op == ScalarOp::where ? 1 : 0];
       const DType working = program_.dtype_of_register(source);
-      made = {};
+      made = {nullptr, nullptr, nullptr, 0, 0};
       made.first = i;
       if (step.op == ScalarOp::identity) {
-        made.convert =
-            copy_row_between(working, program_.dtype_of_register(step.destination));
+        made.convert = copy_row_between(working, program_.dtype_of_register(step.destination));
       } else {
         made.kernel = scalar_kernel(step.op, working);
       }
@@ -485,13 +527,14 @@ void TilePlan::write_code() {
       continue;
     }
     if (i == 0 || instructions_[at(i - 1)].machine != step.machine) {
-      made = {};
+      made = {nullptr, nullptr, nullptr, 0, 0};
       made.first = n_verbs_;
-      made.machine = step.machine == kReal32   ? machines_.real32
-                     : step.machine == kReal64 ? machines_.real64
+      made.machine = step.machine == kReal32      ? machines_.real32
+                     : step.machine == kReal64    ? machines_.real64
                      : step.machine == kComplex64 ? machines_.complex64
                                                   : machines_.complex128;
       held = -1;
+      writes_real_ = step.machine == kReal32 || step.machine == kReal64;
       ++n_steps_;
     }
     Step& current = steps_[at(n_steps_ - 1)];

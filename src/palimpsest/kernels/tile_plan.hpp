@@ -16,6 +16,7 @@ enum class Place : std::uint8_t {
   slot,         // of scratch
   memory,       // where the caller's array has them
   accumulator,  // nowhere: the next instruction takes them over
+  constant,     // one block of scratch that serves for all
 };
 
 /// The steps of a program for one tile. It holds no memory of its own and takes little time to make.
@@ -27,29 +28,34 @@ enum class Place : std::uint8_t {
 class TilePlan {
  public:
   static constexpr int kMaxRegisters = ElementwiseProgram::kMaxRegisters;
+  static constexpr int kMaxConstants = 4;
 
   /// An instruction after folding.
   struct Instruction {
     ScalarOp op;
-    std::int16_t number;       // in the program
+    std::int16_t number;  // in the program
     std::int16_t destination;
     std::array<std::int16_t, kMaxArity> sources;
-    std::int8_t machine = 0;   // 0: none
-    bool conj_0 = false, conj_1 = false;  // of a product: this factor is conjugated
-    bool minus = false;        // of fma: what is added is -sources[0] sources[1]
+    std::int8_t machine;  // 0: none
+    bool conj_0, conj_1;  // of a product: this factor is conjugated
+    bool minus;           // of fma: what is added is -sources[0] sources[1]
   };
   /// A run of verbs, a scalar kernel, or a cast.
   struct Step {
-    TileMachine machine = nullptr;
-    ScalarKernel kernel = nullptr;
-    CopyRow convert = nullptr;
-    int first = 0, n = 0;  // verbs; else `first` is the instruction
+    TileMachine machine;
+    ScalarKernel kernel;
+    CopyRow convert;
+    int first, n;  // verbs; else `first` is the instruction
   };
 
   explicit TilePlan(const ElementwiseProgram& program);
 
   /// A bound of the slots that all placements need.
   int most_slots() const;
+  /// The slots that the present one needs.
+  int slots() const;
+  /// Forgets what was placed: tiles can be tried in several sizes.
+  void begin_placing();
   /// The place of an input that is dense and of its register's dtype, or is the same for all
   /// elements.
   void place_input(int input, bool dense, bool still);
@@ -64,6 +70,9 @@ class TilePlan {
   int output_of(int r) const { return output_[at(r)]; }
   int slot_of(int r) const { return slot_[at(r)]; }
   bool is_planar(int r) const { return form_[at(r)] == Form::planar; }
+  /// The number of an input that is the same for all elements and needs room for one block only, -1:
+  /// none. There are at most kMaxConstants of them.
+  int constant_of(int r) const { return constant_[at(r)]; }
   bool streams() const { return streams_; }
   const TileMachines& machines() const { return machines_; }
 
@@ -82,6 +91,7 @@ class TilePlan {
   void remove_folded();
   void keep_in_accumulator();
   void choose_forms();
+  bool only_machines_read(int r) const;
   int assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegisters>& slot) const;
   void write_code();
   void write(const Instruction& step, int& held);
@@ -90,18 +100,21 @@ class TilePlan {
   void write_in_order(const Instruction& step, int held, Verb verb, Verb reversed);
   void bring(int r, int held);
   void put(Verb verb, int x = -1, int y = -1);
+  bool put_with_last(Verb verb, int x);
   void store(int r);
 
   const ElementwiseProgram& program_;
   TileMachines machines_;
   int n_ = 0, n_steps_ = 0, n_verbs_ = 0, last_read_ = -1;
+  bool writes_real_ = false;  // the step at hand
   bool streams_ = false;
   std::array<Instruction, kMaxRegisters> instructions_;
   std::array<std::int16_t, kMaxRegisters> uses_;  // by instructions
   std::array<bool, kMaxRegisters> is_output_, still_, streamed_;
   std::array<Place, kMaxRegisters> place_;
   std::array<Form, kMaxRegisters> form_;
-  std::array<std::int16_t, kMaxRegisters> output_, slot_;
+  std::array<std::int16_t, kMaxRegisters> output_, slot_, constant_;
+  int n_constants_ = 0;
   std::array<Step, kMaxRegisters> steps_;
   std::array<TileVerb, 4 * kMaxRegisters> verbs_;
 };

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times two ways to do the same, by turns, so that what disturbs one disturbs the other.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+namespace palimpsest::bench {
+
+/// Seconds of one call: the middle one of all rounds, and the least.
+struct Times {
+  double median = 0, best = 0;
+};
+
+struct PairTimes {
+  Times ours, theirs;
+  /// How much of their speed we reach: the middle one of the rounds, and that of the best times.
+  double median_ratio = 0, best_ratio = 0;
+};
+
+namespace detail {
+
+template <class F>
+double seconds(F& f, std::size_t calls) {
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < calls; ++i) f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
+         static_cast<double>(calls);
+}
+
+inline double middle(std::vector<double> x) {
+  std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
+  return x[x.size() / 2];
+}
+
+inline Times summary(const std::vector<double>& x) {
+  return {middle(x), *std::min_element(x.begin(), x.end())};
+}
+
+}  // namespace detail
+
+/// Rounds of at least a millisecond each, until `budget` seconds are over.
+template <class F, class G>
+PairTimes time_pair(F&& ours, G&& theirs, double budget = 0.6) {
+  ours();
+  theirs();
+  const double once = std::max(std::min(detail::seconds(ours, 1), detail::seconds(theirs, 1)), 1e-9);
+  const auto calls = static_cast<std::size_t>(std::clamp(1e-3 / once, 1.0, 1e5));
+  std::vector<double> a, b, ratios;
+  const auto start = std::chrono::steady_clock::now();
+  while (a.size() < 7 ||
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < budget) {
+    a.push_back(detail::seconds(ours, calls));
+    b.push_back(detail::seconds(theirs, calls));
+    ratios.push_back(b.back() / a.back());
+  }
+  PairTimes times{detail::summary(a), detail::summary(b), detail::middle(ratios), 0};
+  times.best_ratio = times.theirs.best / times.ours.best;
+  return times;
+}
+
+/// n elements, aligned to a page.
+template <class T>
+class Block {
+ public:
+  explicit Block(std::size_t n) : n_(n), data_(static_cast<T*>(std::aligned_alloc(4096, (n * sizeof(T) + 4095) / 4096 * 4096))) {
+    if (data_ == nullptr) throw std::bad_alloc();
+    for (std::size_t i = 0; i < n; ++i) data_[i] = T(static_cast<float>(i % 1021) * 0.001F - 0.5F);
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() { std::free(data_); }
+  T* data() { return data_; }
+  std::size_t size() const { return n_; }
+
+ private:
+  std::size_t n_;
+  T* data_;
+};
+
+}  // namespace palimpsest::bench
