@@ -147,6 +147,27 @@ TEST_F(FunctionTest, CallIntoADestinationOfTheRightLayoutAllocatesNoResult) {
 
 // -- shared variables and updates ----------------------------------------------------------------
 
+// A tensor of complex numbers starts at a whole one of them.
+TEST_F(FunctionTest, AViewThatNoTensorCanShowIsCopied) {
+  const Variable pairs = make_input({DType::float64, {2, 2}, {}}, "pairs");
+  const Tensor whole = Tensor::from(std::vector<double>{0, 1, 2, 3, 4, 5});
+  const Tensor odd = whole.as_strided({2, 2}, {2, 1}, 1);
+  for (const bool borrow : {false, true}) {
+    const Function f = function({In(pairs, {.is_mutable = false, .borrow = borrow})},
+                                Out(ops::view_as_complex(pairs), {.borrow = borrow}));
+    const std::vector<std::complex<double>> expected{{1, 2}, {3, 4}};
+    EXPECT_EQ(f(odd).tensor().to_vector<std::complex<double>>(), expected);
+  }
+}
+
+TEST_F(FunctionTest, ViewsOfStridedArraysWithoutElementsAreResults) {
+  const Variable rows = make_input({DType::float64, {0, 4}, {}}, "rows");
+  const Tensor empty = Tensor::empty({0, 10}, DType::float64)(ellipsis, slice(1, -1, 2));
+  const Function f = function({rows}, {ops::flip(rows, {1}), rows.T()});
+  EXPECT_EQ(f(empty)[0].shape(), (Extents{0, 4}));
+  EXPECT_EQ(f(empty)[1].shape(), (Extents{4, 0}));
+}
+
 TEST_F(FunctionTest, SharedVariableIsReadAtEachCall) {
   SharedVariable w = shared(vector_of({10, 20}), {.name = "w"});
   const Function f = function({x}, {x + w.var()});

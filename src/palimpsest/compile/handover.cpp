@@ -13,16 +13,21 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// The layout, counted from a byte of a storage, as a tensor on that storage.
+// The layout, counted from a byte of a storage, as a tensor on that storage. What has no elements
+// may count from beyond its end.
 Tensor tensor_on(const Storage& storage, const Layout& layout, index_t first_byte) {
   const auto item = static_cast<index_t>(item_size(layout.dtype));
+  const bool is_empty = element_count(layout.extents) == 0;
   return Tensor(storage, layout.dtype, layout.extents, layout.strides,
-                (first_byte + layout.byte_offset) / item);
+                is_empty ? 0 : (first_byte + layout.byte_offset) / item);
+}
+
+index_t first_byte_of(const Tensor& t) {
+  return t.offset() * static_cast<index_t>(item_size(t.dtype()));
 }
 
 Tensor tensor_within(const Tensor& whole, const Layout& layout) {
-  const auto item = static_cast<index_t>(item_size(whole.dtype()));
-  return tensor_on(whole.storage(), layout, whole.offset() * item);
+  return tensor_on(whole.storage(), layout, first_byte_of(whole));
 }
 
 bool is_cloned_eagerly(const Storage& storage) {
@@ -41,13 +46,16 @@ const Tensor* Call::bound_to(const PlannedBuffer& buffer) const {
   return nullptr;
 }
 
-// Is a lazy clone no way to hand this over: because it would copy, or keep a big buffer alive?
+// Can this not be handed over as it lies? A lazy clone would copy, or keep a big buffer alive; or a
+// tensor cannot start there: pairs of numbers, seen as complex ones, at an odd place of a storage.
 bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update) const {
-  if (delivery.how != Handover::clone) return false;
   const Slot& slot = plan.slots[at(delivery.slot)];
   const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
   const Tensor* const bound = bound_to(buffer);
   if (!bound) return false;
+  const index_t start = first_byte_of(*bound) + slot.layout.byte_offset;
+  if (start % static_cast<index_t>(item_size(slot.layout.dtype)) != 0) return true;
+  if (delivery.how != Handover::clone) return false;
   if (is_cloned_eagerly(bound->storage())) return true;
   const std::size_t input = static_cast<std::size_t>(
       buffer.index +
@@ -223,12 +231,17 @@ void Call::hand_over(const Plan& plan, Frame& frame) {
   const std::size_t n_results = plan.outputs.size();
   for (std::size_t i = 0; i < frame.delivered.size(); ++i) {
     const Delivery& delivery = i < n_results ? plan.outputs[i] : plan.updates[i - n_results];
-    Tensor value = value_of(plan, frame, delivery);
+    Tensor value;
     if (frame.copies[i].defined()) {
-      frame.copies[i].copy_from(value);
+      const Slot& slot = plan.slots[at(delivery.slot)];
+      const std::byte* const first = frame.bases()[at(slot.buffer)] + slot.layout.byte_offset;
+      strided_copy({first, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
+                   frame.copies[i].mutable_view());
       value = std::move(frame.copies[i]);
     } else if (delivery.how == Handover::clone && !is_in_its_container(plan, i)) {
-      value = value.lazy_clone();
+      value = value_of(plan, frame, delivery).lazy_clone();
+    } else {
+      value = value_of(plan, frame, delivery);
     }
     if (i < n_results && frame.moved[i].defined()) {
       strided_copy(value.view_of(), frame.moved[i].mutable_view());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/compile/debug/protection.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include "palimpsest/base/strided_copy.hpp"
@@ -36,6 +37,9 @@ FunctionGraph copy_with(const FunctionGraph& graph, const std::vector<Variable>&
 }
 
 void try_to_overwrite(const FunctionGraph& graph, const Variable& v, const std::string& role) {
+  // Of an array without elements nothing can be overwritten.
+  const Extents& shape = v.type().shape;
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
   const Variable inputs[] = {v};
   const auto claim = std::make_shared<const Claim>();
   const FunctionGraph trial = copy_with(graph, {claim->make_node(inputs).output(0)});
