@@ -83,7 +83,7 @@ TEST_F(ProfileTest, SummaryAndJsonHoldTheNumbers) {
   const std::string text = f.profile().summary();
   EXPECT_NE(text.find("profile of f\n1 calls"), std::string::npos) << text;
   EXPECT_NE(text.find("Roll"), std::string::npos) << text;
-  EXPECT_NE(text.find("run_in_place"), std::string::npos) << text;
+  EXPECT_NE(text.find("run_elementwise_in_place"), std::string::npos) << text;
   const auto json = nlohmann::json::parse(f.profile().to_json());
   EXPECT_EQ(json["calls"], 1);
   EXPECT_EQ(json["plans"][0]["steps"].size(), 3u);

@@ -314,6 +314,8 @@ class Compiler {
         add_hint_for_default(hints, graph, inputs_[i], k++);
       }
       reports->clear();
+      refusals_->clear();
+      hints.refusals = refusals_.get();
       const std::shared_ptr<Feature> feature = make_feature ? make_feature() : nullptr;
       if (feature) graph.add_feature(feature);
       try {
@@ -345,6 +347,7 @@ class Compiler {
     auto program = std::make_shared<Program>(optimized_graph(&reports, &facts));
     program->facts = std::move(facts);
     program->rewrites = std::move(reports);
+    program->refusals = std::move(*refusals_);
     for (ResolvedInput& input : inputs_) {
       const int cell = input.container ? static_cast<int>(index_of_cell(input.container)) : -1;
       if (input.is_implicit) {
@@ -384,6 +387,9 @@ class Compiler {
   std::vector<ContainerSpec> cell_specs_;
   std::size_t n_container_inputs_ = 0;
   std::vector<int> updated_;
+  // What the run of the in-place passes that came last left alone.
+  std::unique_ptr<std::vector<InplaceRefusal>> refusals_ =
+      std::make_unique<std::vector<InplaceRefusal>>();
 };
 
 }  // namespace

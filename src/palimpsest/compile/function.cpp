@@ -107,6 +107,10 @@ bool Function::is_single() const { return checked(impl_).program->is_single; }
 const Function::Impl& Function::impl() const { return checked(impl_); }
 const FunctionGraph& Function::graph() const { return checked(impl_).program->graph; }
 std::vector<Apply> Function::steps() const { return graph().toposort(); }
+const std::vector<InplaceRefusal>& Function::inplace_report() const {
+  return impl().program->refusals;
+}
+
 Mode Function::mode() const { return checked(impl_).program->mode; }
 Profile Function::profile() const {
   const Impl& impl = checked(impl_);
@@ -118,6 +122,7 @@ Profile Function::profile() const {
   profile.function = impl.name;
   profile.compile_seconds = impl.program->compile_seconds;
   profile.rewrites = impl.program->rewrites;
+  profile.refusals = impl.program->refusals;
   profile.plans = impl.profiler->plans();
   for (const PlanProfile& plan : profile.plans) {
     profile.calls += plan.calls;

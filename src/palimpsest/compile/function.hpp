@@ -156,6 +156,9 @@ class Function {
   Container& container(std::string_view input_name) const;
   /// The cells that the function reads or updates.
   std::vector<std::shared_ptr<Container>> shared_variables() const;
+  /// The inputs of its steps that a kernel could have overwritten, and why each was left alone. Of a
+  /// function from a file: none.
+  const std::vector<InplaceRefusal>& inplace_report() const;
   /// How it was rewritten.
   Mode mode() const;
   const std::string& name() const;

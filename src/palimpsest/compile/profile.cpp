@@ -75,6 +75,8 @@ std::string Profile::summary() const {
   for (const RewriteProfile& r : rewrites) {
     text += fmt::format("  {:>10.3f} ms  {}: {} applied\n", r.seconds * 1e3, r.name, r.applied);
   }
+  if (!refusals.empty()) text += "not in place\n";
+  for (const InplaceRefusal& refusal : refusals) text += "  " + refusal.str() + "\n";
   text += time_table("classes", seconds_by_class());
   text += time_table("ops", seconds_by_op());
   for (const PlanProfile& plan : plans) {
@@ -104,6 +106,13 @@ std::string Profile::to_json() const {
   json["rewrites"] = Json::array();
   for (const RewriteProfile& r : rewrites) {
     json["rewrites"].push_back({{"name", r.name}, {"applied", r.applied}, {"seconds", r.seconds}});
+  }
+  json["refusals"] = Json::array();
+  for (const InplaceRefusal& r : refusals) {
+    json["refusals"].push_back({{"node", r.node},
+                                {"input", r.input},
+                                {"variable", r.variable},
+                                {"kind", std::string(name_of(r.kind))}});
   }
   json["plans"] = Json::array();
   for (const PlanProfile& plan : plans) json["plans"].push_back(json_of(plan));

@@ -52,6 +52,8 @@ struct Profile {
   double check_seconds = 0;
   double compile_seconds = 0;
   std::vector<RewriteProfile> rewrites;
+  /// Of in-place passes: what they left alone.
+  std::vector<InplaceRefusal> refusals;
   std::vector<PlanProfile> plans;
 
   /// Seconds per class of ops, per op, over all plans.

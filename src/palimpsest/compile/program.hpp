@@ -106,6 +106,7 @@ struct Program {
   std::shared_ptr<const Config> config;
   double compile_seconds = 0;
   std::vector<RewriteProfile> rewrites;  // of the run that succeeded
+  std::vector<InplaceRefusal> refusals;  // of its in-place passes
   std::unique_ptr<PlanCache> plans = std::make_unique<PlanCache>();
   std::unique_ptr<StagedSlot> stages = std::make_unique<StagedSlot>();
 

@@ -2,6 +2,7 @@
 #include "palimpsest/graph/inplace_query.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 #include "palimpsest/graph/graph_state.hpp"
@@ -16,7 +17,10 @@ using graph_detail::UseSlot;
 using graph_detail::VarInfo;
 using graph_detail::Walk;
 
-enum class Answer { yes, no, unclear };
+// The fault that a replacement would meet, if it is known; `none`: it would meet none.
+using Answer = std::optional<InconsistencyKind>;
+constexpr Answer kUnclear = std::nullopt;
+constexpr Answer kYes = InconsistencyKind::none;
 
 // Does the variant do nothing but put one output wholly in the place of the input?
 bool is_simple(const Apply& variant, int input) {
@@ -37,32 +41,35 @@ bool reads(const NodeInfo& node, const VarInfo& v) {
 // the input or of the node's outputs.
 Answer from_analysis(const GraphState& state, NodeInfo& node, const Apply& variant, int input) {
   if (!state.is_consistent() || state.has_joins() || !is_simple(variant, input)) {
-    return Answer::unclear;
+    return kUnclear;
   }
-  if (!node.edges.empty() || !node.records.empty()) return Answer::unclear;
+  if (!node.edges.empty() || !node.records.empty()) return kUnclear;
   const bool is_free = std::all_of(node.outs.begin(), node.outs.end(),
                                    [](const VarInfo& out) { return out.entries.empty(); });
-  if (!is_free) return Answer::unclear;
+  if (!is_free) return kUnclear;
   const Op& op = variant.op();
-  if (state.barrier() && op.can_fail() != node.can_fail) return Answer::unclear;
+  if (state.barrier() && op.can_fail() != node.can_fail) return kUnclear;
   VarInfo& destroyed = *node.slots[static_cast<std::size_t>(input)].var;
-  if (graph_detail::must_keep(destroyed) != InconsistencyKind::none) return Answer::no;
+  if (const InconsistencyKind kind = graph_detail::must_keep(destroyed);
+      kind != InconsistencyKind::none) {
+    return kind;
+  }
   bool is_shared = false;
   for (const Entry& e : destroyed.entries) {
     // The other writer reads what this node would overwrite, and this node reads what that one
     // overwrites.
     if (e.is_member && op.reads(variant, input) && reads(*e.record->node, destroyed)) {
-      return Answer::no;
+      return InconsistencyKind::multiple_destroyers;
     }
     is_shared = true;
   }
-  if (is_shared) return Answer::unclear;
+  if (is_shared) return kUnclear;
   const Region written = state.regions_count() ? op.write_region(variant, input) : Region::whole();
   const bool reads_all = std::find(node.reads.begin(), node.reads.end(), 0) == node.reads.end();
   const Walk walk = state.walk(node, destroyed, written, reads_all);
   const auto fault = state.fault_of(node, input, op.tolerate_same(variant),
                                     op.tolerate_aliased(variant), walk.members);
-  if (fault.first != InconsistencyKind::none) return Answer::no;
+  if (fault.first != InconsistencyKind::none) return fault.first;
   std::unordered_set<NodeInfo*> readers;
   for (const VarInfo* m : walk.members) {
     for (const UseSlot* slot = m->first; slot; slot = slot->next) {
@@ -72,9 +79,12 @@ Answer from_analysis(const GraphState& state, NodeInfo& node, const Apply& varia
   }
   const bool is_last = std::any_of(walk.tops.begin(), walk.tops.end(),
                                    [](const auto& top) { return top.var->is_last; });
-  if (is_last && op.can_fail()) return Answer::no;
-  if (is_last) readers.insert(state.barrier());
-  return state.order().leads_to(node, readers) ? Answer::no : Answer::yes;
+  if (is_last && op.can_fail()) return InconsistencyKind::transaction;
+  if (state.order().leads_to(node, readers)) return InconsistencyKind::ordering_cycle;
+  if (is_last && state.order().leads_to(node, {state.barrier()})) {
+    return InconsistencyKind::transaction;
+  }
+  return kYes;
 }
 
 Inconsistency try_out(FunctionGraph& graph, const Apply& node, const Apply& variant) {
@@ -105,6 +115,11 @@ NodeInfo& info_of(const FunctionGraph& graph, const Apply& node) {
   return *info;
 }
 
+InconsistencyKind refusal(FunctionGraph& graph, NodeInfo& info, const Apply& variant, int input) {
+  const Answer answer = from_analysis(graph.state(), info, variant, input);
+  return answer ? *answer : try_out(graph, info.apply, variant).kind;
+}
+
 }  // namespace
 
 std::vector<InplaceCandidate> inplace_candidates(FunctionGraph& graph, const Apply& node) {
@@ -115,7 +130,7 @@ std::vector<InplaceCandidate> inplace_candidates(FunctionGraph& graph, const App
     const Apply variant = variant_on(node, input, op);
     if (!op || !overwritten_inputs(variant).contains(input)) continue;
     InplaceCandidate& candidate = result.emplace_back(InplaceCandidate{input, op, {}});
-    if (from_analysis(graph.state(), info, variant, input) == Answer::yes) continue;
+    if (from_analysis(graph.state(), info, variant, input) == kYes) continue;
     candidate.refusal = try_out(graph, node, variant);
   }
   return result;
@@ -129,13 +144,16 @@ std::vector<int> fast_inplace_check(FunctionGraph& graph, const Apply& node,
     OpPtr op;
     const Apply variant = variant_on(node, input, op);
     if (!op || !overwritten_inputs(variant).contains(input)) continue;
-    Answer answer = from_analysis(graph.state(), info, variant, input);
-    if (answer == Answer::unclear) {
-      answer = try_out(graph, node, variant) ? Answer::no : Answer::yes;
+    if (refusal(graph, info, variant, input) == InconsistencyKind::none) {
+      result.push_back(input);
     }
-    if (answer == Answer::yes) result.push_back(input);
   }
   return result;
+}
+
+InconsistencyKind inplace_refusal(FunctionGraph& graph, const Apply& node, const Apply& variant,
+                                  int input) {
+  return refusal(graph, info_of(graph, node), variant, input);
 }
 
 }  // namespace palimpsest

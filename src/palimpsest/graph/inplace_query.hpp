@@ -29,4 +29,9 @@ std::vector<InplaceCandidate> inplace_candidates(FunctionGraph& graph, const App
 std::vector<int> fast_inplace_check(FunctionGraph& graph, const Apply& node,
                                     std::span<const int> inputs);
 
+/// Why replacing the node by this variant of it, which overwrites the input, would be refused, but
+/// for Features; `none` if it would not. Of several reasons the one that is found first.
+InconsistencyKind inplace_refusal(FunctionGraph& graph, const Apply& node, const Apply& variant,
+                                  int input);
+
 }  // namespace palimpsest

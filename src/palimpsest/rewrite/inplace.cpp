@@ -2,35 +2,60 @@
 #include "palimpsest/rewrite/inplace.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "palimpsest/graph/inplace_query.hpp"
+#include "palimpsest/ops/contract_op.hpp"
+#include "palimpsest/ops/fft_op.hpp"
+#include "palimpsest/ops/gather_op.hpp"
+#include "palimpsest/ops/index_op.hpp"
+#include "palimpsest/ops/random_op.hpp"
+#include "palimpsest/rewrite/memory_of_values.hpp"
 
 namespace palimpsest {
 namespace {
 
-std::set<int> alias_inputs(const AliasMap& map, int output) {
-  const auto it = map.find(output);
-  return it == map.end() ? std::set<int>{} : it->second;
+enum class Family { updates, products, transforms, elementwise, keys };
+
+Family family_of(const Op& op) {
+  const auto is = [&]<class... T>() { return (dynamic_cast<const T*>(&op) || ...); };
+  if (is.template operator()<ops::UpdateSubtensor, ops::UpdateAt>()) return Family::updates;
+  if (is.template operator()<ops::AddContract>()) return Family::products;
+  if (is.template operator()<ops::Fft>()) return Family::transforms;
+  if (is.template operator()<ops::NextKey>()) return Family::keys;
+  return Family::elementwise;
 }
+
+// One input that the node could overwrite, and how good it would be.
+struct Candidate {
+  int input;
+  Apply variant;
+  bool realizes = false, continues = false, is_last = false;
+  double bytes = 0;
+};
 
 class InplacePass {
  public:
-  InplacePass(FunctionGraph& graph, const RewriteHints& hints) : graph_(graph) {
-    for (const auto& [value, memory] : hints.preferred_memory) mark_chain(value, memory);
+  InplacePass(FunctionGraph& graph, const RewriteHints& hints, Family family, const char* reason)
+      : graph_(graph),
+        hints_(hints),
+        family_(family),
+        reason_(reason),
+        order_(graph.toposort()),
+        memory_(graph, order_) {
+    for (const auto& [value, memory] : hints.preferred_memory) {
+      mark_chain(value, memory);
+      updates_[value.node()] = memory.node();
+    }
   }
 
   int run() {
     int applied = 0;
-    for (const Apply& node : graph_.toposort()) {
-      if (!overwritten_inputs(node).empty()) continue;
-      for (int input : candidates(node)) {
-        if (fast_inplace_check(graph_, node, {&input, 1}).empty()) continue;
-        if (try_input(node, input)) {
-          ++applied;
-          break;
-        }
-      }
+    for (std::size_t place = 0; place < order_.size(); ++place) {
+      const Apply& node = order_[place];
+      if (family_of(node.op()) != family_ || !overwritten_inputs(node).empty()) continue;
+      if (put_in_place(node, place)) ++applied;
     }
     return applied;
   }
@@ -54,83 +79,154 @@ class InplacePass {
     }
   }
 
-  // The root of the memory that v lies in, following the first alias.
-  const VariableNode* memory_of(const Variable& start) {
-    const VariableNode* root = nullptr;
-    for (Variable v = start; !root;) {
-      const auto known = memory_.find(v.node());
-      const Apply owner = v.owner();
-      std::set<int> from;
-      if (known == memory_.end() && owner.defined() && graph_.contains(owner)) {
-        from = alias_inputs(owner.op().view_map(owner), v.index());
-        if (from.empty()) from = alias_inputs(owner.op().destroy_map(owner), v.index());
-      }
-      if (known != memory_.end()) {
-        root = known->second;
-      } else if (from.empty()) {
-        root = v.node();
+  void refuse(const Apply& node, int input, InconsistencyKind kind) const {
+    if (!hints_.refusals) return;
+    const std::string variable =
+        input < 0 ? std::string() : node.input(static_cast<std::size_t>(input)).str();
+    hints_.refusals->push_back({node.op().str(), input, variable, kind});
+  }
+
+  bool put_in_place(const Apply& node, std::size_t place) {
+    std::vector<Candidate> candidates = possible(node);
+    if (candidates.empty()) return false;
+    if (candidates.size() > 1) {
+      rank(candidates, node, place);
+      if (try_all(node, candidates)) return true;
+    }
+    return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+      return try_variant(node, c.variant, c.input);
+    });
+  }
+
+  // Those that nothing is known to forbid.
+  std::vector<Candidate> possible(const Apply& node) {
+    std::vector<Candidate> result;
+    for (int input = 0; input < static_cast<int>(node.input_count()); ++input) {
+      const Variable& v = node.input(static_cast<std::size_t>(input));
+      const auto is_same = [&](const Candidate& c) {
+        return node.input(static_cast<std::size_t>(c.input)) == v;
+      };
+      if (std::any_of(result.begin(), result.end(), is_same)) continue;
+      const OpPtr op = node.op().inplace_on_inputs(node, {input});
+      if (!op) continue;
+      Candidate candidate{input, op->make_node(node.inputs())};
+      if (!overwritten_inputs(candidate.variant).contains(input)) continue;
+      if (!helps(node, candidate, v)) continue;
+      const InconsistencyKind kind = inplace_refusal(graph_, node, candidate.variant, input);
+      if (kind == InconsistencyKind::none) {
+        result.push_back(std::move(candidate));
       } else {
-        v = owner.input(static_cast<std::size_t>(*from.begin()));
+        refuse(node, input, kind);
       }
     }
-    // What comes before the node in hand does not change any more in this sweep.
-    memory_.emplace(start.node(), root);
-    return root;
+    return result;
   }
 
-  static double size_of(const Variable& v) {
-    double elements = 1;
-    for (index_t extent : v.type().shape) {
-      elements *= extent == kUnknown ? 1e3 : static_cast<double>(extent);
+  // Keys are small: only what would be copied into a shared variable is worth it.
+  bool helps(const Apply& node, Candidate& candidate, const Variable& v) {
+    const VariableNode* const root = memory_.root(v);
+    for (const Variable& out : node.outputs()) {
+      const auto update = updates_.find(out.node()), wanted = wanted_.find(out.node());
+      candidate.realizes |= update != updates_.end() && update->second == root;
+      candidate.continues |= wanted != wanted_.end() && wanted->second == root;
     }
-    return elements * static_cast<double>(item_size(v.dtype()));
+    candidate.bytes = MemoryOfValues::bytes(v);
+    if (family_ == Family::keys) return candidate.realizes || candidate.continues;
+    if (!memory_.would_keep_more(v, node.output(0))) return true;
+    refuse(node, candidate.input, InconsistencyKind::none);
+    return false;
   }
 
-  std::vector<int> candidates(const Apply& node) {
-    std::vector<int> inputs(node.input_count());
-    for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<int>(i);
-    const auto rank = [&](int i) {
-      const Variable& v = node.input(static_cast<std::size_t>(i));
-      const auto wanted = wanted_.find(node.output(0).node());
-      const bool realizes = wanted != wanted_.end() && memory_of(v) == wanted->second;
-      return std::pair(realizes ? 0 : 1, -size_of(v));
+  void rank(std::vector<Candidate>& candidates, const Apply& node, std::size_t place) {
+    for (Candidate& c : candidates) {
+      c.is_last = memory_.is_last_reader(node.input(static_cast<std::size_t>(c.input)), place);
+    }
+    const auto key = [](const Candidate& c) {
+      return std::tuple(!c.realizes, !c.continues, -c.bytes, !c.is_last);
     };
-    std::stable_sort(inputs.begin(), inputs.end(), [&](int a, int b) { return rank(a) < rank(b); });
-    return inputs;
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
   }
 
-  bool try_input(const Apply& node, int input) {
-    const OpPtr inplace = node.op().inplace_on_inputs(node, {input});
-    if (!inplace) return false;
-    const Apply with = inplace->make_node(node.inputs());
+  // An op that can overwrite several inputs in one run.
+  bool try_all(const Apply& node, const std::vector<Candidate>& candidates) {
+    std::set<int> allowed;
+    for (const Candidate& c : candidates) allowed.insert(c.input);
+    const OpPtr op = node.op().inplace_on_inputs(node, allowed);
+    if (!op) return false;
+    const Apply variant = op->make_node(node.inputs());
+    return overwritten_inputs(variant).size() > 1 && try_variant(node, variant, -1);
+  }
+
+  bool try_variant(const Apply& node, const Apply& variant, int input) {
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < node.output_count(); ++k) {
-      with.output(k).node()->name = node.output(k).name();
-      with.output(k).tags() = node.output(k).tags();
-      pairs.emplace_back(node.output(k), with.output(k));
-      const auto wanted = wanted_.find(node.output(k).node());
-      if (wanted != wanted_.end()) wanted_.emplace(with.output(k).node(), wanted->second);
+      const Variable old = node.output(k), with = variant.output(k);
+      with.node()->name = old.name();
+      with.tags() = old.tags();
+      pairs.emplace_back(old, with);
     }
     try {
-      graph_.replace_all_validate(pairs, "run_in_place");
-      kept_.insert(kept_.end(), {node, with});
-      return true;
-    } catch (const InconsistencyError&) {
-      kept_.push_back(with);
+      graph_.replace_all_validate(pairs, reason_);
+    } catch (const InconsistencyError& error) {
+      kept_.push_back(variant);
+      refuse(node, input, error.kind());
       return false;
     }
+    for (const auto& [old, with] : pairs) {
+      for (auto* const map : {&wanted_, &updates_}) {
+        if (const auto it = map->find(old.node()); it != map->end()) {
+          map->emplace(with.node(), it->second);
+        }
+      }
+      memory_.replaced(old, with);
+    }
+    return true;
   }
 
   FunctionGraph& graph_;
-  std::unordered_map<const VariableNode*, const VariableNode*> wanted_;
-  std::unordered_map<const VariableNode*, const VariableNode*> memory_;
-  std::vector<Apply> kept_;  // so that no address in wanted_ is used twice
+  const RewriteHints& hints_;
+  const Family family_;
+  const char* const reason_;
+  const std::vector<Apply> order_;
+  MemoryOfValues memory_;
+  // Values, and the inputs of the graph in whose memory they had better lie, or are to be stored.
+  std::unordered_map<const VariableNode*, const VariableNode*> wanted_, updates_;
+  std::vector<Apply> kept_;  // so that no address is used twice
 };
 
 }  // namespace
 
+std::string InplaceRefusal::str() const {
+  std::string text = node + ": ";
+  text += input < 0 ? "several inputs" : "input " + std::to_string(input) + " " + variable;
+  const bool is_fault = kind != InconsistencyKind::none;
+  return text + ": " + (is_fault ? std::string(name_of(kind)) : "part of a bigger buffer");
+}
+
+int run_updates_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return InplacePass(graph, hints, Family::updates, "run_updates_in_place").run();
+}
+int run_products_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return InplacePass(graph, hints, Family::products, "run_products_in_place").run();
+}
+int run_transforms_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return InplacePass(graph, hints, Family::transforms, "run_transforms_in_place").run();
+}
+int run_elementwise_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return InplacePass(graph, hints, Family::elementwise, "run_elementwise_in_place").run();
+}
+int run_keys_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return InplacePass(graph, hints, Family::keys, "run_keys_in_place").run();
+}
+
 int run_in_place(FunctionGraph& graph, const RewriteHints& hints) {
-  return InplacePass(graph, hints).run();
+  int applied = 0;
+  for (const auto pass : {run_updates_in_place, run_products_in_place, run_transforms_in_place,
+                          run_elementwise_in_place, run_keys_in_place}) {
+    applied += pass(graph, hints);
+  }
+  return applied;
 }
 
 }  // namespace palimpsest

@@ -17,7 +17,11 @@ constexpr Rewrite kRewrites[] = {
     {"apply_linear_identities", 1.3, "identities", apply_linear_identities},
     {"fuse_elementwise", 49, "fusion", fuse_elementwise},
     {"merge_duplicates", 49.1, "merge", merge_duplicates},
-    {"run_in_place", 50.5, "inplace", run_in_place},
+    {"run_updates_in_place", 50.1, "inplace", run_updates_in_place},
+    {"run_products_in_place", 50.2, "inplace", run_products_in_place},
+    {"run_transforms_in_place", 50.3, "inplace", run_transforms_in_place},
+    {"run_elementwise_in_place", 50.5, "inplace", run_elementwise_in_place},
+    {"run_keys_in_place", 50.9, "inplace", run_keys_in_place},
 };
 
 std::string text_of(const std::exception_ptr& cause) {

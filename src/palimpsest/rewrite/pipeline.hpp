@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "palimpsest/graph/function_graph.hpp"
+#include "palimpsest/rewrite/inplace_report.hpp"
 
 namespace palimpsest {
 
@@ -18,6 +19,8 @@ struct RewriteHints {
   /// (value, memory): the value is to replace the content of this input, so it is best computed
   /// in place there.
   std::vector<std::pair<Variable, Variable>> preferred_memory;
+  /// Gets what in-place passes left alone; null: nobody wants to know.
+  std::vector<InplaceRefusal>* refusals = nullptr;
 };
 
 /// One pass over a graph: changes it through FunctionGraph's edits and returns how often.

@@ -91,13 +91,13 @@ TEST_F(RewriteCheckTest, FindsTheRewriteThatChangesAValue) {
       const std::string text = error.what();
       EXPECT_NE(text.find("[DebugMode: BadOptimization] DoubleInPlace (step "), std::string::npos)
           << text;
-      EXPECT_NE(text.find("the rewrite run_in_place replaced a variable by one of another value"),
+      EXPECT_NE(text.find("the rewrite run_elementwise_in_place replaced a variable by one of another value"),
                 std::string::npos)
           << text;
       EXPECT_NE(text.find("old: <float64 (?,)> = Double("), std::string::npos) << text;
       EXPECT_NE(text.find("new value: float64 (4,): min "), std::string::npos) << text;
       EXPECT_NE(text.find("4 elements differ"), std::string::npos) << text;
-      EXPECT_EQ(error.reason(), "run_in_place");
+      EXPECT_EQ(error.reason(), "run_elementwise_in_place");
       EXPECT_EQ(error.node().op().name(), "DoubleInPlace");
       EXPECT_EQ(error.output(), 0);
     }
@@ -106,7 +106,7 @@ TEST_F(RewriteCheckTest, FindsTheRewriteThatChangesAValue) {
 
 TEST_F(RewriteCheckTest, AnExceptionOfAnIntroducedNodeNamesItsRewrite) {
   const Function g = f(doubled(Twin::fails, ops::roll(x, 1, 0)));
-  expect_error<ShapeError>([&] { g(a); }, "introduced by the rewrite run_in_place");
+  expect_error<ShapeError>([&] { g(a); }, "introduced by the rewrite run_elementwise_in_place");
 }
 
 // The twin cannot go there, so what it would have done to others is nobody's fault; but it is run,

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/rewrite/memory_of_values.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "palimpsest/ops/contract_op.hpp"
+#include "palimpsest/ops/elementwise_op.hpp"
+#include "palimpsest/ops/index_op.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr std::size_t kForever = std::numeric_limits<std::size_t>::max();
+constexpr double kUnknownExtent = 1e3;
+
+// The position of the input in whose memory an output lies; -1: it has memory of its own.
+int aliased_input(const Apply& owner, int output) {
+  for (const AliasMap& map : {owner.op().view_map(owner), owner.op().destroy_map(owner)}) {
+    const auto it = map.find(output);
+    if (it != map.end() && !it->second.empty()) return *it->second.begin();
+  }
+  return -1;
+}
+
+// Of arrays with unknown extents the op tells.
+bool shows_all(const Apply& view, const Variable& from, const Variable& to) {
+  const auto is_known = [](const Variable& v) { return v.type().is_fully_known(); };
+  if (is_known(from) && is_known(to)) {
+    return MemoryOfValues::bytes(to) >= MemoryOfValues::bytes(from);
+  }
+  const auto* const op = dynamic_cast<const ops::ViewOp*>(&view.op());
+  if (!op) return !view.op().destroy_map(view).empty();
+  return !dynamic_cast<const ops::Subtensor*>(op) && !dynamic_cast<const ops::Diagonal*>(op) &&
+         !dynamic_cast<const ops::ComplexPart*>(op);
+}
+
+}  // namespace
+
+MemoryOfValues::MemoryOfValues(const FunctionGraph& graph, const std::vector<Apply>& order)
+    : graph_(graph), order_(order) {}
+
+const VariableNode* MemoryOfValues::find_root(const Variable& start, Roots& roots) {
+  Variable v = start;
+  const VariableNode* found = nullptr;
+  while (!found) {
+    const auto known = roots.find(v.node());
+    const Apply owner = v.owner();
+    if (known != roots.end()) {
+      found = known->second;
+    } else if (const int input = owner.defined() ? aliased_input(owner, v.index()) : -1;
+               input >= 0) {
+      v = owner.input(static_cast<std::size_t>(input));
+    } else {
+      found = v.node();
+    }
+  }
+  roots.emplace(start.node(), found);
+  return found;
+}
+
+double MemoryOfValues::bytes(const Variable& v) {
+  double elements = 1;
+  for (index_t extent : v.type().shape) {
+    elements *= extent == kUnknown ? kUnknownExtent : static_cast<double>(extent);
+  }
+  return elements * static_cast<double>(item_size(v.dtype()));
+}
+
+// Values that are not in place yet may be put there later, so that what is found out here about
+// their views' roots does not last.
+void MemoryOfValues::find_last_uses() {
+  if (has_last_uses_) return;
+  has_last_uses_ = true;
+  Roots roots;
+  for (std::size_t place = 0; place < order_.size(); ++place) {
+    for (const Variable& v : order_[place].inputs()) last_use_[find_root(v, roots)] = place;
+  }
+  for (const Variable& v : graph_.outputs()) last_use_[find_root(v, roots)] = kForever;
+}
+
+bool MemoryOfValues::is_last_reader(const Variable& v, std::size_t place) {
+  find_last_uses();
+  return last_use_[root(v)] <= place;
+}
+
+bool MemoryOfValues::shows_part(const Variable& start) {
+  for (Variable v = start;;) {
+    const Apply owner = v.owner();
+    const int input = owner.defined() ? aliased_input(owner, v.index()) : -1;
+    // Memory that is there before the call stays in any case.
+    if (input < 0) return false;
+    const Variable from = owner.input(static_cast<std::size_t>(input));
+    if (!shows_all(owner, from, v)) return true;
+    v = from;
+  }
+}
+
+// Inputs and constants are there anyway.
+bool MemoryOfValues::would_keep_more(const Variable& v, const Variable& result) {
+  if (!v.owner().defined() || !shows_part(v)) return false;
+  Variable top = v;
+  for (;;) {
+    const Apply owner = top.owner();
+    if (!owner.defined()) return false;
+    const int input = aliased_input(owner, top.index());
+    if (input < 0) break;
+    top = owner.input(static_cast<std::size_t>(input));
+  }
+  find_last_uses();
+  return last_use_[root(v)] < last_use_[result.node()];
+}
+
+void MemoryOfValues::replaced(const Variable& old, const Variable& with) {
+  kept_.push_back(old);
+  kept_.push_back(with);
+  const VariableNode* const memory = root(with);
+  if (!has_last_uses_) return;
+  const std::size_t last = last_use_[old.node()];
+  last_use_[memory] = std::max(last_use_[memory], last);
+}
+
+}  // namespace palimpsest
