@@ -54,7 +54,8 @@ std::vector<Tensor> call(const Function& f, const std::vector<Tensor>& values) {
 // NaN equals NaN.
 void expect_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   ASSERT_EQ(a.size(), b.size());
-  for (std::size_t k = 0; k < a.size(); ++k) EXPECT_EQ(testing::distance(a[k], b[k]), 0) << a[k] << "\n" << b[k];
+  for (std::size_t k = 0; k < a.size(); ++k)
+    EXPECT_EQ(testing::distance(a[k], b[k]), 0) << a[k] << "\n" << b[k];
 }
 
 // -- layouts -------------------------------------------------------------------------------------
@@ -102,15 +103,16 @@ bool takes_any_values(std::string_view op) {
 // All inputs of one inexact dtype are views of one line of numbers.
 std::vector<Tensor> views_of_one_buffer(const std::vector<Tensor>& values) {
   std::vector<Tensor> result = values;
-  for (const DType dtype :
-       {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
     index_t longest = 0;
-    for (const Tensor& t : values) longest = t.dtype() == dtype ? std::max(longest, t.numel()) : longest;
+    for (const Tensor& t : values)
+      longest = t.dtype() == dtype ? std::max(longest, t.numel()) : longest;
     const Tensor line = ops::sample_values({longest + static_cast<index_t>(values.size())}, dtype);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Tensor& t = values[i];
       if (t.dtype() != dtype || t.numel() == 0) continue;
-      result[i] = line.as_strided(t.shape(), contiguous_strides(t.shape()), static_cast<index_t>(i));
+      result[i] =
+          line.as_strided(t.shape(), contiguous_strides(t.shape()), static_cast<index_t>(i));
     }
   }
   return result;
@@ -145,8 +147,8 @@ TEST_P(OpDebug, OpsDoWhatTheyDeclare) {
   for_each_sample([](const ops::OpEntry& entry, const ops::OpSample& sample) {
     const Applied a = applied(entry, sample);
     const Arguments given = arguments_of(a.node, a.values);
-    const Function f = function(given.inputs, outputs_of(a.node.outputs()),
-                                {.mode = DebugMode(everything())});
+    const Function f =
+        function(given.inputs, outputs_of(a.node.outputs()), {.mode = DebugMode(everything())});
     const Function plain = function(given.inputs, outputs_of(a.node.outputs()));
     expect_equal(call(f, given.values), call(plain, given.values));
   });

@@ -278,7 +278,7 @@ TEST(Gemm, RefusesWhatDoesNotFit) {
   const Variable one = constant(1.0);
   const Variable same[] = {square, one, square, input({3, 3}), one};
   expect_error<ValueError>([&] { in_place->make_node(same); },
-                           "is overwritten while it is a factor");
+                           "is overwritten while a factor shows its memory");
   const Variable wide[] = {ops::broadcast_to(input({1, 3}), {3, 3}), one, square, square, one};
   expect_error<ValueError>([&] { in_place->make_node(wide); }, "a broadcast view");
   const Apply pure = ops::gemm(square, 1, square, input({3, 3}), 1).owner();

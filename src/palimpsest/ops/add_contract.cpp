@@ -9,6 +9,7 @@
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/products.hpp"
 #include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/shared_memory.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -63,6 +64,12 @@ void check_ranks(std::span<const Variable> inputs, std::size_t z, std::size_t x,
                        " axes");
     }
   }
+}
+
+// Does a factor or a number show memory of the accumulator?
+bool is_factor(std::span<const Variable> inputs) {
+  return std::any_of(inputs.begin() + 1, inputs.end(),
+                     [&](const Variable& v) { return shows_common_memory(inputs[0], v); });
 }
 
 Variable built(Contraction contraction, std::span<const Variable> inputs) {
@@ -132,9 +139,9 @@ Apply AddContract::make_node(std::span<const Variable> inputs) const {
                      inputs[4].type().str() + ", expected numbers of no axes");
   }
   check_shapes(inputs[0].type().shape, inputs[2].type().shape, inputs[3].type().shape);
-  if (in_place_ && (inputs[0] == inputs[2] || inputs[0] == inputs[3])) {
+  if (in_place_ && is_factor(inputs)) {
     throw ValueError("[" + name() + "] " + inputs[0].str() +
-                     " is overwritten while it is a factor. Try a copy");
+                     " is overwritten while a factor shows its memory. Try a copy");
   }
   if (in_place_ && may_overlap_itself(inputs[0])) {
     throw ValueError("[" + name() + "] got " + inputs[0].str() +
@@ -149,8 +156,7 @@ AliasMap AddContract::destroy_map(const Apply&) const {
 }
 
 OpPtr AddContract::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  const Variable& z = apply.input(0);
-  if (!allowed.contains(0) || may_overlap_itself(z) || z == apply.input(2) || z == apply.input(3)) {
+  if (!allowed.contains(0) || may_overlap_itself(apply.input(0)) || is_factor(apply.inputs())) {
     return nullptr;
   }
   return std::make_shared<AddContract>(contraction_, dtype_, true);

@@ -56,17 +56,24 @@ class ScatterAdd final : public Op {
 /// broadcasts against them along axes known to be 1. `AdvancedSet`, `AdvancedInc`.
 ///
 /// Math     of repeated points the last value is set, every one is added in index order
-/// Aliases  in place: the output lies in the memory of x
+/// Aliases  in place: the output lies in the memory of x; buffered, the value may show elements of x
+///          and is copied before any is written
 class UpdateAt final : public Op {
  public:
   enum class Kind : std::uint8_t { set, increase };
 
-  UpdateAt(Kind kind, ArrayIndex index, DType dtype, bool in_place = false)
-      : kind_(kind), index_(std::move(index)), dtype_(dtype), in_place_(in_place) {}
+  UpdateAt(Kind kind, ArrayIndex index, DType dtype, bool in_place = false, bool buffered = false)
+      : kind_(kind),
+        index_(std::move(index)),
+        dtype_(dtype),
+        in_place_(in_place),
+        buffered_(buffered) {}
   std::string name() const override;
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap destroy_map(const Apply&) const override;
+  IndexPairs tolerate_aliased(const Apply&) const override;
+  std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
   OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
@@ -85,7 +92,7 @@ class UpdateAt final : public Op {
   Kind kind_;
   ArrayIndex index_;
   DType dtype_;
-  bool in_place_;
+  bool in_place_, buffered_;
 };
 
 /// The update of the points of x; the value is converted to the dtype of x.

@@ -7,6 +7,7 @@
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/index_op.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/shared_memory.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -53,8 +54,13 @@ Variable index(const Variable& x, std::vector<Index> entries) {
   return std::make_shared<Subtensor>(std::move(index))->make_node({&x, 1}).output(0);
 }
 
-UpdateSubtensor::UpdateSubtensor(Kind kind, BasicIndex index, DType dtype, bool in_place)
-    : kind_(kind), index_(std::move(index)), dtype_(dtype), in_place_(in_place) {
+UpdateSubtensor::UpdateSubtensor(Kind kind, BasicIndex index, DType dtype, bool in_place,
+                                 bool buffered)
+    : kind_(kind),
+      index_(std::move(index)),
+      dtype_(dtype),
+      in_place_(in_place),
+      buffered_(buffered) {
   const DType operands[] = {dtype, dtype};
   if (kind == Kind::increase) sum_ = ElementwiseProgram(ScalarOp::add, operands);
 }
@@ -65,7 +71,7 @@ std::string UpdateSubtensor::name() const {
 }
 
 std::string UpdateSubtensor::parameters() const {
-  return index_.str() + "; " + std::string(name_of(dtype_));
+  return index_.str() + "; " + std::string(name_of(dtype_)) + (buffered_ ? ", buffered" : "");
 }
 
 Apply UpdateSubtensor::make_node(std::span<const Variable> inputs) const {
@@ -94,9 +100,19 @@ AliasMap UpdateSubtensor::destroy_map(const Apply&) const {
   return {};
 }
 
+IndexPairs UpdateSubtensor::tolerate_aliased(const Apply&) const {
+  if (buffered_) return {{0, 1}};
+  return {};
+}
+
+std::size_t UpdateSubtensor::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
+  return buffered_ ? static_cast<std::size_t>(byte_count(inputs[1].extents, dtype_)) : 0;
+}
+
 OpPtr UpdateSubtensor::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
   if (!allowed.contains(0) || may_overlap_itself(apply.input(0))) return nullptr;
-  return std::make_shared<UpdateSubtensor>(kind_, index_, dtype_, true);
+  const bool buffered = shows_common_memory(apply.input(0), apply.input(1), write_region(apply, 0));
+  return std::make_shared<UpdateSubtensor>(kind_, index_, dtype_, true, buffered);
 }
 
 OpPtr UpdateSubtensor::pure() const {
@@ -130,8 +146,14 @@ void UpdateSubtensor::run(RunContext& context) const {
   const MutableView target{static_cast<std::byte*>(out.data) + region.byte_offset, out.dtype,
                            region.extents, region.strides};
   SmallVector<index_t, 8> strides(target.rank());
-  const ConstView value =
-      stretched(context.input(1), target.extents, {strides.data(), strides.size()});
+  ConstView given = context.input(1);
+  const Strides dense = contiguous_strides(given.extents);
+  if (buffered_) {
+    const MutableView copy{context.scratch().data(), dtype_, given.extents, dense};
+    strided_copy(given, copy);
+    given = copy;
+  }
+  const ConstView value = stretched(given, target.extents, {strides.data(), strides.size()});
   if (kind_ == Kind::set) {
     strided_copy(value, target);
   } else {

@@ -56,12 +56,14 @@ class Subtensor final : public ViewOp {
 /// Inputs x and value, of one dtype: x with the indexed elements replaced or increased by the
 /// value, which broadcasts against them along axes known to be 1.
 ///
-/// Aliases  in place: the output lies in the memory of x
+/// Aliases  in place: the output lies in the memory of x; buffered, the value may show elements of x
+///          and is copied before any is written
 class UpdateSubtensor final : public Op {
  public:
   enum class Kind : std::uint8_t { set, increase };
 
-  UpdateSubtensor(Kind kind, BasicIndex index, DType dtype, bool in_place = false);
+  UpdateSubtensor(Kind kind, BasicIndex index, DType dtype, bool in_place = false,
+                  bool buffered = false);
   Kind kind() const { return kind_; }
   const BasicIndex& index() const { return index_; }
   bool in_place() const { return in_place_; }
@@ -70,6 +72,8 @@ class UpdateSubtensor final : public Op {
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap destroy_map(const Apply&) const override;
+  IndexPairs tolerate_aliased(const Apply&) const override;
+  std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   Region write_region(const Apply& apply, int) const override {
     return index_.region(apply.input(0).type().shape);
   }
@@ -88,7 +92,7 @@ class UpdateSubtensor final : public Op {
   Kind kind_;
   BasicIndex index_;
   DType dtype_;
-  bool in_place_;
+  bool in_place_, buffered_;
   ElementwiseProgram sum_;
 };
 

@@ -324,7 +324,9 @@ OpPtr update_at(std::string_view name, ParameterText& text) {
   text.expect(", ");
   const auto kind =
       without_in_place(name) == "AdvancedSet" ? UpdateAt::Kind::set : UpdateAt::Kind::increase;
-  return std::make_shared<UpdateAt>(kind, std::move(index), text.dtype(), is_in_place(name));
+  const DType dtype = text.dtype();
+  const bool buffered = text.take(", buffered");
+  return std::make_shared<UpdateAt>(kind, std::move(index), dtype, is_in_place(name), buffered);
 }
 
 // `1, :, 2:5, ::-1, None`
@@ -362,7 +364,10 @@ OpPtr update_subtensor(std::string_view name, ParameterText& text) {
   text.expect("; ");
   const auto kind = without_in_place(name) == "SetSubtensor" ? UpdateSubtensor::Kind::set
                                                              : UpdateSubtensor::Kind::increase;
-  return std::make_shared<UpdateSubtensor>(kind, std::move(index), text.dtype(), is_in_place(name));
+  const DType dtype = text.dtype();
+  const bool buffered = text.take(", buffered");
+  return std::make_shared<UpdateSubtensor>(kind, std::move(index), dtype, is_in_place(name),
+                                           buffered);
 }
 
 // -- creation -------------------------------------------------------------------------------------

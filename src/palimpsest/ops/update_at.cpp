@@ -12,6 +12,7 @@
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/reduce.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/shared_memory.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -61,7 +62,7 @@ std::string UpdateAt::name() const {
 }
 
 std::string UpdateAt::parameters() const {
-  return index_.str() + ", " + std::string(name_of(dtype_));
+  return index_.str() + ", " + std::string(name_of(dtype_)) + (buffered_ ? ", buffered" : "");
 }
 
 Apply UpdateAt::make_node(std::span<const Variable> inputs) const {
@@ -92,9 +93,19 @@ AliasMap UpdateAt::destroy_map(const Apply&) const {
   return {};
 }
 
+IndexPairs UpdateAt::tolerate_aliased(const Apply&) const {
+  if (buffered_) return {{0, 1}};
+  return {};
+}
+
+std::size_t UpdateAt::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
+  return buffered_ ? static_cast<std::size_t>(byte_count(inputs[1].extents, dtype_)) : 0;
+}
+
 OpPtr UpdateAt::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
   if (!allowed.contains(0) || may_overlap_itself(apply.input(0))) return nullptr;
-  return std::make_shared<UpdateAt>(kind_, index_, dtype_, true);
+  const bool buffered = shows_common_memory(apply.input(0), apply.input(1));
+  return std::make_shared<UpdateAt>(kind_, index_, dtype_, true, buffered);
 }
 
 OpPtr UpdateAt::pure() const {
@@ -175,7 +186,13 @@ void UpdateAt::run(RunContext& context) const {
   // The value stretched to what is written.
   Extents extents;
   std::size_t n_kept = 0;
-  const ConstView& value = context.input(1);
+  ConstView value = context.input(1);
+  const Strides dense = contiguous_strides(value.extents);
+  if (buffered_) {
+    const MutableView copy{context.scratch().data(), dtype_, value.extents, dense};
+    strided_copy(value, copy);
+    value = copy;
+  }
   const std::size_t n_points = indices[0].rank();
   const auto add_points = [&] {
     for (std::size_t k = 0; k < n_points; ++k) {

@@ -93,9 +93,8 @@ class InplacePass {
       rank(candidates, node, place);
       if (try_all(node, candidates)) return true;
     }
-    return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) {
-      return try_variant(node, c.variant, c.input);
-    });
+    return std::any_of(candidates.begin(), candidates.end(),
+                       [&](const Candidate& c) { return try_variant(node, c.variant, c.input); });
   }
 
   // Those that nothing is known to forbid.

@@ -91,8 +91,10 @@ TEST_F(RewriteCheckTest, FindsTheRewriteThatChangesAValue) {
       const std::string text = error.what();
       EXPECT_NE(text.find("[DebugMode: BadOptimization] DoubleInPlace (step "), std::string::npos)
           << text;
-      EXPECT_NE(text.find("the rewrite run_elementwise_in_place replaced a variable by one of another value"),
-                std::string::npos)
+      EXPECT_NE(
+          text.find(
+              "the rewrite run_elementwise_in_place replaced a variable by one of another value"),
+          std::string::npos)
           << text;
       EXPECT_NE(text.find("old: <float64 (?,)> = Double("), std::string::npos) << text;
       EXPECT_NE(text.find("new value: float64 (4,): min "), std::string::npos) << text;

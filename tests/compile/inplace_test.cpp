@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions whose graphs overwrite something: the worked examples of the specification that need a
+// run to be seen, and what users may write themselves.
+#include "palimpsest/ops/inplace.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "palimpsest/compile/debug/debug_mode.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+using V = std::vector<double>;
+V values(const Tensor& t) { return t.to_vector<double>(); }
+
+struct InplaceFunctions : ::testing::Test {
+  Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
+  Variable y = make_input({DType::float64, {kUnknown}, {}}, "y");
+  InOptions lent{.is_mutable = true, .borrow = true};
+
+  static int count(const Function& f, const std::string& op) {
+    int n = 0;
+    for (const Apply& node : f.steps()) n += node.op().name() == op ? 1 : 0;
+    return n;
+  }
+};
+
+// -- what users write ----------------------------------------------------------------------------
+
+TEST_F(InplaceFunctions, TheDocumentsSampleDoesNotDependOnTheOrderOfItsLines) {
+  const Variable r1 = ops::log(x), r2 = inplace::add_inplace(x, y), r3 = ops::log(x),
+                 r4 = ops::log(r2);
+  const V old{1, 2, 4}, more{1, 6, 12};
+  V of_old, of_sum;
+  for (std::size_t i = 0; i < 3; ++i) {
+    of_old.push_back(std::log(old[i]));
+    of_sum.push_back(std::log(old[i] + more[i]));
+  }
+  for (const FunctionMode& mode : {FunctionMode(Mode::fast_run), FunctionMode(Mode::fast_compile),
+                                   FunctionMode(Mode::no_rewrite), DebugMode({.patience = 2})}) {
+    for (const bool backwards : {false, true}) {
+      std::vector<Out> outs{r1, r2, r3, r4};
+      if (backwards) std::reverse(outs.begin(), outs.end());
+      const Function f =
+          function({In(x, lent), y}, outs, {.mode = mode, .accept_inplace = true});
+      const Results r = f(Tensor::from(old), Tensor::from(more));
+      const auto at = [&](std::size_t i) { return values(r[backwards ? 3 - i : i]); };
+      EXPECT_EQ(at(0), of_old);
+      EXPECT_EQ(at(2), of_old);
+      EXPECT_EQ(at(3), of_sum);
+    }
+  }
+}
+
+TEST_F(InplaceFunctions, OpsThatOverwriteAreRefusedUnlessAccepted) {
+  const Variable v = inplace::add_inplace(x, y);
+  expect_error<TypeError>([&] { function({In(x, lent), y}, v); },
+                          "AddInPlace overwrites an input. Try accept_inplace = true");
+  expect_error<InconsistencyError>([&] { function({x, y}, v, {.accept_inplace = true}); },
+                                   "AddInPlace destroys x");
+  const Function f = function({In(x, lent), y}, v, {.accept_inplace = true});
+  EXPECT_EQ(values(f(Tensor::from(V{1, 2}), Tensor::from(V{3, 4})).tensor()), (V{4, 6}));
+}
+
+TEST_F(InplaceFunctions, XorLeavesTheResultInItsFirstArgumentsMemory) {
+  for (const DType dtype : {DType::int8, DType::int16, DType::int32, DType::int64}) {
+    const Variable a = make_input({dtype, {kUnknown}, {}}, "a"),
+                   b = make_input({dtype, {kUnknown}, {}}, "b");
+    const Function f = function({In(a, lent), b}, Out(inplace::bitwise_xor_inplace(a, b), {.borrow = true}),
+                                {.accept_inplace = true});
+    const Tensor first = Tensor::from<index_t>({5, -1, 3}).to(dtype);
+    const Tensor second = Tensor::from<index_t>({3, 1, -3}).to(dtype);
+    const Tensor result = f(first, second);
+    EXPECT_EQ(result.to_vector<index_t>(), (std::vector<index_t>{6, -2, -2}));
+    EXPECT_EQ(result.raw_data(), first.raw_data());
+    EXPECT_TRUE(equal(result, first));
+  }
+}
+
+TEST_F(InplaceFunctions, SeveralResultsMayBeWrittenIntoOneLentArray) {
+  const Variable four = make_input({DType::float64, {4}, {}}, "four");
+  const Variable left = inplace::mul_inplace(four(slice(0, 2)), 10.0);
+  const Variable right = inplace::add_inplace(four(slice(2, {})), 1.0);
+  for (const FunctionMode& mode : {FunctionMode(Mode::fast_run), DebugMode({.patience = 2})}) {
+    const Function f =
+        function({In(four, lent)}, {left, right}, {.mode = mode, .accept_inplace = true});
+    const Results r = f(Tensor::from(V{1, 2, 3, 4}));
+    EXPECT_EQ(values(r[0]), (V{10, 20}));
+    EXPECT_EQ(values(r[1]), (V{4, 5}));
+  }
+  const Variable overlapping = inplace::add_inplace(four(slice(1, {})), 1.0);
+  EXPECT_THROW(function({In(four, lent)}, {left, overlapping}, {.accept_inplace = true}),
+               InconsistencyError);
+}
+
+// -- what is rewritten ---------------------------------------------------------------------------
+
+TEST_F(InplaceFunctions, AnOperandTwiceRunsInPlace) {
+  const Variable t = ops::roll(x, 1, 0);
+  const Function f = function({x}, t + t);
+  EXPECT_EQ(count(f, "AddInPlace"), 1);
+  EXPECT_EQ(values(f(Tensor::from(V{1, 2, 3})).tensor()), (V{6, 2, 4}));
+  EXPECT_EQ(f.plan(std::vector{Tensor::from(V{1, 2, 3})}).peak_bytes, 24);
+}
+
+TEST_F(InplaceFunctions, AnUpdateByAGemmOverwritesItsContainer) {
+  const Variable m = make_input({DType::float64, {2, 2}, {}}, "m");
+  SharedVariable z = shared(Tensor::from(V{1, 0, 0, 1}, Extents{2, 2}), {.name = "z"});
+  const void* const address = z.container().value().raw_data();
+  const Function f = function({m}, {}, {.updates = {{z, ops::gemm(z, 1, m, m.T(), 1)}}});
+  EXPECT_EQ(count(f, "GemmInPlace"), 1);
+  f(Tensor::from(V{1, 2, 3, 4}, Extents{2, 2}));
+  EXPECT_EQ(values(z.get_value()), (V{6, 11, 11, 26}));
+  EXPECT_EQ(z.container().value().raw_data(), address);
+}
+
+TEST_F(InplaceFunctions, ARankOneUpdateIsOneDestructiveStepWhateverTheStrides) {
+  for (const bool reversed : {false, true}) {
+    Tensor start = Tensor::from(V{1, 2, 3, 4, 5, 6}, Extents{2, 3});
+    const Axes both{0, 1};
+    if (reversed) start = start.flip(both).clone().flip(both);
+    SharedVariable a = shared(start, {.name = "a", .borrow = true});
+    const Function f = function({x, y}, {}, {.updates = {{a, ops::ger(a, 0.1, x, y)}}});
+    EXPECT_EQ(count(f, "GerInPlace"), 1);
+    EXPECT_EQ(f.steps().size(), 1u);
+    f(Tensor::from(V{10, 20}), Tensor::from(V{1, 2, 3}));
+    const Tensor expected = Tensor::from(V{2, 4, 6, 6, 9, 12}, Extents{2, 3});
+    EXPECT_TRUE(allclose(a.get_value(), expected, 1e-14, 1e-14)) << a.get_value();
+  }
+}
+
+TEST_F(InplaceFunctions, AValueThatShowsItsTargetIsReadBeforeItIsWritten) {
+  const Variable k = constant(Tensor::from<index_t>({0, 1, 2}));
+  for (const FunctionMode& mode : {FunctionMode(Mode::fast_run), DebugMode({.patience = 2})}) {
+    for (const bool by_arrays : {false, true}) {
+      SharedVariable s = shared(Tensor::from(V{1, 2, 3, 4}), {.name = "s"});
+      const Variable moved = s.var()(slice(1, {}));
+      const Variable next = by_arrays ? s.var()[k].set(moved)
+                                      : ops::set_subtensor(s, {slice(0, 3)}, moved);
+      const Variable back = ops::inc_subtensor(next, {slice(1, {})}, next(slice(0, 3)));
+      const Function f = function({}, {}, {.updates = {{s, back}}, .mode = mode});
+      EXPECT_EQ(count(f, by_arrays ? "AdvancedSetInPlace" : "SetSubtensorInPlace"), 1);
+      EXPECT_EQ(count(f, "IncSubtensorInPlace"), 1);
+      f();
+      EXPECT_EQ(values(s.get_value()), (V{2, 5, 7, 8}));
+    }
+  }
+}
+
+TEST_F(InplaceFunctions, TheReportTellsWhatWasLeftAlone) {
+  const ConfigScope scope({.profile = true});
+  const Function f = function({x, y}, ops::roll(x, 1, 0) + ops::roll(y, 1, 0) * x);
+  ASSERT_FALSE(f.inplace_report().empty());
+  bool found = false;
+  for (const InplaceRefusal& r : f.inplace_report()) {
+    found = found || (r.variable == "x" && r.kind == InconsistencyKind::destroys_protected);
+  }
+  EXPECT_TRUE(found);
+  EXPECT_NE(f.profile().summary().find(": destroys_protected"), std::string::npos);
+  EXPECT_NE(f.profile().to_json().find("\"destroys_protected\""), std::string::npos);
+  const Function none = function({x}, ops::exp(ops::roll(x, 1, 0)));
+  EXPECT_TRUE(none.inplace_report().empty());
+}
+
+TEST_F(InplaceFunctions, WorkingOnAPartNeverRaisesThePeak) {
+  const Variable t = ops::roll(x, 1, 0);
+  const Variable small = ops::exp(t(slice(0, 4))), big = ops::roll(y, 1, 0);
+  const Variable result = ops::roll(ops::exp(big), 1, 0).sum() + ops::roll(small, 1, 0).sum();
+  const Tensor a = Tensor::full({1000}, 0.5), b = Tensor::full({1000}, 0.25);
+  const auto peak = [&](const std::vector<std::string>& without) {
+    const ConfigScope scope({.rewrites_excluding = without});
+    return function({x, y}, result).plan(std::vector{a, b}).peak_bytes;
+  };
+  EXPECT_LE(peak({}), peak({"inplace"}));
+}
+
+// -- loops ---------------------------------------------------------------------------------------
+
+TEST_F(InplaceFunctions, ALoopThatOnlyMapsHasNothingToOverwrite) {
+  const ops::LoopResult r = ops::loop(
+      [](const std::vector<Variable>& v) { return std::vector{v[0] * 2.0}; }, {.sequences = {x}});
+  const Function f = function({x}, r.mapped(0));
+  EXPECT_EQ(count(f, "Loop"), 1);
+  EXPECT_TRUE(f.inplace_report().empty());
+  EXPECT_EQ(values(f(Tensor::from(V{1, 2, 3})).tensor()), (V{2, 4, 6}));
+}
+
+// Results of a loop that are views of one another, or of a value from outside, are arrays of their
+// own around it.
+TEST_F(InplaceFunctions, EveryResultOfALoopCountsOneIncrement) {
+  const Variable m = make_input({DType::float64, {2, 2}, {}}, "m");
+  const Variable fixed = ops::roll(m, 1, 0);
+  const ops::LoopResult r = ops::loop(
+      [&](const std::vector<Variable>&) {
+        return std::vector{fixed, fixed.T(), ops::flip(fixed, {0})};
+      },
+      {.n_steps = 1});
+  std::vector<Out> outs;
+  for (std::size_t k = 0; k < 3; ++k) {
+    outs.emplace_back(ops::inc_subtensor(r.mapped(k)(0), {}, constant(1.0)));
+  }
+  outs.emplace_back(ops::inc_subtensor(fixed, {}, constant(1.0)));
+  const Tensor value = Tensor::from(V{1, 2, 3, 4}, Extents{2, 2});
+  for (const FunctionMode& mode : {FunctionMode(Mode::fast_run), FunctionMode(Mode::no_rewrite),
+                                   DebugMode({.patience = 1})}) {
+    const Results results = function({m}, outs, {.mode = mode})(value);
+    EXPECT_EQ(values(results[0]), (V{4, 5, 2, 3}));
+    EXPECT_EQ(values(results[1]), (V{4, 2, 5, 3}));
+    EXPECT_EQ(values(results[2]), (V{2, 3, 4, 5}));
+    EXPECT_EQ(values(results[3]), (V{4, 5, 2, 3}));
+  }
+}
+
+}  // namespace
+}  // namespace palimpsest
