@@ -109,6 +109,7 @@
 #include "palimpsest/ops/inplace.hpp"
 #include "palimpsest/ops/linear.hpp"
 #include "palimpsest/ops/loop.hpp"
+#include "palimpsest/ops/measured_op.hpp"
 #include "palimpsest/ops/nufft.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/products.hpp"
