@@ -28,7 +28,7 @@ Variable flag_input(std::string name) { return make_input({DType::bool_, {}, {}}
 Tensor flag(bool value) { return Tensor::scalar(value); }
 V values(const Tensor& t) { return t.to_vector<double>(); }
 
-constexpr Mode kModes[] = {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite};
+constexpr Mode::Base kModes[] = {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite};
 
 struct IfElseTest : ::testing::Test {
   Variable x = vector_input("x"), y = vector_input("y"), c = flag_input("c"), d = flag_input("d");

@@ -29,7 +29,7 @@ Tensor numbers(Extents shape, std::uint64_t seed) {
   return t;
 }
 
-constexpr Mode kModes[] = {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite};
+constexpr Mode::Base kModes[] = {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite};
 
 // What a loop of n steps computes, as a graph without one.
 struct Unrolled {

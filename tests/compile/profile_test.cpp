@@ -67,7 +67,7 @@ TEST_F(ProfileTest, StepsTellNewAndInPlaceBytes) {
 }
 
 TEST_F(ProfileTest, RewritesAreListedWithWhatTheyDid) {
-  const Function g = function({x}, {x * 2.0 + x * 2.0}, {.profile = true});
+  const Function g = function({x}, {ops::exp(x) * ops::sin(ops::exp(x))}, {.profile = true});
   int merged = 0, fused = 0;
   for (const RewriteProfile& r : g.profile().rewrites) {
     if (r.name == "merge_duplicates") merged += r.applied;

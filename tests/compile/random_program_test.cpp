@@ -187,8 +187,9 @@ class Program {
     }
     if (chance(20) && values_.size() > inputs_.size() + shared_.size()) choose_given();
     options_.on_unused_input = Reaction::ignore;
-    if (chance(10)) options_.mode = Mode::no_rewrite;
-    if (chance(10)) options_.mode = Mode::fast_compile;
+    options_.mode = FastRun().exact();  // results are compared bit for bit
+    if (chance(10)) options_.mode = NoRewrite();
+    if (chance(10)) options_.mode = FastCompile().exact();
   }
 
   // Something computed, or a shared variable, is replaced by what does not need it.

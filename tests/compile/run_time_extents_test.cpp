@@ -16,7 +16,7 @@ using testing::expect_error;
 using V = std::vector<double>;
 using Variables = std::vector<Variable>;
 
-constexpr Mode kModes[] = {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite};
+constexpr Mode::Base kModes[] = {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite};
 
 Variable input(Extents shape, std::string name = {}, DType dtype = DType::float64) {
   return make_input({dtype, std::move(shape), {}}, std::move(name));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/rewrite/fusion.hpp"
 #include "palimpsest/rewrite/inplace.hpp"
@@ -54,6 +56,45 @@ TEST_F(RewriteTest, EqualConstantsAreMerged) {
   EXPECT_EQ(graph.node_count(), graph_of({x}, {x * 2.0}).node_count() + 1);
 }
 
+TEST_F(RewriteTest, ConstantsAreComparedByTheirBytes) {
+  const Variable r = make_input({DType::float64, {3}, {}}, "r");
+  const auto merged = [&](double a, double b) {
+    FunctionGraph graph = graph_of({r}, {r + constant(a), r + constant(b)});
+    merge_duplicates(graph, none);
+    return graph.node_count() <= graph_of({r}, {r + constant(a)}).node_count();
+  };
+  EXPECT_TRUE(merged(1, 1));
+  EXPECT_FALSE(merged(0.0, -0.0));
+  EXPECT_TRUE(merged(std::nan(""), std::nan("")));
+}
+
+// Two equal values of which one is overwritten are one value if the order allows it; two that are
+// both overwritten are never tried.
+TEST_F(RewriteTest, DestroyedDuplicatesAreMergedWhenValidationAllows) {
+  const auto overwritten = [](const Variable& v) {
+    const Variable inputs[] = {v};
+    return ops::exp(v)
+        .owner()
+        .op()
+        .inplace_on_inputs(ops::exp(v).owner(), {0})
+        ->make_node(inputs)
+        .output(0);
+  };
+  FunctionGraph one = graph_of({x}, {overwritten(ops::sin(x)), ops::sum(ops::sin(x))});
+  EXPECT_EQ(merge_duplicates(one, none), 1);
+  EXPECT_TRUE(one.consistent());
+  EXPECT_EQ(one.node_count(), 3u);
+  FunctionGraph output = graph_of({x}, {overwritten(ops::sin(x)), ops::sin(x)});
+  EXPECT_EQ(merge_duplicates(output, none), 0);  // an output is not overwritten
+  EXPECT_EQ(output.node_count(), 3u);
+  FunctionGraph both = graph_of({x}, {overwritten(ops::sin(x)), overwritten(ops::sin(x))});
+  std::vector<std::string> lines;
+  both.set_trace([&](const std::string& line) { lines.push_back(line); });
+  EXPECT_EQ(merge_duplicates(both, none), 0);
+  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(both.consistent());
+}
+
 TEST_F(RewriteTest, DifferentParametersAreNotMerged) {
   FunctionGraph graph = graph_of({x}, {ops::fft(x, {0}), ops::fft(x, {1})});
   EXPECT_EQ(merge_duplicates(graph, none), 0);
@@ -65,7 +106,7 @@ TEST_F(RewriteTest, TransformAndItsInverseCancel) {
       const FftOptions options{norm, centered};
       FunctionGraph graph =
           graph_of({x}, {ops::ifft(ops::fft(x, {0, 1}, options), {0, 1}, options)});
-      EXPECT_GE(apply_linear_identities(graph, none), 1);
+      EXPECT_GE(apply_linear_identities(graph, none).applied, 1);
       EXPECT_EQ(graph.outputs()[0], graph.inputs()[0]);
       FunctionGraph back = graph_of({x}, {ops::fft(ops::ifft(x, {1}, options), {1}, options)});
       apply_linear_identities(back, none);
@@ -76,7 +117,7 @@ TEST_F(RewriteTest, TransformAndItsInverseCancel) {
 
 TEST_F(RewriteTest, AdjointOfAnUnscaledTransformLeavesTheNumberOfPoints) {
   FunctionGraph graph = graph_of({x}, {ops::fft_adjoint(ops::fft(x, {0, 1}), {0, 1})});
-  EXPECT_GE(apply_linear_identities(graph, none), 1);
+  EXPECT_GE(apply_linear_identities(graph, none).applied, 1);
   for (const Apply& node : graph.toposort())
     EXPECT_EQ(node.op().name().find("Fft"), std::string::npos);
 }
@@ -87,14 +128,8 @@ TEST_F(RewriteTest, OtherPairsOfTransformsStay) {
                             ops::ifft(ops::fft(x, {0}, plain), {0}, centered),
                             ops::fft(ops::fft(x, {0}, plain), {0}, plain)}) {
     FunctionGraph graph = graph_of({x}, {v});
-    EXPECT_EQ(apply_linear_identities(graph, none), 0);
+    EXPECT_EQ(apply_linear_identities(graph, none).applied, 0);
   }
-}
-
-TEST_F(RewriteTest, DoubleConjugationDisappears) {
-  FunctionGraph graph = graph_of({x}, {ops::conj(ops::conj(x))});
-  EXPECT_EQ(apply_linear_identities(graph, none), 1);
-  EXPECT_EQ(graph.outputs()[0], graph.inputs()[0]);
 }
 
 TEST_F(RewriteTest, ElementwiseChainBecomesOnePass) {

@@ -19,6 +19,15 @@
 namespace palimpsest {
 namespace {
 
+// The config's tags add to whatever mode there is.
+Mode mode_of(const FunctionOptions& options, const Config& config) {
+  const auto tags = [](const std::vector<std::string>& words) {
+    return Mode::Tags(words.begin(), words.end());
+  };
+  const Mode mode = options.mode ? *options.mode : mode_named(config.mode);
+  return mode.including(tags(config.rewrites_including)).excluding(tags(config.rewrites_excluding));
+}
+
 bool contains(std::span<const Variable> list, const Variable& v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
@@ -28,7 +37,7 @@ class Compiler {
   Compiler(std::vector<In> inputs, Outputs outputs, FunctionOptions options)
       : options_(std::move(options)),
         config_(shared_config()),
-        mode_(options_.mode ? *options_.mode : mode_named(config_->mode)),
+        mode_(mode_of(options_, *config_)),
         inputs_(resolve_inputs(inputs, options_.allow_input_downcast)),
         is_single_(outputs.is_single()) {
     for (const ResolvedInput& input : inputs_) cut_.push_back(input.variable);
@@ -289,47 +298,47 @@ class Compiler {
     }
   }
 
-  // A rewrite that fails leaves no trace: the graph is made anew and rewritten without it.
+  RewriteHints hints_for(const FunctionGraph& graph) const {
+    RewriteHints hints;
+    const std::size_t n_explicit = graph.inputs().size() - n_container_inputs_;
+    for (std::size_t u = 0; u < updated_.size(); ++u) {
+      const auto c = static_cast<std::size_t>(updated_[u]);
+      if (c >= n_container_inputs_) continue;
+      hints.preferred_memory.emplace_back(graph.outputs()[results_.size() + u],
+                                          graph.inputs()[n_explicit + c]);
+    }
+    for (std::size_t i = 0, k = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i].is_implicit) continue;
+      add_hint_for_default(hints, graph, inputs_[i], k++);
+    }
+    return hints;
+  }
+
+  RewriteOptions rewrite_options() const {
+    RewriteOptions options{mode_.selection(), config_->on_opt_error, {}};
+    if (config_->rewrite_trace) {
+      options.trace = [](const std::string& line) { log(LogLevel::warn, line); };
+    }
+    return options;
+  }
+
   FunctionGraph rewritten_graph(std::vector<RewriteProfile>* reports,
                                 const FeatureMaker& make_feature) const {
-    RewriteSelection selection;
-    if (mode_.base() == Mode::no_rewrite) selection.excluding = {"all"};
-    if (mode_.base() == Mode::fast_compile) selection.excluding = {"fusion", "inplace"};
-    selection.including = config_->rewrites_including;
-    const auto& excluded = config_->rewrites_excluding;
-    selection.never.insert(selection.never.end(), excluded.begin(), excluded.end());
-    for (;;) {
-      FunctionGraph graph = protected_graph();
-      ops::drop_unused_of_loops(graph);
-      RewriteHints hints;
-      const std::size_t n_explicit = graph.inputs().size() - n_container_inputs_;
-      for (std::size_t u = 0; u < updated_.size(); ++u) {
-        const auto c = static_cast<std::size_t>(updated_[u]);
-        if (c >= n_container_inputs_) continue;
-        hints.preferred_memory.emplace_back(graph.outputs()[results_.size() + u],
-                                            graph.inputs()[n_explicit + c]);
-      }
-      for (std::size_t i = 0, k = 0; i < inputs_.size(); ++i) {
-        if (inputs_[i].is_implicit) continue;
-        add_hint_for_default(hints, graph, inputs_[i], k++);
-      }
-      reports->clear();
-      refusals_->clear();
-      hints.refusals = refusals_.get();
-      const std::shared_ptr<Feature> feature = make_feature ? make_feature() : nullptr;
-      if (feature) graph.add_feature(feature);
-      try {
-        rewrite_graph(graph, hints, selection, reports);
-        rewrite_bodies(graph, selection);
-        graph.validate();
-        if (feature) graph.remove_feature(feature);
-        return graph;
-      } catch (const RewriteFailure& failure) {
-        if (config_->on_opt_error == Reaction::raise) std::rethrow_exception(failure.cause());
-        if (config_->on_opt_error == Reaction::warn) log(LogLevel::warn, failure.what());
-        selection.never.push_back(failure.rewrite());
-      }
-    }
+    FunctionGraph graph = protected_graph();
+    ops::drop_unused_of_loops(graph);
+    const RewriteOptions options = rewrite_options();
+    RewriteHints hints = hints_for(graph);
+    reports->clear();
+    refusals_->clear();
+    hints.refusals = refusals_.get();
+    const std::shared_ptr<Feature> feature = make_feature ? make_feature() : nullptr;
+    if (feature) graph.add_feature(feature);
+    graph.validate();  // what is wrong already is no pass's fault
+    rewrite_graph(graph, hints, options, reports);
+    rewrite_bodies(graph, options, reports);
+    graph.validate();
+    if (feature) graph.remove_feature(feature);
+    return graph;
   }
 
   FunctionGraph optimized_graph(std::vector<RewriteProfile>* reports,
@@ -376,7 +385,7 @@ class Compiler {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   FunctionOptions options_;
   std::shared_ptr<const Config> config_;
-  FunctionMode mode_;
+  Mode mode_;
   std::vector<ResolvedInput> inputs_;
   std::vector<Variable> cut_;  // all inputs: the graph ends there
   bool is_single_;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/compile/function_mode.hpp"
 #include "palimpsest/compile/inputs.hpp"
+#include "palimpsest/compile/mode.hpp"
 #include "palimpsest/compile/plan.hpp"
 #include "palimpsest/compile/profile.hpp"
 #include "palimpsest/compile/shared.hpp"
@@ -39,7 +39,7 @@ struct FunctionOptions {
   Updates updates = {};
   Givens givens = {};
   /// Unset: the config's.
-  std::optional<FunctionMode> mode = {};
+  std::optional<Mode> mode = {};
   std::string name = {};
   /// Bytes that one call may hold above arguments, containers and constants. Unset: the config's.
   std::optional<index_t> budget_bytes = {};

@@ -126,7 +126,7 @@ class FunctionWriter {
     }
     json["is_single"] = program.is_single;
     json["updated"] = program.updated;
-    json["mode"] = std::string(name_of(program.mode));
+    json["mode"] = std::string(program.mode.name());
     json["trust_input"] = program.trust_input;
     json["budget"] = program.budget ? Json(*program.budget) : Json();
     return json;
@@ -293,8 +293,8 @@ class FunctionReader {
   }
 
   static Mode mode_of(const CheckedJson& json) {
-    for (Mode mode : {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite}) {
-      if (name_of(mode) == json.text()) return mode;
+    for (Mode::Base base : {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite}) {
+      if (name_of(base) == json.text()) return base;
     }
     json.fail("is no mode");
   }

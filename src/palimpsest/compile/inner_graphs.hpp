@@ -7,7 +7,8 @@
 namespace palimpsest {
 
 /// Rewrites the bodies of all loops, and of the loops in them, as functions of their own: what a
-/// body is given is never overwritten.
-void rewrite_bodies(FunctionGraph& graph, const RewriteSelection& selection);
+/// body is given is never overwritten. Features follow the outermost graph only.
+void rewrite_bodies(FunctionGraph& graph, const RewriteOptions& options,
+                    std::vector<RewriteProfile>* reports = nullptr);
 
 }  // namespace palimpsest

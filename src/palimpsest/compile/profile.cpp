@@ -73,7 +73,9 @@ std::string Profile::summary() const {
   }
   text += "rewrites\n";
   for (const RewriteProfile& r : rewrites) {
-    text += fmt::format("  {:>10.3f} ms  {}: {} applied\n", r.seconds * 1e3, r.name, r.applied);
+    text += fmt::format("  {:>10.3f} ms  {} at {}: {} applied, {} refused, validation {:.3f} ms\n",
+                        r.seconds * 1e3, r.name, r.position, r.applied, r.refused,
+                        r.validation_seconds * 1e3);
   }
   if (!refusals.empty()) text += "not in place\n";
   for (const InplaceRefusal& refusal : refusals) text += "  " + refusal.str() + "\n";
@@ -105,7 +107,12 @@ std::string Profile::to_json() const {
                {"check_seconds", check_seconds}, {"compile_seconds", compile_seconds}};
   json["rewrites"] = Json::array();
   for (const RewriteProfile& r : rewrites) {
-    json["rewrites"].push_back({{"name", r.name}, {"applied", r.applied}, {"seconds", r.seconds}});
+    json["rewrites"].push_back({{"name", r.name},
+                                {"position", r.position},
+                                {"applied", r.applied},
+                                {"refused", r.refused},
+                                {"seconds", r.seconds},
+                                {"validation_seconds", r.validation_seconds}});
   }
   json["refusals"] = Json::array();
   for (const InplaceRefusal& r : refusals) {

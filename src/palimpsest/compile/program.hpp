@@ -97,8 +97,8 @@ struct Program {
   std::vector<int> updated;       // per update: which container
   std::vector<bool> overwritten;  // per graph input: does a step write its memory?
   bool overwrites_any = false;
-  bool borrows_any = false;  // does an output lie in the frame?
-  Mode mode = Mode::fast_run;
+  bool borrows_any = false;                      // does an output lie in the frame?
+  Mode mode;                                     // without the inspection
   std::shared_ptr<const Inspection> inspection;  // null: nothing looks at the calls
   std::shared_ptr<const CompileFacts> facts;     // of the inspection; null: none
   bool trust_input = false;

@@ -14,7 +14,7 @@ namespace palimpsest {
 
 StagedProgram::StagedProgram(const Program& program)
     : config_(program.config),
-      mode_(program.mode, program.inspection),
+      mode_(program.inspection ? Mode(program.mode, program.inspection) : program.mode),
       budget_(program.budget) {
   std::unordered_map<const VariableNode*, Variable> twins;
   const auto twin = [&](const Variable& v, const Variable& of) {

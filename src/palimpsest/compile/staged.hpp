@@ -47,7 +47,7 @@ class StagedProgram {
 
   std::string name_;
   std::shared_ptr<const Config> config_;
-  FunctionMode mode_;
+  Mode mode_;
   std::optional<index_t> budget_;
   std::vector<Variable> inputs_, outputs_;  // keep all nodes alive, which keys refer to
   mutable std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include "palimpsest/graph/graph_edit.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "palimpsest/base/config.hpp"
 
@@ -274,9 +275,17 @@ void FunctionGraph::Impl::finish() {
 void FunctionGraph::Impl::transact(std::vector<Redirection>& redirections,
                                    std::span<const Apply> remove, std::string_view reason,
                                    bool validated) {
+  using Clock = std::chrono::steady_clock;
   const std::size_t begin = log_.size();
+  Clock::time_point start;
+  const auto count_time = [&] {
+    if (!validated) return;
+    const std::chrono::duration<double> time = Clock::now() - start;
+    state.edits.validation_seconds += time.count();
+  };
   try {
     apply(redirections, reason);
+    if (validated) start = Clock::now();
     update_orderings();
     state.refresh();
     for (const Apply& node : remove) {
@@ -285,7 +294,16 @@ void FunctionGraph::Impl::transact(std::vector<Redirection>& redirections,
         throw ReplaceError("[replace] " + node.op().name() + " is to be removed but still used");
       }
     }
-    if (validated) validate();
+    if (validated) {
+      try {
+        validate();
+      } catch (const InconsistencyError&) {
+        ++state.edits.refused;
+        count_time();
+        throw;
+      }
+      count_time();
+    }
   } catch (...) {
     roll_back(begin, reason);
     throw;

@@ -180,6 +180,12 @@ void for_each_predecessor(const NodeInfo& node, F&& f) {
   }
 }
 
+/// Of edits that are validated: how many were refused, and the time that took to tell.
+struct EditCounts {
+  std::size_t refused = 0;
+  double validation_seconds = 0;
+};
+
 class GraphState {
  public:
   explicit GraphState(bool alias_regions) : alias_regions_(alias_regions) {}
@@ -225,6 +231,8 @@ class GraphState {
   bool has_joins() const { return n_joins_ > 0; }
   bool regions_count() const { return alias_regions_; }
   const OrderList& order() const { return order_; }
+
+  EditCounts edits;
 
  private:
   void raise(UseSlot& slot);

@@ -115,14 +115,18 @@ std::string AddContract::parameters() const {
   return Contract(contraction_).parameters() + ", " + std::string(name_of(dtype_));
 }
 
-void AddContract::check_shapes(std::span<const index_t> z, std::span<const index_t> x,
-                               std::span<const index_t> y) const {
+Extents AddContract::agreed_extents(std::span<const index_t> z, std::span<const index_t> x,
+                                    std::span<const index_t> y) const {
   const Extents product = Contract(contraction_).result_extents(x, y);
   if (product.size() != z.size()) {
     throw ShapeError("[" + name() + "] numbers of axes differ: got " + to_string(z) +
                      " for a product of " + to_string(product));
   }
-  for (std::size_t k = 0; k < z.size(); ++k) agreed_extent(z, product, k, name());
+  Extents result;
+  for (std::size_t k = 0; k < z.size(); ++k) {
+    result.push_back(agreed_extent(z, product, k, name()));
+  }
+  return result;
 }
 
 Apply AddContract::make_node(std::span<const Variable> inputs) const {
@@ -138,7 +142,8 @@ Apply AddContract::make_node(std::span<const Variable> inputs) const {
     throw ShapeError("[" + name() + "] factors: got " + inputs[1].type().str() + " and " +
                      inputs[4].type().str() + ", expected numbers of no axes");
   }
-  check_shapes(inputs[0].type().shape, inputs[2].type().shape, inputs[3].type().shape);
+  TensorType type = inputs[0].type();
+  type.shape = agreed_extents(type.shape, inputs[2].type().shape, inputs[3].type().shape);
   if (in_place_ && is_factor(inputs)) {
     throw ValueError("[" + name() + "] " + inputs[0].str() +
                      " is overwritten while a factor shows its memory. Try a copy");
@@ -147,7 +152,7 @@ Apply AddContract::make_node(std::span<const Variable> inputs) const {
     throw ValueError("[" + name() + "] got " + inputs[0].str() +
                      ", a broadcast view, expected an array that can be overwritten");
   }
-  return node(inputs, {inputs[0].type()});
+  return node(inputs, {type});
 }
 
 AliasMap AddContract::destroy_map(const Apply&) const {
@@ -169,8 +174,7 @@ OpPtr AddContract::pure() const {
 
 std::vector<Extents> AddContract::infer_shapes(const Apply&,
                                                std::span<const Extents> inputs) const {
-  check_shapes(inputs[0], inputs[2], inputs[3]);
-  return {inputs[0]};
+  return {agreed_extents(inputs[0], inputs[2], inputs[3])};
 }
 
 // In place the destination lies as z does, else it is dense: scratch must do for either.

@@ -58,8 +58,8 @@ class AddContract final : public Op {
   void run(RunContext& context) const override;
 
  private:
-  void check_shapes(std::span<const index_t> z, std::span<const index_t> x,
-                    std::span<const index_t> y) const;
+  Extents agreed_extents(std::span<const index_t> z, std::span<const index_t> x,
+                         std::span<const index_t> y) const;
   bool is_outer() const;
 
   Contraction contraction_;

@@ -23,6 +23,7 @@ class Alloc final : public Op {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
+  bool is_cheap() const override { return true; }
   void run(RunContext& context) const override;
 
  private:
@@ -79,6 +80,7 @@ class Generator : public Op {
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   bool can_fail() const override { return false; }
+  bool is_cheap() const override { return true; }
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
   bool uses_elements(const Apply&, int) const override { return false; }
   std::vector<Variable> pullback(const Apply& apply, std::span<const Variable>) const override {

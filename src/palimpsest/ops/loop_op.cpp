@@ -441,14 +441,36 @@ std::vector<Variable> without_unused(const Apply& apply, const std::vector<bool>
   return result;
 }
 
+namespace {
+
+// Does the loop compute something that nobody uses, or a last value beside a history?
+bool has_unused(const Loop& op, const std::vector<bool>& is_used) {
+  const auto& states = op.structure().states;
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    const auto history = op.history_output(k), last = op.last_output(k);
+    if (history && !is_used[*history]) return true;
+    if (history && last && !op.structure().keeps_room) return true;
+    if (last && !is_used[*last]) return true;
+  }
+  for (std::size_t m = 0; m < op.structure().mapped.size(); ++m) {
+    if (!is_used[op.mapped_output(m)]) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // Users come first: without a loop's unused outputs, another one may lose its last use.
-void drop_unused_of_loops(FunctionGraph& graph) {
+int drop_unused_of_loops(FunctionGraph& graph) {
+  int dropped = 0;
   std::vector<Apply> order = graph.toposort();
   std::reverse(order.begin(), order.end());
   for (const Apply& node : order) {
-    if (!dynamic_cast<const Loop*>(&node.op()) || !graph.contains(node)) continue;
+    const auto* const loop = dynamic_cast<const Loop*>(&node.op());
+    if (!loop || !graph.contains(node)) continue;
     std::vector<bool> is_used;
     for (const Variable& v : node.outputs()) is_used.push_back(!graph.uses(v).empty());
+    if (!has_unused(*loop, is_used)) continue;
     const std::vector<Variable> with = without_unused(node, is_used);
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < with.size(); ++k) {
@@ -457,7 +479,9 @@ void drop_unused_of_loops(FunctionGraph& graph) {
       pairs.emplace_back(node.output(k), with[k]);
     }
     graph.replace_all(pairs, "drop_unused_of_loops");
+    ++dropped;
   }
+  return dropped;
 }
 
 Variable without_unused_of_loops(const Variable& v) {

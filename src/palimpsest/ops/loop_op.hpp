@@ -127,8 +127,8 @@ class Loop final : public Op {
 std::vector<Variable> without_unused(const Apply& loop, const std::vector<bool>& is_used);
 /// Leaves out reads and captured values that the body does not look at.
 void drop_unread(LoopParts& parts);
-/// Leaves out of the loops of a graph what nobody uses.
-void drop_unused_of_loops(FunctionGraph& graph);
+/// Leaves out of the loops of a graph what nobody uses; returns of how many.
+int drop_unused_of_loops(FunctionGraph& graph);
 /// The value computed by loops without what it does not use.
 Variable without_unused_of_loops(const Variable& v);
 /// The same loop with another graph for its body.

@@ -5,11 +5,13 @@
 
 namespace palimpsest {
 
-/// Removes pairs of linear ops that undo each other: a Fourier transform and its inverse or adjoint
-/// over the same axes (up to a factor), two conjugations.
+/// Uses what is known of linear ops: a Fourier transform and its inverse or adjoint over the same
+/// axes leave a factor; conjugation of a factor is part of a contraction; the sum over axes along
+/// which a value is repeated is a multiple of it; two diagonals, factors smaller than what they
+/// multiply, are multiplied by one another first.
 ///
 /// Contract  equal up to rounding: what is removed is not computed
-/// Order     one sweep in topological order, so that chains collapse from the inside
-int apply_linear_identities(FunctionGraph& graph, const RewriteHints& hints);
+/// Order     to a fixed point, so that chains collapse from the inside
+RewriteResult apply_linear_identities(FunctionGraph& graph, const RewriteHints& hints);
 
 }  // namespace palimpsest

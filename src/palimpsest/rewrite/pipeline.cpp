@@ -3,69 +3,256 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
+#include "palimpsest/base/log.hpp"
+#include "palimpsest/graph/graph_state.hpp"
+#include "palimpsest/rewrite/call_libraries.hpp"
+#include "palimpsest/rewrite/canonicalize.hpp"
+#include "palimpsest/rewrite/collect_terms.hpp"
+#include "palimpsest/rewrite/drop_useless.hpp"
+#include "palimpsest/rewrite/fold_constants.hpp"
+#include "palimpsest/rewrite/fold_shapes.hpp"
 #include "palimpsest/rewrite/fusion.hpp"
 #include "palimpsest/rewrite/inplace.hpp"
 #include "palimpsest/rewrite/linear_identities.hpp"
 #include "palimpsest/rewrite/merge.hpp"
+#include "palimpsest/rewrite/resolve_slices.hpp"
+#include "palimpsest/rewrite/specialize.hpp"
+#include "palimpsest/rewrite/split_buffers.hpp"
+#include "palimpsest/rewrite/stabilize.hpp"
 
 namespace palimpsest {
 namespace {
 
-constexpr Rewrite kRewrites[] = {
-    {"merge_duplicates", 0, "merge", merge_duplicates},
-    {"apply_linear_identities", 1.3, "identities", apply_linear_identities},
-    {"fuse_elementwise", 49, "fusion", fuse_elementwise},
-    {"merge_duplicates", 49.1, "merge", merge_duplicates},
-    {"run_updates_in_place", 50.1, "inplace", run_updates_in_place},
-    {"run_products_in_place", 50.2, "inplace", run_products_in_place},
-    {"run_transforms_in_place", 50.3, "inplace", run_transforms_in_place},
-    {"run_elementwise_in_place", 50.5, "inplace", run_elementwise_in_place},
-    {"run_keys_in_place", 50.9, "inplace", run_keys_in_place},
-};
-
-std::string text_of(const std::exception_ptr& cause) {
-  try {
-    std::rethrow_exception(cause);
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "what is no exception";
-  }
+// Tags besides the name. What is tagged `reorders` may give other bits than the graph as it was
+// written; nothing else may.
+std::set<std::string> fast(std::set<std::string> tags) {
+  tags.insert("fast_run");
+  return tags;
 }
+std::set<std::string> always(std::set<std::string> tags) {
+  tags.insert("fast_compile");
+  return fast(std::move(tags));
+}
+
+// Ordered by position.
+std::vector<Rewrite> library() {
+  return {
+      {"merge_duplicates", 0, always({"merge"}), merge_duplicates,
+       "equal ops on equal inputs, and equal constants, become one"},
+      {"fold_shapes", 0.5, fast({"shapes"}), fold_shapes,
+       "known extents become constants; extents are taken from where arrays come from"},
+      {"drop_useless", 0.6, always({"useless"}), drop_useless,
+       "what changes nothing goes: conversions, reshapes, whole slices, unused outputs of loops"},
+      {"fold_constants", 0.9, fast({"constants"}), fold_constants,
+       "what needs constants only is computed"},
+      {"canonicalize", 1, fast({}), canonicalize,
+       "signs, conjugations, parts of complex numbers and conversions that cancel are cancelled"},
+      {"merge_duplicates", 1.2, always({"merge"}), merge_duplicates,
+       "what became equal becomes one"},
+      {"resolve_slices", 1.3, fast({"identities"}), resolve_slices,
+       "slices of pads and joins are taken from what was padded or joined"},
+      {"apply_linear_identities", 1.3, fast({"identities", "reorders"}), apply_linear_identities,
+       "transforms that undo each other, sums of what is repeated, products of diagonals"},
+      {"stabilize", 1.5, fast({"reorders"}), stabilize,
+       "log(1 + x), log(sum(exp(x))), ... become functions that neither overflow nor lose digits"},
+      {"call_libraries", 1.7, always({"library", "reorders"}), call_libraries,
+       "products and sums become gemm, gemv, ger, contractions, inner products"},
+      {"specialize", 2, fast({}), specialize,
+       "x * 1, x - 0, divisions by powers of two, ...: where no bit changes"},
+      {"specialize_powers", 2, fast({"reorders"}), specialize_powers,
+       "small powers become products and roots, squared absolute values become abs2"},
+      {"collect_terms", 48, fast({"reorders"}), collect_terms,
+       "equal terms of sums become multiples, numbers in sums and products become one"},
+      {"fuse_elementwise", 49, fast({"fusion"}), fuse_elementwise,
+       "chains of elementwise ops become one step"},
+      {"merge_duplicates", 49.1, always({"merge"}), merge_duplicates,
+       "what became equal becomes one"},
+      {"split_buffers", 49.4, fast({"split"}), split_buffers,
+       "each step that could overwrite the result of a cheap op gets one of its own"},
+      {"run_updates_in_place", 50.1, fast({"inplace"}), run_updates_in_place,
+       "`set` and `inc` overwrite their target where nobody reads it afterwards"},
+      {"run_products_in_place", 50.2, fast({"inplace"}), run_products_in_place,
+       "gemm, gemv and ger add to their accumulator where it is"},
+      {"run_transforms_in_place", 50.3, fast({"inplace"}), run_transforms_in_place,
+       "transforms overwrite their input"},
+      {"run_elementwise_in_place", 50.5, fast({"inplace"}), run_elementwise_in_place,
+       "elementwise ops, cumulative sums and ops of users overwrite an input"},
+      {"run_keys_in_place", 50.9, fast({"inplace"}), run_keys_in_place,
+       "keys of random numbers that a shared variable holds are counted up where they are"},
+  };
+}
+
+bool has_any(const Rewrite& rewrite, const std::set<std::string>& tags) {
+  return std::any_of(tags.begin(), tags.end(),
+                     [&](const auto& tag) { return rewrite.has_tag(tag); });
+}
+
+bool has_all(const Rewrite& rewrite, const std::set<std::string>& tags) {
+  return std::all_of(tags.begin(), tags.end(),
+                     [&](const auto& tag) { return rewrite.has_tag(tag); });
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// A pass that says nothing and overwrites something all the same is wrong.
+void check_result(const FunctionGraph& graph, const Rewrite& rewrite, std::size_t overwritten) {
+  if (rewrite.position < kFirstInplacePosition && graph.overwritten_count() > overwritten) {
+    throw InternalError("[" + rewrite.name + "] introduced an op that overwrites an input at " +
+                        "position " + std::to_string(rewrite.position) +
+                        ", expected 49.5 or later");
+  }
+  graph.validate();
+}
+
+class Runner {
+ public:
+  Runner(FunctionGraph& graph, const RewriteHints& hints, const RewriteOptions& options,
+         std::vector<RewriteProfile>* reports)
+      : graph_(graph), hints_(hints), options_(options), reports_(reports) {}
+
+  void run() {
+    auto features = options_.selection.features;
+    std::stable_sort(features.begin(), features.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    auto next = features.begin();
+    const auto attach_up_to = [&](double position) {
+      for (; next != features.end() && next->first <= position; ++next) {
+        graph_.add_feature(next->second());
+      }
+    };
+    for (const Rewrite& rewrite : options_.selection.list()) {
+      attach_up_to(rewrite.position);
+      run(rewrite);
+    }
+    attach_up_to(std::numeric_limits<double>::infinity());
+  }
+
+ private:
+  void run(const Rewrite& rewrite) {
+    const auto start = std::chrono::steady_clock::now();
+    const graph_detail::EditCounts before = graph_.state().edits;
+    const std::size_t overwritten = graph_.overwritten_count();
+    const FunctionGraph::Token token = graph_.checkpoint();
+    RewriteResult result;
+    try {
+      result = rewrite.run(graph_, hints_);
+      check_result(graph_, rewrite, overwritten);
+    } catch (...) {
+      graph_.revert(token);
+      graph_.release(token);
+      react(rewrite);
+      return;
+    }
+    graph_.release(token);
+    const graph_detail::EditCounts& now = graph_.state().edits;
+    report({rewrite.name, result.applied,
+            std::max(result.refused, static_cast<int>(now.refused - before.refused)),
+            seconds_since(start), now.validation_seconds - before.validation_seconds,
+            rewrite.position});
+  }
+
+  // In a handler.
+  void react(const Rewrite& rewrite) const {
+    if (options_.on_error == Reaction::raise) throw;
+    if (options_.on_error == Reaction::ignore) return;
+    std::string text = "what is no exception";
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      text = error.what();
+    } catch (...) {
+    }
+    log(LogLevel::warn, "[function] rewrite " + rewrite.name + " failed and is left out: " + text);
+  }
+
+  void report(RewriteProfile profile) {
+    if (!reports_) return;
+    const auto known = std::find_if(reports_->begin(), reports_->end(), [&](const auto& r) {
+      return r.name == profile.name && r.position == profile.position;
+    });
+    if (known == reports_->end()) {
+      reports_->push_back(std::move(profile));
+      return;
+    }
+    known->applied += profile.applied;
+    known->refused += profile.refused;
+    known->seconds += profile.seconds;
+    known->validation_seconds += profile.validation_seconds;
+  }
+
+  FunctionGraph& graph_;
+  const RewriteHints& hints_;
+  const RewriteOptions& options_;
+  std::vector<RewriteProfile>* reports_;
+};
 
 }  // namespace
 
-bool RewriteSelection::contains(const Rewrite& rewrite) const {
-  const auto names_it = [&](const std::string& word) {
-    return word == rewrite.name || word == rewrite.tag || word == "all";
-  };
-  const auto any = [&](const std::vector<std::string>& words) {
-    return std::any_of(words.begin(), words.end(), names_it);
-  };
-  return !any(never) && (!any(excluding) || any(including));
+bool Rewrite::has_tag(std::string_view tag) const {
+  return tag == "all" || tag == name || tags.contains(std::string(tag));
 }
 
-RewriteFailure::RewriteFailure(const Rewrite& rewrite, std::exception_ptr cause)
-    : std::runtime_error("rewrite " + std::string(rewrite.name) + " failed: " + text_of(cause)),
-      rewrite_(rewrite.name),
-      cause_(std::move(cause)) {}
+std::span<const Rewrite> rewrite_list() {
+  static const std::vector<Rewrite> list = library();
+  return list;
+}
 
-std::span<const Rewrite> rewrite_list() { return kRewrites; }
+void RewriteSelection::add(Rewrite rewrite) {
+  if (rewrite.name.empty()) throw ValueError("[with_rewrite] the rewrite has no name");
+  if (!rewrite.run) throw ValueError("[with_rewrite] " + rewrite.name + " has nothing to run");
+  if (!(rewrite.position >= 0)) {
+    throw ValueError("[with_rewrite] position of " + rewrite.name + ": got " +
+                     std::to_string(rewrite.position) + ", expected 0 or more");
+  }
+  if (rewrite.has_tag("inplace") && rewrite.position < kFirstInplacePosition) {
+    throw ValueError("[with_rewrite] " + rewrite.name +
+                     " introduces ops that overwrite inputs: " + "got position " +
+                     std::to_string(rewrite.position) + ", expected 49.5 or later");
+  }
+  added.push_back(std::move(rewrite));
+}
 
-void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints,
-                   const RewriteSelection& selection, std::vector<RewriteProfile>* reports) {
+void RewriteSelection::add(NodeRewrite rewrite, double position, std::set<std::string> tags) {
+  if (!rewrite.apply) throw ValueError("[with_rewrite] " + rewrite.name + " has nothing to apply");
+  if (rewrite.introduces_destroyers) tags.insert("inplace");
+  const std::string name = rewrite.name;
+  add(Rewrite{name, position, std::move(tags),
+              [rewrite = std::move(rewrite)](FunctionGraph& graph, const RewriteHints&) {
+                return walk(graph, {&rewrite, 1});
+              }});
+}
+
+std::vector<Rewrite> RewriteSelection::list() const {
+  std::vector<Rewrite> result;
+  const auto is_added = [&](const Rewrite& rewrite) {
+    return std::any_of(added.begin(), added.end(),
+                       [&](const Rewrite& other) { return other.name == rewrite.name; });
+  };
+  const auto may_run = [&](const Rewrite& rewrite) {
+    return has_all(rewrite, requiring) && !has_any(rewrite, excluding);
+  };
   for (const Rewrite& rewrite : rewrite_list()) {
-    if (!selection.contains(rewrite)) continue;
-    const auto start = std::chrono::steady_clock::now();
-    try {
-      const int applied = rewrite.run(graph, hints);
-      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-      if (reports) reports->push_back({std::string(rewrite.name), applied, time.count()});
-    } catch (...) {
-      throw RewriteFailure(rewrite, std::current_exception());
+    if (has_any(rewrite, including) && may_run(rewrite) && !is_added(rewrite)) {
+      result.push_back(rewrite);
     }
   }
+  for (const Rewrite& rewrite : added) {
+    if (may_run(rewrite)) result.push_back(rewrite);
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Rewrite& a, const Rewrite& b) { return a.position < b.position; });
+  return result;
+}
+
+void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints, const RewriteOptions& options,
+                   std::vector<RewriteProfile>* reports) {
+  if (options.trace) graph.set_trace(options.trace);
+  Runner(graph, hints, options, reports).run();
+  if (options.trace) graph.set_trace({});
 }
 
 }  // namespace palimpsest

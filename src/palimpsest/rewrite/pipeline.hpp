@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/rewrite/inplace_report.hpp"
+#include "palimpsest/rewrite/node_rewrite.hpp"
 
 namespace palimpsest {
 
@@ -23,48 +27,75 @@ struct RewriteHints {
   std::vector<InplaceRefusal>* refusals = nullptr;
 };
 
+/// Passes that introduce ops that overwrite something have at least this position: from there on
+/// inputs that are not lent are protected.
+inline constexpr double kFirstInplacePosition = 49.5;
+
 /// One pass over a graph: changes it through FunctionGraph's edits and returns how often.
 struct Rewrite {
-  std::string_view name;
-  double position;  // passes that introduce destroying ops have 49.5 or more
-  std::string_view tag;
-  int (*run)(FunctionGraph& graph, const RewriteHints& hints);
+  std::string name;
+  double position = 0;
+  /// Words by which modes choose; the name is one, and so is `all`.
+  std::set<std::string> tags;
+  std::function<RewriteResult(FunctionGraph& graph, const RewriteHints& hints)> run;
+  /// One line for people.
+  std::string what = {};
+  bool has_tag(std::string_view tag) const;
 };
 
-/// All rewrites, ordered by position: the one list.
+/// The passes of the library, ordered by position: the one list.
 std::span<const Rewrite> rewrite_list();
 
-/// Which rewrites run, by name or tag; `all` is a tag of each.
+/// Makes the feature that follows one graph.
+using FeatureMaker = std::function<std::shared_ptr<Feature>()>;
+
+/// Which rewrites run.
+///
+/// A pass of the list runs if it has a tag of `including`, every tag of `requiring` and none of
+/// `excluding`. One that was added runs unless it lacks a required tag or has an excluded one; it
+/// takes the place of those that have its name.
 struct RewriteSelection {
-  std::vector<std::string> excluding = {};
-  std::vector<std::string> including = {};  // although excluded
-  std::vector<std::string> never = {};
-  bool contains(const Rewrite& rewrite) const;
+  std::set<std::string> including = {"fast_run"};
+  std::set<std::string> excluding = {};
+  std::set<std::string> requiring = {};
+  std::vector<Rewrite> added = {};
+  /// Attached to the graph before the first pass of at least this position, and kept.
+  std::vector<std::pair<double, FeatureMaker>> features = {};
+
+  /// Errors  ValueError: no name; a position below 49.5 for what overwrites something (tag
+  ///         `inplace`, or introduces_destroyers)
+  void add(Rewrite rewrite);
+  void add(NodeRewrite rewrite, double position, std::set<std::string> tags);
+  /// By position; at equal positions those of the library first.
+  std::vector<Rewrite> list() const;
 };
 
-/// A rewrite that threw; the graph may be in any state.
-class RewriteFailure : public std::runtime_error {
- public:
-  RewriteFailure(const Rewrite& rewrite, std::exception_ptr cause);
-  const std::string& rewrite() const { return rewrite_; }
-  const std::exception_ptr& cause() const { return cause_; }
-
- private:
-  std::string rewrite_;
-  std::exception_ptr cause_;
-};
-
-/// What one rewrite did to a graph.
+/// What one pass did to a graph and to the graphs inside it.
 struct RewriteProfile {
   std::string name;
   int applied = 0;
+  int refused = 0;
   double seconds = 0;
+  /// Of these, in telling whether values that are still needed would be overwritten.
+  double validation_seconds = 0;
+  double position = 0;
 };
 
-/// Runs those that are selected, in order. RewriteFailure for whatever one of them throws.
-/// `reports` gets an entry for each.
+struct RewriteOptions {
+  RewriteSelection selection = {};
+  /// What happens when a pass throws, changes a type or lets a needed value be overwritten: the
+  /// graph is as before the pass, and then the error is thrown, logged, or forgotten.
+  Reaction on_error = Reaction::raise;
+  /// Is told of each attempt and each refusal, a line each.
+  std::function<void(const std::string&)> trace = {};
+};
+
+/// Runs the passes that are selected, in order; those in force are added to `reports`, each pass
+/// once.
+/// Errors  with on_error = raise whatever a pass throws; InconsistencyError, InternalError: it left
+///         a graph behind in which a needed value is overwritten, or overwrites below position 49.5
 void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints,
-                   const RewriteSelection& selection = {},
+                   const RewriteOptions& options = {},
                    std::vector<RewriteProfile>* reports = nullptr);
 
 }  // namespace palimpsest

@@ -23,7 +23,7 @@ using testing::Liar;
 using testing::liar;
 using testing::LiarSpec;
 
-FunctionMode all_patterns() { return DebugMode({.patience = 2, .preallocated = {"ALL"}}); }
+Mode all_patterns() { return DebugMode({.patience = 2, .preallocated = {"ALL"}}); }
 
 struct DebugModeTest : ::testing::Test {
   Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
@@ -372,7 +372,7 @@ TEST_F(DebugModeTest, FindsImplementationsThatDisagree) {
 TEST_F(DebugModeTest, EveryNodeNeedsAnImplementationThatIsLeft) {
   const Variable both = liar({.implementations = {"reference", "simd"}}, {x});
   const Variable one = liar({.implementations = {"simd"}}, {x});
-  const FunctionMode mode = DebugMode({.patience = 1, .implementations = {"reference"}});
+  const Mode mode = DebugMode({.patience = 1, .implementations = {"reference"}});
   EXPECT_NO_THROW(function({x}, both, {.mode = mode}));
   expect_error<ValueError>([&] { function({x}, one, {.mode = mode}); },
                            "[DebugMode] implementations: none is left for Liar, which has simd");
@@ -504,7 +504,7 @@ TEST_F(DebugModeTest, StridesMayBeComparedToo) {
                         }
                       }};
   EXPECT_NO_THROW(function({x}, liar(spec, {x}), {.mode = all_patterns()})(a));
-  const FunctionMode strict = DebugMode({.patience = 1, .check_strides = Reaction::raise});
+  const Mode strict = DebugMode({.patience = 1, .check_strides = Reaction::raise});
   expect_error<TypeError>([&] { function({x}, liar(spec, {x}), {.mode = strict})(a); },
                           "output 0: strides (1,) and (-1,)");
 }

@@ -32,11 +32,14 @@ struct DebugFacts final : CompileFacts {
   std::shared_ptr<const RewriteRecord> record;
 };
 
-// Rewrites that keep every bit: what merges, fuses or puts in place.
-bool is_exact(const std::string& reason) {
+// Rewrites that keep every bit: those of the library that do not reorder arithmetic, and those of
+// users that say so.
+bool is_exact(const RewriteSelection& selection, const std::string& reason) {
+  for (const Rewrite& rewrite : selection.added) {
+    if (rewrite.name == reason) return rewrite.has_tag("exact");
+  }
   for (const Rewrite& rewrite : rewrite_list()) {
-    if (rewrite.name != reason) continue;
-    return rewrite.tag == "merge" || rewrite.tag == "fusion" || rewrite.tag == "inplace";
+    if (rewrite.name == reason) return !rewrite.has_tag("reorders");
   }
   return false;
 }
@@ -83,9 +86,10 @@ class DebugInspection final : public Inspection {
  private:
   void check_implementations(const FunctionGraph& graph) const;
   void bind(IsolatedPass& pass, const std::vector<Variable>& inputs, const CallAccess& call) const;
-  void check_replacements(IsolatedPass& pass, const RewriteRecord& record) const;
+  void check_replacements(IsolatedPass& pass, const RewriteRecord& record,
+                          const RewriteSelection& selection) const;
   void check_outputs(const IsolatedPass& reference, const IsolatedPass& isolated,
-                     const DebugFacts& facts, const FunctionGraph& graph) const;
+                     const DebugFacts& facts, const Program& program) const;
 
   DebugOptions options_;
 };
@@ -117,13 +121,14 @@ void DebugInspection::bind(IsolatedPass& pass, const std::vector<Variable>& inpu
 
 // Each variable that was replaced must have the value of the one in its place. Of nodes that only a
 // refused attempt needed, memory and poison are checked, and nothing is compared.
-void DebugInspection::check_replacements(IsolatedPass& pass, const RewriteRecord& record) const {
+void DebugInspection::check_replacements(IsolatedPass& pass, const RewriteRecord& record,
+                                         const RewriteSelection& selection) const {
   for (const RewriteRecord::Replacement& r : record.replacements()) {
     if (r.uses == 0) continue;
     const DebugValue old = pass.evaluate(r.old), with = pass.evaluate(r.with);
     if (!old.defined() || !with.defined()) continue;
     Tolerance tolerance;
-    if (!is_exact(r.reason)) {
+    if (!is_exact(selection, r.reason)) {
       for (const Variable& v : {r.old, r.with}) {
         const Apply owner = v.owner();
         double elements = 1, results = std::max(1.0, static_cast<double>(old.numel()));
@@ -171,11 +176,14 @@ void DebugInspection::check_replacements(IsolatedPass& pass, const RewriteRecord
 }
 
 void DebugInspection::check_outputs(const IsolatedPass& reference, const IsolatedPass& isolated,
-                                    const DebugFacts& facts, const FunctionGraph& graph) const {
+                                    const DebugFacts& facts, const Program& program) const {
+  const FunctionGraph& graph = program.graph;
+  const RewriteSelection& selection = program.mode.selection();
   Tolerance tolerance;
   const auto& replacements = facts.record->replacements();
-  const bool exact = std::all_of(replacements.begin(), replacements.end(),
-                                 [](const auto& r) { return r.uses == 0 || is_exact(r.reason); });
+  const bool exact = std::all_of(replacements.begin(), replacements.end(), [&](const auto& r) {
+    return r.uses == 0 || is_exact(selection, r.reason);
+  });
   if (!exact) tolerance = {kRoundingsOfGraph, reference.largest()};
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
     const Variable &old = facts.reference.outputs()[i], &with = graph.outputs()[i];
@@ -215,8 +223,8 @@ std::unique_ptr<CallWatch> DebugInspection::watch(const CallAccess& call) const 
   for (const Variable& v : graph.outputs()) isolated->evaluate(v);
   if (facts) {
     for (const Variable& v : facts->reference.outputs()) reference.evaluate(v);
-    check_replacements(*isolated, *facts->record);
-    check_outputs(reference, *isolated, *facts, graph);
+    check_replacements(*isolated, *facts->record, call.program.mode.selection());
+    check_outputs(reference, *isolated, *facts, call.program);
   }
   if (!options_.check_plan) return std::make_unique<CallWatch>();
   check_placement(call.plan);
@@ -250,7 +258,7 @@ void check(const DebugOptions& options) {
 
 }  // namespace
 
-FunctionMode DebugMode(DebugOptions options) {
+Mode DebugMode(DebugOptions options) {
   check(options);
   const Mode base = options.base;
   return {base, std::make_shared<const DebugInspection>(std::move(options))};

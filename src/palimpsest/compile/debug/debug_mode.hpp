@@ -6,7 +6,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/debug/debug_errors.hpp"
-#include "palimpsest/compile/function_mode.hpp"
+#include "palimpsest/compile/mode.hpp"
 
 namespace palimpsest {
 
@@ -16,7 +16,7 @@ inline const std::vector<std::string> kAllPatterns{
 
 /// What is not set comes from the config's debug.* keys.
 struct DebugOptions {
-  Mode base = Mode::fast_run;
+  Mode base = {};
   /// How often rewriting and planning are repeated: all times must do the same.
   int patience = static_cast<int>(config().debug_patience);
   /// Names of the implementations to run; empty: all.
@@ -51,6 +51,6 @@ struct DebugOptions {
 /// Errors  ValueError: a pattern, a number or a word that is none. function(): StochasticOrder,
 ///         InternalError; ValueError: no implementation left for a node. Calls: see DebugModeError
 /// Cost    many times the work and memory of the base mode
-FunctionMode DebugMode(DebugOptions options = {});
+Mode DebugMode(DebugOptions options = {});
 
 }  // namespace palimpsest

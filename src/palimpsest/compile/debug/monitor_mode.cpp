@@ -66,7 +66,7 @@ class MonitorInspection final : public Inspection {
 
 }  // namespace
 
-FunctionMode MonitorMode(MonitorOptions options) {
+Mode MonitorMode(MonitorOptions options) {
   const Mode base = options.base;
   return {base, std::make_shared<const MonitorInspection>(std::move(options))};
 }

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "palimpsest/compile/function_mode.hpp"
+#include "palimpsest/compile/mode.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 
 namespace palimpsest {
@@ -31,7 +31,7 @@ using StepCallback = std::function<void(const FunctionGraph&, int, const Apply&,
 struct MonitorOptions {
   StepCallback pre = {};
   StepCallback post = {};
-  Mode base = Mode::fast_run;
+  Mode base = {};
 };
 
 /// A mode whose functions call back before and after every step that runs, in the order of the
@@ -39,7 +39,7 @@ struct MonitorOptions {
 /// step would.
 ///
 ///     function({x}, y, {.mode = MonitorMode({.post = detect_nan})})
-FunctionMode MonitorMode(MonitorOptions options);
+Mode MonitorMode(MonitorOptions options);
 
 /// A callback for `post`: AssertionError when a result of the step is not a number anywhere, naming
 /// the step, and its inputs' values when they are few.

@@ -278,7 +278,7 @@ void NanGuardAction::operator()(NanGuardReport report) const {
   }
 }
 
-FunctionMode NanGuardMode(NanGuardOptions options) {
+Mode NanGuardMode(NanGuardOptions options) {
   if (!(options.big >= 0)) {
     throw ValueError(
         fmt::format("[NanGuardMode] big: got {}, expected a bound of at least 0", options.big));

@@ -8,7 +8,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/compile/function_mode.hpp"
+#include "palimpsest/compile/mode.hpp"
 #include "palimpsest/graph/op.hpp"
 
 namespace palimpsest {
@@ -68,7 +68,7 @@ struct NanGuardOptions {
   /// A number is big above this absolute value.
   double big = config().nan_guard_big;
   NanGuardAction action = config().nan_guard_action;
-  Mode base = Mode::fast_run;
+  Mode base = {};
 };
 
 /// A mode whose functions look for NaN, infinities and big numbers: in arguments, shared variables,
@@ -77,6 +77,6 @@ struct NanGuardOptions {
 /// Errors  ValueError: a bound that is negative or NaN. Calls: NanGuardError; then no shared
 ///         variable has changed
 /// Cost    one pass over every value; a copy of what is overwritten
-FunctionMode NanGuardMode(NanGuardOptions options = {});
+Mode NanGuardMode(NanGuardOptions options = {});
 
 }  // namespace palimpsest

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/rewrite/node_rewrite.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_set>
+
+namespace palimpsest {
+namespace {
+
+// Replacements per node of a graph beyond which rewrites are taken to go round in circles.
+constexpr std::size_t kMostReplacementsPerNode = 32;
+
+using Pairs = std::vector<std::pair<Variable, Variable>>;
+
+// The applications that a replacement brings into the graph.
+std::vector<Apply> newcomers(const FunctionGraph& graph, const Pairs& pairs) {
+  std::vector<Apply> found;
+  std::unordered_set<const ApplyNode*> seen;
+  const auto visit = [&](const Variable& v) {
+    const Apply owner = v.owner();
+    if (!owner.defined() || graph.is_input(v) || graph.contains(owner)) return;
+    if (seen.insert(owner.node()).second) found.push_back(owner);
+  };
+  for (const auto& [old, with] : pairs) visit(with);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (std::size_t k = 0; k < found[i].input_count(); ++k) {
+      const Variable input = found[i].input(k);
+      visit(input);
+    }
+  }
+  return found;
+}
+
+// What must not be overwritten stays, unless a newcomer takes its place.
+bool keeps_tags(const FunctionGraph& graph, const Variable& old, const Variable& with) {
+  if (old.tags() == with.tags()) return true;
+  const Apply owner = with.owner();
+  return owner.defined() && !graph.contains(owner);
+}
+
+void pass_on(const Variable& old, const Variable& with, bool is_new) {
+  if (!with.owner().defined()) return;
+  if (with.name().empty() && !old.name().empty()) with.named(old.name());
+  if (is_new) with.tags() = old.tags();
+}
+
+enum class Outcome { applied, refused, nothing };
+
+Outcome put(FunctionGraph& graph, const Apply& node, const Replacements& with,
+            std::string_view reason, std::vector<Apply>* fresh) {
+  if (with.size() != node.output_count()) {
+    throw ValueError("[" + std::string(reason) + "] replacements of " + node.op().name() +
+                     ": got " + std::to_string(with.size()) + ", expected " +
+                     std::to_string(node.output_count()));
+  }
+  Pairs pairs;
+  for (std::size_t k = 0; k < with.size(); ++k) {
+    const Variable old = node.output(k);
+    if (!with[k].defined() || with[k] == old || graph.use_count(old) == 0) continue;
+    if (!keeps_tags(graph, old, with[k])) return Outcome::nothing;
+    pairs.emplace_back(old, with[k]);
+  }
+  if (pairs.empty()) return Outcome::nothing;
+  *fresh = newcomers(graph, pairs);
+  if (node.node()->built_at) {
+    for (const Apply& apply : *fresh) {
+      if (!apply.node()->built_at) apply.node()->built_at = node.node()->built_at;
+    }
+  }
+  for (const auto& [old, by] : pairs) {
+    pass_on(old, by, std::find(fresh->begin(), fresh->end(), by.owner()) != fresh->end());
+  }
+  try {
+    graph.replace_all_validate(pairs, reason);
+  } catch (const InconsistencyError&) {
+    return Outcome::refused;
+  }
+  return Outcome::applied;
+}
+
+class Walker {
+ public:
+  Walker(FunctionGraph& graph, std::span<const NodeRewrite> rewrites)
+      : graph_(graph), rewrites_(rewrites) {}
+
+  RewriteResult once(WalkOrder order) {
+    std::vector<Apply> nodes = graph_.toposort();
+    if (order == WalkOrder::outputs_first) std::reverse(nodes.begin(), nodes.end());
+    for (const Apply& node : nodes) {
+      if (graph_.contains(node)) visit(node);
+    }
+    return result_;
+  }
+
+  RewriteResult until_stable() {
+    const std::vector<Apply> nodes = graph_.toposort();
+    for (const Apply& node : nodes) push(node);
+    const std::size_t most = kMostReplacementsPerNode * (nodes.size() + 1);
+    while (!queue_.empty()) {
+      const Apply node = queue_.front();
+      queue_.pop_front();
+      waiting_.erase(node.node());
+      if (!graph_.contains(node)) continue;
+      if (!visit(node)) continue;
+      if (static_cast<std::size_t>(result_.applied) > most) {
+        throw InternalError("[" + last_ + "] replaces without end: got " +
+                            std::to_string(result_.applied) + " replacements in a graph of " +
+                            std::to_string(nodes.size()) + " nodes");
+      }
+    }
+    return result_;
+  }
+
+ private:
+  void push(const Apply& node) {
+    if (node.defined() && waiting_.insert(node.node()).second) queue_.push_back(node);
+  }
+
+  // What is next to a replacement may match now what it did not match before.
+  void push_around(const Apply& node, const Replacements& with, const std::vector<Apply>& fresh) {
+    for (auto it = fresh.rbegin(); it != fresh.rend(); ++it) push(*it);
+    for (const Variable& v : with) {
+      if (!v.defined()) continue;
+      push(v.owner());
+      for (const Use& use : graph_.uses(v)) push(use.node);
+    }
+    for (const Variable& v : node.inputs()) push(v.owner());
+  }
+
+  bool visit(const Apply& node) {
+    for (const NodeRewrite& rewrite : rewrites_) {
+      const Replacements with = rewrite.apply(graph_, node);
+      if (with.empty()) continue;
+      std::vector<Apply> fresh;
+      switch (put(graph_, node, with, rewrite.name, &fresh)) {
+        case Outcome::applied:
+          ++result_.applied;
+          last_ = rewrite.name;
+          push_around(node, with, fresh);
+          return true;
+        case Outcome::refused:
+          ++result_.refused;
+          break;
+        case Outcome::nothing:
+          break;
+      }
+    }
+    return false;
+  }
+
+  FunctionGraph& graph_;
+  std::span<const NodeRewrite> rewrites_;
+  RewriteResult result_;
+  std::deque<Apply> queue_;
+  std::unordered_set<const ApplyNode*> waiting_;
+  std::string last_;
+};
+
+}  // namespace
+
+RewriteResult walk(FunctionGraph& graph, std::span<const NodeRewrite> rewrites, WalkOrder order) {
+  return Walker(graph, rewrites).once(order);
+}
+
+RewriteResult walk_to_fixed_point(FunctionGraph& graph, std::span<const NodeRewrite> rewrites) {
+  return Walker(graph, rewrites).until_stable();
+}
+
+RewriteResult substitute(FunctionGraph& graph, const Op& op, const OpPtr& other,
+                         std::string_view reason) {
+  const NodeRewrite rewrite{std::string(reason),
+                            [&](const FunctionGraph&, const Apply& node) -> Replacements {
+                              if (!(node.op() == op) || node.op() == *other) return {};
+                              return other->make_node(node.inputs()).outputs();
+                            }};
+  return walk(graph, {&rewrite, 1});
+}
+
+bool replace_outputs(FunctionGraph& graph, const Apply& node, const Replacements& with,
+                     std::string_view reason) {
+  std::vector<Apply> fresh;
+  return put(graph, node, with, reason, &fresh) == Outcome::applied;
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palimpsest/graph/function_graph.hpp"
+
+namespace palimpsest {
+
+/// What a rewrite did: replacements that are in force, and those that were refused because a value
+/// that is still needed would have been overwritten.
+struct RewriteResult {
+  RewriteResult(int n_applied = 0, int n_refused = 0) : applied(n_applied), refused(n_refused) {}
+  int applied = 0;
+  int refused = 0;
+  RewriteResult& operator+=(const RewriteResult& other) {
+    applied += other.applied;
+    refused += other.refused;
+    return *this;
+  }
+};
+
+/// One variable per output of a node, undefined where the output stays; empty: nothing to replace.
+using Replacements = std::vector<Variable>;
+
+/// A rewrite of one node at a time.
+struct NodeRewrite {
+  /// Names it in traces, profiles, errors; it is a tag of its own.
+  std::string name;
+  /// Looks at a node of the graph and tells what computes the same. It builds new applications and
+  /// changes nothing.
+  std::function<Replacements(const FunctionGraph&, const Apply&)> apply;
+  /// Do the replacements overwrite something? Then it runs at position 49.5 or later.
+  bool introduces_destroyers = false;
+};
+
+/// In which order the nodes are visited.
+enum class WalkOrder { inputs_first, outputs_first };
+
+/// Visits every node that the graph has now once and applies the first of the rewrites that has
+/// something to replace. What a replacement brings along is not visited.
+///
+/// Contract  a replacement is validated; one that is refused leaves no trace and is counted.
+///           Names, tags and stack traces of what is replaced pass to what replaces it; a variable
+///           that must not be overwritten is never replaced by one that may
+/// Errors    ValueError: a rewrite returned another number of variables than the node has outputs;
+///           TypeError, CycleError, MissingInputError: as FunctionGraph::replace
+RewriteResult walk(FunctionGraph& graph, std::span<const NodeRewrite> rewrites,
+                   WalkOrder order = WalkOrder::inputs_first);
+
+/// Visits nodes, what replacements bring along, and what they are next to, until nothing is left to
+/// replace.
+/// Errors  as walk(); InternalError: it does not come to an end
+RewriteResult walk_to_fixed_point(FunctionGraph& graph, std::span<const NodeRewrite> rewrites);
+
+/// Puts `other` in the place of every application of `op`, with the same inputs.
+/// Errors  as walk(), and those of other's make_node
+RewriteResult substitute(FunctionGraph& graph, const Op& op, const OpPtr& other,
+                         std::string_view reason = "substitute");
+
+/// Puts variables in the place of the outputs of a node, as walk() does. False: refused.
+bool replace_outputs(FunctionGraph& graph, const Apply& node, const Replacements& with,
+                     std::string_view reason);
+
+}  // namespace palimpsest

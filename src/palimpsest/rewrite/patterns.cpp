@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/rewrite/patterns.hpp"
+
+#include <cmath>
+
+#include "palimpsest/ops/elementwise_op.hpp"
+#include "palimpsest/ops/shape_op.hpp"
+
+namespace palimpsest {
+
+std::optional<ScalarOp> plain_op(const Apply& node) {
+  const auto* const op = op_of<ops::Elementwise>(node);
+  if (!op || op->overwrites() != ops::Elementwise::kNone) return {};
+  const auto instructions = op->program().instructions();
+  // Converted operands have instructions of their own.
+  if (instructions.size() != 1 || op->program().outputs().size() != 1) return {};
+  return op->scalar_op();
+}
+
+bool is_plain(const Apply& node, ScalarOp op) { return plain_op(node) == op; }
+
+std::optional<std::complex<double>> scalar_value(const Variable& v) {
+  Variable at = v;
+  while (op_of<ops::ExpandDims>(at) || op_of<ops::Squeeze>(at) || op_of<ops::Reshape>(at)) {
+    at = at.owner().input(0);
+  }
+  if (!at.is_constant() || at.constant_value().numel() != 1) return {};
+  return at.constant_value().to(DType::complex128).to_vector<std::complex<double>>()[0];
+}
+
+bool is_number(const Variable& v, double value) {
+  const auto found = scalar_value(v);
+  return found && *found == value;
+}
+
+bool is_exactly(const Variable& v, double value) {
+  const auto found = scalar_value(v);
+  return found && *found == value && std::signbit(found->real()) == std::signbit(value);
+}
+
+bool only_reader_is(const FunctionGraph& graph, const Variable& v, const Apply& node) {
+  if (graph.use_count(v) > node.input_count()) return false;  // there may be very many
+  for (const Use& use : graph.uses(v)) {
+    if (!(use.node == node)) return false;
+  }
+  return true;
+}
+
+bool is_private_to(const FunctionGraph& graph, const Variable& v, const Apply& node) {
+  const Apply owner = v.owner();
+  return owner.defined() && graph.contains(owner) && only_reader_is(graph, v, node);
+}
+
+Replacements if_it_fits(const Apply& node, const Variable& with) {
+  if (!with.defined() || with == node.output(0)) return {};
+  if (!node.output(0).type().is_super(with.type())) return {};
+  return {with};
+}
+
+Replacements if_it_fits(const Apply& node, const std::optional<Variable>& with) {
+  return with ? if_it_fits(node, *with) : Replacements();
+}
+
+Variable number_like(double value, const Variable& like) {
+  return constant(Tensor::full(Extents(like.rank(), 1), value, like.type().device).to(like.dtype()));
+}
+
+bool is_real_floating(const Variable& v) {
+  return is_inexact(v.dtype()) && !is_complex(v.dtype());
+}
+
+}  // namespace palimpsest

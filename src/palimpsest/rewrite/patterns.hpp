@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what the passes look for in a graph.
+#pragma once
+
+#include <complex>
+#include <optional>
+
+#include "palimpsest/graph/function_graph.hpp"
+#include "palimpsest/kernels/scalar_op.hpp"
+#include "palimpsest/rewrite/node_rewrite.hpp"
+
+namespace palimpsest {
+
+/// The op of a node, or of the application that computes a variable, if it is of this class.
+template <class T>
+const T* op_of(const Apply& node) {
+  return node.defined() ? dynamic_cast<const T*>(&node.op()) : nullptr;
+}
+template <class T>
+const T* op_of(const Variable& v) {
+  return op_of<T>(v.owner());
+}
+
+/// The one scalar operation that a node applies to operands of one dtype, without a conversion and
+/// without overwriting anything; `identity` for a conversion.
+std::optional<ScalarOp> plain_op(const Apply& node);
+bool is_plain(const Apply& node, ScalarOp op);
+inline bool is_plain(const Variable& v, ScalarOp op) { return is_plain(v.owner(), op); }
+
+/// The value of a constant of one element, looked for through ExpandDims, Squeeze and Reshape.
+std::optional<std::complex<double>> scalar_value(const Variable& v);
+/// Is it the constant of one element, or not a constant at all? NaN is no number.
+bool is_number(const Variable& v, double value);
+/// The same number, sign of zero included.
+bool is_exactly(const Variable& v, double value);
+
+/// Is `node` all that reads v, and v no output?
+bool only_reader_is(const FunctionGraph& graph, const Variable& v, const Apply& node);
+/// v is computed in the graph, by a node that only `node` needs.
+bool is_private_to(const FunctionGraph& graph, const Variable& v, const Apply& node);
+
+/// `with` as the only replacement, if it has the type of the node's only output or a narrower one.
+Replacements if_it_fits(const Apply& node, const Variable& with);
+Replacements if_it_fits(const Apply& node, const std::optional<Variable>& with);
+
+/// A constant of one element, of the rank, dtype and device of `like`.
+Variable number_like(double value, const Variable& like);
+
+bool is_real_floating(const Variable& v);
+
+}  // namespace palimpsest
