@@ -48,7 +48,8 @@ template <class F, class G>
 PairTimes time_pair(F&& ours, G&& theirs, double budget = 0.6) {
   ours();
   theirs();
-  const double once = std::max(std::min(detail::seconds(ours, 1), detail::seconds(theirs, 1)), 1e-9);
+  const double once =
+      std::max(std::min(detail::seconds(ours, 1), detail::seconds(theirs, 1)), 1e-9);
   const auto calls = static_cast<std::size_t>(std::clamp(1e-3 / once, 1.0, 1e5));
   std::vector<double> a, b, ratios;
   const auto start = std::chrono::steady_clock::now();
@@ -67,7 +68,9 @@ PairTimes time_pair(F&& ours, G&& theirs, double budget = 0.6) {
 template <class T>
 class Block {
  public:
-  explicit Block(std::size_t n) : n_(n), data_(static_cast<T*>(std::aligned_alloc(4096, (n * sizeof(T) + 4095) / 4096 * 4096))) {
+  explicit Block(std::size_t n)
+      : n_(n),
+        data_(static_cast<T*>(std::aligned_alloc(4096, (n * sizeof(T) + 4095) / 4096 * 4096))) {
     if (data_ == nullptr) throw std::bad_alloc();
     for (std::size_t i = 0; i < n; ++i) data_[i] = T(static_cast<float>(i % 1021) * 0.001F - 0.5F);
   }

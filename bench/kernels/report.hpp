@@ -12,9 +12,9 @@ namespace palimpsest::bench {
 
 struct Options {
   std::size_t smallest = 10'000, largest = 100'000'000;  // elements
-  std::string python;                 // with NumPy and numexpr; empty: without
-  std::string script;                 // what it runs
-  std::string filter;                 // sections whose name contains it
+  std::string python;                                    // with NumPy and numexpr; empty: without
+  std::string script;                                    // what it runs
+  std::string filter;                                    // sections whose name contains it
 };
 
 void report_limits(const Options& options);

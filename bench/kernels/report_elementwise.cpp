@@ -179,9 +179,10 @@ void report_one(const Options& options, const Expression& e, std::size_t n, int 
 }  // namespace
 
 void report_elementwise(const Options& options) {
-  std::printf("\nFused expressions. GB/s of operands and result; speed relative to the loop written "
-              "by hand\n(*: past the caches, if faster): of best times and median of rounds; how many "
-              "times NumPy's\nand numexpr's median time\n");
+  std::printf(
+      "\nFused expressions. GB/s of operands and result; speed relative to the loop written "
+      "by hand\n(*: past the caches, if faster): of best times and median of rounds; how many "
+      "times NumPy's\nand numexpr's median time\n");
   std::printf("%-17s %11s %2s %8s %8s  %7s %7s %8s %8s\n", "", "elements", "th", "ours", "hand",
               "best", "median", "numpy", "numexpr");
   for (const Expression& e : kExpressions) {

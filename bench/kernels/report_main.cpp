@@ -33,15 +33,15 @@ void report_limits(const Options&) {
   constexpr std::size_t n = std::size_t{1} << 25;  // 128 MiB each
   Block<float> a(n), b(n), z(n);
   std::printf("\nLimits of this machine, 128 MiB arrays, GB/s: best (median)\n");
-  std::printf("%-8s %18s %18s %18s %18s\n", "threads", "read", "memcpy", "copy past cache", "triad");
+  std::printf("%-8s %18s %18s %18s %18s\n", "threads", "read", "memcpy", "copy past cache",
+              "triad");
   for (const int threads : {1, 2}) {
     volatile float sink = 0;
     Times t[4];
     with_threads(threads, [&] {
       const auto read = [&] {
-        on_threads(threads, n, 4096, [&](std::size_t i, std::size_t e) {
-          sink = read_all(a.data() + i, e - i);
-        });
+        on_threads(threads, n, 4096,
+                   [&](std::size_t i, std::size_t e) { sink = read_all(a.data() + i, e - i); });
       };
       const auto copy = [&] {
         on_threads(threads, n, 4096, [&](std::size_t i, std::size_t e) {

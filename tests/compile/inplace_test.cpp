@@ -42,13 +42,12 @@ TEST_F(InplaceFunctions, TheDocumentsSampleDoesNotDependOnTheOrderOfItsLines) {
     of_old.push_back(std::log(old[i]));
     of_sum.push_back(std::log(old[i] + more[i]));
   }
-  for (const FunctionMode& mode : {FunctionMode(Mode::fast_run), FunctionMode(Mode::fast_compile),
-                                   FunctionMode(Mode::no_rewrite), DebugMode({.patience = 2})}) {
+  for (const Mode& mode : {Mode(Mode::fast_run), Mode(Mode::fast_compile), Mode(Mode::no_rewrite),
+                           DebugMode({.patience = 2})}) {
     for (const bool backwards : {false, true}) {
       std::vector<Out> outs{r1, r2, r3, r4};
       if (backwards) std::reverse(outs.begin(), outs.end());
-      const Function f =
-          function({In(x, lent), y}, outs, {.mode = mode, .accept_inplace = true});
+      const Function f = function({In(x, lent), y}, outs, {.mode = mode, .accept_inplace = true});
       const Results r = f(Tensor::from(old), Tensor::from(more));
       const auto at = [&](std::size_t i) { return values(r[backwards ? 3 - i : i]); };
       EXPECT_EQ(at(0), of_old);
@@ -60,10 +59,16 @@ TEST_F(InplaceFunctions, TheDocumentsSampleDoesNotDependOnTheOrderOfItsLines) {
 
 TEST_F(InplaceFunctions, OpsThatOverwriteAreRefusedUnlessAccepted) {
   const Variable v = inplace::add_inplace(x, y);
-  expect_error<TypeError>([&] { function({In(x, lent), y}, v); },
-                          "AddInPlace overwrites an input. Try accept_inplace = true");
-  expect_error<InconsistencyError>([&] { function({x, y}, v, {.accept_inplace = true}); },
-                                   "AddInPlace destroys x");
+  expect_error<TypeError>(
+      [&] {
+        function({In(x, lent), y}, v);
+      },
+      "AddInPlace overwrites an input. Try accept_inplace = true");
+  expect_error<InconsistencyError>(
+      [&] {
+        function({x, y}, v, {.accept_inplace = true});
+      },
+      "AddInPlace destroys x");
   const Function f = function({In(x, lent), y}, v, {.accept_inplace = true});
   EXPECT_EQ(values(f(Tensor::from(V{1, 2}), Tensor::from(V{3, 4})).tensor()), (V{4, 6}));
 }
@@ -72,8 +77,9 @@ TEST_F(InplaceFunctions, XorLeavesTheResultInItsFirstArgumentsMemory) {
   for (const DType dtype : {DType::int8, DType::int16, DType::int32, DType::int64}) {
     const Variable a = make_input({dtype, {kUnknown}, {}}, "a"),
                    b = make_input({dtype, {kUnknown}, {}}, "b");
-    const Function f = function({In(a, lent), b}, Out(inplace::bitwise_xor_inplace(a, b), {.borrow = true}),
-                                {.accept_inplace = true});
+    const Function f =
+        function({In(a, lent), b}, Out(inplace::bitwise_xor_inplace(a, b), {.borrow = true}),
+                 {.accept_inplace = true});
     const Tensor first = Tensor::from<index_t>({5, -1, 3}).to(dtype);
     const Tensor second = Tensor::from<index_t>({3, 1, -3}).to(dtype);
     const Tensor result = f(first, second);
@@ -87,7 +93,7 @@ TEST_F(InplaceFunctions, SeveralResultsMayBeWrittenIntoOneLentArray) {
   const Variable four = make_input({DType::float64, {4}, {}}, "four");
   const Variable left = inplace::mul_inplace(four(slice(0, 2)), 10.0);
   const Variable right = inplace::add_inplace(four(slice(2, {})), 1.0);
-  for (const FunctionMode& mode : {FunctionMode(Mode::fast_run), DebugMode({.patience = 2})}) {
+  for (const Mode& mode : {Mode(Mode::fast_run), DebugMode({.patience = 2})}) {
     const Function f =
         function({In(four, lent)}, {left, right}, {.mode = mode, .accept_inplace = true});
     const Results r = f(Tensor::from(V{1, 2, 3, 4}));
@@ -103,7 +109,7 @@ TEST_F(InplaceFunctions, SeveralResultsMayBeWrittenIntoOneLentArray) {
 
 TEST_F(InplaceFunctions, AnOperandTwiceRunsInPlace) {
   const Variable t = ops::roll(x, 1, 0);
-  const Function f = function({x}, t + t);
+  const Function f = function({x}, t + t, {.mode = FastRun().exact()});
   EXPECT_EQ(count(f, "AddInPlace"), 1);
   EXPECT_EQ(values(f(Tensor::from(V{1, 2, 3})).tensor()), (V{6, 2, 4}));
   EXPECT_EQ(f.plan(std::vector{Tensor::from(V{1, 2, 3})}).peak_bytes, 24);
@@ -137,12 +143,12 @@ TEST_F(InplaceFunctions, ARankOneUpdateIsOneDestructiveStepWhateverTheStrides) {
 
 TEST_F(InplaceFunctions, AValueThatShowsItsTargetIsReadBeforeItIsWritten) {
   const Variable k = constant(Tensor::from<index_t>({0, 1, 2}));
-  for (const FunctionMode& mode : {FunctionMode(Mode::fast_run), DebugMode({.patience = 2})}) {
+  for (const Mode& mode : {Mode(Mode::fast_run), DebugMode({.patience = 2})}) {
     for (const bool by_arrays : {false, true}) {
       SharedVariable s = shared(Tensor::from(V{1, 2, 3, 4}), {.name = "s"});
       const Variable moved = s.var()(slice(1, {}));
-      const Variable next = by_arrays ? s.var()[k].set(moved)
-                                      : ops::set_subtensor(s, {slice(0, 3)}, moved);
+      const Variable next =
+          by_arrays ? s.var()[k].set(moved) : ops::set_subtensor(s, {slice(0, 3)}, moved);
       const Variable back = ops::inc_subtensor(next, {slice(1, {})}, next(slice(0, 3)));
       const Function f = function({}, {}, {.updates = {{s, back}}, .mode = mode});
       EXPECT_EQ(count(f, by_arrays ? "AdvancedSetInPlace" : "SetSubtensorInPlace"), 1);
@@ -207,8 +213,8 @@ TEST_F(InplaceFunctions, EveryResultOfALoopCountsOneIncrement) {
   }
   outs.emplace_back(ops::inc_subtensor(fixed, {}, constant(1.0)));
   const Tensor value = Tensor::from(V{1, 2, 3, 4}, Extents{2, 2});
-  for (const FunctionMode& mode : {FunctionMode(Mode::fast_run), FunctionMode(Mode::no_rewrite),
-                                   DebugMode({.patience = 1})}) {
+  for (const Mode& mode :
+       {Mode(Mode::fast_run), Mode(Mode::no_rewrite), DebugMode({.patience = 1})}) {
     const Results results = function({m}, outs, {.mode = mode})(value);
     EXPECT_EQ(values(results[0]), (V{4, 5, 2, 3}));
     EXPECT_EQ(values(results[1]), (V{4, 2, 5, 3}));

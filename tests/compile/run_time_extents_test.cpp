@@ -21,7 +21,9 @@ constexpr Mode::Base kModes[] = {Mode::fast_run, Mode::fast_compile, Mode::no_re
 Variable input(Extents shape, std::string name = {}, DType dtype = DType::float64) {
   return make_input({dtype, std::move(shape), {}}, std::move(name));
 }
-Tensor flags(std::initializer_list<bool> list) { return Tensor::from<bool>(std::vector<bool>(list)); }
+Tensor flags(std::initializer_list<bool> list) {
+  return Tensor::from<bool>(std::vector<bool>(list));
+}
 Tensor numbers(const V& list) { return Tensor::from<double>(list); }
 V values(const Tensor& t) { return t.to_vector<double>(); }
 
@@ -32,8 +34,8 @@ class Masks : public ::testing::Test {
 
 TEST_F(Masks, SelectSetAndIncrease) {
   for (const Mode mode : kModes) {
-    const Function f = function({x, m}, {x[m] * 2.0, x[m].set(0), x[m].inc(10), ops::sum(x[m])},
-                                {.mode = mode});
+    const Function f =
+        function({x, m}, {x[m] * 2.0, x[m].set(0), x[m].inc(10), ops::sum(x[m])}, {.mode = mode});
     const Tensor a = numbers({1, 2, 3, 4});
     auto out = f(a, flags({true, false, true, false}));
     EXPECT_EQ(values(out[0]), (V{2, 6}));
@@ -48,7 +50,8 @@ TEST_F(Masks, SelectSetAndIncrease) {
 }
 
 TEST_F(Masks, OfSeveralAxesAmongOtherEntries) {
-  const Variable t = input({2, kUnknown, 3, 2}, "t"), grid = input({kUnknown, 3}, "g", DType::bool_);
+  const Variable t = input({2, kUnknown, 3, 2}, "t"),
+                 grid = input({kUnknown, 3}, "g", DType::bool_);
   const Function f = function({t, grid}, {t(1, grid, slice(1, {})), t(all, grid, 0)});
   const Tensor value = Tensor::arange(24, DType::float64).reshape({2, 2, 3, 2});
   const Tensor where = Tensor::from<bool>({true, false, false, false, true, true}, Extents{2, 3});
@@ -71,8 +74,11 @@ TEST_F(Masks, ComputedFromWhatTheySelect) {
 TEST_F(Masks, OfOtherExtentsAreRefusedBeforeAnythingIsWritten) {
   const SharedVariable s = shared(numbers({1, 2, 3}));
   const Function f = function({m}, {}, {.updates = {{s, s.var()[m].inc(1)}}});
-  expect_error<ShapeError>([&] { f(flags({true, false})); },
-                           "[index] axis 0: got a mask of extents (2,) for an array of extents (3,)");
+  expect_error<ShapeError>(
+      [&] {
+        f(flags({true, false}));
+      },
+      "[index] axis 0: got a mask of extents (2,) for an array of extents (3,)");
   EXPECT_EQ(values(s.get_value()), (V{1, 2, 3}));
   f(flags({true, false, true}));
   EXPECT_EQ(values(s.get_value()), (V{2, 2, 4}));
@@ -95,12 +101,13 @@ TEST_F(Masks, NonzeroGivesPositions) {
 // -- loops -----------------------------------------------------------------------------------------
 
 ops::LoopResult doubling(const Variable& start) {
-  return ops::loop([](const Variables& v) -> Variables { return {v[0] * 2.0, v[0] + 1.0}; },
-                   {.states = {start},
-                    .n_steps = 100,
-                    .until = [](const Variables&, const Variables& next) {
-                      return ops::gt(next[0], 50.0);
-                    }});
+  return ops::loop(
+      [](const Variables& v) -> Variables {
+        return {v[0] * 2.0, v[0] + 1.0};
+      },
+      {.states = {start}, .n_steps = 100, .until = [](const Variables&, const Variables& next) {
+         return ops::gt(next[0], 50.0);
+       }});
 }
 
 TEST(LoopThatStops, HasTracesAndMappedValuesOfItsSteps) {
@@ -123,13 +130,11 @@ TEST(LoopThatStops, HasTracesAndMappedValuesOfItsSteps) {
 
 TEST(LoopThatStops, KeepsNoRoomForManyStepsThatItMayNotMake) {
   const Variable s = input({1000}, "s");
-  const ops::LoopResult r =
-      ops::loop([](const Variables& v) -> Variables { return {v[0] * 2.0}; },
-                {.states = {s},
-                 .n_steps = 1000000,
-                 .until = [](const Variables&, const Variables& next) {
-                   return ops::gt(ops::sum(next[0]), 5000.0);
-                 }});
+  const ops::LoopResult r = ops::loop(
+      [](const Variables& v) -> Variables { return {v[0] * 2.0}; },
+      {.states = {s}, .n_steps = 1000000, .until = [](const Variables&, const Variables& next) {
+         return ops::gt(ops::sum(next[0]), 5000.0);
+       }});
   const Function f = function({s}, r.trace(0));
   Tensor result;
   CallReport report;
@@ -156,10 +161,9 @@ TEST(LoopThatStops, LeavesRowsThatItDidNotReadWithoutGradient) {
     const auto until = [](const Variables&, const Variables& next) {
       return ops::gt(next[0], 4.5);
     };
-    const ops::LoopResult r = ops::loop(body, {.sequences = {x},
-                                               .states = {constant(0.0)},
-                                               .backwards = backwards,
-                                               .until = until});
+    const ops::LoopResult r = ops::loop(
+        body,
+        {.sequences = {x}, .states = {constant(0.0)}, .backwards = backwards, .until = until});
     const Function f = function({x}, {grad(r.last(0), x), r.last(0)});
     const auto out = f(numbers({1, 2, 3, 4}));
     EXPECT_EQ(values(out[0]), backwards ? (V{0, 0, 0, 8}) : (V{2, 4, 0, 0}));
@@ -213,9 +217,9 @@ TEST(LoopOfChangingExtents, RunsStepByStep) {
     EXPECT_EQ(values(out[1]), (V{1, 5, 0}));
     EXPECT_EQ(out[2].item<double>(), 6);
   }
-  const ops::LoopResult ragged = ops::loop(
-      [](const Variables& v) -> Variables { return {v[0][ops::gt(v[0], 0.0)]}; },
-      {.sequences = {x}});
+  const ops::LoopResult ragged =
+      ops::loop([](const Variables& v) -> Variables { return {v[0][ops::gt(v[0], 0.0)]}; },
+                {.sequences = {x}});
   expect_error<ShapeError>([&] { function({x}, ragged.mapped(0))(rows); },
                            "[loop] mapped value 0: got extents (2,) in step 1");
 }
@@ -248,8 +252,11 @@ TEST(BranchesThatDiffer, RunOnlyTheOneThatIsTaken) {
   const Function f = function({c, x, m}, ops::ifelse(c, checked[m], ops::neg(x)));
   EXPECT_EQ(values(f(false, numbers({-1, 2}), flags({true, false}))), (V{1, -2}));
   EXPECT_EQ(values(f(true, numbers({1, 2}), flags({false, true}))), (V{2}));
-  expect_error<AssertionError>([&] { f(true, numbers({-1, 2}), flags({false, true})); },
-                               "positive");
+  expect_error<AssertionError>(
+      [&] {
+        f(true, numbers({-1, 2}), flags({false, true}));
+      },
+      "positive");
 }
 
 // -- what holds for every function -----------------------------------------------------------------
@@ -258,8 +265,8 @@ TEST(RunTimeExtents, UpdatesHappenTogetherOrNotAtAll) {
   const SharedVariable s = shared(numbers({1, 2, 3})), n = shared(Tensor::scalar<index_t>(0));
   const Variable m = input({kUnknown}, "m", DType::bool_);
   const Variable kept = s.var()[m];
-  const Function f = function({m}, kept,
-                              {.updates = {{s, kept * 2.0}, {n, n.var() + kept.shape(0)}}});
+  const Function f =
+      function({m}, kept, {.updates = {{s, kept * 2.0}, {n, n.var() + kept.shape(0)}}});
   const Tensor out = f(flags({true, false, true}));
   EXPECT_EQ(values(out), (V{1, 3}));
   EXPECT_EQ(values(s.get_value()), (V{2, 6}));
@@ -289,8 +296,11 @@ TEST(RunTimeExtents, ResultsAreIndependentOfArgumentsAndOfEachOther) {
   f.call_into(outs, a, flags({false, true, true}));
   EXPECT_EQ(values(into), (V{2, 3}));
   EXPECT_EQ(values(a), (V{1, 2, 3}));
-  expect_error<ShapeError>([&] { f.call_into(outs, a, flags({false, false, true})); },
-                           "[call_into] destination 0: got shape (2,), expected (1,)");
+  expect_error<ShapeError>(
+      [&] {
+        f.call_into(outs, a, flags({false, false, true}));
+      },
+      "[call_into] destination 0: got shape (2,), expected (1,)");
 }
 
 TEST(RunTimeExtents, ThePlanSaysWhyItIsNotThereYet) {
@@ -315,9 +325,9 @@ TEST(RunTimeExtents, ABudgetHoldsForEveryStage) {
 TEST(RunTimeExtents, AreSavedAndLoaded) {
   const Variable s = input({}, "s"), x = input({kUnknown}, "x");
   const ops::LoopResult r = doubling(s);
-  const ops::LoopResult sums = ops::loop(
-      [&](const Variables& v) -> Variables { return {v[1] + v[0] * s}; },
-      {.sequences = {x}, .states = {constant(0.0)}});
+  const ops::LoopResult sums =
+      ops::loop([&](const Variables& v) -> Variables { return {v[1] + v[0] * s}; },
+                {.sequences = {x}, .states = {constant(0.0)}});
   const Function f = function({s, x}, {r.trace(0), r.n_steps(), sums.trace(0), x[ops::gt(x, s)]});
   const std::vector<std::byte> bytes = functions_to_bytes(std::span<const Function>(&f, 1));
   const Function g = functions_from_bytes(bytes).at(0);
@@ -350,8 +360,7 @@ TEST(LinearAdjoint, OfALoopIsTheReversedLoop) {
   const Function forward = function({x, a}, filter(x));
   const Function adjoint = function({w, a}, linear_adjoint(filter(x), x, w));
   const Tensor u = numbers({1, 2, -1, 3}), v = numbers({0.5, -2, 4, 1});
-  const V y = values(forward(u, 0.5)), z = values(adjoint(v, 0.5)), uu = values(u),
-          vv = values(v);
+  const V y = values(forward(u, 0.5)), z = values(adjoint(v, 0.5)), uu = values(u), vv = values(v);
   double lhs = 0, rhs = 0;
   for (std::size_t i = 0; i < 4; ++i) {
     lhs += y[i] * vv[i];
@@ -362,18 +371,18 @@ TEST(LinearAdjoint, OfALoopIsTheReversedLoop) {
 
 TEST(LinearAdjoint, OfALoopThatIsNotLinearNamesTheReason) {
   const Variable x = input({4}, "x"), w = input({4}, "w"), s = input({}, "s"), v0 = input({}, "v");
-  const auto squares = ops::loop(
-      [](const Variables& v) -> Variables { return {v[0] * v[0]}; }, {.sequences = {x}});
+  const auto squares =
+      ops::loop([](const Variables& v) -> Variables { return {v[0] * v[0]}; }, {.sequences = {x}});
   expect_error<NotLinearError>([&] { linear_adjoint(squares.mapped(0), x, w); }, "Mul");
   const auto affine = ops::loop([](const Variables& v) -> Variables { return {v[1] + v[0]}; },
                                 {.sequences = {x}, .states = {constant(1.0)}});
   expect_error<NotLinearError>([&] { linear_adjoint(affine.last(0), x, v0); }, "affine");
-  const auto product = ops::loop(
-      [](const Variables& v) -> Variables { return {v[1] * v[0]}; },
-      {.sequences = {x}, .states = {s}});
+  const auto product = ops::loop([](const Variables& v) -> Variables { return {v[1] * v[0]}; },
+                                 {.sequences = {x}, .states = {s}});
   EXPECT_EQ(is_linear(product.last(0), s), Linearity::complex);
   EXPECT_EQ(is_linear(product.last(0), x), Linearity::no);
-  EXPECT_EQ(is_linear(doubling(s).last(0), s), Linearity::no) << "the number of steps depends on it";
+  EXPECT_EQ(is_linear(doubling(s).last(0), s), Linearity::no)
+      << "the number of steps depends on it";
 }
 
 }  // namespace

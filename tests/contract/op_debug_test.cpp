@@ -276,7 +276,7 @@ TEST_P(OpDebug, GraphsAroundThemAreCompiledRightly) {
     const Arguments given = arguments_of(a.node, a.values);
     const GraphAround graph(a, seed += kShards);
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const auto run = [&](const FunctionMode& mode) {
+    const auto run = [&](const Mode& mode) {
       return call(function(given.inputs, outputs_of(graph.outputs()), {.mode = mode}),
                   given.values);
     };

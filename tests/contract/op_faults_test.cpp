@@ -10,6 +10,7 @@
 #include "ops/op_runner.hpp"
 #include "palimpsest/compile/debug/debug_mode.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/ops/measured_op.hpp"
 
 namespace palimpsest {
 namespace {
@@ -223,6 +224,8 @@ TEST(OpFaults, AreFoundAtTheOpWithTheRightClass) {
   };
   std::map<Fault, int> tried;
   for_each_sample([&](const Applied& a) {
+    // What elements decide is run by the call itself, with memory of the extents that it measures.
+    if (dynamic_cast<const ops::MeasuredOp*>(&a.node.op())) return;
     for (const auto& [fault, name] : expected) {
       if (!applies(a, fault)) continue;
       ++tried[fault];

@@ -55,12 +55,12 @@ TEST_F(InplaceBuilders, GiveTheValuesOfTheirPureTwins) {
 
 TEST_F(InplaceBuilders, ExistForUpdatesAndProducts) {
   const Variable k = constant(Tensor::from<index_t>({2, 0}));
-  for (const Variable& v : {inplace::set_subtensor_inplace(x, {1}, row),
-                            inplace::inc_subtensor_inplace(x, {slice(0, 2)}, row),
-                            inplace::set_subtensor_inplace(x(1), 3.0),
-                            inplace::inc_subtensor_inplace(x[k], 1.0),
-                            inplace::gemm_inplace(x, 1, x.copy(), ops::dot(y.T(), y), 1),
-                            inplace::ger_inplace(x, 0.5, y(all, 0), row)}) {
+  for (const Variable& v :
+       {inplace::set_subtensor_inplace(x, {1}, row),
+        inplace::inc_subtensor_inplace(x, {slice(0, 2)}, row),
+        inplace::set_subtensor_inplace(x(1), 3.0), inplace::inc_subtensor_inplace(x[k], 1.0),
+        inplace::gemm_inplace(x, 1, x.copy(), ops::dot(y.T(), y), 1),
+        inplace::ger_inplace(x, 0.5, y(all, 0), row)}) {
     EXPECT_EQ(overwritten(v), std::set<int>{0}) << v.owner().op().str();
     EXPECT_EQ(v.owner().input(0), x);
   }

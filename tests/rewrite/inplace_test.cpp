@@ -237,8 +237,7 @@ TEST_F(InplaceTest, RefusalsSayWhichInputAndWhy) {
   EXPECT_EQ(refusals[0].kind, InconsistencyKind::destroys_protected);
   EXPECT_EQ(refusals[0].input, 1);
   EXPECT_EQ(refusals[0].variable, "x");
-  EXPECT_EQ(refusals[0].str(),
-            "Add{float64, float64 -> float64}: input 1 x: destroys_protected");
+  EXPECT_EQ(refusals[0].str(), "Add{float64, float64 -> float64}: input 1 x: destroys_protected");
   EXPECT_EQ(run({e, ops::sin(e)}), 1);
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_EQ(refusals[0].kind, InconsistencyKind::destroys_output);
@@ -270,8 +269,8 @@ TEST_F(InplaceTest, APartOfADyingBufferIsLeftAlone) {
   EXPECT_EQ(run({ops::exp(part)}), 0);
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_EQ(refusals[0].kind, InconsistencyKind::none);
-  EXPECT_EQ(refusals[0].str(), "Exp{float64 -> float64}: input 0 " + part.str() +
-                                   ": part of a bigger buffer");
+  EXPECT_EQ(refusals[0].str(),
+            "Exp{float64 -> float64}: input 0 " + part.str() + ": part of a bigger buffer");
   // A buffer that lives longer anyway costs nothing.
   EXPECT_EQ(run({ops::exp(part).sum() + t(slice(4, {})).sum()}), 2);
   // Nor does another view of all of it.

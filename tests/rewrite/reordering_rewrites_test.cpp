@@ -68,20 +68,21 @@ TEST_F(ReorderingRewriteTest, SpecializePowersFindsProductsAndRoots) {
 
 TEST_F(ReorderingRewriteTest, StabilizeFindsFunctionsThatKeepDigits) {
   const Variable e = ops::exp(x), positive = ops::abs(x);
-  nearly("stabilize", {{"log(1 + |x|)", ops::log(1.0 + positive), {"Abs", "Log1p"}},
-                       {"log(1 - s(x))", ops::log(1.0 - positive / 4.0), {"Abs", "Div", "Neg", "Log1p"}},
-                       {"exp(x) - 1", e - 1.0, {"Expm1"}},
-                       {"-1 + exp(x)", -1.0 + e, {"Expm1"}},
-                       {"1 - exp(x)", 1.0 - e, {"Expm1", "Neg"}},
-                       {"1 / (1 + exp(-x))", 1.0 / (1.0 + ops::exp(-x)), {"Sigmoid"}},
-                       {"1 / (1 + exp(x))", 1.0 / (e + 1.0), {"Neg", "Sigmoid"}},
-                       {"exp(x) / (1 + exp(x))", e / (1.0 + e), {"Sigmoid"}},
-                       {"1 - sigmoid(x)", 1.0 - ops::sigmoid(x), {"Neg", "Sigmoid"}},
-                       {"log(exp(x))", ops::log(e) * 2.0, {"Mul"}}});
-  alone("stabilize", {ops::log(2.0 + x), ops::log(1.0 + z), e - 2.0, e - y, ops::exp(z) - 1.0,
-                      ops::log(ops::sum(e, {Axes{0}})),  // perhaps of no elements
-                      e / (1.0 + ops::exp(y)), 2.0 / (1.0 + e), ops::log(ops::exp(z)),
-                      ops::log1p(x) - 1.0});
+  nearly("stabilize",
+         {{"log(1 + |x|)", ops::log(1.0 + positive), {"Abs", "Log1p"}},
+          {"log(1 - s(x))", ops::log(1.0 - positive / 4.0), {"Abs", "Div", "Neg", "Log1p"}},
+          {"exp(x) - 1", e - 1.0, {"Expm1"}},
+          {"-1 + exp(x)", -1.0 + e, {"Expm1"}},
+          {"1 - exp(x)", 1.0 - e, {"Expm1", "Neg"}},
+          {"1 / (1 + exp(-x))", 1.0 / (1.0 + ops::exp(-x)), {"Sigmoid"}},
+          {"1 / (1 + exp(x))", 1.0 / (e + 1.0), {"Neg", "Sigmoid"}},
+          {"exp(x) / (1 + exp(x))", e / (1.0 + e), {"Sigmoid"}},
+          {"1 - sigmoid(x)", 1.0 - ops::sigmoid(x), {"Neg", "Sigmoid"}},
+          {"log(exp(x))", ops::log(e) * 2.0, {"Mul"}}});
+  alone("stabilize",
+        {ops::log(2.0 + x), ops::log(1.0 + z), e - 2.0, e - y, ops::exp(z) - 1.0,
+         ops::log(ops::sum(e, {Axes{0}})),  // perhaps of no elements
+         e / (1.0 + ops::exp(y)), 2.0 / (1.0 + e), ops::log(ops::exp(z)), ops::log1p(x) - 1.0});
 }
 
 TEST_F(ReorderingRewriteTest, StabilizeDoesNotOverflowOrLoseDigits) {
@@ -115,21 +116,21 @@ TEST_F(ReorderingRewriteTest, StabilizeFindsLogSumExp) {
 TEST_F(ReorderingRewriteTest, CallLibrariesFindsProductsThatAreAdded) {
   const Variable q = input(DType::complex64, {4, 5}, "q");
   const Variable product = ops::dot(m, n);
-  nearly("call_libraries",
-         {{"p + m n", p + product, {"Gemm"}},
-          {"m n + p", product + p, {"Gemm"}},
-          {"p - m n", p - product, {"Gemm"}},
-          {"m n - p", product - p, {"Gemm"}},
-          {"p + 0.5 m n", p + 0.5 * product, {"Gemm"}},
-          {"s p + m n", s * p + product, {"Gemm"}},
-          {"p - s m n", p - s * product, {"Neg", "Gemm"}},
-          {"p + p + m n", p + p + product, {"Gemm"}},
-          {"3 p - -(m n)", p * 3.0 - (-product), {"Gemm"}},
-          {"complex", q * 2.0 + ops::dot(c, d), {"Gemm"}},
-          {"of a matrix and a vector", v4 + 2.0 * ops::dot(m, v6), {"Gemv"}},
-          {"outer", m + 0.1 * ops::outer(v4, v6), {"Ger"}},
-          {"two products", product + ops::dot(p, ops::dot(n.T(), n)),
-           {"Contract", "Contract", "Gemm"}}});
+  nearly("call_libraries", {{"p + m n", p + product, {"Gemm"}},
+                            {"m n + p", product + p, {"Gemm"}},
+                            {"p - m n", p - product, {"Gemm"}},
+                            {"m n - p", product - p, {"Gemm"}},
+                            {"p + 0.5 m n", p + 0.5 * product, {"Gemm"}},
+                            {"s p + m n", s * p + product, {"Gemm"}},
+                            {"p - s m n", p - s * product, {"Neg", "Gemm"}},
+                            {"p + p + m n", p + p + product, {"Gemm"}},
+                            {"3 p - -(m n)", p * 3.0 - (-product), {"Gemm"}},
+                            {"complex", q * 2.0 + ops::dot(c, d), {"Gemm"}},
+                            {"of a matrix and a vector", v4 + 2.0 * ops::dot(m, v6), {"Gemv"}},
+                            {"outer", m + 0.1 * ops::outer(v4, v6), {"Ger"}},
+                            {"two products",
+                             product + ops::dot(p, ops::dot(n.T(), n)),
+                             {"Contract", "Contract", "Gemm"}}});
   alone("call_libraries", {p + ops::exp(product), product * p, ops::expand_dims(v4, {1}) + product,
                            i + ops::dot(i, i), s + ops::dot(v4, v4), product + product});
 }
@@ -198,10 +199,12 @@ TEST_F(ReorderingRewriteTest, LinearIdentities) {
           {"conjugated factor", ops::dot(ops::conj(c), d), {"Contract"}},
           {"sum of repeated", ops::sum(ops::broadcast_to(v6, {4, 6}), {Axes{0}}), {"Mul"}},
           {"sum of all of it", ops::sum(ops::broadcast_to(v6, {4, 6})), {"Sum", "Mul"}},
-          {"one axis of two", ops::sum(ops::broadcast_to(ops::expand_dims(v4, {1}), {3, 4, 6}), {Axes{2}}),
+          {"one axis of two",
+           ops::sum(ops::broadcast_to(ops::expand_dims(v4, {1}), {3, 4, 6}), {Axes{2}}),
            {"Mul"}},
           {"two numbers", x * 2.0 * 3.0, {"Mul", "Mul"}},
-          {"two diagonals", m * v6 * ops::expand_dims(input(DType::float64, {6}, "e"), {0}),
+          {"two diagonals",
+           m * v6 * ops::expand_dims(input(DType::float64, {6}, "e"), {0}),
            {"Mul", "Mul"}}});
   alone("apply_linear_identities",
         {ops::ifft(ops::fft(c, {0}, ortho), {1}, ortho), ops::dot(c, d), ops::sum(m, {Axes{0}}),
@@ -221,10 +224,9 @@ TEST_F(ReorderingRewriteTest, CollectTermsMakesSumsAndProductsShorter) {
                            {"quotients", x / 3.0 * y * 6.0, {"Mul", "Mul"}},
                            {"inverse numbers", x / 4.0 * y * 4.0, {"Mul"}},
                            {"complex", z * 2.0 + w + z, {"Mul", "Add"}}});
-  alone("collect_terms",
-        {x + y + a, x * 2.0 * y, x + 1.0, x - y + y, x * 1e-200 * y * 1e-200,
-         v6 + m + v6,  // v6 is added to whole rows
-         i + i + i, 2.0 / x * 3.0, x * 2.0 + y * 3.0});
+  alone("collect_terms", {x + y + a, x * 2.0 * y, x + 1.0, x - y + y, x * 1e-200 * y * 1e-200,
+                          v6 + m + v6,  // v6 is added to whole rows
+                          i + i + i, 2.0 / x * 3.0, x * 2.0 + y * 3.0});
 }
 
 TEST_F(ReorderingRewriteTest, CollectTermsKeepsWhatIsReadElsewhere) {

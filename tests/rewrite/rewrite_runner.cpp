@@ -17,8 +17,18 @@ namespace {
 using Limits = std::numeric_limits<double>;
 using Float = std::numeric_limits<float>;
 
-constexpr double kSpecial[] = {0.0,  -0.0, 1,   -1,  0.75, -2.5, 3e-39, -1e30,
-                               Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), 7};
+constexpr double kSpecial[] = {0.0,
+                               -0.0,
+                               1,
+                               -1,
+                               0.75,
+                               -2.5,
+                               3e-39,
+                               -1e30,
+                               Limits::infinity(),
+                               -Limits::infinity(),
+                               Limits::quiet_NaN(),
+                               7};
 constexpr index_t kSpecialCount = std::size(kSpecial);
 constexpr double kOrdinary[] = {0.3, -1.25, 2, 0.01, -0.5, 1.75, 3, -2, 0.9, 1, -0.125, 0.6};
 
@@ -64,11 +74,11 @@ void expect_same_values(const std::string& pass, const RewriteCase& c, Agreement
       agreement == Agreement::bits ? same_bits(got, expected) : nearly_equal(got, expected);
   EXPECT_TRUE(is_right) << pass << ", " << c.what << "\nexpected " << expected << "\ngot " << got;
   const Tensor all = value_in(FastRun()), exact = value_in(FastRun().exact());
-  EXPECT_TRUE(same_bits(exact, expected)) << "exact, " << c.what << "\nexpected " << expected
-                                          << "\ngot " << exact;
+  EXPECT_TRUE(same_bits(exact, expected))
+      << "exact, " << c.what << "\nexpected " << expected << "\ngot " << exact;
   if (agreement == Agreement::rounding) {
-    EXPECT_TRUE(nearly_equal(all, expected)) << "FastRun, " << c.what << "\nexpected " << expected
-                                             << "\ngot " << all;
+    EXPECT_TRUE(nearly_equal(all, expected))
+        << "FastRun, " << c.what << "\nexpected " << expected << "\ngot " << all;
   }
 }
 
@@ -97,7 +107,8 @@ bool nearly_equal(const Tensor& a, const Tensor& b) {
   for (const auto& p : y) {
     if (std::isfinite(std::abs(p))) largest = std::max(largest, std::abs(p));
   }
-  const double epsilon = real_of(a.dtype()) == DType::float32 ? Float::epsilon() : Limits::epsilon();
+  const double epsilon =
+      real_of(a.dtype()) == DType::float32 ? Float::epsilon() : Limits::epsilon();
   return std::equal(x.begin(), x.end(), y.begin(), [&](const auto& p, const auto& q) {
     for (const auto& [u, v] : {std::pair(p.real(), q.real()), std::pair(p.imag(), q.imag())}) {
       if (same_double(u, v)) continue;
@@ -139,7 +150,8 @@ Tensor values_for(const Variable& input, Agreement agreement, int seed) {
   if (is_complex(dtype)) return Tensor::from(elements, extents).to(dtype);
   std::vector<double> parts;
   for (const auto& z : elements) {
-    const bool has_value = is_inexact(dtype) || (std::isfinite(z.real()) && std::abs(z.real()) < 99);
+    const bool has_value =
+        is_inexact(dtype) || (std::isfinite(z.real()) && std::abs(z.real()) < 99);
     parts.push_back(has_value ? z.real() : 1);
   }
   return Tensor::from(parts, extents).to(dtype);

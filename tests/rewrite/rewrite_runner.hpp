@@ -29,7 +29,8 @@ void expect_rewritten(const std::string& pass, const std::vector<RewriteCase>& c
                       Agreement agreement);
 
 /// It looks alike, and the pass does nothing.
-void expect_left_alone(const std::string& pass, const Variable& value, const std::string& what = {});
+void expect_left_alone(const std::string& pass, const Variable& value,
+                       const std::string& what = {});
 
 /// The ops of a graph in its order, views apart.
 std::vector<std::string> op_names(const FunctionGraph& graph);

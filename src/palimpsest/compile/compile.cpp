@@ -12,6 +12,7 @@
 
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/compile/inner_graphs.hpp"
+#include "palimpsest/compile/part_places.hpp"
 #include "palimpsest/compile/resolve.hpp"
 #include "palimpsest/ops/loop_op.hpp"
 #include "palimpsest/rewrite/pipeline.hpp"
@@ -372,6 +373,7 @@ class Compiler {
     program->is_single = is_single_;
     program->updated = std::move(updated_);
     program->mode = mode_.base();
+    program->places_joins = mode_.selection().contains(place_joins());
     program->inspection = mode_.inspection();
     program->trust_input = options_.trust_input;
     program->budget = options_.budget_bytes ? options_.budget_bytes : config_->budget;

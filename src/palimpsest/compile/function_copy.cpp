@@ -86,6 +86,7 @@ std::shared_ptr<const Program> without_updates(const Program& program, std::vect
   result->outputs = program.outputs;
   result->is_single = program.is_single;
   result->mode = program.mode;
+  result->places_joins = program.places_joins;
   result->inspection = program.inspection;
   result->trust_input = program.trust_input;
   result->budget = program.budget;

@@ -127,6 +127,7 @@ class FunctionWriter {
     json["is_single"] = program.is_single;
     json["updated"] = program.updated;
     json["mode"] = std::string(program.mode.name());
+    json["places_joins"] = program.places_joins;
     json["trust_input"] = program.trust_input;
     json["budget"] = program.budget ? Json(*program.budget) : Json();
     return json;
@@ -270,6 +271,7 @@ class FunctionReader {
     program->is_single = json.at("is_single").flag();
     if (program->is_single && outputs.size() != 1) json.fail("has no single output");
     program->mode = mode_of(json.at("mode"));
+    program->places_joins = json.at("places_joins").flag();
     program->trust_input = json.at("trust_input").flag();
     if (!json.at("budget").is_null()) program->budget = json.at("budget").integer();
     program->config = config_of(json.at("config"));

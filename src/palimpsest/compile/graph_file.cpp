@@ -185,9 +185,10 @@ class GraphReader {
     const CheckedJson outputs = json.at("outputs");
     Apply node;
     try {
-      node = json.has("loop") ? loop_of(json.at("loop"), inputs)
-                              : restore_op(json.at("op").text(), json.at("parameters").text())
-                                    ->make_node(inputs);
+      node =
+          json.has("loop")
+              ? loop_of(json.at("loop"), inputs)
+              : restore_op(json.at("op").text(), json.at("parameters").text())->make_node(inputs);
     } catch (const IoError&) {
       throw;
     } catch (const Error& error) {

@@ -57,6 +57,14 @@ struct PlannedStep {
 struct Slot {
   int buffer = 0;
   Layout layout;  // byte offset counted from the start of the buffer's first element
+  int part = -1;  // of the buffer; -1: it may be any of it
+};
+
+/// A piece of a buffer that has a value of its own until it is read as part of a joined one. What
+/// happens in one part does not meet what happens in another, unless that is a part of it.
+struct BufferPart {
+  int buffer = 0;
+  int parent = -1;  // the part that it is a part of
 };
 
 /// How an output or an update gets its value out of the buffer where it lies.
@@ -83,6 +91,7 @@ struct Plan {
   std::vector<PlannedGuard> guards;
   std::vector<PlannedBuffer> buffers;
   std::vector<Slot> slots;
+  std::vector<BufferPart> parts;
   std::vector<Variable> constants;
   std::vector<Delivery> outputs;
   std::vector<Delivery> updates;
@@ -104,6 +113,8 @@ struct Plan {
   /// Results that need no memory since they show that of another value, or overwrite it.
   index_t saved_by_view_bytes = 0;
   index_t saved_by_inplace_bytes = 0;
+  /// Inputs of joins and sets that are computed where these would have copied them to.
+  index_t saved_by_join_bytes = 0;
 
   /// A table of buffers and steps for people.
   std::string to_string() const;

@@ -3,7 +3,8 @@
 //  1. layouts: every variable gets a slot in a buffer. A view shares the buffer of what it views,
 //     an in-place result that of what it overwrites, everything else gets a new dense buffer. So
 //     far steps are in the graph's order, which respects data and in-place constraints; conditions
-//     of an ifelse come before the steps that only one branch needs;
+//     of an ifelse come before the steps that only one branch needs. Where a value could be
+//     computed in its slice of a joined one, this pass is done again with it there;
 //  2. owners: buffers that leave the function become the caller's or a container's;
 //  3. order: another one, if it lowers the peak of what is left;
 //  4. placement: what is left gets an offset in the arena, for as long as it is read.
@@ -14,10 +15,12 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "palimpsest/compile/guards.hpp"
 #include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/compile/notes.hpp"
+#include "palimpsest/compile/part_places.hpp"
 #include "palimpsest/compile/placement.hpp"
 #include "palimpsest/compile/step_order.hpp"
 #include "palimpsest/ops/control_op.hpp"
@@ -51,21 +54,36 @@ struct RunTimeExtents {
 
 class Planner {
  public:
-  explicit Planner(const PlanRequest& request)
+  explicit Planner(const PlanRequest& request, PartPlaces places = {})
       : request_(request),
         graph_(*request.graph),
         order_(graph_.toposort()),
-        branches_(graph_, order_) {}
+        branches_(graph_, order_),
+        places_(std::move(places)) {
+    for (const auto& [part, place] : places_) bring_forward(place, part);
+  }
 
-  Plan run() {
+  // Passes 1 and 2.
+  void lay_out() {
     bind_inputs();
     for (const Apply& node : order_) add_step(node);
     deliver();
     bound_entry_copies();
+  }
+  // Passes 3 and 4.
+  Plan finish() {
     choose_order();
     find_lives();
     place_arena();
     return std::move(plan_);
+  }
+  PartPlaces part_places() const { return find_part_places({plan_, makers_, is_kept_, order_}); }
+  std::size_t n_steps() const { return plan_.steps.size(); }
+  // Were these values really found in the slices that were meant for them?
+  bool keeps(const VariableNode* part) const { return kept_places_.contains(part); }
+  std::size_t n_places() const { return places_.size(); }
+  bool is_strided(const VariableNode* part) const {
+    return !plan_.slots[at(slots_.at(part))].layout.is_dense();
   }
 
  private:
@@ -75,10 +93,11 @@ class Planner {
   int new_buffer(BufferKind kind, int index, index_t bytes, std::string name) {
     plan_.buffers.push_back({kind, index, bytes, 0, 0, 0, std::move(name)});
     branch_of_.push_back(-1);
+    makers_.emplace_back();
     return static_cast<int>(plan_.buffers.size()) - 1;
   }
-  int new_slot(const Variable& v, int buffer, Layout layout) {
-    plan_.slots.push_back({buffer, std::move(layout)});
+  int new_slot(const Variable& v, int buffer, Layout layout, int part = -1) {
+    plan_.slots.push_back({buffer, std::move(layout), part});
     const int slot = static_cast<int>(plan_.slots.size()) - 1;
     slots_[v.node()] = slot;
     return slot;
@@ -119,9 +138,70 @@ class Planner {
     std::optional<Layout> layout = node.op().view_layout(node, output, source.layout);
     if (!layout) return false;
     plan_.saved_by_view_bytes += byte_count(layout->extents, layout->dtype);
-    new_slot(node.output(at(output)), source.buffer, std::move(*layout));
+    new_slot(node.output(at(output)), source.buffer, std::move(*layout), source.part);
     note_writer(source.buffer, node);
     return true;
+  }
+
+  // -- parts of joined values ------------------------------------------------------------------
+
+  // An array that parts are computed in is filled before the first of them.
+  void bring_forward(const PartPlace& place, const VariableNode* part) {
+    const auto position = [&](const ApplyNode* node) {
+      return std::find_if(order_.begin(), order_.end(),
+                          [&](const Apply& other) { return other.node() == node; });
+    };
+    if (place.whole.owner() == place.node) return;
+    const auto whole = position(place.whole.owner().node()), user = position(part->owner);
+    if (user < whole) std::rotate(user, whole, whole + 1);
+  }
+
+  // A new value of a step: in a buffer of its own, or in the slice of the one that it goes into.
+  void new_value(const Variable& v, Layout layout, std::string name) {
+    const Apply owner = v.owner();
+    const auto it = places_.find(v.node());
+    if (it != places_.end()) {
+      const PartPlace& place = it->second;
+      if (!slots_.contains(place.whole.node())) {
+        new_value(place.whole, place.whole_layout,
+                  label(place.whole.owner(), at(place.whole.index())));
+      }
+      const Slot whole = plan_.slots[at(slot_of(place.whole))];
+      const auto slice = slice_for(place.node, place.input, whole.layout, place.extents);
+      if (auto own = slice ? layout_in(place, *slice) : std::nullopt) {
+        plan_.parts.push_back({whole.buffer, whole.part});
+        note_writer(whole.buffer, owner);
+        new_slot(v, whole.buffer, std::move(*own), static_cast<int>(plan_.parts.size()) - 1);
+        return;
+      }
+    }
+    const index_t bytes = byte_count(layout.extents, layout.dtype);
+    const int buffer = new_buffer(BufferKind::arena, 0, bytes, std::move(name));
+    makers_[at(buffer)] = v;
+    branch_of_[at(buffer)] = branches_.of(owner);
+    new_slot(v, buffer, std::move(layout));
+  }
+
+  // Takes note of the inputs that lie in their slices already. True if nothing is left to do.
+  bool has_all_parts(const PlannedStep& planned, std::span<const Extents> extents) {
+    if (places_.empty()) return false;
+    const Slot result = plan_.slots[at(slot_of(planned.node.output(0)))];
+    bool all = true, any = false;
+    for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+      const auto slice = slice_for(planned.node, i, result.layout, extents);
+      if (!slice) continue;
+      const Slot& value = plan_.slots[at(planned.inputs[i])];
+      any = true;
+      if (value.buffer != result.buffer || !are_same_bytes(value.layout, *slice)) {
+        all = false;
+        continue;
+      }
+      plan_.saved_by_join_bytes += bytes_of(value);
+      for (const auto& [part, place] : places_) {
+        if (place.node == planned.node && place.input == i) kept_places_.insert(part);
+      }
+    }
+    return any && all;
   }
 
   static std::vector<Extents> inferred(const Apply& node, std::span<const Extents> inputs) try {
@@ -165,14 +245,13 @@ class Planner {
         planned.in_place_bytes += overwrite(node, output, *destroyed->second.begin());
       } else {
         Layout layout = Layout::dense(node.output(k).dtype(), extents[k]);
-        const index_t bytes = byte_count(layout.extents, layout.dtype);
-        planned.new_bytes += bytes;
-        const int buffer = new_buffer(BufferKind::arena, 0, bytes, label(node, k));
-        new_slot(node.output(k), buffer, std::move(layout));
-        branch_of_[at(buffer)] = branches_.of(node);
+        planned.new_bytes += byte_count(layout.extents, layout.dtype);
+        // It is there already when one of its parts was computed.
+        if (slots_.contains(node.output(k).node())) continue;
+        new_value(node.output(k), std::move(layout), label(node, k));
       }
     }
-    if (!runs) return;
+    if (!runs || has_all_parts(planned, input_extents)) return;
     std::size_t scratch = node.op().scratch_bytes(node, input_layouts);
     if (dynamic_cast<const ops::Loop*>(&node.op())) {
       planned.loop = make_loop_plan(node, input_layouts);
@@ -253,6 +332,10 @@ class Planner {
     for (Slot& slot : plan_.slots) {
       if (slot.buffer == other) slot.buffer = kept;
     }
+    for (BufferPart& part : plan_.parts) {
+      if (part.buffer == other) part.buffer = kept;
+    }
+    makers_[at(kept)] = makers_[at(other)] = {};
     PlannedBuffer &into = plan_.buffers[at(kept)], &from = plan_.buffers[at(other)];
     into.bytes = std::max(into.bytes, from.bytes);
     from.bytes = 0;
@@ -263,7 +346,7 @@ class Planner {
     Layout layout = target.layout;
     layout.dtype = node.output(at(output)).dtype();
     const index_t bytes = byte_count(layout.extents, layout.dtype);
-    new_slot(node.output(at(output)), target.buffer, std::move(layout));
+    new_slot(node.output(at(output)), target.buffer, std::move(layout), target.part);
     note_writer(target.buffer, node);
     return bytes;
   }
@@ -406,32 +489,30 @@ class Planner {
 
   // -- order -----------------------------------------------------------------------------------
 
-  // The buffers that a step uses, each once, and whether it writes them.
-  std::vector<std::pair<int, bool>> uses_of(const PlannedStep& step) const {
-    std::vector<std::pair<int, bool>> uses;
-    const auto add = [&](int buffer, bool writes) {
-      const auto it = std::find_if(uses.begin(), uses.end(),
-                                   [&](const auto& use) { return use.first == buffer; });
-      if (it == uses.end()) {
-        uses.emplace_back(buffer, writes);
-      } else {
-        it->second |= writes;
+  // Calls visit for the parts of a buffer in which an access to that part can meet another one: those
+  // around it and those within it, and the part itself.
+  template <class Visit>
+  void for_each_related(const BufferUse& use, Visit visit) const {
+    visit(use.part);
+    if (!plan_.parts.empty()) {
+      for (int p = 0; p < static_cast<int>(plan_.parts.size()); ++p) {
+        if (plan_.parts[at(p)].buffer == use.buffer && is_part_of(p, use.part)) visit(p);
       }
-    };
-    for (int slot : step.outputs) add(plan_.slots[at(slot)].buffer, true);
-    const std::set<int> overwritten = overwritten_inputs(step.node);
-    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-      add(plan_.slots[at(step.inputs[i])].buffer, overwritten.contains(static_cast<int>(i)));
     }
-    if (step.scratch >= 0) add(step.scratch, true);
-    for (int g = step.guard; g >= 0; g = plan_.guards[at(g)].parent) {
-      add(plan_.slots[at(plan_.guards[at(g)].condition)].buffer, false);
+    for (int p = use.part; p >= 0;) visit(p = plan_.parts[at(p)].parent);
+  }
+  // Is it a smaller part of the other one?
+  bool is_part_of(int part, int other) const {
+    while (part >= 0) {
+      part = plan_.parts[at(part)].parent;
+      if (part == other) return true;
     }
-    return uses;
+    return false;
   }
 
-  // Two steps that use a buffer, one of which writes it, stay in their order. So do what overwrites
-  // a container, which a failed call must leave as it was, and what can fail.
+  // Two steps that use a buffer, one of which writes it, stay in their order, unless they use
+  // different parts. So do what overwrites a container, which a failed call must leave as it was,
+  // and what can fail.
   OrderProblem order_problem() const {
     OrderProblem problem;
     problem.n_steps = step();
@@ -439,23 +520,33 @@ class Planner {
       int writer = -1;
       std::vector<int> readers;  // since
     };
-    std::vector<User> users(plan_.buffers.size());
+    std::vector<User> whole(plan_.buffers.size()), parts(plan_.parts.size());
     std::vector<std::vector<int>> steps_of(plan_.buffers.size());
     std::vector<int> failing;
     for (int i = 0; i < problem.n_steps; ++i) {
       const PlannedStep& planned = plan_.steps[at(i)];
       bool overwrites_container = false;
-      for (const auto& [b, writes] : uses_of(planned)) {
-        User& user = users[at(b)];
-        steps_of[at(b)].push_back(i);
-        if (user.writer >= 0) problem.constraints.emplace_back(user.writer, i);
-        if (!writes) {
-          user.readers.push_back(i);
-          continue;
+      for (const BufferUse& use : uses_of(plan_, planned)) {
+        const auto user = [&](int part) -> User& {
+          return part < 0 ? whole[at(use.buffer)] : parts[at(part)];
+        };
+        const auto wait = [&](int earlier) {
+          if (earlier >= 0 && earlier != i) problem.constraints.emplace_back(earlier, i);
+        };
+        std::vector<int>& steps = steps_of[at(use.buffer)];
+        if (steps.empty() || steps.back() != i) steps.push_back(i);
+        for_each_related(use, [&](int part) {
+          wait(user(part).writer);
+          if (!use.writes) return;
+          for (int reader : user(part).readers) wait(reader);
+          if (part == use.part || is_part_of(part, use.part)) user(part) = {};
+        });
+        if (use.writes) {
+          user(use.part).writer = i;
+          overwrites_container |= plan_.buffers[at(use.buffer)].kind == BufferKind::container;
+        } else {
+          user(use.part).readers.push_back(i);
         }
-        for (int reader : user.readers) problem.constraints.emplace_back(reader, i);
-        user = {i, {}};
-        overwrites_container |= plan_.buffers[at(b)].kind == BufferKind::container;
       }
       if (overwrites_container) {
         for (int earlier : failing) problem.constraints.emplace_back(earlier, i);
@@ -483,10 +574,10 @@ class Planner {
     const int last = std::max(step() - 1, 0);
     std::vector<bool> is_used(plan_.buffers.size(), false);
     for (int i = 0; i < step(); ++i) {
-      for (const auto& [b, writes] : uses_of(plan_.steps[at(i)])) {
-        PlannedBuffer& buffer = plan_.buffers[at(b)];
-        if (!is_used[at(b)]) buffer.first_step = i;
-        is_used[at(b)] = true;
+      for (const BufferUse& use : uses_of(plan_, plan_.steps[at(i)])) {
+        PlannedBuffer& buffer = plan_.buffers[at(use.buffer)];
+        if (!is_used[at(use.buffer)]) buffer.first_step = i;
+        is_used[at(use.buffer)] = true;
         buffer.last_step = i;
       }
     }
@@ -530,17 +621,43 @@ class Planner {
   Plan plan_;
   std::unordered_map<int, int> guards_;  // of branches
   std::vector<int> branch_of_;           // per buffer: the branch that all its writers are within
+  std::vector<Variable> makers_;  // per buffer: what a step made it for, if it is a new value
+  PartPlaces places_;
+  std::unordered_set<const VariableNode*> kept_places_;
   std::unordered_map<const VariableNode*, int> slots_;
   std::vector<std::optional<Handover>> results_, updates_;
   std::vector<bool> is_kept_;   // per buffer: is it looked at when the last step is done?
   std::vector<bool> is_taken_;  // per buffer: has it an owner outside of the frame?
 };
 
+// With the inputs of joins in their places, where that takes no more memory.
+Plan best_plan(const PlanRequest& request) {
+  Planner plain(request);
+  plain.lay_out();
+  PartPlaces places = request.places_joins ? plain.part_places() : PartPlaces();
+  const std::size_t n_steps = plain.n_steps();
+  Plan plan = plain.finish();
+  while (!places.empty()) {
+    Planner placed(request, places);
+    placed.lay_out();
+    std::erase_if(places, [&](const auto& entry) { return !placed.keeps(entry.first); });
+    if (placed.n_places() > places.size()) continue;
+    if (placed.n_steps() > n_steps) {
+      // Strides that some view does not work on: a copy was needed.
+      std::erase_if(places, [&](const auto& entry) { return placed.is_strided(entry.first); });
+      if (placed.n_places() > places.size()) continue;
+    }
+    Plan other = placed.finish();
+    return other.peak_bytes <= plan.peak_bytes ? std::move(other) : std::move(plan);
+  }
+  return plan;
+}
+
 }  // namespace
 
 Plan make_plan(const PlanRequest& request) {
   try {
-    return Planner(request).run();
+    return best_plan(request);
   } catch (const RunTimeExtents& found) {
     Plan plan;
     plan.run_time_extents = found.op;

@@ -23,6 +23,7 @@ struct PlanRequest {
   std::vector<Layout> input_layouts;   // byte offsets 0
   std::optional<index_t> budget;       // that the peak should meet
   double effort = 100;                 // see PlacementOptions
+  bool places_joins = true;            // are parts of joined values computed in their slice?
 };
 
 /// Order, layouts and placement. ShapeError when the extents do not fit.

@@ -68,6 +68,7 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
   request.updated = updated;
   request.budget = budget;
   request.effort = static_cast<double>(config->plan_effort_ms);
+  request.places_joins = places_joins;
   request.input_layouts = signature;
   PlanCache::Entry entry{std::move(signature), make_plan(request)};
   if (inspection && entry.plan.run_time_extents.empty())

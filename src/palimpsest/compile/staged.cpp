@@ -40,8 +40,7 @@ StagedProgram::Result StagedProgram::run(std::span<const Tensor* const> inputs) 
   return StagedRun(*this, inputs).run();
 }
 
-const Function& StagedProgram::piece(const Key& key,
-                                     const std::function<Function()>& make) const {
+const Function& StagedProgram::piece(const Key& key, const std::function<Function()>& make) const {
   const std::lock_guard guard(mutex_);
   const auto found = pieces_.find(key);
   return found != pieces_.end() ? found->second : pieces_.emplace(key, make()).first->second;
@@ -223,8 +222,7 @@ std::vector<Tensor> StagedRun::call(const Function& f, std::vector<Tensor> argum
     if (held + plan.peak_bytes > *program_.budget_) {
       throw BudgetError("[function] a stage exceeds the budget: got a peak of " +
                         std::to_string(held + plan.peak_bytes) + " bytes, of which " +
-                        std::to_string(held) +
-                        " are values of earlier stages, expected at most " +
+                        std::to_string(held) + " are values of earlier stages, expected at most " +
                         std::to_string(*program_.budget_) + ". Try smaller parts");
     }
   }
@@ -363,24 +361,25 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
     extents.push_back(t.shape());
   }
   const auto* measured = dynamic_cast<const ops::MeasuredOp*>(&node.op());
-  extents = measured ? measured->measured_shapes(node, views)
-                     : node.op().infer_shapes(node, extents);
+  extents =
+      measured ? measured->measured_shapes(node, views) : node.op().infer_shapes(node, extents);
   std::vector<Tensor> results(node.output_count());
   std::vector<MutableView> outputs;
   for (std::size_t k = 0; k < results.size(); ++k) {
     const TensorType& type = node.output(k).type();
-    const bool is_known = std::find(extents[k].begin(), extents[k].end(), kUnknown) ==
-                          extents[k].end();
+    const bool is_known =
+        std::find(extents[k].begin(), extents[k].end(), kUnknown) == extents[k].end();
     if (is_known) results[k] = Tensor::empty(extents[k], type.dtype, type.device);
-    outputs.push_back(is_known ? results[k].mutable_view() : MutableView{nullptr, type.dtype, {}, {}});
+    outputs.push_back(is_known ? results[k].mutable_view()
+                               : MutableView{nullptr, type.dtype, {}, {}});
   }
   Storage scratch;
   if (const std::size_t n = node.op().scratch_bytes(node, layouts)) {
     scratch = Storage::allocate(n, node.output(0).type().device, "scratch");
   }
-  const std::span<std::byte> room =
-      scratch.defined() ? std::span(scratch.overwrite_data(), scratch.nbytes())
-                        : std::span<std::byte>();
+  const std::span<std::byte> room = scratch.defined()
+                                        ? std::span(scratch.overwrite_data(), scratch.nbytes())
+                                        : std::span<std::byte>();
   RunContext context(views, outputs, room);
   try {
     node.op().run(context);

@@ -59,13 +59,13 @@ Variable updated(const Variable& result, std::string_view who) {
 
 #define PALIMPSEST_INPLACE_1(name) \
   Variable name##_inplace(const Variable& x) { return elementwise(ScalarOp::name, {x}); }
-#define PALIMPSEST_INPLACE_2(name)                                 \
+#define PALIMPSEST_INPLACE_2(name)                               \
   Variable name##_inplace(const Variable& x, const Operand& y) { \
-    return elementwise(ScalarOp::name, {x, y});                    \
+    return elementwise(ScalarOp::name, {x, y});                  \
   }
-#define PALIMPSEST_INPLACE_3(name)                                                   \
+#define PALIMPSEST_INPLACE_3(name)                                                 \
   Variable name##_inplace(const Variable& x, const Operand& y, const Operand& z) { \
-    return elementwise(ScalarOp::name, {x, y, z});                                   \
+    return elementwise(ScalarOp::name, {x, y, z});                                 \
   }
 #define PALIMPSEST_INPLACE(name, arity, rule) PALIMPSEST_INPLACE_##arity(name)
 PALIMPSEST_FOR_EACH_SCALAR_OP(PALIMPSEST_INPLACE)

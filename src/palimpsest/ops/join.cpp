@@ -12,6 +12,19 @@
 
 namespace palimpsest::ops {
 
+namespace {
+
+// Do they show the same elements?
+bool is_the_same(const ConstView& a, const MutableView& b) {
+  if (a.data != b.data) return false;
+  for (std::size_t k = 0; k < a.rank(); ++k) {
+    if (a.extents[k] > 1 && a.strides[k] != b.strides[k]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 // -- join --------------------------------------------------------------------------------------
 
 std::string Join::parameters() const { return parameter("axis", static_cast<index_t>(axis_)); }
@@ -79,8 +92,10 @@ void Join::run(RunContext& context) const {
   for (const ConstView& part : context.inputs()) {
     Extents extents;
     const index_t n = part.extents[axis_];
-    strided_copy(part, narrowed(out, axis_, start, n, extents));
+    const MutableView slice = narrowed(out, axis_, start, n, extents);
     start += n;
+    // It may have been computed in its place.
+    if (!is_the_same(part, slice)) strided_copy(part, slice);
   }
 }
 

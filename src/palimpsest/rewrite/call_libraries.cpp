@@ -131,8 +131,7 @@ Factor factor_in(const FunctionGraph& graph, const Apply& product, std::size_t i
   }
   Axes still;
   for (std::size_t k = 0; k < v.rank(); ++k) {
-    const bool is_broadcast =
-        v.type().shape[k] == 1 && product.input(1 - i).type().shape[k] != 1;
+    const bool is_broadcast = v.type().shape[k] == 1 && product.input(1 - i).type().shape[k] != 1;
     if (is_broadcast) {
       still.push_back(static_cast<index_t>(k));
     } else {

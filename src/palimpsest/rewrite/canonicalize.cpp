@@ -119,8 +119,8 @@ Replacements join_parts(const FunctionGraph&, const Apply& node) {
       return if_it_fits(node, z.owner().input(part->is_imaginary() ? 1 : 0));
     }
     if (const auto inner = inside(z, ScalarOp::conj)) {
-      return if_it_fits(node, part->is_imaginary() ? ops::neg(ops::imag(*inner))
-                                                   : ops::real(*inner));
+      return if_it_fits(node,
+                        part->is_imaginary() ? ops::neg(ops::imag(*inner)) : ops::real(*inner));
     }
     return {};
   }

@@ -110,9 +110,8 @@ Replacements collect_sum(const FunctionGraph& graph, const Apply& node) {
   Sum sum;
   add_terms(graph, node, 1, sum);
   const bool is_shorter =
-      sum.n_numbers > 1 ||
-      sum.terms.size() + static_cast<std::size_t>(sum.n_numbers) <
-          static_cast<std::size_t>(sum.n_leaves);
+      sum.n_numbers > 1 || sum.terms.size() + static_cast<std::size_t>(sum.n_numbers) <
+                               static_cast<std::size_t>(sum.n_leaves);
   if (!is_shorter || sum.terms.empty() || sum.terms.size() > kMostTerms) return {};
   for (const Term& term : sum.terms) {
     if (term.times == 0 || !is_as_wide(term.value, whole)) return {};
@@ -157,7 +156,8 @@ void add_factors(const FunctionGraph& graph, const Apply& node, bool divides, Pr
 
 Replacements collect_product(const FunctionGraph& graph, const Apply& node) {
   const Variable& whole = node.output(0);
-  if (!is_product(node) || !is_inexact(whole.dtype()) || is_part(graph, node, is_product)) return {};
+  if (!is_product(node) || !is_inexact(whole.dtype()) || is_part(graph, node, is_product))
+    return {};
   Product product;
   add_factors(graph, node, false, product);
   if (product.n_numbers < 2 || !is_ordinary(product.number, whole.dtype())) return {};

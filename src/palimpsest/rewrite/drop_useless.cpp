@@ -53,8 +53,7 @@ bool does_nothing(const Apply& node) {
     if (op->index().is_whole()) return true;
     const auto widths = op->index().widths(node.input(0).type().shape);
     const auto is_nothing = [](const auto& w) { return w.first == 0 && w.second == 0; };
-    return is_same_shape(node) && widths &&
-           std::all_of(widths->begin(), widths->end(), is_nothing);
+    return is_same_shape(node) && widths && std::all_of(widths->begin(), widths->end(), is_nothing);
   }
   if (const auto* op = op_of<ops::Pad>(node)) return is_zero(op->before()) && is_zero(op->after());
   if (op_of<ops::Join>(node)) return node.input_count() == 1;

@@ -49,8 +49,8 @@ Replacements compute(const FunctionGraph&, const Apply& node) {
     results.push_back(Tensor::empty(v.type().shape, v.dtype(), v.type().device));
   }
   for (Tensor& t : results) outputs.push_back(t.mutable_view());
-  Tensor scratch = Tensor::empty(
-      {static_cast<index_t>(node.op().scratch_bytes(node, layouts))}, DType::uint8);
+  Tensor scratch =
+      Tensor::empty({static_cast<index_t>(node.op().scratch_bytes(node, layouts))}, DType::uint8);
   RunContext context(inputs, outputs,
                      {static_cast<std::byte*>(scratch.raw_mutable_data()),
                       static_cast<std::size_t>(scratch.nbytes())});

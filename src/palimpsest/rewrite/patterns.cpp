@@ -62,11 +62,10 @@ Replacements if_it_fits(const Apply& node, const std::optional<Variable>& with) 
 }
 
 Variable number_like(double value, const Variable& like) {
-  return constant(Tensor::full(Extents(like.rank(), 1), value, like.type().device).to(like.dtype()));
+  return constant(
+      Tensor::full(Extents(like.rank(), 1), value, like.type().device).to(like.dtype()));
 }
 
-bool is_real_floating(const Variable& v) {
-  return is_inexact(v.dtype()) && !is_complex(v.dtype());
-}
+bool is_real_floating(const Variable& v) { return is_inexact(v.dtype()) && !is_complex(v.dtype()); }
 
 }  // namespace palimpsest

@@ -226,6 +226,10 @@ void RewriteSelection::add(NodeRewrite rewrite, double position, std::set<std::s
               }});
 }
 
+bool RewriteSelection::contains(const Rewrite& rewrite) const {
+  return has_any(rewrite, including) && has_all(rewrite, requiring) && !has_any(rewrite, excluding);
+}
+
 std::vector<Rewrite> RewriteSelection::list() const {
   std::vector<Rewrite> result;
   const auto is_added = [&](const Rewrite& rewrite) {
@@ -236,7 +240,7 @@ std::vector<Rewrite> RewriteSelection::list() const {
     return has_all(rewrite, requiring) && !has_any(rewrite, excluding);
   };
   for (const Rewrite& rewrite : rewrite_list()) {
-    if (has_any(rewrite, including) && may_run(rewrite) && !is_added(rewrite)) {
+    if (contains(rewrite) && !is_added(rewrite)) {
       result.push_back(rewrite);
     }
   }

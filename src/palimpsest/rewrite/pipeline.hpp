@@ -66,6 +66,8 @@ struct RewriteSelection {
   ///         `inplace`, or introduces_destroyers)
   void add(Rewrite rewrite);
   void add(NodeRewrite rewrite, double position, std::set<std::string> tags);
+  /// Would a pass of the list run?
+  bool contains(const Rewrite& rewrite) const;
   /// By position; at equal positions those of the library first.
   std::vector<Rewrite> list() const;
 };

@@ -58,8 +58,8 @@ Replacements slice_of_pad(const FunctionGraph&, const Apply& node) {
     if (pad->before()[k] == 0 && pad->after()[k] == 0) continue;
     const index_t n = x.type().shape[k];
     if (n == kUnknown) return {};
-    const auto entry = within(entries[of_axis[k]], n + pad->before()[k] + pad->after()[k],
-                              pad->before()[k], n);
+    const auto entry =
+        within(entries[of_axis[k]], n + pad->before()[k] + pad->after()[k], pad->before()[k], n);
     if (!entry) return {};
     entries[of_axis[k]] = *entry;
   }
@@ -108,8 +108,8 @@ Replacements join_of_slices(const FunctionGraph&, const Apply& node) {
   const auto* const join = op_of<ops::Join>(node);
   if (!join || node.input_count() < 2 || !node.input(0).owner().defined()) return {};
   const std::size_t axis = join->axis();
-  const Variable x = node.input(0).owner().input_count() > 0 ? node.input(0).owner().input(0)
-                                                             : Variable();
+  const Variable x =
+      node.input(0).owner().input_count() > 0 ? node.input(0).owner().input(0) : Variable();
   index_t first = 0, next = 0;
   for (std::size_t i = 0; i < node.input_count(); ++i) {
     const auto range = block_along(node.input(i), axis);
@@ -127,7 +127,8 @@ Replacements pad_of_pad(const FunctionGraph& graph, const Apply& node) {
   const auto* const outer = op_of<ops::Pad>(node);
   const auto* const inner = outer ? op_of<ops::Pad>(node.input(0)) : nullptr;
   if (!inner || !is_private_to(graph, node.input(0), node)) return {};
-  if (std::bit_cast<std::uint64_t>(outer->value()) != std::bit_cast<std::uint64_t>(inner->value())) {
+  if (std::bit_cast<std::uint64_t>(outer->value()) !=
+      std::bit_cast<std::uint64_t>(inner->value())) {
     return {};
   }
   Extents before = outer->before(), after = outer->after();

@@ -85,7 +85,9 @@ Replacements cheapen(const FunctionGraph&, const Apply& node) {
 }
 
 // Nowhere less than +0, except where it is NaN.
-bool is_nowhere_negative(const Variable& x) { return is_never_negative_zero(x) && is_real_floating(x); }
+bool is_nowhere_negative(const Variable& x) {
+  return is_never_negative_zero(x) && is_real_floating(x);
+}
 
 Replacements replace_powers(const FunctionGraph&, const Apply& node) {
   if (!is_plain(node, ScalarOp::pow)) return {};

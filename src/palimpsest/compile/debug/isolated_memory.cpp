@@ -131,8 +131,8 @@ void IsolatedStep::execute(Memory& memory, const RunSetup& setup, RunOutcome& ou
     loop.emplace(*loop_, Device{});
     for (const MutableView& out : memory.outputs) {
       dense.push_back(Tensor::empty(Extents(out.extents.begin(), out.extents.end()), out.dtype));
-      dense_views.push_back(dense.back().mutable_view());
     }
+    for (Tensor& t : dense) dense_views.push_back(t.mutable_view());
   }
   memory.pages.start();
   try {

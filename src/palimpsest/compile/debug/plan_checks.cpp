@@ -216,8 +216,13 @@ bool PlanWatch::is_computed(const Variable& v) const {
   }
   const AliasMap views = owner.op().view_map(owner);
   const auto it = views.find(v.index());
-  return it != views.end() && std::any_of(it->second.begin(), it->second.end(),
-                                          [&](int i) { return is_computed(owner.input(at(i))); });
+  if (it == views.end()) {
+    // Nothing was left to do: its inputs were computed in their place.
+    return std::all_of(owner.inputs().begin(), owner.inputs().end(),
+                       [&](const Variable& input) { return is_computed(input); });
+  }
+  return std::any_of(it->second.begin(), it->second.end(),
+                     [&](int i) { return is_computed(owner.input(at(i))); });
 }
 
 void PlanWatch::before_step(const StepAccess& access) {
