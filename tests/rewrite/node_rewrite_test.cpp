@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/ops/elementwise_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 
@@ -145,15 +144,14 @@ TEST_F(NodeRewriteTest, RefusedReplacementsAreCountedAndLeaveNoTrace) {
   FunctionGraph graph({x, y}, {t + y, ops::log(t), ops::sin(y) + y});
   for (const Variable& v : graph.inputs()) graph.protect(v);
   const std::string before = graph.str();
-  const DType dtypes[] = {DType::float64, DType::float64};
-  const ops::Elementwise add(ScalarOp::add, dtypes);
-  const auto on_first = std::make_shared<const ops::Elementwise>(add.program(), 0);
-  const auto on_second = std::make_shared<const ops::Elementwise>(add.program(), 1);
+  const Apply add = (x + y).owner();
+  const OpPtr on_first = add.op().inplace_on_inputs(add, {0});
+  const OpPtr on_second = add.op().inplace_on_inputs(add, {1});
   // y is protected wherever it is.
-  EXPECT_EQ(substitute(graph, add, on_second).refused, 2);
+  EXPECT_EQ(substitute(graph, add.op(), on_second).refused, 2);
   EXPECT_EQ(graph.str(), before);
   // exp(x) may be overwritten once its logarithm is taken, sin(y) at once.
-  const RewriteResult result = substitute(graph, add, on_first);
+  const RewriteResult result = substitute(graph, add.op(), on_first);
   EXPECT_EQ(result.applied, 2);
   EXPECT_EQ(result.refused, 0);
   EXPECT_TRUE(graph.consistent());
@@ -161,12 +159,11 @@ TEST_F(NodeRewriteTest, RefusedReplacementsAreCountedAndLeaveNoTrace) {
 
 TEST_F(NodeRewriteTest, SubstitutePutsAnotherOpOnTheSameInputs) {
   FunctionGraph graph({x, y}, {x + y, ops::exp(x + x)});
-  const DType dtypes[] = {DType::float64, DType::float64};
-  const auto of = [&](ScalarOp op) { return std::make_shared<const ops::Elementwise>(op, dtypes); };
-  EXPECT_EQ(substitute(graph, *of(ScalarOp::add), of(ScalarOp::mul)).applied, 2);
+  const OpPtr add = (x + y).owner().op_ptr(), mul = (x * y).owner().op_ptr();
+  EXPECT_EQ(substitute(graph, *add, mul).applied, 2);
   EXPECT_EQ(names(graph), (std::vector<std::string>{"Mul", "Mul", "Exp"}));
-  EXPECT_EQ(substitute(graph, *of(ScalarOp::add), of(ScalarOp::mul)).applied, 0);
-  EXPECT_EQ(substitute(graph, *of(ScalarOp::mul), of(ScalarOp::mul)).applied, 0);
+  EXPECT_EQ(substitute(graph, *add, mul).applied, 0);
+  EXPECT_EQ(substitute(graph, *mul, mul).applied, 0);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <stdexcept>
 
-#include "palimpsest/ops/elementwise_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 
@@ -168,8 +167,7 @@ TEST_F(PipelineTest, ChangedTypesAreFailures) {
 TEST_F(PipelineTest, OverwritingTooEarlyIsAFailure) {
   const auto overwrite = [](FunctionGraph& graph) {
     const Apply node = graph.outputs()[0].owner();
-    const auto& add = dynamic_cast<const ops::Elementwise&>(node.op());
-    const auto op = std::make_shared<const ops::Elementwise>(add.program(), 0);
+    const OpPtr op = node.op().inplace_on_inputs(node, {0});
     graph.replace(node.output(0), op->make_node(node.inputs()).output(0), "failing");
   };
   FunctionGraph graph({x, y}, {x + y});

@@ -150,8 +150,36 @@ TEST_F(RewriteTest, ValueWithAnotherReaderIsNotFused) {
   const Variable t = x * y;
   FunctionGraph graph = graph_of({x, y}, {ops::fft(t, {0}), t + x});
   EXPECT_EQ(fuse_elementwise(graph, none), 0);
-  FunctionGraph output = graph_of({x, y}, {t, t + x});
-  EXPECT_EQ(fuse_elementwise(output, none), 0);
+}
+
+TEST_F(RewriteTest, ResultsThatReadTheSameArrayAreOnePass) {
+  const Variable t = x * y, u = t + x;
+  for (const std::vector<Variable>& results :
+       {std::vector{t, t + x}, {x + y, x - y}, {x + y, x - y, ops::exp(x)}, {t, u, u * y}}) {
+    FunctionGraph graph = graph_of({x, y}, results);
+    EXPECT_EQ(fuse_elementwise(graph, none), static_cast<int>(results.size()) - 1);
+    EXPECT_EQ(graph.node_count(), 1u);
+    EXPECT_EQ(graph.outputs()[0].owner().output_count(), results.size());
+    EXPECT_EQ(fuse_elementwise(graph, none), 0);
+  }
+}
+
+TEST_F(RewriteTest, ResultsStayApartWhereThatIsBetterOrNecessary) {
+  const Variable row = make_input({DType::complex64, {1, 6}, {}}, "row");
+  const Variable p = ops::fft(x, {0}), q = ops::fft(y, {0}), t = x * y;
+  for (const std::vector<Variable>& results :
+       {std::vector{x + row, y + row},  // they share what is broadcast
+        {x + row, row * 2.0},           // other extents
+        {p * x, q * x},                 // p and q could both be overwritten
+        {t, ops::fft(t, {0}) + x},      // through the transform
+        {ops::fft(x, {0}), ops::fft(x, {1})}}) {
+    FunctionGraph graph = graph_of({x, y, row}, results);
+    const std::string before = graph.str();
+    EXPECT_EQ(fuse_elementwise(graph, none), 0) << before;
+    EXPECT_EQ(graph.str(), before);
+  }
+  FunctionGraph lent({x, y}, {x + y, x * y});  // either could be overwritten
+  EXPECT_EQ(fuse_elementwise(lent, none), 0);
 }
 
 TEST_F(RewriteTest, BroadcastValueIsNotComputedAgainPerElement) {

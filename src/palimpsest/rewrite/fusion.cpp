@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <unordered_map>
+#include <vector>
 
 #include "palimpsest/ops/elementwise_op.hpp"
+#include "palimpsest/rewrite/patterns.hpp"
 
 namespace palimpsest {
 namespace {
@@ -13,8 +16,7 @@ namespace {
 constexpr int kMostRegisters = 32;
 
 const ops::Elementwise* elementwise(const Apply& node) {
-  if (!node.defined()) return nullptr;
-  const auto* op = dynamic_cast<const ops::Elementwise*>(&node.op());
+  const auto* const op = op_of<ops::Elementwise>(node);
   return op && op->overwrites() == ops::Elementwise::kNone ? op : nullptr;
 }
 
@@ -46,8 +48,7 @@ class Fusion {
       return false;
     }
     if (is_broadcast(v.type(), reader.output(0).type())) return false;
-    const std::vector<Use>& uses = graph_.uses(v);
-    return std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return u.node == reader; });
+    return only_reader_is(graph_, v, reader);
   }
 
   // The register of an input of the new program; equal variables share one.
@@ -109,8 +110,141 @@ class Fusion {
   std::vector<int> registers_;
 };
 
+// Results of the graph that read the same array are computed in one pass over it.
+class OutputFusion {
+ public:
+  explicit OutputFusion(FunctionGraph& graph) : graph_(graph) {}
+
+  int run() {
+    int fused = 0;
+    for (const Apply& node : graph_.toposort()) {
+      if (!graph_.contains(node) || !is_candidate(node)) continue;
+      fused += join_earlier(node) ? 1 : 0;
+    }
+    return fused;
+  }
+
+ private:
+  bool is_candidate(const Apply& node) const {
+    if (!elementwise(node)) return false;
+    const std::vector<Variable> outputs = node.outputs();
+    return std::all_of(outputs.begin(), outputs.end(), [&](const Variable& v) {
+      return graph_.is_output(v) && !v.is_indestructible();
+    });
+  }
+
+  // Joins the node with the first one before it that is a candidate and reads what it reads, or
+  // computes it; else the node waits for later ones.
+  bool join_earlier(const Apply& node) {
+    const Variable out = node.output(0);
+    for (const Variable& v : node.inputs()) {
+      if (is_broadcast(v.type(), out.type())) continue;
+      const auto found = waiting_.find(v.node());
+      if (found == waiting_.end() || !graph_.contains(found->second)) continue;
+      const Apply with = joined(found->second, node);
+      if (!with.defined()) continue;
+      wait(with);
+      return true;
+    }
+    wait(node);
+    return false;
+  }
+
+  void wait(const Apply& node) {
+    for (const Variable& v : node.inputs()) {
+      if (!is_broadcast(v.type(), node.output(0).type())) waiting_[v.node()] = node;
+    }
+    for (const Variable& v : node.outputs()) waiting_[v.node()] = node;
+    kept_.push_back(node);
+  }
+
+  // Inputs that one of the two could overwrite: of these a step of several results overwrites one,
+  // where two steps could overwrite two.
+  std::size_t count_overwritable(const Apply& a, const Apply& b) const {
+    std::vector<Variable> found;
+    for (const Apply& node : {a, b}) {
+      for (const Variable& v : node.inputs()) {
+        if (v.owner() == a || v.is_constant() || is_broadcast(v.type(), node.output(0).type()) ||
+            std::find(found.begin(), found.end(), v) != found.end()) {
+          continue;
+        }
+        const bool may_be = graph_.is_input(v) ? !graph_.is_protected(v) : !graph_.is_output(v);
+        const std::vector<Use> uses =
+            graph_.use_count(v) <= kMostUses ? graph_.uses(v) : std::vector<Use>{Use{}};
+        const bool is_last = std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+          return use.node == a || use.node == b;
+        });
+        if (may_be && is_last) found.push_back(v);
+      }
+    }
+    return found.size();
+  }
+
+  Apply joined(const Apply& a, const Apply& b) {
+    const auto &first = elementwise(a)->program(), &second = elementwise(b)->program();
+    if (!(a.output(0).type().shape == b.output(0).type().shape) ||
+        first.n_registers() + second.n_registers() > kMostRegisters ||
+        a.output_count() + b.output_count() > kMostOutputs || count_overwritable(a, b) > 1) {
+      return {};
+    }
+    ElementwiseProgram program;
+    std::vector<Variable> inputs;
+    std::vector<int> registers;
+    const auto read = [&](const Variable& v) {
+      const auto it = std::find(inputs.begin(), inputs.end(), v);
+      if (it != inputs.end()) return registers[static_cast<std::size_t>(it - inputs.begin())];
+      inputs.push_back(v);
+      registers.push_back(program.input(v.dtype()));
+      return registers.back();
+    };
+    std::vector<int> operands;
+    for (const Variable& v : a.inputs()) operands.push_back(read(v));
+    std::vector<int> results = program.append(first, operands);
+    operands.clear();
+    for (const Variable& v : b.inputs()) {
+      const bool is_result = v.owner() == a;
+      operands.push_back(is_result ? results[static_cast<std::size_t>(v.index())] : read(v));
+    }
+    for (const int r : program.append(second, operands)) results.push_back(r);
+    for (const int r : results) program.output(r);
+    return replaced(a, b, std::make_shared<const ops::Elementwise>(program)->make_node(inputs));
+  }
+
+  // A value that goes from one through a third node to the other closes a cycle.
+  Apply replaced(const Apply& a, const Apply& b, const Apply& with) {
+    std::vector<std::pair<Variable, Variable>> pairs;
+    for (const Apply& node : {a, b}) {
+      for (const Variable& old : node.outputs()) {
+        const Variable v = with.output(pairs.size());
+        if (!(v.type() == old.type())) return {};
+        v.node()->name = old.name();
+        v.tags() = old.tags();
+        pairs.emplace_back(old, v);
+      }
+    }
+    try {
+      graph_.replace_all_validate(pairs, "fuse_elementwise");
+    } catch (const CycleError&) {
+      return {};
+    } catch (const InconsistencyError&) {
+      return {};
+    }
+    return with;
+  }
+
+  static constexpr std::size_t kMostOutputs = ElementwiseProgram::kMaxOutputs;
+  static constexpr std::size_t kMostUses = 64;
+
+  FunctionGraph& graph_;
+  std::unordered_map<const VariableNode*, Apply> waiting_;
+  std::vector<Apply> kept_;  // so that no address in waiting_ is used twice
+};
+
 }  // namespace
 
-int fuse_elementwise(FunctionGraph& graph, const RewriteHints&) { return Fusion(graph).run(); }
+int fuse_elementwise(FunctionGraph& graph, const RewriteHints&) {
+  const int fused = Fusion(graph).run();
+  return fused + OutputFusion(graph).run();
+}
 
 }  // namespace palimpsest

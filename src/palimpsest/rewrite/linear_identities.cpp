@@ -117,19 +117,20 @@ bool is_smaller(const Variable& v, const Variable& than) {
   return false;
 }
 
-// (x d) e for factors that are broadcast: x (d e), where d e is smaller than x. Of numbers only when
-// their product neither overflows nor vanishes.
+// (x d) e for constants that are broadcast: x (d e), where d e is smaller than x and computed once for
+// all calls. Other factors cost nothing in a fused step. Of numbers only when their product neither
+// overflows nor vanishes.
 std::optional<Variable> merge_diagonals(const FunctionGraph& graph, const Apply& node) {
   if (!is_plain(node, ScalarOp::mul) || !is_inexact(node.output(0).dtype())) return {};
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     const Variable &e = node.input(i), &product = node.input(1 - i);
-    if (!is_smaller(e, product) || !is_plain(product, ScalarOp::mul) ||
+    if (!e.is_constant() || !is_smaller(e, product) || !is_plain(product, ScalarOp::mul) ||
         !is_private_to(graph, product, node) || product.is_indestructible()) {
       continue;
     }
     for (const std::size_t j : {std::size_t{0}, std::size_t{1}}) {
       const Variable d = product.owner().input(j), x = product.owner().input(1 - j);
-      if (!is_smaller(d, x) || !is_smaller(e, x)) continue;
+      if (!d.is_constant() || !is_smaller(d, x) || !is_smaller(e, x)) continue;
       const auto p = scalar_value(d), q = scalar_value(e);
       if (p && q && !std::isnormal(std::abs(*p * *q))) continue;
       if (p && q && is_real_floating(d) && d.dtype() == DType::float32 &&

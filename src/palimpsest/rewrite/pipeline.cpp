@@ -63,6 +63,8 @@ std::vector<Rewrite> library() {
        "x * 1, x - 0, divisions by powers of two, ...: where no bit changes"},
       {"specialize_powers", 2, fast({"reorders"}), specialize_powers,
        "small powers become products and roots, squared absolute values become abs2"},
+      {"fold_constants", 2.5, fast({"constants"}), fold_constants,
+       "what came to need constants only is computed"},
       {"collect_terms", 48, fast({"reorders"}), collect_terms,
        "equal terms of sums become multiples, numbers in sums and products become one"},
       {"fuse_elementwise", 49, fast({"fusion"}), fuse_elementwise,
