@@ -44,12 +44,13 @@ ADAPTED = {
     "FFTW": r"fftw3\.h",
     "CBLAS": r"(openblas/)?cblas\.h",
     "LAPACKE": r"lapacke\.h",
-    "Highway": r"hwy/.*",
     "HDF5": r"hdf5\.h",
     "libpng": r"png\.h",
     "Random123": r"Random123/.*",
     "spdlog": r"spdlog/.*",
 }
+# Vectors are a way to write loops: all of one layer may.
+OF_LAYER = {"Highway": ("kernels", r"hwy/.*")}
 UMBRELLA = "src/palimpsest/palimpsest.hpp"
 LONGEST_FILE = 800
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -199,6 +200,9 @@ def check_adapters(tree):
             for library, pattern in ADAPTED.items():
                 if kind == "<" and re.fullmatch(pattern, path):
                     users[library].append((name, line))
+            for library, (layer, pattern) in OF_LAYER.items():
+                if kind == "<" and re.fullmatch(pattern, path) and name.split("/")[2] != layer:
+                    yield f"{name}:{line}: {library} is for src/palimpsest/{layer} only"
     for library, places in users.items():
         files = sorted({name for name, _ in places})
         if len(files) > 1:

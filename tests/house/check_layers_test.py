@@ -93,6 +93,10 @@ class CheckLayers(unittest.TestCase):
         self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <fftw3.h>\n"},
                           "FFTW is included from 2 files, expected one")
 
+    def test_vectors_are_for_loops(self):
+        self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <hwy/highway.h>\n"},
+                          "m.cpp:2: Highway is for src/palimpsest/kernels only")
+
     def test_every_file_names_its_licence(self):
         self.assert_found({"docs/page.md": "# A page\n"},
                           "docs/page.md: has no line 'SPDX-License-Identifier: Apache-2.0'")

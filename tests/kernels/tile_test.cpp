@@ -8,7 +8,7 @@
 
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
-#include "palimpsest/kernels/cache_size.hpp"
+#include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/kernels/elementwise.hpp"
 #include "palimpsest/kernels/tile_plan.hpp"
 
@@ -240,11 +240,11 @@ TEST(Tile, StreamedOutputsHoldTheSameBits) {
       a.fill(random);
       b.fill(random);
       const auto run = [&](index_t bytes) {
-        set_streaming_bytes(bytes);
+        stream_from(bytes);
         Array out(dtype, {5003}, {1}, shift), other(dtype, {5003}, {1}, shift);
         run_elementwise(program, std::array{a.view(), b.view()},
                         std::array{out.mutable_view(), other.mutable_view()});
-        set_streaming_bytes(0);
+        stream_from(0);
         EXPECT_TRUE(out.gaps_are_intact());
         EXPECT_TRUE(other.gaps_are_intact());
         return std::pair(bits(out), bits(other));
@@ -300,10 +300,22 @@ TEST(TilePlan, ChainsPassThroughTheAccumulator) {
   const int ab = program.apply(ScalarOp::mul, {a, b});
   program.output(program.apply(ScalarOp::sub, {c, ab}));
   const Planned planned(program);
-  EXPECT_EQ(planned.verbs(),
-            (std::vector{Verb::load, Verb::multiply, Verb::subtract_from, Verb::store}));
+  EXPECT_EQ(planned.verbs(), (std::vector{Verb::product, Verb::subtract_from, Verb::store}));
   EXPECT_EQ(planned.plan.most_slots(), 4);  // the inputs and the output, were they not dense
   EXPECT_EQ(planned.plan.place_of(ab), Place::accumulator);
+}
+
+TEST(TilePlan, AProductThatIsAddedToIsOneVerb) {
+  if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
+  ElementwiseProgram program;
+  const int a = program.input(DType::float64), b = program.input(DType::float64);
+  int r = program.apply(ScalarOp::add, {a, b});
+  r = program.apply(ScalarOp::sub, {program.apply(ScalarOp::mul, {r, a}), b});
+  r = program.apply(ScalarOp::sub, {a, program.apply(ScalarOp::mul, {r, b})});
+  program.output(program.apply(ScalarOp::add, {program.apply(ScalarOp::mul, {r, b}), b}));
+  EXPECT_EQ(Planned(program).verbs(),
+            (std::vector{Verb::load, Verb::add, Verb::multiply_then_subtract,
+                         Verb::multiply_then_subtract_from, Verb::multiply_then_add, Verb::store}));
 }
 
 TEST(TilePlan, ConjugatesAndProductsAreFolded) {

@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "palimpsest/base/cache_size.hpp"
+#include "palimpsest/base/transpose.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -100,6 +103,10 @@ void copy_row(const std::byte* x, index_t from, std::byte* y, index_t to, index_
     std::memcpy(y, x, static_cast<std::size_t>(n) * Bytes);
     return;
   }
+  if (from == -kBytes && to == kBytes) {  // a step that the compiler knows becomes vectors
+    for (index_t i = 0; i < n; ++i) std::memcpy(y + i * kBytes, x - i * kBytes, Bytes);
+    return;
+  }
   for (index_t i = 0; i < n; ++i) std::memcpy(y + i * to, x + i * from, Bytes);
 }
 
@@ -188,7 +195,34 @@ void run_tiles(Row row, const Axis& outer, const Axis& inner, const std::byte* x
   }
 }
 
-void run_loop(Loop axes, Row row, const std::byte* x, std::byte* y, std::size_t item) {
+// A matrix whose rows are dense on both sides, along different axes; false: it is none.
+bool run_transpose(const Axis& outer, const Axis& inner, const std::byte* x, std::byte* y,
+                   std::size_t item, bool streamed) {
+  const auto bytes = static_cast<index_t>(item);
+  if (inner.to != bytes || std::abs(outer.from) != bytes) return false;
+  Transposition t{x, y, inner.from, outer.to, inner.extent, outer.extent, streamed};
+  if (outer.from < 0) {  // rows of x backwards: those of y, from the last one
+    t.x += (outer.extent - 1) * outer.from;
+    t.y += (outer.extent - 1) * outer.to;
+    t.y_row = -outer.to;
+  }
+  switch (item) {
+    case 4:
+      transpose<4>(t);
+      return true;
+    case 8:
+      transpose<8>(t);
+      return true;
+    case 16:
+      transpose<16>(t);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void run_loop(Loop axes, Row row, const std::byte* x, std::byte* y, std::size_t item, bool is_plain,
+              bool streamed) {
   const auto bytes = static_cast<index_t>(item);
   if (axes.empty()) {
     row(x, bytes, y, bytes, 1);
@@ -199,7 +233,9 @@ void run_loop(Loop axes, Row row, const std::byte* x, std::byte* y, std::size_t 
   const Axis inner = axes.back();
   std::array<index_t, kMaxRank> position{};
   for (;;) {
-    if (tiled) {
+    if (tiled && is_plain && run_transpose(axes[n_outer], inner, x, y, item, streamed)) {
+      // done
+    } else if (tiled) {
       run_tiles(row, axes[n_outer], inner, x, y);
     } else {
       row(x, inner.from, y, inner.to, inner.extent);
@@ -227,6 +263,11 @@ bool has_elements(std::span<const index_t> extents) {
 CopyRow copy_row_between(DType from, DType to) { return row_of(from, to); }
 
 void strided_copy(const ConstView& x, const MutableView& out) {
+  strided_copy_piece(x, out,
+                     element_count(out.extents) * static_cast<index_t>(item_size(out.dtype)));
+}
+
+void strided_copy_piece(const ConstView& x, const MutableView& out, index_t total_bytes) {
   assert(x.rank() == out.rank() && out.rank() <= kMaxRank);
   assert(std::equal(x.extents.begin(), x.extents.end(), out.extents.begin()));
   if (!has_elements(out.extents)) return;
@@ -234,7 +275,8 @@ void strided_copy(const ConstView& x, const MutableView& out) {
   const auto* from = static_cast<const std::byte*>(x.data);
   auto* to = static_cast<std::byte*>(out.data);
   Loop axes = make_loop(x, out, from, to);
-  run_loop(std::move(axes), row_of(x.dtype, out.dtype), from, to, item_size(out.dtype));
+  run_loop(std::move(axes), row_of(x.dtype, out.dtype), from, to, item_size(out.dtype),
+           x.dtype == out.dtype, total_bytes >= streaming_bytes());
 }
 
 void strided_fill(const void* value, const MutableView& out) {
@@ -250,7 +292,7 @@ void strided_fill(const void* value, const MutableView& out) {
   const std::byte* from = element.data();
   auto* to = static_cast<std::byte*>(out.data);
   Loop axes = make_loop(x, out, from, to);
-  run_loop(std::move(axes), copy_row_of(item), from, to, item);
+  run_loop(std::move(axes), copy_row_of(item), from, to, item, true, false);
 }
 
 }  // namespace palimpsest

@@ -14,8 +14,8 @@
 #include <array>
 #include <cassert>
 
+#include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/strided_copy.hpp"
-#include "palimpsest/kernels/cache_size.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 #include "palimpsest/kernels/strided_loop.hpp"
 #include "palimpsest/kernels/tile_plan.hpp"

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 #include <new>
 #include <string>
+#include <tuple>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/kernels/fft_wisdom.hpp"
 
 namespace palimpsest {
 namespace {
@@ -18,6 +21,10 @@ namespace {
 constinit std::mutex planner_mutex;
 
 constexpr std::size_t kAlignment = 64;
+// Shorter lines are one piece of straight code, which an estimate finds.
+constexpr index_t kShortestMeasured = 64;
+// Of one plan. Most need a tenth of it; FFTW takes the best that it has found by then.
+constexpr double kMeasureSeconds = 0.25;
 
 template <class T>
 struct Fftw;
@@ -35,6 +42,20 @@ struct Fftw;
       prefix##_execute_dft(plan, in, out);                                                   \
     }                                                                                        \
     static void destroy(Plan plan) { prefix##_destroy_plan(plan); }                          \
+    static void limit(double seconds) { prefix##_set_timelimit(seconds); }                   \
+    static int alignment(const void* p) {                                                    \
+      return prefix##_alignment_of(static_cast<T*>(const_cast<void*>(p)));                   \
+    }                                                                                        \
+    static std::string wisdom() {                                                            \
+      char* const text = prefix##_export_wisdom_to_string();                                 \
+      if (text == nullptr) return {};                                                        \
+      std::string copy(text);                                                                \
+      prefix##_free(text);                                                                   \
+      return copy;                                                                           \
+    }                                                                                        \
+    static bool learn(const std::string& text) {                                             \
+      return prefix##_import_wisdom_from_string(text.c_str()) != 0;                          \
+    }                                                                                        \
   };
 PALIMPSEST_FFTW(float, fftwf)
 PALIMPSEST_FFTW(double, fftw)
@@ -55,11 +76,15 @@ class LinePlan<T>::Impl {
   Impl(index_t n, index_t lines, index_t distance, bool forward, FftEffort effort) {
     const typename Fftw<T>::Dim line{n, 1, 1}, batch{lines, distance, distance};
     const int sign = forward ? FFTW_FORWARD : FFTW_BACKWARD;
-    if (effort == FftEffort::measure) {
+    if (effort == FftEffort::measure && n >= kShortestMeasured && wisdom_place().measures) {
+      static std::once_flag loaded;
+      std::call_once(loaded, [] {
+        if (!wisdom_place().path.empty()) load_wisdom(wisdom_place().path);
+      });
       const auto bytes = static_cast<std::size_t>(lines * distance) * sizeof(Complex);
       const FftMemory in(bytes), out(bytes);
       std::fill_n(in.data(), bytes, std::byte{0});
-      make(line, batch, in.data(), out.data(), sign, FFTW_MEASURE);
+      measure(line, batch, in.data(), out.data(), sign);
     } else {
       // An estimate reads nothing: the addresses tell FFTW their alignment and that they differ.
       alignas(kAlignment) static std::array<std::byte, 2 * kAlignment> memory;
@@ -85,14 +110,61 @@ class LinePlan<T>::Impl {
                           reinterpret_cast<Complex*>(out), sign, flags | FFTW_DESTROY_INPUT);
   }
 
+  // From wisdom, if there is any; else by trying, and what was learned is kept.
+  void measure(const typename Fftw<T>::Dim& line, const typename Fftw<T>::Dim& batch, std::byte* in,
+               std::byte* out, int sign) {
+    make(line, batch, in, out, sign, FFTW_MEASURE | FFTW_WISDOM_ONLY);
+    if (plan_ != nullptr) return;
+    {
+      const std::lock_guard lock(planner_mutex);
+      Fftw<T>::limit(kMeasureSeconds);
+    }
+    make(line, batch, in, out, sign, FFTW_MEASURE);
+    {
+      const std::lock_guard lock(planner_mutex);
+      Fftw<T>::limit(FFTW_NO_TIMELIMIT);
+    }
+    if (wisdom_place().path.empty()) return;
+    // Another process may have written since.
+    load_wisdom(wisdom_place().path);
+    save_wisdom(wisdom_place().path);
+  }
+
   typename Fftw<T>::Plan plan_ = nullptr;
 };
+
+void export_wisdom(std::string& single, std::string& twice) {
+  const std::lock_guard lock(planner_mutex);
+  single = Fftw<float>::wisdom();
+  twice = Fftw<double>::wisdom();
+}
+
+bool import_wisdom(const std::string& single, const std::string& twice) {
+  const std::lock_guard lock(planner_mutex);
+  return Fftw<float>::learn(single) && Fftw<double>::learn(twice);
+}
 
 template <class T>
 LinePlan<T>::LinePlan(index_t n, index_t lines, index_t distance, bool forward, FftEffort effort)
     : impl_(std::make_unique<Impl>(n, lines, distance, forward, effort)) {}
 template <class T>
 LinePlan<T>::~LinePlan() = default;
+template <class T>
+std::shared_ptr<const LinePlan<T>> LinePlan<T>::find_or_make(index_t n, index_t lines,
+                                                             index_t distance, bool forward,
+                                                             FftEffort effort) {
+  using Key = std::tuple<index_t, index_t, index_t, bool, FftEffort>;
+  static std::mutex mutex;
+  static std::map<Key, std::shared_ptr<const LinePlan>> made;
+  const std::lock_guard lock(mutex);
+  auto& plan = made[{n, lines, distance, forward, effort}];
+  if (!plan) plan = std::make_shared<LinePlan>(n, lines, distance, forward, effort);
+  return plan;
+}
+template <class T>
+bool LinePlan<T>::fits(const std::complex<T>* out) {
+  return Fftw<T>::alignment(out) == 0;
+}
 template <class T>
 void LinePlan<T>::execute(std::complex<T>* in, std::complex<T>* out) const {
   impl_->execute(in, out);

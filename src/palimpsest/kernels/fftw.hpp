@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "palimpsest/kernels/fft.hpp"
 
@@ -24,22 +25,36 @@ class FftMemory {
 };
 
 /// One-dimensional transforms of dense lines.
+///
+/// Plans of one size are made once in a process and kept: a measurement that came out otherwise the
+/// second time would give other bits.
 template <class T>
 class LinePlan {
  public:
-  /// Transforms `lines` lines of n elements, `distance` apart, at a time.
+  /// Transforms `lines` lines of n elements, `distance` apart, at a time. `measure` tries algorithms
+  /// on memory of its own, for a limited time, where that pays and wisdom_place() lets it; what it
+  /// learns is kept there.
+  static std::shared_ptr<const LinePlan> find_or_make(index_t n, index_t lines, index_t distance,
+                                                      bool forward, FftEffort effort);
   LinePlan(index_t n, index_t lines, index_t distance, bool forward, FftEffort effort);
   LinePlan(const LinePlan&) = delete;
   LinePlan& operator=(const LinePlan&) = delete;
   ~LinePlan();
 
-  /// `in` and `out` are 64-byte aligned and disjoint; the contents of `in` are lost. Safe from
-  /// several threads.
+  /// `in` and `out` are disjoint; the contents of `in` are lost. `in` is 64-byte aligned, `out` is
+  /// what fits() says. Safe from several threads.
   void execute(std::complex<T>* in, std::complex<T>* out) const;
+  /// Is memory that begins here as good as aligned memory, with the same bits as result?
+  static bool fits(const std::complex<T>* out);
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// What FFTW has measured in this process, as its own texts of both precisions.
+void export_wisdom(std::string& single, std::string& twice);
+/// Adds to it. False: FFTW does not understand the texts.
+bool import_wisdom(const std::string& single, const std::string& twice);
 
 }  // namespace palimpsest

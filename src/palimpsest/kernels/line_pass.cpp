@@ -98,8 +98,8 @@ LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Option
   for (const PassAxis& axis : outer_) tasks_ *= axis.extent;
   if (options_.transforms) {
     first_line_ = together_;
-    plan_ = std::make_unique<LinePlan<T>>(line_.extent, together_, distance_, options_.forward,
-                                          options_.effort);
+    plan_ = LinePlan<T>::find_or_make(line_.extent, together_, distance_, options_.forward,
+                                      options_.effort);
   }
   if (scratch_bytes() > kStackBytes) {
     spare_.push_back(std::make_unique<FftMemory>(scratch_bytes()));
@@ -144,6 +144,21 @@ void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
   }
 }
 
+// The same plan writes to where the lines belong, if they are dense and aligned there and nothing is
+// left to be done to them.
+template <class T>
+bool LinePass<T>::transform_to(Complex<T>* scratch, Complex<T>* to, index_t lines) const {
+  if (!plan_ || together_ > 1 || line_.out_stride != 1) return false;
+  if (!options_.after.real.empty() || !options_.after.complex.empty()) return false;
+  for (index_t c = 0; c < lines; ++c) {
+    if (!plan_->fits(to + c * panel_.out_stride)) return false;
+  }
+  for (index_t c = 0; c < lines; ++c) {
+    plan_->execute(scratch + (c + 1) * distance_, to + c * panel_.out_stride);
+  }
+  return true;
+}
+
 template <class T>
 void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scratch, index_t begin,
                              index_t end) const {
@@ -162,6 +177,7 @@ void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scr
     const Layout dense{distance_, 1};
     move_panel<T>(from, {panel_.in_stride, line_.in_stride}, scratch + first_line_ * distance_,
                   dense, lines, line_.extent, options_.before);
+    if (transform_to(scratch, to, lines)) continue;
     transform(scratch, lines);
     move_panel<T>(scratch, dense, to, {panel_.out_stride, line_.out_stride}, lines, line_.extent,
                   options_.after);

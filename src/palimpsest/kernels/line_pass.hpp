@@ -49,6 +49,7 @@ class LinePass {
   void run_panels(const std::complex<T>* x, std::complex<T>* y, std::complex<T>* scratch,
                   index_t begin, index_t end) const;
   void transform(std::complex<T>* scratch, index_t lines) const;
+  bool transform_to(std::complex<T>* scratch, std::complex<T>* to, index_t lines) const;
   std::size_t scratch_bytes() const;
   std::unique_ptr<FftMemory> take_scratch() const;
 
@@ -61,7 +62,7 @@ class LinePass {
   index_t together_ = 1;    // lines in one call of FFTW
   index_t first_line_ = 0;  // where gathered lines begin in scratch; results begin at 0
   index_t panels_ = 1, tasks_ = 1;
-  std::unique_ptr<const LinePlan<T>> plan_;
+  std::shared_ptr<const LinePlan<T>> plan_;
   // Scratch of lines too long for the stack, kept for the next run.
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<FftMemory>> spare_;

@@ -25,8 +25,10 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kWidth = 256;
-constexpr index_t kItem = 16;  // bytes of the largest element
+constexpr index_t kRowBytes = 8192;  // of accumulators, where operands are read where they lie
+constexpr index_t kItem = 16;        // bytes of the largest element
 constexpr index_t kMaxLevels = 44;
+constexpr index_t kCascadeBytes = (kMaxLevels + 1) * kWidth * kItem;
 constexpr index_t kMaxChunks = 64, kMaxPartials = 4096;
 constexpr index_t kCacheLine = 64;
 
@@ -52,12 +54,16 @@ struct Reduction {
 class Cascade {
  public:
   Cascade(const Reduction& r, index_t n) : combine_(r.leaf.combine), n_(n) {
-    for (index_t l = 0; l <= kMaxLevels; ++l) rows_[at(l)] = memory_.data() + l * kWidth * kItem;
+    const index_t bytes = (n * r.item + kCacheLine - 1) / kCacheLine * kCacheLine;
+    levels_ = at(std::min(kMaxLevels, kCascadeBytes / bytes - 1));
+    for (std::size_t l = 0; l <= levels_; ++l) {
+      rows_[l] = memory_.data() + static_cast<index_t>(l) * bytes;
+    }
   }
   /// Where the next leaf belongs.
-  std::byte* next() { return rows_[kMaxLevels]; }
+  std::byte* next() { return rows_[levels_]; }
   void push() {
-    std::byte*& carry = rows_[kMaxLevels];
+    std::byte*& carry = rows_[levels_];
     std::size_t level = 0;
     for (; (count_ >> level & 1) != 0; ++level) {
       combine_(carry, rows_[level], n_);
@@ -82,7 +88,8 @@ class Cascade {
   index_t n_;
   std::uint64_t count_ = 0;
   std::array<std::byte*, kMaxLevels + 1> rows_;
-  alignas(kCacheLine) std::array<std::byte, (kMaxLevels + 1) * kWidth * kItem> memory_;
+  std::size_t levels_;
+  alignas(kCacheLine) std::array<std::byte, kCascadeBytes> memory_;
 };
 
 // A position among the reduced axes [first, last) and the operands' addresses there.
@@ -146,6 +153,23 @@ void put(const Reduction& r, const std::byte* row, std::byte* out, index_t step,
   if (row != out) r.store(row, r.item, out, step, n);
 }
 
+// One row of operands that are read where they lie, piece by piece; the same piece of the next row is
+// asked for meanwhile, since it is too far away for the processor to guess.
+void add_long_row(const Reduction& r, const std::array<const std::byte*, 3>& from,
+                  const Walker* next, index_t n, std::byte* sums, bool first) {
+  for (index_t j = 0; j < n; j += kWidth) {
+    const index_t m = std::min(kWidth, n - j), offset = j * r.load_item;
+    std::array<const std::byte*, 2> rows{};
+    for (int k = 1; k < r.loop.n_operands; ++k) {
+      rows[at(k - 1)] = from[at(k)] + offset;
+      for (index_t b = 0; next != nullptr && b < m * r.load_item; b += kCacheLine) {
+        __builtin_prefetch(next->address(k) + offset + b);
+      }
+    }
+    r.leaf.vertical(rows.data(), sums + j * r.item, m, first);
+  }
+}
+
 // Terms [begin, end) of n outputs side by side; result at `out` with the given step.
 void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, index_t begin,
                  index_t end, std::byte* out, index_t step) {
@@ -160,9 +184,13 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
       if (t != begin) cascade.push();
       sums = plain ? out : cascade.next();
     }
-    const auto* rows = loader.load({nullptr, walker.address(1), walker.address(2)}, n);
-    r.leaf.vertical(rows, sums, n, row == 0);
+    const std::array<const std::byte*, 3> from{nullptr, walker.address(1), walker.address(2)};
     walker.advance();
+    if (n <= kWidth) {
+      r.leaf.vertical(loader.load(from, n), sums, n, row == 0);
+      continue;
+    }
+    add_long_row(r, from, t + 1 < end ? &walker : nullptr, n, sums, row == 0);
   }
   if (plain) return;
   cascade.push();
@@ -288,13 +316,32 @@ void choose_form(Reduction& r) {
     r.vertical =
         !(cost(r, reduced) < cost(r, kept) && length >= 32) && !(side < 8 && length > side);
   }
-  if (r.vertical) r.width = std::min(kWidth, r.row_extent());
-  r.row_tiles = (r.row_extent() + r.width - 1) / r.width;
-  r.tiles = r.outputs / r.row_extent() * r.row_tiles;
   for (int k = 1; k < loop.n_operands; ++k) {
     const bool same = r.load[at(k)] == copy_row_between(r.leaf.load, r.leaf.load);
     r.dense[at(k)] = same && loop.step(k, r.inner()) == r.load_item;
   }
+  if (r.vertical) r.width = std::min(kWidth, r.row_extent());
+  r.row_tiles = (r.row_extent() + r.width - 1) / r.width;
+  r.tiles = r.outputs / r.row_extent() * r.row_tiles;
+}
+
+// Longer rows where the operands are read where they lie: each visit of a page brings more. An output
+// does not depend on who its neighbours are.
+void widen_rows(Reduction& r) {
+  if (!r.vertical || r.chunks > 1 || r.row_extent() <= kWidth) return;
+  for (int k = 1; k < r.loop.n_operands; ++k) {
+    if (!r.dense[at(k)]) return;
+  }
+  index_t levels = 2;
+  while ((kLeafRows << levels) < r.terms) ++levels;
+  const index_t rows = r.outputs / r.row_extent();
+  const index_t fair = (r.row_extent() * rows + 2 * pool_threads() - 1) / (2 * pool_threads());
+  const index_t longest =
+      std::min({kRowBytes / r.item, kCascadeBytes / ((levels + 2) * r.item), r.row_extent(), fair});
+  if (longest <= r.width) return;
+  r.width = longest / 16 * 16;
+  r.row_tiles = (r.row_extent() + r.width - 1) / r.width;
+  r.tiles = rows * r.row_tiles;
 }
 
 void choose_chunks(Reduction& r) {
@@ -332,6 +379,7 @@ void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
   }
   choose_form(r);
   choose_chunks(r);
+  widen_rows(r);
   if (r.chunks > 1) {
     run_chunks(r);
     return;

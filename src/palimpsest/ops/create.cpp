@@ -7,6 +7,7 @@
 #include <complex>
 
 #include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create_op.hpp"
 #include "palimpsest/ops/elementwise.hpp"
@@ -107,7 +108,7 @@ void Alloc::run(RunContext& context) const {
   }
   const ConstView aligned{value.data, value.dtype, extents, strides};
   SmallVector<index_t, 8> wide(out.rank());
-  strided_copy(stretched(aligned, out.extents, {wide.data(), wide.size()}), out);
+  run_copy(stretched(aligned, out.extents, {wide.data(), wide.size()}), out);
 }
 
 Variable alloc(const Operand& value, const ShapeArgument& shape) {

@@ -2,6 +2,7 @@
 #include "palimpsest/ops/index.hpp"
 
 #include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create.hpp"
 #include "palimpsest/ops/elementwise.hpp"
@@ -141,7 +142,7 @@ std::vector<Variable> UpdateSubtensor::pullback(const Apply& apply,
 
 void UpdateSubtensor::run(RunContext& context) const {
   const MutableView& out = context.output(0);
-  if (!in_place_) strided_copy(context.input(0), out);
+  if (!in_place_) run_copy(context.input(0), out);
   const Layout region = index_.layout({out.dtype, out.extents, out.strides, 0});
   const MutableView target{static_cast<std::byte*>(out.data) + region.byte_offset, out.dtype,
                            region.extents, region.strides};

@@ -2,7 +2,7 @@
 // Arrays out of several, and several out of one.
 #include <algorithm>
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create.hpp"
 #include "palimpsest/ops/elementwise.hpp"
@@ -95,7 +95,7 @@ void Join::run(RunContext& context) const {
     const MutableView slice = narrowed(out, axis_, start, n, extents);
     start += n;
     // It may have been computed in its place.
-    if (!is_the_same(part, slice)) strided_copy(part, slice);
+    if (!is_the_same(part, slice)) run_copy(part, slice);
   }
 }
 
@@ -169,7 +169,7 @@ void PartOf::run(RunContext& context) const {
   for (std::size_t i = 1; i <= position_; ++i) start += context.input(i).extents[axis_];
   Extents extents;
   const index_t n = context.input(position_ + 1).extents[axis_];
-  strided_copy(narrowed(context.input(0), axis_, start, n, extents), context.output(0));
+  run_copy(narrowed(context.input(0), axis_, start, n, extents), context.output(0));
 }
 
 std::vector<Variable> split(const Variable& x, const std::vector<index_t>& sizes, index_t axis) {

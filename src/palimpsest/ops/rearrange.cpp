@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/kernels/pad.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise.hpp"
@@ -236,8 +236,8 @@ void Roll::run(RunContext& context) const {
   if (n == 0) return;
   const index_t shift = shift_for(n) % n;
   Extents from, to;
-  strided_copy(narrowed(in, axis_, 0, n - shift, from), narrowed(out, axis_, shift, n - shift, to));
-  strided_copy(narrowed(in, axis_, n - shift, shift, from), narrowed(out, axis_, 0, shift, to));
+  run_copy(narrowed(in, axis_, 0, n - shift, from), narrowed(out, axis_, shift, n - shift, to));
+  run_copy(narrowed(in, axis_, n - shift, shift, from), narrowed(out, axis_, 0, shift, to));
 }
 
 Variable roll(const Variable& x, index_t shift, index_t axis) {

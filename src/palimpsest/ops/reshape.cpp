@@ -2,7 +2,7 @@
 // Other extents, the same elements in row-major order.
 #include <algorithm>
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/shape_op.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
@@ -39,9 +39,9 @@ void copy_in_order(const ConstView& in, const MutableView& out) {
 void copy_reshaped(const ConstView& in, const MutableView& out) {
   Strides strides;
   if (view_strides(out.extents, out.strides, in.extents, strides)) {
-    strided_copy(in, {out.data, out.dtype, in.extents, strides});
+    run_copy(in, {out.data, out.dtype, in.extents, strides});
   } else if (view_strides(in.extents, in.strides, out.extents, strides)) {
-    strided_copy({in.data, in.dtype, out.extents, strides}, out);
+    run_copy({in.data, in.dtype, out.extents, strides}, out);
   } else {
     copy_in_order(in, out);
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/reduce.hpp"
 #include "palimpsest/ops/shape_op.hpp"
@@ -319,7 +319,7 @@ std::vector<Variable> BroadcastLike::pullback(const Apply& apply,
 void BroadcastLike::run(RunContext& context) const {
   const MutableView& out = context.output(0);
   SmallVector<index_t, 8> strides(out.rank());
-  strided_copy(stretched(context.input(0), out.extents, {strides.data(), strides.size()}), out);
+  run_copy(stretched(context.input(0), out.extents, {strides.data(), strides.size()}), out);
 }
 
 Variable broadcast_like(const Variable& w, const Variable& x) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/kernels/index.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create.hpp"
@@ -182,7 +182,7 @@ void UpdateAt::run(RunContext& context) const {
   for (std::size_t d = 0; !index_.constant && d < indices.size(); ++d) {
     check_index_range(indices[d], out.extents[static_cast<std::size_t>(index_.axes[d])], name());
   }
-  if (!in_place_) strided_copy(context.input(0), out);
+  if (!in_place_) run_copy(context.input(0), out);
   // The value stretched to what is written.
   Extents extents;
   std::size_t n_kept = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/view_op.hpp"
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/ops/common.hpp"
 
 namespace palimpsest::ops {
@@ -31,9 +31,9 @@ void ViewOp::run(RunContext& context) const {
   const ConstView& in = context.input(0);
   const std::optional<Layout> layout = layout_of({in.dtype, in.extents, in.strides, 0});
   if (!layout) throw InternalError("[" + str() + "] has neither a view nor a copy of its input");
-  strided_copy({static_cast<const std::byte*>(in.data) + layout->byte_offset, layout->dtype,
-                layout->extents, layout->strides},
-               context.output(0));
+  run_copy({static_cast<const std::byte*>(in.data) + layout->byte_offset, layout->dtype,
+            layout->extents, layout->strides},
+           context.output(0));
 }
 
 }  // namespace palimpsest::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/cache_size.hpp"
+#include "palimpsest/base/cache_size.hpp"
 
 #include <unistd.h>
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transpositions and strided copies against memcpy of as many bytes.
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "palimpsest/base/shape.hpp"
+#include "palimpsest/kernels/copy.hpp"
+#include "palimpsest/kernels/reduce.hpp"
+#include "hand_loops.hpp"
+#include "report.hpp"
+
+namespace palimpsest::bench {
+namespace {
+
+struct Case {
+  const char* name;
+  DType dtype;
+  Extents extents;
+  Strides from, to;
+};
+
+void report_copy(const Case& c, int threads) {
+  const auto n = static_cast<std::size_t>(element_count(c.extents));
+  const std::size_t bytes = n * item_size(c.dtype);
+  // Steps of two reach twice as far.
+  Block<float> x(2 * bytes / sizeof(float)), y(2 * bytes / sizeof(float));
+  const auto first = [](std::byte* data, const Case& k, const Strides& strides) {
+    return data - reached_range(k.extents, strides).low * static_cast<index_t>(item_size(k.dtype));
+  };
+  const ConstView from{first(reinterpret_cast<std::byte*>(x.data()), c, c.from), c.dtype, c.extents,
+                       c.from};
+  const MutableView to{first(reinterpret_cast<std::byte*>(y.data()), c, c.to), c.dtype, c.extents,
+                       c.to};
+  PairTimes t;
+  with_threads(threads, [&] {
+    t = time_pair([&] { run_copy(from, to); },
+                  [&] {
+                    on_threads(threads, bytes, 65536, [&](std::size_t i, std::size_t e) {
+                      std::memcpy(reinterpret_cast<std::byte*>(y.data()) + i,
+                                  reinterpret_cast<std::byte*>(x.data()) + i, e - i);
+                    });
+                  },
+                  1.0);
+  });
+  const double gigabytes = 2e-9 * static_cast<double>(bytes);
+  std::printf("%-34s %2d %8.1f %8.1f %7.2f %7.2f\n", c.name, threads, gigabytes / t.ours.best,
+              gigabytes / t.theirs.best, t.best_ratio, t.median_ratio);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void report_copies(const Options&) {
+  std::printf("\nCopies. GB/s read and written; speed relative to memcpy: of best times and median\n");
+  std::printf("%-34s %2s %8s %8s %7s %7s\n", "", "th", "ours", "memcpy", "best", "median");
+  const Case cases[] = {
+      {"transpose float32 4096x4096", DType::float32, {4096, 4096}, {1, 4096}, {4096, 1}},
+      {"transpose complex64 3000x3000", DType::complex64, {3000, 3000}, {1, 3000}, {3000, 1}},
+      {"transpose complex64 4096x4096", DType::complex64, {4096, 4096}, {1, 4096}, {4096, 1}},
+      {"transpose complex128 2048x2048", DType::complex128, {2048, 2048}, {1, 2048}, {2048, 1}},
+      {"transpose float32 1024x1024", DType::float32, {1024, 1024}, {1, 1024}, {1024, 1}},
+      {"cyx->yxc complex64 16x512x512", DType::complex64, {512, 512, 16}, {512, 1, 262144},
+       {8192, 16, 1}},
+      {"yxc->cyx complex64 512x512x16", DType::complex64, {16, 512, 512}, {1, 8192, 16},
+       {262144, 512, 1}},
+      {"rows backwards float32 16M", DType::float32, {1 << 24}, {-1}, {1}},
+      {"both axes backwards complex64", DType::complex64, {2000, 3000}, {-3000, -1}, {3000, 1}},
+      {"crop of rows complex64", DType::complex64, {3000, 2000}, {3000, 1}, {2000, 1}},
+  };
+  for (const Case& c : cases) {
+    for (const int threads : {1, 2}) report_copy(c, threads);
+  }
+}
+
+void report_sums(const Options&) {
+  std::printf("\nSums. GB/s read; speed relative to a loop that only reads: of best times and median\n");
+  std::printf("%-34s %2s %8s %8s %7s %7s\n", "", "th", "ours", "read", "best", "median");
+  struct Sum {
+    const char* name;
+    DType dtype;
+    Extents extents;
+    Axes axes;
+  };
+  const Sum sums[] = {{"all float32 32M", DType::float32, {1 << 25}, {0}},
+                      {"all complex64 16M", DType::complex64, {1 << 24}, {0}},
+                      {"rows float32 4096x8192", DType::float32, {4096, 8192}, {1}},
+                      {"columns float32 8192x4096", DType::float32, {8192, 4096}, {0}},
+                      {"coils complex64 16x1024x1024", DType::complex64, {16, 1024, 1024}, {0}},
+                      {"all float32 64K", DType::float32, {1 << 16}, {0}}};
+  for (const Sum& s : sums) {
+    const auto n = static_cast<std::size_t>(element_count(s.extents)) * item_size(s.dtype) / 4;
+    Block<float> x(n), out(n);
+    const Strides strides = contiguous_strides(s.extents);
+    Extents kept;
+    for (std::size_t i = 0; i < s.extents.size(); ++i) {
+      if (static_cast<index_t>(i) != s.axes[0]) kept.push_back(s.extents[i]);
+    }
+    const Strides kept_strides = contiguous_strides(kept);
+    for (const int threads : {1, 2}) {
+      volatile float sink = 0;
+      PairTimes t;
+      with_threads(threads, [&] {
+        t = time_pair(
+            [&] {
+              run_reduce(ReduceOp::sum, {x.data(), s.dtype, s.extents, strides}, s.axes,
+                         {out.data(), s.dtype, kept, kept_strides});
+            },
+            [&] {
+              on_threads(threads, n, 16384, [&](std::size_t i, std::size_t e) {
+                sink = read_all(x.data() + i, e - i);
+              });
+            },
+            1.0);
+      });
+      const double gigabytes = 4e-9 * static_cast<double>(n);
+      std::printf("%-34s %2d %8.1f %8.1f %7.2f %7.2f\n", s.name, threads, gigabytes / t.ours.best,
+                  gigabytes / t.theirs.best, t.best_ratio, t.median_ratio);
+      std::fflush(stdout);
+    }
+  }
+}
+
+}  // namespace palimpsest::bench
