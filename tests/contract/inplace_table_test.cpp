@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of docs/inplace.md says what the ops of the registry declare. With PALIMPSEST_WRITE_DOCS set
+// it is written instead.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "contract/applied.hpp"
+
+namespace palimpsest {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Applied;
+
+// What the samples of one op show.
+struct Row {
+  std::set<int> views, overwrites, same;
+  bool is_part = false, may_copy = false;
+  bool writes_part = false, other_dtype = false;
+};
+
+// Does some view of an input show less than all of it, or can strides forbid it?
+void look_at_views(const Applied& a, Row& row) {
+  const Op& op = a.node.op();
+  for (const auto& [output, inputs] : op.view_map(a.node)) {
+    row.views.insert(inputs.begin(), inputs.end());
+    if (inputs.size() > 1) continue;  // which one is decided when it runs
+    const Tensor& t = a.values[static_cast<std::size_t>(*inputs.begin())];
+    for (const Tensor& in : {t, testing::column_major(t), testing::with_gaps(t)}) {
+      const auto layout =
+          op.view_layout(a.node, output, {in.dtype(), in.shape(), in.strides(), 0});
+      row.may_copy = row.may_copy || !layout;
+      if (!layout) continue;
+      row.is_part = row.is_part || byte_count(layout->extents, layout->dtype) < t.nbytes();
+    }
+  }
+}
+
+void look_at_variants(const Applied& a, Row& row) {
+  const Variable out = a.node.output(0);
+  for (int i = 0; i < static_cast<int>(a.node.input_count()); ++i) {
+    const OpPtr op = a.node.op().inplace_on_inputs(a.node, {i});
+    if (!op) continue;
+    const Apply variant = op->make_node(a.node.inputs());
+    const Variable& input = a.node.input(static_cast<std::size_t>(i));
+    row.overwrites.insert(i);
+    row.writes_part = row.writes_part || !op->write_region(variant, i).is_whole();
+    row.other_dtype = row.other_dtype || input.dtype() != out.dtype();
+    EXPECT_EQ(item_size(input.dtype()), item_size(out.dtype())) << op->str();
+    EXPECT_EQ(input.type().shape, out.type().shape) << op->str();
+    for (const auto& [d, j] : op->tolerate_same(variant)) row.same.insert(j);
+  }
+}
+
+std::string list_of(const std::set<int>& inputs) {
+  std::string text;
+  for (int i : inputs) text += (text.empty() ? "" : ", ") + std::to_string(i);
+  return text;
+}
+
+std::string text_of(const Row& row) {
+  std::string views = list_of(row.views);
+  if (row.is_part) views += " (part)";
+  if (row.may_copy) views += ", else a copy";
+  std::string condition;
+  if (!row.overwrites.empty()) {
+    condition = row.other_dtype ? "shape and item size" : "shape and dtype";
+  }
+  return views + " | " + list_of(row.overwrites) + " | " +
+         (row.overwrites.empty() ? "" : row.writes_part ? "what is indexed" : "all") + " | " +
+         condition + " | " + list_of(row.same);
+}
+
+std::string table() {
+  std::map<std::string, Row> rows;
+  for (const ops::OpEntry& entry : ops::op_registry()) {
+    for (const ops::OpSample& sample : entry.samples()) {
+      const Applied a = testing::applied(entry, sample);
+      Row& row = rows[a.node.op().name()];
+      look_at_views(a, row);
+      look_at_variants(a, row);
+    }
+  }
+  std::map<std::string, std::string> names;  // of what is equal
+  for (const auto& [name, row] : rows) {
+    if (row.views.empty() && row.overwrites.empty()) continue;
+    std::string& list = names[text_of(row)];
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  std::map<std::string, std::string> sorted;
+  for (const auto& [text, list] : names) sorted[list] = text;
+  std::string result =
+      "| op | views | may overwrite | writes | if it has the result's | also read as |\n"
+      "|---|---|---|---|---|---|\n";
+  for (const auto& [list, text] : sorted) result += "| " + list + " | " + text + " |\n";
+  return result;
+}
+
+TEST(InplaceTable, IsWhatTheRegistrySays) {
+  const fs::path page = fs::path(PALIMPSEST_SOURCE_DIR) / "docs/inplace.md";
+  std::ostringstream all;
+  all << std::ifstream(page).rdbuf();
+  const std::string begin = "<!-- begin of the table -->\n", end = "<!-- end of the table -->";
+  const std::string text = all.str();
+  const std::size_t from = text.find(begin), to = text.find(end);
+  ASSERT_TRUE(from != std::string::npos && to != std::string::npos);
+  const std::string made = table();
+  if (std::getenv("PALIMPSEST_WRITE_DOCS")) {
+    std::ofstream(page) << text.substr(0, from + begin.size()) << made << text.substr(to);
+    return;
+  }
+  EXPECT_EQ(text.substr(from + begin.size(), to - from - begin.size()), made)
+      << "Try to run this test with PALIMPSEST_WRITE_DOCS=1";
+}
+
+}  // namespace
+}  // namespace palimpsest
