@@ -20,6 +20,14 @@ using testing::expect_error;
 using testing::random;
 using testing::values;
 
+TEST(Functional, BlocksAreCounted) {
+  EXPECT_EQ(nblocks(5, 3, 2), 2);
+  EXPECT_EQ(nblocks(10, 8, 4), 1);
+  EXPECT_EQ(nblocks(Extents{5, 10}, {3, 8}, {2, 4}), (Extents{2, 1}));
+  expect_error<ValueError>([] { nblocks(3, 4, 1); }, "block");
+  expect_error<ValueError>([] { nblocks(3, 1, 0); }, "block");
+}
+
 TEST(Functional, TransformsAreThoseOfTheOperators) {
   const Tensor x = random({3, 6, 5});
   const Tensor y = F::fft(x, {.axes = Axes{-2, -1}, .centered = true});

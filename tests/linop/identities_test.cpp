@@ -113,6 +113,66 @@ TEST(Identities, ElementwiseOperatorsAreOnePass) {
   EXPECT_EQ(steps_of(D + 2 * E, {6, 8}), 1U);
 }
 
+// Read from the graph, since one pass may have many factors.
+TEST(Identities, DiagonalsBecomeOneStepAndNumbersOneFactor) {
+  const NamedLinop D = Diagonal(random({6, 8}), "A B"),
+                   E = Diagonal(random({6, 8}, DType::complex128, 8), "A B");
+  EXPECT_EQ(ops_of(Chain(D, E, D.H(), E.N()), {6, 8}).size(), 1U);
+  const auto multiplications = [&](const NamedLinop& A) {
+    const std::vector<std::string> ops = ops_of(A, {6, 8});
+    EXPECT_EQ(ops.size(), 1U);
+    std::size_t n = 0;
+    for (std::size_t at = ops[0].find("mul"); at != std::string::npos; at = ops[0].find("mul", at + 1)) {
+      ++n;
+    }
+    return n;
+  };
+  const NamedLinop one = Chain(Scalar(Complex(0, 2), "A B"), D);
+  const NamedLinop three =
+      Chain(Scalar(Complex(0, 2), "A B"), Scalar(3, "A B"), Scalar(Complex(1, 1), "A B"), D);
+  EXPECT_EQ(multiplications(three), multiplications(one)) << ops_of(three, {6, 8})[0];
+  const Tensor x = random({6, 8});
+  EXPECT_LE(testing::difference(three(x), D(Scalar(Complex(-6, 6))(x))), 1e-15);
+  // Of a real and a complex number the result is complex all the same.
+  const NamedLinop i = Scalar(Complex(0, 1), "A");
+  EXPECT_EQ(Chain(i, i)(Tensor::ones({2})).dtype(), DType::complex128);
+}
+
+TEST(Identities, ConjugationAndNumbersArePartOfTheContraction) {
+  // The adjoint of a Dense conjugates its weight without a copy of it.
+  const NamedLinop A = Dense(random({5, 7}), "MN,N->M");
+  EXPECT_EQ(steps_of(A.H(), {5}), 1U);
+  EXPECT_LE(steps_of(Complex(0, 2) * A.H(), {5}), 2U);
+  const Plan plan = A.H().plan({DType::complex128, {5}, {}});
+  EXPECT_LT(plan.peak_bytes, 5 * 7 * 16) << "no array as large as the weight";
+  // That of a Diagonal multiplies by the conjugate in its one pass.
+  EXPECT_EQ(steps_of((Complex(2, 1) * Diagonal(random({6, 8}), "A B")).H(), {6, 8}), 1U);
+}
+
+TEST(Identities, CroppingWhatWasPaddedIsGone) {
+  EXPECT_EQ(steps_of(Chain(Pad({4}, {8}), Crop({8}, {4}, {.in = Dims("Nx1")})), {4}), 0U);
+  EXPECT_EQ(steps_of(Pad({4, 5}, {8, 11}).N(), {4, 5}), 0U);
+  EXPECT_EQ(steps_of(PadDim("A", 3, 7, "A").N(), {3}), 0U);
+  // Cutting more, or around another centre, is not.
+  const NamedLinop smaller = Chain(Pad({4}, {8}), Crop({8}, {3}, {.in = Dims("Nx1")}));
+  const Tensor x = Tensor::from<double>({1, 2, 3, 4});
+  EXPECT_EQ(smaller(x).to_vector<double>(), std::vector<double>({2, 3, 4}));
+}
+
+TEST(Identities, CenteringCostsNoPass) {
+  for (const index_t n : {8, 9}) {
+    const Extents extents{n, n + 2};
+    for (const FftNorm norm : {FftNorm::ortho, FftNorm::backward}) {
+      const NamedLinop plain = Fft(2, {.norm = norm}), centered = Fft(2, {.norm = norm, .centered = true});
+      EXPECT_EQ(steps_of(centered, extents), steps_of(plain, extents));
+      EXPECT_EQ(steps_of(centered, extents), 1U);
+      EXPECT_EQ(steps_of(centered.H(), extents), 1U);
+      const NamedLinop D = Diagonal(random({n, n + 2}), "Kx Ky");
+      EXPECT_EQ(steps_of(centered.normal(D), extents), steps_of(plain.normal(D), extents));
+    }
+  }
+}
+
 TEST(Identities, NamesAndOrdersCostNothing) {
   EXPECT_EQ(steps_of(ShapeSpec("A B", "C D") * Permute("B A", "A B"), {6, 8}), 0U);
   EXPECT_EQ(steps_of(Truncate("A", 6, 4, "A B"), {6, 8}), 0U);

@@ -2,7 +2,10 @@
 #include "palimpsest/linop/parameter.hpp"
 
 #include "linop/linop_support.hpp"
+#include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/gradient.hpp"
+#include "palimpsest/ops/reduce.hpp"
 
 namespace palimpsest {
 namespace {
@@ -76,6 +79,96 @@ TEST(Parameter, DerivedValuesFollowTheirSources) {
   w.set_value(Tensor::from<double>({2, 2, 2}));
   squares.refresh();
   EXPECT_EQ(squares.value().to_vector<double>(), (std::vector<double>{4, 4, 4}));
+}
+
+TEST(Parameter, ViewsShowAndWritePartsOfTheVariable) {
+  Parameter whole = Tensor::from<double>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, Extents{3, 4});
+  Parameter box = whole.view({1, 1}, {2, 2});
+  EXPECT_TRUE(box.is_view());
+  EXPECT_EQ(box.value().to_vector<double>(), std::vector<double>({5, 6, 9, 10}));
+  EXPECT_EQ(box.view_start(), (Extents{1, 1}));
+  EXPECT_TRUE(box.variable().is(whole.variable()));
+  EXPECT_TRUE(box.shares_storage(whole));
+  EXPECT_FALSE(box.is(whole));
+  EXPECT_TRUE(box.is(whole.narrow(0, 1, 2).narrow(1, 1, 2)));
+  EXPECT_TRUE(whole.view({0, 0}, {3, 4}).is(whole));
+  const auto version = whole.version();
+  box.set_value(Tensor::zeros({2, 2}));
+  EXPECT_GT(whole.version(), version);
+  EXPECT_EQ(whole.value().to_vector<double>(),
+            std::vector<double>({0, 1, 2, 3, 4, 0, 0, 7, 8, 0, 0, 11}));
+  box.modify([](Tensor& t) { t.fill(-1); });
+  EXPECT_EQ(whole.value().at<double>({2, 2}), -1);
+  EXPECT_EQ(box.borrowed().storage().id(), whole.borrowed().storage().id());
+  // Backwards, with steps, and any strides.
+  EXPECT_EQ(whole.view({slice({}, {}, -2), slice(3, 4)}).value().to_vector<double>(),
+            std::vector<double>({11, 3}));
+  Parameter odd = whole.view(ElementLayout{DType::float64, {2, 2}, {5, 1}, 0});
+  EXPECT_EQ(odd.value().to_vector<double>(), std::vector<double>({0, 1, -1, -1}));
+  odd.set_value(Tensor::full({2, 2}, 9.0));
+  EXPECT_EQ(whole.value().to_vector<double>(),
+            std::vector<double>({9, 9, 2, 3, 4, 9, 9, 7, 8, -1, -1, 11}));
+}
+
+TEST(Parameter, ViewsCountInRowMajorOrderWhereverElementsLie) {
+  const Tensor turned =
+      Tensor::from<double>({0, 3, 1, 4, 2, 5}, Extents{3, 2}).transpose(0, 1);  // 0 1 2; 3 4 5
+  Parameter p = turned;
+  Parameter part = p.view(ElementLayout{DType::float64, {2}, {4}, 1});
+  EXPECT_EQ(part.value().to_vector<double>(), std::vector<double>({1, 5}));
+  part.set_value(Tensor::from<double>({7, 8}));
+  EXPECT_EQ(p.value().to_vector<double>(), std::vector<double>({0, 7, 2, 3, 4, 8}));
+}
+
+TEST(Parameter, ViewsInGraphsAreViewsAndGradientsReachTheWhole) {
+  const Parameter whole = Tensor::from<double>({1, 2, 3, 4});
+  for (const Parameter& part :
+       {whole.view({slice(1, 3)}), whole.view(ElementLayout{DType::float64, {2}, {-1}, 2})}) {
+    const Variable g = grad(ops::sum(part.var() * part.var(), {}), whole.var());
+    EXPECT_EQ(function({}, {Out(g)})()[0].to_vector<double>(), std::vector<double>({0, 4, 6, 0}));
+  }
+}
+
+TEST(Parameter, WrongViewsAreRefused) {
+  const Parameter p = Tensor::ones({3, 4});
+  expect_error<ShapeError>([&] { p.view({0}, {3}); }, "one per axis");
+  expect_error<ValueError>([&] { p.view({0, 2}, {3, 3}); }, "out of range");
+  expect_error<ValueError>([&] { p.view({0, -1}, {3, 1}); }, "out of range");
+  expect_error<ShapeError>([&] { p.narrow(2, 0, 1); }, "axis 2");
+  expect_error<ShapeError>([&] { p.view({slice(0, 1)}); }, "one per axis");
+  expect_error<ValueError>([&] { p.view({slice(0, 1, 0), slice(0, 1)}); }, "step");
+  expect_error<ShapeError>([&] { p.view(ElementLayout{DType::float64, {2}, {12}, 0}); }, "outside");
+  Parameter part = p.narrow(0, 0, 1);
+  expect_error<ShapeError>([&] { part.set_value(Tensor::ones({4})); }, "(1, 4)");
+  expect_error<DTypeError>([&] { part.set_value(Tensor::ones({1, 4}, DType::float32)); },
+                           "float32");
+  expect_error<ValueError>([&] { p.expression(); }, "not derived");
+}
+
+TEST(Parameter, TensorsOnOneStorageBecomeViewsOfOneVariable) {
+  const Tensor all = Tensor::from<double>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  const Tensor other = Tensor::ones({2});
+  const std::vector<Parameter> p =
+      parameters({all.narrow(0, 2, 4), other, all.narrow(0, 4, 3)});
+  EXPECT_TRUE(p[0].variable().is(p[2].variable()));
+  EXPECT_FALSE(p[0].variable().is(p[1].variable()));
+  EXPECT_FALSE(p[1].is_view());
+  EXPECT_EQ(p[2].value().to_vector<double>(), std::vector<double>({4, 5, 6}));
+  Parameter first = p[0];
+  first.modify([](Tensor& t) { t.fill(-1); });
+  EXPECT_EQ(p[2].value().to_vector<double>(), std::vector<double>({-1, -1, 6}));
+  EXPECT_EQ(all.at<double>({4}), 4);
+  // No more than is used.
+  EXPECT_LE(p[0].borrowed().storage().nbytes(), 5U * 8 + 63);
+}
+
+TEST(Parameter, TrainableOnesSaySo) {
+  EXPECT_FALSE(Parameter(Tensor::ones({2})).is_trainable());
+  const Parameter p = Parameter::trainable(Tensor::ones({2}));
+  EXPECT_TRUE(p.is_trainable());
+  EXPECT_TRUE(p.narrow(0, 0, 1).is_trainable());
+  EXPECT_FALSE(p.as_trainable(false).is_trainable());
+  EXPECT_TRUE(Diagonal(p, "N").H().param("weight").is_trainable());
 }
 
 }  // namespace

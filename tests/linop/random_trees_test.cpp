@@ -14,6 +14,7 @@
 #include "palimpsest/linop/pad_dim.hpp"
 #include "palimpsest/linop/permute.hpp"
 #include "palimpsest/linop/restrict.hpp"
+#include "palimpsest/linop/saving.hpp"
 #include "palimpsest/linop/shape_spec.hpp"
 #include "palimpsest/linop/sparse.hpp"
 #include "palimpsest/linop/stack.hpp"
@@ -495,6 +496,28 @@ TEST_P(RandomTrees, AreTheirMatrices) {
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what() << "\n" << growing;
     }
+    if (HasFailure()) return;
+  }
+}
+
+// A tenth of the trees: what they are copied, moved and saved as gives the same bits.
+TEST_P(RandomTrees, SurviveCopyingMovingAndSaving) {
+  const Device other{DeviceType::cpu, 1};
+  for (int i = 0; i < kTreesPerShard; i += 10) {
+    const auto seed = static_cast<std::uint64_t>(GetParam() * kTreesPerShard + i);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Grower grower(seed, i % 4 == 2 ? DType::complex64 : DType::complex128);
+    const Tree t = grower.grow();
+    SCOPED_TRACE(t.A.str());
+    const Tensor x = grower.data(t.in), y = t.A(x), back = t.A.H()(y);
+    for (const NamedLinop& B : {t.A.deepcopy(), t.A.deepcopy(Copy::eager), from_bytes(to_bytes(t.A))}) {
+      EXPECT_TRUE(equal(B(x), y));
+      EXPECT_TRUE(equal(B.H()(y), back));
+      EXPECT_EQ(B.str(), t.A.str());
+    }
+    const NamedLinop there = t.A.to(other);
+    EXPECT_TRUE(equal(there(x.to(other)).to(Device{}), y));
+    EXPECT_TRUE(equal(there.H()(y.to(other)).to(Device{}), back));
     if (HasFailure()) return;
   }
 }

@@ -33,6 +33,7 @@ std::complex<double> Attribute::as_complex() const {
 }
 const std::string& Attribute::as_string() const { return get<std::string>("string"); }
 const Dims& Attribute::as_dims() const { return get<Dims>("Dims"); }
+Device Attribute::as_device() const { return get<Device>("device"); }
 const Tensor& Attribute::as_tensor() const { return get<Tensor>("tensor"); }
 const Attribute::List& Attribute::as_list() const { return get<List>("list"); }
 

@@ -3,6 +3,7 @@
 
 #include <complex>
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -18,6 +19,18 @@ namespace palimpsest {
 class Attribute {
  public:
   using List = std::vector<Attribute>;
+  enum class Kind : std::uint8_t {
+    absent,
+    boolean,
+    integer,
+    real,
+    complex,
+    string,
+    dims,
+    device,
+    tensor,
+    list,
+  };
 
   Attribute() = default;
   Attribute(bool value) : value_(value) {}
@@ -35,7 +48,8 @@ class Attribute {
   /// A list of integers.
   explicit Attribute(std::span<const index_t> values);
 
-  bool absent() const { return value_.index() == 0; }
+  Kind kind() const { return static_cast<Kind>(value_.index()); }
+  bool absent() const { return kind() == Kind::absent; }
   // The value; TypeError when it is of another kind. A real number is also a complex one, an
   // integer also a real one.
   bool as_bool() const;
@@ -44,6 +58,7 @@ class Attribute {
   std::complex<double> as_complex() const;
   const std::string& as_string() const;
   const Dims& as_dims() const;
+  Device as_device() const;
   const Tensor& as_tensor() const;
   const List& as_list() const;
   /// A list of integers.

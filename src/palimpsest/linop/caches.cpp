@@ -25,9 +25,7 @@ std::string toggled(std::string name) {
 NamedLinop flipped_copy(const NamedLinop& A) {
   LinopData data = copy_data(A);
   data.shape = data.shape.H();
-  std::swap(data.functions.fn, data.functions.adj_fn);
-  std::swap(data.functions.normal_fn, data.adj_normal_fn);
-  data.flipped = !data.flipped;
+  exchange_functions(data);
   data.name = toggled(std::move(data.name));
   return from_data(std::move(data));
 }
@@ -85,6 +83,12 @@ NamedLinop make_cacheable_normal(const NamedLinop& A) {
 }
 
 }  // namespace
+
+void exchange_functions(LinopData& data) {
+  std::swap(data.functions.fn, data.functions.adj_fn);
+  std::swap(data.functions.normal_fn, data.adj_normal_fn);
+  data.flipped = !data.flipped;
+}
 
 NamedLinop own_adjoint(const NamedLinop& A) { return A; }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The laws of operators. Each check appends lines to the report; an exception is a line too.
+#include <algorithm>
 #include <cmath>
 
 #include "palimpsest/kernels/parallel.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/saving.hpp"
 #include "palimpsest/linop/testing_inputs.hpp"
 #include "palimpsest/memory/allocator.hpp"
 
@@ -177,7 +179,7 @@ class Contract {
     expect(equal(one, B(x)), name + ": a repetition gives another result");
   }
 
-  // Law 12, for shallow copies, and repetition.
+  // Law 12, and repetition.
   void check_copies() {
     const Tensor x = input_of_A(), y = A_(x);
     const NamedLinop copy = A_.copy();
@@ -188,6 +190,35 @@ class Contract {
       expect(copy.param(name).is(p) && (&A_.type() != &A_.H().type() || A_.H().has_param(name)),
              "a copy does not share parameter " + name);
     }
+    for (const Copy when : {Copy::lazy, Copy::eager}) {
+      const NamedLinop deep = A_.deepcopy(when);
+      expect(equal(deep(x), y), "a deep copy gives another result");
+      overwrite(deep);
+      expect(equal(A_(x), y), "writing to a deep copy changed the operator");
+    }
+    check_saving(x, y);
+  }
+
+  static void overwrite(const NamedLinop& A) {
+    for (const auto& [name, p] : A.params()) {
+      Parameter mine = p;
+      if (p.present() && !p.is_derived()) mine.modify([](Tensor& t) { t.fill(0); });
+    }
+    for (const NamedLinop& child : A.linops()) overwrite(child);
+  }
+
+  static bool can_be_saved(const NamedLinop& A) {
+    if (A.node()->data.user || find_linop(A.type().name) != &A.type()) return false;
+    return std::all_of(A.linops().begin(), A.linops().end(), can_be_saved);
+  }
+
+  void check_saving(const Tensor& x, const Tensor& y) {
+    if (!can_be_saved(A_)) return;
+    const std::vector<std::byte> bytes = to_bytes(A_);
+    const NamedLinop loaded = from_bytes(bytes);
+    expect(equal(loaded(x), y), "what was saved gives another result");
+    expect(equal(loaded.H()(y), A_.H()(y)), "the adjoint of what was saved gives another result");
+    expect(to_bytes(loaded) == bytes, "what was saved is saved as other bytes");
   }
 
   // Law 13.

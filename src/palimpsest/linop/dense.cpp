@@ -254,7 +254,40 @@ NamedLinop dense_normal(const NamedLinop& A, const NamedLinop* inner) {
   return missing.empty() ? made : made.with_sizes(missing);
 }
 
+// What a factory makes is right; a file may say anything.
+void check_labels(const NamedLinop& A) {
+  const Roles roles(A);
+  const auto fail = [&] {
+    throw ShapeError(who(A) + "labels: got " + to_string(roles.w) + ", " + to_string(roles.in) +
+                     " -> " + to_string(roles.out) + " for " + A.shape().str());
+  };
+  const auto fits = [](const Labels& labels, const Dims& dims) {
+    const std::size_t runs = has(labels, kRun) ? 1 : 0;
+    return runs ? dims.size() + 1 >= labels.size() : dims.size() == labels.size();
+  };
+  if (!fits(roles.in, A.ishape()) || !fits(roles.out, A.oshape()) || has(roles.w, kRun) ||
+      has(roles.in, kRun) != has(roles.out, kRun) || !A.shape().contains("weightshape") ||
+      A.shape().dims("weightshape").size() != roles.w.size()) {
+    fail();
+  }
+  const Labels* const all[] = {&roles.w, &roles.in, &roles.out};
+  for (std::size_t k = 0; k < 3; ++k) {
+    const Labels &labels = *all[k], &second = *all[(k + 1) % 3], &third = *all[(k + 2) % 3];
+    for (const index_t label : labels) {
+      const bool is_label = label == kRun || (label >= 0 && label < index_t{3 * kMaxRank});
+      if (!is_label || std::count(labels.begin(), labels.end(), label) > 1 ||
+          (!has(second, label) && !has(third, label))) {
+        fail();
+      }
+    }
+  }
+  for (const index_t label : roles.stretch) {
+    if (!has(roles.w, label)) fail();
+  }
+}
+
 void check_dense(const NamedLinop& A) {
+  check_labels(A);
   const TensorType& type = A.param("weight").type();
   const Labels w = A.attr("w").as_integers(), stretch = A.attr("stretch").as_integers();
   if (type.rank() != w.size()) {

@@ -58,6 +58,31 @@ void print(std::string& text, const NamedLinop& A, int depth) {
 
 LinopNode::LinopNode(LinopData d) : data(std::move(d)) { collect_derived(data, derived); }
 
+namespace {
+thread_local std::vector<std::vector<NamedLinop>>* left_behind = nullptr;
+}  // namespace
+
+LinopNode::~LinopNode() {
+  // Children that nobody else has are taken apart one after the other instead of one in the other.
+  if (data.children.empty()) return;
+  try {
+    if (left_behind) {
+      left_behind->push_back(std::move(data.children));
+      return;
+    }
+    std::vector<std::vector<NamedLinop>> list;
+    list.push_back(std::move(data.children));
+    left_behind = &list;
+    while (!list.empty()) {
+      const std::vector<NamedLinop> children = std::move(list.back());
+      list.pop_back();
+    }
+  } catch (const std::bad_alloc&) {
+    // Then one in the other.
+  }
+  left_behind = nullptr;
+}
+
 NamedLinop from_data(LinopData data) {
   return NamedLinop(std::make_shared<const LinopNode>(std::move(data)));
 }

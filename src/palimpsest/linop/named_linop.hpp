@@ -23,6 +23,9 @@ namespace palimpsest {
 struct LinopNode;
 struct LinopData;
 
+/// When the data of a deep copy are copied: when either side is written, or now.
+enum class Copy { lazy, eager };
+
 using Parameters = std::vector<std::pair<std::string, Parameter>>;
 using Attributes = std::vector<std::pair<std::string, Attribute>>;
 
@@ -108,6 +111,21 @@ class NamedLinop {
   // -- operators made from it -------------------------------------------------------------------
   /// A new node with the same parameters, attributes, children and functions; caches are empty.
   NamedLinop copy() const;
+  /// An operator that shares nothing with this one that can be written, and whose parts share what
+  /// they share here: nodes, variables, storages with their overlaps. Only bytes that are used are
+  /// copied. Caches start empty.
+  /// Errors   OutOfMemory: nothing has happened
+  NamedLinop deepcopy(Copy when = Copy::lazy) const;
+  /// The operator with its data on another device: itself if they are there. What its adjoint and
+  /// its normal operator need goes along. Of an rvalue the memory is given back while it is copied.
+  /// Errors   OutOfMemory: nothing was copied or released
+  NamedLinop to(Device device) const&;
+  NamedLinop to(Device device) &&;
+  /// The operator in the precision of a dtype: itself if it has it. Integers, and weights that take
+  /// the precision of x, stay.
+  /// Errors   DTypeError: no floating or complex dtype; "reinterpreted": a storage that is also read
+  ///          as another kind of number
+  NamedLinop to(DType dtype) const;
   /// The adjoint. `A.H().H().is(A)` as long as a handle of A lives.
   NamedLinop H() const;
   /// The normal operator A^H A: its own adjoint.

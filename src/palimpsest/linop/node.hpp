@@ -34,15 +34,17 @@ struct LinopData {
 /// The immutable node behind a handle, and its caches.
 ///
 /// Invariants
-///  1. data never changes.
+///  1. data never changes: all handles are to a const node.
 ///  2. Caches own in one direction only: a node owns its cached adjoint, which refers back weakly;
 ///     the cached normal operator does not contain the node, nor one that owns it.
 struct LinopNode {
   explicit LinopNode(LinopData d);
   LinopNode(const LinopNode&) = delete;
   LinopNode& operator=(const LinopNode&) = delete;
+  /// Takes trees of any depth apart.
+  ~LinopNode();
 
-  const LinopData data;
+  LinopData data;
   std::vector<Parameter> derived;  // of the whole tree: refreshed before an application
 
   struct Compiled {
@@ -82,6 +84,9 @@ Function compiled_function(const NamedLinop& A, const TensorType& x);
 Variable forward_graph(const NamedLinop& A, const Variable& x);
 Variable adjoint_graph(const NamedLinop& A, const Variable& y);
 Variable normal_graph(const NamedLinop& A, const Variable& x);
+
+/// Makes the functions of the adjoint of those of an operator.
+void exchange_functions(LinopData& data);
 
 /// The adjoint of types whose operators are all self-adjoint.
 NamedLinop own_adjoint(const NamedLinop& A);

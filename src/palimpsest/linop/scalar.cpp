@@ -5,11 +5,28 @@
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/elementwise_op.hpp"
 
 namespace palimpsest {
 namespace {
 
+// What x was multiplied by last, if that is a number.
+std::optional<std::complex<double>> number_in_front(const Variable& x) {
+  const Apply owner = x.owner();
+  if (!owner.defined()) return {};
+  const auto* op = dynamic_cast<const ops::Elementwise*>(&owner.op());
+  if (!op || op->scalar_op() != ScalarOp::mul || !owner.input(1).is_constant()) return {};
+  const Tensor& value = owner.input(1).constant_value();
+  if (value.numel() != 1 || !is_inexact(value.dtype())) return {};
+  return value.to(DType::complex128).item<std::complex<double>>();
+}
+
+// Neighbouring numbers become one, in double precision.
 Variable times(const Variable& x, std::complex<double> alpha) {
+  if (const auto beta = number_in_front(x)) {
+    const Variable& before = x.owner().input(0);
+    if (is_complex(before.dtype()) == is_complex(x.dtype())) return times(before, alpha * *beta);
+  }
   return alpha.imag() == 0 ? x * alpha.real() : x * alpha;
 }
 

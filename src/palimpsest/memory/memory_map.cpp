@@ -40,7 +40,8 @@ using Extents1 = SmallVector<Extent, 1>;
 using Parts = SmallVector<Part, 1>;
 
 struct Source {
-  explicit Source(const Storage& storage_) : storage(storage_) {}
+  explicit Source(const Storage& storage_)
+      : storage(storage_), id(storage_.id()), device(storage_.device()) {}
   /// A failure changes nothing.
   void add(const ByteLayout& view, const Extent& extent, bool keeps_view) {
     if (keeps_view) views.push_back(view);
@@ -53,12 +54,15 @@ struct Source {
     ++n_views;
   }
 
-  Storage storage;
+  Storage storage;  // until it is given up
+  std::uint64_t id;
+  Device device;
   Extents1 extents;
   std::vector<ByteLayout> views;  // only to compact
   int n_views = 0;
   // Made by the copy.
   Storage copy;
+  bool stays = false;  // the copy is the source
   Parts parts;
   std::int64_t buffer = 0;
 };
@@ -166,13 +170,16 @@ struct MemoryMap::State {
   std::int64_t allocated = 0;
   std::vector<Source> sources;
   Positions positions;
+  std::shared_ptr<void> companion;
 
   void check_open(const char* who) const;
   std::vector<Plan> plans(std::optional<Device> except);
   Plan plan(std::vector<Source*> of);
   void choose_dense(Plan& plan) const;
   void place(Plan& plan) const;
-  void run(std::vector<Plan> plans, std::optional<Device> device);
+  void run(std::vector<Plan> plans, std::optional<Device> device,
+           const std::function<void()>* prepare = nullptr);
+  void keep_those_on(Device device);
   void finish(std::int64_t bytes);
 };
 
@@ -347,18 +354,20 @@ Parts parts_for(const Plan& plan, std::size_t s) {
 
 }  // namespace
 
-void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device) {
+void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device,
+                           const std::function<void()>* prepare) {
   std::vector<Storage> buffers, copies;
+  std::vector<std::byte*> targets;
   std::vector<Parts> parts;
   std::int64_t bytes = 0;
   for (const Plan& plan : plans) {
     const Device target = device.value_or(plan.sources.front()->storage.device());
     buffers.push_back(Storage::allocate(static_cast<std::size_t>(plan.bytes), target));
+    targets.push_back(buffers.back().overwrite_data());
     bytes += plan.bytes;
   }
   for (std::size_t p = 0; p < plans.size(); ++p) {
     const Plan& plan = plans[p];
-    fill_buffer(plan, buffers[p].overwrite_data());
     for (std::size_t s = 0; s < plan.sources.size(); ++s) {
       const Extent& range = plan.ranges[s];
       copies.push_back(plan.sources.size() == 1
@@ -367,6 +376,10 @@ void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device
                                                    static_cast<std::size_t>(range.hi - range.lo)));
       parts.push_back(parts_for(plan, s));
     }
+  }
+  // Nobody else sees the buffers, so that they can be filled after they are shared.
+  if (!prepare) {
+    for (std::size_t p = 0; p < plans.size(); ++p) fill_buffer(plans[p], targets[p]);
   }
   std::size_t at = 0;
   for (Plan& plan : plans) {
@@ -378,6 +391,23 @@ void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device
     }
   }
   finish(bytes);
+  if (!prepare) return;
+  keep_those_on(*device);
+  try {
+    (*prepare)();
+  } catch (...) {
+    for (Source& source : sources) {
+      source.copy = Storage();
+      source.stays = false;
+    }
+    is_done = false;
+    throw;
+  }
+  buffers.clear();
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    fill_buffer(plans[p], targets[p]);
+    for (Source* source : plans[p].sources) source->storage = Storage();
+  }
 }
 
 void MemoryMap::State::finish(std::int64_t bytes) {
@@ -424,14 +454,30 @@ void MemoryMap::copy() {
   state_->run(state_->plans({}), {});
 }
 
+void MemoryMap::State::keep_those_on(Device device) {
+  for (Source& source : sources) {
+    if (source.storage.device() != device) continue;
+    source.copy = source.storage;
+    source.stays = true;
+  }
+}
+
 void MemoryMap::to(Device device) {
   State& state = *state_;
   state.check_open("to");
   state.run(state.plans(device), device);
-  for (Source& source : state.sources) {
-    if (source.storage.device() == device) source.copy = source.storage;
-  }
+  state.keep_those_on(device);
 }
+
+void MemoryMap::move_to(Device device, const std::function<void()>& prepare) {
+  State& state = *state_;
+  state.check_open("move_to");
+  state.run(state.plans(device), device, &prepare);
+}
+
+bool MemoryMap::is_done() const { return state_->is_done; }
+
+std::shared_ptr<void>& MemoryMap::companion() const { return state_->companion; }
 
 std::pair<Storage, ByteLayout> MemoryMap::map(const Storage& storage,
                                               const ByteLayout& view) const {
@@ -443,7 +489,7 @@ std::pair<Storage, ByteLayout> MemoryMap::map(const Storage& storage,
   if (at == Positions::kNone) throw not_registered();
   const Source& source = state.sources[at];
   ByteLayout result = view;
-  if (source.copy.is(source.storage)) return {source.copy, std::move(result)};
+  if (source.stays) return {source.copy, std::move(result)};
   const Extent extent = memory_extent(view);
   if (extent.lo == extent.hi) {
     result.offset = 0;
@@ -473,10 +519,12 @@ std::vector<MemoryMap::Group> MemoryMap::groups() const {
   }
   std::vector<Group> all;
   for (const Source& source : state.sources) {
-    const std::uint64_t id = source.storage.id();
+    const std::uint64_t id = source.id;
+    const std::vector<Extent> runs = merged({source.extents.begin(), source.extents.end()});
     all.push_back({.storage = id,
-                   .device = source.storage.device(),
-                   .used = length_of(merged({source.extents.begin(), source.extents.end()})),
+                   .device = source.device,
+                   .used = length_of(runs),
+                   .span = runs.empty() ? 0 : runs.back().hi - runs.front().lo,
                    .buffer = state.is_done ? source.buffer : buffers[id],
                    .views = source.n_views});
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -39,6 +40,12 @@ class MemoryMap {
   void copy();
   /// Copies what is not on `device`; the rest maps to itself.
   void to(Device device);
+  /// As to(), and gives up its sources. When everything is allocated, `prepare` runs, for which map()
+  /// answers although nothing is copied yet; then each source is let go of as soon as its bytes are
+  /// copied. What prepare throws leaves the map as it was.
+  void move_to(Device device, const std::function<void()>& prepare);
+  /// Are the copies made?
+  bool is_done() const;
   /// The counterpart of a view that was added.
   std::pair<Storage, ByteLayout> map(const Storage& storage, const ByteLayout& view) const;
 
@@ -46,6 +53,7 @@ class MemoryMap {
     std::uint64_t storage = 0;  ///< Storage::id()
     Device device;
     std::int64_t used = 0;    ///< bytes in the parts that its views reach
+    std::int64_t span = 0;    ///< bytes from the first of them to the last
     std::int64_t buffer = 0;  ///< bytes allocated for it; lazy clones count with the first of them
     int views = 0;
   };
@@ -53,6 +61,8 @@ class MemoryMap {
   std::vector<Group> groups() const;
   /// What copy() would allocate; afterwards, what the call did allocate.
   std::int64_t bytes() const;
+  /// What another layer keeps with the map.
+  std::shared_ptr<void>& companion() const;
 
  private:
   struct State;

@@ -7,6 +7,7 @@
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/reduce.hpp"
 #include "palimpsest/ops/shape_op.hpp"
+#include "palimpsest/ops/strided_op.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest::ops {
@@ -80,6 +81,8 @@ bool may_overlap_itself(const Variable& v) {
         dynamic_cast<const BroadcastLike*>(&owner.op())) {
       return true;
     }
+    const auto* strided = dynamic_cast<const Strided*>(&owner.op());
+    if (strided && strided->overlaps_itself()) return true;
     // What was overwritten once was no broadcast view: only views need following.
     const AliasMap views = owner.op().view_map(owner);
     const auto it = views.find(top.index());

@@ -54,6 +54,8 @@ std::span<const OpEntry> op_registry() {
       {"Stencil", stencil_samples},
       {"StencilAdjoint", stencil_adjoint_samples},
       {"StopGradient", stop_gradient_samples},
+      {"Strided", strided_samples},
+      {"StridedAdjoint", strided_adjoint_samples},
       {"Subtensor", subtensor_samples},
       {"Transpose", transpose_samples},
       {"UpdateAt", update_at_samples},

@@ -27,6 +27,7 @@
 #include "palimpsest/ops/shape_op.hpp"
 #include "palimpsest/ops/stencil_op.hpp"
 #include "palimpsest/ops/stop_gradient_op.hpp"
+#include "palimpsest/ops/strided_op.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -523,6 +524,29 @@ OpPtr stencil(std::string_view name, ParameterText& text) {
   return std::make_shared<StencilOp>(std::move(result), name == "StencilAdjoint");
 }
 
+OpPtr strided(std::string_view, ParameterText& text) {
+  text.expect("dtype=");
+  const DType dtype = text.dtype();
+  text.expect(", ");
+  Extents extents = text.integers("extents");
+  Strides strides = text.integers("strides");
+  if (extents.size() != strides.size()) throw FormatError("numbers of axes that differ");
+  for (const index_t extent : extents) {
+    if (extent < 0) throw FormatError("a negative extent");
+  }
+  return std::make_shared<Strided>(dtype, std::move(extents), std::move(strides),
+                                   text.integer("offset"));
+}
+OpPtr strided_adjoint(std::string_view, ParameterText& text) {
+  text.expect("dtype=");
+  const DType dtype = text.dtype();
+  text.expect(", ");
+  const index_t n = text.integer("n");
+  if (n < 0) throw FormatError("a negative extent");
+  Strides strides = text.integers("strides");
+  return std::make_shared<StridedAdjoint>(dtype, n, std::move(strides), text.integer("offset"));
+}
+
 OpPtr if_else(std::string_view, ParameterText& text) {
   const index_t n = text.integer("n");
   if (n < 0 || n > 1000) throw FormatError("number of outputs " + std::to_string(n));
@@ -610,6 +634,8 @@ void register_library_ops() {
     add("SplitKey", split_key);
     add("Squeeze", of_axes<Squeeze>);
     add("StopGradient", plain<StopGradient>);
+    add("Strided", strided);
+    add("StridedAdjoint", strided_adjoint);
     add("Subtensor", subtensor);
     add("Transpose", transpose);
     add("ViewAsComplex", plain<ViewAsComplex>);

@@ -64,5 +64,7 @@ std::vector<OpSample> array_to_blocks_samples();
 std::vector<OpSample> blocks_to_array_samples();
 std::vector<OpSample> stencil_samples();
 std::vector<OpSample> stencil_adjoint_samples();
+std::vector<OpSample> strided_samples();
+std::vector<OpSample> strided_adjoint_samples();
 
 }  // namespace palimpsest::ops
