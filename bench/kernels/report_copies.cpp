@@ -5,10 +5,10 @@
 #include <cstring>
 #include <string>
 
+#include "hand_loops.hpp"
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/kernels/reduce.hpp"
-#include "hand_loops.hpp"
 #include "report.hpp"
 
 namespace palimpsest::bench {
@@ -53,7 +53,8 @@ void report_copy(const Case& c, int threads) {
 }  // namespace
 
 void report_copies(const Options&) {
-  std::printf("\nCopies. GB/s read and written; speed relative to memcpy: of best times and median\n");
+  std::printf(
+      "\nCopies. GB/s read and written; speed relative to memcpy: of best times and median\n");
   std::printf("%-34s %2s %8s %8s %7s %7s\n", "", "th", "ours", "memcpy", "best", "median");
   const Case cases[] = {
       {"transpose float32 4096x4096", DType::float32, {4096, 4096}, {1, 4096}, {4096, 1}},
@@ -61,9 +62,15 @@ void report_copies(const Options&) {
       {"transpose complex64 4096x4096", DType::complex64, {4096, 4096}, {1, 4096}, {4096, 1}},
       {"transpose complex128 2048x2048", DType::complex128, {2048, 2048}, {1, 2048}, {2048, 1}},
       {"transpose float32 1024x1024", DType::float32, {1024, 1024}, {1, 1024}, {1024, 1}},
-      {"cyx->yxc complex64 16x512x512", DType::complex64, {512, 512, 16}, {512, 1, 262144},
+      {"cyx->yxc complex64 16x512x512",
+       DType::complex64,
+       {512, 512, 16},
+       {512, 1, 262144},
        {8192, 16, 1}},
-      {"yxc->cyx complex64 512x512x16", DType::complex64, {16, 512, 512}, {1, 8192, 16},
+      {"yxc->cyx complex64 512x512x16",
+       DType::complex64,
+       {16, 512, 512},
+       {1, 8192, 16},
        {262144, 512, 1}},
       {"rows backwards float32 16M", DType::float32, {1 << 24}, {-1}, {1}},
       {"both axes backwards complex64", DType::complex64, {2000, 3000}, {-3000, -1}, {3000, 1}},
@@ -75,7 +82,8 @@ void report_copies(const Options&) {
 }
 
 void report_sums(const Options&) {
-  std::printf("\nSums. GB/s read; speed relative to a loop that only reads: of best times and median\n");
+  std::printf(
+      "\nSums. GB/s read; speed relative to a loop that only reads: of best times and median\n");
   std::printf("%-34s %2s %8s %8s %7s %7s\n", "", "th", "ours", "read", "best", "median");
   struct Sum {
     const char* name;

@@ -50,10 +50,11 @@ void use(const std::string& path, int number, int ready, int go) {
   const double apply_s = seconds_of([&] { A(x); });
   char byte = 0;
   if (write(ready, &byte, 1) != 1 || read(go, &byte, 1) != 1) std::_Exit(1);
-  std::printf("  process %d: load %.2f ms, +%.2f MiB; first use %.0f ms; in use Rss %.0f MiB, "
-              "Pss %.0f MiB (%.0f MiB at the start)\n",
-              number, 1e3 * load_s, loaded - before, 1e3 * apply_s, mebibytes("Rss"),
-              mebibytes("Pss"), before);
+  std::printf(
+      "  process %d: load %.2f ms, +%.2f MiB; first use %.0f ms; in use Rss %.0f MiB, "
+      "Pss %.0f MiB (%.0f MiB at the start)\n",
+      number, 1e3 * load_s, loaded - before, 1e3 * apply_s, mebibytes("Rss"), mebibytes("Pss"),
+      before);
   std::fflush(stdout);
   if (write(ready, &byte, 1) != 1 || read(go, &byte, 1) != 1) std::_Exit(1);
 }

@@ -98,9 +98,9 @@ void NaiveProgram::make_roots() {
   }
   for (std::size_t i = 0, n = pick(3); i < n; ++i) {
     const Extents extents = chance(70) ? common : shape();
-    shared_.push_back(SharedVariable(
-        type(extents), Tensor::from(fresh(extents).data, extents),
-        {.name = "s" + std::to_string(i), .borrow = false, .shape = {}}));
+    shared_.push_back(
+        SharedVariable(type(extents), Tensor::from(fresh(extents).data, extents),
+                       {.name = "s" + std::to_string(i), .borrow = false, .shape = {}}));
     add(shared_.back().var(), extents, {});
   }
 }
@@ -163,7 +163,8 @@ std::vector<Plain> NaiveProgram::run(const std::vector<Plain>& inputs,
                                      std::vector<Plain>& states) const {
   Values values = inputs;
   values.insert(values.end(), states.begin(), states.end());
-  for (std::size_t i = values.size(); i < values_.size(); ++i) values.push_back(values_[i].run(values));
+  for (std::size_t i = values.size(); i < values_.size(); ++i)
+    values.push_back(values_[i].run(values));
   std::vector<Plain> results;
   for (std::size_t i : output_values_) results.push_back(values[i]);
   for (std::size_t k = 0; k < update_values_.size(); ++k) {
@@ -187,8 +188,7 @@ std::size_t NaiveProgram::like(std::size_t otherwise) {
   return otherwise;
 }
 
-std::size_t NaiveProgram::map(std::size_t a,
-                              const std::function<Variable(const Variable&)>& build,
+std::size_t NaiveProgram::map(std::size_t a, const std::function<Variable(const Variable&)>& build,
                               double (*f)(double)) {
   return add(build(values_[a].v), values_[a].shape, [a, f](const Values& values) {
     Plain result = values[a];
@@ -238,30 +238,38 @@ void NaiveProgram::step_arithmetic(std::size_t a) {
   using V = const Variable&;
   switch (pick(8)) {
     case 0:
-      zip(a, b, [](V x, V y) { return x + y; }, [](double x, double y) { return x + y; });
+      zip(
+          a, b, [](V x, V y) { return x + y; }, [](double x, double y) { return x + y; });
       return;
     case 1:
-      zip(a, b, [](V x, V y) { return x - y; }, [](double x, double y) { return x - y; });
+      zip(
+          a, b, [](V x, V y) { return x - y; }, [](double x, double y) { return x - y; });
       return;
     case 2:
-      zip(bounded(a), bounded(b), [](V x, V y) { return x * y; },
+      zip(
+          bounded(a), bounded(b), [](V x, V y) { return x * y; },
           [](double x, double y) { return x * y; });
       return;
     case 3:
-      map(a, [](V x) { return -x; }, [](double x) { return -x; });
+      map(
+          a, [](V x) { return -x; }, [](double x) { return -x; });
       return;
     case 4:
-      map(a, [](V x) { return x * 0.5; }, [](double x) { return x * 0.5; });
+      map(
+          a, [](V x) { return x * 0.5; }, [](double x) { return x * 0.5; });
       return;
     case 5:
-      map(a, [](V x) { return x + 1.0; }, [](double x) { return x + 1.0; });
+      map(
+          a, [](V x) { return x + 1.0; }, [](double x) { return x + 1.0; });
       return;
     case 6:
-      zip(a, b, [](V x, V y) { return ops::maximum(x, y); },
+      zip(
+          a, b, [](V x, V y) { return ops::maximum(x, y); },
           [](double x, double y) { return std::max(x, y); });
       return;
     default:
-      zip(a, b, [](V x, V y) { return ops::where(ops::gt(x, y), x, -y); },
+      zip(
+          a, b, [](V x, V y) { return ops::where(ops::gt(x, y), x, -y); },
           [](double x, double y) { return x > y ? x : -y; });
       return;
   }
@@ -340,13 +348,14 @@ void NaiveProgram::step_update(std::size_t a) {
   const std::size_t from = like(a);
   const std::size_t value = gather(from, ops::index(values_[from].v, as_index(source)),
                                    extents_of(source), box(shape, source));
-  const std::size_t given =
-      chance(50) ? value : map(value, [](const Variable& x) { return x * 2.0; },
-                               [](double x) { return x * 2; });
+  const std::size_t given = chance(50) ? value
+                                       : map(
+                                             value, [](const Variable& x) { return x * 2.0; },
+                                             [](double x) { return x * 2; });
   const bool increase = chance(50);
-  const Variable v =
-      increase ? ops::inc_subtensor(values_[a].v, as_index(target), values_[given].v)
-               : ops::set_subtensor(values_[a].v, as_index(target), values_[given].v);
+  const Variable v = increase
+                         ? ops::inc_subtensor(values_[a].v, as_index(target), values_[given].v)
+                         : ops::set_subtensor(values_[a].v, as_index(target), values_[given].v);
   update(a, given, v, box(shape, target), increase);
 }
 
@@ -388,14 +397,13 @@ void NaiveProgram::step_sums(std::size_t a) {
   }
   Extents rest = shape;
   rest[0] = 1;
-  add(values_[a].v.sum(0, true), rest,
-      [a, rest, inner](const Values& values) {
-        Plain result{rest, std::vector<double>(inner)};
-        for (std::size_t p = 0; p < values[a].data.size(); ++p) {
-          result.data[p % inner] += values[a].data[p];
-        }
-        return result;
-      });
+  add(values_[a].v.sum(0, true), rest, [a, rest, inner](const Values& values) {
+    Plain result{rest, std::vector<double>(inner)};
+    for (std::size_t p = 0; p < values[a].data.size(); ++p) {
+      result.data[p % inner] += values[a].data[p];
+    }
+    return result;
+  });
 }
 
 // A A^T, or that added to a matrix.
@@ -470,9 +478,9 @@ void NaiveProgram::step_loop(std::size_t a) {
   const std::size_t init = like(a);
   const auto n = static_cast<index_t>(pick(4));
   const Variable step = values_[a].v;
-  const ops::LoopResult r = ops::loop(
-      [&](const std::vector<Variable>& v) { return std::vector{v[0] * 0.5 + step}; },
-      {.states = {values_[init].v}, .n_steps = n});
+  const ops::LoopResult r =
+      ops::loop([&](const std::vector<Variable>& v) { return std::vector{v[0] * 0.5 + step}; },
+                {.states = {values_[init].v}, .n_steps = n});
   add(r.last(0), values_[a].shape, [a, init, n](const Values& values) {
     Plain result = values[init];
     for (index_t t = 0; t < n; ++t) {

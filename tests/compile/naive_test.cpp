@@ -134,10 +134,9 @@ void check(std::uint32_t seed, Seen& seen) {
       SharedVariable s = program.shared()[k];
       s.set_value(starts[k].clone());
     }
-    const Function f = function(program.inputs(), program.outputs(),
-                                {.updates = program.updates(),
-                                 .mode = mode,
-                                 .on_unused_input = Reaction::ignore});
+    const Function f =
+        function(program.inputs(), program.outputs(),
+                 {.updates = program.updates(), .mode = mode, .on_unused_input = Reaction::ignore});
     if (name == modes().front().first) seen.add(f);
     seen.updates += static_cast<int>(program.updates().size());
     for (int call = 0; call < kCalls; ++call) {

@@ -33,8 +33,7 @@ void look_at_views(const Applied& a, Row& row) {
     if (inputs.size() > 1) continue;  // which one is decided when it runs
     const Tensor& t = a.values[static_cast<std::size_t>(*inputs.begin())];
     for (const Tensor& in : {t, testing::column_major(t), testing::with_gaps(t)}) {
-      const auto layout =
-          op.view_layout(a.node, output, {in.dtype(), in.shape(), in.strides(), 0});
+      const auto layout = op.view_layout(a.node, output, {in.dtype(), in.shape(), in.strides(), 0});
       row.may_copy = row.may_copy || !layout;
       if (!layout) continue;
       row.is_part = row.is_part || byte_count(layout->extents, layout->dtype) < t.nbytes();
@@ -73,8 +72,10 @@ std::string text_of(const Row& row) {
     condition = row.other_dtype ? "shape and item size" : "shape and dtype";
   }
   return views + " | " + list_of(row.overwrites) + " | " +
-         (row.overwrites.empty() ? "" : row.writes_part ? "what is indexed" : "all") + " | " +
-         condition + " | " + list_of(row.same);
+         (row.overwrites.empty() ? ""
+          : row.writes_part      ? "what is indexed"
+                                 : "all") +
+         " | " + condition + " | " + list_of(row.same);
 }
 
 std::string table() {

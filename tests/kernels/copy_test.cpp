@@ -17,13 +17,18 @@ void expect_copy(const Array& x, Array& out, void (*copy)(const ConstView&, cons
 
 TEST(Copy, TranspositionsOfEverySizeOfElements) {
   Random random(41);
-  for (const DType dtype : {DType::int8, DType::int16, DType::float32, DType::complex64,
-                            DType::complex128}) {
-    for (const auto& [m, n] : {std::pair<index_t, index_t>{1, 200}, {64, 64}, {65, 63}, {3, 130},
-                              {67, 3}, {128, 96}, {130, 201}}) {
+  for (const DType dtype :
+       {DType::int8, DType::int16, DType::float32, DType::complex64, DType::complex128}) {
+    for (const auto& [m, n] : {std::pair<index_t, index_t>{1, 200},
+                               {64, 64},
+                               {65, 63},
+                               {3, 130},
+                               {67, 3},
+                               {128, 96},
+                               {130, 201}}) {
       for (const index_t streamed : {1, 0}) {
-        for (const Strides& strides : {Strides{1, m}, Strides{-1, m}, Strides{1, -m - 3},
-                                       Strides{-1, -m}}) {
+        for (const Strides& strides :
+             {Strides{1, m}, Strides{-1, m}, Strides{1, -m - 3}, Strides{-1, -m}}) {
           Array x(dtype, {m, n}, strides), out(dtype, {m, n}, {n + (n % 2) * 5, 1}, n % 3);
           x.fill(random);
           stream_from(streamed);
@@ -49,8 +54,8 @@ TEST(Copy, StreamedTilesWithWholeLines) {
 
 TEST(Copy, RowsBackwards) {
   Random random(43);
-  for (const DType dtype : {DType::int8, DType::int16, DType::float32, DType::float64,
-                            DType::complex128}) {
+  for (const DType dtype :
+       {DType::int8, DType::int16, DType::float32, DType::float64, DType::complex128}) {
     for (const index_t n : {1, 2, 3, 15, 16, 17, 100}) {
       Array x(dtype, {n}, {-1}), out(dtype, {n});
       x.fill(random);

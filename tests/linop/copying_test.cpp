@@ -39,14 +39,18 @@ NamedLinop holder(Parameters parameters, Attributes attributes = {}) {
   return make_linop(kHolder, NamedShape("A"), std::move(parameters), std::move(attributes));
 }
 
-std::vector<double> reals(const Parameter& p) { return p.value().to(DType::float64).to_vector<double>(); }
+std::vector<double> reals(const Parameter& p) {
+  return p.value().to(DType::float64).to_vector<double>();
+}
 Tensor counted(Extents shape) {
   return Tensor::arange(element_count(shape)).to(DType::float64).reshape(shape);
 }
 std::int64_t live(Device device = {}) {
   return static_cast<std::int64_t>(Allocator::of(device).stats().live_bytes);
 }
-Storage storage_of(const Parameter& p) { return p.variable().get_value({.borrow = true}).storage(); }
+Storage storage_of(const Parameter& p) {
+  return p.variable().get_value({.borrow = true}).storage();
+}
 
 // -- shallow copies -------------------------------------------------------------------------------
 
@@ -263,7 +267,8 @@ TEST_P(DeepCopy, KeepsStridesOfEverySign) {
 
 TEST_P(DeepCopy, OfNothingTakesNothing) {
   const Parameter none = Tensor::zeros({0, 3, 224});
-  const NamedLinop A = holder({{"none", none}, {"absent", Parameter()}}, {{"missing", Attribute()}});
+  const NamedLinop A =
+      holder({{"none", none}, {"absent", Parameter()}}, {{"missing", Attribute()}});
   MemoryMap map;
   add(map, A);
   EXPECT_EQ(map.bytes(), 0);
@@ -284,9 +289,9 @@ TEST_P(DeepCopy, OfNothingTakesNothing) {
 
 TEST_P(DeepCopy, CopiesTensorsInAttributesAndLists) {
   const Tensor t = counted({8});
-  const NamedLinop A =
-      holder({{"p", Parameter::borrow(t)}},
-             {{"t", t.narrow(0, 2, 3)}, {"list", Attribute::List{1, Attribute(t.narrow(0, 0, 4))}}});
+  const NamedLinop A = holder(
+      {{"p", Parameter::borrow(t)}},
+      {{"t", t.narrow(0, 2, 3)}, {"list", Attribute::List{1, Attribute(t.narrow(0, 0, 4))}}});
   const NamedLinop B = A.deepcopy(GetParam());
   const Tensor inner = B.attr("list").as_list()[1].as_tensor();
   EXPECT_TRUE(equal(inner, t.narrow(0, 0, 4)));
@@ -370,8 +375,8 @@ TEST(DeepCopies, LazyOnesCopyNothingUntilOneSideIsWritten) {
 
 TEST(DeepCopies, EagerOnesTakeExactlyWhatTheMapAnnounced) {
   const Parameter w = random({40, 50});
-  const NamedLinop A = Chain(Dense(w.view({slice(3, 20), slice(5, 11)}), "MN,N->M"),
-                             Diagonal(random({17}), "M"));
+  const NamedLinop A =
+      Chain(Dense(w.view({slice(3, 20), slice(5, 11)}), "MN,N->M"), Diagonal(random({17}), "M"));
   MemoryMap map;
   add(map, A);
   const std::int64_t announced = map.bytes();
@@ -533,7 +538,9 @@ TEST(Moving, AnAdjointBringsItsOriginal) {
 TEST(Moving, GivesBackTheSourceOfAnRvalueWhileItCopies) {
   const index_t n = 1000;
   std::vector<NamedLinop> parts;
-  for (int i = 0; i < 8; ++i) parts.push_back(Diagonal(random({n}, DType::complex128, static_cast<std::uint64_t>(20 + i)), "N"));
+  for (int i = 0; i < 8; ++i)
+    parts.push_back(
+        Diagonal(random({n}, DType::complex128, static_cast<std::uint64_t>(20 + i)), "N"));
   NamedLinop A = Chain(parts);
   parts.clear();
   const Tensor x = random({n}), y = A(x);
@@ -652,7 +659,8 @@ TEST(Gradients, ReachTheVariableThroughViewsCopiesKeepTheirs) {
   const auto y = values(tile(random({3}))), xs = values(random({3}));
   for (index_t i = 0; i < 2; ++i) {
     for (index_t j = 0; j < 3; ++j) {
-      const auto expected = y[static_cast<std::size_t>(i)] * std::conj(xs[static_cast<std::size_t>(j)]);
+      const auto expected =
+          y[static_cast<std::size_t>(i)] * std::conj(xs[static_cast<std::size_t>(j)]);
       EXPECT_LE(std::abs(g.at<testing::Complex>({i + 1, j}) - expected), 1e-12);
     }
   }

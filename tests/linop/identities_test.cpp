@@ -122,7 +122,8 @@ TEST(Identities, DiagonalsBecomeOneStepAndNumbersOneFactor) {
     const std::vector<std::string> ops = ops_of(A, {6, 8});
     EXPECT_EQ(ops.size(), 1U);
     std::size_t n = 0;
-    for (std::size_t at = ops[0].find("mul"); at != std::string::npos; at = ops[0].find("mul", at + 1)) {
+    for (std::size_t at = ops[0].find("mul"); at != std::string::npos;
+         at = ops[0].find("mul", at + 1)) {
       ++n;
     }
     return n;
@@ -163,7 +164,8 @@ TEST(Identities, CenteringCostsNoPass) {
   for (const index_t n : {8, 9}) {
     const Extents extents{n, n + 2};
     for (const FftNorm norm : {FftNorm::ortho, FftNorm::backward}) {
-      const NamedLinop plain = Fft(2, {.norm = norm}), centered = Fft(2, {.norm = norm, .centered = true});
+      const NamedLinop plain = Fft(2, {.norm = norm}),
+                       centered = Fft(2, {.norm = norm, .centered = true});
       EXPECT_EQ(steps_of(centered, extents), steps_of(plain, extents));
       EXPECT_EQ(steps_of(centered, extents), 1U);
       EXPECT_EQ(steps_of(centered.H(), extents), 1U);

@@ -187,8 +187,8 @@ TEST(OperatorExample, Wavelet) {
 }
 
 TEST(OperatorExample, Kronecker) {
-  const NamedLinop K = Kronecker(Dense(Tensor::ones({1, 2}), "MN,N->M"),
-                                 Diagonal(numbers({1, 10}), "A"));
+  const NamedLinop K =
+      Kronecker(Dense(Tensor::ones({1, 2}), "MN,N->M"), Diagonal(numbers({1, 10}), "A"));
   EXPECT_EQ(text(K(numbers({1, 2, 3, 4}).view({2, 2}))), "4 60");
   EXPECT_EQ(K.shape().str(), "(N, A) -> (M, A)");
 }
@@ -270,7 +270,8 @@ bool is_of_the_library(const std::string& name) { return name.find('.') == std::
 std::string table() {
   const auto yes = [](bool is) { return is ? " yes |" : " |"; };
   std::string result =
-      "| type | version | container | own adjoint | own normal | inverse | knows sizes | one shape | "
+      "| type | version | container | own adjoint | own normal | inverse | knows sizes | one shape "
+      "| "
       "linear over |\n|---|---|---|---|---|---|---|---|---|\n";
   for (const std::string& name : linop_names()) {
     if (!is_of_the_library(name)) continue;

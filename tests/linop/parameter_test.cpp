@@ -140,16 +140,18 @@ TEST(Parameter, WrongViewsAreRefused) {
   expect_error<ShapeError>([&] { p.view(ElementLayout{DType::float64, {2}, {12}, 0}); }, "outside");
   Parameter part = p.narrow(0, 0, 1);
   expect_error<ShapeError>([&] { part.set_value(Tensor::ones({4})); }, "(1, 4)");
-  expect_error<DTypeError>([&] { part.set_value(Tensor::ones({1, 4}, DType::float32)); },
-                           "float32");
+  expect_error<DTypeError>(
+      [&] {
+        part.set_value(Tensor::ones({1, 4}, DType::float32));
+      },
+      "float32");
   expect_error<ValueError>([&] { p.expression(); }, "not derived");
 }
 
 TEST(Parameter, TensorsOnOneStorageBecomeViewsOfOneVariable) {
   const Tensor all = Tensor::from<double>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
   const Tensor other = Tensor::ones({2});
-  const std::vector<Parameter> p =
-      parameters({all.narrow(0, 2, 4), other, all.narrow(0, 4, 3)});
+  const std::vector<Parameter> p = parameters({all.narrow(0, 2, 4), other, all.narrow(0, 4, 3)});
   EXPECT_TRUE(p[0].variable().is(p[2].variable()));
   EXPECT_FALSE(p[0].variable().is(p[1].variable()));
   EXPECT_FALSE(p[1].is_view());

@@ -510,7 +510,8 @@ TEST_P(RandomTrees, SurviveCopyingMovingAndSaving) {
     const Tree t = grower.grow();
     SCOPED_TRACE(t.A.str());
     const Tensor x = grower.data(t.in), y = t.A(x), back = t.A.H()(y);
-    for (const NamedLinop& B : {t.A.deepcopy(), t.A.deepcopy(Copy::eager), from_bytes(to_bytes(t.A))}) {
+    for (const NamedLinop& B :
+         {t.A.deepcopy(), t.A.deepcopy(Copy::eager), from_bytes(to_bytes(t.A))}) {
       EXPECT_TRUE(equal(B(x), y));
       EXPECT_TRUE(equal(B.H()(y), back));
       EXPECT_EQ(B.str(), t.A.str());

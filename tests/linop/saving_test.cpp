@@ -354,9 +354,8 @@ TEST_F(HostileFile, IsCheckedEntryByEntry) {
 
 TEST_F(HostileFile, ViewsThatOverflowAreRefused) {
   const index_t big = index_t{1} << 62;
-  for (const auto& [n, stride, offset] :
-       std::vector<std::tuple<index_t, index_t, index_t>>{{big, 1, 0}, {2, big, 0}, {2, -big, 0},
-                                                          {1, 1, big}, {3, 0, 1 << 20}}) {
+  for (const auto& [n, stride, offset] : std::vector<std::tuple<index_t, index_t, index_t>>{
+           {big, 1, 0}, {2, big, 0}, {2, -big, 0}, {1, 1, big}, {3, 0, 1 << 20}}) {
     refused("/nodes/1/params/0/1/view",
             {{"dtype", "complex128"}, {"shape", {n}}, {"strides", {stride}}, {"offset", offset}},
             "");
@@ -410,7 +409,9 @@ class Mutator {
         if (place.is_array() && !place.empty()) place.push_back(Json(place[pick(place.size())]));
         return;
       case 3:
-        if (place.is_object() && !place.empty()) place.erase(std::next(place.begin(), static_cast<std::ptrdiff_t>(pick(place.size()))).key());
+        if (place.is_object() && !place.empty())
+          place.erase(
+              std::next(place.begin(), static_cast<std::ptrdiff_t>(pick(place.size()))).key());
         return;
       default:
         place = value(place);
@@ -426,9 +427,10 @@ class Mutator {
 
   Json value(const Json& old) {
     static const std::vector<Json> kValues{
-        nullptr, true,  false, 0,     1,     2,    -1,   7,     1 << 20, int64_t{1} << 62,
-        "",      "A",   "N",   "...", "()",  "A1", "nan", 0.5,  Json::array(), Json::object()};
-    if (old.is_number_integer() && pick(3) == 0) return old.get<std::int64_t>() + static_cast<std::int64_t>(pick(5)) - 2;
+        nullptr, true, false, 0,     1,    2,    -1,    7,   1 << 20,       int64_t{1} << 62,
+        "",      "A",  "N",   "...", "()", "A1", "nan", 0.5, Json::array(), Json::object()};
+    if (old.is_number_integer() && pick(3) == 0)
+      return old.get<std::int64_t>() + static_cast<std::int64_t>(pick(5)) - 2;
     return kValues[pick(kValues.size())];
   }
 
@@ -470,7 +472,8 @@ TEST(HostileFiles, AreAnOperatorOrAFormatError) {
     if (i % 4 == 0) {
       // Damage of any kind: mostly found by the hash of the manifest.
       bytes = good[k];
-      for (int e = 0; e < 3; ++e) bytes[mutator.pick(bytes.size())] ^= static_cast<std::byte>(1 + mutator.pick(255));
+      for (int e = 0; e < 3; ++e)
+        bytes[mutator.pick(bytes.size())] ^= static_cast<std::byte>(1 + mutator.pick(255));
       if (i % 8 == 0) bytes.resize(mutator.pick(bytes.size() + 1));
     } else {
       Json content = contents[k];

@@ -90,7 +90,8 @@ void fill_columns(const std::byte* x, index_t x_row, index_t k, index_t n, std::
   }
 }
 
-void write_row(const std::byte* from, std::byte* to, index_t bytes, [[maybe_unused]] bool streamed) {
+void write_row(const std::byte* from, std::byte* to, index_t bytes,
+               [[maybe_unused]] bool streamed) {
 #if defined(__SSE2__)
   if (streamed && reinterpret_cast<std::uintptr_t>(to) % kLine == 0 && bytes % kLine == 0) {
     for (index_t k = 0; k < bytes; k += kRegister) {

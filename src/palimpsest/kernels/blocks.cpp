@@ -178,7 +178,8 @@ class OverlapAdd {
     const auto* a = reinterpret_cast<const Real*>(from);
     auto* sum = reinterpret_cast<Real*>(to);
     const index_t n = size * index_t{sizeof(T) / sizeof(Real)};
-    by_length(n, [=](auto count) { add_run(a, sum, count()); }, [=] { add_run(a, sum, n); });
+    by_length(
+        n, [=](auto count) { add_run(a, sum, count()); }, [=] { add_run(a, sum, n); });
   }
 
   const ConstView& y_;

@@ -23,8 +23,8 @@ constexpr index_t kBytesOfPiece = index_t{1} << 18;
 std::size_t axis_to_cut(const ConstView& x, const MutableView& out) {
   const auto reach = [&](std::size_t i) {
     const index_t step = std::abs(x.strides[i]) * static_cast<index_t>(item_size(x.dtype));
-    const bool good = out.extents[i] > 1 && (step >= kCut || step == 0 ||
-                                             out.extents[i] >= kPiecesOfAxis * kCut);
+    const bool good =
+        out.extents[i] > 1 && (step >= kCut || step == 0 || out.extents[i] >= kPiecesOfAxis * kCut);
     return good ? std::abs(out.strides[i]) : index_t{0};
   };
   std::size_t best = 0;

@@ -49,8 +49,7 @@ bool is_absolute(const char* path) { return path != nullptr && path[0] == '/'; }
 }  // namespace
 
 std::string machine_name() {
-  static const std::string name =
-      hexadecimal(checksum(processor_name() + fft_library_version()));
+  static const std::string name = hexadecimal(checksum(processor_name() + fft_library_version()));
   return name;
 }
 
@@ -71,9 +70,8 @@ WisdomPlace wisdom_place(const char* setting, const char* cache_home, const char
 }
 
 const WisdomPlace& wisdom_place() {
-  static const WisdomPlace place =
-      wisdom_place(std::getenv("PALIMPSEST_FFT_WISDOM"), std::getenv("XDG_CACHE_HOME"),
-                   std::getenv("HOME"));
+  static const WisdomPlace place = wisdom_place(std::getenv("PALIMPSEST_FFT_WISDOM"),
+                                                std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
   return place;
 }
 

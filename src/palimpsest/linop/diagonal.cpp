@@ -24,7 +24,8 @@ Variable applied(const Variable& w, std::string_view function, std::istringstrea
   if (function == "pow") {
     double exponent = 0;
     rest >> exponent;
-    return ops::elementwise(ScalarOp::pow, {w, WeakNumber(exponent).as_variable(w.dtype(), w.type().device)});
+    return ops::elementwise(ScalarOp::pow,
+                            {w, WeakNumber(exponent).as_variable(w.dtype(), w.type().device)});
   }
   throw InternalError("[Diagonal] unknown function '" + std::string(function) + "' of a weight");
 }

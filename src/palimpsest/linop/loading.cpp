@@ -133,10 +133,10 @@ class OperatorReader {
   static void check_assembled(const CheckedJson& json, const LinopData& data) {
     std::vector<NamedLinop> children = data.children;
     const NamedShape::Others others = with_sizes_in(data.shape, {}).others();
-    const NamedShape shape =
-        data.type->assemble(children, {.others = others, .attrs = data.attrs});
+    const NamedShape shape = data.type->assemble(children, {.others = others, .attrs = data.attrs});
     const NamedShape expected = data.flipped ? shape.H() : shape;
-    if (expected.ishape() == data.shape.ishape() && expected.oshape() == data.shape.oshape()) return;
+    if (expected.ishape() == data.shape.ishape() && expected.oshape() == data.shape.oshape())
+      return;
     json.fail("has the shape " + data.shape.str() + ", but its children have " + expected.str());
   }
 

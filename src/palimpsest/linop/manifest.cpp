@@ -42,7 +42,9 @@ Extents integers_of(const CheckedJson& json) {
   return result;
 }
 
-Json list_of(std::span<const index_t> values) { return Json(std::vector<index_t>(values.begin(), values.end())); }
+Json list_of(std::span<const index_t> values) {
+  return Json(std::vector<index_t>(values.begin(), values.end()));
+}
 
 }  // namespace
 
@@ -82,8 +84,8 @@ Json written(const Attribute& a, ArchiveWriter& archive) {
     case Attribute::Kind::real:
       return {{"real", number(a.as_real())}};
     case Attribute::Kind::complex:
-      return {{"complex",
-               Json::array({number(a.as_complex().real()), number(a.as_complex().imag())})}};
+      return {
+          {"complex", Json::array({number(a.as_complex().real()), number(a.as_complex().imag())})}};
     case Attribute::Kind::string:
       return {{"string", a.as_string()}};
     case Attribute::Kind::dims:

@@ -214,10 +214,9 @@ Parameter Parameter::view(const ElementLayout& layout) const {
   const TensorType& whole = variable_.type();
   if (layout == result.layout()) return result;
   const auto slices = as_slices(layout, whole);
-  const Variable shown =
-      slices ? ops::index(variable_.var(), {slices->begin(), slices->end()})
-             : ops::as_strided(variable_.var(), layout.shape, layout.strides, layout.offset,
-                               layout.dtype);
+  const Variable shown = slices ? ops::index(variable_.var(), {slices->begin(), slices->end()})
+                                : ops::as_strided(variable_.var(), layout.shape, layout.strides,
+                                                  layout.offset, layout.dtype);
   result.view_ = std::make_shared<const View>(View{layout, shown});
   return result;
 }
@@ -334,11 +333,8 @@ Reduced reduced(const std::vector<Tensor>& views, DType preferred, const std::st
   }
   const index_t n = bytes / item(dtype);
   Reduced result;
-  result.variable =
-      shared(Tensor(storage, dtype, {n}, {1}), {.name = name,
-                                                .borrow = true,
-                                                .strict = true,
-                                                .shape = Extents{n}});
+  result.variable = shared(Tensor(storage, dtype, {n}, {1}),
+                           {.name = name, .borrow = true, .strict = true, .shape = Extents{n}});
   for (const Tensor& t : views) {
     result.layouts.push_back({t.dtype(), t.shape(), t.strides(), t.offset()});
   }

@@ -184,8 +184,7 @@ class Conversion {
     ElementLayout layout = p.layout();
     if (!cell.is_whole) {
       const auto at = std::find(cell.layouts.begin(), cell.layouts.end(), layout);
-      return whole.view(
-          cell.made_layouts[static_cast<std::size_t>(at - cell.layouts.begin())]);
+      return whole.view(cell.made_layouts[static_cast<std::size_t>(at - cell.layouts.begin())]);
     }
     layout.dtype = converted(layout.dtype);
     return whole.view(layout);

@@ -346,9 +346,8 @@ void TreeMap::make(Derived& derived, const MemoryMap& map) {
   } else {
     const Variable& original = derived.original.expression();
     const bool goes_elsewhere = !to.empty() && to[0].type().device != original.type().device;
-    const Variable expression = goes_elsewhere
-                                    ? rebuilt(original, from, to, to[0].type().device)
-                                    : clone_graph({&original, 1}, from, to)[0];
+    const Variable expression = goes_elsewhere ? rebuilt(original, from, to, to[0].type().device)
+                                               : clone_graph({&original, 1}, from, to)[0];
     const TensorType& type = expression.type();
     const bool moved = options_.moves && derived.value.device() != options_.device;
     Tensor value = moved ? palimpsest::map(map, derived.value) : derived.value.lazy_clone();

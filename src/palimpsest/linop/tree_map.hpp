@@ -41,9 +41,9 @@ class HeldContainers {
 class TreeMap {
  public:
   struct Options {
-    bool caches = false;     ///< also cached adjoints and normal operators, at every level
-    bool moves = false;      ///< derived values are data like others; what stays is not made anew
-    Device device = {};      ///< with `moves`: where to
+    bool caches = false;  ///< also cached adjoints and normal operators, at every level
+    bool moves = false;   ///< derived values are data like others; what stays is not made anew
+    Device device = {};   ///< with `moves`: where to
   };
   explicit TreeMap(Options options) : options_(options) {}
   TreeMap() = default;

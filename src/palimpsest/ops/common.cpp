@@ -7,8 +7,8 @@
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/reduce.hpp"
 #include "palimpsest/ops/shape_op.hpp"
-#include "palimpsest/ops/strided_op.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/strided_op.hpp"
 
 namespace palimpsest::ops {
 

@@ -17,5 +17,5 @@
 #include "palimpsest/ops/random.hpp"
 #include "palimpsest/ops/reduce.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
-#include "palimpsest/ops/strided.hpp"
 #include "palimpsest/ops/stencil.hpp"
+#include "palimpsest/ops/strided.hpp"

@@ -55,16 +55,16 @@ std::vector<OpSample> strided_samples() {
                        std::optional<DType> dtype = {}) {
     return [=](const Variable& x) { return as_strided(x, extents, strides, offset, dtype); };
   };
-  return {unary("part", sample_values({12}, DType::complex128), view({2, 3}, {6, 1}, 1)),
-          unary("backwards", sample_values({9}, DType::float64), view({3, 2}, {-2, 3}, 4)),
-          unary("overlapping", sample_values({7}, DType::float64), view({5, 3}, {1, 1}, 0)),
-          unary("stretched", sample_values({4}, DType::complex64), view({3, 2}, {0, 2}, 1)),
-          unary("real parts", sample_values({5}, DType::complex128),
-                view({4}, {2}, 2, DType::float64)),
-          unary("pairs", sample_values({8}, DType::float32), view({2}, {2}, 1, DType::complex64)),
-          unary("bytes", sample_values({3}, DType::int32), view({2, 2}, {4, 1}, 1, DType::uint8)),
-          unary("number", sample_values({3}, DType::float64), view({}, {}, 2)),
-          unary("of nothing", sample_values({3}, DType::float64), view({0, 2}, {5, 1}, 9))};
+  return {
+      unary("part", sample_values({12}, DType::complex128), view({2, 3}, {6, 1}, 1)),
+      unary("backwards", sample_values({9}, DType::float64), view({3, 2}, {-2, 3}, 4)),
+      unary("overlapping", sample_values({7}, DType::float64), view({5, 3}, {1, 1}, 0)),
+      unary("stretched", sample_values({4}, DType::complex64), view({3, 2}, {0, 2}, 1)),
+      unary("real parts", sample_values({5}, DType::complex128), view({4}, {2}, 2, DType::float64)),
+      unary("pairs", sample_values({8}, DType::float32), view({2}, {2}, 1, DType::complex64)),
+      unary("bytes", sample_values({3}, DType::int32), view({2, 2}, {4, 1}, 1, DType::uint8)),
+      unary("number", sample_values({3}, DType::float64), view({}, {}, 2)),
+      unary("of nothing", sample_values({3}, DType::float64), view({0, 2}, {5, 1}, 9))};
 }
 
 std::vector<OpSample> strided_adjoint_samples() {
@@ -75,14 +75,14 @@ std::vector<OpSample> strided_adjoint_samples() {
           .output(0);
     };
   };
-  return {unary("part", sample_values({2, 3}, DType::complex128),
-                sum(DType::complex128, 12, {6, 1}, 1)),
-          unary("overlapping", sample_values({5, 3}, DType::float64),
-                sum(DType::float64, 7, {1, 1}, 0)),
-          unary("real parts", sample_values({4}, DType::float64),
-                sum(DType::complex128, 5, {2}, 2)),
-          unary("pairs", sample_values({2}, DType::complex64), sum(DType::float32, 8, {2}, 1)),
-          unary("of nothing", sample_values({0}, DType::float64), sum(DType::float64, 2, {1}, 0))};
+  return {
+      unary("part", sample_values({2, 3}, DType::complex128),
+            sum(DType::complex128, 12, {6, 1}, 1)),
+      unary("overlapping", sample_values({5, 3}, DType::float64),
+            sum(DType::float64, 7, {1, 1}, 0)),
+      unary("real parts", sample_values({4}, DType::float64), sum(DType::complex128, 5, {2}, 2)),
+      unary("pairs", sample_values({2}, DType::complex64), sum(DType::float32, 8, {2}, 1)),
+      unary("of nothing", sample_values({0}, DType::float64), sum(DType::float64, 2, {1}, 0))};
 }
 
 std::vector<OpSample> squeeze_samples() {

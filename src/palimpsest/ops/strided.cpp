@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views at any strides, with which parts of one buffer that overlap are told apart.
+#include "palimpsest/ops/strided.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -8,7 +10,6 @@
 #include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
-#include "palimpsest/ops/strided.hpp"
 #include "palimpsest/ops/strided_op.hpp"
 
 namespace palimpsest::ops {

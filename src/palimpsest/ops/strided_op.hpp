@@ -10,7 +10,10 @@ namespace palimpsest::ops {
 class Strided final : public ViewOp {
  public:
   Strided(DType dtype, Extents extents, Strides strides, index_t offset)
-      : dtype_(dtype), extents_(std::move(extents)), strides_(std::move(strides)), offset_(offset) {}
+      : dtype_(dtype),
+        extents_(std::move(extents)),
+        strides_(std::move(strides)),
+        offset_(offset) {}
 
   DType dtype() const { return dtype_; }
   std::string name() const override { return "Strided"; }
