@@ -190,7 +190,7 @@ void UpdateAt::run(RunContext& context) const {
   const Strides dense = contiguous_strides(value.extents);
   if (buffered_) {
     const MutableView copy{context.scratch().data(), dtype_, value.extents, dense};
-    strided_copy(value, copy);
+    run_copy(value, copy);
     value = copy;
   }
   const std::size_t n_points = indices[0].rank();
