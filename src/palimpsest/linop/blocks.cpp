@@ -48,7 +48,7 @@ Variable blocks_fn(const NamedLinop& A, const Variable& x) {
   const auto positions = kept(A);
   if (!positions) return y;
   const Extents flat = with_last(y.type().shape, sizes.n(), {element_count(sizes.block)});
-  const Variable index = constant(*positions);
+  const Variable index = constant(positions->to(x.type().device));
   return ops::gather(ops::reshape(y, flat), {&index, 1});
 }
 
@@ -56,7 +56,7 @@ Variable blocks_adj_fn(const NamedLinop& A, const Variable& y) {
   const BlockSizes sizes(A);
   Variable blocks = y;
   if (const auto positions = kept(A)) {
-    const Variable index = constant(*positions);
+    const Variable index = constant(positions->to(y.type().device));
     const Variable flat = ops::scatter_add(y, {&index, 1}, {element_count(sizes.block)});
     blocks = ops::reshape(flat, with_last(y.type().shape, 1, sizes.block));
   }

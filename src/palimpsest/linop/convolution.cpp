@@ -88,7 +88,7 @@ Variable surrounded(const Setup& s, const Variable& x, const Extents& before,
     }
     Extents shape(s.n, 1);
     shape[d] = static_cast<index_t>(index.size());
-    positions.push_back(constant(Tensor::from(index).reshape(shape)));
+    positions.push_back(constant(Tensor::from(index).reshape(shape).to(x.type().device)));
   }
   return ops::gather(x, positions);
 }

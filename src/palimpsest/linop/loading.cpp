@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nothing in a file is believed: numbers are checked against what is there, trees against their size,
 // and every node by its type.
+#include <algorithm>
+
 #include "palimpsest/linop/manifest.hpp"
 #include "palimpsest/linop/parameter_parts.hpp"
 #include "palimpsest/linop/saving.hpp"
@@ -117,6 +119,7 @@ class OperatorReader {
     data.attrs = named(json.at("attributes"), [&](const CheckedJson& value) {
       return manifest::attribute_of(value, archive_);
     });
+    check_axes(json, data);
     const CheckedJson children = json.at("children");
     std::vector<std::size_t> numbers;
     for (std::size_t k = 0; k < children.size(); ++k) {
@@ -127,6 +130,38 @@ class OperatorReader {
     if (!type.assemble && !data.children.empty()) json.fail("has children and is no container");
     if (type.assemble) check_assembled(json, data);
     return from_arguments(std::move(data));
+  }
+
+  static std::vector<index_t> integers_in(const Attribute& a) {
+    if (a.kind() == Attribute::Kind::integer) return {a.as_integer()};
+    std::vector<index_t> result;
+    if (a.kind() != Attribute::Kind::list) return result;
+    for (const Attribute& entry : a.as_list()) {
+      if (entry.kind() == Attribute::Kind::integer) result.push_back(entry.as_integer());
+    }
+    return result;
+  }
+
+  // Axes are those that the shapes name, each once, and what is listed per axis is as long.
+  static void check_axes(const CheckedJson& json, const LinopData& data) {
+    const auto n = static_cast<index_t>(
+        std::max(data.shape.ishape().size(), data.shape.oshape().size()));
+    std::size_t n_axes = 0;
+    for (const auto& [name, a] : data.attrs) {
+      if (!name.starts_with("axes") && name != "axis") continue;
+      std::vector<index_t> axes = integers_in(a);
+      if (name == "axes") n_axes = axes.size();
+      std::sort(axes.begin(), axes.end());
+      const bool is_repeated = std::adjacent_find(axes.begin(), axes.end()) != axes.end();
+      const bool is_outside = !axes.empty() && (axes.front() < -n || axes.back() >= n);
+      if (is_repeated || is_outside) json.fail("has axes that its shapes have not: " + a.str());
+    }
+    for (const auto& [name, a] : data.attrs) {
+      const bool is_per_axis = name == "starts" || name == "stops" || name == "counts";
+      if (is_per_axis && integers_in(a).size() != n_axes) {
+        json.fail("has another number of " + name + " than of axes");
+      }
+    }
   }
 
   // A container has the shape that its children give it.

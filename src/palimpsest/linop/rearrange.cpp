@@ -210,6 +210,35 @@ Side resolved(std::string_view pattern, const std::vector<Dims>& groups, const D
   return side;
 }
 
+// Each part once on each side, the ellipsis alone. What a factory makes is right; a file may say
+// anything.
+void check_rearrange(const NamedLinop& A) {
+  const Pattern p = pattern_of_type(A);
+  const auto fits = [&](const Groups& groups, const Dims& dims) {
+    std::vector<int> seen(p.sizes.size(), 0);
+    std::size_t runs = 0;
+    for (const auto& group : groups) {
+      for (const index_t part : group) {
+        if (part == kEllipsis && group.size() == 1) {
+          ++runs;
+          continue;
+        }
+        if (part < 0 || part >= static_cast<index_t>(seen.size())) return false;
+        ++seen[static_cast<std::size_t>(part)];
+      }
+    }
+    const bool once = std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; });
+    const bool fits_names = runs == 1 ? dims.size() + 1 >= groups.size()
+                                      : runs == 0 && dims.size() == groups.size();
+    return once && fits_names;
+  };
+  const bool flips = A.is_flipped();
+  if (fits(p.in, flips ? A.oshape() : A.ishape()) && fits(p.out, flips ? A.ishape() : A.oshape())) {
+    return;
+  }
+  throw ShapeError(who(A) + "the pattern does not belong to the shape: got " + A.shape().str());
+}
+
 Dims names_or(const std::optional<Dims>& given, const Dims& names, const char* what) {
   if (!given) return names;
   if (given->size() == names.size()) return *given;
@@ -228,6 +257,7 @@ const LinopType& linop_types::rearrange() {
                     .size = rearrange_size},
       .adj_normal_fn = unchanged,
       .normal = rearrange_normal,
+      .check = check_rearrange,
   };
   return type;
 }

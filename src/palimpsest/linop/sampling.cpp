@@ -85,7 +85,8 @@ NamedLinop sampling_normal(const NamedLinop& A, const NamedLinop* inner) {
     return weights.defined() ? diagonal_of(A, weights, false) : NamedLinop();
   }
   const bool fits = element_count(points) <= kLargestFloat32Count;
-  const Variable one = fits ? scalar_constant(1.0F) : scalar_constant(1.0);
+  const DType dtype = fits ? DType::float32 : DType::float64;
+  const Variable one = constant(Tensor::ones({}, dtype, A.params()[0].second.type().device));
   return diagonal_of(A, ops::full(points, one), true);
 }
 

@@ -77,7 +77,7 @@ Parameters derive_sparse(const NamedLinop& A) {
     std::fill(row.begin() + start[r], row.begin() + start[r + 1], static_cast<index_t>(r));
   }
   const Tensor index = row.empty() ? Tensor::zeros({0}, DType::int64) : Tensor::from(row);
-  return {{"row_index", Parameter(index)}};
+  return {{"row_index", Parameter(index.to(A.param("row_start").type().device))}};
 }
 
 Parameter index_parameter(const Tensor& index, const char* name) {

@@ -64,6 +64,11 @@ Extents spectrum_size(const Extents& image) {
   return result;
 }
 
+Variable ones_at_points(const NamedLinop& A) {
+  const Device device = A.param("locs").type().device;
+  return ops::full(point_extents(A), constant(Tensor::ones({}, DType::float64, device)));
+}
+
 // p on 2 N elements per axis, the zeroth at N.
 Variable convolution_kernel(const NamedLinop& A, const Variable& weights) {
   const NufftGeometry g = nufft_geometry(A);
@@ -82,7 +87,7 @@ Variable convolution_kernel(const NamedLinop& A, const Variable& weights) {
   const Variable locs = ops::astype(A.param("locs").var(), DType::float64);
   const GriddingPlan plan = wide.interpolation();
   const Variable values = weights.defined() ? ops::astype(weights, DType::complex128)
-                                            : ops::full(point_extents(A), scalar_constant(1.0));
+                                            : ones_at_points(A);
   const Variable p =
       ops::nufft_adjoint_graph(wide, plan, values, locs, ops::point_order(plan, locs));
   if (A.attr("scale").as_string() == "none") return p;
@@ -117,7 +122,7 @@ Variable multiplicities(const NamedLinop& A, const Variable& weights) {
   const DType real = A.param("locs").dtype();
   const Variable values =
       weights.defined() ? weights
-                        : ops::astype(ops::full(point_extents(A), scalar_constant(1.0)), real);
+                        : ops::astype(ones_at_points(A), real);
   return ops::scatter_add(values, indices, g.padded);
 }
 

@@ -202,13 +202,14 @@ Axes last(std::size_t n) {
 }
 
 // What the image is multiplied by: the apodization given, or the factors of the axes.
-std::vector<Variable> factors_of(const NufftGeometry& g, DType real, const Variable& apodization) {
+std::vector<Variable> factors_of(const NufftGeometry& g, const TensorType& x,
+                                 const Variable& apodization) {
   if (apodization.defined()) return {apodization};
   std::vector<Variable> result;
   for (std::size_t d = 0; d < g.ndim(); ++d) {
     Extents shape(g.ndim() - d, 1);
     shape[0] = g.image[d];
-    result.push_back(constant(g.apodization(d, real).reshape(shape)));
+    result.push_back(constant(g.apodization(d, real_of(x.dtype)).reshape(shape).to(x.device)));
   }
   return result;
 }
@@ -272,7 +273,7 @@ Variable padded_spectrum_adjoint(const NufftGeometry& g, const Variable& grid,
 
 Variable nufft_graph(const NufftGeometry& g, const GriddingPlan& plan, const Variable& x,
                      const Variable& locs, const Variable& order, const Variable& apodization) {
-  const Variable grid = padded_spectrum(g, x, factors_of(g, real_of(x.dtype()), apodization));
+  const Variable grid = padded_spectrum(g, x, factors_of(g, x.type(), apodization));
   return interpolate(plan, grid, locs, order);
 }
 
@@ -281,7 +282,7 @@ Variable nufft_adjoint_graph(const NufftGeometry& g, const GriddingPlan& plan, c
                              const Variable& apodization) {
   const Variable samples = astype(y, complex_of(y.dtype()));
   const Variable grid = interpolate_adjoint(plan, samples, locs, order);
-  return padded_spectrum_adjoint(g, grid, factors_of(g, real_of(y.dtype()), apodization));
+  return padded_spectrum_adjoint(g, grid, factors_of(g, y.type(), apodization));
 }
 
 Variable nufft(const Variable& x, const Variable& locs, NufftOptions options) {
