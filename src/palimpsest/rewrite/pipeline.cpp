@@ -138,6 +138,7 @@ class Runner {
     const auto start = std::chrono::steady_clock::now();
     const graph_detail::EditCounts before = graph_.state().edits;
     const std::size_t overwritten = graph_.overwritten_count();
+    const std::size_t n_refusals = hints_.refusals ? hints_.refusals->size() : 0;
     const FunctionGraph::Token token = graph_.checkpoint();
     RewriteResult result;
     try {
@@ -146,13 +147,16 @@ class Runner {
     } catch (...) {
       graph_.revert(token);
       graph_.release(token);
+      if (hints_.refusals) hints_.refusals->resize(n_refusals);
       react(rewrite);
       return;
     }
     graph_.release(token);
     const graph_detail::EditCounts& now = graph_.state().edits;
-    report({rewrite.name, result.applied,
-            std::max(result.refused, static_cast<int>(now.refused - before.refused)),
+    // What a pass asked about first and then left alone counts as well.
+    const std::size_t n_left = hints_.refusals ? hints_.refusals->size() - n_refusals : 0;
+    const std::size_t n_refused = std::max(now.refused - before.refused, n_left);
+    report({rewrite.name, result.applied, std::max(result.refused, static_cast<int>(n_refused)),
             seconds_since(start), now.validation_seconds - before.validation_seconds,
             rewrite.position});
   }
