@@ -3,9 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <ctime>
 #include <new>
 #include <vector>
 
@@ -22,14 +22,23 @@ struct PairTimes {
   double median_ratio = 0, best_ratio = 0;
 };
 
+/// Counts the time that this process computes instead of the clock's: on a machine with other work,
+/// and for one thread only.
+inline bool use_processor_time = false;
+
 namespace detail {
+
+inline double now() {
+  timespec t;
+  clock_gettime(use_processor_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 template <class F>
 double seconds(F& f, std::size_t calls) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = now();
   for (std::size_t i = 0; i < calls; ++i) f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
-         static_cast<double>(calls);
+  return (now() - start) / static_cast<double>(calls);
 }
 
 inline double middle(std::vector<double> x) {
@@ -52,9 +61,8 @@ PairTimes time_pair(F&& ours, G&& theirs, double budget = 0.6) {
       std::max(std::min(detail::seconds(ours, 1), detail::seconds(theirs, 1)), 1e-9);
   const auto calls = static_cast<std::size_t>(std::clamp(1e-3 / once, 1.0, 1e5));
   std::vector<double> a, b, ratios;
-  const auto start = std::chrono::steady_clock::now();
-  while (a.size() < 7 ||
-         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < budget) {
+  const double start = detail::now();
+  while (a.size() < 7 || detail::now() - start < budget) {
     a.push_back(detail::seconds(ours, calls));
     b.push_back(detail::seconds(theirs, calls));
     ratios.push_back(b.back() / a.back());

@@ -23,6 +23,9 @@ void report_copies(const Options& options);
 void report_sums(const Options& options);
 void report_fft(const Options& options);
 
+/// 1 where processor time is counted, else 2.
+inline int most_threads() { return use_processor_time ? 1 : 2; }
+
 /// Runs body(begin, end) on so many threads, on pieces of at least `grain`.
 void on_threads(int threads, std::size_t n, std::size_t grain,
                 const std::function<void(std::size_t, std::size_t)>& body);

@@ -77,7 +77,7 @@ void report_copies(const Options&) {
       {"crop of rows complex64", DType::complex64, {3000, 2000}, {3000, 1}, {2000, 1}},
   };
   for (const Case& c : cases) {
-    for (const int threads : {1, 2}) report_copy(c, threads);
+    for (int threads = 1; threads <= most_threads(); ++threads) report_copy(c, threads);
   }
 }
 
@@ -106,7 +106,7 @@ void report_sums(const Options&) {
       if (static_cast<index_t>(i) != s.axes[0]) kept.push_back(s.extents[i]);
     }
     const Strides kept_strides = contiguous_strides(kept);
-    for (const int threads : {1, 2}) {
+    for (int threads = 1; threads <= most_threads(); ++threads) {
       volatile float sink = 0;
       PairTimes t;
       with_threads(threads, [&] {

@@ -187,7 +187,8 @@ void report_elementwise(const Options& options) {
               "best", "median", "numpy", "numexpr");
   for (const Expression& e : kExpressions) {
     for (std::size_t n = options.smallest; n <= options.largest; n *= 10) {
-      for (const int threads : {1, 2}) report_one(options, e, n, threads);
+      for (int threads = 1; threads <= most_threads(); ++threads)
+        report_one(options, e, n, threads);
     }
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels against loops written by hand, against the limits of this machine, and against peers.
 //
-//     bench_kernels_report [--smallest N] [--largest N] [--python PROGRAM SCRIPT] [SECTION]
+//     bench_kernels_report [--processor-time] [--smallest N] [--largest N] [--python PROGRAM SCRIPT] [SECTION]
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
@@ -35,7 +35,7 @@ void report_limits(const Options&) {
   std::printf("\nLimits of this machine, 128 MiB arrays, GB/s: best (median)\n");
   std::printf("%-8s %18s %18s %18s %18s\n", "threads", "read", "memcpy", "copy past cache",
               "triad");
-  for (const int threads : {1, 2}) {
+  for (int threads = 1; threads <= most_threads(); ++threads) {
     volatile float sink = 0;
     Times t[4];
     with_threads(threads, [&] {
@@ -87,6 +87,8 @@ int main(int argc, char** argv) {
     } else if (std::strcmp(argv[i], "--python") == 0 && i + 2 < argc) {
       options.python = argv[++i];
       options.script = argv[++i];
+    } else if (std::strcmp(argv[i], "--processor-time") == 0) {
+      use_processor_time = true;
     } else {
       options.filter = argv[i];
     }
@@ -95,7 +97,8 @@ int main(int argc, char** argv) {
       {"limits", report_limits},
       {"elementwise", report_elementwise},
       {"copies", report_copies},
-      {"sums", report_sums}};
+      {"sums", report_sums},
+      {"fft", report_fft}};
   for (const auto& [name, section] : sections) {
     if (std::string(name).find(options.filter) != std::string::npos) section(options);
     std::fflush(stdout);
