@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "compile/debug/liar_ops.hpp"
 #include "palimpsest/compile/debug/debug_mode.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
@@ -105,6 +106,41 @@ TEST_F(InplaceFunctions, SeveralResultsMayBeWrittenIntoOneLentArray) {
                InconsistencyError);
 }
 
+TEST_F(InplaceFunctions, OneResultMayOverwriteTwoInputs) {
+  const Variable sum = testing::liar({.destroys = {{0, {0, 1}}},
+                                      .can_fail = false,
+                                      .run =
+                                          [](RunContext& c) {
+                                            testing::first_element(c.output(0)) +=
+                                                testing::first_element(c.input(1));
+                                            testing::first_element(c.input(1)) = 0;
+                                          }},
+                                     {x, y});
+  for (const Mode& mode : {Mode(Mode::fast_run), DebugMode({.patience = 2})}) {
+    const Function f =
+        function({In(x, lent), In(y, lent)}, sum, {.mode = mode, .accept_inplace = true});
+    EXPECT_EQ(values(f(Tensor::from(V{1, 2}), Tensor::from(V{10, 20})).tensor()), (V{11, 2}));
+  }
+  expect_error<InconsistencyError>(
+      [&] { function({In(x, lent), y}, sum, {.accept_inplace = true}); }, "destroys_protected");
+}
+
+TEST_F(InplaceFunctions, AViewOfTwoInputsIsReadBeforeEitherIsOverwritten) {
+  const Variable either = testing::liar(
+      {.views = {{0, {0, 1}}},
+       .run = [](RunContext& c) { testing::Liar::copy(c.input(1), c.output(0)); }},
+      {x, y});
+  const Variable read = ops::roll(either, 1, 0), next = inplace::add_inplace(y, 1.0);
+  for (const bool backwards : {false, true}) {
+    std::vector<Out> outs{read, next};
+    if (backwards) std::reverse(outs.begin(), outs.end());
+    const Function f = function({x, In(y, lent)}, outs, {.accept_inplace = true});
+    const Results r = f(Tensor::from(V{1, 2}), Tensor::from(V{10, 20}));
+    EXPECT_EQ(values(r[backwards ? 1 : 0]), (V{20, 10}));
+    EXPECT_EQ(values(r[backwards ? 0 : 1]), (V{11, 21}));
+  }
+}
+
 // -- what is rewritten ---------------------------------------------------------------------------
 
 TEST_F(InplaceFunctions, AnOperandTwiceRunsInPlace) {
@@ -195,6 +231,55 @@ TEST_F(InplaceFunctions, ALoopThatOnlyMapsHasNothingToOverwrite) {
   EXPECT_EQ(count(f, "Loop"), 1);
   EXPECT_TRUE(f.inplace_report().empty());
   EXPECT_EQ(values(f(Tensor::from(V{1, 2, 3})).tensor()), (V{2, 4, 6}));
+}
+
+Variable halved(const Variable& init, index_t n, const ops::LoopUntil& until = {}) {
+  return ops::loop([](const std::vector<Variable>& v) { return std::vector{v[0] * 0.5 + 1.0}; },
+                   {.states = {init}, .n_steps = n, .until = until})
+      .last(0);
+}
+
+TEST_F(InplaceFunctions, ALoopOverwritesTheSharedVariableThatItUpdates) {
+  for (const Mode& mode : {Mode(Mode::fast_run), DebugMode({.patience = 2})}) {
+    for (const index_t n : {0, 1, 2, 3}) {
+      for (const bool reversed : {false, true}) {
+        Tensor start = Tensor::from(V{1, 2, 4, 8}, Extents{2, 2});
+        const Axes both{0, 1};
+        if (reversed) start = start.flip(both).clone().flip(both);
+        SharedVariable s = shared(start, {.name = "s", .borrow = true});
+        const void* const address = s.container().value().raw_data();
+        const Function f = function({}, {}, {.updates = {{s, halved(s, n)}}, .mode = mode});
+        EXPECT_EQ(count(f, "LoopInPlace"), 1);
+        f();
+        V expected{1, 2, 4, 8};
+        for (index_t t = 0; t < n; ++t) {
+          for (double& v : expected) v = v * 0.5 + 1;
+        }
+        EXPECT_EQ(values(s.get_value()), expected) << n << reversed;
+        EXPECT_EQ(s.container().value().raw_data(), address);
+      }
+    }
+  }
+}
+
+TEST_F(InplaceFunctions, ALoopOverwritesATemporaryAndNothingElse) {
+  const Variable four = make_input({DType::float64, {4}, {}}, "four");
+  const Tensor a = Tensor::from(V{1, 2, 3, 4});
+  const Function temporary = function({four}, halved(ops::roll(four, 1, 0), 3));
+  EXPECT_EQ(count(temporary, "LoopInPlace"), 1);
+  EXPECT_EQ(values(temporary(a).tensor()), (V{2.25, 1.875, 2, 2.125}));
+  const Function argument = function({four}, halved(four, 3));
+  EXPECT_EQ(count(argument, "LoopInPlace"), 0);
+  ASSERT_EQ(argument.inplace_report().size(), 1U);
+  EXPECT_EQ(argument.inplace_report()[0].kind, InconsistencyKind::destroys_protected);
+  const Variable t = ops::roll(four, 1, 0);
+  const Function read_later = function({four}, {halved(t, 3), ops::roll(t, 1, 0)});
+  EXPECT_EQ(values(read_later(a)[1]), (V{3, 4, 1, 2}));
+  const auto late = [](const std::vector<Variable>&, const std::vector<Variable>& results) {
+    return ops::lt(ops::max(results[0]), 3.5);
+  };
+  const Function stops = function({four}, halved(ops::roll(four, 1, 0), 8, late));
+  EXPECT_EQ(values(stops(a).tensor()), (V{3, 1.5, 2, 2.5}));
 }
 
 // Results of a loop that are views of one another, or of a value from outside, are arrays of their

@@ -12,6 +12,7 @@ namespace {
 using testing::NaiveProgram;
 using testing::Plain;
 
+
 constexpr int kShards = 10;
 constexpr int kProgramsPerShard = 10000;
 constexpr int kCalls = 2;
@@ -109,7 +110,7 @@ struct Seen {
     for (const Apply& node : f.steps()) {
       in_place += overwritten_inputs(node).empty() ? 0 : 1;
       views += node.op().view_map(node).empty() ? 0 : 1;
-      loops += node.op().name() == "Loop" ? 1 : 0;
+      loops += node.op().name().starts_with("Loop") ? 1 : 0;
       choices += node.op().name() == "IfElse" ? 1 : 0;
     }
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/base/cache_size.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <fstream>
-#include <string>
+#include <cstdlib>
 
 namespace palimpsest {
 namespace {
@@ -14,13 +14,18 @@ constexpr index_t kUsualCache = index_t{32} << 20;
 
 std::atomic<index_t> wanted{0};
 
-// What one core sees. sysconf is asked last: on some processors it adds up what others have.
+// What one core sees; without the heap, since copies may not use it. sysconf is asked last: on some processors it adds up what others have.
 index_t last_cache() {
-  for (const char* const level : {"3", "2"}) {
-    std::ifstream file(std::string("/sys/devices/system/cpu/cpu0/cache/index") + level + "/size");
-    index_t size = 0;
-    char unit = 0;
-    if (file >> size >> unit && size > 0 && unit == 'K') return size << 10;
+  for (const char* const path : {"/sys/devices/system/cpu/cpu0/cache/index3/size",
+                                 "/sys/devices/system/cpu/cpu0/cache/index2/size"}) {
+    char text[32] = {};
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    const ssize_t n = read(file, text, sizeof text - 1);
+    close(file);
+    char* unit = text;
+    const long size = n > 0 ? std::strtol(text, &unit, 10) : 0;
+    if (size > 0 && *unit == 'K') return index_t{size} << 10;
   }
   const long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
   return size > 0 ? index_t{size} : kUsualCache;

@@ -98,7 +98,8 @@ class GraphWriter {
       json["states"].push_back({{"rows", state.rows},
                                 {"lags", state.lags},
                                 {"has_history", state.has_history},
-                                {"has_last", state.has_last}});
+                                {"has_last", state.has_last},
+                                {"overwrites_init", state.overwrites_init}});
     }
     json["n_captured"] = parts.captured.size();
     json["steps"] = parts.count.defined() ? Json() : Json(ops::text_of({parts.steps}));
@@ -244,6 +245,7 @@ class GraphReader {
       made.next = result();
       made.has_history = state.at("has_history").flag();
       made.has_last = state.at("has_last").flag();
+      made.overwrites_init = state.at("overwrites_init").flag();
       parts.states.push_back(std::move(made));
     }
     const index_t n_captured = json.at("n_captured").size_value();

@@ -63,16 +63,19 @@ void place_results(LoopPlan& plan) {
   }
 }
 
-void place_states(LoopPlan& plan) {
+void place_states(LoopPlan& plan, std::span<const Layout> inputs) {
   const Parts& parts = plan.op->structure();
   for (std::size_t k = 0; k < parts.states.size(); ++k) {
     LoopPlan::StatePlaces places;
     places.row_bytes = plan.results[k].bytes;
+    const Layout& init = inputs[plan.op->init_input(k)];
+    places.is_apart = parts.states[k].overwrites_init && !init.is_dense();
     if (!parts.states[k].has_history) {
       index_t size = 0;
       take(size, places.row_bytes);
       places.distance = size;
-      const index_t count = parts.states[k].rows + (parts.states[k].has_last ? 0 : 1);
+      const bool uses_output = parts.states[k].has_last && !places.is_apart;
+      const index_t count = parts.states[k].rows + (uses_output ? 0 : 1);
       places.offset = take(plan.scratch_bytes, count * size);
     }
     plan.states.push_back(places);
@@ -104,7 +107,7 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   plan->n_steps = plan->op->n_steps(extents);
   take(plan->scratch_bytes, plan->body.arena_bytes);  // at its start
   place_results(*plan);
-  place_states(*plan);
+  place_states(*plan, inputs);
   return plan;
 }
 
@@ -134,7 +137,7 @@ std::byte* LoopFrame::place(const RunContext& context, std::size_t k, index_t t)
     return rows + (state.rows + t) * places.row_bytes;
   }
   index_t turn = (n_ - 1 - t) % (state.rows + 1);
-  if (state.has_last) {
+  if (state.has_last && !places.is_apart) {
     if (turn == 0) {
       return static_cast<std::byte*>(context.output(*plan_.op->last_output(k)).data);
     }
@@ -178,9 +181,10 @@ void LoopFrame::set_inits(const RunContext& context) {
       const index_t skipped = stacked ? i * init.strides[0] : 0;
       const auto* from = static_cast<const std::byte*>(init.data) +
                          skipped * static_cast<index_t>(item_size(init.dtype));
-      strided_copy(
-          {from, row.dtype, row.extents, strides},
-          {place(context, k, i - parts.states[k].rows), row.dtype, row.extents, row.strides});
+      std::byte* const to = place(context, k, i - parts.states[k].rows);
+      if (from == to) continue;  // overwritten, and just where it is to be
+      strided_copy({from, row.dtype, row.extents, strides},
+                   {to, row.dtype, row.extents, row.strides});
     }
   }
 }
@@ -238,8 +242,14 @@ void LoopFrame::finish(const RunContext& context, index_t n_done) {
   for (std::size_t k = 0; k < parts.states.size(); ++k) {
     if (!parts.states[k].has_last || plan_.states[k].row_bytes == 0) continue;
     const std::byte* from = place(context, k, n_done - 1);
-    void* to = context.output(*plan_.op->last_output(k)).data;
-    if (from != to) std::memcpy(to, from, static_cast<std::size_t>(plan_.states[k].row_bytes));
+    const MutableView& out = context.output(*plan_.op->last_output(k));
+    void* const to = out.data;
+    if (plan_.states[k].is_apart) {
+      const Layout& row = plan_.results[k].place;
+      strided_copy({from, row.dtype, row.extents, row.strides}, out);
+    } else if (from != to) {
+      std::memcpy(to, from, static_cast<std::size_t>(plan_.states[k].row_bytes));
+    }
   }
   if (!parts.until.defined()) return;
   for (std::size_t k = 0; k < parts.states.size(); ++k) {

@@ -17,12 +17,13 @@ class Frame;
 /// as scratch.
 ///
 /// A state with a history is computed in the rows of that. Any other has rows + 1 places that take
-/// turns; the last step's turn is the output, where there is one.
+/// turns; the last step's turn is the output, where there is one and it is dense.
 struct LoopPlan {
   struct StatePlaces {
     index_t row_bytes = 0;
-    index_t distance = 0;  // between places in scratch
-    index_t offset = 0;    // of the first place in scratch
+    index_t distance = 0;   // between places in scratch
+    index_t offset = 0;     // of the first place in scratch
+    bool is_apart = false;  // the output lies as an init did that is overwritten, and is not dense
   };
   /// A result of the body, which goes to a dense place that differs from step to step.
   struct Result {

@@ -61,11 +61,24 @@ std::string text_of_structure(const LoopParts& parts) {
   for (const LoopParts::State& state : parts.states) {
     text += std::to_string(state.rows) + ":";
     for (index_t lag : state.lags) text += std::to_string(lag) + ".";
-    text += std::string(state.has_history ? "h" : "") + (state.has_last ? "l" : "") + " ";
+    text += std::string(state.has_history ? "h" : "") + (state.has_last ? "l" : "") +
+            (state.overwrites_init ? "o " : " ");
   }
   return text + "), captured=" + std::to_string(parts.captured.size()) +
          ", steps=" + (parts.count.defined() ? "value" : parts.steps.str()) +
          (parts.until.defined() ? ", until" : "") + (parts.keeps_room ? ", keeps_room" : "");
+}
+
+bool can_overwrite_init(const LoopParts::State& state) {
+  return state.rows == 1 && state.has_last && !state.has_history;
+}
+
+// Whether what is to be overwritten can be is decided anew for every form of a loop.
+LoopParts checked(LoopParts parts) {
+  for (LoopParts::State& state : parts.states) {
+    state.overwrites_init = state.overwrites_init && can_overwrite_init(state);
+  }
+  return parts;
 }
 
 // What an inner variable of the body stands for must be what it was built for.
@@ -127,7 +140,7 @@ std::vector<Variable> LoopParts::inner_outputs() const {
 }
 
 Loop::Loop(LoopParts parts)
-    : parts_(std::move(parts)),
+    : parts_(checked(std::move(parts))),
       body_inputs_(parts_.inner_inputs()),
       body_outputs_(parts_.inner_outputs()),
       body_nodes_(applications_of(body_outputs_, body_inputs_)),
@@ -227,6 +240,10 @@ Apply Loop::make_node(std::span<const Variable> inputs) const {
   for (std::size_t k = 0; k < parts_.states.size(); ++k) {
     const LoopParts::State& state = parts_.states[k];
     const Variable& init = inputs[init_input(k)];
+    if (state.overwrites_init && may_overlap_itself(init)) {
+      throw ValueError("[loop] init of state " + std::to_string(k) + ": got " + init.str() +
+                       ", a broadcast view, expected an array that can be overwritten");
+    }
     if (state.rows > 1) check_rows(init, "init of state", k);
     const TensorType type = state.rows > 1 ? row_of(init.type()) : init.type();
     check_inner(state.inner[0], type, "init of state", k);
@@ -245,6 +262,56 @@ Apply Loop::make_node(std::span<const Variable> inputs) const {
   for (const Variable& v : parts_.mapped) types.push_back(rows_of(rows(0), v.type()));
   if (parts_.until.defined()) types.push_back({DType::int64, {}, parts_.until.type().device});
   return node(inputs, std::move(types));
+}
+
+// -- in place ----------------------------------------------------------------------------------
+
+bool Loop::overwrites_any() const {
+  return std::any_of(parts_.states.begin(), parts_.states.end(),
+                     [](const LoopParts::State& state) { return state.overwrites_init; });
+}
+
+AliasMap Loop::destroy_map(const Apply&) const {
+  AliasMap map;
+  for (std::size_t k = 0; k < parts_.states.size(); ++k) {
+    if (!parts_.states[k].overwrites_init) continue;
+    map[static_cast<int>(*last_output(k))] = {static_cast<int>(init_input(k))};
+  }
+  return map;
+}
+
+// Arrays of which only the extents matter.
+IndexPairs Loop::tolerate_aliased(const Apply&) const {
+  IndexPairs result;
+  const std::size_t first = captured_input(parts_.captured.size());
+  for (std::size_t k = 0; k < parts_.states.size(); ++k) {
+    if (!parts_.states[k].overwrites_init) continue;
+    for (std::size_t j = first; j < first + parts_.step_arrays.size(); ++j) {
+      result.insert({static_cast<int>(init_input(k)), static_cast<int>(j)});
+    }
+  }
+  return result;
+}
+
+OpPtr Loop::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
+  LoopParts parts = parts_;
+  bool any = false;
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    LoopParts::State& state = parts.states[k];
+    state.overwrites_init = allowed.contains(static_cast<int>(init_input(k))) &&
+                            can_overwrite_init(state) &&
+                            !may_overlap_itself(apply.input(init_input(k)));
+    any = any || state.overwrites_init;
+  }
+  if (!any) return nullptr;
+  return std::shared_ptr<const Loop>(new Loop(std::move(parts)));
+}
+
+OpPtr Loop::pure() const {
+  if (!overwrites_any()) return shared_from_this();
+  LoopParts parts = parts_;
+  for (LoopParts::State& state : parts.states) state.overwrites_init = false;
+  return std::shared_ptr<const Loop>(new Loop(std::move(parts)));
 }
 
 // The extents of the body's results, by way of those of all its values.

@@ -30,6 +30,8 @@ struct LoopParts {
     Variable next;
     bool has_history = true;  // an output with the rows of init and then the value of every step
     bool has_last = true;     // an output with the last value
+    // The last value is to lie in the memory of init; only of one row and without history.
+    bool overwrites_init = false;
   };
   struct Captured {
     Variable outer, inner;
@@ -58,7 +60,8 @@ struct LoopParts {
 /// Outputs: history and last value of each state where wanted, the mapped values, and the number
 /// of steps if there is `until`.
 ///
-/// Aliases  none. Run by the executor of functions only, which plans the body
+/// Aliases  in place: last values lie in the memory of inits. Run by the executor of functions only,
+///          which plans the body
 class Loop final : public Op {
  public:
   /// Errors  TypeError, ShapeError: inner and outer types do not fit
@@ -92,9 +95,13 @@ class Loop final : public Op {
   /// Can the body be planned once for all steps, extents and all?
   bool has_known_body(std::span<const Extents> inputs) const;
 
-  std::string name() const override { return "Loop"; }
+  std::string name() const override { return overwrites_any() ? "LoopInPlace" : "Loop"; }
   std::string parameters() const override { return text_; }
   Apply make_node(std::span<const Variable> inputs) const override;
+  AliasMap destroy_map(const Apply& apply) const override;
+  IndexPairs tolerate_aliased(const Apply& apply) const override;
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
+  OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
   std::span<const Variable> inner_results() const override { return body_outputs_; }
@@ -108,6 +115,7 @@ class Loop final : public Op {
 
  private:
   explicit Loop(LoopParts parts);
+  bool overwrites_any() const;
   struct BodyExtents {
     std::vector<Extents> of_results;
     bool are_known = true;  // all of them, and those of all values in the body

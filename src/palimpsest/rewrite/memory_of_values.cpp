@@ -85,30 +85,32 @@ bool MemoryOfValues::is_last_reader(const Variable& v, std::size_t place) {
 }
 
 bool MemoryOfValues::shows_part(const Variable& start) {
+  bool is_part = false;
   for (Variable v = start;;) {
+    const auto known = is_part_.find(v.node());
+    if (known != is_part_.end()) {
+      is_part = known->second;
+      break;
+    }
     const Apply owner = v.owner();
     const int input = owner.defined() ? aliased_input(owner, v.index()) : -1;
-    // Memory that is there before the call stays in any case.
-    if (input < 0) return false;
+    if (input < 0) break;
     const Variable from = owner.input(static_cast<std::size_t>(input));
-    if (!shows_all(owner, from, v)) return true;
+    is_part = !shows_all(owner, from, v);
+    if (is_part) break;
     v = from;
   }
+  is_part_.emplace(start.node(), is_part);
+  return is_part;
 }
 
 // Inputs and constants are there anyway.
 bool MemoryOfValues::would_keep_more(const Variable& v, const Variable& result) {
   if (!v.owner().defined() || !shows_part(v)) return false;
-  Variable top = v;
-  for (;;) {
-    const Apply owner = top.owner();
-    if (!owner.defined()) return false;
-    const int input = aliased_input(owner, top.index());
-    if (input < 0) break;
-    top = owner.input(static_cast<std::size_t>(input));
-  }
+  const VariableNode* const memory = root(v);
+  if (memory->owner == nullptr) return false;
   find_last_uses();
-  return last_use_[root(v)] < last_use_[result.node()];
+  return last_use_[memory] < last_use_[result.node()];
 }
 
 void MemoryOfValues::replaced(const Variable& old, const Variable& with) {

@@ -35,11 +35,12 @@ class MemoryOfValues {
 
   static const VariableNode* find_root(const Variable& v, Roots& roots);
   void find_last_uses();
-  static bool shows_part(const Variable& v);
+  bool shows_part(const Variable& v);
 
   const FunctionGraph& graph_;
   const std::vector<Apply>& order_;
   Roots roots_;
+  std::unordered_map<const VariableNode*, bool> is_part_;
   bool has_last_uses_ = false;
   std::unordered_map<const VariableNode*, std::size_t> last_use_;  // of memory, by its root
   std::vector<Variable> kept_;  // so that no address is used twice
