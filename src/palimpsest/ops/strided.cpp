@@ -92,7 +92,7 @@ Apply Strided::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());
   const TensorType& x = inputs[0].type();
   if (x.rank() != 1 || x.shape[0] == kUnknown) {
-    throw ShapeError("[as_strided] got " + x.str() + ", expected one axis of known extent");
+    throw ShapeError("[as_strided] got " + x.str() + ", expected one axis of known extent. Try specify_shape");
   }
   const auto [lo, hi] = reach();
   if (lo < 0 || hi > x.shape[0] * item(x.dtype)) {
@@ -154,7 +154,7 @@ Apply StridedAdjoint::make_node(std::span<const Variable> inputs) const {
   const TensorType& w = inputs[0].type();
   if (w.rank() != strides_.size() || !w.is_fully_known()) {
     throw ShapeError("[as_strided] adjoint: got " + w.str() + ", expected " +
-                     std::to_string(strides_.size()) + " axes of known extents");
+                     std::to_string(strides_.size()) + " axes of known extents. Try specify_shape");
   }
   const auto [lo, hi] = Strided(w.dtype, w.shape, strides_, offset_).reach();
   if (lo < 0 || hi > n_ * item(dtype_)) {

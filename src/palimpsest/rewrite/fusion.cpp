@@ -113,7 +113,7 @@ class Fusion {
 // Results of the graph that read the same array are computed in one pass over it.
 class OutputFusion {
  public:
-  explicit OutputFusion(FunctionGraph& graph) : graph_(graph) {}
+  OutputFusion(FunctionGraph& graph, const RewriteHints& hints) : graph_(graph), hints_(hints) {}
 
   int run() {
     int fused = 0;
@@ -177,6 +177,12 @@ class OutputFusion {
         if (may_be && is_last) found.push_back(v);
       }
     }
+    // A shared variable is overwritten by its new value after all who read the old one.
+    for (const auto& [value, memory] : hints_.preferred_memory) {
+      const bool is_result = value.owner() == a || value.owner() == b;
+      const bool is_new = std::find(found.begin(), found.end(), memory) == found.end();
+      if (is_result && is_new) found.push_back(memory);
+    }
     return found.size();
   }
 
@@ -236,15 +242,16 @@ class OutputFusion {
   static constexpr std::size_t kMostUses = 64;
 
   FunctionGraph& graph_;
+  const RewriteHints& hints_;
   std::unordered_map<const VariableNode*, Apply> waiting_;
   std::vector<Apply> kept_;  // so that no address in waiting_ is used twice
 };
 
 }  // namespace
 
-int fuse_elementwise(FunctionGraph& graph, const RewriteHints&) {
+int fuse_elementwise(FunctionGraph& graph, const RewriteHints& hints) {
   const int fused = Fusion(graph).run();
-  return fused + OutputFusion(graph).run();
+  return fused + OutputFusion(graph, hints).run();
 }
 
 }  // namespace palimpsest
