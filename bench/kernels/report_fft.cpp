@@ -32,7 +32,8 @@ class Bare {
     for (std::size_t i = 0; i < c.extents.size(); ++i) {
       const fftwf_iodim64 dim{c.extents[i], strides[i], strides[i]};
       bool transformed = false;
-      for (const index_t axis : c.axes) transformed = transformed || axis == static_cast<index_t>(i);
+      for (const index_t axis : c.axes)
+        transformed = transformed || axis == static_cast<index_t>(i);
       (transformed ? dims : others).push_back(dim);
     }
     const fftwf_iodim64 whole = others.empty() ? fftwf_iodim64{1, 0, 0} : others[0];
@@ -88,8 +89,9 @@ void report_case(const Case& c, int threads) {
 }  // namespace
 
 void report_fft(const Options&) {
-  std::printf("\nTransforms of complex64. Milliseconds; time relative to bare FFTW: of best times and "
-              "median\n");
+  std::printf(
+      "\nTransforms of complex64. Milliseconds; time relative to bare FFTW: of best times and "
+      "median\n");
   std::printf("%-34s %2s %10s %10s %7s %7s\n", "", "th", "ours", "bare", "best", "median");
   const Case cases[] = {{"rows 4096x256", {4096, 256}, {1}, false},
                         {"rows 2000x1000", {2000, 1000}, {1}, false},

@@ -122,14 +122,17 @@ TEST_F(InplaceFunctions, OneResultMayOverwriteTwoInputs) {
     EXPECT_EQ(values(f(Tensor::from(V{1, 2}), Tensor::from(V{10, 20})).tensor()), (V{11, 2}));
   }
   expect_error<InconsistencyError>(
-      [&] { function({In(x, lent), y}, sum, {.accept_inplace = true}); }, "destroys_protected");
+      [&] {
+        function({In(x, lent), y}, sum, {.accept_inplace = true});
+      },
+      "destroys_protected");
 }
 
 TEST_F(InplaceFunctions, AViewOfTwoInputsIsReadBeforeEitherIsOverwritten) {
-  const Variable either = testing::liar(
-      {.views = {{0, {0, 1}}},
-       .run = [](RunContext& c) { testing::Liar::copy(c.input(1), c.output(0)); }},
-      {x, y});
+  const Variable either =
+      testing::liar({.views = {{0, {0, 1}}},
+                     .run = [](RunContext& c) { testing::Liar::copy(c.input(1), c.output(0)); }},
+                    {x, y});
   const Variable read = ops::roll(either, 1, 0), next = inplace::add_inplace(y, 1.0);
   for (const bool backwards : {false, true}) {
     std::vector<Out> outs{read, next};

@@ -12,7 +12,6 @@ namespace {
 using testing::NaiveProgram;
 using testing::Plain;
 
-
 constexpr int kShards = 10;
 constexpr int kProgramsPerShard = 10000;
 constexpr int kCalls = 2;

@@ -468,7 +468,6 @@ TEST(HostileFiles, AreAnOperatorOrAFormatError) {
   Mutator mutator(7);
   for (int i = 0; i < n; ++i) {
     std::size_t k = mutator.pick(good.size());
-    if (std::getenv("FUZZ_ONLY")) k = static_cast<std::size_t>(std::atoi(std::getenv("FUZZ_ONLY")));  // TEMP
     Bytes bytes;
     if (i % 4 == 0) {
       // Damage of any kind: mostly found by the hash of the manifest.

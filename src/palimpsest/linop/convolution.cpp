@@ -181,7 +181,9 @@ Variable convolution_adj_fn(const NamedLinop& A, const Variable& y) {
 // Of a circular one: multiplication with |DFT h|^2, the same for A A^H.
 Variable convolution_normal_fn(const NamedLinop& A, const Variable& x) {
   const Setup s = setup_of(A, x);
-  if (s.direct) return convolution_adj_fn(A, convolution_fn(A, x));
+  const bool is_composed = s.direct || A.attr("boundary").as_string() != "circular" ||
+                           A.attr("normal").as_string() == "composed";
+  if (is_composed) return convolution_adj_fn(A, convolution_fn(A, x));
   return through_spectrum(s, x, [](const Variable& spectrum) { return ops::abs2(spectrum); });
 }
 
@@ -222,10 +224,7 @@ NamedLinop convolution_normal(const NamedLinop& A, const NamedLinop* inner) {
   if (choice == "kernel" && !A.is_flipped()) return autocorrelated(A);
   NamedLinop plain = A;
   if (choice == "fft") plain.set_attr("method", "fft");
-  LinopData data = copy_data(plain);
-  const bool composed = choice == "composed" || A.is_flipped();
-  data.functions.normal_fn = composed ? nullptr : convolution_normal_fn;
-  return make_container(linop_types::normal(), {from_data(std::move(data))});
+  return make_container(linop_types::normal(), {std::move(plain)});
 }
 
 void check_convolution(const NamedLinop& A) {
@@ -316,7 +315,9 @@ Variable convolved_adjoint(const Variable& y, const Variable& h, const Convoluti
 const LinopType& linop_types::convolution() {
   static const LinopType type{
       .name = "Convolution",
-      .functions = {.fn = convolution_fn, .adj_fn = convolution_adj_fn},
+      .functions = {.fn = convolution_fn,
+                    .adj_fn = convolution_adj_fn,
+                    .normal_fn = convolution_normal_fn},
       .normal = convolution_normal,
       .check = check_convolution,
   };

@@ -166,8 +166,8 @@ Variable nearest_index(const NufftGeometry& g, const Variable& locs, std::size_t
   const Variable loc = ops::index(locs, {ellipsis, Index(static_cast<index_t>(d))});
   const Variable position = ops::astype(loc, DType::float64) * g.spec.scale[d] + g.spec.shift[d];
   const Variable rounded = ops::elementwise(ScalarOp::round, {position});
-  const Variable size = constant(
-      Tensor::scalar(static_cast<double>(g.padded[d]), locs.type().device));
+  const Variable size =
+      constant(Tensor::scalar(static_cast<double>(g.padded[d]), locs.type().device));
   return ops::astype(ops::elementwise(ScalarOp::mod, {rounded, size}), DType::int64);
 }
 

@@ -228,8 +228,8 @@ void check_rearrange(const NamedLinop& A) {
       }
     }
     const bool once = std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; });
-    const bool fits_names = runs == 1 ? dims.size() + 1 >= groups.size()
-                                      : runs == 0 && dims.size() == groups.size();
+    const bool fits_names =
+        runs == 1 ? dims.size() + 1 >= groups.size() : runs == 0 && dims.size() == groups.size();
     return once && fits_names;
   };
   const bool flips = A.is_flipped();

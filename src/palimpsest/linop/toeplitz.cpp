@@ -86,8 +86,8 @@ Variable convolution_kernel(const NamedLinop& A, const Variable& weights) {
   }
   const Variable locs = ops::astype(A.param("locs").var(), DType::float64);
   const GriddingPlan plan = wide.interpolation();
-  const Variable values = weights.defined() ? ops::astype(weights, DType::complex128)
-                                            : ones_at_points(A);
+  const Variable values =
+      weights.defined() ? ops::astype(weights, DType::complex128) : ones_at_points(A);
   const Variable p =
       ops::nufft_adjoint_graph(wide, plan, values, locs, ops::point_order(plan, locs));
   if (A.attr("scale").as_string() == "none") return p;
@@ -120,9 +120,7 @@ Variable multiplicities(const NamedLinop& A, const Variable& weights) {
     indices.push_back(nearest_index(g, A.param("locs").var(), d));
   }
   const DType real = A.param("locs").dtype();
-  const Variable values =
-      weights.defined() ? weights
-                        : ops::astype(ones_at_points(A), real);
+  const Variable values = weights.defined() ? weights : ops::astype(ones_at_points(A), real);
   return ops::scatter_add(values, indices, g.padded);
 }
 

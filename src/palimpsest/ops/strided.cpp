@@ -92,7 +92,8 @@ Apply Strided::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());
   const TensorType& x = inputs[0].type();
   if (x.rank() != 1 || x.shape[0] == kUnknown) {
-    throw ShapeError("[as_strided] got " + x.str() + ", expected one axis of known extent. Try specify_shape");
+    throw ShapeError("[as_strided] got " + x.str() +
+                     ", expected one axis of known extent. Try specify_shape");
   }
   const auto [lo, hi] = reach();
   if (lo < 0 || hi > x.shape[0] * item(x.dtype)) {

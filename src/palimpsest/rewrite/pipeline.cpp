@@ -114,7 +114,12 @@ class Runner {
  public:
   Runner(FunctionGraph& graph, const RewriteHints& hints, const RewriteOptions& options,
          std::vector<RewriteProfile>* reports)
-      : graph_(graph), hints_(hints), options_(options), reports_(reports) {}
+      : graph_(graph), hints_(hints), options_(options), reports_(reports) {
+    for (const auto& [value, memory] : hints.preferred_memory) {
+      const auto& outputs = graph.outputs();
+      positions_.push_back(std::find(outputs.begin(), outputs.end(), value) - outputs.begin());
+    }
+  }
 
   void run() {
     auto features = options_.selection.features;
@@ -134,7 +139,17 @@ class Runner {
   }
 
  private:
+  // Passes replace outputs: the hints name those that there are.
+  void renew_hints() {
+    for (std::size_t i = 0; i < positions_.size(); ++i) {
+      const auto position = static_cast<std::size_t>(positions_[i]);
+      if (position >= graph_.outputs().size()) continue;
+      hints_.preferred_memory[i].first = graph_.outputs()[position];
+    }
+  }
+
   void run(const Rewrite& rewrite) {
+    renew_hints();
     const auto start = std::chrono::steady_clock::now();
     const graph_detail::EditCounts before = graph_.state().edits;
     const std::size_t overwritten = graph_.overwritten_count();
@@ -191,7 +206,8 @@ class Runner {
   }
 
   FunctionGraph& graph_;
-  const RewriteHints& hints_;
+  RewriteHints hints_;
+  std::vector<std::ptrdiff_t> positions_;  // among the outputs, of each preferred memory's value
   const RewriteOptions& options_;
   std::vector<RewriteProfile>* reports_;
 };
