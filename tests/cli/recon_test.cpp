@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <complex>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/run_command.hpp"
@@ -28,6 +30,11 @@ void expect_done(const std::vector<std::string>& arguments) {
   ASSERT_EQ(result.code, 0) << result.err;
 }
 
+std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 double nrmse(const std::string& reference, const std::string& image) {
   return compare_magnitudes(read_npy(reference), read_npy(image)).nrmse;
 }
@@ -49,6 +56,31 @@ class Recon : public testing::Test {
   }
   ScratchDirectory dir;
 };
+
+TEST_F(Recon, PlanOfAnIterationIsWrittenInTheFormatOfItsName) {
+  simulate();
+  const auto plan = [&](const std::string& name, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"recon", dir / "scan.h5", "--iterations",
+                                          "2",     "--plan",        dir / name};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_done(arguments);
+    return file_text(dir / name);
+  };
+  EXPECT_THAT(plan("plan.svg"), HasSubstr("</svg>"));
+  EXPECT_THAT(plan("plan.txt"), HasSubstr("most bytes of the arena are live at step"));
+  const auto json = nlohmann::json::parse(plan("plan.json"));
+  EXPECT_GT(json["peak_bytes"], 0);
+  EXPECT_GT(json["steps"].size(), 3U);
+  const auto adjoint = nlohmann::json::parse(plan("adjoint.json", {"--method", "adjoint"}));
+  EXPECT_LT(adjoint["steps"].size(), json["steps"].size());
+}
+
+TEST_F(Recon, PlanOfAnotherFormatIsAMistake) {
+  simulate();
+  const CommandResult result = run_command({"recon", dir / "scan.h5", "--plan", dir / "plan.png"});
+  EXPECT_NE(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("expected a name that ends in .svg, .json or .txt"));
+}
 
 TEST_F(Recon, CgSenseIsFarBetterThanZeroFilled) {
   simulate();

@@ -48,6 +48,7 @@ enum class Verbosity { low, medium, high };
   X(Verbosity, exception_verbosity, Verbosity::low)   \
   X(index_t, traceback_limit, 8)                      \
   X(std::optional<index_t>, threads, std::nullopt)    \
+  X(index_t, parallel_grain, 32768)                   \
   X(index_t, plan_effort_ms, 100)                     \
   X(bool, profile, false)                             \
   X(bool, profile_memory, false)                      \
@@ -75,6 +76,7 @@ enum class Verbosity { low, medium, high };
 ///                           to be wanted then; high: also the plan and the buffers held
 ///     traceback_limit       how many calls are noted when an op is built
 ///     threads               of the pool, that work for one call of a function; unset: all
+///     parallel_grain        elements below which a step of a function is not worth a task of its own
 ///     plan_effort_ms        how long one plan looks for a better placement, in units of about 1 ms
 ///     profile,              measure every step of functions compiled from now on, its bytes too
 ///       profile_memory

@@ -28,7 +28,7 @@ namespace palimpsest::cli {
 namespace {
 
 struct ReconOptions {
-  std::string input, output, maps, report, save, save_maps;
+  std::string input, output, maps, report, save, save_maps, plan;
   std::string method = "cg-sense";
   index_t iterations = 30, bits = 8, slice = 0;
   double lambda = 0.015, tolerance = 1e-6;
@@ -48,6 +48,7 @@ struct ReconRun {
   index_t iterations = 0;
   std::vector<double> residuals;
   index_t announced_peak_bytes = 0, measured_peak_bytes = 0;
+  Plan plan;
   double read_s = 0, sensitivities_s = 0, solve_s = 0, write_s = 0;
 };
 
@@ -105,6 +106,7 @@ void solve_planes(ReconRun& run, const ReconOptions& options) {
     run.status = result.status;
     run.iterations = std::max(run.iterations, result.iterations);
     run.residuals = std::move(result.residuals);
+    run.plan = std::move(result.plan);
     run.announced_peak_bytes = std::max(run.announced_peak_bytes, result.announced_peak_bytes);
     run.measured_peak_bytes = std::max(run.measured_peak_bytes, result.measured_peak_bytes);
     images.push_back(center_crop(result.image, run.scan.image_ny, run.scan.image_nx).contiguous());
@@ -157,6 +159,22 @@ void write_picture(const std::string& path, const Tensor& image, index_t bits) {
       {.bits = static_cast<int>(bits), .window_low = 0.0, .window_high = white > 0 ? white : 1.0});
 }
 
+// The endings of --plan, and what a file with each of them holds.
+struct PlanFormat {
+  const char* ending;
+  std::string (Plan::*text)() const;
+};
+constexpr PlanFormat kPlanFormats[] = {
+    {".svg", &Plan::to_svg}, {".json", &Plan::to_json}, {".txt", &Plan::to_string}};
+
+const PlanFormat& format_of(const std::string& path) {
+  const auto* const it =
+      std::find_if(std::begin(kPlanFormats), std::end(kPlanFormats),
+                   [&](const PlanFormat& format) { return path.ends_with(format.ending); });
+  if (it != std::end(kPlanFormats)) return *it;
+  throw UsageError("[--plan] got '" + path + "', expected a name that ends in .svg, .json or .txt");
+}
+
 void print_summary(const ReconRun& run, const ReconOptions& options, const Outputs& outputs) {
   const Scan& scan = run.scan;
   std::printf("%s",
@@ -185,7 +203,8 @@ void print_summary(const ReconRun& run, const ReconOptions& options, const Outpu
 }
 
 void check_options(const ReconOptions& options) {
-  if (options.output.empty() && options.save.empty() && options.report.empty() && !options.json) {
+  if (options.output.empty() && options.save.empty() && options.report.empty() &&
+      options.plan.empty() && !options.json) {
     throw UsageError("no output is named. Try -o image.png");
   }
   if (options.iterations < 1) {
@@ -208,6 +227,7 @@ void recon(const ReconOptions& options) {
   outputs.announce(options.save, ".npy");
   outputs.announce(options.save_maps, ".npy");
   outputs.announce(options.report, ".json");
+  if (!options.plan.empty()) outputs.announce(options.plan, format_of(options.plan).ending);
 
   ReconRun run;
   StopWatch watch;
@@ -228,6 +248,9 @@ void recon(const ReconOptions& options) {
   run.write_s = watch.lap();
   const JsonReport report = report_of(run, options);
   outputs.write(options.report, [&](const std::string& path) { report.write(path); });
+  outputs.write(options.plan, [&](const std::string& path) {
+    write_text_atomically(path, (run.plan.*format_of(options.plan).text)());
+  });
   outputs.commit();
   if (options.json) {
     std::fputs(report.text().c_str(), stdout);
@@ -251,6 +274,8 @@ void add_recon(CommandLine& line) {
       .option("--save", "FILE.npy", options->save, "the complex image")
       .option("--save-maps", "FILE.npy", options->save_maps, "the coil maps that were used")
       .option("--report", "FILE.json", options->report, "sizes, seconds, peaks, residuals")
+      .option("--plan", "FILE", options->plan,
+              "who lies where in memory, in one iteration: .svg, .json or .txt")
       .option("--bits", "N", options->bits, "of the picture: 8 or 16")
       .option("--slice", "N", options->slice, "of a raw file with several slices")
       .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")

@@ -50,7 +50,9 @@ void solve(const NamedLinop& A, const Tensor& y, const SenseOptions& options, Se
     if (options.progress) options.progress(info.iteration(), info.residual());
     return true;
   };
-  result.announced_peak_bytes = plan_conjugate_gradients(normal, type_of(b), cg).peak_bytes;
+  SolvePlan plan = plan_conjugate_gradients(normal, type_of(b), cg);
+  result.announced_peak_bytes = plan.peak_bytes;
+  result.plan = std::move(plan.step);
   if (options.announce) options.announce(result.announced_peak_bytes);
   SolveResult solution;
   measure(result, [&] { solution = conjugate_gradients(normal, b, cg); });
@@ -70,7 +72,8 @@ void solve(const NamedLinop& A, const Tensor& y, const SenseOptions& options, Se
 void apply_adjoint(const NamedLinop& A, const Tensor& y, const SenseOptions& options,
                    SenseResult& result) {
   const NamedLinop adjoint = A.H();
-  result.announced_peak_bytes = adjoint.plan(type_of(y)).peak_bytes;
+  result.plan = adjoint.plan(type_of(y));
+  result.announced_peak_bytes = result.plan.peak_bytes;
   if (options.announce) options.announce(result.announced_peak_bytes);
   measure(result, [&] { result.image = adjoint(y); });
   result.status = "done";

@@ -44,6 +44,8 @@ struct SenseResult {
   std::vector<double> residuals;
   index_t announced_peak_bytes = 0, measured_peak_bytes = 0;
   double seconds = 0;
+  /// Of one iteration, or of the adjoint.
+  Plan plan;
 };
 
 /// The image of one plane: the minimizer of |A x - y|^2 + lambda |x|^2, or A^H y.

@@ -2,13 +2,17 @@
 #include "palimpsest/compile/frame.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
+#include <mutex>
 #include <string>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/profiler.hpp"
+#include "palimpsest/kernels/task_graph.hpp"
 
 namespace palimpsest {
 namespace {
@@ -43,6 +47,15 @@ Frame::Frame(const Plan& plan, Device device, Arena arena)
   }
   for (const PlannedGuard& guard : plan.guards) {
     guards_.push_back({nullptr, guard.when, guard.parent});
+  }
+  if (plan.lanes > 1) {
+    std::vector<std::vector<int>> waits_for;
+    std::vector<bool> is_small;
+    for (const PlannedStep& planned : plan.steps) {
+      waits_for.push_back(planned.waits_for);
+      is_small.push_back(planned.work < plan.parallel_grain);
+    }
+    tasks_ = std::make_unique<TaskGraph>(waits_for, is_small);
   }
   refresh();
 }
@@ -111,31 +124,52 @@ void Frame::Step::run() const {
   if (!context.set_outputs().empty()) context.take_set_outputs();
 }
 
-void Frame::run() const {
+void Frame::run_step(std::size_t i, double* seconds) const {
+  const Step& step = steps_[i];
+  if (step.guard >= 0 && !holds(step.guard)) return;
+  if (!seconds) return step.run();
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  step.run();
+  seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Frame::run() const { run_measured({}); }
+
+void Frame::run_measured(std::span<double> seconds) const {
+  if (tasks_) return run_lanes(seconds.data());
   std::size_t i = 0;
   try {
-    for (; i < steps_.size(); ++i) {
-      const Step& step = steps_[i];
-      if (step.guard < 0 || holds(step.guard)) step.run();
-    }
+    for (; i < steps_.size(); ++i) run_step(i, seconds.data());
   } catch (...) {
     rethrow_from(i);
   }
 }
 
-void Frame::run_measured(std::span<double> seconds) const {
-  using Clock = std::chrono::steady_clock;
-  std::size_t i = 0;
-  try {
-    for (; i < steps_.size(); ++i) {
-      const Step& step = steps_[i];
-      if (step.guard >= 0 && !holds(step.guard)) continue;
-      const Clock::time_point start = Clock::now();
-      step.run();
-      seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
+// After an error the steps before the one that failed still run, so that the error is that which
+// one thread would have met first; those after it do not.
+void Frame::run_lanes(double* seconds) const {
+  const std::shared_ptr<const Config> config = shared_config();
+  std::atomic<std::size_t> failed{steps_.size()};
+  std::mutex mutex;
+  std::exception_ptr error;  // of that step
+  tasks_->run([&](std::size_t i) {
+    if (i > failed.load()) return;
+    const ConfigScope scope(config);
+    try {
+      run_step(i, seconds);
+    } catch (...) {
+      const std::lock_guard guard(mutex);
+      if (i > failed.load()) return;
+      error = std::current_exception();
+      failed.store(i);
     }
+  });
+  if (!error) return;
+  try {
+    std::rethrow_exception(std::move(error));
   } catch (...) {
-    rethrow_from(i);
+    rethrow_from(failed.load());
   }
 }
 

@@ -15,6 +15,7 @@ namespace palimpsest {
 
 class CallMeasurement;
 class LoopFrame;
+class TaskGraph;
 
 /// What one call needs to run a plan: the arena, the buffers to exchange with containers, and the
 /// views that the kernels are given. Frames are pooled, never shared by two calls at once.
@@ -40,12 +41,13 @@ class Frame {
   void use_arena(std::byte* arena);
   /// Points all views at the present bases.
   void bind();
-  /// Runs all steps. What an op throws gets a note about the step; what is no Error becomes an
-  /// OpError.
+  /// Runs all steps, those of several lanes side by side. What an op throws gets a note about the
+  /// step; what is no Error becomes an OpError. Of several errors that of the first step counts.
   void run() const;
   /// As run(), and adds the seconds of each step.
   void run_measured(std::span<double> seconds) const;
-  /// As run(), with somebody who looks. The measurement (null: none) pauses while that happens.
+  /// As run(), one step after the other, with somebody who looks. The measurement (null: none)
+  /// pauses while that happens.
   void run_watched(CallWatch& watch, CallMeasurement* measurement) const;
 
   const Plan& plan() const { return plan_; }
@@ -84,6 +86,8 @@ class Frame {
   };
 
   bool holds(int guard) const;
+  void run_step(std::size_t step, double* seconds) const;
+  void run_lanes(double* seconds) const;
 
   [[noreturn]] void rethrow_from(std::size_t step) const;
 
@@ -94,6 +98,7 @@ class Frame {
   std::vector<std::byte*> bases_;
   std::vector<Step> steps_;
   std::vector<Guard> guards_;
+  std::unique_ptr<TaskGraph> tasks_;  // of several lanes
 };
 
 }  // namespace palimpsest

@@ -51,6 +51,12 @@ struct PlannedStep {
   std::shared_ptr<const LoopPlan> loop = nullptr;  // how the body of a loop runs
   index_t new_bytes = 0;                           // results and scratch with a place of their own
   index_t in_place_bytes = 0;                      // results in memory that is overwritten
+  index_t work = 1;                                // elements of its biggest input or output
+  bool is_repeated = false;                        // computes again what an earlier step did
+  int lane = 0;                                    // the steps of a lane run one after the other
+  /// Earlier steps that must be done before it, in a plan of several lanes; what these wait for is
+  /// left out. Among them are the last readers of what lay in its memory before.
+  std::vector<int> waits_for = {};
 };
 
 /// Where one variable lies.
@@ -98,6 +104,12 @@ struct Plan {
   /// The op, if any, whose elements decide what extents there are. Then this plan is empty: the
   /// program runs in stages, each of which has a plan of its own once its extents are known.
   std::string run_time_extents;
+  /// Refused in-place candidates: node, input and kind of refusal.
+  std::vector<std::string> refused_in_place;
+  /// How many steps may run at once; steps with fewer elements than the grain do so only where that
+  /// costs no thread.
+  int lanes = 1;
+  index_t parallel_grain = 0;
   /// Everything a call holds above arguments, containers and constants.
   index_t peak_bytes = 0;
   index_t arena_bytes = 0;
@@ -108,6 +120,12 @@ struct Plan {
   index_t entry_copy_bytes = 0;
   /// Largest sum of live arena bytes in this order: no placement can do with less.
   index_t lower_bound_bytes = 0;
+  /// The peak of one lane.
+  index_t serial_peak_bytes = 0;
+  /// What libraries hold for the steps besides: plans and tables of transforms. No part of the peak.
+  index_t external_bytes = 0;
+  /// Results that are computed twice, since the budget leaves no room to keep them.
+  index_t repeated_bytes = 0;
   /// What never freeing anything would take.
   index_t no_reuse_bytes = 0;
   /// Results that need no memory since they show that of another value, or overwrite it.
@@ -116,7 +134,8 @@ struct Plan {
   /// Inputs of joins and sets that are computed where these would have copied them to.
   index_t saved_by_join_bytes = 0;
 
-  /// A table of buffers and steps for people.
+  /// Tables of steps and buffers for people: who lies where, what lay there before and why that was
+  /// free.
   std::string to_string() const;
   std::string to_json() const;
   /// A picture of the arena: which buffer lies where, from which step to which.

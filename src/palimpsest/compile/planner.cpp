@@ -6,8 +6,9 @@
 //     of an ifelse come before the steps that only one branch needs. Where a value could be
 //     computed in its slice of a joined one, this pass is done again with it there;
 //  2. owners: buffers that leave the function become the caller's or a container's;
-//  3. order: another one, if it lowers the peak of what is left;
-//  4. placement: what is left gets an offset in the arena, for as long as it is read.
+//  3. order: another one, if it lowers the peak of what is left; and which steps run side by side;
+//  4. placement: what is left gets an offset in the arena, for as long as it is read. Both of these
+//     in arrangement.cpp.
 #include "palimpsest/compile/planner.hpp"
 
 #include <algorithm>
@@ -17,13 +18,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "palimpsest/compile/arrangement.hpp"
 #include "palimpsest/compile/guards.hpp"
 #include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/part_places.hpp"
-#include "palimpsest/compile/placement.hpp"
-#include "palimpsest/compile/step_order.hpp"
 #include "palimpsest/ops/control_op.hpp"
+#include "palimpsest/ops/library_memory.hpp"
 
 namespace palimpsest {
 namespace {
@@ -72,9 +73,8 @@ class Planner {
   }
   // Passes 3 and 4.
   Plan finish() {
-    choose_order();
-    find_lives();
-    place_arena();
+    arrange(plan_, is_kept_, request_);
+    for (const PlannedStep& planned : plan_.steps) plan_.external_bytes += library_bytes(planned);
     return std::move(plan_);
   }
   PartPlaces part_places() const { return find_part_places({plan_, makers_, is_kept_, order_}); }
@@ -141,6 +141,19 @@ class Planner {
     new_slot(node.output(at(output)), source.buffer, std::move(*layout), source.part);
     note_writer(source.buffer, node);
     return true;
+  }
+
+  index_t library_bytes(const PlannedStep& planned) const {
+    if (planned.loop) return planned.loop->body.external_bytes;
+    const auto* op = dynamic_cast<const ops::HasLibraryMemory*>(&planned.node.op());
+    if (!op) return 0;
+    const auto layouts = [&](std::span<const int> slots) {
+      std::vector<Layout> result;
+      for (int slot : slots) result.push_back(plan_.slots[at(slot)].layout);
+      return result;
+    };
+    return static_cast<index_t>(
+        op->library_bytes(planned.node, layouts(planned.inputs), layouts(planned.outputs)));
   }
 
   // -- parts of joined values ------------------------------------------------------------------
@@ -264,6 +277,11 @@ class Planner {
   // Its inputs are there, and its outputs have slots.
   void push_step(PlannedStep planned, std::size_t scratch) {
     for (const Variable& v : planned.node.outputs()) planned.outputs.push_back(slot_of(v));
+    for (const auto* const slots : {&planned.inputs, &planned.outputs}) {
+      for (int slot : *slots) {
+        planned.work = std::max(planned.work, element_count(plan_.slots[at(slot)].layout.extents));
+      }
+    }
     planned.guard = guard_of(branches_.of(planned.node));
     planned.new_bytes += static_cast<index_t>(scratch);
     plan_.saved_by_inplace_bytes += planned.in_place_bytes;
@@ -487,133 +505,6 @@ class Planner {
     for (const Delivery& delivery : plan_.updates) add(delivery);
   }
 
-  // -- order -----------------------------------------------------------------------------------
-
-  // Calls visit for the parts of a buffer in which an access to that part can meet another one: those
-  // around it and those within it, and the part itself.
-  template <class Visit>
-  void for_each_related(const BufferUse& use, Visit visit) const {
-    visit(use.part);
-    if (!plan_.parts.empty()) {
-      for (int p = 0; p < static_cast<int>(plan_.parts.size()); ++p) {
-        if (plan_.parts[at(p)].buffer == use.buffer && is_part_of(p, use.part)) visit(p);
-      }
-    }
-    for (int p = use.part; p >= 0;) visit(p = plan_.parts[at(p)].parent);
-  }
-  // Is it a smaller part of the other one?
-  bool is_part_of(int part, int other) const {
-    while (part >= 0) {
-      part = plan_.parts[at(part)].parent;
-      if (part == other) return true;
-    }
-    return false;
-  }
-
-  // Two steps that use a buffer, one of which writes it, stay in their order, unless they use
-  // different parts. So do what overwrites a container, which a failed call must leave as it was,
-  // and what can fail.
-  OrderProblem order_problem() const {
-    OrderProblem problem;
-    problem.n_steps = step();
-    struct User {
-      int writer = -1;
-      std::vector<int> readers;  // since
-    };
-    std::vector<User> whole(plan_.buffers.size()), parts(plan_.parts.size());
-    std::vector<std::vector<int>> steps_of(plan_.buffers.size());
-    std::vector<int> failing;
-    for (int i = 0; i < problem.n_steps; ++i) {
-      const PlannedStep& planned = plan_.steps[at(i)];
-      bool overwrites_container = false;
-      for (const BufferUse& use : uses_of(plan_, planned)) {
-        const auto user = [&](int part) -> User& {
-          return part < 0 ? whole[at(use.buffer)] : parts[at(part)];
-        };
-        const auto wait = [&](int earlier) {
-          if (earlier >= 0 && earlier != i) problem.constraints.emplace_back(earlier, i);
-        };
-        std::vector<int>& steps = steps_of[at(use.buffer)];
-        if (steps.empty() || steps.back() != i) steps.push_back(i);
-        for_each_related(use, [&](int part) {
-          wait(user(part).writer);
-          if (!use.writes) return;
-          for (int reader : user(part).readers) wait(reader);
-          if (part == use.part || is_part_of(part, use.part)) user(part) = {};
-        });
-        if (use.writes) {
-          user(use.part).writer = i;
-          overwrites_container |= plan_.buffers[at(use.buffer)].kind == BufferKind::container;
-        } else {
-          user(use.part).readers.push_back(i);
-        }
-      }
-      if (overwrites_container) {
-        for (int earlier : failing) problem.constraints.emplace_back(earlier, i);
-      }
-      if (planned.node.op().can_fail()) failing.push_back(i);
-    }
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      if (plan_.buffers[b].kind != BufferKind::arena || steps_of[b].empty()) continue;
-      problem.buffers.push_back({aligned_bytes(plan_.buffers[b].bytes), steps_of[b], is_kept_[b]});
-    }
-    return problem;
-  }
-  static index_t aligned_bytes(index_t bytes) {
-    return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-  }
-
-  void choose_order() {
-    const std::vector<int> order = low_peak_order(order_problem());
-    std::vector<PlannedStep> steps;
-    for (int i : order) steps.push_back(std::move(plan_.steps[at(i)]));
-    plan_.steps = std::move(steps);
-  }
-
-  void find_lives() {
-    const int last = std::max(step() - 1, 0);
-    std::vector<bool> is_used(plan_.buffers.size(), false);
-    for (int i = 0; i < step(); ++i) {
-      for (const BufferUse& use : uses_of(plan_, plan_.steps[at(i)])) {
-        PlannedBuffer& buffer = plan_.buffers[at(use.buffer)];
-        if (!is_used[at(use.buffer)]) buffer.first_step = i;
-        is_used[at(use.buffer)] = true;
-        buffer.last_step = i;
-      }
-    }
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      PlannedBuffer& buffer = plan_.buffers[b];
-      const bool is_ours = buffer.kind == BufferKind::arena || buffer.kind == BufferKind::output ||
-                           buffer.kind == BufferKind::update;
-      if (!is_ours) buffer.first_step = -1;
-      if (is_kept_[b]) buffer.last_step = last;
-    }
-  }
-
-  void place_arena() {
-    std::vector<Interval> intervals;
-    std::vector<std::size_t> which;
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      const PlannedBuffer& buffer = plan_.buffers[b];
-      if (buffer.kind == BufferKind::arena || buffer.kind == BufferKind::output ||
-          buffer.kind == BufferKind::update) {
-        plan_.no_reuse_bytes += buffer.bytes;
-      }
-      if (buffer.kind != BufferKind::arena) continue;
-      intervals.push_back({buffer.bytes, buffer.first_step, buffer.last_step, 0});
-      which.push_back(b);
-    }
-    const index_t others = plan_.output_bytes + plan_.update_bytes;
-    const index_t capacity = request_.budget ? std::max<index_t>(*request_.budget - others, 0) : 0;
-    const Placement placement = place(intervals, {.capacity = capacity, .effort = request_.effort});
-    for (std::size_t i = 0; i < which.size(); ++i) {
-      plan_.buffers[which[i]].offset = intervals[i].offset;
-    }
-    plan_.arena_bytes = placement.bytes;
-    plan_.lower_bound_bytes = placement.lower_bound;
-    plan_.peak_bytes = plan_.arena_bytes + plan_.output_bytes + plan_.update_bytes;
-  }
-
   const PlanRequest& request_;
   const FunctionGraph& graph_;
   std::vector<Apply> order_;
@@ -648,7 +539,7 @@ Plan best_plan(const PlanRequest& request) {
       if (placed.n_places() > places.size()) continue;
     }
     Plan other = placed.finish();
-    return other.peak_bytes <= plan.peak_bytes ? std::move(other) : std::move(plan);
+    return other.serial_peak_bytes <= plan.serial_peak_bytes ? std::move(other) : std::move(plan);
   }
   return plan;
 }

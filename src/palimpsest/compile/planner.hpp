@@ -23,10 +23,16 @@ struct PlanRequest {
   std::vector<Layout> input_layouts;   // byte offsets 0
   std::optional<index_t> budget;       // that the peak should meet
   double effort = 100;                 // see PlacementOptions
+  bool reorders = true;                // for less memory? Else in the graph's order, in one lane
   bool places_joins = true;            // are parts of joined values computed in their slice?
+  int threads = 1;                     // that steps may run on at once
+  index_t parallel_grain = 32768;      // elements; a smaller step is no reason for a second thread
 };
 
-/// Order, layouts and placement. ShapeError when the extents do not fit.
+/// Order, layouts and placement. On several threads as many lanes as peak within the budget, or
+/// within twice the peak of one lane if there is none. One lane that exceeds the budget is planned
+/// again with ten times the effort, and then with cheap steps repeated; what exceeds it even then
+/// is returned all the same, with the smallest peak that was found. ShapeError when the extents do not fit.
 Plan make_plan(const PlanRequest& request);
 
 }  // namespace palimpsest

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "palimpsest/compile/staged.hpp"
+#include "palimpsest/kernels/parallel.hpp"
 
 namespace palimpsest {
 namespace {
@@ -69,10 +70,15 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
   request.budget = budget;
   request.effort = static_cast<double>(config->plan_effort_ms);
   request.places_joins = places_joins;
+  request.threads = static_cast<int>(config->threads.value_or(pool_threads()));
+  request.parallel_grain = config->parallel_grain;
   request.input_layouts = signature;
   PlanCache::Entry entry{std::move(signature), make_plan(request)};
   if (inspection && entry.plan.run_time_extents.empty())
     inspection->planned(entry.plan, [&] { return make_plan(request); });
+  for (const InplaceRefusal& refusal : refusals) {
+    entry.plan.refused_in_place.push_back(refusal.str());
+  }
   return entry;
 }
 

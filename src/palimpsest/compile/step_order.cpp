@@ -80,7 +80,10 @@ class Memory {
 
 class ExactSearch {
  public:
-  ExactSearch(const OrderProblem& problem, const Steps& steps) : problem_(problem), steps_(steps) {}
+  ExactSearch(const OrderProblem& problem, const Steps& steps, double effort)
+      : problem_(problem),
+        steps_(steps),
+        most_sets_(static_cast<std::size_t>(static_cast<double>(kMostSets) * effort)) {}
 
   std::optional<std::vector<int>> run() {
     if (problem_.n_steps > 64) return {};
@@ -99,7 +102,7 @@ class ExactSearch {
     std::size_t n_sets = 0;
     for (std::size_t k = 0; k < at(problem_.n_steps); ++k) {
       n_sets += levels_[k].size();
-      if (n_sets > kMostSets) return {};
+      if (n_sets > most_sets_) return {};
       for (const auto& [set, way] : levels_[k]) {
         const index_t live = live_after(set);
         for (int i = 0; i < problem_.n_steps; ++i) {
@@ -149,6 +152,7 @@ class ExactSearch {
 
   const OrderProblem& problem_;
   const Steps& steps_;
+  std::size_t most_sets_;
   std::vector<Set> users_;  // per buffer
   std::vector<std::unordered_map<Set, Way>> levels_;
 };
@@ -246,7 +250,10 @@ class TreeOrder {
 
 class BeamSearch {
  public:
-  BeamSearch(const OrderProblem& problem, const Steps& steps) : problem_(problem), steps_(steps) {}
+  BeamSearch(const OrderProblem& problem, const Steps& steps, double effort)
+      : problem_(problem),
+        steps_(steps),
+        width_(static_cast<std::size_t>(static_cast<double>(kBeamWidth) * effort)) {}
 
   std::vector<int> run() {
     std::vector<State> beam{start()};
@@ -259,7 +266,7 @@ class BeamSearch {
       std::vector<State> next;
       std::vector<std::uint64_t> seen;
       for (const Move& move : moves) {
-        if (next.size() == kBeamWidth) break;
+        if (next.size() == width_) break;
         // Sets of done steps, by a hash that does not depend on their order.
         const std::uint64_t set = beam[move.state].done + hash(move.step);
         if (std::find(seen.begin(), seen.end(), set) != seen.end()) continue;
@@ -339,6 +346,7 @@ class BeamSearch {
 
   const OrderProblem& problem_;
   const Steps& steps_;
+  std::size_t width_;
   std::vector<std::pair<int, int>> history_;  // step, and where its predecessor is
 };
 
@@ -351,7 +359,7 @@ index_t peak_of(const OrderProblem& problem, std::span<const int> order) {
   return memory.peak();
 }
 
-std::vector<int> low_peak_order(const OrderProblem& problem) {
+std::vector<int> low_peak_order(const OrderProblem& problem, double effort) {
   std::vector<int> given(at(problem.n_steps));
   std::iota(given.begin(), given.end(), 0);
   const Steps steps(problem);
@@ -365,8 +373,8 @@ std::vector<int> low_peak_order(const OrderProblem& problem) {
   const index_t peak = peak_of(problem, given);
   if (problem.n_steps < 2 || peak == most_at_one_step) return given;
   std::optional<std::vector<int>> found = TreeOrder(problem, steps).run();
-  if (!found) found = ExactSearch(problem, steps).run();
-  if (!found && problem.n_steps <= kMostForBeam) found = BeamSearch(problem, steps).run();
+  if (!found) found = ExactSearch(problem, steps, effort).run();
+  if (!found && problem.n_steps <= kMostForBeam) found = BeamSearch(problem, steps, effort).run();
   return found && peak_of(problem, *found) < peak ? *found : given;
 }
 

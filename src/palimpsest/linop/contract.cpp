@@ -177,6 +177,13 @@ class Contract {
     run_with_threads(4, [&] { four = B(x); });
     expect(equal(one, four), name + ": four threads give another result than one");
     expect(equal(one, B(x)), name + ": a repetition gives another result");
+    // With branches side by side wherever there are some.
+    for (const index_t threads : {1, 2, 4}) {
+      const ConfigScope scope({.threads = threads, .parallel_grain = 1});
+      expect(equal(B.copy()(x), one),
+             name + ": another result with a plan for " + std::to_string(threads) + " threads");
+      check_peak(B, x, name + " on " + std::to_string(threads) + " threads");
+    }
   }
 
   // Law 12, and repetition.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/library_memory.hpp"
 
 namespace palimpsest::ops {
 
@@ -16,7 +17,7 @@ enum class FftScale : std::uint8_t { one, root, inverse };
 ///          and the same scale; two transforms over the same axes cancel if their signs differ and
 ///          their scales together are 1/N
 /// Aliases  in place: the output lies in the memory of the input
-class Fft final : public Op {
+class Fft final : public Op, public HasLibraryMemory {
  public:
   struct Parameters {
     Axes axes;  // sorted, counted from the front
@@ -51,6 +52,8 @@ class Fft final : public Op {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
+  std::size_t library_bytes(const Apply&, std::span<const Layout> inputs,
+                            std::span<const Layout> outputs) const override;
   void run(RunContext& context) const override;
 
  private:

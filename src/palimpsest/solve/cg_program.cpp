@@ -159,7 +159,8 @@ SolvePlan CgProgram::plan() const {
   if (has_refresh_ && converts_b_) result.state_bytes += n;
   result.setup_bytes =
       plan_of(setup_, {}).peak_bytes + constant_bytes({&setup_, &step_, &refresh_});
-  result.step_bytes = plan_of(step_, {}).peak_bytes + constant_bytes({&step_, &refresh_});
+  result.step = plan_of(step_, {});
+  result.step_bytes = result.step.peak_bytes + constant_bytes({&step_, &refresh_});
   if (has_refresh_) result.step_bytes += plan_of(refresh_, {type_}).peak_bytes;
   result.peak_bytes = result.state_bytes + std::max(result.setup_bytes, result.step_bytes);
   return result;

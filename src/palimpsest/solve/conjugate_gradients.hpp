@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "palimpsest/compile/plan.hpp"
 #include "palimpsest/linop/named_linop.hpp"
 #include "palimpsest/solve/solve.hpp"
 
@@ -63,6 +64,7 @@ struct SolvePlan {
   index_t state_bytes = 0;  ///< iterate, residual, direction
   index_t setup_bytes = 0;  ///< workspace before the first iteration
   index_t step_bytes = 0;   ///< workspace of the iterations
+  Plan step;                ///< of one iteration: what lies where, and why
 };
 SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
                                    const CgOptions& options = {});

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/compile/lanes.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace palimpsest {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+LaneSchedule in_one_lane(std::span<const int> order) {
+  LaneSchedule result;
+  result.order.assign(order.begin(), order.end());
+  result.lane.assign(order.size(), 0);
+  result.start.resize(order.size());
+  result.finish.resize(order.size());
+  for (int step : order) {
+    result.start[at(step)] = result.length++;
+    result.finish[at(step)] = result.length;
+  }
+  return result;
+}
+
+LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes) {
+  const std::size_t n = problem.order.size();
+  LaneSchedule result;
+  result.lane.assign(n, 0);
+  result.start.assign(n, 0);
+  result.finish.assign(n, 0);
+  std::vector<index_t> free(at(n_lanes), 0);
+  for (int step : problem.order) {
+    index_t ready = 0;
+    int nearest = 0;  // the lane of what it waits for longest
+    for (int earlier : problem.before[at(step)]) {
+      if (result.finish[at(earlier)] <= ready) continue;
+      ready = result.finish[at(earlier)];
+      nearest = result.lane[at(earlier)];
+    }
+    int lane = nearest;
+    if (problem.work[at(step)] >= problem.grain) {
+      for (int other = 0; other < n_lanes; ++other) {
+        if (std::max(ready, free[at(other)]) < std::max(ready, free[at(lane)])) lane = other;
+      }
+    }
+    result.lane[at(step)] = lane;
+    result.start[at(step)] = std::max(ready, free[at(lane)]);
+    free[at(lane)] = result.finish[at(step)] =
+        result.start[at(step)] + std::max<index_t>(problem.work[at(step)], 1);
+    result.length = std::max(result.length, free[at(lane)]);
+    result.n_lanes = std::max(result.n_lanes, lane + 1);
+  }
+  result.order.assign(problem.order.begin(), problem.order.end());
+  std::stable_sort(result.order.begin(), result.order.end(),
+                   [&](int a, int b) { return result.start[at(a)] < result.start[at(b)]; });
+  return result;
+}
+
+std::vector<std::vector<int>> least_waits(std::span<const std::vector<int>> needs,
+                                          std::span<const int> lane, int n_lanes) {
+  std::vector<std::vector<int>> result(needs.size());
+  // Per step and lane: the last step there that is known to be done before it.
+  std::vector<std::vector<int>> done(needs.size(), std::vector<int>(at(n_lanes), -1));
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    std::vector<int> latest_first = needs[i];
+    std::sort(latest_first.begin(), latest_first.end(), std::greater<>());
+    for (int earlier : latest_first) {
+      int& known = done[i][at(lane[at(earlier)])];
+      if (known >= earlier) continue;
+      result[i].push_back(earlier);
+      for (std::size_t k = 0; k < done[i].size(); ++k) {
+        done[i][k] = std::max(done[i][k], done[at(earlier)][k]);
+      }
+      known = std::max(known, earlier);
+    }
+    std::reverse(result[i].begin(), result[i].end());
+  }
+  return result;
+}
+
+}  // namespace palimpsest
