@@ -49,7 +49,9 @@ TEST_F(FunctionFileTest, LoadedFunctionComputesTheSame) {
 TEST_F(FunctionFileTest, PlansComeOutTheSame) {
   const Function f = function({x, y}, ops::roll(x * y, 1, 0) + ops::roll(x, 2, 0));
   const std::vector<TensorType> types(2, {DType::float64, {1000}, {}});
-  EXPECT_EQ(round_trip(f).plan(types).to_string(), f.plan(types).to_string());
+  Plan plan = f.plan(types);
+  plan.refused_in_place.clear();  // what compiling left alone is no part of the file
+  EXPECT_EQ(round_trip(f).plan(types).to_string(), plan.to_string());
 }
 
 TEST_F(FunctionFileTest, SharedVariablesHaveTheirPresentValuesAndNoTieToTheOld) {
