@@ -117,7 +117,8 @@ Peers ask_peers(const Options& options, const Expression& e, std::size_t n, int 
   Peers peers;
   if (options.python.empty()) return peers;
   const std::string command = options.python + " " + options.script + " " + e.name + " " +
-                              std::to_string(n) + " " + std::to_string(threads) + " " + path;
+                              std::to_string(n) + " " + std::to_string(threads) + " " + path +
+                              (use_processor_time ? " processor" : "");
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return peers;
   char name[32];

@@ -45,7 +45,7 @@ class Bare {
       auto* y = reinterpret_cast<fftwf_complex*>(out + begin * whole.is);
       plans_.push_back(fftwf_plan_guru64_dft(static_cast<int>(dims.size()), dims.data(),
                                              static_cast<int>(others.size()), others.data(), x, y,
-                                             FFTW_FORWARD, FFTW_MEASURE | FFTW_UNALIGNED));
+                                             FFTW_FORWARD, FFTW_MEASURE));
     }
   }
   Bare(const Bare&) = delete;

@@ -15,8 +15,13 @@ constexpr index_t kPanelLines = 16;  // two cache lines of complex64
 constexpr index_t kLongPanelLines = 8;
 constexpr index_t kShortLine = 64;  // below this, calls of FFTW take a panel at once
 
+constexpr index_t kPage = 4096, kLine = 64;
+constexpr index_t kAhead = 16;  // rows that are asked for in advance
+
 template <class T>
 using Complex = std::complex<T>;
+template <class T>
+constexpr index_t kItem = static_cast<index_t>(sizeof(Complex<T>));
 
 template <class T>
 Complex<T> times(Complex<T> a, Complex<T> b) {
@@ -41,6 +46,13 @@ struct Layout {
   index_t line, step;
 };
 
+// Rows a page apart are for us to foresee: the processor does not.
+template <class T>
+void ask_for(const Complex<T>* row, index_t direction, index_t lines) {
+  if (direction < 0) row -= lines - 1;
+  for (index_t b = 0; b < lines; b += kLine / kItem<T>) __builtin_prefetch(row + b);
+}
+
 // to[c, j] = from[c, j] * phases[j], in the order that suits the side with the wilder strides.
 template <class T, class Phases>
 void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
@@ -48,7 +60,10 @@ void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, i
   const Layout& wild =
       std::abs(in.step) + std::abs(in.line) > std::abs(out.step) + std::abs(out.line) ? in : out;
   if (std::abs(wild.step) > std::abs(wild.line) && lines > 1) {
+    const Complex<T>* const side = &wild == &in ? from : to;
+    const bool far = std::abs(wild.line) == 1 && std::abs(wild.step) * kItem<T> >= kPage / 2;
     for (index_t j = 0; j < n; ++j) {
+      if (far && j + kAhead < n) ask_for(side + (j + kAhead) * wild.step, wild.line, lines);
       for (index_t c = 0; c < lines; ++c) {
         to[c * out.line + j * out.step] = times(from[c * in.line + j * in.step], phases[j]);
       }
@@ -86,11 +101,10 @@ template <class T>
 LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options)
     : line_(line), outer_(std::move(others)), options_(std::move(options)) {
   order_axes();
-  constexpr auto kItem = static_cast<index_t>(sizeof(Complex<T>));
   // A multiple of a cache line, and no power of two: lines of a panel fall into different sets.
   distance_ = (line_.extent + 7) / 8 * 8 + 8;
   const bool at_once = line_.extent < kShortLine;
-  const index_t fitting = kStackBytes / (distance_ * kItem) - 1;
+  const index_t fitting = kStackBytes / (distance_ * kItem<T>)-1;
   lines_ = std::min(panel_.extent, fitting >= 1 ? std::min(fitting, kPanelLines) : kLongPanelLines);
   together_ = at_once ? lines_ : 1;
   panels_ = (panel_.extent + lines_ - 1) / lines_;
