@@ -107,7 +107,7 @@ class LinePlan<T>::Impl {
             std::byte* out, int sign, unsigned flags) {
     const std::lock_guard lock(planner_mutex);
     plan_ = Fftw<T>::make(line, batch, reinterpret_cast<Complex*>(in),
-                          reinterpret_cast<Complex*>(out), sign, flags | FFTW_DESTROY_INPUT);
+                          reinterpret_cast<Complex*>(out), sign, flags | FFTW_PRESERVE_INPUT);
   }
 
   // From wisdom, if there is any; else by trying, and what was learned is kept.
@@ -162,12 +162,12 @@ std::shared_ptr<const LinePlan<T>> LinePlan<T>::find_or_make(index_t n, index_t 
   return plan;
 }
 template <class T>
-bool LinePlan<T>::fits(const std::complex<T>* out) {
-  return Fftw<T>::alignment(out) == 0;
+bool LinePlan<T>::fits(const std::complex<T>* line) {
+  return Fftw<T>::alignment(line) == 0;
 }
 template <class T>
-void LinePlan<T>::execute(std::complex<T>* in, std::complex<T>* out) const {
-  impl_->execute(in, out);
+void LinePlan<T>::execute(const std::complex<T>* in, std::complex<T>* out) const {
+  impl_->execute(const_cast<std::complex<T>*>(in), out);  // FFTW promises to preserve it
 }
 
 template class LinePlan<float>;

@@ -41,11 +41,11 @@ class LinePlan {
   LinePlan& operator=(const LinePlan&) = delete;
   ~LinePlan();
 
-  /// `in` and `out` are disjoint; the contents of `in` are lost. `in` is 64-byte aligned, `out` is
-  /// what fits() says. Safe from several threads.
-  void execute(std::complex<T>* in, std::complex<T>* out) const;
+  /// `in` and `out` are disjoint, and both are aligned to 64 bytes or what fits() says. Safe from
+  /// several threads.
+  void execute(const std::complex<T>* in, std::complex<T>* out) const;
   /// Is memory that begins here as good as aligned memory, with the same bits as result?
-  static bool fits(const std::complex<T>* out);
+  static bool fits(const std::complex<T>* line);
 
  private:
   class Impl;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
+#include <type_traits>
 
 #include "palimpsest/kernels/parallel.hpp"
 
@@ -11,7 +13,7 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kStackBytes = 262144;
-constexpr index_t kPanelLines = 16;  // two cache lines of complex64
+constexpr index_t kPanelBytes = 256;  // of a row of a panel: four cache lines
 constexpr index_t kLongPanelLines = 8;
 constexpr index_t kShortLine = 64;  // below this, calls of FFTW take a panel at once
 
@@ -46,11 +48,12 @@ struct Layout {
   index_t line, step;
 };
 
-// Rows a page apart are for us to foresee: the processor does not.
+// Rows a page apart are for us to foresee: the processor does not. Into the second level: those of
+// a power of two would drive each other out of the first.
 template <class T>
 void ask_for(const Complex<T>* row, index_t direction, index_t lines) {
   if (direction < 0) row -= lines - 1;
-  for (index_t b = 0; b < lines; b += kLine / kItem<T>) __builtin_prefetch(row + b);
+  for (index_t b = 0; b < lines; b += kLine / kItem<T>) __builtin_prefetch(row + b, 0, 2);
 }
 
 // to[c, j] = from[c, j] * phases[j], in the order that suits the side with the wilder strides.
@@ -73,7 +76,9 @@ void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, i
   for (index_t c = 0; c < lines; ++c) {
     const Complex<T>* x = from + c * in.line;
     Complex<T>* y = to + c * out.line;
-    if (in.step == 1 && out.step == 1) {
+    if (std::is_same_v<Phases, None> && in.step == 1 && out.step == 1) {
+      std::memmove(y, x, static_cast<std::size_t>(n) * sizeof(Complex<T>));
+    } else if (in.step == 1 && out.step == 1) {
       for (index_t j = 0; j < n; ++j) y[j] = times(x[j], phases[j]);
     } else {
       for (index_t j = 0; j < n; ++j) y[j * out.step] = times(x[j * in.step], phases[j]);
@@ -105,7 +110,8 @@ LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Option
   distance_ = (line_.extent + 7) / 8 * 8 + 8;
   const bool at_once = line_.extent < kShortLine;
   const index_t fitting = kStackBytes / (distance_ * kItem<T>)-1;
-  lines_ = std::min(panel_.extent, fitting >= 1 ? std::min(fitting, kPanelLines) : kLongPanelLines);
+  lines_ = std::min(panel_.extent,
+                    fitting >= 1 ? std::min(fitting, kPanelBytes / kItem<T>) : kLongPanelLines);
   together_ = at_once ? lines_ : 1;
   panels_ = (panel_.extent + lines_ - 1) / lines_;
   tasks_ = panels_;
@@ -158,17 +164,25 @@ void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
   }
 }
 
-// The same plan writes to where the lines belong, if they are dense and aligned there and nothing is
-// left to be done to them.
+// Can the transform itself read or write lines where they are? They must be dense and aligned there,
+// and nothing else be done to them. It is the same plan, so bits do not depend on the answer.
 template <class T>
-bool LinePass<T>::transform_to(Complex<T>* scratch, Complex<T>* to, index_t lines) const {
-  if (!plan_ || together_ > 1 || line_.out_stride != 1) return false;
-  if (!options_.after.real.empty() || !options_.after.complex.empty()) return false;
+bool LinePass<T>::is_direct(const Complex<T>* first, index_t stride, index_t line_stride,
+                            index_t lines, const LinePhases<T>& phases) const {
+  if (!plan_ || together_ > 1 || line_stride != 1) return false;
+  if (!phases.real.empty() || !phases.complex.empty()) return false;
   for (index_t c = 0; c < lines; ++c) {
-    if (!plan_->fits(to + c * panel_.out_stride)) return false;
+    if (!plan_->fits(first + c * stride)) return false;
   }
+  return true;
+}
+
+template <class T>
+bool LinePass<T>::transform_to(const Complex<T>* from, index_t distance, Complex<T>* to,
+                               index_t lines) const {
+  if (!is_direct(to, panel_.out_stride, line_.out_stride, lines, options_.after)) return false;
   for (index_t c = 0; c < lines; ++c) {
-    plan_->execute(scratch + (c + 1) * distance_, to + c * panel_.out_stride);
+    plan_->execute(from + c * distance, to + c * panel_.out_stride);
   }
   return true;
 }
@@ -188,10 +202,16 @@ void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scr
       from += position * outer_[i].in_stride;
       to += position * outer_[i].out_stride;
     }
+    // Longer lines come faster as a copy than in the order in which a transform looks at them.
+    if (x != y && line_.extent * kItem<T> <= kPage &&
+        is_direct(from, panel_.in_stride, line_.in_stride, lines, options_.before) &&
+        transform_to(from, panel_.in_stride, to, lines)) {
+      continue;
+    }
     const Layout dense{distance_, 1};
     move_panel<T>(from, {panel_.in_stride, line_.in_stride}, scratch + first_line_ * distance_,
                   dense, lines, line_.extent, options_.before);
-    if (transform_to(scratch, to, lines)) continue;
+    if (transform_to(scratch + distance_, distance_, to, lines)) continue;
     transform(scratch, lines);
     move_panel<T>(scratch, dense, to, {panel_.out_stride, line_.out_stride}, lines, line_.extent,
                   options_.after);
