@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/along.hpp"
 
+#include <algorithm>
+
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/named/matching.hpp"
@@ -43,6 +45,9 @@ Along along_of(const NamedShape::Others& others, const Attributes& attrs) {
     if (name != "along" || !value.dims()) continue;
     const Dims& dims = *value.dims();
     const index_t in = role(attrs, "in"), out = role(attrs, "out");
+    if (std::max(in, out) >= static_cast<index_t>(dims.size())) {
+      throw ShapeError("[along] got dimensions " + dims.str() + ", expected one more");
+    }
     if (in >= 0) along.in = dims[static_cast<std::size_t>(in)];
     if (out >= 0) along.out = dims[static_cast<std::size_t>(out)];
   }

@@ -82,6 +82,9 @@ void check_sizes_of(const NamedLinop& A, const Sizes& sizes) {
                      to_string(sizes.big) + ", expected lists of one length without growth");
   };
   if (sizes.small.size() != sizes.big.size()) fail();
+  for (const Dims& dims : {A.ishape(), A.oshape()}) {
+    if (dims.size() - dims.count(ND::ellipsis()) < sizes.n()) fail();
+  }
   for (std::size_t i = 0; i < sizes.n(); ++i) {
     if (sizes.small[i] < 0 || sizes.small[i] > sizes.big[i]) fail();
   }

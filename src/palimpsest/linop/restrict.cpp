@@ -68,6 +68,9 @@ std::optional<index_t> restrict_size(const NamedLinop& A, const ND& d) {
 
 void check_restrict(const NamedLinop& A) {
   const Cuts cuts(A);
+  if (A.ishape().size() != A.oshape().size()) {
+    throw ShapeError(who(A) + "got " + A.shape().str() + ", expected two shapes of one structure");
+  }
   for (std::size_t i = 0; i < cuts.axes.size(); ++i) {
     const index_t start = cuts.starts[i], stop = cuts.stops[i];
     const std::string got = "slice: got " + std::to_string(start) + ":" + std::to_string(stop);

@@ -55,6 +55,10 @@ std::optional<index_t> stack_size(const NamedLinop& A, const ND& d) {
 Dims inserted(const Dims& dims, const std::optional<ND>& d, index_t position) {
   if (!d) return dims;
   const auto n = static_cast<index_t>(dims.size());
+  if (position > n || position < -n - 1) {
+    throw ValueError("[Stack] position of dim '" + d->str() + "' is out of range: got " +
+                     std::to_string(position) + " for " + dims.str());
+  }
   const auto k = static_cast<std::size_t>(position < 0 ? n + 1 + position : position);
   return dims.slice(0, k) + Dims(*d) + dims.slice(k, dims.size());
 }
