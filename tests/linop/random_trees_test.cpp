@@ -510,11 +510,10 @@ TEST_P(RandomTrees, SurviveCopyingMovingAndSaving) {
     const Tree t = grower.grow();
     SCOPED_TRACE(t.A.str());
     const Tensor x = grower.data(t.in), y = t.A(x), back = t.A.H()(y);
-    const std::pair<const char*, NamedLinop> copies[] = {
-        {"copy", t.A.copy()},
-        {"lazy", t.A.deepcopy()},
-        {"eager", t.A.deepcopy(Copy::eager)},
-        {"loaded", from_bytes(to_bytes(t.A))}};
+    const std::pair<const char*, NamedLinop> copies[] = {{"copy", t.A.copy()},
+                                                         {"lazy", t.A.deepcopy()},
+                                                         {"eager", t.A.deepcopy(Copy::eager)},
+                                                         {"loaded", from_bytes(to_bytes(t.A))}};
     for (const auto& [how, B] : copies) {
       SCOPED_TRACE(how);
       EXPECT_TRUE(equal(B(x), y)) << testing::difference(B(x), y);

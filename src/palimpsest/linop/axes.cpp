@@ -29,7 +29,13 @@ Axes last_axes(std::size_t n) {
 
 Axes from_front(std::span<const index_t> axes, std::size_t rank) {
   Axes result;
-  for (index_t axis : axes) result.push_back(axis < 0 ? axis + static_cast<index_t>(rank) : axis);
+  const auto n = static_cast<index_t>(rank);
+  for (const index_t axis : axes) {
+    result.push_back(axis < 0 ? axis + n : axis);
+    if (result.back() >= 0 && result.back() < n) continue;
+    throw ShapeError("[axes] axis " + std::to_string(axis) + " is out of range: got " +
+                     std::to_string(rank) + " axes");
+  }
   return result;
 }
 

@@ -144,10 +144,11 @@ class OperatorReader {
 
   // Axes are those that the shapes name, each once, and what is listed per axis is as long.
   static void check_axes(const CheckedJson& json, const LinopData& data) {
-    const auto names = [](const Dims& dims) {
-      return static_cast<index_t>(dims.size() - dims.count(ND::ellipsis()));
-    };
-    const index_t n = std::max(names(data.shape.ishape()), names(data.shape.oshape()));
+    // An ellipsis stands for any number of axes.
+    const bool is_open = data.shape.ishape().count(ND::ellipsis()) > 0 ||
+                         data.shape.oshape().count(ND::ellipsis()) > 0;
+    const auto n = static_cast<index_t>(
+        is_open ? kMaxRank : std::max(data.shape.ishape().size(), data.shape.oshape().size()));
     std::size_t n_axes = 0;
     for (const auto& [name, a] : data.attrs) {
       if (!name.starts_with("axes") && name != "axis") continue;
