@@ -427,6 +427,11 @@ std::vector<Sample> samples() {
   add("SenseWeighted",
       [](DType t) { return Chain(sense(t, true), Diagonal(random({6}, real_of(t)), "C K")); });
   add("SenseRegularized", [](DType t) { return sense(t, true).N() + 0.1 * Identity("Ny Nx"); });
+  add("OnAnotherDevice", [](DType t) {
+    const Device here{}, there{DeviceType::cpu, 2};
+    return Chain(ToDevice(here, there, "A B"), Diagonal(random({4, 3}, t).to(there), "A B"),
+                 ToDevice(there, here, "A B"));
+  });
   add_structure(all);
   add_containers(all);
   return all;

@@ -19,6 +19,7 @@ TEST(Cfl, ComesBackUnderAnyOfItsNames) {
   write_cfl(directory / "scan", t);
   for (const char* name : {"scan", "scan.hdr", "scan.cfl"}) {
     EXPECT_TRUE(equal(read_cfl(directory / name), t)) << name;
+    EXPECT_TRUE(equal(map_cfl(directory / name), t)) << name;
   }
   EXPECT_EQ(directory.names(), (std::vector<std::string>{"scan.cfl", "scan.hdr"}));
 }

@@ -36,6 +36,7 @@ class NpyText : public ::testing::Test {
   }
   void expect_refused(const std::string& bytes, const std::string& text) {
     expect_error<FormatError>([&] { read(bytes); }, text);
+    expect_error<FormatError>([&] { map_npy(directory_ / "a.npy"); }, text);
   }
   TemporaryDirectory directory_;
 };
@@ -87,6 +88,39 @@ TEST(Npy, WritesFortranOrderWhereThatIsTheOrderInMemory) {
   const Tensor back = read_npy(directory / "a.npy");
   EXPECT_TRUE(equal(back, t.transpose()));
   EXPECT_EQ(back.strides(), (Strides{1, 3}));
+}
+
+TEST(Npy, MapsWhatItReads) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a.npy";
+  for (const DType dtype : kAllDTypes) {
+    for (const bool transposed : {false, true}) {
+      const Tensor t = counting({2, 3, 4}, dtype);
+      write_npy(path, transposed ? t.transpose() : t);
+      EXPECT_TRUE(equal(map_npy(path), read_npy(path))) << name_of(dtype);
+    }
+  }
+  write_npy(path, Tensor::zeros({0, 3}, DType::float32));
+  EXPECT_EQ(map_npy(path).shape(), (Extents{0, 3}));
+}
+
+TEST(Npy, WhatIsMappedIsInTheFileUntilItIsWritten) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a.npy";
+  const Tensor t = counting({100, 100}, DType::float64);
+  write_npy(path, t);
+  Tensor mapped = map_npy(path);
+  EXPECT_NE(mapped.storage().state(), StorageState::owned);
+  mapped.set<double>({3, 4}, -1);
+  EXPECT_EQ(mapped.storage().state(), StorageState::owned);
+  EXPECT_TRUE(equal(read_npy(path), t));
+}
+
+TEST_F(NpyText, MapsOtherByteOrdersByReadingThem) {
+  write_bytes(directory_ / "a.npy",
+              npy("{'descr': '>u2', 'fortran_order': False, 'shape': (2,)}", "\x01\x02\x03\x04"s));
+  EXPECT_EQ(map_npy(directory_ / "a.npy").to_vector<std::uint16_t>(),
+            (std::vector<std::uint16_t>{0x0102, 0x0304}));
 }
 
 TEST_F(NpyText, ReadsTheOtherByteOrder) {

@@ -527,6 +527,33 @@ TEST_P(RandomTrees, SurviveCopyingMovingAndSaving) {
   }
 }
 
+// Of some of the trees: cutting compiles every tile.
+TEST_P(RandomTrees, TilesMakeUpTheWhole) {
+  for (int i = 0; i < kTreesPerShard; i += 20) {
+    const auto seed = static_cast<std::uint64_t>(GetParam() * kTreesPerShard + i);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::string growing = "while growing";
+    try {
+      Grower grower(seed, DType::complex128);
+      const Tree t = grower.grow();
+      growing = t.A.str();
+      SCOPED_TRACE(growing);
+      const auto holds = [&](const char* what, const NamedLinop& A, const Space& from) {
+        const SplitTest test = check_split(A, {.extents = from.sizes, .seed = seed});
+        // Sums of sums lose more than one operator does.
+        const bool is_close = test.failure.starts_with("the parts make up") && test.error < 1e-10;
+        EXPECT_TRUE(test.ok || is_close) << what << test.failure;
+      };
+      holds("A: ", t.A, t.in);
+      holds("A.H: ", t.A.H(), t.out);
+      holds("A.N: ", t.A.N(), t.in);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what() << "\n" << growing;
+    }
+    if (HasFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shards, RandomTrees, ::testing::Range(0, kShards));
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace palimpsest::cli {
 void add_compare(CommandLine& line);
 void add_doctor(CommandLine& line);
 void add_info(CommandLine& line);
+void add_plan(CommandLine& line);
 void add_recon(CommandLine& line);
 void add_simulate(CommandLine& line);
 

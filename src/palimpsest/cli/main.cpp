@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   CommandLine line("palimpsest", "Reconstructs images from raw scans on a known number of bytes.",
                    "palimpsest " PALIMPSEST_VERSION);
   add_recon(line);
+  add_plan(line);
   add_simulate(line);
   add_compare(line);
   add_info(line);

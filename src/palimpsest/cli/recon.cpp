@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// palimpsest recon: from k-space to an image.
+// palimpsest recon: from k-space to an image; palimpsest plan: what that takes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/cli/byte_size.hpp"
 #include "palimpsest/cli/clock.hpp"
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/failure.hpp"
@@ -20,6 +21,7 @@
 #include "palimpsest/cli/sense.hpp"
 #include "palimpsest/cli/sensitivities.hpp"
 #include "palimpsest/cli/text.hpp"
+#include "palimpsest/cli/volume.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
 #include "palimpsest/io/report.hpp"
@@ -33,7 +35,14 @@ struct ReconOptions {
   index_t iterations = 30, bits = 8, slice = 0;
   double lambda = 0.015, tolerance = 1e-6;
   std::optional<index_t> repetition;
-  bool prewhiten = false, json = false;
+  bool prewhiten = false, json = false, dry_run = false;
+  /// As given: `300M`.
+  std::string memory;
+
+  std::optional<index_t> budget() const {
+    if (memory.empty()) return std::nullopt;
+    return parse_bytes("--memory", memory);
+  }
 };
 
 // What one run has done, for the report.
@@ -202,11 +211,92 @@ void print_summary(const ReconRun& run, const ReconOptions& options, const Outpu
   for (const std::string& path : outputs.committed()) std::printf("wrote %s\n", path.c_str());
 }
 
+// -- whole scans in mapped files -------------------------------------------------------------------
+
+SenseOptions volume_options(const ReconOptions& options, Progress& progress) {
+  SenseOptions sense = sense_options(options, progress, 0);
+  sense.announce = {};
+  return sense;
+}
+
+void print_plan(const VolumePlan& plan, const Volume& volume, const ReconOptions& options) {
+  if (options.json) {
+    std::fputs(plan.report().text().c_str(), stdout);
+    return;
+  }
+  const Extents image = volume.image_shape();
+  std::printf("%s: %lld coils, image %s, %s\n%s", options.input.c_str(),
+              static_cast<long long>(volume.n_coils()), to_string(image).c_str(),
+              options.method.c_str(), plan.text(volume).c_str());
+}
+
+JsonReport volume_report(const SenseResult& result, const Volume& volume, const VolumePlan& plan,
+                         const ReconOptions& options) {
+  JsonReport report, sizes, seconds;
+  sizes.set("coils", volume.n_coils()).set("image", to_string(volume.image_shape()));
+  seconds.set("solve", result.seconds);
+  report.set("input", options.input).set("method", options.method).set("maps", options.maps);
+  report.set("sizes", sizes).set("lambda", options.lambda).set("tolerance", options.tolerance);
+  report.set("status", result.status).set("iterations", result.iterations);
+  report.set("residuals", result.residuals).set("plan", plan.report());
+  report.set("announced_peak_bytes", result.announced_peak_bytes);
+  report.set("measured_peak_bytes", result.measured_peak_bytes).set("seconds", seconds);
+  return report;
+}
+
+// The whole scan at once, out of mapped files; `plan_only` looks at nothing but their headers.
+void recon_volume(const ReconOptions& options, bool plan_only) {
+  if (options.maps.empty()) {
+    throw UsageError(
+        "[--memory] a budget needs coil maps in a file, to be mapped like the scan. Try --maps, "
+        "which recon --save-maps makes");
+  }
+  const Volume volume = map_volume(options.input, options.maps);
+  Progress progress(options.method, options.iterations);
+  const SenseOptions sense = volume_options(options, progress);
+  const VolumePlan plan = plan_volume(volume, sense, options.budget());
+  if (plan_only) return print_plan(plan, volume, options);
+  Outputs outputs;
+  outputs.announce(options.output, ".png");
+  outputs.announce(options.save, ".npy");
+  outputs.announce(options.report, ".json");
+  if (!options.json) std::fprintf(stderr, "%s", plan.text(volume).c_str());
+  const SenseResult result = reconstruct_volume(volume, sense, plan);
+  outputs.write(options.output, [&](const std::string& path) {
+    // Of a volume the plane in the middle.
+    const Tensor& x = result.image;
+    write_picture(path, x.rank() == 3 ? x.select(0, x.shape(0) / 2) : x, options.bits);
+  });
+  outputs.write(options.save, [&](const std::string& path) { write_npy(path, result.image); });
+  const JsonReport report = volume_report(result, volume, plan, options);
+  outputs.write(options.report, [&](const std::string& path) { report.write(path); });
+  outputs.commit();
+  if (options.json) {
+    std::fputs(report.text().c_str(), stdout);
+    return;
+  }
+  if (!result.residuals.empty()) {
+    std::printf("%s: %lld iterations, residual %.1e (%s)\n", options.method.c_str(),
+                static_cast<long long>(result.iterations), result.residuals.back(),
+                result.status.c_str());
+  }
+  std::printf("peak: announced %s bytes, measured %s bytes; %.2f seconds\n",
+              with_commas(result.announced_peak_bytes).c_str(),
+              with_commas(result.measured_peak_bytes).c_str(), result.seconds);
+  for (const std::string& path : outputs.committed()) std::printf("wrote %s\n", path.c_str());
+}
+
+void check_numbers(const ReconOptions& options);
+
 void check_options(const ReconOptions& options) {
   if (options.output.empty() && options.save.empty() && options.report.empty() &&
       options.plan.empty() && !options.json) {
     throw UsageError("no output is named. Try -o image.png");
   }
+  check_numbers(options);
+}
+
+void check_numbers(const ReconOptions& options) {
   if (options.iterations < 1) {
     throw UsageError(fmt::format("[--iterations] got {}, expected at least 1", options.iterations));
   }
@@ -220,8 +310,15 @@ void check_options(const ReconOptions& options) {
   }
 }
 
+void plan(const ReconOptions& options) {
+  check_numbers(options);
+  recon_volume(options, /*plan_only=*/true);
+}
+
 void recon(const ReconOptions& options) {
+  if (options.dry_run) return plan(options);
   check_options(options);
+  if (options.budget()) return recon_volume(options, /*plan_only=*/false);
   Outputs outputs;
   outputs.announce(options.output, ".png");
   outputs.announce(options.save, ".npy");
@@ -279,9 +376,24 @@ void add_recon(CommandLine& line) {
       .option("--bits", "N", options->bits, "of the picture: 8 or 16")
       .option("--slice", "N", options->slice, "of a raw file with several slices")
       .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
+      .option("--memory", "BYTES", options->memory,
+              "a budget, such as 300M: the whole scan at once, out of mapped files")
+      .flag("--dry-run", options->dry_run, "only say what it takes, and where the bytes go")
       .flag("--prewhiten", options->prewhiten, "decorrelate the coils by the noise readouts")
       .flag("--json", options->json, "print the report instead of a summary")
       .action([options] { recon(*options); });
+}
+
+void add_plan(CommandLine& line) {
+  const auto options = std::make_shared<ReconOptions>();
+  line.add("plan", "Say what a reconstruction takes, and where the bytes go, without touching data")
+      .argument("INPUT", options->input, "k-space (coil, y, x) or (coil, z, y, x): NPY or CFL")
+      .choice("--method", {"cg-sense", "adjoint"}, options->method, "how")
+      .option("--maps", "FILE", options->maps, "coil maps of the same shape")
+      .option("--lambda", "X", options->lambda, "weight of |image|^2 against noise")
+      .option("--memory", "BYTES", options->memory, "a budget, such as 300M")
+      .flag("--json", options->json, "print it as JSON")
+      .action([options] { plan(*options); });
 }
 
 }  // namespace palimpsest::cli

@@ -29,7 +29,7 @@ namespace {
 using Sample = std::complex<float>;
 
 struct SimulateOptions {
-  std::string output, image, reference, save_maps;
+  std::string output, image, reference, save_maps, save_kspace;
   std::string axis = "z", pattern = "poisson";
   std::optional<index_t> slice;
   index_t size = 256, coils = 8, center = 24, seed = 0;
@@ -133,6 +133,7 @@ void simulate(const SimulateOptions& options) {
   outputs.announce(options.output, ".h5");
   outputs.announce(options.reference, ".npy");
   outputs.announce(options.save_maps, ".npy");
+  outputs.announce(options.save_kspace, ".npy");
 
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const Tensor image = object_image(options);
@@ -148,6 +149,7 @@ void simulate(const SimulateOptions& options) {
   outputs.write(options.output, [&](const std::string& path) { write_ismrmrd(path, scan); });
   outputs.write(options.reference, [&](const std::string& path) { write_npy(path, image); });
   outputs.write(options.save_maps, [&](const std::string& path) { write_npy(path, maps); });
+  outputs.write(options.save_kspace, [&](const std::string& path) { write_npy(path, kspace); });
   outputs.commit();
 
   const JsonReport report = report_of(options, mask);
@@ -185,6 +187,7 @@ void add_simulate(CommandLine& line) {
       .option("--seed", "N", options->seed, "of pattern and noise")
       .option("--reference", "FILE.npy", options->reference, "writes the known image")
       .option("--save-maps", "FILE.npy", options->save_maps, "writes the coil maps")
+      .option("--save-kspace", "FILE.npy", options->save_kspace, "writes k-space as an array")
       .flag("--json", options->json, "print facts as JSON")
       .action([options] { simulate(*options); });
 }

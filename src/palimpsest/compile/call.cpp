@@ -161,10 +161,10 @@ Device Call::device() const {
     return outputs.empty() ? Device{} : outputs[0].type().device;
   }
   const Device device = bound_[0].tensor->device();
+  const auto& inputs = program_.graph.inputs();
   for (std::size_t i = 1; i < bound_.size(); ++i) {
     const Device other = bound_[i].tensor->device();
-    if (other == device) continue;
-    const auto& inputs = program_.graph.inputs();
+    if (other == device || other == inputs[i].type().device) continue;
     throw DeviceError("[" + impl_.who() + "] device: " + inputs[i].str() + " is on " + other.str() +
                       ", but " + inputs[0].str() + " is on " + device.str() +
                       ". Try one device for all");
@@ -285,6 +285,7 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   BorrowedFrame frame(*impl_.pool, plan, where, !program_.borrows_any);
   prepare_results(plan, *frame, outs);
   bind_memory(plan, *frame);
+  frame->stream_files(program_.budget.has_value());
   frame->bind();
   const auto run_steps = [&] {
     if (program_.inspection) {

@@ -101,6 +101,7 @@ class Call {
   void hand_over(const Plan& plan, Frame& frame);
   void commit(const Plan& plan, Frame& frame) noexcept;
   Device result_device(Device computed_on) const;
+  static Device device_of(const Plan& plan, const Frame& frame, const Delivery& delivery);
 
   const Function::Impl& impl_;
   const Program& program_;

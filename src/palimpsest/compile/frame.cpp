@@ -13,11 +13,20 @@
 #include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/profiler.hpp"
 #include "palimpsest/kernels/task_graph.hpp"
+#include "palimpsest/memory/file_pages.hpp"
 
 namespace palimpsest {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// From the lowest to the highest byte of a view.
+std::pair<const std::byte*, std::size_t> bytes_read(const ConstView& view) {
+  const ReachedRange range = reached_range(view.extents, view.strides);
+  const auto item = static_cast<index_t>(item_size(view.dtype));
+  return {static_cast<const std::byte*>(view.data) + range.low * item,
+          static_cast<std::size_t>((range.high - range.low) * item)};
+}
 
 }  // namespace
 
@@ -25,7 +34,14 @@ Frame::Frame(const Plan& plan, Device device, Arena arena)
     : plan_(plan), device_(device), bases_(plan.buffers.size(), nullptr) {
   const auto is_arena = [](const PlannedBuffer& b) { return b.kind == BufferKind::arena; };
   if (arena == Arena::own && std::any_of(plan.buffers.begin(), plan.buffers.end(), is_arena)) {
-    arena_ = Storage::allocate(static_cast<std::size_t>(plan.arena_bytes), device, "arena");
+    if (plan.arenas.empty()) {
+      arenas_.push_back(
+          Storage::allocate(static_cast<std::size_t>(plan.arena_bytes), device, "arena"));
+    }
+    for (const PlannedArena& planned : plan.arenas) {
+      arenas_.push_back(
+          Storage::allocate(static_cast<std::size_t>(planned.bytes), planned.device, "arena"));
+    }
   }
   updates_.resize(plan.updates.size());
   output_storages.resize(plan.outputs.size());
@@ -62,6 +78,13 @@ Frame::Frame(const Plan& plan, Device device, Arena arena)
 
 Frame::~Frame() = default;
 
+std::size_t Frame::index_of(const PlannedBuffer& buffer) const {
+  for (std::size_t a = 0; a < plan_.arenas.size(); ++a) {
+    if (plan_.arenas[a].device == buffer.device) return a;
+  }
+  return 0;
+}
+
 void Frame::use_arena(std::byte* arena) {
   for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
     const PlannedBuffer& buffer = plan_.buffers[b];
@@ -70,13 +93,17 @@ void Frame::use_arena(std::byte* arena) {
 }
 
 void Frame::refresh() {
-  use_arena(arena_.defined() ? arena_.overwrite_data() : nullptr);
+  if (plan_.arenas.empty()) use_arena(arenas_.empty() ? nullptr : arenas_[0].overwrite_data());
   for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
     const PlannedBuffer& buffer = plan_.buffers[b];
+    if (buffer.kind == BufferKind::arena && !plan_.arenas.empty()) {
+      bases_[b] = arenas_[index_of(buffer)].overwrite_data() + buffer.offset;
+    }
     if (buffer.kind == BufferKind::update) {
       Storage& storage = updates_[at(buffer.index)];
       if (!storage.defined()) {
-        storage = Storage::allocate(static_cast<std::size_t>(buffer.bytes), device_, "update");
+        storage =
+            Storage::allocate(static_cast<std::size_t>(buffer.bytes), device_of(buffer), "update");
       }
       bases_[b] = storage.overwrite_data();
     }
@@ -106,6 +133,21 @@ void Frame::bind() {
   for (std::size_t g = 0; g < guards_.size(); ++g) {
     guards_[g].condition = reinterpret_cast<const bool*>(address(plan_.guards[g].condition));
   }
+  if (streams_files_) find_file_bytes();
+}
+
+void Frame::find_file_bytes() {
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    step.file_bytes.clear();
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      const BufferKind kind =
+          plan_.buffers[at(plan_.slots[at(plan_.steps[i].inputs[k])].buffer)].kind;
+      if (kind != BufferKind::container && kind != BufferKind::argument) continue;
+      const auto [first, bytes] = bytes_read(step.inputs[k]);
+      if (is_file_mapped(first, bytes)) step.file_bytes.emplace_back(first, bytes);
+    }
+  }
 }
 
 // The condition of a guard whose parent does not hold was never computed.
@@ -122,6 +164,7 @@ void Frame::Step::run() const {
     op->run(context);
   }
   if (!context.set_outputs().empty()) context.take_set_outputs();
+  for (const auto& [first, bytes] : file_bytes) release_file_pages(first, bytes);
 }
 
 void Frame::run_step(std::size_t i, double* seconds) const {
@@ -230,8 +273,14 @@ void Frame::forget_call() noexcept {
   drop(output_storages);
 }
 
+index_t Frame::arena_bytes() const {
+  std::size_t total = 0;
+  for (const Storage& s : arenas_) total += s.nbytes();
+  return static_cast<index_t>(total);
+}
+
 index_t Frame::bytes() const {
-  std::size_t total = arena_.defined() ? arena_.nbytes() : 0;
+  auto total = static_cast<std::size_t>(arena_bytes());
   for (const Storage& s : updates_) total += s.defined() ? s.nbytes() : 0;
   return static_cast<index_t>(total);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "palimpsest/base/view.hpp"
@@ -39,6 +40,8 @@ class Frame {
   void refresh();
   /// Where the arena is if it is given: at least arena_bytes, 64-byte aligned.
   void use_arena(std::byte* arena);
+  /// Whether pages of mapped files that a step has read are given back after it.
+  void stream_files(bool value) { streams_files_ = value; }
   /// Points all views at the present bases.
   void bind();
   /// Runs all steps, those of several lanes side by side. What an op throws gets a note about the
@@ -51,8 +54,16 @@ class Frame {
   void run_watched(CallWatch& watch, CallMeasurement* measurement) const;
 
   const Plan& plan() const { return plan_; }
+  /// That of the arguments.
   Device device() const { return device_; }
-  const Storage& arena() const { return arena_; }
+  /// That of a buffer's values.
+  Device device_of(const PlannedBuffer& buffer) const {
+    return plan_.arenas.empty() ? device_ : buffer.device;
+  }
+  /// Of all arenas.
+  index_t arena_bytes() const;
+  /// The arena that a buffer lies in.
+  const Storage& arena_of(const PlannedBuffer& buffer) const { return arenas_[index_of(buffer)]; }
   Storage& update_storage(int update) { return updates_[static_cast<std::size_t>(update)]; }
   /// Bytes that the frame holds.
   index_t bytes() const;
@@ -76,6 +87,7 @@ class Frame {
     std::span<std::byte> scratch;
     int guard = -1;
     std::shared_ptr<LoopFrame> loop = nullptr;
+    std::vector<std::pair<const void*, std::size_t>> file_bytes = {};  // that it reads
 
     void run() const;
   };
@@ -88,17 +100,20 @@ class Frame {
   bool holds(int guard) const;
   void run_step(std::size_t step, double* seconds) const;
   void run_lanes(double* seconds) const;
+  void find_file_bytes();
+  std::size_t index_of(const PlannedBuffer& buffer) const;
 
   [[noreturn]] void rethrow_from(std::size_t step) const;
 
   const Plan& plan_;
   Device device_;
-  Storage arena_;
+  std::vector<Storage> arenas_;  // one, or as many as the plan has
   std::vector<Storage> updates_;
   std::vector<std::byte*> bases_;
   std::vector<Step> steps_;
   std::vector<Guard> guards_;
   std::unique_ptr<TaskGraph> tasks_;  // of several lanes
+  bool streams_files_ = false;
 };
 
 }  // namespace palimpsest

@@ -74,8 +74,13 @@ void Call::prepare_copy(const Plan& plan, Frame& frame, std::size_t index) {
   if (delivery.how != Handover::compact && !forced) return;
   const Layout& layout = plan.slots[at(delivery.slot)].layout;
   Tensor& copy = frame.copies[index];
-  copy = Tensor::empty(layout.extents, layout.dtype, frame.device(), "output");
+  copy = Tensor::empty(layout.extents, layout.dtype, device_of(plan, frame, delivery), "output");
   (forced ? report_.entry_copy_bytes : allocated_) += copy.nbytes();
+}
+
+// Where a value is before it is handed over.
+Device Call::device_of(const Plan& plan, const Frame& frame, const Delivery& delivery) {
+  return frame.device_of(plan.buffers[at(plan.slots[at(delivery.slot)].buffer)]);
 }
 
 // Where results go: to the arguments that were given, else to where the containers' values came
@@ -113,16 +118,18 @@ void Call::prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> out
       const Delivery& delivery = plan.outputs[i];
       const Layout& layout = plan.slots[at(delivery.slot)].layout;
       if (delivery.how == Handover::own || frame.copies[i].defined()) continue;
-      frame.copies[i] = Tensor::empty(layout.extents, layout.dtype, frame.device(), "output");
+      frame.copies[i] =
+          Tensor::empty(layout.extents, layout.dtype, device_of(plan, frame, delivery), "output");
       report_.entry_copy_bytes += frame.copies[i].nbytes();
     }
     for (Tensor& out : outs) out.raw_mutable_data();
     return;
   }
   const Device target = result_device(frame.device());
-  if (target == frame.device()) return;
+  if (target == frame.device() && plan.arenas.empty()) return;
   for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
     if (program_.outputs[i].return_internal_type) continue;
+    if (target == device_of(plan, frame, plan.outputs[i])) continue;
     const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
     frame.moved[i] = Tensor::empty(layout.extents, layout.dtype, target, "output");
   }
@@ -135,12 +142,13 @@ void Call::prepare_output(const Plan& plan, Frame& frame, std::size_t buffer,
   const PlannedBuffer& planned = plan.buffers[buffer];
   const std::size_t i = at(planned.index);
   Storage& storage = frame.output_storages[i];
-  if (!outs.empty() && is_usable(plan, i, outs)) {
+  if (!outs.empty() && outs[i].device() == frame.device_of(planned) && is_usable(plan, i, outs)) {
     frame.bases()[buffer] = static_cast<std::byte*>(outs[i].raw_overwrite_data());
     storage = outs[i].storage();
     return;
   }
-  storage = Storage::allocate(static_cast<std::size_t>(planned.bytes), frame.device(), "output");
+  storage = Storage::allocate(static_cast<std::size_t>(planned.bytes), frame.device_of(planned),
+                              "output");
   allocated_ += planned.bytes;
   frame.bases()[buffer] = storage.overwrite_data();
 }
@@ -200,7 +208,7 @@ Tensor Call::value_of(const Plan& plan, Frame& frame, const Delivery& delivery) 
   const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
   switch (buffer.kind) {
     case BufferKind::arena:
-      return tensor_on(frame.arena(), slot.layout, buffer.offset);
+      return tensor_on(frame.arena_of(buffer), slot.layout, buffer.offset);
     case BufferKind::output: {
       // At the start of its storage, except in a destination of the caller.
       const Storage& storage = frame.output_storages[at(buffer.index)];

@@ -30,6 +30,14 @@ struct PlannedBuffer {
   int first_step = 0;  // that writes it; -1: lives from before the first step
   int last_step = 0;   // that reads any of it
   std::string name;    // of the variable that it was made for
+  Device device = {};  // in a plan on several devices
+};
+
+/// The arena of one device, in a plan on several.
+struct PlannedArena {
+  Device device;
+  index_t bytes = 0;
+  index_t lower_bound_bytes = 0;
 };
 
 /// A branch of an ifelse: its steps run only when the condition has this value.
@@ -110,6 +118,9 @@ struct Plan {
   /// costs no thread.
   int lanes = 1;
   index_t parallel_grain = 0;
+  /// One per device where values live on several; empty where all are on the device of the
+  /// arguments. Sizes below are sums over all devices.
+  std::vector<PlannedArena> arenas;
   /// Everything a call holds above arguments, containers and constants.
   index_t peak_bytes = 0;
   index_t arena_bytes = 0;
@@ -134,6 +145,8 @@ struct Plan {
   /// Inputs of joins and sets that are computed where these would have copied them to.
   index_t saved_by_join_bytes = 0;
 
+  /// What a call holds on one of several devices.
+  index_t peak_bytes_on(Device device) const;
   /// Tables of steps and buffers for people: who lies where, what lay there before and why that was
   /// free.
   std::string to_string() const;

@@ -23,6 +23,7 @@
 #include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/part_places.hpp"
+#include "palimpsest/compile/plan_devices.hpp"
 #include "palimpsest/ops/control_op.hpp"
 #include "palimpsest/ops/library_memory.hpp"
 
@@ -548,7 +549,9 @@ Plan best_plan(const PlanRequest& request) {
 
 Plan make_plan(const PlanRequest& request) {
   try {
-    return best_plan(request);
+    Plan plan = best_plan(request);
+    separate_devices(plan, request);
+    return plan;
   } catch (const RunTimeExtents& found) {
     Plan plan;
     plan.run_time_extents = found.op;

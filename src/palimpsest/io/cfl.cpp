@@ -63,7 +63,9 @@ Extents parse_dimensions(const std::string& path, std::string_view text) {
 
 }  // namespace
 
-Tensor read_cfl(const std::string& path) {
+namespace {
+
+Tensor cfl_array(const std::string& path, bool map) {
   const std::string stem = stem_of(path);
   const std::string header_path = stem + ".hdr";
   Extents shape = parse_dimensions(header_path, io_detail::read_text(header_path, kLongestHeader));
@@ -77,8 +79,17 @@ Tensor read_cfl(const std::string& path) {
                                  "axes {}.",
                                  file.size(), expected, to_string(shape)));
   }
+  if (map && io_detail::kHostIsLittle) {
+    return io_detail::map_elements(file.path(), 0, shape, DType::complex64);
+  }
   return io_detail::read_elements(file, 0, shape, DType::complex64, !io_detail::kHostIsLittle);
 }
+
+}  // namespace
+
+Tensor read_cfl(const std::string& path) { return cfl_array(path, false); }
+
+Tensor map_cfl(const std::string& path) { return cfl_array(path, true); }
 
 void write_cfl(const std::string& path, const Tensor& tensor) {
   const std::string stem = stem_of(path);

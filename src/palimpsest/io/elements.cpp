@@ -17,6 +17,12 @@ Tensor read_elements(const InputFile& file, index_t offset, const Extents& shape
   return result;
 }
 
+Tensor map_elements(const std::string& path, index_t offset, const Extents& shape, DType dtype) {
+  const auto bytes = static_cast<std::size_t>(byte_count(shape, dtype));
+  return Tensor(Storage::from_file(path, static_cast<std::size_t>(offset), bytes), dtype, shape,
+                contiguous_strides(shape), 0);
+}
+
 void make_native(Tensor& tensor, bool swapped) {
   if (tensor.numel() == 0) return;
   if (swapped) swap_elements(tensor.raw_mutable_data(), tensor.dtype(), tensor.numel());

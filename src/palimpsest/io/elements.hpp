@@ -12,6 +12,9 @@ namespace palimpsest::io_detail {
 Tensor read_elements(const InputFile& file, index_t offset, const Extents& shape, DType dtype,
                      bool swapped);
 
+/// The same of the host's byte order, mapped. The caller has held the byte count against the file's.
+Tensor map_elements(const std::string& path, index_t offset, const Extents& shape, DType dtype);
+
 /// Elements that were read as bytes become values: host byte order, booleans 0 or 1.
 void make_native(Tensor& tensor, bool swapped);
 

@@ -233,7 +233,11 @@ Tensor with_axes_reversed(const Tensor& tensor) {
 
 }  // namespace
 
-Tensor read_npy(const std::string& path) {
+namespace {
+
+enum class Access { read, map };
+
+Tensor npy_array(const std::string& path, Access access) {
   const io_detail::InputFile file(path);
   const auto [text, offset] = header_text(file);
   const NpyHeader header = HeaderParser(path, text).parse();
@@ -248,10 +252,20 @@ Tensor read_npy(const std::string& path) {
   }
   Extents stored = header.shape;
   if (header.fortran_order) std::reverse(stored.begin(), stored.end());
+  const bool is_native = !header.swapped && header.dtype != DType::bool_ && expected > 0 &&
+                         offset % static_cast<index_t>(item_size(header.dtype)) == 0;
   const Tensor result =
-      io_detail::read_elements(file, offset, stored, header.dtype, header.swapped);
+      access == Access::map && is_native
+          ? io_detail::map_elements(path, offset, stored, header.dtype)
+          : io_detail::read_elements(file, offset, stored, header.dtype, header.swapped);
   return header.fortran_order ? with_axes_reversed(result) : result;
 }
+
+}  // namespace
+
+Tensor read_npy(const std::string& path) { return npy_array(path, Access::read); }
+
+Tensor map_npy(const std::string& path) { return npy_array(path, Access::map); }
 
 void write_npy(const std::string& path, const Tensor& tensor) {
   const bool reversed =

@@ -16,6 +16,14 @@ namespace palimpsest {
 /// Source   numpy.lib.format, NEP 1
 Tensor read_npy(const std::string& path);
 
+/// The same array without reading it: its elements are the bytes of the mapped file, read when they
+/// are used; written, they become memory of their own. Arrays in the other byte order and booleans
+/// are read after all.
+///
+/// Errors   as read_npy
+/// Cost     none; a file that shrinks while it is mapped ends the program
+Tensor map_npy(const std::string& path);
+
 /// Writes format 1.0 in the host's byte order; in Fortran order where that avoids a copy.
 ///
 /// Errors   IoError as AtomicFile; nothing is left behind

@@ -3,6 +3,7 @@
 
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 
 namespace palimpsest {
@@ -43,6 +44,10 @@ NamedShape assemble_add(std::vector<NamedLinop>& children, const Assembly& how) 
   return NamedShape(children[0].ishape(), children[0].oshape());
 }
 
+NamedLinop add_split(const NamedLinop& A, const Tile& tile) {
+  return with_recorded(Add(split_summands(A, tile)), A, tile);
+}
+
 std::optional<index_t> add_size(const NamedLinop& A, const ND& d) {
   return common_size(A.linops(), d);
 }
@@ -52,7 +57,7 @@ std::optional<index_t> add_size(const NamedLinop& A, const ND& d) {
 const LinopType& linop_types::add() {
   static const LinopType type{
       .name = "Add",
-      .functions = {.fn = add_fn, .adj_fn = add_adj_fn, .size = add_size},
+      .functions = {.fn = add_fn, .adj_fn = add_adj_fn, .split = add_split, .size = add_size},
       .adjoint = add_adjoint,
       .assemble = assemble_add,
   };

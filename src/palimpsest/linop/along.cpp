@@ -5,6 +5,9 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/axes.hpp"
+#include "palimpsest/linop/concat.hpp"
+#include "palimpsest/linop/identity.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/named/matching.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/index.hpp"
@@ -118,6 +121,28 @@ Variable summed_up(const std::vector<Variable>& terms) {
   Variable sum;
   for (const Variable& term : terms) sum = sum.defined() ? sum + term : term;
   return sum;
+}
+
+NamedLinop with_zero_edges(const NamedLinop& core, const BlockEdges& edges) {
+  // Zero of the same shape with n elements along d.
+  const auto zeros = [](const NamedLinop& A, const ND& d, index_t n) {
+    const NamedLinop zero = zero_like(A);
+    DimMap sizes = zero.recorded_sizes();
+    sizes[d] = n;
+    return Zero(A.ishape(), A.oshape(), {.sizes = std::move(sizes)});
+  };
+  const auto surrounded = [&](const NamedLinop& A, const ND& d, index_t before, index_t after,
+                              const ConcatDims& along) {
+    if (before == 0 && after == 0) return A;
+    std::vector<NamedLinop> parts{A};
+    if (before > 0) parts.insert(parts.begin(), zeros(A, d, before));
+    if (after > 0) parts.push_back(zeros(A, d, after));
+    return Concat(std::move(parts), along);
+  };
+  const NamedLinop wide = surrounded(core, edges.in, edges.columns_before, edges.columns_after,
+                                     {.in = edges.in, .out = {}});
+  return surrounded(wide, edges.out, edges.rows_before, edges.rows_after,
+                    {.in = {}, .out = edges.out});
 }
 
 void unify_shapes(std::string_view who, std::vector<NamedLinop>& children) {

@@ -37,6 +37,15 @@ Variable part(const Variable& x, index_t axis, index_t start, index_t stop);
 /// ((y0 + y1) + y2) + ...
 Variable summed_up(const std::vector<Variable>& terms);
 
+/// A rectangle of a block matrix: the blocks `core`, which input and output parts share, between zero
+/// columns for the parts of the input, and zero rows for those of the output, that meet no block of
+/// it.
+struct BlockEdges {
+  ND in, out;
+  index_t columns_before = 0, columns_after = 0, rows_before = 0, rows_after = 0;
+};
+NamedLinop with_zero_edges(const NamedLinop& core, const BlockEdges& edges);
+
 /// ShapeError unless all children have equal shapes; makes their wildcards definite.
 void unify_shapes(std::string_view who, std::vector<NamedLinop>& children);
 

@@ -4,6 +4,7 @@
 #include <typeinfo>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/budget.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/linear.hpp"
@@ -143,32 +144,59 @@ Variable NamedLinop::operator()(const Variable& x) const {
   return y;
 }
 
-Function compiled_function(const NamedLinop& A, const TensorType& type) {
+namespace {
+
+Function application(const NamedLinop& A, const TensorType& type, std::optional<index_t> budget) {
+  const Variable x = make_input(type, "x");
+  return function({x}, {Out(A(x))},
+                  {.name = A.name(), .budget_bytes = budget, .on_unused_input = Reaction::ignore});
+}
+
+// The application of tiles that fit; the function may take what their data leave of the budget.
+LinopNode::Compiled within_budget(const NamedLinop& A, const TensorType& type, index_t budget) {
+  const BudgetSplit split = split_to_budget(A, type, budget);
+  LinopNode::Compiled made{type, budget,
+                           application(split.op, type, budget - split.operator_bytes)};
+  if (!split.sizes.empty()) made.derived = split.op.node()->derived;
+  return made;
+}
+
+// From the cache, or made and put there.
+LinopNode::Compiled compiled(const NamedLinop& A, const TensorType& type) {
   const LinopNode& node = *A.node();
-  const auto cached = [&]() -> Function {  // the caller holds the mutex
-    const auto found = std::find_if(node.compiled.begin(), node.compiled.end(),
-                                    [&](const auto& entry) { return entry.type == type; });
-    if (found == node.compiled.end()) return Function();
+  const std::optional<index_t> budget = config().budget;
+  const auto cached = [&]() -> LinopNode::Compiled {  // the caller holds the mutex
+    const auto found = std::find_if(
+        node.compiled.begin(), node.compiled.end(),
+        [&](const auto& entry) { return entry.type == type && entry.budget == budget; });
+    if (found == node.compiled.end()) return {};
     std::rotate(found, found + 1, node.compiled.end());
-    return node.compiled.back().function;
+    return node.compiled.back();
   };
   {
     const std::lock_guard guard(node.mutex);
-    if (Function found = cached(); found.defined()) return found;
+    if (auto found = cached(); found.function.defined()) return found;
   }
-  const Variable x = make_input(type, "x");
-  Function made =
-      function({x}, {Out(A(x))}, {.name = A.name(), .on_unused_input = Reaction::ignore});
+  LinopNode::Compiled made = budget ? within_budget(A, type, *budget)
+                                    : LinopNode::Compiled{type, {}, application(A, type, {})};
   const auto limit = static_cast<std::size_t>(std::max<index_t>(config().function_cache, 0));
   std::vector<LinopNode::Compiled> evicted;  // freed after the lock
   const std::lock_guard guard(node.mutex);
-  if (Function found = cached(); found.defined()) return found;  // another thread was first
-  node.compiled.push_back({type, made});
+  if (auto found = cached(); found.function.defined()) return found;  // another thread was first
+  node.compiled.push_back(made);
   while (node.compiled.size() > limit) {
     evicted.push_back(std::move(node.compiled.front()));
     node.compiled.erase(node.compiled.begin());
   }
   return made;
+}
+
+}  // namespace
+
+Function compiled_function(const NamedLinop& A, const TensorType& type) {
+  const LinopNode::Compiled entry = compiled(A, type);
+  for (const Parameter& p : entry.derived) p.refresh();
+  return entry.function;
 }
 
 Tensor NamedLinop::operator()(const Tensor& x) const {
@@ -183,7 +211,7 @@ void NamedLinop::apply(const Tensor& x, Tensor& out) const {
   const Function f = compiled_function((data(), *this), {x.dtype(), x.shape(), x.device()});
   const auto check_parameters_apart = [&](const auto& self, const NamedLinop& A) -> void {
     for (const auto& [name, p] : A.params()) {
-      if (p.present() && overlaps(out, p.variable().get_value({.borrow = true}))) {
+      if (p.present() && overlaps(out, p.borrowed())) {
         throw AliasError(who(A) + "apply: the destination overlaps parameter '" + name + "'");
       }
     }

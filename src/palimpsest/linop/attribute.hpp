@@ -50,6 +50,8 @@ class Attribute {
 
   Kind kind() const { return static_cast<Kind>(value_.index()); }
   bool absent() const { return kind() == Kind::absent; }
+  bool is_tensor() const { return std::holds_alternative<Tensor>(value_); }
+  bool is_list() const { return std::holds_alternative<List>(value_); }
   // The value; TypeError when it is of another kind. A real number is also a complex one, an
   // integer also a real one.
   bool as_bool() const;

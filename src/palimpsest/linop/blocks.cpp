@@ -3,8 +3,12 @@
 
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/chain.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/restrict.hpp"
+#include "palimpsest/linop/splitting.hpp"
+#include "palimpsest/linop/window_name.hpp"
 #include "palimpsest/ops/blocks.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/index.hpp"
@@ -108,6 +112,46 @@ std::optional<index_t> blocks_size(const NamedLinop& A, const ND& d) {
   return std::nullopt;
 }
 
+// The blocks of a tile lie in a window of the array, which is cut out first.
+NamedLinop blocks_split(const NamedLinop& A, const Tile& tile) {
+  const BlockSizes sizes(A);
+  const std::size_t inner = A.attr("mask").absent() ? sizes.n() : 1;
+  const Axes array = last_axes(sizes.n());
+  Axes counted;
+  for (const index_t axis : array) counted.push_back(axis - static_cast<index_t>(inner));
+  Extents image = sizes.image;
+  std::vector<std::pair<ND, Slice>> windows;
+  Dims from = A.ishape(), names;
+  const Dims all = unite(A.ishape(), A.oshape());
+  std::vector<ND> taken(all.begin(), all.end());
+  for (const auto& [d, range] : tile) {
+    if (find_axis(A.ishape(), d, array)) refuse_split(A, d, "blocks may overlap along it");
+    if (find_axis(A.oshape(), d, last_axes(inner))) refuse_split(A, d, "it lies within the blocks");
+    const auto i = find_axis(A.oshape(), d, counted);
+    if (!i) continue;
+    const index_t first = *range.start * sizes.stride[*i];
+    const index_t last = (*range.stop - 1) * sizes.stride[*i] + sizes.block[*i];
+    const ND name = A.ishape()[A.ishape().size() - sizes.n() + *i];
+    image[*i] = last - first;
+    windows.emplace_back(name, slice(first, last));
+    names.push_back(window_name(name, taken));
+    taken.push_back(names.back());
+    from = from.replaced(name, Dims(names.back()));
+  }
+  if (windows.empty()) return split_unchanged(A, tile);
+  LinopData data = tile_data(A, tile);
+  DimMap recorded = sizes_in(data.shape);
+  std::erase_if(recorded, [&](const auto& entry) {
+    return !from.contains(entry.first) && !A.oshape().contains(entry.first);
+  });
+  data.shape = with_sizes_in(NamedShape(from, A.oshape()), recorded);
+  put_attr(data, "im_size", Attribute(image));
+  DimMap whole;
+  for (const auto& [d, range] : windows) whole.emplace(d, *A.size(d));
+  return Chain(Restrict(A.ishape(), windows, {.sizes = whole, .out = names}),
+               from_data(std::move(data)));
+}
+
 void check_blocks(const NamedLinop& A) {
   const Extents image = A.attr("im_size").as_integers(), block = A.attr("block_size").as_integers();
   const Extents stride = A.attr("stride").as_integers();
@@ -148,7 +192,10 @@ Dims names_for(const std::optional<Dims>& given, std::string_view base, std::siz
 const LinopType& linop_types::array_to_blocks() {
   static const LinopType type{
       .name = "ArrayToBlocks",
-      .functions = {.fn = blocks_fn, .adj_fn = blocks_adj_fn, .size = blocks_size},
+      .functions = {.fn = blocks_fn,
+                    .adj_fn = blocks_adj_fn,
+                    .split = blocks_split,
+                    .size = blocks_size},
       .normal = blocks_normal,
       .check = check_blocks,
   };

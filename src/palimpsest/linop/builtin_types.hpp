@@ -37,6 +37,7 @@ const LinopType& simple();
 const LinopType& sparse();
 const LinopType& stack();
 const LinopType& sum_reduce();
+const LinopType& to_device();
 const LinopType& truncate();
 const LinopType& wavelet();
 const LinopType& zero();

@@ -87,6 +87,7 @@ NamedLinop make_cacheable_normal(const NamedLinop& A) {
 void exchange_functions(LinopData& data) {
   std::swap(data.functions.fn, data.functions.adj_fn);
   std::swap(data.functions.normal_fn, data.adj_normal_fn);
+  std::swap(data.functions.split, data.functions.adj_split);
   data.flipped = !data.flipped;
 }
 

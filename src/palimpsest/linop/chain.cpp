@@ -6,6 +6,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/container.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/named/matching.hpp"
 
 namespace palimpsest {
@@ -98,6 +99,54 @@ std::optional<index_t> chain_size(const NamedLinop& A, const ND& d) {
   return common_size(A.linops(), d);
 }
 
+// Do the names between two neighbours, refined from both sides, have d? Boundary 0 is the input.
+bool boundary_has(const NamedLinop& A, std::size_t boundary, const ND& d) {
+  const bool before = boundary > 0 && A[boundary - 1].oshape().contains(d);
+  return before || (boundary < A.linop_count() && A[boundary].ishape().contains(d));
+}
+
+// The children that act on d: [first, last).
+struct Run {
+  std::size_t first, last;
+};
+
+Run run_of(const NamedLinop& A, const ND& d) {
+  const std::size_t n = A.linop_count();
+  std::size_t begin = 0;
+  while (begin <= n && !boundary_has(A, begin, d)) ++begin;
+  std::size_t end = begin;
+  while (end <= n && boundary_has(A, end, d)) ++end;
+  for (std::size_t b = end; b <= n; ++b) {
+    if (boundary_has(A, b, d)) {
+      refuse_split(A, d, "it ends within the chain and begins again: parts meet in cross terms");
+    }
+  }
+  const bool is_seen = begin <= n;
+  Run run{is_seen ? std::max<std::size_t>(begin, 1) - 1 : n, is_seen ? std::min(end, n) : n};
+  for (std::size_t i = 0; i < n; ++i) {
+    if ((is_seen && i >= run.first && i < run.last) || !A[i].dims().contains(d)) continue;
+    if (is_seen || run.first < n) {
+      refuse_split(A, d, "several of its operators sum over it: parts meet in cross terms");
+    }
+    run = {i, i + 1};
+  }
+  return run;
+}
+
+NamedLinop chain_split(const NamedLinop& A, const Tile& tile) {
+  std::vector<Tile> tiles(A.linop_count());
+  for (const auto& [d, range] : tile) {
+    const Run run = run_of(A, d);
+    for (std::size_t i = run.first; i < run.last; ++i) tiles[i].emplace(d, range);
+  }
+  std::vector<NamedLinop> children;
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const PathScope path(A, i);
+    children.push_back(A[i].split(tiles[i]));
+  }
+  return with_recorded(Chain(std::move(children)), A, tile);
+}
+
 }  // namespace
 
 Variable run_in_order(const NamedLinop& container, std::span<const NamedLinop> linops,
@@ -163,7 +212,10 @@ void expect_children(std::string_view who, const std::vector<NamedLinop>& childr
 const LinopType& linop_types::chain() {
   static const LinopType type{
       .name = "Chain",
-      .functions = {.fn = chain_fn, .adj_fn = chain_adj_fn, .size = chain_size},
+      .functions = {.fn = chain_fn,
+                    .adj_fn = chain_adj_fn,
+                    .split = chain_split,
+                    .size = chain_size},
       .adjoint = chain_adjoint,
       .normal = chain_normal,
       .assemble = assemble_chain,

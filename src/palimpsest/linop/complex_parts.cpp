@@ -5,6 +5,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/create.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 
@@ -38,6 +39,10 @@ NamedLinop as_real_normal(const NamedLinop& A, const NamedLinop* inner) {
   return inner || A.is_flipped() ? NamedLinop() : Identity(A.ishape());
 }
 
+NamedLinop as_real_split(const NamedLinop& A, const Tile& tile) {
+  return split_besides(A, tile, {}, last_axes(1), "it holds real and imaginary parts");
+}
+
 std::optional<index_t> as_real_size(const NamedLinop& A, const ND& d) {
   const Dims& pairs = A.is_flipped() ? A.ishape() : A.oshape();
   return find_axis(pairs, d, last_axes(1)) ? std::optional<index_t>(2) : std::nullopt;
@@ -48,7 +53,7 @@ std::optional<index_t> as_real_size(const NamedLinop& A, const ND& d) {
 const LinopType& linop_types::real_part() {
   static const LinopType type{
       .name = "RealPart",
-      .functions = {.fn = real_part_fn, .adj_fn = real_part_adj_fn},
+      .functions = {.fn = real_part_fn, .adj_fn = real_part_adj_fn, .split = split_unchanged},
       .real_linear = true,
   };
   return type;
@@ -57,7 +62,7 @@ const LinopType& linop_types::real_part() {
 const LinopType& linop_types::imag_part() {
   static const LinopType type{
       .name = "ImagPart",
-      .functions = {.fn = imag_part_fn, .adj_fn = imag_part_adj_fn},
+      .functions = {.fn = imag_part_fn, .adj_fn = imag_part_adj_fn, .split = split_unchanged},
       .real_linear = true,
   };
   return type;
@@ -66,7 +71,10 @@ const LinopType& linop_types::imag_part() {
 const LinopType& linop_types::as_real() {
   static const LinopType type{
       .name = "AsReal",
-      .functions = {.fn = as_real_fn, .adj_fn = as_real_adj_fn, .size = as_real_size},
+      .functions = {.fn = as_real_fn,
+                    .adj_fn = as_real_adj_fn,
+                    .split = as_real_split,
+                    .size = as_real_size},
       .normal = as_real_normal,
       .real_linear = true,
   };

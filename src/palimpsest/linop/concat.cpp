@@ -6,6 +6,8 @@
 #include "palimpsest/linop/add.hpp"
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/identity.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest {
@@ -58,6 +60,88 @@ std::optional<index_t> concat_size(const NamedLinop& A, const ND& d) {
   return sum;
 }
 
+// Children first .. last - 1 and the part of each that a range along d meets.
+struct Met {
+  std::size_t first = 0;
+  std::vector<TileRange> parts;
+  std::size_t last() const { return first + parts.size(); }
+};
+
+Met met_by(const NamedLinop& A, const ND& d, const Tile& tile) {
+  std::vector<index_t> boundaries{0};
+  for (const NamedLinop& child : A.linops()) {
+    boundaries.push_back(boundaries.back() + *child.size(d));
+  }
+  const TileRange range = range_of(tile, d).value_or(TileRange{0, boundaries.back()});
+  Met met;
+  for (const auto& [i, part] : partition_slices(boundaries, slice(range.start, range.stop))) {
+    if (met.parts.empty()) met.first = i;
+    met.parts.push_back({*part.start, *part.stop});
+  }
+  return met;
+}
+
+// The elements along d of the parts in [from, to), which may lie outside of them.
+index_t count(const Met& met, std::size_t from, std::size_t to) {
+  index_t n = 0;
+  for (std::size_t i = std::max(from, met.first); i < std::min(to, met.last()); ++i) {
+    n += met.parts[i - met.first].size();
+  }
+  return n;
+}
+
+// The blocks that both ranges meet, each cut along both.
+NamedLinop block_diagonal_split(const NamedLinop& A, const std::vector<NamedLinop>& children,
+                                const Along& along, const Tile& tile) {
+  const Met columns = met_by(A, *along.in, tile), rows = met_by(A, *along.out, tile);
+  const std::size_t first = std::max(columns.first, rows.first),
+                    last = std::min(columns.last(), rows.last()), n = A.linop_count();
+  if (first >= last) {
+    NamedLinop zero = zero_like(children[columns.first]);
+    DimMap sizes = zero.recorded_sizes();
+    sizes[*along.in] = count(columns, 0, n);
+    sizes[*along.out] = count(rows, 0, n);
+    return Zero(zero.ishape(), zero.oshape(), {.sizes = std::move(sizes)});
+  }
+  std::vector<NamedLinop> blocks;
+  for (std::size_t i = first; i < last; ++i) {
+    const TileRange in = columns.parts[i - columns.first], out = rows.parts[i - rows.first];
+    Tile own{{*along.in, slice(in.start, in.stop)}};
+    own.emplace(*along.out, slice(out.start, out.stop));
+    blocks.push_back(children[i].split(own));
+  }
+  const NamedLinop core = blocks.size() == 1
+                              ? blocks[0]
+                              : Concat(std::move(blocks), {.in = along.in, .out = along.out});
+  if (along.in == along.out) return core;
+  return with_zero_edges(core,
+                         {*along.in, *along.out, count(columns, 0, first), count(columns, last, n),
+                          count(rows, 0, first), count(rows, last, n)});
+}
+
+NamedLinop concat_split(const NamedLinop& A, const Tile& tile) {
+  const Along along = along_of(A);
+  Tile across = tile;
+  for (const auto& d : {along.in, along.out}) {
+    if (d) across.erase(*d);
+  }
+  const std::vector<NamedLinop> children = split_summands(A, across);
+  if (along.in && along.out) {
+    return with_recorded(block_diagonal_split(A, children, along, tile), A, tile);
+  }
+  const ND d = along.in ? *along.in : *along.out;
+  const Met met = met_by(A, d, tile);
+  std::vector<NamedLinop> parts;
+  for (std::size_t i = met.first; i < met.last(); ++i) {
+    const TileRange part = met.parts[i - met.first];
+    parts.push_back(children[i].split({{d, slice(part.start, part.stop)}}));
+  }
+  const bool is_single = parts.size() == 1;
+  const NamedLinop made =
+      is_single ? parts[0] : Concat(std::move(parts), {.in = along.in, .out = along.out});
+  return with_recorded(made, A, tile);
+}
+
 void check_along(const std::vector<NamedLinop>& children, const std::optional<ND>& d,
                  const Dims& side, const Dims& other, bool in_other) {
   if (!d) return;
@@ -102,7 +186,10 @@ NamedShape assemble_concat(std::vector<NamedLinop>& children, const Assembly& ho
 const LinopType& linop_types::concat() {
   static const LinopType type{
       .name = "Concat",
-      .functions = {.fn = concat_fn, .adj_fn = concat_adj_fn, .size = concat_size},
+      .functions = {.fn = concat_fn,
+                    .adj_fn = concat_adj_fn,
+                    .split = concat_split,
+                    .size = concat_size},
       .adjoint = concat_adjoint,
       .normal = concat_normal,
       .assemble = assemble_concat,

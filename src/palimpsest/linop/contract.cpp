@@ -25,6 +25,9 @@ class Contract {
     law("adjoint of N", [&] { check_operator(A_.N(), input_of_A(), "A.N"); });
     law("linearity", [&] { check_linearity(); });
     law("table", [&] { check_table(); });
+    law("split", [&] { check_tiles(A_, input_of_A(), "A"); });
+    law("split of H", [&] { check_tiles(sized_adjoint(), output_of_A(), "A.H"); });
+    law("split of N", [&] { check_tiles(A_.N(), input_of_A(), "A.N"); });
     law("gradient", [&] { check_gradients(A_, input_of_A(), "A"); });
     law("gradient of H", [&] { check_gradients(sized_adjoint(), output_of_A(), "A.H"); });
     law("in place", [&] { check_in_place(A_, input_of_A(), "A"); });
@@ -157,6 +160,12 @@ class Contract {
     return own;
   }
 
+  // Law 7.
+  void check_tiles(const NamedLinop& B, const Tensor& x, const std::string& name) {
+    const SplitTest test = check_split(B, options_for(x));
+    expect(test.ok, name + ": check_split: " + test.failure);
+  }
+
   // Law 10.
   void check_gradients(const NamedLinop& B, const Tensor& x, const std::string& name) {
     const GradientTest test = check_gradient(B, options_for(x));
@@ -245,11 +254,25 @@ class Contract {
   void check_peak(const NamedLinop& B, const Tensor& x, const std::string& name) {
     const NamedLinop fresh = B.copy();
     const Plan plan = fresh.plan({x.dtype(), x.shape(), x.device()});
-    const MemoryScope scope;
-    const Tensor y = fresh(x);
+    if (plan.arenas.empty()) {
+      check_peak_on(
+          x.device(), plan.peak_bytes, [&] { return fresh(x); }, name);
+    }
+    for (const PlannedArena& arena : plan.arenas) {
+      const NamedLinop again = B.copy();
+      check_peak_on(
+          arena.device, plan.peak_bytes_on(arena.device), [&] { return again(x); },
+          name + " on " + arena.device.str());
+    }
+  }
+
+  template <class F>
+  void check_peak_on(Device device, index_t planned, F&& run, const std::string& name) {
+    const MemoryScope scope(device);
+    const Tensor y = run();
     const auto measured = static_cast<index_t>(scope.peak_bytes());
-    expect(measured == plan.peak_bytes, name + ": planned peak " + std::to_string(plan.peak_bytes) +
-                                            ", measured " + std::to_string(measured));
+    expect(measured == planned, name + ": planned peak " + std::to_string(planned) + ", measured " +
+                                    std::to_string(measured));
   }
 
   template <class E, class F>

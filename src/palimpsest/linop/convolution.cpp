@@ -11,6 +11,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/convolution_graph.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/fft.hpp"
 #include "palimpsest/ops/index.hpp"
@@ -227,6 +228,11 @@ NamedLinop convolution_normal(const NamedLinop& A, const NamedLinop* inner) {
   return make_container(linop_types::normal(), {std::move(plain)});
 }
 
+NamedLinop convolution_split(const NamedLinop& A, const Tile& tile) {
+  const Axes grid = last_axes(A.param("kernel").shape().size());
+  return split_besides(A, tile, grid, grid, "neighbours along it are mixed");
+}
+
 void check_convolution(const NamedLinop& A) {
   const TensorType& h = A.param("kernel").type();
   if (!is_inexact(h.dtype)) {
@@ -317,7 +323,8 @@ const LinopType& linop_types::convolution() {
       .name = "Convolution",
       .functions = {.fn = convolution_fn,
                     .adj_fn = convolution_adj_fn,
-                    .normal_fn = convolution_normal_fn},
+                    .normal_fn = convolution_normal_fn,
+                    .split = convolution_split},
       .normal = convolution_normal,
       .check = check_convolution,
   };

@@ -9,6 +9,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/products.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
@@ -163,6 +164,24 @@ std::optional<index_t> dense_size(const NamedLinop& A, const ND& d) {
   if (label == kRun) label = label_of(A.oshape(), roles.out, d);
   if (label == kRun || !has(roles.w, label) || has(roles.stretch, label)) return std::nullopt;
   return A.param("weight").shape()[position(roles.w, label)];
+}
+
+NamedLinop dense_split(const NamedLinop& A, const Tile& tile) {
+  const Roles roles(A);
+  Parameter weight = A.param("weight");
+  for (const auto& [d, range] : tile) {
+    const index_t in = label_of(A.ishape(), roles.in, d), out = label_of(A.oshape(), roles.out, d);
+    if (A.ishape().contains(d) && A.oshape().contains(d) && in != out) {
+      refuse_split(A, d, "its name stands for a dimension of the input and another of the output");
+    }
+    const index_t label = in == kRun ? out : in;
+    if (label == kRun || !has(roles.w, label)) continue;
+    if (has(roles.stretch, label)) refuse_split(A, d, "the weight stretches along it (.broadcast)");
+    weight = weight.narrow(position(roles.w, label), *range.start, *range.stop - *range.start);
+  }
+  LinopData data = tile_data(A, tile);
+  put_param(data, "weight", std::move(weight));
+  return from_data(std::move(data));
 }
 
 // The Gram weight: G[b, c', c] = sum over produced p of conj(W[b, p, c']) W[b, p, c], where c are the
@@ -348,7 +367,10 @@ Dims output_names(const Dims& w, const Dims& in, const Dims& out, const DenseOpt
 const LinopType& linop_types::dense() {
   static const LinopType type{
       .name = "Dense",
-      .functions = {.fn = dense_fn, .adj_fn = dense_adj_fn, .size = dense_size},
+      .functions = {.fn = dense_fn,
+                    .adj_fn = dense_adj_fn,
+                    .split = dense_split,
+                    .size = dense_size},
       .normal = dense_normal,
       .check = check_dense,
   };

@@ -8,6 +8,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
@@ -80,6 +81,21 @@ std::optional<index_t> diagonal_size(const NamedLinop& A, const ND& d) {
     if (i && factor.weight.shape()[*i] != 1) return factor.weight.shape()[*i];
   }
   return std::nullopt;
+}
+
+NamedLinop diagonal_split(const NamedLinop& A, const Tile& tile) {
+  LinopData data = tile_data(A, tile);
+  const std::vector<DiagonalFactor> factors = diagonal_factors(A);
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    Parameter weight = factors[i].weight;
+    for (const auto& [d, range] : tile) {
+      const auto axis = find_axis(A.ishape(), d, factors[i].axes);
+      if (!axis || weight.shape()[*axis] == 1) continue;
+      weight = weight.narrow(*axis, *range.start, *range.stop - *range.start);
+    }
+    put_param(data, numbered_key("weight", i), std::move(weight));
+  }
+  return from_data(std::move(data));
 }
 
 void check_diagonal(const NamedLinop& A) {
@@ -185,7 +201,10 @@ Variable put_in_place(const Variable& values, const Axes& axes, std::size_t rank
 const LinopType& linop_types::diagonal() {
   static const LinopType type{
       .name = "Diagonal",
-      .functions = {.fn = diagonal_fn, .adj_fn = diagonal_adj_fn, .size = diagonal_size},
+      .functions = {.fn = diagonal_fn,
+                    .adj_fn = diagonal_adj_fn,
+                    .split = diagonal_split,
+                    .size = diagonal_size},
       .normal = diagonal_normal,
       .check = check_diagonal,
       .one_shape = true,

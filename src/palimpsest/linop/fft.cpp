@@ -11,6 +11,7 @@
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/scalar.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/named/matching.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 
@@ -159,6 +160,11 @@ NamedLinop fft_inverse(const NamedLinop& A) {
       .named(t.inverse ? "Fft" : "Fft.inverse");
 }
 
+NamedLinop fft_split(const NamedLinop& A, const Tile& tile) {
+  const Axes axes = A.attr("axes").as_integers();
+  return split_besides(A, tile, axes, axes, "it is transformed");
+}
+
 void check_fft(const NamedLinop& A) {
   std::size_t ndim = 0;
   for (const index_t axis : A.attr("axes").as_integers()) {
@@ -182,7 +188,10 @@ std::string norm_name(FftNorm norm) {
 const LinopType& linop_types::fft() {
   static const LinopType type{
       .name = "Fft",
-      .functions = {.fn = fft_fn, .adj_fn = fft_adj_fn, .normal_fn = fft_normal_fn},
+      .functions = {.fn = fft_fn,
+                    .adj_fn = fft_adj_fn,
+                    .normal_fn = fft_normal_fn,
+                    .split = fft_split},
       .adj_normal_fn = fft_normal_fn,
       .normal = fft_normal,
       .check = check_fft,

@@ -6,6 +6,7 @@
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/linop/stack.hpp"
 #include "palimpsest/ops/stencil.hpp"
 
@@ -32,6 +33,11 @@ Variable difference_adj_fn(const NamedLinop& A, const Variable& y) {
   return ops::stencil_adjoint(y, difference(A, y.rank()));
 }
 
+NamedLinop difference_split(const NamedLinop& A, const Tile& tile) {
+  const Axes axis{A.attr("axis").as_integer()};
+  return split_besides(A, tile, axis, axis, "neighbours along it are subtracted");
+}
+
 void check_difference(const NamedLinop& A) {
   const double spacing = A.attr("spacing").as_real();
   if (!std::isfinite(spacing) || spacing == 0) {
@@ -53,7 +59,7 @@ const char* name_of_boundary(DifferenceBoundary boundary) {
 const LinopType& linop_types::finite_difference() {
   static const LinopType type{
       .name = "FiniteDifference",
-      .functions = {.fn = difference_fn, .adj_fn = difference_adj_fn},
+      .functions = {.fn = difference_fn, .adj_fn = difference_adj_fn, .split = difference_split},
       .check = check_difference,
       .one_shape = true,
   };

@@ -3,6 +3,7 @@
 
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 
 namespace palimpsest {
 namespace {
@@ -18,7 +19,10 @@ NamedLinop identity_normal(const NamedLinop& A, const NamedLinop* inner) {
 const LinopType& linop_types::identity() {
   static const LinopType type{
       .name = "Identity",
-      .functions = {.fn = identity_fn, .adj_fn = identity_fn, .normal_fn = identity_fn},
+      .functions = {.fn = identity_fn,
+                    .adj_fn = identity_fn,
+                    .normal_fn = identity_fn,
+                    .split = split_unchanged},
       .adj_normal_fn = identity_fn,
       .adjoint = own_adjoint,
       .normal = identity_normal,

@@ -53,6 +53,7 @@ const LinopType& linop_types::interpolate() {
       .name = "Interpolate",
       .functions = {.fn = interpolate_fn,
                     .adj_fn = interpolate_adj_fn,
+                    .split = grid_to_points_split,
                     .size = grid_to_points_size},
       .check = check_interpolate,
       .derive = derive_interpolate,

@@ -5,6 +5,7 @@
 
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
@@ -107,6 +108,20 @@ std::optional<index_t> kronecker_size(const NamedLinop& K, const ND& d) {
   return common_size(K.linops(), d);
 }
 
+// Factor by factor.
+NamedLinop kronecker_split(const NamedLinop& K, const Tile& tile) {
+  const Dims first = K[0].dims(), second = K[1].dims();
+  for (const auto& [d, range] : tile) {
+    if (first.contains(d) && second.contains(d)) refuse_split(K, d, "it is hidden in both factors");
+  }
+  std::vector<NamedLinop> factors;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const PathScope path(K, i);
+    factors.push_back(K[i].split(tile_within(tile, i == 0 ? first : second)));
+  }
+  return with_recorded(Kronecker(factors[0], factors[1]), K, tile);
+}
+
 void check_factors(const std::vector<NamedLinop>& factors) {
   const Dims second = unite(own_dims(factors[1].ishape()), own_dims(factors[1].oshape()));
   for (const ND& d : unite(own_dims(factors[0].ishape()), own_dims(factors[0].oshape()))) {
@@ -161,7 +176,10 @@ NamedShape assemble_kronecker(std::vector<NamedLinop>& factors, const Assembly& 
 const LinopType& linop_types::kronecker() {
   static const LinopType type{
       .name = "Kronecker",
-      .functions = {.fn = kronecker_fn, .adj_fn = kronecker_adj_fn, .size = kronecker_size},
+      .functions = {.fn = kronecker_fn,
+                    .adj_fn = kronecker_adj_fn,
+                    .split = kronecker_split,
+                    .size = kronecker_size},
       .adjoint = kronecker_adjoint,
       .normal = kronecker_normal,
       .assemble = assemble_kronecker,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,11 +20,20 @@ namespace palimpsest {
 /// returns that of the result. Pure; reads the types of parameters, never their values.
 using GraphFn = Variable (*)(const NamedLinop& A, const Variable& x);
 
+/// Which part of each dimension; others are whole.
+using Tile = std::map<ND, Slice>;
+/// The operator on a tile whose slices have both ends and are among the operator's dimensions.
+/// Errors   SplitError "cannot split": not possible exactly
+using SplitFn = NamedLinop (*)(const NamedLinop& A, const Tile& tile);
+
 /// What an operator does: plain functions, bound to no instance.
 struct LinopFunctions {
   GraphFn fn = nullptr;
   GraphFn adj_fn = nullptr;     ///< null: the graph of fn, transposed
   GraphFn normal_fn = nullptr;  ///< null: adj_fn after fn
+  /// Null: that of the adjoint, flipped; null too: dimensions of the other-shape `batch_shape` are
+  /// cut, all others refused.
+  SplitFn split = nullptr, adj_split = nullptr;
   /// The size of a dimension that the type knows; null or none: unknown.
   std::optional<index_t> (*size)(const NamedLinop& A, const ND& d) = nullptr;
 };

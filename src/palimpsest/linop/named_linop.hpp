@@ -135,6 +135,14 @@ class NamedLinop {
   NamedLinop normal(const NamedLinop& inner) const;
   /// NotSupported when the type has none.
   NamedLinop inverse() const;
+  /// The operator on a part of its dimensions, exactly or not at all. Parameters are cut as views;
+  /// nothing is copied. A dimension of ishape cuts the input, one of oshape the output, one of both
+  /// is separable, and along one of neither the parts are summands. Dimensions that the operator
+  /// does not have are ignored.
+  ///
+  /// Errors   SplitError "cannot split", also "resolve" where wildcards may hide the dimension;
+  ///          ValueError "empty", "out of range", "step"; ShapeError "is unknown"
+  NamedLinop split(const Tile& tile) const;
   /// x -> A(B(x)).
   NamedLinop compose(const NamedLinop& B) const;
 

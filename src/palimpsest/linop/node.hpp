@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,7 +50,9 @@ struct LinopNode {
 
   struct Compiled {
     TensorType type;
+    std::optional<index_t> budget;  // that it was made for
     Function function;
+    std::vector<Parameter> derived = {};  // of tiles made for the budget
   };
   mutable std::mutex mutex;  // guards what follows
   mutable std::shared_ptr<const LinopNode> adjoint;
@@ -76,7 +79,8 @@ NamedShape with_sizes_in(const NamedShape& shape, const DimMap& sizes);
 /// Brings the derived parameters of a tree up to date.
 void refresh_derived(const NamedLinop& A);
 
-/// The compiled application to tensors of a type, from the cache or new.
+/// The compiled application to tensors of a type, from the cache or new; of the operator cut into
+/// tiles where config().budget asks for it.
 Function compiled_function(const NamedLinop& A, const TensorType& x);
 
 // The graphs of an operator's table entries, composed or transposed where an entry is null. The

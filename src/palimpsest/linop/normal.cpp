@@ -2,6 +2,7 @@
 // The normal operator of an operator that has no better one: A^H after A, or the table's normal_fn.
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/container.hpp"
+#include "palimpsest/linop/splitting.hpp"
 
 namespace palimpsest {
 namespace {
@@ -21,6 +22,17 @@ NamedShape assemble_normal(std::vector<NamedLinop>& children, const Assembly& ho
   return NamedShape(children[0].ishape());
 }
 
+// Of a sum of squares over the output: each part of the output gives one. A cut of the input alone,
+// or within A, would leave products of different parts out.
+NamedLinop normal_split(const NamedLinop& A, const Tile& tile) {
+  const NamedLinop& child = A[0];
+  for (const auto& [d, range] : tile) {
+    if (!child.oshape().contains(d)) refuse_split(A, d, "its parts meet in cross terms");
+  }
+  const PathScope path(A, 0);
+  return child.split(tile).N();
+}
+
 std::optional<index_t> normal_size(const NamedLinop& A, const ND& d) { return A[0].size(d); }
 
 }  // namespace
@@ -28,7 +40,10 @@ std::optional<index_t> normal_size(const NamedLinop& A, const ND& d) { return A[
 const LinopType& linop_types::normal() {
   static const LinopType type{
       .name = "Normal",
-      .functions = {.fn = normal_of_child, .adj_fn = normal_of_child, .size = normal_size},
+      .functions = {.fn = normal_of_child,
+                    .adj_fn = normal_of_child,
+                    .split = normal_split,
+                    .size = normal_size},
       .adjoint = own_adjoint,
       .one_shape = true,
       .assemble = assemble_normal,

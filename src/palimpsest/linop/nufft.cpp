@@ -176,7 +176,10 @@ bool is_sampling(const NamedLinop& A) { return A.attr("mode").as_string() == "sa
 const LinopType& linop_types::nufft() {
   static const LinopType type{
       .name = "Nufft",
-      .functions = {.fn = nufft_fn, .adj_fn = nufft_adj_fn, .size = grid_to_points_size},
+      .functions = {.fn = nufft_fn,
+                    .adj_fn = nufft_adj_fn,
+                    .split = grid_to_points_split,
+                    .size = grid_to_points_size},
       .normal = nufft_normal,
       .check = check_nufft,
       .derive = derive_nufft,

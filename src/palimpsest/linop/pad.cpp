@@ -5,6 +5,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
@@ -76,6 +77,11 @@ std::optional<index_t> crop_size(const NamedLinop& A, const ND& d) {
   return size_in(A, d, sizes.big, sizes.small);
 }
 
+NamedLinop pad_split(const NamedLinop& A, const Tile& tile) {
+  const Axes axes = last_axes(A.attr("im_size").as_list().size());
+  return split_besides(A, tile, axes, axes, "it is padded or cropped");
+}
+
 void check_sizes_of(const NamedLinop& A, const Sizes& sizes) {
   const auto fail = [&] {
     throw ValueError(who(A) + "size: got " + to_string(sizes.small) + " within " +
@@ -108,7 +114,11 @@ NamedShape shape_of(const std::string& name, std::size_t n, const PadOptions& op
 const LinopType& linop_types::pad() {
   static const LinopType type{
       .name = "Pad",
-      .functions = {.fn = pad_fn, .adj_fn = pad_adj_fn, .normal_fn = unchanged, .size = pad_size},
+      .functions = {.fn = pad_fn,
+                    .adj_fn = pad_adj_fn,
+                    .normal_fn = unchanged,
+                    .split = pad_split,
+                    .size = pad_size},
       .normal = pad_normal,
       .check = check_pad,
   };
@@ -118,7 +128,7 @@ const LinopType& linop_types::pad() {
 const LinopType& linop_types::crop() {
   static const LinopType type{
       .name = "Crop",
-      .functions = {.fn = crop_fn, .adj_fn = crop_adj_fn, .size = crop_size},
+      .functions = {.fn = crop_fn, .adj_fn = crop_adj_fn, .split = pad_split, .size = crop_size},
       .adj_normal_fn = unchanged,
       .normal = crop_normal,
       .check = check_crop,

@@ -5,6 +5,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
@@ -57,6 +58,11 @@ std::optional<index_t> change_size(const NamedLinop& A, const ND& d) {
   return std::nullopt;
 }
 
+NamedLinop change_split(const NamedLinop& A, const Tile& tile) {
+  const Axes axis{Change(A).axis};
+  return split_besides(A, tile, axis, axis, "its length changes");
+}
+
 void check_lengths(const NamedLinop& A, bool grows) {
   const Change c(A);
   if (c.from >= 0 && c.to >= 0 && (grows ? c.from <= c.to : c.from >= c.to)) return;
@@ -83,6 +89,7 @@ const LinopType& linop_types::pad_dim() {
       .functions = {.fn = change_fn,
                     .adj_fn = change_adj_fn,
                     .normal_fn = unchanged,
+                    .split = change_split,
                     .size = change_size},
       .normal = growing_normal,
       .check = check_growing,
@@ -93,7 +100,10 @@ const LinopType& linop_types::pad_dim() {
 const LinopType& linop_types::truncate() {
   static const LinopType type{
       .name = "Truncate",
-      .functions = {.fn = change_fn, .adj_fn = change_adj_fn, .size = change_size},
+      .functions = {.fn = change_fn,
+                    .adj_fn = change_adj_fn,
+                    .split = change_split,
+                    .size = change_size},
       .adj_normal_fn = unchanged,
       .normal = shrinking_normal,
       .check = check_shrinking,

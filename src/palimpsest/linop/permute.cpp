@@ -5,6 +5,7 @@
 #include "palimpsest/linop/diagonal_factors.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/named/matching.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
@@ -86,7 +87,10 @@ void check_permute(const NamedLinop& A) {
 const LinopType& linop_types::permute() {
   static const LinopType type{
       .name = "Permute",
-      .functions = {.fn = fn_of_type, .adj_fn = adj_fn_of_type, .normal_fn = unchanged},
+      .functions = {.fn = fn_of_type,
+                    .adj_fn = adj_fn_of_type,
+                    .normal_fn = unchanged,
+                    .split = split_unchanged},
       .adj_normal_fn = unchanged,
       .normal = permute_normal,
       .check = check_permute,

@@ -5,6 +5,7 @@
 
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 
 namespace palimpsest {
 
@@ -20,6 +21,21 @@ std::optional<index_t> grid_to_points_size(const NamedLinop& A, const ND& d) {
   if (const auto i = find_axis(inputs, d, last_axes(sizes.size()))) return sizes[*i];
   if (const auto i = find_axis(outputs, d, last_axes(points.size()))) return points[*i];
   return std::nullopt;
+}
+
+NamedLinop grid_to_points_split(const NamedLinop& A, const Tile& tile) {
+  const Axes grid = last_axes(A.attr("grid_size").as_integers().size());
+  const Axes points = last_axes(point_extents(A).size());
+  Parameter locs = A.param("locs");
+  for (const auto& [d, range] : tile) {
+    if (find_axis(A.ishape(), d, grid)) refuse_split(A, d, "any point may need any part of it");
+    const auto axis = find_axis(A.oshape(), d, points);
+    if (axis) locs = locs.narrow(*axis, *range.start, *range.stop - *range.start);
+  }
+  if (locs.is(A.param("locs"))) return split_unchanged(A, tile);
+  LinopData data = tile_data(A, tile);
+  put_param(data, "locs", std::move(locs));
+  return from_arguments(std::move(data));
 }
 
 void check_locs(const NamedLinop& A) {

@@ -11,6 +11,8 @@ namespace palimpsest {
 Extents point_extents(const NamedLinop& A);
 /// Sizes of the grid's and the points' dimensions.
 std::optional<index_t> grid_to_points_size(const NamedLinop& A, const ND& d);
+/// Cuts the points, or batches; the grid is refused. Sort orders are made anew.
+NamedLinop grid_to_points_split(const NamedLinop& A, const Tile& tile);
 /// Errors   ValueError "locs": another number of coordinates; "finite"; DTypeError
 void check_locs(const NamedLinop& A);
 /// Names for the axes of points: those given, or K, or K1, K2, ..

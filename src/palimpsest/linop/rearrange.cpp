@@ -10,6 +10,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest {
@@ -152,6 +153,41 @@ std::optional<index_t> rearrange_size(const NamedLinop& A, const ND& d) {
   return on_side(A.oshape(), p.out);
 }
 
+// Only what is no part of a group on either side can be cut; where it has two names, both alike.
+NamedLinop rearrange_split(const NamedLinop& A, const Tile& tile) {
+  const Pattern p = pattern_of_type(A);
+  Extents sizes = p.sizes;
+  const auto group_of = [](const Dims& dims, const Groups& groups, const ND& d) {
+    const auto i = dims.index_of(d);
+    return i && dims.size() == groups.size() ? groups[*i] : std::vector<index_t>{};
+  };
+  const auto name_of_part = [](const Dims& dims, const Groups& groups, index_t part) -> ND {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i] == std::vector<index_t>{part}) return dims[i];
+    }
+    return ND::ellipsis();  // in a group
+  };
+  for (const auto& [d, range] : tile) {
+    auto group = group_of(A.ishape(), p.in, d);
+    if (group.empty()) group = group_of(A.oshape(), p.out, d);
+    // What the ellipsis was once, then spelled out.
+    if (group.empty() && A.ishape().contains(d) && A.oshape().contains(d)) continue;
+    if (group.size() != 1 || group[0] == kEllipsis) refuse_split(A, d, "it is grouped");
+    for (const ND& name :
+         {name_of_part(A.ishape(), p.in, group[0]), name_of_part(A.oshape(), p.out, group[0])}) {
+      if (name.is_ellipsis()) refuse_split(A, d, "it is grouped on one side");
+      const auto mine = range_of(tile, d), other = range_of(tile, name);
+      if (other && other->start == mine->start && other->stop == mine->stop) continue;
+      refuse_split(A, d, "it is one dimension with '" + name.str() + "', to be cut alike");
+    }
+    index_t& size = sizes[static_cast<std::size_t>(group[0])];
+    if (size != kUnknown) size = *range.stop - *range.start;
+  }
+  LinopData data = tile_data(A, tile);
+  put_attr(data, "sizes", Attribute(sizes));
+  return from_data(std::move(data));
+}
+
 // -- parsing -------------------------------------------------------------------------------------
 
 [[noreturn]] void fail(std::string_view pattern, const std::string& what) {
@@ -254,6 +290,7 @@ const LinopType& linop_types::rearrange() {
       .functions = {.fn = rearrange_fn,
                     .adj_fn = rearrange_adj_fn,
                     .normal_fn = unchanged,
+                    .split = rearrange_split,
                     .size = rearrange_size},
       .adj_normal_fn = unchanged,
       .normal = rearrange_normal,

@@ -40,6 +40,7 @@ constexpr const LinopType& (*kBuiltIn[])() = {
     linop_types::sparse,
     linop_types::stack,
     linop_types::sum_reduce,
+    linop_types::to_device,
     linop_types::truncate,
     linop_types::wavelet,
     linop_types::zero,

@@ -7,6 +7,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/scalar.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/linop/stretch.hpp"
 
 namespace palimpsest {
@@ -25,6 +26,17 @@ NamedLinop repeat_normal(const NamedLinop& A, const NamedLinop* inner) {
   return Scalar(element_count(A.attr("counts").as_integers()), A.ishape());
 }
 
+NamedLinop repeat_split(const NamedLinop& A, const Tile& tile) {
+  Extents counts = A.attr("counts").as_integers();
+  for (const auto& [d, range] : tile) {
+    const auto i = find_axis(A.oshape(), d, A.attr("axes").as_integers());
+    if (i) counts[*i] = *range.stop - *range.start;
+  }
+  LinopData data = tile_data(A, tile);
+  put_attr(data, "counts", Attribute(counts));
+  return from_data(std::move(data));
+}
+
 std::optional<index_t> repeat_size(const NamedLinop& A, const ND& d) {
   const Dims& dims = A.is_flipped() ? A.ishape() : A.oshape();
   const auto i = find_axis(dims, d, A.attr("axes").as_integers());
@@ -37,7 +49,10 @@ std::optional<index_t> repeat_size(const NamedLinop& A, const ND& d) {
 const LinopType& linop_types::repeat() {
   static const LinopType type{
       .name = "Repeat",
-      .functions = {.fn = repeat_fn, .adj_fn = repeat_adj_fn, .size = repeat_size},
+      .functions = {.fn = repeat_fn,
+                    .adj_fn = repeat_adj_fn,
+                    .split = repeat_split,
+                    .size = repeat_size},
       .normal = repeat_normal,
   };
   return type;

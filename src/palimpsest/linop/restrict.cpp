@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/restrict.hpp"
 
+#include <algorithm>
+
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/chain.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
+#include "palimpsest/linop/window_name.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
@@ -66,6 +71,80 @@ std::optional<index_t> restrict_size(const NamedLinop& A, const ND& d) {
   return cuts.stops[*i] - cuts.starts[*i];
 }
 
+// One cut axis of a tile. Coordinates: `start` .. `stop` of the tile's own input; `before` and `after`
+// are the zeros around them in the tile's output.
+struct CutTile {
+  ND in, out;
+  index_t start, stop, before, after;
+  bool is_empty() const { return start >= stop; }
+  bool is_padded() const { return before > 0 || after > 0; }
+};
+
+CutTile cut_tile(const NamedLinop& A, const Tile& tile, std::size_t i) {
+  const Cuts cuts(A);
+  CutTile result{};
+  for (std::size_t k = 0; k < A.ishape().size(); ++k) {
+    const ND d = A.ishape()[k];
+    if (!find_axis(A.ishape(), d, Axes{cuts.axes[i]})) continue;
+    result.in = d;
+    result.out = A.oshape()[k];
+  }
+  index_t first = cuts.starts[i], last = cuts.stops[i], origin = 0;
+  if (const auto rows = range_of(tile, result.out)) {
+    last = first + rows->stop;
+    first += rows->start;
+  }
+  index_t from = first, to = last;
+  if (const auto columns = range_of(tile, result.in)) {
+    from = std::max(from, columns->start);
+    to = std::min(to, columns->stop);
+    origin = columns->start;
+  }
+  result.start = from - origin;
+  result.stop = to - origin;
+  result.before = from - first;
+  result.after = last - to;
+  return result;
+}
+
+DimMap sizes_of(const DimMap& sizes, const Dims& dims) {
+  DimMap result;
+  for (const auto& [d, n] : sizes) {
+    if (dims.contains(d)) result.emplace(d, n);
+  }
+  return result;
+}
+
+// Where a tile takes only a part of what it gives, zeros stand around it.
+NamedLinop restrict_split(const NamedLinop& A, const Tile& tile) {
+  const std::size_t n = Cuts(A).axes.size();
+  DimMap sizes = cut_sizes(A.recorded_sizes(), tile);
+  for (const auto& [d, range] : tile) sizes[d] = *range.stop - *range.start;
+  std::vector<CutTile> cuts;
+  for (std::size_t i = 0; i < n; ++i) {
+    cuts.push_back(cut_tile(A, tile, i));
+    sizes.emplace(cuts[i].out, *A.size(cuts[i].out));
+  }
+  std::vector<std::pair<ND, Slice>> taken, put;
+  Dims names, padded;
+  const Dims all = unite(A.ishape(), A.oshape());
+  std::vector<ND> avoid(all.begin(), all.end());
+  for (const CutTile& cut : cuts) {
+    if (cut.is_empty()) return Zero(A.ishape(), A.oshape(), {.sizes = sizes});
+    taken.emplace_back(cut.in, slice(cut.start, cut.stop));
+    names.push_back(cut.is_padded() ? window_name(cut.out, avoid) : cut.out);
+    if (!cut.is_padded()) continue;
+    avoid.push_back(names.back());
+    padded.push_back(names.back());
+    put.emplace_back(cut.out, slice(cut.before, cut.before + cut.stop - cut.start));
+  }
+  const NamedLinop restricted =
+      Restrict(A.ishape(), taken, {.sizes = sizes_of(sizes, A.ishape()), .out = names});
+  if (put.empty()) return restricted;
+  return Chain(restricted,
+               Embed(A.oshape(), put, {.sizes = sizes_of(sizes, A.oshape()), .out = padded}));
+}
+
 void check_restrict(const NamedLinop& A) {
   const Cuts cuts(A);
   if (A.ishape().size() != A.oshape().size()) {
@@ -84,7 +163,10 @@ void check_restrict(const NamedLinop& A) {
 const LinopType& linop_types::restrict_to() {
   static const LinopType type{
       .name = "Restrict",
-      .functions = {.fn = restrict_fn, .adj_fn = restrict_adj_fn, .size = restrict_size},
+      .functions = {.fn = restrict_fn,
+                    .adj_fn = restrict_adj_fn,
+                    .split = restrict_split,
+                    .size = restrict_size},
       .adj_normal_fn = unchanged,
       .normal = restrict_normal,
       .check = check_restrict,

@@ -8,6 +8,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/create.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/index.hpp"
@@ -99,6 +100,24 @@ std::optional<index_t> sampling_size(const NamedLinop& A, const ND& d) {
   return std::nullopt;
 }
 
+NamedLinop sampling_split(const NamedLinop& A, const Tile& tile) {
+  const std::size_t rank = common_extents(A).size();
+  const Axes grid = last_axes(A.attr("input_size").as_integers().size()), points = last_axes(rank);
+  LinopData data = tile_data(A, tile);
+  for (const auto& [d, range] : tile) {
+    if (find_axis(A.ishape(), d, grid)) refuse_split(A, d, "any point may need any part of it");
+    const auto axis = find_axis(A.oshape(), d, points);
+    if (!axis) continue;
+    for (auto& [name, p] : data.params) {
+      // The index arrays broadcast against each other, aligned at their last axes.
+      const std::size_t missing = rank - p.shape().size();
+      if (*axis < missing || p.shape()[*axis - missing] == 1) continue;
+      p = p.narrow(*axis - missing, *range.start, *range.stop - *range.start);
+    }
+  }
+  return from_data(std::move(data));
+}
+
 void check_range(const NamedLinop& A, const std::string& name, index_t size) {
   const Parameter& p = A.param(name);
   if (p.dtype() != DType::int64) {
@@ -138,7 +157,10 @@ Dims point_names(const SamplingOptions& options, std::size_t rank) {
 const LinopType& linop_types::sampling() {
   static const LinopType type{
       .name = "Sampling",
-      .functions = {.fn = sampling_fn, .adj_fn = sampling_adj_fn, .size = sampling_size},
+      .functions = {.fn = sampling_fn,
+                    .adj_fn = sampling_adj_fn,
+                    .split = sampling_split,
+                    .size = sampling_size},
       .normal = sampling_normal,
       .check = check_sampling,
   };

@@ -4,6 +4,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
 
@@ -80,7 +81,10 @@ void check_scalar(const NamedLinop& A) {
 const LinopType& linop_types::scalar() {
   static const LinopType type{
       .name = "Scalar",
-      .functions = {.fn = scalar_fn, .adj_fn = scalar_adj_fn, .normal_fn = scalar_normal_fn},
+      .functions = {.fn = scalar_fn,
+                    .adj_fn = scalar_adj_fn,
+                    .normal_fn = scalar_normal_fn,
+                    .split = split_unchanged},
       .adj_normal_fn = scalar_normal_fn,
       .normal = scalar_normal,
       .check = check_scalar,

@@ -4,6 +4,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/named/matching.hpp"
 
 namespace palimpsest {
@@ -39,6 +40,33 @@ std::optional<index_t> partner_size(const NamedLinop& A, const ND& d) {
   return std::nullopt;
 }
 
+// The dimension that stands in the place of d on the other side; none where ellipses leave it open.
+std::optional<ND> partner_of(const NamedLinop& A, const ND& d) {
+  const Dims &in = A.ishape(), &out = A.oshape();
+  if (in.size() != out.size()) return std::nullopt;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i].is_ellipsis() != out[i].is_ellipsis()) return std::nullopt;
+  }
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i] == d) return out[i];
+    if (out[i] == d) return in[i];
+  }
+  return std::nullopt;
+}
+
+NamedLinop shape_spec_split(const NamedLinop& A, const Tile& tile) {
+  for (const auto& [d, range] : tile) {
+    const auto partner = partner_of(A, d);
+    const auto mine = range_of(tile, d);
+    const auto other = partner ? range_of(tile, *partner) : std::nullopt;
+    if (other && other->start == mine->start && other->stop == mine->stop) continue;
+    refuse_split(A, d,
+                 "it is one dimension with " + (partner ? "'" + partner->str() + "'" : "another") +
+                     ", and both must be cut alike");
+  }
+  return split_unchanged(A, tile);
+}
+
 }  // namespace
 
 const LinopType& linop_types::shape_spec() {
@@ -47,6 +75,7 @@ const LinopType& linop_types::shape_spec() {
       .functions = {.fn = unchanged,
                     .adj_fn = unchanged,
                     .normal_fn = unchanged,
+                    .split = shape_spec_split,
                     .size = partner_size},
       .adj_normal_fn = unchanged,
       .normal = shape_spec_normal,

@@ -6,6 +6,7 @@
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/index.hpp"
 
@@ -69,6 +70,23 @@ void check_sparse(const NamedLinop& A) {
                    std::to_string(columns - 1));
 }
 
+// The values of consecutive rows are consecutive: views. Where rows start is counted anew.
+NamedLinop sparse_split(const NamedLinop& A, const Tile& tile) {
+  LinopData data = tile_data(A, tile);
+  for (const auto& [d, range] : tile) {
+    if (find_axis(A.ishape(), d, last_axes(1))) refuse_split(A, d, "any row may need any column");
+    if (!find_axis(A.oshape(), d, last_axes(1))) continue;
+    const std::vector<index_t> start = numbers(A, "row_start");
+    std::vector<index_t> own(start.begin() + *range.start, start.begin() + *range.stop + 1);
+    const index_t first = own.front(), n = own.back() - first;
+    for (index_t& s : own) s -= first;
+    put_param(data, "values", A.param("values").narrow(0, first, n));
+    put_param(data, "column_index", A.param("column_index").narrow(0, first, n));
+    put_param(data, "row_start", Parameter(Tensor::from(own)));
+  }
+  return from_arguments(std::move(data));
+}
+
 // The row of every value.
 Parameters derive_sparse(const NamedLinop& A) {
   const std::vector<index_t> start = numbers(A, "row_start");
@@ -90,7 +108,10 @@ Parameter index_parameter(const Tensor& index, const char* name) {
 const LinopType& linop_types::sparse() {
   static const LinopType type{
       .name = "Sparse",
-      .functions = {.fn = sparse_fn, .adj_fn = sparse_adj_fn, .size = sparse_size},
+      .functions = {.fn = sparse_fn,
+                    .adj_fn = sparse_adj_fn,
+                    .split = sparse_split,
+                    .size = sparse_size},
       .check = check_sparse,
       .derive = derive_sparse,
   };

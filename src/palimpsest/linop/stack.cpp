@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/stack.hpp"
 
+#include <algorithm>
+
 #include "palimpsest/linop/add.hpp"
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/identity.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest {
@@ -50,6 +54,42 @@ NamedLinop stack_normal(const NamedLinop& A, const NamedLinop* inner) {
 std::optional<index_t> stack_size(const NamedLinop& A, const ND& d) {
   if (along_of(A).has(d)) return static_cast<index_t>(A.linop_count());
   return common_size(A.linops(), d);
+}
+
+// The children that a range along d takes.
+TileRange taken(const NamedLinop& A, const std::optional<ND>& d, const Tile& tile) {
+  const TileRange all{0, static_cast<index_t>(A.linop_count())};
+  return d ? range_of(tile, *d).value_or(all) : all;
+}
+
+NamedLinop stack_of(const NamedLinop& A, const std::vector<NamedLinop>& children, TileRange range) {
+  const auto begin = children.begin();
+  return make_container(A.type(), {begin + range.start, begin + range.stop}, A.attrs(),
+                        along_only(A));
+}
+
+NamedLinop stack_split(const NamedLinop& A, const Tile& tile) {
+  const Along along = along_of(A);
+  Tile across = tile;
+  for (const auto& d : {along.in, along.out}) {
+    if (d) across.erase(*d);
+  }
+  const std::vector<NamedLinop> children = split_summands(A, across);
+  const TileRange columns = taken(A, along.in, tile), rows = taken(A, along.out, tile);
+  const TileRange both{std::max(columns.start, rows.start), std::min(columns.stop, rows.stop)};
+  if (both.start >= both.stop) {
+    // Of any of them: a Zero needs their sizes only.
+    const NamedLinop whole = zero_like(stack_of(A, children, {0, 1}));
+    DimMap sizes = whole.recorded_sizes();
+    sizes[*along.in] = columns.size();
+    sizes[*along.out] = rows.size();
+    return Zero(whole.ishape(), whole.oshape(), {.sizes = std::move(sizes)});
+  }
+  const NamedLinop core = with_recorded(stack_of(A, children, both), A, across);
+  if (!along.in || !along.out || along.in == along.out) return core;
+  return with_zero_edges(
+      core, {*along.in, *along.out, both.start - columns.start, columns.stop - both.stop,
+             both.start - rows.start, rows.stop - both.stop});
 }
 
 Dims inserted(const Dims& dims, const std::optional<ND>& d, index_t position) {
@@ -114,7 +154,10 @@ index_t lasting_position(const StackAxis& axis, const Dims& dims) {
 const LinopType& linop_types::stack() {
   static const LinopType type{
       .name = "Stack",
-      .functions = {.fn = stack_fn, .adj_fn = stack_adj_fn, .size = stack_size},
+      .functions = {.fn = stack_fn,
+                    .adj_fn = stack_adj_fn,
+                    .split = stack_split,
+                    .size = stack_size},
       .adjoint = stack_adjoint,
       .normal = stack_normal,
       .assemble = assemble_stack,

@@ -4,6 +4,7 @@
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/linop/stretch.hpp"
 
 namespace palimpsest {
@@ -35,7 +36,7 @@ Variable sum_adj_fn(const NamedLinop& A, const Variable& y) {
 const LinopType& linop_types::sum_reduce() {
   static const LinopType type{
       .name = "SumReduce",
-      .functions = {.fn = sum_fn, .adj_fn = sum_adj_fn},
+      .functions = {.fn = sum_fn, .adj_fn = sum_adj_fn, .split = split_unchanged},
   };
   return type;
 }

@@ -54,6 +54,20 @@ struct InplaceTest {
 };
 InplaceTest check_inplace(const NamedLinop& A, const TestOptions& options = {});
 
+struct SplitTest {
+  /// Largest relative difference of what the tiles of a partition make up to the whole.
+  double error = 0;
+  bool ok = false;
+  /// Dimensions that cannot be cut.
+  Dims refused = {};
+  /// What does not hold; empty if all does.
+  std::string failure = {};
+};
+/// Cuts every dimension into random and degenerate partitions, and several at once: what the tiles
+/// make up is A, or some of them are refused with a SplitError. Tiles of several dimensions that
+/// can be cut can be cut together.
+SplitTest check_split(const NamedLinop& A, const TestOptions& options = {});
+
 /// The matrix, rows x columns, row-major, in the dtype of the results.
 /// Errors   ValueError "too large": above config().to_dense_limit
 Tensor to_dense(const NamedLinop& A, const TestOptions& options = {});

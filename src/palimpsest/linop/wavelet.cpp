@@ -13,6 +13,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
@@ -162,6 +163,11 @@ NamedLinop wavelet_normal(const NamedLinop& A, const NamedLinop* inner) {
   return inner ? NamedLinop() : Identity(A.ishape());
 }
 
+NamedLinop wavelet_split(const NamedLinop& A, const Tile& tile) {
+  const Axes axes = A.attr("axes").as_integers();
+  return split_besides(A, tile, axes, axes, "it is transformed");
+}
+
 void check_wavelet(const NamedLinop& A) {
   moments_of(A.attr("family").as_string());
   const index_t levels = A.attr("levels").as_integer();
@@ -178,7 +184,10 @@ std::vector<double> wavelet_filter(std::string_view family) {
 const LinopType& linop_types::wavelet() {
   static const LinopType type{
       .name = "Wavelet",
-      .functions = {.fn = wavelet_fn, .adj_fn = wavelet_adj_fn, .normal_fn = unchanged},
+      .functions = {.fn = wavelet_fn,
+                    .adj_fn = wavelet_adj_fn,
+                    .normal_fn = unchanged,
+                    .split = wavelet_split},
       .adj_normal_fn = unchanged,
       .normal = wavelet_normal,
       .check = check_wavelet,

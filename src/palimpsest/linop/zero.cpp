@@ -2,6 +2,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/create.hpp"
 
 namespace palimpsest {
@@ -40,7 +41,7 @@ NamedLinop zero_normal(const NamedLinop& A, const NamedLinop* inner) {
 const LinopType& linop_types::zero() {
   static const LinopType type{
       .name = "Zero",
-      .functions = {.fn = zero_fn, .adj_fn = zero_adj_fn},
+      .functions = {.fn = zero_fn, .adj_fn = zero_adj_fn, .split = split_unchanged},
       .adjoint = zero_adjoint,
       .normal = zero_normal,
   };

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/memory/storage.hpp"
 
 namespace palimpsest {
@@ -54,9 +55,14 @@ Storage Storage::from_file(const std::string& path, std::size_t offset, std::siz
                              static_cast<off_t>(offset - lead));
   if (mapping == MAP_FAILED) throw fail(std::string("cannot be mapped: ") + std::strerror(errno));
   try {
+    note_file_mapping(mapping, length);
     return from_foreign(static_cast<std::byte*>(mapping) + lead, bytes, Device{}, false,
-                        [mapping, length] { munmap(mapping, length); });
+                        [mapping, length] {
+                          forget_file_mapping(mapping);
+                          munmap(mapping, length);
+                        });
   } catch (...) {
+    forget_file_mapping(mapping);
     munmap(mapping, length);
     throw;
   }

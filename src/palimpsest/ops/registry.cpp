@@ -57,6 +57,7 @@ std::span<const OpEntry> op_registry() {
       {"Strided", strided_samples},
       {"StridedAdjoint", strided_adjoint_samples},
       {"Subtensor", subtensor_samples},
+      {"ToDevice", to_device_samples},
       {"Transpose", transpose_samples},
       {"UpdateAt", update_at_samples},
       {"UpdateSubtensor", update_subtensor_samples},

@@ -13,6 +13,7 @@
 #include "palimpsest/ops/contract_op.hpp"
 #include "palimpsest/ops/control_op.hpp"
 #include "palimpsest/ops/create_op.hpp"
+#include "palimpsest/ops/device_op.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
 #include "palimpsest/ops/fft_op.hpp"
 #include "palimpsest/ops/gather_op.hpp"
@@ -559,6 +560,16 @@ OpPtr assert_that(std::string_view, ParameterText& text) {
   return std::make_shared<AssertThat>(std::string(message));
 }
 
+OpPtr to_device(std::string_view, ParameterText& text) {
+  const std::string_view name = text.rest();
+  text.expect(name);
+  try {
+    return std::make_shared<ToDevice>(Device::parse(name));
+  } catch (const ValueError& error) {
+    throw FormatError(error.what());
+  }
+}
+
 using Reader = OpPtr (*)(std::string_view name, ParameterText& text);
 
 void add(std::string name, Reader reader) {
@@ -637,6 +648,7 @@ void register_library_ops() {
     add("Strided", strided);
     add("StridedAdjoint", strided_adjoint);
     add("Subtensor", subtensor);
+    add("ToDevice", to_device);
     add("Transpose", transpose);
     add("ViewAsComplex", plain<ViewAsComplex>);
     add("ViewAsReal", plain<ViewAsReal>);

@@ -35,6 +35,7 @@ std::vector<OpSample> broadcast_to_samples();
 std::vector<OpSample> broadcast_like_samples();
 std::vector<OpSample> specify_shape_samples();
 std::vector<OpSample> stop_gradient_samples();
+std::vector<OpSample> to_device_samples();
 std::vector<OpSample> flip_samples();
 std::vector<OpSample> pad_samples();
 std::vector<OpSample> pad_around_samples();

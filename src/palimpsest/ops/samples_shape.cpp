@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/device.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/rearrange_op.hpp"
 #include "palimpsest/ops/samples.hpp"
@@ -131,6 +132,13 @@ std::vector<OpSample> specify_shape_samples() {
 
 std::vector<OpSample> stop_gradient_samples() {
   return {unary("c128", sample_values({3, 4}, DType::complex128), stop_gradient)};
+}
+
+std::vector<OpSample> to_device_samples() {
+  const auto there = [](const Variable& x) { return to_device(x, Device{DeviceType::cpu, 1}); };
+  return {unary("c128", sample_values({3, 4}, DType::complex128), there),
+          unary("of one axis", sample_values({5}, DType::float64), there),
+          unary("of nothing", sample_values({0, 2}, DType::int16), there)};
 }
 
 std::vector<OpSample> flip_samples() {

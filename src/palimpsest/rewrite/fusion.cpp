@@ -28,6 +28,36 @@ bool is_broadcast(const TensorType& from, const TensorType& to) {
   return false;
 }
 
+bool is_sum(const Apply& node) {
+  const ElementwiseProgram& program = elementwise(node)->program();
+  const int result = program.outputs()[0];
+  return std::any_of(program.instructions().begin(), program.instructions().end(),
+                     [&](const ElementwiseProgram::Instruction& i) {
+                       return i.destination == result && i.op == ScalarOp::add;
+                     });
+}
+
+// Is this an array that a step makes, not a view of an input of the graph?
+bool is_computed(Variable v) {
+  while (v.owner().defined()) {
+    const Apply node = v.owner();
+    const AliasMap views = node.op().view_map(node);
+    const auto shown = views.find(v.index());
+    if (shown == views.end() || shown->second.size() != 1) return true;
+    v = node.input(static_cast<std::size_t>(*shown->second.begin()));
+  }
+  return false;
+}
+
+// Arrays that are added up one after the other are in memory two at a time; in one pass, all of
+// them would be. So a sum of computed arrays takes no part in a longer one.
+bool would_gather_terms(const Apply& reader, const Apply& producer) {
+  if (!is_sum(reader) || !is_sum(producer)) return false;
+  int computed = 0;
+  for (const Variable& v : producer.inputs()) computed += is_computed(v) ? 1 : 0;
+  return computed > 1;
+}
+
 class Fusion {
  public:
   explicit Fusion(FunctionGraph& graph) : graph_(graph) {}
@@ -48,6 +78,7 @@ class Fusion {
       return false;
     }
     if (is_broadcast(v.type(), reader.output(0).type())) return false;
+    if (would_gather_terms(reader, producer)) return false;
     return only_reader_is(graph_, v, reader);
   }
 

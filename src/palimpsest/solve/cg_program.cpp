@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "palimpsest/compile/streaming.hpp"
+#include "palimpsest/linop/budget_search.hpp"
 #include "palimpsest/ops/ops.hpp"
 
 namespace palimpsest {
@@ -163,8 +165,12 @@ SolvePlan CgProgram::plan() const {
   result.step_bytes = result.step.peak_bytes + constant_bytes({&step_, &refresh_});
   if (has_refresh_) result.step_bytes += plan_of(refresh_, {type_}).peak_bytes;
   result.peak_bytes = result.state_bytes + std::max(result.setup_bytes, result.step_bytes);
+  result.streamed_bytes = std::max(streamed_bytes(setup_, plan_of(setup_, {})),
+                                   streamed_bytes(step_, plan_of(step_, {})));
   return result;
 }
+
+double CgProgram::work() const { return work_of(plan_of(step_, {})); }
 
 CgProgram::Start CgProgram::start(const Tensor& b, const std::optional<Tensor>& x0) {
   const auto dense = [&](const Tensor& t) {

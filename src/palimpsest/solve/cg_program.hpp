@@ -36,7 +36,10 @@ class CgProgram {
   /// Compiles; allocates no state.
   CgProgram(const NamedLinop& A, const TensorType& b, const CgOptions& options);
 
+  /// Without the bytes of operators.
   SolvePlan plan() const;
+  /// Bytes that the steps of an iteration read and write.
+  double work() const;
   /// Gives the state its memory and computes the first residual and direction.
   Start start(const Tensor& b, const std::optional<Tensor>& x0);
   /// One iteration; with `refresh` the residual is computed as b - A x.

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/budget_search.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/named/matching.hpp"
 #include "palimpsest/solve/cg_program.hpp"
@@ -141,17 +143,68 @@ class Solver {
 
 }  // namespace
 
+namespace {
+
+// The operator that is applied: A, or A cut for a budget.
+struct Fitted {
+  NamedLinop A;
+  SolvePlan plan;
+};
+
+// What a solve with an operator takes; keeps the plan of the one that it saw last.
+struct SolveCost {
+  const TensorType& b;
+  const CgOptions& options;
+  SolvePlan& seen;
+
+  BudgetCost operator()(const NamedLinop& B) const {
+    const CgProgram program(B, b, options);
+    seen = program.plan();
+    seen.operator_bytes = operator_bytes(B) + (options.M ? operator_bytes(*options.M) : 0);
+    return {seen.total_bytes(), program.work()};
+  }
+};
+
+std::optional<index_t> budget_of(const CgOptions& options) {
+  return options.budget_bytes ? options.budget_bytes : config().budget;
+}
+
+Fitted fitted(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
+  SolvePlan plan;
+  const SolveCost cost{b, options, plan};
+  const auto budget = budget_of(options);
+  if (!budget) {
+    cost(A);
+    return {A, plan};
+  }
+  const ConfigScope unlimited({.budget = std::optional<index_t>()});
+  const NamedLinop sized = sized_for(A, b);
+  const BudgetChoice choice =
+      search_budget(sized, *budget, sized.dims(), cost, "[conjugate_gradients] ");
+  cost(choice.op);
+  plan.sizes = choice.sizes;
+  plan.tiles = choice.tiles;
+  return {choice.op, plan};
+}
+
+}  // namespace
+
 SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
   check_names(A, options);
   check_numbers(options);
   refresh_operators(A, options);
-  CgProgram program(A, type_of(b), options);
+  const auto budget = budget_of(options);
+  const NamedLinop applied = budget ? fitted(A, type_of(b), options).A : A;
+  const ConfigScope scope({.budget = budget});
+  refresh_operators(applied, options);
+  CgProgram program(applied, type_of(b), options);
   check_x0(program.type(), options);
   return Solver(program, options).run(b);
 }
 
 SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
   const NamedLinop adjoint = A.H();
+  const ConfigScope scope({.budget = budget_of(options)});
   const Tensor right_hand_side = adjoint(b);
   // Only this one application was needed: its workspace would stay beside the solver's.
   compiled_function(adjoint, type_of(b)).free();
@@ -162,7 +215,16 @@ SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
                                    const CgOptions& options) {
   check_names(A, options);
   check_numbers(options);
-  return CgProgram(A, b, options).plan();
+  return fitted(A, b, options).plan;
+}
+
+index_t smallest_cg_budget(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
+  check_names(A, options);
+  check_numbers(options);
+  const ConfigScope unlimited({.budget = std::optional<index_t>()});
+  SolvePlan plan;
+  const NamedLinop sized = sized_for(A, b);
+  return smallest_choice(sized, sized.dims(), SolveCost{b, options, plan}).cost.peak_bytes;
 }
 
 }  // namespace palimpsest

@@ -38,6 +38,9 @@ struct CgOptions {
   /// Runs once per iteration; false stops.
   std::function<bool(const CgInfo&)> callback = {};
   bool history = true;
+  /// Bytes that the solve may take, the data of A and M included: A is cut into tiles until it does.
+  /// Unset: the config's. See split_to_budget().
+  std::optional<index_t> budget_bytes = {};
 };
 
 /// Solves A x = b for a Hermitian positive (semi)definite A by preconditioned conjugate gradients.
@@ -51,22 +54,32 @@ struct CgOptions {
 /// is
 ///           allocated after the first iteration, nor any memory above the plan
 /// Errors    ShapeError "Mismatched": A does not map its input shape to an equal one; ValueError:
-///           an option out of range
+///           an option out of range; BudgetError: no tiles fit, naming the smallest budget found
 SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b,
                                 const CgOptions& options = {});
 
 /// Minimizes |A x - b|: solves A^H A x = A^H b through A.N().
 SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options = {});
 
-/// What a solve will take above A, b and x0.
+/// What a solve will take.
 struct SolvePlan {
-  index_t peak_bytes = 0;   ///< at the worst moment, exactly
-  index_t state_bytes = 0;  ///< iterate, residual, direction
-  index_t setup_bytes = 0;  ///< workspace before the first iteration
-  index_t step_bytes = 0;   ///< workspace of the iterations
-  Plan step;                ///< of one iteration: what lies where, and why
+  index_t peak_bytes = 0;      ///< above A, M, b and x0 at the worst moment, exactly
+  index_t state_bytes = 0;     ///< iterate, residual, direction
+  index_t setup_bytes = 0;     ///< workspace before the first iteration
+  index_t step_bytes = 0;      ///< workspace of the iterations
+  index_t operator_bytes = 0;  ///< data of A and M: see operator_bytes()
+  index_t streamed_bytes = 0;  ///< of mapped files, that one step reads
+  /// What a budget is held against.
+  index_t total_bytes() const { return peak_bytes + operator_bytes + streamed_bytes; }
+  /// How A is cut for the budget: sizes and number of the tiles, each of which is one pass.
+  DimMap sizes = {};
+  index_t tiles = 1;
+  Plan step = {};  ///< of one iteration: what lies where, and why
 };
+/// Errors    those of conjugate_gradients()
 SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
                                    const CgOptions& options = {});
+/// The smallest budget for which the solve finds tiles; that of the options does not count.
+index_t smallest_cg_budget(const NamedLinop& A, const TensorType& b, const CgOptions& options = {});
 
 }  // namespace palimpsest

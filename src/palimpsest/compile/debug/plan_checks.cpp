@@ -132,8 +132,7 @@ PlanWatch::PlanWatch(const DebugOptions& options, const CallAccess& call, Expect
       frame_(call.frame),
       expected_(std::move(expected)) {
   check_borrowed();
-  const index_t arena =
-      frame_.arena().defined() ? static_cast<index_t>(frame_.arena().nbytes()) : 0;
+  const index_t arena = frame_.arena_bytes();
   if (arena != plan_.arena_bytes) {
     fail(fmt::format("the arena has {} bytes, planned {}", arena, plan_.arena_bytes));
   }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "palimpsest/base/dtype.hpp"
+
+namespace palimpsest::bench {
+
+/// Makes kspace and maps of a phantom, as .npy and as .cfl with .hdr, unless they are there: n^3
+/// points, smooth coil maps whose squares add up to 1, noise, two phase encodings that are
+/// undersampled fourfold but for their centre; readouts along x are complete.
+void make_scan_files(const std::string& folder, index_t n, index_t coils);
+
+}  // namespace palimpsest::bench

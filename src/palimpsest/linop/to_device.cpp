@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/to_device.hpp"
+
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/identity.hpp"
+#include "palimpsest/linop/splitting.hpp"
+#include "palimpsest/ops/device.hpp"
+
+namespace palimpsest {
+namespace {
+
+Variable moved(const NamedLinop& A, const Variable& x, const char* from, const char* to) {
+  const Device expected = Device::parse(A.attr(from).as_string());
+  if (x.type().device != expected) {
+    throw DeviceError(who(A) + "device: got " + x.type().device.str() + ", expected " +
+                      expected.str());
+  }
+  return ops::to_device(x, Device::parse(A.attr(to).as_string()));
+}
+
+Variable to_device_fn(const NamedLinop& A, const Variable& x) { return moved(A, x, "from", "to"); }
+Variable to_device_adj_fn(const NamedLinop& A, const Variable& y) {
+  return moved(A, y, "to", "from");
+}
+
+NamedLinop to_device_normal(const NamedLinop& A, const NamedLinop* inner) {
+  return inner ? NamedLinop() : Identity(A.ishape());
+}
+
+void check_to_device(const NamedLinop& A) {
+  for (const char* end : {"from", "to"}) Device::parse(A.attr(end).as_string());
+}
+
+}  // namespace
+
+const LinopType& linop_types::to_device() {
+  static const LinopType type{
+      .name = "ToDevice",
+      .functions = {.fn = to_device_fn, .adj_fn = to_device_adj_fn, .split = split_unchanged},
+      .normal = to_device_normal,
+      .check = check_to_device,
+      .one_shape = true,
+  };
+  return type;
+}
+
+NamedLinop ToDevice(Device from, Device to, Dims dims) {
+  return make_linop(linop_types::to_device(), NamedShape(std::move(dims)), {},
+                    {{"from", from.str()}, {"to", to.str()}});
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/linop/named_linop.hpp"
+
+namespace palimpsest {
+
+/// Copies its input from one device to another. N is Identity.
+///
+/// Math     x / x / x; the adjoint copies back
+/// Errors   DeviceError "expected": x is elsewhere
+/// Cost     one pass; from = to: none, a view
+NamedLinop ToDevice(Device from, Device to, Dims dims = "...");
+
+}  // namespace palimpsest

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+// The pages of files that Storage::from_file maps. Reading maps a page into the process; what was
+// read can be given back at once, since the file still has it.
+namespace palimpsest {
+
+/// Do these bytes lie in a mapped file?
+/// Cost     one load where no file is mapped
+bool is_file_mapped(const void* data, std::size_t bytes);
+/// Takes the pages of these bytes out of the process's memory; read again, they come from the file.
+/// Does nothing for bytes that are not those of one mapped file.
+void release_file_pages(const void* data, std::size_t bytes) noexcept;
+
+/// For Storage::from_file: says which memory is mapped, from the first to the last use of it.
+void note_file_mapping(const void* data, std::size_t bytes);
+void forget_file_mapping(const void* data) noexcept;
+
+}  // namespace palimpsest

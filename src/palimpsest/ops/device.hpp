@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/graph/variable.hpp"
+
+namespace palimpsest::ops {
+
+/// x on another device: a copy, computed there from then on. x itself where it is on that device.
+///
+/// DTypes   all
+/// Aliases  view_map {}, destroy_map {}
+/// Cost     one pass; memory of the result on the target
+Variable to_device(const Variable& x, Device target);
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reconstruction on a number of bytes, announced before and measured after.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <nlohmann/json.hpp>
+
+#include "cli/run_command.hpp"
+#include "palimpsest/cli/byte_size.hpp"
+#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/npy.hpp"
+#include "palimpsest/linop/fft.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+TEST(ParseBytes, TakesUnits) {
+  EXPECT_EQ(parse_bytes("--memory", "4096"), 4096);
+  EXPECT_EQ(parse_bytes("--memory", "300M"), 300000000);
+  EXPECT_EQ(parse_bytes("--memory", "1.5G"), 1500000000);
+  EXPECT_EQ(parse_bytes("--memory", "64Ki"), 65536);
+  EXPECT_EQ(parse_bytes("--memory", "2kB"), 2000);
+  EXPECT_EQ(parse_bytes("--memory", "1TiB"), index_t{1} << 40);
+}
+
+TEST(ParseBytes, RefusesWhatIsNoNumberOfBytes) {
+  for (const char* text : {"", "M", "12X", "-1", "1e30G", "3i", "1MM", "nan"}) {
+    EXPECT_THROW(parse_bytes("--memory", text), UsageError) << text;
+  }
+}
+
+class Memory : public testing::Test {
+ protected:
+  static constexpr index_t kN = 24, kCoils = 6;
+
+  Memory() {
+    const Tensor maps = random({kCoils, kN, kN, kN}, 1), image = random({kN, kN, kN}, 2);
+    const NamedLinop F = Fft(3, {.centered = true});
+    Tensor kspace = Tensor::zeros(maps.shape(), DType::complex64);
+    const auto x = image.to_vector<std::complex<float>>();
+    for (index_t c = 0; c < kCoils; ++c) {
+      auto values = maps.select(0, c).to_vector<std::complex<float>>();
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] *= x[i];
+      Tensor spectrum = F(Tensor::from(values, image.shape()));
+      auto* samples = spectrum.mutable_data<std::complex<float>>();
+      for (index_t i = 0; i < spectrum.numel(); ++i) {
+        if (i / kN % 3 == 1) samples[i] = 0;
+      }
+      kspace.select(0, c).copy_from(spectrum);
+    }
+    write_npy(dir / "kspace.npy", kspace);
+    write_npy(dir / "maps.npy", maps);
+    write_cfl(dir / "kspace", kspace);
+    write_cfl(dir / "maps", maps);
+  }
+  static Tensor random(Extents shape, std::uint64_t stream) {
+    return Tensor::random_normal(std::move(shape), DType::complex64, {9, stream});
+  }
+  CommandResult run(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), {"--maps", dir / "maps.npy"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_command(arguments);
+  }
+  Json plan(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = run({"plan", dir / "kspace.npy"}, arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out);
+  }
+  Json recon(const std::string& image, index_t budget, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"--memory",     std::to_string(budget),
+                                       "--iterations", "5",
+                                       "--tolerance",  "0",
+                                       "--save",       dir / image,
+                                       "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = run({"recon", dir / "kspace.npy"}, arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out);
+  }
+  double difference(const std::string& a, const std::string& b) {
+    const auto u = read_npy(dir / a).to_vector<std::complex<float>>(),
+               v = read_npy(dir / b).to_vector<std::complex<float>>();
+    double sum = 0, size = 0;
+    for (std::size_t i = 0; i < u.size(); ++i) {
+      sum += std::norm(u[i] - v[i]);
+      size += std::norm(v[i]);
+    }
+    return std::sqrt(sum / size);
+  }
+
+  ScratchDirectory dir;
+};
+
+TEST_F(Memory, EveryBudgetIsAnnouncedKeptAndGivesTheSameImage) {
+  const auto whole = plan().at("peak_bytes").get<index_t>();
+  const Json first = recon("whole.npy", whole);
+  EXPECT_EQ(first.at("plan").at("tiles"), 1);
+  index_t tiles = 1;
+  for (const index_t percent : {80, 60, 50}) {
+    const index_t budget = whole * percent / 100;
+    const Json report = recon("cut.npy", budget);
+    EXPECT_LE(report.at("announced_peak_bytes").get<index_t>(), budget);
+    EXPECT_LE(report.at("measured_peak_bytes").get<index_t>(),
+              report.at("announced_peak_bytes").get<index_t>());
+    EXPECT_GE(report.at("plan").at("tiles").get<index_t>(), tiles);
+    tiles = report.at("plan").at("tiles").get<index_t>();
+    EXPECT_LE(difference("cut.npy", "whole.npy"), 1e-5);
+  }
+  EXPECT_GT(tiles, 1);
+}
+
+TEST_F(Memory, AnImpossibleBudgetNamesTheSmallestWhichThenWorks) {
+  const CommandResult refused =
+      run({"recon", dir / "kspace.npy"}, {"--memory", "1k", "--save", dir / "image.npy"});
+  EXPECT_EQ(refused.code, 1);
+  const std::string before = "Try --memory ";
+  ASSERT_THAT(refused.err, HasSubstr(before));
+  const index_t smallest = std::stoll(refused.err.substr(refused.err.find(before) + before.size()));
+  const Json report = recon("image.npy", smallest);
+  EXPECT_LE(report.at("announced_peak_bytes").get<index_t>(), smallest);
+  EXPECT_EQ(report.at("plan").at("tile_sizes").at("C"), 1);
+  const CommandResult less =
+      run({"plan", dir / "kspace.npy"}, {"--memory", std::to_string(smallest - 1)});
+  EXPECT_THAT(less.err, HasSubstr(std::to_string(smallest)));
+}
+
+TEST_F(Memory, ADryRunSaysWhereTheBytesGoAndWritesNothing) {
+  const std::vector<std::string> names = dir.names();
+  const CommandResult result = run({"recon", dir / "kspace.npy"}, {"--dry-run"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  for (const char* line : {"peak", "adjoint", "solve", "right-hand side", "state", "workspace",
+                           "operator", "maps", "uncut"}) {
+    EXPECT_THAT(result.out, HasSubstr(line));
+  }
+  EXPECT_EQ(dir.names(), names);
+  const Json parts = plan();
+  const Json& bytes = parts.at("bytes");
+  EXPECT_EQ(
+      parts.at("peak_bytes").get<index_t>(),
+      std::max(bytes.at("adjoint").get<index_t>(),
+               bytes.at("right_hand_side").get<index_t>() + bytes.at("state").get<index_t>() +
+                   bytes.at("workspace").get<index_t>() + bytes.at("operator").get<index_t>() +
+                   bytes.at("streamed").get<index_t>()));
+}
+
+TEST_F(Memory, BartFilesGiveTheSame) {
+  const auto whole = plan().at("peak_bytes").get<index_t>();
+  recon("npy.npy", whole / 2);
+  const CommandResult result = run_command({"recon", dir / "kspace.cfl", "--maps", dir / "maps.cfl",
+                                            "--memory", std::to_string(whole / 2), "--iterations",
+                                            "5", "--tolerance", "0", "--save", dir / "cfl.npy"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(difference("cfl.npy", "npy.npy"), 0);
+}
+
+TEST_F(Memory, TheAdjointFitsTooAndIsThatOfThePlanes) {
+  const auto whole = plan({"--method", "adjoint"}).at("peak_bytes").get<index_t>();
+  recon("adjoint.npy", whole, {"--method", "adjoint"});
+  const Json report = recon("less.npy", whole / 2, {"--method", "adjoint"});
+  EXPECT_LE(report.at("announced_peak_bytes").get<index_t>(), whole / 2);
+  EXPECT_LE(difference("less.npy", "adjoint.npy"), 1e-5);
+}
+
+TEST_F(Memory, WrongInputIsSaid) {
+  const auto error_of = [&](const std::vector<std::string>& arguments) {
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.code, 2);
+    return result.err;
+  };
+  const std::string save = dir / "x.npy", scan = dir / "kspace.npy";
+  EXPECT_THAT(error_of({"recon", scan, "--memory", "1M", "--save", save}), HasSubstr("--maps"));
+  EXPECT_THAT(
+      error_of({"recon", scan, "--maps", dir / "maps.npy", "--memory", "many", "--save", save}),
+      HasSubstr("bytes"));
+  write_npy(dir / "small.npy", random({kCoils, kN, kN}, 3));
+  EXPECT_THAT(error_of({"plan", scan, "--maps", dir / "small.npy"}), HasSubstr("does not fit"));
+  write_npy(dir / "real.npy", Tensor::zeros({2, 3, 4}, DType::float32));
+  EXPECT_THAT(error_of({"plan", dir / "real.npy", "--maps", dir / "real.npy"}),
+              HasSubstr("complex64"));
+  write_npy(dir / "flat.npy", random({8, 8}, 3));
+  EXPECT_THAT(error_of({"plan", dir / "flat.npy", "--maps", dir / "flat.npy"}),
+              HasSubstr("wrong rank"));
+  write_npy(dir / "none.npy", Tensor::zeros({kCoils, kN, kN, kN}, DType::complex64));
+  EXPECT_THAT(error_of({"recon", dir / "none.npy", "--maps", dir / "maps.npy", "--memory", "1G",
+                        "--save", save}),
+              HasSubstr("nothing is measured"));
+  write_file(dir / "scan.png", "\x89PNG\r\n\x1a\n");
+  EXPECT_THAT(error_of({"plan", dir / "scan.png", "--maps", dir / "maps.npy"}), HasSubstr("NPY"));
+}
+
+}  // namespace
+}  // namespace palimpsest::cli

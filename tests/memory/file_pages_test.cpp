@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/memory/file_pages.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "palimpsest/memory/storage.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr std::size_t kBytes = 8 << 20;
+
+// Bytes of files and shared memory that this process has in memory.
+std::size_t resident_file_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t size = 0, resident = 0, shared = 0;
+  statm >> size >> resident >> shared;
+  return shared * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::size_t sum_of(const Storage& storage) {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < storage.nbytes(); i += 64) {
+    sum += static_cast<std::size_t>(storage.data()[i]);
+  }
+  return sum;
+}
+
+class FilePages : public ::testing::Test {
+ protected:
+  FilePages() : path_(::testing::TempDir() + "palimpsest_file_pages.bin") {
+    std::ofstream file(path_, std::ios::binary);
+    for (std::size_t i = 0; i < kBytes; ++i) file.put(static_cast<char>(i / 64 % 251));
+  }
+  ~FilePages() override { std::filesystem::remove(path_); }
+
+  std::string path_;
+};
+
+TEST_F(FilePages, KnowsWhatIsMappedWhileItIs) {
+  const std::byte* data = nullptr;
+  {
+    const Storage whole = Storage::from_file(path_, 0, kBytes);
+    data = whole.data();
+    EXPECT_TRUE(is_file_mapped(data, kBytes));
+    EXPECT_TRUE(is_file_mapped(data + 1000, 1));
+    EXPECT_FALSE(is_file_mapped(data, kBytes + 1));
+    EXPECT_FALSE(is_file_mapped(data, 0));
+    const Storage part = Storage::from_file(path_, 5000, 100);
+    EXPECT_TRUE(is_file_mapped(part.data(), 100));
+    const Storage own = Storage::allocate(100);
+    EXPECT_FALSE(is_file_mapped(own.data(), 100));
+    EXPECT_TRUE(is_file_mapped(whole.lazy_clone().data(), kBytes));
+  }
+  EXPECT_FALSE(is_file_mapped(data, 1));
+}
+
+TEST_F(FilePages, WhatIsGivenBackLeavesMemoryAndReadsTheSame) {
+  const Storage storage = Storage::from_file(path_, 0, kBytes);
+  const std::size_t before = resident_file_bytes(), sum = sum_of(storage);
+  EXPECT_GE(resident_file_bytes(), before + kBytes * 9 / 10);
+  release_file_pages(storage.data(), storage.nbytes());
+  EXPECT_LE(resident_file_bytes(), before + kBytes / 10);
+  EXPECT_EQ(sum_of(storage), sum);
+}
+
+TEST_F(FilePages, GivingBackOtherMemoryDoesNothing) {
+  Storage storage = Storage::allocate(kBytes);
+  std::byte* const data = storage.overwrite_data();
+  for (std::size_t i = 0; i < kBytes; ++i) data[i] = std::byte{7};
+  const Storage mapped = Storage::from_file(path_, 0, 100);
+  release_file_pages(data, kBytes);
+  EXPECT_EQ(data[0], std::byte{7});
+  EXPECT_EQ(data[kBytes - 1], std::byte{7});
+}
+
+TEST_F(FilePages, ACopyThatWasWrittenKeepsWhatWasWritten) {
+  Storage storage = Storage::from_file(path_, 0, kBytes);
+  const Storage other = storage.lazy_clone();
+  storage.mutable_data()[4096] = std::byte{99};
+  release_file_pages(storage.data(), kBytes);
+  release_file_pages(other.data(), kBytes);
+  EXPECT_EQ(storage.data()[4096], std::byte{99});
+  EXPECT_EQ(other.data()[4096], static_cast<std::byte>(4096 / 64 % 251));
+}
+
+}  // namespace
+}  // namespace palimpsest

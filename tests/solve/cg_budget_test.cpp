@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conjugate gradients on a number of bytes: 3-D SENSE, 48^3, 6 coils, maps in memory or in a file.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "palimpsest/palimpsest.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr index_t kN = 48, kCoils = 6;
+constexpr index_t kVolumeBytes = kN * kN * kN * 8;
+
+Tensor random(Extents shape, DType dtype, std::uint64_t stream) {
+  return Tensor::random_normal(std::move(shape), dtype, {17, stream});
+}
+
+NamedLinop normal_operator(const Tensor& maps) {
+  const NamedLinop A =
+      Chain(Dense(maps, "CNzNyNx,NzNyNx->CNzNyNx"),
+            Fft(3, {.batch = "C", .grid = Grid{"NzNyNx", "KzKyKx"}, .centered = true}),
+            Diagonal(Tensor::random_uniform({kN, kN, kN}, DType::float32, {4, 0}), "CKzKyKx"));
+  return A.N() + 0.05 * Identity("NzNyNx");
+}
+
+double difference(const Tensor& a, const Tensor& b) {
+  const auto u = a.to_vector<std::complex<float>>(), v = b.to_vector<std::complex<float>>();
+  double sum = 0, size = 0;
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    sum += std::norm(std::complex<double>(u[i]) - std::complex<double>(v[i]));
+    size += std::norm(std::complex<double>(v[i]));
+  }
+  return std::sqrt(sum / size);
+}
+
+class CgBudget : public ::testing::Test {
+ protected:
+  const Tensor maps = random({kCoils, kN, kN, kN}, DType::complex64, 1);
+  const Tensor b = random({kN, kN, kN}, DType::complex64, 2);
+  const TensorType type{DType::complex64, {kN, kN, kN}, {}};
+  const CgOptions options{.tolerance = 0, .max_iterations = 2};
+
+  CgOptions with(index_t budget) const {
+    CgOptions own = options;
+    own.budget_bytes = budget;
+    return own;
+  }
+};
+
+TEST_F(CgBudget, EveryBudgetIsKeptAndTheImageStays) {
+  const NamedLinop A = normal_operator(maps);
+  const SolvePlan whole = plan_conjugate_gradients(A, type, options);
+  const Tensor expected = conjugate_gradients(A, b, options).x;
+  EXPECT_TRUE(whole.sizes.empty());
+  index_t smallest = 0;
+  try {
+    plan_conjugate_gradients(A, type, with(1));
+  } catch (const BudgetError& error) {
+    const std::string text = error.what(), before = "found is ";
+    ASSERT_NE(text.find(before), std::string::npos) << text;
+    smallest = std::stoll(text.substr(text.find(before) + before.size()));
+  }
+  ASSERT_GT(smallest, 0);
+  // State, sum, one coil and what its transform needs beside maps and weights.
+  EXPECT_LE(smallest, operator_bytes(A) + 8 * kVolumeBytes);
+  EXPECT_LT(smallest, whole.total_bytes());
+  for (const index_t budget :
+       {whole.total_bytes(), (whole.total_bytes() + smallest) / 2, smallest}) {
+    const SolvePlan plan = plan_conjugate_gradients(A, type, with(budget));
+    EXPECT_LE(plan.total_bytes(), budget);
+    const MemoryScope scope;
+    const Tensor x = conjugate_gradients(A, b, with(budget)).x;
+    EXPECT_LE(static_cast<index_t>(scope.peak_bytes()) + plan.operator_bytes, budget);
+    EXPECT_LE(difference(x, expected), 1e-5) << budget;
+  }
+}
+
+TEST_F(CgBudget, MapsInAFileAreStreamed) {
+  const std::string path = ::testing::TempDir() + "palimpsest_cg_budget_maps.npy";
+  write_npy(path, maps);
+  {
+    const NamedLinop A = normal_operator(map_npy(path));
+    const SolvePlan whole = plan_conjugate_gradients(A, type, options);
+    EXPECT_EQ(whole.streamed_bytes, maps.nbytes());
+    const index_t budget = 9 * kVolumeBytes;
+    const SolvePlan plan = plan_conjugate_gradients(A, type, with(budget));
+    EXPECT_LE(plan.total_bytes(), budget);
+    EXPECT_LT(plan.streamed_bytes, maps.nbytes());
+    const MemoryScope scope;
+    const Tensor x = conjugate_gradients(A, b, with(budget)).x;
+    EXPECT_LE(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+    EXPECT_LE(difference(x, conjugate_gradients(normal_operator(maps), b, options).x), 1e-5);
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_F(CgBudget, TheConfigIsAsGoodAsTheOption) {
+  const NamedLinop A = normal_operator(maps);
+  const index_t budget = plan_conjugate_gradients(A, type, options).total_bytes() * 8 / 10;
+  const ConfigScope scope({.budget = budget});
+  const SolvePlan plan = plan_conjugate_gradients(A, type, options);
+  EXPECT_LE(plan.total_bytes(), budget);
+  EXPECT_TRUE(plan.sizes.contains("C"));
+  EXPECT_GT(plan.tiles, 1);
+}
+
+}  // namespace
+}  // namespace palimpsest
