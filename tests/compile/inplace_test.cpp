@@ -200,7 +200,7 @@ TEST_F(InplaceFunctions, AValueThatShowsItsTargetIsReadBeforeItIsWritten) {
 
 TEST_F(InplaceFunctions, TheReportTellsWhatWasLeftAlone) {
   const ConfigScope scope({.profile = true});
-  const Function f = function({x, y}, ops::roll(x, 1, 0) + ops::roll(y, 1, 0) * x);
+  const Function f = function({x, y}, x * ops::roll(y, 1, 0) + ops::roll(x, 1, 0));
   ASSERT_FALSE(f.inplace_report().empty());
   bool found = false;
   for (const InplaceRefusal& r : f.inplace_report()) {

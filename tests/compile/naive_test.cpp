@@ -96,6 +96,7 @@ class NaiveDifferential : public ::testing::TestWithParam<int> {};
 const std::vector<std::pair<const char*, Mode>>& modes() {
   static const std::vector<std::pair<const char*, Mode>> list = {
       {"FastRun", Mode::fast_run},
+      {"FastRun, exact", Mode(Mode::fast_run).exact()},
       {"FastCompile", Mode::fast_compile},
       {"NoRewrite", Mode::no_rewrite},
   };

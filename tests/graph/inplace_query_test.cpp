@@ -51,6 +51,31 @@ TEST_F(InplaceQuery, SeesCyclesThroughOtherConstraints) {
   EXPECT_EQ(possible(graph, e), (std::vector<int>{0, 1}));
 }
 
+// Thousands of nodes are moved to one place of the order.
+TEST_F(InplaceQuery, AnyNumberOfReadersCanPrecedeOneWriter) {
+  constexpr int kReaders = 5000;
+  std::vector<Variable> ends;
+  for (int i = 0; i < kReaders; ++i) ends.push_back(apply(toy::D, {apply(toy::S, {x})}));
+  FunctionGraph graph = graph_of({x}, ends);
+  const Apply first = ends[0].owner().input(0).owner();
+  const Variable written = apply(toy::A_destroys, {x});
+  graph.replace_validate(first.output(0), written);
+  EXPECT_TRUE(graph.consistent());
+  const std::vector<Apply> order = graph.toposort();
+  int n_readers = 0;
+  for (const Apply& node : order) {
+    if (node == written.owner()) break;
+    n_readers += node.op().name() == "S" ? 1 : 0;
+  }
+  EXPECT_EQ(n_readers, kReaders - 1);
+  // A reader that needs what is written, and one more writer, are still refused.
+  const Apply last = ends.back().owner().input(0).owner();
+  EXPECT_EQ(inplace_refusal(graph, last, apply(toy::A_destroys, {x}).owner(), 0),
+            InconsistencyKind::multiple_destroyers);
+  EXPECT_THROW(graph.replace_validate(ends[1], apply(toy::D, {written, x})), InconsistencyError);
+  EXPECT_TRUE(graph.consistent());
+}
+
 TEST_F(InplaceQuery, UnknownNodeIsAnError) {
   FunctionGraph graph = graph_of({x}, {apply(toy::S, {x})});
   try {

@@ -232,20 +232,19 @@ TEST_F(InplaceTest, OneInputAtATimeWhereAllAreRefused) {
 
 TEST_F(InplaceTest, RefusalsSayWhichInputAndWhy) {
   const Variable a = ops::roll(x, 1, 0), e = ops::exp(a);
-  EXPECT_EQ(run({e + x}), 2);
+  EXPECT_EQ(run({x + e}), 2);
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_EQ(refusals[0].kind, InconsistencyKind::destroys_protected);
-  EXPECT_EQ(refusals[0].input, 1);
+  EXPECT_EQ(refusals[0].input, 0);
   EXPECT_EQ(refusals[0].variable, "x");
-  EXPECT_EQ(refusals[0].str(), "Add{float64, float64 -> float64}: input 1 x: destroys_protected");
+  EXPECT_EQ(refusals[0].str(), "Add{float64, float64 -> float64}: input 0 x: destroys_protected");
   EXPECT_EQ(run({e, ops::sin(e)}), 1);
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_EQ(refusals[0].kind, InconsistencyKind::destroys_output);
   EXPECT_EQ(run({ops::sin(e), ops::cos(e), ops::atan2(e, a)}), 2);
-  ASSERT_EQ(refusals.size(), 3u);
+  ASSERT_EQ(refusals.size(), 2u);
   EXPECT_EQ(refusals[0].kind, InconsistencyKind::ordering_cycle);
   EXPECT_EQ(refusals[1].kind, InconsistencyKind::multiple_destroyers);
-  EXPECT_EQ(refusals[2].kind, InconsistencyKind::multiple_destroyers);
   EXPECT_EQ(run({ops::exp(constant(Tensor::full({3}, 1.0)))}), 0);
   EXPECT_EQ(refusals.at(0).kind, InconsistencyKind::destroys_constant);
 }

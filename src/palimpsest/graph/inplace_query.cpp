@@ -37,6 +37,24 @@ bool reads(const NodeInfo& node, const VarInfo& v) {
   });
 }
 
+// Does something that needs the node's results read the variable? Only the first nodes behind it are
+// looked at: often that settles it, however many readers there are.
+bool is_read_soon_after(const NodeInfo& node, const VarInfo& v) {
+  constexpr std::size_t kLooked = 16;
+  std::vector<const NodeInfo*> behind{&node};
+  for (std::size_t k = 0; k < behind.size() && k < kLooked; ++k) {
+    for (const VarInfo& out : behind[k]->outs) {
+      std::size_t n = 0;
+      for (const UseSlot* slot = out.first; slot && n < kLooked; slot = slot->next, ++n) {
+        if (!slot->node) continue;
+        if (reads(*slot->node, v)) return true;
+        if (behind.size() < kLooked) behind.push_back(slot->node);
+      }
+    }
+  }
+  return false;
+}
+
 // The answer from what is known about the present graph, where nothing else overwrites memory of
 // the input or of the node's outputs.
 Answer from_analysis(const GraphState& state, NodeInfo& node, const Apply& variant, int input) {
@@ -64,6 +82,7 @@ Answer from_analysis(const GraphState& state, NodeInfo& node, const Apply& varia
     is_shared = true;
   }
   if (is_shared) return kUnclear;
+  if (is_read_soon_after(node, destroyed)) return InconsistencyKind::ordering_cycle;
   const Region written = state.regions_count() ? op.write_region(variant, input) : Region::whole();
   const bool reads_all = std::find(node.reads.begin(), node.reads.end(), 0) == node.reads.end();
   const Walk walk = state.walk(node, destroyed, written, reads_all);

@@ -30,6 +30,32 @@ struct Frontier {
   }
 };
 
+// Spreads the nodes around one evenly over the smallest range of labels that is sparse enough, so
+// that the labels of a place into which much is moved are given anew without those of the rest: O(log
+// n) for each node that is placed, on average. After Bender et al. 2002,
+// doi:10.1007/3-540-45749-6_17.
+bool spread_around(NodeInfo& node) {
+  constexpr double kThinning =
+      1.4;  // between 1 and 2: how much sparser a range twice as big must be
+  NodeInfo *left = &node, *right = &node;
+  std::uint64_t count = 1;
+  double capacity = 1;
+  for (unsigned bits = 1; bits < 63; ++bits) {
+    const std::uint64_t range = std::uint64_t{1} << bits, low = node.label & ~(range - 1);
+    for (; left->earlier && left->earlier->label >= low; left = left->earlier) ++count;
+    for (; right->later && right->later->label < low + range; right = right->later) ++count;
+    capacity *= 2 / kThinning;
+    if (static_cast<double>(count) >= capacity) continue;
+    const std::uint64_t step = range / (count + 1);
+    std::uint64_t label = low;
+    for (NodeInfo* n = left;; n = n->later) {
+      n->label = label += step;
+      if (n == right) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 // Links the node in before another one, or at the end.
@@ -41,7 +67,8 @@ void OrderList::place(NodeInfo& node, NodeInfo* before) {
   const std::uint64_t low = node.earlier ? node.earlier->label : 0;
   const std::uint64_t high = before ? before->label : low + 2 * kGap;
   if (high - low < 2) {
-    relabel();
+    node.label = low;
+    if (!spread_around(node)) relabel();
   } else {
     node.label = low + (high - low) / 2;
   }

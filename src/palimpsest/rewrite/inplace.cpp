@@ -86,19 +86,22 @@ class InplacePass {
     hints_.refusals->push_back({node.op().str(), input, variable, kind});
   }
 
+  // Asking whether an input may be overwritten can cost as much as there are readers of it, so that
+  // it is asked about one after the other.
   bool put_in_place(const Apply& node, std::size_t place) {
-    std::vector<Candidate> candidates = possible(node);
+    std::vector<Candidate> candidates = candidates_of(node);
     if (candidates.empty()) return false;
     if (candidates.size() > 1) {
       rank(candidates, node, place);
       if (try_all(node, candidates)) return true;
     }
-    return std::any_of(candidates.begin(), candidates.end(),
-                       [&](const Candidate& c) { return try_variant(node, c.variant, c.input); });
+    return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+      return is_possible(node, c) && try_variant(node, c.variant, c.input);
+    });
   }
 
-  // Those that nothing is known to forbid.
-  std::vector<Candidate> possible(const Apply& node) {
+  // Inputs that a kernel can overwrite and for which that is worth it.
+  std::vector<Candidate> candidates_of(const Apply& node) {
     std::vector<Candidate> result;
     for (int input = 0; input < static_cast<int>(node.input_count()); ++input) {
       const Variable& v = node.input(static_cast<std::size_t>(input));
@@ -110,15 +113,15 @@ class InplacePass {
       if (!op) continue;
       Candidate candidate{input, op->make_node(node.inputs())};
       if (!overwritten_inputs(candidate.variant).contains(input)) continue;
-      if (!helps(node, candidate, v)) continue;
-      const InconsistencyKind kind = inplace_refusal(graph_, node, candidate.variant, input);
-      if (kind == InconsistencyKind::none) {
-        result.push_back(std::move(candidate));
-      } else {
-        refuse(node, input, kind);
-      }
+      if (helps(node, candidate, v)) result.push_back(std::move(candidate));
     }
     return result;
+  }
+
+  bool is_possible(const Apply& node, const Candidate& c) {
+    const InconsistencyKind kind = inplace_refusal(graph_, node, c.variant, c.input);
+    if (kind != InconsistencyKind::none) refuse(node, c.input, kind);
+    return kind == InconsistencyKind::none;
   }
 
   // Keys are small: only what would be copied into a shared variable is worth it.
@@ -147,14 +150,21 @@ class InplacePass {
                      [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
   }
 
-  // An op that can overwrite several inputs in one run.
-  bool try_all(const Apply& node, const std::vector<Candidate>& candidates) {
-    std::set<int> allowed;
-    for (const Candidate& c : candidates) allowed.insert(c.input);
-    const OpPtr op = node.op().inplace_on_inputs(node, allowed);
-    if (!op) return false;
-    const Apply variant = op->make_node(node.inputs());
-    return overwritten_inputs(variant).size() > 1 && try_variant(node, variant, -1);
+  // An op that can overwrite several inputs in one run: all that are possible by themselves.
+  bool try_all(const Apply& node, std::vector<Candidate>& candidates) {
+    const auto variant_of_all = [&] {
+      std::set<int> allowed;
+      for (const Candidate& c : candidates) allowed.insert(c.input);
+      const OpPtr op = node.op().inplace_on_inputs(node, allowed);
+      return op ? op->make_node(node.inputs()) : Apply();
+    };
+    const auto is_several = [](const Apply& variant) {
+      return variant.defined() && overwritten_inputs(variant).size() > 1;
+    };
+    if (!is_several(variant_of_all())) return false;
+    std::erase_if(candidates, [&](const Candidate& c) { return !is_possible(node, c); });
+    const Apply variant = variant_of_all();
+    return is_several(variant) && try_variant(node, variant, -1);
   }
 
   bool try_variant(const Apply& node, const Apply& variant, int input) {
