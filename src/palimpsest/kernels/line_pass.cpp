@@ -56,12 +56,12 @@ void ask_for(const Complex<T>* row, index_t direction, index_t lines) {
   for (index_t b = 0; b < lines; b += kLine / kItem<T>) __builtin_prefetch(row + b, 0, 2);
 }
 
-// to[c, j] = from[c, j] * phases[j], in the order that suits the side with the wilder strides.
+// to[c, j] = from[c, j] * phases[j], in the order that suits the side whose lines are not dense.
 template <class T, class Phases>
 void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
                 index_t n, Phases phases) {
-  const Layout& wild =
-      std::abs(in.step) + std::abs(in.line) > std::abs(out.step) + std::abs(out.line) ? in : out;
+  // Scratch is dense along its lines: a side that is not is the array.
+  const Layout& wild = std::abs(out.step) > std::abs(out.line) ? out : in;
   if (std::abs(wild.step) > std::abs(wild.line) && lines > 1) {
     const Complex<T>* const side = &wild == &in ? from : to;
     const bool far = std::abs(wild.line) == 1 && std::abs(wild.step) * kItem<T> >= kPage / 2;
