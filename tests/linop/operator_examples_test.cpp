@@ -186,6 +186,13 @@ TEST(OperatorExample, Wavelet) {
   EXPECT_EQ(text(W.H()(W(numbers({1, 1, 1, 3})))), "1 1 1 3");
 }
 
+TEST(OperatorExample, ToDevice) {
+  const Device other{DeviceType::cpu, 1};
+  const NamedLinop T = ToDevice(Device{}, other, "A");
+  EXPECT_EQ(T(numbers({1, 2})).device().str(), "cpu:1");
+  EXPECT_EQ(text(T.H()(T(numbers({1, 2})))), "1 2");
+}
+
 TEST(OperatorExample, Kronecker) {
   const NamedLinop K =
       Kronecker(Dense(Tensor::ones({1, 2}), "MN,N->M"), Diagonal(numbers({1, 10}), "A"));

@@ -34,7 +34,8 @@ std::size_t sum_of(const Storage& storage) {
 
 class FilePages : public ::testing::Test {
  protected:
-  FilePages() : path_(::testing::TempDir() + "palimpsest_file_pages.bin") {
+  FilePages()
+      : path_(::testing::TempDir() + "palimpsest_file_pages_" + std::to_string(getpid()) + ".bin") {
     std::ofstream file(path_, std::ios::binary);
     for (std::size_t i = 0; i < kBytes; ++i) file.put(static_cast<char>(i / 64 % 251));
   }

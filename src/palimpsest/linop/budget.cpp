@@ -5,6 +5,7 @@
 #include "palimpsest/linop/budget.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -18,6 +19,9 @@
 
 namespace palimpsest {
 namespace {
+
+// No step is worth a task: plans are those of one lane, whose peak is the lowest.
+constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
 
 // More would take longer to compile than they save.
 constexpr index_t kMostTiles = 1024;
@@ -240,7 +244,7 @@ BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t by
   const std::string prefix = who(A) + "split_to_budget: ";
   if (bytes < 0) throw ValueError(prefix + "got " + std::to_string(bytes) + " bytes");
   const Dims candidates = candidates_of(A, options);
-  const ConfigScope unlimited({.budget = std::optional<index_t>()});
+  const ConfigScope unlimited({.budget = std::optional<index_t>(), .parallel_grain = kOneLane});
   BudgetSplit result;
   const ApplicationCost cost{x, options.streamed_input, result};
   const BudgetChoice choice = search_budget(sized_for(A, x), bytes, candidates, cost, prefix);
@@ -253,7 +257,7 @@ BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t by
 
 index_t smallest_budget(const NamedLinop& A, const TensorType& x, const BudgetOptions& options) {
   const Dims candidates = candidates_of(A, options);
-  const ConfigScope unlimited({.budget = std::optional<index_t>()});
+  const ConfigScope unlimited({.budget = std::optional<index_t>(), .parallel_grain = kOneLane});
   BudgetSplit seen;
   const ApplicationCost cost{x, options.streamed_input, seen};
   return smallest_choice(sized_for(A, x), candidates, cost).cost.peak_bytes;

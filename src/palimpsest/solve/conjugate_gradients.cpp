@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/budget_search.hpp"
@@ -13,6 +14,9 @@
 
 namespace palimpsest {
 namespace {
+
+// No step is worth a task: plans are those of one lane, whose peak is the lowest.
+constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
 
 // History up to here is reserved, so that it does not grow during the iterations.
 constexpr int kReservedRecords = 1 << 16;
@@ -165,6 +169,14 @@ struct SolveCost {
   }
 };
 
+// A budget is met with one lane: steps side by side need memory of their own.
+ConfigOverrides within(std::optional<index_t> budget) {
+  ConfigOverrides overrides;
+  overrides.budget = budget;
+  if (budget) overrides.parallel_grain = kOneLane;
+  return overrides;
+}
+
 std::optional<index_t> budget_of(const CgOptions& options) {
   return options.budget_bytes ? options.budget_bytes : config().budget;
 }
@@ -177,7 +189,7 @@ Fitted fitted(const NamedLinop& A, const TensorType& b, const CgOptions& options
     cost(A);
     return {A, plan};
   }
-  const ConfigScope unlimited({.budget = std::optional<index_t>()});
+  const ConfigScope unlimited({.budget = std::optional<index_t>(), .parallel_grain = kOneLane});
   const NamedLinop sized = sized_for(A, b);
   const BudgetChoice choice =
       search_budget(sized, *budget, sized.dims(), cost, "[conjugate_gradients] ");
@@ -195,7 +207,7 @@ SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b, const CgOp
   refresh_operators(A, options);
   const auto budget = budget_of(options);
   const NamedLinop applied = budget ? fitted(A, type_of(b), options).A : A;
-  const ConfigScope scope({.budget = budget});
+  const ConfigScope scope(within(budget));
   refresh_operators(applied, options);
   CgProgram program(applied, type_of(b), options);
   check_x0(program.type(), options);
@@ -204,7 +216,7 @@ SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b, const CgOp
 
 SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
   const NamedLinop adjoint = A.H();
-  const ConfigScope scope({.budget = budget_of(options)});
+  const ConfigScope scope(within(budget_of(options)));
   const Tensor right_hand_side = adjoint(b);
   // Only this one application was needed: its workspace would stay beside the solver's.
   compiled_function(adjoint, type_of(b)).free();
@@ -221,7 +233,7 @@ SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
 index_t smallest_cg_budget(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
   check_names(A, options);
   check_numbers(options);
-  const ConfigScope unlimited({.budget = std::optional<index_t>()});
+  const ConfigScope unlimited({.budget = std::optional<index_t>(), .parallel_grain = kOneLane});
   SolvePlan plan;
   const NamedLinop sized = sized_for(A, b);
   return smallest_choice(sized, sized.dims(), SolveCost{b, options, plan}).cost.peak_bytes;
