@@ -148,7 +148,7 @@ namespace {
 
 Function application(const NamedLinop& A, const TensorType& type, std::optional<index_t> budget) {
   const Variable x = make_input(type, "x");
-  return function({x}, {Out(A(x))},
+  return function({x}, {Out(A(x), {.return_internal_type = true})},
                   {.name = A.name(), .budget_bytes = budget, .on_unused_input = Reaction::ignore});
 }
 
