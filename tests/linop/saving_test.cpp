@@ -467,11 +467,7 @@ TEST(HostileFiles, AreAnOperatorOrAFormatError) {
   int refused = 0;
   Mutator mutator(7);
   for (int i = 0; i < n; ++i) {
-<<<<<<< HEAD
-    std::size_t k = mutator.pick(good.size());
-=======
     const std::size_t k = mutator.pick(good.size());
->>>>>>> 47fc85c (linop: files whose attributes do not belong together are refused: axes, cuts, patterns, positions)
     Bytes bytes;
     if (i % 4 == 0) {
       // Damage of any kind: mostly found by the hash of the manifest.
