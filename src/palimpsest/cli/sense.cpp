@@ -56,17 +56,7 @@ void solve(const NamedLinop& A, const Tensor& y, const SenseOptions& options, Se
   if (options.announce) options.announce(result.announced_peak_bytes);
   SolveResult solution;
   measure(result, [&] { solution = conjugate_gradients(normal, b, cg); });
-  if (solution.status == Status::diverged) {
-    throw UsageError(
-        fmt::format("[cg-sense] the iteration diverged after {} steps. Try a larger --lambda, or "
-                    "scale the data "
-                    "to values near 1",
-                    solution.iterations));
-  }
-  result.image = solution.x;
-  result.status = name_of(solution.status);
-  result.iterations = solution.iterations;
-  for (const Record& record : solution.history) result.residuals.push_back(record.residual);
+  take_over(solution, result);
 }
 
 void apply_adjoint(const NamedLinop& A, const Tensor& y, const SenseOptions& options,
@@ -80,6 +70,19 @@ void apply_adjoint(const NamedLinop& A, const Tensor& y, const SenseOptions& opt
 }
 
 }  // namespace
+
+void take_over(const SolveResult& solution, SenseResult& result) {
+  if (solution.status == Status::diverged) {
+    throw UsageError(fmt::format(
+        "[cg-sense] the iteration diverged after {} steps: the data may hold values "
+        "that are not finite. Try a larger --lambda, or scale the data to values near 1",
+        solution.iterations));
+  }
+  result.image = solution.x;
+  result.status = name_of(solution.status);
+  result.iterations = solution.iterations;
+  for (const Record& record : solution.history) result.residuals.push_back(record.residual);
+}
 
 NamedLinop sense_operator(const Tensor& maps, const Tensor& mask) {
   return Chain(coil_transform(maps), sampling(mask));

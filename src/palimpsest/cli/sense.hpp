@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "palimpsest/linop/named_linop.hpp"
+#include "palimpsest/solve/solve.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 namespace palimpsest::cli {
@@ -47,6 +48,10 @@ struct SenseResult {
   /// Of one iteration, or of the adjoint.
   Plan plan;
 };
+
+/// Enters what the solver found.
+/// Errors   UsageError: it diverged
+void take_over(const SolveResult& solution, SenseResult& result);
 
 /// The image of one plane: the minimizer of |A x - y|^2 + lambda |x|^2, or A^H y.
 ///

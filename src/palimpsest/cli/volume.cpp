@@ -235,17 +235,7 @@ SenseResult reconstruct_volume(const Volume& volume, const SenseOptions& options
     if (!cg.budget_bytes) cg.budget_bytes = budget;
     const NamedLinop normal = normal_operator(volume, weights, options.lambda);
     const SolveResult solution = conjugate_gradients(normal, b, cg);
-    if (solution.status == Status::diverged) {
-      throw UsageError(
-          fmt::format("[cg-sense] the iteration diverged after {} steps: the data may "
-                      "hold values that are not finite. Try a larger --lambda, or "
-                      "scale the data to values near 1",
-                      solution.iterations));
-    }
-    result.image = solution.x;
-    result.status = name_of(solution.status);
-    result.iterations = solution.iterations;
-    for (const Record& record : solution.history) result.residuals.push_back(record.residual);
+    take_over(solution, result);
   }
   result.measured_peak_bytes = static_cast<index_t>(scope.peak_bytes());
   result.seconds = watch.seconds();

@@ -9,18 +9,10 @@
 #include <memory>
 #include <utility>
 
-// oneTBB comes without ThreadSanitizer's instrumentation, so this file is compiled without it too
-// (CMakeLists.txt) and states what the library guarantees: what the caller did comes before every
-// piece, and every piece before the return. Nothing orders the pieces among each other.
-#if defined(PALIMPSEST_THREAD_SANITIZER)
-#include <sanitizer/tsan_interface.h>
-#define PALIMPSEST_RELEASE(token) __tsan_release(token)
-#define PALIMPSEST_ACQUIRE(token) __tsan_acquire(token)
-#else
-#define PALIMPSEST_RELEASE(token) static_cast<void>(token)
-#define PALIMPSEST_ACQUIRE(token) static_cast<void>(token)
-#endif
+#include "palimpsest/kernels/tsan_order.hpp"
 
+// What the caller did comes before every piece, and every piece before the return. Nothing orders
+// the pieces among each other.
 namespace palimpsest {
 
 int pool_threads() { return tbb::this_task_arena::max_concurrency(); }

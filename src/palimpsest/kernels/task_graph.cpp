@@ -6,17 +6,9 @@
 
 #include <atomic>
 
-// As parallel.cpp, this file is compiled without ThreadSanitizer's instrumentation and states the
-// order that it makes: a task's end comes before the start of all that wait for it.
-#if defined(PALIMPSEST_THREAD_SANITIZER)
-#include <sanitizer/tsan_interface.h>
-#define PALIMPSEST_RELEASE(token) __tsan_release(token)
-#define PALIMPSEST_ACQUIRE(token) __tsan_acquire(token)
-#else
-#define PALIMPSEST_RELEASE(token) static_cast<void>(token)
-#define PALIMPSEST_ACQUIRE(token) static_cast<void>(token)
-#endif
+#include "palimpsest/kernels/tsan_order.hpp"
 
+// A task's end comes before the start of all that wait for it.
 namespace palimpsest {
 namespace {
 
