@@ -44,8 +44,13 @@ index_t peak_in_program_order(const Function& plain, const Tensor& value) {
   PlanRequest request;
   request.graph = &plain.graph();
   request.n_arguments = request.n_results = 1;
-  request.overwritten = request.argument_is_lent = request.borrowed = {false};
+  request.argument_is_lent = request.borrowed = {false};
   request.input_layouts = {Layout::dense(value.dtype(), value.shape())};
+  for (const auto& cell : plain.shared_variables()) {  // parameters of operators
+    const Tensor t = cell->value();
+    request.input_layouts.push_back({t.dtype(), t.shape(), t.strides(), 0});
+  }
+  request.overwritten.assign(request.input_layouts.size(), false);
   request.places_joins = request.reorders = false;
   return make_plan(request).peak_bytes;
 }
