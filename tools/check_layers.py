@@ -52,6 +52,8 @@ ADAPTED = {
 # Vectors are a way to write loops: all of one layer may.
 OF_LAYER = {"Highway": ("kernels", r"hwy/.*")}
 UMBRELLA = "src/palimpsest/palimpsest.hpp"
+# Besides the umbrella: headers above the layers that lead to some of their public headers.
+SHORTCUTS = {"src/palimpsest/testing.hpp"}
 LONGEST_FILE = 800
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 KEYWORDS = {"USES", "SOURCES", "PUBLIC_HEADERS", "LIBRARIES"}
@@ -171,6 +173,10 @@ def check_umbrella(tree):
         yield f"{UMBRELLA}: lacks the public header '{header}'. Try tools/check_layers.py --fix"
     for header in sorted(listed - set(tree.public)):
         yield f"{UMBRELLA}: includes '{header}', which no layer lists in PUBLIC_HEADERS"
+    for shortcut in sorted(SHORTCUTS & set(tree.files)):
+        for line, _, path in tree.includes(shortcut):
+            if path not in tree.public:
+                yield f"{shortcut}:{line}: '{path}' is no public header"
 
 
 def check_clients(tree):
@@ -187,7 +193,7 @@ def check_clients(tree):
 def check_public_only(tree, where, own=None):
     for name in tree.cpp_files(where):
         for line, _, path in tree.includes(name):
-            if not is_own(path) or path in tree.public or "src/" + path == UMBRELLA:
+            if not is_own(path) or path in tree.public or "src/" + path in SHORTCUTS | {UMBRELLA}:
                 continue
             if layer_of(path) != own:
                 yield f"{name}:{line}: '{path}' is internal; only public headers may be used here"

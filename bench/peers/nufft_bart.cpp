@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nufft beside `bart nufft` (Debian package bart) on the same trajectory and image, in one run.
 //
-//   peer_nufft_bart [folder for files, default .] [repetitions, default 3]
+//   peer_nufft_bart [folder for files, default .] [repetitions, default 3] [clock | processor]
+//
+// `processor` counts the time that all threads compute, divided by their number, and not the clock's:
+// for machines that do other work.
 //
 // Units: both take cycles per field of view. BART's first coordinate belongs to its first, fastest
 // dimension, which is our last axis. Scale: both are ortho, y = (prod N)^(-1/2) sum ...; the factor
 // between the results is printed. Sign: both exp(-2 pi i ..). Accuracy is that of 200 points against
 // the sum in double precision. BART's time is that of the command less that of the same command with
 // one point, which leaves start-up and files out as far as possible; ours is that of an application
-// after the first, and the sort of the points, once per trajectory, is printed beside it.
+// after the first, and the sort of the points, once per trajectory, is printed beside it. "fft" is the
+// share of the transform of the padded grid, measured alone.
+#include <sys/resource.h>
 #include <tbb/global_control.h>
 
 #include <chrono>
@@ -21,7 +26,9 @@
 #include <vector>
 
 #include "palimpsest/io/cfl.hpp"
+#include "palimpsest/kernels/fft.hpp"
 #include "palimpsest/linop/nufft.hpp"
+#include "palimpsest/ops/nufft_geometry.hpp"
 
 namespace palimpsest {
 namespace {
@@ -30,16 +37,50 @@ using Complex = std::complex<double>;
 
 constexpr index_t kPoints = 1000000, kChecked = 200;
 
-double seconds_of(const auto& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+bool counts_processor_time = false;
+
+double processor_seconds(int who) {
+  rusage usage{};
+  getrusage(who, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double best_of(int repetitions, const auto& f) {
+// The time of f on so many threads, its own or those of a command that it runs.
+double seconds_of(int threads, const auto& f) {
+  const auto now = [&] {
+    if (counts_processor_time) {
+      return (processor_seconds(RUSAGE_SELF) + processor_seconds(RUSAGE_CHILDREN)) / threads;
+    }
+    const auto clock = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(clock).count();
+  };
+  const double start = now();
+  f();
+  return now() - start;
+}
+
+double best_of(int repetitions, int threads, const auto& f) {
   double best = INFINITY;
-  for (int i = 0; i < repetitions; ++i) best = std::min(best, seconds_of(f));
+  for (int i = 0; i < repetitions; ++i) best = std::min(best, seconds_of(threads, f));
   return best;
+}
+
+// The transform of the padded grid that both directions contain.
+double fft_seconds(const Extents& padded, int repetitions, int threads) {
+  Tensor grid = Tensor::random_normal(padded, DType::complex64, {4});
+  FftSpec spec;
+  spec.extents = padded;
+  spec.in_strides = spec.out_strides = contiguous_strides(padded);
+  for (std::size_t d = 0; d < padded.size(); ++d) spec.axes.push_back(static_cast<index_t>(d));
+  spec.centered = spec.in_place = true;
+  spec.scale = 1 / std::sqrt(static_cast<double>(grid.numel()));
+  const FftPlan plan = fft_plan(spec);
+  void* data = grid.raw_mutable_data();
+  execute(plan, data, data);
+  return best_of(repetitions, threads, [&] { execute(plan, data, data); });
 }
 
 std::vector<Complex> first_points(const Tensor& y) {
@@ -92,7 +133,8 @@ Complex factor_between(const std::vector<Complex>& y, const std::vector<Complex>
 }
 
 void run(const std::string& command, int threads) {
-  const std::string line = "OMP_NUM_THREADS=" + std::to_string(threads) + " " + command;
+  const std::string line =
+      "OMP_WAIT_POLICY=passive OMP_NUM_THREADS=" + std::to_string(threads) + " " + command;
   if (std::system(line.c_str()) == 0) return;
   std::fprintf(stderr, "peer_nufft_bart: failed: %s. Try to install bart\n", line.c_str());
   std::exit(1);
@@ -138,8 +180,8 @@ void compare(const Extents& image, const std::string& folder, int repetitions) {
                                  stem + "traj" + one + " " + stem;
         return base + (adjoint ? "samples" + one : "image") + " " + stem + "out" + one;
       };
-      const double all = best_of(repetitions, [&] { run(command(""), threads); });
-      const double start = best_of(repetitions, [&] { run(command("1"), threads); });
+      const double all = best_of(repetitions, threads, [&] { run(command(""), threads); });
+      const double start = best_of(repetitions, threads, [&] { run(command("1"), threads); });
       bart_seconds[threads - 1][adjoint ? 1 : 0] = all - start;
       if (threads == 1 && !adjoint) {
         const auto of_bart = first_points(read_cfl(stem + "out"));
@@ -147,26 +189,31 @@ void compare(const Extents& image, const std::string& folder, int repetitions) {
                     error_of(of_bart, exact), factor_between(of_bart, exact).real(),
                     factor_between(of_bart, exact).imag());
       }
-      std::printf("  bart     %s  threads %d  %8.1f ms (%.1f ms with start-up)\n",
+      std::printf("  bart     %s  threads %d  %8.1f ms  (%.1f ms with start-up)\n",
                   adjoint ? "adjoint" : "forward", threads, 1e3 * (all - start), 1e3 * all);
     }
   }
   for (const double eps : {1e-3, 1e-6}) {
     NamedLinop A;
-    const double sort = seconds_of([&] { A = Nufft(k, image, "K", {.eps = eps}); });
+    const double sort = seconds_of(1, [&] { A = Nufft(k, image, "K", {.eps = eps}); });
+    const Extents padded = NufftGeometry(image, {.eps = eps}, DType::float32, "bench").padded;
     std::printf("  eps %.0e         error %.1e, sort %.1f ms\n", eps,
                 error_of(first_points(A(x)), exact), 1e3 * sort);
     for (const int threads : {1, 2}) {
       const tbb::global_control control(tbb::global_control::max_allowed_parallelism,
                                         static_cast<std::size_t>(threads));
+      const double fft = fft_seconds(padded, repetitions, threads);
       for (const bool adjoint : {false, true}) {
         const NamedLinop B = adjoint ? A.H() : A;
         const Tensor& in = adjoint ? y : x;
         Tensor out = B(in);
-        const double seconds = best_of(repetitions, [&] { B.apply(in, out); });
-        std::printf("  eps %.0e %s  threads %d  %8.1f ms  ratio bart / ours %.2f\n", eps,
-                    adjoint ? "adjoint" : "forward", threads, 1e3 * seconds,
-                    bart_seconds[threads - 1][adjoint ? 1 : 0] / seconds);
+        const double seconds = best_of(repetitions, threads, [&] { B.apply(in, out); });
+        std::printf(
+            "  eps %.0e %s  threads %d  %8.1f ms  %5.1f points/us  fft %2.0f %%  bart / ours "
+            "%.2f\n",
+            eps, adjoint ? "adjoint" : "forward", threads, 1e3 * seconds,
+            1e-6 * static_cast<double>(kPoints) / seconds, 100 * fft / seconds,
+            bart_seconds[threads - 1][adjoint ? 1 : 0] / seconds);
       }
     }
   }
@@ -181,6 +228,7 @@ void compare(const Extents& image, const std::string& folder, int repetitions) {
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : ".";
   const int repetitions = argc > 2 ? std::atoi(argv[2]) : 3;
+  palimpsest::counts_processor_time = argc > 3 && std::string(argv[3]) == "processor";
   palimpsest::compare({512, 512}, folder, repetitions);
   palimpsest::compare({128, 128, 128}, folder, repetitions);
 }

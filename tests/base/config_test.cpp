@@ -25,6 +25,10 @@ TEST(Config, StartsWithTheDocumentedDefaults) {
   EXPECT_EQ(c.exception_verbosity, Verbosity::low);
   EXPECT_FALSE(c.profile);
   EXPECT_EQ(c.function_cache, 16);
+  EXPECT_EQ(c.parallel_grain, 32768);
+  EXPECT_EQ(c.to_dense_limit, index_t{1} << 30);
+  EXPECT_TRUE(c.reduce_identity_in_normal && c.cache_adjoint_normal && c.shape_inference);
+  EXPECT_FALSE(c.log_device_transfers);
 }
 
 TEST(Config, EveryKeyIsReadAsItIsWritten) {

@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <nlohmann/json.hpp>
 
 #include "cli/run_command.hpp"
 #include "palimpsest/cli/byte_size.hpp"
 #include "palimpsest/cli/failure.hpp"
+#include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/linop/fft.hpp"
 
@@ -160,6 +163,68 @@ TEST_F(Memory, BartFilesGiveTheSame) {
   EXPECT_EQ(difference("cfl.npy", "npy.npy"), 0);
 }
 
+TEST_F(Memory, RawScansAreSortedIntoAFileFirst) {
+  // Oversampled along the readout, with lines that are not measured.
+  const Tensor wide = random({kCoils, kN, kN, 2 * kN}, 4);
+  Tensor mask = Tensor::zeros({kN, kN}, DType::bool_);
+  for (index_t i = 0; i < kN * kN; ++i) mask.set<bool>({i / kN, i % kN}, i % 3 != 1);
+  RawScanHeader header;
+  header.recon.matrix = {kN, kN - 4, kN - 2};
+  header.encoded.field_of_view_mm = {480, 240, 240};
+  header.recon.field_of_view_mm = {240, 240, 240};
+  write_ismrmrd(dir / "scan.h5", cartesian_scan(wide, mask, header));
+  const CommandResult planned =
+      run_command({"plan", dir / "scan.h5", "--maps", dir / "maps.npy", "--json"});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  const auto whole = Json::parse(planned.out).at("peak_bytes").get<index_t>();
+  const std::vector<std::string> names = dir.names();
+  const auto image_of = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{
+        "recon",       dir / "scan.h5", "--maps", dir / "maps.npy", "--iterations", "40",
+        "--tolerance", "1e-7",          "--save", dir / name,       "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out);
+  };
+  const Json report = image_of("cut.npy", {"--memory", std::to_string(whole * 6 / 10)});
+  EXPECT_LE(report.at("announced_peak_bytes").get<index_t>(), whole * 6 / 10);
+  EXPECT_GT(report.at("plan").at("bytes").at("sorting").get<index_t>(), 0);
+  // Plane by plane, in memory.
+  image_of("planes.npy", {});
+  EXPECT_EQ(read_npy(dir / "cut.npy").shape(), (Extents{kN - 2, kN - 4, kN}));
+  EXPECT_LE(difference("cut.npy", "planes.npy"), 1e-3);
+  std::vector<std::string> expected = names;
+  expected.insert(expected.end(), {"cut.npy", "planes.npy"});
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(dir.names(), expected);
+}
+
+TEST_F(Memory, RawScansOfOnePlaneToo) {
+  const Tensor flat = random({kCoils, 1, kN, kN}, 5), encodings = random({kCoils, kN, kN, 1}, 6);
+  const Tensor line = Tensor::ones({1, kN}, DType::bool_),
+               grid = Tensor::ones({kN, kN}, DType::bool_);
+  write_npy(dir / "plane_maps.npy", random({kCoils, kN, kN}, 7));
+  RawScanHeader header;
+  header.recon.matrix = {kN, kN, 1};
+  write_ismrmrd(dir / "flat.h5", cartesian_scan(flat, line, header));
+  header.recon.matrix = {1, kN, kN};
+  write_ismrmrd(dir / "encodings.h5", cartesian_scan(encodings, grid, header));
+  for (const std::string name : {"flat", "encodings"}) {
+    const auto recon_of = [&](const std::string& to, const std::vector<std::string>& more) {
+      std::vector<std::string> arguments{
+          "recon",  dir / (name + ".h5"), "--maps", dir / "plane_maps.npy", "--save",
+          dir / to, "--tolerance",        "1e-7",   "--iterations",         "60"};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      const CommandResult result = run_command(arguments);
+      EXPECT_EQ(result.code, 0) << result.err;
+    };
+    recon_of("a.npy", {});
+    recon_of("b.npy", {"--memory", "10M", "--scratch", dir.path()});
+    EXPECT_LE(difference("b.npy", "a.npy"), 1e-3) << name;
+  }
+}
+
 TEST_F(Memory, TheAdjointFitsTooAndIsThatOfThePlanes) {
   const auto whole = plan({"--method", "adjoint"}).at("peak_bytes").get<index_t>();
   recon("adjoint.npy", whole, {"--method", "adjoint"});
@@ -191,6 +256,11 @@ TEST_F(Memory, WrongInputIsSaid) {
   EXPECT_THAT(error_of({"recon", dir / "none.npy", "--maps", dir / "maps.npy", "--memory", "1G",
                         "--save", save}),
               HasSubstr("nothing is measured"));
+  EXPECT_THAT(error_of({"recon", scan, "--maps", dir / "maps.npy", "--memory", "1G", "--prewhiten",
+                        "--save", save}),
+              HasSubstr("no noise readouts"));
+  write_file(dir / "bad.h5", "\x89HDF\r\n\x1a\n not really");
+  EXPECT_THAT(error_of({"plan", dir / "bad.h5", "--maps", dir / "maps.npy"}), HasSubstr("bad.h5"));
   write_file(dir / "scan.png", "\x89PNG\r\n\x1a\n");
   EXPECT_THAT(error_of({"plan", dir / "scan.png", "--maps", dir / "maps.npy"}), HasSubstr("NPY"));
 }

@@ -155,6 +155,233 @@ TEST_F(IfElseTest, HasDerivatives) {
                                                  V{10 * std::exp(1.0), 60 * std::exp(2.0)}));
 }
 
+// The same value, by a step that counts its runs; so does the step of its derivative.
+class Probe final : public Op {
+ public:
+  Probe(std::string name, std::map<std::string, int>* runs) : name_(std::move(name)), runs_(runs) {}
+  std::string name() const override { return "Probe"; }
+  std::string parameters() const override { return name_; }
+  Apply make_node(std::span<const Variable> inputs) const override {
+    return node(inputs, {inputs[0].type()});
+  }
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable> w) const override {
+    return {std::make_shared<Probe>("d " + name_, runs_)->make_node(w).output(0)};
+  }
+  void run(RunContext& context) const override {
+    ++(*runs_)[name_];
+    strided_copy(context.input(0), context.output(0));
+  }
+
+ private:
+  std::string name_;
+  std::map<std::string, int>* runs_;
+};
+
+struct LazyDerivatives : IfElseTest {
+  Variable probe(const Variable& v, const std::string& name) {
+    return std::make_shared<Probe>(name, &runs)->make_node({&v, 1}).output(0);
+  }
+  using Runs = std::map<std::string, int>;
+  // Those of derivatives. Values that these need the extents of may run, too, in their branch.
+  Runs derivatives() const {
+    Runs result;
+    for (const auto& [name, n] : runs) {
+      if (name.starts_with("d ")) result[name] = n;
+    }
+    return result;
+  }
+};
+
+TEST_F(LazyDerivatives, OnlyThatOfTheBranchTakenIsComputed) {
+  const Variable z = ops::ifelse(c, probe(x * x, "then"), probe(ops::exp(x) * y, "else"));
+  const std::vector<Variable> g = grad(ops::sum(z), {x, y});
+  for (Mode mode : kModes) {
+    const Function f = function({c, x, y}, {ops::sum(z), g[0], g[1]}, {.mode = mode});
+    runs.clear();
+    auto r = f(flag(true), a, b);
+    EXPECT_EQ(runs, (Runs{{"then", 1}, {"d then", 1}}));
+    EXPECT_EQ(values(r[1]), (V{2, 4}));
+    EXPECT_EQ(values(r[2]), (V{0, 0}));
+    runs.clear();
+    r = f(flag(false), a, b);
+    EXPECT_EQ(runs, (Runs{{"else", 1}, {"d else", 1}}));
+    EXPECT_NEAR(values(r[1])[1], 20 * std::exp(2.0), 1e-12);
+    EXPECT_NEAR(values(r[2])[1], std::exp(2.0), 1e-12);
+  }
+}
+
+TEST_F(LazyDerivatives, WhatBothBranchesNeedIsDifferentiatedOnce) {
+  const Variable h = probe(x * 3.0, "both");
+  const Variable z = ops::ifelse(c, probe(h * h, "then"), probe(h * 5.0, "else")) + h;
+  const Variable g = grad(ops::sum(z), x);
+  for (Mode mode : kModes) {
+    const Function f = function({c, x}, g, {.mode = mode});
+    runs.clear();
+    EXPECT_EQ(values(f(flag(true), a)), (V{21, 39}));  // 18 x + 3
+    EXPECT_EQ(derivatives(), (Runs{{"d both", 1}, {"d then", 1}}));
+    EXPECT_EQ(runs.count("else"), 0U);
+    runs.clear();
+    EXPECT_EQ(values(f(flag(false), a)), (V{18, 18}));
+    EXPECT_EQ(derivatives(), (Runs{{"d both", 1}, {"d else", 1}}));
+    EXPECT_EQ(runs.count("then"), 0U);
+  }
+}
+
+TEST_F(LazyDerivatives, BranchesWithinBranchesToo) {
+  const Variable inner = ops::ifelse(d, probe(x * x, "dd"), probe(x * y, "dn"));
+  const Variable z = ops::ifelse(c, probe(inner * 2.0, "cc"), probe(y * y, "cn"));
+  const std::vector<Variable> g = grad(ops::sum(z), {x, y});
+  for (Mode mode : kModes) {
+    const Function f = function({c, d, x, y}, g, {.mode = mode});
+    runs.clear();
+    auto r = f(flag(true), flag(true), a, b);
+    EXPECT_EQ(derivatives(), (Runs{{"d cc", 1}, {"d dd", 1}}));
+    EXPECT_EQ(values(r[0]), (V{4, 8}));
+    EXPECT_EQ(values(r[1]), (V{0, 0}));
+    runs.clear();
+    r = f(flag(true), flag(false), a, b);
+    EXPECT_EQ(derivatives(), (Runs{{"d cc", 1}, {"d dn", 1}}));
+    EXPECT_EQ(values(r[0]), (V{20, 40}));
+    EXPECT_EQ(values(r[1]), (V{2, 4}));
+    runs.clear();
+    r = f(flag(false), flag(true), a, b);
+    EXPECT_EQ(derivatives(), (Runs{{"d cn", 1}}));
+    EXPECT_EQ(runs.count("cc") + runs.count("dd") + runs.count("dn"), 0U);
+    EXPECT_EQ(values(r[0]), (V{0, 0}));
+    EXPECT_EQ(values(r[1]), (V{20, 40}));
+  }
+}
+
+TEST_F(LazyDerivatives, SeveralValuesOfOneConditionAreOneBranch) {
+  const Variable u = probe(x * x, "u");
+  const std::vector<Variable> z = ops::ifelse(c, {u, probe(u * y, "v")}, {x, probe(y, "w")});
+  const Variable g = grad(ops::sum(z[0]) + 2.0 * ops::sum(z[1]), x);
+  const Function f = function({c, x, y}, g);
+  EXPECT_EQ(values(f(flag(true), a, b)), (V{42, 164}));  // 2 x + 4 x y
+  EXPECT_EQ(derivatives(), (Runs{{"d u", 1}, {"d v", 1}}));
+  runs.clear();
+  EXPECT_EQ(values(f(flag(false), a, b)), (V{1, 1}));
+  EXPECT_TRUE(derivatives().empty());
+  EXPECT_EQ(runs.count("u") + runs.count("v"), 0U);
+}
+
+TEST_F(LazyDerivatives, OfSecondOrderAndForwards) {
+  const Variable z = ops::ifelse(c, probe(x * x * x, "then"), probe(ops::exp(x), "else"));
+  const Variable second = grad(ops::sum(grad(ops::sum(z), x)), x);
+  const Function f = function({c, x}, second);
+  EXPECT_EQ(values(f(flag(true), a)), (V{6, 12}));
+  EXPECT_EQ(runs.count("d else"), 0U);
+  runs.clear();
+  EXPECT_NEAR(values(f(flag(false), a))[0], std::exp(1.0), 1e-12);
+  EXPECT_EQ(runs.count("d then"), 0U);
+  const Variable t = vector_input("t"), p = pushforward({&z, 1}, {&x, 1}, {&t, 1})[0];
+  const Function forwards = function({c, x, t}, p);
+  runs.clear();
+  EXPECT_EQ(values(forwards(flag(true), a, b)), (V{30, 240}));
+  EXPECT_EQ(runs.count("d d else"), 0U);
+  EXPECT_EQ(runs["d d then"], 1);
+}
+
+// What the other branch would have made is not looked at: no 0 times infinity.
+TEST_F(LazyDerivatives, AreFiniteWhereTheOtherBranchesIsNot) {
+  const Variable s = dscalar("s"), z = ops::ifelse(ops::gt(s, 0.0), ops::sqrt(s), s * 2.0);
+  for (Mode mode : kModes) {
+    const Function f = function({s}, grad(z, s), {.mode = mode});
+    EXPECT_EQ(f(0.0)[0].item<double>(), 2);
+    EXPECT_EQ(f(4.0)[0].item<double>(), 0.25);
+  }
+}
+
+// The cotangent has the extents of the branch that is taken.
+TEST_F(LazyDerivatives, OfBranchesOfDifferentExtents) {
+  const Variable w = vector_input("w"), three = constant(V{1, 2, 3});
+  const Variable z =
+      ops::ifelse(c, probe(x(slice(0, 2)) * 2.0, "then"), probe(x(slice(0, 3)) * three, "else"));
+  const Variable below = pullback({&z, 1}, {&x, 1}, {&w, 1})[0];
+  const Tensor x4 = Tensor::zeros({4}), w2 = Tensor::from(V{5, 6}), w3 = Tensor::from(V{5, 6, 7});
+  for (Mode mode : kModes) {
+    const Function f = function({c, x, w}, below, {.mode = mode});
+    runs.clear();
+    EXPECT_EQ(values(f(flag(true), x4, w2)), (V{10, 12, 0, 0}));
+    EXPECT_EQ(runs, (Runs{{"d then", 1}}));
+    EXPECT_EQ(values(f(flag(false), x4, w3)), (V{5, 12, 21, 0}));
+    EXPECT_EQ(runs, (Runs{{"d then", 1}, {"d else", 1}}));
+    EXPECT_THROW(f(flag(false), x4, w2), ShapeError);
+  }
+}
+
+TEST_F(LazyDerivatives, InBodiesOfLoops) {
+  const ops::LoopResult r = ops::loop(
+      [&](const std::vector<Variable>& v) -> std::vector<Variable> {
+        return {
+            ops::ifelse(ops::gt(v[0], 0.0), probe(v[1] * 2.0, "then"), probe(v[1] * v[1], "else"))};
+      },
+      {.sequences = {y}, .states = {constant(3.0)}});
+  const Variable start = r.last(0).owner().input(1);
+  const Function f = function({y}, grad(r.last(0), start));
+  EXPECT_EQ(Tensor(f(Tensor::from(V{1, -1, 1}))).item<double>(), 48);  // of 2 (2 s)^2
+  EXPECT_EQ(runs["d then"], 2);
+  EXPECT_EQ(runs["d else"], 1);
+}
+
+// Random programs of choices: derivatives agree with those of the same program written with
+// `where`, which computes everything.
+TEST_F(LazyDerivatives, AgreeWithThoseThatComputeBothBranches) {
+  const Tensor small = Tensor::from(V{1, -2});
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+    std::vector<Variable> lazy{x, y}, eager{x, y};
+    for (int n = 0; n < 10; ++n) {
+      const std::size_t i = below(lazy.size()), j = below(lazy.size());
+      const auto both = [&](const auto& make) {
+        const Variable made = make(lazy);
+        eager.push_back(make(eager));
+        lazy.push_back(made);
+      };
+      switch (below(4)) {
+        case 0:
+          both([&](const auto& v) { return v[i] * 0.5 + v[j]; });
+          break;
+        case 1:
+          both([&](const auto& v) { return ops::sin(v[i]) * v[j]; });
+          break;
+        default: {
+          const std::size_t k = below(lazy.size());
+          const Variable holds = below(2) == 0 ? Variable(c) : Variable(d);
+          const Variable computed = ops::gt(ops::sum(lazy[k]), 0.5);
+          const bool is_given = below(2) == 0;
+          lazy.push_back(ops::ifelse(is_given ? holds : computed, lazy[i], lazy[j]));
+          eager.push_back(
+              ops::where(is_given ? holds : ops::gt(ops::sum(eager[k]), 0.5), eager[i], eager[j]));
+        }
+      }
+    }
+    const auto gradients = [&](const std::vector<Variable>& v) {
+      return grad(ops::sum(v.back()) + ops::sum(v[v.size() - 3]), std::vector<Variable>{x, y},
+                  {.disconnected = Disconnected::zero});
+    };
+    const std::vector<Variable> got = gradients(lazy), expected = gradients(eager);
+    for (Mode mode : kModes) {
+      const Function f = function({c, d, x, y}, {got[0], got[1], expected[0], expected[1]},
+                                  {.mode = mode, .on_unused_input = Reaction::ignore});
+      for (const int flags : {0, 1, 2, 3}) {
+        const auto r = f(flag(flags % 2 != 0), flag(flags / 2 != 0), a, small);
+        for (std::size_t k = 0; k < 2; ++k) {
+          for (std::size_t e = 0; e < 2; ++e) {
+            EXPECT_NEAR(values(r[k])[e], values(r[k + 2])[e],
+                        1e-12 * (1 + std::abs(values(r[k])[e])))
+                << "seed " << seed << " flags " << flags;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_F(IfElseTest, TakesNumbersAndPromotes) {
   const Variable n = make_input({DType::int32, {}, {}}, "n");
   const Variable z = ops::ifelse(n, 2.5, n);

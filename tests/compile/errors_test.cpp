@@ -111,12 +111,89 @@ TEST_F(ErrorTest, MediumVerbosityTellsWhereAnOpWasBuilt) {
       << text;
 }
 
+TEST_F(ErrorTest, MediumVerbosityTellsWhereInputsWereBuiltToo) {
+  const ConfigScope scope({.exception_verbosity = Verbosity::medium, .traceback_limit = 2});
+  const Variable first = ops::roll(x, 1, 0), last = built_here(first);
+  const std::string text = text_of([&] { function({x}, last)(vector_of({1})); });
+  const std::size_t at = text.find("input 0 was built in:\n");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_EQ(text.find(first.owner().node()->built_at->str(), at), text.find('\n', at) + 1) << text;
+}
+
 TEST_F(ErrorTest, ReplacementsWereBuiltWhereTheirOriginalsWere) {
   const ConfigScope scope({.exception_verbosity = Verbosity::medium});
   const Variable built = ops::exp(x * 2.0) + 1.0;
   const auto where = built.owner().node()->built_at;
   const Function f = function({x}, built);
-  EXPECT_EQ(f.graph().outputs()[0].owner().node()->built_at, where) << f.dprint();
+  const auto found = f.graph().outputs()[0].owner().node()->built_at;
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->str(), where->str()) << f.dprint();
+}
+
+// A rewrite that puts two failing steps where there was one.
+Mode failing_rewrite() {
+  const NodeRewrite rewrite{
+      "make_it_fail", [](const FunctionGraph&, const Apply& node) -> Replacements {
+        if (node.op().name() != "Sinc") return {};
+        return {ops::roll(hooked(node.input(0), [] { throw ValueError("no"); }), 1, 0)};
+      }};
+  return Mode(Mode::fast_run).with_rewrite(rewrite, 3, {});
+}
+
+TEST_F(ErrorTest, ErrorOfANodeThatARewriteIntroducedNamesTheRewrite) {
+  const Function f = function({x}, ops::sinc(x), {.mode = failing_rewrite()});
+  const auto call = [&] { f(vector_of({1, 2})); };
+  expect_error<ValueError>(call, "introduced by the rewrite make_it_fail");
+  EXPECT_EQ(text_of(call).find("built in"), std::string::npos);
+  // What a user built is from no rewrite.
+  const Function plain = function({x}, hooked(x, [] { throw ValueError("no"); }));
+  EXPECT_EQ(text_of([&] { plain(vector_of({1})); }).find("rewrite"), std::string::npos);
+}
+
+TEST_F(ErrorTest, ReplacementTellsWhereTheOriginalWasBuilt) {
+  const ConfigScope scope({.exception_verbosity = Verbosity::medium, .traceback_limit = 2});
+  const Variable built = ops::sinc(x);
+  const Function f = function({x}, built, {.mode = failing_rewrite()});
+  const std::string text = text_of([&] { f(vector_of({1, 2})); });
+  EXPECT_NE(text.find("introduced by the rewrite make_it_fail\n  built in:\n" +
+                      built.owner().node()->built_at->str()),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(ErrorTest, LaterRewritesAreNamedInPlaceOfEarlierOnes) {
+  // Fused, then put in place: the step that runs is that of the last one.
+  const Variable v = ops::exp(ops::cumsum(x, 0) * 2.0);
+  const Function f = function({x}, v);
+  const Apply node = f.graph().outputs()[0].owner();
+  ASSERT_FALSE(overwritten_inputs(node).empty()) << f.dprint();
+  EXPECT_EQ(node.node()->built_at->rewrite(), "run_elementwise_in_place");
+}
+
+TEST_F(ErrorTest, StepsInLoopsAndInStagesNameTheirRewritesToo) {
+  const Mode mode = failing_rewrite();
+  const auto repeated = ops::loop(
+      [](const std::vector<Variable>& v) { return std::vector<Variable>{ops::sinc(v[0])}; },
+      {.states = {x}, .n_steps = 2});
+  const Function in_loop = function({x}, repeated.last(0), {.mode = mode});
+  expect_error<ValueError>([&] { in_loop(vector_of({1})); },
+                           "introduced by the rewrite make_it_fail");
+  const Function staged = function({x}, ops::sinc(x[ops::gt(x, 0.0)]), {.mode = mode});
+  expect_error<ValueError>(
+      [&] {
+        staged(vector_of({1, -1}));
+      },
+      "introduced by the rewrite make_it_fail");
+}
+
+TEST_F(ErrorTest, ShapesThatARewriteGotWrongNameItToo) {
+  const NodeRewrite rewrite{"widen", [](const FunctionGraph&, const Apply& node) -> Replacements {
+                              if (node.op().name() != "Sinc") return {};
+                              return {node.input(0) * constant(Tensor::ones({3}))};
+                            }};
+  const Function f =
+      function({x}, ops::sinc(x), {.mode = Mode(Mode::fast_run).with_rewrite(rewrite, 3, {})});
+  expect_error<ShapeError>([&] { f(vector_of({1, 2})); }, "introduced by the rewrite widen");
 }
 
 TEST_F(ErrorTest, OneSentOnceIsNotedOnce) {

@@ -46,6 +46,25 @@ TEST_F(FunctionFileTest, LoadedFunctionComputesTheSame) {
   EXPECT_TRUE(round_trip(function({x}, x * 2.0)).is_single());
 }
 
+TEST_F(FunctionFileTest, ErrorsOfALoadedFunctionNameTheRewriteThatMadeTheirStep) {
+  const NodeRewrite rewrite{"check_it",
+                            [](const FunctionGraph&, const Apply& node) -> Replacements {
+                              if (node.op().name() != "Sinc") return {};
+                              const Variable v = node.input(0);
+                              return {ops::assert_that(v, ops::gt(v, 0.0), "positive")};
+                            }};
+  const Function f =
+      function({x}, ops::sinc(x) * 2.0, {.mode = Mode(Mode::fast_run).with_rewrite(rewrite, 3)});
+  const Function g = round_trip(f);
+  for (const Function& each : {f, g}) {
+    expect_error<AssertionError>(
+        [&] {
+          each(Tensor::from<double>({1, -1}));
+        },
+        "introduced by the rewrite check_it");
+  }
+}
+
 TEST_F(FunctionFileTest, PlansComeOutTheSame) {
   const Function f = function({x, y}, ops::roll(x * y, 1, 0) + ops::roll(x, 2, 0));
   const std::vector<TensorType> types(2, {DType::float64, {1000}, {}});
@@ -162,6 +181,20 @@ TEST_F(FunctionFileTest, DeepCopiesShareStateAmongThemselvesOnly) {
 }
 
 // -- damage --------------------------------------------------------------------------------------
+
+TEST_F(FunctionFileTest, OpThatNobodyKnowsIsNamedWhenLoading) {
+  const Function f = function({x}, ops::roll(x, 1, 0));
+  std::vector<std::byte> bytes = functions_to_bytes({&f, 1});
+  std::uint64_t n_manifest = 0;
+  std::memcpy(&n_manifest, bytes.data() + 24, 8);
+  const std::string_view manifest(reinterpret_cast<const char*>(bytes.data() + 64), n_manifest);
+  const std::size_t at = manifest.find("\"Roll\"");
+  ASSERT_NE(at, std::string_view::npos);
+  bytes[64 + at + 2] = static_cast<std::byte>('u');
+  const std::uint64_t hash = XXH3_64bits(bytes.data() + 64, n_manifest);
+  std::memcpy(bytes.data() + 40, &hash, 8);
+  expect_error<IoError>([&] { functions_from_bytes(bytes); }, "unknown op 'Rull'");
+}
 
 // A manifest that is changed and hashed anew: functions that can be called, or an error of files.
 TEST_F(FunctionFileTest, DamageIsAFunctionOrAnError) {

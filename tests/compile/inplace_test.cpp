@@ -227,6 +227,50 @@ TEST_F(InplaceFunctions, WorkingOnAPartNeverRaisesThePeak) {
 
 // -- loops ---------------------------------------------------------------------------------------
 
+// The pullback of an op that overwrites is that of its pure twin. Where it would have to read what
+// is overwritten by then, compiling fails; it never reads the wrong value.
+TEST_F(InplaceFunctions, DerivativesOfOpsThatOverwriteAreThoseOfTheirPureTwins) {
+  using Build = std::function<Variable(const Variable&, const Variable&)>;
+  const std::vector<std::pair<Build, Build>> pairs{
+      {[](const Variable& t, const Variable&) { return inplace::exp_inplace(t); },
+       [](const Variable& t, const Variable&) { return ops::exp(t); }},
+      {[](const Variable& t, const Variable&) { return inplace::sqrt_inplace(t); },
+       [](const Variable& t, const Variable&) { return ops::sqrt(t); }},
+      {[](const Variable& t, const Variable&) { return inplace::tanh_inplace(t); },
+       [](const Variable& t, const Variable&) { return ops::tanh(t); }},
+      {[](const Variable& t, const Variable&) { return inplace::square_inplace(t); },
+       [](const Variable& t, const Variable&) { return ops::square(t); }},
+      {[](const Variable& t, const Variable& u) { return inplace::add_inplace(t, u); },
+       [](const Variable& t, const Variable& u) { return t + u; }},
+      {[](const Variable& t, const Variable& u) { return inplace::mul_inplace(t, u); },
+       [](const Variable& t, const Variable& u) { return t * u; }},
+      {[](const Variable& t, const Variable& u) { return inplace::div_inplace(t, u); },
+       [](const Variable& t, const Variable& u) { return t / u; }}};
+  int n_compiled = 0, n_refused = 0;
+  const Tensor a = Tensor::from(V{1, 2, 3}), b = Tensor::from(V{4, 5, 7});
+  for (const auto& [overwriting, pure] : pairs) {
+    const auto gradients = [&](const Build& build) {
+      const Variable cost = ops::sum(ops::square(build(ops::roll(x, 1, 0), y)));
+      return grad(cost, std::vector<Variable>{x, y}, {.disconnected = Disconnected::zero});
+    };
+    const std::vector<Variable> got = gradients(overwriting), expected = gradients(pure);
+    const auto options = [&] {
+      return FunctionOptions{.on_unused_input = Reaction::ignore, .accept_inplace = true};
+    };
+    const Results want = function({x, y}, {expected[0], expected[1]}, options())(a, b);
+    try {
+      const Results found = function({x, y}, {got[0], got[1]}, options())(a, b);
+      for (std::size_t k = 0; k < 2; ++k) EXPECT_TRUE(allclose(found[k], want[k], 1e-12));
+      ++n_compiled;
+    } catch (const InconsistencyError& error) {
+      EXPECT_TRUE(error.kind() == InconsistencyKind::ordering_cycle) << error.what();
+      ++n_refused;
+    }
+  }
+  EXPECT_GE(n_compiled, 4) << "those whose derivative is written in what they give";
+  EXPECT_GE(n_refused, 1) << "those whose derivative needs what they were given";
+}
+
 TEST_F(InplaceFunctions, ALoopThatOnlyMapsHasNothingToOverwrite) {
   const ops::LoopResult r = ops::loop(
       [](const std::vector<Variable>& v) { return std::vector{v[0] * 2.0}; }, {.sequences = {x}});

@@ -285,7 +285,12 @@ TEST_F(OutputTable, OldValueOfAnUpdatedContainerComesInItsOldStorage) {
 TEST_F(OutputTable, ConstantAsResultIsALazyCloneEvenIfBorrowed) {
   for (const bool borrow : {false, true}) {
     const Function f = function({}, {Out(constant(vector_of({1, 1})), {.borrow = borrow})});
+    const MemoryScope scope;
     Tensor r = f()[0];
+    EXPECT_EQ(scope.calls(), 0u);
+    const Tensor other = f()[0];
+    EXPECT_FALSE(shares_storage(r, other));
+    EXPECT_EQ(r.raw_data(), other.raw_data());
     r.fill(4.0);
     EXPECT_EQ(values(f()[0]), (std::vector<double>{1, 1}));
   }

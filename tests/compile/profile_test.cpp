@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "palimpsest/compile/debug/debug_mode.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
@@ -76,6 +77,50 @@ TEST_F(ProfileTest, RewritesAreListedWithWhatTheyDid) {
   }
   EXPECT_GT(merged, 0);
   EXPECT_GT(fused, 0);
+}
+
+TEST_F(ProfileTest, AChoiceIsProfiled) {
+  const Variable a = dscalar("a"), b = dscalar("b");
+  const Function g = function({a, b}, ops::ifelse(ops::lt(a, b), 2 * a, 2 * b), {.profile = true});
+  EXPECT_EQ(g(1.0, 3.0)[0].item<double>(), 2);
+  EXPECT_EQ(g(4.0, 3.0)[0].item<double>(), 6);
+  const std::string text = g.profile().summary();
+  EXPECT_NE(text.find("2 calls"), std::string::npos) << text;
+  EXPECT_NE(text.find("Mul"), std::string::npos) << text;
+  // The plan has the steps of both branches.
+  EXPECT_EQ(g.profile().plans.at(0).steps.size(), 3u) << text;
+}
+
+TEST_F(ProfileTest, StepsInsideOfLoopsAreListed) {
+  const auto inner = [](const std::vector<Variable>& v) {
+    return std::vector<Variable>{ops::cumsum(v[0]) * 0.5};
+  };
+  const auto outer = [&](const std::vector<Variable>& v) {
+    const Variable u = ops::loop(inner, {.states = {v[0]}, .n_steps = 3}).last(0);
+    return std::vector<Variable>{ops::roll(u, 1, 0)};
+  };
+  const Variable v = ops::loop(outer, {.states = {x}, .n_steps = 5}).last(0);
+  for (const Mode& mode : {Mode(Mode::fast_run), Mode(DebugMode({.patience = 1}))}) {
+    const Function g = function({x}, ops::flip(v, {0}) * 2.0, {.mode = mode, .profile = true});
+    for (int i = 0; i < 2; ++i) g(Tensor::ones({20000}));
+    const Profile profile = g.profile();
+    std::vector<std::string> names;
+    double total = 0;
+    for (const StepProfile& step : profile.plans.at(0).steps) {
+      names.push_back(step.op.substr(0, step.op.find('{')));
+      total += step.seconds;
+      if (step.op_class != "CumSumInPlace") continue;
+      EXPECT_GT(step.seconds, 0);
+      EXPECT_EQ(step.in_place_bytes, 160000);
+    }
+    EXPECT_EQ(names.size(), 6u) << profile.summary();
+    EXPECT_NE(profile.summary().find("Loop > Loop"), std::string::npos) << profile.summary();
+    EXPECT_TRUE(profile.seconds_by_class().contains("CumSumInPlace")) << profile.summary();
+    EXPECT_TRUE(profile.seconds_by_class().contains("Roll")) << profile.summary();
+    // A loop's own seconds are what it takes beside the steps of its body.
+    EXPECT_NEAR(total, profile.step_seconds, 1e-9);
+    EXPECT_LE(total, profile.call_seconds);
+  }
 }
 
 TEST_F(ProfileTest, SummaryAndJsonHoldTheNumbers) {

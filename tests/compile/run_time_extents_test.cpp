@@ -259,6 +259,92 @@ TEST(BranchesThatDiffer, RunOnlyTheOneThatIsTaken) {
       "positive");
 }
 
+// -- arrays of as many elements as a value says -----------------------------------------------------
+
+TEST(ExtentsOfValues, OfNewArrays) {
+  const Variable n = input({}, "n", DType::int64), x = input({kUnknown}, "x");
+  for (const Mode mode : kModes) {
+    const Function f = function({n, x},
+                                {ops::zeros({n, 2}), ops::full({n - 1}, 2.5), ops::arange(n * 2),
+                                 ops::eye(n), ops::alloc(x, {n, x.shape(0)}), x.reshape({n, -1})},
+                                {.mode = mode});
+    const auto out = f(2, numbers({1, 2, 3, 4}));
+    EXPECT_EQ(values(out[0]), (V{0, 0, 0, 0}));
+    EXPECT_EQ(values(out[1]), (V{2.5}));
+    EXPECT_EQ(out[2].to_vector<int>(), (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(values(out[3]), (V{1, 0, 0, 1}));
+    EXPECT_EQ(values(out[4]), (V{1, 2, 3, 4, 1, 2, 3, 4}));
+    EXPECT_EQ(out[5].shape(), (Extents{2, 2}));
+    EXPECT_EQ(f(1, numbers({1, 2}))[1].numel(), 0);
+    expect_error<ShapeError>([&] { f(0, numbers({1})); }, "[extent] got -1");
+    expect_error<ShapeError>([&] { f(3, numbers({1})); }, "[reshape]");
+  }
+}
+
+TEST(ExtentsOfValues, OfValuesThatAreComputed) {
+  const Variable x = input({kUnknown}, "x");
+  const Variable count = ops::sum(ops::astype(ops::gt(x, 0.0), DType::int64));
+  const Variable y = ops::arange(count, DType::float64) * ops::sum(x);
+  const Function f = function({x}, {y, grad(ops::sum(y), x)});
+  const auto out = f(numbers({1, -1, 2, 4}));
+  EXPECT_EQ(values(out[0]), (V{0, 6, 12}));
+  EXPECT_EQ(values(out[1]), (V{3, 3, 3, 3}));
+  EXPECT_EQ(values(f(numbers({-1}))[1]), (V{0}));
+}
+
+TEST(ExtentsOfValues, OfRandomNumbersAndInLoops) {
+  const Variable n = input({}, "n", DType::int32), key = input({2}, "key", DType::uint64);
+  const Function draw = function({key, n}, ops::random_normal(key, {n}));
+  const Tensor k = Tensor(function({}, ops::random_key(7))());
+  const Tensor five = draw(k, 5), three = draw(k, 3);
+  EXPECT_TRUE(equal(five.narrow(0, 0, 3), three)) << "element i depends on the key and i alone";
+  const ops::LoopResult r = ops::loop(
+      [](const Variables& v) -> Variables {
+        return {v[0] + 1, ops::sum(ops::ones({v[0]}))};
+      },
+      {.states = {constant(index_t{0})}, .n_steps = 4});
+  EXPECT_EQ(values(function({}, r.mapped(0))()), (V{0, 1, 2, 3}));
+}
+
+TEST(ExtentsOfValues, TakeNoMemoryOfTheirOwn) {
+  const Variable n = input({}, "n", DType::int64);
+  const Function f = function({n}, ops::sum(ops::arange(n, DType::float64)));
+  Tensor result;
+  CallReport report;
+  f.call(std::vector<Tensor>{Tensor::scalar<index_t>(1000)}, {&result, 1}, &report);
+  EXPECT_EQ(result.item<double>(), 499500);
+  EXPECT_LT(report.peak_bytes, 8000 + 200);
+  EXPECT_EQ(f.plan(std::vector<Tensor>{Tensor::scalar<index_t>(1)}).run_time_extents,
+            "RunTimeExtent");
+}
+
+TEST(ExtentsOfValues, AreSavedAndLoadedAndWorkInDebugMode) {
+  const Variable n = input({}, "n", DType::int64);
+  const Function f = function({n}, ops::zeros({n}) + 1.0);
+  const std::vector<std::byte> bytes = functions_to_bytes(std::span<const Function>(&f, 1));
+  EXPECT_EQ(values(functions_from_bytes(bytes).at(0)(3)), (V{1, 1, 1}));
+  EXPECT_EQ(values(function({n}, ops::zeros({n}) + 1.0, {.mode = DebugMode()})(2)), (V{1, 1}));
+}
+
+// A loop that is run step by step has bodies of which some steps work in place.
+TEST(LoopThatStops, OverwritesItsStateStepByStep) {
+  const Variable s = input({50000}, "s");
+  const ops::LoopResult r = ops::loop(
+      [](const Variables& v) -> Variables {
+        return {ops::roll(ops::cumsum(v[0] * 0.5) + 1.0, 1, 0)};
+      },
+      {.states = {s}, .n_steps = 100, .until = [](const Variables&, const Variables& next) {
+         return ops::gt(ops::sum(next[0]), 0.0);
+       }});
+  for (const Mode mode : kModes) {
+    const Function f = function({s}, {r.trace(0), r.n_steps()}, {.mode = mode});
+    const auto out = f(Tensor::zeros({50000}));
+    EXPECT_EQ(out[1].item<index_t>(), 1);
+    EXPECT_EQ(out[0].shape(), (Extents{1, 50000}));
+    EXPECT_EQ(values(out[0](0, slice(0, 2))), (V{1, 1}));
+  }
+}
+
 // -- what holds for every function -----------------------------------------------------------------
 
 TEST(RunTimeExtents, UpdatesHappenTogetherOrNotAtAll) {

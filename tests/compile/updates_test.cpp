@@ -246,6 +246,25 @@ TEST_F(OverlapTest, LentArgumentThatAnotherOverlapsIsReplacedByACopy) {
   EXPECT_EQ(values(all_of_it), (std::vector<double>{0, 1, 2, 3}));
 }
 
+// Which functions compare at all: those with an overwritten input or container.
+TEST_F(OverlapTest, FunctionsThatOverwriteNothingCopyNothing) {
+  const Tensor a = Tensor::arange(4, DType::float64);
+  const auto copied = [&](const Function& f) {
+    CallReport report;
+    std::vector<Tensor> results(f.output_count());
+    const Tensor arguments[] = {a(slice(0, 3)), a(slice(1, 4))};
+    f.call(arguments, results, &report);
+    return report.entry_copy_bytes;
+  };
+  const In lent(x, {.is_mutable = true}), loan(y, {.is_mutable = false, .borrow = true});
+  EXPECT_EQ(copied(function({x, y}, {(x + y) * y})), 0);
+  EXPECT_EQ(copied(function({lent, loan}, {ops::roll(x, 1, 0) * y})), 0) << "lent for nothing";
+  EXPECT_EQ(copied(overwriting), 24);
+  SharedVariable s = shared(a(slice(0, 3)), {.borrow = true});
+  EXPECT_EQ(copied(function({x, y}, {x + y + s.var()})), 0);
+  EXPECT_EQ(copied(function({x, y}, {x + y}, {.updates = {{s, s.var() + x}}})), 24);
+}
+
 TEST_F(OverlapTest, InterleavedElementsDoNotOverlap) {
   const Tensor all_of_it = Tensor::arange(4, DType::float64);
   overwriting(all_of_it(slice(0, {}, 2)), all_of_it(slice(1, {}, 2)));

@@ -5,10 +5,12 @@
 
 #include "graph/toy_ops.hpp"
 #include "palimpsest/base/config.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
+using testing::expect_error;
 using toy::apply;
 
 // The variables of a graph that was not cloned are those of the test.
@@ -22,7 +24,7 @@ std::string order_of(const FunctionGraph& graph) {
   return text;
 }
 
-struct FunctionGraphTest : testing::Test {
+struct FunctionGraphTest : ::testing::Test {
   Variable x = toy::input("x"), y = toy::input("y"), z = toy::input("z");
 };
 
@@ -69,9 +71,10 @@ TEST_F(FunctionGraphTest, VariableMayBeReplacedByAFunctionOfItself) {
 }
 
 TEST_F(FunctionGraphTest, DataCycleIsRefusedAndLeavesNoTrace) {
-  const Variable s = apply(toy::S, {x}), d = apply(toy::D, {s});
+  const Variable s = apply(toy::S, {x}), d = apply(toy::D, {s}).named("d");
   FunctionGraph graph = graph_of({x}, {d});
-  EXPECT_THROW(graph.replace(x, d), CycleError);
+  expect_error<CycleError>([&] { graph.replace(x, d); },
+                           "[replace] x by d would close a data cycle: S D");
   EXPECT_EQ(graph.str(), "FunctionGraph(D(S(x)))");
   EXPECT_EQ(graph.uses(x).size(), 1u);
   EXPECT_EQ(order_of(graph), "S D ");
@@ -315,11 +318,12 @@ TEST_F(FunctionGraphTest, RevertIsExactAndEndsNewerMarks) {
 }
 
 TEST_F(FunctionGraphTest, ANodeThatMustGoButIsStillUsedIsAnError) {
-  const Variable s = apply(toy::S, {x}), d = apply(toy::D, {s, s});
+  const Variable s = apply(toy::S, {x}).named("s"), d = apply(toy::D, {s, s});
   FunctionGraph graph = graph_of({x, y}, {d, s});
   const std::vector<std::pair<Variable, Variable>> pairs{{d, apply(toy::A, {s, y})}};
   const std::vector<Apply> gone{d.owner()}, stays{s.owner()};
-  EXPECT_THROW(graph.replace_all_validate_remove(pairs, stays), ReplaceError);
+  expect_error<ReplaceError>([&] { graph.replace_all_validate_remove(pairs, stays); },
+                             "[replace] S is to be removed but its result s is still used");
   EXPECT_EQ(graph.str(), "FunctionGraph(D(S(x), S(x)), S(x))");
   graph.replace_all_validate_remove(pairs, gone);
   EXPECT_EQ(graph.str(), "FunctionGraph(A(S(x), y), S(x))");

@@ -83,6 +83,15 @@ class CheckLayers(unittest.TestCase):
         self.assertIn("includes 'palimpsest/base/inner.hpp', which no layer lists", found)
         self.assertEqual(self.run_on({"src/palimpsest/palimpsest.hpp": umbrella}, "--fix"), "")
 
+    def test_a_shortcut_leads_to_public_headers_only(self):
+        found = self.run_on({"src/palimpsest/testing.hpp":
+                             SPDX + '#pragma once\n#include "palimpsest/base/inner.hpp"\n'})
+        self.assertIn("testing.hpp:3: 'palimpsest/base/inner.hpp' is no public header", found)
+        self.assertEqual(
+            self.run_on({"src/palimpsest/testing.hpp":
+                         SPDX + '#pragma once\n#include "palimpsest/memory/m.hpp"\n',
+                         "examples/e.cpp": SPDX + "#include <palimpsest/testing.hpp>\n"}), "")
+
     def test_command_examples_and_other_tests_use_public_headers_only(self):
         text = SPDX + '#include "palimpsest/base/inner.hpp"\n'
         for name in ("src/palimpsest/cli/main.cpp", "examples/e.cpp", "tests/contract/c_test.cpp",

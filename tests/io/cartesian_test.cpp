@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "io/files.hpp"
 #include "io/scans.hpp"
 #include "support/expect_error.hpp"
 
@@ -16,6 +17,8 @@ using testing::expect_error;
 using testing::some_header;
 using testing::some_kspace;
 using testing::some_scan;
+using testing::TemporaryDirectory;
+using testing::write_bytes;
 using cfloat = std::complex<float>;
 
 /// One readout of one coil for each row of numbers, along encoding step 1.
@@ -57,6 +60,89 @@ TEST(Cartesian, SortingUndoesTheMakingOfAScan) {
       }
     }
   }
+}
+
+TEST(SortedKspace, IsThatOfMemoryWhateverIsReadAtATime) {
+  const TemporaryDirectory directory;
+  RawScan scan = cartesian_scan(some_kspace({3, 5, 6, 8}), checkerboard(5, 6), some_header());
+  add_noise_readout(scan, Tensor::random_normal({3, 64}, DType::complex64, {1, 0}));
+  // Some rows are measured several times, out of order.
+  for (std::size_t i = 1; i < scan.readouts.size(); i += 3) {
+    scan.readouts.push_back(scan.readouts[scan.readouts.size() - 1 - i]);
+  }
+  write_ismrmrd(directory / "a.h5", scan);
+  const RawScan read = read_ismrmrd(directory / "a.h5");
+  const RawScanFile file(directory / "a.h5");
+  ASSERT_EQ(file.contents().readouts.size(), read.readouts.size());
+  EXPECT_EQ(file.contents().header.n_coils, read.header.n_coils);
+  for (const bool prewhiten : {false, true}) {
+    const CartesianOptions options{.prewhiten = prewhiten};
+    const CartesianKspace expected = cartesian_kspace(read, options);
+    for (const index_t batch : {index_t{1}, index_t{1} << 21, index_t{1} << 26}) {
+      const SortedKspace sorted =
+          sorted_kspace(file, options, {.folder = directory.path(), .batch_bytes = batch});
+      const Tensor kspace = sorted.kspace.map();
+      EXPECT_EQ(sorted.readout_oversampling, expected.readout_oversampling);
+      EXPECT_EQ(sorted.recon_matrix, expected.recon_matrix);
+      if (!prewhiten) {
+        EXPECT_TRUE(equal(kspace, expected.kspace));
+      } else {
+        EXPECT_TRUE(allclose(kspace, expected.kspace, 1e-4, 1e-3));
+      }
+    }
+  }
+  // The files with the results have no names.
+  EXPECT_EQ(directory.names(), std::vector<std::string>{"a.h5"});
+}
+
+TEST(SortedKspace, OfAPlanReadsNoSample) {
+  const TemporaryDirectory directory;
+  RawScan scan = some_scan();
+  scan.samples.fill(std::complex<float>(NAN));
+  write_ismrmrd(directory / "a.h5", scan);
+  const RawScanFile file(directory / "a.h5");
+  const SortedKspace sorted =
+      sorted_kspace(file, {}, {.folder = directory.path(), .reads_samples = false});
+  EXPECT_EQ(sorted.kspace.shape(), cartesian_kspace(scan).kspace.shape());
+  EXPECT_TRUE(equal(sorted.kspace.map(), Tensor::zeros(sorted.kspace.shape(), DType::complex64)));
+  expect_error<FormatError>([&] { sorted_kspace(file, {}, {.folder = directory.path()}); },
+                            "NaN or infinite");
+  expect_error<IoError>([&] { sorted_kspace(file, {}, {.folder = directory / "none"}); },
+                        "cannot be made");
+}
+
+TEST(SortedKspace, WhatIsWrongWithAScanIsSaid) {
+  const TemporaryDirectory directory;
+  RawScan scan = some_scan();
+  scan.header.trajectory = "spiral";
+  write_ismrmrd(directory / "spiral.h5", scan);
+  expect_error<NotSupported>([&] { sorted_kspace(RawScanFile(directory / "spiral.h5")); },
+                             "cartesian");
+  scan = some_scan();
+  std::erase_if(scan.readouts, [](const Readout& r) { return r.has(ReadoutFlag::noise); });
+  write_ismrmrd(directory / "quiet.h5", scan);
+  const RawScanFile file(directory / "quiet.h5");
+  expect_error<ValueError>(
+      [&] { sorted_kspace(file, {.prewhiten = true}, {.folder = directory.path()}); },
+      "noise readouts");
+  expect_error<ValueError>([&] { sorted_kspace(file, {.slice = 9}); }, "slice 9");
+  write_bytes(directory / "text.h5", "no HDF5");
+  expect_error<FormatError>([&] { RawScanFile(directory / "text.h5"); }, "HDF5");
+}
+
+TEST(ScratchArray, HoldsWhatIsWritten) {
+  const TemporaryDirectory directory;
+  ScratchArray scratch(directory.path(), {3, 4}, DType::float32);
+  const float values[] = {1, 2, 3};
+  scratch.write(5, values, 3);
+  float back[4] = {};
+  scratch.read(4, back, 4);
+  EXPECT_EQ(std::vector<float>(back, back + 4), (std::vector<float>{0, 1, 2, 3}));
+  const ScratchArray moved = std::move(scratch);
+  EXPECT_EQ(moved.map().to_vector<float>(),
+            (std::vector<float>{0, 0, 0, 0, 0, 1, 2, 3, 0, 0, 0, 0}));
+  EXPECT_TRUE(directory.names().empty());
+  EXPECT_EQ(ScratchArray(directory.path(), {0, 4}, DType::float32).map().numel(), 0);
 }
 
 TEST(Cartesian, TheFactsComeFromTheHeader) {

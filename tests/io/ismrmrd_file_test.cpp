@@ -111,7 +111,7 @@ TEST(Ismrmrd, TheParserItselfReadsAGoodFile) {
   std::vector<unsigned char> memory(1 << 20);
   io_detail::Arena arena(memory.data(), memory.size());
   io_detail::RawFileResult result;
-  io_detail::parse_raw_file(path, read_bytes(path).size(), arena, result);
+  io_detail::parse_raw_file(path, read_bytes(path).size(), {}, arena, result);
   EXPECT_TRUE(result.complete) << result.error;
   EXPECT_EQ(result.n_records, 16u);
 }
@@ -124,7 +124,7 @@ TEST(Ismrmrd, TheParserKeepsToItsMemory) {
     std::vector<unsigned char> memory(size);
     io_detail::Arena arena(memory.data(), memory.size());
     io_detail::RawFileResult result;
-    io_detail::parse_raw_file(path, read_bytes(path).size(), arena, result);
+    io_detail::parse_raw_file(path, read_bytes(path).size(), {}, arena, result);
     EXPECT_FALSE(result.complete) << size;
     EXPECT_NE(std::string(result.error), "");
   }

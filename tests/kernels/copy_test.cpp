@@ -25,7 +25,9 @@ TEST(Copy, TranspositionsOfEverySizeOfElements) {
                                {3, 130},
                                {67, 3},
                                {128, 96},
-                               {130, 201}}) {
+                               {130, 201},
+                               {70, 1100},
+                               {1100, 70}}) {
       for (const index_t streamed : {1, 0}) {
         for (const Strides& strides :
              {Strides{1, m}, Strides{-1, m}, Strides{1, -m - 3}, Strides{-1, -m}}) {

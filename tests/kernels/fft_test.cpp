@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "kernels/arrays.hpp"
+#include "kernels/targets.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -209,6 +210,28 @@ TEST(Fft, ResultsDoNotDependOnAlignment) {
       execute(fft_plan(spec), in.address(0), out.address(0));
       if (shift == 0) expected = elements(out);
       EXPECT_EQ(elements(out), expected) << n << " shift " << shift;
+    }
+  }
+}
+
+TEST(Fft, EveryInstructionSetGivesTheBitsOfThePlainLoops) {
+  Random random(80);
+  for (const auto& [n, lines] :
+       {std::pair<index_t, index_t>{64, 32}, {70, 45}, {33, 3}, {300, 600}}) {
+    Array x(DType::complex64, {2, n, lines}), y(DType::complex64, x.extents());
+    x.fill_normal(random);
+    for (const bool centered : {false, true}) {  // signs for even n, complex phases for odd n
+      FftSpec spec = spec_for(x, y, {1});
+      spec.centered = centered;
+      spec.scale = 0.5;
+      const FftPlan plan = fft_plan(spec);
+      const auto run_on = [&](std::int64_t target) {
+        const TargetScope scope(target);
+        execute(plan, x.address(0), y.address(0));
+        return elements(y);
+      };
+      const auto expected = run_on(0);
+      for (const std::int64_t target : vector_targets()) EXPECT_EQ(run_on(target), expected) << n;
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "kernels/arrays.hpp"
+#include "kernels/targets.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -202,6 +203,49 @@ TEST(Reduce, ResultsDoNotDependOnThreads) {
         run_reduce(ReduceOp::sum, x.view(), axes, out.mutable_view());
         return elements(out);
       });
+    }
+  }
+}
+
+// The bits of every reduction of x and y, on one instruction set; 0: plain loops only.
+std::vector<std::vector<unsigned char>> all_reductions(std::int64_t target, const Array& x,
+                                                       const Array& y) {
+  const TargetScope scope(target);
+  std::vector<std::vector<unsigned char>> all;
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::max}) {
+    if (op == ReduceOp::max && is_complex(x.dtype())) continue;
+    for (std::size_t axis = 0; axis < x.extents().size(); ++axis) {
+      const Axes axes{static_cast<index_t>(axis)};
+      Array out(x.dtype(), kept_extents(x.extents(), axes));
+      run_reduce(op, x.view(), axes, out.mutable_view());
+      all.push_back(elements(out));
+    }
+  }
+  for (const bool conj : {false, true}) {
+    Array out(x.dtype(), {});
+    run_inner(x.view(), conj, y.view(), out.mutable_view());
+    all.push_back(elements(out));
+  }
+  Array norm(is_complex(x.dtype()) ? real_of(x.dtype()) : x.dtype(), {});
+  run_norm2(x.view(), norm.mutable_view());
+  all.push_back(elements(norm));
+  return all;
+}
+
+TEST(Reduce, EveryInstructionSetGivesTheBitsOfThePlainLoops) {
+  Random random(29);
+  for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    for (const Extents& extents :
+         {Extents{1023}, Extents{1024}, Extents{5000}, Extents{100000}, Extents{3, 2600},
+          Extents{37, 300}, Extents{21, 5, 700}, Extents{2600, 3}}) {
+      Array x(dtype, extents), y(dtype, extents);
+      x.fill_normal(random);
+      y.fill_normal(random);
+      const auto expected = all_reductions(0, x, y);
+      for (const std::int64_t target : vector_targets()) {
+        EXPECT_EQ(all_reductions(target, x, y), expected)
+            << name_of(dtype) << ' ' << to_string(extents) << ' ' << hwy::TargetName(target);
+      }
     }
   }
 }

@@ -52,6 +52,43 @@ TEST(Algebra, ParametersScale) {
   expect_error<ShapeError>([] { Scalar(Parameter(Tensor::ones({2}))); }, "Try Diagonal");
 }
 
+TEST(Algebra, ParametersDivide) {
+  const NamedLinop A = Dense(random({3, 2}), "MN,N->M");
+  Parameter s = Tensor::scalar(Complex(2, 1));
+  const NamedLinop B = A / s;
+  expect_close(dense(B), scaled(1.0 / Complex(2, 1), dense(A)));
+  expect_close(dense(B.H()), testing::adjoint(scaled(1.0 / Complex(2, 1), dense(A))));
+  s.set_value(Tensor::scalar(Complex(0, 4)));
+  expect_close(dense(B), scaled(Complex(0, -0.25), dense(A)));
+  expect_error<ValueError>([&] { A / Parameter(Tensor::scalar(0.0)); }, "division by zero");
+  expect_error<ShapeError>([&] { A / Parameter(Tensor::ones({2})); }, "Try Diagonal");
+}
+
+// What no meaning was given to does not compile.
+template <class L, class R>
+constexpr bool kAdds = requires(const L& l, const R& r) {
+  l + r;
+};
+template <class L, class R>
+constexpr bool kMultiplies = requires(const L& l, const R& r) {
+  l* r;
+};
+template <class L, class R>
+constexpr bool kDivides = requires(const L& l, const R& r) {
+  l / r;
+};
+
+TEST(Algebra, OtherCombinationsDoNotCompile) {
+  static_assert(kAdds<NamedLinop, NamedLinop> && kMultiplies<NamedLinop, NamedLinop>);
+  static_assert(kMultiplies<NamedLinop, Tensor> && kMultiplies<NamedLinop, Variable>);
+  static_assert(kMultiplies<int, NamedLinop> && kMultiplies<NamedLinop, std::complex<float>>);
+  static_assert(kDivides<NamedLinop, double> && kDivides<NamedLinop, Parameter>);
+  static_assert(!kAdds<NamedLinop, double> && !kAdds<int, NamedLinop>);
+  static_assert(!kAdds<NamedLinop, Tensor> && !kMultiplies<NamedLinop, std::string>);
+  static_assert(!kMultiplies<std::string, NamedLinop> && !kAdds<Variable, NamedLinop>);
+  static_assert(!kDivides<NamedLinop, NamedLinop> && !kDivides<double, NamedLinop>);
+}
+
 TEST(Algebra, DivisionByZeroIsRefused) {
   expect_error<ValueError>([] { Identity("N") / 0; }, "division by zero");
   expect_error<ValueError>([] { Identity("N") / Complex(0, 0); }, "[Identity]");

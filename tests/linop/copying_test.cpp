@@ -3,9 +3,11 @@
 #include "palimpsest/linop/copying.hpp"
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "linop/linop_support.hpp"
+#include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/linop/blocks.hpp"
 #include "palimpsest/linop/concat.hpp"
 #include "palimpsest/linop/convolution.hpp"
@@ -341,6 +343,83 @@ TEST_P(DeepCopy, OfADerivedTileTakesThePartOfItsSource) {
   EXPECT_EQ(values(N(x)), std::vector<testing::Complex>(2));
 }
 
+TEST_P(DeepCopy, OfAMappedFileIsOrdinaryMemoryOnceItIsCopied) {
+  const std::string path = ::testing::TempDir() + "palimpsest_mapped_source.bin";
+  const Tensor values = counted({600});
+  {
+    AtomicFile file(path);
+    file.write(values.raw_data(), 4800);
+    file.commit();
+  }
+  const Tensor whole(Storage::from_file(path, 0, 4800), DType::float64, {600}, {1}, 0);
+  const auto is_mapped = [&](const NamedLinop& L) {
+    return storage_of(L.param("a")).shares_data(whole.storage());
+  };
+  const NamedLinop A = holder({{"a", Parameter(whole).view({slice(100, 200)})}});
+  ASSERT_TRUE(is_mapped(A));
+  const std::int64_t before = live();
+  const NamedLinop B = A.deepcopy(GetParam());
+  const bool is_lazy = GetParam() == Copy::lazy;
+  EXPECT_EQ(is_mapped(B), is_lazy);
+  EXPECT_LE(live() - before, is_lazy ? 0 : 800 + 63);
+  EXPECT_EQ(reals(B.param("a")), reals(A.param("a")));
+  Parameter mine = B.param("a");
+  mine.modify([](Tensor& t) { t.fill(-1); });
+  EXPECT_FALSE(is_mapped(B));
+  EXPECT_LE(live() - before, 800 + 63);
+  EXPECT_EQ(reals(A.param("a"))[0], 100);
+  std::filesystem::remove(path);
+}
+
+TEST_P(DeepCopy, OfReadOnlyMemoryCanBeWritten) {
+  std::vector<double> memory(50, 1.0);
+  const Tensor lent = Tensor::from_blob(memory.data(), DType::float64, {50}, {1}, {}, false);
+  const NamedLinop A = holder({{"a", Parameter::borrow(lent)}}, {{"t", lent.narrow(0, 3, 4)}});
+  const NamedLinop B = A.deepcopy(GetParam());
+  EXPECT_EQ(storage_of(B.param("a")).shares_data(lent.storage()), GetParam() == Copy::lazy);
+  EXPECT_TRUE(
+      shares_storage(B.attr("t").as_tensor(), B.param("a").variable().get_value({.borrow = true})));
+  Parameter mine = B.param("a");
+  mine.modify([](Tensor& t) { t.fill(2); });
+  EXPECT_EQ(memory, std::vector<double>(50, 1.0));
+  EXPECT_EQ(B.attr("t").as_tensor().to_vector<double>(), std::vector<double>(4, 2));
+}
+
+TEST_P(DeepCopy, OfMemoryWhoseAddressWasGivenAwayIsACopy) {
+  Tensor t = counted({40});
+  Storage storage = t.storage();
+  const Storage::Pin pin = storage.pin();
+  const NamedLinop A = holder({{"a", Parameter::borrow(t)}});
+  const NamedLinop B = A.deepcopy(GetParam());
+  EXPECT_FALSE(storage_of(B.param("a")).shares_data(t.storage()));
+  t.fill(-1);
+  EXPECT_EQ(reals(B.param("a")), counted({40}).to_vector<double>());
+}
+
+TEST_P(DeepCopy, OfSeveralDevicesLeavesEveryStorageWhereItIs) {
+  const Device third{DeviceType::cpu, 2};
+  const Parameter here = counted({100}), there = counted({100}).to(kOther);
+  const Tensor attribute = counted({30}).to(third);
+  const NamedLinop A = Chain(holder({{"a", here.view({slice(0, 10)})}, {"b", here}}),
+                             holder({{"a", there.view({slice(10, 20)})}}, {{"t", attribute}}),
+                             holder({{"a", there.view({slice(15, 30)})}}));
+  const std::int64_t before[] = {live(), live(kOther), live(third)};
+  const NamedLinop B = A.deepcopy(GetParam());
+  if (GetParam() == Copy::eager) {
+    EXPECT_EQ(live() - before[0], 800);
+    EXPECT_LE(live(kOther) - before[1], 160 + 63);
+    EXPECT_EQ(live(third) - before[2], 240);
+  }
+  EXPECT_EQ(B[0].param("a").type().device, Device{});
+  EXPECT_EQ(B[1].param("a").type().device, kOther);
+  EXPECT_EQ(B[1].attr("t").as_tensor().device(), third);
+  EXPECT_TRUE(B[1].param("a").variable().is(B[2].param("a").variable()));
+  Parameter tile = B[1].param("a");
+  tile.modify([](Tensor& t) { t.fill(-1); });
+  EXPECT_EQ(B[2].param("a").value().to(Device{}).to_vector<double>()[0], -1);
+  EXPECT_EQ(A[2].param("a").value().to(Device{}).to_vector<double>()[0], 15);
+}
+
 TEST_P(DeepCopy, OfVeryDeepTreesNeedsNoStack) {
   NamedLinop A = Identity("A");
   for (int i = 0; i < 200000; ++i) {
@@ -448,7 +527,7 @@ TEST(LinopMap, SaysWhatIsWrong) {
   expect_error<ValueError>([&] { map(memory, A); }, "nothing is copied");
   memory.lazy_copy();
   expect_error<ValueError>([&] { map(memory, other); }, "not registered");
-  expect_error<ValueError>([&] { add(memory, other); }, "made already");
+  expect_error<ValueError>([&] { add(memory, other); }, "not registered: the copies are made");
   MemoryMap empty;
   expect_error<ValueError>([&] { map(empty, A); }, "not registered");
   expect_error<ValueError>([&] { add(empty, NamedLinop()); }, "undefined");

@@ -103,7 +103,8 @@ TEST(Dense, WeightsStretch) {
 TEST(Dense, ItsNormalIsTheGramOperatorWhereThatIsSmall) {
   const NamedLinop tall = Dense(random({5, 3}), "MN,N->M");
   EXPECT_EQ(tall.N().name(), "Dense");
-  EXPECT_EQ(tall.N().shape().shapes().str(), "ishape: (N), oshape: (N), weightshape: (N1, N)");
+  EXPECT_EQ(tall.N().shape().shapes().str(),
+            "ishape: (N), oshape: (N), weightshape: (N1, N), summed: (M)");
   expect_close(dense(tall.N()), testing::adjoint(dense(tall)) * dense(tall));
   const NamedLinop wide = Dense(random({2, 5}), "MN,N->M");
   EXPECT_EQ(wide.N().name(), "Normal");

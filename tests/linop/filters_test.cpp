@@ -4,6 +4,7 @@
 
 #include "linop/linop_support.hpp"
 #include "palimpsest/linop/blocks.hpp"
+#include "palimpsest/linop/budget.hpp"
 #include "palimpsest/linop/convolution.hpp"
 #include "palimpsest/linop/finite_difference.hpp"
 #include "palimpsest/linop/sparse.hpp"
@@ -49,6 +50,35 @@ TEST(ArrayToBlocks, KeepsWhatItsMaskSays) {
   EXPECT_EQ(reals(A.N()(numbers({1, 1, 1, 1, 1}))), (std::vector<double>{1, 1, 2, 1, 1}));
 }
 
+TEST(ArrayToBlocks, ItsMaskIsAParameter) {
+  Tensor mask = Tensor::zeros({3}, DType::bool_), other = Tensor::zeros({3}, DType::bool_);
+  for (index_t i : {0, 2}) mask.set<bool>({i}, true);
+  for (index_t i : {1, 2}) other.set<bool>({i}, true);
+  Parameter p(mask);
+  const NamedLinop A = ArrayToBlocks({5}, {3}, {1}, {.mask = p});
+  EXPECT_TRUE(A.param("mask").is(p));
+  EXPECT_TRUE(A.H().param("mask").is(p));
+  const NamedLinop N = A.N();
+  const Tensor x = numbers({1, 2, 3, 4, 5}), ones = numbers({1, 1, 1, 1, 1});
+  A(x);
+  N(ones);
+  p.set_value(other);
+  EXPECT_EQ(reals(A(x)), (std::vector<double>{2, 3, 3, 4, 4, 5}));
+  EXPECT_EQ(reals(A.H()(Tensor::ones({3, 2}))), (std::vector<double>{0, 1, 2, 2, 1}));
+  EXPECT_EQ(reals(N(ones)), (std::vector<double>{0, 1, 2, 2, 1}));
+  // As many entries: P keeps its size.
+  p.set_value(Tensor::ones({3}, DType::bool_));
+  expect_error<AssertionError>([&] { A(x); }, "expected 2 true entries");
+  NamedLinop B = A;
+  B.set_param("mask", Parameter(Tensor::ones({3}, DType::bool_)));
+  EXPECT_EQ(B.size("P"), 3);
+  EXPECT_EQ(B(x).shape(), (Extents{3, 3}));
+  p.set_value(mask);
+  EXPECT_EQ(reals(A(x)), (std::vector<double>{1, 3, 2, 4, 3, 5}));
+  const NamedLinop tile = A.split({{"Bx", slice(1, 3)}});
+  EXPECT_EQ(reals(tile(x)), (std::vector<double>{2, 4, 3, 5}));
+}
+
 TEST(ArrayToBlocks, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(nblocks(5, 3, 2), 2);
   EXPECT_EQ(nblocks(10, 8, 4), 1);
@@ -81,6 +111,26 @@ TEST(Sparse, IsItsMatrix) {
         Sparse(numbers({1}), numbers({0}), numbers({0, 1}), 1);
       },
       "integers");
+}
+
+TEST(Sparse, FollowsWritesToItsArrays) {
+  Parameter v(numbers({1, 2, 3, 4}));
+  const NamedLinop A =
+      Sparse(v, Tensor::from<index_t>({0, 2, 1, 1}), Tensor::from<index_t>({0, 2, 2, 4}), 3);
+  dense(A);
+  Parameter start = A.param("row_start"), column = A.param("column_index");
+  start.set_value(Tensor::from<index_t>({0, 0, 3, 4}));
+  expect_close(dense(A), Matrix{{0, 0, 0}, {1, 3, 2}, {0, 4, 0}});
+  column.set_value(Tensor::from<index_t>({1, 1, 1, 0}));
+  v.set_value(numbers({1, 1, 1, 5}));
+  const Matrix expected{{0, 0, 0}, {0, 3, 0}, {5, 0, 0}};
+  expect_close(dense(A), expected);
+  expect_close(dense(A.H()), testing::adjoint(expected));
+  column.set_value(Tensor::from<index_t>({0, 0, 7, 0}));
+  expect_error<ValueError>([&] { A(Tensor::ones({3})); }, "range");
+  const NamedLinop empty = Sparse(Tensor::zeros({0}), Tensor::zeros({0}, DType::int64),
+                                  Tensor::from<index_t>({0, 0, 0}), 3);
+  EXPECT_EQ(reals(empty(Tensor::ones({3}))), (std::vector<double>{0, 0}));
 }
 
 TEST(Convolution, FollowsItsDefinition) {
@@ -147,6 +197,87 @@ TEST(Convolution, NormalsAreTheSameMatrix) {
   expect_close(dense(N, options), testing::adjoint(changed) * changed, 1e-12);
 }
 
+std::size_t transforms_in(const NamedLinop& A, const Extents& extents) {
+  const Plan plan = A.plan({DType::complex128, extents, {}});
+  std::size_t n = 0;
+  for (const PlannedStep& step : plan.steps) n += step.node.op().name().starts_with("Fft") ? 1 : 0;
+  return n;
+}
+
+TEST(Convolution, KeepsTheTransformOfItsKernel) {
+  Parameter h(random({5, 6}));
+  for (const Boundary boundary : {Boundary::zeros, Boundary::circular}) {
+    const NamedLinop A = Convolution(h, {.boundary = boundary, .method = ConvolutionMethod::fft});
+    EXPECT_EQ(transforms_in(A, {12, 16}), 2U);
+    EXPECT_EQ(transforms_in(A.H(), {12, 16}), 2U);
+    // One that is learned is transformed anew, so that gradients reach it.
+    const NamedLinop learned =
+        Convolution(h.as_trainable(), {.boundary = boundary, .method = ConvolutionMethod::fft});
+    EXPECT_EQ(transforms_in(learned, {12, 16}), 3U);
+    // It follows the kernel, for every size of the grid.
+    const Tensor x = random({12, 16}), wide = random({3, 20, 9});
+    A(x);
+    A(wide);
+    A.H()(x);
+    h.set_value(random({5, 6}, DType::complex128, 31));
+    const NamedLinop direct =
+        Convolution(h, {.boundary = boundary, .method = ConvolutionMethod::direct});
+    EXPECT_LE(difference(A(x), direct(x)), 1e-13);
+    EXPECT_LE(difference(A(wide), direct(wide)), 1e-13);
+    EXPECT_LE(difference(A.H()(x), direct.H()(x)), 1e-13);
+    EXPECT_LE(difference(A.N()(x), direct.H()(direct(x))), 1e-13);
+    EXPECT_LE(difference(learned(x), direct(x)), 1e-13);
+  }
+}
+
+TEST(Convolution, OperatorsOnOneKernelShareItsTransform) {
+  const Parameter h(random({9, 9}));
+  const auto make = [&] { return FftConvolution(h, {.batch = Dims()}); };
+  const Tensor x = random({64, 64});
+  const NamedLinop A = make(), B = make();
+  const index_t without = operator_bytes(A);
+  A(x);
+  const index_t with = operator_bytes(A);
+  EXPECT_EQ(with - without, x.nbytes()) << "the transform is data of the operator";
+  A.H()(x);
+  B(x);
+  EXPECT_EQ(operator_bytes(A), with);
+  A(random({32, 64}));
+  EXPECT_EQ(operator_bytes(A), with + x.nbytes() / 2) << "one per grid";
+}
+
+TEST(Convolution, IsDirectWhereThatIsLessWork) {
+  const auto steps = [](const Extents& kernel, const Extents& grid, DType dtype) {
+    const NamedLinop A = Convolution(random(kernel, dtype));
+    std::size_t transforms = 0;
+    for (const PlannedStep& step : A.plan({dtype, grid, {}}).steps) {
+      transforms += step.node.op().name().starts_with("Fft") ? 1 : 0;
+    }
+    return transforms;
+  };
+  EXPECT_EQ(steps({3, 3}, {64, 64}, DType::complex128), 0U);
+  EXPECT_EQ(steps({9, 9}, {64, 64}, DType::complex128), 2U);
+  // Real products are a fourth of the work; a transform is not.
+  EXPECT_EQ(steps({6, 6}, {256, 256}, DType::complex128), 2U);
+  EXPECT_EQ(steps({6, 6}, {256, 256}, DType::float64), 0U);
+}
+
+TEST(Convolution, ItsNormalIsTheCheaperOfTwo) {
+  const auto circular = [](const Tensor& h, index_t n) {
+    return Convolution(h, {.batch = Dims(), .boundary = Boundary::circular})
+        .with_sizes({{"Nx", n}});
+  };
+  const NamedLinop small = circular(random({3}), 64), large = circular(random({40}), 64);
+  EXPECT_EQ(small.N().name(), "Convolution") << "with the autocorrelation";
+  EXPECT_EQ(small.H().N().name(), "Convolution");
+  EXPECT_EQ(large.N().name(), "Normal") << "with |DFT h|^2";
+  EXPECT_EQ(transforms_in(large.N(), {64}), 2U);
+  for (const NamedLinop& A : {small, large}) {
+    EXPECT_TRUE(check_normal(A).ok);
+    EXPECT_TRUE(check_normal(A.H()).ok);
+  }
+}
+
 TEST(Convolution, RealStaysRealAndErrorsSayWhatIsWrong) {
   const Tensor h = random({3, 3}, DType::float64), x = random({4, 5}, DType::float64);
   for (const ConvolutionMethod method : {ConvolutionMethod::direct, ConvolutionMethod::fft}) {
@@ -178,6 +309,22 @@ TEST(FiniteDifference, HasThreeBoundaries) {
   expect_error<ShapeError>([] { FiniteDifference("A", "B"); }, "FiniteDifference");
   NamedLinop A = FiniteDifference("A", "A");
   expect_error<ValueError>([&] { A.set_attr("boundary", "mirror"); }, "boundary");
+}
+
+TEST(FiniteDifference, ItsNormalIsTheSecondDifferenceInOnePass) {
+  for (const DifferenceBoundary boundary :
+       {DifferenceBoundary::periodic, DifferenceBoundary::neumann, DifferenceBoundary::zero}) {
+    for (const index_t n : {1, 2, 3, 8}) {
+      const NamedLinop A = FiniteDifference("B A", "A", {.boundary = boundary, .spacing = 0.5});
+      const TestOptions options{.sizes = {{"B", 2}, {"A", n}}};
+      const Matrix D = dense(A, options);
+      expect_close(dense(A.N(), options), testing::adjoint(D) * D, 1e-13);
+      expect_close(dense(A.H().N(), options), D * testing::adjoint(D), 1e-13);
+    }
+    const NamedLinop A = FiniteDifference("A", "A", {.boundary = boundary});
+    EXPECT_EQ(A.N().plan({DType::float64, {9}, {}}).steps.size(), 1U);
+    EXPECT_EQ(reals(A.N()(numbers({0, 0, 1, 0, 0}))), (std::vector<double>{0, -1, 2, -1, 0}));
+  }
 }
 
 TEST(Gradient, StacksDifferences) {

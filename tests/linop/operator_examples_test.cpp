@@ -193,6 +193,24 @@ TEST(OperatorExample, ToDevice) {
   EXPECT_EQ(text(T.H()(T(numbers({1, 2})))), "1 2");
 }
 
+TEST(OperatorExample, Sleep) {
+  const NamedLinop A = Sleep(0.01, "A");
+  EXPECT_EQ(text(A(numbers({1, 2}))), "1 2");
+  EXPECT_EQ(text(A.H()(numbers({1, 2}))), "1 2");
+}
+
+TEST(OperatorExample, Breakpoint) {
+  int n_forward = 0, n_adjoint = 0;
+  set_breakpoint_hook("example", [&](const BreakpointHit& hit) {
+    ++(hit.direction == PassDirection::forward ? n_forward : n_adjoint);
+  });
+  const NamedLinop A = Breakpoint("M", "example") * Dense(Tensor::ones({2, 3}), "MN,N->M");
+  EXPECT_EQ(text((A + 2 * A).N()(numbers({1, 0, 0}))), "18 18 18");
+  EXPECT_EQ(n_forward, 2);
+  EXPECT_EQ(n_adjoint, 2);
+  set_breakpoint_hook("example", [](const BreakpointHit&) {});
+}
+
 TEST(OperatorExample, Kronecker) {
   const NamedLinop K =
       Kronecker(Dense(Tensor::ones({1, 2}), "MN,N->M"), Diagonal(numbers({1, 10}), "A"));

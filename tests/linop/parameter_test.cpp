@@ -3,8 +3,11 @@
 
 #include "linop/linop_support.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/linop/convolution.hpp"
+#include "palimpsest/linop/nufft.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
+#include "palimpsest/ops/products.hpp"
 #include "palimpsest/ops/reduce.hpp"
 
 namespace palimpsest {
@@ -79,6 +82,81 @@ TEST(Parameter, DerivedValuesFollowTheirSources) {
   w.set_value(Tensor::from<double>({2, 2, 2}));
   squares.refresh();
   EXPECT_EQ(squares.value().to_vector<double>(), (std::vector<double>{4, 4, 4}));
+}
+
+// Also where nobody knows that the function holds one.
+TEST(Parameter, DerivedValuesAreUpToDateInEveryFunction) {
+  Parameter W(testing::random({3, 4}));
+  const NamedLinop A = Dense(W, "MN,N->M");
+  const Variable x = make_input({DType::complex128, {4}, {}}, "x");
+  const Function f = function({x}, {Out(A.N()(x))});
+  const Tensor v = testing::random({4});
+  f(v);
+  W.set_value(testing::random({3, 4}, DType::complex128, 23));
+  EXPECT_LE(testing::difference(f(v)[0], A.H()(A(v))), 1e-14);
+  W.modify([](Tensor& t) { t.fill(1); });
+  EXPECT_LE(testing::difference(f(v)[0], A.H()(A(v))), 1e-14);
+  // One after the other: what is derived from what is derived.
+  Parameter w = Tensor::from<double>({1, 2});
+  const Parameter twice = Parameter::derived(w.var() * 2.0),
+                  squares = Parameter::derived(ops::abs2(twice.var()));
+  const Function g = function({}, {Out(squares.var() + 0.0)});
+  w.set_value(Tensor::from<double>({3, -1}));
+  EXPECT_EQ(g()[0].to_vector<double>(), (std::vector<double>{36, 4}));
+}
+
+// The gradient of |N x|^2 / 2 with respect to what N follows from.
+double gradient_error(const NamedLinop& N, const Parameter& p, const Tensor& x) {
+  const Variable in = make_input({x.dtype(), x.shape(), {}}, "x");
+  const Variable loss = ops::norm2(N(in)) * 0.5;
+  const Function f =
+      function({in}, {Out(loss), Out(grad(loss, p.var(), {.disconnected = Disconnected::zero}))});
+  const Tensor gradient = f(x)[1], center = p.value();
+  const Tensor direction = testing::random(p.shape(), p.dtype(), 77);
+  Parameter written = p;
+  const auto loss_at = [&](double step) {
+    const auto c = testing::values(center), d = testing::values(direction);
+    std::vector<testing::Complex> moved(c.size());
+    for (std::size_t i = 0; i < c.size(); ++i) moved[i] = c[i] + step * d[i];
+    written.set_value(Tensor::from(moved, center.shape()));
+    return f(x)[0].item<double>();
+  };
+  constexpr double kStep = 1e-4;
+  const double difference = (loss_at(kStep) - loss_at(-kStep)) / (2 * kStep);
+  written.set_value(center);
+  double slope = 0, scale = 0;
+  const auto g = testing::values(gradient), d = testing::values(direction);
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    slope += (std::conj(g[i]) * d[i]).real();
+    scale += std::norm(g[i]);
+  }
+  EXPECT_GT(scale, 0);
+  return std::abs(slope - difference) / std::abs(difference);
+}
+
+TEST(Parameter, GradientsReachTrainableSourcesThroughWhatIsDerived) {
+  const Tensor x = testing::random({4});
+  const Parameter W = Parameter(testing::random({8, 4})).as_trainable();
+  const NamedLinop A = Dense(W, "MN,N->M");
+  ASSERT_TRUE(A.N().param("weight").is_derived()) << "a Gram weight";
+  EXPECT_LE(gradient_error(A.N(), W, x), 1e-6);
+  const Parameter h = Parameter(testing::random({3})).as_trainable();
+  const NamedLinop C = Convolution(
+      h, {.batch = Dims(), .boundary = Boundary::circular, .normal = ConvolutionNormal::kernel});
+  EXPECT_LE(gradient_error(C.N(), h, x), 1e-6);
+  const NamedLinop F = FftConvolution(h, {.batch = Dims()});
+  EXPECT_LE(gradient_error(F, h, x), 1e-6);
+  EXPECT_LE(gradient_error(F.N(), h, x), 1e-6);
+  const Parameter w = Parameter(testing::random({5})).as_trainable();
+  const NamedLinop S = Sampling({Tensor::from<index_t>({0, 3, 3, 1, 2})}, {4},
+                                {.input = Dims("N"), .batch = Dims()});
+  ASSERT_EQ(S.normal(Diagonal(w, "K")).name(), "Diagonal");
+  EXPECT_LE(gradient_error(S.normal(Diagonal(w, "K")), w, x), 1e-6);
+  const NamedLinop T = Nufft(Tensor::from<double>({0.3, -1.2, 1.9, 0.7, -0.4}, Extents{5, 1}), {4},
+                             "K", {.batch = Dims(), .toeplitz = Toeplitz::yes});
+  EXPECT_LE(gradient_error(T.normal(Diagonal(w, "K")), w, x), 1e-6);
+  const Parameter s = Parameter(Tensor::scalar(testing::Complex(2, -1))).as_trainable();
+  EXPECT_LE(gradient_error(A / s, s, x), 1e-6);
 }
 
 TEST(Parameter, ViewsShowAndWritePartsOfTheVariable) {

@@ -10,9 +10,12 @@
 #include "palimpsest/linop/concat.hpp"
 #include "palimpsest/linop/convolution.hpp"
 #include "palimpsest/linop/finite_difference.hpp"
+#include "palimpsest/linop/interpolate.hpp"
 #include "palimpsest/linop/kronecker.hpp"
+#include "palimpsest/linop/nufft.hpp"
 #include "palimpsest/linop/pad_dim.hpp"
 #include "palimpsest/linop/permute.hpp"
+#include "palimpsest/linop/rearrange.hpp"
 #include "palimpsest/linop/restrict.hpp"
 #include "palimpsest/linop/saving.hpp"
 #include "palimpsest/linop/shape_spec.hpp"
@@ -148,7 +151,104 @@ class Grower {
     return leaf_of(Dense(W, Dims{name, s.dims[k]}, s.dims, out.dims), s, out);
   }
 
+  // Of several axes at once, or over points.
+  Tree wide_leaf(const Space& s) {
+    const std::size_t rank = s.sizes.size();
+    const bool may_grow = s.count() * 2 <= kMostElements;
+    const Dims batch = s.dims.slice(0, rank - 1);
+    const Dims last(s.dims[rank - 1]);
+    const index_t n = s.sizes[rank - 1];
+    switch (pick(0, 7)) {
+      case 0: {
+        const Space out = s.with(rank - 1, fresh(), pick(1, 3));
+        return leaf_of(
+            Zero(s.dims, out.dims,
+                 {.sizes = {{s.dims[rank - 1], n}, {out.dims[rank - 1], out.sizes[rank - 1]}}}),
+            s, out);
+      }
+      case 1: {
+        const Space out = s.with(rank - 1, fresh(), pick(1, n + 1));
+        std::vector<index_t> index;
+        for (index_t i = 0; i < out.sizes[rank - 1]; ++i) index.push_back(pick(0, n - 1));
+        return leaf_of(
+            Sampling({Tensor::from(index)}, {n},
+                     {.output = Dims(out.dims[rank - 1]), .input = last, .batch = batch}),
+            s, out);
+      }
+      case 2: {  // points of a grid, onto it
+        if (!may_grow) break;
+        const Space out = s.with(rank - 1, fresh(), n + pick(0, 2));
+        std::vector<index_t> index;
+        for (index_t i = 0; i < n; ++i) index.push_back(pick(0, out.sizes[rank - 1] - 1));
+        return leaf_of(Sampling({Tensor::from(index)}, {out.sizes[rank - 1]},
+                                {.output = last, .input = Dims(out.dims[rank - 1]), .batch = batch})
+                           .H(),
+                       s, out);
+      }
+      case 3: {
+        const Space out = s.with(rank - 1, fresh(), pick(1, 4));
+        const Tensor locs =
+            Tensor::random_uniform({out.sizes[rank - 1], 1}, real_of(dtype_), {random_(), 0});
+        return leaf_of(Interpolate(locs, {n},
+                                   {.width = 2.5,
+                                    .kernel = Spline{.order = static_cast<int>(pick(0, 2))},
+                                    .batch = batch,
+                                    .locs_batch = Dims(out.dims[rank - 1]),
+                                    .grid = last}),
+                       s, out);
+      }
+      case 4: {
+        const Space out = s.with(rank - 1, fresh(), pick(1, 5));
+        const Tensor locs = noise({out.sizes[rank - 1], 1}, real_of(dtype_));
+        const bool reversed = chance(50);
+        return leaf_of(Nufft(locs, {n}, Dims(out.dims[rank - 1]),
+                             {.input = last,
+                              .batch = batch,
+                              .sign = reversed ? 1 : -1,
+                              .scale = reversed ? NufftScale::none : NufftScale::ortho}),
+                       s, out);
+      }
+      case 5: {  // the last two axes as one
+        if (rank < 2) break;
+        const Space group{Dims(fresh()), {s.sizes[rank - 2] * n}};
+        const Space out = s.slice_of(0, rank - 2) + group;
+        const std::string names[] = {s.dims[rank - 2].str(), s.dims[rank - 1].str()};
+        std::string left, outer;
+        for (const ND& d : s.dims) left += d.str() + " ";
+        for (const ND& d : s.dims.slice(0, rank - 2)) outer += d.str() + " ";
+        const bool swaps = chance(50);
+        return leaf_of(
+            Rearrange(left + "-> " + outer + "(" + names[swaps ? 1 : 0] + " " +
+                          names[swaps ? 0 : 1] + ")",
+                      {.sizes = {{s.dims[rank - 2], s.sizes[rank - 2]}}, .out = out.dims}),
+            s, out);
+      }
+      case 6: {
+        if (rank < 2) break;
+        Space out = s;
+        out.dims = s.dims.slice(0, rank - 2) + Dims{fresh(), fresh()};
+        return leaf_of(
+            Fft(2, {.batch = s.dims.slice(0, rank - 2),
+                    .grid = Grid{s.dims.slice(rank - 2, rank), out.dims.slice(rank - 2, rank)},
+                    .norm = static_cast<FftNorm>(pick(0, 2)),
+                    .centered = chance(50)})
+                .with_sizes({{s.dims[rank - 2], s.sizes[rank - 2]}, {s.dims[rank - 1], n}}),
+            s, out);
+      }
+      default: {  // a matrix for each element of another axis
+        if (rank < 2) break;
+        const Space out = s.with(rank - 1, fresh(), pick(1, 3));
+        const Dims weight{s.dims[0], out.dims[rank - 1], s.dims[rank - 1]};
+        return leaf_of(Dense(noise({s.sizes[0], out.sizes[rank - 1], n}, weight_dtype()), weight,
+                             s.dims, out.dims),
+                       s, out);
+      }
+    }
+    return diagonal(s);
+  }
+
   Tree leaf(const Space& s) {
+    if (chance(25)) return wide_leaf(s);
     const auto k = static_cast<std::size_t>(pick(0, static_cast<index_t>(s.sizes.size()) - 1));
     const index_t n = s.sizes[k];
     const bool last = k + 1 == s.sizes.size(), may_grow = s.count() * 2 <= kMostElements;

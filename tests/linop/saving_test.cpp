@@ -45,6 +45,7 @@ Tensor points() { return random({5, 2}, DType::float64); }
 
 // One or more of every type.
 std::vector<Sample> samples() {
+  set_breakpoint_hook("saving", [](const BreakpointHit&) {});
   const NamedLinop D = Diagonal(random({4}), "N");
   const NamedLinop W = Dense(random({3, 4}), "MN,N->M");
   Tensor mask = Tensor::zeros({4, 5}, DType::bool_);
@@ -52,6 +53,8 @@ std::vector<Sample> samples() {
   return {
       {Identity("A"), {3}},
       {ToDevice(Device{}, Device{}, "A"), {3}},
+      {Sleep(1e-5, "A"), {3}},
+      {Breakpoint("A", "saving"), {3}},
       {Zero("A", "B", {.sizes = {{"A", 3}, {"B", 2}}}), {3}},
       {Scalar(std::complex<double>(1, -2), "A"), {3}},
       {Scalar(Parameter(Tensor::scalar(std::complex<double>(2, 1))), "A"), {3}},

@@ -140,6 +140,53 @@ TEST(Toeplitz, WeightsWithBatchDimensionsGiveAKernelEach) {
   }
 }
 
+// Coils mixed sample by sample: what is known of them may differ from point to point.
+TEST(Toeplitz, ADenseOverBatchDimensionsIsADenseOverTheSpectrum) {
+  const Extents image{5, 4};
+  const Tensor k = trajectory(image, 24).view({4, 6, 2});
+  const NamedLinop A = Nufft(k, image, "S R", {.batch = "C", .toeplitz = Toeplitz::yes});
+  const NamedLinop composed = Nufft(k, image, "S R", {.batch = "C", .eps = 1e-13});
+  const TestOptions options{.sizes = {{"C", 2}}};
+  const auto inner = [](Extents shape, const char* einsum, DType dtype, DenseOptions o = {}) {
+    return Dense(random(std::move(shape), dtype), einsum, std::move(o));
+  };
+  for (const DType dtype : {DType::complex128, DType::float64}) {
+    for (const NamedLinop& W :
+         {inner({3, 2, 4, 6}, "PCSR,CSR->PSR", dtype),
+          inner({2, 2, 4, 6}, "PCSR,CSR->PSR", dtype, {.output = Dims("C S R")}),
+          inner({4, 2, 3}, "SCP,CSR->PSR", dtype), inner({3, 2}, "PC,CSR->PSR", dtype),
+          inner({3, 2, 1, 6}, "PCSR,CSR->PSR", dtype, {.broadcast = "S"}),
+          inner({2, 3, 4}, "CPS,PSR->CSR", dtype).H()}) {
+      const NamedLinop N = A.normal(W);
+      EXPECT_EQ(N.linop_count(), 5U) << N;
+      EXPECT_EQ(N[2].name(), "Dense") << N;
+      EXPECT_EQ(N[2].param("weight").dtype(), dtype) << "a real weight has a real kernel";
+      EXPECT_EQ(N.shape().str(), composed.normal(W).shape().str());
+      expect_within(dense(N, options), dense(composed.normal(W), options), 1e-11);
+      EXPECT_TRUE(equal(toeplitz_kernel(A, W), N[2].param("weight").value()));
+    }
+  }
+  // In mode sampling, and as part of a chain.
+  const NamedLinop W = inner({3, 2, 4, 6}, "PCSR,CSR->PSR", DType::complex128);
+  const NamedLinop nearest = Nufft(
+      k, image, "S R", {.batch = "C", .mode = NufftMode::sampling, .toeplitz = Toeplitz::yes});
+  const NamedLinop plain = Nufft(k, image, "S R", {.batch = "C", .mode = NufftMode::sampling});
+  expect_within(dense(nearest.normal(W), options), dense(plain.normal(W), options), 1e-12);
+  const NamedLinop whitened = Chain(A, W);
+  EXPECT_EQ(whitened.N()[2].name(), "Dense");
+  expect_within(dense(whitened.N(), options), dense(Chain(composed, W).N(), options), 1e-11);
+}
+
+TEST(Toeplitz, ADenseThatMixesPointsIsNone) {
+  const Extents image{6};
+  const NamedLinop A =
+      Nufft(trajectory(image, 9), image, "K", {.batch = "C", .toeplitz = Toeplitz::yes});
+  const NamedLinop mixing = Dense(random({9, 9}), "LK,CK->CL"),
+                   swapped = Dense(random({9, 2}), "KC,CK->KC", {.output = Dims("C1 K1")});
+  expect_error<ValueError>([&] { A.normal(mixing); }, "Toeplitz: got the inner operator Dense");
+  expect_error<ValueError>([&] { toeplitz_kernel(A, swapped); }, "Toeplitz");
+}
+
 TEST(Toeplitz, FollowsWritesToLocationsAndWeights) {
   const Extents image{8};
   const NamedLinop A = Nufft(trajectory(image, 25), image, "K", {.toeplitz = Toeplitz::yes});

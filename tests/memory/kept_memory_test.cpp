@@ -2,6 +2,12 @@
 #include "palimpsest/memory/kept_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
@@ -27,6 +33,22 @@ TEST(KeptMemory, ClassesWasteAtMostAnEighthAndMeetWhatFits) {
     EXPECT_EQ(class_bytes(size), size);
   }
   EXPECT_EQ(class_bytes(1000), 1000u) << "small requests go to the heap as they are";
+}
+
+TEST(KeptMemory, NoMoreIsResidentThanIsUsed) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  // A huge page and a bit beyond the last class: most of the rest of it is never touched.
+  for (const std::size_t bytes : {std::size_t{32'768'000}, 4 * kMiB + 5 * kKiB, 9 * kMiB - 1}) {
+    const RawMemory raw = obtain_memory(bytes);
+    std::memset(raw.data, 1, bytes);
+    const std::size_t pages = class_bytes(bytes) / page, used = (bytes + page - 1) / page;
+    std::vector<unsigned char> is_resident(pages);
+    ASSERT_EQ(mincore(raw.data, pages * page, is_resident.data()), 0);
+    const auto n = std::count_if(is_resident.begin(), is_resident.end(),
+                                 [](unsigned char flags) { return (flags & 1) != 0; });
+    EXPECT_EQ(static_cast<std::size_t>(n), used) << bytes;
+    give_back_memory(raw);
+  }
 }
 
 TEST(KeptMemory, GivesTheLatestOfTheClassAndDropsTheOldest) {

@@ -286,6 +286,7 @@ TEST(MemoryMap, SaysWhatIsWrong) {
   expect_error<ValueError>([&] { map.map(stranger, bytes_at(0, 50)); }, "not registered");
   expect_error<ValueError>([&] { map.map(storage, bytes_at(0, 40)); }, "not registered");
   expect_error<ValueError>([&] { map.add(storage, bytes_at(0, 50)); }, "made already");
+  expect_error<ValueError>([&] { map.add(storage, bytes_at(0, 50)); }, "not registered");
   expect_error<ValueError>([&] { map.copy(); }, "made already");
   expect_error<ValueError>([&] { map.lazy_copy(); }, "made already");
   expect_error<ValueError>([&] { map.to(Device{}); }, "made already");

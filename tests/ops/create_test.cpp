@@ -64,11 +64,26 @@ TEST(Create, ExtentsAreComputedFromExtents) {
   EXPECT_EQ(ops::zeros({known.shape(1) * 2}).owner().op(), ops::zeros({6}).owner().op());
 }
 
-TEST(Create, ExtentsThatNeedMoreThanExtentsAreRefused) {
-  const Variable n = lscalar("n"), x = dvector("x");
-  expect_error<NotSupported>([&] { ops::zeros({n}); }, "[full] extent n: got the value of n");
-  expect_error<NotSupported>([&] { ops::zeros({ops::sum(lvector("v"))}); },
-                             "got Sum, expected one");
+TEST(Create, ExtentsMayNeedMoreThanExtents) {
+  const Variable n = lscalar("n"), v = lvector("v"), x = dvector("x");
+  const Tensor three = Tensor::scalar<index_t>(3);
+  const Variable z = ops::zeros({n, n * 2 - x.shape(0), 2});
+  EXPECT_EQ(z.type().shape, (Extents{kUnknown, kUnknown, 2}));
+  EXPECT_EQ(evaluate(z, {{n, three}, {x, Tensor::zeros({5})}}).shape(), (Extents{3, 1, 2}));
+  const Tensor list = Tensor::from<index_t>({1, 1});
+  EXPECT_EQ(evaluate(ops::arange(ops::sum(v)), {{v, list}}).to_vector<int>(), (I{0, 1}));
+  EXPECT_EQ(evaluate(ops::eye(n, Operand(4 - n)), {{n, three}}).shape(), (Extents{3, 1}));
+  // Of an expression the whole counts, not its parts.
+  EXPECT_EQ(evaluate(ops::ones({2 - n}), {{n, Tensor::scalar<index_t>(-1)}}).shape(), Extents{3});
+  expect_error<ShapeError>(
+      [&] {
+        evaluate(ops::zeros({n - 5}), {{n, three}});
+      },
+      "[extent] got -2, expected no negative number");
+}
+
+TEST(Create, WrongExtentsAreRefused) {
+  const Variable x = dvector("x");
   expect_error<DTypeError>([&] { ops::zeros({2.5}); }, "a number that is no integer");
   expect_error<DTypeError>([&] { ops::zeros({x}); }, "expected an integer of no axes");
   expect_error<ShapeError>([] { ops::zeros({2, -1}); }, "[alloc] extent 1: got -1");

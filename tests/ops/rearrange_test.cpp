@@ -58,7 +58,9 @@ TEST(Reshape, TakesExtentsOfArrays) {
         evaluate(like, {{x, kMatrix}, {y, Tensor::zeros({4, 2, 9})}});
       },
       "[reshape] numbers of elements differ: got (2, 3)");
-  expect_error<NotSupported>([&] { x.reshape({lscalar("n"), -1}); }, "[reshape] extent n");
+  const Variable n = lscalar("n"), by_value = x.reshape({n, -1});
+  EXPECT_EQ(evaluate(by_value, {{x, kMatrix}, {n, Tensor::scalar<index_t>(3)}}).shape(),
+            (Extents{3, 2}));
   EXPECT_EQ(x.ravel().rank(), 1U);
   EXPECT_EQ(kMatrix.reshape({6}).to_vector<double>(),
             adjoint_of(

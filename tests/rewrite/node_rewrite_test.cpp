@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 
@@ -101,8 +102,13 @@ TEST_F(NodeRewriteTest, NamesTagsAndTracesPassToReplacements) {
   EXPECT_EQ(with.name(), "v");
   EXPECT_EQ(with.tags(), (VariableTags{true, false}));
   // The new nodes inside the replacement too.
-  EXPECT_EQ(by.owner().node()->built_at, traced.owner().node()->built_at);
-  EXPECT_EQ(by.owner().input(0).owner().node()->built_at, traced.owner().node()->built_at);
+  const auto& where = traced.owner().node()->built_at;
+  for (const Apply& node : {by.owner(), by.owner().input(0).owner()}) {
+    ASSERT_NE(node.node()->built_at, nullptr);
+    EXPECT_EQ(node.node()->built_at->str(), where->str());
+    EXPECT_EQ(node.node()->built_at->rewrite(), "expand");
+  }
+  EXPECT_EQ(where->rewrite(), "");
 }
 
 TEST_F(NodeRewriteTest, IndestructibleIsNotReplacedByWhatMayBeOverwritten) {

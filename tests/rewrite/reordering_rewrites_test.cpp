@@ -168,12 +168,12 @@ TEST_F(ReorderingRewriteTest, UpdateByAnOuterProductIsOneDestructiveStep) {
     Tensor value = Tensor::random_normal({4, 6}, DType::float64, {1, 0});
     if (flipped) value = value.flip(Axes{0, 1});
     SharedVariable a = shared(value, {.name = "a"});
-    const Function f =
+    const Function update =
         function({v4, v6}, {}, {.updates = {{a, a.var() + 0.1 * ops::outer(v4, v6)}}});
-    EXPECT_EQ(testing::op_names(f.graph()), (std::vector<std::string>{"GerInPlace"}));
+    EXPECT_EQ(testing::op_names(update.graph()), (std::vector<std::string>{"GerInPlace"}));
     const Tensor left = Tensor::random_normal({4}, DType::float64, {2, 0});
     const Tensor right = Tensor::random_normal({6}, DType::float64, {3, 0});
-    f(left, right);
+    update(left, right);
     const Tensor result = a.get_value();
     for (index_t r = 0; r < 4; ++r) {
       for (index_t t = 0; t < 6; ++t) {

@@ -101,6 +101,15 @@ TEST_F(RewriteTest, DifferentParametersAreNotMerged) {
   EXPECT_EQ(merge_duplicates(graph, none), 0);
 }
 
+TEST_F(RewriteTest, EqualOpsAreFoundAmongThoseThatReadTheSame) {
+  FunctionGraph graph = graph_of(
+      {x}, {ops::fft(x, {0}), ops::fft(x, {1}), ops::fft(x, {1}), ops::exp(x), ops::fft(x, {0})});
+  EXPECT_EQ(merge_duplicates(graph, none), 2);
+  EXPECT_EQ(graph.outputs()[1], graph.outputs()[2]);
+  EXPECT_EQ(graph.outputs()[0], graph.outputs()[4]);
+  EXPECT_EQ(graph.node_count(), 3u);
+}
+
 TEST_F(RewriteTest, TransformAndItsInverseCancel) {
   for (const FftNorm norm : {FftNorm::ortho, FftNorm::backward, FftNorm::forward}) {
     for (const bool centered : {false, true}) {
@@ -145,6 +154,20 @@ TEST_F(RewriteTest, ElementwiseChainBecomesOnePass) {
             return views;
           }(),
       1u);
+}
+
+TEST_F(RewriteTest, WhatIsFusedTogetherIsOneReplacement) {
+  Variable v = x;
+  for (int i = 0; i < 40; ++i) v = i % 2 == 0 ? v * y : ops::conj(v);
+  FunctionGraph graph = graph_of({x, y}, {v});
+  int replacements = 0;
+  graph.set_trace([&](const std::string&) { ++replacements; });
+  const int fused = fuse_elementwise(graph, none);
+  // The registers of one step do not suffice for all.
+  EXPECT_GT(graph.node_count(), 1u);
+  EXPECT_EQ(graph.node_count(), 40u - static_cast<std::size_t>(fused));
+  EXPECT_EQ(replacements, static_cast<int>(graph.node_count()));
+  EXPECT_EQ(fuse_elementwise(graph, none), 0);
 }
 
 TEST_F(RewriteTest, ValueWithAnotherReaderIsNotFused) {

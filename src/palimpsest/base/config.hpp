@@ -56,6 +56,7 @@ enum class Verbosity { low, medium, high };
   X(bool, reduce_identity_in_normal, true)            \
   X(bool, cache_adjoint_normal, true)                 \
   X(bool, shape_inference, true)                      \
+  X(bool, log_device_transfers, false)                \
   X(index_t, function_cache, 16)                      \
   X(index_t, to_dense_limit, index_t{1} << 30)        \
   PALIMPSEST_CHECK_FIELDS(X)
@@ -85,6 +86,7 @@ enum class Verbosity { low, medium, high };
 ///     reduce_identity_in_normal  an Identity inside a normal operator counts as none
 ///     cache_adjoint_normal  operators keep their adjoint and their normal operator
 ///     shape_inference       chains and sums resolve wildcards of a child from its neighbours
+///     log_device_transfers  one line of log for each array that a function copies to another device
 ///     function_cache        compiled functions that one operator keeps, the latest used ones
 ///     to_dense_limit        largest matrix in bytes that to_dense makes
 ///     debug.*, nan_guard.*  what DebugOptions and NanGuardOptions start from; in C++ the fields are

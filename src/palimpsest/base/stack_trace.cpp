@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace palimpsest {
 namespace {
@@ -40,6 +41,12 @@ StackTrace StackTrace::capture(std::size_t limit) {
     is_outside = is_outside || !is_known || !is_own(where);
     if (is_outside) trace.frames_.push_back(address);
   }
+  return trace;
+}
+
+StackTrace StackTrace::introduced_by(std::string rewrite) const {
+  StackTrace trace = *this;
+  trace.rewrite_ = std::move(rewrite);
   return trace;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@ struct ReconOptions {
   double lambda = 0.015, tolerance = 1e-6;
   std::optional<index_t> repetition;
   bool prewhiten = false, json = false, dry_run = false;
+  std::string scratch;
   /// As given: `300M`.
   std::string memory;
 
@@ -244,6 +246,17 @@ JsonReport volume_report(const SenseResult& result, const Volume& volume, const 
   return report;
 }
 
+// Where a raw scan is sorted: beside the result, for which there is room too.
+std::string scratch_folder(const ReconOptions& options, bool plan_only) {
+  if (!options.scratch.empty()) return options.scratch;
+  for (const std::string& path : {options.save, options.output, options.report}) {
+    if (plan_only || path.empty()) continue;
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    return folder.empty() ? "." : folder;
+  }
+  return std::filesystem::temp_directory_path().string();
+}
+
 // The whole scan at once, out of mapped files; `plan_only` looks at nothing but their headers.
 void recon_volume(const ReconOptions& options, bool plan_only) {
   if (options.maps.empty()) {
@@ -251,7 +264,13 @@ void recon_volume(const ReconOptions& options, bool plan_only) {
         "[--memory] a budget needs coil maps in a file, to be mapped like the scan. Try --maps, "
         "which recon --save-maps makes");
   }
-  const Volume volume = map_volume(options.input, options.maps);
+  const ScanOptions scan{
+      .slice = options.slice, .repetition = options.repetition, .prewhiten = options.prewhiten};
+  const Volume volume = map_volume(options.input, options.maps,
+                                   {.scan = scan,
+                                    .folder = scratch_folder(options, plan_only),
+                                    .budget = options.budget(),
+                                    .plan_only = plan_only});
   Progress progress(options.method, options.iterations);
   const SenseOptions sense = volume_options(options, progress);
   const VolumePlan plan = plan_volume(volume, sense, options.budget());
@@ -378,6 +397,8 @@ void add_recon(CommandLine& line) {
       .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
       .option("--memory", "BYTES", options->memory,
               "a budget, such as 300M: the whole scan at once, out of mapped files")
+      .option("--scratch", "FOLDER", options->scratch,
+              "where --memory sorts a raw scan; else beside the result")
       .flag("--dry-run", options->dry_run, "only say what it takes, and where the bytes go")
       .flag("--prewhiten", options->prewhiten, "decorrelate the coils by the noise readouts")
       .flag("--json", options->json, "print the report instead of a summary")
@@ -387,11 +408,13 @@ void add_recon(CommandLine& line) {
 void add_plan(CommandLine& line) {
   const auto options = std::make_shared<ReconOptions>();
   line.add("plan", "Say what a reconstruction takes, and where the bytes go, without touching data")
-      .argument("INPUT", options->input, "k-space (coil, y, x) or (coil, z, y, x): NPY or CFL")
+      .argument("INPUT", options->input, "k-space: a raw file, or an array (NPY, CFL)")
       .choice("--method", {"cg-sense", "adjoint"}, options->method, "how")
       .option("--maps", "FILE", options->maps, "coil maps of the same shape")
       .option("--lambda", "X", options->lambda, "weight of |image|^2 against noise")
       .option("--memory", "BYTES", options->memory, "a budget, such as 300M")
+      .option("--slice", "N", options->slice, "of a raw file with several slices")
+      .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
       .flag("--json", options->json, "print it as JSON")
       .action([options] { plan(*options); });
 }

@@ -173,6 +173,11 @@ double Scan::acceleration() const {
   return static_cast<double>(mask.numel()) / static_cast<double>(count_samples(mask));
 }
 
+UsageError no_noise_in(const std::string& path) {
+  return UsageError(
+      fmt::format("[--prewhiten] {} has no noise readouts, only ISMRMRD has. Try without", path));
+}
+
 Scan read_scan(const std::string& path, const ScanOptions& options) {
   Scan scan;
   scan.format = read_input(path, [&] { return detect_format(path); });
@@ -183,12 +188,7 @@ Scan read_scan(const std::string& path, const ScanOptions& options) {
                     path, name_of(scan.format), path));
   }
   const bool is_raw = scan.format == FileFormat::ismrmrd;
-  if (options.prewhiten && !is_raw) {
-    throw UsageError(
-        fmt::format("[--prewhiten] {} has no noise readouts, only ISMRMRD has. Try "
-                    "without",
-                    path));
-  }
+  if (options.prewhiten && !is_raw) throw no_noise_in(path);
   const RawGrid grid =
       is_raw ? grid_from_raw_file(path, options) : grid_from_array(path, scan.format);
   check_finite(path, grid.kspace, "k-space");

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "palimpsest/cli/failure.hpp"
 #include "palimpsest/io/format.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
@@ -42,6 +43,9 @@ struct Scan {
   /// Points of the plane per sample.
   double acceleration() const;
 };
+
+/// What is wrong with --prewhiten of an array.
+UsageError no_noise_in(const std::string& path);
 
 /// Reads ISMRMRD, NPY or BART CFL; arrays are (coil, y, x) or (coil, z, y, x), with zeros at points
 /// that were not measured. Readout oversampling is removed.

@@ -9,6 +9,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/cli/clock.hpp"
 #include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/image.hpp"
 #include "palimpsest/cli/inputs.hpp"
 #include "palimpsest/cli/text.hpp"
 #include "palimpsest/compile/function.hpp"
@@ -29,11 +30,10 @@
 namespace palimpsest::cli {
 namespace {
 
-Tensor mapped_array(const std::string& path) {
+Tensor mapped_array(const std::string& path, const char* expected) {
   const FileFormat format = read_input(path, [&] { return detect_format(path); });
   if (format != FileFormat::npy && format != FileFormat::cfl) {
-    throw UsageError(fmt::format("[{}] is {}, expected NPY or CFL: only arrays can be mapped", path,
-                                 name_of(format)));
+    throw UsageError(fmt::format("[{}] is {}, expected {}", path, name_of(format), expected));
   }
   Tensor data =
       read_input(path, [&] { return format == FileFormat::npy ? map_npy(path) : map_cfl(path); });
@@ -132,14 +132,35 @@ std::string tiles_text(const DimMap& sizes, index_t tiles) {
   return fmt::format("{} tiles: {}", tiles, text);
 }
 
+// The middle of an image.
+Tensor wanted_part(const Tensor& image, const Extents& wanted) {
+  if (image.shape() == wanted) return image;
+  if (image.rank() == 2) return center_crop(image, wanted[0], wanted[1]).contiguous();
+  const Tensor rows = center_crop(image, wanted[1], wanted[2]).permute({2, 0, 1});
+  return center_crop(rows, wanted[0], wanted[1]).permute({1, 2, 0}).contiguous();
+}
+
 }  // namespace
 
 Extents Volume::image_shape() const {
   return Extents(std::span<const index_t>(kspace.shape()).subspan(1));
 }
 
-Volume map_volume(const std::string& kspace, const std::string& maps) {
-  Volume volume{mapped_array(kspace), mapped_array(maps)};
+Volume map_volume(const std::string& kspace, const std::string& maps, const RawKspaceOptions& raw) {
+  Volume volume;
+  const bool is_raw =
+      read_input(kspace, [&] { return detect_format(kspace); }) == FileFormat::ismrmrd;
+  if (is_raw) {
+    RawKspace sorted = sort_raw_kspace(kspace, raw);
+    volume.kspace = std::move(sorted.kspace);
+    volume.wanted = std::move(sorted.image);
+    volume.sorting_bytes = sorted.peak_bytes;
+  } else {
+    if (raw.scan.prewhiten) throw no_noise_in(kspace);
+    volume.kspace = mapped_array(kspace, "a raw scan (ISMRMRD) or an array (NPY, CFL)");
+    volume.wanted = volume.image_shape();
+  }
+  volume.maps = mapped_array(maps, "NPY or CFL: only arrays can be mapped");
   if (volume.kspace.shape() != volume.maps.shape()) {
     throw UsageError(fmt::format("[--maps] {} does not fit the scan: got the shape {}, expected {}",
                                  maps, to_string(volume.maps.shape()),
@@ -174,6 +195,7 @@ struct Stages {
     const index_t solve = smallest_cg_budget(stages.normal(), stages.image());
     smallest = std::max(smallest, plan.right_hand_side_bytes + solve);
   }
+  smallest = std::max(smallest, plan.sorting_bytes);
   throw BudgetError(fmt::format(
       "[--memory] nothing fits into the budget: got {} bytes, the smallest that is found is {} "
       "bytes, one coil at a time. Try --memory {}",
@@ -188,15 +210,17 @@ VolumePlan plan_volume(const Volume& volume, const SenseOptions& options,
   VolumePlan plan;
   plan.budget = budget;
   plan.is_iterative = options.is_iterative;
+  plan.sorting_bytes = volume.sorting_bytes;
   const Extents image = volume.image_shape();
   plan.weights_bytes = options.is_iterative ? byte_count(image, DType::float32) : 0;
   plan.right_hand_side_bytes = byte_count(image, DType::complex64);
+  if (budget && plan.sorting_bytes > *budget) refuse(stages, plan);
   try {
     const index_t everything = std::numeric_limits<index_t>::max();
     plan.adjoint = split_to_budget(stages.adjoint(), type_of(volume.kspace),
                                    budget ? left_of(*budget, plan.weights_bytes) : everything,
                                    {.streamed_input = true});
-    plan.peak_bytes = plan.weights_bytes + plan.adjoint.peak_bytes;
+    plan.peak_bytes = std::max(plan.sorting_bytes, plan.weights_bytes + plan.adjoint.peak_bytes);
     if (!options.is_iterative) return plan;
     plan.solve =
         plan_conjugate_gradients(stages.normal(), stages.image(), cg_options(options, plan));
@@ -238,6 +262,7 @@ SenseResult reconstruct_volume(const Volume& volume, const SenseOptions& options
     take_over(solution, result);
   }
   result.measured_peak_bytes = static_cast<index_t>(scope.peak_bytes());
+  result.image = wanted_part(result.image, volume.wanted);
   result.seconds = watch.seconds();
   return result;
 }
@@ -250,6 +275,7 @@ std::string VolumePlan::text(const Volume& volume) const {
     text += line + "\n";
   };
   row("peak", peak_bytes, budget ? "of " + with_commas(*budget) + " bytes" : "bytes, no limit");
+  if (sorting_bytes > 0) row("sorting", sorting_bytes, "readouts, a part of the file at a time");
   row("adjoint", weights_bytes + adjoint.peak_bytes, tiles_text(adjoint.sizes, adjoint.tiles));
   if (is_iterative) {
     row("solve", right_hand_side_bytes + solve.total_bytes(), tiles_text(solve.sizes, solve.tiles));
@@ -266,6 +292,7 @@ std::string VolumePlan::text(const Volume& volume) const {
 JsonReport VolumePlan::report() const {
   JsonReport tiles, bytes, result;
   for (const auto& [d, n] : is_iterative ? solve.sizes : adjoint.sizes) tiles.set(d.str(), n);
+  if (sorting_bytes > 0) bytes.set("sorting", sorting_bytes);
   bytes.set("adjoint", weights_bytes + adjoint.peak_bytes);
   if (is_iterative) {
     bytes.set("right_hand_side", right_hand_side_bytes).set("state", solve.state_bytes);

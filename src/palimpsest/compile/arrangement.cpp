@@ -231,7 +231,12 @@ class Arranger {
       work.push_back(std::max<index_t>(planned.work, 1));
       total += work.back();
     }
-    const LaneProblem lanes{serial.schedule.order, before, work, request_.parallel_grain};
+    std::vector<const LaneLimit*> limits;
+    for (const PlannedStep& planned : plan_.steps) {
+      const Origin* const origin = origin_of(planned.node);
+      limits.push_back(origin ? origin->limit.get() : nullptr);
+    }
+    const LaneProblem lanes{serial.schedule.order, before, work, request_.parallel_grain, limits};
     const index_t most = request_.budget ? limit() : 2 * peak_of(serial);
     for (int n = std::min(request_.threads, step()); n > 1; --n) {
       LaneSchedule schedule = in_lanes(lanes, n);

@@ -49,6 +49,9 @@ void Call::release_containers() noexcept {
 // may write behind our back cannot be cloned lazily: such a container stays locked.
 void Call::bind_containers() {
   if (impl_.containers.empty()) return;
+  for (const auto& container : impl_.containers) {
+    if (container->has_renewal()) container->renew();
+  }
   hold_containers();
   SmallVector<char, 16> stays(is_held_.size());
   for (std::size_t c = 0; c < stays.size(); ++c) {

@@ -77,6 +77,15 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   /// Announces a write through a borrowed handle.
   void touch() { count_version(); }
 
+  /// Functions ask for a value that follows from others before they read it: `renew` brings this
+  /// container up to date. Call it before anybody else knows the container.
+  void set_renewal(std::function<void(Container&)> renew) { renewal_ = std::move(renew); }
+  bool has_renewal() const { return renewal_ != nullptr; }
+  /// StateError if the calling thread holds what the value follows from.
+  void renew() {
+    if (renewal_) renewal_(*this);
+  }
+
   /// The value that functions give it unless told otherwise; undefined for none.
   void set_default_update(const Variable& expression);
   Variable default_update() const;
@@ -109,6 +118,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   const std::optional<bool> allow_downcast_;
   const std::uint64_t id_;  // the order in which functions lock containers
   Device home_;
+  std::function<void(Container&)> renewal_;
   mutable std::shared_mutex lock_;
   Tensor value_;                           // guarded by lock_
   std::atomic<std::uint64_t> storage_{0};  // id of the Storage of value_

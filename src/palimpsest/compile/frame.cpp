@@ -5,8 +5,12 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <mutex>
+#include <numeric>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/loop_plan.hpp"
@@ -26,6 +30,64 @@ std::pair<const std::byte*, std::size_t> bytes_read(const ConstView& view) {
   const auto item = static_cast<index_t>(item_size(view.dtype));
   return {static_cast<const std::byte*>(view.data) + range.low * item,
           static_cast<std::size_t>((range.high - range.low) * item)};
+}
+
+// Adds the seconds that a step takes to those of the step; those of the body of a loop are added to
+// the body's steps, which come after the plan's.
+template <class Step>
+void run_timed(const Step& step, const Plan& plan, std::size_t i, double* seconds) {
+  using Clock = std::chrono::steady_clock;
+  std::span<double> inner;
+  if (step.loop) {
+    std::size_t first = plan.steps.size();
+    for (std::size_t k = 0; k < i; ++k) {
+      if (plan.steps[k].loop) first += measured_steps(plan.steps[k].loop->body);
+    }
+    inner = {seconds + first, measured_steps(plan.steps[i].loop->body)};
+    step.loop->measure_into(inner.data());
+  }
+  const auto sum = [&] { return std::accumulate(inner.begin(), inner.end(), 0.0); };
+  const double before = sum();
+  const Clock::time_point start = Clock::now();
+  step.run();
+  const std::chrono::duration<double> time = Clock::now() - start;
+  seconds[i] += std::max(0.0, time.count() - (sum() - before));
+  if (step.loop) step.loop->measure_into(nullptr);
+}
+
+constexpr int kNoRank = std::numeric_limits<int>::max(), kLastRank = kNoRank - 1;
+
+bool writes_user_memory(const Plan& plan, const PlannedStep& step) {
+  const AliasMap views = step.node.op().view_map(step.node);
+  for (std::size_t k = 0; k < step.outputs.size(); ++k) {
+    if (views.contains(static_cast<int>(k))) continue;
+    const BufferKind kind = plan.buffers[at(plan.slots[at(step.outputs[k])].buffer)].kind;
+    if (kind == BufferKind::container || kind == BufferKind::argument) return true;
+  }
+  return false;
+}
+
+// Where each step comes in the graph: after all that it needs, inputs in their order. Steps that
+// write what a failed call must leave as it was come last.
+std::vector<int> ranks_of(const Plan& plan) {
+  std::vector<Variable> all, results;
+  for (const PlannedStep& step : plan.steps) all.push_back(step.node.output(0));
+  std::unordered_set<const ApplyNode*> is_needed;
+  for (const Apply& node : applications_of(all)) {
+    for (const Variable& v : node.inputs()) is_needed.insert(v.owner().node());
+  }
+  for (const PlannedStep& step : plan.steps) {
+    if (!is_needed.contains(step.node.node())) results.push_back(step.node.output(0));
+  }
+  std::unordered_map<const ApplyNode*, int> positions;
+  for (const Apply& node : applications_of(results)) {
+    positions.emplace(node.node(), static_cast<int>(positions.size()));
+  }
+  std::vector<int> ranks;
+  for (const PlannedStep& step : plan.steps) {
+    ranks.push_back(writes_user_memory(plan, step) ? kLastRank : positions.at(step.node.node()));
+  }
+  return ranks;
 }
 
 }  // namespace
@@ -72,6 +134,7 @@ Frame::Frame(const Plan& plan, Device device, Arena arena)
       is_small.push_back(planned.work < plan.parallel_grain);
     }
     tasks_ = std::make_unique<TaskGraph>(waits_for, is_small);
+    ranks_ = ranks_of(plan);
   }
   refresh();
 }
@@ -171,10 +234,7 @@ void Frame::run_step(std::size_t i, double* seconds) const {
   const Step& step = steps_[i];
   if (step.guard >= 0 && !holds(step.guard)) return;
   if (!seconds) return step.run();
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  step.run();
-  seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
+  run_timed(step, plan_, i, seconds);
 }
 
 void Frame::run() const { run_measured({}); }
@@ -185,34 +245,48 @@ void Frame::run_measured(std::span<double> seconds) const {
   try {
     for (; i < steps_.size(); ++i) run_step(i, seconds.data());
   } catch (...) {
-    rethrow_from(i);
+    Failure failure{std::current_exception(), i};
+    const std::vector<int> ranks = ranks_of(plan_);
+    for (++i; i < steps_.size(); ++i) {
+      if (ranks[i] >= ranks[failure.step]) continue;
+      try {
+        run_step(i, seconds.data());
+      } catch (...) {
+        failure = {std::current_exception(), i};
+      }
+    }
+    rethrow(std::move(failure));
   }
 }
 
-// After an error the steps before the one that failed still run, so that the error is that which
-// one thread would have met first; those after it do not.
+// After an error the steps that come earlier in the graph still run, which need nothing of those
+// that come later, and these do not. So the error is the same for any order and any number of lanes.
 void Frame::run_lanes(double* seconds) const {
   const std::shared_ptr<const Config> config = shared_config();
-  std::atomic<std::size_t> failed{steps_.size()};
+  std::atomic<int> failed_rank{kNoRank};
   std::mutex mutex;
-  std::exception_ptr error;  // of that step
+  Failure failure;
   tasks_->run([&](std::size_t i) {
-    if (i > failed.load()) return;
+    const int rank = ranks_[i];
+    if (rank >= failed_rank.load()) return;
     const ConfigScope scope(config);
     try {
       run_step(i, seconds);
     } catch (...) {
       const std::lock_guard guard(mutex);
-      if (i > failed.load()) return;
-      error = std::current_exception();
-      failed.store(i);
+      if (rank >= failed_rank.load()) return;
+      failure = {std::current_exception(), i};
+      failed_rank.store(rank);
     }
   });
-  if (!error) return;
+  if (failure.error) rethrow(std::move(failure));
+}
+
+void Frame::rethrow(Failure failure) const {
   try {
-    std::rethrow_exception(std::move(error));
+    std::rethrow_exception(std::move(failure.error));
   } catch (...) {
-    rethrow_from(failed.load());
+    rethrow_from(failure.step);
   }
 }
 
@@ -227,12 +301,11 @@ void Frame::run_watched(CallWatch& watch, CallMeasurement* measurement) const {
       if (measurement) measurement->pause();
       watch.before_step(access);
       if (measurement) measurement->resume();
-      using Clock = std::chrono::steady_clock;
-      const Clock::time_point start = Clock::now();
-      step.run();
       if (measurement) {
-        seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
+        run_timed(step, plan_, i, seconds.data());
         measurement->pause();
+      } else {
+        step.run();
       }
       watch.after_step(access);
       if (measurement) measurement->resume();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <span>
 #include <thread>
@@ -45,7 +46,8 @@ class Frame {
   /// Points all views at the present bases.
   void bind();
   /// Runs all steps, those of several lanes side by side. What an op throws gets a note about the
-  /// step; what is no Error becomes an OpError. Of several errors that of the first step counts.
+  /// step; what is no Error becomes an OpError. Of several errors that counts whose step comes first in
+  /// the graph: after an error the steps that do still run.
   void run() const;
   /// As run(), and adds the seconds of each step.
   void run_measured(std::span<double> seconds) const;
@@ -103,6 +105,11 @@ class Frame {
   void find_file_bytes();
   std::size_t index_of(const PlannedBuffer& buffer) const;
 
+  struct Failure {
+    std::exception_ptr error = nullptr;
+    std::size_t step = 0;
+  };
+  [[noreturn]] void rethrow(Failure failure) const;
   [[noreturn]] void rethrow_from(std::size_t step) const;
 
   const Plan& plan_;
@@ -113,6 +120,7 @@ class Frame {
   std::vector<Step> steps_;
   std::vector<Guard> guards_;
   std::unique_ptr<TaskGraph> tasks_;  // of several lanes
+  std::vector<int> ranks_;            // of steps in several lanes: in what order errors count
   bool streams_files_ = false;
 };
 

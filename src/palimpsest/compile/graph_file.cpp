@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/graph/op_registry.hpp"
 #include "palimpsest/ops/loop_op.hpp"
 #include "palimpsest/ops/parameter_text.hpp"
@@ -65,6 +66,8 @@ class GraphWriter {
   }
   Json written_node(const Apply& node) {
     Json json = written_op(node);
+    const StackTrace* const origin = node.node()->built_at.get();
+    if (origin && !origin->rewrite().empty()) json["rewrite"] = origin->rewrite();
     json["inputs"] = numbers(node.inputs());
     json["outputs"] = Json::array();
     for (const Variable& v : node.outputs()) {
@@ -194,6 +197,10 @@ class GraphReader {
       throw;
     } catch (const Error& error) {
       json.fail(std::string("cannot be made: ") + error.what());
+    }
+    if (json.has("rewrite")) {
+      node.node()->built_at =
+          std::make_shared<const StackTrace>(StackTrace().introduced_by(json.at("rewrite").text()));
     }
     if (outputs.size() != node.output_count()) outputs.fail("has another length than the op");
     for (std::size_t k = 0; k < node.output_count(); ++k) {

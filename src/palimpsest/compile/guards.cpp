@@ -40,16 +40,37 @@ bool Branches::is_within(int inner, int outer) const {
   return inner == outer;
 }
 
-int Branches::common(int a, int b) const {
+int Branches::around(int a, int b) const {
   while (!is_within(b, a)) a = (*this)[a].parent;
   return a;
 }
 
+// What is needed in both happens only under the conditions that both are under.
+int Branches::common(int a, int b) {
+  const int outer = around(a, b);
+  std::vector<Branch> shared;  // innermost first
+  for (int i = a; i != outer; i = (*this)[i].parent) {
+    for (int k = b; k != outer; k = (*this)[k].parent) {
+      const Branch &of_a = (*this)[i], &of_b = (*this)[k];
+      if (of_a.condition == of_b.condition && of_a.when == of_b.when) shared.push_back(of_a);
+    }
+  }
+  int result = outer;
+  for (auto branch = shared.rbegin(); branch != shared.rend(); ++branch) {
+    result = add(branch->condition, branch->when, result);
+  }
+  return result;
+}
+
+int Branches::add(const Variable& condition, bool when, int parent) {
+  const auto next = static_cast<int>(list_.size());
+  const auto [it, is_new] = by_condition_.try_emplace({parent, condition.node(), when}, next);
+  if (is_new) list_.push_back({condition, when, parent});
+  return it->second;
+}
+
 int Branches::add(const Apply& node, bool when) {
-  const int found = find(node, when);
-  if (found >= 0) return found;
-  list_.push_back({node, when, of(node)});
-  const int branch = static_cast<int>(list_.size()) - 1;
+  const int branch = add(node.input(0), when, of(node));
   by_node_.try_emplace(node.node(), std::array{-1, -1}).first->second[when ? 1 : 0] = branch;
   return branch;
 }
@@ -81,7 +102,7 @@ void Branches::hoist_conditions(std::vector<Apply>& order) const {
       return is_within(of(node), static_cast<int>(b));
     };
     const auto first = std::find_if(order.begin(), order.end(), belongs);
-    const Variable& condition = branch.node.input(0);
+    const Variable& condition = branch.condition;
     Nodes needed;
     for (const Apply& node : applications_of({&condition, 1})) needed.insert(node.node());
     const auto is_needed = [&](const Apply& node) { return needed.contains(node.node()); };
@@ -101,7 +122,7 @@ void Branches::drop_late_conditions(const std::vector<Apply>& order) {
   for (const Apply& node : order) {
     int branch = of(node), kept = branch;
     for (; branch >= 0; branch = (*this)[branch].parent) {
-      if (!is_known((*this)[branch].node.input(0))) kept = (*this)[branch].parent;
+      if (!is_known((*this)[branch].condition)) kept = (*this)[branch].parent;
     }
     if (of(node) >= 0) of_[node.node()] = kept;
     done.insert(node.node());

@@ -1,12 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/compile/inner_graphs.hpp"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "palimpsest/ops/loop_op.hpp"
 
 namespace palimpsest {
 namespace {
 
 bool is_loop(const Apply& node) { return dynamic_cast<const ops::Loop*>(&node.op()) != nullptr; }
+
+// Does the value lie, or may it, in the memory of an input of the graph?
+bool may_lie_in(const Variable& value, const Variable& memory) {
+  std::vector<Variable> pending{value};
+  std::unordered_set<const VariableNode*> seen;
+  while (!pending.empty()) {
+    const Variable v = pending.back();
+    pending.pop_back();
+    if (v == memory) return true;
+    const Apply owner = v.owner();
+    if (!owner.defined() || !seen.insert(v.node()).second) continue;
+    for (const AliasMap& map : {owner.op().view_map(owner), owner.op().destroy_map(owner)}) {
+      const auto found = map.find(v.index());
+      if (found == map.end()) continue;
+      for (int input : found->second)
+        pending.push_back(owner.input(static_cast<std::size_t>(input)));
+    }
+  }
+  return false;
+}
+
+// The states of a loop whose memory the body may overwrite.
+class StateMemory {
+ public:
+  explicit StateMemory(const ops::Loop& op) {
+    const auto& parts = op.structure();
+    std::size_t input = parts.reads.size();
+    for (std::size_t k = 0; k < parts.states.size(); ++k) {
+      if (parts.states[k].is_replaced()) states_.push_back({input, k});
+      input += parts.states[k].inner.size();
+    }
+  }
+
+  // Protects everything else, and says where new values had best lie.
+  RewriteHints prepare(FunctionGraph& body) const {
+    RewriteHints hints;
+    for (const Variable& v : body.inputs()) body.protect(v);
+    for (const auto& [input, result] : states_) {
+      body.unprotect(body.inputs()[input]);
+      hints.preferred_memory.emplace_back(body.outputs()[result], body.inputs()[input]);
+    }
+    return hints;
+  }
+
+  // A state's memory is for what computes its own next value. True if one was used otherwise, which
+  // it will not be next time.
+  bool withdraw_misused(const FunctionGraph& body) {
+    return std::erase_if(states_, [&](const State& state) { return is_misused(body, state); }) > 0;
+  }
+
+ private:
+  struct State {
+    std::size_t input, result;  // of the body
+  };
+
+  static bool is_misused(const FunctionGraph& body, const State& state) {
+    const Variable &memory = body.inputs()[state.input], &next = body.outputs()[state.result];
+    const std::vector<Apply> writers = body.destroyers(memory);
+    if (writers.empty()) return false;
+    const std::vector<Apply> recurrence = applications_of({&next, 1});
+    const bool is_needed = std::all_of(writers.begin(), writers.end(), [&](const Apply& writer) {
+      return std::find(recurrence.begin(), recurrence.end(), writer) != recurrence.end();
+    });
+    if (!is_needed) return true;
+    const auto& results = body.outputs();
+    return !may_lie_in(next, memory) &&
+           std::any_of(results.begin(), results.end(),
+                       [&](const Variable& other) { return may_lie_in(other, memory); });
+  }
+
+  std::vector<State> states_;
+};
+
+void add_reports(const std::vector<RewriteProfile>& from, std::vector<RewriteProfile>& to) {
+  for (const RewriteProfile& profile : from) {
+    const auto known = std::find_if(to.begin(), to.end(), [&](const auto& r) {
+      return r.name == profile.name && r.position == profile.position;
+    });
+    if (known == to.end()) {
+      to.push_back(profile);
+      continue;
+    }
+    known->applied += profile.applied;
+    known->refused += profile.refused;
+    known->seconds += profile.seconds;
+    known->validation_seconds += profile.validation_seconds;
+  }
+}
+
+FunctionGraph rewritten_body(const ops::Loop& op, const RewriteOptions& options,
+                             std::vector<RewriteProfile>* reports) {
+  StateMemory memory(op);
+  for (;;) {
+    FunctionGraph body(op.body_inputs(), op.body_outputs());
+    const RewriteHints hints = memory.prepare(body);
+    std::vector<RewriteProfile> made;
+    ops::drop_unused_of_loops(body);
+    rewrite_graph(body, hints, options, &made);
+    rewrite_bodies(body, options, &made);
+    if (memory.withdraw_misused(body)) continue;
+    if (reports) add_reports(made, *reports);
+    return body;
+  }
+}
 
 }  // namespace
 
@@ -17,11 +124,7 @@ void rewrite_bodies(FunctionGraph& graph, const RewriteOptions& options,
   for (const Apply& node : graph.toposort()) {
     if (!is_loop(node)) continue;
     const auto& op = dynamic_cast<const ops::Loop&>(node.op());
-    FunctionGraph body(op.body_inputs(), op.body_outputs());
-    for (const Variable& v : body.inputs()) body.protect(v);
-    ops::drop_unused_of_loops(body);
-    rewrite_graph(body, {}, of_body, reports);
-    rewrite_bodies(body, of_body, reports);
+    const FunctionGraph body = rewritten_body(op, of_body, reports);
     const Apply with = ops::with_body(node, body.inputs(), body.outputs());
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < with.output_count(); ++k) {
@@ -29,6 +132,7 @@ void rewrite_bodies(FunctionGraph& graph, const RewriteOptions& options,
       pairs.emplace_back(node.output(k), with.output(k));
     }
     graph.replace_all(pairs, "rewrite_bodies");
+    with.node()->built_at = node.node()->built_at;  // the same loop
   }
 }
 

@@ -6,8 +6,10 @@
 
 namespace palimpsest {
 
-/// Rewrites the bodies of all loops, and of the loops in them, as functions of their own: what a
-/// body is given is never overwritten. Features follow the outermost graph only.
+/// Rewrites the bodies of all loops, and of the loops in them, as functions of their own. What a
+/// body is given is never overwritten but for the memory of a state whose old value only the next
+/// step looks at, and that only by what computes the new value of this state. Features follow the
+/// outermost graph only.
 void rewrite_bodies(FunctionGraph& graph, const RewriteOptions& options,
                     std::vector<RewriteProfile>* reports = nullptr);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
 
 namespace palimpsest {
 namespace {
@@ -24,6 +25,34 @@ LaneSchedule in_one_lane(std::span<const int> order) {
   return result;
 }
 
+namespace {
+
+// The lanes in which groups with a limit have steps already.
+class LanesOfGroups {
+ public:
+  bool allows(const LaneLimit* limit, int lane) const {
+    for (; limit; limit = limit->outer.get()) {
+      const auto found = lanes_.find(limit);
+      if (found == lanes_.end()) continue;
+      const std::vector<int>& taken = found->second;
+      const bool is_there = std::find(taken.begin(), taken.end(), lane) != taken.end();
+      if (!is_there && static_cast<int>(taken.size()) >= limit->lanes) return false;
+    }
+    return true;
+  }
+  void note(const LaneLimit* limit, int lane) {
+    for (; limit; limit = limit->outer.get()) {
+      std::vector<int>& taken = lanes_[limit];
+      if (std::find(taken.begin(), taken.end(), lane) == taken.end()) taken.push_back(lane);
+    }
+  }
+
+ private:
+  std::unordered_map<const LaneLimit*, std::vector<int>> lanes_;
+};
+
+}  // namespace
+
 LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes) {
   const std::size_t n = problem.order.size();
   LaneSchedule result;
@@ -31,7 +60,9 @@ LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes) {
   result.start.assign(n, 0);
   result.finish.assign(n, 0);
   std::vector<index_t> free(at(n_lanes), 0);
+  LanesOfGroups groups;
   for (int step : problem.order) {
+    const LaneLimit* const limit = problem.limits.empty() ? nullptr : problem.limits[at(step)];
     index_t ready = 0;
     int nearest = 0;  // the lane of what it waits for longest
     for (int earlier : problem.before[at(step)]) {
@@ -39,12 +70,16 @@ LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes) {
       ready = result.finish[at(earlier)];
       nearest = result.lane[at(earlier)];
     }
-    int lane = nearest;
-    if (problem.work[at(step)] >= problem.grain) {
+    int lane = groups.allows(limit, nearest) ? nearest : -1;
+    if (lane < 0 || problem.work[at(step)] >= problem.grain) {
       for (int other = 0; other < n_lanes; ++other) {
-        if (std::max(ready, free[at(other)]) < std::max(ready, free[at(lane)])) lane = other;
+        if (!groups.allows(limit, other)) continue;
+        const bool is_sooner =
+            lane < 0 || std::max(ready, free[at(other)]) < std::max(ready, free[at(lane)]);
+        if (is_sooner) lane = other;
       }
     }
+    groups.note(limit, lane);
     result.lane[at(step)] = lane;
     result.start[at(step)] = std::max(ready, free[at(lane)]);
     free[at(lane)] = result.finish[at(step)] =

@@ -6,15 +6,17 @@
 #include <vector>
 
 #include "palimpsest/base/dtype.hpp"
+#include "palimpsest/graph/origin.hpp"
 
 namespace palimpsest {
 
 /// Steps, who waits for whom, and how long each of them takes.
 struct LaneProblem {
-  std::span<const int> order;                // a legal one, with a low peak
-  std::span<const std::vector<int>> before;  // per step: those that it waits for
-  std::span<const index_t> work;             // per step, in elements; at least 1
-  index_t grain = 0;                         // a step with less work begins no lane
+  std::span<const int> order;                     // a legal one, with a low peak
+  std::span<const std::vector<int>> before;       // per step: those that it waits for
+  std::span<const index_t> work;                  // per step, in elements; at least 1
+  index_t grain = 0;                              // a step with less work begins no lane
+  std::span<const LaneLimit* const> limits = {};  // per step: of the group that it is of, or null
 };
 
 /// When each step would run if it took as long as its work, and where. The steps of a lane run one
@@ -31,7 +33,8 @@ struct LaneSchedule {
 LaneSchedule in_one_lane(std::span<const int> order);
 
 /// Each step, in the given order, goes to the lane where it can start first; a small one to that of
-/// the step that it waits for longest. Lanes that gain nothing stay away.
+/// the step that it waits for longest. Lanes that gain nothing stay away. A group with a limit has no
+/// steps in more lanes than that.
 /// Source  Graham 1969 (doi:10.1137/0117039)
 LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes);
 

@@ -63,11 +63,44 @@ void place_results(LoopPlan& plan) {
   }
 }
 
+// The position of a state's first inner variable among the inputs of the body.
+std::size_t body_input_of(const Parts& parts, std::size_t k) {
+  std::size_t input = parts.reads.size();
+  for (std::size_t i = 0; i < k; ++i) input += parts.states[i].inner.size();
+  return input;
+}
+
+// Does the state need one place only? Its result is computed there, or is copied there when all
+// other results that show the old value are done with.
+bool has_one_place(LoopPlan& plan, std::size_t k) {
+  const Parts& parts = plan.op->structure();
+  if (!parts.states[k].is_replaced() || plan.results[k].is_direct) return false;
+  const auto input = body_input_of(parts, k);
+  const auto shows_old = [&](std::size_t r) {
+    const Slot& slot = plan.body.slots[at(plan.body.outputs[r].slot)];
+    const PlannedBuffer& buffer = plan.body.buffers[at(slot.buffer)];
+    return buffer.kind == BufferKind::argument && at(buffer.index) == input;
+  };
+  if (shows_old(k)) {
+    const Slot& slot = plan.body.slots[at(plan.body.outputs[k].slot)];
+    const Layout& place = plan.results[k].place;
+    plan.results[k].stays = slot.layout.is_dense() && slot.layout.byte_offset == 0 &&
+                            slot.layout.extents == place.extents &&
+                            slot.layout.dtype == place.dtype;
+    return plan.results[k].stays;
+  }
+  for (std::size_t r = 0; r < plan.results.size(); ++r) {
+    if (shows_old(r)) return false;
+  }
+  return true;
+}
+
 void place_states(LoopPlan& plan, std::span<const Layout> inputs) {
   const Parts& parts = plan.op->structure();
   for (std::size_t k = 0; k < parts.states.size(); ++k) {
     LoopPlan::StatePlaces places;
     places.row_bytes = plan.results[k].bytes;
+    places.count = has_one_place(plan, k) ? 1 : parts.states[k].rows + 1;
     const Layout& init = inputs[plan.op->init_input(k)];
     places.is_apart = parts.states[k].overwrites_init && !init.is_dense();
     if (!parts.states[k].has_history) {
@@ -75,8 +108,7 @@ void place_states(LoopPlan& plan, std::span<const Layout> inputs) {
       take(size, places.row_bytes);
       places.distance = size;
       const bool uses_output = parts.states[k].has_last && !places.is_apart;
-      const index_t count = parts.states[k].rows + (uses_output ? 0 : 1);
-      places.offset = take(plan.scratch_bytes, count * size);
+      places.offset = take(plan.scratch_bytes, (places.count - (uses_output ? 1 : 0)) * size);
     }
     plan.states.push_back(places);
   }
@@ -90,13 +122,15 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   plan->node = loop;
   plan->op = &dynamic_cast<const ops::Loop&>(loop.op());
   auto graph = std::make_shared<FunctionGraph>(plan->op->body_inputs(), plan->op->body_outputs());
-  for (const Variable& v : graph->inputs()) graph->protect(v);
   plan->graph = graph;
   PlanRequest request;
   request.graph = graph.get();
   request.n_arguments = graph->inputs().size();
   request.n_results = graph->outputs().size();
-  request.overwritten.assign(request.n_arguments, false);
+  for (const Variable& v : graph->inputs()) {
+    request.overwritten.push_back(!graph->destroyers(v).empty());
+    if (!request.overwritten.back()) graph->protect(v);
+  }
   request.argument_is_lent.assign(request.n_arguments, false);
   request.borrowed.assign(request.n_results, false);
   request.input_layouts = body_layouts(*plan->op, inputs);
@@ -109,6 +143,14 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   place_results(*plan);
   place_states(*plan, inputs);
   return plan;
+}
+
+std::size_t measured_steps(const Plan& plan) {
+  std::size_t count = plan.steps.size();
+  for (const PlannedStep& step : plan.steps) {
+    if (step.loop) count += measured_steps(step.loop->body);
+  }
+  return count;
 }
 
 LoopFrame::LoopFrame(const LoopPlan& plan, Device device)
@@ -136,7 +178,7 @@ std::byte* LoopFrame::place(const RunContext& context, std::size_t k, index_t t)
     auto* rows = static_cast<std::byte*>(context.output(*plan_.op->history_output(k)).data);
     return rows + (state.rows + t) * places.row_bytes;
   }
-  index_t turn = (n_ - 1 - t) % (state.rows + 1);
+  index_t turn = (n_ - 1 - t) % places.count;
   if (state.has_last && !places.is_apart) {
     if (turn == 0) {
       return static_cast<std::byte*>(context.output(*plan_.op->last_output(k)).data);
@@ -219,7 +261,7 @@ void LoopFrame::bind_step(const RunContext& context, index_t t) {
 void LoopFrame::copy_results(const RunContext& context, index_t t) {
   for (std::size_t r = 0; r < plan_.results.size(); ++r) {
     const LoopPlan::Result& result = plan_.results[r];
-    if (result.is_direct || result.bytes == 0) continue;
+    if (result.is_direct || result.stays || result.bytes == 0) continue;
     const Slot& slot = plan_.body.slots[at(plan_.body.outputs[r].slot)];
     const std::byte* from = frame_->bases()[at(slot.buffer)] + slot.layout.byte_offset;
     strided_copy({from, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
@@ -274,7 +316,11 @@ void LoopFrame::run(const RunContext& context) {
   try {
     for (bool holds = false; t < n_ && !holds; ++t) {
       bind_step(context, t);
-      frame_->run();
+      if (seconds_) {
+        frame_->run_measured({seconds_, measured_steps(plan_.body)});
+      } else {
+        frame_->run();
+      }
       copy_results(context, t);
       holds = stops && *reinterpret_cast<const bool*>(scratch(context, plan_.until_offset));
     }

@@ -17,10 +17,13 @@ class Frame;
 /// as scratch.
 ///
 /// A state with a history is computed in the rows of that. Any other has rows + 1 places that take
-/// turns; the last step's turn is the output, where there is one and it is dense.
+/// turns; the last step's turn is the output, where there is one and it is dense. A state of one row
+/// has one place where its step works in place, or makes the new value elsewhere and nothing else
+/// looks at the old one when that is copied to its place.
 struct LoopPlan {
   struct StatePlaces {
     index_t row_bytes = 0;
+    index_t count = 0;      // of places
     index_t distance = 0;   // between places in scratch
     index_t offset = 0;     // of the first place in scratch
     bool is_apart = false;  // the output lies as an init did that is overwritten, and is not dense
@@ -30,6 +33,7 @@ struct LoopPlan {
     Layout place;  // its type; byte offset 0
     index_t bytes = 0;
     bool is_direct = false;  // computed there; else it is copied
+    bool stays = false;      // computed in the old value's place, and that is where it belongs
     index_t offset = -1;     // of its own buffer in scratch, if it is not computed there; -1: none
   };
 
@@ -52,6 +56,9 @@ class LoopFrame {
   LoopFrame(const LoopPlan& plan, Device device);
   ~LoopFrame();
   void run(const RunContext& context);
+  /// From the next run on adds the seconds of the body's steps; null: no more. As many as
+  /// measured_steps(plan.body).
+  void measure_into(double* seconds) { seconds_ = seconds; }
 
  private:
   void bind_fixed(const RunContext& context);
@@ -69,6 +76,10 @@ class LoopFrame {
   std::vector<int> input_buffers_;   // of the body's plan, per input of the body
   std::vector<int> result_buffers_;  // per result: the buffer that is its own, or -1
   index_t n_ = 0;
+  double* seconds_ = nullptr;
 };
+
+/// How many steps of a plan are measured: its own, and then those in the bodies of its loops.
+std::size_t measured_steps(const Plan& plan);
 
 }  // namespace palimpsest

@@ -6,6 +6,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/graph/origin.hpp"
 
 namespace palimpsest {
 namespace {
@@ -45,6 +46,26 @@ std::string first_elements(const ConstView& view) try {
   return {};
 }
 
+// Where a user built the node, or what it replaces.
+std::string calls_of(const Apply& node, const char* title) {
+  const StackTrace* const origin = node.defined() ? node.node()->built_at.get() : nullptr;
+  if (!origin || origin->empty() || config().exception_verbosity == Verbosity::low) return {};
+  return title + origin->str();
+}
+
+// What the node is built for, which rewrite made it, and where.
+std::string where_from(const Apply& node) {
+  std::string text;
+  if (const Origin* const origin = origin_of(node); origin && !origin->place.empty()) {
+    text += "\n  of " + origin->place;
+  }
+  const StackTrace* const built_at = node.node()->built_at.get();
+  if (built_at && !built_at->rewrite().empty()) {
+    text += "\n  introduced by the rewrite " + built_at->rewrite();
+  }
+  return text + calls_of(node, "\n  built in:\n");
+}
+
 }  // namespace
 
 std::string describe_step(const Plan& plan, std::size_t step, std::span<const ConstView> inputs) {
@@ -57,9 +78,12 @@ std::string describe_step(const Plan& plan, std::size_t step, std::span<const Co
             to_string(view.strides);
     if (is_small(view)) text += first_elements(view);
   }
-  if (config().exception_verbosity != Verbosity::low && node.node()->built_at) {
-    text += "\n  built in:\n" + node.node()->built_at->str();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string title = "\n  input " + std::to_string(i) + " was built in:\n";
+    text += calls_of(node.input(i).owner(), title.c_str());
+    if (text.ends_with('\n')) text.pop_back();
   }
+  text += where_from(node);
   if (config().exception_verbosity == Verbosity::high) {
     text += "\n  plan:\n" + plan.to_string().substr(0, kLongestGraph);
   }
@@ -69,7 +93,7 @@ std::string describe_step(const Plan& plan, std::size_t step, std::span<const Co
 std::string describe_node(const Apply& node, std::span<const Extents> inputs) {
   std::string text = "in " + call_of(node) + " with shapes";
   for (const Extents& extents : inputs) text += " " + to_string(extents);
-  return text;
+  return text + where_from(node);
 }
 
 }  // namespace palimpsest

@@ -218,9 +218,13 @@ class Planner {
     return any && all;
   }
 
-  static std::vector<Extents> inferred(const Apply& node, std::span<const Extents> inputs) try {
+  // What does not fit in a branch is no error until that is taken.
+  std::vector<Extents> inferred(const Apply& node, std::span<const Extents> inputs) const try {
     return node.op().infer_shapes(node, inputs);
   } catch (Error& error) {
+    if (dynamic_cast<const ShapeError*>(&error) && branches_.of(node) >= 0) {
+      throw RunTimeExtents{node.op().name()};
+    }
     error.add_note(describe_node(node, inputs));
     throw;
   }
@@ -245,7 +249,7 @@ class Planner {
     const std::vector<Extents> extents = inferred(node, input_extents);
     check_known(node, extents);
     const AliasMap views = node.op().view_map(node), destroys = node.op().destroy_map(node);
-    bool runs = dynamic_cast<const ops::AssertThat*>(&node.op()) != nullptr;
+    bool runs = dynamic_cast<const ops::PassThrough*>(&node.op()) != nullptr;
     if (const auto* choice = dynamic_cast<const ops::IfElse*>(&node.op())) {
       if (!place_choice(*choice, planned, extents)) return;
       return push_step(std::move(planned), 0);
@@ -300,13 +304,13 @@ class Planner {
     const auto it = guards_.find(branch);
     if (it != guards_.end()) return it->second;
     const int parent = guard_of(branches_[branch].parent);
-    const int condition = slot_of(branches_[branch].node.input(0));
+    const int condition = slot_of(branches_[branch].condition);
     plan_.guards.push_back({condition, branches_[branch].when, parent});
     return guards_[branch] = static_cast<int>(plan_.guards.size()) - 1;
   }
 
   void note_writer(int buffer, const Apply& node) {
-    branch_of_[at(buffer)] = branches_.common(branch_of_[at(buffer)], branches_.of(node));
+    branch_of_[at(buffer)] = branches_.around(branch_of_[at(buffer)], branches_.of(node));
   }
 
   // The buffer of a value that only this branch needs and that is all of its buffer; -1 if none.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "palimpsest/compile/loop_plan.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -20,13 +22,24 @@ std::string signature_of(const Plan& plan) {
   return "(" + text + ")";
 }
 
+// In the order in which they are measured.
+void describe_steps(const Plan& plan, const std::string& inside_of,
+                    std::vector<StepProfile>& steps) {
+  for (const PlannedStep& step : plan.steps) {
+    const Op& op = step.node.op();
+    const std::string text = step.loop ? op.name() : op.str();
+    steps.push_back({op.name(), inside_of + text, 0, step.new_bytes, step.in_place_bytes});
+  }
+  for (const PlannedStep& step : plan.steps) {
+    if (!step.loop) continue;
+    describe_steps(step.loop->body, inside_of + step.node.op().name() + " > ", steps);
+  }
+}
+
 PlanProfile described(const Plan& plan) {
   PlanProfile profile;
   profile.signature = signature_of(plan);
-  for (const PlannedStep& step : plan.steps) {
-    profile.steps.push_back(
-        {step.node.op().name(), step.node.op().str(), 0, step.new_bytes, step.in_place_bytes});
-  }
+  describe_steps(plan, "", profile.steps);
   profile.peak_bytes = plan.peak_bytes;
   profile.arena_bytes = plan.arena_bytes;
   profile.output_bytes = plan.output_bytes;
@@ -66,7 +79,7 @@ CallMeasurement::CallMeasurement(Profiler& profiler, Device device) : profiler_(
 }
 
 std::span<double> CallMeasurement::steps(const Plan& plan) {
-  steps_.assign(plan.steps.size(), 0.0);
+  steps_.assign(measured_steps(plan), 0.0);
   return steps_;
 }
 

@@ -7,6 +7,7 @@
 #include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/program.hpp"
 #include "palimpsest/compile/staged_run.hpp"
+#include "palimpsest/graph/origin.hpp"
 #include "palimpsest/ops/control_op.hpp"
 #include "palimpsest/ops/measured_op.hpp"
 
@@ -30,7 +31,10 @@ StagedProgram::StagedProgram(const Program& program)
   for (const Apply& node : program.graph.toposort()) {
     std::vector<Variable> inputs;
     for (const Variable& v : node.inputs()) inputs.push_back(twin_of(v));
-    const Apply made = node.op().pure()->make_node(inputs);
+    Apply made = node.op().pure()->make_node(inputs);
+    if (dynamic_cast<const ops::Loop*>(&made.op())) made = ops::with_pure_body(made);
+    made.node()->built_at = node.node()->built_at;
+    copy_origin(node, made);
     for (std::size_t k = 0; k < node.output_count(); ++k) twin(made.output(k), node.output(k));
   }
   for (const Variable& v : program.graph.outputs()) outputs_.push_back(twin_of(v));
@@ -144,7 +148,8 @@ void StagedRun::find_extents(const Apply& node) {
       }
     } catch (Error& error) {
       error.add_note(describe_node(node, inputs));
-      throw;
+      if (!dynamic_cast<const ShapeError*>(&error)) throw;
+      misfits_.emplace(node.node(), std::current_exception());
     }
   }
   for (std::size_t k = 0; k < node.output_count(); ++k) {
@@ -157,6 +162,7 @@ void StagedRun::survey() {
   order_ = nodes_for(program_.outputs_);
   extents_.clear();
   undecided_.clear();
+  misfits_.clear();
   drop_unneeded();
   for (const Apply& node : order_) find_extents(node);
 }
@@ -180,7 +186,8 @@ bool StagedRun::is_ready(const Apply& node) const {
   return undecided_.contains(node.node());
 }
 
-// What only a branch needs that may not be taken is not decided before the branch is.
+// What only a branch needs that may not be taken is not decided before the branch is; nor is it an
+// error if it does not fit.
 std::vector<Apply> StagedRun::next_decisions() const {
   std::vector<Apply> decisions;
   Nodes seen;
@@ -190,6 +197,8 @@ std::vector<Apply> StagedRun::next_decisions() const {
     stack.pop_back();
     if (is_known(v) || !seen.insert(v.owner().node()).second) continue;
     const Apply node = v.owner();
+    const auto misfit = misfits_.find(node.node());
+    if (misfit != misfits_.end()) std::rethrow_exception(misfit->second);
     if (is_ready(node)) decisions.push_back(node);
     const auto inputs = node.inputs();
     const std::size_t n = is_open_choice(node) ? 1 : inputs.size();
@@ -290,6 +299,8 @@ void StagedRun::compute(const std::vector<Variable>& wanted) {
       std::vector<Variable> from;
       for (const Variable& v : node.inputs()) from.push_back(copy_of(v));
       const Apply made = node.op().make_node(from);
+      made.node()->built_at = node.node()->built_at;
+      copy_origin(node, made);
       for (std::size_t k = 0; k < node.output_count(); ++k) {
         made.output(k).node()->name = node.output(k).name();
         made.output(k).node()->tags = node.output(k).tags();
@@ -350,8 +361,16 @@ void StagedRun::decide(const Apply& node) {
   peak_bytes_ = std::max(peak_bytes_, held_bytes());
 }
 
+// One element that stands for all, which nobody looks at.
+Tensor without_values(const Extents& extents, const TensorType& type) {
+  const bool is_empty = element_count(extents) == 0;
+  return is_empty ? Tensor::empty(extents, type.dtype, type.device)
+                  : Tensor::zeros({}, type.dtype, type.device).expand(extents);
+}
+
 // An op by itself: with memory of the extents that it measures, or with memory that it brings.
-std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tensor>& inputs) const {
+std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tensor>& inputs) const
+    try {
   std::vector<ConstView> views;
   std::vector<Layout> layouts;
   std::vector<Extents> extents;
@@ -369,6 +388,7 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
     const TensorType& type = node.output(k).type();
     const bool is_known =
         std::find(extents[k].begin(), extents[k].end(), kUnknown) == extents[k].end();
+    if (measured && !measured->has_values()) return {without_values(extents[k], type)};
     if (is_known) results[k] = Tensor::empty(extents[k], type.dtype, type.device);
     outputs.push_back(is_known ? results[k].mutable_view()
                                : MutableView{nullptr, type.dtype, {}, {}});
@@ -381,14 +401,7 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
                                         ? std::span(scratch.overwrite_data(), scratch.nbytes())
                                         : std::span<std::byte>();
   RunContext context(views, outputs, room);
-  try {
-    node.op().run(context);
-  } catch (Error& error) {
-    std::vector<Extents> given;
-    for (const Tensor& t : inputs) given.push_back(t.shape());
-    error.add_note(describe_node(node, given));
-    throw;
-  }
+  node.op().run(context);
   for (const auto& [k, where] : context.set_outputs()) {
     const Tensor made = Tensor::empty(Extents(where.extents.begin(), where.extents.end()),
                                       where.dtype, node.output(k).type().device);
@@ -407,6 +420,11 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
                      got.str() + ", expected " + node.output(k).type().str());
   }
   return results;
+} catch (Error& error) {
+  std::vector<Extents> given;
+  for (const Tensor& t : inputs) given.push_back(t.shape());
+  error.add_note(describe_node(node, given));
+  throw;
 }
 
 // Everything that is left, and every output with a Storage that nobody else has.

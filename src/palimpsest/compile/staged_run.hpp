@@ -2,6 +2,7 @@
 // Internal: one run of a StagedProgram.
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -56,6 +57,7 @@ class StagedRun {
   std::vector<Apply> order_;                                      // what the outputs still need
   std::unordered_map<const VariableNode*, std::optional<Extents>> extents_;
   Nodes undecided_;  // whose extents, or those of something inside, elements decide
+  std::unordered_map<const ApplyNode*, std::exception_ptr> misfits_;  // whose inputs do not fit
   index_t peak_bytes_ = 0;
 };
 

@@ -38,6 +38,7 @@ void check_tolerances(const Apply& apply, const IndexPairs& pairs, const std::se
 // Whole outputs of one input are one value under two names; parts must not meet, for each is said
 // to be a place of its own.
 void check_parts(const Apply& apply, const AliasMap& destroys) {
+  if (destroys.size() < 2) return;
   std::map<int, std::vector<std::pair<int, Region>>> parts;
   for (const auto& [output, inputs] : destroys) {
     for (int i : inputs) {
@@ -62,15 +63,16 @@ void check_declarations(const Apply& apply) {
   const AliasMap destroys = op.destroy_map(apply);
   check_map(apply, op.view_map(apply), "view_map");
   check_map(apply, destroys, "destroy_map");
-  for (int i : op.destroyed_inputs(apply)) {
+  std::set<int> overwritten = op.destroyed_inputs(apply);
+  for (int i : overwritten) {
     check_position(apply, i, apply.input_count(), "destroyed_inputs", "input");
   }
+  for (const auto& [output, inputs] : destroys) overwritten.insert(inputs.begin(), inputs.end());
   for (const std::set<int>& group : op.output_aliases(apply)) {
     for (int k : group) {
       check_position(apply, k, apply.output_count(), "output_aliases", "output");
     }
   }
-  const std::set<int> overwritten = overwritten_inputs(apply);
   check_tolerances(apply, op.tolerate_same(apply), overwritten, "tolerate_same");
   check_tolerances(apply, op.tolerate_aliased(apply), overwritten, "tolerate_aliased");
   check_parts(apply, destroys);

@@ -43,6 +43,23 @@ void for_each_child(const VarInfo& v, F&& f) {
   }
 }
 
+// The regions with which a walk has come to each variable.
+class WaysTo {
+ public:
+  // False: it has been there with this region before. Makes the region unknown where there are too
+  // many ways.
+  bool add(VarInfo& v, Region& region) {
+    std::vector<Region>& regions = regions_[&v];
+    if (regions.size() >= kMostWays) region = Region::unknown();
+    if (std::find(regions.begin(), regions.end(), region) != regions.end()) return false;
+    regions.push_back(region);
+    return true;
+  }
+
+ private:
+  PointerMap<VarInfo, std::vector<Region>> regions_;
+};
+
 bool meets_any(const std::vector<Region>& written, const Region& shown, const TensorType& type) {
   return std::any_of(written.begin(), written.end(),
                      [&](const Region& w) { return w.meets(shown, type); });
@@ -57,8 +74,8 @@ bool has_many_outputs(const NodeInfo& node) {
 // Does the earlier writer that made this output overwrite all of the region?
 bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region) {
   if (!e.is_write || !e.map.is_whole()) return false;
-  return std::any_of(writer.records.begin(), writer.records.end(), [&](const auto& record) {
-    return record->input == e.in && record->written.covers(region);
+  return std::any_of(writer.records.begin(), writer.records.end(), [&](const Record& record) {
+    return record.input == e.in && record.written.covers(region);
   });
 }
 
@@ -78,14 +95,10 @@ InconsistencyKind must_keep(const VarInfo& m) {
 std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
                                      bool may_stop) const {
   std::vector<Top> tops;
-  std::unordered_map<VarInfo*, std::vector<Region>> seen;
+  WaysTo ways;
   std::vector<std::pair<VarInfo*, Region>> open;
   const auto visit = [&](VarInfo& v, Region region) {
-    std::vector<Region>& regions = seen[&v];
-    if (regions.size() >= kMostWays) region = Region::unknown();
-    if (std::find(regions.begin(), regions.end(), region) != regions.end()) return;
-    regions.push_back(region);
-    open.emplace_back(&v, std::move(region));
+    if (ways.add(v, region)) open.emplace_back(&v, std::move(region));
   };
   visit(destroyed, written);
   while (!open.empty()) {
@@ -114,19 +127,19 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
 
 // Does v exist only once the node has run?
 bool GraphState::is_after(const NodeInfo& node, VarInfo& v, std::vector<VarInfo*>& probed) const {
-  std::unordered_set<VarInfo*> seen{&v};
+  PointerSet<VarInfo> seen;
   std::vector<VarInfo*> open{&v};
+  seen.insert(&v);
   bool found = false;
   while (!open.empty()) {
     VarInfo* const top = open.back();
     open.pop_back();
     found = found || top->owner == &node;
     for_each_parent(*top, [&](VarInfo& parent, const AliasEdge&) {
-      if (seen.insert(&parent).second) open.push_back(&parent);
+      if (seen.insert(&parent)) open.push_back(&parent);
     });
   }
-  seen.erase(&v);
-  probed.insert(probed.end(), seen.begin(), seen.end());
+  probed.insert(probed.end(), seen.begin() + 1, seen.end());
   return found;
 }
 
@@ -134,34 +147,30 @@ Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& wr
                       bool may_stop) const {
   Walk walk;
   walk.tops = tops_of(destroyed, written, may_stop && n_joins_ == 0);
-  std::unordered_set<VarInfo*> members;
-  std::unordered_map<VarInfo*, bool> after;  // of variables with several parents
+  PointerSet<VarInfo> members;
+  PointerMap<VarInfo, bool> after;  // of variables with several parents
   for (std::size_t t = 0; t < walk.tops.size(); ++t) {
     const Top& top = walk.tops[t];
-    std::unordered_map<VarInfo*, std::vector<Region>> seen;
+    WaysTo ways;
     std::vector<std::pair<VarInfo*, Region>> open;
     const auto visit = [&](VarInfo& v, Region map) {
       if (v.owner == &node && v.index >= 0) return;
-      std::vector<Region>& maps = seen[&v];
-      if (maps.size() >= kMostWays) map = Region::unknown();
-      if (std::find(maps.begin(), maps.end(), map) != maps.end()) return;
-      if (!meets_any(top.written, map, top.var->type())) return;
-      maps.push_back(map);
+      if (!meets_any(top.written, map, top.var->type()) || !ways.add(v, map)) return;
       int n_parents = 0;
       if (n_joins_ > 0) for_each_parent(v, [&](VarInfo&, const AliasEdge&) { ++n_parents; });
       if (n_parents > 1) {
-        const auto [it, is_new] = after.emplace(&v, false);
+        const auto [is_later, is_new] = after.try_emplace(&v, false);
         if (is_new) {
           std::vector<VarInfo*> probed;
-          it->second = is_after(node, v, probed);
+          *is_later = is_after(node, v, probed);
           for (VarInfo* p : probed) walk.visits.push_back({p, {nullptr, t, map, false, false}});
         }
-        if (it->second) {
+        if (*is_later) {
           walk.visits.push_back({&v, {nullptr, t, map, false, false}});
           return;
         }
       }
-      const bool is_first = members.insert(&v).second;
+      const bool is_first = members.insert(&v);
       if (is_first) walk.members.push_back(&v);
       walk.visits.push_back({&v, {nullptr, t, map, true, is_first}});
       open.emplace_back(&v, std::move(map));
@@ -179,7 +188,7 @@ Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& wr
 }
 
 std::pair<InconsistencyKind, VarInfo*> GraphState::fault_of(
-    const NodeInfo& node, int input, const IndexPairs& same, const IndexPairs& aliased,
+    const NodeInfo& node, const Apply& writer, int input,
     const std::vector<VarInfo*>& members) const {
   std::pair<InconsistencyKind, VarInfo*> worst{InconsistencyKind::none, nullptr};
   const auto report = [&](InconsistencyKind kind, VarInfo* m) {
@@ -189,9 +198,11 @@ std::pair<InconsistencyKind, VarInfo*> GraphState::fault_of(
   const VarInfo* const destroyed = node.slots[static_cast<std::size_t>(input)].var;
   for (VarInfo* m : members) report(must_keep(*m), m);
   for (const UseSlot& slot : node.slots) {
-    if (slot.index == input || aliased.contains({input, slot.index})) continue;
-    if (slot.var == destroyed && same.contains({input, slot.index})) continue;
+    if (slot.index == input) continue;
     if (std::find(members.begin(), members.end(), slot.var) == members.end()) continue;
+    const std::pair both{input, slot.index};
+    if (writer.op().tolerate_aliased(writer).contains(both)) continue;
+    if (slot.var == destroyed && writer.op().tolerate_same(writer).contains(both)) continue;
     report(InconsistencyKind::input_aliasing, slot.var);
   }
   return worst;
@@ -246,24 +257,23 @@ void GraphState::compute(Record& record) {
   VarInfo& destroyed = *node.slots[static_cast<std::size_t>(record.input)].var;
   // An input that is only passed on is no reader, so that beyond an earlier writer nothing but the
   // walk itself would find it.
-  const bool reads_all = std::find(node.reads.begin(), node.reads.end(), 0) == node.reads.end();
-  Walk found = walk(node, destroyed, record.written, reads_all && !has_many_outputs(node));
+  Walk found = walk(node, destroyed, record.written, node.reads_all() && !has_many_outputs(node));
   const bool was_join = record.is_join;
   record.is_join = is_join(record, found.members);
   record.tops = std::move(found.tops);
-  std::unordered_set<VarInfo*> seen;
+  PointerSet<VarInfo> seen;
   for (auto& [v, entry] : found.visits) {
     entry.record = &record;
     v->entries.push_back(std::move(entry));
-    if (seen.insert(v).second) record.seen.push_back(v);
+    seen.insert(v);
   }
-  std::tie(record.fault, record.culprit) =
-      fault_of(node, record.input, node.same, node.aliased, found.members);
+  record.seen.assign(seen.begin(), seen.end());
+  std::tie(record.fault, record.culprit) = fault_of(node, node.apply, record.input, found.members);
   if (record.fault != InconsistencyKind::none) faulty_.insert(&record);
   for (VarInfo* m : found.members) {
     for (UseSlot* slot = m->first; slot; slot = slot->next) {
-      if (!slot->node || slot->node == &node || slot->node->reads.empty()) continue;
-      if (slot->node->reads[static_cast<std::size_t>(slot->index)]) ++record.support[slot->node];
+      if (!slot->node || slot->node == &node || !slot->node->is_declared) continue;
+      if (slot->reads) ++record.support[slot->node];
     }
   }
   record.members = std::move(found.members);
@@ -288,15 +298,15 @@ void GraphState::support(Record& record, NodeInfo& reader, int count) {
 // -- constraints -----------------------------------------------------------------------------
 
 void GraphState::add_support(NodeInfo& before, NodeInfo& after, int count) {
-  const auto [it, is_new] = after.before.try_emplace(&before);
-  it->second.support += count;
+  const auto [constraint, is_new] = after.before.try_emplace(&before);
+  constraint->support += count;
   if (is_new) {
-    it->second.is_aside = true;
+    constraint->is_aside = true;
     try_insert(before, after);
-  } else if (it->second.support == 0) {
-    if (it->second.is_aside) aside_.erase({&before, &after});
+  } else if (constraint->support == 0) {
+    if (constraint->is_aside) aside_.erase({&before, &after});
     before.after.erase(&after);
-    after.before.erase(it);
+    after.before.erase(&before);
     edge_gone_ = true;
   }
 }
@@ -307,12 +317,12 @@ void GraphState::try_insert(NodeInfo& before, NodeInfo& after) {
     return;
   }
   aside_.erase({&before, &after});
-  after.before.at(&before).is_aside = false;
+  after.before.find(&before)->is_aside = false;
   before.after.insert(&after);
 }
 
 void GraphState::set_aside(NodeInfo& before, NodeInfo& after) {
-  after.before.at(&before).is_aside = true;
+  after.before.find(&before)->is_aside = true;
   before.after.erase(&after);
   aside_.emplace(&before, &after);
 }
@@ -347,8 +357,8 @@ void GraphState::raise(UseSlot& slot) {
     if (v.n_outputs == 1) queue_all_at(v, true);
     return;
   }
-  if (node->reads.empty()) return;  // not declared yet
-  for (const auto& record : node->records) queue(*record);
+  if (!node->is_declared) return;  // not declared yet
+  for (Record& record : node->records) queue(record);
   std::vector<Record*> changed;
   if (!node->edges.empty()) {
     for (const AliasEdge& e : node->edges) {
@@ -364,7 +374,7 @@ void GraphState::raise(UseSlot& slot) {
     for (Record* record : changed) queue(*record);
     if (node->edges.size() > 1) count_joins(*node);
   }
-  if (!node->reads[static_cast<std::size_t>(slot.index)]) return;
+  if (!slot.reads) return;
   for (const Entry& e : v.entries) {
     if (e.is_member && e.is_first && e.record->node != node) support(*e.record, *node, 1);
   }
@@ -378,13 +388,13 @@ void GraphState::drop(UseSlot& slot) {
     if (v.n_outputs == 1) queue_all_at(v, true);
     return;
   }
-  if (node->reads.empty()) return;
-  for (const auto& record : node->records) queue(*record);
+  if (!node->is_declared) return;
+  for (Record& record : node->records) queue(record);
   for (const AliasEdge& e : node->edges) {
     if (e.is_hidden || e.in != slot.index) continue;
     queue_all_at(node->outs[static_cast<std::size_t>(e.out)], false);
   }
-  if (!node->reads[static_cast<std::size_t>(slot.index)]) return;
+  if (!slot.reads) return;
   for (const Entry& e : v.entries) {
     if (e.is_member && e.is_first && e.record->node != node) support(*e.record, *node, -1);
   }
@@ -392,8 +402,8 @@ void GraphState::drop(UseSlot& slot) {
 
 void GraphState::refresh() {
   while (!stale_.empty()) {
-    NodeInfo* const node = *stale_.begin();
-    stale_.erase(stale_.begin());
+    NodeInfo* const node = *(stale_.end() - 1);
+    stale_.erase(node);
     if (!node->in_graph) continue;
     undeclare(*node);
     declare(*node);

@@ -2,7 +2,7 @@
 // Which fault of an inconsistent graph is reported: the gravest kind, then the node that arrived
 // first. What is found depends on the graph alone, not on the edits that led to it.
 #include <algorithm>
-#include <deque>
+#include <optional>
 #include <tuple>
 
 #include "palimpsest/graph/graph_state.hpp"
@@ -60,8 +60,7 @@ Inconsistency describe(const Record& record, InconsistencyKind kind, const VarIn
 
 bool reads_any(const NodeInfo& node, const std::vector<VarInfo*>& members) {
   return std::any_of(node.slots.begin(), node.slots.end(), [&](const UseSlot& slot) {
-    return node.reads[static_cast<std::size_t>(slot.index)] &&
-           std::find(members.begin(), members.end(), slot.var) != members.end();
+    return slot.reads && std::find(members.begin(), members.end(), slot.var) != members.end();
   });
 }
 
@@ -104,16 +103,15 @@ class CycleSearch {
       if (inside_.contains(&n)) list.push_back(&n);
     };
     for_each_successor(node, add);
-    const auto it = aside_.find(const_cast<NodeInfo*>(&node));
-    if (it != aside_.end()) {
-      for (NodeInfo* n : it->second) add(*n);
+    if (const auto* const aside = aside_.find(&node)) {
+      for (NodeInfo* n : *aside) add(*n);
     }
     return by_position(std::move(list));
   }
 
   // Removes, again and again, what nothing inside leads to: it lies on no cycle.
   void trim() {
-    std::unordered_map<NodeInfo*, int> n_before;
+    PointerMap<NodeInfo, int> n_before;
     for (NodeInfo* n : inside_) {
       for (NodeInfo* next : successors(*n)) ++n_before[next];
     }
@@ -132,13 +130,12 @@ class CycleSearch {
   }
 
   std::vector<NodeInfo*> through(NodeInfo* start) const {
-    std::unordered_map<NodeInfo*, NodeInfo*> reached_from;
-    std::deque<NodeInfo*> open{start};
-    while (!open.empty() && !reached_from.contains(start)) {
-      NodeInfo* const node = open.front();
-      open.pop_front();
+    PointerMap<NodeInfo, NodeInfo*> reached_from;
+    std::vector<NodeInfo*> open{start};
+    for (std::size_t k = 0; k < open.size() && !reached_from.contains(start); ++k) {
+      NodeInfo* const node = open[k];
       for (NodeInfo* next : successors(*node)) {
-        if (reached_from.emplace(next, node).second) open.push_back(next);
+        if (reached_from.try_emplace(next, node).second) open.push_back(next);
       }
     }
     std::vector<NodeInfo*> found;
@@ -146,14 +143,14 @@ class CycleSearch {
     NodeInfo* n = start;
     do {
       found.push_back(n);
-      n = reached_from.at(n);
+      n = *reached_from.find(n);
     } while (n != start);
     std::reverse(found.begin() + 1, found.end());
     return found;
   }
 
-  std::unordered_set<NodeInfo*> inside_;
-  std::unordered_map<NodeInfo*, std::vector<NodeInfo*>> aside_;
+  PointerSet<NodeInfo> inside_;
+  PointerMap<NodeInfo, std::vector<NodeInfo*>> aside_;
 };
 
 }  // namespace
@@ -175,19 +172,18 @@ Inconsistency GraphState::hidden_fault() const {
     if (!before->records.empty()) suspects.emplace(before->position, before);
   }
   for (const auto& [position, node] : suspects) {
-    for (const auto& record : node->records) {
-      const Walk full = walk(*node, destroyed_by(*record), record->written, false);
-      const auto [kind, culprit] =
-          fault_of(*node, record->input, node->same, node->aliased, full.members);
-      if (kind != InconsistencyKind::none) return describe(*record, kind, *culprit);
+    for (const Record& record : node->records) {
+      const Walk full = walk(*node, destroyed_by(record), record.written, false);
+      const auto [kind, culprit] = fault_of(*node, node->apply, record.input, full.members);
+      if (kind != InconsistencyKind::none) return describe(record, kind, *culprit);
     }
   }
   std::optional<std::pair<std::uint64_t, std::uint64_t>> least;
   Inconsistency found;
   for (const auto& [position, node] : suspects) {
-    for (const auto& record : node->records) {
-      const Walk full = walk(*node, destroyed_by(*record), record->written, false);
-      std::unordered_set<NodeInfo*> others;
+    for (const Record& record : node->records) {
+      const Walk full = walk(*node, destroyed_by(record), record.written, false);
+      PointerSet<NodeInfo> others;
       for (const VarInfo* m : full.members) {
         for (const UseSlot* slot = m->first; slot; slot = slot->next) {
           if (slot->node && slot->node != node && !slot->node->records.empty()) {
@@ -197,15 +193,15 @@ Inconsistency GraphState::hidden_fault() const {
       }
       for (NodeInfo* other : others) {
         if (!reads_any(*other, full.members)) continue;
-        for (const auto& second : other->records) {
-          const Walk theirs = walk(*other, destroyed_by(*second), second->written, false);
+        for (const Record& second : other->records) {
+          const Walk theirs = walk(*other, destroyed_by(second), second.written, false);
           if (!reads_any(*node, theirs.members)) continue;
           const bool swap = other->position < node->position;
           const NodeInfo &a = swap ? *other : *node, &b = swap ? *node : *other;
           const std::pair key{a.position, b.position};
           if (least && *least <= key) continue;
           least = key;
-          const Record& first = swap ? *second : *record;
+          const Record& first = swap ? second : record;
           found = {InconsistencyKind::multiple_destroyers,
                    a.apply,
                    destroyed_by(first).handle(),
@@ -230,12 +226,12 @@ Inconsistency GraphState::cycle_fault() const {
   for (std::size_t k = 0; k < cycle.size() && !fault.node.defined(); ++k) {
     NodeInfo &reader = *cycle[k], &node = *cycle[(k + 1) % cycle.size()];
     if (!node.before.contains(&reader)) continue;
-    for (const auto& record : node.records) {
-      const Walk full = walk(node, destroyed_by(*record), record->written, true);
+    for (const Record& record : node.records) {
+      const Walk full = walk(node, destroyed_by(record), record.written, true);
       for (const VarInfo* m : full.members) {
         if (!m->v || !reads_any(reader, {const_cast<VarInfo*>(m)})) continue;
         fault.node = node.apply;
-        fault.variable = destroyed_by(*record).handle();
+        fault.variable = destroyed_by(record).handle();
         fault.other = m->handle();
         fault.other_node = reader.apply;
         fault.text += node.apply.op().name() + " destroys " + fault.variable.str() + ", but " +
@@ -264,10 +260,10 @@ Inconsistency GraphState::transaction_fault() const {
   std::rotate(cycle.begin(), it, cycle.end());
   const NodeInfo &node = *cycle[1], &failing = *cycle.back();
   Inconsistency fault{InconsistencyKind::transaction, node.apply, {}, {}, failing.apply, {}, {}};
-  for (const auto& record : node.records) {
-    if (!record->is_last || fault.variable.defined()) continue;
-    fault.variable = destroyed_by(*record).handle();
-    for (const Top& top : record->tops) {
+  for (const Record& record : node.records) {
+    if (!record.is_last || fault.variable.defined()) continue;
+    fault.variable = destroyed_by(record).handle();
+    for (const Top& top : record.tops) {
       if (top.var->is_last) fault.other = top.var->handle();
     }
   }

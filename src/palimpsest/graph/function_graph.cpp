@@ -2,7 +2,6 @@
 #include "palimpsest/graph/function_graph.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "palimpsest/graph/graph_edit.hpp"
 
@@ -128,8 +127,10 @@ void FunctionGraph::set_trace(std::function<void(const std::string&)> sink) {
 
 std::vector<Apply> FunctionGraph::toposort() const {
   if (!consistent()) throw InconsistencyError(check());
+  const std::vector<NodeInfo*> nodes = impl_->sorted();
   std::vector<Apply> order;
-  for (const NodeInfo* node : impl_->sorted()) order.push_back(node->apply);
+  order.reserve(nodes.size());
+  for (const NodeInfo* node : nodes) order.push_back(node->apply);
   return order;
 }
 
@@ -173,7 +174,8 @@ std::vector<Apply> FunctionGraph::destroyers(const Variable& v) const {
     }
   };
   std::vector<const VarInfo*> open{start}, roots;
-  std::unordered_set<const VarInfo*> seen{start};
+  PointerSet<const VarInfo> seen;
+  seen.insert(start);
   while (!open.empty()) {
     const VarInfo* const top = open.back();
     open.pop_back();
@@ -183,12 +185,13 @@ std::vector<Apply> FunctionGraph::destroyers(const Variable& v) const {
       if (e.is_write || e.is_hidden || e.out != top->index) continue;
       is_root = false;
       const VarInfo& parent = top->owner->parent(e);
-      if (seen.insert(&parent).second) open.push_back(&parent);
+      if (seen.insert(&parent)) open.push_back(&parent);
     }
     if (is_root) roots.push_back(top);
   }
-  seen = {roots.begin(), roots.end()};
-  std::unordered_set<const NodeInfo*> found;
+  seen.clear();
+  for (const VarInfo* root : roots) seen.insert(root);
+  PointerSet<const NodeInfo> found;
   for (open = roots; !open.empty();) {
     const VarInfo* const top = open.back();
     open.pop_back();
@@ -196,7 +199,7 @@ std::vector<Apply> FunctionGraph::destroyers(const Variable& v) const {
       if (slot->node && slot->node->overwrites(*top)) found.insert(slot->node);
     }
     views(*top, [&](const VarInfo& child) {
-      if (seen.insert(&child).second) open.push_back(&child);
+      if (seen.insert(&child)) open.push_back(&child);
     });
   }
   std::vector<const NodeInfo*> list(found.begin(), found.end());

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/graph/origin.hpp"
 
 namespace palimpsest {
 
@@ -34,7 +35,7 @@ FunctionGraph::Impl::Impl(const FunctionGraph& graph, std::vector<Variable> give
   }
   for (const Variable& v : inputs) state.need(v).is_input = true;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    import(outputs[i], nullptr, "import");
+    import(outputs[i], nullptr, nullptr, "import");
     UseSlot& slot = output_slots_.emplace_back();
     slot.index = static_cast<int>(i);
     link(slot, outputs[i]);
@@ -66,7 +67,8 @@ void FunctionGraph::Impl::check_root(const Variable& root) const {
 
 // Adds the applications that v needs and the graph has not yet. Checks the roots first, so that a
 // missing input changes nothing.
-void FunctionGraph::Impl::import(const Variable& v, NodeInfo* place, std::string_view reason) {
+void FunctionGraph::Impl::import(const Variable& v, const VarInfo* old, NodeInfo* place,
+                                 std::string_view reason) {
   check_root(v);
   struct Visit {
     Apply node;
@@ -74,13 +76,13 @@ void FunctionGraph::Impl::import(const Variable& v, NodeInfo* place, std::string
   };
   std::vector<Apply> fresh;
   std::vector<Visit> stack;
-  std::unordered_set<const ApplyNode*> seen;
+  PointerSet<const ApplyNode> seen;
   const auto visit = [&](const Variable& variable) {
     check_root(variable);
     const VarInfo* const known = state.find(variable);
     if (known && (known->is_input || (known->owner && known->owner->in_graph))) return;
     Apply owner = variable.owner();
-    if (owner.defined() && seen.insert(owner.node()).second) stack.push_back({std::move(owner)});
+    if (owner.defined() && seen.insert(owner.node())) stack.push_back({std::move(owner)});
   };
   visit(v);
   while (!stack.empty()) {
@@ -99,6 +101,7 @@ void FunctionGraph::Impl::import(const Variable& v, NodeInfo* place, std::string
       state.move_before(*node, place);
     } else {
       node = &state.create(apply, next_position_, place);
+      if (old) note_origin(apply, *old, reason);
       log_.push_back({.kind = Change::Kind::create, .node = node});
     }
     log_.push_back({.kind = Change::Kind::insert, .node = node, .position = node->position});
@@ -153,7 +156,7 @@ NodeInfo* FunctionGraph::Impl::place_for(const Redirection& r) const {
 
 void FunctionGraph::Impl::apply(std::vector<Redirection>& redirections, std::string_view reason) {
   for (const Redirection& r : redirections) {
-    if (!r.slots.empty()) import(r.with, place_for(r), reason);
+    if (!r.slots.empty()) import(r.with, r.old, place_for(r), reason);
   }
   for (const Redirection& r : redirections) {
     for (UseSlot* slot : r.slots) unlink(*slot);
@@ -260,17 +263,25 @@ void FunctionGraph::Impl::finish() {
   update_orderings();
   state.refresh();
   if (!marks_.empty()) return;
-  std::unordered_set<NodeInfo*> gone;
-  bool is_erased = false;
+  PointerSet<NodeInfo> gone;
   for (const Change& change : log_) {
-    if (change.kind != Change::Kind::erase) continue;
-    is_erased = true;
-    if (!change.node->in_graph) gone.insert(change.node);
+    if (change.kind == Change::Kind::erase && !change.node->in_graph) gone.insert(change.node);
   }
   log_.clear();
   for (NodeInfo* node : gone) state.destroy(*node);
-  if (is_erased) state.forget_roots();
+  state.forget_roots();
 }
+
+namespace {
+
+// An output of a node that somebody uses.
+Variable used_output(const graph_detail::NodeInfo& node) {
+  const auto used = std::find_if(node.outs.begin(), node.outs.end(),
+                                 [](const auto& out) { return out.n_uses > 0; });
+  return (used == node.outs.end() ? node.outs.begin() : used)->handle();
+}
+
+}  // namespace
 
 void FunctionGraph::Impl::transact(std::vector<Redirection>& redirections,
                                    std::span<const Apply> remove, std::string_view reason,
@@ -291,7 +302,8 @@ void FunctionGraph::Impl::transact(std::vector<Redirection>& redirections,
     for (const Apply& node : remove) {
       const NodeInfo* const info = state.find(node.node());
       if (info && info->in_graph) {
-        throw ReplaceError("[replace] " + node.op().name() + " is to be removed but still used");
+        throw ReplaceError("[replace] " + node.op().name() + " is to be removed but its result " +
+                           used_output(*info).str() + " is still used");
       }
     }
     if (validated) {
@@ -311,16 +323,27 @@ void FunctionGraph::Impl::transact(std::vector<Redirection>& redirections,
   finish();
 }
 
-// What comes new into the graph was built where the user built what it replaces.
-void FunctionGraph::Impl::pass_trace(const Apply& old, const Apply& with) const {
-  if (!old.defined() || !with.defined() || !old.node()->built_at) return;
-  if (!state.find(with.node())) with.node()->built_at = old.node()->built_at;
+// What comes new into the graph was built where the user built what it replaces, or else where it
+// was; and its reason is the rewrite that introduced it. Nodes of one origin have one text of it.
+void FunctionGraph::Impl::note_origin(const Apply& fresh, const VarInfo& old,
+                                      std::string_view reason) {
+  auto& built_at = fresh.node()->built_at;
+  const bool is_known = old.owner && old.owner->apply.node()->built_at;
+  if (is_known) built_at = old.owner->apply.node()->built_at;
+  if (old.owner) pass_origin(old.owner->apply, fresh);
+  if (reason.empty() || (built_at && built_at->rewrite() == reason)) return;
+  if (!origin_.text || origin_.calls != built_at || origin_.text->rewrite() != reason) {
+    const StackTrace calls = built_at ? *built_at : StackTrace();
+    origin_ = {built_at,
+               std::make_shared<const StackTrace>(calls.introduced_by(std::string(reason)))};
+  }
+  built_at = origin_.text;
 }
 
 void FunctionGraph::Impl::replace(Pairs pairs, std::span<const Apply> remove,
                                   std::string_view reason, bool validated) {
   std::vector<Redirection> redirections;
-  std::unordered_set<const UseSlot*> taken;
+  PointerSet<const UseSlot> taken;
   const auto name = [](const Variable& v) {
     const Apply owner = v.owner();
     return v.str() + (owner.defined() ? " of " + owner.op().name() : "");
@@ -336,10 +359,9 @@ void FunctionGraph::Impl::replace(Pairs pairs, std::span<const Apply> remove,
     }
     if (trace) trace("rewrite " + std::string(reason) + ": " + name(old) + " -> " + name(with));
     if (old == with) continue;
-    pass_trace(old.owner(), with.owner());
     Redirection& r = redirections.emplace_back(Redirection{v, with, {}});
     for (UseSlot* slot = v->first; slot; slot = slot->next) {
-      if (taken.insert(slot).second) r.slots.push_back(slot);
+      if (pairs.size() == 1 || taken.insert(slot)) r.slots.push_back(slot);
     }
   }
   try {
@@ -425,32 +447,34 @@ void FunctionGraph::Impl::release(Token token) {
 std::vector<NodeInfo*> FunctionGraph::Impl::sorted() const {
   struct Visit {
     NodeInfo* node;
-    std::vector<NodeInfo*> earlier;
-    std::size_t next = 0;
+    std::size_t begin, next;  // among those that wait
   };
-  std::vector<NodeInfo*> order;
+  std::vector<NodeInfo*> order, waiting;  // what must precede each node on the stack
   std::vector<Visit> stack;
-  std::unordered_set<const NodeInfo*> seen;
+  PointerSet<const NodeInfo> seen;
+  order.reserve(state.node_count());
+  seen.reserve(state.node_count());
   const auto push = [&](NodeInfo* node) {
-    if (!node || !seen.insert(node).second) return;
-    Visit visit{node, {}};
+    if (!node || !seen.insert(node)) return;
+    stack.push_back({node, waiting.size(), waiting.size()});
     for (const UseSlot& slot : node->slots) {
-      if (slot.var->owner) visit.earlier.push_back(slot.var->owner);
+      if (slot.var->owner) waiting.push_back(slot.var->owner);
     }
-    const auto n_data = static_cast<std::ptrdiff_t>(visit.earlier.size());
-    for (const auto& [before, constraint] : node->before) visit.earlier.push_back(before);
-    std::sort(visit.earlier.begin() + n_data, visit.earlier.end(),
+    const auto n_data = static_cast<std::ptrdiff_t>(waiting.size());
+    for (const auto& [before, constraint] : node->before) waiting.push_back(before);
+    std::sort(waiting.begin() + n_data, waiting.end(),
               [](auto* a, auto* b) { return a->position < b->position; });
-    stack.push_back(std::move(visit));
   };
   for (const UseSlot& output : output_slots_) {
     push(output.var->owner);
     while (!stack.empty()) {
       Visit& top = stack.back();
-      if (top.next < top.earlier.size()) {
-        push(top.earlier[top.next++]);
+      // Whatever waited for what came after this node has gone, so that the rest is this node's.
+      if (top.next < waiting.size()) {
+        push(waiting[top.next++]);
       } else {
         if (top.node != state.barrier()) order.push_back(top.node);
+        waiting.resize(top.begin);
         stack.pop_back();
       }
     }

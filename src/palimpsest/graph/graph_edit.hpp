@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/graph/graph_state.hpp"
 
@@ -29,7 +30,6 @@ class FunctionGraph::Impl {
 
   void replace(Pairs pairs, std::span<const Apply> remove, std::string_view reason, bool validated);
   void redirect(const Use& use, const Variable& with, std::string_view reason);
-  void pass_trace(const Apply& old, const Apply& with) const;
   void protect(const Variable& v, bool value);
   void overwrite_last(const Variable& v);
   void validate() const;
@@ -57,7 +57,8 @@ class FunctionGraph::Impl {
     bool value = false;
   };
 
-  void import(const Variable& v, NodeInfo* place, std::string_view reason);
+  void import(const Variable& v, const VarInfo* old, NodeInfo* place, std::string_view reason);
+  void note_origin(const Apply& fresh, const VarInfo& old, std::string_view reason);
   void check_root(const Variable& root) const;
   NodeInfo* place_for(const Redirection& r) const;
   void link(UseSlot& slot, const Variable& v);
@@ -77,6 +78,9 @@ class FunctionGraph::Impl {
   std::vector<Change> log_;
   std::vector<std::size_t> marks_;  // sizes of the log
   std::uint64_t next_position_ = 0;
+  struct Origin {
+    std::shared_ptr<const StackTrace> calls, text;  // the same calls, without and with a reason
+  } origin_;                                        // of the node that came last
 };
 
 }  // namespace palimpsest

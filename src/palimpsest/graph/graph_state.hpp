@@ -15,16 +15,17 @@
 //     precedes that node.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
-#include <unordered_map>
-#include <unordered_set>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/fixed_array.hpp"
+#include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/graph/inconsistency.hpp"
 #include "palimpsest/graph/op.hpp"
 
@@ -41,6 +42,7 @@ struct UseSlot {
   UseSlot *prev = nullptr, *next = nullptr;
   NodeInfo* node = nullptr;
   int index = 0;
+  bool reads = true;  // does the op look at its elements?
 };
 
 /// A place that the walk of a record came by.
@@ -56,15 +58,19 @@ struct VarInfo {
   VariableNode* v = nullptr;  // null: the hidden buffer that outputs of `owner` share
   NodeInfo* owner = nullptr;
   int index = 0;
-  Variable root;  // keeps a variable without owner
+  int n_outputs = 0;
   UseSlot *first = nullptr, *last = nullptr;
   std::size_t n_uses = 0;
-  int n_outputs = 0;
   bool is_protected = false, is_input = false, is_last = false;
   std::vector<Entry> entries;
 
   const TensorType& type() const;
   Variable handle() const;
+};
+
+/// A variable without owner, which is kept here.
+struct RootInfo : VarInfo {
+  Variable root;
 };
 
 /// An output that may lie in the memory of an input, or of a hidden buffer of the node.
@@ -77,33 +83,6 @@ struct AliasEdge {
 struct Constraint {
   int support = 0;
   bool is_aside = false;
-};
-
-struct NodeInfo {
-  Apply apply;
-  std::uint64_t position = 0;  // of arrival; orders faults
-  bool in_graph = false;
-  bool can_fail = false;
-  std::vector<UseSlot> slots;
-  std::vector<VarInfo> outs, hidden;
-  // What the op declares.
-  std::vector<AliasEdge> edges;
-  std::vector<char> reads;
-  IndexPairs same, aliased;
-  int n_joins = 0;
-  std::vector<std::unique_ptr<Record>> records;  // one for each overwritten input
-  // The order list.
-  std::uint64_t label = 0;
-  NodeInfo *earlier = nullptr, *later = nullptr;
-  // Constraints: this node after those, and before these.
-  std::unordered_map<NodeInfo*, Constraint> before;
-  std::unordered_set<NodeInfo*> after;  // without those set aside
-
-  VarInfo& parent(const AliasEdge& e) {
-    const auto i = static_cast<std::size_t>(e.in);
-    return e.is_hidden ? hidden[i] : *slots[i].var;
-  }
-  bool overwrites(const VarInfo& v) const;
 };
 
 /// A variable that is no alias of another one within a walk, and what is written of it.
@@ -123,9 +102,41 @@ struct Record {
   std::vector<Top> tops;
   std::vector<VarInfo*> seen;
   std::vector<VarInfo*> members;
-  std::unordered_map<NodeInfo*, int> support;
+  PointerMap<NodeInfo, int> support;
   InconsistencyKind fault = InconsistencyKind::none;  // the gravest, by R1 and R3
   VarInfo* culprit = nullptr;
+};
+
+struct NodeInfo {
+  Apply apply;
+  std::uint64_t position = 0;  // of arrival; orders faults
+  bool in_graph = false;
+  bool can_fail = false;
+  bool is_declared = false;
+  FixedArray<UseSlot, 2> slots;
+  FixedArray<VarInfo, 1> outs;
+  // What the op declares.
+  std::vector<VarInfo> hidden;
+  std::vector<AliasEdge> edges;
+  std::vector<Record> records;  // one for each overwritten input; they do not move
+  int n_joins = 0;
+  // The order list.
+  std::uint64_t label = 0;
+  NodeInfo *earlier = nullptr, *later = nullptr;
+  // Constraints: this node after those, and before these.
+  PointerMap<NodeInfo, Constraint> before;
+  PointerSet<NodeInfo> after;  // without those set aside
+
+  explicit NodeInfo(const Apply& applied = {})
+      : apply(applied),
+        slots(applied.defined() ? applied.input_count() : 0),
+        outs(applied.defined() ? applied.output_count() : 0) {}
+  VarInfo& parent(const AliasEdge& e) {
+    const auto i = static_cast<std::size_t>(e.in);
+    return e.is_hidden ? hidden[i] : *slots[i].var;
+  }
+  bool overwrites(const VarInfo& v) const;
+  bool reads_all() const;
 };
 
 /// Why nobody may overwrite the variable (R1); `none` if somebody may.
@@ -153,7 +164,7 @@ class OrderList {
   /// A way from `from` to `to` along data edges and constraints; empty if there is none.
   std::vector<NodeInfo*> path(NodeInfo& from, NodeInfo& to) const;
   /// Does `from` lead to any of these?
-  bool leads_to(NodeInfo& from, const std::unordered_set<NodeInfo*>& targets) const;
+  bool leads_to(NodeInfo& from, std::span<NodeInfo* const> targets) const;
 
  private:
   void place(NodeInfo& node, NodeInfo* before);
@@ -209,7 +220,13 @@ class GraphState {
   void undeclare(NodeInfo& node);
   void set_protected(VarInfo& v, bool value);
   void set_overwritten_last(VarInfo& v, bool value);
-  std::vector<NodeInfo*> nodes_in_order() const;
+  /// Is it so for any node of the graph?
+  template <class F>
+  bool any_node(F&& is_so) const {
+    return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& item) {
+      return item.second->in_graph && is_so(item.second->apply);
+    });
+  }
   std::size_t node_count() const { return n_nodes_; }
   void forget_roots();
 
@@ -218,9 +235,10 @@ class GraphState {
   void refresh();
   void set_extra(std::vector<std::pair<NodeInfo*, NodeInfo*>> constraints);
   Walk walk(const NodeInfo& node, VarInfo& destroyed, const Region& written, bool may_stop) const;
-  /// The gravest fault of overwriting `input` by R1 and R3.
-  std::pair<InconsistencyKind, VarInfo*> fault_of(const NodeInfo& node, int input,
-                                                  const IndexPairs& same, const IndexPairs& aliased,
+  /// The gravest fault, by R1 and R3, of overwriting `input` of a node as `writer` says, which is
+  /// that node or what would take its place.
+  std::pair<InconsistencyKind, VarInfo*> fault_of(const NodeInfo& node, const Apply& writer,
+                                                  int input,
                                                   const std::vector<VarInfo*>& members) const;
   Inconsistency check() const;
   bool is_consistent() const { return faulty_.empty() && aside_.empty(); }
@@ -260,17 +278,18 @@ class GraphState {
   Inconsistency transaction_fault() const;
 
   bool alias_regions_;
-  std::unordered_map<const ApplyNode*, std::unique_ptr<NodeInfo>> nodes_;
-  std::unordered_map<const VariableNode*, std::unique_ptr<VarInfo>> roots_;
+  PointerMap<const ApplyNode, std::unique_ptr<NodeInfo>> nodes_;
+  PointerMap<const VariableNode, std::unique_ptr<RootInfo>> roots_;
+  PointerSet<const VariableNode> idle_roots_;  // those that have lost their last use
   std::size_t n_nodes_ = 0;
   OrderList order_;
   std::unique_ptr<NodeInfo> barrier_;  // null: no variable is to be overwritten last
   int n_last_ = 0;
   std::vector<Record*> queue_;
-  std::unordered_set<Record*> records_, faulty_;
+  PointerSet<Record> records_, faulty_;
   std::set<std::pair<NodeInfo*, NodeInfo*>> aside_;
   std::vector<std::pair<NodeInfo*, NodeInfo*>> extra_;
-  std::unordered_set<NodeInfo*> stale_;  // declarations may depend on an input's type
+  PointerSet<NodeInfo> stale_;  // declarations may depend on an input's type
   int n_joins_ = 0;
   bool edge_gone_ = false;
 };

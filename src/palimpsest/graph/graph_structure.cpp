@@ -16,53 +16,55 @@ const TensorType& VarInfo::type() const { return v ? v->type : kHiddenType; }
 
 Variable VarInfo::handle() const {
   if (!v) return {};
-  return owner ? owner->apply.output(static_cast<std::size_t>(index)) : root;
+  if (owner) return owner->apply.output(static_cast<std::size_t>(index));
+  return static_cast<const RootInfo*>(this)->root;
 }
 
 bool NodeInfo::overwrites(const VarInfo& v) const {
   return std::any_of(records.begin(), records.end(), [&](const auto& record) {
-    return slots[static_cast<std::size_t>(record->input)].var == &v;
+    return slots[static_cast<std::size_t>(record.input)].var == &v;
   });
 }
 
+bool NodeInfo::reads_all() const {
+  return std::all_of(slots.begin(), slots.end(), [](const UseSlot& slot) { return slot.reads; });
+}
+
 NodeInfo* GraphState::find(const ApplyNode* node) const {
-  const auto it = nodes_.find(node);
-  return it == nodes_.end() ? nullptr : it->second.get();
+  const auto* const found = nodes_.find(node);
+  return found ? found->get() : nullptr;
 }
 
 VarInfo* GraphState::find(const Variable& v) const {
   if (const ApplyNode* owner = v.node()->owner) {
     if (NodeInfo* node = find(owner)) return &node->outs[static_cast<std::size_t>(v.index())];
   }
-  const auto it = roots_.find(v.node());
-  return it == roots_.end() ? nullptr : it->second.get();
+  const auto* const found = roots_.find(v.node());
+  return found ? found->get() : nullptr;
 }
 
 VarInfo& GraphState::need(const Variable& v) {
   if (VarInfo* known = find(v)) return *known;
-  auto info = std::make_unique<VarInfo>();
+  auto info = std::make_unique<RootInfo>();
   info->v = v.node();
   info->root = v;
-  return *roots_.emplace(v.node(), std::move(info)).first->second;
+  return **roots_.try_emplace(v.node(), std::move(info)).first;
 }
 
 NodeInfo& GraphState::create(const Apply& apply, std::uint64_t position, NodeInfo* place) {
-  auto node = std::make_unique<NodeInfo>();
-  node->apply = apply;
+  auto node = std::make_unique<NodeInfo>(apply);
   node->position = position;
-  node->slots.resize(apply.input_count());
-  node->outs.resize(apply.output_count());
   for (std::size_t i = 0; i < node->slots.size(); ++i) {
     node->slots[i].node = node.get();
     node->slots[i].index = static_cast<int>(i);
   }
   for (std::size_t k = 0; k < node->outs.size(); ++k) {
-    node->outs[k].v = apply.output(k).node();
+    node->outs[k].v = &apply.node()->outputs[k];
     node->outs[k].owner = node.get();
     node->outs[k].index = static_cast<int>(k);
   }
   order_.insert_before(*node, place);
-  return *nodes_.emplace(apply.node(), std::move(node)).first->second;
+  return **nodes_.try_emplace(apply.node(), std::move(node)).first;
 }
 
 void GraphState::insert(NodeInfo& node) {
@@ -122,6 +124,7 @@ void GraphState::take_out(UseSlot& slot) {
   (slot.next ? slot.next->prev : v.last) = slot.prev;
   --v.n_uses;
   if (!slot.node) --v.n_outputs;
+  if (v.n_uses == 0 && !v.owner) idle_roots_.insert(v.v);
   slot.last = &v;
   slot.var = nullptr;
   edge_gone_ = edge_gone_ || v.owner;
@@ -137,17 +140,18 @@ void GraphState::keep_data_order(UseSlot& slot) {
         producer == user ? std::vector{user} : order_.path(*user, *producer);
     bool is_data = true;
     for (std::size_t k = 0; k + 1 < path.size(); ++k) {
-      const auto it = path[k + 1]->before.find(path[k]);
+      const Constraint* const constraint = path[k + 1]->before.find(path[k]);
       const auto& slots = path[k + 1]->slots;
       const bool by_data = std::any_of(slots.begin(), slots.end(), [&](const UseSlot& s) {
         return s.var && s.var->owner == path[k];
       });
-      if (by_data || it == path[k + 1]->before.end() || it->second.is_aside) continue;
+      if (by_data || !constraint || constraint->is_aside) continue;
       set_aside(*path[k], *path[k + 1]);
       is_data = false;
     }
     if (!is_data) continue;
-    std::string text = "[replace] " + slot.var->v->name + " would close a data cycle:";
+    const std::string old = slot.last ? slot.last->handle().str() + " by " : "";
+    std::string text = "[replace] " + old + slot.var->handle().str() + " would close a data cycle:";
     for (const NodeInfo* n : path) text += " " + n->apply.op().name();
     throw CycleError(text);
   }
@@ -165,6 +169,7 @@ void GraphState::after_link(UseSlot& slot) {
 void GraphState::set_protected(VarInfo& v, bool value) {
   if (v.is_protected == value) return;
   v.is_protected = value;
+  if (!value && v.n_uses == 0 && !v.owner) idle_roots_.insert(v.v);
   queue_all_at(v, true);
 }
 
@@ -187,20 +192,12 @@ void GraphState::set_overwritten_last(VarInfo& v, bool value) {
   queue_all_at(v, false);
 }
 
-std::vector<NodeInfo*> GraphState::nodes_in_order() const {
-  std::vector<NodeInfo*> list;
-  for (const auto& [key, node] : nodes_) {
-    if (node->in_graph) list.push_back(node.get());
-  }
-  std::sort(list.begin(), list.end(), [](auto* a, auto* b) { return a->position < b->position; });
-  return list;
-}
-
 void GraphState::forget_roots() {
-  std::erase_if(roots_, [](const auto& item) {
-    const VarInfo& v = *item.second;
-    return v.n_uses == 0 && !v.is_input && !v.is_protected && !v.is_last;
-  });
+  for (const VariableNode* key : idle_roots_) {
+    const RootInfo& v = **roots_.find(key);
+    if (v.n_uses == 0 && !v.is_input && !v.is_protected && !v.is_last) roots_.erase(key);
+  }
+  idle_roots_.clear();
 }
 
 // -- what ops declare ------------------------------------------------------------------------
@@ -208,10 +205,8 @@ void GraphState::forget_roots() {
 void GraphState::read_declarations(NodeInfo& node) {
   const Op& op = node.apply.op();
   node.edges.clear();
-  node.reads.assign(node.slots.size(), 1);
-  for (std::size_t i = 0; i < node.slots.size(); ++i) {
-    node.reads[i] = op.reads(node.apply, static_cast<int>(i)) ? 1 : 0;
-  }
+  node.is_declared = true;
+  for (UseSlot& slot : node.slots) slot.reads = op.reads(node.apply, slot.index);
   const AliasMap views = op.view_map(node.apply), destroys = op.destroy_map(node.apply);
   const auto add = [&](const AliasMap& map, bool is_write) {
     for (const auto& [out, inputs] : map) {
@@ -233,17 +228,14 @@ void GraphState::read_declarations(NodeInfo& node) {
       node.edges.push_back({out, static_cast<int>(g), true, false, Region::unknown()});
     }
   }
-  for (int input : overwritten_inputs(node.apply)) {
-    auto record = std::make_unique<Record>();
-    record->node = &node;
-    record->input = input;
-    if (alias_regions_) record->written = op.write_region(node.apply, input);
-    records_.insert(record.get());
-    node.records.push_back(std::move(record));
-  }
-  if (!node.records.empty()) {
-    node.same = op.tolerate_same(node.apply);
-    node.aliased = op.tolerate_aliased(node.apply);
+  const std::set<int> overwritten = overwritten_inputs(node.apply);
+  node.records.reserve(overwritten.size());
+  for (int input : overwritten) {
+    Record& record = node.records.emplace_back();
+    record.node = &node;
+    record.input = input;
+    if (alias_regions_) record.written = op.write_region(node.apply, input);
+    records_.insert(&record);
   }
 }
 
@@ -279,7 +271,7 @@ void GraphState::declare(NodeInfo& node) {
   node.can_fail = node.apply.op().can_fail();
   if (node.can_fail && n_last_ > 0) add_support(node, *barrier_, 1);
   if (node.edges.size() > 1) count_joins(node);
-  for (const auto& record : node.records) queue(*record);
+  for (Record& record : node.records) queue(record);
   for (UseSlot& slot : node.slots) raise(slot);
 }
 
@@ -288,17 +280,17 @@ void GraphState::undeclare(NodeInfo& node) {
   for (const AliasEdge& e : node.edges) {
     queue_all_at(node.outs[static_cast<std::size_t>(e.out)], false);
   }
-  for (const auto& record : node.records) {
-    clear(*record);
-    if (record->is_join) add_joins(-1);
-    records_.erase(record.get());
-    std::erase(queue_, record.get());
+  for (Record& record : node.records) {
+    clear(record);
+    if (record.is_join) add_joins(-1);
+    records_.erase(&record);
+    std::erase(queue_, &record);
   }
   if (node.can_fail && n_last_ > 0) add_support(node, *barrier_, -1);
   node.can_fail = false;
   node.records.clear();
   node.edges.clear();
-  node.reads.clear();
+  node.is_declared = false;
   node.hidden.clear();
   count_joins(node);
 }

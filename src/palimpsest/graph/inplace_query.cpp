@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
 
 #include "palimpsest/graph/graph_state.hpp"
 
@@ -27,14 +26,20 @@ bool is_simple(const Apply& variant, int input) {
   const Op& op = variant.op();
   const AliasMap destroys = op.destroy_map(variant);
   if (!op.view_map(variant).empty() || !op.output_aliases(variant).empty()) return false;
-  if (overwritten_inputs(variant) != std::set<int>{input} || destroys.size() > 1) return false;
-  return destroys.empty() || op.view_region(variant, destroys.begin()->first, input).is_whole();
+  const auto is_input_only = [&](const std::set<int>& inputs) {
+    return inputs.size() == 1 && inputs.contains(input);
+  };
+  const std::set<int> others = op.destroyed_inputs(variant);
+  if (destroys.empty()) return is_input_only(others);
+  const auto& [output, overwritten] = *destroys.begin();
+  return destroys.size() == 1 && is_input_only(overwritten) &&
+         (others.empty() || is_input_only(others)) &&
+         op.view_region(variant, output, input).is_whole();
 }
 
 bool reads(const NodeInfo& node, const VarInfo& v) {
-  return std::any_of(node.slots.begin(), node.slots.end(), [&](const UseSlot& slot) {
-    return slot.var == &v && node.reads[static_cast<std::size_t>(slot.index)];
-  });
+  return std::any_of(node.slots.begin(), node.slots.end(),
+                     [&](const UseSlot& slot) { return slot.var == &v && slot.reads; });
 }
 
 // Does something that needs the node's results read the variable? Only the first nodes behind it are
@@ -84,23 +89,22 @@ Answer from_analysis(const GraphState& state, NodeInfo& node, const Apply& varia
   if (is_shared) return kUnclear;
   if (is_read_soon_after(node, destroyed)) return InconsistencyKind::ordering_cycle;
   const Region written = state.regions_count() ? op.write_region(variant, input) : Region::whole();
-  const bool reads_all = std::find(node.reads.begin(), node.reads.end(), 0) == node.reads.end();
-  const Walk walk = state.walk(node, destroyed, written, reads_all);
-  const auto fault = state.fault_of(node, input, op.tolerate_same(variant),
-                                    op.tolerate_aliased(variant), walk.members);
+  const Walk walk = state.walk(node, destroyed, written, node.reads_all());
+  const auto fault = state.fault_of(node, variant, input, walk.members);
   if (fault.first != InconsistencyKind::none) return fault.first;
-  std::unordered_set<NodeInfo*> readers;
+  std::vector<NodeInfo*> readers;
   for (const VarInfo* m : walk.members) {
     for (const UseSlot* slot = m->first; slot; slot = slot->next) {
       if (!slot->node || slot->node == &node) continue;
-      if (slot->node->reads[static_cast<std::size_t>(slot->index)]) readers.insert(slot->node);
+      if (slot->reads) readers.push_back(slot->node);
     }
   }
   const bool is_last = std::any_of(walk.tops.begin(), walk.tops.end(),
                                    [](const auto& top) { return top.var->is_last; });
   if (is_last && op.can_fail()) return InconsistencyKind::transaction;
   if (state.order().leads_to(node, readers)) return InconsistencyKind::ordering_cycle;
-  if (is_last && state.order().leads_to(node, {state.barrier()})) {
+  NodeInfo* const barrier = state.barrier();
+  if (is_last && state.order().leads_to(node, {&barrier, 1})) {
     return InconsistencyKind::transaction;
   }
   return kYes;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <deque>
 
 #include "palimpsest/graph/graph_state.hpp"
 
@@ -9,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kGap = std::uint64_t{1} << 32;
 
-std::vector<NodeInfo*> sorted_by_label(const std::unordered_set<NodeInfo*>& nodes) {
+std::vector<NodeInfo*> sorted_by_label(const PointerSet<NodeInfo>& nodes) {
   std::vector<NodeInfo*> list(nodes.begin(), nodes.end());
   std::sort(list.begin(), list.end(), [](auto* a, auto* b) { return a->label < b->label; });
   return list;
@@ -17,17 +16,12 @@ std::vector<NodeInfo*> sorted_by_label(const std::unordered_set<NodeInfo*>& node
 
 // One step of a breadth-first search within an interval of labels.
 struct Frontier {
-  std::unordered_set<NodeInfo*> seen;
-  std::deque<NodeInfo*> open;
+  PointerSet<NodeInfo> seen;  // in the order of arrival: those from n_done on are open
+  std::size_t n_done = 0;
 
-  void visit(NodeInfo& node) {
-    if (seen.insert(&node).second) open.push_back(&node);
-  }
-  NodeInfo& next() {
-    NodeInfo* node = open.front();
-    open.pop_front();
-    return *node;
-  }
+  void visit(NodeInfo& node) { seen.insert(&node); }
+  bool is_done() const { return n_done == seen.size(); }
+  NodeInfo& next() { return **(seen.begin() + static_cast<std::ptrdiff_t>(n_done++)); }
 };
 
 // Spreads the nodes around one evenly over the smallest range of labels that is sparse enough, so
@@ -96,7 +90,7 @@ bool OrderList::make_before(NodeInfo& x, NodeInfo& y) {
   forward.visit(y);
   backward.visit(x);
   bool is_cycle = false;
-  while (!forward.open.empty() && !backward.open.empty() && !is_cycle) {
+  while (!forward.is_done() && !backward.is_done() && !is_cycle) {
     for_each_successor(forward.next(), [&](NodeInfo& n) {
       if (n.label > x.label) return;
       is_cycle = is_cycle || backward.seen.contains(&n);
@@ -110,7 +104,7 @@ bool OrderList::make_before(NodeInfo& x, NodeInfo& y) {
     });
   }
   if (is_cycle) return false;
-  const bool move_forward = forward.open.empty();
+  const bool move_forward = forward.is_done();
   NodeInfo* const target = move_forward ? x.later : &y;
   for (NodeInfo* n : sorted_by_label(move_forward ? forward.seen : backward.seen)) {
     remove(*n);
@@ -120,23 +114,23 @@ bool OrderList::make_before(NodeInfo& x, NodeInfo& y) {
 }
 
 std::vector<NodeInfo*> OrderList::path(NodeInfo& from, NodeInfo& to) const {
-  std::unordered_map<NodeInfo*, NodeInfo*> reached_from{{&from, nullptr}};
-  std::deque<NodeInfo*> open{&from};
-  while (!open.empty() && !reached_from.contains(&to)) {
-    NodeInfo* const node = open.front();
-    open.pop_front();
+  PointerMap<NodeInfo, NodeInfo*> reached_from;
+  std::vector<NodeInfo*> open{&from};
+  reached_from.try_emplace(&from, nullptr);
+  for (std::size_t k = 0; k < open.size() && !reached_from.contains(&to); ++k) {
+    NodeInfo* const node = open[k];
     for_each_successor(*node, [&](NodeInfo& n) {
-      if (n.label <= to.label && reached_from.emplace(&n, node).second) open.push_back(&n);
+      if (n.label <= to.label && reached_from.try_emplace(&n, node).second) open.push_back(&n);
     });
   }
   std::vector<NodeInfo*> path;
   if (!reached_from.contains(&to)) return path;
-  for (NodeInfo* n = &to; n; n = reached_from.at(n)) path.push_back(n);
+  for (NodeInfo* n = &to; n; n = *reached_from.find(n)) path.push_back(n);
   std::reverse(path.begin(), path.end());
   return path;
 }
 
-bool OrderList::leads_to(NodeInfo& from, const std::unordered_set<NodeInfo*>& targets) const {
+bool OrderList::leads_to(NodeInfo& from, std::span<NodeInfo* const> targets) const {
   std::uint64_t last = 0;
   Frontier forward, backward;
   for (NodeInfo* n : targets) {
@@ -146,7 +140,7 @@ bool OrderList::leads_to(NodeInfo& from, const std::unordered_set<NodeInfo*>& ta
   }
   forward.visit(from);
   bool found = false;
-  while (!forward.open.empty() && !backward.open.empty() && !found) {
+  while (!forward.is_done() && !backward.is_done() && !found) {
     for_each_successor(forward.next(), [&](NodeInfo& n) {
       if (n.label > last) return;
       found = found || backward.seen.contains(&n);

@@ -2,13 +2,13 @@
 #include "palimpsest/graph/variable.hpp"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/graph/origin.hpp"
 
 namespace palimpsest {
 namespace {
@@ -73,6 +73,7 @@ std::string Variable::str() const {
 
 Apply Apply::make(OpPtr op, std::span<const Variable> inputs, std::vector<TensorType> types) {
   Apply made(std::make_shared<ApplyNode>(std::move(op), inputs, std::move(types)));
+  if (made.output_count() > 0) made.node()->outputs[0].attachment = OriginScope::present();
   if (config().exception_verbosity != Verbosity::low) {
     const auto limit = static_cast<std::size_t>(std::max<index_t>(config().traceback_limit, 0));
     made.node()->built_at = std::make_shared<StackTrace>(StackTrace::capture(limit));
@@ -108,7 +109,7 @@ ApplyNode::ApplyNode(OpPtr applied, std::span<const Variable> arguments,
 }
 
 // Releasing the inputs of a node may release their owners, and so on down a chain. Whoever is
-// first hands its inputs to a list; destructors that run meanwhile only append to it.
+// first keeps a list; destructors that run meanwhile only hand their inputs to it.
 ApplyNode::~ApplyNode() {
   thread_local std::vector<Variable>* pending = nullptr;
   if (pending) {
@@ -116,8 +117,9 @@ ApplyNode::~ApplyNode() {
                     std::make_move_iterator(inputs.end()));
     return;
   }
-  std::vector<Variable> list = std::move(inputs);
+  std::vector<Variable> list;
   pending = &list;
+  for (Variable& input : inputs) input = {};
   while (!list.empty()) {
     const Variable released = std::move(list.back());
     list.pop_back();
@@ -143,15 +145,15 @@ Variable constant(const Tensor& value, std::string name) {
 
 std::vector<Apply> applications_of(std::span<const Variable> outputs,
                                    std::span<const Variable> inputs) {
-  std::unordered_set<const VariableNode*> stop;
+  PointerSet<const VariableNode> stop;
   for (const Variable& v : inputs) stop.insert(v.node());
   std::vector<Apply> order;
-  std::unordered_set<const ApplyNode*> seen;
+  PointerSet<const ApplyNode> seen;
   std::vector<std::pair<Apply, std::size_t>> stack;  // node, next input to visit
   const auto visit = [&](const Variable& v) {
     if (stop.contains(v.node())) return;
     Apply owner = v.owner();
-    if (owner.defined() && seen.insert(owner.node()).second) stack.emplace_back(owner, 0);
+    if (owner.defined() && seen.insert(owner.node())) stack.emplace_back(std::move(owner), 0);
   };
   for (const Variable& output : outputs) {
     visit(output);
@@ -161,7 +163,7 @@ std::vector<Apply> applications_of(std::span<const Variable> outputs,
         const Variable& input = node.input(next++);
         visit(input);
       } else {
-        order.push_back(node);
+        order.push_back(std::move(node));
         stack.pop_back();
       }
     }
@@ -175,11 +177,11 @@ std::vector<Variable> clone_graph(std::span<const Variable> outputs,
   if (inputs.size() != replacements.size()) {
     throw InternalError("[clone_graph] as many replacements as inputs expected");
   }
-  std::unordered_map<const VariableNode*, Variable> copies;
+  PointerMap<const VariableNode, Variable> copies;
   for (std::size_t i = 0; i < inputs.size(); ++i) copies[inputs[i].node()] = replacements[i];
   const auto copy_of = [&](const Variable& v) {
-    const auto it = copies.find(v.node());
-    return it == copies.end() ? v : it->second;
+    const Variable* const copy = copies.find(v.node());
+    return copy ? *copy : v;
   };
   for (const Apply& node : applications_of(outputs, inputs)) {
     std::vector<Variable> arguments;
@@ -188,6 +190,7 @@ std::vector<Variable> clone_graph(std::span<const Variable> outputs,
     for (const Variable& v : node.outputs()) types.push_back(v.type());
     const Apply copy = Apply::make(node.op_ptr(), arguments, std::move(types));
     copy.node()->built_at = node.node()->built_at;
+    copy_origin(node, copy);
     for (std::size_t i = 0; i < node.output_count(); ++i) {
       const Variable from = node.output(i), to = copy.output(i);
       to.node()->name = from.name();

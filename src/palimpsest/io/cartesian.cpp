@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <set>
 
@@ -173,6 +174,11 @@ void average(Tensor& kspace, const std::vector<index_t>& counts) {
   }
 }
 
+ValueError no_noise_readouts() {
+  return ValueError(
+      "[scan] prewhitening needs noise readouts, and the scan has none. Try without prewhitening.");
+}
+
 void check_encodable(const Extents& shape) {
   for (const index_t extent : shape) {
     if (extent < 1 || extent > 65535) {
@@ -210,15 +216,126 @@ CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& op
   average(result.kspace, counts);
   if (options.prewhiten) {
     const Tensor covariance = noise_covariance(scan);
-    if (!covariance.defined()) {
-      throw ValueError(
-          "[scan] prewhitening needs noise readouts, and the scan has none. Try without "
-          "prewhitening.");
-    }
+    if (!covariance.defined()) throw no_noise_readouts();
     result.kspace = prewhitened(result.kspace, covariance);
   }
   result.readout_oversampling = scan.header.readout_oversampling();
   result.recon_matrix = scan.header.recon.matrix;
+  return result;
+}
+
+namespace {
+
+// The readouts of noise alone, with their samples.
+Tensor noise_covariance_of(const RawScanFile& file, index_t batch_bytes) {
+  std::vector<std::size_t> numbers;
+  RawScan noise;
+  index_t n_samples = 0;
+  for (std::size_t i = 0; i < file.contents().readouts.size(); ++i) {
+    const Readout& readout = file.contents().readouts[i];
+    if (!readout.has(ReadoutFlag::noise)) continue;
+    numbers.push_back(i);
+    noise.readouts.push_back(readout);
+    noise.readouts.back().first_sample = n_samples;
+    n_samples += readout.n_coils * readout.n_samples;
+  }
+  if (n_samples == 0) return {};
+  noise.samples = Tensor::empty({n_samples}, DType::complex64);
+  auto* to = noise.samples.mutable_data<cfloat>();
+  file.read(numbers, batch_bytes, [&](std::size_t i, const cfloat* samples) {
+    const Readout& readout = file.contents().readouts[i];
+    to = std::copy_n(samples, readout.n_coils * readout.n_samples, to);
+  });
+  return noise_covariance(noise);
+}
+
+/// Puts readouts into their rows of a file, and averages rows that were measured repeatedly: the same
+/// sums in the same order as in memory.
+class RowSorter {
+ public:
+  RowSorter(ScratchArray& kspace, std::vector<index_t> counts)
+      : kspace_(kspace), missing_(counts), counts_(std::move(counts)) {}
+
+  void add(const Readout& readout, const cfloat* samples, index_t row, index_t column) {
+    const Extents& shape = kspace_.shape();
+    const index_t n_x = shape[3], plane = shape[1] * shape[2] * n_x;
+    line_.assign(static_cast<std::size_t>(readout.n_coils * n_x), cfloat(0));
+    const index_t count = counts_[static_cast<std::size_t>(row)];
+    const bool is_first = missing_[static_cast<std::size_t>(row)] == count;
+    const bool is_last = --missing_[static_cast<std::size_t>(row)] == 0;
+    for (index_t coil = 0; coil < readout.n_coils && !is_first; ++coil) {
+      kspace_.read(coil * plane + row * n_x, line_.data() + coil * n_x, n_x);
+    }
+    add_readout(readout, samples, line_.data(), 0, column, {readout.n_coils, 1, 1, n_x});
+    if (is_last && count > 1) {
+      const float share = 1.0f / static_cast<float>(count);
+      for (cfloat& value : line_) value *= share;
+    }
+    for (index_t coil = 0; coil < readout.n_coils; ++coil) {
+      kspace_.write(coil * plane + row * n_x, line_.data() + coil * n_x, n_x);
+    }
+  }
+
+ private:
+  ScratchArray& kspace_;
+  std::vector<index_t> missing_, counts_;  // per row: readouts to come, and all
+  std::vector<cfloat> line_;
+};
+
+void check_finite(const cfloat* samples, index_t n, std::size_t readout) {
+  const auto is_finite = [](cfloat v) {
+    return std::isfinite(v.real()) && std::isfinite(v.imag());
+  };
+  if (std::all_of(samples, samples + n, is_finite)) return;
+  throw FormatError(
+      fmt::format("[scan] readout {} holds values that are NaN or infinite.", readout));
+}
+
+}  // namespace
+
+SortedKspace sorted_kspace(const RawScanFile& file, const CartesianOptions& options,
+                           const SortOptions& how) {
+  const RawScan& scan = file.contents();
+  if (scan.header.trajectory != "cartesian") {
+    throw NotSupported(fmt::format("[scan] its trajectory is '{}', expected 'cartesian'.",
+                                   scan.header.trajectory));
+  }
+  const std::vector<std::size_t> wanted = wanted_readouts(scan, options);
+  const Grid grid(scan.header, coils_of(scan, wanted));
+  index_t n_samples = 0;
+  for (const Readout& readout : scan.readouts) n_samples += readout.n_coils * readout.n_samples;
+  grid.check_size(n_samples);
+  SortedKspace result{ScratchArray(how.folder, grid.kspace_shape(), DType::complex64),
+                      scan.header.readout_oversampling(), scan.header.recon.matrix};
+  const Extents rows = grid.mask_shape();
+  std::vector<index_t> counts(static_cast<std::size_t>(rows[0] * rows[1]));
+  for (const std::size_t i : wanted) {
+    const Readout& readout = scan.readouts[i];
+    ++counts[static_cast<std::size_t>(grid.row(readout))];
+    grid.column(readout);
+    const index_t n_used = readout.n_samples - readout.discard_pre - readout.discard_post;
+    result.has_full_readouts &= n_used == grid.kspace_shape()[3];
+  }
+  if (!how.reads_samples) return result;
+  Tensor covariance;
+  if (options.prewhiten) {
+    covariance = noise_covariance_of(file, how.batch_bytes);
+    if (!covariance.defined()) throw no_noise_readouts();
+  }
+  RowSorter sorter(result.kspace, std::move(counts));
+  file.read(wanted, how.batch_bytes, [&](std::size_t i, const cfloat* samples) {
+    const Readout& readout = scan.readouts[i];
+    const index_t n = readout.n_coils * readout.n_samples;
+    check_finite(samples, n, i);
+    Tensor white;
+    if (covariance.defined()) {
+      const Tensor given = Tensor::from(std::vector<cfloat>(samples, samples + n),
+                                        Extents{readout.n_coils, readout.n_samples});
+      white = prewhitened(given, covariance);
+    }
+    sorter.add(readout, white.defined() ? white.data<cfloat>() : samples, grid.row(readout),
+               grid.column(readout));
+  });
   return result;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
+#include <string>
 
 #include "palimpsest/io/ismrmrd.hpp"
+#include "palimpsest/io/scratch_array.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 namespace palimpsest {
@@ -41,6 +44,29 @@ struct CartesianKspace {
 ///          noise readouts; FormatError: positions outside the grid, a grid that the data do not
 ///          fill
 CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options = {});
+
+/// The same of a file that may be larger than memory, sorted into a file.
+struct SortedKspace {
+  /// complex64 (coil, kz, ky, kx); zero where nothing was measured.
+  ScratchArray kspace;
+  double readout_oversampling = 1;
+  std::array<index_t, 3> recon_matrix = {1, 1, 1};
+  /// Is every readout measured from end to end?
+  bool has_full_readouts = true;
+};
+struct SortOptions {
+  /// Of the file with the result; it has no name there.
+  std::string folder = ".";
+  /// Held at a time of the scan's file.
+  index_t batch_bytes = index_t{16} << 20;
+  /// False: the result is zero, and no sample is read.
+  bool reads_samples = true;
+};
+/// Errors   those of cartesian_kspace and ScratchArray; FormatError: a sample that is NaN or
+///          infinite
+/// Cost     one pass over the file, and a second one over readouts of noise
+SortedKspace sorted_kspace(const RawScanFile& file, const CartesianOptions& options = {},
+                           const SortOptions& how = {});
 
 /// The opposite: a scan of one readout for each true element of the mask, in the order (kz, ky).
 ///

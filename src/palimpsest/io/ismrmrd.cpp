@@ -96,11 +96,13 @@ void check_signature(const io_detail::InputFile& file) {
 }
 
 /// Has the file parsed by a process that may die of it.
-void parse_isolated(const io_detail::InputFile& file, io_detail::SharedMemory& memory) {
+void parse_isolated(const io_detail::InputFile& file, io_detail::SharedMemory& memory,
+                    const io_detail::RawFilePart& part = {}) {
   auto* result = new (memory.data()) RawFileResult;
   const auto work = [&] {
     io_detail::Arena arena(memory.data() + kResultBytes, memory.size() - kResultBytes);
-    io_detail::parse_raw_file(file.path(), static_cast<std::uint64_t>(file.size()), arena, *result);
+    io_detail::parse_raw_file(file.path(), static_cast<std::uint64_t>(file.size()), part, arena,
+                              *result);
     // Offsets count from the start of all shared memory.
     result->xml_offset += kResultBytes;
     result->records_offset += kResultBytes;
@@ -161,17 +163,31 @@ std::pair<index_t, index_t> place_readouts(std::vector<Readout>& readouts) {
   return {n_all, n_all_coordinates};
 }
 
-void gather(const ParsedFile& parsed, index_t file_bytes, const std::string& path, RawScan& scan) {
+constexpr auto kSampleBytes = static_cast<index_t>(sizeof(std::complex<float>));
+
+/// Header and readouts, each with its place in the two arrays; the lengths of these.
+std::pair<index_t, index_t> take_contents(const ParsedFile& parsed, index_t file_bytes,
+                                          const std::string& path, RawScan& scan) {
+  scan.header = io_detail::parse_ismrmrd_header(path, parsed.xml());
   for (std::uint64_t i = 0; i < parsed.n_records(); ++i) {
     scan.readouts.push_back(readout_of(parsed.record(i).head));
   }
+  if (scan.header.n_coils == 0) {
+    for (const Readout& readout : scan.readouts) {
+      scan.header.n_coils = std::max(scan.header.n_coils, readout.n_coils);
+    }
+  }
   const auto [n_all, n_all_coordinates] = place_readouts(scan.readouts);
-  constexpr auto kSampleBytes = static_cast<index_t>(sizeof(std::complex<float>));
   if (n_all > file_bytes / kSampleBytes || n_all_coordinates > file_bytes / 4) {
     fail_format(path, fmt::format("announces {} samples and {} coordinates, more than its {} bytes "
                                   "can hold.",
                                   n_all, n_all_coordinates, file_bytes));
   }
+  return {n_all, n_all_coordinates};
+}
+
+void gather(const ParsedFile& parsed, index_t file_bytes, const std::string& path, RawScan& scan) {
+  const auto [n_all, n_all_coordinates] = take_contents(parsed, file_bytes, path, scan);
   scan.samples = Tensor::empty({n_all}, DType::complex64);
   if (n_all_coordinates > 0) scan.trajectory = Tensor::empty({n_all_coordinates}, DType::float32);
   auto* samples = n_all > 0 ? static_cast<char*>(scan.samples.raw_overwrite_data()) : nullptr;
@@ -282,14 +298,74 @@ RawScan read_ismrmrd(const std::string& path) {
   parse_isolated(file, memory);
   const ParsedFile parsed(file.path(), memory);
   RawScan scan;
-  scan.header = io_detail::parse_ismrmrd_header(path, parsed.xml());
   gather(parsed, file.size(), path, scan);
-  if (scan.header.n_coils == 0) {
-    for (const Readout& readout : scan.readouts) {
-      scan.header.n_coils = std::max(scan.header.n_coils, readout.n_coils);
+  return scan;
+}
+
+// -- a part at a time ------------------------------------------------------------------------------
+
+namespace {
+
+// What HDF5 asks for on top of records and samples: the header, alignment of each sequence.
+constexpr index_t kSlackBytes = index_t{1} << 20, kSlackPerReadout = 64;
+
+std::size_t part_bytes(index_t n_readouts, index_t n_floats) {
+  const auto record = static_cast<index_t>(sizeof(AcquisitionRecord)) + kSlackPerReadout;
+  return static_cast<std::size_t>(
+      checked_add(checked_add(checked_multiply(n_readouts, record), checked_multiply(n_floats, 4)),
+                  kSlackBytes));
+}
+
+index_t n_floats(const Readout& readout) { return 2 * n_values(readout) + n_coordinates(readout); }
+
+}  // namespace
+
+RawScanFile::RawScanFile(const std::string& path) : path_(path) {
+  const io_detail::InputFile file(path);
+  check_signature(file);
+  io_detail::SharedMemory memory(arena_bytes(file.size()));  // of which headers use a part
+  parse_isolated(file, memory, {.heads_only = true});
+  take_contents(ParsedFile(file.path(), memory), file.size(), path, contents_);
+}
+
+void RawScanFile::read(std::span<const std::size_t> readouts, index_t batch_bytes,
+                       const Visit& visit) const {
+  const io_detail::InputFile file(path_);
+  std::size_t next = 0;
+  while (next < readouts.size()) {
+    // From one wanted readout on, as many as fit; those between them are read along.
+    const std::size_t first = readouts[next];
+    std::size_t last = first;
+    index_t floats = n_floats(contents_.readouts.at(first));
+    for (std::size_t k = next + 1; k < readouts.size(); ++k) {
+      index_t more = floats;
+      for (std::size_t i = last + 1; i <= readouts[k]; ++i) {
+        more += n_floats(contents_.readouts.at(i));
+      }
+      const auto n = static_cast<index_t>(readouts[k] - first + 1);
+      if (static_cast<index_t>(part_bytes(n, more)) > batch_bytes) break;
+      floats = more;
+      last = readouts[k];
+    }
+    const std::uint64_t count = last - first + 1;
+    io_detail::SharedMemory memory(part_bytes(static_cast<index_t>(count), floats));
+    parse_isolated(file, memory, {.first = first, .count = count});
+    const ParsedFile parsed(file.path(), memory);
+    if (parsed.n_records() != count) {
+      fail_format(path_, "has other readouts than before. Try again when nobody writes it.");
+    }
+    for (; next < readouts.size() && readouts[next] <= last; ++next) {
+      const std::size_t i = readouts[next];
+      const AcquisitionRecord record = parsed.record(i - first);
+      const index_t n = n_values(contents_.readouts[i]);
+      const Readout now = readout_of(record.head);
+      if (n_values(now) != n) {
+        fail_format(path_, fmt::format("has another readout {} than before.", i));
+      }
+      const auto* values = parsed.floats(record.samples, 2 * n, i);
+      visit(i, reinterpret_cast<const std::complex<float>*>(values));
     }
   }
-  return scan;
 }
 
 void write_ismrmrd(const std::string& path, const RawScan& scan) {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <array>
+#include <complex>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -103,6 +106,28 @@ struct RawScan {
 /// Cost     one read; memory of at most a few times the file's size
 /// Source   Inati et al. 2017, doi:10.1002/mrm.26089
 RawScan read_ismrmrd(const std::string& path);
+
+/// The same file a part at a time, for scans that are larger than memory.
+///
+/// Errors   as read_ismrmrd; FormatError as well when the file changes between two reads
+/// Cost     the constructor: memory for the readouts' headers; read(): one pass, memory of a batch
+class RawScanFile {
+ public:
+  explicit RawScanFile(const std::string& path);
+
+  /// Header and readouts; the arrays are undefined.
+  const RawScan& contents() const { return contents_; }
+  /// Gets the number of a readout and its samples, (coil, sample) row-major, which stay where they
+  /// are during the call only.
+  using Visit = std::function<void(std::size_t readout, const std::complex<float>* samples)>;
+  /// Reads these readouts, whose numbers increase, at most about so many bytes at a time, but at
+  /// least one.
+  void read(std::span<const std::size_t> readouts, index_t batch_bytes, const Visit& visit) const;
+
+ private:
+  std::string path_;
+  RawScan contents_;
+};
 
 /// Writes an ISMRMRD file that the standard's own tools read.
 ///

@@ -134,10 +134,11 @@ Handle head_type() {
                         {"user_float", offsetof(R, user_float), f32, 8}});
 }
 
-Handle acquisition_type() {
+Handle acquisition_type(bool heads_only = false) {
   using R = AcquisitionRecord;
   const Handle floats(H5Tvlen_create(H5T_NATIVE_FLOAT), H5Tclose, "no sequence type");
   const Handle head = head_type();
+  if (heads_only) return compound_type(sizeof(R), {{"head", offsetof(R, head), head}});
   return compound_type(sizeof(R), {{"head", offsetof(R, head), head},
                                    {"traj", offsetof(R, trajectory), floats},
                                    {"data", offsetof(R, samples), floats}});
@@ -251,9 +252,9 @@ void read_xml(hid_t group, std::uint64_t file_bytes, hid_t transfer, Arena& aren
   result.xml_length = ::strnlen(text, kLongestXml);
 }
 
-void read_records(hid_t group, std::uint64_t file_bytes, hid_t transfer, Arena& arena,
-                  RawFileResult& result) {
-  const auto [dataset, n] = open_dataset(group, "data", file_bytes);
+void read_records(hid_t group, std::uint64_t file_bytes, const RawFilePart& part, hid_t transfer,
+                  Arena& arena, RawFileResult& result) {
+  const auto [dataset, n_all] = open_dataset(group, "data", file_bytes);
   require_acquisition_type(dataset);
   const Handle space(H5Dget_space(dataset), H5Sclose, "no extent");
   const int rank = H5Sget_simple_extent_ndims(space);
@@ -261,15 +262,17 @@ void read_records(hid_t group, std::uint64_t file_bytes, hid_t transfer, Arena& 
   // Files of other writers may have a second axis of one element.
   if (rank < 1 || rank > 2) throw Hdf5Failure{"its readouts have more than one axis"};
   check(H5Sget_simple_extent_dims(space, extents, nullptr), "no extent");
-  if (extents[0] != n) throw Hdf5Failure{"its readouts have more than one axis"};
+  if (extents[0] != n_all) throw Hdf5Failure{"its readouts have more than one axis"};
+  if (part.first > n_all) throw Hdf5Failure{"it has fewer readouts than before"};
+  const std::uint64_t n = std::min<std::uint64_t>(part.count, n_all - part.first);
   auto* records =
       n > file_bytes
           ? nullptr
           : static_cast<AcquisitionRecord*>(arena.allocate(n * sizeof(AcquisitionRecord)));
   if (records == nullptr) throw Hdf5Failure{fmt::format("it announces {} readouts", n)};
-  const Handle type = acquisition_type();
+  const Handle type = acquisition_type(part.heads_only);
   for (hsize_t first = 0; first < n; first += kBatch) {
-    const hsize_t start[2] = {first, 0};
+    const hsize_t start[2] = {part.first + first, 0};
     const hsize_t count[2] = {std::min<hsize_t>(kBatch, n - first), 1};
     const Handle memory(H5Screate_simple(1, count, nullptr), H5Sclose, "no extent");
     check(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, nullptr, count, nullptr), "no slab");
@@ -281,7 +284,8 @@ void read_records(hid_t group, std::uint64_t file_bytes, hid_t transfer, Arena& 
   result.n_records = n;
 }
 
-void parse(const std::string& path, std::uint64_t file_bytes, Arena& arena, RawFileResult& result) {
+void parse(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part, Arena& arena,
+           RawFileResult& result) {
   check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), "HDF5 does not start");
   // A file may name a filter that HDF5 would load from a shared library.
   check(H5PLset_loading_state(0), "plugins cannot be switched off");
@@ -300,7 +304,7 @@ void parse(const std::string& path, std::uint64_t file_bytes, Arena& arena, RawF
   check(H5Pset_vlen_mem_manager(transfer, allocate_from, &budget, free_nothing, &budget),
         "no properties");
   read_xml(group, file_bytes, transfer, arena, result);
-  read_records(group, file_bytes, transfer, arena, result);
+  read_records(group, file_bytes, part, transfer, arena, result);
 }
 
 // -- writing -------------------------------------------------------------------------------------
@@ -384,10 +388,10 @@ std::uint64_t Arena::offset_of(const void* piece) const {
   return static_cast<std::uint64_t>(static_cast<const unsigned char*>(piece) - data_);
 }
 
-void parse_raw_file(const std::string& path, std::uint64_t file_bytes, Arena& arena,
-                    RawFileResult& result) {
+void parse_raw_file(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
+                    Arena& arena, RawFileResult& result) {
   try {
-    parse(path, file_bytes, arena, result);
+    parse(path, file_bytes, part, arena, result);
     result.complete = true;
   } catch (const Hdf5Failure& failure) {
     failure.what.copy(result.error, sizeof(result.error) - 1);

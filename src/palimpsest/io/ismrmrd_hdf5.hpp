@@ -67,10 +67,16 @@ class Arena {
   std::size_t used_ = 0;
 };
 
+/// Which part of a file is wanted.
+struct RawFilePart {
+  std::uint64_t first = 0, count = UINT64_MAX;  // readouts
+  bool heads_only = false;                      // sequences are empty
+};
+
 /// Parses header text and acquisitions of an ISMRMRD file into the arena. Problems end up as text
 /// in the result. Damaged files can crash the HDF5 library: to be called in a process of its own.
-void parse_raw_file(const std::string& path, std::uint64_t file_bytes, Arena& arena,
-                    RawFileResult& result);
+void parse_raw_file(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
+                    Arena& arena, RawFileResult& result);
 
 /// Held by everything that calls HDF5 in this process, and while a process is split off.
 std::mutex& hdf5_mutex();

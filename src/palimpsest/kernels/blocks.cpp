@@ -2,6 +2,7 @@
 #include "palimpsest/kernels/blocks.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 
@@ -11,23 +12,27 @@
 namespace palimpsest {
 namespace {
 
-// Rows within blocks are short, often a cache line or less: those of common lengths are copied and
-// added by straight code. What is called has the constant that it is called with.
-template <class Straight, class Loop>
-void by_length(index_t n, Straight straight, Loop loop) {
+// Rows within blocks are short, often a cache line or less: for common lengths the loop is called with
+// a constant, which makes straight code of a row.
+template <class Loop>
+void by_length(index_t n, Loop loop) {
   switch (n) {
+    case 2:
+      return loop(std::integral_constant<index_t, 2>());
     case 4:
-      return straight(std::integral_constant<index_t, 4>());
+      return loop(std::integral_constant<index_t, 4>());
+    case 6:
+      return loop(std::integral_constant<index_t, 6>());
     case 8:
-      return straight(std::integral_constant<index_t, 8>());
+      return loop(std::integral_constant<index_t, 8>());
     case 12:
-      return straight(std::integral_constant<index_t, 12>());
+      return loop(std::integral_constant<index_t, 12>());
     case 16:
-      return straight(std::integral_constant<index_t, 16>());
+      return loop(std::integral_constant<index_t, 16>());
     case 32:
-      return straight(std::integral_constant<index_t, 32>());
+      return loop(std::integral_constant<index_t, 32>());
     default:
-      return loop();
+      return loop(n);
   }
 }
 
@@ -81,15 +86,15 @@ class BlockCopy {
   }
 
   void copy_rows(const std::byte* from, index_t in, std::byte* to, index_t out, index_t n) const {
-    const auto bytes = static_cast<std::size_t>(row_bytes_);
-    by_length(
-        row_bytes_ % 8 == 0 ? row_bytes_ / 8 : 0,
-        [=](auto words) {
-          for (index_t p = 0; p < n; ++p) std::memcpy(to + p * out, from + p * in, 8 * words());
-        },
-        [=] {
-          for (index_t p = 0; p < n; ++p) std::memcpy(to + p * out, from + p * in, bytes);
-        });
+    if (row_bytes_ % 8 != 0) {
+      const auto bytes = static_cast<std::size_t>(row_bytes_);
+      for (index_t p = 0; p < n; ++p) std::memcpy(to + p * out, from + p * in, bytes);
+      return;
+    }
+    by_length(row_bytes_ / 8, [=](auto words) {
+      const auto bytes = static_cast<std::size_t>(8 * index_t{words});
+      for (index_t p = 0; p < n; ++p) std::memcpy(to + p * out, from + p * in, bytes);
+    });
   }
 
   const ConstView& x_;
@@ -99,10 +104,24 @@ class BlockCopy {
   index_t item_ = 0, row_bytes_ = 0;
 };
 
+// Rows of dense numbers; what run() is called with may be constants.
 template <class Real>
-void add_run(const Real* __restrict from, Real* __restrict to, index_t n) {
-  for (index_t i = 0; i < n; ++i) to[i] += from[i];
-}
+struct Rows {
+  const Real* from;
+  Real* to;
+  index_t in, out, count;
+
+  template <class Added, class Stored>
+  void run(Added added, Stored stored) const {
+    const index_t a = added, b = stored;
+    const Real* __restrict source = from;
+    Real* __restrict target = to;
+    for (index_t r = 0; r < count; ++r, source += in, target += out) {
+      for (index_t i = 0; i < a; ++i) target[i] += source[i];
+      for (index_t i = a; i < a + b; ++i) target[i] = source[i];
+    }
+  }
+};
 
 template <class T>
 struct RealOf {
@@ -113,79 +132,144 @@ struct RealOf<std::complex<T>> {
   using type = T;
 };
 
-// Sums blocks up, one line of the array at a time. D axes of blocks and of elements within them.
+// Sums blocks up in the order in which they lie in memory, so that they are read in one stream; each
+// element is a sum in that order. A task owns a slab of the array, some positions along the first axis
+// of blocks, and reads of each block what falls into it: no two tasks write one element, and where
+// slabs end changes no bit. D axes of blocks and of elements within them.
+//
+// The first block that has an element is the one before which none has it along any axis: it stores
+// what later ones add to. Only where there are elements between blocks is the array cleared.
 template <class T>
 class OverlapAdd {
  public:
   OverlapAdd(const ConstView& y, std::span<const index_t> stride, const MutableView& x)
-      : y_(y), x_(x), stride_(stride), D_(stride.size()), batch_(x.rank() - stride.size()) {}
+      : y_(y), x_(x), stride_(stride), D_(stride.size()), batch_(x.rank() - stride.size()) {
+    for (std::size_t d = 0; d < D_; ++d) {
+      const index_t end = (y.extents[batch_ + d] - 1) * stride[d] + size(d);
+      has_gaps_ = has_gaps_ || stride[d] > size(d) || end < x.extents[batch_ + d];
+    }
+  }
 
   void run() const {
-    index_t lines = 1;
-    for (std::size_t k = 0; k + 1 < x_.rank(); ++k) lines *= x_.extents[k];
-    const index_t grain = std::max<index_t>(1, kParallelGrain / std::max<index_t>(length(), 1));
-    parallel_ranges(lines, grain, [&](index_t first, index_t last) {
-      for (index_t line = first; line < last; ++line) add_line(line);
+    index_t batches = 1, across = 1;  // of elements at one position along the first axis
+    for (std::size_t k = 0; k < batch_; ++k) batches *= x_.extents[k];
+    for (std::size_t k = batch_ + 1; k < x_.rank(); ++k) across *= x_.extents[k];
+    const index_t n = x_.extents[batch_];
+    if (batches == 0 || across == 0 || n == 0) return;
+    const index_t height = std::max((kParallelGrain + across - 1) / across, kSlabBlocks * size(0));
+    const index_t slabs = (n + height - 1) / height;
+    parallel_ranges(batches * slabs, 1, [&](index_t first, index_t last) {
+      for (index_t i = first; i < last; ++i) {
+        const index_t begin = i % slabs * height;
+        add_slab(i / slabs, begin, std::min(n, begin + height));
+      }
     });
   }
 
  private:
-  index_t length() const { return x_.extents[x_.rank() - 1]; }
+  // A slab holds so many blocks at least: at its ends blocks are read in parts.
+  static constexpr index_t kSlabBlocks = 4;
 
-  void add_line(index_t number) const {
-    Extents position(x_.rank() - 1, 0);
+  // Of the block at hand: how many of its elements along each axis an earlier block has too.
+  using Covered = std::array<index_t, kMaxRank>;
+
+  index_t size(std::size_t d) const { return y_.extents[batch_ + D_ + d]; }
+  index_t covered(std::size_t d, index_t m) const {
+    return m == 0 ? 0 : std::max<index_t>(0, size(d) - stride_[d]);
+  }
+
+  void add_slab(index_t number, index_t begin, index_t end) const {
     const T* from = static_cast<const T*>(y_.data);
     T* to = static_cast<T*>(x_.data);
-    for (std::size_t k = x_.rank() - 1; k-- > 0;) {
-      position[k] = number % x_.extents[k];
+    for (std::size_t k = batch_; k-- > 0;) {
+      const index_t position = number % x_.extents[k];
       number /= x_.extents[k];
-      to += position[k] * x_.strides[k];
-      if (k < batch_) from += position[k] * y_.strides[k];
+      from += position * y_.strides[k];
+      to += position * x_.strides[k];
     }
-    const index_t step = x_.strides[x_.rank() - 1];
-    for (index_t n = 0; n < length(); ++n) to[n * step] = T(0);
-    add_blocks(from, to, position, 0);
+    if (has_gaps_) clear(to, 0, begin, end);
+    Covered covers{};
+    const index_t first = begin < size(0) ? 0 : (begin - size(0)) / stride_[0] + 1;
+    for (index_t m = first; m < y_.extents[batch_] && m * stride_[0] < end; ++m) {
+      const index_t start = m * stride_[0];
+      covers[0] = covered(0, m);
+      add_blocks(from + m * y_.strides[batch_], to + start * x_.strides[batch_], 1,
+                 std::max(begin, start) - start, std::min(end - start, size(0)), covers);
+    }
   }
 
-  // All blocks that meet the line, axis by axis.
-  void add_blocks(const T* from, T* to, const Extents& position, std::size_t d) const {
-    const std::size_t m_axis = batch_ + d, p_axis = m_axis + D_;
-    const index_t count = y_.extents[m_axis], size = y_.extents[p_axis];
-    if (d + 1 == D_) {
-      for (index_t m = 0; m < count; ++m) {
-        add_row(from + m * y_.strides[m_axis], to + m * stride_[d] * x_.strides[x_.rank() - 1],
-                size);
+  void clear(T* to, std::size_t d, index_t begin, index_t end) const {
+    const index_t step = x_.strides[batch_ + d];
+    for (index_t n = begin; n < end; ++n) {
+      if (d + 1 < D_) {
+        clear(to + n * step, d + 1, 0, x_.extents[batch_ + d + 1]);
+      } else {
+        to[n * step] = T(0);
       }
-      return;
-    }
-    const index_t n = position[m_axis];
-    const index_t first = n < size ? 0 : (n - size) / stride_[d] + 1;
-    const index_t last = std::min(count - 1, n / stride_[d]);
-    for (index_t m = first; m <= last; ++m) {
-      add_blocks(from + m * y_.strides[m_axis] + (n - m * stride_[d]) * y_.strides[p_axis], to,
-                 position, d + 1);
     }
   }
 
-  void add_row(const T* from, T* to, index_t size) const {
-    const index_t in = y_.strides[y_.rank() - 1], out = x_.strides[x_.rank() - 1];
-    if (in != 1 || out != 1) {
-      for (index_t p = 0; p < size; ++p) to[p * out] += from[p * in];
+  // The blocks at one position along the first axis, of each its elements begin .. end - 1 along it.
+  void add_blocks(const T* from, T* to, std::size_t d, index_t begin, index_t end,
+                  Covered& covers) const {
+    if (d == D_) return add_block(from, to, 0, begin, end, covers, true);
+    for (index_t m = 0; m < y_.extents[batch_ + d]; ++m) {
+      covers[d] = covered(d, m);
+      add_blocks(from + m * y_.strides[batch_ + d], to + m * stride_[d] * x_.strides[batch_ + d],
+                 d + 1, begin, end, covers);
+    }
+  }
+
+  // Elements begin .. end - 1 along axis d of a block; `is_first` says so of the axes before.
+  void add_block(const T* from, T* to, std::size_t d, index_t begin, index_t end,
+                 const Covered& covers, bool is_first) const {
+    const index_t in = y_.strides[batch_ + D_ + d], out = x_.strides[batch_ + d];
+    const index_t later = is_first ? std::clamp(covers[d], begin, end) : end;
+    if (d + 1 == D_) {
+      return run_rows(from + begin * in, 0, to + begin * out, 0, 1, later - begin, end - later);
+    }
+    if (d + 2 == D_) {
+      const index_t n = size(d + 1), both = std::min(covers[d + 1], n);
+      run_rows(from + begin * in, in, to + begin * out, out, later - begin, n, 0);
+      return run_rows(from + later * in, in, to + later * out, out, end - later, both, n - both);
+    }
+    for (index_t p = begin; p < end; ++p) {
+      add_block(from + p * in, to + p * out, d + 1, 0, size(d + 1), covers, p >= later);
+    }
+  }
+
+  // Of each row along the last axis adds `added` elements to what is there and stores `stored`.
+  void run_rows(const T* from, index_t in, T* to, index_t out, index_t rows, index_t added,
+                index_t stored) const {
+    const index_t in_step = y_.strides[y_.rank() - 1], out_step = x_.strides[x_.rank() - 1];
+    if (in_step != 1 || out_step != 1) {
+      for (index_t r = 0; r < rows; ++r) {
+        for (index_t p = 0; p < added + stored; ++p) {
+          const T value = from[r * in + p * in_step];
+          T& place = to[r * out + p * out_step];
+          place = p < added ? place + value : value;
+        }
+      }
       return;
     }
     // An array of complex numbers is one of real numbers.
     using Real = typename RealOf<T>::type;
-    const auto* a = reinterpret_cast<const Real*>(from);
-    auto* sum = reinterpret_cast<Real*>(to);
-    const index_t n = size * index_t{sizeof(T) / sizeof(Real)};
-    by_length(
-        n, [=](auto count) { add_run(a, sum, count()); }, [=] { add_run(a, sum, n); });
+    constexpr index_t kParts = index_t{sizeof(T) / sizeof(Real)};
+    const Rows<Real> all{reinterpret_cast<const Real*>(from), reinterpret_cast<Real*>(to),
+                         in * kParts, out * kParts, rows};
+    if (stored == 0) return by_length(added * kParts, [=](auto n) { all.run(n, kNone); });
+    if (added == 0) return by_length(stored * kParts, [=](auto n) { all.run(kNone, n); });
+    if (added == stored) return by_length(added * kParts, [=](auto n) { all.run(n, n); });
+    all.run(added * kParts, stored * kParts);
   }
+
+  static constexpr std::integral_constant<index_t, 0> kNone{};
 
   const ConstView& y_;
   const MutableView& x_;
   std::span<const index_t> stride_;
   std::size_t D_, batch_;
+  bool has_gaps_ = false;
 };
 
 }  // namespace

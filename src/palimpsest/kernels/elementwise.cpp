@@ -84,7 +84,7 @@ void make_grid(Run& run, index_t longest) {
   if (loop.rank == 0) {
     loop.rank = 1;
     loop.at(0).extent = 1;
-    loop.at(0).steps.fill(0);
+    std::fill_n(loop.at(0).steps.begin(), loop.n_operands, 0);
   }
   const bool square = loop.rank > 1 && arrange_square_tiles(run);
   grid.outer_rank = std::max(loop.rank - 2, 0);
@@ -127,7 +127,8 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
   const ElementwiseProgram& program = run.program;
   for (int i = 0; i < run.n_inputs; ++i) {
     const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
-    run.still[at(operand)] = true;
+    // One element for all; of a single one nothing is gained.
+    run.still[at(operand)] = run.loop.count() > 1;
     for (int axis = 0; axis < run.loop.rank; ++axis) {
       if (run.loop.step(operand, axis) != 0) run.still[at(operand)] = false;
     }
@@ -161,8 +162,10 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
     run.slot_bytes = longest * largest;
     return run.plan.slots() * run.slot_bytes;
   };
-  const index_t fair = std::max(kLongTile, run.loop.count() / kTilesAtLeast);
-  index_t longest = std::min(kLongestTile, fair) / kTileLanes * kTileLanes;
+  // One tile for what one thread does alone.
+  const index_t count = run.loop.count();
+  const index_t fair = count <= kParallelGrain ? count : std::max(kLongTile, count / kTilesAtLeast);
+  index_t longest = (std::min(kLongestTile, fair) + kTileLanes - 1) / kTileLanes * kTileLanes;
   index_t bytes = make(longest);
   if (bytes > kCachedBytes) {
     const index_t item = bytes / longest;  // of all slots
@@ -251,7 +254,8 @@ void run_steps(const Run& run, const std::array<std::byte*, kMaxRegisters>& regi
 void load_still(const Run& run, int operand, int r,
                 const std::array<std::byte*, kMaxRegisters>& registers) {
   const bool once = run.plan.constant_of(r) >= 0;
-  const index_t n = once ? kTileBlock : run.grid.rows * run.grid.cols;
+  const index_t tile = run.grid.rows * run.grid.cols;
+  const index_t n = once ? std::min(kTileBlock, tile) : tile;
   run.copy[at(operand)](run.loop.data[at(operand)], 0, registers[at(r)], item_of(run, r), n);
   if (!run.plan.is_planar(r)) return;
   const auto number = static_cast<std::int16_t>(r);

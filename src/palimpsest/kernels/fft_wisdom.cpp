@@ -78,8 +78,13 @@ const WisdomPlace& wisdom_place() {
 std::string wisdom_text(std::string_view single, std::string_view twice) {
   std::string both(single);
   both += twice;
-  return std::string(kMagic) + " " + machine_name() + " " + std::to_string(single.size()) + " " +
-         std::to_string(twice.size()) + " " + hexadecimal(checksum(both)) + "\n" + both;
+  std::string text(kMagic);
+  for (const std::string& word : {machine_name(), std::to_string(single.size()),
+                                  std::to_string(twice.size()), hexadecimal(checksum(both))}) {
+    text += ' ';
+    text += word;
+  }
+  return text + '\n' + both;
 }
 
 bool parse_wisdom(std::string_view text, std::string& single, std::string& twice) {
@@ -97,12 +102,15 @@ bool parse_wisdom(std::string_view text, std::string& single, std::string& twice
   return true;
 }
 
-bool load_wisdom(const std::string& path) {
+bool load_wisdom(const std::string& path, WisdomPart part) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return false;
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::string single, twice;
-  return parse_wisdom(text, single, twice) && import_wisdom(single, twice);
+  if (!parse_wisdom(text, single, twice)) return false;
+  if (part == WisdomPart::single) twice.clear();
+  if (part == WisdomPart::twice) single.clear();
+  return import_wisdom(single, twice);
 }
 
 bool save_wisdom(const std::string& path) {

@@ -30,8 +30,10 @@ std::string machine_name();
 std::string wisdom_text(std::string_view single, std::string_view twice);
 bool parse_wisdom(std::string_view text, std::string& single, std::string& twice);
 
-/// Adds what the file holds to what this process knows. False: no such file, or none of ours.
-bool load_wisdom(const std::string& path);
+enum class WisdomPart { both, single, twice };
+/// Adds what the file holds, of one precision or both, to what this process knows. False: no such
+/// file, or none of ours. A precision that is left out costs no memory of the library.
+bool load_wisdom(const std::string& path, WisdomPart part = WisdomPart::both);
 /// Writes what this process knows; the file appears whole or stays what it was. False: it cannot be
 /// written, which is no error.
 bool save_wisdom(const std::string& path);

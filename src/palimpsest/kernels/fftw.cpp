@@ -10,6 +10,7 @@
 #include <new>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/kernels/fft_wisdom.hpp"
@@ -79,7 +80,9 @@ class LinePlan<T>::Impl {
     if (effort == FftEffort::measure && n >= kShortestMeasured && wisdom_place().measures) {
       static std::once_flag loaded;
       std::call_once(loaded, [] {
-        if (!wisdom_place().path.empty()) load_wisdom(wisdom_place().path);
+        constexpr bool kIsSingle = std::is_same_v<T, float>;
+        if (wisdom_place().path.empty()) return;
+        load_wisdom(wisdom_place().path, kIsSingle ? WisdomPart::single : WisdomPart::twice);
       });
       const auto bytes = static_cast<std::size_t>(lines * distance) * sizeof(Complex);
       const FftMemory in(bytes), out(bytes);
@@ -141,7 +144,8 @@ void export_wisdom(std::string& single, std::string& twice) {
 
 bool import_wisdom(const std::string& single, const std::string& twice) {
   const std::lock_guard lock(planner_mutex);
-  return Fftw<float>::learn(single) && Fftw<double>::learn(twice);
+  return (single.empty() || Fftw<float>::learn(single)) &&
+         (twice.empty() || Fftw<double>::learn(twice));
 }
 
 template <class T>

@@ -54,7 +54,7 @@ class LinePlan {
 
 /// What FFTW has measured in this process, as its own texts of both precisions.
 void export_wisdom(std::string& single, std::string& twice);
-/// Adds to it. False: FFTW does not understand the texts.
+/// Adds to it; nothing for an empty text. False: FFTW does not understand the texts.
 bool import_wisdom(const std::string& single, const std::string& twice);
 
 }  // namespace palimpsest

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "palimpsest/kernels/panel_exchange.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 
 namespace palimpsest {
@@ -86,9 +87,33 @@ void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, i
   }
 }
 
+// Lines that lie side by side in the array, by the vector code; false: it has none for them.
+bool exchange_panel(const Complex<float>* from, Layout in, Complex<float>* to, Layout out,
+                    index_t lines, index_t n, const LinePhases<float>& phases) {
+  const bool gathers = in.line == 1 && out.step == 1, scatters = in.step == 1 && out.line == 1;
+  if (lines == 1 || gathers == scatters) return false;
+  const PanelExchanges exchanges = panel_exchanges();
+  if (exchanges.gather == nullptr) return false;
+  const PanelExchange panel{from,
+                            to,
+                            gathers ? in.step : in.line,
+                            gathers ? out.line : out.step,
+                            lines,
+                            n,
+                            phases.real.empty() ? nullptr : phases.real.data(),
+                            phases.complex.empty() ? nullptr : phases.complex.data()};
+  (gathers ? exchanges.gather : exchanges.scatter)(panel);
+  return true;
+}
+bool exchange_panel(const Complex<double>*, Layout, Complex<double>*, Layout, index_t, index_t,
+                    const LinePhases<double>&) {
+  return false;
+}
+
 template <class T>
 void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
                 index_t n, const LinePhases<T>& phases) {
+  if (exchange_panel(from, in, to, out, lines, n, phases)) return;
   if (!phases.real.empty()) {
     move_panel<T>(from, in, to, out, lines, n, phases.real.data());
   } else if (!phases.complex.empty()) {

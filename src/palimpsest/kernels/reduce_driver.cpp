@@ -62,16 +62,19 @@ class Cascade {
   }
   /// Where the next leaf belongs.
   std::byte* next() { return rows_[levels_]; }
-  void push() {
+  /// Takes over what next() holds: one leaf, or 2^level of them where as many may follow.
+  void push(std::size_t level = 0) {
     std::byte*& carry = rows_[levels_];
-    std::size_t level = 0;
+    const std::uint64_t leaves = std::uint64_t{1} << level;
     for (; (count_ >> level & 1) != 0; ++level) {
       combine_(carry, rows_[level], n_);
       std::swap(carry, rows_[level]);
     }
     std::swap(carry, rows_[level]);
-    ++count_;
+    count_ += leaves;
   }
+  /// May four leaves follow that are one already?
+  bool takes_four() const { return count_ % 4 == 0; }
   const std::byte* total() {
     std::size_t level = 0;
     while ((count_ >> level & 1) == 0) ++level;
@@ -153,21 +156,12 @@ void put(const Reduction& r, const std::byte* row, std::byte* out, index_t step,
   if (row != out) r.store(row, r.item, out, step, n);
 }
 
-// One row of operands that are read where they lie, piece by piece; the same piece of the next row is
-// asked for meanwhile, since it is too far away for the processor to guess.
-void add_long_row(const Reduction& r, const std::array<const std::byte*, 3>& from,
-                  const Walker* next, index_t n, std::byte* sums, bool first) {
-  for (index_t j = 0; j < n; j += kWidth) {
-    const index_t m = std::min(kWidth, n - j), offset = j * r.load_item;
-    std::array<const std::byte*, 2> rows{};
-    for (int k = 1; k < r.loop.n_operands; ++k) {
-      rows[at(k - 1)] = from[at(k)] + offset;
-      for (index_t b = 0; next != nullptr && b < m * r.load_item; b += kCacheLine) {
-        __builtin_prefetch(next->address(k) + offset + b);
-      }
-    }
-    r.leaf.vertical(rows.data(), sums + j * r.item, m, first);
+// Does the loop read all operands where they lie?
+bool is_all_dense(const Reduction& r) {
+  for (int k = 1; k < r.loop.n_operands; ++k) {
+    if (!r.dense[at(k)]) return false;
   }
+  return true;
 }
 
 // Terms [begin, end) of n outputs side by side; result at `out` with the given step.
@@ -177,20 +171,34 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
   Loader loader(r);
   Walker walker(r, r.loop.rank, data, begin);
   const bool plain = end - begin <= kLeafRows && (step == r.item || n == 1);
+  const bool all_dense = is_all_dense(r);
+  assert(all_dense || n <= kWidth);
   std::byte* sums = nullptr;
-  for (index_t t = begin; t < end; ++t) {
+  for (index_t t = begin; t < end;) {
     const index_t row = (t - begin) % kLeafRows;
     if (row == 0) {
       if (t != begin) cascade.push();
       sums = plain ? out : cascade.next();
     }
-    const std::array<const std::byte*, 3> from{nullptr, walker.address(1), walker.address(2)};
-    walker.advance();
-    if (n <= kWidth) {
-      r.leaf.vertical(loader.load(from, n), sums, n, row == 0);
+    if (all_dense && end - t >= kRowsAtOnce) {
+      std::array<const std::byte*, 2 * kRowsAtOnce> rows{};
+      for (std::size_t i = 0; i < rows.size() / 2; ++i, walker.advance()) {
+        const std::size_t first = i * at(r.leaf.n_operands);
+        rows[first] = walker.address(1);
+        if (r.leaf.n_operands == 2) rows[first + 1] = walker.address(2);
+      }
+      r.leaf.vertical_rows(rows.data(), sums, n, row == 0);
+      t += kRowsAtOnce;
       continue;
     }
-    add_long_row(r, from, t + 1 < end ? &walker : nullptr, n, sums, row == 0);
+    const std::array<const std::byte*, 3> from{nullptr, walker.address(1), walker.address(2)};
+    if (all_dense) {
+      r.leaf.vertical(from.data() + 1, sums, n, row == 0);
+    } else {
+      r.leaf.vertical(loader.load(from, n), sums, n, row == 0);
+    }
+    walker.advance();
+    ++t;
   }
   if (plain) return;
   cascade.push();
@@ -206,14 +214,22 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
   const index_t length = r.loop.at(inner).extent;
   Walker walker(r, inner, data, begin / length);
   index_t position = begin % length;
+  const bool in_fours = r.leaf.four_runs != nullptr && is_all_dense(r);
   for (index_t t = begin; t < end;) {
-    const index_t n = std::min({length - position, end - t, kLeafElements});
+    index_t n = std::min(length - position, end - t);
     std::array<const std::byte*, 3> from{};
     for (int k = 1; k < r.loop.n_operands; ++k) {
       from[at(k)] = walker.address(k) + position * r.loop.step(k, inner);
     }
-    r.leaf.horizontal(loader.load(from, n), n, cascade.next());
-    cascade.push();
+    if (in_fours && n >= 4 * kLeafElements && cascade.takes_four()) {
+      n = 4 * kLeafElements;
+      r.leaf.four_runs(from.data() + 1, cascade.next());
+      cascade.push(2);
+    } else {
+      n = std::min(n, kLeafElements);
+      r.leaf.horizontal(loader.load(from, n), n, cascade.next());
+      cascade.push();
+    }
     t += n;
     position += n;
     if (position == length) {
@@ -329,9 +345,7 @@ void choose_form(Reduction& r) {
 // does not depend on who its neighbours are.
 void widen_rows(Reduction& r) {
   if (!r.vertical || r.chunks > 1 || r.row_extent() <= kWidth) return;
-  for (int k = 1; k < r.loop.n_operands; ++k) {
-    if (!r.dense[at(k)]) return;
-  }
+  if (!is_all_dense(r)) return;
   index_t levels = 2;
   while ((kLeafRows << levels) < r.terms) ++levels;
   const index_t rows = r.outputs / r.row_extent();

@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+// Plain loops, compiled once per instruction set: the compiler makes vectors of them, as wide as the
+// set has them. Each sum has its order of terms, so that all sets give the same bits.
 #include "palimpsest/kernels/reduce_leaves.hpp"
 
 #include <array>
 #include <cassert>
 #include <complex>
 
+#include "palimpsest/kernels/loop_targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/reduce_leaves.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
 namespace palimpsest {
+namespace HWY_NAMESPACE {
 namespace {
 
 // Integers add and multiply modulo 2^n in an unsigned type that is not promoted to int.
@@ -163,6 +175,27 @@ void vertical(const std::byte* const* x, std::byte* accumulators, index_t n, boo
   }
 }
 
+// Rows one after the other, but all in one pass over the accumulators.
+template <class F, class Combine>
+void vertical_rows(const std::byte* const* x, std::byte* accumulators, index_t n, bool first) {
+  using S = typename F::Sum;
+  constexpr int kStep = F::kOperands;
+  static_assert(kRowsAtOnce == 4);
+  auto* sums = reinterpret_cast<S*>(accumulators);
+  const auto rest = [&](S s, index_t i) {
+    s = Combine::call(s, F::at(x + kStep, i));
+    s = Combine::call(s, F::at(x + 2 * kStep, i));
+    return Combine::call(s, F::at(x + 3 * kStep, i));
+  };
+  if (first) {
+#pragma GCC ivdep
+    for (index_t i = 0; i < n; ++i) sums[i] = rest(F::at(x, i), i);
+  } else {
+#pragma GCC ivdep
+    for (index_t i = 0; i < n; ++i) sums[i] = rest(Combine::call(sums[i], F::at(x, i)), i);
+  }
+}
+
 template <class S, class Combine>
 void combine(const std::byte* x, std::byte* accumulators, index_t n) {
   const auto* from = reinterpret_cast<const S*>(x);
@@ -173,9 +206,14 @@ void combine(const std::byte* x, std::byte* accumulators, index_t n) {
 
 template <class F, class Combine>
 ReduceLeaf leaf_of(DType load, DType accumulate) {
-  return {F::kOperands,         load,
-          accumulate,           horizontal<F, Combine>,
-          vertical<F, Combine>, combine<typename F::Sum, Combine>};
+  return {F::kOperands,
+          load,
+          accumulate,
+          horizontal<F, Combine>,
+          vertical<F, Combine>,
+          vertical_rows<F, Combine>,
+          combine<typename F::Sum, Combine>,
+          nullptr};
 }
 
 template <class T>
@@ -255,4 +293,32 @@ ReduceLeaf norm2_leaf(DType load) {
   }
 }
 
+}  // namespace HWY_NAMESPACE
 }  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(reduce_leaf);
+HWY_EXPORT(product_leaf);
+HWY_EXPORT(norm2_leaf);
+
+ReduceLeaf reduce_leaf(ReduceOp op, DType dtype) {
+  ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(reduce_leaf)(op, dtype);
+  if (op == ReduceOp::sum) leaf.four_runs = four_runs_of_sum(dtype);
+  return leaf;
+}
+ReduceLeaf product_leaf(DType dtype, bool conj_a, bool conj_b) {
+  ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(product_leaf)(dtype, conj_a, conj_b);
+  leaf.four_runs = four_runs_of_product(dtype, conj_a, conj_b);
+  return leaf;
+}
+ReduceLeaf norm2_leaf(DType load) {
+  ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(norm2_leaf)(load);
+  leaf.four_runs = four_runs_of_norm2(load);
+  return leaf;
+}
+
+}  // namespace palimpsest
+#endif

@@ -10,6 +10,9 @@ namespace palimpsest {
 
 /// Longest run of elements, and largest number of rows, that are accumulated without pairing.
 inline constexpr index_t kLeafElements = 256, kLeafRows = 16;
+/// Rows that are read side by side: more of them would drive each other out of the first cache where
+/// they lie a power of two apart.
+inline constexpr index_t kRowsAtOnce = 4;
 
 /// One kind of reduction of one or two operands: f(x) or f(a, b) per element, then a commutative
 /// `combine`. Elements are dense and of dtype `load`, accumulators of dtype `accumulate`.
@@ -21,9 +24,22 @@ struct ReduceLeaf {
   /// accumulators[j] = (first ? nothing : accumulators[j]) combined with f(x[j]).
   void (*vertical)(const std::byte* const* x, std::byte* accumulators, index_t n,
                    bool first) = nullptr;
+  /// The same with kRowsAtOnce rows, one after the other: the operands of the first row, then those
+  /// of the second, and so on.
+  void (*vertical_rows)(const std::byte* const* x, std::byte* accumulators, index_t n,
+                        bool first) = nullptr;
   /// accumulators[j] = accumulators[j] combined with x[j].
   void (*combine)(const std::byte* x, std::byte* accumulators, index_t n) = nullptr;
+  /// The same bits as `horizontal` for each of four neighbouring runs of kLeafElements elements, and
+  /// `combine` for the first two, the last two, and both results. Null: there is no such loop.
+  void (*four_runs)(const std::byte* const* x, std::byte* result) = nullptr;
 };
+
+// What leaves of sums have for `four_runs`; null where there are no vectors.
+using FourRuns = void (*)(const std::byte* const* x, std::byte* result);
+FourRuns four_runs_of_sum(DType dtype);
+FourRuns four_runs_of_product(DType dtype, bool conj_a, bool conj_b);
+FourRuns four_runs_of_norm2(DType load);
 
 /// `dtype` is that of the result; a bool sum is `any`, a bool product `all`.
 ReduceLeaf reduce_leaf(ReduceOp op, DType dtype);

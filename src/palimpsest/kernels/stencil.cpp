@@ -33,6 +33,9 @@ index_t within(index_t j, index_t n, StencilEdge edge) {
       return (j % n + n) % n;
     case StencilEdge::nearest:
       return j < 0 ? 0 : n - 1;
+    case StencilEdge::nearest_then_zero:
+      if (j < 0) return 0;
+      break;
     case StencilEdge::zero:
       break;
   }

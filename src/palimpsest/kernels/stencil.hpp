@@ -14,6 +14,7 @@ enum class StencilEdge : std::uint8_t {
   periodic,  // the array again and again
   nearest,   // its first and last element
   zero,
+  nearest_then_zero,  // its first element before it, zeros behind it
 };
 
 /// A filter along one axis, with every step-th result: real taps t.

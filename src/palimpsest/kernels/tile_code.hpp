@@ -21,6 +21,7 @@ enum class Verb : std::uint8_t {
   multiply,           // a x
   multiply_add,       // a + x y
   multiply_subtract,  // a - x y
+  product,            // a = x y
   negate,
   square,
   // Real numbers only.
@@ -34,7 +35,6 @@ enum class Verb : std::uint8_t {
   minimum_after,  // of x and a
   maximum,
   maximum_after,
-  product,                      // a = x y
   multiply_then_add,            // a x + y
   multiply_then_subtract,       // a x - y
   multiply_then_subtract_from,  // y - a x
@@ -44,6 +44,7 @@ enum class Verb : std::uint8_t {
   store_real,              // x = real part, x real
   multiply_conj,           // a conj(x)
   conj_multiply,           // conj(a) x
+  product_conj,            // a = x conj(y)
   multiply_conj_add,       // a + x conj(y)
   multiply_conj_subtract,  // a - x conj(y)
   conj,

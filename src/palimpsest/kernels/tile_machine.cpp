@@ -4,7 +4,8 @@
 //
 // The accumulator stays in registers while a block of kUnroll vectors goes through the code, so that
 // a verb costs one load and one operation per vector, and the switch between verbs is paid once per
-// block. What is left at the end of a tile goes vector by vector.
+// block. Verbs are made ready for a tile first: addresses are looked up, and neighbours that are often
+// seen together become one step. What is left at the end of a tile goes vector by vector.
 //
 // Complex numbers are held as one vector of real and one of imaginary parts. The two vectors of a
 // block of pairs, low and high, become re = (low0 high0 low1 high1 ...) and im likewise: this order
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "palimpsest/kernels/elementwise.hpp"
 #include "palimpsest/kernels/tile_code.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -102,13 +104,28 @@ HWY_INLINE VecOf<T> greater(VecOf<T> a, VecOf<T> b) {
   return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
 }
 
-// The address of what is `bytes` behind `from`, which may be null if nobody looks. Opaque, or GCC
-// keeps one register for each vector of a block and has none left.
-HWY_INLINE std::uintptr_t behind(const std::byte* from, index_t bytes) {
-  std::uintptr_t address =
-      reinterpret_cast<std::uintptr_t>(from) + static_cast<std::uintptr_t>(bytes);
-  __asm__("" : "+r"(address));
-  return address;
+// Where an operand begins; `moves` is all ones, or 0 if one block serves for all.
+struct Operand {
+  std::uintptr_t address, moves;
+  // What lies `bytes` behind the beginning. Opaque, or GCC keeps one register for each vector of a
+  // block and has none left.
+  HWY_INLINE std::uintptr_t behind(index_t bytes) const {
+    std::uintptr_t there = address + (static_cast<std::uintptr_t>(bytes) & moves);
+    __asm__("" : "+r"(there));
+    return there;
+  }
+};
+
+// A verb, or several, with everything looked up.
+struct Step {
+  int key;
+  Operand x, y, z, w;
+};
+constexpr int kMostSteps = 4 * ElementwiseProgram::kMaxRegisters;
+
+HWY_INLINE Operand operand(std::byte* const* addresses, std::int16_t r, bool still) {
+  return {reinterpret_cast<std::uintptr_t>(addresses[r]),
+          still ? std::uintptr_t{0} : ~std::uintptr_t{0}};
 }
 
 // An operand of real code: vector u of the block.
@@ -117,8 +134,8 @@ struct RealRow {
   std::uintptr_t address;
   index_t valid;
 
-  HWY_INLINE RealRow(const std::byte* from, index_t first, index_t n)
-      : address(behind(from, first * index_t{sizeof(T)})), valid(n) {}
+  HWY_INLINE RealRow(const Operand& from, index_t first, index_t n)
+      : address(from.behind(first * index_t{sizeof(T)})), valid(n) {}
   HWY_INLINE T* at(int u) const { return reinterpret_cast<T*>(address) + u * kLanes<T>; }
   HWY_INLINE VecOf<T> operator()(int u) const { return get<T, (U > 1)>(at(u), valid); }
   HWY_INLINE void set(int u, VecOf<T> v) const { put<T, (U > 1)>(v, at(u), valid); }
@@ -131,96 +148,191 @@ struct RealRow {
   }
 };
 
+// How a product and a third number become one: in the order of the verbs.
+constexpr Verb kThen[] = {Verb::multiply_then_add, Verb::multiply_then_subtract,
+                          Verb::multiply_then_subtract_from};
+constexpr Verb kAfter[] = {Verb::add, Verb::subtract, Verb::subtract_from};
+
+template <class T, int kOp>
+HWY_INLINE VecOf<T> then(VecOf<T> product, VecOf<T> y) {
+  if constexpr (kOp == 0) return hn::Add(product, y);
+  if constexpr (kOp == 1) return hn::Sub(product, y);
+  return hn::Sub(y, product);
+}
+
+constexpr int find(const Verb (&verbs)[3], Verb verb) {
+  for (int i = 0; i < 3; ++i) {
+    if (verbs[i] == verb) return i;
+  }
+  return -1;
+}
+
+// Keys of steps that are no verbs: x y then z, and twice in a row a x then y.
+constexpr int kVerbs = 64;
+constexpr int product_then(int op) { return kVerbs + op; }
+constexpr int twice(int first, int second) { return kVerbs + 3 + 3 * first + second; }
+
+// Is what `last` does followed by what `verb` does one step? Then makes it one.
+HWY_INLINE bool unite(Step& last, const TileVerb& verb, const Operand& x, const Operand& y) {
+  const int after = find(kAfter, verb.verb), next = find(kThen, verb.verb);
+  if (last.key == static_cast<int>(Verb::product) && after >= 0) {
+    last.key = product_then(after);
+    last.z = x;
+    return true;
+  }
+  if (next < 0 || last.key >= kVerbs) return false;
+  const int first = find(kThen, static_cast<Verb>(last.key));
+  if (first < 0) return false;
+  last.key = twice(first, next);
+  last.z = x;
+  last.w = y;
+  return true;
+}
+
+HWY_INLINE int make_ready_real(const TileVerb* code, int n_verbs, std::byte* const* addresses,
+                               Step* steps) {
+  int n = 0;
+  for (int i = 0; i < n_verbs; ++i) {
+    const TileVerb& verb = code[i];
+    const Operand x = operand(addresses, verb.x, verb.still_x);
+    const Operand y = operand(addresses, verb.y, verb.still_y);
+    if (n > 0 && unite(steps[n - 1], verb, x, y)) continue;
+    steps[n].key = static_cast<int>(verb.verb);
+    steps[n].x = x;
+    steps[n++].y = y;
+  }
+  return n;
+}
+
+#define PALIMPSEST_PRODUCT_THEN(op)                                 \
+  case product_then(op): {                                          \
+    const Row y(step->y, first, valid), z(step->z, first, valid);   \
+    PALIMPSEST_EACH(a[u] = then<T, op>(hn::Mul(x(u), y(u)), z(u))); \
+    break;                                                          \
+  }
+#define PALIMPSEST_TWICE(one, two)                                                          \
+  case twice(one, two): {                                                                   \
+    const Row y(step->y, first, valid), z(step->z, first, valid), w(step->w, first, valid); \
+    PALIMPSEST_EACH(a[u] = then<T, one>(hn::Mul(a[u], x(u)), y(u));                         \
+                    a[u] = then<T, two>(hn::Mul(a[u], z(u)), w(u)));                        \
+    break;                                                                                  \
+  }
+
 template <class T, int U>
-HWY_INLINE void real_block(const TileVerb* code, const TileVerb* end, std::byte* const* addresses,
-                           index_t first, index_t valid) {
+HWY_INLINE void real_block(const Step* step, const Step* end, index_t first, index_t valid,
+                           VecOf<T> (&a)[U]) {
+  using Row = RealRow<T, U>;
   const Tag<T> d;
-  VecOf<T> a[U];
-  PALIMPSEST_EACH(a[u] = hn::Zero(d));
-  for (; code != end; ++code) {
-    const RealRow<T, U> x(addresses[code->x], code->still_x ? 0 : first, valid);
-    const RealRow<T, U> y(addresses[code->y], code->still_y ? 0 : first, valid);
-    switch (code->verb) {
-      case Verb::load:
+  for (; step != end; ++step) {
+    const Row x(step->x, first, valid);
+    switch (step->key) {
+      case static_cast<int>(Verb::load):
         PALIMPSEST_EACH(a[u] = x(u));
         break;
-      case Verb::store:
+      case static_cast<int>(Verb::store):
         PALIMPSEST_EACH(x.set(u, a[u]));
         break;
-      case Verb::stream:
+      case static_cast<int>(Verb::stream):
         PALIMPSEST_EACH(x.stream(u, a[u]));
         break;
-      case Verb::add:
+      case static_cast<int>(Verb::add):
         PALIMPSEST_EACH(a[u] = hn::Add(a[u], x(u)));
         break;
-      case Verb::subtract:
+      case static_cast<int>(Verb::subtract):
         PALIMPSEST_EACH(a[u] = hn::Sub(a[u], x(u)));
         break;
-      case Verb::subtract_from:
+      case static_cast<int>(Verb::subtract_from):
         PALIMPSEST_EACH(a[u] = hn::Sub(x(u), a[u]));
         break;
-      case Verb::multiply:
+      case static_cast<int>(Verb::multiply):
         PALIMPSEST_EACH(a[u] = hn::Mul(a[u], x(u)));
         break;
-      case Verb::multiply_add:
+      case static_cast<int>(Verb::multiply_add): {
+        const Row y(step->y, first, valid);
         PALIMPSEST_EACH(a[u] = hn::Add(a[u], hn::Mul(x(u), y(u))));
         break;
-      case Verb::multiply_subtract:
+      }
+      case static_cast<int>(Verb::multiply_subtract): {
+        const Row y(step->y, first, valid);
         PALIMPSEST_EACH(a[u] = hn::Sub(a[u], hn::Mul(x(u), y(u))));
         break;
-      case Verb::product:
+      }
+      case static_cast<int>(Verb::product): {
+        const Row y(step->y, first, valid);
         PALIMPSEST_EACH(a[u] = hn::Mul(x(u), y(u)));
         break;
-      case Verb::multiply_then_add:
+      }
+      case static_cast<int>(Verb::multiply_then_add): {
+        const Row y(step->y, first, valid);
         PALIMPSEST_EACH(a[u] = hn::Add(hn::Mul(a[u], x(u)), y(u)));
         break;
-      case Verb::multiply_then_subtract:
+      }
+      case static_cast<int>(Verb::multiply_then_subtract): {
+        const Row y(step->y, first, valid);
         PALIMPSEST_EACH(a[u] = hn::Sub(hn::Mul(a[u], x(u)), y(u)));
         break;
-      case Verb::multiply_then_subtract_from:
+      }
+      case static_cast<int>(Verb::multiply_then_subtract_from): {
+        const Row y(step->y, first, valid);
         PALIMPSEST_EACH(a[u] = hn::Sub(y(u), hn::Mul(a[u], x(u))));
         break;
-      case Verb::negate:
+      }
+      case static_cast<int>(Verb::negate):
         PALIMPSEST_EACH(a[u] = hn::Neg(a[u]));
         break;
-      case Verb::square:
+      case static_cast<int>(Verb::square):
         PALIMPSEST_EACH(a[u] = hn::Mul(a[u], a[u]));
         break;
-      case Verb::divide:
+      case static_cast<int>(Verb::divide):
         PALIMPSEST_EACH(a[u] = hn::Div(a[u], x(u)));
         break;
-      case Verb::divide_into:
+      case static_cast<int>(Verb::divide_into):
         PALIMPSEST_EACH(a[u] = hn::Div(x(u), a[u]));
         break;
-      case Verb::reciprocal:
+      case static_cast<int>(Verb::reciprocal):
         PALIMPSEST_EACH(a[u] = hn::Div(hn::Set(d, T{1}), a[u]));
         break;
-      case Verb::root:
+      case static_cast<int>(Verb::root):
         PALIMPSEST_EACH(a[u] = hn::Sqrt(a[u]));
         break;
-      case Verb::absolute:
+      case static_cast<int>(Verb::absolute):
         PALIMPSEST_EACH(a[u] = hn::Abs(a[u]));
         break;
-      case Verb::round:
+      case static_cast<int>(Verb::round):
         PALIMPSEST_EACH(a[u] = hn::Round(a[u]));
         break;
-      case Verb::minimum:
+      case static_cast<int>(Verb::minimum):
         PALIMPSEST_EACH(a[u] = lesser<T>(a[u], x(u)));
         break;
-      case Verb::minimum_after:
+      case static_cast<int>(Verb::minimum_after):
         PALIMPSEST_EACH(a[u] = lesser<T>(x(u), a[u]));
         break;
-      case Verb::maximum:
+      case static_cast<int>(Verb::maximum):
         PALIMPSEST_EACH(a[u] = greater<T>(a[u], x(u)));
         break;
-      case Verb::maximum_after:
+      case static_cast<int>(Verb::maximum_after):
         PALIMPSEST_EACH(a[u] = greater<T>(x(u), a[u]));
         break;
+        PALIMPSEST_PRODUCT_THEN(0)
+        PALIMPSEST_PRODUCT_THEN(1)
+        PALIMPSEST_PRODUCT_THEN(2)
+        PALIMPSEST_TWICE(0, 0)
+        PALIMPSEST_TWICE(0, 1)
+        PALIMPSEST_TWICE(0, 2)
+        PALIMPSEST_TWICE(1, 0)
+        PALIMPSEST_TWICE(1, 1)
+        PALIMPSEST_TWICE(1, 2)
+        PALIMPSEST_TWICE(2, 0)
+        PALIMPSEST_TWICE(2, 1)
+        PALIMPSEST_TWICE(2, 2)
       default:
         break;
     }
   }
 }
+
+#undef PALIMPSEST_PRODUCT_THEN
+#undef PALIMPSEST_TWICE
 
 template <class T>
 struct Complex {
@@ -242,8 +354,8 @@ struct ComplexRow {
   std::uintptr_t address;
   index_t valid;
 
-  HWY_INLINE ComplexRow(const std::byte* from, index_t first, index_t n)
-      : address(behind(from, 2 * first * index_t{sizeof(T)})), valid(n) {}
+  HWY_INLINE ComplexRow(const Operand& from, index_t first, index_t n)
+      : address(from.behind(2 * first * index_t{sizeof(T)})), valid(n) {}
   HWY_INLINE T* at(int u) const { return reinterpret_cast<T*>(address) + 2 * u * kLanes<T>; }
   template <Form form>
   HWY_INLINE Complex<T> load(int u) const {
@@ -348,17 +460,48 @@ constexpr int key(Verb verb, Form x, Form y = Form::pairs) {
   PALIMPSEST_XY(verb, Form::planar, Form::pairs, __VA_ARGS__) \
   PALIMPSEST_XY(verb, Form::planar, Form::planar, __VA_ARGS__)
 
+// A product of two numbers in memory is one step.
+HWY_INLINE bool unite_complex(Step& last, const TileVerb& verb, const Operand& x) {
+  Form load = Form::pairs;
+  if (last.key == key(Verb::load, Form::planar)) {
+    load = Form::planar;
+  } else if (last.key != key(Verb::load, Form::pairs)) {
+    return false;
+  }
+  if (verb.verb == Verb::multiply || verb.verb == Verb::multiply_conj) {
+    last.key =
+        key(verb.verb == Verb::multiply ? Verb::product : Verb::product_conj, load, verb.form_x);
+    last.y = x;
+    return true;
+  }
+  if (verb.verb != Verb::conj_multiply) return false;
+  last.key = key(Verb::product_conj, verb.form_x, load);
+  last.y = last.x;
+  last.x = x;
+  return true;
+}
+
+HWY_INLINE int make_ready_complex(const TileVerb* code, int n_verbs, std::byte* const* addresses,
+                                  Step* steps) {
+  int n = 0;
+  for (int i = 0; i < n_verbs; ++i) {
+    const TileVerb& verb = code[i];
+    const Operand x = operand(addresses, verb.x, verb.still_x);
+    if (n > 0 && unite_complex(steps[n - 1], verb, x)) continue;
+    steps[n].key = key(verb.verb, verb.form_x, verb.form_y);
+    steps[n].x = x;
+    steps[n++].y = operand(addresses, verb.y, verb.still_y);
+  }
+  return n;
+}
+
 template <class T, int U>
-HWY_INLINE void complex_block(const TileVerb* code, const TileVerb* end,
-                              std::byte* const* addresses, index_t first, index_t valid,
-                              const Order<T>& order) {
+HWY_INLINE void complex_block(const Step* step, const Step* end, index_t first, index_t valid,
+                              const Order<T>& order, Complex<T> (&a)[U]) {
   const Tag<T> d;
-  Complex<T> a[U];
-  PALIMPSEST_EACH(a[u] = (Complex<T>{hn::Zero(d), hn::Zero(d)}));
-  for (; code != end; ++code) {
-    const ComplexRow<T, U> x(addresses[code->x], code->still_x ? 0 : first, valid);
-    const ComplexRow<T, U> y(addresses[code->y], code->still_y ? 0 : first, valid);
-    switch (key(code->verb, code->form_x, code->form_y)) {
+  for (; step != end; ++step) {
+    const ComplexRow<T, U> x(step->x, first, valid), y(step->y, first, valid);
+    switch (step->key) {
       PALIMPSEST_X(Verb::load, a[u] = x.template load<fx>(u))
       PALIMPSEST_X(Verb::add, a[u] = sum<T>(a[u], x.template load<fx>(u)))
       PALIMPSEST_X(Verb::subtract, a[u] = difference<T>(a[u], x.template load<fx>(u)))
@@ -366,6 +509,10 @@ HWY_INLINE void complex_block(const TileVerb* code, const TileVerb* end,
       PALIMPSEST_X(Verb::multiply, a[u] = product<T>(a[u], x.template load<fx>(u)))
       PALIMPSEST_X(Verb::multiply_conj, a[u] = conj_product<T>(a[u], x.template load<fx>(u)))
       PALIMPSEST_X(Verb::conj_multiply, a[u] = conj_product<T>(x.template load<fx>(u), a[u]))
+      PALIMPSEST_ALL_XY(Verb::product,
+                        a[u] = product<T>(x.template load<fx>(u), y.template load<fy>(u)))
+      PALIMPSEST_ALL_XY(Verb::product_conj,
+                        a[u] = conj_product<T>(x.template load<fx>(u), y.template load<fy>(u)))
       PALIMPSEST_ALL_XY(Verb::multiply_add, a[u] = sum<T>(a[u], product<T>(x.template load<fx>(u),
                                                                            y.template load<fy>(u))))
       PALIMPSEST_ALL_XY(
@@ -387,19 +534,19 @@ HWY_INLINE void complex_block(const TileVerb* code, const TileVerb* end,
         PALIMPSEST_EACH(x.stream(u, a[u]));
         break;
       case key(Verb::load_real, Form::pairs): {
-        const RealRow<T, U> re(addresses[code->x], code->still_x ? 0 : first, valid);
+        const RealRow<T, U> re(step->x, first, valid);
         PALIMPSEST_EACH(a[u] = (Complex<T>{in_order<T>(re(u), order.to_parts), hn::Zero(d)}));
         break;
       }
       case key(Verb::load_parts, Form::pairs): {
-        const RealRow<T, U> re(addresses[code->x], code->still_x ? 0 : first, valid);
-        const RealRow<T, U> im(addresses[code->y], code->still_y ? 0 : first, valid);
+        const RealRow<T, U> re(step->x, first, valid);
+        const RealRow<T, U> im(step->y, first, valid);
         PALIMPSEST_EACH(a[u] = (Complex<T>{in_order<T>(re(u), order.to_parts),
                                            in_order<T>(im(u), order.to_parts)}));
         break;
       }
       case key(Verb::store_real, Form::pairs): {
-        const RealRow<T, U> re(addresses[code->x], code->still_x ? 0 : first, valid);
+        const RealRow<T, U> re(step->x, first, valid);
         PALIMPSEST_EACH(re.set(u, in_order<T>(a[u].re, order.from_parts)));
         break;
       }
@@ -434,24 +581,30 @@ template <class T>
 void run_real(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t n) {
   constexpr index_t kBlock = kUnroll * kLanes<T>;
   static_assert(kBlock <= kTileBlock && kLanes<T> <= kTileLanes);
+  Step steps[kMostSteps];
+  const Step* const end = steps + make_ready_real(code, n_verbs, addresses, steps);
+  const Tag<T> d;
+  VecOf<T> a[kUnroll], one[1] = {hn::Zero(d)};
+  _Pragma("GCC unroll 16") for (auto& v : a) v = hn::Zero(d);
   index_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) {
-    real_block<T, kUnroll>(code, code + n_verbs, addresses, i, kBlock);
-  }
-  for (; i < n; i += kLanes<T>) real_block<T, 1>(code, code + n_verbs, addresses, i, n - i);
+  for (; i + kBlock <= n; i += kBlock) real_block<T, kUnroll>(steps, end, i, kBlock, a);
+  for (; i < n; i += kLanes<T>) real_block<T, 1>(steps, end, i, n - i, one);
 }
 
 template <class T>
 void run_complex(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t n) {
   constexpr index_t kBlock = kUnroll / 2 * kLanes<T>;
   const Order<T> order;
+  Step steps[kMostSteps];
+  const Step* const end = steps + make_ready_complex(code, n_verbs, addresses, steps);
+  const Tag<T> d;
+  Complex<T> a[kUnroll / 2], one[1] = {{hn::Zero(d), hn::Zero(d)}};
+  _Pragma("GCC unroll 16") for (auto& v : a) v = {hn::Zero(d), hn::Zero(d)};
   index_t i = 0;
   for (; i + kBlock <= n; i += kBlock) {
-    complex_block<T, kUnroll / 2>(code, code + n_verbs, addresses, i, kBlock, order);
+    complex_block<T, kUnroll / 2>(steps, end, i, kBlock, order, a);
   }
-  for (; i < n; i += kLanes<T>) {
-    complex_block<T, 1>(code, code + n_verbs, addresses, i, n - i, order);
-  }
+  for (; i < n; i += kLanes<T>) complex_block<T, 1>(steps, end, i, n - i, order, one);
 }
 
 void finish() { hwy::FlushStream(); }

@@ -60,8 +60,22 @@ bool is_complex_op(ScalarOp op) {
   }
 }
 
-bool is_single(DType dtype) { return dtype == DType::float32 || dtype == DType::complex64; }
-bool is_double(DType dtype) { return dtype == DType::float64 || dtype == DType::complex128; }
+// What machines look at in a dtype.
+enum Trait : unsigned { kSingle = 1, kDouble = 2, kOfReals = 4, kOfComplex = 8 };
+unsigned traits(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return kSingle | kOfReals;
+    case DType::float64:
+      return kDouble | kOfReals;
+    case DType::complex64:
+      return kSingle | kOfComplex;
+    case DType::complex128:
+      return kDouble | kOfComplex;
+    default:
+      return 0;
+  }
+}
 
 // Can the machine take operand k over from the instruction before?
 bool may_be_held(const TilePlan::Instruction& step, std::size_t k) {
@@ -83,14 +97,16 @@ bool holds_real(const ElementwiseProgram& program, int r) {
 
 TilePlan::TilePlan(const ElementwiseProgram& program)
     : program_(program), machines_(tile_machines()) {
-  is_output_.fill(false);
-  still_.fill(false);
-  streamed_.fill(false);
-  place_.fill(Place::slot);
-  form_.fill(Form::pairs);
-  output_.fill(-1);
-  slot_.fill(-1);
-  constant_.fill(-1);
+  fill(is_input_, false);
+  fill(is_output_, false);
+  fill(still_, false);
+  fill(streamed_, false);
+  fill(place_, Place::slot);
+  fill(form_, Form::pairs);
+  fill(output_, -1);
+  fill(slot_, -1);
+  fill(constant_, -1);
+  for (const int r : program.inputs()) is_input_[at(r)] = true;
   for (const int r : program.outputs()) is_output_[at(r)] = true;
   const auto steps = program.instructions();
   n_ = static_cast<int>(steps.size());
@@ -110,10 +126,7 @@ TilePlan::TilePlan(const ElementwiseProgram& program)
   choose_forms();
   for (int i = 0; i < n_; ++i) {
     for (const std::int16_t s : instructions_[at(i)].sources) {
-      if (std::find(program.inputs().begin(), program.inputs().end(), s) !=
-          program.inputs().end()) {
-        last_read_ = i;
-      }
+      if (s >= 0 && is_input_[at(s)]) last_read_ = i;
     }
   }
 }
@@ -124,29 +137,25 @@ TileMachine TilePlan::complex_machine(DType dtype) const {
 
 int TilePlan::machine_for(ScalarOp op, DType result, std::span<const std::int16_t> sources) const {
   if (machines_.real32 == nullptr) return kNone;
-  bool all_single = is_single(result), all_double = is_double(result);
-  bool any_complex = is_complex(result), all_complex = true;
+  const unsigned made = traits(result);
+  unsigned all = ~0U;
   for (const std::int16_t s : sources) {
-    if (s < 0) continue;
-    const DType dtype = program_.dtype_of_register(s);
-    all_single = all_single && is_single(dtype);
-    all_double = all_double && is_double(dtype);
-    any_complex = any_complex || is_complex(dtype);
-    all_complex = all_complex && is_complex(dtype);
+    if (s >= 0) all &= traits(program_.dtype_of_register(s));
   }
-  if (!all_single && !all_double) return kNone;
-  if (!any_complex) {
+  const unsigned precision = all & made & (kSingle | kDouble);
+  if (precision == 0) return kNone;
+  if ((all & made & kOfReals) != 0) {
     if (!is_real_op(op)) return kNone;
-    return all_single ? kReal32 : kReal64;
+    return precision == kSingle ? kReal32 : kReal64;
   }
   if (!is_complex_op(op)) return kNone;
   const bool mixes = op == ScalarOp::make_complex || op == ScalarOp::identity;
-  if (!all_complex && !mixes) return kNone;
-  return all_single ? kComplex64 : kComplex128;
+  if ((all & kOfComplex) == 0 && !mixes) return kNone;
+  return precision == kSingle ? kComplex64 : kComplex128;
 }
 
 void TilePlan::count_uses() {
-  uses_.fill(0);
+  fill(uses_, 0);
   for (int i = 0; i < n_; ++i) {
     for (const std::int16_t s : instructions_[at(i)].sources) {
       if (s >= 0) ++uses_[at(s)];
@@ -244,8 +253,8 @@ void TilePlan::choose_forms() {
 
 void TilePlan::begin_placing() {
   n_constants_ = 0;
-  output_.fill(-1);
-  constant_.fill(-1);
+  fill(output_, -1);
+  fill(constant_, -1);
   for (const int r : program_.outputs()) place_[at(r)] = Place::slot;
 }
 
@@ -273,8 +282,7 @@ void TilePlan::place_input(int input, bool dense, bool still) {
 
 void TilePlan::place_output(int output, bool dense, bool streamed) {
   const int r = program_.outputs()[at(output)];
-  const auto inputs = program_.inputs();
-  if (std::find(inputs.begin(), inputs.end(), r) != inputs.end()) {
+  if (is_input_[at(r)]) {
     // An input that is handed on is read before another output may overwrite it.
     place_[at(r)] = Place::slot;
     return;
@@ -303,7 +311,7 @@ int TilePlan::slots() const {
 // known.
 int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegisters>& slot) const {
   std::array<int, kMaxRegisters> last_use;
-  last_use.fill(-1);
+  fill(last_use, -1);
   for (int i = 0; i < n_; ++i) {
     for (const std::int16_t s : instructions_[at(i)].sources) {
       if (s >= 0) last_use[at(s)] = i;

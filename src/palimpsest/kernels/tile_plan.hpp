@@ -2,7 +2,9 @@
 // Internal: what happens to a tile of an elementwise program, in which order and where.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/kernels/elementwise.hpp"
@@ -84,6 +86,11 @@ class TilePlan {
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  /// The entries of the program's registers: for a small array the others would take longest.
+  template <class T>
+  void fill(std::array<T, kMaxRegisters>& entries, std::type_identity_t<T> value) const {
+    std::fill_n(entries.begin(), program_.n_registers(), value);
+  }
   int machine_for(ScalarOp op, DType result, std::span<const std::int16_t> sources) const;
   void count_uses();
   void fold_conjugates();
@@ -110,7 +117,7 @@ class TilePlan {
   bool streams_ = false;
   std::array<Instruction, kMaxRegisters> instructions_;
   std::array<std::int16_t, kMaxRegisters> uses_;  // by instructions
-  std::array<bool, kMaxRegisters> is_output_, still_, streamed_;
+  std::array<bool, kMaxRegisters> is_input_, is_output_, still_, streamed_;
   std::array<Place, kMaxRegisters> place_;
   std::array<Form, kMaxRegisters> form_;
   std::array<std::int16_t, kMaxRegisters> output_, slot_, constant_;

@@ -4,6 +4,7 @@
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/splitting.hpp"
+#include "palimpsest/linop/threadable.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 
 namespace palimpsest {
@@ -11,6 +12,7 @@ namespace {
 
 // Sums in the order of the children. A Zero adds nothing, unless there is nothing else.
 Variable sum_of(const NamedLinop& A, const std::vector<NamedLinop>& children, const Variable& x) {
+  const WorkersScope workers(A);
   Variable sum;
   for (std::size_t i = 0; i < children.size(); ++i) {
     const PathScope path(A, i);
@@ -26,7 +28,7 @@ Variable add_fn(const NamedLinop& A, const Variable& x) { return sum_of(A, A.lin
 Variable add_adj_fn(const NamedLinop& A, const Variable& y) { return sum_of(A, adjoints_of(A), y); }
 
 NamedLinop add_adjoint(const NamedLinop& A) {
-  const NamedLinop made = make_container(A.type(), adjoints_of(A));
+  const NamedLinop made = make_container(A.type(), adjoints_of(A), A.attrs());
   const DimMap recorded = A.recorded_sizes();
   return recorded.empty() ? made : made.with_sizes(recorded);
 }
@@ -45,7 +47,7 @@ NamedShape assemble_add(std::vector<NamedLinop>& children, const Assembly& how) 
 }
 
 NamedLinop add_split(const NamedLinop& A, const Tile& tile) {
-  return with_recorded(Add(split_summands(A, tile)), A, tile);
+  return with_recorded(Add(split_summands(A, tile), workers_of(A)), A, tile);
 }
 
 std::optional<index_t> add_size(const NamedLinop& A, const ND& d) {
@@ -59,13 +61,14 @@ const LinopType& linop_types::add() {
       .name = "Add",
       .functions = {.fn = add_fn, .adj_fn = add_adj_fn, .split = add_split, .size = add_size},
       .adjoint = add_adjoint,
+      .check = check_workers,
       .assemble = assemble_add,
   };
   return type;
 }
 
-NamedLinop Add(std::vector<NamedLinop> linops) {
-  return make_container(linop_types::add(), std::move(linops));
+NamedLinop Add(std::vector<NamedLinop> linops, Workers workers) {
+  return make_container(linop_types::add(), std::move(linops), with_workers(workers));
 }
 
 }  // namespace palimpsest

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "palimpsest/linop/named_linop.hpp"
+#include "palimpsest/linop/workers.hpp"
 
 namespace palimpsest {
 
@@ -9,8 +10,9 @@ namespace palimpsest {
 ///
 /// Math     ((y0 + y1) + y2) + ...; N applies every child and its adjoint once
 /// Aliases  keeps a shallow copy of each operator
-/// Errors   ValueError "at least one"; ShapeError "Add": shapes that differ, "Conflicting" sizes
-NamedLinop Add(std::vector<NamedLinop> linops);
+/// Errors   ValueError "at least one", "num_workers"; ShapeError "Add": shapes that differ,
+///          "Conflicting" sizes
+NamedLinop Add(std::vector<NamedLinop> linops, Workers workers = {});
 template <std::same_as<NamedLinop>... T>
 NamedLinop Add(const T&... linops) {
   return Add(std::vector<NamedLinop>{linops...});

@@ -11,6 +11,7 @@
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/scalar.hpp"
 #include "palimpsest/named/matching.hpp"
+#include "palimpsest/ops/elementwise.hpp"
 
 namespace palimpsest {
 namespace {
@@ -91,6 +92,15 @@ NamedLinop operator*(const NamedLinop& A, const Parameter& s) {
 NamedLinop operator/(const NamedLinop& A, const LinopScalar& s) {
   if (s.value == 0.0) throw ValueError(who(A) + "division by zero");
   return scaled(A, 1.0 / s.value, true);
+}
+
+NamedLinop operator/(const NamedLinop& A, const Parameter& s) {
+  Scalar(s, A.oshape());  // says what is wrong with s
+  if (s.value().to(DType::complex128).item<std::complex<double>>() == 0.0) {
+    throw ValueError(who(A) + "division by zero");
+  }
+  const Variable inverse = 1.0 / s.var();
+  return Parameter::derived(inverse).as_trainable(s.is_trainable()) * A;
 }
 
 Tensor operator*(const NamedLinop& A, const Tensor& x) { return A(x); }

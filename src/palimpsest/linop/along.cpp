@@ -129,6 +129,7 @@ NamedLinop with_zero_edges(const NamedLinop& core, const BlockEdges& edges) {
     const NamedLinop zero = zero_like(A);
     DimMap sizes = zero.recorded_sizes();
     sizes[d] = n;
+    refuse_unknown_zero(A, A, sizes, d);
     return Zero(A.ishape(), A.oshape(), {.sizes = std::move(sizes)});
   };
   const auto surrounded = [&](const NamedLinop& A, const ND& d, index_t before, index_t after,

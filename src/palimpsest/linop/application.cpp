@@ -4,6 +4,7 @@
 #include <typeinfo>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/graph/origin.hpp"
 #include "palimpsest/linop/budget.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/ops/elementwise.hpp"
@@ -136,6 +137,7 @@ Variable NamedLinop::operator()(const Variable& x) const {
   data();
   const DimSizes sizes = check_input(*this, x);
   check_parameters(*this, x.type());
+  const OriginScope origin(path_of(*this));
   const Variable y = guarded(*this, [&] { return forward_graph(*this, x); });
   if (!y.type().is_fully_known()) {
     throw ShapeError(who(*this) + "fn gives a result of open extents: got " + y.type().str());

@@ -7,8 +7,8 @@
 #include "palimpsest/linop/chain.hpp"
 #include "palimpsest/linop/concat.hpp"
 #include "palimpsest/linop/splitting.hpp"
-#include "palimpsest/linop/tile_placement.hpp"
 #include "palimpsest/linop/to_device.hpp"
+#include "palimpsest/linop/tree_map.hpp"
 
 namespace palimpsest {
 namespace {
@@ -98,13 +98,18 @@ void place(std::vector<NamedLinop>& tiles, const std::vector<Device>& devices) {
   for (const Device device : devices) {
     if (std::find(done.begin(), done.end(), device) != done.end()) continue;
     done.push_back(device);
-    TilePlacement placement(device);
+    TreeMap tree({.moves = true, .device = device});
+    MemoryMap memory(/*compact=*/true);
     for (std::size_t i = 0; i < tiles.size(); ++i) {
-      if (devices[i] == device) placement.add(tiles[i]);
+      if (devices[i] == device) tree.collect(tiles[i]);
     }
-    placement.copy();
+    {
+      const HeldContainers held(tree.containers(), "create_batched_linop");
+      tree.read(memory);
+      memory.to(device);
+    }
     for (std::size_t i = 0; i < tiles.size(); ++i) {
-      if (devices[i] == device) tiles[i] = placement.placed(tiles[i]);
+      if (devices[i] == device) tiles[i] = tree.mapped(memory, tiles[i]);
     }
   }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/blocks.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/chain.hpp"
@@ -10,8 +13,10 @@
 #include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/linop/window_name.hpp"
 #include "palimpsest/ops/blocks.hpp"
+#include "palimpsest/ops/control.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/reduce.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest {
@@ -27,17 +32,10 @@ struct BlockSizes {
   Extents image, block, stride, count;
 };
 
-// The positions of a block's true entries, row-major.
-std::optional<Tensor> kept(const NamedLinop& A) {
-  if (A.attr("mask").absent()) return std::nullopt;
-  const Tensor mask = A.attr("mask").as_tensor().contiguous();
-  const bool* values = mask.data<bool>();
-  std::vector<index_t> positions;
-  for (index_t i = 0; i < mask.numel(); ++i) {
-    if (values[i]) positions.push_back(i);
-  }
-  return Tensor::from(positions);
-}
+bool is_masked(const NamedLinop& A) { return A.has_param("mask"); }
+
+// How many entries of a block are kept.
+index_t kept_count(const NamedLinop& A) { return A.param("position").shape()[0]; }
 
 // The extents with the last n in place of others.
 Extents with_last(const Extents& extents, std::size_t dropped, const Extents& last) {
@@ -49,18 +47,17 @@ Extents with_last(const Extents& extents, std::size_t dropped, const Extents& la
 Variable blocks_fn(const NamedLinop& A, const Variable& x) {
   const BlockSizes sizes(A);
   const Variable y = ops::array_to_blocks(x, sizes.block, sizes.stride);
-  const auto positions = kept(A);
-  if (!positions) return y;
+  if (!is_masked(A)) return y;
   const Extents flat = with_last(y.type().shape, sizes.n(), {element_count(sizes.block)});
-  const Variable index = constant(positions->to(x.type().device));
+  const Variable& index = A.param("position").var();
   return ops::gather(ops::reshape(y, flat), {&index, 1});
 }
 
 Variable blocks_adj_fn(const NamedLinop& A, const Variable& y) {
   const BlockSizes sizes(A);
   Variable blocks = y;
-  if (const auto positions = kept(A)) {
-    const Variable index = constant(positions->to(y.type().device));
+  if (is_masked(A)) {
+    const Variable& index = A.param("position").var();
     const Variable flat = ops::scatter_add(y, {&index, 1}, {element_count(sizes.block)});
     blocks = ops::reshape(flat, with_last(y.type().shape, 1, sizes.block));
   }
@@ -81,15 +78,15 @@ NamedLinop blocks_normal(const NamedLinop& A, const NamedLinop* inner) {
   const BlockSizes sizes(A);
   std::vector<DiagonalFactor> factors;
   const Axes axes = last_axes(sizes.n());
-  if (A.attr("mask").absent()) {
+  if (!is_masked(A)) {
     for (std::size_t d = 0; d < sizes.n(); ++d) {
       factors.push_back({Parameter(counts_along(sizes.image[d], sizes.block[d], sizes.stride[d])),
                          {axes[d]},
                          ""});
     }
   } else {
-    const Tensor mask = A.attr("mask").as_tensor().to(DType::float32);
-    const Variable all = ops::broadcast_to(constant(mask), with_last(sizes.count, 0, sizes.block));
+    const Variable mask = ops::astype(A.param("mask").var(), DType::float32);
+    const Variable all = ops::broadcast_to(mask, with_last(sizes.count, 0, sizes.block));
     factors.push_back(
         {Parameter::derived(ops::blocks_to_array(all, sizes.image, sizes.block, sizes.stride)),
          axes, ""});
@@ -103,8 +100,8 @@ std::optional<index_t> blocks_size(const NamedLinop& A, const ND& d) {
   const Dims& blocks = A.is_flipped() ? A.ishape() : A.oshape();
   if (const auto i = find_axis(array, d, last_axes(sizes.n()))) return sizes.image[*i];
   Extents last = sizes.count;
-  if (const auto positions = kept(A)) {
-    last.push_back(positions->numel());
+  if (is_masked(A)) {
+    last.push_back(kept_count(A));
   } else {
     for (const index_t extent : sizes.block) last.push_back(extent);
   }
@@ -115,7 +112,7 @@ std::optional<index_t> blocks_size(const NamedLinop& A, const ND& d) {
 // The blocks of a tile lie in a window of the array, which is cut out first.
 NamedLinop blocks_split(const NamedLinop& A, const Tile& tile) {
   const BlockSizes sizes(A);
-  const std::size_t inner = A.attr("mask").absent() ? sizes.n() : 1;
+  const std::size_t inner = is_masked(A) ? 1 : sizes.n();
   const Axes array = last_axes(sizes.n());
   Axes counted;
   for (const index_t axis : array) counted.push_back(axis - static_cast<index_t>(inner));
@@ -166,12 +163,33 @@ void check_blocks(const NamedLinop& A) {
                      to_string(stride) + ", expected positive ones that fit into " +
                      to_string(image));
   }
-  if (A.attr("mask").absent()) return;
-  const Tensor& mask = A.attr("mask").as_tensor();
-  if (mask.dtype() != DType::bool_ || mask.shape() != block) {
-    throw ValueError(who(A) + "mask: got " + std::string(name_of(mask.dtype())) + " " +
-                     to_string(mask.shape()) + ", expected bool " + to_string(block));
+  if (!is_masked(A)) return;
+  const TensorType& mask = A.param("mask").type();
+  if (mask.dtype != DType::bool_ || mask.shape != block) {
+    throw ValueError(who(A) + "mask: got " + mask.str() + ", expected bool " + to_string(block));
   }
+}
+
+// The positions of a block's true entries, row-major. A mask that is written later may have others,
+// but as many.
+Parameters derive_blocks(const NamedLinop& A) {
+  if (!is_masked(A)) return {};
+  const Tensor mask = A.param("mask").value().contiguous();
+  const index_t n = mask.numel(),
+                count = std::count(mask.data<bool>(), mask.data<bool>() + n, true);
+  std::vector<index_t> numbers(static_cast<std::size_t>(n));
+  std::iota(numbers.begin(), numbers.end(), index_t{0});
+  const Variable is_kept = ops::reshape(A.param("mask").var(), {n});
+  const Variable found = ops::cumsum(ops::astype(is_kept, DType::int64), 0);
+  // What is not kept goes behind the end.
+  const Variable place = ops::where(is_kept, found - 1, count);
+  const Variable all =
+      ops::scatter_add(constant(Tensor::from(numbers).to(mask.device())), {&place, 1}, {count + 1});
+  const Variable is_as_many = ops::eq(ops::index(found, {Index(n - 1)}), count);
+  return {{"position",
+           Parameter::derived(ops::assert_that(
+               ops::index(all, {slice(0, count)}), is_as_many,
+               who(A) + "mask: expected " + std::to_string(count) + " true entries, as before"))}};
 }
 
 Dims names_for(const std::optional<Dims>& given, std::string_view base, std::size_t n,
@@ -198,6 +216,7 @@ const LinopType& linop_types::array_to_blocks() {
                     .size = blocks_size},
       .normal = blocks_normal,
       .check = check_blocks,
+      .derive = derive_blocks,
   };
   return type;
 }
@@ -213,12 +232,14 @@ NamedLinop ArrayToBlocks(Extents im_size, Extents block_size, Extents stride,
   if (options.mask && (inner.size() != 1 || inner.has_ellipsis())) {
     throw ValueError("[ArrayToBlocks] inner: got names " + inner.str() + ", expected 1");
   }
+  Parameters params;
+  if (options.mask) params.emplace_back("mask", *options.mask);
   return make_linop(linop_types::array_to_blocks(),
-                    NamedShape(options.batch + array, options.batch + blocks + inner), {},
+                    NamedShape(options.batch + array, options.batch + blocks + inner),
+                    std::move(params),
                     {{"im_size", Attribute(im_size)},
                      {"block_size", Attribute(block_size)},
-                     {"stride", Attribute(stride)},
-                     {"mask", options.mask ? Attribute(*options.mask) : Attribute()}});
+                     {"stride", Attribute(stride)}});
 }
 
 NamedLinop BlocksToArray(Extents im_size, Extents block_size, Extents stride,

@@ -7,8 +7,8 @@ namespace palimpsest {
 
 struct BlocksOptions {
   /// Bool, of the extents of a block: only its true entries are kept, in row-major order, along one
-  /// axis.
-  std::optional<Tensor> mask = {};
+  /// axis. The parameter `mask`; one that is written later has as many true entries.
+  std::optional<Parameter> mask = {};
   Dims batch = "...";
   /// Names of the axes of the array (default Nx..), of the blocks (Bx..), and within a block (Px..;
   /// masked: P).

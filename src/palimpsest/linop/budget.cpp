@@ -14,6 +14,8 @@
 #include "palimpsest/compile/streaming.hpp"
 #include "palimpsest/linop/batch.hpp"
 #include "palimpsest/linop/budget_search.hpp"
+#include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/convolution_graph.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 
@@ -82,6 +84,11 @@ void note_operator(const NamedLinop& A, std::set<std::uint64_t>& seen, index_t& 
     if (p.present()) note_tensor(p.variable().get_value({.borrow = true}), seen, bytes);
   }
   for (const auto& [name, a] : A.attrs()) note_attribute(a, seen, bytes);
+  if (&A.type() == &linop_types::convolution()) {
+    for (const auto& spectrum : kept_spectra(A.param("kernel").var())) {
+      note_tensor(spectrum->value(), seen, bytes);
+    }
+  }
   for (const NamedLinop& child : A.linops()) note_operator(child, seen, bytes);
 }
 

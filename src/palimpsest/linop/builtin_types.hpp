@@ -9,6 +9,7 @@ namespace palimpsest::linop_types {
 const LinopType& add();
 const LinopType& array_to_blocks();
 const LinopType& as_real();
+const LinopType& breakpoint();
 const LinopType& chain();
 const LinopType& concat();
 const LinopType& convolution();
@@ -34,6 +35,7 @@ const LinopType& sampling();
 const LinopType& scalar();
 const LinopType& shape_spec();
 const LinopType& simple();
+const LinopType& sleep();
 const LinopType& sparse();
 const LinopType& stack();
 const LinopType& sum_reduce();

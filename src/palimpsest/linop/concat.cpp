@@ -8,6 +8,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/splitting.hpp"
+#include "palimpsest/linop/threadable.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest {
@@ -16,6 +17,7 @@ namespace {
 // Children side by side: inputs cut along one dimension, outputs joined along another, or summed.
 Variable side_by_side(const NamedLinop& A, const std::vector<NamedLinop>& children,
                       const Along& along, const Dims& from, const Dims& to, const Variable& x) {
+  const WorkersScope workers(A);
   std::vector<Variable> results;
   index_t start = 0;
   for (std::size_t i = 0; i < children.size(); ++i) {
@@ -46,11 +48,20 @@ NamedLinop concat_adjoint(const NamedLinop& A) {
   return recorded.empty() ? made : made.with_sizes(recorded);
 }
 
+// Of other children, which run as those of A do.
+NamedLinop concat_like(const NamedLinop& A, std::vector<NamedLinop> children, const Along& along) {
+  const Workers workers = workers_of(A);
+  return Concat(std::move(children), {.in = along.in,
+                                      .out = along.out,
+                                      .threaded = workers.threaded,
+                                      .num_workers = workers.num_workers});
+}
+
 NamedLinop concat_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Along along = along_of(A);
   if (inner || !along.out) return {};
-  if (!along.in) return Add(normals_of(A, *along.out));
-  return Concat(normals_of(A, *along.in), {.in = along.in, .out = along.in});
+  if (!along.in) return Add(normals_of(A, *along.out), workers_of(A));
+  return concat_like(A, normals_of(A, *along.in), {along.in, along.in});
 }
 
 std::optional<index_t> concat_size(const NamedLinop& A, const ND& d) {
@@ -101,6 +112,7 @@ NamedLinop block_diagonal_split(const NamedLinop& A, const std::vector<NamedLino
     DimMap sizes = zero.recorded_sizes();
     sizes[*along.in] = count(columns, 0, n);
     sizes[*along.out] = count(rows, 0, n);
+    refuse_unknown_zero(A, zero, sizes, *along.in);
     return Zero(zero.ishape(), zero.oshape(), {.sizes = std::move(sizes)});
   }
   std::vector<NamedLinop> blocks;
@@ -110,9 +122,7 @@ NamedLinop block_diagonal_split(const NamedLinop& A, const std::vector<NamedLino
     own.emplace(*along.out, slice(out.start, out.stop));
     blocks.push_back(children[i].split(own));
   }
-  const NamedLinop core = blocks.size() == 1
-                              ? blocks[0]
-                              : Concat(std::move(blocks), {.in = along.in, .out = along.out});
+  const NamedLinop core = blocks.size() == 1 ? blocks[0] : concat_like(A, std::move(blocks), along);
   if (along.in == along.out) return core;
   return with_zero_edges(core,
                          {*along.in, *along.out, count(columns, 0, first), count(columns, last, n),
@@ -137,8 +147,7 @@ NamedLinop concat_split(const NamedLinop& A, const Tile& tile) {
     parts.push_back(children[i].split({{d, slice(part.start, part.stop)}}));
   }
   const bool is_single = parts.size() == 1;
-  const NamedLinop made =
-      is_single ? parts[0] : Concat(std::move(parts), {.in = along.in, .out = along.out});
+  const NamedLinop made = is_single ? parts[0] : concat_like(A, std::move(parts), along);
   return with_recorded(made, A, tile);
 }
 
@@ -192,6 +201,7 @@ const LinopType& linop_types::concat() {
                     .size = concat_size},
       .adjoint = concat_adjoint,
       .normal = concat_normal,
+      .check = check_workers,
       .assemble = assemble_concat,
   };
   return type;
@@ -199,8 +209,9 @@ const LinopType& linop_types::concat() {
 
 NamedLinop Concat(std::vector<NamedLinop> linops, ConcatDims along) {
   const Along roles{along.in, along.out};
-  return make_container(linop_types::concat(), std::move(linops), along_roles(roles),
-                        along_shape(roles));
+  const Workers workers{along.threaded, along.num_workers};
+  return make_container(linop_types::concat(), std::move(linops),
+                        with_workers(workers, along_roles(roles)), along_shape(roles));
 }
 
 NamedLinop BlockDiagonal(std::vector<NamedLinop> linops, ND in, ND out) {

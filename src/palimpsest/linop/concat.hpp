@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "palimpsest/linop/named_linop.hpp"
+#include "palimpsest/linop/workers.hpp"
 
 namespace palimpsest {
 
 struct ConcatDims {
   /// The dimension along which the input is cut, and the one along which outputs are joined.
   std::optional<ND> in = {}, out = {};
+  /// Whether children may run side by side, and how many: see Workers.
+  bool threaded = true;
+  index_t num_workers = 0;
 };
 /// Operators side by side along a dimension that they have: `in` alone sums what they make of the
 /// parts of the input, `out` alone joins what they make of one input, both are block diagonal.
@@ -19,8 +23,8 @@ struct ConcatDims {
 /// Math     N: of `out` the sum of the N, of both the Concat of the N along `in`, of `in` composed
 /// Shapes   the dimension's size is the sum of the children's sizes of it
 /// Aliases  keeps a shallow copy of each operator
-/// Errors   ValueError "at least one", "At least one" of in and out; ShapeError: shapes that differ,
-///          "undefined size", "Conflicting" sizes
+/// Errors   ValueError "at least one", "At least one" of in and out, "num_workers"; ShapeError:
+///          shapes that differ, "undefined size", "Conflicting" sizes
 NamedLinop Concat(std::vector<NamedLinop> linops, ConcatDims along);
 /// Concat along both.
 NamedLinop BlockDiagonal(std::vector<NamedLinop> linops, ND in, ND out);

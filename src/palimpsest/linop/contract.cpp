@@ -31,12 +31,14 @@ class Contract {
     law("split of N", [&] { check_tiles(A_.N(), input_of_A(), "A.N"); });
     law("gradient", [&] { check_gradients(A_, input_of_A(), "A"); });
     law("gradient of H", [&] { check_gradients(sized_adjoint(), output_of_A(), "A.H"); });
+    law("gradient of N", [&] { check_gradients(A_.N(), input_of_A(), "A.N"); });
     law("in place", [&] { check_in_place(A_, input_of_A(), "A"); });
     law("in place, H", [&] { check_in_place(sized_adjoint(), output_of_A(), "A.H"); });
     law("in place, N", [&] { check_in_place(A_.N(), input_of_A(), "A.N"); });
     law("copy", [&] { check_copies(); });
     law("threads", [&] { check_threads(A_, input_of_A(), "A"); });
     law("threads, H", [&] { check_threads(sized_adjoint(), output_of_A(), "A.H"); });
+    law("threads, N", [&] { check_threads(A_.N(), input_of_A(), "A.N"); });
     law("dtypes", [&] { check_dtypes(); });
     law("peak", [&] { check_peak(A_, input_of_A(), "A"); });
     law("peak of H", [&] { check_peak(sized_adjoint(), output_of_A(), "A.H"); });
@@ -91,19 +93,30 @@ class Contract {
     expect(size == MatrixSize{A_(x).numel(), x.numel()}, "matrix_size is wrong");
   }
 
+  // The parameters of a tree that hold values of their own.
+  static void collect_parameters(const NamedLinop& B, const std::string& path, Parameters& found) {
+    for (const auto& [key, p] : B.params()) {
+      if (p.present() && !p.is_derived()) found.emplace_back(path + key, p);
+    }
+    for (std::size_t i = 0; i < B.linop_count(); ++i) {
+      collect_parameters(B[i], path + "[" + std::to_string(i) + "]/", found);
+    }
+  }
+
   // Law 1.
   void check_unchanged(const NamedLinop& B, const Tensor& x, const std::string& name) {
     const Tensor before = x.clone();
+    Parameters parameters;
+    collect_parameters(B, "", parameters);
     std::vector<Tensor> values;
-    for (const auto& [key, p] : B.params()) values.push_back(p.present() ? p.value() : Tensor());
+    for (const auto& [key, p] : parameters) values.push_back(p.value().clone());
     B(x);
     B.H();
     B.N()(x);
     expect(equal(x, before), name + " changed its input");
-    std::size_t i = 0;
-    for (const auto& [key, p] : B.params()) {
-      const Tensor& value = values[i++];
-      expect(!value.defined() || equal(value, p.value()), name + " changed parameter " + key);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto& [key, p] = parameters[i];
+      expect(equal(values[i], p.value()), name + " changed parameter " + key);
     }
   }
 
@@ -123,17 +136,28 @@ class Contract {
   // Law 6.
   void check_linearity() {
     const Tensor x = input_of_A(), y = test_input(A_, options_, 2);
-    if (!is_complex(x.dtype()) || is_real_linear(A_)) return;
-    const std::complex<double> a{0.7, -1.3}, b{-0.4, 0.6};
+    // Over the reals only, and of real data, sums with real numbers.
+    const bool is_real = !is_complex(x.dtype()) || is_real_linear(A_);
+    const auto numbers = wide(Tensor::random_normal({2}, DType::complex128, {options_.seed, 4}));
+    const auto number = [&](std::size_t i) { return is_real ? numbers[i].real() : numbers[i]; };
+    const std::complex<double> a = number(0), b = number(1);
     const auto combined = [&](const Tensor& u, const Tensor& v) {
       const auto p = wide(u), q = wide(v);
       std::vector<std::complex<double>> sum(p.size());
       for (std::size_t i = 0; i < p.size(); ++i) sum[i] = a * p[i] + b * q[i];
       return Tensor::from(sum, u.shape());
     };
-    const Tensor lhs = A_(combined(x, y).to(x.dtype())), rhs = combined(A_(x), A_(y));
+    const Tensor sum = is_complex(x.dtype()) ? combined(x, y).to(x.dtype())
+                                             : real_part_of(combined(x, y)).to(x.dtype());
+    const Tensor lhs = A_(sum), rhs = combined(A_(x), A_(y));
     expect(relative_difference(lhs, rhs) <= test_tolerance(x.dtype(), x.numel()),
            "A is not linear");
+  }
+
+  static Tensor real_part_of(const Tensor& t) {
+    std::vector<double> values;
+    for (const std::complex<double>& z : wide(t)) values.push_back(z.real());
+    return Tensor::from(values, t.shape());
   }
 
   Tensor run_graph(Variable (*graph)(const NamedLinop&, const Variable&), const NamedLinop& B,
@@ -243,16 +267,51 @@ class Contract {
     expect(to_bytes(loaded) == bytes, "what was saved is saved as other bytes");
   }
 
-  // Law 13.
+  // Law 13: of the operator in both precisions.
   void check_dtypes() {
-    const Tensor x = input_of_A();
-    const DType complex_input = complex_of(x.dtype()), real_input = real_of(x.dtype());
-    const Tensor of_complex = A_(Tensor::random_normal(x.shape(), complex_input, {3, 0}));
-    expect(of_complex.dtype() == complex_input ||
-               (is_real_linear(A_) && of_complex.dtype() == real_input),
-           "a complex input gives " + std::string(name_of(of_complex.dtype())));
-    const Tensor of_real = A_(Tensor::random_normal(x.shape(), real_input, {3, 0}));
-    expect(real_of(of_real.dtype()) == real_input, "a real input changes precision");
+    const Extents shape = input_of_A().shape();
+    std::optional<bool> stays_real;
+    for (const DType real : {DType::float64, DType::float32}) {
+      const std::string prefix = "in " + std::string(name_of(real)) + ": ";
+      const NamedLinop B = in_precision(real);
+      if (!B.defined()) continue;
+      const Tensor of_complex = B(Tensor::random_normal(shape, complex_of(real), {3, 0}));
+      expect(of_complex.dtype() == complex_of(real) ||
+                 (is_real_linear(A_) && of_complex.dtype() == real),
+             prefix + "a complex input gives " + std::string(name_of(of_complex.dtype())));
+      const Tensor of_real = B(Tensor::random_normal(shape, real, {3, 0}));
+      expect(real_of(of_real.dtype()) == real, prefix + "a real input changes precision");
+      const bool is_real = !is_complex(of_real.dtype());
+      expect(stays_real.value_or(is_real) == is_real,
+             prefix + "a real input gives another kind of number than in double precision");
+      stays_real = is_real;
+      check_precision(B, real, shape);
+    }
+  }
+
+  // Undefined where storages are read as several kinds of numbers, which has no counterpart.
+  NamedLinop in_precision(DType real) const {
+    try {
+      return A_.to(real);
+    } catch (const DTypeError&) {
+      return {};
+    }
+  }
+
+  // What has parameters of one precision refuses data of the other one.
+  void check_precision(const NamedLinop& B, DType real, const Extents& shape) {
+    const DType other = real == DType::float64 ? DType::complex64 : DType::complex128;
+    if (has_precision(B)) {
+      expect_error<DTypeError>("data of another precision than the parameters",
+                               [&] { B(Tensor::zeros(shape, other)); });
+    }
+  }
+  static bool has_precision(const NamedLinop& B) {
+    const bool adapts = B.has_attr("adapts") && B.attr("adapts").as_bool();
+    for (const auto& [key, p] : B.params()) {
+      if (p.present() && !adapts && is_inexact(p.dtype())) return true;
+    }
+    return std::any_of(B.linops().begin(), B.linops().end(), has_precision);
   }
 
   // Law 15: on a copy, which has no frame yet.

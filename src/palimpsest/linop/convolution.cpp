@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct: the grid with its surroundings is read once per element of the kernel, all in one fused
 // pass. FFT: the kernel stands around the origin of a grid P that is the grid itself (circular), or
-// large enough that what wraps around meets zeros.
+// large enough that what wraps around meets zeros; its transform is kept from one call to the next.
 #include "palimpsest/linop/convolution.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "palimpsest/linop/axes.hpp"
@@ -21,8 +22,10 @@
 namespace palimpsest {
 namespace {
 
-// More elements of a kernel than this go through the FFT.
-constexpr index_t kMostDirect = 32;
+// A graph has a node per element of a kernel that is applied directly.
+constexpr index_t kMostDirect = 64;
+// Elements of a grid that nobody knows yet.
+constexpr double kUsualGrid = 65536;
 
 struct Setup {
   Setup(const Variable& x, const Variable& kernel_values, const ConvolutionSpec& spec,
@@ -42,16 +45,32 @@ struct Setup {
                        " on a grid " + to_string(grid) +
                        ", expected one that is no larger. Try Convolution");
     }
-    direct = spec.method == ConvolutionMethod::direct || (circular && !fits) ||
-             (spec.method == ConvolutionMethod::automatic && element_count(kernel) <= kMostDirect);
+    direct = spec.method == ConvolutionMethod::direct || (circular && !fits);
+    keeps_spectrum = spec.keeps_spectrum;
+    if (direct || spec.method == ConvolutionMethod::fft) return;
+    const auto own = static_cast<double>(element_count(grid)),
+               padded = static_cast<double>(element_count(transform_grid()));
+    direct = element_count(kernel) <= kMostDirect &&
+             own * direct_cost(kernel, x.dtype(), h.dtype()) <= padded * fft_cost(padded);
   }
   index_t centre(std::size_t d) const { return kernel[d] / 2; }
+
+  // The grid of the transforms.
+  Extents transform_grid() const {
+    Extents padded = grid;
+    if (circular) return padded;
+    for (std::size_t d = 0; d < n; ++d) {
+      padded[d] += std::max(centre(d), kernel[d] - 1 - centre(d));
+      padded[d] = nufft_padded_size(padded[d], 1.0);
+    }
+    return padded;
+  }
 
   Variable h;
   Extents kernel;
   std::size_t n;
   bool circular;
-  bool direct = true;
+  bool direct = true, keeps_spectrum = false;
   Extents grid;
 };
 
@@ -62,7 +81,9 @@ ConvolutionSpec spec_of(const NamedLinop& A) {
           .method = method == "direct" ? ConvolutionMethod::direct
                     : method == "fft"  ? ConvolutionMethod::fft
                                        : ConvolutionMethod::automatic,
-          .must_fit = A.attr("must_fit").as_bool()};
+          .must_fit = A.attr("must_fit").as_bool(),
+          // Gradients must find the way to a kernel that is learned.
+          .keeps_spectrum = !A.param("kernel").is_trainable()};
 }
 
 Setup setup_of(const NamedLinop& A, const Variable& x) {
@@ -133,17 +154,6 @@ Variable direct_convolution(const Setup& s, const Variable& x, bool adjoint) {
                        [&](std::size_t d, index_t m) { return adjoint ? m : s.kernel[d] - 1 - m; });
 }
 
-// The grid of the transforms.
-Extents transform_grid(const Setup& s) {
-  Extents padded = s.grid;
-  if (s.circular) return padded;
-  for (std::size_t d = 0; d < s.n; ++d) {
-    padded[d] += std::max(s.centre(d), s.kernel[d] - 1 - s.centre(d));
-    padded[d] = nufft_padded_size(padded[d], 1.0);
-  }
-  return padded;
-}
-
 // The transform of the kernel around the origin of P: element m stands at m - c.
 Variable kernel_spectrum(const Setup& s, const Extents& padded) {
   auto widths = no_widths(s.h);
@@ -152,12 +162,13 @@ Variable kernel_spectrum(const Setup& s, const Extents& padded) {
   for (std::size_t d = 0; d < s.n; ++d) {
     h = ops::roll(h, -s.centre(d), static_cast<index_t>(d));
   }
-  return ops::fft(h, last_axes(s.n));
+  const Variable spectrum = ops::fft(h, last_axes(s.n));
+  return s.keeps_spectrum ? kept_spectrum(s.h, padded, spectrum) : spectrum;
 }
 
 template <class Factor>
 Variable through_spectrum(const Setup& s, const Variable& x, Factor&& factor) {
-  const Extents padded = transform_grid(s);
+  const Extents padded = s.transform_grid();
   auto widths = no_widths(x);
   std::vector<Index> cut{ellipsis};
   for (std::size_t d = 0; d < s.n; ++d) {
@@ -208,23 +219,43 @@ struct Names {
 };
 
 NamedLinop autocorrelated(const NamedLinop& A) {
-  const Names names(A.ishape(), A.param("kernel").shape().size());
+  const Parameter& h = A.param("kernel");
+  const Names names(A.ishape(), h.shape().size());
   const NamedLinop made =
-      Convolution(Parameter::derived(autocorrelation(A)), {.batch = names.batch,
-                                                           .grid = names.grid,
-                                                           .boundary = Boundary::circular,
-                                                           .method = ConvolutionMethod::direct});
+      Convolution(Parameter::derived(autocorrelation(A)).as_trainable(h.is_trainable()),
+                  {.batch = names.batch,
+                   .grid = names.grid,
+                   .boundary = Boundary::circular,
+                   .method = ConvolutionMethod::direct});
   const DimMap recorded = A.recorded_sizes();
   return recorded.empty() ? made : made.with_sizes(recorded);
 }
 
+// Is the autocorrelation less work than two transforms? For complex data, the most work.
+bool is_autocorrelation_cheaper(const NamedLinop& A) {
+  const Parameter& h = A.param("kernel");
+  Extents wide;
+  for (const index_t k : h.shape()) wide.push_back(2 * k - 1);
+  double grid = 1;
+  const Names names(A.ishape(), wide.size());
+  for (const ND& d : names.grid) {
+    const auto n = A.size(d);
+    if (!n) grid = kUsualGrid;
+    if (!n) break;
+    grid *= static_cast<double>(*n);
+  }
+  return element_count(wide) <= kMostDirect &&
+         direct_cost(wide, complex_of(h.dtype()), h.dtype()) <= fft_cost(grid);
+}
+
+// Shifts commute, so that A A^H is A^H A.
 NamedLinop convolution_normal(const NamedLinop& A, const NamedLinop* inner) {
   const std::string& choice = A.attr("normal").as_string();
   if (inner || A.attr("boundary").as_string() != "circular") return {};
-  // |DFT h|^2 is that of A A^H too.
-  if (choice == "kernel" && !A.is_flipped()) return autocorrelated(A);
+  const bool is_free = choice == "automatic" && A.attr("method").as_string() != "fft";
+  if (choice == "kernel" || (is_free && is_autocorrelation_cheaper(A))) return autocorrelated(A);
   NamedLinop plain = A;
-  if (choice == "fft") plain.set_attr("method", "fft");
+  if (choice == "fft" || is_free) plain.set_attr("method", "fft");
   return make_container(linop_types::normal(), {std::move(plain)});
 }
 
@@ -303,6 +334,16 @@ NamedLinop make_convolution(const char* name, Parameter kernel, const Convolutio
 }
 
 }  // namespace
+
+double direct_cost(const Extents& kernel, DType x, DType h) {
+  const double parts = (is_complex(x) ? 2 : 1) * (is_complex(h) ? 2 : 1);
+  return 2 * parts * static_cast<double>(element_count(kernel));
+}
+
+double fft_cost(double grid_elements) {
+  // Two transforms and the product, whose passes cost more than one over the grid.
+  return 1.5 * (10 * std::log2(std::max(grid_elements, 2.0)) + 6);
+}
 
 Variable convolved(const Variable& x, const Variable& h, const ConvolutionSpec& spec,
                    std::string_view who) {

@@ -32,7 +32,9 @@ struct ConvolutionOptions {
 /// Shapes   the grid's size is kept
 /// DTypes   real with real gives real
 /// Errors   ValueError: a kernel of another rank; "circular": .normal fft or kernel with zeros around
-/// Cost     direct: grid times kernel in one pass; fft: two FFTs and one of the kernel
+/// Cost     direct: grid times kernel in one pass; fft: two FFTs and one multiplication. The transform
+///          of the kernel is kept while functions use it, one per grid, and renewed when the kernel
+///          was written
 NamedLinop Convolution(Parameter kernel, ConvolutionOptions options = {});
 
 struct FftConvolutionOptions {

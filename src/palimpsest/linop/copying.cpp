@@ -13,7 +13,8 @@ void add(MemoryMap& map, const NamedLinop& A) {
   A.type();  // it is defined
   if (map.is_done()) {
     throw ValueError(
-        "[MemoryMap.add] the copies are made already. Try a new map, or add everything first.");
+        "[MemoryMap.add] operator " + A.name() +
+        " not registered: the copies are made already. Try a new map, or add everything first.");
   }
   std::shared_ptr<void>& companion = map.companion();
   if (!companion) companion = std::make_shared<TreeMap>();

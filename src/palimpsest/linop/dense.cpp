@@ -7,8 +7,11 @@
 #include <algorithm>
 
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/dense_roles.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
+#include "palimpsest/linop/gram.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/parameter_parts.hpp"
 #include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/products.hpp"
@@ -17,36 +20,14 @@
 namespace palimpsest {
 namespace {
 
-constexpr index_t kRun = -1;
-using Labels = Extents;
+constexpr index_t kRun = kDenseRun;
+using Labels = DenseLabels;
+using Roles = DenseRoles;
 
-bool has(const Labels& labels, index_t label) {
-  return std::find(labels.begin(), labels.end(), label) != labels.end();
-}
+bool has(const Labels& labels, index_t label) { return has_label(labels, label); }
 std::size_t position(const Labels& labels, index_t label) {
   return static_cast<std::size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin());
 }
-
-// The contraction of an instance as it maps its own input to its own output.
-struct Roles {
-  explicit Roles(const NamedLinop& A)
-      : w(A.attr("w").as_integers()),
-        in(A.attr(A.is_flipped() ? "o" : "i").as_integers()),
-        out(A.attr(A.is_flipped() ? "i" : "o").as_integers()),
-        stretch(A.attr("stretch").as_integers()),
-        conjugated(A.is_flipped() != A.attr("conjugated").as_bool()) {}
-  // The labels of the weight without those that stretch.
-  Labels fixed() const {
-    Labels result;
-    for (index_t label : w) {
-      if (!has(stretch, label)) result.push_back(label);
-    }
-    return result;
-  }
-
-  Labels w, in, out, stretch;
-  bool conjugated;
-};
 
 // One label per axis: the run gets labels of its own, after all others.
 std::vector<int> spelled_out(const Labels& labels, std::size_t run, index_t first_free) {
@@ -105,10 +86,7 @@ Variable contraction(const NamedLinop& A, const Variable& x, const Sides& sides,
     if (has(roles.stretch, roles.w[k])) stretched.push_back(static_cast<index_t>(k));
   }
   const Variable w = stretched.empty() ? weight : ops::squeeze(weight, stretched);
-  index_t first_free = 0;
-  for (const Labels& labels : {roles.w, roles.in, roles.out}) {
-    for (index_t label : labels) first_free = std::max(first_free, label + 1);
-  }
+  const index_t first_free = roles.first_free();
   const bool runs = has(sides.from, kRun);
   const std::size_t run = runs ? x.rank() + 1 - sides.from.size() : 0;
   const std::vector<int> w_labels = spelled_out(roles.fixed(), 0, first_free);
@@ -158,55 +136,128 @@ index_t label_of(const Dims& dims, const Labels& labels, const ND& d) {
   return from_end <= after ? labels[labels.size() - from_end] : kRun;
 }
 
+// Of a dimension that is summed inside.
+std::optional<index_t> summed_size(const NamedLinop& A, const ND& d) {
+  const auto at = summed_dims(A).index_of(d);
+  const auto labels = at ? gram_labels(A) : std::nullopt;
+  if (!labels || labels->summed[*at] == kRun) return std::nullopt;
+  return A.param("factor").shape()[position(labels->columns, labels->summed[*at])];
+}
+
 std::optional<index_t> dense_size(const NamedLinop& A, const ND& d) {
   const Roles roles(A);
   index_t label = label_of(A.ishape(), roles.in, d);
   if (label == kRun) label = label_of(A.oshape(), roles.out, d);
-  if (label == kRun || !has(roles.w, label) || has(roles.stretch, label)) return std::nullopt;
+  if (label == kRun) return summed_size(A, d);
+  if (!has(roles.w, label) || has(roles.stretch, label)) return std::nullopt;
   return A.param("weight").shape()[position(roles.w, label)];
 }
 
+// A tile of the factor of a Gram weight. A cut of what is summed makes a summand, whose weight is
+// computed from it; cuts of rows or columns make it useless.
+class FactorTile {
+ public:
+  explicit FactorTile(const NamedLinop& A) : A_(A), labels_(gram_labels(A)) {
+    if (labels_) factor_ = A.param("factor");
+  }
+
+  void cut_summed(const ND& d, const TileRange& range) {
+    const auto at = summed_dims(A_).index_of(d);
+    const index_t label = labels_ && at ? labels_->summed[*at] : kRun;
+    if (label == kRun) refuse_split(A_, d, "its parts meet in cross terms");
+    narrow(label, range);
+    is_summand_ = true;
+  }
+  void cut(index_t label, const TileRange& range) {
+    if (!labels_) return;
+    if (has(labels_->rows, label) && has(labels_->columns, label)) {
+      narrow(label, range);
+    } else {
+      is_useless_ = true;
+    }
+  }
+  bool is_summand() const { return is_summand_; }
+  // Is the label's cut in the factor already?
+  bool holds(index_t label) const {
+    return is_summand_ && has(labels_->rows, label) && has(labels_->columns, label);
+  }
+  // Computed when it is used first.
+  Parameter weight() const {
+    const DeferredDerivations deferred;
+    return Parameter::derived(gram_expression(*labels_, factor_))
+        .as_trainable(factor_.is_trainable());
+  }
+  void put_into(LinopData& data) const {
+    if (is_useless_) {
+      std::erase_if(data.params, [](const auto& p) { return p.first == "factor"; });
+    } else if (labels_) {
+      put_param(data, "factor", factor_);
+    }
+  }
+
+ private:
+  void narrow(index_t label, const TileRange& range) {
+    factor_ = factor_.narrow(position(labels_->columns, label), range.start, range.size());
+  }
+
+  const NamedLinop& A_;
+  std::optional<GramLabels> labels_;
+  Parameter factor_;
+  bool is_summand_ = false, is_useless_ = false;
+};
+
 NamedLinop dense_split(const NamedLinop& A, const Tile& tile) {
   const Roles roles(A);
-  Parameter weight = A.param("weight");
-  for (const auto& [d, range] : tile) {
+  FactorTile factor(A);
+  std::vector<std::pair<index_t, TileRange>> cuts;  // of the weight
+  for (const auto& [d, slice] : tile) {
+    const TileRange range = *range_of(tile, d);
     const index_t in = label_of(A.ishape(), roles.in, d), out = label_of(A.oshape(), roles.out, d);
+    if (!A.ishape().contains(d) && !A.oshape().contains(d)) {
+      factor.cut_summed(d, range);
+      continue;
+    }
     if (A.ishape().contains(d) && A.oshape().contains(d) && in != out) {
       refuse_split(A, d, "its name stands for a dimension of the input and another of the output");
     }
     const index_t label = in == kRun ? out : in;
     if (label == kRun || !has(roles.w, label)) continue;
     if (has(roles.stretch, label)) refuse_split(A, d, "the weight stretches along it (.broadcast)");
-    weight = weight.narrow(position(roles.w, label), *range.start, *range.stop - *range.start);
+    factor.cut(label, range);
+    cuts.emplace_back(label, range);
+  }
+  Parameter weight = factor.is_summand() ? factor.weight() : A.param("weight");
+  for (const auto& [label, range] : cuts) {
+    if (factor.holds(label)) continue;
+    weight = weight.narrow(position(roles.w, label), range.start, range.size());
   }
   LinopData data = tile_data(A, tile);
   put_param(data, "weight", std::move(weight));
+  factor.put_into(data);
   return from_data(std::move(data));
 }
 
-// The Gram weight: G[b, c', c] = sum over produced p of conj(W[b, p, c']) W[b, p, c], where c are the
-// contracted and b the batch dimensions of the weight.
+// The labels of the Gram weight and of the normal operator's output; rows have fresh labels.
 struct Gram {
-  Labels w, out;      // of the normal operator; rows have fresh labels
-  Labels rows, cols;  // of the weight's two copies
+  GramLabels labels;
+  Labels out;
   index_t elements = 1;
 };
 
 Gram gram_of(const Roles& roles, const Extents& extents) {
   Gram gram;
-  index_t next = 0;
-  for (const Labels& labels : {roles.w, roles.in, roles.out}) {
-    for (index_t label : labels) next = std::max(next, label + 1);
-  }
+  GramLabels& labels = gram.labels;
+  labels.conjugated = roles.conjugated;
+  index_t next = roles.first_free();
   Labels batch, rows, columns, fresh_of(static_cast<std::size_t>(next), kRun);
   for (std::size_t k = 0; k < roles.w.size(); ++k) {
     const index_t label = roles.w[k], n = extents[k];
     const bool contracted = has(roles.in, label) && !has(roles.out, label);
-    gram.cols.push_back(label);
-    gram.rows.push_back(label);
+    labels.columns.push_back(label);
+    labels.rows.push_back(label);
     if (contracted) {
       fresh_of[static_cast<std::size_t>(label)] = next;
-      gram.rows.back() = next;
+      labels.rows.back() = next;
       rows.push_back(next++);
       columns.push_back(label);
       gram.elements = checked_multiply(checked_multiply(gram.elements, n), n);
@@ -216,7 +267,7 @@ Gram gram_of(const Roles& roles, const Extents& extents) {
     }
   }
   for (const Labels& part : {batch, rows, columns}) {
-    for (index_t label : part) gram.w.push_back(label);
+    for (index_t label : part) labels.weight.push_back(label);
   }
   for (index_t label : roles.in) {
     const bool contracted = label != kRun && fresh_of[static_cast<std::size_t>(label)] != kRun;
@@ -226,14 +277,14 @@ Gram gram_of(const Roles& roles, const Extents& extents) {
 }
 
 // Names of the Gram weight's axes: those of the input, fresh ones for the rows.
-Dims gram_names(const NamedLinop& A, const Roles& roles, const Gram& gram) {
+Dims gram_names(const NamedLinop& A, const Roles& roles, const GramLabels& gram) {
   Dims names;
   std::vector<ND> avoid;
   for (const ND& d : A.dims()) avoid.push_back(d);
   const Dims& w_names = A.shape().dims("weightshape");
-  for (index_t label : gram.w) {
+  for (index_t label : gram.weight) {
     const std::size_t row = position(gram.rows, label);
-    const bool is_row = !has(gram.cols, label);
+    const bool is_row = !has(gram.columns, label);
     const ND d = w_names[is_row ? row : position(roles.w, label)];
     names.push_back(is_row && d.is_concrete() ? (d + 1).fresh(avoid) : d);
     avoid.push_back(names.back());
@@ -241,31 +292,34 @@ Dims gram_names(const NamedLinop& A, const Roles& roles, const Gram& gram) {
   return names;
 }
 
-NamedLinop make_dense(NamedShape shape, Parameter weight, const Labels& w, const Labels& in,
-                      const Labels& out, const Labels& stretch, bool conjugated) {
-  return make_linop(linop_types::dense(), std::move(shape), {{"weight", std::move(weight)}},
-                    {{"w", Attribute(w)},
-                     {"i", Attribute(in)},
-                     {"o", Attribute(out)},
-                     {"stretch", Attribute(stretch)},
-                     {"conjugated", conjugated}});
+// What the normal operator sums over: dimensions of the output alone, and what A sums over inside,
+// where parts would meet in cross terms.
+void name_summed(const NamedLinop& A, const Roles& roles, GramLabels& gram) {
+  for (const ND& d : A.oshape()) {
+    const index_t label = label_of(A.oshape(), roles.out, d);
+    if (A.ishape().contains(d) || label == kRun || has(gram.weight, label)) continue;
+    gram.names.push_back(d);
+    gram.summed.push_back(label);
+  }
+  for (const ND& d : summed_dims(A)) {
+    if (A.ishape().contains(d) || gram.names.contains(d)) continue;
+    gram.names.push_back(d);
+    gram.summed.push_back(kRun);
+  }
 }
 
 NamedLinop dense_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Roles roles(A);
   if (inner || !roles.stretch.empty()) return {};
   const Parameter& weight = A.param("weight");
-  const Gram gram = gram_of(roles, weight.shape());
+  Gram gram = gram_of(roles, weight.shape());
   if (gram.elements > 2 * element_count(weight.shape())) return {};
-  const std::vector<int> rows = spelled_out(gram.rows, 0, 0), cols = spelled_out(gram.cols, 0, 0);
-  Variable expression =
-      ops::contract(weight.var(), rows, weight.var(), cols, spelled_out(gram.w, 0, 0),
-                    {.conj_a = !roles.conjugated, .conj_b = roles.conjugated});
-  // Without rows it is a sum of |W|^2.
-  if (gram.rows == gram.cols) expression = ops::real(expression);
-  NamedShape shape(A.ishape(), A.ishape(), {{"weightshape", gram_names(A, roles, gram)}});
-  const NamedLinop made = make_dense(std::move(shape), Parameter::derived(expression), gram.w,
-                                     roles.in, gram.out, {}, false);
+  name_summed(A, roles, gram.labels);
+  NamedShape::Others others{{"weightshape", gram_names(A, roles, gram.labels)}};
+  if (!gram.labels.names.empty()) others.emplace_back("summed", gram.labels.names);
+  const NamedLinop made =
+      make_dense(NamedShape(A.ishape(), A.ishape(), others), {{"factor", weight}},
+                 gram.labels.weight, roles.in, gram.out, {}, false, gram_attributes(gram.labels));
   DimMap missing;
   for (const auto& [d, n] : A.recorded_sizes()) {
     if (A.ishape().contains(d) && !made.size(d)) missing.emplace(d, n);
@@ -307,7 +361,11 @@ void check_labels(const NamedLinop& A) {
 
 void check_dense(const NamedLinop& A) {
   check_labels(A);
-  const TensorType& type = A.param("weight").type();
+  check_gram(A);
+  // A Gram weight follows.
+  const TensorType type = gram_labels(A)
+                              ? gram_expression(*gram_labels(A), A.param("factor")).type()
+                              : A.param("weight").type();
   const Labels w = A.attr("w").as_integers(), stretch = A.attr("stretch").as_integers();
   if (type.rank() != w.size()) {
     throw ShapeError(who(A) + "weight: got " + type.str() + ", expected " +
@@ -364,6 +422,46 @@ Dims output_names(const Dims& w, const Dims& in, const Dims& out, const DenseOpt
 
 }  // namespace
 
+bool has_label(const DenseLabels& labels, index_t label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
+
+DenseRoles::DenseRoles(const NamedLinop& A)
+    : w(A.attr("w").as_integers()),
+      in(A.attr(A.is_flipped() ? "o" : "i").as_integers()),
+      out(A.attr(A.is_flipped() ? "i" : "o").as_integers()),
+      stretch(A.attr("stretch").as_integers()),
+      conjugated(A.is_flipped() != A.attr("conjugated").as_bool()) {}
+
+DenseLabels DenseRoles::fixed() const {
+  DenseLabels result;
+  for (index_t label : w) {
+    if (!has_label(stretch, label)) result.push_back(label);
+  }
+  return result;
+}
+
+index_t DenseRoles::first_free() const {
+  index_t next = 0;
+  for (const DenseLabels* labels : {&w, &in, &out}) {
+    for (index_t label : *labels) next = std::max(next, label + 1);
+  }
+  return next;
+}
+
+NamedLinop make_dense(NamedShape shape, Parameters parameters, const Labels& w, const Labels& in,
+                      const Labels& out, const Labels& stretch, bool conjugated,
+                      Attributes further) {
+  Attributes attrs{{"w", Attribute(w)},
+                   {"i", Attribute(in)},
+                   {"o", Attribute(out)},
+                   {"stretch", Attribute(stretch)},
+                   {"conjugated", conjugated}};
+  for (auto& attr : further) attrs.push_back(std::move(attr));
+  return make_linop(linop_types::dense(), std::move(shape), std::move(parameters),
+                    std::move(attrs));
+}
+
 const LinopType& linop_types::dense() {
   static const LinopType type{
       .name = "Dense",
@@ -373,6 +471,7 @@ const LinopType& linop_types::dense() {
                     .size = dense_size},
       .normal = dense_normal,
       .check = check_dense,
+      .derive = derive_gram,
   };
   return type;
 }
@@ -399,7 +498,7 @@ NamedLinop Dense(Parameter W, Dims weightshape, Dims ishape, Dims oshape, DenseO
   }
   NamedShape shape(ishape, output_names(weightshape, ishape, oshape, options),
                    {{"weightshape", weightshape}});
-  return make_dense(std::move(shape), std::move(W), w, in, out, stretch, false);
+  return make_dense(std::move(shape), {{"weight", std::move(W)}}, w, in, out, stretch, false);
 }
 
 NamedLinop Dense(Parameter W, std::string_view einsum, DenseOptions options) {

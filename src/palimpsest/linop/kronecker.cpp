@@ -131,6 +131,12 @@ void check_factors(const std::vector<NamedLinop>& factors) {
                      ", expected different names. Try renamed");
   }
   for (std::size_t i = 0; i < 2; ++i) {
+    if (is_real_linear(factors[i])) {
+      // Then it matters which factor goes first, and the adjoint would take the other one.
+      throw ValueError("[Kronecker[" + std::to_string(i) + "]/" + factors[i].name() +
+                       "] got a factor that is linear over the reals only, expected one that is "
+                       "linear over the complex numbers. Try Chain");
+    }
     for (const Dims& dims : {factors[i].ishape(), factors[i].oshape()}) {
       const bool both_sides =
           factors[i].ishape().has_ellipsis() == factors[i].oshape().has_ellipsis();

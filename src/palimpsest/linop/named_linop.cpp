@@ -5,7 +5,9 @@
 #include <ostream>
 
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/derived.hpp"
 #include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/parameter_parts.hpp"
 
 namespace palimpsest {
 namespace {
@@ -110,6 +112,11 @@ bool is_real_linear(const NamedLinop& A) {
   return A.type().real_linear || std::any_of(A.linops().begin(), A.linops().end(), is_real_linear);
 }
 
+bool has_trainable(const NamedLinop& A) {
+  return std::any_of(A.params().begin(), A.params().end(),
+                     [](const auto& p) { return p.second.is_trainable(); });
+}
+
 DimMap sizes_in(const NamedShape& shape) {
   return shape.contains("sizes") ? shape.map("sizes") : DimMap();
 }
@@ -121,6 +128,14 @@ NamedShape with_sizes_in(const NamedShape& shape, const DimMap& sizes) {
   }
   if (!sizes.empty()) others.emplace_back("sizes", sizes);
   return NamedShape(shape.ishape(), shape.oshape(), others);
+}
+
+bool follows_from_others(const NamedLinop& A, std::string_view name, const Parameter& p) {
+  if (!p.is_derived() || !A.type().derive) return false;
+  const DeferredDerivations deferred;
+  const Parameters derived = A.type().derive(A);
+  return std::any_of(derived.begin(), derived.end(),
+                     [&](const auto& d) { return d.first == name; });
 }
 
 void refresh_derived(const NamedLinop& A) {
@@ -179,6 +194,7 @@ DimMap NamedLinop::recorded_sizes() const { return sizes_in(shape()); }
 
 Dims NamedLinop::dims() const {
   Dims result = unite(ishape(), oshape());
+  if (shape().contains("summed")) result = unite(result, shape().dims("summed"));
   for (const NamedLinop& child : linops()) result = unite(result, child.dims());
   return result;
 }

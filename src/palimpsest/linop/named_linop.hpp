@@ -210,6 +210,8 @@ NamedLinop operator*(const NamedLinop& A, const LinopScalar& s);
 NamedLinop operator*(const NamedLinop& A, const Parameter& s);
 /// ValueError "division by zero".
 NamedLinop operator/(const NamedLinop& A, const LinopScalar& s);
+/// By the value that the parameter has when it is applied.
+NamedLinop operator/(const NamedLinop& A, const Parameter& s);
 Tensor operator*(const NamedLinop& A, const Tensor& x);
 Variable operator*(const NamedLinop& A, const Variable& x);
 /// A applied n times; 0 gives Identity. Needs n >= 0 and ishape = oshape.

@@ -55,9 +55,8 @@ NamedLinop nufft_normal(const NamedLinop& A, const NamedLinop* inner) {
   if (choice == "automatic" && !is_toeplitz_cheaper(A)) return {};
   NamedLinop made = toeplitz_normal(A, inner);
   if (made.defined() || choice == "automatic") return made;
-  throw ValueError(who(A) + "Toeplitz: got the inner operator " + inner->name() +
-                   ", expected none, Identity, Scalar, or a Diagonal over the points. Try "
-                   "Toeplitz::automatic");
+  throw ValueError(who(A) + "Toeplitz: got the inner operator " + inner->name() + kExpectedInner +
+                   ". Try Toeplitz::automatic");
 }
 
 void check_apodization(const NamedLinop& A) {

@@ -14,6 +14,11 @@ bool is_sampling(const NamedLinop& A);
 /// The element of the padded grid next to each point, along one axis.
 Variable nearest_index(const NufftGeometry& g, const Variable& locs, std::size_t d);
 
+/// What an inner operator of a Toeplitz normal operator may be: the end of an error.
+inline constexpr const char* kExpectedInner =
+    ", expected none, Identity, Scalar, a Diagonal over the points, or a Dense over batch "
+    "dimensions "
+    "that acts point by point";
 /// The Toeplitz normal operator; undefined where there is none for this inner operator.
 NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner);
 /// Is it less work than A^H A?

@@ -122,6 +122,24 @@ struct Parameter::Derivation {
     for (const auto& source : sources) result.push_back(source->version());
     return result;
   }
+
+  // The caller holds the mutex. Runs before every call of a function, so it allocates nothing.
+  bool is_fresh() const {
+    return versions &&
+           std::equal(sources.begin(), sources.end(), versions->begin(), versions->end(),
+                      [](const auto& source, std::uint64_t v) { return source->version() == v; });
+  }
+
+  void renew(Container& target) {
+    for (const auto& source : sources) {
+      if (source->has_renewal()) source->renew();
+    }
+    const std::lock_guard guard(mutex);
+    if (is_fresh()) return;
+    std::vector<std::uint64_t> present = present_versions();
+    target.set_value(evaluate(expression), {.borrow = true});
+    versions = std::move(present);
+  }
 };
 
 Parameter::Parameter(const Tensor& value) : variable_(fixed(value, false)) {}
@@ -140,6 +158,10 @@ Parameter Parameter::trainable(const Tensor& value) { return Parameter(value).as
 Parameter Parameter::as_trainable(bool is) const {
   Parameter result = *this;
   result.trainable_ = is;
+  if (is_derived() && view_) {
+    result.view_ = nullptr;
+    return result.view(view_->layout);
+  }
   return result;
 }
 
@@ -156,6 +178,8 @@ Parameter Parameter::derived(const Variable& expression, const Tensor& value, bo
   derivation->sources = containers_in(expression);
   if (!stale) derivation->versions = derivation->present_versions();
   Parameter result = borrow(value.defined() ? value : evaluate(expression));
+  // Whatever function reads it finds it up to date.
+  result.variable_.container().set_renewal([derivation](Container& c) { derivation->renew(c); });
   result.derivation_ = std::move(derivation);
   return result;
 }
@@ -176,18 +200,17 @@ std::vector<std::uint64_t> Parameter::source_versions() const {
 }
 
 void Parameter::refresh() const {
-  if (!derivation_) return;
-  const std::lock_guard guard(derivation_->mutex);
-  std::vector<std::uint64_t> versions = derivation_->present_versions();
-  if (derivation_->versions == versions) return;
-  SharedVariable target = variable_;
-  target.set_value(evaluate(derivation_->expression), {.borrow = true});
-  derivation_->versions = std::move(versions);
+  if (derivation_) derivation_->renew(variable_.container());
 }
 
 const Variable& Parameter::var() const {
   if (!present()) throw ValueError("[Parameter] it is absent: expected a value");
-  return view_ ? view_->var : variable_.var();
+  return view_ ? view_->var : whole();
+}
+
+// Gradients must reach what it follows from.
+const Variable& Parameter::whole() const {
+  return derivation_ && trainable_ ? derivation_->expression : variable_.var();
 }
 
 bool Parameter::is(const Parameter& other) const {
@@ -211,12 +234,12 @@ Parameter Parameter::view(const ElementLayout& layout) const {
   var();
   Parameter result = *this;
   result.view_ = nullptr;
-  const TensorType& whole = variable_.type();
+  const TensorType& type = variable_.type();
   if (layout == result.layout()) return result;
-  const auto slices = as_slices(layout, whole);
-  const Variable shown = slices ? ops::index(variable_.var(), {slices->begin(), slices->end()})
-                                : ops::as_strided(variable_.var(), layout.shape, layout.strides,
-                                                  layout.offset, layout.dtype);
+  const auto slices = as_slices(layout, type);
+  const Variable shown =
+      slices ? ops::index(whole(), {slices->begin(), slices->end()})
+             : ops::as_strided(whole(), layout.shape, layout.strides, layout.offset, layout.dtype);
   result.view_ = std::make_shared<const View>(View{layout, shown});
   return result;
 }

@@ -55,6 +55,8 @@ class Parameter {
   bool is(const Parameter& other) const;
   /// The same Storage?
   bool shares_storage(const Parameter& other) const;
+  /// Of a derived value: one that follows from a trainable one. Graphs then compute it anew each
+  /// time, so that gradients reach what it follows from.
   bool is_trainable() const { return trainable_; }
   Parameter as_trainable(bool is = true) const;
   /// A lazy clone.
@@ -103,6 +105,8 @@ class Parameter {
  private:
   struct Derivation;
   struct View;
+
+  const Variable& whole() const;
 
   SharedVariable variable_;
   std::shared_ptr<const View> view_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "palimpsest/linop/derived.hpp"
 #include "palimpsest/linop/parameter_parts.hpp"
 #include "palimpsest/linop/tree_map.hpp"
 #include "palimpsest/tensor/layout.hpp"
@@ -17,9 +18,6 @@ index_t item(DType dtype) { return static_cast<index_t>(item_size(dtype)); }
 
 // Weights that are exact numbers and take the precision of x.
 bool adapts(const NamedLinop& A) { return A.has_attr("adapts") && A.attr("adapts").as_bool(); }
-
-// Comes out again of the other parameters.
-bool follows(const NamedLinop& A, const Parameter& p) { return p.is_derived() && A.type().derive; }
 
 class Conversion {
  public:
@@ -55,7 +53,7 @@ class Conversion {
   void find(const NamedLinop& A) {
     if (!adapts(A)) {
       for (const auto& [name, p] : A.params()) {
-        if (!p.present() || follows(A, p)) continue;
+        if (!p.present() || follows_from_others(A, name, p)) continue;
         p.refresh();
         find(p);
       }
@@ -215,7 +213,7 @@ class Conversion {
     bool changes = false;
     if (!adapts(A)) {
       for (auto& [name, p] : data.params) {
-        if (!p.present() || follows(A, p)) continue;
+        if (!p.present() || follows_from_others(A, name, p)) continue;
         const Parameter there = converted(p);
         changes = changes || !there.is(p);
         // A value that was derived from what it no longer follows is a value like others.

@@ -45,11 +45,14 @@ Variable sampling_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 // Adds values over the points up on the grid: a diagonal on the input.
-NamedLinop diagonal_of(const NamedLinop& A, const Variable& values, bool adapts) {
+NamedLinop diagonal_of(const NamedLinop& A, const Variable& values, bool adapts,
+                       bool is_trainable) {
   const Extents sizes = A.attr("input_size").as_integers();
   const Variable grid = ops::scatter_add(values, indices_of(A), sizes);
   return make_diagonal(
-      {NamedShape(A.ishape()), {{Parameter::derived(grid), last_axes(sizes.size()), ""}}, adapts});
+      {NamedShape(A.ishape()),
+       {{Parameter::derived(grid).as_trainable(is_trainable), last_axes(sizes.size()), ""}},
+       adapts});
 }
 
 // The weights of a Diagonal over the sampled dimensions alone, one per point; undefined for others.
@@ -83,12 +86,12 @@ NamedLinop sampling_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Extents points = common_extents(A);
   if (inner) {
     const Variable weights = point_weights(*inner, points);
-    return weights.defined() ? diagonal_of(A, weights, false) : NamedLinop();
+    return weights.defined() ? diagonal_of(A, weights, false, has_trainable(*inner)) : NamedLinop();
   }
   const bool fits = element_count(points) <= kLargestFloat32Count;
   const DType dtype = fits ? DType::float32 : DType::float64;
   const Variable one = constant(Tensor::ones({}, dtype, A.params()[0].second.type().device));
-  return diagonal_of(A, ops::full(points, one), true);
+  return diagonal_of(A, ops::full(points, one), true, false);
 }
 
 std::optional<index_t> sampling_size(const NamedLinop& A, const ND& d) {

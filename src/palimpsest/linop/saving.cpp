@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "palimpsest/linop/derived.hpp"
 #include "palimpsest/linop/manifest.hpp"
 #include "palimpsest/linop/tree_map.hpp"
 #include "palimpsest/linop/user_functions.hpp"
@@ -13,9 +14,6 @@ namespace {
 
 using manifest::Json;
 using manifest::written;
-
-// Comes out again of the other parameters when the operator is made.
-bool follows(const NamedLinop& A, const Parameter& p) { return p.is_derived() && A.type().derive; }
 
 void check_can_be_saved(const NamedLinop& A) {
   if (A.node()->data.user) {
@@ -59,7 +57,8 @@ class OperatorWriter {
     json["sizes"] = written(A.recorded_sizes());
     json["params"] = Json::array();
     for (const auto& [name, p] : A.params()) {
-      if (!follows(A, p)) json["params"].push_back(Json::array({name, written_parameter(p)}));
+      if (!follows_from_others(A, name, p))
+        json["params"].push_back(Json::array({name, written_parameter(p)}));
     }
     json["attributes"] = Json::array();
     for (const auto& [name, a] : A.attrs()) {
@@ -109,7 +108,7 @@ auto write(const NamedLinop& original, Finish finish) {
   for (const NamedLinop& node : tree.nodes()) {
     check_can_be_saved(node);
     for (const auto& [name, p] : node.params()) {
-      if (p.present() && !follows(node, p)) p.refresh();
+      if (p.present() && !follows_from_others(node, name, p)) p.refresh();
     }
   }
   MemoryMap memory;

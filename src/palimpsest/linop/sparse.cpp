@@ -9,6 +9,8 @@
 #include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -87,15 +89,16 @@ NamedLinop sparse_split(const NamedLinop& A, const Tile& tile) {
   return from_arguments(std::move(data));
 }
 
-// The row of every value.
+// The row of every value: how many rows have begun, less one.
 Parameters derive_sparse(const NamedLinop& A) {
-  const std::vector<index_t> start = numbers(A, "row_start");
-  std::vector<index_t> row(static_cast<std::size_t>(start.back()));
-  for (std::size_t r = 0; r + 1 < start.size(); ++r) {
-    std::fill(row.begin() + start[r], row.begin() + start[r + 1], static_cast<index_t>(r));
-  }
-  const Tensor index = row.empty() ? Tensor::zeros({0}, DType::int64) : Tensor::from(row);
-  return {{"row_index", Parameter(index.to(A.param("row_start").type().device))}};
+  const Parameter& start = A.param("row_start");
+  const index_t n = A.param("values").shape()[0], rows = start.shape()[0] - 1;
+  const Variable later = ops::index(start.var(), {slice(1, rows)});
+  const Variable one = constant(Tensor::ones({}, DType::int64, start.type().device));
+  const Variable begun = ops::scatter_add(ops::broadcast_to(one, {std::max<index_t>(rows - 1, 0)}),
+                                          {&later, 1}, {n + 1});
+  const Variable row = ops::index(ops::cumsum(begun, 0), {slice(0, n)});
+  return {{"row_index", Parameter::derived(row)}};
 }
 
 Parameter index_parameter(const Tensor& index, const char* name) {

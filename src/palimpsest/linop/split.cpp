@@ -174,6 +174,15 @@ ND window_name(const ND& d, const std::vector<ND>& taken) {
   return ND(text).fresh(taken);
 }
 
+void refuse_unknown_zero(const NamedLinop& A, const NamedLinop& block, const DimMap& sizes,
+                         const ND& along) {
+  for (const ND& d : unite(block.ishape(), block.oshape())) {
+    const bool is_on_both_sides = block.ishape().contains(d) && block.oshape().contains(d);
+    if (!d.is_concrete() || is_on_both_sides || sizes.contains(d)) continue;
+    refuse_split(A, along, "a block of zeros would have no known size along " + d.str());
+  }
+}
+
 NamedLinop zero_like(const NamedLinop& A) {
   DimMap sizes;
   for (const ND& d : unite(A.ishape(), A.oshape())) {

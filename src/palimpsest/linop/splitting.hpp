@@ -41,6 +41,10 @@ void put_attr(LinopData& data, std::string_view name, Attribute value);
 
 /// Zero with the shape of A, and all sizes that A knows recorded.
 NamedLinop zero_like(const NamedLinop& A);
+/// SplitError if a Zero in place of this block would lack the size of a dimension that only one side
+/// has.
+void refuse_unknown_zero(const NamedLinop& A, const NamedLinop& block, const DimMap& sizes,
+                         const ND& along);
 /// A container that a rule made, with what A had recorded, cut.
 NamedLinop with_recorded(const NamedLinop& made, const NamedLinop& A, const Tile& tile);
 /// The children of a sum, each on its part of the tile. Along a dimension that neither shape of A

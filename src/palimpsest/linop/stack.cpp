@@ -9,6 +9,7 @@
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/splitting.hpp"
+#include "palimpsest/linop/threadable.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest {
@@ -16,6 +17,7 @@ namespace {
 
 Variable side_by_side(const NamedLinop& A, const std::vector<NamedLinop>& children,
                       const Along& along, const Dims& from, const Dims& to, const Variable& x) {
+  const WorkersScope workers(A);
   std::vector<Variable> results;
   for (std::size_t i = 0; i < children.size(); ++i) {
     const PathScope path(A, i);
@@ -46,9 +48,12 @@ NamedLinop stack_adjoint(const NamedLinop& A) {
 NamedLinop stack_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Along along = along_of(A);
   if (inner || !along.out) return {};
-  if (!along.in) return Add(normals_of(A, *along.out));
+  const Workers workers = workers_of(A);
+  if (!along.in) return Add(normals_of(A, *along.out), workers);
   const StackAxis axis(*along.in, A.attr("in_position").as_integer());
-  return Stack(normals_of(A, *along.in), {.in = axis, .out = axis});
+  return Stack(
+      normals_of(A, *along.in),
+      {.in = axis, .out = axis, .threaded = workers.threaded, .num_workers = workers.num_workers});
 }
 
 std::optional<index_t> stack_size(const NamedLinop& A, const ND& d) {
@@ -83,6 +88,7 @@ NamedLinop stack_split(const NamedLinop& A, const Tile& tile) {
     DimMap sizes = whole.recorded_sizes();
     sizes[*along.in] = columns.size();
     sizes[*along.out] = rows.size();
+    refuse_unknown_zero(A, whole, sizes, *along.in);
     return Zero(whole.ishape(), whole.oshape(), {.sizes = std::move(sizes)});
   }
   const NamedLinop core = with_recorded(stack_of(A, children, both), A, across);
@@ -160,6 +166,7 @@ const LinopType& linop_types::stack() {
                     .size = stack_size},
       .adjoint = stack_adjoint,
       .normal = stack_normal,
+      .check = check_workers,
       .assemble = assemble_stack,
   };
   return type;
@@ -175,8 +182,9 @@ NamedLinop Stack(std::vector<NamedLinop> linops, StackDims along) {
   Attributes attrs = along_roles(roles);
   attrs.emplace_back("in_position", lasting_position(along.in, linops[0].ishape()));
   attrs.emplace_back("out_position", lasting_position(along.out, linops[0].oshape()));
-  return make_container(linop_types::stack(), std::move(linops), std::move(attrs),
-                        along_shape(roles));
+  const Workers workers{along.threaded, along.num_workers};
+  return make_container(linop_types::stack(), std::move(linops),
+                        with_workers(workers, std::move(attrs)), along_shape(roles));
 }
 
 }  // namespace palimpsest

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "palimpsest/linop/named_linop.hpp"
+#include "palimpsest/linop/workers.hpp"
 
 namespace palimpsest {
 
@@ -16,6 +17,9 @@ struct StackAxis {
 };
 struct StackDims {
   StackAxis in = {}, out = {};
+  /// Whether children may run side by side, and how many: see Workers.
+  bool threaded = true;
+  index_t num_workers = 0;
 };
 /// Operators side by side along a new dimension: `in` alone sums what they make of the parts of the
 /// input, `out` alone stacks what they make of one input, both are block diagonal.
@@ -23,8 +27,8 @@ struct StackDims {
 /// Math     N: of `out` the sum of the N, of both the Stack of the N along `in`, of `in` composed
 /// Shapes   the dimension's size is the number of operators
 /// Aliases  keeps a shallow copy of each operator
-/// Errors   ValueError "at least one", "At least one" of in and out, "position"; ShapeError: shapes
-///          that differ, "already contains", "Conflicting" sizes
+/// Errors   ValueError "at least one", "At least one" of in and out, "position", "num_workers";
+///          ShapeError: shapes that differ, "already contains", "Conflicting" sizes
 NamedLinop Stack(std::vector<NamedLinop> linops, StackDims along);
 
 }  // namespace palimpsest

@@ -98,7 +98,7 @@ DotTest dot_test(const NamedLinop& A, const TestOptions& options) {
   const double difference = std::abs(result.lhs - result.rhs);
   const double scale = norm_of(Ax) * norm_of(y);
   result.error = difference == 0 ? 0 : difference / scale;
-  result.ok = result.error < (real_of(x.dtype()) == DType::float32 ? 1e-5 : 1e-13);
+  result.ok = result.error <= test_tolerance(x.dtype(), x.numel() + y.numel());
   return result;
 }
 

@@ -28,8 +28,9 @@ struct DotTest {
   double error = 0;               ///< their difference relative to |A x| |y|
   bool ok = false;
 };
-/// <A x, y> = <x, A^H y> for random x and y. `ok`: the error is below 1e-5 in single and 1e-13 in
-/// double precision. Of an operator that is linear over the reals only, the real part counts.
+/// <A x, y> = <x, A^H y> for random x and y. `ok`: the error is at most 30 units of rounding times the
+/// square root of the number of elements of x and y. Of an operator that is linear over the reals
+/// only, the real part counts.
 DotTest dot_test(const NamedLinop& A, const TestOptions& options = {});
 
 struct NormalTest {
@@ -40,7 +41,8 @@ NormalTest check_normal(const NamedLinop& A, const TestOptions& options = {});
 
 struct GradientTest {
   /// Largest relative difference: of the gradient of Re sum(A x) to A^H(1), and, in double precision,
-  /// of the gradient of |A x|^2 / 2 with respect to the parameters to finite differences.
+  /// of the gradient of |A x|^2 / 2 with respect to the parameters, its own and those of all parts, to
+  /// finite differences.
   double error = 0;
   bool ok = false;
 };

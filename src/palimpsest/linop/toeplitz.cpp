@@ -9,6 +9,7 @@
 
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/dense_roles.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
 #include "palimpsest/linop/fft.hpp"
 #include "palimpsest/linop/node.hpp"
@@ -124,8 +125,74 @@ Variable multiplicities(const NamedLinop& A, const Variable& weights) {
   return ops::scatter_add(values, indices, g.padded);
 }
 
+Variable factors_of(const NamedLinop& A, const Variable& weights) {
+  return is_sampling(A) ? multiplicities(A, weights) : spectrum_factors(A, weights);
+}
+
+Extents factors_size(const NamedLinop& A, const NufftGeometry& g) {
+  return is_sampling(A) ? g.padded : spectrum_size(g.image);
+}
+
+// A Dense that acts point by point: W has an axis for some of its labels, and maybe for points.
+// Undefined `values` where it is none.
+struct PointMatrices {
+  DenseLabels w, in, out;  // of the Dense over the spectrum; the labels of its axes are the last
+  Variable values;         // (axes of w but the spectrum's.., k..)
+};
+
+PointMatrices matrices_of(const NamedLinop& inner, const Extents& points, std::size_t ndim) {
+  if (&inner.type() != &linop_types::dense()) return {};
+  const DenseRoles roles(inner);
+  const std::size_t n = points.size();
+  if (roles.in.size() < n || roles.out.size() < n) return {};
+  const std::span<const index_t> of_points(roles.in.end() - static_cast<std::ptrdiff_t>(n), n);
+  const bool passes = std::equal(of_points.begin(), of_points.end(),
+                                 roles.out.end() - static_cast<std::ptrdiff_t>(n));
+  if (!passes || has_label(DenseLabels(of_points), kDenseRun)) return {};
+  PointMatrices result;
+  Axes order, missing, stretched;
+  for (std::size_t axis = 0; axis < roles.w.size(); ++axis) {
+    const index_t label = roles.w[axis];
+    const bool is_point = has_label(DenseLabels(of_points), label);
+    if (has_label(roles.stretch, label)) {
+      if (!is_point) return {};
+      stretched.push_back(static_cast<index_t>(axis));
+    }
+  }
+  const DenseLabels fixed = roles.fixed();
+  for (std::size_t axis = 0; axis < fixed.size(); ++axis) {
+    if (has_label(DenseLabels(of_points), fixed[axis])) continue;
+    order.push_back(static_cast<index_t>(axis));
+    result.w.push_back(fixed[axis]);
+  }
+  const std::size_t n_others = order.size();
+  for (std::size_t k = 0; k < n; ++k) {
+    const auto at = std::find(fixed.begin(), fixed.end(), of_points[k]);
+    if (at == fixed.end()) {
+      missing.push_back(static_cast<index_t>(n_others + k));
+    } else {
+      order.push_back(at - fixed.begin());
+    }
+  }
+  const Variable& weight = inner.param("weight").var();
+  Variable values = stretched.empty() ? weight : ops::squeeze(weight, stretched);
+  if (roles.conjugated) values = ops::conj(values);
+  values = ops::transpose(values, std::move(order));
+  if (!missing.empty()) values = ops::expand_dims(values, std::move(missing));
+  Extents shape = values.type().shape;
+  std::copy(points.begin(), points.end(), shape.end() - static_cast<std::ptrdiff_t>(n));
+  result.values = ops::broadcast_to(values, std::move(shape));
+  result.in = DenseLabels(std::span<const index_t>(roles.in).first(roles.in.size() - n));
+  result.out = DenseLabels(std::span<const index_t>(roles.out).first(roles.out.size() - n));
+  const index_t free = roles.first_free();
+  for (DenseLabels* labels : {&result.w, &result.in, &result.out}) {
+    for (std::size_t d = 0; d < ndim; ++d) labels->push_back(free + static_cast<index_t>(d));
+  }
+  return result;
+}
+
 struct Names {
-  explicit Names(const NamedLinop& A) {
+  Names(const NamedLinop& A, const Dims& others) {
     const std::size_t n = A.attr("grid_size").as_integers().size();
     const std::vector<ND> all(A.ishape().begin(), A.ishape().end());
     const auto split = all.end() - static_cast<std::ptrdiff_t>(n);
@@ -133,7 +200,7 @@ struct Names {
     image = Dims(std::vector<ND>(split, all.end()));
     padded = fresh_names(image, A.ishape());
     kspace = A.attr("kspace").absent() ? default_names(n, true) : A.attr("kspace").as_dims();
-    const Dims taken = unite(A.ishape(), padded);
+    const Dims taken = unite(unite(A.ishape(), padded), others);
     const bool collides =
         std::any_of(kspace.begin(), kspace.end(), [&](const ND& d) { return taken.contains(d); });
     if (collides) kspace = fresh_names(padded, taken);
@@ -144,24 +211,39 @@ struct Names {
 }  // namespace
 
 NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner) {
-  const PointWeights weights = weights_of(inner, point_extents(A));
-  if (!weights.fits) return {};
-  const bool sampling = is_sampling(A);
-  const Variable factors =
-      sampling ? multiplicities(A, weights.values) : spectrum_factors(A, weights.values);
   const NufftGeometry g = nufft_geometry(A);
-  const Extents size = sampling ? g.padded : spectrum_size(g.image);
-  const Names names(A);
-  if (factors.rank() > names.batch.size() + g.ndim() && !names.batch.has_ellipsis()) return {};
-  const NamedLinop L =
-      make_diagonal({NamedShape(names.batch + names.kspace),
-                     {{Parameter::derived(factors), last_axes(factors.rank()), ""}},
-                     false});
+  const Names names(A, inner ? inner->dims() : Dims());
+  const bool is_trainable = inner && has_trainable(*inner);
+  const auto parameter_of = [&](const Variable& factors) {
+    return Parameter::derived(factors).as_trainable(is_trainable);
+  };
+  NamedLinop L;
+  const PointMatrices matrices =
+      inner ? matrices_of(*inner, point_extents(A), g.ndim()) : PointMatrices();
+  if (matrices.values.defined()) {
+    const auto without_points = [&](const Dims& dims) {
+      return dims.slice(0, dims.size() - point_extents(A).size()) + names.kspace;
+    };
+    const Variable factors = factors_of(A, matrices.values);
+    const Dims weightshape = numbered("W", static_cast<int>(factors.rank()));
+    L = make_dense(NamedShape(without_points(inner->ishape()), without_points(inner->oshape()),
+                              {{"weightshape", weightshape}}),
+                   {{"weight", parameter_of(factors)}}, matrices.w, matrices.in, matrices.out, {},
+                   false);
+  } else {
+    const PointWeights weights = weights_of(inner, point_extents(A));
+    if (!weights.fits) return {};
+    const Variable factors = factors_of(A, weights.values);
+    if (factors.rank() > names.batch.size() + g.ndim() && !names.batch.has_ellipsis()) return {};
+    L = make_diagonal({NamedShape(names.batch + names.kspace),
+                       {{parameter_of(factors), last_axes(factors.rank()), ""}},
+                       false});
+  }
   const NamedLinop transform =
       Fft(static_cast<int>(g.ndim()),
           {.batch = names.batch, .grid = Grid{names.padded, names.kspace}, .centered = true});
-  const NamedLinop pad =
-      Pad(g.image, size, {.batch = names.batch, .in = names.image, .out = names.padded});
+  const NamedLinop pad = Pad(g.image, factors_size(A, g),
+                             {.batch = names.batch, .in = names.image, .out = names.padded});
   return pad.normal(transform.normal(L));
 }
 
@@ -193,14 +275,18 @@ Tensor toeplitz_kernel(const NamedLinop& A, const NamedLinop& inner) {
     throw ValueError("[toeplitz_kernel] Toeplitz: got " + A.name() + ", expected a Nufft");
   }
   const bool plain = !inner.defined() || &inner.type() == &linop_types::identity();
+  if (!plain) {
+    const PointMatrices matrices =
+        matrices_of(inner, point_extents(A), A.attr("grid_size").as_list().size());
+    if (matrices.values.defined()) {
+      return Parameter::derived(factors_of(A, matrices.values)).value();
+    }
+  }
   const PointWeights weights = weights_of(plain ? nullptr : &inner, point_extents(A));
   if (!weights.fits) {
-    throw ValueError(who(A) + "Toeplitz: got the inner operator " + inner.name() +
-                     ", expected none, Identity or a Diagonal over the points");
+    throw ValueError(who(A) + "Toeplitz: got the inner operator " + inner.name() + kExpectedInner);
   }
-  return Parameter::derived(is_sampling(A) ? multiplicities(A, weights.values)
-                                           : spectrum_factors(A, weights.values))
-      .value();
+  return Parameter::derived(factors_of(A, weights.values)).value();
 }
 
 }  // namespace palimpsest

@@ -354,7 +354,8 @@ void TreeMap::make(Derived& derived, const MemoryMap& map) {
     // A map that moved the sources alone leaves it to be computed there.
     const bool is_elsewhere = value.device() != type.device;
     if (is_elsewhere) value = Tensor::empty(type.shape, type.dtype, type.device);
-    derived.made = Parameter::derived(expression, value, derived.is_stale || is_elsewhere);
+    derived.made = Parameter::derived(expression, value, derived.is_stale || is_elsewhere)
+                       .as_trainable(derived.original.is_trainable());
   }
   derived.is_made = true;
 }

@@ -38,8 +38,10 @@ RawMemory obtain_from_heap(std::size_t bytes) {
 }
 
 // A page for the header, then the data at a huge-page boundary, so that the header does not cost a
-// huge page of its own. What the mapping has too much on either side is given back at once.
-RawMemory obtain_mapping(std::size_t bytes) {
+// huge page of its own. What the mapping has too much on either side is given back at once. Of the
+// last huge page, `used` bytes at most would be touched: it consists of small ones, so that no more
+// is resident than is used.
+RawMemory obtain_mapping(std::size_t bytes, std::size_t used) {
   const std::size_t wanted = kPage + round_up(bytes, kPage);
   const std::size_t reserved = wanted + kHugePage;
   void* const memory =
@@ -53,7 +55,9 @@ RawMemory obtain_mapping(std::size_t bytes) {
   if (tail > 0) munmap(first + lead + wanted, tail);
   std::byte* const data = first + lead + kPage;
 #ifdef MADV_HUGEPAGE
-  madvise(data, bytes, MADV_HUGEPAGE);
+  const std::size_t huge = used / kHugePage * kHugePage;
+  madvise(data, huge, MADV_HUGEPAGE);
+  if (huge < bytes) madvise(data + huge, bytes - huge, MADV_NOHUGEPAGE);
 #endif
   return {data, wanted};
 }
@@ -69,7 +73,7 @@ std::size_t class_bytes(std::size_t bytes) {
 
 RawMemory obtain_memory(std::size_t bytes) {
   const std::size_t size = class_bytes(bytes);
-  return size < kHugeFrom ? obtain_from_heap(size) : obtain_mapping(size);
+  return size < kHugeFrom ? obtain_from_heap(size) : obtain_mapping(size, bytes);
 }
 
 void give_back_memory(const RawMemory& raw) noexcept {

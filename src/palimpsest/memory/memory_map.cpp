@@ -198,7 +198,11 @@ void MemoryMap::State::check_open(const char* who) const {
 
 void MemoryMap::add(const Storage& storage, const ByteLayout& view) {
   State& state = *state_;
-  state.check_open("add");
+  if (state.is_done) {
+    throw ValueError(
+        "[MemoryMap.add] view not registered: the copies are made already. Try a new map, or add "
+        "everything first.");
+  }
   const Extent extent = memory_extent(view);
   if (extent.lo != extent.hi &&
       (extent.lo < 0 || extent.hi > static_cast<std::int64_t>(storage.nbytes()))) {

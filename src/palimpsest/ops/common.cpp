@@ -11,6 +11,16 @@
 #include "palimpsest/ops/strided_op.hpp"
 
 namespace palimpsest::ops {
+namespace {
+
+// Does the op show some elements several times?
+bool is_broadcast_view(const Op& op) {
+  if (dynamic_cast<const BroadcastTo*>(&op) || dynamic_cast<const BroadcastLike*>(&op)) return true;
+  const auto* const strided = dynamic_cast<const Strided*>(&op);
+  return strided && strided->overlaps_itself();
+}
+
+}  // namespace
 
 void expect_inputs(std::span<const Variable> inputs, std::size_t n, std::string_view who) {
   if (inputs.size() != n) {
@@ -70,29 +80,25 @@ std::vector<Variable> with_equal_ranks(std::span<const Variable> inputs) {
 }
 
 bool may_overlap_itself(const Variable& v) {
-  std::vector<Variable> list{v};
-  std::unordered_set<const VariableNode*> seen{v.node()};
-  while (!list.empty()) {
-    const Variable top = list.back();
-    list.pop_back();
+  std::vector<Variable> list;  // what else is viewed
+  std::unordered_set<const VariableNode*> seen;
+  for (Variable top = v;;) {
     const Apply owner = top.owner();
-    if (!owner.defined()) continue;
-    if (dynamic_cast<const BroadcastTo*>(&owner.op()) ||
-        dynamic_cast<const BroadcastLike*>(&owner.op())) {
-      return true;
+    if (owner.defined()) {
+      if (is_broadcast_view(owner.op())) return true;
+      // What was overwritten once was no broadcast view: only views need following.
+      const AliasMap views = owner.op().view_map(owner);
+      if (const auto it = views.find(top.index()); it != views.end()) {
+        for (int i : it->second) {
+          const Variable& input = owner.input(static_cast<std::size_t>(i));
+          if (seen.insert(input.node()).second) list.push_back(input);
+        }
+      }
     }
-    const auto* strided = dynamic_cast<const Strided*>(&owner.op());
-    if (strided && strided->overlaps_itself()) return true;
-    // What was overwritten once was no broadcast view: only views need following.
-    const AliasMap views = owner.op().view_map(owner);
-    const auto it = views.find(top.index());
-    if (it == views.end()) continue;
-    for (int i : it->second) {
-      const Variable& input = owner.input(static_cast<std::size_t>(i));
-      if (seen.insert(input.node()).second) list.push_back(input);
-    }
+    if (list.empty()) return false;
+    top = std::move(list.back());
+    list.pop_back();
   }
-  return false;
 }
 
 ConstView stretched(const ConstView& view, std::span<const index_t> extents,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/pass_through_op.hpp"
 
 namespace palimpsest::ops {
 
@@ -36,31 +36,15 @@ class IfElse final : public Op {
   std::size_t n_;
 };
 
-/// Inputs x and conditions (bool): x.
-///
-/// Aliases  view_map {0: {0}}; it runs although it is a view, because it can fail
-class AssertThat final : public Op {
+/// Inputs x and conditions (bool): x. It runs because it can fail.
+class AssertThat final : public PassThrough {
  public:
   explicit AssertThat(std::string message) : message_(std::move(message)) {}
   std::string name() const override { return "AssertThat"; }
   std::string parameters() const override { return "message=" + message_; }
   Apply make_node(std::span<const Variable> inputs) const override;
-  AliasMap view_map(const Apply&) const override { return {{0, {0}}}; }
-  std::optional<Layout> view_layout(const Apply&, int, const Layout& in) const override {
-    return in;
-  }
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
-    return {inputs[0]};
-  }
-  Linearity linear_in(const Apply&, int in) const override {
-    return in == 0 ? Linearity::complex : Linearity::no;
-  }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
-  std::vector<Variable> pushforward(const Apply&,
-                                    std::span<const Variable> tangents) const override {
-    return {tangents[0]};
-  }
   void run(RunContext& context) const override;
 
  private:

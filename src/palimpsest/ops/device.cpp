@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/device.hpp"
 
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/log.hpp"
 #include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/device_op.hpp"
@@ -21,7 +23,16 @@ std::vector<Variable> ToDevice::pullback(const Apply& apply,
 }
 
 // All devices are host memory spaces: an address is enough.
-void ToDevice::run(RunContext& context) const { strided_copy(context.input(0), context.output(0)); }
+void ToDevice::run(RunContext& context) const {
+  const ConstView& x = context.input(0);
+  if (config().log_device_transfers) {
+    // Asked for by name, hence at a level that is shown unless it is switched off.
+    log(LogLevel::warn, "[ToDevice] " + std::string(name_of(x.dtype)) + " " + to_string(x.extents) +
+                            ", " + std::to_string(byte_count(x.extents, x.dtype)) + " bytes, to " +
+                            target_.str());
+  }
+  strided_copy(x, context.output(0));
+}
 
 Variable to_device(const Variable& x, Device target) {
   if (x.type().device == target) return x;

@@ -92,19 +92,33 @@ std::string camel_case(std::string_view name) {
   return result;
 }
 
+Elementwise::Shared::Shared(ElementwiseProgram given)
+    : program(std::move(given)), scalar_op(only_operation(program)), name("Fused") {
+  if (scalar_op) name = *scalar_op == ScalarOp::identity ? "Cast" : camel_case(name_of(*scalar_op));
+}
+
+const std::string& Elementwise::Shared::parameters() const {
+  std::call_once(is_described_, [&] { parameters_ = describe_briefly(program, scalar_op); });
+  return parameters_;
+}
+
 Elementwise::Elementwise(ScalarOp op, std::span<const DType> operands)
     : Elementwise(ElementwiseProgram(op, operands)) {}
 
 Elementwise::Elementwise(ElementwiseProgram program, int overwrites)
-    : program_(std::move(program)),
-      overwrites_(overwrites),
-      scalar_op_(only_operation(program_)),
-      parameters_(describe_briefly(program_, scalar_op_)) {
-  if (overwrites_ < kNone || overwrites_ >= program_.n_inputs()) {
-    throw ValueError("[Elementwise] input to overwrite: got " + std::to_string(overwrites_) +
-                     ", expected one of " + std::to_string(program_.n_inputs()));
-  }
-  if (overwrites_ != kNone) parameters_ += ", " + parameter("overwrites", overwrites_);
+    : shared_(std::make_shared<Shared>(std::move(program))), overwrites_(overwrites) {
+  check_overwrites();
+}
+
+Elementwise::Elementwise(const Elementwise& other, int overwrites)
+    : shared_(other.shared_), overwrites_(overwrites) {
+  check_overwrites();
+}
+
+void Elementwise::check_overwrites() const {
+  if (overwrites_ >= kNone && overwrites_ < program().n_inputs()) return;
+  throw ValueError("[Elementwise] input to overwrite: got " + std::to_string(overwrites_) +
+                   ", expected one of " + std::to_string(program().n_inputs()));
 }
 
 std::shared_ptr<const Elementwise> Elementwise::cast(DType from, DType to) {
@@ -118,31 +132,36 @@ std::shared_ptr<const Elementwise> Elementwise::cast(DType from, DType to) {
 }
 
 std::string Elementwise::name() const {
-  std::string result = "Fused";
-  if (scalar_op_) {
-    result = *scalar_op_ == ScalarOp::identity ? "Cast" : camel_case(name_of(*scalar_op_));
-  }
-  return overwrites_ == kNone ? result : result + "InPlace";
+  return overwrites_ == kNone ? shared_->name : shared_->name + "InPlace";
+}
+
+std::string Elementwise::parameters() const {
+  if (overwrites_ == kNone) return shared_->parameters();
+  return shared_->parameters() + ", " + parameter("overwrites", overwrites_);
 }
 
 Apply Elementwise::make_node(std::span<const Variable> inputs) const {
-  const auto n = static_cast<std::size_t>(program_.n_inputs());
-  expect_inputs(inputs, n, name());
-  const Device device = common_device(inputs, name());
+  const auto n = static_cast<std::size_t>(program().n_inputs());
+  const std::string who = name();
+  expect_inputs(inputs, n, who);
+  const Device device = common_device(inputs, who);
   for (std::size_t i = 0; i < n; ++i) {
-    const DType expected = program_.dtype_of_register(program_.inputs()[i]);
+    const DType expected = program().dtype_of_register(program().inputs()[i]);
     if (inputs[i].dtype() != expected) {
-      throw DTypeError("[" + name() + "] input " + std::to_string(i) + ": got " +
+      throw DTypeError("[" + who + "] input " + std::to_string(i) + ": got " +
                        std::string(name_of(inputs[i].dtype())) + ", expected " +
                        std::string(name_of(expected)));
     }
   }
-  const Extents shape = n > 0 ? broadcast_shape(inputs, name()) : Extents();
+  const Extents shape = n > 0 ? broadcast_shape(inputs, who) : Extents();
   std::vector<TensorType> types;
-  for (int r : program_.outputs()) types.push_back({program_.dtype_of_register(r), shape, device});
+  types.reserve(program().outputs().size());
+  for (int r : program().outputs()) {
+    types.push_back({program().dtype_of_register(r), shape, device});
+  }
   Apply result = node(inputs, std::move(types));
-  if (overwrites_ != kNone && !inplace_on_inputs(result, {overwrites_})) {
-    throw ValueError("[" + name() + "] input " + std::to_string(overwrites_) +
+  if (overwrites_ != kNone && !can_overwrite(result, overwrites_)) {
+    throw ValueError("[" + who + "] input " + std::to_string(overwrites_) +
                      " cannot hold the result: got " +
                      inputs[static_cast<std::size_t>(overwrites_)].type().str() + ", expected " +
                      result.output(0).type().str() + ", not broadcast");
@@ -157,7 +176,7 @@ AliasMap Elementwise::destroy_map(const Apply&) const {
 
 IndexPairs Elementwise::tolerate_same(const Apply&) const {
   IndexPairs result;
-  for (int j = 0; overwrites_ != kNone && j < program_.n_inputs(); ++j) {
+  for (int j = 0; overwrites_ != kNone && j < program().n_inputs(); ++j) {
     if (j != overwrites_) result.insert({overwrites_, j});
   }
   return result;
@@ -165,30 +184,32 @@ IndexPairs Elementwise::tolerate_same(const Apply&) const {
 
 // An axis that is unknown cannot broadcast, so it has the output's extent when the graph runs: only
 // a 1 that meets something else makes an input smaller than the output.
+bool Elementwise::can_overwrite(const Apply& apply, int i) const {
+  if (i < 0 || i >= program().n_inputs()) return false;
+  const TensorType& out = apply.output(0).type();
+  const Variable& input = apply.input(static_cast<std::size_t>(i));
+  if (item_size(input.dtype()) != item_size(out.dtype)) return false;
+  for (std::size_t k = 0; k < out.rank(); ++k) {
+    if (input.type().shape[k] == 1 && out.shape[k] != 1) return false;
+  }
+  return !may_overlap_itself(input);
+}
+
 OpPtr Elementwise::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  const TensorType out = apply.output(0).type();
   for (int i : allowed) {
-    if (i < 0 || i >= program_.n_inputs()) continue;
-    const Variable& input = apply.input(static_cast<std::size_t>(i));
-    if (item_size(input.dtype()) != item_size(out.dtype)) continue;
-    bool same = true;
-    for (std::size_t k = 0; k < out.rank(); ++k) {
-      if (input.type().shape[k] == 1 && out.shape[k] != 1) same = false;
-    }
-    if (!same || may_overlap_itself(input)) continue;
-    return std::make_shared<Elementwise>(program_, i);
+    if (can_overwrite(apply, i)) return std::make_shared<Elementwise>(*this, i);
   }
   return nullptr;
 }
 
 OpPtr Elementwise::pure() const {
   if (overwrites_ == kNone) return shared_from_this();
-  return std::make_shared<Elementwise>(program_);
+  return std::make_shared<Elementwise>(*this, kNone);
 }
 
 std::vector<Extents> Elementwise::infer_shapes(const Apply& apply,
                                                std::span<const Extents> inputs) const {
-  const auto n = static_cast<std::size_t>(program_.n_inputs());
+  const auto n = static_cast<std::size_t>(program().n_inputs());
   Extents result = n > 0 ? inputs[0] : Extents();
   for (std::size_t k = 0; k < result.size(); ++k) {
     // The first input that may not broadcast here says what the extent is.
@@ -204,7 +225,7 @@ std::vector<Extents> Elementwise::infer_shapes(const Apply& apply,
     }
     result[k] = first == n ? 1 : inputs[first][k];
   }
-  return std::vector<Extents>(program_.outputs().size(), result);
+  return std::vector<Extents>(program().outputs().size(), result);
 }
 
 void Elementwise::run(RunContext& context) const {
@@ -215,7 +236,7 @@ void Elementwise::run(RunContext& context) const {
   for (std::size_t i = 0; i < n; ++i) {
     views[i] = stretched(context.input(i), out.extents, {strides.data() + i * rank, rank});
   }
-  run_elementwise(program_, views, context.outputs());
+  run_elementwise(program(), views, context.outputs());
 }
 
 // -- derivatives -------------------------------------------------------------------------------
@@ -223,8 +244,8 @@ void Elementwise::run(RunContext& context) const {
 Linearity Elementwise::linear_in(const Apply& apply, int in) const {
   const DType from = apply.input(static_cast<std::size_t>(in)).dtype();
   // Integers that enter as numbers count: a sum with some is affine in the others.
-  if (!scalar_op_ || !is_inexact(apply.output(0).dtype())) return Linearity::no;
-  switch (*scalar_op_) {
+  if (!shared_->scalar_op || !is_inexact(apply.output(0).dtype())) return Linearity::no;
+  switch (*shared_->scalar_op) {
     case ScalarOp::add:
     case ScalarOp::sub:
     case ScalarOp::mul:
@@ -247,18 +268,18 @@ Linearity Elementwise::linear_in(const Apply& apply, int in) const {
 }
 
 bool Elementwise::is_linear_sum(const Apply&) const {
-  return scalar_op_ == ScalarOp::add || scalar_op_ == ScalarOp::sub ||
-         scalar_op_ == ScalarOp::where || scalar_op_ == ScalarOp::make_complex;
+  return shared_->scalar_op == ScalarOp::add || shared_->scalar_op == ScalarOp::sub ||
+         shared_->scalar_op == ScalarOp::where || shared_->scalar_op == ScalarOp::make_complex;
 }
 
 std::vector<Variable> Elementwise::pullback(const Apply& apply,
                                             std::span<const Variable> cotangents) const {
-  if (!scalar_op_) return Op::pullback(apply, cotangents);
+  if (!shared_->scalar_op) return Op::pullback(apply, cotangents);
   const auto is_fixed = [](const Variable& v) { return !is_inexact(v.dtype()); };
   if (std::all_of(apply.inputs().begin(), apply.inputs().end(), is_fixed)) {
     return std::vector<Variable>(apply.input_count());
   }
-  std::vector<Variable> result = scalar_pullback(*scalar_op_, apply, cotangents[0]);
+  std::vector<Variable> result = scalar_pullback(*shared_->scalar_op, apply, cotangents[0]);
   for (std::size_t i = 0; i < result.size(); ++i) {
     if (result[i].defined()) result[i] = as_cotangent_of(apply.input(i), result[i]);
   }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include "palimpsest/kernels/elementwise.hpp"
 #include "palimpsest/ops/view_op.hpp"
@@ -22,17 +25,19 @@ class Elementwise final : public Op {
   /// One operation on operands of these dtypes.
   Elementwise(ScalarOp op, std::span<const DType> operands);
   explicit Elementwise(ElementwiseProgram program, int overwrites = kNone);
+  /// The twin that overwrites another input, or none. Twins share their program.
+  Elementwise(const Elementwise& other, int overwrites);
   /// The conversion of one dtype into another.
   static std::shared_ptr<const Elementwise> cast(DType from, DType to);
 
-  const ElementwiseProgram& program() const { return program_; }
+  const ElementwiseProgram& program() const { return shared_->program; }
   /// The operation if there is just one, conversions aside; `identity` if there are conversions
   /// only; nothing for a program of several.
-  std::optional<ScalarOp> scalar_op() const { return scalar_op_; }
+  std::optional<ScalarOp> scalar_op() const { return shared_->scalar_op; }
   int overwrites() const { return overwrites_; }
 
   std::string name() const override;
-  std::string parameters() const override { return parameters_; }
+  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap destroy_map(const Apply& apply) const override;
   IndexPairs tolerate_same(const Apply& apply) const override;
@@ -48,10 +53,25 @@ class Elementwise final : public Op {
   void run(RunContext& context) const override;
 
  private:
-  ElementwiseProgram program_;
+  // What does not depend on the input that is overwritten.
+  struct Shared {
+    explicit Shared(ElementwiseProgram program);
+    ElementwiseProgram program;
+    std::optional<ScalarOp> scalar_op;
+    std::string name;
+    /// Most ops are never asked.
+    const std::string& parameters() const;
+
+   private:
+    mutable std::once_flag is_described_;
+    mutable std::string parameters_;
+  };
+
+  void check_overwrites() const;
+  bool can_overwrite(const Apply& apply, int input) const;
+
+  std::shared_ptr<const Shared> shared_;
   int overwrites_;
-  std::optional<ScalarOp> scalar_op_;
-  std::string parameters_;
 };
 
 /// The real or the imaginary part of a complex array, as a view.

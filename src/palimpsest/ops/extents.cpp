@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
 #include "palimpsest/ops/create_op.hpp"
+#include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
 #include "palimpsest/ops/index_op.hpp"
+#include "palimpsest/ops/measured_op.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -71,7 +74,13 @@ class Translator {
   ExtentProgram program_of(const Operand& extent) {
     ExtentProgram result;
     if (!extent.is_number()) {
-      add(extent.variable(), extent.variable(), result);
+      const Variable& v = extent.variable();
+      const std::size_t n_arrays = arrays_.size();
+      if (add(v, v, result)) return result;
+      // Only running tells: then it is the extent of an array that is there for that.
+      arrays_.resize(n_arrays);
+      result = {};
+      add_extent(measured(v), 0, result);
     } else if (extent.number().kind != 0) {
       throw DTypeError("[" + who_ + "] extent: got a number that is no integer");
     } else {
@@ -105,48 +114,59 @@ class Translator {
     }
   }
 
-  // `whole` is the extent that v is a part of, for the message.
-  void add(const Variable& v, const Variable& whole, ExtentProgram& program) {
+  Variable measured(const Variable& v) {
+    Variable& array = measured_[v.node()];
+    if (!array.defined()) {
+      const Variable n = astype(v, DType::int64);
+      array = std::make_shared<RunTimeExtent>()->make_node({&n, 1}).output(0);
+    }
+    return array;
+  }
+
+  // False if it needs more than extents. `whole` is the extent that v is a part of, for the message.
+  bool add(const Variable& v, const Variable& whole, ExtentProgram& program) {
     if (!is_integer(v.dtype()) || v.rank() != 0) {
       throw DTypeError("[" + who_ + "] extent " + whole.str() + ": got " + v.type().str() +
                        ", expected an integer of no axes");
     }
-    if (v.is_constant()) return program.number(v.constant_value().item<index_t>());
+    if (v.is_constant()) {
+      program.number(v.constant_value().item<index_t>());
+      return true;
+    }
     const Apply owner = v.owner();
     const Op* op = owner.defined() ? &owner.op() : nullptr;
     if (const auto* count = dynamic_cast<const AxisCount*>(op)) {
-      return add_extents(owner.input(0), count->axes(), program);
+      add_extents(owner.input(0), count->axes(), program);
+      return true;
     }
     if (const auto* element = dynamic_cast<const Subtensor*>(op)) {
       const Apply shape = owner.input(0).owner();
       const auto* i = std::get_if<index_t>(&element->index().entries()[0]);
       if (shape.defined() && dynamic_cast<const ShapeOf*>(&shape.op()) && i) {
         const auto rank = static_cast<index_t>(shape.input(0).rank());
-        return add_extent(shape.input(0), static_cast<std::size_t>(*i < 0 ? *i + rank : *i),
-                          program);
+        add_extent(shape.input(0), static_cast<std::size_t>(*i < 0 ? *i + rank : *i), program);
+        return true;
       }
     }
-    if (const auto* scalar = dynamic_cast<const Elementwise*>(op);
-        scalar && scalar->scalar_op() &&
-        add_operation(*scalar->scalar_op(), owner, whole, program)) {
-      return;
-    }
-    throw NotSupported("[" + who_ + "] extent " + whole.str() + ": got " +
-                       (op ? op->name() : "the value of " + v.str()) +
-                       ", expected one that is computed from extents. Try numbers and x.shape(k)");
+    const auto* scalar = dynamic_cast<const Elementwise*>(op);
+    return scalar && scalar->scalar_op() &&
+           add_operation(*scalar->scalar_op(), owner, whole, program);
   }
 
   bool add_operation(ScalarOp op, const Apply& owner, const Variable& whole,
                      ExtentProgram& program) {
     const std::optional<ExtentProgram::Code> code = code_of(op);
     if (!code && op != ScalarOp::identity) return false;
-    for (const Variable& input : owner.inputs()) add(input, whole, program);
+    for (const Variable& input : owner.inputs()) {
+      if (!add(input, whole, program)) return false;
+    }
     if (code) program.apply(*code);
     return true;
   }
 
   std::vector<Variable> arrays_;
   std::string who_;
+  std::unordered_map<const VariableNode*, Variable> measured_;  // arrays of so many elements
 };
 
 }  // namespace

@@ -8,9 +8,12 @@
 #include <unordered_set>
 
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/control_op.hpp"
+#include "palimpsest/ops/cotangents.hpp"
 #include "palimpsest/ops/create.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
 #include "palimpsest/ops/stop_gradient_op.hpp"
 
 namespace palimpsest {
@@ -90,46 +93,88 @@ class Paths {
   Nodes below_, above_;
 };
 
-// Cotangents on their way down. Known ones are fixed.
-class Cotangents {
+// w as a cotangent of v, of which the graph may know more extents.
+Variable fitted(const Variable& v, const Variable& w) {
+  Extents shape(w.rank(), kUnknown);
+  bool knows_more = false;
+  for (std::size_t k = 0; k < w.rank(); ++k) {
+    if (w.type().shape[k] != kUnknown || v.type().shape[k] == kUnknown) continue;
+    shape[k] = v.type().shape[k];
+    knows_more = true;
+  }
+  return knows_more ? ops::specify_shape(w, shape) : w;
+}
+
+// The cotangents of one application on their way down.
+class FlowDown {
  public:
-  void fix(const Variable& v, const Variable& w) {
-    sums_[v.node()] = w;
-    fixed_.insert(v.node());
-  }
-  void add(const Variable& v, const Variable& w) {
-    if (fixed_.contains(v.node())) return;
-    Variable& sum = sums_[v.node()];
-    sum = sum.defined() ? ops::add(sum, w) : w;
-  }
-  Variable of(const Variable& v) const {
-    const auto it = sums_.find(v.node());
-    return it == sums_.end() ? Variable() : it->second;
+  FlowDown(const Paths& paths, ops::Cotangents& sums, const Apply& node)
+      : paths_(paths), sums_(sums), node_(node) {}
+
+  void run() {
+    bool any = false, needed = false;
+    for (const Variable& v : node_.outputs()) any = any || lies_on_path(v);
+    for (std::size_t i = 0; i < node_.input_count(); ++i) needed = needed || is_needed(i);
+    if (!any || !needed) return;
+    if (const auto* choice = dynamic_cast<const ops::IfElse*>(&node_.op())) {
+      through_choice(*choice);
+    } else {
+      through_op();
+    }
   }
 
  private:
-  Values sums_;
-  Nodes fixed_;
-};
+  bool lies_on_path(const Variable& v) const {
+    return paths_.depends_on_wrt(v) && paths_.reaches_outs(v);
+  }
+  bool is_needed(std::size_t i) const { return uses(node_, i) && lies_on_path(node_.input(i)); }
 
-void flow_down(const Paths& paths, Cotangents& sums) {
-  for (auto node = paths.order().rbegin(); node != paths.order().rend(); ++node) {
-    const auto is_needed = [&](std::size_t i) {
-      return uses(*node, i) && paths.depends_on_wrt(node->input(i)) &&
-             paths.reaches_outs(node->input(i));
-    };
+  void through_op() {
+    std::vector<Variable> reached;
+    for (const Variable& v : node_.outputs()) {
+      if (lies_on_path(v)) reached.push_back(v);
+    }
+    const std::vector<ops::Cotangents::Part> sums = sums_.sums_of(reached);
     std::vector<Variable> above;
-    bool any = false, needed = false;
-    for (const Variable& v : node->outputs()) {
-      above.push_back(paths.depends_on_wrt(v) && paths.reaches_outs(v) ? sums.of(v) : Variable());
+    std::size_t next = 0;
+    bool any = false;
+    for (const Variable& v : node_.outputs()) {
+      above.push_back(lies_on_path(v) ? sums[next++].value : Variable());
       any = any || above.back().defined();
     }
-    for (std::size_t i = 0; i < node->input_count(); ++i) needed = needed || is_needed(i);
-    if (!any || !needed) continue;
-    const std::vector<Variable> below = node->op().pullback(*node, above);
+    if (!any) return;
+    const std::vector<Variable> below = node_.op().pullback(node_, above);
     for (std::size_t i = 0; i < below.size(); ++i) {
-      if (below[i].defined() && is_needed(i)) sums.add(node->input(i), below[i]);
+      if (!below[i].defined() || !is_needed(i)) continue;
+      sums_.add(node_.input(i), {below[i], sums[0].branch});
     }
+  }
+
+  // The cotangent of the value that is taken is that of the result, and it is needed only if that
+  // value is taken.
+  void through_choice(const ops::IfElse& choice) {
+    for (std::size_t k = 0; k < choice.count(); ++k) {
+      const Variable v = node_.output(k);
+      if (!lies_on_path(v)) continue;
+      const ops::Cotangents::Part sum = sums_.sum_of(v);
+      if (!sum.value.defined() || !is_inexact(sum.value.dtype())) continue;
+      for (const bool when : {true, false}) {
+        const std::size_t i = when ? choice.then_input(k) : choice.else_input(k);
+        if (!is_needed(i)) continue;
+        const int branch = sums_.branch_of(sum.branch, node_.input(0), when);
+        sums_.add(node_.input(i), {fitted(node_.input(i), sum.value), branch});
+      }
+    }
+  }
+
+  const Paths& paths_;
+  ops::Cotangents& sums_;
+  const Apply& node_;
+};
+
+void flow_down(const Paths& paths, ops::Cotangents& sums) {
+  for (auto node = paths.order().rbegin(); node != paths.order().rend(); ++node) {
+    FlowDown(paths, sums, *node).run();
   }
 }
 
@@ -154,10 +199,10 @@ std::vector<Variable> pullback(std::span<const Variable> outs, std::span<const V
                                std::span<const Variable> cotangents) {
   check_count(cotangents.size(), outs.size(), "pullback] number of cotangents");
   const Paths paths(outs, wrt, {});
-  Cotangents sums;
+  ops::Cotangents sums;
   for (std::size_t i = 0; i < outs.size(); ++i) {
     if (!cotangents[i].defined()) continue;
-    sums.add(outs[i], checked(outs[i], cotangents[i], "pullback] cotangent"));
+    sums.add(outs[i], {checked(outs[i], cotangents[i], "pullback] cotangent")});
   }
   flow_down(paths, sums);
   std::vector<Variable> result;
@@ -171,11 +216,11 @@ std::vector<Variable> pullback(std::span<const Variable> outs, std::span<const V
 std::vector<Variable> grad(const Variable& cost, std::span<const Variable> wrt,
                            const GradOptions& options) {
   std::vector<Variable> outs;
-  Cotangents sums;
+  ops::Cotangents sums;
   if (cost.defined()) {
     check_cost(cost);
     outs.push_back(cost);
-    sums.add(cost, constant(Tensor::ones({}, cost.dtype(), cost.type().device)));
+    sums.add(cost, {constant(Tensor::ones({}, cost.dtype(), cost.type().device))});
   } else if (options.known_grads.empty()) {
     throw ValueError("[grad] got neither a cost nor known gradients");
   }

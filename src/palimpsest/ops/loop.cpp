@@ -8,6 +8,7 @@
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/loop_op.hpp"
+#include "palimpsest/ops/measured_op.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -97,13 +98,17 @@ void set_number_of_steps(const LoopOptions& options, LoopParts& parts) {
                       ", expected an integer of no axes");
     }
   }
-  try {
-    SymbolicShape symbolic = symbolic_shape({*options.n_steps}, {}, "loop");
-    parts.steps = std::move(symbolic.extents[0]);
-    parts.step_arrays = std::move(symbolic.arrays);
-  } catch (const NotSupported&) {  // not computed from extents
+  SymbolicShape symbolic = symbolic_shape({*options.n_steps}, {}, "loop");
+  const auto is_measured = [](const Variable& array) {
+    const Apply owner = array.owner();
+    return owner.defined() && dynamic_cast<const RunTimeExtent*>(&owner.op()) != nullptr;
+  };
+  if (std::any_of(symbolic.arrays.begin(), symbolic.arrays.end(), is_measured)) {
     parts.count = astype(options.n_steps->variable(), DType::int64);
+    return;
   }
+  parts.steps = std::move(symbolic.extents[0]);
+  parts.step_arrays = std::move(symbolic.arrays);
 }
 
 // The value as one of the state's dtype.

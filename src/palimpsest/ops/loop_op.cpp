@@ -569,6 +569,30 @@ Variable without_unused_of_loops(const Variable& v) {
   return clone_graph(graph.outputs(), graph.inputs(), roots)[0];
 }
 
+Apply with_pure_body(const Apply& apply) {
+  const auto& op = dynamic_cast<const Loop&>(apply.op());
+  std::unordered_map<const VariableNode*, Variable> twins;
+  const auto twin_of = [&](const Variable& v) {
+    const auto it = twins.find(v.node());
+    return it == twins.end() ? v : it->second;
+  };
+  for (const Apply& node : applications_of(op.body_outputs(), op.body_inputs())) {
+    std::vector<Variable> inputs;
+    for (const Variable& v : node.inputs()) inputs.push_back(twin_of(v));
+    Apply made = node.op().pure()->make_node(inputs);
+    if (dynamic_cast<const Loop*>(&made.op())) made = with_pure_body(made);
+    made.node()->built_at = node.node()->built_at;
+    for (std::size_t k = 0; k < node.output_count(); ++k) {
+      made.output(k).node()->name = node.output(k).name();
+      made.output(k).node()->tags = node.output(k).tags();
+      twins.emplace(node.output(k).node(), made.output(k));
+    }
+  }
+  std::vector<Variable> outputs;
+  for (const Variable& v : op.body_outputs()) outputs.push_back(twin_of(v));
+  return with_body(apply, op.body_inputs(), outputs);
+}
+
 Apply with_body(const Apply& apply, std::span<const Variable> inputs,
                 std::span<const Variable> outputs) {
   LoopParts parts = dynamic_cast<const Loop&>(apply.op()).parts(apply);

@@ -32,6 +32,8 @@ struct LoopParts {
     bool has_last = true;     // an output with the last value
     // The last value is to lie in the memory of init; only of one row and without history.
     bool overwrites_init = false;
+    /// May a step compute the new value in the memory of the old one? Nothing else looks at that.
+    bool is_replaced() const { return rows == 1 && !has_history && inner.size() == 1; }
   };
   struct Captured {
     Variable outer, inner;
@@ -139,6 +141,8 @@ void drop_unread(LoopParts& parts);
 int drop_unused_of_loops(FunctionGraph& graph);
 /// The value computed by loops without what it does not use.
 Variable without_unused_of_loops(const Variable& v);
+/// The same loop with a body, and bodies in that, of which no step overwrites anything.
+Apply with_pure_body(const Apply& loop);
 /// The same loop with another graph for its body.
 Apply with_body(const Apply& loop, std::span<const Variable> inputs,
                 std::span<const Variable> outputs);

@@ -15,6 +15,28 @@ class MeasuredOp : public Op {
   /// What the elements say, before anything is computed.
   virtual std::vector<Extents> measured_shapes(const Apply& apply,
                                                std::span<const ConstView> inputs) const = 0;
+  /// False: nobody looks at anything but the extents of the one result, which is bool and false.
+  virtual bool has_values() const { return true; }
+};
+
+/// Input n (int64, 0-d): an array of n elements, for those who ask for its extent. So an extent that
+/// is no function of extents becomes one.
+///
+/// Errors   ShapeError, when it runs: n is negative
+/// Cost     no memory in a function
+class RunTimeExtent final : public MeasuredOp {
+ public:
+  std::string name() const override { return "RunTimeExtent"; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> measured_shapes(const Apply& apply,
+                                       std::span<const ConstView> inputs) const override;
+  bool has_values() const override { return false; }
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+    return {Variable()};
+  }
+  void run(RunContext& context) const override;
 };
 
 /// Inputs a mask (bool) and, if it is to fit an array, that array, whose axes from `axis` on must

@@ -6,6 +6,7 @@
 #include "palimpsest/ops/blocks.hpp"
 #include "palimpsest/ops/control.hpp"
 #include "palimpsest/ops/create.hpp"
+#include "palimpsest/ops/debugging.hpp"
 #include "palimpsest/ops/device.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/fft.hpp"

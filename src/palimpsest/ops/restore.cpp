@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -13,6 +14,7 @@
 #include "palimpsest/ops/contract_op.hpp"
 #include "palimpsest/ops/control_op.hpp"
 #include "palimpsest/ops/create_op.hpp"
+#include "palimpsest/ops/debugging_op.hpp"
 #include "palimpsest/ops/device_op.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
 #include "palimpsest/ops/fft_op.hpp"
@@ -518,7 +520,7 @@ OpPtr stencil(std::string_view name, ParameterText& text) {
   result.offset = text.integer("offset");
   result.step = text.integer("step");
   const index_t edge = text.integer("edge");
-  if (result.taps.empty() || result.step < 1 || edge < 0 || edge > 2) {
+  if (result.taps.empty() || result.step < 1 || edge < 0 || edge > 3) {
     throw FormatError("no filter");
   }
   result.edge = static_cast<StencilEdge>(edge);
@@ -558,6 +560,22 @@ OpPtr assert_that(std::string_view, ParameterText& text) {
   const std::string_view message = text.rest();
   text.expect(message);
   return std::make_shared<AssertThat>(std::string(message));
+}
+
+OpPtr breakpoint(std::string_view, ParameterText& text) {
+  const index_t is_adjoint = text.integer("adjoint");
+  if (is_adjoint != 0 && is_adjoint != 1) throw FormatError("no direction");
+  text.expect(", hook=");
+  const std::string_view hook = text.rest();
+  text.expect(hook);
+  return std::make_shared<Breakpoint>(
+      std::string(hook), is_adjoint == 1 ? PassDirection::adjoint : PassDirection::forward);
+}
+OpPtr sleep(std::string_view, ParameterText& text) {
+  text.expect("seconds=");
+  const double seconds = text.number();
+  if (!std::isfinite(seconds) || seconds < 0) throw FormatError("no time to wait");
+  return std::make_shared<Sleep>(seconds);
 }
 
 OpPtr to_device(std::string_view, ParameterText& text) {
@@ -617,6 +635,7 @@ void register_library_ops() {
     add("Arange", arange);
     add("AssertThat", assert_that);
     add("AxisCount", axis_count);
+    add("Breakpoint", breakpoint);
     add("BroadcastLike", plain<BroadcastLike>);
     add("BroadcastTo", of_shape<BroadcastTo>);
     add("Contract", contract);
@@ -639,8 +658,10 @@ void register_library_ops() {
     add("Reshape", reshape);
     add("ReshapeTo", of_programs<ReshapeTo>);
     add("Roll", roll);
+    add("RunTimeExtent", plain<RunTimeExtent>);
     add("ScatterAdd", scatter_add);
     add("Shape", plain<ShapeOf>);
+    add("Sleep", sleep);
     add("SpecifyShape", of_shape<SpecifyShape>);
     add("SplitKey", split_key);
     add("Squeeze", of_axes<Squeeze>);

@@ -38,4 +38,28 @@ std::vector<OpSample> assert_that_samples() {
   return result;
 }
 
+std::vector<OpSample> breakpoint_samples() {
+  set_breakpoint_hook("sample", [](const BreakpointHit&) {});
+  std::vector<OpSample> result;
+  for (const PassDirection direction : {PassDirection::forward, PassDirection::adjoint}) {
+    for (DType dtype : {DType::float64, DType::complex64, DType::complex128}) {
+      result.push_back(
+          unary(std::string(direction == PassDirection::forward ? "forward " : "adjoint ") +
+                    std::string(name_of(dtype)),
+                sample_values({3, 4}, dtype),
+                [=](const Variable& x) { return breakpoint(x, "sample", direction); }));
+    }
+  }
+  return result;
+}
+
+std::vector<OpSample> sleep_samples() {
+  std::vector<OpSample> result;
+  for (DType dtype : {DType::float64, DType::complex64, DType::complex128, DType::int16}) {
+    result.push_back(unary(std::string(name_of(dtype)), sample_values({3, 4}, dtype),
+                           [](const Variable& x) { return sleep(x, 1e-5); }));
+  }
+  return result;
+}
+
 }  // namespace palimpsest::ops

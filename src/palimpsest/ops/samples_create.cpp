@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/create_op.hpp"
+#include "palimpsest/ops/measured_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/samples.hpp"
 
@@ -37,6 +38,14 @@ std::vector<OpSample> shape_samples() {
   const auto of = [](Vars v) { return std::make_shared<ShapeOf>()->make_node(v).output(0); };
   return {{"matrix", {sample_values({2, 3}, DType::complex64)}, of},
           {"0-d", {sample_values({}, DType::float64)}, of}};
+}
+
+std::vector<OpSample> run_time_extent_samples() {
+  const auto of = [](const Variable& n) {
+    return std::make_shared<RunTimeExtent>()->make_node({&n, 1}).output(0);
+  };
+  return {unary("some", Tensor::scalar<index_t>(3), of),
+          unary("none", Tensor::scalar<index_t>(0), of)};
 }
 
 std::vector<OpSample> arange_samples() {

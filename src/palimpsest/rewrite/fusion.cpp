@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
+#include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/graph/origin.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
 #include "palimpsest/rewrite/patterns.hpp"
 
@@ -28,8 +30,7 @@ bool is_broadcast(const TensorType& from, const TensorType& to) {
   return false;
 }
 
-bool is_sum(const Apply& node) {
-  const ElementwiseProgram& program = elementwise(node)->program();
+bool is_sum(const ElementwiseProgram& program) {
   const int result = program.outputs()[0];
   return std::any_of(program.instructions().begin(), program.instructions().end(),
                      [&](const ElementwiseProgram::Instruction& i) {
@@ -49,28 +50,94 @@ bool is_computed(Variable v) {
   return false;
 }
 
-// Arrays that are added up one after the other are in memory two at a time; in one pass, all of
-// them would be. So a sum of computed arrays takes no part in a longer one.
-bool would_gather_terms(const Apply& reader, const Apply& producer) {
-  if (!is_sum(reader) || !is_sum(producer)) return false;
-  int computed = 0;
-  for (const Variable& v : producer.inputs()) computed += is_computed(v) ? 1 : 0;
-  return computed > 1;
+// What a program of these inputs gives: along every axis 1 where all are 1, else what is known.
+TensorType type_of_result(const ElementwiseProgram& program, std::span<const Variable> inputs) {
+  TensorType type = inputs[0].type();
+  type.dtype = program.dtype_of_register(program.outputs()[0]);
+  for (const Variable& v : inputs) {
+    for (std::size_t k = 0; k < type.rank(); ++k) {
+      const index_t extent = v.type().shape[k];
+      if (type.shape[k] == 1 || (type.shape[k] == kUnknown && extent != 1)) type.shape[k] = extent;
+    }
+  }
+  return type;
 }
 
+// A program, its inputs and their registers; equal variables share one.
+class FusedStep {
+ public:
+  int read(const Variable& v) {
+    const auto it = std::find(inputs.begin(), inputs.end(), v);
+    if (it != inputs.end()) return registers_[static_cast<std::size_t>(it - inputs.begin())];
+    inputs.push_back(v);
+    registers_.push_back(program.input(v.dtype()));
+    return registers_.back();
+  }
+  std::vector<int> read_all(std::span<const Variable> list) {
+    std::vector<int> registers;
+    for (const Variable& v : list) registers.push_back(read(v));
+    return registers;
+  }
+
+  ElementwiseProgram program;
+  std::vector<Variable> inputs;
+
+ private:
+  std::vector<int> registers_;
+};
+
+// First it is found out which step takes in which, reader by reader in topological order; then each
+// step that nothing takes in is put into the graph, so that a chain is one replacement.
 class Fusion {
  public:
   explicit Fusion(FunctionGraph& graph) : graph_(graph) {}
 
   int run() {
+    const std::vector<Apply> order = graph_.toposort();
     int fused = 0;
-    for (const Apply& node : graph_.toposort()) {
+    for (const Apply& node : order) {
       if (elementwise(node) && node.output_count() == 1) fused += fuse_into(node);
+    }
+    for (const Apply& node : order) {
+      const Step* const step = steps_.find(node.node());
+      if (step && !step->is_taken_in) put(node, *step);
     }
     return fused;
   }
 
  private:
+  struct Step : FusedStep {
+    bool is_taken_in = false;  // and then empty
+    Apply origin = {};         // a node of it; one with a limit on lanes, if there is any
+  };
+
+  static bool has_limit(const Apply& node) {
+    const Origin* const origin = origin_of(node);
+    return origin && origin->limit;
+  }
+  Apply origin_node(const Apply& node) const {
+    const Step* const step = steps_.find(node.node());
+    return step ? step->origin : node;
+  }
+
+  const ElementwiseProgram& program_of(const Apply& node) const {
+    const Step* const step = steps_.find(node.node());
+    return step ? step->program : elementwise(node)->program();
+  }
+  std::span<const Variable> inputs_of(const Apply& node) const {
+    const Step* const step = steps_.find(node.node());
+    return step ? std::span<const Variable>(step->inputs) : node.inputs();
+  }
+
+  // Arrays that are added up one after the other are in memory two at a time; in one pass, all of
+  // them would be. So a sum of computed arrays takes no part in a longer one.
+  bool would_gather_terms(const Apply& reader, const Apply& producer) const {
+    if (!is_sum(program_of(reader)) || !is_sum(program_of(producer))) return false;
+    int computed = 0;
+    for (const Variable& v : inputs_of(producer)) computed += is_computed(v) ? 1 : 0;
+    return computed > 1;
+  }
+
   bool can_take_in(const Apply& reader, const Variable& v) const {
     const Apply producer = v.owner();
     if (!producer.defined() || !graph_.contains(producer)) return false;
@@ -82,21 +149,6 @@ class Fusion {
     return only_reader_is(graph_, v, reader);
   }
 
-  // The register of an input of the new program; equal variables share one.
-  int input_register(const Variable& v) {
-    const auto it = std::find(inputs_.begin(), inputs_.end(), v);
-    if (it != inputs_.end()) return registers_[static_cast<std::size_t>(it - inputs_.begin())];
-    inputs_.push_back(v);
-    registers_.push_back(program_.input(v.dtype()));
-    return registers_.back();
-  }
-
-  std::vector<int> input_registers(const Apply& node) {
-    std::vector<int> registers;
-    for (const Variable& v : node.inputs()) registers.push_back(input_register(v));
-    return registers;
-  }
-
   int fuse_into(const Apply& node) {
     int total = elementwise(node)->program().n_registers();
     std::vector<Variable> taken;
@@ -104,41 +156,56 @@ class Fusion {
       if (std::find(taken.begin(), taken.end(), v) != taken.end() || !can_take_in(node, v)) {
         continue;
       }
-      const int registers = elementwise(v.owner())->program().n_registers();
+      const int registers = program_of(v.owner()).n_registers();
       if (total + registers > kMostRegisters) continue;
       total += registers;
       taken.push_back(v);
     }
     if (taken.empty()) return 0;
 
-    program_ = {};
-    inputs_.clear();
-    registers_.clear();
+    Step made;
     std::vector<int> operands;
     for (const Variable& v : node.inputs()) {
       if (std::find(taken.begin(), taken.end(), v) == taken.end()) {
-        operands.push_back(input_register(v));
+        operands.push_back(made.read(v));
         continue;
       }
-      const Apply producer = v.owner();
-      const std::vector<int> arguments = input_registers(producer);
-      operands.push_back(program_.append(elementwise(producer)->program(), arguments)[0]);
+      const std::vector<int> arguments = made.read_all(inputs_of(v.owner()));
+      operands.push_back(made.program.append(program_of(v.owner()), arguments)[0]);
     }
-    program_.output(program_.append(elementwise(node)->program(), operands)[0]);
-    const auto op = std::make_shared<const ops::Elementwise>(program_);
-    const Variable result = op->make_node(inputs_).output(0);
-    const Variable old = node.output(0);
-    if (!(result.type() == old.type())) return 0;
-    result.node()->name = old.name();
-    result.tags() = old.tags();
-    graph_.replace(old, result, "fuse_elementwise");
+    made.program.output(made.program.append(elementwise(node)->program(), operands)[0]);
+    if (made.inputs.empty()) return 0;
+    if (!(type_of_result(made.program, made.inputs) == node.output(0).type())) return 0;
+    made.origin = node;
+    for (const Variable& v : taken) {
+      const Apply from = origin_node(v.owner());
+      if (!has_limit(made.origin) && has_limit(from)) made.origin = from;
+    }
+    for (const Variable& v : taken) {
+      if (Step* const step = steps_.find(v.owner().node())) *step = {{}, true};
+    }
+    steps_.try_emplace(node.node(), std::move(made));
     return static_cast<int>(taken.size());
   }
 
+  void put(const Apply& node, const Step& step) {
+    std::vector<Variable> inputs = step.inputs;
+    for (Variable& v : inputs) {
+      if (const Variable* const with = replaced_.find(v.node())) v = *with;
+    }
+    const auto op = std::make_shared<const ops::Elementwise>(step.program);
+    const Variable old = node.output(0), result = op->make_node(inputs).output(0);
+    result.node()->name = old.name();
+    result.tags() = old.tags();
+    // A limit on what runs side by side holds for a step that any of it became.
+    pass_origin(step.origin, result.owner());
+    graph_.replace(old, result, "fuse_elementwise");
+    replaced_.try_emplace(old.node(), result);
+  }
+
   FunctionGraph& graph_;
-  ElementwiseProgram program_;
-  std::vector<Variable> inputs_;
-  std::vector<int> registers_;
+  PointerMap<const ApplyNode, Step> steps_;            // of those that take in others
+  PointerMap<const VariableNode, Variable> replaced_;  // by what is in the graph now
 };
 
 // Results of the graph that read the same array are computed in one pass over it.
@@ -170,9 +237,9 @@ class OutputFusion {
     const Variable out = node.output(0);
     for (const Variable& v : node.inputs()) {
       if (is_broadcast(v.type(), out.type())) continue;
-      const auto found = waiting_.find(v.node());
-      if (found == waiting_.end() || !graph_.contains(found->second)) continue;
-      const Apply with = joined(found->second, node);
+      const Apply* const found = waiting_.find(v.node());
+      if (!found || !graph_.contains(*found)) continue;
+      const Apply with = joined(*found, node);
       if (!with.defined()) continue;
       wait(with);
       return true;
@@ -224,27 +291,18 @@ class OutputFusion {
         a.output_count() + b.output_count() > kMostOutputs || count_overwritable(a, b) > 1) {
       return {};
     }
-    ElementwiseProgram program;
-    std::vector<Variable> inputs;
-    std::vector<int> registers;
-    const auto read = [&](const Variable& v) {
-      const auto it = std::find(inputs.begin(), inputs.end(), v);
-      if (it != inputs.end()) return registers[static_cast<std::size_t>(it - inputs.begin())];
-      inputs.push_back(v);
-      registers.push_back(program.input(v.dtype()));
-      return registers.back();
-    };
-    std::vector<int> operands;
-    for (const Variable& v : a.inputs()) operands.push_back(read(v));
-    std::vector<int> results = program.append(first, operands);
+    FusedStep step;
+    std::vector<int> operands = step.read_all(a.inputs());
+    std::vector<int> results = step.program.append(first, operands);
     operands.clear();
     for (const Variable& v : b.inputs()) {
       const bool is_result = v.owner() == a;
-      operands.push_back(is_result ? results[static_cast<std::size_t>(v.index())] : read(v));
+      operands.push_back(is_result ? results[static_cast<std::size_t>(v.index())] : step.read(v));
     }
-    for (const int r : program.append(second, operands)) results.push_back(r);
-    for (const int r : results) program.output(r);
-    return replaced(a, b, std::make_shared<const ops::Elementwise>(program)->make_node(inputs));
+    for (const int r : step.program.append(second, operands)) results.push_back(r);
+    for (const int r : results) step.program.output(r);
+    const auto op = std::make_shared<const ops::Elementwise>(std::move(step.program));
+    return replaced(a, b, op->make_node(step.inputs));
   }
 
   // A value that goes from one through a third node to the other closes a cycle.
@@ -274,7 +332,7 @@ class OutputFusion {
 
   FunctionGraph& graph_;
   const RewriteHints& hints_;
-  std::unordered_map<const VariableNode*, Apply> waiting_;
+  PointerMap<const VariableNode, Apply> waiting_;
   std::vector<Apply> kept_;  // so that no address in waiting_ is used twice
 };
 

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <tuple>
-#include <unordered_map>
+#include <typeinfo>
 
+#include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/graph/inplace_query.hpp"
 #include "palimpsest/ops/contract_op.hpp"
+#include "palimpsest/ops/elementwise_op.hpp"
 #include "palimpsest/ops/fft_op.hpp"
 #include "palimpsest/ops/gather_op.hpp"
 #include "palimpsest/ops/index_op.hpp"
@@ -19,6 +21,7 @@ namespace {
 enum class Family { updates, products, transforms, elementwise, keys };
 
 Family family_of(const Op& op) {
+  if (typeid(op) == typeid(ops::Elementwise)) return Family::elementwise;
   const auto is = [&]<class... T>() { return (dynamic_cast<const T*>(&op) || ...); };
   if (is.template operator()<ops::UpdateSubtensor, ops::UpdateAt>()) return Family::updates;
   if (is.template operator()<ops::AddContract>()) return Family::products;
@@ -30,7 +33,8 @@ Family family_of(const Op& op) {
 // One input that the node could overwrite, and how good it would be.
 struct Candidate {
   int input;
-  Apply variant;
+  OpPtr op;
+  Apply variant = {};  // made when it is asked for
   bool realizes = false, continues = false, is_last = false;
   double bytes = 0;
 };
@@ -68,7 +72,7 @@ class InplacePass {
     while (!pending.empty()) {
       const Variable v = pending.back();
       pending.pop_back();
-      if (!wanted_.emplace(v.node(), memory.node()).second) continue;
+      if (!wanted_.try_emplace(v.node(), memory.node()).second) continue;
       const Apply owner = v.owner();
       if (!owner.defined() || !graph_.contains(owner)) continue;
       for (const Variable& input : owner.inputs()) {
@@ -95,7 +99,7 @@ class InplacePass {
       rank(candidates, node, place);
       if (try_all(node, candidates)) return true;
     }
-    return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+    return std::any_of(candidates.begin(), candidates.end(), [&](Candidate& c) {
       return is_possible(node, c) && try_variant(node, c.variant, c.input);
     });
   }
@@ -109,16 +113,17 @@ class InplacePass {
         return node.input(static_cast<std::size_t>(c.input)) == v;
       };
       if (std::any_of(result.begin(), result.end(), is_same)) continue;
-      const OpPtr op = node.op().inplace_on_inputs(node, {input});
+      OpPtr op = node.op().inplace_on_inputs(node, {input});
       if (!op) continue;
-      Candidate candidate{input, op->make_node(node.inputs())};
-      if (!overwritten_inputs(candidate.variant).contains(input)) continue;
+      Candidate candidate{input, std::move(op)};
       if (helps(node, candidate, v)) result.push_back(std::move(candidate));
     }
     return result;
   }
 
-  bool is_possible(const Apply& node, const Candidate& c) {
+  bool is_possible(const Apply& node, Candidate& c) {
+    if (!c.variant.defined()) c.variant = c.op->make_node(node.inputs());
+    if (!overwritten_inputs(c.variant).contains(c.input)) return false;
     const InconsistencyKind kind = inplace_refusal(graph_, node, c.variant, c.input);
     if (kind != InconsistencyKind::none) refuse(node, c.input, kind);
     return kind == InconsistencyKind::none;
@@ -128,9 +133,10 @@ class InplacePass {
   bool helps(const Apply& node, Candidate& candidate, const Variable& v) {
     const VariableNode* const root = memory_.root(v);
     for (const Variable& out : node.outputs()) {
-      const auto update = updates_.find(out.node()), wanted = wanted_.find(out.node());
-      candidate.realizes |= update != updates_.end() && update->second == root;
-      candidate.continues |= wanted != wanted_.end() && wanted->second == root;
+      const auto *const update = updates_.find(out.node()), *const wanted =
+                                                                wanted_.find(out.node());
+      candidate.realizes |= update && *update == root;
+      candidate.continues |= wanted && *wanted == root;
     }
     candidate.bytes = MemoryOfValues::bytes(v);
     if (family_ == Family::keys) return candidate.realizes || candidate.continues;
@@ -158,13 +164,19 @@ class InplacePass {
       const OpPtr op = node.op().inplace_on_inputs(node, allowed);
       return op ? op->make_node(node.inputs()) : Apply();
     };
-    const auto is_several = [](const Apply& variant) {
-      return variant.defined() && overwritten_inputs(variant).size() > 1;
-    };
-    if (!is_several(variant_of_all())) return false;
-    std::erase_if(candidates, [&](const Candidate& c) { return !is_possible(node, c); });
-    const Apply variant = variant_of_all();
-    return is_several(variant) && try_variant(node, variant, -1);
+    Apply variant = variant_of_all();
+    if (!variant.defined()) return false;
+    std::set<int> overwritten = overwritten_inputs(variant);
+    if (overwritten.size() < 2) {
+      for (Candidate& c : candidates) {
+        if (overwritten.contains(c.input)) c.variant = variant;
+      }
+      return false;
+    }
+    std::erase_if(candidates, [&](Candidate& c) { return !is_possible(node, c); });
+    variant = variant_of_all();
+    return variant.defined() && overwritten_inputs(variant).size() > 1 &&
+           try_variant(node, variant, -1);
   }
 
   bool try_variant(const Apply& node, const Apply& variant, int input) {
@@ -184,8 +196,9 @@ class InplacePass {
     }
     for (const auto& [old, with] : pairs) {
       for (auto* const map : {&wanted_, &updates_}) {
-        if (const auto it = map->find(old.node()); it != map->end()) {
-          map->emplace(with.node(), it->second);
+        if (const auto* const memory = map->find(old.node())) {
+          const VariableNode* const same = *memory;  // adding moves it
+          map->try_emplace(with.node(), same);
         }
       }
       memory_.replaced(old, with);
@@ -200,9 +213,16 @@ class InplacePass {
   const std::vector<Apply> order_;
   MemoryOfValues memory_;
   // Values, and the inputs of the graph in whose memory they had better lie, or are to be stored.
-  std::unordered_map<const VariableNode*, const VariableNode*> wanted_, updates_;
+  PointerMap<const VariableNode, const VariableNode*> wanted_, updates_;
   std::vector<Apply> kept_;  // so that no address is used twice
 };
+
+// Most graphs have no node of most families, which is found out without sorting them.
+int run_family(FunctionGraph& graph, const RewriteHints& hints, Family family, const char* reason) {
+  const bool has_any =
+      graph.state().any_node([&](const Apply& node) { return family_of(node.op()) == family; });
+  return has_any ? InplacePass(graph, hints, family, reason).run() : 0;
+}
 
 }  // namespace
 
@@ -214,19 +234,19 @@ std::string InplaceRefusal::str() const {
 }
 
 int run_updates_in_place(FunctionGraph& graph, const RewriteHints& hints) {
-  return InplacePass(graph, hints, Family::updates, "run_updates_in_place").run();
+  return run_family(graph, hints, Family::updates, "run_updates_in_place");
 }
 int run_products_in_place(FunctionGraph& graph, const RewriteHints& hints) {
-  return InplacePass(graph, hints, Family::products, "run_products_in_place").run();
+  return run_family(graph, hints, Family::products, "run_products_in_place");
 }
 int run_transforms_in_place(FunctionGraph& graph, const RewriteHints& hints) {
-  return InplacePass(graph, hints, Family::transforms, "run_transforms_in_place").run();
+  return run_family(graph, hints, Family::transforms, "run_transforms_in_place");
 }
 int run_elementwise_in_place(FunctionGraph& graph, const RewriteHints& hints) {
-  return InplacePass(graph, hints, Family::elementwise, "run_elementwise_in_place").run();
+  return run_family(graph, hints, Family::elementwise, "run_elementwise_in_place");
 }
 int run_keys_in_place(FunctionGraph& graph, const RewriteHints& hints) {
-  return InplacePass(graph, hints, Family::keys, "run_keys_in_place").run();
+  return run_family(graph, hints, Family::keys, "run_keys_in_place");
 }
 
 int run_in_place(FunctionGraph& graph, const RewriteHints& hints) {

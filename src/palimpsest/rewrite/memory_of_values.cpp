@@ -44,18 +44,19 @@ const VariableNode* MemoryOfValues::find_root(const Variable& start, Roots& root
   Variable v = start;
   const VariableNode* found = nullptr;
   while (!found) {
-    const auto known = roots.find(v.node());
+    if (const auto* const known = roots.find(v.node())) {
+      found = *known;
+      break;
+    }
     const Apply owner = v.owner();
-    if (known != roots.end()) {
-      found = known->second;
-    } else if (const int input = owner.defined() ? aliased_input(owner, v.index()) : -1;
-               input >= 0) {
+    const int input = owner.defined() ? aliased_input(owner, v.index()) : -1;
+    if (input >= 0) {
       v = owner.input(static_cast<std::size_t>(input));
     } else {
       found = v.node();
     }
   }
-  roots.emplace(start.node(), found);
+  roots.try_emplace(start.node(), found);
   return found;
 }
 
@@ -87,9 +88,8 @@ bool MemoryOfValues::is_last_reader(const Variable& v, std::size_t place) {
 bool MemoryOfValues::shows_part(const Variable& start) {
   bool is_part = false;
   for (Variable v = start;;) {
-    const auto known = is_part_.find(v.node());
-    if (known != is_part_.end()) {
-      is_part = known->second;
+    if (const bool* const known = is_part_.find(v.node())) {
+      is_part = *known;
       break;
     }
     const Apply owner = v.owner();
@@ -100,7 +100,7 @@ bool MemoryOfValues::shows_part(const Variable& start) {
     if (is_part) break;
     v = from;
   }
-  is_part_.emplace(start.node(), is_part);
+  is_part_.try_emplace(start.node(), is_part);
   return is_part;
 }
 
@@ -114,8 +114,7 @@ bool MemoryOfValues::would_keep_more(const Variable& v, const Variable& result) 
 }
 
 void MemoryOfValues::replaced(const Variable& old, const Variable& with) {
-  kept_.push_back(old);
-  kept_.push_back(with);
+  kept_.push_back(with);  // the old one is in the order
   const VariableNode* const memory = root(with);
   if (!has_last_uses_) return;
   const std::size_t last = last_use_[old.node()];

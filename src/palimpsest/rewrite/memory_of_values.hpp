@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 
 namespace palimpsest {
@@ -31,7 +31,7 @@ class MemoryOfValues {
   void replaced(const Variable& old, const Variable& with);
 
  private:
-  using Roots = std::unordered_map<const VariableNode*, const VariableNode*>;
+  using Roots = PointerMap<const VariableNode, const VariableNode*>;
 
   static const VariableNode* find_root(const Variable& v, Roots& roots);
   void find_last_uses();
@@ -40,10 +40,10 @@ class MemoryOfValues {
   const FunctionGraph& graph_;
   const std::vector<Apply>& order_;
   Roots roots_;
-  std::unordered_map<const VariableNode*, bool> is_part_;
+  PointerMap<const VariableNode, bool> is_part_;
   bool has_last_uses_ = false;
-  std::unordered_map<const VariableNode*, std::size_t> last_use_;  // of memory, by its root
-  std::vector<Variable> kept_;  // so that no address is used twice
+  PointerMap<const VariableNode, std::size_t> last_use_;  // of memory, by its root
+  std::vector<Variable> kept_;                            // so that no address is used twice
 };
 
 }  // namespace palimpsest

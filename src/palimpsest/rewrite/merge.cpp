@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/merge.hpp"
 
+#include <functional>
 #include <string>
+#include <typeinfo>
 #include <unordered_map>
+
+#include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/ops/debugging_op.hpp"
+#include "palimpsest/rewrite/patterns.hpp"
 
 namespace palimpsest {
 namespace {
@@ -18,15 +24,40 @@ class Merger {
     int merged = 0;
     for (const Apply& node : graph_.toposort()) {
       for (std::size_t i = 0; i < node.input_count(); ++i) merged += merge_constant(node.input(i));
-      if (!overwritten_inputs(node).empty()) continue;
-      const auto [it, is_new] = nodes_.emplace(key_of(node), node);
-      if (is_new) continue;
-      merged += merge(node, it->second);
+      if (!overwritten_inputs(node).empty() || op_of<ops::Breakpoint>(node)) continue;
+      if (const Apply* const equal = equal_to(node)) merged += merge(node, *equal);
     }
     return merged;
   }
 
  private:
+  struct First {
+    Apply node;
+    bool is_keyed = false;
+  };
+
+  // An earlier node that computes the same. Most nodes are told apart by their inputs: only those that
+  // come second get a key, and with them the one that came first.
+  const Apply* equal_to(const Apply& node) {
+    const auto [first, is_new] = first_.try_emplace(fingerprint(node), First{node});
+    if (is_new) return nullptr;
+    if (!first->second.is_keyed) {
+      first->second.is_keyed = true;
+      nodes_.emplace(key_of(first->second.node), first->second.node);
+    }
+    const auto [equal, is_different] = nodes_.emplace(key_of(node), node);
+    return is_different ? nullptr : &equal->second;
+  }
+
+  static std::size_t fingerprint(const Apply& node) {
+    const Op& op = node.op();
+    std::size_t hash = typeid(op).hash_code();
+    for (const Variable& v : node.inputs()) {
+      hash = hash * 0x9E3779B97F4A7C15u + std::hash<Variable>{}(v);
+    }
+    return hash;
+  }
+
   static std::string key_of(const Apply& node) {
     std::string key = node.op().str();
     for (const Variable& v : node.inputs()) {
@@ -60,12 +91,14 @@ class Merger {
 
   // Of equal type and bytes: a zero is another number than its negative, and NaN the same as NaN.
   int merge_constant(const Variable& v) {
-    if (!v.is_constant() || v.constant_value().nbytes() > kLargestComparedBytes) return 0;
+    if (!v.is_constant() || known_.contains(v.node())) return 0;
+    if (v.constant_value().nbytes() > kLargestComparedBytes) return 0;
     const Tensor dense = v.constant_value().contiguous();
     std::string key = v.type().str() + tags_of(v) + '|';
     key.append(static_cast<const char*>(dense.raw_data()),
                static_cast<std::size_t>(dense.nbytes()));
     const auto [it, is_new] = constants_.emplace(std::move(key), v);
+    if (is_new) known_.insert(v.node());
     if (is_new || it->second == v) return 0;
     graph_.replace(v, it->second, "merge_duplicates");
     return 1;
@@ -76,8 +109,10 @@ class Merger {
   }
 
   FunctionGraph& graph_;
+  std::unordered_map<std::size_t, First> first_;
   std::unordered_map<std::string, Apply> nodes_;
   std::unordered_map<std::string, Variable> constants_;
+  PointerSet<VariableNode> known_;  // those of constants_
 };
 
 }  // namespace

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <deque>
-#include <unordered_set>
+
+#include "palimpsest/base/pointer_map.hpp"
 
 namespace palimpsest {
 namespace {
@@ -16,11 +17,11 @@ using Pairs = std::vector<std::pair<Variable, Variable>>;
 // The applications that a replacement brings into the graph.
 std::vector<Apply> newcomers(const FunctionGraph& graph, const Pairs& pairs) {
   std::vector<Apply> found;
-  std::unordered_set<const ApplyNode*> seen;
+  PointerSet<const ApplyNode> seen;
   const auto visit = [&](const Variable& v) {
     const Apply owner = v.owner();
     if (!owner.defined() || graph.is_input(v) || graph.contains(owner)) return;
-    if (seen.insert(owner.node()).second) found.push_back(owner);
+    if (seen.insert(owner.node())) found.push_back(owner);
   };
   for (const auto& [old, with] : pairs) visit(with);
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -63,11 +64,6 @@ Outcome put(FunctionGraph& graph, const Apply& node, const Replacements& with,
   }
   if (pairs.empty()) return Outcome::nothing;
   *fresh = newcomers(graph, pairs);
-  if (node.node()->built_at) {
-    for (const Apply& apply : *fresh) {
-      if (!apply.node()->built_at) apply.node()->built_at = node.node()->built_at;
-    }
-  }
   for (const auto& [old, by] : pairs) {
     pass_on(old, by, std::find(fresh->begin(), fresh->end(), by.owner()) != fresh->end());
   }
@@ -114,7 +110,7 @@ class Walker {
 
  private:
   void push(const Apply& node) {
-    if (node.defined() && waiting_.insert(node.node()).second) queue_.push_back(node);
+    if (node.defined() && waiting_.insert(node.node())) queue_.push_back(node);
   }
 
   // What is next to a replacement may match now what it did not match before.
@@ -153,7 +149,7 @@ class Walker {
   std::span<const NodeRewrite> rewrites_;
   RewriteResult result_;
   std::deque<Apply> queue_;
-  std::unordered_set<const ApplyNode*> waiting_;
+  PointerSet<const ApplyNode> waiting_;
   std::string last_;
 };
 

@@ -8,8 +8,9 @@
 
 namespace palimpsest {
 
-std::optional<ScalarOp> plain_op(const Apply& node) {
-  const auto* const op = op_of<ops::Elementwise>(node);
+namespace {
+
+std::optional<ScalarOp> plain_op(const ops::Elementwise* op) {
   if (!op || op->overwrites() != ops::Elementwise::kNone) return {};
   const auto instructions = op->program().instructions();
   // Converted operands have instructions of their own.
@@ -17,15 +18,25 @@ std::optional<ScalarOp> plain_op(const Apply& node) {
   return op->scalar_op();
 }
 
+}  // namespace
+
+std::optional<ScalarOp> plain_op(const Apply& node) {
+  return plain_op(op_of<ops::Elementwise>(node));
+}
+
 bool is_plain(const Apply& node, ScalarOp op) { return plain_op(node) == op; }
+bool is_plain(const Variable& v, ScalarOp op) { return plain_op(op_of<ops::Elementwise>(v)) == op; }
 
 std::optional<std::complex<double>> scalar_value(const Variable& v) {
   Variable at = v;
   while (op_of<ops::ExpandDims>(at) || op_of<ops::Squeeze>(at) || op_of<ops::Reshape>(at)) {
     at = at.owner().input(0);
   }
-  if (!at.is_constant() || at.constant_value().numel() != 1) return {};
-  return at.constant_value().to(DType::complex128).to_vector<std::complex<double>>()[0];
+  if (!at.is_constant()) return {};
+  const Tensor& value = at.constant_value();
+  if (value.numel() != 1) return {};
+  if (value.device().type == DeviceType::cpu) return value.item<std::complex<double>>();
+  return value.to(DType::complex128).to_vector<std::complex<double>>()[0];
 }
 
 bool is_number(const Variable& v, double value) {

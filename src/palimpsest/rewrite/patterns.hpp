@@ -4,6 +4,8 @@
 
 #include <complex>
 #include <optional>
+#include <type_traits>
+#include <typeinfo>
 
 #include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/kernels/scalar_op.hpp"
@@ -11,21 +13,31 @@
 
 namespace palimpsest {
 
+/// The op, if it is of this class. Passes ask this of every node, again and again: what nothing can
+/// derive from is compared, which costs less than a cast.
+template <class T>
+const T* op_as(const Op& op) {
+  if constexpr (std::is_final_v<T>) {
+    return typeid(op) == typeid(T) ? static_cast<const T*>(&op) : nullptr;
+  } else {
+    return dynamic_cast<const T*>(&op);
+  }
+}
 /// The op of a node, or of the application that computes a variable, if it is of this class.
 template <class T>
 const T* op_of(const Apply& node) {
-  return node.defined() ? dynamic_cast<const T*>(&node.op()) : nullptr;
+  return node.defined() ? op_as<T>(node.op()) : nullptr;
 }
 template <class T>
 const T* op_of(const Variable& v) {
-  return op_of<T>(v.owner());
+  return v.is_root() ? nullptr : op_as<T>(*v.node()->owner->op);
 }
 
 /// The one scalar operation that a node applies to operands of one dtype, without a conversion and
 /// without overwriting anything; `identity` for a conversion.
 std::optional<ScalarOp> plain_op(const Apply& node);
 bool is_plain(const Apply& node, ScalarOp op);
-inline bool is_plain(const Variable& v, ScalarOp op) { return is_plain(v.owner(), op); }
+bool is_plain(const Variable& v, ScalarOp op);
 
 /// The value of a constant of one element, looked for through ExpandDims, Squeeze and Reshape.
 std::optional<std::complex<double>> scalar_value(const Variable& v);

@@ -96,6 +96,27 @@ bool has_all(const Rewrite& rewrite, const std::set<std::string>& tags) {
                      [&](const auto& tag) { return rewrite.has_tag(tag); });
 }
 
+// Those that run, in order; they lie in the library's list and in the selection.
+std::vector<const Rewrite*> chosen(const RewriteSelection& selection) {
+  std::vector<const Rewrite*> result;
+  const auto& added = selection.added;
+  const auto is_added = [&](const Rewrite& rewrite) {
+    return std::any_of(added.begin(), added.end(),
+                       [&](const Rewrite& other) { return other.name == rewrite.name; });
+  };
+  for (const Rewrite& rewrite : rewrite_list()) {
+    if (selection.contains(rewrite) && !is_added(rewrite)) result.push_back(&rewrite);
+  }
+  for (const Rewrite& rewrite : added) {
+    const bool may_run =
+        has_all(rewrite, selection.requiring) && !has_any(rewrite, selection.excluding);
+    if (may_run) result.push_back(&rewrite);
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const auto* a, const auto* b) { return a->position < b->position; });
+  return result;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -131,9 +152,9 @@ class Runner {
         graph_.add_feature(next->second());
       }
     };
-    for (const Rewrite& rewrite : options_.selection.list()) {
-      attach_up_to(rewrite.position);
-      run(rewrite);
+    for (const Rewrite* rewrite : chosen(options_.selection)) {
+      attach_up_to(rewrite->position);
+      run(*rewrite);
     }
     attach_up_to(std::numeric_limits<double>::infinity());
   }
@@ -215,7 +236,7 @@ class Runner {
 }  // namespace
 
 bool Rewrite::has_tag(std::string_view tag) const {
-  return tag == "all" || tag == name || tags.contains(std::string(tag));
+  return tag == "all" || tag == name || std::find(tags.begin(), tags.end(), tag) != tags.end();
 }
 
 std::span<const Rewrite> rewrite_list() {
@@ -254,23 +275,7 @@ bool RewriteSelection::contains(const Rewrite& rewrite) const {
 
 std::vector<Rewrite> RewriteSelection::list() const {
   std::vector<Rewrite> result;
-  const auto is_added = [&](const Rewrite& rewrite) {
-    return std::any_of(added.begin(), added.end(),
-                       [&](const Rewrite& other) { return other.name == rewrite.name; });
-  };
-  const auto may_run = [&](const Rewrite& rewrite) {
-    return has_all(rewrite, requiring) && !has_any(rewrite, excluding);
-  };
-  for (const Rewrite& rewrite : rewrite_list()) {
-    if (contains(rewrite) && !is_added(rewrite)) {
-      result.push_back(rewrite);
-    }
-  }
-  for (const Rewrite& rewrite : added) {
-    if (may_run(rewrite)) result.push_back(rewrite);
-  }
-  std::stable_sort(result.begin(), result.end(),
-                   [](const Rewrite& a, const Rewrite& b) { return a.position < b.position; });
+  for (const Rewrite* rewrite : chosen(*this)) result.push_back(*rewrite);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/graph/origin.hpp"
 
 namespace palimpsest {
 namespace {
@@ -36,7 +37,7 @@ RewriteResult split_buffers(FunctionGraph& graph, const RewriteHints&) {
     const Variable v = node.output(0);
     for (const Use& use : uses_to_split(graph, v)) {
       const Variable again = v.copy();
-      again.owner().node()->built_at = node.node()->built_at;
+      copy_origin(node, again.owner());
       for (const Use& other : graph.uses(v)) {
         if (other.node == use.node) graph.redirect(other, again, "split_buffers");
       }

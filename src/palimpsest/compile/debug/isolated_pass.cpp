@@ -85,7 +85,7 @@ bool IsolatedPass::is_taken(const Branches& branches, int branch) const {
   if (branch < 0) return true;
   const Branch& b = branches[branch];
   if (!is_taken(branches, b.parent)) return false;
-  const Variable& condition = b.node.input(0);
+  const Variable& condition = b.condition;
   if (condition.is_constant()) return condition.constant_value().item<bool>() == b.when;
   return (*value(condition).data() != std::byte{}) == b.when;
 }

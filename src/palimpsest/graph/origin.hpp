@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "palimpsest/graph/variable.hpp"
+
+namespace palimpsest {
+
+/// How many of the steps that a group of applications becomes may run side by side.
+struct LaneLimit {
+  int lanes = 1;                           ///< at least 1
+  std::shared_ptr<const LaneLimit> outer;  ///< of the group that this one is part of
+};
+
+/// Where an application comes from; it hangs on its first output. Says nothing about values: what
+/// differs in its origin only is merged, fused and rewritten all the same.
+struct Origin final : Attachment {
+  /// What it is built for, such as `Chain[2]/Fft`; empty: nothing.
+  std::string place;
+  /// Null: none.
+  std::shared_ptr<const LaneLimit> limit;
+};
+
+/// Null where nobody said.
+const Origin* origin_of(const Apply& node);
+/// Gives one application the origin of another one, unless it has one that has a limit.
+void pass_origin(const Apply& from, const Apply& to);
+/// Gives it the origin of another one, whatever it had.
+void copy_origin(const Apply& from, const Apply& to);
+
+/// Applications that this thread makes while it lives come from here. Scopes nest.
+class OriginScope {
+ public:
+  /// Another place, under the same limit.
+  explicit OriginScope(std::string place);
+  /// The same place, in a group of its own that takes at most this many lanes.
+  explicit OriginScope(int lanes);
+  ~OriginScope();
+  OriginScope(const OriginScope&) = delete;
+  OriginScope& operator=(const OriginScope&) = delete;
+
+  /// Null outside of all scopes.
+  static const std::shared_ptr<Origin>& present();
+
+ private:
+  std::shared_ptr<Origin> outer_;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/io/scratch_array.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "palimpsest/base/failure.hpp"
+#include "palimpsest/base/shape.hpp"
+
+namespace palimpsest {
+namespace {
+
+[[noreturn]] void fail(const std::string& folder, const char* doing) {
+  const int reason = errno;
+  throw IoError(fmt::format("[scratch] a file in '{}' cannot be {}: {}. Try another folder.",
+                            folder, doing, std::generic_category().message(reason)));
+}
+
+}  // namespace
+
+ScratchArray::ScratchArray(const std::string& folder, Extents shape, DType dtype)
+    : folder_(folder.empty() ? "." : folder), shape_(std::move(shape)), dtype_(dtype) {
+  std::string name = folder_ + "/palimpsest-scratch-XXXXXX";
+  descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor_ < 0) fail(folder_, "made");
+  ::unlink(name.c_str());
+  if (::ftruncate(descriptor_, byte_count(shape_, dtype_)) == 0) return;
+  ::close(std::exchange(descriptor_, -1));
+  fail(folder_, "made large enough");
+}
+
+ScratchArray::ScratchArray(ScratchArray&& other) noexcept
+    : folder_(std::move(other.folder_)),
+      shape_(std::move(other.shape_)),
+      dtype_(other.dtype_),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+ScratchArray::~ScratchArray() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void ScratchArray::write(index_t first, const void* elements, index_t count) {
+  const auto item = static_cast<index_t>(item_size(dtype_));
+  const auto* bytes = static_cast<const char*>(elements);
+  for (index_t done = 0, n = count * item; done < n;) {
+    const ssize_t written = ::pwrite(descriptor_, bytes + done, static_cast<std::size_t>(n - done),
+                                     first * item + done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail(folder_, "written");
+    done += written;
+  }
+}
+
+void ScratchArray::read(index_t first, void* elements, index_t count) const {
+  const auto item = static_cast<index_t>(item_size(dtype_));
+  auto* bytes = static_cast<char*>(elements);
+  for (index_t done = 0, n = count * item; done < n;) {
+    const ssize_t got =
+        ::pread(descriptor_, bytes + done, static_cast<std::size_t>(n - done), first * item + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail(folder_, "read");
+    done += got;
+  }
+}
+
+Tensor ScratchArray::map() const {
+  const auto bytes = static_cast<std::size_t>(byte_count(shape_, dtype_));
+  if (bytes == 0) return Tensor::zeros(shape_, dtype_);
+  const Storage storage =
+      Storage::from_file(fmt::format("/proc/self/fd/{}", descriptor_), 0, bytes);
+  return Tensor(storage, dtype_, shape_, contiguous_strides(shape_), 0);
+}
+
+}  // namespace palimpsest

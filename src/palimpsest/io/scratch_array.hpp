@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace palimpsest {
+
+/// An array in a file without a name, for what is larger than memory: written piece by piece, then
+/// mapped. Zero where nothing was written. The file is gone when nobody uses it any more, whatever
+/// ends the program.
+///
+/// Errors   IoError: no such folder, no right to write there, a full disk
+/// Cost     no memory; disk for what is written
+class ScratchArray {
+ public:
+  ScratchArray(const std::string& folder, Extents shape, DType dtype);
+  ScratchArray(ScratchArray&& other) noexcept;
+  ScratchArray& operator=(ScratchArray&&) = delete;
+  ~ScratchArray();
+
+  const Extents& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  /// `count` elements from the row-major position `first` on.
+  void write(index_t first, const void* elements, index_t count);
+  void read(index_t first, void* elements, index_t count) const;
+  /// The array on the mapped file; later writes may or may not show.
+  Tensor map() const;
+
+ private:
+  std::string folder_;
+  Extents shape_;
+  DType dtype_;
+  int descriptor_ = -1;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of four runs at once, in registers: a single one would wait for each of its additions. Compiled
+// once per instruction set.
+//
+// As in the plain loop, a run has 16 lanes, which are added like the leaves of a tree in the end. A lane
+// of a complex sum is a pair of neighbouring numbers.
+#include <array>
+#include <cstddef>
+
+#include "palimpsest/kernels/loop_targets.hpp"
+#include "palimpsest/kernels/reduce_leaves.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/reduce_runs.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class R>
+using Tag = hn::ScalableTag<R>;
+template <class R>
+using VecOf = hn::Vec<Tag<R>>;
+
+// What numbers [i, i + N) of a run contribute, kParts numbers for each element, from kRead times as
+// many of each operand.
+template <class R, int kPartsOf>
+struct Plain {
+  static constexpr int kParts = kPartsOf, kOperands = 1, kRead = 1;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    return hn::LoadU(Tag<R>(), x[0] + i);
+  }
+};
+template <class R>
+struct Square {
+  static constexpr int kParts = 1, kOperands = 1, kRead = 1;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    const VecOf<R> v = hn::LoadU(Tag<R>(), x[0] + i);
+    return hn::Mul(v, v);
+  }
+};
+template <class R>
+struct Product {
+  static constexpr int kParts = 1, kOperands = 2, kRead = 1;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    const Tag<R> d;
+    return hn::Mul(hn::LoadU(d, x[0] + i), hn::LoadU(d, x[1] + i));
+  }
+};
+// |z|^2, z complex.
+template <class R>
+struct Magnitude2 {
+  static constexpr int kParts = 1, kOperands = 1, kRead = 2;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    const Tag<R> d;
+    const VecOf<R> low = hn::LoadU(d, x[0] + 2 * i);
+    const VecOf<R> high = hn::LoadU(d, x[0] + 2 * i + static_cast<index_t>(hn::MaxLanes(d)));
+    const VecOf<R> re = hn::ConcatEven(d, high, low), im = hn::ConcatOdd(d, high, low);
+    return hn::Add(hn::Mul(re, re), hn::Mul(im, im));
+  }
+};
+// a b, conj(a) b, or both conjugated.
+template <class R, bool kConjA, bool kConjB>
+struct ComplexProduct {
+  static constexpr int kParts = 2, kOperands = 2, kRead = 1;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    const Tag<R> d;
+    const VecOf<R> a = hn::LoadU(d, x[0] + i), b = hn::LoadU(d, x[1] + i);
+    const VecOf<R> of_re = hn::Mul(hn::DupEven(a), b);
+    const VecOf<R> of_im = hn::Mul(hn::DupOdd(a), hn::Reverse2(d, b));
+    const VecOf<R> sum = hn::Add(of_re, of_im), difference = hn::Sub(of_re, of_im);
+    if constexpr (kConjA && kConjB) return hn::OddEven(hn::Neg(sum), difference);
+    if constexpr (kConjA) return hn::OddEven(difference, sum);
+    return hn::OddEven(sum, difference);
+  }
+};
+
+// Asks for what the next four runs read where these read numbers [i, i + kCount): the sums at the end of
+// a call would leave memory idle.
+template <class R, class F, index_t kCount>
+HWY_INLINE void ask_ahead(const R* const* x, index_t i) {
+  constexpr index_t kRead = F::kRead, kNext = 4 * kLeafElements * F::kParts * kRead;
+  constexpr index_t kBytes = kCount * kRead * index_t{sizeof(R)};
+  for (int k = 0; k < F::kOperands; ++k) {
+    const auto* there = reinterpret_cast<const std::byte*>(x[k] + i * kRead + kNext);
+    _Pragma("GCC unroll 8") for (index_t b = 0; b < kBytes; b += 64) __builtin_prefetch(there + b);
+  }
+}
+
+template <class R, class F>
+void four_runs(const std::byte* const* operands, std::byte* result) {
+  const Tag<R> d;
+  constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
+  constexpr index_t kLanes = 16 * F::kParts, kRun = kLeafElements * F::kParts;
+  constexpr auto kVectors = static_cast<int>(kLanes / kN);
+  constexpr int kTogether = kVectors >= 8 ? 1 : (kVectors >= 4 ? 2 : 4);
+  const R* const x[2] = {reinterpret_cast<const R*>(operands[0]),
+                         reinterpret_cast<const R*>(operands[1])};
+  HWY_ALIGN R lanes[4][kLanes];
+  for (int run = 0; run < 4; run += kTogether) {
+    VecOf<R> sums[kTogether][kVectors];
+    _Pragma("GCC unroll 4") for (int r = 0; r < kTogether; ++r) {
+      _Pragma("GCC unroll 8") for (int v = 0; v < kVectors; ++v) sums[r][v] =
+          F::at(x, (run + r) * kRun + v * kN);
+    }
+    for (index_t i = kLanes; i < kRun; i += kLanes) {
+      _Pragma("GCC unroll 4") for (int r = 0; r < kTogether; ++r) {
+        _Pragma("GCC unroll 8") for (int v = 0; v < kVectors; ++v) {
+          sums[r][v] = hn::Add(sums[r][v], F::at(x, (run + r) * kRun + i + v * kN));
+        }
+        ask_ahead<R, F, kLanes>(x, (run + r) * kRun + i);
+      }
+    }
+    _Pragma("GCC unroll 4") for (int r = 0; r < kTogether; ++r) {
+      _Pragma("GCC unroll 8") for (int v = 0; v < kVectors; ++v)
+          hn::Store(sums[r][v], d, lanes[run + r] + v * kN);
+    }
+  }
+  for (auto& run : lanes) {
+    for (index_t half = kLanes / 2; half >= F::kParts; half /= 2) {
+      for (index_t k = 0; k < half; ++k) run[k] = run[k] + run[k + half];
+    }
+  }
+  for (int part = 0; part < F::kParts; ++part) {
+    reinterpret_cast<R*>(result)[part] =
+        (lanes[0][part] + lanes[1][part]) + (lanes[2][part] + lanes[3][part]);
+  }
+}
+
+template <class R>
+FourRuns of_product(bool complex, bool conj_a, bool conj_b) {
+  if (!complex) return four_runs<R, Product<R>>;
+  if (conj_a && conj_b) return four_runs<R, ComplexProduct<R, true, true>>;
+  if (conj_a) return four_runs<R, ComplexProduct<R, true, false>>;
+  return four_runs<R, ComplexProduct<R, false, false>>;
+}
+
+#endif  // HWY_TARGET != HWY_SCALAR
+
+}  // namespace
+
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+FourRuns four_runs_of_sum(DType) { return nullptr; }
+FourRuns four_runs_of_product(DType, bool, bool) { return nullptr; }
+FourRuns four_runs_of_norm2(DType) { return nullptr; }
+#else
+FourRuns four_runs_of_sum(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return four_runs<float, Plain<float, 1>>;
+    case DType::float64:
+      return four_runs<double, Plain<double, 1>>;
+    case DType::complex64:
+      return four_runs<float, Plain<float, 2>>;
+    case DType::complex128:
+      return four_runs<double, Plain<double, 2>>;
+    default:
+      return nullptr;
+  }
+}
+
+FourRuns four_runs_of_product(DType dtype, bool conj_a, bool conj_b) {
+  const bool complex = is_complex(dtype);
+  if (dtype == DType::float32 || dtype == DType::complex64) {
+    return of_product<float>(complex, conj_a, conj_b);
+  }
+  if (dtype == DType::float64 || dtype == DType::complex128) {
+    return of_product<double>(complex, conj_a, conj_b);
+  }
+  return nullptr;
+}
+
+FourRuns four_runs_of_norm2(DType load) {
+  switch (load) {
+    case DType::float32:
+      return four_runs<float, Square<float>>;
+    case DType::float64:
+      return four_runs<double, Square<double>>;
+    case DType::complex64:
+      return four_runs<float, Magnitude2<float>>;
+    case DType::complex128:
+      return four_runs<double, Magnitude2<double>>;
+    default:
+      return nullptr;
+  }
+}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(four_runs_of_sum);
+HWY_EXPORT(four_runs_of_product);
+HWY_EXPORT(four_runs_of_norm2);
+
+FourRuns four_runs_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(four_runs_of_sum)(dtype); }
+FourRuns four_runs_of_product(DType dtype, bool conj_a, bool conj_b) {
+  return HWY_DYNAMIC_DISPATCH(four_runs_of_product)(dtype, conj_a, conj_b);
+}
+FourRuns four_runs_of_norm2(DType load) { return HWY_DYNAMIC_DISPATCH(four_runs_of_norm2)(load); }
+
+}  // namespace palimpsest
+#endif
