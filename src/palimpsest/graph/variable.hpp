@@ -256,7 +256,7 @@ struct ApplyNode : std::enable_shared_from_this<ApplyNode> {
   OpPtr op;
   std::vector<Variable> inputs;
   std::vector<VariableNode> outputs;
-  /// Where a user built it; null unless that was asked for (Config::exception_verbosity).
+  /// The rewrite it is from, and where a user built it if that is kept (Config::exception_verbosity).
   std::shared_ptr<const StackTrace> built_at;
 };
 

@@ -129,6 +129,7 @@ Variable adjoint_graph(const NamedLinop& A, const Variable& y) {
 }
 
 Variable normal_graph(const NamedLinop& A, const Variable& x) {
+  check_parameters(A, x.type());
   if (A.functions().normal_fn) return A.functions().normal_fn(A, x);
   return adjoint_graph(sized_by(A, x), forward_graph(A, x));
 }

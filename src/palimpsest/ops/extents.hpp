@@ -79,7 +79,8 @@ struct SymbolicShape {
   std::vector<Variable> arrays;
 };
 /// `arrays` are the inputs that the op has anyway; those that are needed besides are added.
-/// Errors   NotSupported: an extent that depends on more than extents; DTypeError: no integer
+/// An extent that depends on more than extents is that of a RunTimeExtent.
+/// Errors   DTypeError: no integer
 SymbolicShape symbolic_shape(const ShapeArgument& shape, std::vector<Variable> arrays,
                              std::string_view who);
 
