@@ -76,6 +76,39 @@ TEST(Lanes, GroupsTakeNoMoreLanesThanTheirLimits) {
   EXPECT_EQ(s.n_lanes, 5);
 }
 
+// A sum of terms of two steps each, which take from one to ten times as long as an addition.
+TEST(Lanes, OfASumAtMostOneTermMoreThanLanesIsThere) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 300; ++trial) {
+    const int n_terms = 2 + static_cast<int>(random() % 20),
+              n_lanes = 1 + static_cast<int>(random() % 6);
+    Waits before;
+    std::vector<index_t> work;
+    std::vector<int> begins, ends, sums;  // of terms; the addition that takes each of them in
+    const auto step = [&](std::vector<int> waits, index_t length) {
+      before.push_back(std::move(waits));
+      work.push_back(length);
+      return static_cast<int>(before.size()) - 1;
+    };
+    for (int i = 0; i < n_terms; ++i) {
+      begins.push_back(step({}, 10 + static_cast<index_t>(random() % 90)));
+      ends.push_back(step({begins.back()}, 10 + static_cast<index_t>(random() % 90)));
+      if (i > 0) sums.push_back(step({i == 1 ? ends[0] : sums.back(), ends.back()}, 10));
+    }
+    const LaneSchedule s = scheduled(before, work, n_lanes);
+    for (int i = 0; i < n_terms; ++i) {
+      const index_t now = s.start[at(begins[at(i)])];
+      int there = 0;
+      for (int j = 0; j < n_terms; ++j) {
+        // The first term becomes the sum, which stays.
+        const bool is_gone = j > 0 && s.finish[at(sums[at(j - 1)])] <= now;
+        there += s.start[at(begins[at(j)])] <= now && !is_gone ? 1 : 0;
+      }
+      EXPECT_LE(there, n_lanes + 1) << "trial " << trial;
+    }
+  }
+}
+
 TEST(Lanes, OrderIsThatOfTheStarts) {
   // Two chains, written one after the other.
   const LaneSchedule s = scheduled({{}, {0}, {}, {2}}, {5, 5, 4, 4}, 2);

@@ -117,9 +117,9 @@ TEST(Threadable, ResultsHaveTheSameBitsForAnyNumberOfWorkers) {
   }
 }
 
-TEST(Threadable, SumsOfOneOrTwoWorkersHoldOnePartialResultMore) {
-  for (const index_t n : {1, 2}) {
-    const ConfigScope scope(threads(4));
+TEST(Threadable, SumsHoldOnePartialResultMoreThanWorkers) {
+  for (const index_t n : {1, 2, 3, 4, 7}) {
+    const ConfigScope scope(threads(8));
     const NamedLinop A = Add(coils(16), {.num_workers = n});
     const Plan plan = A.plan(kType);
     EXPECT_EQ(plan.lanes, n);

@@ -51,6 +51,66 @@ class LanesOfGroups {
   std::unordered_map<const LaneLimit*, std::vector<int>> lanes_;
 };
 
+// Steps hang together as a tree: each hands its result to the step that waits for it first. A path of
+// it leads from step to step through the operand that is computed first, and other operands join it at
+// junctions: the terms of a sum. With n lanes the term of junction k begins once junction k - n is
+// done: so at most n terms and the sum are there, where lanes that are free earlier would pile up more.
+class Terms {
+ public:
+  explicit Terms(const LaneProblem& problem) : problem_(problem) {
+    const std::size_t n = problem.order.size();
+    next_.assign(n, -1);
+    path_.assign(n, -1);
+    number_.assign(n, 0);
+    std::vector<int> position(n, 0);
+    for (std::size_t k = 0; k < n; ++k) position[at(problem.order[k])] = static_cast<int>(k);
+    for (const int step : problem.order) {
+      int first = -1, operands = 0;
+      for (const int earlier : problem.before[at(step)]) {
+        if (next_[at(earlier)] < 0) next_[at(earlier)] = step;
+        if (next_[at(earlier)] != step) continue;
+        ++operands;
+        if (first < 0 || position[at(earlier)] < position[at(first)]) first = earlier;
+      }
+      path_[at(step)] = first < 0 ? static_cast<int>(junctions_.size()) : path_[at(first)];
+      if (first < 0) junctions_.emplace_back(), last_.push_back(step), begins_.push_back(step);
+      auto& junctions = junctions_[at(path_[at(step)])];
+      if (operands > 1) junctions.push_back(step);
+      number_[at(step)] = static_cast<int>(junctions.size());
+      last_[at(path_[at(step)])] = step;
+    }
+  }
+
+  /// The steps that must be done before this one begins, if there are n lanes.
+  template <class F>
+  void for_each_wait(int step, int n_lanes, F&& f) const {
+    constexpr int kDeepest = 64;
+    int path = path_[at(step)];
+    if (begins_[at(path)] != step) return;
+    for (int depth = 0; depth < kDeepest; ++depth) {
+      const int junction = next_[at(last_[at(path)])];
+      if (junction < 0) return;
+      path = path_[at(junction)];
+      const int done = number_[at(junction)] - lanes_of(junction, n_lanes);
+      if (done >= 1) f(junctions_[at(path)][at(done - 1)]);
+    }
+  }
+
+ private:
+  int lanes_of(int step, int n_lanes) const {
+    if (problem_.limits.empty()) return n_lanes;
+    for (const LaneLimit* limit = problem_.limits[at(step)]; limit; limit = limit->outer.get()) {
+      n_lanes = std::min(n_lanes, limit->lanes);
+    }
+    return n_lanes;
+  }
+
+  const LaneProblem& problem_;
+  std::vector<int> next_, path_, number_;    // per step; of junctions up to it
+  std::vector<std::vector<int>> junctions_;  // per path
+  std::vector<int> begins_, last_;           // per path: its ends
+};
+
 }  // namespace
 
 LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes) {
@@ -61,6 +121,7 @@ LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes) {
   result.finish.assign(n, 0);
   std::vector<index_t> free(at(n_lanes), 0);
   LanesOfGroups groups;
+  const Terms terms(problem);
   for (int step : problem.order) {
     const LaneLimit* const limit = problem.limits.empty() ? nullptr : problem.limits[at(step)];
     index_t ready = 0;
@@ -70,6 +131,8 @@ LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes) {
       ready = result.finish[at(earlier)];
       nearest = result.lane[at(earlier)];
     }
+    terms.for_each_wait(step, n_lanes,
+                        [&](int earlier) { ready = std::max(ready, result.finish[at(earlier)]); });
     int lane = groups.allows(limit, nearest) ? nearest : -1;
     if (lane < 0 || problem.work[at(step)] >= problem.grain) {
       for (int other = 0; other < n_lanes; ++other) {

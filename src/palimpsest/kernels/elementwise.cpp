@@ -31,7 +31,6 @@ constexpr index_t kLongTile = 1024;
 constexpr index_t kLongestTile = 16384, kTilesAtLeast = 16;
 constexpr index_t kSquareTile = 32;
 constexpr index_t kCacheLine = 64;
-constexpr index_t kConstantBytes = kTileBlock * 16;
 
 struct Grid {
   index_t rows = 1, cols = 1;              // of a full tile
@@ -227,58 +226,23 @@ void store(const Run& run, const Tile& tile, int operand, const std::byte* from,
   }
 }
 
-void run_steps(const Run& run, const std::array<std::byte*, kMaxRegisters>& registers, index_t n) {
-  const TilePlan& plan = run.plan;
-  for (const TilePlan::Step& step : plan.steps()) {
-    if (step.machine != nullptr) {
-      step.machine(plan.verbs() + step.first, step.n, registers.data(), n);
-      continue;
-    }
-    const TilePlan::Instruction& instruction = plan.instructions()[at(step.first)];
-    std::byte* out = registers[at(instruction.destination)];
-    if (step.convert != nullptr) {
-      const int source = instruction.sources[0];
-      step.convert(registers[at(source)], item_of(run, source), out,
-                   item_of(run, instruction.destination), n);
-      continue;
-    }
-    std::array<const std::byte*, kMaxArity> sources{};
-    for (std::size_t s = 0; s < sources.size(); ++s) {
-      if (instruction.sources[s] >= 0) sources[s] = registers[at(instruction.sources[s])];
-    }
-    step.kernel(sources.data(), out, n);
-  }
-}
-
-// Brings an input of one element into its slot, for all tiles.
-void load_still(const Run& run, int operand, int r,
-                const std::array<std::byte*, kMaxRegisters>& registers) {
-  const bool once = run.plan.constant_of(r) >= 0;
-  const index_t tile = run.grid.rows * run.grid.cols;
-  const index_t n = once ? std::min(kTileBlock, tile) : tile;
-  run.copy[at(operand)](run.loop.data[at(operand)], 0, registers[at(r)], item_of(run, r), n);
-  if (!run.plan.is_planar(r)) return;
-  const auto number = static_cast<std::int16_t>(r);
-  const std::array<TileVerb, 2> code{
-      TileVerb{Verb::load, Form::pairs, Form::pairs, false, false, number, 0},
-      TileVerb{Verb::store, Form::planar, Form::pairs, false, false, number, 0}};
-  run.plan.complex_machine(run.program.dtype_of_register(r))(code.data(), 2, registers.data(), n);
-}
-
 void run_tiles(const Run& run, index_t begin, index_t end) {
   alignas(kCacheLine) std::array<std::byte, kScratchBytes> scratch;
-  alignas(kCacheLine) std::array<std::byte, TilePlan::kMaxConstants * kConstantBytes> constants;
+  alignas(kCacheLine) std::array<std::byte, TilePlan::kMaxConstants * TilePlan::kConstantBytes>
+      constants;
   std::array<std::byte*, kMaxRegisters> registers;
   const ElementwiseProgram& program = run.program;
   for (int r = 0; r < program.n_registers(); ++r) {
     const int slot = run.plan.slot_of(r), constant = run.plan.constant_of(r);
     registers[at(r)] = slot < 0 ? nullptr : scratch.data() + slot * run.slot_bytes;
-    if (constant >= 0) registers[at(r)] = constants.data() + constant * kConstantBytes;
+    if (constant >= 0) registers[at(r)] = constants.data() + constant * TilePlan::kConstantBytes;
   }
   Tile tile;
   for (int i = 0; i < run.n_inputs; ++i) {
     const int operand = run.n_outputs + i;
-    if (run.still[at(operand)]) load_still(run, operand, program.inputs()[at(i)], registers);
+    if (!run.still[at(operand)]) continue;
+    run.plan.spread(program.inputs()[at(i)], run.loop.data[at(operand)], run.copy[at(operand)],
+                    registers, run.grid.rows * run.grid.cols);
   }
   for (index_t number = begin; number < end; ++number) {
     locate(run, number, tile);
@@ -294,7 +258,7 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
         load(run, tile, operand, registers[at(r)], item_of(run, r));
       }
     }
-    run_steps(run, registers, tile.count());
+    run.plan.run(registers, tile.count());
     for (int k = 0; k < run.n_outputs; ++k) {
       const int r = program.outputs()[at(k)];
       if (registers[at(r)] != tile.data[at(k)]) {

@@ -24,6 +24,28 @@ void fill_identity(ReduceOp op, const MutableView& out) {
   strided_copy({&value, DType::int64, out.extents, still}, out);
 }
 
+// Calls run(leaf, to), where `to` is out with stride 0 along the axes, if there is something to reduce.
+template <class F>
+void reduce(ReduceOp op, std::span<const index_t> extents, std::span<const index_t> axes,
+            const MutableView& out, F&& run) {
+  assert(extents.size() == out.rank() + axes.size());
+  assert(std::is_sorted(axes.begin(), axes.end()));
+  assert(out.dtype == DType::bool_ || (op != ReduceOp::any && op != ReduceOp::all));
+  if (is_empty(out.extents)) return;
+  if (is_empty(extents)) {
+    fill_identity(op, out);
+    return;
+  }
+  Strides strides(extents.size());
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    if (std::binary_search(axes.begin(), axes.end(), static_cast<index_t>(i))) continue;
+    assert(extents[i] == out.extents[kept]);
+    strides[i] = out.strides[kept++];
+  }
+  run(reduce_leaf(op, out.dtype), MutableView{out.data, out.dtype, extents, strides});
+}
+
 }  // namespace
 
 std::string_view name_of(ReduceOp op) {
@@ -53,23 +75,17 @@ DType result_dtype(ReduceOp op, DType operand) {
 
 void run_reduce(ReduceOp op, const ConstView& x, std::span<const index_t> axes,
                 const MutableView& out) {
-  assert(x.rank() == out.rank() + axes.size());
-  assert(std::is_sorted(axes.begin(), axes.end()));
-  assert(out.dtype == DType::bool_ || (op != ReduceOp::any && op != ReduceOp::all));
-  if (is_empty(out.extents)) return;
-  if (is_empty(x.extents)) {
-    fill_identity(op, out);
-    return;
-  }
-  Strides strides(x.rank());
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < x.rank(); ++i) {
-    if (std::binary_search(axes.begin(), axes.end(), static_cast<index_t>(i))) continue;
-    assert(x.extents[i] == out.extents[kept]);
-    strides[i] = out.strides[kept++];
-  }
-  const ReduceLeaf leaf = reduce_leaf(op, out.dtype);
-  run_reduction(leaf, std::array{x}, {out.data, out.dtype, x.extents, strides});
+  reduce(op, x.extents, axes, out, [&](const ReduceLeaf& leaf, const MutableView& to) {
+    run_reduction(leaf, std::array{x}, to);
+  });
+}
+
+void run_fused_reduce(ReduceOp op, const ElementwiseProgram& program,
+                      std::span<const ConstView> inputs, std::span<const index_t> axes,
+                      const MutableView& out) {
+  reduce(op, inputs[0].extents, axes, out, [&](const ReduceLeaf& leaf, const MutableView& to) {
+    run_reduction(leaf, ComputedRows(program, inputs), to);
+  });
 }
 
 void run_inner(const ConstView& a, bool conj_a, const ConstView& b, const MutableView& out) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "palimpsest/base/view.hpp"
+#include "palimpsest/kernels/elementwise.hpp"
 
 namespace palimpsest {
 
@@ -34,6 +35,18 @@ DType result_dtype(ReduceOp op, DType operand);
 ///          and strides alone, not on the number of threads
 void run_reduce(ReduceOp op, const ConstView& x, std::span<const index_t> axes,
                 const MutableView& out);
+
+/// Reduces what a program of one output makes of its inputs, without ever having it in memory.
+///
+/// Math     bit for bit what run_reduce gives for the array that run_elementwise makes, if that is
+///          dense in row-major order
+/// Shapes   the inputs have the same extents, broadcast by stride 0; out as for run_reduce
+/// DTypes   an input may have another dtype than its register; the rest as for run_reduce
+/// Aliases  out is disjoint from the inputs, which may overlap in any way
+/// Cost     one pass over the inputs; at most 384 KiB of stack per thread
+void run_fused_reduce(ReduceOp op, const ElementwiseProgram& program,
+                      std::span<const ConstView> inputs, std::span<const index_t> axes,
+                      const MutableView& out);
 
 /// out = sum over all elements of a * b, a conjugated if `conj_a`: as accurate as run_reduce.
 ///

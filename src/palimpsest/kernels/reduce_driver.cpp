@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces one or two strided operands over some of their axes.
+// Reduces one or two strided operands, or a computed one, over some of their axes.
 //
 // 1. Axes are split into kept and reduced ones, and each group is ordered by strides and merged.
 // 2. Vertical form: a row of up to kWidth outputs along the innermost kept axis is accumulated over
 //    the reduced positions. Horizontal form: one output at a time, its elements taken in runs along
 //    the innermost reduced axis.
-// 3. Runs and groups of rows (leaves) are summed plainly; their sums are paired like the digits of
-// a
+// 3. Runs and groups of rows (leaves) are summed plainly; their sums are paired like the digits of a
 //    binary counter, so the error grows with the logarithm of the count.
 // 4. Few outputs of many elements: the reduced positions are cut into chunks whose results are
 //    combined pairwise. Cuts depend on the shape alone, so threads cannot change the result.
+// 5. A computed operand has the addresses that it would have in memory; its elements are made when a
+//    row or a run of them is wanted.
 #include "palimpsest/kernels/reduce_driver.hpp"
 
 #include <algorithm>
@@ -36,9 +37,11 @@ std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
 struct Reduction {
   const ReduceLeaf& leaf;
-  StridedLoop<3> loop;  // operand 0 is out
-  int n_kept = 0;       // axes in front of the reduced ones
+  const ComputedRows* computed = nullptr;  // operand 1, if it is
+  StridedLoop<3> loop;                     // operand 0 is out
+  int n_kept = 0;                          // axes in front of the reduced ones
   bool vertical = false;
+  bool converts = false;  // computed elements are not of the dtype that leaves load
   std::array<CopyRow, 3> load;
   std::array<bool, 3> dense;  // operand is read where it lies
   CopyRow store = nullptr;
@@ -150,7 +153,32 @@ class Loader {
   alignas(kCacheLine) std::array<std::byte, 2 * kLeafElements * kItem> memory_;
 };
 
-static_assert(kWidth <= kLeafElements, "Loader holds a row");
+// Computes them: where addresses count the elements of what is in no memory.
+class ComputedLoader {
+ public:
+  explicit ComputedLoader(const Reduction& r) : r_(r), reader_(*r.computed) {}
+  const std::byte* const* load(const std::array<const std::byte*, 3>& from, index_t n) {
+    const auto item = static_cast<index_t>(item_size(r_.computed->dtype()));
+    const index_t first = (from[1] - r_.loop.data[1]) / item;
+    const index_t step = r_.loop.step(1, r_.inner()) / item;
+    std::byte* const row = memory_.data();
+    reader_.read(first, step, n, row);
+    operand_ = row;
+    if (r_.converts) {
+      operand_ = row + kLeafElements * kItem;
+      r_.load[1](row, item, row + kLeafElements * kItem, r_.load_item, n);
+    }
+    return &operand_;
+  }
+
+ private:
+  const Reduction& r_;
+  ComputedRows::Reader reader_;
+  const std::byte* operand_ = nullptr;
+  alignas(kCacheLine) std::array<std::byte, 2 * kLeafElements * kItem> memory_;
+};
+
+static_assert(kWidth <= kLeafElements, "a loader holds a row");
 
 void put(const Reduction& r, const std::byte* row, std::byte* out, index_t step, index_t n) {
   if (row != out) r.store(row, r.item, out, step, n);
@@ -165,6 +193,7 @@ bool is_all_dense(const Reduction& r) {
 }
 
 // Terms [begin, end) of n outputs side by side; result at `out` with the given step.
+template <class Loader>
 void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, index_t begin,
                  index_t end, std::byte* out, index_t step) {
   Cascade cascade(r, n);
@@ -206,6 +235,7 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
 }
 
 // Terms [begin, end) of one output.
+template <class Loader>
 void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t begin, index_t end,
                  std::byte* out) {
   Cascade cascade(r, 1);
@@ -258,12 +288,22 @@ Tile tile_of(const Reduction& r, index_t number) {
   return tile;
 }
 
+template <class Loader>
+void reduce_tile_with(const Reduction& r, const Tile& tile, index_t begin, index_t end,
+                      std::byte* out, index_t step) {
+  if (r.vertical) {
+    reduce_rows<Loader>(r, tile.data, tile.n, begin, end, out, step);
+  } else {
+    reduce_runs<Loader>(r, tile.data, begin, end, out);
+  }
+}
+
 void reduce_tile(const Reduction& r, const Tile& tile, index_t begin, index_t end, std::byte* out,
                  index_t step) {
-  if (r.vertical) {
-    reduce_rows(r, tile.data, tile.n, begin, end, out, step);
+  if (r.computed != nullptr) {
+    reduce_tile_with<ComputedLoader>(r, tile, begin, end, out, step);
   } else {
-    reduce_runs(r, tile.data, begin, end, out);
+    reduce_tile_with<Loader>(r, tile, begin, end, out, step);
   }
 }
 
@@ -333,7 +373,8 @@ void choose_form(Reduction& r) {
         !(cost(r, reduced) < cost(r, kept) && length >= 32) && !(side < 8 && length > side);
   }
   for (int k = 1; k < loop.n_operands; ++k) {
-    const bool same = r.load[at(k)] == copy_row_between(r.leaf.load, r.leaf.load);
+    const bool same =
+        r.computed == nullptr && r.load[at(k)] == copy_row_between(r.leaf.load, r.leaf.load);
     r.dense[at(k)] = same && loop.step(k, r.inner()) == r.load_item;
   }
   if (r.vertical) r.width = std::min(kWidth, r.row_extent());
@@ -368,23 +409,18 @@ void choose_chunks(Reduction& r) {
   r.chunks = (r.terms + r.chunk - 1) / r.chunk;
 }
 
-}  // namespace
-
-void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
-                   const MutableView& out) {
-  assert(static_cast<int>(operands.size()) == leaf.n_operands && out.dtype == leaf.accumulate);
+Reduction reduction_of(const ReduceLeaf& leaf, const MutableView& out) {
+  assert(out.dtype == leaf.accumulate);
   Reduction r{.leaf = leaf, .loop = {}, .load = {}, .dense = {}};
   r.load_item = static_cast<index_t>(item_size(leaf.load));
   r.item = static_cast<index_t>(item_size(leaf.accumulate));
   r.store = copy_row_between(leaf.accumulate, leaf.accumulate);
   r.loop.set_extents(out.extents);
   r.loop.add_operand(out.data, out.strides, item_size(out.dtype));
-  for (std::size_t k = 0; k < operands.size(); ++k) {
-    const ConstView& x = operands[k];
-    assert(std::equal(x.extents.begin(), x.extents.end(), out.extents.begin()));
-    r.loop.add_operand(x.data, x.strides, item_size(x.dtype));
-    r.load[k + 1] = copy_row_between(x.dtype, leaf.load);
-  }
+  return r;
+}
+
+void run(Reduction& r) {
   order_axes(r);
   if (r.loop.rank == 0) {  // one element: a row of one output
     r.loop.rank = r.n_kept = 1;
@@ -405,6 +441,36 @@ void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
                       reduce_tile(r, tile, 0, r.terms, tile.data[0], out_step(r));
                     }
                   });
+}
+
+}  // namespace
+
+void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
+                   const MutableView& out) {
+  assert(static_cast<int>(operands.size()) == leaf.n_operands);
+  Reduction r = reduction_of(leaf, out);
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const ConstView& x = operands[k];
+    assert(std::equal(x.extents.begin(), x.extents.end(), out.extents.begin()));
+    r.loop.add_operand(x.data, x.strides, item_size(x.dtype));
+    r.load[k + 1] = copy_row_between(x.dtype, leaf.load);
+  }
+  run(r);
+}
+
+void run_reduction(const ReduceLeaf& leaf, const ComputedRows& rows, const MutableView& out) {
+  assert(leaf.n_operands == 1);
+  Reduction r = reduction_of(leaf, out);
+  r.computed = &rows;
+  r.converts = rows.dtype() != leaf.load;
+  r.load[1] = copy_row_between(rows.dtype(), leaf.load);
+  Strides strides(out.rank());
+  index_t elements = 1;
+  for (std::size_t k = strides.size(); k-- > 0; elements *= out.extents[k]) strides[k] = elements;
+  // Addresses of no memory, from which positions are counted.
+  auto* const nowhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40);
+  r.loop.add_operand(nowhere, strides, item_size(rows.dtype()));
+  run(r);
 }
 
 }  // namespace palimpsest

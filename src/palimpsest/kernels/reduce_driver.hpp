@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: reductions over any axes of one or two strided operands.
+// Internal: reductions over any axes of one or two strided operands, or of a computed one.
 #pragma once
 
 #include <span>
 
+#include "palimpsest/kernels/computed_rows.hpp"
 #include "palimpsest/kernels/reduce_leaves.hpp"
 
 namespace palimpsest {
@@ -16,5 +17,9 @@ namespace palimpsest {
 /// Aliases  out is disjoint from the operands
 void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
                    const MutableView& out);
+
+/// The same for the elements of `rows`, which have out's extents: bit for bit what run_reduction
+/// gives for them, dense in row-major order.
+void run_reduction(const ReduceLeaf& leaf, const ComputedRows& rows, const MutableView& out);
 
 }  // namespace palimpsest

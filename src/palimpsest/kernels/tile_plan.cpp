@@ -551,4 +551,41 @@ void TilePlan::write_code() {
   }
 }
 
+void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const {
+  const auto item = [&](int r) {
+    return static_cast<index_t>(item_size(program_.dtype_of_register(r)));
+  };
+  for (const Step& step : steps()) {
+    if (step.machine != nullptr) {
+      step.machine(verbs() + step.first, step.n, registers.data(), n);
+      continue;
+    }
+    const Instruction& instruction = instructions_[at(step.first)];
+    std::byte* out = registers[at(instruction.destination)];
+    if (step.convert != nullptr) {
+      const int source = instruction.sources[0];
+      step.convert(registers[at(source)], item(source), out, item(instruction.destination), n);
+      continue;
+    }
+    std::array<const std::byte*, kMaxArity> sources{};
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+      if (instruction.sources[s] >= 0) sources[s] = registers[at(instruction.sources[s])];
+    }
+    step.kernel(sources.data(), out, n);
+  }
+}
+
+void TilePlan::spread(int r, const std::byte* value, CopyRow copy,
+                      const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const {
+  const DType dtype = program_.dtype_of_register(r);
+  if (constant_of(r) >= 0) n = std::min(kTileBlock, n);
+  copy(value, 0, registers[at(r)], static_cast<index_t>(item_size(dtype)), n);
+  if (!is_planar(r)) return;
+  const auto number = static_cast<std::int16_t>(r);
+  const std::array<TileVerb, 2> code{
+      TileVerb{Verb::load, Form::pairs, Form::pairs, false, false, number, 0},
+      TileVerb{Verb::store, Form::planar, Form::pairs, false, false, number, 0}};
+  complex_machine(dtype)(code.data(), 2, registers.data(), n);
+}
+
 }  // namespace palimpsest

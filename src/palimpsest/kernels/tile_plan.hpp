@@ -31,6 +31,8 @@ class TilePlan {
  public:
   static constexpr int kMaxRegisters = ElementwiseProgram::kMaxRegisters;
   static constexpr int kMaxConstants = 4;
+  /// Room for one of them.
+  static constexpr index_t kConstantBytes = kTileBlock * 16;
 
   /// An instruction after folding.
   struct Instruction {
@@ -81,8 +83,12 @@ class TilePlan {
   std::span<const Step> steps() const { return {steps_.data(), at(n_steps_)}; }
   std::span<const Instruction> instructions() const { return {instructions_.data(), at(n_)}; }
   const TileVerb* verbs() const { return verbs_.data(); }
-  /// The machine of registers of a complex dtype.
-  TileMachine complex_machine(DType dtype) const;
+  /// Runs all steps for n elements; register r begins at registers[r].
+  void run(const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const;
+  /// Fills register r, of an input that is the same for all elements, for tiles of up to n elements.
+  /// `copy` brings the one at `value` to the register's dtype.
+  void spread(int r, const std::byte* value, CopyRow copy,
+              const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const;
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -91,6 +97,8 @@ class TilePlan {
   void fill(std::array<T, kMaxRegisters>& entries, std::type_identity_t<T> value) const {
     std::fill_n(entries.begin(), program_.n_registers(), value);
   }
+  /// The machine of registers of a complex dtype.
+  TileMachine complex_machine(DType dtype) const;
   int machine_for(ScalarOp op, DType result, std::span<const std::int16_t> sources) const;
   void count_uses();
   void fold_conjugates();

@@ -21,28 +21,6 @@ std::optional<ScalarOp> only_operation(const ElementwiseProgram& program) {
   return found;
 }
 
-// `r0:float64, r1:float32; r2=identity(r1):float64; r3=add(r0, r2):float64; -> r3`
-std::string describe(const ElementwiseProgram& program) {
-  const auto reg = [](int r) { return "r" + std::to_string(r); };
-  std::string text;
-  for (int r : program.inputs()) {
-    if (!text.empty()) text += ", ";
-    text += reg(r) + ":" + std::string(name_of(program.dtype_of_register(r)));
-  }
-  text += ";";
-  for (const auto& i : program.instructions()) {
-    text += " " + reg(i.destination) + "=" + std::string(name_of(i.op)) + "(";
-    for (std::size_t k = 0; k < i.sources.size() && i.sources[k] >= 0; ++k) {
-      if (k > 0) text += ", ";
-      text += reg(i.sources[k]);
-    }
-    text += "):" + std::string(name_of(i.dtype)) + ";";
-  }
-  text += " ->";
-  for (int r : program.outputs()) text += " " + reg(r);
-  return text;
-}
-
 // `float64, float32 -> float64` where that says it all, else the whole program.
 std::string describe_briefly(const ElementwiseProgram& program, std::optional<ScalarOp> op) {
   std::vector<DType> dtypes;
@@ -90,6 +68,27 @@ std::string camel_case(std::string_view name) {
     }
   }
   return result;
+}
+
+std::string describe(const ElementwiseProgram& program) {
+  const auto reg = [](int r) { return "r" + std::to_string(r); };
+  std::string text;
+  for (int r : program.inputs()) {
+    if (!text.empty()) text += ", ";
+    text += reg(r) + ":" + std::string(name_of(program.dtype_of_register(r)));
+  }
+  text += ";";
+  for (const auto& i : program.instructions()) {
+    text += " " + reg(i.destination) + "=" + std::string(name_of(i.op)) + "(";
+    for (std::size_t k = 0; k < i.sources.size() && i.sources[k] >= 0; ++k) {
+      if (k > 0) text += ", ";
+      text += reg(i.sources[k]);
+    }
+    text += "):" + std::string(name_of(i.dtype)) + ";";
+  }
+  text += " ->";
+  for (int r : program.outputs()) text += " " + reg(r);
+  return text;
 }
 
 Elementwise::Shared::Shared(ElementwiseProgram given)

@@ -14,6 +14,9 @@ namespace palimpsest::ops {
 /// `logical_and` -> `LogicalAnd`.
 std::string camel_case(std::string_view name);
 
+/// `r0:float64, r1:float32; r2=identity(r1):float64; r3=add(r0, r2):float64; -> r3`
+std::string describe(const ElementwiseProgram& program);
+
 /// A program over scalars applied to every element of its inputs, all of one rank. Dimensions known
 /// to be 1 broadcast. One scalar operation is a program of one instruction.
 ///

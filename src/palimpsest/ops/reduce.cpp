@@ -101,6 +101,48 @@ void Reduce::run(RunContext& context) const {
   run_reduce(op_, context.input(0), axes_, context.output(0));
 }
 
+// -- of what is computed on the way ---------------------------------------------------------------
+
+FusedReduce::FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes)
+    : elementwise_(std::move(program)), reduce_(op, std::move(axes)) {
+  if (elementwise_.program().outputs().size() != 1 || elementwise_.program().n_inputs() == 0) {
+    throw ValueError("[FusedReduce] got " + std::to_string(elementwise_.program().n_inputs()) +
+                     " inputs and " + std::to_string(elementwise_.program().outputs().size()) +
+                     " results, expected inputs and one result");
+  }
+}
+
+std::string FusedReduce::parameters() const {
+  return reduce_.parameters() + "; " + describe(elementwise_.program());
+}
+
+Apply FusedReduce::make_node(std::span<const Variable> inputs) const {
+  const Variable computed = elementwise_.make_node(inputs).output(0);
+  return node(inputs, {reduce_.make_node({&computed, 1}).output(0).type()});
+}
+
+std::vector<Extents> FusedReduce::infer_shapes(const Apply& apply,
+                                               std::span<const Extents> inputs) const {
+  return reduce_.infer_shapes(apply, elementwise_.infer_shapes(apply, inputs));
+}
+
+void FusedReduce::run(RunContext& context) const {
+  const std::size_t n = context.inputs().size(), rank = context.input(0).rank();
+  Extents extents(rank, 1);
+  for (const ConstView& view : context.inputs()) {
+    for (std::size_t k = 0; k < rank; ++k) {
+      if (view.extents[k] != 1) extents[k] = view.extents[k];
+    }
+  }
+  SmallVector<ConstView, 8> views(n);
+  SmallVector<index_t, 32> strides(n * rank);
+  for (std::size_t i = 0; i < n; ++i) {
+    views[i] = stretched(context.input(i), extents, {strides.data() + i * rank, rank});
+  }
+  run_fused_reduce(reduce_.reduce_op(), elementwise_.program(), views, reduce_.axes(),
+                   context.output(0));
+}
+
 // -- positions ---------------------------------------------------------------------------------
 
 std::string ArgReduce::parameters() const { return parameter("axes", axes_); }

@@ -5,6 +5,7 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/reduce.hpp"
+#include "palimpsest/ops/elementwise_op.hpp"
 
 namespace palimpsest::ops {
 
@@ -32,6 +33,25 @@ class Reduce final : public Op {
 
   ReduceOp op_;
   Axes axes_;
+};
+
+/// A reduction of what an elementwise step of one result makes, which is never in memory. `FusedSum`,
+/// `FusedProd` and so on. Only rewrites make it: it has no pullback.
+class FusedReduce final : public Op {
+ public:
+  /// Axes sorted, counted from the front.
+  FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes);
+  std::string name() const override { return "Fused" + reduce_.name(); }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  Elementwise elementwise_;
+  Reduce reduce_;
 };
 
 /// The position of the first extremum over axes, which the result lacks. `ArgMax`, `ArgMin`.

@@ -28,6 +28,7 @@ std::span<const OpEntry> op_registry() {
       {"Eye", eye_samples},
       {"Fft", fft_samples},
       {"Flip", flip_samples},
+      {"FusedReduce", fused_reduce_samples},
       {"Gather", gather_samples},
       {"IfElse", if_else_samples},
       {"Interpolate", interpolate_samples},

@@ -243,13 +243,25 @@ OpPtr complex_part(std::string_view name, ParameterText& text) {
 }
 // -- reductions, transforms -----------------------------------------------------------------------
 
-OpPtr reduce(std::string_view name, ParameterText& text) {
+ReduceOp reduce_op_of(std::string_view name) {
   static constexpr std::pair<std::string_view, ReduceOp> kNames[] = {
       {"Sum", ReduceOp::sum}, {"Prod", ReduceOp::prod}, {"Max", ReduceOp::max},
       {"Min", ReduceOp::min}, {"Any", ReduceOp::any},   {"All", ReduceOp::all}};
   const auto it = std::find_if(std::begin(kNames), std::end(kNames),
                                [&](const auto& entry) { return entry.first == name; });
-  return std::make_shared<Reduce>(it->second, axes(text));
+  return it->second;
+}
+OpPtr reduce(std::string_view name, ParameterText& text) {
+  return std::make_shared<Reduce>(reduce_op_of(name), axes(text));
+}
+OpPtr fused_reduce(std::string_view name, ParameterText& text) {
+  const ReduceOp op = reduce_op_of(name.substr(std::string_view("Fused").size()));
+  Axes over = axes(text);
+  text.expect("; ");
+  ElementwiseProgram program = program_of(text);
+  if (program.outputs().size() != 1 || program.n_inputs() == 0)
+    throw FormatError("no such program");
+  return std::make_shared<FusedReduce>(std::move(program), op, std::move(over));
 }
 OpPtr arg_reduce(std::string_view name, ParameterText& text) {
   return std::make_shared<ArgReduce>(name == "ArgMax" ? ReduceOp::max : ReduceOp::min, axes(text));
@@ -617,7 +629,10 @@ void register_library_ops() {
       add(camel_case(name_of(op)) + std::string(kInPlace), elementwise);
     }
     for (const char* name : {"Cast", "Fused"}) add_with_in_place(name, elementwise);
-    for (const char* name : {"Sum", "Prod", "Max", "Min", "Any", "All"}) add(name, reduce);
+    for (const std::string name : {"Sum", "Prod", "Max", "Min", "Any", "All"}) {
+      add(name, reduce);
+      add("Fused" + name, fused_reduce);
+    }
     for (const char* name : {"ArgMax", "ArgMin"}) add(name, arg_reduce);
     for (const char* name : {"CumSum", "CumProd"}) add_with_in_place(name, scan);
     for (const char* name : {"Gemm", "Gemv", "Ger"}) add_with_in_place(name, add_contract);

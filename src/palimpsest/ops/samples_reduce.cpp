@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/ops/reduce_op.hpp"
 #include "palimpsest/ops/samples.hpp"
 
 namespace palimpsest::ops {
@@ -26,6 +29,37 @@ std::vector<OpSample> reduce_samples() {
   result.push_back(unary("any", sample_values(shape, DType::bool_), with(any, {1})));
   result.push_back(unary("all", sample_values(shape, DType::bool_), with(all_of, {2})));
   result.push_back(unary("sum of nothing", sample_values({3, 0}, DType::float64), with(sum, {1})));
+  return result;
+}
+
+std::vector<OpSample> fused_reduce_samples() {
+  std::vector<OpSample> result;
+  const auto add = [&](std::string name, ScalarOp first, ScalarOp second, ReduceOp reduction,
+                       Axes axes, std::vector<Tensor> inputs) {
+    ElementwiseProgram program;
+    std::vector<int> registers;
+    for (const Tensor& x : inputs) registers.push_back(program.input(x.dtype()));
+    const int product = program.apply(first, {registers[0], registers[1]});
+    program.output(program.apply(second, {product, registers[0]}));
+    const auto op = std::make_shared<const FusedReduce>(std::move(program), reduction, axes);
+    result.push_back(
+        {std::move(name), std::move(inputs), [op](Vars v) { return op->make_node(v).output(0); }});
+  };
+  const Extents shape{3, 4, 2}, row{1, 4, 1};
+  for (DType dtype : {DType::float32, DType::complex128, DType::int32}) {
+    const std::string name(name_of(dtype));
+    const Tensor x = sample_values(shape, dtype), y = sample_values(shape, dtype, 2);
+    add("sum 0 " + name, ScalarOp::mul, ScalarOp::add, ReduceOp::sum, {0}, {x, y});
+    add("sum of all " + name, ScalarOp::mul, ScalarOp::sub, ReduceOp::sum, {0, 1, 2}, {x, y});
+    add("prod " + name, ScalarOp::add, ScalarOp::mul, ReduceOp::prod, {1},
+        {x, sample_values(row, dtype, 3)});
+  }
+  add("max of mixed", ScalarOp::mul, ScalarOp::sub, ReduceOp::max, {0, 2},
+      {sample_values(shape, DType::float64), sample_values(row, DType::int16)});
+  add("any", ScalarOp::lt, ScalarOp::logical_or, ReduceOp::any, {2},
+      {sample_values(shape, DType::float64), sample_values(shape, DType::float64, 2)});
+  add("of nothing", ScalarOp::mul, ScalarOp::add, ReduceOp::sum, {1},
+      {sample_values({3, 0}, DType::float64), sample_values({3, 0}, DType::float64)});
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include "palimpsest/rewrite/drop_useless.hpp"
 #include "palimpsest/rewrite/fold_constants.hpp"
 #include "palimpsest/rewrite/fold_shapes.hpp"
+#include "palimpsest/rewrite/fuse_reductions.hpp"
 #include "palimpsest/rewrite/fusion.hpp"
 #include "palimpsest/rewrite/inplace.hpp"
 #include "palimpsest/rewrite/linear_identities.hpp"
@@ -69,6 +70,8 @@ std::vector<Rewrite> library() {
        "equal terms of sums become multiples, numbers in sums and products become one"},
       {"fuse_elementwise", 49, fast({"fusion"}), fuse_elementwise,
        "chains of elementwise ops become one step"},
+      {"fuse_reductions", 49, fast({"fusion"}), fuse_reductions,
+       "a reduction computes what only it reads on the way"},
       {"merge_duplicates", 49.1, always({"merge"}), merge_duplicates,
        "what became equal becomes one"},
       {"split_buffers", 49.4, fast({"split"}), split_buffers,
