@@ -60,12 +60,19 @@ TEST(Elementwise, AProgramOfSeveralOperationsRuns) {
   const Tensor value =
       evaluate(z, {{x, Tensor::from<double>({2, 3})}, {y, Tensor::from<double>({5, 7})}});
   EXPECT_EQ(value.to_vector<double>(), (std::vector<double>{12, 24}));
+  // Of z = x y + x: w (y + 1) and w x; for one variable in both places, each of them.
   const Variable w = input(DType::float64, {2});
-  expect_error<NotSupported>(
-      [&] {
-        z.owner().op().pullback(z.owner(), {&w, 1});
-      },
-      "Fused{r0:float64");
+  for (const Variable& second : {y, x}) {
+    const Variable v = node_output(std::make_shared<Elementwise>(program), {x, second});
+    const std::vector<Variable> cotangents = v.owner().op().pullback(v.owner(), {&w, 1});
+    const std::vector<std::pair<Variable, Tensor>> values{{x, Tensor::from<double>({2, 3})},
+                                                          {y, Tensor::from<double>({5, 7})},
+                                                          {w, Tensor::from<double>({10, 100})}};
+    const bool is_square = second == x;
+    EXPECT_EQ(evaluate(cotangents[0], values).to_vector<double>(),
+              is_square ? (std::vector<double>{30, 400}) : (std::vector<double>{60, 800}));
+    EXPECT_EQ(evaluate(cotangents[1], values).to_vector<double>(), (std::vector<double>{20, 300}));
+  }
 }
 
 TEST(Elementwise, ExtentsThatDifferAreRefusedWhenTheGraphIsBuilt) {

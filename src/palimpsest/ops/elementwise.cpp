@@ -273,7 +273,11 @@ bool Elementwise::is_linear_sum(const Apply&) const {
 
 std::vector<Variable> Elementwise::pullback(const Apply& apply,
                                             std::span<const Variable> cotangents) const {
-  if (!shared_->scalar_op) return Op::pullback(apply, cotangents);
+  if (!shared_->scalar_op) {
+    return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
+      return unrolled(program(), inputs);
+    });
+  }
   const auto is_fixed = [](const Variable& v) { return !is_inexact(v.dtype()); };
   if (std::all_of(apply.inputs().begin(), apply.inputs().end(), is_fixed)) {
     return std::vector<Variable>(apply.input_count());

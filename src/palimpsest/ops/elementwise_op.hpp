@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -125,5 +126,12 @@ class ViewAsComplex final : public ViewOp {
 /// Cotangents of the operands of a scalar operation, before broadcasting and conversion are undone;
 /// undefined where zero. NotSupported when the operation has none.
 std::vector<Variable> scalar_pullback(ScalarOp op, const Apply& apply, const Variable& w);
+
+/// The results of a program, each of its operations an application of its own.
+std::vector<Variable> unrolled(const ElementwiseProgram& program, std::span<const Variable> inputs);
+/// Cotangents of the inputs of an application that computes what `outputs_of` builds of its inputs.
+std::vector<Variable> pullback_of_steps(
+    const Apply& apply, std::span<const Variable> cotangents,
+    const std::function<std::vector<Variable>(std::span<const Variable>)>& outputs_of);
 
 }  // namespace palimpsest::ops

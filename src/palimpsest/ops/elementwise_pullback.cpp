@@ -6,7 +6,9 @@
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
+#include "palimpsest/ops/gradient.hpp"
 #include "palimpsest/ops/products.hpp"
+#include "palimpsest/ops/shape_op.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest::ops {
@@ -244,6 +246,40 @@ std::vector<Variable> several(ScalarOp op, const Apply& apply, const Variable& w
 std::vector<Variable> scalar_pullback(ScalarOp op, const Apply& apply, const Variable& w) {
   if (apply.input_count() > 1) return several(op, apply, w);
   return unary(op, apply.input(0), apply.output(0), w);
+}
+
+std::vector<Variable> unrolled(const ElementwiseProgram& program,
+                               std::span<const Variable> inputs) {
+  std::vector<Variable> registers(static_cast<std::size_t>(program.n_registers()));
+  const auto at = [&](int r) -> Variable& { return registers[static_cast<std::size_t>(r)]; };
+  for (std::size_t i = 0; i < inputs.size(); ++i) at(program.inputs()[i]) = inputs[i];
+  for (const ElementwiseProgram::Instruction& step : program.instructions()) {
+    std::vector<Variable> operands;
+    for (const std::int16_t r : step.sources) {
+      if (r >= 0) operands.push_back(at(r));
+    }
+    at(step.destination) = step.op == ScalarOp::identity ? astype(operands[0], step.dtype)
+                                                         : elementwise(step.op, operands);
+  }
+  std::vector<Variable> results;
+  for (const int r : program.outputs()) results.push_back(at(r));
+  return results;
+}
+
+std::vector<Variable> pullback_of_steps(
+    const Apply& apply, std::span<const Variable> cotangents,
+    const std::function<std::vector<Variable>(std::span<const Variable>)>& outputs_of) {
+  // Stand-ins, so that a variable that is several inputs has a cotangent for each.
+  std::vector<Variable> inputs;
+  for (const Variable& v : apply.inputs()) {
+    inputs.push_back(std::make_shared<ExpandDims>(Axes())->make_node({&v, 1}).output(0));
+  }
+  const std::vector<Variable> outputs = outputs_of(inputs);
+  std::vector<Variable> result = palimpsest::pullback(outputs, inputs, cotangents);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (!is_inexact(inputs[i].dtype())) result[i] = Variable();
+  }
+  return result;
 }
 
 }  // namespace palimpsest::ops

@@ -104,26 +104,35 @@ void Reduce::run(RunContext& context) const {
 // -- of what is computed on the way ---------------------------------------------------------------
 
 FusedReduce::FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes)
-    : elementwise_(std::move(program)), reduce_(op, std::move(axes)) {
-  if (elementwise_.program().outputs().size() != 1 || elementwise_.program().n_inputs() == 0) {
-    throw ValueError("[FusedReduce] got " + std::to_string(elementwise_.program().n_inputs()) +
-                     " inputs and " + std::to_string(elementwise_.program().outputs().size()) +
+    : elementwise_(std::make_shared<Elementwise>(std::move(program))),
+      reduce_(std::make_shared<Reduce>(op, std::move(axes))) {
+  if (elementwise_->program().outputs().size() != 1 || elementwise_->program().n_inputs() == 0) {
+    throw ValueError("[FusedReduce] got " + std::to_string(elementwise_->program().n_inputs()) +
+                     " inputs and " + std::to_string(elementwise_->program().outputs().size()) +
                      " results, expected inputs and one result");
   }
 }
 
 std::string FusedReduce::parameters() const {
-  return reduce_.parameters() + "; " + describe(elementwise_.program());
+  return reduce_->parameters() + "; " + describe(elementwise_->program());
 }
 
 Apply FusedReduce::make_node(std::span<const Variable> inputs) const {
-  const Variable computed = elementwise_.make_node(inputs).output(0);
-  return node(inputs, {reduce_.make_node({&computed, 1}).output(0).type()});
+  const Variable computed = elementwise_->make_node(inputs).output(0);
+  return node(inputs, {reduce_->make_node({&computed, 1}).output(0).type()});
 }
 
 std::vector<Extents> FusedReduce::infer_shapes(const Apply& apply,
                                                std::span<const Extents> inputs) const {
-  return reduce_.infer_shapes(apply, elementwise_.infer_shapes(apply, inputs));
+  return reduce_->infer_shapes(apply, elementwise_->infer_shapes(apply, inputs));
+}
+
+std::vector<Variable> FusedReduce::pullback(const Apply& apply,
+                                            std::span<const Variable> cotangents) const {
+  return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
+    const Variable computed = unrolled(elementwise_->program(), inputs)[0];
+    return reduce_->make_node({&computed, 1}).outputs();
+  });
 }
 
 void FusedReduce::run(RunContext& context) const {
@@ -139,7 +148,7 @@ void FusedReduce::run(RunContext& context) const {
   for (std::size_t i = 0; i < n; ++i) {
     views[i] = stretched(context.input(i), extents, {strides.data() + i * rank, rank});
   }
-  run_fused_reduce(reduce_.reduce_op(), elementwise_.program(), views, reduce_.axes(),
+  run_fused_reduce(reduce_->reduce_op(), elementwise_->program(), views, reduce_->axes(),
                    context.output(0));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "palimpsest/graph/op.hpp"
@@ -36,22 +37,25 @@ class Reduce final : public Op {
 };
 
 /// A reduction of what an elementwise step of one result makes, which is never in memory. `FusedSum`,
-/// `FusedProd` and so on. Only rewrites make it: it has no pullback.
+/// `FusedProd` and so on. Rewrites make it.
 class FusedReduce final : public Op {
  public:
   /// Axes sorted, counted from the front.
   FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes);
-  std::string name() const override { return "Fused" + reduce_.name(); }
+  std::string name() const override { return "Fused" + reduce_->name(); }
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:
-  Elementwise elementwise_;
-  Reduce reduce_;
+  // The two steps that it stands for.
+  std::shared_ptr<const Elementwise> elementwise_;
+  std::shared_ptr<const Reduce> reduce_;
 };
 
 /// The position of the first extremum over axes, which the result lacks. `ArgMax`, `ArgMin`.
