@@ -48,7 +48,7 @@ TEST(Elementwise, NamesAndParametersSayWhatItIs) {
   EXPECT_EQ(fused.str(),
             "Fused{r0:float64, r1:float64; r2=mul(r0, r1):float64; r3=add(r2, r0):float64; -> r3}");
   EXPECT_FALSE(fused.scalar_op().has_value());
-  EXPECT_EQ(Elementwise(program, 1).name(), "FusedInPlace");
+  EXPECT_EQ(Elementwise(program, Elementwise::Overwrites{1}).name(), "FusedInPlace");
 }
 
 TEST(Elementwise, AProgramOfSeveralOperationsRuns) {
@@ -72,6 +72,50 @@ TEST(Elementwise, AProgramOfSeveralOperationsRuns) {
     EXPECT_EQ(evaluate(cotangents[0], values).to_vector<double>(),
               is_square ? (std::vector<double>{30, 400}) : (std::vector<double>{60, 800}));
     EXPECT_EQ(evaluate(cotangents[1], values).to_vector<double>(), (std::vector<double>{20, 300}));
+  }
+}
+
+// x + y and x y: each output takes an input of its own, whatever is the other's.
+TEST(Elementwise, EveryOutputOverwritesAnInput) {
+  using Overwrites = Elementwise::Overwrites;
+  ElementwiseProgram program;
+  const int a = program.input(DType::float64), b = program.input(DType::float64);
+  program.output(program.apply(ScalarOp::add, {b, a}));
+  program.output(program.apply(ScalarOp::mul, {a, b}));
+  const Variable x = input(DType::float64, {2}), y = input(DType::float64, {2});
+  const Apply pure = std::make_shared<Elementwise>(program)->make_node(std::vector{x, y});
+  const auto chosen = [&](const Apply& node, std::set<int> allowed) {
+    const OpPtr op = node.op().inplace_on_inputs(node, allowed);
+    return op ? static_cast<const Elementwise&>(*op).overwrites() : Overwrites();
+  };
+  EXPECT_EQ(chosen(pure, {0, 1}), (Overwrites{1, 0}));  // what each needs first
+  EXPECT_EQ(chosen(pure, {0}), (Overwrites{-1, 0}));
+  EXPECT_EQ(chosen(pure, {1}), (Overwrites{1, -1}));
+  EXPECT_EQ(chosen(pure, {}), Overwrites());
+  const Apply same = pure.op().make_node(std::vector{x, x});
+  EXPECT_EQ(chosen(same, {0, 1}), (Overwrites{1, -1}));
+
+  const auto both = std::make_shared<Elementwise>(program, Overwrites{1, 0});
+  const Apply node = both->make_node(std::vector{x, y});
+  EXPECT_EQ(node.op().destroy_map(node), (AliasMap{{0, {1}}, {1, {0}}}));
+  EXPECT_TRUE(node.op().tolerate_same(node).empty());
+  EXPECT_EQ(*node.op().pure(), pure.op());
+  EXPECT_NE(both->parameters().find("overwrites=(1, 0)"), std::string::npos);
+  std::vector<double> u{2, 3}, v{5, 7};
+  const Extents extents{2};
+  const Strides strides{1};
+  const ConstView views[] = {{u.data(), DType::float64, extents, strides},
+                             {v.data(), DType::float64, extents, strides}};
+  const MutableView outputs[] = {{v.data(), DType::float64, extents, strides},
+                                 {u.data(), DType::float64, extents, strides}};
+  RunContext context(views, outputs, {});
+  node.op().run(context);
+  EXPECT_EQ(v, (std::vector<double>{7, 10}));
+  EXPECT_EQ(u, (std::vector<double>{10, 21}));
+
+  for (const Overwrites& wrong : {Overwrites{0}, Overwrites{0, 0}, Overwrites{-1, -1},
+                                  Overwrites{0, 2}, Overwrites{-2, 0}, Overwrites{0, 1, -1}}) {
+    expect_error<ValueError>([&] { Elementwise(program, wrong); }, "inputs to overwrite");
   }
 }
 
@@ -125,7 +169,8 @@ TEST(Elementwise, ABroadcastViewIsNeverOverwritten) {
   EXPECT_EQ(z.owner().op().inplace_on_inputs(z.owner(), {0}), nullptr);
   EXPECT_NE(z.owner().op().inplace_on_inputs(z.owner(), {1}), nullptr);
   const DType dtypes[] = {DType::float64, DType::float64};
-  const auto op = std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::add, dtypes), 0);
+  const auto op = std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::add, dtypes),
+                                                Elementwise::Overwrites{0});
   expect_error<ValueError>(
       [&] {
         node_output(op, {wide, wide});
@@ -136,7 +181,8 @@ TEST(Elementwise, ABroadcastViewIsNeverOverwritten) {
 // The result of an integer and a float number does not fit the first operand.
 TEST(Elementwise, InPlaceAddOfIntegersAndFloatsIsRefusedWhenTheNodeIsBuilt) {
   const DType dtypes[] = {DType::int32, DType::float64};
-  const auto op = std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::add, dtypes), 0);
+  const auto op = std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::add, dtypes),
+                                                Elementwise::Overwrites{0});
   expect_error<ValueError>(
       [&] {
         node_output(op, {input(DType::int32, {2}), input(DType::float64, {2})});
@@ -147,8 +193,8 @@ TEST(Elementwise, InPlaceAddOfIntegersAndFloatsIsRefusedWhenTheNodeIsBuilt) {
 TEST(Elementwise, InPlaceXorLeavesTheResultInTheFirstArgument) {
   for (DType dtype : {DType::int8, DType::int16, DType::int32, DType::int64}) {
     const DType dtypes[] = {dtype, dtype};
-    const auto op =
-        std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::bitwise_xor, dtypes), 0);
+    const auto op = std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::bitwise_xor, dtypes),
+                                                  Elementwise::Overwrites{0});
     const Variable z = node_output(op, {input(dtype, {3}), input(dtype, {3})});
     Tensor x = Tensor::from<index_t>({1, 2, 3}).to(dtype);
     const Tensor y = Tensor::from<index_t>({3, 3, 3}).to(dtype);
@@ -183,8 +229,9 @@ TEST(Elementwise, WrongOperandsAreRefused) {
         ops::add(x, make_input({DType::float64, {2}, Device::parse("cpu:1")}));
       },
       "[Add] inputs on several devices");
-  expect_error<ValueError>([&] { Elementwise(ElementwiseProgram(ScalarOp::add, dtypes), 2); },
-                           "[Elementwise] input to overwrite: got 2, expected one of 2");
+  expect_error<ValueError>(
+      [&] { Elementwise(ElementwiseProgram(ScalarOp::add, dtypes), Elementwise::Overwrites{2}); },
+      "[Elementwise] inputs to overwrite: got (2,), expected for each of 1 outputs another of 2");
   expect_error<DTypeError>(
       [&] { ops::minimum(input(DType::complex64, {2}), input(DType::complex64, {2})); }, "minimum");
 }

@@ -207,11 +207,30 @@ TEST_F(ReorderingRewriteTest, LinearIdentities) {
            {"Mul"}},
           {"two numbers", x * 2.0 * 3.0, {"Mul", "Mul"}},
           {"two diagonals", m * row * other, {"Mul", "Mul"}}});
-  alone(
-      "apply_linear_identities",
-      {ops::ifft(ops::fft(c, {0}, ortho), {1}, ortho), ops::dot(c, d), ops::sum(m, {Axes{0}}),
-       ops::sum(ops::broadcast_to(v6, {4, 6}), {Axes{1}}), m * v6, m * row * column, m * v6 * row,
-       x * 1e-200 * 1e-200, x * 1e200 * 1e200, ops::max(ops::broadcast_to(v6, {4, 6}), {Axes{0}})});
+  // Constants of 12 and of 24 elements, whose product has 8 or 9.
+  const auto matrix = [](Extents extents, std::uint64_t seed) {
+    return constant(Tensor::random_normal(std::move(extents), DType::complex128, {seed}));
+  };
+  const Variable A = matrix({4, 3}, 1), B = matrix({2, 6}, 2), C = matrix({6, 4}, 3);
+  const Variable u = input(DType::complex128, {3}, "u"), U = input(DType::complex128, {3, 5}, "U");
+  const Variable AH = ops::conj(ops::transpose(A));
+  // The product of the constants is left to fold_constants.
+  const std::vector<std::string> two{"Contract", "Contract"};
+  nearly("apply_linear_identities",
+         {{"Gram matrix", ops::dot(matrix({3, 4}, 4), ops::dot(A, u)), two},
+          {"of many columns",
+           ops::dot(B, ops::dot(C, ops::dot(A, U))),
+           {"Contract", "Contract", "Contract"}},
+          {"of the conjugate", ops::dot(B, ops::conj(ops::dot(matrix({6, 3}, 5), U))), two},
+          {"from the right", ops::dot(ops::dot(ops::transpose(U), matrix({3, 6}, 6)), C), two}});
+  EXPECT_EQ(testing::ops_in({u}, {ops::dot(AH, ops::dot(A, u))}, "FastRun"),
+            (std::vector<std::string>{"Contract"}));
+  alone("apply_linear_identities",
+        {ops::ifft(ops::fft(c, {0}, ortho), {1}, ortho), ops::dot(c, d), ops::sum(m, {Axes{0}}),
+         ops::sum(ops::broadcast_to(v6, {4, 6}), {Axes{1}}), m * v6, m * row * column, m * v6 * row,
+         x * 1e-200 * 1e-200, x * 1e200 * 1e200, ops::max(ops::broadcast_to(v6, {4, 6}), {Axes{0}}),
+         ops::dot(matrix({8, 2}, 7), ops::dot(matrix({2, 3}, 8), u)),  // more than in both
+         ops::dot(u, ops::dot(matrix({3, 3}, 9), U))});
 }
 
 TEST_F(ReorderingRewriteTest, CollectTermsMakesSumsAndProductsShorter) {

@@ -194,7 +194,7 @@ TEST_F(RewriteTest, ResultsStayApartWhereThatIsBetterOrNecessary) {
   for (const std::vector<Variable>& results :
        {std::vector{x + row, y + row},  // they share what is broadcast
         {x + row, row * 2.0},           // other extents
-        {p * x, q * x},                 // p and q could both be overwritten
+        {ops::abs(p * x), q * x},       // p could hold no number of half its size
         {t, ops::fft(t, {0}) + x},      // through the transform
         {ops::fft(x, {0}), ops::fft(x, {1})}}) {
     FunctionGraph graph = graph_of({x, y, row}, results);
@@ -202,8 +202,24 @@ TEST_F(RewriteTest, ResultsStayApartWhereThatIsBetterOrNecessary) {
     EXPECT_EQ(fuse_elementwise(graph, none), 0) << before;
     EXPECT_EQ(graph.str(), before);
   }
-  FunctionGraph lent({x, y}, {x + y, x * y});  // either could be overwritten
-  EXPECT_EQ(fuse_elementwise(lent, none), 0);
+}
+
+TEST_F(RewriteTest, SeveralResultsOverwriteSeveralInputs) {
+  const Variable p = ops::fft(x, {0}), q = ops::fft(y, {0});
+  for (const std::vector<Variable>& results :
+       {std::vector{x + y, x * y}, {p * x, q * x}, {p - q, q + p, p * q}}) {
+    FunctionGraph graph({x, y}, results);
+    graph.protect(graph.inputs()[0]);
+    EXPECT_EQ(fuse_elementwise(graph, none), static_cast<int>(results.size()) - 1);
+    run_in_place(graph, none);
+    EXPECT_TRUE(graph.consistent());
+    const Apply node = graph.outputs()[0].owner();
+    EXPECT_EQ(node.output_count(), results.size());
+  }
+  FunctionGraph lent({x, y}, {x + y, x * y});
+  EXPECT_EQ(fuse_elementwise(lent, none), 1);
+  EXPECT_EQ(run_in_place(lent, none), 1);
+  EXPECT_EQ(overwritten_inputs(lent.outputs()[0].owner()), (std::set<int>{0, 1}));
 }
 
 TEST_F(RewriteTest, BroadcastValueIsNotComputedAgainPerElement) {

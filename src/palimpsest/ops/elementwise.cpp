@@ -101,23 +101,60 @@ const std::string& Elementwise::Shared::parameters() const {
   return parameters_;
 }
 
+std::vector<int> Elementwise::Shared::inputs_of(std::size_t output) const {
+  std::vector<int> makers(static_cast<std::size_t>(program.n_registers()), -1);
+  const auto steps = program.instructions();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    makers[static_cast<std::size_t>(steps[i].destination)] = static_cast<int>(i);
+  }
+  std::vector<bool> is_seen(makers.size(), false);
+  std::vector<int> result, pending{program.outputs()[output]};
+  while (!pending.empty()) {
+    const int r = pending.back();
+    pending.pop_back();
+    if (is_seen[static_cast<std::size_t>(r)]) continue;
+    is_seen[static_cast<std::size_t>(r)] = true;
+    const int maker = makers[static_cast<std::size_t>(r)];
+    if (maker < 0) {
+      const auto inputs = program.inputs();
+      result.push_back(
+          static_cast<int>(std::find(inputs.begin(), inputs.end(), r) - inputs.begin()));
+      continue;
+    }
+    const auto& sources = steps[static_cast<std::size_t>(maker)].sources;
+    for (std::size_t k = sources.size(); k-- > 0;) {
+      if (sources[k] >= 0) pending.push_back(sources[k]);
+    }
+  }
+  return result;
+}
+
 Elementwise::Elementwise(ScalarOp op, std::span<const DType> operands)
     : Elementwise(ElementwiseProgram(op, operands)) {}
 
-Elementwise::Elementwise(ElementwiseProgram program, int overwrites)
-    : shared_(std::make_shared<Shared>(std::move(program))), overwrites_(overwrites) {
+Elementwise::Elementwise(ElementwiseProgram program, Overwrites overwrites)
+    : shared_(std::make_shared<Shared>(std::move(program))), overwrites_(std::move(overwrites)) {
   check_overwrites();
 }
 
-Elementwise::Elementwise(const Elementwise& other, int overwrites)
-    : shared_(other.shared_), overwrites_(overwrites) {
+Elementwise::Elementwise(const Elementwise& other, Overwrites overwrites)
+    : shared_(other.shared_), overwrites_(std::move(overwrites)) {
   check_overwrites();
 }
 
 void Elementwise::check_overwrites() const {
-  if (overwrites_ >= kNone && overwrites_ < program().n_inputs()) return;
-  throw ValueError("[Elementwise] input to overwrite: got " + std::to_string(overwrites_) +
-                   ", expected one of " + std::to_string(program().n_inputs()));
+  if (!is_in_place()) return;
+  const std::size_t n = program().outputs().size();
+  std::set<index_t> taken;
+  bool is_right = overwrites_.size() == n;
+  for (const index_t i : overwrites_) {
+    if (i == kNone) continue;
+    is_right = is_right && i >= 0 && i < program().n_inputs() && taken.insert(i).second;
+  }
+  if (is_right && !taken.empty()) return;
+  throw ValueError("[Elementwise] inputs to overwrite: got " + to_string(overwrites_) +
+                   ", expected for each of " + std::to_string(n) + " outputs another of " +
+                   std::to_string(program().n_inputs()) + " inputs, or -1");
 }
 
 std::shared_ptr<const Elementwise> Elementwise::cast(DType from, DType to) {
@@ -131,12 +168,14 @@ std::shared_ptr<const Elementwise> Elementwise::cast(DType from, DType to) {
 }
 
 std::string Elementwise::name() const {
-  return overwrites_ == kNone ? shared_->name : shared_->name + "InPlace";
+  return is_in_place() ? shared_->name + "InPlace" : shared_->name;
 }
 
 std::string Elementwise::parameters() const {
-  if (overwrites_ == kNone) return shared_->parameters();
-  return shared_->parameters() + ", " + parameter("overwrites", overwrites_);
+  if (!is_in_place()) return shared_->parameters();
+  const bool is_one = overwrites_.size() == 1;
+  return shared_->parameters() + ", " +
+         (is_one ? parameter("overwrites", overwrites_[0]) : parameter("overwrites", overwrites_));
 }
 
 Apply Elementwise::make_node(std::span<const Variable> inputs) const {
@@ -159,33 +198,42 @@ Apply Elementwise::make_node(std::span<const Variable> inputs) const {
     types.push_back({program().dtype_of_register(r), shape, device});
   }
   Apply result = node(inputs, std::move(types));
-  if (overwrites_ != kNone && !can_overwrite(result, overwrites_)) {
-    throw ValueError("[" + who + "] input " + std::to_string(overwrites_) +
-                     " cannot hold the result: got " +
-                     inputs[static_cast<std::size_t>(overwrites_)].type().str() + ", expected " +
-                     result.output(0).type().str() + ", not broadcast");
+  for (std::size_t k = 0; k < overwrites_.size(); ++k) {
+    const auto i = static_cast<int>(overwrites_[k]);
+    if (i == kNone || can_overwrite(result, k, i)) continue;
+    throw ValueError("[" + who + "] input " + std::to_string(i) + " cannot hold the result: got " +
+                     inputs[static_cast<std::size_t>(i)].type().str() + ", expected " +
+                     result.output(k).type().str() + ", not broadcast");
   }
   return result;
 }
 
 AliasMap Elementwise::destroy_map(const Apply&) const {
-  if (overwrites_ == kNone) return {};
-  return {{0, {overwrites_}}};
+  AliasMap result;
+  for (std::size_t k = 0; k < overwrites_.size(); ++k) {
+    if (overwrites_[k] != kNone) result[static_cast<int>(k)] = {static_cast<int>(overwrites_[k])};
+  }
+  return result;
 }
 
+// What is read may be what is overwritten, but two results need two memories.
 IndexPairs Elementwise::tolerate_same(const Apply&) const {
   IndexPairs result;
-  for (int j = 0; overwrites_ != kNone && j < program().n_inputs(); ++j) {
-    if (j != overwrites_) result.insert({overwrites_, j});
+  for (const index_t i : overwrites_) {
+    for (int j = 0; i != kNone && j < program().n_inputs(); ++j) {
+      const bool is_read_only =
+          std::find(overwrites_.begin(), overwrites_.end(), j) == overwrites_.end();
+      if (is_read_only) result.insert({static_cast<int>(i), j});
+    }
   }
   return result;
 }
 
 // An axis that is unknown cannot broadcast, so it has the output's extent when the graph runs: only
 // a 1 that meets something else makes an input smaller than the output.
-bool Elementwise::can_overwrite(const Apply& apply, int i) const {
+bool Elementwise::can_overwrite(const Apply& apply, std::size_t output, int i) const {
   if (i < 0 || i >= program().n_inputs()) return false;
-  const TensorType& out = apply.output(0).type();
+  const TensorType& out = apply.output(output).type();
   const Variable& input = apply.input(static_cast<std::size_t>(i));
   if (item_size(input.dtype()) != item_size(out.dtype)) return false;
   for (std::size_t k = 0; k < out.rank(); ++k) {
@@ -194,16 +242,54 @@ bool Elementwise::can_overwrite(const Apply& apply, int i) const {
   return !may_overlap_itself(input);
 }
 
-OpPtr Elementwise::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  for (int i : allowed) {
-    if (can_overwrite(apply, i)) return std::make_shared<Elementwise>(*this, i);
+// Each output takes the first input that it is computed from, as `x` of x + s y: the one that it
+// would take if all could be had, if that is allowed; what is left then goes to the others.
+Elementwise::Overwrites Elementwise::choose_inputs(const Apply& apply,
+                                                   const std::set<int>& allowed) const {
+  const std::size_t n = program().outputs().size();
+  Overwrites result(n, kNone);
+  const auto is_taken = [&](const Overwrites& taken, int i) {
+    const Variable& v = apply.input(static_cast<std::size_t>(i));
+    return std::any_of(taken.begin(), taken.end(), [&](index_t j) {
+      return j != kNone && apply.input(static_cast<std::size_t>(j)) == v;
+    });
+  };
+  const auto choose = [&](Overwrites& chosen, auto&& is_allowed) {
+    for (std::size_t k = 0; k < n; ++k) {
+      if (chosen[k] != kNone) continue;
+      std::vector<int> inputs = shared_->inputs_of(k);
+      for (int i = 0; i < program().n_inputs(); ++i) inputs.push_back(i);
+      const auto found = std::find_if(inputs.begin(), inputs.end(), [&](int i) {
+        return is_allowed(i) && can_overwrite(apply, k, i) && !is_taken(chosen, i);
+      });
+      if (found != inputs.end()) chosen[k] = *found;
+    }
+  };
+  if (n > 1) {
+    choose(result, [](int) { return true; });
+    for (index_t& i : result) {
+      if (!allowed.contains(static_cast<int>(i))) i = kNone;
+    }
+    choose(result, [&](int i) { return allowed.contains(i); });
+  } else {
+    for (const int i : allowed) {
+      if (result[0] == kNone && can_overwrite(apply, 0, i)) result[0] = i;
+    }
   }
-  return nullptr;
+  return result;
+}
+
+OpPtr Elementwise::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
+  if (allowed.empty() || program().outputs().empty()) return nullptr;
+  Overwrites chosen = choose_inputs(apply, allowed);
+  const bool is_any =
+      std::any_of(chosen.begin(), chosen.end(), [](index_t i) { return i != kNone; });
+  return is_any ? std::make_shared<Elementwise>(*this, std::move(chosen)) : nullptr;
 }
 
 OpPtr Elementwise::pure() const {
-  if (overwrites_ == kNone) return shared_from_this();
-  return std::make_shared<Elementwise>(*this, kNone);
+  if (!is_in_place()) return shared_from_this();
+  return std::make_shared<Elementwise>(*this, Overwrites());
 }
 
 std::vector<Extents> Elementwise::infer_shapes(const Apply& apply,

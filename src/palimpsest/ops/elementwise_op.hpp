@@ -21,16 +21,20 @@ std::string describe(const ElementwiseProgram& program);
 /// A program over scalars applied to every element of its inputs, all of one rank. Dimensions known
 /// to be 1 broadcast. One scalar operation is a program of one instruction.
 ///
-/// Aliases  overwrites() = i: output 0 lies in the memory of input i
+/// Aliases  overwrites()[k] = i: output k lies in the memory of input i. Each output may have an input
+///          of its own
 class Elementwise final : public Op {
  public:
   static constexpr int kNone = -1;
+  /// Per output the input that it overwrites, or kNone; no entries: none does.
+  using Overwrites = SmallVector<index_t, 2>;
 
   /// One operation on operands of these dtypes.
   Elementwise(ScalarOp op, std::span<const DType> operands);
-  explicit Elementwise(ElementwiseProgram program, int overwrites = kNone);
-  /// The twin that overwrites another input, or none. Twins share their program.
-  Elementwise(const Elementwise& other, int overwrites);
+  /// Errors   ValueError: inputs that are none, one of them for two outputs, too many or too few
+  explicit Elementwise(ElementwiseProgram program, Overwrites overwrites = {});
+  /// The twin that overwrites other inputs, or none. Twins share their program.
+  Elementwise(const Elementwise& other, Overwrites overwrites);
   /// The conversion of one dtype into another.
   static std::shared_ptr<const Elementwise> cast(DType from, DType to);
 
@@ -38,7 +42,8 @@ class Elementwise final : public Op {
   /// The operation if there is just one, conversions aside; `identity` if there are conversions
   /// only; nothing for a program of several.
   std::optional<ScalarOp> scalar_op() const { return shared_->scalar_op; }
-  int overwrites() const { return overwrites_; }
+  const Overwrites& overwrites() const { return overwrites_; }
+  bool is_in_place() const { return !overwrites_.empty(); }
 
   std::string name() const override;
   std::string parameters() const override;
@@ -65,6 +70,9 @@ class Elementwise final : public Op {
     std::string name;
     /// Most ops are never asked.
     const std::string& parameters() const;
+    /// The inputs that an output is computed from, in the order in which the program as it is written
+    /// needs them.
+    std::vector<int> inputs_of(std::size_t output) const;
 
    private:
     mutable std::once_flag is_described_;
@@ -72,10 +80,11 @@ class Elementwise final : public Op {
   };
 
   void check_overwrites() const;
-  bool can_overwrite(const Apply& apply, int input) const;
+  bool can_overwrite(const Apply& apply, std::size_t output, int input) const;
+  Overwrites choose_inputs(const Apply& apply, const std::set<int>& allowed) const;
 
   std::shared_ptr<const Shared> shared_;
-  int overwrites_;
+  Overwrites overwrites_;
 };
 
 /// The real or the imaginary part of a complex array, as a view.

@@ -144,12 +144,16 @@ OpPtr elementwise(std::string_view name, ParameterText& text) {
   } else {
     program = brief_program_of(op == "Cast" ? ScalarOp::identity : scalar_op_of(op), text);
   }
-  int overwrites = Elementwise::kNone;
-  if (is_in_place(name)) {
-    text.expect(", overwrites=");
-    overwrites = static_cast<int>(text.integer());
-  }
   if (program.outputs().empty()) throw FormatError("a program without outputs");
+  Elementwise::Overwrites overwrites;
+  if (is_in_place(name)) {
+    text.expect(", ");
+    if (program.outputs().size() == 1) {
+      overwrites.push_back(text.integer("overwrites"));
+    } else {
+      for (const index_t i : text.integers("overwrites")) overwrites.push_back(i);
+    }
+  }
   return std::make_shared<Elementwise>(std::move(program), overwrites);
 }
 

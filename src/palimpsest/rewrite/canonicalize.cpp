@@ -140,7 +140,7 @@ Replacements join_parts(const FunctionGraph&, const Apply& node) {
 
 bool is_cast(const Apply& node) {
   const auto* const op = op_of<ops::Elementwise>(node);
-  return op && op->scalar_op() == ScalarOp::identity && op->overwrites() == ops::Elementwise::kNone;
+  return op && op->scalar_op() == ScalarOp::identity && !op->is_in_place();
 }
 
 // A conversion that loses nothing before another one.

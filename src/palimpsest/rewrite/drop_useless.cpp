@@ -28,8 +28,8 @@ bool is_identity(const Axes& order) {
 
 bool is_useless_cast(const Apply& node) {
   const auto* const op = op_of<ops::Elementwise>(node);
-  return op && op->overwrites() == ops::Elementwise::kNone &&
-         op->scalar_op() == ScalarOp::identity && node.input(0).dtype() == node.output(0).dtype();
+  return op && !op->is_in_place() && op->scalar_op() == ScalarOp::identity &&
+         node.input(0).dtype() == node.output(0).dtype();
 }
 
 // The same elements at the same places; extents that are unknown may be anything.

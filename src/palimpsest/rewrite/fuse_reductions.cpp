@@ -31,7 +31,7 @@ Replacements take_in_step(const FunctionGraph& graph, const Apply& node) {
   if (!reduce || reduce->axes().empty()) return {};
   const Variable& x = node.input(0);
   const auto* const step = op_of<ops::Elementwise>(x);
-  if (!step || step->overwrites() != ops::Elementwise::kNone || x.is_indestructible()) return {};
+  if (!step || step->is_in_place() || x.is_indestructible()) return {};
   if (x.owner().output_count() != 1 || x.owner().input_count() == 0) return {};
   if (!is_private_to(graph, x, node) || !has_long_runs(x.type(), reduce->axes())) return {};
   const auto fused = std::make_shared<const ops::FusedReduce>(step->program(), reduce->reduce_op(),

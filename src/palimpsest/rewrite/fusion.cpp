@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,7 @@ constexpr int kMostRegisters = 32;
 
 const ops::Elementwise* elementwise(const Apply& node) {
   const auto* const op = op_of<ops::Elementwise>(node);
-  return op && op->overwrites() == ops::Elementwise::kNone ? op : nullptr;
+  return op && !op->is_in_place() ? op : nullptr;
 }
 
 // Dimensions broadcast only where they are known to be 1, so equal-or-unknown extents are equal.
@@ -256,39 +257,56 @@ class OutputFusion {
     kept_.push_back(node);
   }
 
-  // Inputs that one of the two could overwrite: of these a step of several results overwrites one,
-  // where two steps could overwrite two.
-  std::size_t count_overwritable(const Apply& a, const Apply& b) const {
+  // What a node that runs as one of the two, the other one past, could overwrite.
+  std::vector<Variable> overwritable(const Apply& node, const Apply& other) const {
     std::vector<Variable> found;
-    for (const Apply& node : {a, b}) {
-      for (const Variable& v : node.inputs()) {
-        if (v.owner() == a || v.is_constant() || is_broadcast(v.type(), node.output(0).type()) ||
-            std::find(found.begin(), found.end(), v) != found.end()) {
-          continue;
-        }
-        const bool may_be = graph_.is_input(v) ? !graph_.is_protected(v) : !graph_.is_output(v);
-        const std::vector<Use> uses =
-            graph_.use_count(v) <= kMostUses ? graph_.uses(v) : std::vector<Use>{Use{}};
-        const bool is_last = std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
-          return use.node == a || use.node == b;
-        });
-        if (may_be && is_last) found.push_back(v);
+    for (const Variable& v : node.inputs()) {
+      if (v.owner() == other || v.is_constant() || is_broadcast(v.type(), node.output(0).type()) ||
+          std::find(found.begin(), found.end(), v) != found.end()) {
+        continue;
       }
+      const bool may_be = graph_.is_input(v) ? !graph_.is_protected(v) : !graph_.is_output(v);
+      const std::vector<Use> uses =
+          graph_.use_count(v) <= kMostUses ? graph_.uses(v) : std::vector<Use>{Use{}};
+      const bool is_last = std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+        return use.node == node || use.node == other;
+      });
+      if (may_be && is_last) found.push_back(v);
     }
     // A shared variable is overwritten by its new value after all who read the old one.
     for (const auto& [value, memory] : hints_.preferred_memory) {
-      const bool is_result = value.owner() == a || value.owner() == b;
       const bool is_new = std::find(found.begin(), found.end(), memory) == found.end();
-      if (is_result && is_new) found.push_back(memory);
+      if (value.owner() == node && is_new) found.push_back(memory);
     }
-    return found.size();
+    return found;
+  }
+
+  // Does one step overwrite as many values as two steps could?
+  bool overwrites_as_much(const Apply& a, const Apply& b, const Apply& with) const {
+    std::vector<Variable> found = overwritable(a, b);
+    const std::vector<Variable> of_b = overwritable(b, a);
+    std::size_t most =
+        std::min(found.size(), a.output_count()) + std::min(of_b.size(), b.output_count());
+    for (const Variable& v : of_b) {
+      if (std::find(found.begin(), found.end(), v) == found.end()) found.push_back(v);
+    }
+    most = std::min(most, found.size());
+    if (most < 2) return true;
+    std::set<int> allowed;
+    for (std::size_t i = 0; i < with.input_count(); ++i) {
+      if (std::find(found.begin(), found.end(), with.input(i)) != found.end()) {
+        allowed.insert(static_cast<int>(i));
+      }
+    }
+    const OpPtr op = with.op().inplace_on_inputs(with, allowed);
+    return op && overwritten_inputs(op->make_node(with.inputs())).size() >= most;
   }
 
   Apply joined(const Apply& a, const Apply& b) {
     const auto &first = elementwise(a)->program(), &second = elementwise(b)->program();
     if (!(a.output(0).type().shape == b.output(0).type().shape) ||
         first.n_registers() + second.n_registers() > kMostRegisters ||
-        a.output_count() + b.output_count() > kMostOutputs || count_overwritable(a, b) > 1) {
+        a.output_count() + b.output_count() > kMostOutputs) {
       return {};
     }
     FusedStep step;
@@ -302,7 +320,8 @@ class OutputFusion {
     for (const int r : step.program.append(second, operands)) results.push_back(r);
     for (const int r : results) step.program.output(r);
     const auto op = std::make_shared<const ops::Elementwise>(std::move(step.program));
-    return replaced(a, b, op->make_node(step.inputs));
+    const Apply with = op->make_node(step.inputs);
+    return overwrites_as_much(a, b, with) ? replaced(a, b, with) : Apply();
   }
 
   // A value that goes from one through a third node to the other closes a cycle.

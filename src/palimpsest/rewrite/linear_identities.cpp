@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -144,11 +145,105 @@ std::optional<Variable> merge_diagonals(const FunctionGraph& graph, const Apply&
   return {};
 }
 
+// The labels of k (l x), where k and l are constants: those of the product of k and l, and of its
+// product with x.
+struct MergedProduct {
+  Contraction constants, whole;
+  std::map<int, index_t> extents;  // of labels of k and l
+  double count(std::span<const int> labels) const {
+    double n = 1;
+    for (const int label : labels) n *= static_cast<double>(extents.at(label));
+    return n;
+  }
+};
+
+bool has_label(std::span<const int> labels, int label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
+
+MergedProduct merged(const Contraction& outer, bool k_first, const Variable& k,
+                     const Contraction& inner, bool l_first, const Variable& l) {
+  const auto &of_k = k_first ? outer.a : outer.b, &of_inner = k_first ? outer.b : outer.a;
+  const bool conj_inner = k_first ? outer.conj_b : outer.conj_a;
+  int fresh = 0;
+  for (const auto* labels : {&outer.a, &outer.b, &outer.out}) {
+    for (const int label : *labels) fresh = std::max(fresh, label + 1);
+  }
+  std::map<int, int> names;  // of inner labels in the outer contraction
+  for (std::size_t i = 0; i < inner.out.size(); ++i) names[inner.out[i]] = of_inner[i];
+  const auto renamed = [&](std::span<const int> labels) {
+    SmallVector<int, 8> result;
+    for (const int label : labels) {
+      const auto [at, is_new] = names.try_emplace(label, fresh);
+      if (is_new) ++fresh;
+      result.push_back(at->second);
+    }
+    return result;
+  };
+  MergedProduct result;
+  result.constants = {.a = of_k,
+                      .b = renamed(l_first ? inner.a : inner.b),
+                      .out = {},
+                      .conj_a = k_first ? outer.conj_a : outer.conj_b,
+                      .conj_b = (l_first ? inner.conj_a : inner.conj_b) != conj_inner};
+  const auto of_x = renamed(l_first ? inner.b : inner.a);
+  for (const auto* labels : {&result.constants.a, &result.constants.b}) {
+    for (const int label : *labels) {
+      const bool is_needed = has_label(of_x, label) || has_label(outer.out, label);
+      if (is_needed && !has_label(result.constants.out, label)) {
+        result.constants.out.push_back(label);
+      }
+    }
+  }
+  result.whole = {.a = result.constants.out,
+                  .b = of_x,
+                  .out = outer.out,
+                  .conj_a = false,
+                  .conj_b = (l_first ? inner.conj_b : inner.conj_a) != conj_inner};
+  const auto note = [&](std::span<const int> labels, const Variable& v) {
+    for (std::size_t i = 0; i < labels.size(); ++i) result.extents[labels[i]] = v.type().shape[i];
+  };
+  note(result.constants.a, k);
+  note(result.constants.b, l);
+  return result;
+}
+
+// k (l x) for constants k and l, such as A^H A x: (k l) x, where k l has fewer elements than k and l
+// and takes no longer than a moment.
+std::optional<Variable> merge_products(const FunctionGraph& graph, const Apply& node) {
+  constexpr double kMostProducts = 1 << 24;
+  const auto* const outer = op_of<ops::Contract>(node);
+  if (!outer || !is_inexact(node.output(0).dtype())) return {};
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    const Variable &k = node.input(i), &between = node.input(1 - i);
+    const auto* const inner = op_of<ops::Contract>(between);
+    if (!k.is_constant() || !inner || !is_private_to(graph, between, node)) continue;
+    for (const std::size_t j : {std::size_t{0}, std::size_t{1}}) {
+      const Variable l = between.owner().input(j), x = between.owner().input(1 - j);
+      if (!l.is_constant() || x.is_constant()) continue;
+      const MergedProduct both =
+          merged(outer->contraction(), i == 0, k, inner->contraction(), j == 0, l);
+      SmallVector<int, 8> all;
+      for (const auto& [label, extent] : both.extents) all.push_back(label);
+      const double apart = both.count(both.constants.a) + both.count(both.constants.b);
+      if (both.count(both.constants.out) >= apart || both.count(all) > kMostProducts) continue;
+      const auto product = [](Contraction c, const Variable& a, const Variable& b) {
+        return std::make_shared<const ops::Contract>(std::move(c))
+            ->make_node(std::vector{a, b})
+            .output(0);
+      };
+      return product(both.whole, product(both.constants, k, l), x);
+    }
+  }
+  return {};
+}
+
 Replacements apply_identity(const FunctionGraph& graph, const Apply& node) {
   if (node.output_count() != 1) return {};
   if (auto result = cancel_transforms(node.output(0))) return if_it_fits(node, result);
   if (auto result = conjugate_on_the_way(graph, node)) return if_it_fits(node, result);
   if (auto result = sum_of_broadcast(node)) return if_it_fits(node, result);
+  if (auto result = merge_products(graph, node)) return if_it_fits(node, result);
   return if_it_fits(node, merge_diagonals(graph, node));
 }
 

@@ -11,7 +11,7 @@ namespace palimpsest {
 namespace {
 
 std::optional<ScalarOp> plain_op(const ops::Elementwise* op) {
-  if (!op || op->overwrites() != ops::Elementwise::kNone) return {};
+  if (!op || op->is_in_place()) return {};
   const auto instructions = op->program().instructions();
   // Converted operands have instructions of their own.
   if (instructions.size() != 1 || op->program().outputs().size() != 1) return {};

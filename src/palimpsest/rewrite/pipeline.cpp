@@ -55,7 +55,8 @@ std::vector<Rewrite> library() {
       {"resolve_slices", 1.3, fast({"identities"}), resolve_slices,
        "slices of pads and joins are taken from what was padded or joined"},
       {"apply_linear_identities", 1.3, fast({"identities", "reorders"}), apply_linear_identities,
-       "transforms that undo each other, sums of what is repeated, products of diagonals"},
+       "transforms that undo each other, sums of what is repeated, products of diagonals and of "
+       "matrices"},
       {"stabilize", 1.5, fast({"reorders"}), stabilize,
        "log(1 + x), log(sum(exp(x))), ... become functions that neither overflow nor lose digits"},
       {"call_libraries", 1.7, always({"library", "reorders"}), call_libraries,
