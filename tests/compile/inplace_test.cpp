@@ -309,6 +309,42 @@ TEST_F(InplaceFunctions, ALoopOverwritesTheSharedVariableThatItUpdates) {
   }
 }
 
+// A body's step that reads a sequence may not overwrite it; the report says in which loop that was.
+TEST_F(InplaceFunctions, RefusalsInBodiesOfLoopsAreReported) {
+  const Variable rows = make_input({DType::float64, {3, 4}, {}}, "rows");
+  const ops::LoopResult r =
+      ops::loop([](const std::vector<Variable>& v) { return std::vector{ops::cumsum(v[0], 0)}; },
+                {.sequences = {rows}});
+  const Function f = function({rows}, r.mapped(0));
+  ASSERT_EQ(f.inplace_report().size(), 1U);
+  const InplaceRefusal& refusal = f.inplace_report()[0];
+  EXPECT_EQ(refusal.body, "Loop 0");
+  EXPECT_EQ(refusal.kind, InconsistencyKind::destroys_protected);
+  EXPECT_EQ(refusal.str().substr(0, 14), "Loop 0: CumSum");
+}
+
+// x' = x - v' with v' = 0.9 v + g, in one pass that writes both where they were, whichever is first.
+TEST_F(InplaceFunctions, OneStepOverwritesAllSharedVariablesThatItUpdates) {
+  for (const bool swapped : {false, true}) {
+    SharedVariable v = shared(Tensor::from(V{1, 2}), {.name = "v", .borrow = true});
+    SharedVariable x = shared(Tensor::from(V{10, 20}), {.name = "x", .borrow = true});
+    const void* const at_v = v.container().value().raw_data();
+    const void* const at_x = x.container().value().raw_data();
+    const Variable g = make_input({DType::float64, {2}, {}}, "g");
+    const Variable next_v = v.var() * 0.5 + g, next_x = x.var() - next_v;
+    std::vector<std::pair<SharedVariable, Variable>> updates{{v, next_v}, {x, next_x}};
+    if (swapped) std::swap(updates[0], updates[1]);
+    const Function f = function({g}, {}, {.updates = updates});
+    EXPECT_EQ(count(f, "FusedInPlace"), 1);
+    EXPECT_EQ(f.plan(std::vector<Tensor>{Tensor::from(V{1, 1})}).peak_bytes, 0);
+    f(Tensor::from(V{1, 1}));
+    EXPECT_EQ(values(v.get_value()), (V{1.5, 2}));
+    EXPECT_EQ(values(x.get_value()), (V{8.5, 18}));
+    EXPECT_EQ(v.container().value().raw_data(), at_v);
+    EXPECT_EQ(x.container().value().raw_data(), at_x);
+  }
+}
+
 TEST_F(InplaceFunctions, ALoopOverwritesATemporaryAndNothingElse) {
   const Variable four = make_input({DType::float64, {4}, {}}, "four");
   const Tensor a = Tensor::from(V{1, 2, 3, 4});

@@ -336,7 +336,7 @@ class Compiler {
     if (feature) graph.add_feature(feature);
     graph.validate();  // what is wrong already is no pass's fault
     rewrite_graph(graph, hints, options, reports);
-    rewrite_bodies(graph, options, reports);
+    rewrite_bodies(graph, options, reports, refusals_.get());
     graph.validate();
     if (feature) graph.remove_feature(feature);
     return graph;

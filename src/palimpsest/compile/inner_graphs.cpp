@@ -99,18 +99,26 @@ void add_reports(const std::vector<RewriteProfile>& from, std::vector<RewritePro
   }
 }
 
-FunctionGraph rewritten_body(const ops::Loop& op, const RewriteOptions& options,
-                             std::vector<RewriteProfile>* reports) {
+FunctionGraph rewritten_body(const ops::Loop& op, const std::string& name,
+                             const RewriteOptions& options, std::vector<RewriteProfile>* reports,
+                             std::vector<InplaceRefusal>* refusals) {
   StateMemory memory(op);
   for (;;) {
     FunctionGraph body(op.body_inputs(), op.body_outputs());
-    const RewriteHints hints = memory.prepare(body);
+    RewriteHints hints = memory.prepare(body);
     std::vector<RewriteProfile> made;
+    std::vector<InplaceRefusal> refused;
+    hints.refusals = &refused;
     ops::drop_unused_of_loops(body);
     rewrite_graph(body, hints, options, &made);
-    rewrite_bodies(body, options, &made);
+    rewrite_bodies(body, options, &made, &refused);
     if (memory.withdraw_misused(body)) continue;
     if (reports) add_reports(made, *reports);
+    for (InplaceRefusal& refusal : refused) {
+      if (!refusals) break;
+      refusal.body = refusal.body.empty() ? name : name + "/" + refusal.body;
+      refusals->push_back(std::move(refusal));
+    }
     return body;
   }
 }
@@ -118,13 +126,15 @@ FunctionGraph rewritten_body(const ops::Loop& op, const RewriteOptions& options,
 }  // namespace
 
 void rewrite_bodies(FunctionGraph& graph, const RewriteOptions& options,
-                    std::vector<RewriteProfile>* reports) {
+                    std::vector<RewriteProfile>* reports, std::vector<InplaceRefusal>* refusals) {
   RewriteOptions of_body = options;
   of_body.selection.features.clear();
+  int number = 0;
   for (const Apply& node : graph.toposort()) {
     if (!is_loop(node)) continue;
+    const std::string name = "Loop " + std::to_string(number++);
     const auto& op = dynamic_cast<const ops::Loop&>(node.op());
-    const FunctionGraph body = rewritten_body(op, of_body, reports);
+    const FunctionGraph body = rewritten_body(op, name, of_body, reports, refusals);
     const Apply with = ops::with_body(node, body.inputs(), body.outputs());
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < with.output_count(); ++k) {

@@ -11,6 +11,7 @@ namespace palimpsest {
 /// step looks at, and that only by what computes the new value of this state. Features follow the
 /// outermost graph only.
 void rewrite_bodies(FunctionGraph& graph, const RewriteOptions& options,
-                    std::vector<RewriteProfile>* reports = nullptr);
+                    std::vector<RewriteProfile>* reports = nullptr,
+                    std::vector<InplaceRefusal>* refusals = nullptr);
 
 }  // namespace palimpsest

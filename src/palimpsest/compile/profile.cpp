@@ -116,7 +116,8 @@ std::string Profile::to_json() const {
   }
   json["refusals"] = Json::array();
   for (const InplaceRefusal& r : refusals) {
-    json["refusals"].push_back({{"node", r.node},
+    json["refusals"].push_back({{"body", r.body},
+                                {"node", r.node},
                                 {"input", r.input},
                                 {"variable", r.variable},
                                 {"kind", std::string(name_of(r.kind))}});

@@ -242,46 +242,52 @@ bool Elementwise::can_overwrite(const Apply& apply, std::size_t output, int i) c
   return !may_overlap_itself(input);
 }
 
-// Each output takes the first input that it is computed from, as `x` of x + s y: the one that it
-// would take if all could be had, if that is allowed; what is left then goes to the others.
-Elementwise::Overwrites Elementwise::choose_inputs(const Apply& apply,
-                                                   const std::set<int>& allowed) const {
+// Each output takes the input that is preferred, or the first one that it is computed from, as `x` of
+// x + s y: the one that it would take if all could be had, if that is allowed; what is left then goes
+// to the others.
+Elementwise::Overwrites Elementwise::choose_inputs(const Apply& apply, const std::set<int>& allowed,
+                                                   const Overwrites& preferred) const {
   const std::size_t n = program().outputs().size();
-  Overwrites result(n, kNone);
-  const auto is_taken = [&](const Overwrites& taken, int i) {
+  Overwrites chosen(n, kNone);
+  const auto is_free = [&](int i) {
     const Variable& v = apply.input(static_cast<std::size_t>(i));
-    return std::any_of(taken.begin(), taken.end(), [&](index_t j) {
+    return std::none_of(chosen.begin(), chosen.end(), [&](index_t j) {
       return j != kNone && apply.input(static_cast<std::size_t>(j)) == v;
     });
   };
-  const auto choose = [&](Overwrites& chosen, auto&& is_allowed) {
+  const auto choose = [&](auto&& is_allowed) {
     for (std::size_t k = 0; k < n; ++k) {
       if (chosen[k] != kNone) continue;
       std::vector<int> inputs = shared_->inputs_of(k);
       for (int i = 0; i < program().n_inputs(); ++i) inputs.push_back(i);
       const auto found = std::find_if(inputs.begin(), inputs.end(), [&](int i) {
-        return is_allowed(i) && can_overwrite(apply, k, i) && !is_taken(chosen, i);
+        return is_allowed(i) && can_overwrite(apply, k, i) && is_free(i);
       });
       if (found != inputs.end()) chosen[k] = *found;
     }
   };
-  if (n > 1) {
-    choose(result, [](int) { return true; });
-    for (index_t& i : result) {
-      if (!allowed.contains(static_cast<int>(i))) i = kNone;
-    }
-    choose(result, [&](int i) { return allowed.contains(i); });
-  } else {
-    for (const int i : allowed) {
-      if (result[0] == kNone && can_overwrite(apply, 0, i)) result[0] = i;
-    }
+  for (std::size_t k = 0; k < preferred.size(); ++k) {
+    const auto i = static_cast<int>(preferred[k]);
+    if (allowed.contains(i) && can_overwrite(apply, k, i) && is_free(i)) chosen[k] = i;
   }
-  return result;
+  choose([](int) { return true; });
+  for (index_t& i : chosen) {
+    if (!allowed.contains(static_cast<int>(i))) i = kNone;
+  }
+  choose([&](int i) { return allowed.contains(i); });
+  return chosen;
 }
 
-OpPtr Elementwise::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  if (allowed.empty() || program().outputs().empty()) return nullptr;
-  Overwrites chosen = choose_inputs(apply, allowed);
+OpPtr Elementwise::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
+                                     const Overwrites& preferred) const {
+  Overwrites chosen{kNone};
+  if (program().outputs().size() == 1) {
+    const auto found = std::find_if(allowed.begin(), allowed.end(),
+                                    [&](int i) { return can_overwrite(apply, 0, i); });
+    if (found != allowed.end()) chosen[0] = *found;
+  } else if (!allowed.empty()) {
+    chosen = choose_inputs(apply, allowed, preferred);
+  }
   const bool is_any =
       std::any_of(chosen.begin(), chosen.end(), [](index_t i) { return i != kNone; });
   return is_any ? std::make_shared<Elementwise>(*this, std::move(chosen)) : nullptr;

@@ -50,7 +50,12 @@ class Elementwise final : public Op {
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap destroy_map(const Apply& apply) const override;
   IndexPairs tolerate_same(const Apply& apply) const override;
-  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override {
+    return inplace_on_inputs(apply, allowed, {});
+  }
+  /// The same with inputs that outputs had better overwrite; no entries: any.
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
+                          const Overwrites& preferred) const;
   OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -81,7 +86,8 @@ class Elementwise final : public Op {
 
   void check_overwrites() const;
   bool can_overwrite(const Apply& apply, std::size_t output, int input) const;
-  Overwrites choose_inputs(const Apply& apply, const std::set<int>& allowed) const;
+  Overwrites choose_inputs(const Apply& apply, const std::set<int>& allowed,
+                           const Overwrites& preferred) const;
 
   std::shared_ptr<const Shared> shared_;
   Overwrites overwrites_;

@@ -14,6 +14,7 @@
 #include "palimpsest/ops/index_op.hpp"
 #include "palimpsest/ops/random_op.hpp"
 #include "palimpsest/rewrite/memory_of_values.hpp"
+#include "palimpsest/rewrite/patterns.hpp"
 
 namespace palimpsest {
 namespace {
@@ -87,7 +88,7 @@ class InplacePass {
     if (!hints_.refusals) return;
     const std::string variable =
         input < 0 ? std::string() : node.input(static_cast<std::size_t>(input)).str();
-    hints_.refusals->push_back({node.op().str(), input, variable, kind});
+    hints_.refusals->push_back({{}, node.op().str(), input, variable, kind});
   }
 
   // Asking whether an input may be overwritten can cost as much as there are readers of it, so that
@@ -104,6 +105,23 @@ class InplacePass {
     });
   }
 
+  // The variant on these inputs. Of several results each one is put where it had better lie.
+  OpPtr variant_op(const Apply& node, const std::set<int>& allowed) const {
+    const auto* const step = op_of<ops::Elementwise>(node);
+    if (!step || node.output_count() < 2) return node.op().inplace_on_inputs(node, allowed);
+    ops::Elementwise::Overwrites preferred(node.output_count(), ops::Elementwise::kNone);
+    for (std::size_t k = 0; k < preferred.size(); ++k) {
+      for (const int i : allowed) {
+        const VariableNode* const root = memory_.root(node.input(static_cast<std::size_t>(i)));
+        for (const auto* const map : {&wanted_, &updates_}) {
+          const auto* const memory = map->find(node.output(k).node());
+          if (memory && *memory == root) preferred[k] = i;
+        }
+      }
+    }
+    return step->inplace_on_inputs(node, allowed, preferred);
+  }
+
   // Inputs that a kernel can overwrite and for which that is worth it.
   std::vector<Candidate> candidates_of(const Apply& node) {
     std::vector<Candidate> result;
@@ -113,7 +131,7 @@ class InplacePass {
         return node.input(static_cast<std::size_t>(c.input)) == v;
       };
       if (std::any_of(result.begin(), result.end(), is_same)) continue;
-      OpPtr op = node.op().inplace_on_inputs(node, {input});
+      OpPtr op = variant_op(node, {input});
       if (!op) continue;
       Candidate candidate{input, std::move(op)};
       if (helps(node, candidate, v)) result.push_back(std::move(candidate));
@@ -161,7 +179,7 @@ class InplacePass {
     const auto variant_of_all = [&] {
       std::set<int> allowed;
       for (const Candidate& c : candidates) allowed.insert(c.input);
-      const OpPtr op = node.op().inplace_on_inputs(node, allowed);
+      const OpPtr op = variant_op(node, allowed);
       return op ? op->make_node(node.inputs()) : Apply();
     };
     Apply variant = variant_of_all();
@@ -227,7 +245,7 @@ int run_family(FunctionGraph& graph, const RewriteHints& hints, Family family, c
 }  // namespace
 
 std::string InplaceRefusal::str() const {
-  std::string text = node + ": ";
+  std::string text = (body.empty() ? body : body + ": ") + node + ": ";
   text += input < 0 ? "several inputs" : "input " + std::to_string(input) + " " + variable;
   const bool is_fault = kind != InconsistencyKind::none;
   return text + ": " + (is_fault ? std::string(name_of(kind)) : "part of a bigger buffer");
