@@ -5,6 +5,7 @@
 
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
+#include "palimpsest/linop/diagonal_factors.hpp"
 #include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/index.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
@@ -122,6 +123,19 @@ NamedLinop kronecker_split(const NamedLinop& K, const Tile& tile) {
   return with_recorded(Kronecker(factors[0], factors[1]), K, tile);
 }
 
+// Does a weight stand on axes that have no name? Then these are no batch.
+bool weighs_unnamed_axes(const NamedLinop& A) {
+  if (&A.type() == &linop_types::diagonal() && A.ishape().has_ellipsis()) {
+    const auto names = static_cast<index_t>(own_dims(A.ishape()).size());
+    for (const DiagonalFactor& factor : diagonal_factors(A)) {
+      for (const index_t axis : factor.axes) {
+        if (axis < -names) return true;
+      }
+    }
+  }
+  return std::any_of(A.linops().begin(), A.linops().end(), weighs_unnamed_axes);
+}
+
 void check_factors(const std::vector<NamedLinop>& factors) {
   const Dims second = unite(own_dims(factors[1].ishape()), own_dims(factors[1].oshape()));
   for (const ND& d : unite(own_dims(factors[0].ishape()), own_dims(factors[0].oshape()))) {
@@ -136,6 +150,12 @@ void check_factors(const std::vector<NamedLinop>& factors) {
       throw ValueError("[Kronecker[" + std::to_string(i) + "]/" + factors[i].name() +
                        "] got a factor that is linear over the reals only, expected one that is "
                        "linear over the complex numbers. Try Chain");
+    }
+    if (weighs_unnamed_axes(factors[i])) {
+      throw ShapeError("[Kronecker[" + std::to_string(i) + "]/" + factors[i].name() +
+                       "] weight: got one on axes under '...' of " + factors[i].shape().str() +
+                       ", which are a batch, expected it on named dimensions. Try Diagonal(weight, "
+                       "dims)");
     }
     for (const Dims& dims : {factors[i].ishape(), factors[i].oshape()}) {
       const bool both_sides =

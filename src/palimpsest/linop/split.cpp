@@ -96,13 +96,30 @@ NamedLinop default_split(const NamedLinop& A, const Tile& tile) {
 
 }  // namespace
 
+namespace {
+
+// With the sizes along the cut dimensions recorded that the tile does not know by itself: a weight of
+// one element may be stretched.
+NamedLinop with_sizes_of_tile(const NamedLinop& made, const Tile& tile) {
+  DimMap missing;
+  for (const auto& [d, range] : tile) {
+    const bool is_there = made.ishape().contains(d) || made.oshape().contains(d);
+    if (is_there && !made.size(d)) missing.emplace(d, *range.stop - *range.start);
+  }
+  return missing.empty() ? made : made.with_sizes(missing);
+}
+
+}  // namespace
+
 NamedLinop NamedLinop::split(const Tile& tile) const {
   data();
   const Tile checked = checked_tile(*this, tile);
   if (checked.empty()) return *this;
-  if (functions().split) return functions().split(*this, checked);
-  if (functions().adj_split) return functions().adj_split(H(), checked).H();
-  return default_split(*this, checked);
+  if (functions().split) return with_sizes_of_tile(functions().split(*this, checked), checked);
+  if (functions().adj_split) {
+    return with_sizes_of_tile(functions().adj_split(H(), checked).H(), checked);
+  }
+  return with_sizes_of_tile(default_split(*this, checked), checked);
 }
 
 std::optional<TileRange> range_of(const Tile& tile, const ND& d) {
@@ -178,7 +195,8 @@ void refuse_unknown_zero(const NamedLinop& A, const NamedLinop& block, const Dim
                          const ND& along) {
   for (const ND& d : unite(block.ishape(), block.oshape())) {
     const bool is_on_both_sides = block.ishape().contains(d) && block.oshape().contains(d);
-    if (!d.is_concrete() || is_on_both_sides || sizes.contains(d)) continue;
+    const bool has_size = d.is_concrete() || d.is_ordinal();
+    if (!has_size || is_on_both_sides || sizes.contains(d)) continue;
     refuse_split(A, along, "a block of zeros would have no known size along " + d.str());
   }
 }
@@ -186,7 +204,7 @@ void refuse_unknown_zero(const NamedLinop& A, const NamedLinop& block, const Dim
 NamedLinop zero_like(const NamedLinop& A) {
   DimMap sizes;
   for (const ND& d : unite(A.ishape(), A.oshape())) {
-    const auto n = d.is_concrete() ? A.size(d) : std::nullopt;
+    const auto n = d.is_concrete() || d.is_ordinal() ? A.size(d) : std::nullopt;
     if (n) sizes.emplace(d, *n);
   }
   return Zero(A.ishape(), A.oshape(), {.sizes = std::move(sizes)});
