@@ -46,7 +46,7 @@ std::vector<OpSample> fused_reduce_samples() {
         {std::move(name), std::move(inputs), [op](Vars v) { return op->make_node(v).output(0); }});
   };
   const Extents shape{3, 4, 2}, row{1, 4, 1};
-  for (DType dtype : {DType::float32, DType::complex128, DType::int32}) {
+  for (DType dtype : {DType::float32, DType::float64, DType::complex128, DType::int32}) {
     const std::string name(name_of(dtype));
     const Tensor x = sample_values(shape, dtype), y = sample_values(shape, dtype, 2);
     add("sum 0 " + name, ScalarOp::mul, ScalarOp::add, ReduceOp::sum, {0}, {x, y});

@@ -106,7 +106,7 @@ class InplacePass {
   }
 
   // The variant on these inputs. Of several results each one is put where it had better lie.
-  OpPtr variant_op(const Apply& node, const std::set<int>& allowed) const {
+  OpPtr variant_op(const Apply& node, const std::set<int>& allowed) {
     const auto* const step = op_of<ops::Elementwise>(node);
     if (!step || node.output_count() < 2) return node.op().inplace_on_inputs(node, allowed);
     ops::Elementwise::Overwrites preferred(node.output_count(), ops::Elementwise::kNone);
