@@ -21,6 +21,7 @@ void report_limits(const Options& options);
 void report_elementwise(const Options& options);
 void report_copies(const Options& options);
 void report_sums(const Options& options);
+void report_fused_sums(const Options& options);
 void report_fft(const Options& options);
 
 /// 1 where processor time is counted, else 2.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transpositions and strided copies against memcpy of as many bytes.
+// Transpositions and strided copies against memcpy of as many bytes, sums against loops that read.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -125,6 +126,60 @@ void report_sums(const Options&) {
       const double gigabytes = 4e-9 * static_cast<double>(n);
       std::printf("%-34s %2d %8.1f %8.1f %7.2f %7.2f\n", s.name, threads, gigabytes / t.ours.best,
                   gigabytes / t.theirs.best, t.best_ratio, t.median_ratio);
+      std::fflush(stdout);
+    }
+  }
+}
+
+// Sums of what a program computes on the way, and of its result in memory: of a (x - y)^2, float32.
+void report_fused_sums(const Options&) {
+  std::printf("\nSums of a (x - y)^2, computed on the way. Speed relative to two steps\n");
+  std::printf("%-34s %2s %8s %8s %7s %7s\n", "", "th", "ms", "2 steps", "best", "median");
+  ElementwiseProgram program;
+  const int a = program.input(DType::float32), x = program.input(DType::float32),
+            y = program.input(DType::float32);
+  const int difference = program.apply(ScalarOp::sub, {x, y});
+  program.output(program.apply(ScalarOp::mul, {a, program.apply(ScalarOp::square, {difference})}));
+  struct Sum {
+    const char* name;
+    Extents extents;
+    Axes axes;
+    bool one_row;  // a is the same for all rows
+  };
+  const Sum cases[] = {{"all 16M", {1 << 12, 1 << 12}, {0, 1}, false},
+                       {"all 16M, a one row", {1 << 12, 1 << 12}, {0, 1}, true},
+                       {"rows 4096x4096", {1 << 12, 1 << 12}, {1}, false},
+                       {"columns 4096x4096", {1 << 12, 1 << 12}, {0}, false},
+                       {"all 64K", {1 << 8, 1 << 8}, {0, 1}, false}};
+  for (const Sum& c : cases) {
+    const auto n = static_cast<std::size_t>(element_count(c.extents));
+    Block<float> u(n), v(n), w(n), made(n), out(n);
+    const Strides strides = contiguous_strides(c.extents), row{0, 1};
+    Extents kept;
+    for (std::size_t k = 0; k < 2; ++k) {
+      const auto axis = static_cast<index_t>(k);
+      if (std::find(c.axes.begin(), c.axes.end(), axis) == c.axes.end()) {
+        kept.push_back(c.extents[k]);
+      }
+    }
+    const Strides kept_strides = contiguous_strides(kept);
+    const ConstView inputs[] = {{u.data(), DType::float32, c.extents, c.one_row ? row : strides},
+                                {v.data(), DType::float32, c.extents, strides},
+                                {w.data(), DType::float32, c.extents, strides}};
+    const MutableView between{made.data(), DType::float32, c.extents, strides};
+    const MutableView result{out.data(), DType::float32, kept, kept_strides};
+    for (int threads = 1; threads <= most_threads(); ++threads) {
+      PairTimes t;
+      with_threads(threads, [&] {
+        t = time_pair([&] { run_fused_reduce(ReduceOp::sum, program, inputs, c.axes, result); },
+                      [&] {
+                        run_elementwise(program, inputs, std::array{between});
+                        run_reduce(ReduceOp::sum, between, c.axes, result);
+                      },
+                      1.0);
+      });
+      std::printf("%-34s %2d %8.2f %8.2f %7.2f %7.2f\n", c.name, threads, 1e3 * t.ours.best,
+                  1e3 * t.theirs.best, t.best_ratio, t.median_ratio);
       std::fflush(stdout);
     }
   }

@@ -94,11 +94,8 @@ int main(int argc, char** argv) {
     }
   }
   const std::pair<const char*, void (*)(const Options&)> sections[] = {
-      {"limits", report_limits},
-      {"elementwise", report_elementwise},
-      {"copies", report_copies},
-      {"sums", report_sums},
-      {"fft", report_fft}};
+      {"limits", report_limits}, {"elementwise", report_elementwise}, {"copies", report_copies},
+      {"sums", report_sums},     {"fused sums", report_fused_sums},   {"fft", report_fft}};
   for (const auto& [name, section] : sections) {
     if (std::string(name).find(options.filter) != std::string::npos) section(options);
     std::fflush(stdout);
