@@ -8,6 +8,9 @@
 namespace palimpsest {
 namespace {
 
+constexpr index_t kCachedBytes = 16384;  // half a first level cache
+constexpr index_t kLongestBlock = 1024;
+
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
@@ -41,8 +44,9 @@ ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const Co
   }
   plan_.place_output(0, true, false);
   plan_.finish();
-  const index_t most = kScratchBytes / (plan_.slots() * item + copied + 1);
-  block_ = std::min(kTileBlock, most / kTileLanes * kTileLanes);
+  const index_t bytes = plan_.slots() * item + copied + 1;  // of scratch for an element
+  const index_t cached = std::clamp(kCachedBytes / bytes, kTileBlock, kLongestBlock);
+  block_ = std::min(cached, kScratchBytes / bytes) / kTileLanes * kTileLanes;
   slot_bytes_ = block_ * item;
   index_t begin = plan_.slots() * slot_bytes_;
   for (int i = 0; i < program.n_inputs(); ++i) {

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <type_traits>
 #include <utility>
 
 #include "palimpsest/base/strided_copy.hpp"
@@ -26,8 +27,9 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kWidth = 256;
-constexpr index_t kRowBytes = 8192;  // of accumulators, where operands are read where they lie
-constexpr index_t kItem = 16;        // bytes of the largest element
+constexpr index_t kRowBytes = 8192;       // of accumulators, where operands are read where they lie
+constexpr index_t kComputedBytes = 8192;  // of a row that is computed
+constexpr index_t kItem = 16;             // bytes of the largest element
 constexpr index_t kMaxLevels = 44;
 constexpr index_t kCascadeBytes = (kMaxLevels + 1) * kWidth * kItem;
 constexpr index_t kMaxChunks = 64, kMaxPartials = 4096;
@@ -158,27 +160,34 @@ class ComputedLoader {
  public:
   explicit ComputedLoader(const Reduction& r) : r_(r), reader_(*r.computed) {}
   const std::byte* const* load(const std::array<const std::byte*, 3>& from, index_t n) {
-    const auto item = static_cast<index_t>(item_size(r_.computed->dtype()));
-    const index_t first = (from[1] - r_.loop.data[1]) / item;
-    const index_t step = r_.loop.step(1, r_.inner()) / item;
-    std::byte* const row = memory_.data();
-    reader_.read(first, step, n, row);
-    operand_ = row;
-    if (r_.converts) {
-      operand_ = row + kLeafElements * kItem;
-      r_.load[1](row, item, row + kLeafElements * kItem, r_.load_item, n);
-    }
+    operand_ = compute(from[1], n, rows_.data());
     return &operand_;
+  }
+  /// Row i of those that are taken up at once.
+  const std::byte* load_row(const std::byte* from, index_t n, std::size_t i) {
+    return compute(from, n, rows_.data() + static_cast<index_t>(i) * kComputedBytes);
   }
 
  private:
+  const std::byte* compute(const std::byte* from, index_t n, std::byte* to) {
+    const auto item = static_cast<index_t>(item_size(r_.computed->dtype()));
+    const index_t first = (from - r_.loop.data[1]) / item;
+    const index_t step = r_.loop.step(1, r_.inner()) / item;
+    reader_.read(first, step, n, r_.converts ? other_.data() : to);
+    if (r_.converts) r_.load[1](other_.data(), item, to, r_.load_item, n);
+    return to;
+  }
+
   const Reduction& r_;
   ComputedRows::Reader reader_;
   const std::byte* operand_ = nullptr;
-  alignas(kCacheLine) std::array<std::byte, 2 * kLeafElements * kItem> memory_;
+  alignas(kCacheLine) std::array<std::byte, kRowsAtOnce * kComputedBytes> rows_;
+  alignas(kCacheLine) std::array<std::byte, 4 * kLeafElements * kItem> other_;  // before conversion
 };
 
-static_assert(kWidth <= kLeafElements, "a loader holds a row");
+static_assert(kWidth <= kLeafElements && kComputedBytes <= 4 * kLeafElements * kItem &&
+                  4 * kLeafElements * kItem <= kRowsAtOnce * kComputedBytes,
+              "loaders hold a row and what is taken up at once");
 
 void put(const Reduction& r, const std::byte* row, std::byte* out, index_t step, index_t n) {
   if (row != out) r.store(row, r.item, out, step, n);
@@ -201,7 +210,7 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
   Walker walker(r, r.loop.rank, data, begin);
   const bool plain = end - begin <= kLeafRows && (step == r.item || n == 1);
   const bool all_dense = is_all_dense(r);
-  assert(all_dense || n <= kWidth);
+  assert(all_dense || r.computed != nullptr || n <= kWidth);
   std::byte* sums = nullptr;
   for (index_t t = begin; t < end;) {
     const index_t row = (t - begin) % kLeafRows;
@@ -209,11 +218,14 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
       if (t != begin) cascade.push();
       sums = plain ? out : cascade.next();
     }
-    if (all_dense && end - t >= kRowsAtOnce) {
+    if ((all_dense || r.computed != nullptr) && end - t >= kRowsAtOnce) {
       std::array<const std::byte*, 2 * kRowsAtOnce> rows{};
       for (std::size_t i = 0; i < rows.size() / 2; ++i, walker.advance()) {
         const std::size_t first = i * at(r.leaf.n_operands);
         rows[first] = walker.address(1);
+        if constexpr (std::is_same_v<Loader, ComputedLoader>) {
+          rows[first] = loader.load_row(rows[first], n, i);
+        }
         if (r.leaf.n_operands == 2) rows[first + 1] = walker.address(2);
       }
       r.leaf.vertical_rows(rows.data(), sums, n, row == 0);
@@ -244,7 +256,8 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
   const index_t length = r.loop.at(inner).extent;
   Walker walker(r, inner, data, begin / length);
   index_t position = begin % length;
-  const bool in_fours = r.leaf.four_runs != nullptr && is_all_dense(r);
+  const bool is_computed = r.computed != nullptr;
+  const bool in_fours = r.leaf.four_runs != nullptr && (is_computed || is_all_dense(r));
   for (index_t t = begin; t < end;) {
     index_t n = std::min(length - position, end - t);
     std::array<const std::byte*, 3> from{};
@@ -253,7 +266,7 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
     }
     if (in_fours && n >= 4 * kLeafElements && cascade.takes_four()) {
       n = 4 * kLeafElements;
-      r.leaf.four_runs(from.data() + 1, cascade.next());
+      r.leaf.four_runs(is_computed ? loader.load(from, n) : from.data() + 1, cascade.next());
       cascade.push(2);
     } else {
       n = std::min(n, kLeafElements);
@@ -382,17 +395,21 @@ void choose_form(Reduction& r) {
   r.tiles = r.outputs / r.row_extent() * r.row_tiles;
 }
 
-// Longer rows where the operands are read where they lie: each visit of a page brings more. An output
-// does not depend on who its neighbours are.
+// Longer rows where the operands are read where they lie, or computed: each visit of a page brings more.
+// An output does not depend on who its neighbours are.
 void widen_rows(Reduction& r) {
   if (!r.vertical || r.chunks > 1 || r.row_extent() <= kWidth) return;
-  if (!is_all_dense(r)) return;
+  const bool is_computed = r.computed != nullptr;
+  if (!is_computed && !is_all_dense(r)) return;
+  const index_t made = is_computed ? static_cast<index_t>(item_size(r.computed->dtype())) : 0;
+  const index_t most =
+      is_computed ? kComputedBytes / std::max({made, r.load_item, r.item}) : kRowBytes / r.item;
   index_t levels = 2;
   while ((kLeafRows << levels) < r.terms) ++levels;
   const index_t rows = r.outputs / r.row_extent();
   const index_t fair = (r.row_extent() * rows + 2 * pool_threads() - 1) / (2 * pool_threads());
   const index_t longest =
-      std::min({kRowBytes / r.item, kCascadeBytes / ((levels + 2) * r.item), r.row_extent(), fair});
+      std::min({most, kCascadeBytes / ((levels + 2) * r.item), r.row_extent(), fair});
   if (longest <= r.width) return;
   r.width = longest / 16 * 16;
   r.row_tiles = (r.row_extent() + r.width - 1) / r.width;

@@ -180,12 +180,12 @@ template <class F, class Combine>
 void vertical_rows(const std::byte* const* x, std::byte* accumulators, index_t n, bool first) {
   using S = typename F::Sum;
   constexpr int kStep = F::kOperands;
-  static_assert(kRowsAtOnce == 4);
   auto* sums = reinterpret_cast<S*>(accumulators);
   const auto rest = [&](S s, index_t i) {
-    s = Combine::call(s, F::at(x + kStep, i));
-    s = Combine::call(s, F::at(x + 2 * kStep, i));
-    return Combine::call(s, F::at(x + 3 * kStep, i));
+    _Pragma("GCC unroll 8") for (int row = 1; row < kRowsAtOnce; ++row) {
+      s = Combine::call(s, F::at(x + row * kStep, i));
+    }
+    return s;
   };
   if (first) {
 #pragma GCC ivdep

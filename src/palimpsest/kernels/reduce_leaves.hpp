@@ -10,9 +10,8 @@ namespace palimpsest {
 
 /// Longest run of elements, and largest number of rows, that are accumulated without pairing.
 inline constexpr index_t kLeafElements = 256, kLeafRows = 16;
-/// Rows that are read side by side: more of them would drive each other out of the first cache where
-/// they lie a power of two apart.
-inline constexpr index_t kRowsAtOnce = 4;
+/// Rows that are read side by side: fewer would load and store the sums more often than memory is read.
+inline constexpr index_t kRowsAtOnce = 8;
 
 /// One kind of reduction of one or two operands: f(x) or f(a, b) per element, then a commutative
 /// `combine`. Elements are dense and of dtype `load`, accumulators of dtype `accumulate`.

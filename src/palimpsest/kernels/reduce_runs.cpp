@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of four runs at once, in registers: a single one would wait for each of its additions. Compiled
-// once per instruction set.
+// Sums of four runs, one after the other, as memory likes to be read; the next one begins before the last
+// additions of a run are done. Compiled once per instruction set.
 //
 // As in the plain loop, a run has 16 lanes, which are added like the leaves of a tree in the end. A lane
 // of a complex sum is a pair of neighbouring numbers.
@@ -83,49 +83,30 @@ struct ComplexProduct {
   }
 };
 
-// Asks for what the next four runs read where these read numbers [i, i + kCount): the sums at the end of
-// a call would leave memory idle.
-template <class R, class F, index_t kCount>
-HWY_INLINE void ask_ahead(const R* const* x, index_t i) {
-  constexpr index_t kRead = F::kRead, kNext = 4 * kLeafElements * F::kParts * kRead;
-  constexpr index_t kBytes = kCount * kRead * index_t{sizeof(R)};
-  for (int k = 0; k < F::kOperands; ++k) {
-    const auto* there = reinterpret_cast<const std::byte*>(x[k] + i * kRead + kNext);
-    _Pragma("GCC unroll 8") for (index_t b = 0; b < kBytes; b += 64) __builtin_prefetch(there + b);
-  }
-}
-
 template <class R, class F>
 void four_runs(const std::byte* const* operands, std::byte* result) {
   const Tag<R> d;
   constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
   constexpr index_t kLanes = 16 * F::kParts, kRun = kLeafElements * F::kParts;
   constexpr auto kVectors = static_cast<int>(kLanes / kN);
-  constexpr int kTogether = kVectors >= 8 ? 1 : (kVectors >= 4 ? 2 : 4);
   const R* const x[2] = {reinterpret_cast<const R*>(operands[0]),
                          reinterpret_cast<const R*>(operands[1])};
   HWY_ALIGN R lanes[4][kLanes];
-  for (int run = 0; run < 4; run += kTogether) {
-    VecOf<R> sums[kTogether][kVectors];
-    _Pragma("GCC unroll 4") for (int r = 0; r < kTogether; ++r) {
-      _Pragma("GCC unroll 8") for (int v = 0; v < kVectors; ++v) sums[r][v] =
-          F::at(x, (run + r) * kRun + v * kN);
-    }
+  for (int run = 0; run < 4; ++run) {
+    VecOf<R> sums[kVectors];
+    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) sums[v] =
+        F::at(x, run * kRun + v * kN);
     for (index_t i = kLanes; i < kRun; i += kLanes) {
-      _Pragma("GCC unroll 4") for (int r = 0; r < kTogether; ++r) {
-        _Pragma("GCC unroll 8") for (int v = 0; v < kVectors; ++v) {
-          sums[r][v] = hn::Add(sums[r][v], F::at(x, (run + r) * kRun + i + v * kN));
-        }
-        ask_ahead<R, F, kLanes>(x, (run + r) * kRun + i);
+      _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
+        sums[v] = hn::Add(sums[v], F::at(x, run * kRun + i + v * kN));
       }
     }
-    _Pragma("GCC unroll 4") for (int r = 0; r < kTogether; ++r) {
-      _Pragma("GCC unroll 8") for (int v = 0; v < kVectors; ++v)
-          hn::Store(sums[r][v], d, lanes[run + r] + v * kN);
+    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
+      hn::Store(sums[v], d, lanes[run] + v * kN);
     }
   }
   for (auto& run : lanes) {
-    for (index_t half = kLanes / 2; half >= F::kParts; half /= 2) {
+    _Pragma("GCC unroll 5") for (index_t half = kLanes / 2; half >= F::kParts; half /= 2) {
       for (index_t k = 0; k < half; ++k) run[k] = run[k] + run[k + half];
     }
   }
