@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -40,8 +41,11 @@ double mebibytes(const std::string& key) {
   return NAN;
 }
 
+// Each has a pipe of its own: a fast process takes no signal that was for a slow one.
+constexpr std::size_t kRounds = 2;
+
 // Applies the operator, waits until all have, and says what this process takes.
-void use(const std::string& path, int number, int ready, int go) {
+void use(const std::string& path, int number, int ready, std::array<int, kRounds> go) {
   const double before = mebibytes("Pss");
   NamedLinop A;
   const double load_s = seconds_of([&] { A = load(path); });
@@ -49,14 +53,14 @@ void use(const std::string& path, int number, int ready, int go) {
   const Tensor x = Tensor::ones({*A.size("N")}, DType::complex64);
   const double apply_s = seconds_of([&] { A(x); });
   char byte = 0;
-  if (write(ready, &byte, 1) != 1 || read(go, &byte, 1) != 1) std::_Exit(1);
+  if (write(ready, &byte, 1) != 1 || read(go[0], &byte, 1) != 1) std::_Exit(1);
   std::printf(
       "  process %d: load %.2f ms, +%.2f MiB; first use %.0f ms; in use Rss %.0f MiB, "
       "Pss %.0f MiB (%.0f MiB at the start)\n",
       number, 1e3 * load_s, loaded - before, 1e3 * apply_s, mebibytes("Rss"), mebibytes("Pss"),
       before);
   std::fflush(stdout);
-  if (write(ready, &byte, 1) != 1 || read(go, &byte, 1) != 1) std::_Exit(1);
+  if (write(ready, &byte, 1) != 1 || read(go[1], &byte, 1) != 1) std::_Exit(1);
 }
 
 int run(const std::string& path, double gibibytes, int n_processes) {
@@ -68,20 +72,20 @@ int run(const std::string& path, double gibibytes, int n_processes) {
   }
   Allocator::of(Device{}).trim();
   std::fflush(stdout);
-  int ready[2], go[2];
-  if (pipe(ready) != 0 || pipe(go) != 0) return 1;
+  int ready[2], go[kRounds][2];
+  if (pipe(ready) != 0 || pipe(go[0]) != 0 || pipe(go[1]) != 0) return 1;
   for (int i = 0; i < n_processes; ++i) {
     if (fork() != 0) continue;
-    use(path, i, ready[1], go[0]);
+    use(path, i, ready[1], {go[0][0], go[1][0]});
     std::_Exit(0);
   }
   const std::vector<char> bytes(static_cast<std::size_t>(n_processes));
-  for (int round = 0; round < 2; ++round) {
+  for (const auto& signal : go) {
     char byte = 0;
     for (int i = 0; i < n_processes; ++i) {
       if (read(ready[0], &byte, 1) != 1) return 1;
     }
-    if (write(go[1], bytes.data(), bytes.size()) < 0) return 1;
+    if (write(signal[1], bytes.data(), bytes.size()) < 0) return 1;
   }
   int failed = 0, status = 0;
   while (wait(&status) > 0) failed += status != 0 ? 1 : 0;

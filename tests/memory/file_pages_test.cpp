@@ -71,6 +71,23 @@ TEST_F(FilePages, WhatIsGivenBackLeavesMemoryAndReadsTheSame) {
   EXPECT_EQ(sum_of(storage), sum);
 }
 
+// The kernel may bring more than was asked for.
+TEST_F(FilePages, OfSmallPiecesThatAreGivenBackNothingStays) {
+  const Storage storage = Storage::from_file(path_, 0, kBytes);
+  const std::size_t before = resident_file_bytes();
+  constexpr std::size_t kPiece = 200'000;
+  for (std::size_t begin = 0; begin < kBytes; begin += kPiece) {
+    const std::size_t bytes = std::min(kPiece, kBytes - begin);
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < bytes; i += 64) {
+      sum += static_cast<std::size_t>(storage.data()[begin + i]);
+    }
+    EXPECT_GT(sum, 0u);
+    release_file_pages(storage.data() + begin, bytes);
+  }
+  EXPECT_LE(resident_file_bytes(), before + kBytes / 20);
+}
+
 TEST_F(FilePages, GivingBackOtherMemoryDoesNothing) {
   Storage storage = Storage::allocate(kBytes);
   std::byte* const data = storage.overwrite_data();

@@ -5,6 +5,7 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <type_traits>
 
 #include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/kernels/parallel.hpp"
@@ -72,29 +73,41 @@ class BlockCopy {
       to += position * y_.strides[k] * item_;
       from += position * x_.strides[k] * item_ * (k < batch_ ? 1 : stride_[k - batch_]);
     }
-    for (index_t m = 0; m < y_.extents[last]; ++m) {
-      copy_block(from + m * stride_[D_ - 1] * item_, to + m * y_.strides[last] * item_, 0);
+    if (row_bytes_ % 8 != 0) return copy_blocks(from, to, row_bytes_);
+    by_length(row_bytes_ / 8, [&](auto words) {
+      if constexpr (std::is_same_v<decltype(words), index_t>) {
+        copy_blocks(from, to, row_bytes_);
+      } else {
+        copy_blocks(from, to, std::integral_constant<index_t, 8 * decltype(words)::value>());
+      }
+    });
+  }
+
+  // The blocks of a line; the length of their rows may be a constant.
+  template <class Bytes>
+  void copy_blocks(const std::byte* from, std::byte* to, Bytes bytes) const {
+    const std::size_t last = batch_ + D_ - 1;
+    const index_t in = stride_[D_ - 1] * item_, out = y_.strides[last] * item_;
+    for (index_t m = 0; m < y_.extents[last]; ++m, from += in, to += out) {
+      if (D_ == 1) {
+        std::memcpy(to, from, static_cast<std::size_t>(index_t{bytes}));
+      } else {
+        copy_block(from, to, 0, bytes);
+      }
     }
   }
 
-  void copy_block(const std::byte* from, std::byte* to, std::size_t d) const {
+  template <class Bytes>
+  void copy_block(const std::byte* from, std::byte* to, std::size_t d, Bytes bytes) const {
     const index_t in = x_.strides[batch_ + d] * item_, out = y_.strides[batch_ + D_ + d] * item_;
     const index_t n = y_.extents[batch_ + D_ + d];
-    if (d + 1 == D_) return copy_rows(from, in, to, out, 1);
-    if (d + 2 == D_) return copy_rows(from, in, to, out, n);
-    for (index_t p = 0; p < n; ++p) copy_block(from + p * in, to + p * out, d + 1);
-  }
-
-  void copy_rows(const std::byte* from, index_t in, std::byte* to, index_t out, index_t n) const {
-    if (row_bytes_ % 8 != 0) {
-      const auto bytes = static_cast<std::size_t>(row_bytes_);
-      for (index_t p = 0; p < n; ++p) std::memcpy(to + p * out, from + p * in, bytes);
+    if (d + 2 < D_) {
+      for (index_t p = 0; p < n; ++p) copy_block(from + p * in, to + p * out, d + 1, bytes);
       return;
     }
-    by_length(row_bytes_ / 8, [=](auto words) {
-      const auto bytes = static_cast<std::size_t>(8 * index_t{words});
-      for (index_t p = 0; p < n; ++p) std::memcpy(to + p * out, from + p * in, bytes);
-    });
+    for (index_t p = 0; p < n; ++p) {
+      std::memcpy(to + p * out, from + p * in, static_cast<std::size_t>(index_t{bytes}));
+    }
   }
 
   const ConstView& x_;
@@ -113,13 +126,31 @@ struct Rows {
 
   template <class Added, class Stored>
   void run(Added added, Stored stored) const {
-    const index_t a = added, b = stored;
-    const Real* __restrict source = from;
-    Real* __restrict target = to;
+    const Real* source = from;
+    Real* target = to;
     for (index_t r = 0; r < count; ++r, source += in, target += out) {
-      for (index_t i = 0; i < a; ++i) target[i] += source[i];
-      for (index_t i = a; i < a + b; ++i) target[i] = source[i];
+      add(source, target, added);
+      const index_t a = added, b = stored;
+      std::memcpy(target + a, source + a, static_cast<std::size_t>(b) * sizeof(Real));
     }
+  }
+
+ private:
+  // In vectors, which GCC does not find in a loop that it has unrolled.
+  template <class Count>
+  static void add(const Real* source, Real* target, Count count) {
+    using Vector [[gnu::vector_size(16)]] = Real;
+    constexpr index_t kLanes = index_t{16 / sizeof(Real)};
+    const index_t n = count;
+    index_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      Vector a, b;
+      std::memcpy(&a, target + i, sizeof a);
+      std::memcpy(&b, source + i, sizeof b);
+      a += b;
+      std::memcpy(target + i, &a, sizeof a);
+    }
+    for (; i < n; ++i) target[i] += source[i];
   }
 };
 
@@ -212,37 +243,61 @@ class OverlapAdd {
   // The blocks at one position along the first axis, of each its elements begin .. end - 1 along it.
   void add_blocks(const T* from, T* to, std::size_t d, index_t begin, index_t end,
                   Covered& covers) const {
-    if (d == D_) return add_block(from, to, 0, begin, end, covers, true);
-    for (index_t m = 0; m < y_.extents[batch_ + d]; ++m) {
+    if (d < D_ - 1) {
+      for (index_t m = 0; m < y_.extents[batch_ + d]; ++m) {
+        covers[d] = covered(d, m);
+        add_blocks(from + m * y_.strides[batch_ + d], to + m * stride_[d] * x_.strides[batch_ + d],
+                   d + 1, begin, end, covers);
+      }
+      return;
+    }
+    const bool is_dense = y_.strides[y_.rank() - 1] == 1 && x_.strides[x_.rank() - 1] == 1;
+    if (!is_dense) return add_line(from, to, d, begin, end, covers, NotDense());
+    by_length(size(D_ - 1) * kParts,
+              [&](auto length) { add_line(from, to, d, begin, end, covers, length); });
+  }
+
+  // The blocks along the last axis, of one axis also those at one position. Rows of `length` real
+  // numbers, which may be a constant.
+  template <class Length>
+  void add_line(const T* from, T* to, std::size_t d, index_t begin, index_t end, Covered& covers,
+                Length length) const {
+    if (d == D_) return add_block(from, to, 0, begin, end, covers, true, length);
+    const index_t in = y_.strides[batch_ + d], out = stride_[d] * x_.strides[batch_ + d];
+    const index_t n = y_.extents[batch_ + d];
+    for (index_t m = 0; m < n; ++m) {
       covers[d] = covered(d, m);
-      add_blocks(from + m * y_.strides[batch_ + d], to + m * stride_[d] * x_.strides[batch_ + d],
-                 d + 1, begin, end, covers);
+      add_block(from + m * in, to + m * out, 0, begin, end, covers, true, length);
     }
   }
 
   // Elements begin .. end - 1 along axis d of a block; `is_first` says so of the axes before.
+  template <class Length>
   void add_block(const T* from, T* to, std::size_t d, index_t begin, index_t end,
-                 const Covered& covers, bool is_first) const {
+                 const Covered& covers, bool is_first, Length length) const {
     const index_t in = y_.strides[batch_ + D_ + d], out = x_.strides[batch_ + d];
     const index_t later = is_first ? std::clamp(covers[d], begin, end) : end;
     if (d + 1 == D_) {
-      return run_rows(from + begin * in, 0, to + begin * out, 0, 1, later - begin, end - later);
+      const index_t n = later - begin;
+      return run_rows(from + begin * in, 0, to + begin * out, 0, 1, n, end - later, length);
     }
     if (d + 2 == D_) {
-      const index_t n = size(d + 1), both = std::min(covers[d + 1], n);
-      run_rows(from + begin * in, in, to + begin * out, out, later - begin, n, 0);
-      return run_rows(from + later * in, in, to + later * out, out, end - later, both, n - both);
+      const index_t n = size(d + 1), both = std::min(covers[d + 1], n), rows = later - begin;
+      run_rows(from + begin * in, in, to + begin * out, out, rows, n, 0, length);
+      return run_rows(from + later * in, in, to + later * out, out, end - later, both, n - both,
+                      length);
     }
     for (index_t p = begin; p < end; ++p) {
-      add_block(from + p * in, to + p * out, d + 1, 0, size(d + 1), covers, p >= later);
+      add_block(from + p * in, to + p * out, d + 1, 0, size(d + 1), covers, p >= later, length);
     }
   }
 
   // Of each row along the last axis adds `added` elements to what is there and stores `stored`.
+  template <class Length>
   void run_rows(const T* from, index_t in, T* to, index_t out, index_t rows, index_t added,
-                index_t stored) const {
-    const index_t in_step = y_.strides[y_.rank() - 1], out_step = x_.strides[x_.rank() - 1];
-    if (in_step != 1 || out_step != 1) {
+                index_t stored, [[maybe_unused]] Length length) const {
+    if constexpr (std::is_same_v<Length, NotDense>) {
+      const index_t in_step = y_.strides[y_.rank() - 1], out_step = x_.strides[x_.rank() - 1];
       for (index_t r = 0; r < rows; ++r) {
         for (index_t p = 0; p < added + stored; ++p) {
           const T value = from[r * in + p * in_step];
@@ -250,19 +305,24 @@ class OverlapAdd {
           place = p < added ? place + value : value;
         }
       }
-      return;
+    } else {
+      // An array of complex numbers is one of real numbers.
+      const Rows<Real> all{reinterpret_cast<const Real*>(from), reinterpret_cast<Real*>(to),
+                           in * kParts, out * kParts, rows};
+      const index_t a = added * kParts, b = stored * kParts;
+      if constexpr (!std::is_same_v<Length, index_t>) {
+        constexpr std::integral_constant<index_t, Length::value / 2> kHalf{};
+        if (a == length && b == 0) return all.run(length, kNone);
+        if (a == 0 && b == length) return all.run(kNone, length);
+        if (a == kHalf && b == kHalf) return all.run(kHalf, kHalf);
+      }
+      all.run(a, b);
     }
-    // An array of complex numbers is one of real numbers.
-    using Real = typename RealOf<T>::type;
-    constexpr index_t kParts = index_t{sizeof(T) / sizeof(Real)};
-    const Rows<Real> all{reinterpret_cast<const Real*>(from), reinterpret_cast<Real*>(to),
-                         in * kParts, out * kParts, rows};
-    if (stored == 0) return by_length(added * kParts, [=](auto n) { all.run(n, kNone); });
-    if (added == 0) return by_length(stored * kParts, [=](auto n) { all.run(kNone, n); });
-    if (added == stored) return by_length(added * kParts, [=](auto n) { all.run(n, n); });
-    all.run(added * kParts, stored * kParts);
   }
 
+  struct NotDense {};
+  using Real = typename RealOf<T>::type;
+  static constexpr index_t kParts = index_t{sizeof(T) / sizeof(Real)};
   static constexpr std::integral_constant<index_t, 0> kNone{};
 
   const ConstView& y_;

@@ -14,8 +14,9 @@
 namespace palimpsest {
 namespace {
 
-// A page that is read brings its neighbours within this distance, as long as they are cached.
-constexpr std::uintptr_t kAround = 1 << 16;
+// A page that is read brings its neighbours that are cached: some dozens on older kernels, on newer ones
+// all that the cache keeps in one piece, which is at most a huge page.
+constexpr std::uintptr_t kAround = 1 << 21;
 
 // Start and length of every mapping.
 struct Mappings {
