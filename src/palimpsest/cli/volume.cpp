@@ -8,6 +8,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/cli/clock.hpp"
+#include "palimpsest/cli/code_pages.hpp"
 #include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/image.hpp"
 #include "palimpsest/cli/inputs.hpp"
@@ -238,6 +239,8 @@ SenseResult reconstruct_volume(const Volume& volume, const SenseOptions& options
   StopWatch watch;
   result.announced_peak_bytes = plan.peak_bytes;
   if (options.announce) options.announce(plan.peak_bytes);
+  // A plan counts arrays; code that has done its work need not lie beside them.
+  if (plan.budget) release_code_pages();
   const MemoryScope scope;
   // Without a limit files are streamed all the same.
   const index_t budget = plan.budget.value_or(std::numeric_limits<index_t>::max());
