@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
 
 #include "palimpsest/cli/commands.hpp"
 
@@ -10,9 +7,6 @@ int main(int argc, char** argv) {
   using namespace palimpsest::cli;
   // A write beyond the limit on file sizes then fails like one on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
-#if defined(__GLIBC__)
-  mallopt(M_TOP_PAD, 0);  // what the heap holds for later counts beside the bytes of --memory
-#endif
   CommandLine line("palimpsest", "Reconstructs images from raw scans on a known number of bytes.",
                    "palimpsest " PALIMPSEST_VERSION);
   add_recon(line);
