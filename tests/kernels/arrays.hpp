@@ -37,7 +37,7 @@ class Array {
     first_ = shift - range.low;
     size_ = static_cast<std::size_t>(first_ + std::max<index_t>(range.high, 1)) * item_size(dtype);
     memory_.reset(static_cast<unsigned char*>(::operator new (size_, std::align_val_t{64})));
-    std::memset(memory_.get(), kPattern, size_);
+    fill_pattern();
   }
   Array(const Array& other) : Array(other.dtype_, other.extents_, other.strides_) {
     size_ = other.size_;
@@ -90,6 +90,7 @@ class Array {
     copy_row_between(DType::complex128, dtype_)(reinterpret_cast<const std::byte*>(&value), 0,
                                                 static_cast<std::byte*>(address(i)), 0, 1);
   }
+  void fill_pattern() { std::memset(memory_.get(), kPattern, size_); }
   /// Every element a multiple of 1/4 in [-range, range]; unsigned ones not negative. Sums and
   /// products of a few are exact in all dtypes.
   void fill(Random& random, index_t range = 8) {

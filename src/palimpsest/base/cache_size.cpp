@@ -14,7 +14,8 @@ constexpr index_t kUsualCache = index_t{32} << 20;
 
 std::atomic<index_t> wanted{0};
 
-// What one core sees; without the heap, since copies may not use it. sysconf is asked last: on some processors it adds up what others have.
+// What one core sees; without the heap, since copies may not use it. sysconf is asked last: on some
+// processors it adds up what others have.
 index_t last_cache() {
   for (const char* const path : {"/sys/devices/system/cpu/cpu0/cache/index3/size",
                                  "/sys/devices/system/cpu/cpu0/cache/index2/size"}) {
@@ -38,6 +39,8 @@ index_t streaming_bytes() {
   const index_t bytes = wanted.load(std::memory_order_relaxed);
   return bytes > 0 ? bytes : usual;
 }
+
+index_t line_streaming_bytes() { return streaming_bytes() / 16; }
 
 void set_streaming_bytes(index_t bytes) { wanted.store(bytes, std::memory_order_relaxed); }
 
