@@ -29,7 +29,8 @@ struct Case {
     Extents p(D), m(D);
     for (std::size_t d = D; d-- > 0; i /= within[d]) p[d] = i % within[d];
     for (std::size_t d = D; d-- > 0; i /= blocks[d]) m[d] = i % blocks[d];
-    for (std::size_t d = D; d-- > 0; factor *= array[d]) number += (m[d] * stride[d] + p[d]) * factor;
+    for (std::size_t d = D; d-- > 0; factor *= array[d])
+      number += (m[d] * stride[d] + p[d]) * factor;
     return number + i * factor;
   }
 };
@@ -102,7 +103,8 @@ TEST(Blocks, ThatFillLinesAreStreamed) {
   for (const DType dtype : kDtypes) {
     for (const index_t n : {4, 8, 16, 32}) {
       for (const index_t step : {n, 2 * n}) {
-        const Case c{{}, {5 * step + 1, 7 * step + 16 - 7 * step % 16}, {5, 7}, {n, n}, {step, step}};
+        const Case c{
+            {}, {5 * step + 1, 7 * step + 16 - 7 * step % 16}, {5, 7}, {n, n}, {step, step}};
         stream_from(1);
         expect_both_ways(c, dtype, random, true);
         stream_from(0);

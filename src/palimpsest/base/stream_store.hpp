@@ -20,8 +20,8 @@ inline bool on_line(const void* to) {
   return reinterpret_cast<std::uintptr_t>(to) % static_cast<std::uintptr_t>(kCacheLine) == 0;
 }
 
-/// Streams `bytes` to a place that is aligned, both multiples of kStreamUnit. An ordinary copy where the processor
-/// has no such stores.
+/// Streams `bytes` to a place that is aligned, both multiples of kStreamUnit. An ordinary copy where
+/// the processor has no such stores.
 inline void stream(std::byte* to, const std::byte* from, index_t bytes) {
 #if defined(__SSE2__)
   for (index_t i = 0; i < bytes; i += kStreamUnit) {

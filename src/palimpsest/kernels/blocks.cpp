@@ -9,8 +9,8 @@
 #include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/stream_store.hpp"
 #include "palimpsest/base/strided_copy.hpp"
-#include "palimpsest/kernels/constant_length.hpp"
 #include "palimpsest/kernels/parallel.hpp"
+#include "palimpsest/kernels/short_rows.hpp"
 
 namespace palimpsest {
 namespace {
@@ -37,7 +37,7 @@ class BlockCopy {
     if (lines == 0 || length == 0) return;
     parallel_ranges(lines, std::max<index_t>(1, kParallelGrain / length),
                     [&](index_t first, index_t end) {
-                      for (index_t line = first; line < end; ++line) copy_line(line);
+                      for (index_t line = first; line < end; ++line) copy_line_at(line);
                       if (is_streamed_) finish_streams();
                     });
   }
@@ -51,7 +51,7 @@ class BlockCopy {
            bytes >= line_streaming_bytes();
   }
 
-  void copy_line(index_t number) const {
+  void copy_line_at(index_t number) const {
     const auto* from = static_cast<const std::byte*>(x_.data);
     auto* to = static_cast<std::byte*>(y_.data);
     const std::size_t last = batch_ + D_ - 1;
@@ -61,47 +61,48 @@ class BlockCopy {
       to += position * y_.strides[k] * item_;
       from += position * x_.strides[k] * item_ * (k < batch_ ? 1 : stride_[k - batch_]);
     }
-    constexpr index_t kWord = 8;
-    if (row_bytes_ % kWord != 0) return copy_blocks<false>(from, to, row_bytes_);
+    constexpr index_t kWord = 4;
+    if (row_bytes_ % kWord != 0) return copy_line(from, to, row_bytes_);
     with_length(row_bytes_ / kWord, [&](auto words) {
       if constexpr (std::is_same_v<decltype(words), index_t>) {
-        copy_blocks<false>(from, to, row_bytes_);
+        copy_line(from, to, row_bytes_);
       } else {
-        constexpr std::integral_constant<index_t, kWord* decltype(words)::value> kBytes{};
-        is_streamed_ ? copy_blocks<true>(from, to, kBytes) : copy_blocks<false>(from, to, kBytes);
+        copy_line(from, to, std::integral_constant<index_t, kWord* decltype(words)::value>());
       }
     });
   }
 
   // The blocks of a line; the length of their rows may be a constant.
-  template <bool kStreamed, class Bytes>
-  void copy_blocks(const std::byte* from, std::byte* to, Bytes bytes) const {
+  template <class Bytes>
+  void copy_line(const std::byte* from, std::byte* to, Bytes bytes) const {
+    if (is_streamed_) {
+      copy_blocks(from, to, [=](auto* row, auto* source) { stream(row, source, bytes); });
+    } else {
+      copy_blocks(from, to, [=](auto* row, auto* source) { copy_row(row, source, bytes); });
+    }
+  }
+
+  template <class Copy>
+  void copy_blocks(const std::byte* from, std::byte* to, Copy copy) const {
     const std::size_t last = batch_ + D_ - 1;
     const index_t in = stride_[D_ - 1] * item_, out = y_.strides[last] * item_;
     const index_t n = y_.extents[last];
-    if (D_ == 1) return copy_rows<kStreamed>(from, in, to, out, n, bytes);
-    for (index_t m = 0; m < n; ++m) copy_block<kStreamed>(from + m * in, to + m * out, 0, bytes);
+    if (D_ == 1) return copy_rows(from, in, to, out, n, copy);
+    for (index_t m = 0; m < n; ++m) copy_block(from + m * in, to + m * out, 0, copy);
   }
 
-  template <bool kStreamed, class Bytes>
-  void copy_block(const std::byte* from, std::byte* to, std::size_t d, Bytes bytes) const {
+  template <class Copy>
+  void copy_block(const std::byte* from, std::byte* to, std::size_t d, Copy& copy) const {
     const index_t in = x_.strides[batch_ + d] * item_, out = y_.strides[batch_ + D_ + d] * item_;
     const index_t n = y_.extents[batch_ + D_ + d];
-    if (d + 2 == D_) return copy_rows<kStreamed>(from, in, to, out, n, bytes);
-    for (index_t p = 0; p < n; ++p)
-      copy_block<kStreamed>(from + p * in, to + p * out, d + 1, bytes);
+    if (d + 2 == D_) return copy_rows(from, in, to, out, n, copy);
+    for (index_t p = 0; p < n; ++p) copy_block(from + p * in, to + p * out, d + 1, copy);
   }
 
-  template <bool kStreamed, class Bytes>
+  template <class Copy>
   static void copy_rows(const std::byte* from, index_t in, std::byte* to, index_t out,
-                        index_t count, Bytes bytes) {
-    for (index_t r = 0; r < count; ++r, from += in, to += out) {
-      if constexpr (kStreamed) {
-        stream(to, from, bytes);
-      } else {
-        std::memcpy(to, from, static_cast<std::size_t>(index_t{bytes}));
-      }
-    }
+                        index_t count, Copy& copy) {
+    for (index_t r = 0; r < count; ++r) copy(to + r * out, from + r * in);
   }
 
   const ConstView& x_;

@@ -9,8 +9,8 @@
 #include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/stream_store.hpp"
 #include "palimpsest/kernels/blocks.hpp"
-#include "palimpsest/kernels/constant_length.hpp"
 #include "palimpsest/kernels/parallel.hpp"
+#include "palimpsest/kernels/short_rows.hpp"
 
 namespace palimpsest {
 namespace {
@@ -53,8 +53,9 @@ class DenseRows {
     for (index_t r = 0; r < count; ++r, from += in, to += out) {
       ask_ahead(from, length_ * index_t{sizeof(Real)});
       add(real(from), real(to), added_);
-      std::memcpy(real(to) + added, real(from) + added,
-                  static_cast<std::size_t>(stored) * sizeof(Real));
+      copy_row(reinterpret_cast<std::byte*>(real(to) + added),
+               reinterpret_cast<const std::byte*>(real(from) + added),
+               stored * index_t{sizeof(Real)});
     }
   }
 
@@ -217,7 +218,8 @@ class OverlapAdd {
     if (size(D_ - 1) * item % kStreamUnit != 0) return 0;
     const index_t row = size(D_ - 1) * item, step = stride_[D_ - 1] * item;
     for (const index_t n : {1, 2, 4}) {
-      if (n * row % kCacheLine == 0 && n * step % kCacheLine == 0 && (n == 1 || row == step)) return n;
+      if (n * row % kCacheLine == 0 && n * step % kCacheLine == 0 && (n == 1 || row == step))
+        return n;
     }
     return 0;
   }
@@ -328,9 +330,8 @@ class OverlapAdd {
   void add_line(const T* from, index_t in, T* to, index_t out, index_t count, Range part,
                 const Covered& covers, index_t added) const {
     if (count == 0) return;
-    with_rows(size(D_ - 1), added, [&](const auto& rows) {
-      add_alike(from, in, to, out, count, part, covers, rows);
-    });
+    with_rows(size(D_ - 1), added,
+              [&](const auto& rows) { add_alike(from, in, to, out, count, part, covers, rows); });
   }
 
   template <class Rows>
@@ -387,8 +388,10 @@ class OverlapAdd {
       if constexpr (!std::is_same_v<decltype(n), index_t>) {
         constexpr std::integral_constant<index_t, 0> kNone{};
         constexpr std::integral_constant<index_t, decltype(n)::value / 2> kHalf{};
-        if (a == kNone) return f(DenseRows<T, decltype(n), std::remove_const_t<decltype(kNone)>>(n, kNone));
-        if (a == kHalf) return f(DenseRows<T, decltype(n), std::remove_const_t<decltype(kHalf)>>(n, kHalf));
+        if (a == kNone)
+          return f(DenseRows<T, decltype(n), std::remove_const_t<decltype(kNone)>>(n, kNone));
+        if (a == kHalf)
+          return f(DenseRows<T, decltype(n), std::remove_const_t<decltype(kHalf)>>(n, kHalf));
       }
       f(DenseRows<T, decltype(n), index_t>(n, a));
     });
