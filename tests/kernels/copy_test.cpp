@@ -42,15 +42,51 @@ TEST(Copy, TranspositionsOfEverySizeOfElements) {
   }
 }
 
+TEST(Copy, ShortRowsAndColumnsOfAllLengths) {
+  Random random(45);
+  for (const DType dtype : {DType::int32, DType::complex64, DType::complex128}) {
+    for (index_t n = 1; n <= 70; ++n) {
+      for (const index_t m : {33, 160, 203}) {
+        for (const index_t streamed : {1, 0}) {
+          Array x(dtype, {m, n}, {1, m}), out(dtype, {m, n}, {n, 1}, n % 2);
+          Array y(dtype, {n, m}, {1, n}), back(dtype, {n, m}, {m, 1}, n % 3);
+          x.fill(random);
+          y.fill(random);
+          stream_from(streamed);
+          expect_copy(x, out, strided_copy);
+          expect_copy(y, back, strided_copy);
+          stream_from(0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Copy, StreamedRowsOfAllAlignments) {
+  Random random(46);
+  for (const index_t n : {511, 512, 513, 1000}) {
+    for (index_t shift = 0; shift < 16; ++shift) {
+      Array x(DType::float32, {7, n}, {n + 3, 1}), out(DType::float32, {7, n}, {n + 5, 1}, shift);
+      x.fill(random);
+      stream_from(1);
+      expect_copy(x, out, strided_copy);
+      stream_from(0);
+    }
+  }
+}
+
 TEST(Copy, StreamedTilesWithWholeLines) {
   // Rows of the destination are whole cache lines, so that they go past the caches.
   Random random(42);
   for (const DType dtype : {DType::float32, DType::float64, DType::complex128}) {
-    Array x(dtype, {192, 256}, {1, 192}), out(dtype, {192, 256});
-    x.fill(random);
-    stream_from(1);
-    expect_copy(x, out, strided_copy);
-    stream_from(0);
+    // The second kind is visited along diagonals.
+    for (const auto& [m, n] : {std::pair<index_t, index_t>{192, 256}, {512, 1024}}) {
+      Array x(dtype, {m, n}, {1, m}), out(dtype, {m, n});
+      x.fill(random);
+      stream_from(1);
+      expect_copy(x, out, strided_copy);
+      stream_from(0);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 // streamed is not, provided that all its bytes are streamed one after the other.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -31,6 +32,20 @@ inline void stream(std::byte* to, const std::byte* from, index_t bytes) {
 #else
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 #endif
+}
+
+/// Streams the lines that lie within a row, stores what is before and after them.
+inline void stream_row(std::byte* to, const std::byte* from, index_t bytes) {
+  constexpr index_t kAhead = 2048;
+  const auto misplaced = static_cast<index_t>(reinterpret_cast<std::uintptr_t>(to) % kCacheLine);
+  const index_t before = std::min(bytes, (kCacheLine - misplaced) % kCacheLine);
+  const index_t lines = (bytes - before) / kCacheLine * kCacheLine, after = before + lines;
+  std::memcpy(to, from, static_cast<std::size_t>(before));
+  for (index_t i = before; i < after; i += kCacheLine) {
+    __builtin_prefetch(from + i + kAhead);
+    stream(to + i, from + i, kCacheLine);
+  }
+  std::memcpy(to + after, from + after, static_cast<std::size_t>(bytes - after));
 }
 
 /// What was streamed before is seen before what is stored after; at the end of each task.

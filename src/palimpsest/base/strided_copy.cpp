@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "palimpsest/base/cache_size.hpp"
+#include "palimpsest/base/stream_store.hpp"
 #include "palimpsest/base/transpose.hpp"
 
 namespace palimpsest {
@@ -26,7 +27,11 @@ using Row = void (*)(const std::byte* x, index_t from, std::byte* y, index_t to,
 // Elements of a tile on both axes of a transposition: two tiles of 16-byte elements fit a first
 // level cache.
 constexpr index_t kTile = 32;
-constexpr index_t kCacheLine = 64;
+// Bytes between elements of the source that are gathered one by one: registers of a transposition hold
+// as much of a row.
+constexpr index_t kNearStep = 32;
+// Bytes from which on a row is worth to be streamed by itself.
+constexpr index_t kStreamedRow = 512;
 
 template <class T>
 T load(const std::byte* at) {
@@ -172,7 +177,7 @@ Loop make_loop(const ConstView& x, const MutableView& out, const std::byte*& fro
 // Where the innermost axis jumps in the source while another one walks through it densely, both
 // are done in tiles. Puts that axis second to last and says whether there is one.
 bool arrange_tiles(Loop& axes) {
-  if (axes.size() < 2 || std::abs(axes.back().from) < kCacheLine) return false;
+  if (axes.size() < 2 || std::abs(axes.back().from) < kNearStep) return false;
   std::size_t best = axes.size() - 1;
   for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
     if (axes[i].from != 0 && std::abs(axes[i].from) < std::abs(axes[best].from)) best = i;
@@ -222,7 +227,7 @@ bool run_transpose(const Axis& outer, const Axis& inner, const std::byte* x, std
 }
 
 void run_loop(Loop axes, Row row, const std::byte* x, std::byte* y, std::size_t item, bool is_plain,
-              bool streamed) {
+              index_t total_bytes) {
   const auto bytes = static_cast<index_t>(item);
   if (axes.empty()) {
     row(x, bytes, y, bytes, 1);
@@ -231,18 +236,27 @@ void run_loop(Loop axes, Row row, const std::byte* x, std::byte* y, std::size_t 
   const bool tiled = arrange_tiles(axes);
   const std::size_t n_outer = axes.size() - (tiled ? 2 : 1);
   const Axis inner = axes.back();
+  const bool streams_lines = total_bytes >= line_streaming_bytes();
+  const bool streams_rows = is_plain && inner.from == bytes && inner.to == bytes &&
+                            inner.extent * bytes >= kStreamedRow &&
+                            total_bytes >= streaming_bytes();
   std::array<index_t, kMaxRank> position{};
   for (;;) {
-    if (tiled && is_plain && run_transpose(axes[n_outer], inner, x, y, item, streamed)) {
+    if (tiled && is_plain && run_transpose(axes[n_outer], inner, x, y, item, streams_lines)) {
       // done
     } else if (tiled) {
       run_tiles(row, axes[n_outer], inner, x, y);
+    } else if (streams_rows) {
+      stream_row(y, x, inner.extent * bytes);
     } else {
       row(x, inner.from, y, inner.to, inner.extent);
     }
     std::size_t axis = n_outer;
     for (;; --axis) {
-      if (axis == 0) return;
+      if (axis == 0) {
+        if (streams_rows) finish_streams();
+        return;
+      }
       const Axis& a = axes[axis - 1];
       x += a.from;
       y += a.to;
@@ -276,7 +290,7 @@ void strided_copy_piece(const ConstView& x, const MutableView& out, index_t tota
   auto* to = static_cast<std::byte*>(out.data);
   Loop axes = make_loop(x, out, from, to);
   run_loop(std::move(axes), row_of(x.dtype, out.dtype), from, to, item_size(out.dtype),
-           x.dtype == out.dtype, total_bytes >= streaming_bytes());
+           x.dtype == out.dtype, total_bytes);
 }
 
 void strided_fill(const void* value, const MutableView& out) {
@@ -292,7 +306,7 @@ void strided_fill(const void* value, const MutableView& out) {
   const std::byte* from = element.data();
   auto* to = static_cast<std::byte*>(out.data);
   Loop axes = make_loop(x, out, from, to);
-  run_loop(std::move(axes), copy_row_of(item), from, to, item, true, false);
+  run_loop(std::move(axes), copy_row_of(item), from, to, item, true, 0);
 }
 
 }  // namespace palimpsest

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile goes through a buffer: whole lines of x are read, one after the other, exchanged in
-// registers, and whole lines of y are written. Where rows are a power of two apart, all lines of a
-// column fall into few sets of a cache; a line that is used at once cannot be driven out before.
 #include "palimpsest/base/transpose.hpp"
 
 #include <algorithm>
@@ -9,58 +6,17 @@
 #include <cstdint>
 #include <cstring>
 
-#include "palimpsest/base/transpose_wide.hpp"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+#include "palimpsest/base/stream_store.hpp"
+#include "palimpsest/base/transpose_lines.hpp"
 
 namespace palimpsest {
 namespace {
 
-constexpr index_t kLine = 64, kRegister = 16;
-
-constexpr index_t kBufferBytes = 98304;
-
-// The size of a tile: long pieces of the rows of x, which the processor reads ahead, and of the rows of
-// y whole lines, which are written once. Where one side of the matrix is short the other one of the tile
-// is longer, so that each page that is visited gives or takes as much.
-struct Tile {
-  Tile(const Transposition& t, index_t item, bool wide) {
-    const index_t piece_of_x = (!wide ? 256 : (t.streamed ? 2048 : 512)) / item;
-    const index_t piece_of_y = (wide && t.streamed ? 128 : 256) / item;
-    const index_t elements = piece_of_x * piece_of_y;
-    rows_of_y = std::min(t.y_rows, std::max(piece_of_x, elements / t.x_rows));
-    const index_t whole_lines = kLine / item;
-    rows_of_x = std::min(t.x_rows, elements / rows_of_y);
-    rows_of_x = (rows_of_x + whole_lines - 1) / whole_lines * whole_lines;
-    pitch = rows_of_x * item + kLine;
-    rows_of_y = std::min(rows_of_y, kBufferBytes / pitch);
-  }
-
-  index_t rows_of_x, rows_of_y;
-  index_t pitch;  // of the buffer
-};
-
-// The lines of the tile that comes next, asked for one by one while this one is written.
-class Ahead {
- public:
-  Ahead(const std::byte* row, index_t step, index_t bytes, index_t rows)
-      : row_(row), step_(step), bytes_(bytes), rows_(rows) {}
-  void ask() {
-    if (rows_ <= 0) return;
-    __builtin_prefetch(row_ + at_);
-    at_ += kLine;
-    if (at_ < bytes_) return;
-    at_ = 0;
-    row_ += step_;
-    --rows_;
-  }
-
- private:
-  const std::byte* row_;
-  index_t step_, bytes_, rows_, at_ = 0;
-};
+constexpr index_t kRegister = 16;
+// Of rows of y that are written as one run: elements at most, and bytes of the buffer.
+constexpr index_t kShortRow = 64, kRunBytes = 32768;
+// The sides of a tile, in bytes.
+constexpr index_t kTileBytes = 256;
 
 template <class V>
 V get(const std::byte* p) {
@@ -116,65 +72,78 @@ void fill_columns(const std::byte* x, index_t x_row, index_t k, index_t n, std::
   }
 }
 
-void write_row(const std::byte* from, std::byte* to, index_t bytes, [[maybe_unused]] bool streamed,
-               Ahead& ahead) {
-  index_t k = 0;
-#if defined(__SSE2__)
-  if (streamed && reinterpret_cast<std::uintptr_t>(to) % kLine == 0) {
-    for (; k + kLine <= bytes; k += kLine) {
-      ahead.ask();
-      for (index_t i = k; i < k + kLine; i += kRegister) {
-        _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), get<__m128i>(from + i));
+// Tiles go through a buffer, so that whole pieces of rows are read and written on both sides: where
+// rows are a power of two apart, all lines of a column fall into few sets of a cache.
+template <std::size_t kItem>
+void transpose_tiles(const Transposition& t) {
+  constexpr index_t kItemBytes{kItem}, kNarrow = kRegister / kItemBytes;
+  constexpr index_t kSide = kTileBytes / kItemBytes, kPitch = kTileBytes + kCacheLine;
+  alignas(kCacheLine) std::array<std::byte, kSide * kPitch> buffer;
+  for (index_t j0 = 0; j0 < t.y_rows; j0 += kSide) {
+    const index_t n = std::min(kSide, t.y_rows - j0);
+    for (index_t i0 = 0; i0 < t.x_rows; i0 += kSide) {
+      const index_t m = std::min(kSide, t.x_rows - i0);
+      for (index_t i = 0; i < m; i += kNarrow) {
+        fill_columns<kItem>(t.x + (i0 + i) * t.x_row + j0 * kItemBytes, t.x_row,
+                            std::min(kNarrow, m - i), n, buffer.data() + i * kItemBytes, kPitch);
+      }
+      for (index_t j = 0; j < n; ++j) {
+        std::memcpy(t.y + (j0 + j) * t.y_row + i0 * kItemBytes, buffer.data() + j * kPitch,
+                    static_cast<std::size_t>(m * kItemBytes));
       }
     }
   }
-#endif
-  for (; k + kLine <= bytes; k += kLine) {
-    ahead.ask();
-    std::memcpy(to + k, from + k, kLine);
+}
+
+// The elements from row i, column j of x on, so many of each.
+Transposition part_of(const Transposition& t, index_t item, index_t i, index_t j, index_t rows,
+                      index_t columns) {
+  Transposition part = t;
+  part.x += i * t.x_row + j * item;
+  part.y += j * t.y_row + i * item;
+  part.x_rows = rows;
+  part.y_rows = columns;
+  return part;
+}
+
+// Of short rows of y that lie one after the other, which are one run of memory, so many at a time that
+// whole lines come out.
+template <std::size_t kItem>
+void transpose_run(const Transposition& t) {
+  constexpr index_t kItemBytes{kItem}, kNarrow = kRegister / kItemBytes;
+  constexpr index_t kSide = kCacheLine / kItemBytes;
+  const index_t row = t.x_rows * kItemBytes, some = kRunBytes / row / kSide * kSide;
+  alignas(kCacheLine) std::array<std::byte, kRunBytes> buffer;
+  for (index_t j = 0; j < t.y_rows; j += some) {
+    const index_t n = std::min(some, t.y_rows - j), bytes = n * row;
+    for (index_t i = 0; i < t.x_rows; i += kNarrow) {
+      fill_columns<kItem>(t.x + i * t.x_row + j * kItemBytes, t.x_row,
+                          std::min(kNarrow, t.x_rows - i), n, buffer.data() + i * kItemBytes, row);
+    }
+    std::byte* const to = t.y + j * row;
+    const index_t lines = t.streamed && on_line(to) ? bytes / kCacheLine * kCacheLine : 0;
+    stream(to, buffer.data(), lines);
+    std::memcpy(to + lines, buffer.data() + lines, static_cast<std::size_t>(bytes - lines));
   }
-  if (k < bytes) std::memcpy(to + k, from + k, static_cast<std::size_t>(bytes - k));
+  if (t.streamed) finish_streams();
 }
 
 }  // namespace
 
+// Whole lines of y at once where there are any, what is left at the sides in tiles.
 template <std::size_t kItem>
 void transpose(const Transposition& t) {
-  constexpr index_t kItemBytes{kItem}, kNarrow = kRegister / kItemBytes, kSide = 2 * kNarrow;
-  const ExchangeSquares squares = wide_squares(kItem);
-  const Tile tile(t, kItemBytes, squares != nullptr);
-  alignas(kLine) std::array<std::byte, kBufferBytes> buffer;
-  for (index_t j0 = 0; j0 < t.y_rows; j0 += tile.rows_of_y) {
-    const index_t n = std::min(tile.rows_of_y, t.y_rows - j0);
-    for (index_t i0 = 0; i0 < t.x_rows; i0 += tile.rows_of_x) {
-      const index_t m = std::min(tile.rows_of_x, t.x_rows - i0);
-      for (index_t i = 0; i < m; i += kSide) {
-        const std::byte* from = t.x + (i0 + i) * t.x_row + j0 * kItemBytes;
-        const index_t rows = std::min(kSide, m - i);
-        std::byte* columns = buffer.data() + i * kItemBytes;
-        const bool whole = squares != nullptr && rows == kSide;
-        const index_t done = whole ? squares(from, t.x_row, n, columns, tile.pitch) : 0;
-        for (index_t k = 0; k < rows && done < n; k += kNarrow) {
-          fill_columns<kItem>(from + k * t.x_row + done * kItemBytes, t.x_row,
-                              std::min(kNarrow, rows - k), n - done,
-                              columns + k * kItemBytes + done * tile.pitch, tile.pitch);
-        }
-      }
-      const bool wraps = i0 + tile.rows_of_x >= t.x_rows;
-      const index_t next_i = wraps ? 0 : i0 + tile.rows_of_x;
-      const index_t next_j = wraps ? j0 + tile.rows_of_y : j0;
-      Ahead ahead(t.x + next_i * t.x_row + next_j * kItemBytes, t.x_row,
-                  std::min(tile.rows_of_y, t.y_rows - next_j) * kItemBytes,
-                  next_j < t.y_rows ? std::min(tile.rows_of_x, t.x_rows - next_i) : 0);
-      for (index_t j = 0; j < n; ++j) {
-        write_row(buffer.data() + j * tile.pitch, t.y + (j0 + j) * t.y_row + i0 * kItemBytes,
-                  m * kItemBytes, t.streamed, ahead);
-      }
-    }
+  constexpr index_t kItemBytes{kItem}, kSide = kCacheLine / kItemBytes;
+  if (t.x_rows % kSide != 0 && t.x_rows <= kShortRow && t.y_row == t.x_rows * kItemBytes) {
+    return transpose_run<kItem>(t);
   }
-#if defined(__SSE2__)
-  if (t.streamed) _mm_sfence();
-#endif
+  const index_t together = columns_of_lines(kItem);
+  const index_t rows = t.x_rows / kSide * kSide;
+  const index_t columns = together > 0 ? t.y_rows / together * together : 0;
+  if (rows == 0 || columns == 0) return transpose_tiles<kItem>(t);
+  transpose_lines(kItem, part_of(t, kItemBytes, 0, 0, rows, columns));
+  transpose_tiles<kItem>(part_of(t, kItemBytes, rows, 0, t.x_rows - rows, columns));
+  transpose_tiles<kItem>(part_of(t, kItemBytes, 0, columns, t.x_rows, t.y_rows - columns));
 }
 
 template void transpose<4>(const Transposition& t);

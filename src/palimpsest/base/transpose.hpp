@@ -19,7 +19,7 @@ struct Transposition {
 };
 
 /// Aliases  disjoint
-/// Cost     one pass in tiles that fit the second level of cache; 96 KiB of stack
+/// Cost     one pass; at most 64 KiB of stack
 template <std::size_t kItem>
 void transpose(const Transposition& t);
 

@@ -18,14 +18,18 @@ constexpr index_t kCut = 64, kPiecesOfAxis = 8;
 // Bytes from which on a second thread pays.
 constexpr index_t kBytesOfPiece = index_t{1} << 18;
 
-// The axis of the largest step of the destination among those whose pieces are long, or far apart in
-// the source: else every piece would read all lines of it.
+// The axis of the largest steps whose pieces share no line, on either side, with others: far apart or
+// long. Of a transposition the one along which the rows of the source lie, which are read in one run.
 std::size_t axis_to_cut(const ConstView& x, const MutableView& out) {
   const auto reach = [&](std::size_t i) {
-    const index_t step = std::abs(x.strides[i]) * static_cast<index_t>(item_size(x.dtype));
+    const auto is_apart = [&](index_t stride, DType dtype) {
+      return stride == 0 || std::abs(stride) * static_cast<index_t>(item_size(dtype)) >= kCut;
+    };
+    const bool is_long = out.extents[i] >= kPiecesOfAxis * kCut;
     const bool good =
-        out.extents[i] > 1 && (step >= kCut || step == 0 || out.extents[i] >= kPiecesOfAxis * kCut);
-    return good ? std::abs(out.strides[i]) : index_t{0};
+        out.extents[i] > 1 &&
+        (is_long || (is_apart(x.strides[i], x.dtype) && is_apart(out.strides[i], out.dtype)));
+    return good ? 2 * std::abs(x.strides[i]) + std::abs(out.strides[i]) : index_t{0};
   };
   std::size_t best = 0;
   for (std::size_t i = 1; i < out.rank(); ++i) {
