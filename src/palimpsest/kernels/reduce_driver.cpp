@@ -27,7 +27,7 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kWidth = 256;
-constexpr index_t kRowBytes = 8192;       // of accumulators, where operands are read where they lie
+constexpr index_t kRowBytes = 16384;      // of accumulators, where operands are read where they lie
 constexpr index_t kComputedBytes = 8192;  // of a row that is computed
 constexpr index_t kItem = 16;             // bytes of the largest element
 constexpr index_t kMaxLevels = 44;

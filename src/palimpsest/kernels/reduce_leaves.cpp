@@ -306,7 +306,9 @@ HWY_EXPORT(norm2_leaf);
 
 ReduceLeaf reduce_leaf(ReduceOp op, DType dtype) {
   ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(reduce_leaf)(op, dtype);
-  if (op == ReduceOp::sum) leaf.four_runs = four_runs_of_sum(dtype);
+  if (op != ReduceOp::sum) return leaf;
+  leaf.four_runs = four_runs_of_sum(dtype);
+  if (const RowsOfSum rows = rows_of_sum(dtype)) leaf.vertical_rows = rows;
   return leaf;
 }
 ReduceLeaf product_leaf(DType dtype, bool conj_a, bool conj_b) {

@@ -39,6 +39,10 @@ using FourRuns = void (*)(const std::byte* const* x, std::byte* result);
 FourRuns four_runs_of_sum(DType dtype);
 FourRuns four_runs_of_product(DType dtype, bool conj_a, bool conj_b);
 FourRuns four_runs_of_norm2(DType load);
+// The same bits as `vertical_rows`.
+using RowsOfSum = void (*)(const std::byte* const* x, std::byte* accumulators, index_t n,
+                           bool first);
+RowsOfSum rows_of_sum(DType dtype);
 
 /// `dtype` is that of the result; a bool sum is `any`, a bool product `all`.
 ReduceLeaf reduce_leaf(ReduceOp op, DType dtype);

@@ -116,6 +116,41 @@ void four_runs(const std::byte* const* operands, std::byte* result) {
   }
 }
 
+// What sums of the plain loop give for rows one after the other, a line of each at a time. A row of
+// complex numbers is one of twice as many real ones.
+template <class R, int kParts>
+void rows_of_sum(const std::byte* const* rows, std::byte* accumulators, index_t n, bool first) {
+  const Tag<R> d;
+  constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
+  constexpr index_t kAhead = 1024 / sizeof(R);
+  auto* const sums = reinterpret_cast<R*>(accumulators);
+  const R* x[kRowsAtOnce];
+  for (int r = 0; r < kRowsAtOnce; ++r) x[r] = reinterpret_cast<const R*>(rows[r]);
+  n *= kParts;
+  index_t i = 0;
+  for (; i + 2 * kN <= n; i += 2 * kN) {
+    _Pragma("GCC unroll 8") for (int r = 0; r < kRowsAtOnce; ++r) {
+      __builtin_prefetch(x[r] + i + kAhead, 0, 2);
+    }
+    VecOf<R> low = hn::LoadU(d, x[0] + i), high = hn::LoadU(d, x[0] + i + kN);
+    if (!first) {
+      low = hn::Add(hn::LoadU(d, sums + i), low);
+      high = hn::Add(hn::LoadU(d, sums + i + kN), high);
+    }
+    _Pragma("GCC unroll 8") for (int r = 1; r < kRowsAtOnce; ++r) {
+      low = hn::Add(low, hn::LoadU(d, x[r] + i));
+      high = hn::Add(high, hn::LoadU(d, x[r] + i + kN));
+    }
+    hn::StoreU(low, d, sums + i);
+    hn::StoreU(high, d, sums + i + kN);
+  }
+  for (; i < n; ++i) {
+    R sum = first ? x[0][i] : sums[i] + x[0][i];
+    for (int r = 1; r < kRowsAtOnce; ++r) sum = sum + x[r][i];
+    sums[i] = sum;
+  }
+}
+
 template <class R>
 FourRuns of_product(bool complex, bool conj_a, bool conj_b) {
   if (!complex) return four_runs<R, Product<R>>;
@@ -130,6 +165,7 @@ FourRuns of_product(bool complex, bool conj_a, bool conj_b) {
 
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 FourRuns four_runs_of_sum(DType) { return nullptr; }
+RowsOfSum rows_of_sum(DType) { return nullptr; }
 FourRuns four_runs_of_product(DType, bool, bool) { return nullptr; }
 FourRuns four_runs_of_norm2(DType) { return nullptr; }
 #else
@@ -143,6 +179,21 @@ FourRuns four_runs_of_sum(DType dtype) {
       return four_runs<float, Plain<float, 2>>;
     case DType::complex128:
       return four_runs<double, Plain<double, 2>>;
+    default:
+      return nullptr;
+  }
+}
+
+RowsOfSum rows_of_sum(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return rows_of_sum<float, 1>;
+    case DType::float64:
+      return rows_of_sum<double, 1>;
+    case DType::complex64:
+      return rows_of_sum<float, 2>;
+    case DType::complex128:
+      return rows_of_sum<double, 2>;
     default:
       return nullptr;
   }
@@ -183,10 +234,12 @@ HWY_AFTER_NAMESPACE();
 namespace palimpsest {
 
 HWY_EXPORT(four_runs_of_sum);
+HWY_EXPORT(rows_of_sum);
 HWY_EXPORT(four_runs_of_product);
 HWY_EXPORT(four_runs_of_norm2);
 
 FourRuns four_runs_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(four_runs_of_sum)(dtype); }
+RowsOfSum rows_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(rows_of_sum)(dtype); }
 FourRuns four_runs_of_product(DType dtype, bool conj_a, bool conj_b) {
   return HWY_DYNAMIC_DISPATCH(four_runs_of_product)(dtype, conj_a, conj_b);
 }
