@@ -56,7 +56,7 @@ struct StridedLoop {
   void squeeze() {
     int kept = 0;
     for (int i = 0; i < rank; ++i) {
-      if (at(i).extent != 1) std::swap(at(kept++), at(i));
+      if (at(i).extent != 1) copy_axis(i, kept++);
     }
     rank = kept;
   }
@@ -75,7 +75,7 @@ struct StridedLoop {
   template <class Key>
   void sort(int first, int last, Key&& key) {
     for (int i = first + 1; i < last; ++i) {
-      for (int j = i; j > first && key(j - 1) < key(j); --j) std::swap(at(j - 1), at(j));
+      for (int j = i; j > first && key(j - 1) < key(j); --j) swap_axes(j - 1, j);
     }
   }
   /// Makes one axis of neighbours in [first, last) that every operand walks evenly; returns the new
@@ -85,13 +85,13 @@ struct StridedLoop {
     for (int i = first; i < last; ++i) {
       if (kept > first && is_even(at(kept - 1), at(i))) {
         const index_t extent = at(kept - 1).extent;
-        at(kept - 1) = at(i);
+        copy_axis(i, kept - 1);
         at(kept - 1).extent *= extent;
       } else {
-        at(kept++) = at(i);
+        copy_axis(i, kept++);
       }
     }
-    std::move(axes.begin() + last, axes.begin() + rank, axes.begin() + kept);
+    for (int i = last; i < rank; ++i) copy_axis(i, kept + i - last);
     rank -= last - kept;
     return kept;
   }
@@ -106,6 +106,16 @@ struct StridedLoop {
   }
 
  private:
+  // Only what is used: an axis has room for many operands.
+  void copy_axis(int from, int to) {
+    if (from == to) return;
+    at(to).extent = at(from).extent;
+    std::copy_n(at(from).steps.begin(), n_operands, at(to).steps.begin());
+  }
+  void swap_axes(int a, int b) {
+    std::swap(at(a).extent, at(b).extent);
+    std::swap_ranges(at(a).steps.begin(), at(a).steps.begin() + n_operands, at(b).steps.begin());
+  }
   bool is_even(const LoopAxis<N>& outer, const LoopAxis<N>& inner) const {
     for (int k = 0; k < n_operands; ++k) {
       const auto operand = static_cast<std::size_t>(k);

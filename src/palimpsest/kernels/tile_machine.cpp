@@ -454,6 +454,20 @@ constexpr int key(Verb verb, Form x, Form y = Form::pairs) {
     PALIMPSEST_EACH(__VA_ARGS__);                \
     break;                                       \
   }
+#define PALIMPSEST_TWO_PRODUCTS(conj, first_product)                                            \
+  case two_products(conj, false): {                                                             \
+    const Row z(step->z, first, valid), w(step->w, first, valid);                               \
+    PALIMPSEST_EACH(a[u] = sum<T>(first_product<T>(pairs(x, u), pairs(y, u)),                   \
+                                  product<T>(pairs(z, u), pairs(w, u))));                       \
+    break;                                                                                      \
+  }                                                                                             \
+  case two_products(conj, true): {                                                              \
+    const Row w(step->w, first, valid);                                                         \
+    const Complex<T> s = Row(step->z, first, valid).template load<Form::planar>(0);             \
+    PALIMPSEST_EACH(                                                                            \
+        a[u] = sum<T>(first_product<T>(pairs(x, u), pairs(y, u)), product<T>(s, pairs(w, u)))); \
+    break;                                                                                      \
+  }
 #define PALIMPSEST_ALL_XY(verb, ...)                          \
   PALIMPSEST_XY(verb, Form::pairs, Form::pairs, __VA_ARGS__)  \
   PALIMPSEST_XY(verb, Form::pairs, Form::planar, __VA_ARGS__) \
@@ -481,16 +495,38 @@ HWY_INLINE bool unite_complex(Step& last, const TileVerb& verb, const Operand& x
   return true;
 }
 
+// A product of two numbers in memory, and another one that is added to it, are one step; of the second
+// the first factor may be one number for all elements.
+constexpr int kComplexVerbs = 4 * kVerbs;
+constexpr int two_products(bool conj, bool scaled) {
+  return kComplexVerbs + 2 * static_cast<int>(conj) + static_cast<int>(scaled);
+}
+
+HWY_INLINE bool unite_products(Step& last, const TileVerb& verb, const Operand& x,
+                               const Operand& y) {
+  const bool conj = last.key == key(Verb::product_conj, Form::pairs);
+  if (!conj && last.key != key(Verb::product, Form::pairs)) return false;
+  if (verb.verb != Verb::multiply_add || verb.form_y != Form::pairs) return false;
+  const bool scaled = verb.form_x == Form::planar && verb.still_x;
+  if (!scaled && verb.form_x != Form::pairs) return false;
+  last.key = two_products(conj, scaled);
+  last.z = x;
+  last.w = y;
+  return true;
+}
+
 HWY_INLINE int make_ready_complex(const TileVerb* code, int n_verbs, std::byte* const* addresses,
                                   Step* steps) {
   int n = 0;
   for (int i = 0; i < n_verbs; ++i) {
     const TileVerb& verb = code[i];
     const Operand x = operand(addresses, verb.x, verb.still_x);
+    const Operand y = operand(addresses, verb.y, verb.still_y);
     if (n > 0 && unite_complex(steps[n - 1], verb, x)) continue;
+    if (n > 0 && unite_products(steps[n - 1], verb, x, y)) continue;
     steps[n].key = key(verb.verb, verb.form_x, verb.form_y);
     steps[n].x = x;
-    steps[n++].y = operand(addresses, verb.y, verb.still_y);
+    steps[n++].y = y;
   }
   return n;
 }
@@ -498,7 +534,9 @@ HWY_INLINE int make_ready_complex(const TileVerb* code, int n_verbs, std::byte* 
 template <class T, int U>
 HWY_INLINE void complex_block(const Step* step, const Step* end, index_t first, index_t valid,
                               const Order<T>& order, Complex<T> (&a)[U]) {
+  using Row = ComplexRow<T, U>;
   const Tag<T> d;
+  const auto pairs = [](const Row& row, int u) { return row.template load<Form::pairs>(u); };
   for (; step != end; ++step) {
     const ComplexRow<T, U> x(step->x, first, valid), y(step->y, first, valid);
     switch (step->key) {
@@ -524,6 +562,8 @@ HWY_INLINE void complex_block(const Step* step, const Step* end, index_t first, 
       PALIMPSEST_ALL_XY(Verb::multiply_conj_subtract,
                         a[u] = difference<T>(
                             a[u], conj_product<T>(x.template load<fx>(u), y.template load<fy>(u))))
+      PALIMPSEST_TWO_PRODUCTS(false, product)
+      PALIMPSEST_TWO_PRODUCTS(true, conj_product)
       case key(Verb::store, Form::pairs):
         PALIMPSEST_EACH(x.store_pairs(u, a[u]));
         break;
@@ -576,6 +616,7 @@ HWY_INLINE void complex_block(const Step* step, const Step* end, index_t first, 
 #undef PALIMPSEST_X
 #undef PALIMPSEST_XY
 #undef PALIMPSEST_ALL_XY
+#undef PALIMPSEST_TWO_PRODUCTS
 
 template <class T>
 void run_real(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t n) {
