@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <type_traits>
 #include <utility>
@@ -29,6 +30,7 @@ namespace {
 constexpr index_t kWidth = 256;
 constexpr index_t kRowBytes = 16384;      // of accumulators, where operands are read where they lie
 constexpr index_t kComputedBytes = 8192;  // of a row that is computed
+constexpr int kComputedRuns = 4;          // that are computed at once
 constexpr index_t kItem = 16;             // bytes of the largest element
 constexpr index_t kMaxLevels = 44;
 constexpr index_t kCascadeBytes = (kMaxLevels + 1) * kWidth * kItem;
@@ -78,8 +80,8 @@ class Cascade {
     std::swap(carry, rows_[level]);
     count_ += leaves;
   }
-  /// May four leaves follow that are one already?
-  bool takes_four() const { return count_ % 4 == 0; }
+  /// May so many leaves follow, a power of two, that are one already?
+  bool takes(int leaves) const { return count_ % static_cast<std::uint64_t>(leaves) == 0; }
   const std::byte* total() {
     std::size_t level = 0;
     while ((count_ >> level & 1) == 0) ++level;
@@ -182,11 +184,12 @@ class ComputedLoader {
   ComputedRows::Reader reader_;
   const std::byte* operand_ = nullptr;
   alignas(kCacheLine) std::array<std::byte, kRowsAtOnce * kComputedBytes> rows_;
-  alignas(kCacheLine) std::array<std::byte, 4 * kLeafElements * kItem> other_;  // before conversion
+  alignas(kCacheLine)
+      std::array<std::byte, kComputedRuns * kLeafElements * kItem> other_;  // before conversion
 };
 
-static_assert(kWidth <= kLeafElements && kComputedBytes <= 4 * kLeafElements * kItem &&
-                  4 * kLeafElements * kItem <= kRowsAtOnce * kComputedBytes,
+static_assert(kWidth <= kLeafElements && kComputedBytes <= kComputedRuns * kLeafElements * kItem &&
+                  kComputedRuns * kLeafElements * kItem <= kRowsAtOnce * kComputedBytes,
               "loaders hold a row and what is taken up at once");
 
 void put(const Reduction& r, const std::byte* row, std::byte* out, index_t step, index_t n) {
@@ -257,17 +260,19 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
   Walker walker(r, inner, data, begin / length);
   index_t position = begin % length;
   const bool is_computed = r.computed != nullptr;
-  const bool in_fours = r.leaf.four_runs != nullptr && (is_computed || is_all_dense(r));
+  const bool in_runs = r.leaf.runs != nullptr && (is_computed || is_all_dense(r));
   for (index_t t = begin; t < end;) {
     index_t n = std::min(length - position, end - t);
     std::array<const std::byte*, 3> from{};
     for (int k = 1; k < r.loop.n_operands; ++k) {
       from[at(k)] = walker.address(k) + position * r.loop.step(k, inner);
     }
-    if (in_fours && n >= 4 * kLeafElements && cascade.takes_four()) {
-      n = 4 * kLeafElements;
-      r.leaf.four_runs(is_computed ? loader.load(from, n) : from.data() + 1, cascade.next());
-      cascade.push(2);
+    int at_once = in_runs ? (is_computed ? kComputedRuns : kMostRuns) : 1;
+    while (at_once > 1 && (n < at_once * kLeafElements || !cascade.takes(at_once))) at_once /= 2;
+    if (at_once > 1) {
+      n = at_once * kLeafElements;
+      r.leaf.runs(is_computed ? loader.load(from, n) : from.data() + 1, at_once, cascade.next());
+      cascade.push(at(std::countr_zero(static_cast<unsigned>(at_once))));
     } else {
       n = std::min(n, kLeafElements);
       r.leaf.horizontal(loader.load(from, n), n, cascade.next());

@@ -307,18 +307,18 @@ HWY_EXPORT(norm2_leaf);
 ReduceLeaf reduce_leaf(ReduceOp op, DType dtype) {
   ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(reduce_leaf)(op, dtype);
   if (op != ReduceOp::sum) return leaf;
-  leaf.four_runs = four_runs_of_sum(dtype);
+  leaf.runs = runs_of_sum(dtype);
   if (const RowsOfSum rows = rows_of_sum(dtype)) leaf.vertical_rows = rows;
   return leaf;
 }
 ReduceLeaf product_leaf(DType dtype, bool conj_a, bool conj_b) {
   ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(product_leaf)(dtype, conj_a, conj_b);
-  leaf.four_runs = four_runs_of_product(dtype, conj_a, conj_b);
+  leaf.runs = runs_of_product(dtype, conj_a, conj_b);
   return leaf;
 }
 ReduceLeaf norm2_leaf(DType load) {
   ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(norm2_leaf)(load);
-  leaf.four_runs = four_runs_of_norm2(load);
+  leaf.runs = runs_of_norm2(load);
   return leaf;
 }
 

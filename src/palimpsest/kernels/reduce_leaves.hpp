@@ -10,6 +10,7 @@ namespace palimpsest {
 
 /// Longest run of elements, and largest number of rows, that are accumulated without pairing.
 inline constexpr index_t kLeafElements = 256, kLeafRows = 16;
+inline constexpr int kMostRuns = 16;
 /// Rows that are read side by side: fewer would load and store the sums more often than memory is read.
 inline constexpr index_t kRowsAtOnce = 8;
 
@@ -29,16 +30,17 @@ struct ReduceLeaf {
                         bool first) = nullptr;
   /// accumulators[j] = accumulators[j] combined with x[j].
   void (*combine)(const std::byte* x, std::byte* accumulators, index_t n) = nullptr;
-  /// The same bits as `horizontal` for each of four neighbouring runs of kLeafElements elements, and
-  /// `combine` for the first two, the last two, and both results. Null: there is no such loop.
-  void (*four_runs)(const std::byte* const* x, std::byte* result) = nullptr;
+  /// The same bits as `horizontal` for each of n neighbouring runs of kLeafElements elements, n a power
+  /// of two up to kMostRuns, and `combine` for pairs of results until there is one. Null: there is no
+  /// such loop.
+  void (*runs)(const std::byte* const* x, int n, std::byte* result) = nullptr;
 };
 
-// What leaves of sums have for `four_runs`; null where there are no vectors.
-using FourRuns = void (*)(const std::byte* const* x, std::byte* result);
-FourRuns four_runs_of_sum(DType dtype);
-FourRuns four_runs_of_product(DType dtype, bool conj_a, bool conj_b);
-FourRuns four_runs_of_norm2(DType load);
+// What leaves of sums have for `runs`; null where there are no vectors.
+using Runs = void (*)(const std::byte* const* x, int n, std::byte* result);
+Runs runs_of_sum(DType dtype);
+Runs runs_of_product(DType dtype, bool conj_a, bool conj_b);
+Runs runs_of_norm2(DType load);
 // The same bits as `vertical_rows`.
 using RowsOfSum = void (*)(const std::byte* const* x, std::byte* accumulators, index_t n,
                            bool first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of four runs, one after the other, as memory likes to be read; the next one begins before the last
+// Sums of runs, one after the other, as memory likes to be read; the next one begins before the last
 // additions of a run are done. Compiled once per instruction set.
 //
 // As in the plain loop, a run has 16 lanes, which are added like the leaves of a tree in the end. A lane
@@ -84,35 +84,44 @@ struct ComplexProduct {
 };
 
 template <class R, class F>
-void four_runs(const std::byte* const* operands, std::byte* result) {
+void runs(const std::byte* const* operands, int n, std::byte* result) {
   const Tag<R> d;
   constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
   constexpr index_t kLanes = 16 * F::kParts, kRun = kLeafElements * F::kParts;
   constexpr auto kVectors = static_cast<int>(kLanes / kN);
   const R* const x[2] = {reinterpret_cast<const R*>(operands[0]),
                          reinterpret_cast<const R*>(operands[1])};
-  HWY_ALIGN R lanes[4][kLanes];
-  for (int run = 0; run < 4; ++run) {
+  HWY_ALIGN R lanes[kMostRuns][kN];
+  for (int run = 0; run < n; ++run) {
     VecOf<R> sums[kVectors];
     _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) sums[v] =
         F::at(x, run * kRun + v * kN);
-    for (index_t i = kLanes; i < kRun; i += kLanes) {
+    _Pragma("GCC unroll 5") for (index_t i = kLanes; i < kRun; i += kLanes) {
       _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
         sums[v] = hn::Add(sums[v], F::at(x, run * kRun + i + v * kN));
       }
     }
-    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
-      hn::Store(sums[v], d, lanes[run] + v * kN);
+    _Pragma("GCC unroll 5") for (int half = kVectors / 2; half > 0; half /= 2) {
+      _Pragma("GCC unroll 16") for (int v = 0; v < half; ++v) {
+        sums[v] = hn::Add(sums[v], sums[v + half]);
+      }
+    }
+    hn::Store(sums[0], d, lanes[run]);
+  }
+  for (int run = 0; run < n; ++run) {
+    _Pragma("GCC unroll 5") for (index_t half = kN / 2; half >= F::kParts; half /= 2) {
+      for (index_t k = 0; k < half; ++k) lanes[run][k] = lanes[run][k] + lanes[run][k + half];
     }
   }
-  for (auto& run : lanes) {
-    _Pragma("GCC unroll 5") for (index_t half = kLanes / 2; half >= F::kParts; half /= 2) {
-      for (index_t k = 0; k < half; ++k) run[k] = run[k] + run[k + half];
+  for (int width = 1; width < n; width *= 2) {
+    for (int run = 0; run < n; run += 2 * width) {
+      for (int part = 0; part < F::kParts; ++part) {
+        lanes[run][part] = lanes[run][part] + lanes[run + width][part];
+      }
     }
   }
   for (int part = 0; part < F::kParts; ++part) {
-    reinterpret_cast<R*>(result)[part] =
-        (lanes[0][part] + lanes[1][part]) + (lanes[2][part] + lanes[3][part]);
+    reinterpret_cast<R*>(result)[part] = lanes[0][part];
   }
 }
 
@@ -152,11 +161,11 @@ void rows_of_sum(const std::byte* const* rows, std::byte* accumulators, index_t 
 }
 
 template <class R>
-FourRuns of_product(bool complex, bool conj_a, bool conj_b) {
-  if (!complex) return four_runs<R, Product<R>>;
-  if (conj_a && conj_b) return four_runs<R, ComplexProduct<R, true, true>>;
-  if (conj_a) return four_runs<R, ComplexProduct<R, true, false>>;
-  return four_runs<R, ComplexProduct<R, false, false>>;
+Runs of_product(bool complex, bool conj_a, bool conj_b) {
+  if (!complex) return runs<R, Product<R>>;
+  if (conj_a && conj_b) return runs<R, ComplexProduct<R, true, true>>;
+  if (conj_a) return runs<R, ComplexProduct<R, true, false>>;
+  return runs<R, ComplexProduct<R, false, false>>;
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
@@ -164,21 +173,21 @@ FourRuns of_product(bool complex, bool conj_a, bool conj_b) {
 }  // namespace
 
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-FourRuns four_runs_of_sum(DType) { return nullptr; }
+Runs runs_of_sum(DType) { return nullptr; }
 RowsOfSum rows_of_sum(DType) { return nullptr; }
-FourRuns four_runs_of_product(DType, bool, bool) { return nullptr; }
-FourRuns four_runs_of_norm2(DType) { return nullptr; }
+Runs runs_of_product(DType, bool, bool) { return nullptr; }
+Runs runs_of_norm2(DType) { return nullptr; }
 #else
-FourRuns four_runs_of_sum(DType dtype) {
+Runs runs_of_sum(DType dtype) {
   switch (dtype) {
     case DType::float32:
-      return four_runs<float, Plain<float, 1>>;
+      return runs<float, Plain<float, 1>>;
     case DType::float64:
-      return four_runs<double, Plain<double, 1>>;
+      return runs<double, Plain<double, 1>>;
     case DType::complex64:
-      return four_runs<float, Plain<float, 2>>;
+      return runs<float, Plain<float, 2>>;
     case DType::complex128:
-      return four_runs<double, Plain<double, 2>>;
+      return runs<double, Plain<double, 2>>;
     default:
       return nullptr;
   }
@@ -199,7 +208,7 @@ RowsOfSum rows_of_sum(DType dtype) {
   }
 }
 
-FourRuns four_runs_of_product(DType dtype, bool conj_a, bool conj_b) {
+Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
   const bool complex = is_complex(dtype);
   if (dtype == DType::float32 || dtype == DType::complex64) {
     return of_product<float>(complex, conj_a, conj_b);
@@ -210,16 +219,16 @@ FourRuns four_runs_of_product(DType dtype, bool conj_a, bool conj_b) {
   return nullptr;
 }
 
-FourRuns four_runs_of_norm2(DType load) {
+Runs runs_of_norm2(DType load) {
   switch (load) {
     case DType::float32:
-      return four_runs<float, Square<float>>;
+      return runs<float, Square<float>>;
     case DType::float64:
-      return four_runs<double, Square<double>>;
+      return runs<double, Square<double>>;
     case DType::complex64:
-      return four_runs<float, Magnitude2<float>>;
+      return runs<float, Magnitude2<float>>;
     case DType::complex128:
-      return four_runs<double, Magnitude2<double>>;
+      return runs<double, Magnitude2<double>>;
     default:
       return nullptr;
   }
@@ -233,17 +242,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace palimpsest {
 
-HWY_EXPORT(four_runs_of_sum);
+HWY_EXPORT(runs_of_sum);
 HWY_EXPORT(rows_of_sum);
-HWY_EXPORT(four_runs_of_product);
-HWY_EXPORT(four_runs_of_norm2);
+HWY_EXPORT(runs_of_product);
+HWY_EXPORT(runs_of_norm2);
 
-FourRuns four_runs_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(four_runs_of_sum)(dtype); }
+Runs runs_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(runs_of_sum)(dtype); }
 RowsOfSum rows_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(rows_of_sum)(dtype); }
-FourRuns four_runs_of_product(DType dtype, bool conj_a, bool conj_b) {
-  return HWY_DYNAMIC_DISPATCH(four_runs_of_product)(dtype, conj_a, conj_b);
+Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
+  return HWY_DYNAMIC_DISPATCH(runs_of_product)(dtype, conj_a, conj_b);
 }
-FourRuns four_runs_of_norm2(DType load) { return HWY_DYNAMIC_DISPATCH(four_runs_of_norm2)(load); }
+Runs runs_of_norm2(DType load) { return HWY_DYNAMIC_DISPATCH(runs_of_norm2)(load); }
 
 }  // namespace palimpsest
 #endif
