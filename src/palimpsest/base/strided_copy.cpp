@@ -112,6 +112,12 @@ void copy_row(const std::byte* x, index_t from, std::byte* y, index_t to, index_
     for (index_t i = 0; i < n; ++i) std::memcpy(y + i * kBytes, x - i * kBytes, Bytes);
     return;
   }
+  if (from == 0 && to == kBytes) {
+    std::array<std::byte, Bytes> element;
+    std::memcpy(element.data(), x, Bytes);
+    for (index_t i = 0; i < n; ++i) std::memcpy(y + i * kBytes, element.data(), Bytes);
+    return;
+  }
   for (index_t i = 0; i < n; ++i) std::memcpy(y + i * to, x + i * from, Bytes);
 }
 
