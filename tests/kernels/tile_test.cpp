@@ -326,7 +326,7 @@ TEST(TilePlan, ConjugatesAndProductsAreFolded) {
   const int left = program.apply(ScalarOp::mul, {a, program.apply(ScalarOp::conj, {b})});
   program.output(program.apply(ScalarOp::add, {left, program.apply(ScalarOp::mul, {s, c})}));
   EXPECT_EQ(Planned(program).verbs(),
-            (std::vector{Verb::load, Verb::multiply_conj, Verb::multiply_add, Verb::store}));
+            (std::vector{Verb::product_conj, Verb::multiply_add, Verb::store}));
 }
 
 TEST(TilePlan, AnOutputBeforeTheLastReadWaitsInASlot) {

@@ -13,9 +13,11 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <optional>
 
 #include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/kernels/call_cache.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 #include "palimpsest/kernels/strided_loop.hpp"
 #include "palimpsest/kernels/tile_plan.hpp"
@@ -39,23 +41,27 @@ struct Grid {
   int outer_rank = 0;  // axes in front of the two that are tiled
 };
 
+// Everything but where the arrays are.
 struct Run {
-  const ElementwiseProgram& program;
+  const ElementwiseProgram* program;
   StridedLoop<kMaxViews> loop;  // outputs first, then inputs
   int n_outputs = 0, n_inputs = 0;
   Grid grid;
-  index_t slot_bytes = 0;
+  index_t slot_bytes = 0;  // 0: there are none
   TilePlan plan;
   std::array<bool, kMaxViews> still;    // an input of one element for all
   std::array<CopyRow, kMaxViews> copy;  // loads an input, stores an output
 
-  explicit Run(const ElementwiseProgram& p) : program(p), plan(p) {}
+  std::array<index_t, kMaxViews> begin;  // of operands: bytes from the first element of the view
+
+  Run(const ElementwiseProgram& p, std::span<const ConstView> inputs,
+      std::span<const MutableView> outputs);
 };
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 index_t item_of(const Run& run, int r) {
-  return static_cast<index_t>(item_size(run.program.dtype_of_register(r)));
+  return static_cast<index_t>(item_size(run.program->dtype_of_register(r)));
 }
 
 // Moves the axis that some input walks densely, while it jumps along the innermost one, next to
@@ -123,7 +129,7 @@ bool is_fresh(const Run& run, int operand) {
 // Decides which registers are used where they lie.
 void place_registers(Run& run, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs) {
-  const ElementwiseProgram& program = run.program;
+  const ElementwiseProgram& program = *run.program;
   for (int i = 0; i < run.n_inputs; ++i) {
     const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
     // One element for all; of a single one nothing is gained.
@@ -151,7 +157,7 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
 // how many slots there are depends on what is dense in a tile.
 void choose_tiles(Run& run, std::span<const ConstView> inputs,
                   std::span<const MutableView> outputs) {
-  const ElementwiseProgram& program = run.program;
+  const ElementwiseProgram& program = *run.program;
   index_t largest = 1;
   for (int r = 0; r < program.n_registers(); ++r) largest = std::max(largest, item_of(run, r));
   const auto make = [&](index_t longest) {
@@ -164,7 +170,7 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
   // One tile for what one thread does alone.
   const index_t count = run.loop.count();
   const index_t fair = count <= kParallelGrain ? count : std::max(kLongTile, count / kTilesAtLeast);
-  index_t longest = (std::min(kLongestTile, fair) + kTileLanes - 1) / kTileLanes * kTileLanes;
+  index_t longest = (std::min(kLongestTile, fair) + kTileBlock - 1) / kTileBlock * kTileBlock;
   index_t bytes = make(longest);
   if (bytes > kCachedBytes) {
     const index_t item = bytes / longest;  // of all slots
@@ -177,6 +183,7 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
     make(std::min(kLongTile, kScratchBytes / (slots * largest)) / kTileLanes * kTileLanes);
   }
   run.plan.finish();
+  if (run.plan.slots() == 0) run.slot_bytes = 0;
 }
 
 // A tile at work: its size and where each operand's part of it begins.
@@ -186,14 +193,18 @@ struct Tile {
   index_t count() const { return rows * cols; }
 };
 
-void locate(const Run& run, index_t number, Tile& tile) {
+// Tile `number`, or where tiles need no slots all that follow it in its row and lie before tile `end`.
+// Returns the number of the next one.
+index_t locate(const Run& run, index_t number, index_t end, Tile& tile) {
   const Grid& grid = run.grid;
   const auto& loop = run.loop;
-  const index_t col = number % grid.col_tiles * grid.cols;
+  const index_t first = number % grid.col_tiles, col = first * grid.cols;
+  const index_t joined = run.slot_bytes > 0 ? 1 : std::min(end - number, grid.col_tiles - first);
+  const index_t next = number + joined;
   number /= grid.col_tiles;
   const index_t row = number % grid.row_tiles * grid.rows;
   number /= grid.row_tiles;
-  tile.cols = std::min(grid.cols, grid.col_extent - col);
+  tile.cols = std::min(joined * grid.cols, grid.col_extent - col);
   tile.rows = std::min(grid.rows, grid.row_extent - row);
   std::array<index_t, kMaxRank> position;
   for (int i = grid.outer_rank - 1; i >= 0; --i) {
@@ -206,6 +217,7 @@ void locate(const Run& run, index_t number, Tile& tile) {
     for (int i = 0; i < grid.outer_rank; ++i) offset += position[at(i)] * loop.step(k, i);
     tile.data[at(k)] = loop.data[at(k)] + offset;
   }
+  return next;
 }
 
 void load(const Run& run, const Tile& tile, int operand, std::byte* slot, index_t item) {
@@ -231,7 +243,7 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
   alignas(kCacheLine) std::array<std::byte, TilePlan::kMaxConstants * TilePlan::kConstantBytes>
       constants;
   std::array<std::byte*, kMaxRegisters> registers;
-  const ElementwiseProgram& program = run.program;
+  const ElementwiseProgram& program = *run.program;
   for (int r = 0; r < program.n_registers(); ++r) {
     const int slot = run.plan.slot_of(r), constant = run.plan.constant_of(r);
     registers[at(r)] = slot < 0 ? nullptr : scratch.data() + slot * run.slot_bytes;
@@ -244,8 +256,8 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
     run.plan.spread(program.inputs()[at(i)], run.loop.data[at(operand)], run.copy[at(operand)],
                     registers, run.grid.rows * run.grid.cols);
   }
-  for (index_t number = begin; number < end; ++number) {
-    locate(run, number, tile);
+  for (index_t number = begin; number < end;) {
+    number = locate(run, number, end, tile);
     for (int r = 0; r < program.n_registers(); ++r) {
       const int output = run.plan.output_of(r);
       if (output >= 0) registers[at(r)] = tile.data[at(output)];
@@ -269,16 +281,12 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
   if (run.plan.streams()) run.plan.machines().finish_streams();
 }
 
-}  // namespace
-
-void run_elementwise(const ElementwiseProgram& program, std::span<const ConstView> inputs,
-                     std::span<const MutableView> outputs) {
-  assert(inputs.size() == program.inputs().size() && outputs.size() == program.outputs().size());
-  if (outputs.empty()) return;
-  Run run(program);
-  run.n_inputs = static_cast<int>(inputs.size());
-  run.n_outputs = static_cast<int>(outputs.size());
-  auto& loop = run.loop;
+Run::Run(const ElementwiseProgram& p, std::span<const ConstView> inputs,
+         std::span<const MutableView> outputs)
+    : program(&p),
+      n_outputs(static_cast<int>(outputs.size())),
+      n_inputs(static_cast<int>(inputs.size())),
+      plan(p) {
   loop.set_extents(outputs[0].extents);
   for (const MutableView& v : outputs) {
     assert(std::equal(v.extents.begin(), v.extents.end(), outputs[0].extents.begin()));
@@ -288,15 +296,83 @@ void run_elementwise(const ElementwiseProgram& program, std::span<const ConstVie
     assert(v.rank() == outputs[0].rank());
     loop.add_operand(v.data, v.strides, item_size(v.dtype));
   }
-  if (loop.count() == 0) return;
+  const auto views = loop.data;
   loop.squeeze();
   loop.flip_to(0);
   loop.sort(0, loop.rank, [&](int axis) { return loop.step(0, axis); });
   loop.merge(0, loop.rank);
+  for (int k = 0; k < loop.n_operands; ++k) begin[at(k)] = loop.data[at(k)] - views[at(k)];
+  choose_tiles(*this, inputs, outputs);
+}
 
-  choose_tiles(run, inputs, outputs);
+void go(const Run& run) {
   parallel_ranges(run.grid.tiles, kParallelGrain / (run.grid.rows * run.grid.cols) + 1,
                   [&](index_t begin, index_t end) { run_tiles(run, begin, end); });
+}
+
+// All that decides what a run is; none if there is too much of it.
+std::optional<CallKey> key_of(const ElementwiseProgram& program, std::span<const ConstView> inputs,
+                              std::span<const MutableView> outputs) {
+  const std::size_t rank = outputs[0].rank();
+  const std::size_t words = 5 + rank + (inputs.size() + outputs.size()) * (1 + rank);
+  if (words > CallKey::kMaxWords) return std::nullopt;
+  CallKey key;
+  key.add(program.version());
+  key.add(reinterpret_cast<std::uintptr_t>(real_tile_machines().real32));
+  key.add(static_cast<std::uint64_t>(streaming_bytes()));
+  std::uint64_t fresh = 0;  // a bit for each output
+  for (const MutableView& v : outputs) {
+    bool is_input = false;
+    for (const ConstView& in : inputs) is_input |= in.data == v.data;
+    fresh = 2 * fresh + static_cast<std::uint64_t>(!is_input);
+  }
+  key.add(fresh);
+  key.add(inputs.size());
+  for (const index_t extent : outputs[0].extents) key.add(static_cast<std::uint64_t>(extent));
+  const auto add = [&](const auto& view) {
+    key.add(static_cast<std::uint64_t>(view.dtype));
+    for (const index_t stride : view.strides) key.add(static_cast<std::uint64_t>(stride));
+  };
+  for (const MutableView& v : outputs) add(v);
+  for (const ConstView& v : inputs) add(v);
+  return key;
+}
+
+// Runs what was prepared for arrays of the same kind.
+void run_again(Run& run, const ElementwiseProgram& program, std::span<const ConstView> inputs,
+               std::span<const MutableView> outputs) {
+  run.program = &program;
+  run.plan.follow(program);
+  int k = 0;
+  for (const MutableView& v : outputs) {
+    run.loop.data[at(k)] = static_cast<std::byte*>(v.data) + run.begin[at(k)];
+    ++k;
+  }
+  for (const ConstView& v : inputs) {
+    run.loop.data[at(k)] = static_cast<std::byte*>(const_cast<void*>(v.data)) + run.begin[at(k)];
+    ++k;
+  }
+  go(run);
+}
+
+}  // namespace
+
+void run_elementwise(const ElementwiseProgram& program, std::span<const ConstView> inputs,
+                     std::span<const MutableView> outputs) {
+  assert(inputs.size() == program.inputs().size() && outputs.size() == program.outputs().size());
+  if (outputs.empty()) return;
+  for (const index_t extent : outputs[0].extents) {
+    if (extent == 0) return;
+  }
+  static constinit CallCache<Run> prepared;
+  if (const auto key = key_of(program, inputs, outputs)) {
+    if (const auto lease = prepared.find(*key)) {
+      if (!lease.value()) lease.value().emplace(program, inputs, outputs);
+      run_again(*lease.value(), program, inputs, outputs);
+      return;
+    }
+  }
+  go(Run(program, inputs, outputs));
 }
 
 }  // namespace palimpsest

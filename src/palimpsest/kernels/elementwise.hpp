@@ -57,11 +57,20 @@ class ElementwiseProgram {
   std::span<const Instruction> instructions() const { return instructions_; }
   DType dtype_of_register(int r) const { return dtypes_[static_cast<std::size_t>(r)]; }
 
-  friend bool operator==(const ElementwiseProgram&, const ElementwiseProgram&) = default;
+  /// A number that programs have in common only if they are the same: copies have that of the
+  /// original, each change gives a new one.
+  std::uint64_t version() const { return version_; }
+
+  friend bool operator==(const ElementwiseProgram& a, const ElementwiseProgram& b) {
+    return a.dtypes_ == b.dtypes_ && a.inputs_ == b.inputs_ && a.outputs_ == b.outputs_ &&
+           a.instructions_ == b.instructions_;
+  }
 
  private:
   int add_register(DType dtype);
+  void change_version();
 
+  std::uint64_t version_ = 0;
   std::vector<DType> dtypes_;  // per register
   std::vector<int> inputs_, outputs_;
   std::vector<Instruction> instructions_;
@@ -75,8 +84,10 @@ class ElementwiseProgram {
 ///          its: converted on the way (as strided_copy does)
 /// Aliases  an output may be the very memory of an input with the same strides and item size;
 ///          otherwise outputs are disjoint from the inputs and from each other
-/// Cost     one pass over memory; at most 96 KiB of stack per thread; threads from oneTBB for big
-///          arrays. The result depends neither on their number nor on alignment
+/// Cost     one pass over memory; at most 128 KiB of stack per thread; threads from oneTBB for big
+///          arrays. What a program does with arrays of the same dtypes, extents and strides is found
+///          out once and kept for some dozen programs. The result depends neither on the number of threads
+///          nor on alignment
 void run_elementwise(const ElementwiseProgram& program, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <cassert>
 #include <string>
 
@@ -12,12 +13,18 @@ ElementwiseProgram::ElementwiseProgram(ScalarOp op, std::span<const DType> input
   output(apply(op, sources));
 }
 
+void ElementwiseProgram::change_version() {
+  static std::atomic<std::uint64_t> last{0};
+  version_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 int ElementwiseProgram::add_register(DType dtype) {
   if (n_registers() == kMaxRegisters) {
     throw ValueError("[ElementwiseProgram] too many registers: got " +
                      std::to_string(kMaxRegisters + 1) + ", expected at most " +
                      std::to_string(kMaxRegisters) + ". Try two programs");
   }
+  change_version();
   dtypes_.push_back(dtype);
   return n_registers() - 1;
 }
@@ -72,6 +79,7 @@ void ElementwiseProgram::output(int source) {
                      std::to_string(kMaxOutputs + 1) + ", expected at most " +
                      std::to_string(kMaxOutputs) + ". Try two programs");
   }
+  change_version();
   outputs_.push_back(source);
 }
 

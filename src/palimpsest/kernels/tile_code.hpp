@@ -52,20 +52,15 @@ enum class Verb : std::uint8_t {
   imaginary,   // a = imaginary part + 0i
 };
 
-/// How a complex operand lies in memory: as pairs of numbers, or as pairs of vectors, the way the
-/// accumulator holds it, which only the machine that wrote it can read.
-enum class Form : std::uint8_t { pairs = 0, planar = 1 };
-
 struct TileVerb {
   Verb verb;
-  Form form_x, form_y;
   bool still_x, still_y;  // one block serves for all
   std::int16_t x, y;      // numbers of registers
 };
 
 /// Runs `n_verbs` verbs for n elements; register r begins at addresses[r]. Each block of elements
 /// goes through all verbs before the next: what is read may be overwritten by a store that does not
-/// come before it in the code. Room for planar registers is a multiple of kTileLanes elements.
+/// come before it in the code.
 using TileMachine = void (*)(const TileVerb* code, int n_verbs, std::byte* const* addresses,
                              index_t n);
 
@@ -73,11 +68,18 @@ using TileMachine = void (*)(const TileVerb* code, int n_verbs, std::byte* const
 inline constexpr index_t kTileLanes = 16, kTileBlock = 256;
 
 /// The machines of the processor at hand, null where it has no vectors.
-struct TileMachines {
-  TileMachine real32 = nullptr, complex64 = nullptr, real64 = nullptr, complex128 = nullptr;
+struct RealTileMachines {
+  TileMachine real32 = nullptr, real64 = nullptr;
   /// Waits until what was streamed has arrived.
   void (*finish_streams)() = nullptr;
 };
-TileMachines tile_machines();
+struct ComplexTileMachines {
+  TileMachine complex64 = nullptr, complex128 = nullptr;
+};
+RealTileMachines real_tile_machines();
+ComplexTileMachines complex_tile_machines();
+
+struct TileMachines : RealTileMachines, ComplexTileMachines {};
+inline TileMachines tile_machines() { return {real_tile_machines(), complex_tile_machines()}; }
 
 }  // namespace palimpsest

@@ -6,11 +6,11 @@
 //    through a slot. Folding moves reads to later instructions; the rule holds for what it leaves.
 // 2. A step of verbs takes a tile block by block. Registers of different sizes would lie shifted
 //    against each other there: a slot serves registers of one size only.
-// 3. A complex register that only machines touch is held in planar form.
 #include "palimpsest/kernels/tile_plan.hpp"
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace palimpsest {
 namespace {
@@ -96,13 +96,12 @@ bool holds_real(const ElementwiseProgram& program, int r) {
 }  // namespace
 
 TilePlan::TilePlan(const ElementwiseProgram& program)
-    : program_(program), machines_(tile_machines()) {
+    : program_(&program), machines_(tile_machines()) {
   fill(is_input_, false);
   fill(is_output_, false);
   fill(still_, false);
   fill(streamed_, false);
   fill(place_, Place::slot);
-  fill(form_, Form::pairs);
   fill(output_, -1);
   fill(slot_, -1);
   fill(constant_, -1);
@@ -123,7 +122,6 @@ TilePlan::TilePlan(const ElementwiseProgram& program)
   fold_products();
   count_uses();
   keep_in_accumulator();
-  choose_forms();
   for (int i = 0; i < n_; ++i) {
     for (const std::int16_t s : instructions_[at(i)].sources) {
       if (s >= 0 && is_input_[at(s)]) last_read_ = i;
@@ -131,16 +129,12 @@ TilePlan::TilePlan(const ElementwiseProgram& program)
   }
 }
 
-TileMachine TilePlan::complex_machine(DType dtype) const {
-  return dtype == DType::complex64 ? machines_.complex64 : machines_.complex128;
-}
-
 int TilePlan::machine_for(ScalarOp op, DType result, std::span<const std::int16_t> sources) const {
   if (machines_.real32 == nullptr) return kNone;
   const unsigned made = traits(result);
   unsigned all = ~0U;
   for (const std::int16_t s : sources) {
-    if (s >= 0) all &= traits(program_.dtype_of_register(s));
+    if (s >= 0) all &= traits(program_->dtype_of_register(s));
   }
   const unsigned precision = all & made & (kSingle | kDouble);
   if (precision == 0) return kNone;
@@ -226,36 +220,18 @@ void TilePlan::keep_in_accumulator() {
     if (step.machine == kNone || next.machine != step.machine) continue;
     if (uses_[at(r)] != 1 || is_output_[at(r)]) continue;
     const bool complex = step.machine == kComplex64 || step.machine == kComplex128;
-    if (complex && holds_real(program_, r)) continue;
+    if (complex && holds_real(*program_, r)) continue;
     for (std::size_t k = 0; k < next.sources.size(); ++k) {
       if (next.sources[k] == r && may_be_held(next, k)) place_[at(r)] = Place::accumulator;
     }
   }
 }
 
-void TilePlan::choose_forms() {
-  if (machines_.real32 == nullptr) return;
-  const auto mark = [&](int r, Form form) { form_[at(r)] = form; };
-  for (int i = 0; i < n_; ++i) {
-    const Instruction& step = instructions_[at(i)];
-    const bool complex = is_complex(program_.dtype_of_register(step.destination));
-    if (complex && step.machine != kNone) mark(step.destination, Form::planar);
-  }
-  for (int i = 0; i < n_; ++i) {
-    const Instruction& step = instructions_[at(i)];
-    if (step.machine != kNone) continue;
-    for (const std::int16_t s : step.sources) {
-      if (s >= 0) mark(s, Form::pairs);
-    }
-  }
-  for (const int r : program_.outputs()) mark(r, Form::pairs);
-}
-
 void TilePlan::begin_placing() {
   n_constants_ = 0;
   fill(output_, -1);
   fill(constant_, -1);
-  for (const int r : program_.outputs()) place_[at(r)] = Place::slot;
+  for (const int r : program_->outputs()) place_[at(r)] = Place::slot;
 }
 
 bool TilePlan::only_machines_read(int r) const {
@@ -269,19 +245,17 @@ bool TilePlan::only_machines_read(int r) const {
 }
 
 void TilePlan::place_input(int input, bool dense, bool still) {
-  const int r = program_.inputs()[at(input)];
+  const int r = program_->inputs()[at(input)];
   still_[at(r)] = still;
   place_[at(r)] = dense && !still ? Place::memory : Place::slot;
   if (!still || !only_machines_read(r)) return;
-  // Loaded once for all tiles, so it pays to bring it into planar form.
-  if (is_complex(program_.dtype_of_register(r))) form_[at(r)] = Form::planar;
   if (n_constants_ == kMaxConstants) return;
   place_[at(r)] = Place::constant;
   constant_[at(r)] = static_cast<std::int16_t>(n_constants_++);
 }
 
 void TilePlan::place_output(int output, bool dense, bool streamed) {
-  const int r = program_.outputs()[at(output)];
+  const int r = program_->outputs()[at(output)];
   if (is_input_[at(r)]) {
     // An input that is handed on is read before another output may overwrite it.
     place_[at(r)] = Place::slot;
@@ -317,7 +291,7 @@ int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegiste
       if (s >= 0) last_use[at(s)] = i;
     }
   }
-  for (const int r : program_.outputs()) last_use[at(r)] = n_;
+  for (const int r : program_->outputs()) last_use[at(r)] = n_;
   int n_slots = 0;
   std::array<int, kMaxRegisters> free_after;  // by slot: the instruction that uses it last
   std::array<std::size_t, kMaxRegisters> size;
@@ -325,7 +299,7 @@ int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegiste
     slot[at(r)] = -1;
     if (place_[at(r)] == Place::accumulator) return;
     if (!everywhere && place_[at(r)] != Place::slot) return;
-    const std::size_t item = item_size(program_.dtype_of_register(r));
+    const std::size_t item = item_size(program_->dtype_of_register(r));
     int s = 0;
     while (s < n_slots && (free_after[at(s)] >= now || size[at(s)] != item)) ++s;
     n_slots = std::max(n_slots, s + 1);
@@ -333,7 +307,7 @@ int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegiste
     size[at(s)] = item;
     slot[at(r)] = static_cast<std::int16_t>(s);
   };
-  for (const int r : program_.inputs()) {
+  for (const int r : program_->inputs()) {
     // What is loaded once for all tiles keeps its slot.
     if (everywhere || still_[at(r)]) last_use[at(r)] = n_;
     take(r, 0);
@@ -347,13 +321,24 @@ void TilePlan::finish() {
   write_code();
 }
 
-// Two verbs in one where the machine has it: the switch between verbs costs as much as two vectors.
+// Two verbs in one where the machine has it.
 bool TilePlan::put_with_last(Verb verb, int x) {
-  if (!writes_real_ || n_verbs_ == steps_[at(n_steps_ - 1)].first) return false;
+  const Step& step = steps_[at(n_steps_ - 1)];
+  if (n_verbs_ == step.first) return false;
+  const bool complex = step.machine == machines_.complex64 || step.machine == machines_.complex128;
+  const bool still = x >= 0 && is_constant(x);
+  const auto number = static_cast<std::int16_t>(x);
   TileVerb& last = verbs_[at(n_verbs_ - 1)];
-  if (last.verb == Verb::load && verb == Verb::multiply) {
-    last.verb = Verb::product;
-  } else if (last.verb != Verb::multiply) {
+  if (last.verb == Verb::load &&
+      (verb == Verb::multiply || verb == Verb::multiply_conj || verb == Verb::conj_multiply)) {
+    if (complex && still) return false;  // the machine scales
+    last.verb = verb == Verb::multiply ? Verb::product : Verb::product_conj;
+    if (verb == Verb::conj_multiply) {
+      last.y = std::exchange(last.x, number);
+      last.still_y = std::exchange(last.still_x, still);
+      return true;
+    }
+  } else if (complex || last.verb != Verb::multiply) {
     return false;
   } else if (verb == Verb::add) {
     last.verb = Verb::multiply_then_add;
@@ -364,24 +349,22 @@ bool TilePlan::put_with_last(Verb verb, int x) {
   } else {
     return false;
   }
-  last.y = static_cast<std::int16_t>(x);
-  last.still_y = place_[at(x)] == Place::constant;
+  last.y = number;
+  last.still_y = still;
   return true;
 }
 
 void TilePlan::put(Verb verb, int x, int y) {
   if (put_with_last(verb, x)) return;
   TileVerb& v = verbs_[at(n_verbs_++)];
-  v = {verb, Form::pairs, Form::pairs, false, false, 0, 0};
+  v = {verb, false, false, 0, 0};
   if (x >= 0) {
     v.x = static_cast<std::int16_t>(x);
-    v.form_x = form_[at(x)];
-    v.still_x = place_[at(x)] == Place::constant;
+    v.still_x = is_constant(x);
   }
   if (y >= 0) {
     v.y = static_cast<std::int16_t>(y);
-    v.form_y = form_[at(y)];
-    v.still_y = place_[at(y)] == Place::constant;
+    v.still_y = is_constant(y);
   }
 }
 
@@ -409,7 +392,9 @@ void TilePlan::write_in_order(const Instruction& step, int held, Verb verb, Verb
 
 void TilePlan::write_product(const Instruction& step, int held) {
   const int a = step.sources[0], b = step.sources[1];
-  const bool from_b = b == held && a != held;
+  // A constant comes second: the machine scales by it.
+  const bool from_b =
+      (b == held && a != held) || (a != held && b != held && is_constant(a) && !is_constant(b));
   bring(from_b ? b : a, held);
   const int other = from_b ? a : b;
   const bool conj_held = from_b ? step.conj_1 : step.conj_0;
@@ -418,7 +403,8 @@ void TilePlan::write_product(const Instruction& step, int held) {
 }
 
 void TilePlan::write_sum_of_product(const Instruction& step, int held) {
-  const int a = step.sources[0], b = step.sources[1], c = step.sources[2];
+  int a = step.sources[0], b = step.sources[1];
+  const int c = step.sources[2];
   if (c != held || held < 0) {
     assert(!step.minus && "a difference follows what it subtracts from");
     write_product(step, held);
@@ -430,6 +416,7 @@ void TilePlan::write_sum_of_product(const Instruction& step, int held) {
   } else if (step.conj_1) {
     put(step.minus ? Verb::multiply_conj_subtract : Verb::multiply_conj_add, a, b);
   } else {
+    if (is_constant(b)) std::swap(a, b);
     put(step.minus ? Verb::multiply_subtract : Verb::multiply_add, a, b);
   }
 }
@@ -501,13 +488,13 @@ void TilePlan::write(const Instruction& step, int& held) {
       put(Verb::load_parts, sources[0], sources[1]);
       break;
     default:  // real parts, casts between real and complex
-      if (holds_real(program_, sources[0])) {
+      if (holds_real(*program_, sources[0])) {
         put(Verb::load_real, sources[0]);
       } else {
         bring(sources[0], held);
       }
   }
-  if (complex && holds_real(program_, r)) {
+  if (complex && holds_real(*program_, r)) {
     put(Verb::store_real, r);
     held = -1;
     return;
@@ -523,11 +510,11 @@ void TilePlan::write_code() {
     Step& made = steps_[at(n_steps_)];
     if (step.machine == kNone) {
       const auto source = step.sources[step.op == ScalarOp::where ? 1 : 0];
-      const DType working = program_.dtype_of_register(source);
+      const DType working = program_->dtype_of_register(source);
       made = {nullptr, nullptr, nullptr, 0, 0};
       made.first = i;
       if (step.op == ScalarOp::identity) {
-        made.convert = copy_row_between(working, program_.dtype_of_register(step.destination));
+        made.convert = copy_row_between(working, program_->dtype_of_register(step.destination));
       } else {
         made.kernel = scalar_kernel(step.op, working);
       }
@@ -542,7 +529,6 @@ void TilePlan::write_code() {
                      : step.machine == kComplex64 ? machines_.complex64
                                                   : machines_.complex128;
       held = -1;
-      writes_real_ = step.machine == kReal32 || step.machine == kReal64;
       ++n_steps_;
     }
     Step& current = steps_[at(n_steps_ - 1)];
@@ -553,7 +539,7 @@ void TilePlan::write_code() {
 
 void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const {
   const auto item = [&](int r) {
-    return static_cast<index_t>(item_size(program_.dtype_of_register(r)));
+    return static_cast<index_t>(item_size(program_->dtype_of_register(r)));
   };
   for (const Step& step : steps()) {
     if (step.machine != nullptr) {
@@ -577,15 +563,9 @@ void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index
 
 void TilePlan::spread(int r, const std::byte* value, CopyRow copy,
                       const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const {
-  const DType dtype = program_.dtype_of_register(r);
+  const DType dtype = program_->dtype_of_register(r);
   if (constant_of(r) >= 0) n = std::min(kTileBlock, n);
   copy(value, 0, registers[at(r)], static_cast<index_t>(item_size(dtype)), n);
-  if (!is_planar(r)) return;
-  const auto number = static_cast<std::int16_t>(r);
-  const std::array<TileVerb, 2> code{
-      TileVerb{Verb::load, Form::pairs, Form::pairs, false, false, number, 0},
-      TileVerb{Verb::store, Form::planar, Form::pairs, false, false, number, 0}};
-  complex_machine(dtype)(code.data(), 2, registers.data(), n);
 }
 
 }  // namespace palimpsest

@@ -53,6 +53,8 @@ class TilePlan {
   };
 
   explicit TilePlan(const ElementwiseProgram& program);
+  /// Goes on with another copy of the program.
+  void follow(const ElementwiseProgram& copy) { program_ = &copy; }
 
   /// A bound of the slots that all placements need.
   int most_slots() const;
@@ -73,7 +75,6 @@ class TilePlan {
   /// The output in whose memory a register lies; -1: none.
   int output_of(int r) const { return output_[at(r)]; }
   int slot_of(int r) const { return slot_[at(r)]; }
-  bool is_planar(int r) const { return form_[at(r)] == Form::planar; }
   /// The number of an input that is the same for all elements and needs room for one block only, -1:
   /// none. There are at most kMaxConstants of them.
   int constant_of(int r) const { return constant_[at(r)]; }
@@ -92,20 +93,18 @@ class TilePlan {
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  bool is_constant(int r) const { return place_[at(r)] == Place::constant; }
   /// The entries of the program's registers: for a small array the others would take longest.
   template <class T>
   void fill(std::array<T, kMaxRegisters>& entries, std::type_identity_t<T> value) const {
-    std::fill_n(entries.begin(), program_.n_registers(), value);
+    std::fill_n(entries.begin(), program_->n_registers(), value);
   }
-  /// The machine of registers of a complex dtype.
-  TileMachine complex_machine(DType dtype) const;
   int machine_for(ScalarOp op, DType result, std::span<const std::int16_t> sources) const;
   void count_uses();
   void fold_conjugates();
   void fold_products();
   void remove_folded();
   void keep_in_accumulator();
-  void choose_forms();
   bool only_machines_read(int r) const;
   int assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegisters>& slot) const;
   void write_code();
@@ -118,16 +117,14 @@ class TilePlan {
   bool put_with_last(Verb verb, int x);
   void store(int r);
 
-  const ElementwiseProgram& program_;
+  const ElementwiseProgram* program_;
   TileMachines machines_;
   int n_ = 0, n_steps_ = 0, n_verbs_ = 0, last_read_ = -1;
-  bool writes_real_ = false;  // the step at hand
   bool streams_ = false;
   std::array<Instruction, kMaxRegisters> instructions_;
   std::array<std::int16_t, kMaxRegisters> uses_;  // by instructions
   std::array<bool, kMaxRegisters> is_input_, is_output_, still_, streamed_;
   std::array<Place, kMaxRegisters> place_;
-  std::array<Form, kMaxRegisters> form_;
   std::array<std::int16_t, kMaxRegisters> output_, slot_, constant_;
   int n_constants_ = 0;
   std::array<Step, kMaxRegisters> steps_;

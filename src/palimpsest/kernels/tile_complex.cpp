@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machines of tile_code.hpp for complex numbers. This file is compiled once per instruction set;
+// the best one is chosen when the program runs.
+//
+// Numbers stay the pairs of real and imaginary parts that they are in memory: to load, store and add
+// costs nothing extra. For a product a x, the real part of x is doubled over both places of a pair, and so is its
+// imaginary part, with the sign that the place needs; a times the one plus a with exchanged parts times the
+// other is the product. A conjugate is the other sign, and what one number makes of x serves for all.
+#include "palimpsest/kernels/tile_code.hpp"
+#include "palimpsest/kernels/tile_targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/tile_complex.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_TILES_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "palimpsest/kernels/tile_steps-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+
+template <class V>
+using TagOf = hn::DFromV<V>;
+template <class V>
+using NumberOf = hn::TFromD<hn::DFromV<V>>;
+
+// The signs that change real parts, or imaginary ones.
+template <class T>
+struct Signs {
+  HWY_ALIGN T real[static_cast<std::size_t>(kLanes<T>)];
+  HWY_ALIGN T imaginary[static_cast<std::size_t>(kLanes<T>)];
+  constexpr Signs() {
+    for (index_t k = 0; k < kLanes<T>; ++k) {
+      real[k] = k % 2 == 0 ? T{-0.0} : T{0};
+      imaginary[k] = k % 2 == 0 ? T{0} : T{-0.0};
+    }
+  }
+};
+template <class T>
+constexpr Signs<T> kSigns;
+
+template <class V>
+HWY_INLINE V real_signs() {
+  return hn::Load(TagOf<V>(), kSigns<NumberOf<V>>.real);
+}
+template <class V>
+HWY_INLINE V imaginary_signs() {
+  return hn::Load(TagOf<V>(), kSigns<NumberOf<V>>.imaginary);
+}
+template <class V>
+HWY_INLINE V exchanged(V a) {
+  return hn::Reverse2(TagOf<V>(), a);
+}
+template <class V>
+HWY_INLINE V only_real(V a) {
+  return hn::OddEven(hn::Zero(TagOf<V>()), a);
+}
+
+// What a product needs of a factor. A product is rounded like that of parts: a difference is the sum with what
+// has the other sign, and signs commute with rounding.
+template <class V>
+struct Factor {
+  V re, im;
+};
+template <bool kConj, class V>
+HWY_INLINE Factor<V> factor(V x) {
+  const V signs = kConj ? imaginary_signs<V>() : real_signs<V>();
+  return {hn::DupEven(x), hn::Xor(hn::DupOdd(x), signs)};
+}
+template <class V>
+HWY_INLINE V times(V a, Factor<V> x) {
+  return hn::Add(hn::Mul(a, x.re), hn::Mul(exchanged(a), x.im));
+}
+template <bool kConj, class V>
+HWY_INLINE V times(V a, V x) {
+  return times(a, factor<kConj>(x));
+}
+
+// What steps compute of a, the accumulator, and operands.
+#define PALIMPSEST_OP(name, formula, ...)       \
+  struct name {                                 \
+    template <class V>                          \
+    static HWY_INLINE V of(__VA_ARGS__) {       \
+      return formula;                           \
+    }                                           \
+  }
+PALIMPSEST_OP(Load, x, V, V x);
+PALIMPSEST_OP(Sum, hn::Add(a, x), V a, V x);
+PALIMPSEST_OP(Difference, hn::Sub(a, x), V a, V x);
+PALIMPSEST_OP(DifferenceFrom, hn::Sub(x, a), V a, V x);
+PALIMPSEST_OP(Negate, hn::Neg(a), V a);
+PALIMPSEST_OP(Square, times<false>(a, a), V a);
+PALIMPSEST_OP(Conj, hn::Xor(a, imaginary_signs<V>()), V a);
+PALIMPSEST_OP(Imaginary, only_real(exchanged(a)), V a);
+#undef PALIMPSEST_OP
+
+// |a|^2
+struct Magnitude2 {
+  template <class V>
+  static HWY_INLINE V of(V a) {
+    const V squares = hn::Mul(a, a);
+    return only_real(hn::Add(squares, exchanged(squares)));
+  }
+};
+// a x, or a conj(x)
+template <bool kConj>
+struct Multiply {
+  template <class V>
+  static HWY_INLINE V of(V a, V x) {
+    return times<kConj>(a, in_turn(x));
+  }
+};
+// conj(a) x
+struct ConjMultiply {
+  template <class V>
+  static HWY_INLINE V of(V a, V x) {
+    return times<true>(x, a);
+  }
+};
+template <bool kConj>
+struct Product {
+  template <class V>
+  static HWY_INLINE V of(V, V x, V y) {
+    return times<kConj>(in_turn(x), in_turn(y));
+  }
+};
+template <bool kConj>
+struct MultiplyAdd {
+  template <class V>
+  static HWY_INLINE V of(V a, V x, V y) {
+    return hn::Add(a, times<kConj>(in_turn(x), in_turn(y)));
+  }
+};
+template <bool kConj>
+struct MultiplySubtract {
+  template <class V>
+  static HWY_INLINE V of(V a, V x, V y) {
+    return hn::Sub(a, times<kConj>(in_turn(x), in_turn(y)));
+  }
+};
+
+// a x with the same x for all elements.
+template <bool kConj>
+struct Scale {
+  template <class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const auto x = factor<kConj>(Row<T, U>(step, 0, spot)(0));
+    PALIMPSEST_EACH(a[u] = in_turn(times(a[u], x)));
+  }
+};
+// a + x y with the same x for all.
+struct AddScaled {
+  template <class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const auto x = factor<false>(Row<T, U>(step, 0, spot)(0));
+    const Row<T, U> y(step, 1, spot);
+    PALIMPSEST_EACH(a[u] = in_turn(hn::Add(a[u], times(in_turn(y(u)), x))));
+  }
+};
+struct SubtractScaled {
+  template <class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const auto x = factor<false>(Row<T, U>(step, 0, spot)(0));
+    const Row<T, U> y(step, 1, spot);
+    PALIMPSEST_EACH(a[u] = in_turn(hn::Sub(a[u], times(in_turn(y(u)), x))));
+  }
+};
+
+// An operand of real numbers: what belongs to vector u of the block, in the lower half of a vector.
+template <class T, int U>
+struct RealRow {
+  std::uintptr_t address;
+  index_t valid;
+
+  HWY_INLINE RealRow(const Step<T>& step, int operand, Spot spot)
+      : address(step.operands[operand] + spot.first / 2), valid(spot.valid / 2) {}
+  HWY_INLINE T* at(int u) const { return reinterpret_cast<T*>(address) + u * (kLanes<T> / 2); }
+  HWY_INLINE bool is_whole() const { return U > 1 || valid == kLanes<T> / 2; }
+  HWY_INLINE VecOf<T> operator()(int u) const {
+    const Tag<T> d;
+    const hn::Half<Tag<T>> half;
+    if (is_whole()) return hn::ZeroExtendVector(d, hn::LoadU(half, at(u)));
+    return get<T, 1>(at(u), valid);
+  }
+  HWY_INLINE void set(int u, VecOf<T> v) const {
+    const hn::Half<Tag<T>> half;
+    if (is_whole()) {
+      hn::StoreU(hn::LowerHalf(half, v), half, at(u));
+    } else {
+      put<T, 1>(v, at(u), valid);
+    }
+  }
+};
+
+// Lanes that numbers take among the parts of complex ones, and where they come from.
+template <class T>
+struct Order {
+  using Index = hwy::MakeSigned<T>;
+  HWY_ALIGN Index twice[static_cast<std::size_t>(kLanes<T>)];   // 0 0 1 1 2 2 ..
+  HWY_ALIGN Index halves[static_cast<std::size_t>(kLanes<T>)];  // 0 2 4 .. 1 3 5 ..
+  HWY_INLINE Order() {
+    for (index_t k = 0; k < kLanes<T>; ++k) twice[k] = static_cast<Index>(k / 2);
+    for (index_t k = 0; k < kLanes<T> / 2; ++k) {
+      halves[k] = static_cast<Index>(2 * k);
+      halves[kLanes<T> / 2 + k] = static_cast<Index>(2 * k + 1);
+    }
+  }
+};
+template <class T>
+HWY_INLINE VecOf<T> in_order(VecOf<T> v, const typename Order<T>::Index* order) {
+  return hn::TableLookupLanes(v, hn::SetTableIndices(Tag<T>{}, order));
+}
+
+struct LoadReal {
+  template <class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const Order<T> order;
+    const RealRow<T, U> x(step, 0, spot);
+    PALIMPSEST_EACH(a[u] = in_turn(a[u]);
+                    a[u] = in_turn(only_real(in_order<T>(x(u), order.twice))));
+  }
+};
+struct LoadParts {
+  template <class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const Order<T> order;
+    const RealRow<T, U> x(step, 0, spot), y(step, 1, spot);
+    PALIMPSEST_EACH(a[u] = in_turn(a[u]);
+                    a[u] = in_turn(hn::OddEven(in_order<T>(y(u), order.twice),
+                                               in_order<T>(x(u), order.twice))));
+  }
+};
+struct StoreReal {
+  template <class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const Order<T> order;
+    const RealRow<T, U> x(step, 0, spot);
+    PALIMPSEST_EACH(x.set(u, in_order<T>(a[u], order.halves)));
+  }
+};
+
+// Keys of steps: verbs; products whose first operand is one number for all; those with real operands.
+enum Key : int {
+  kScale = 64,
+  kScaleConj,
+  kAddScaled,
+  kSubtractScaled,
+  kLoadReal,
+  kLoadParts,
+  kStoreReal,
+  kKeys,
+};
+constexpr int kFirstOfReals = kLoadReal;
+
+int key(const TileVerb& verb) {
+  switch (verb.verb) {
+    case Verb::multiply:
+      return verb.still_x ? int{kScale} : static_cast<int>(Verb::multiply);
+    case Verb::multiply_conj:
+      return verb.still_x ? int{kScaleConj} : static_cast<int>(Verb::multiply_conj);
+    case Verb::multiply_add:
+      return verb.still_x ? int{kAddScaled} : static_cast<int>(Verb::multiply_add);
+    case Verb::multiply_subtract:
+      return verb.still_x ? int{kSubtractScaled} : static_cast<int>(Verb::multiply_subtract);
+    case Verb::load_real:
+      return kLoadReal;
+    case Verb::load_parts:
+      return kLoadParts;
+    case Verb::store_real:
+      return kStoreReal;
+    default:
+      return static_cast<int>(verb.verb);
+  }
+}
+
+template <class T>
+constexpr std::array<Handler<T>, kKeys> make_handlers() {
+  std::array<Handler<T>, kKeys> table{};
+  const auto set = [&](Verb verb, Handler<T> h) { table[static_cast<std::size_t>(verb)] = h; };
+  set(Verb::load, each<T, Load>());
+  set(Verb::store, handler<T, Store>());
+  set(Verb::stream, handler<T, Stream>());
+  set(Verb::add, each<T, Sum>());
+  set(Verb::subtract, each<T, Difference>());
+  set(Verb::subtract_from, each<T, DifferenceFrom>());
+  set(Verb::multiply, each<T, Multiply<false>>());
+  set(Verb::multiply_conj, each<T, Multiply<true>>());
+  set(Verb::conj_multiply, each<T, ConjMultiply>());
+  set(Verb::product, each<T, Product<false>>());
+  set(Verb::product_conj, each<T, Product<true>>());
+  set(Verb::multiply_add, each<T, MultiplyAdd<false>>());
+  set(Verb::multiply_conj_add, each<T, MultiplyAdd<true>>());
+  set(Verb::multiply_subtract, each<T, MultiplySubtract<false>>());
+  set(Verb::multiply_conj_subtract, each<T, MultiplySubtract<true>>());
+  set(Verb::negate, each<T, Negate>());
+  set(Verb::square, each<T, Square>());
+  set(Verb::conj, each<T, Conj>());
+  set(Verb::magnitude2, each<T, Magnitude2>());
+  set(Verb::imaginary, each<T, Imaginary>());
+  table[kScale] = handler<T, Scale<false>>();
+  table[kScaleConj] = handler<T, Scale<true>>();
+  table[kAddScaled] = handler<T, AddScaled>();
+  table[kSubtractScaled] = handler<T, SubtractScaled>();
+  table[kLoadReal] = handler<T, LoadReal>();
+  table[kLoadParts] = handler<T, LoadParts>();
+  table[kStoreReal] = handler<T, StoreReal>();
+  return table;
+}
+
+template <class T>
+void run(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t n) {
+  static constexpr std::array<Handler<T>, kKeys> kHandlers = make_handlers<T>();
+  Steps<T> steps;
+  for (const TileVerb* verb = code; verb != code + n_verbs; ++verb) {
+    steps.add(key(*verb));
+    steps.set(0, addresses[verb->x], verb->still_x);
+    steps.set(1, addresses[verb->y], verb->still_y);
+  }
+  steps.run(kHandlers.data(), 2 * n, kFirstOfReals);
+}
+
+#endif  // HWY_TARGET
+
+}  // namespace
+
+ComplexTileMachines complex_machines() {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  return {};
+#else
+  return {run<float>, run<double>};
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(complex_machines);
+
+ComplexTileMachines complex_tile_machines() { return HWY_DYNAMIC_DISPATCH(complex_machines)(); }
+
+}  // namespace palimpsest
+#endif

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: how the machines of tile_code.hpp go through their code. Included once per instruction set.
+//
+// The accumulator is kBlock vectors that stay in registers: they are arguments of a function per
+// step, which ends by calling that of the next step. Compilers make a jump of such a call, so that a step
+// costs the loads of its operands, its arithmetic and one jump for the whole block. Where they do not, as
+// without optimization, calls are as deep as the code is long, and return after each block.
+//
+// Verbs are made ready for a tile first: addresses are looked up, and neighbours that are often seen
+// together become one step. What is left at the end of a tile goes vector by vector.
+#if defined(PALIMPSEST_TILE_STEPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef PALIMPSEST_TILE_STEPS_INL_HPP
+#undef PALIMPSEST_TILE_STEPS_INL_HPP
+#else
+#define PALIMPSEST_TILE_STEPS_INL_HPP
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/kernels/tile_code.hpp"
+
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+using Tag = hn::ScalableTag<T>;
+template <class T>
+using VecOf = hn::Vec<Tag<T>>;
+template <class T>
+constexpr index_t kLanes = static_cast<index_t>(hn::MaxLanes(Tag<T>{}));
+
+constexpr int kBlock = 8;  // vectors
+
+// For every vector of a block.
+#define PALIMPSEST_EACH(...)                                             \
+  do {                                                                   \
+    _Pragma("GCC unroll 8") for (int u = 0; u < U; ++u) { __VA_ARGS__; } \
+  } while (false)
+
+// A vector that exists when the program gets here: GCC would mix the vectors of a block until no
+// register is left, or read one again from memory for every operation that needs it.
+template <class V>
+HWY_INLINE V in_turn(V v) {
+#if HWY_ARCH_X86
+  __asm__ volatile("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
+// Numbers at p, `valid` of them if that is less than a vector; only a vector on its own can be.
+template <class T, int U>
+HWY_INLINE VecOf<T> get(const T* p, [[maybe_unused]] index_t valid) {
+  const Tag<T> d;
+  if constexpr (U == 1) {
+    if (valid < kLanes<T>) {
+      HWY_ALIGN T lanes[static_cast<std::size_t>(kLanes<T>)] = {};
+      std::memcpy(lanes, p, static_cast<std::size_t>(valid) * sizeof(T));
+      return hn::Load(d, lanes);
+    }
+  }
+  return hn::LoadU(d, p);
+}
+
+template <class T, int U>
+HWY_INLINE void put(VecOf<T> v, T* p, [[maybe_unused]] index_t valid) {
+  const Tag<T> d;
+  if constexpr (U == 1) {
+    if (valid < kLanes<T>) {
+      HWY_ALIGN T lanes[static_cast<std::size_t>(kLanes<T>)];
+      hn::Store(v, d, lanes);
+      std::memcpy(p, lanes, static_cast<std::size_t>(valid) * sizeof(T));
+      return;
+    }
+  }
+  hn::StoreU(v, d, p);
+}
+
+// Where a block is: bytes from the beginning of an operand, and how many numbers of a vector on its own
+// there are.
+struct Spot {
+  std::uintptr_t first;
+  index_t valid;
+};
+
+// A verb, or several, with everything looked up.
+template <class T>
+struct Step {
+  using V = VecOf<T>;
+  void (*block)(const Step*, std::uintptr_t first, V, V, V, V, V, V, V, V);
+  void (*single)(const Step*, std::uintptr_t first, index_t valid, V);
+  std::uintptr_t operands[4];  // x, y, z and w
+};
+
+// An operand: vector u of the block.
+template <class T, int U>
+struct Row {
+  std::uintptr_t address;
+  index_t valid;
+
+  HWY_INLINE Row(const Step<T>& step, int operand, Spot spot)
+      : address(step.operands[operand] + spot.first), valid(spot.valid) {}
+  HWY_INLINE T* at(int u) const { return reinterpret_cast<T*>(address) + u * kLanes<T>; }
+  HWY_INLINE VecOf<T> operator()(int u) const { return get<T, U>(at(u), valid); }
+  HWY_INLINE void set(int u, VecOf<T> v) const { put<T, U>(v, at(u), valid); }
+};
+
+// A step that makes each vector of the accumulator anew from itself and those of up to four operands.
+template <class Op>
+struct Each {
+  template <class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    using V = VecOf<T>;
+    const Row<T, U> x(step, 0, spot), y(step, 1, spot), z(step, 2, spot), w(step, 3, spot);
+    if constexpr (requires(V v) { Op::of(v); }) {
+      PALIMPSEST_EACH(a[u] = in_turn(Op::of(in_turn(a[u]))));
+    } else if constexpr (requires(V v) { Op::of(v, v); }) {
+      PALIMPSEST_EACH(a[u] = in_turn(Op::of(in_turn(a[u]), x(u))));
+    } else if constexpr (requires(V v) { Op::of(v, v, v); }) {
+      PALIMPSEST_EACH(a[u] = in_turn(Op::of(in_turn(a[u]), x(u), y(u))));
+    } else if constexpr (requires(V v) { Op::of(v, v, v, v); }) {
+      PALIMPSEST_EACH(a[u] = in_turn(Op::of(in_turn(a[u]), x(u), y(u), z(u))));
+    } else {
+      PALIMPSEST_EACH(a[u] = in_turn(Op::of(in_turn(a[u]), x(u), y(u), z(u), w(u))));
+    }
+  }
+};
+
+struct Store {
+  template <class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const Row<T, U> x(step, 0, spot);
+    PALIMPSEST_EACH(x.set(u, a[u]));
+  }
+};
+
+struct Stream {
+  template <class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const Row<T, U> x(step, 0, spot);
+    if (U == 1 || x.address % (static_cast<std::size_t>(kLanes<T>) * sizeof(T)) != 0) {
+      PALIMPSEST_EACH(x.set(u, a[u]));
+    } else {
+      PALIMPSEST_EACH(hn::Stream(a[u], Tag<T>{}, x.at(u)));
+    }
+  }
+};
+
+// The functions of a step.
+template <class T, class Action>
+void block_step(const Step<T>* step, std::uintptr_t first, VecOf<T> v0, VecOf<T> v1, VecOf<T> v2,
+                VecOf<T> v3, VecOf<T> v4, VecOf<T> v5, VecOf<T> v6, VecOf<T> v7) {
+  VecOf<T> a[kBlock] = {v0, v1, v2, v3, v4, v5, v6, v7};
+  Action::template run<T, kBlock>(*step, {first, kLanes<T>}, a);
+  return step[1].block(step + 1, first, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+}
+template <class T, class Action>
+void single_step(const Step<T>* step, std::uintptr_t first, index_t valid, VecOf<T> v) {
+  VecOf<T> a[1] = {v};
+  Action::template run<T, 1>(*step, {first, valid}, a);
+  return step[1].single(step + 1, first, valid, a[0]);
+}
+template <class T>
+void end_of_block(const Step<T>*, std::uintptr_t, VecOf<T>, VecOf<T>, VecOf<T>, VecOf<T>, VecOf<T>,
+                  VecOf<T>, VecOf<T>, VecOf<T>) {}
+template <class T>
+void end_of_single(const Step<T>*, std::uintptr_t, index_t, VecOf<T>) {}
+
+template <class T>
+struct Handler {
+  decltype(Step<T>::block) block = nullptr;
+  decltype(Step<T>::single) single = nullptr;
+};
+template <class T, class Action>
+constexpr Handler<T> handler() {
+  return {block_step<T, Action>, single_step<T, Action>};
+}
+template <class T, class Op>
+constexpr Handler<T> each() {
+  return handler<T, Each<Op>>();
+}
+
+// The steps of a tile while they are made and run.
+template <class T>
+class Steps {
+ public:
+  int count() const { return n_; }
+  int last_key() const { return n_ == 0 ? -1 : keys_[n_ - 1]; }
+  void set_last_key(int key) { keys_[n_ - 1] = static_cast<std::int16_t>(key); }
+  HWY_INLINE void add(int key) {
+    stills_[n_] = 0;
+    keys_[n_++] = static_cast<std::int16_t>(key);
+  }
+  // Operand k of the last step; `still`: one block serves for all.
+  HWY_INLINE void set(int k, const std::byte* address, bool still) {
+    steps_[n_ - 1].operands[k] = reinterpret_cast<std::uintptr_t>(address);
+    stills_[n_ - 1] = static_cast<std::uint8_t>((stills_[n_ - 1] & ~(1 << k)) | (int{still} << k));
+  }
+  // Are operands k and l of the last step the same?
+  HWY_INLINE bool is_same(int k, int l) const {
+    return steps_[n_ - 1].operands[k] == steps_[n_ - 1].operands[l];
+  }
+
+  // Runs for operands of n numbers; those of steps from key `first_half` on have half as many.
+  HWY_INLINE void run(const Handler<T>* handlers, index_t n, int first_half) {
+    int n_still = 0;
+    for (int i = 0; i < n_; ++i) {
+      steps_[i].block = handlers[keys_[i]].block;
+      steps_[i].single = handlers[keys_[i]].single;
+      for (int k = 0; stills_[i] >> k != 0; ++k) {
+        if ((stills_[i] >> k & 1) == 0) continue;
+        const int half = keys_[i] >= first_half ? kHalf : 0;
+        still_[n_still++] = static_cast<std::uint16_t>((4 * i + k) | half);
+      }
+    }
+    steps_[n_].block = end_of_block<T>;
+    steps_[n_].single = end_of_single<T>;
+    const VecOf<T> zero = hn::Zero(Tag<T>{});
+    std::uintptr_t first = 0;
+    index_t i = 0;
+    for (; i + kBlock * kLanes<T> <= n; i += kBlock * kLanes<T>) {
+      steps_[0].block(steps_, first, zero, zero, zero, zero, zero, zero, zero, zero);
+      first += advance(kBlock, n_still);
+    }
+    for (; i < n; i += kLanes<T>) {
+      steps_[0].single(steps_, first, n - i < kLanes<T> ? n - i : kLanes<T>, zero);
+      first += advance(1, n_still);
+    }
+  }
+
+ private:
+  static constexpr int kMost = 4 * ElementwiseProgram::kMaxRegisters, kHalf = 0x8000;
+
+  // Goes on by so many vectors; what stays where it is begins that much earlier.
+  HWY_INLINE std::uintptr_t advance(int vectors, int n_still) {
+    const auto bytes = static_cast<std::uintptr_t>(vectors * kLanes<T> * index_t{sizeof(T)});
+    for (int i = 0; i < n_still; ++i) {
+      const bool half = (still_[i] & kHalf) != 0;
+      const int which = still_[i] & (kHalf - 1);
+      steps_[which / 4].operands[which % 4] -= half ? bytes / 2 : bytes;
+    }
+    return bytes;
+  }
+
+  int n_ = 0;
+  Step<T> steps_[kMost + 1];
+  std::int16_t keys_[kMost];
+  std::uint8_t stills_[kMost];         // a bit for each operand
+  std::uint16_t still_[4 * kMost];     // operands that do not move, kHalf: of a step of halves
+};
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+#endif  // HWY_TARGET
+
+#endif  // PALIMPSEST_TILE_STEPS_INL_HPP
