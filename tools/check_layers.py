@@ -8,8 +8,8 @@
 3. The command, the examples and the tests across layers include public headers only; a unit test
    may also include the internal headers of its own layer.
 4. A library with an adapter (FFTW, BLAS, HDF5, PNG, ...) is included from that one file.
-5. Every file names its licence in an SPDX line; every header has `#pragma once`; no C++ file has
-   more than 800 lines.
+5. Every file names its licence in an SPDX line; every header has `#pragma once`, or if its name ends
+   in `-inl.hpp` a guard that lets it in once per instruction set; no C++ file has more than 800 lines.
 
 `--fix` writes the umbrella header anew.
 """
@@ -223,7 +223,10 @@ def check_files(tree):
         text = tree.text(name)
         if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.splitlines()[:12]):
             yield f"{name}: has no line 'SPDX-License-Identifier: Apache-2.0' near its top"
-        if path.suffix == ".hpp" and "#pragma once" not in text:
+        if path.name.endswith("-inl.hpp"):
+            if "HWY_TARGET_TOGGLE" not in text:
+                yield f"{name}: a header for each instruction set without a guard by 'HWY_TARGET_TOGGLE'"
+        elif path.suffix == ".hpp" and "#pragma once" not in text:
             yield f"{name}: a header without '#pragma once'"
         if path.suffix in (".hpp", ".cpp") and text.count("\n") > LONGEST_FILE:
             yield f"{name}: {text.count(chr(10))} lines, expected at most {LONGEST_FILE}; split it"

@@ -115,6 +115,10 @@ class CheckLayers(unittest.TestCase):
                              "tests/base/a_test.cpp": SPDX + "\n" * 800})
         self.assertIn("inner.hpp: a header without '#pragma once'", found)
         self.assertIn("a_test.cpp: 801 lines, expected at most 800", found)
+        name = "src/palimpsest/base/loops-inl.hpp"
+        self.assert_found({name: SPDX + "#pragma once\n"},
+                          f"{name}: a header for each instruction set without a guard")
+        self.assertEqual(self.run_on({name: SPDX + "#ifdef HWY_TARGET_TOGGLE\n#endif\n"}), "")
 
 
 if __name__ == "__main__":

@@ -227,6 +227,54 @@ TEST(Tile, ProductsAreRoundedBeforeTheyAreAdded) {
   }
 }
 
+// |x| of numbers whose squares overflow or vanish, among others, and x / |x|.
+TEST(Tile, MagnitudesNeitherOverflowNorVanish) {
+  struct Known {
+    std::complex<double> x;
+    double magnitude;
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<Known> doubles{{{3e200, -4e200}, 5e200},
+                                   {{3e-200, 4e-200}, 5e-200},
+                                   {{0, 0}, 0},
+                                   {{3, 4}, 5},
+                                   {{1e-300, 0}, 1e-300},
+                                   {{-5e-324, 0}, 5e-324},
+                                   {{0, -1e308}, 1e308},
+                                   {{infinity, 1}, infinity}};
+  const std::vector<Known> singles{{{3e30, -4e30}, 5e30}, {{3e-30, 4e-30}, 5e-30}, {{0, 0}, 0}};
+  for (const DType dtype : {DType::complex64, DType::complex128}) {
+    const auto& known = dtype == DType::complex64 ? singles : doubles;
+    const double eps = dtype == DType::complex64 ? 1.2e-7 : 2.3e-16;
+    const DType real = dtype == DType::complex64 ? DType::float32 : DType::float64;
+    ElementwiseProgram program;
+    const int x = program.input(dtype);
+    program.output(program.apply(ScalarOp::abs, {x}));
+    program.output(program.apply(ScalarOp::sign, {x}));
+    const index_t n = 61;
+    Array in(dtype, {n}), size(real, {n}), sign(dtype, {n});
+    const auto at = [&](index_t i) { return known[static_cast<std::size_t>(i) % known.size()]; };
+    for (index_t i = 0; i < n; ++i) in.set_value(i, at(i).x);
+    std::vector<std::int64_t> targets = vector_targets();
+    targets.push_back(0);
+    for (const std::int64_t target : targets) {
+      const TargetScope scope(target);
+      run_elementwise(program, std::array{in.view()},
+                      std::array{size.mutable_view(), sign.mutable_view()});
+      for (index_t i = 0; i < n; ++i) {
+        const double expected = at(i).magnitude;
+        const double got = size.value(i).real();
+        if (std::isinf(expected)) {
+          EXPECT_EQ(got, expected);
+          continue;
+        }
+        EXPECT_LE(std::abs(got - expected), 2 * eps * expected) << at(i).x;
+        EXPECT_LE(std::abs(std::abs(sign.value(i)) - (expected == 0 ? 0 : 1)), 4 * eps) << at(i).x;
+      }
+    }
+  }
+}
+
 TEST(Tile, StreamedOutputsHoldTheSameBits) {
   Random random(32);
   for (const DType dtype : {DType::float32, DType::complex64, DType::float64, DType::complex128}) {

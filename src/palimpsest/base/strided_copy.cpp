@@ -93,6 +93,13 @@ To convert(From value) {
 template <class From, class To>
 void convert_row(const std::byte* x, index_t from, std::byte* y, index_t to, index_t n) {
   if (from == sizeof(From) && to == sizeof(To)) {
+    if constexpr (is_complex_type<From> && is_complex_type<To>) {
+      // As numbers one by one, of which compilers make vectors.
+      using FromPart = typename From::value_type;
+      using ToPart = typename To::value_type;
+      convert_row<FromPart, ToPart>(x, sizeof(FromPart), y, sizeof(ToPart), 2 * n);
+      return;
+    }
     for (index_t i = 0; i < n; ++i) {
       store(y + i * index_t{sizeof(To)}, convert<To>(load<From>(x + i * index_t{sizeof(From)})));
     }

@@ -20,6 +20,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 #include "palimpsest/kernels/strided_loop.hpp"
@@ -260,6 +261,7 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
   Walker walker(r, inner, data, begin / length);
   index_t position = begin % length;
   const bool is_computed = r.computed != nullptr;
+  const bool far = !is_computed && r.outputs * r.terms * r.load_item >= streaming_bytes();
   const bool in_runs = r.leaf.runs != nullptr && (is_computed || is_all_dense(r));
   for (index_t t = begin; t < end;) {
     index_t n = std::min(length - position, end - t);
@@ -271,7 +273,8 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
     while (at_once > 1 && (n < at_once * kLeafElements || !cascade.takes(at_once))) at_once /= 2;
     if (at_once > 1) {
       n = at_once * kLeafElements;
-      r.leaf.runs(is_computed ? loader.load(from, n) : from.data() + 1, at_once, cascade.next());
+      r.leaf.runs(is_computed ? loader.load(from, n) : from.data() + 1, at_once, cascade.next(),
+                  far);
       cascade.push(at(std::countr_zero(static_cast<unsigned>(at_once))));
     } else {
       n = std::min(n, kLeafElements);

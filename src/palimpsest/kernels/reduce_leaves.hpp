@@ -32,12 +32,12 @@ struct ReduceLeaf {
   void (*combine)(const std::byte* x, std::byte* accumulators, index_t n) = nullptr;
   /// The same bits as `horizontal` for each of n neighbouring runs of kLeafElements elements, n a power
   /// of two up to kMostRuns, and `combine` for pairs of results until there is one. Null: there is no
-  /// such loop.
-  void (*runs)(const std::byte* const* x, int n, std::byte* result) = nullptr;
+  /// such loop. `far`: the operands are hardly in any cache.
+  void (*runs)(const std::byte* const* x, int n, std::byte* result, bool far) = nullptr;
 };
 
 // What leaves of sums have for `runs`; null where there are no vectors.
-using Runs = void (*)(const std::byte* const* x, int n, std::byte* result);
+using Runs = void (*)(const std::byte* const* x, int n, std::byte* result, bool far);
 Runs runs_of_sum(DType dtype);
 Runs runs_of_product(DType dtype, bool conj_a, bool conj_b);
 Runs runs_of_norm2(DType load);

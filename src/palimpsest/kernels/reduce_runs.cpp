@@ -83,8 +83,19 @@ struct ComplexProduct {
   }
 };
 
-template <class R, class F>
-void runs(const std::byte* const* operands, int n, std::byte* result) {
+// Asks for what a processor would not find by itself in time: the short stops after each run mislead it.
+constexpr index_t kAheadBytes = 1024, kLine = 64;
+template <class F, class R>
+HWY_INLINE void ask_ahead(const R* const* x, index_t i, index_t numbers) {
+  for (int k = 0; k < F::kOperands; ++k) {
+    const auto* at = reinterpret_cast<const std::byte*>(x[k] + F::kRead * i) + kAheadBytes;
+    const index_t bytes = F::kRead * numbers * index_t{sizeof(R)};
+    for (index_t b = 0; b < bytes; b += kLine) __builtin_prefetch(at + b, 0, 2);
+  }
+}
+
+template <class R, class F, bool kFar>
+void runs_of(const std::byte* const* operands, int n, std::byte* result) {
   const Tag<R> d;
   constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
   constexpr index_t kLanes = 16 * F::kParts, kRun = kLeafElements * F::kParts;
@@ -96,7 +107,9 @@ void runs(const std::byte* const* operands, int n, std::byte* result) {
     VecOf<R> sums[kVectors];
     _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) sums[v] =
         F::at(x, run * kRun + v * kN);
+    if constexpr (kFar) ask_ahead<F>(x, run * kRun, kLanes);
     _Pragma("GCC unroll 5") for (index_t i = kLanes; i < kRun; i += kLanes) {
+      if constexpr (kFar) ask_ahead<F>(x, run * kRun + i, kLanes);
       _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
         sums[v] = hn::Add(sums[v], F::at(x, run * kRun + i + v * kN));
       }
@@ -123,6 +136,11 @@ void runs(const std::byte* const* operands, int n, std::byte* result) {
   for (int part = 0; part < F::kParts; ++part) {
     reinterpret_cast<R*>(result)[part] = lanes[0][part];
   }
+}
+
+template <class R, class F>
+void runs(const std::byte* const* operands, int n, std::byte* result, bool far) {
+  far ? runs_of<R, F, true>(operands, n, result) : runs_of<R, F, false>(operands, n, result);
 }
 
 // What sums of the plain loop give for rows one after the other, a line of each at a time. A row of

@@ -30,7 +30,10 @@ inline float magnitude(Complex<float> a) {
   const double re = a.real(), im = a.imag();
   return static_cast<float>(std::sqrt(re * re + im * im));
 }
-inline double magnitude(Complex<double> a) { return std::hypot(a.real(), a.imag()); }
+inline double magnitude(Complex<double> a) {
+  const double square = a.real() * a.real() + a.imag() * a.imag();
+  return is_safe_norm2(square) ? std::sqrt(square) : std::hypot(a.real(), a.imag());
+}
 
 // Small integer exponents by multiplication, which is exact where the numbers are.
 template <class T>

@@ -23,6 +23,13 @@ ScalarKernel real_function_kernel(ScalarOp op, DType working);
 ScalarKernel complex_kernel(ScalarOp op, DType working);
 ScalarKernel complex_function_kernel(ScalarOp op, DType working);
 
+/// |z|^2 in double precision whose root is |z|: neither part of the sum was lost. Else |z| takes
+/// std::hypot.
+inline constexpr double kLeastSafeNorm2 = 1e-290, kMostSafeNorm2 = 1e300;
+inline bool is_safe_norm2(double square) {
+  return square >= kLeastSafeNorm2 && square <= kMostSafeNorm2;
+}
+
 // In all loops an element is read before it is written and never again, so `ivdep` holds although
 // a source may be the destination.
 

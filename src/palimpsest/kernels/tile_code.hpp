@@ -24,10 +24,11 @@ enum class Verb : std::uint8_t {
   product,            // a = x y
   negate,
   square,
-  // Real numbers only.
   divide,       // a / x
   divide_into,  // x / a
   reciprocal,   // 1 / a
+  sign,         // of a complex number a / |a|, 0 of 0
+  // Real numbers only.
   root,
   absolute,
   round,          // halves to even
@@ -48,6 +49,7 @@ enum class Verb : std::uint8_t {
   multiply_conj_add,       // a + x conj(y)
   multiply_conj_subtract,  // a - x conj(y)
   conj,
+  magnitude,   // a = |a| + 0i
   magnitude2,  // a = |a|^2 + 0i
   imaginary,   // a = imaginary part + 0i
 };

@@ -6,6 +6,9 @@
 // costs nothing extra. For a product a x, the real part of x is doubled over both places of a pair, and so is its
 // imaginary part, with the sign that the place needs; a times the one plus a with exchanged parts times the
 // other is the product. A conjugate is the other sign, and what one number makes of x serves for all.
+#include <cmath>
+
+#include "palimpsest/kernels/scalar_kernels.hpp"
 #include "palimpsest/kernels/tile_code.hpp"
 #include "palimpsest/kernels/tile_targets.hpp"
 
@@ -82,12 +85,12 @@ HWY_INLINE V times(V a, V x) {
 }
 
 // What steps compute of a, the accumulator, and operands.
-#define PALIMPSEST_OP(name, formula, ...)       \
-  struct name {                                 \
-    template <class V>                          \
-    static HWY_INLINE V of(__VA_ARGS__) {       \
-      return formula;                           \
-    }                                           \
+#define PALIMPSEST_OP(name, formula, ...) \
+  struct name {                           \
+    template <class V>                    \
+    static HWY_INLINE V of(__VA_ARGS__) { \
+      return formula;                     \
+    }                                     \
   }
 PALIMPSEST_OP(Load, x, V, V x);
 PALIMPSEST_OP(Sum, hn::Add(a, x), V a, V x);
@@ -99,14 +102,6 @@ PALIMPSEST_OP(Conj, hn::Xor(a, imaginary_signs<V>()), V a);
 PALIMPSEST_OP(Imaginary, only_real(exchanged(a)), V a);
 #undef PALIMPSEST_OP
 
-// |a|^2
-struct Magnitude2 {
-  template <class V>
-  static HWY_INLINE V of(V a) {
-    const V squares = hn::Mul(a, a);
-    return only_real(hn::Add(squares, exchanged(squares)));
-  }
-};
 // a x, or a conj(x)
 template <bool kConj>
 struct Multiply {
@@ -141,6 +136,119 @@ struct MultiplySubtract {
   template <class V>
   static HWY_INLINE V of(V a, V x, V y) {
     return hn::Sub(a, times<kConj>(in_turn(x), in_turn(y)));
+  }
+};
+
+// Quotients and magnitudes of single precision are computed in double, where |x|^2 neither overflows nor
+// vanishes.
+template <class V>
+using DoublesOf = hn::Vec<hn::Repartition<double, TagOf<V>>>;
+template <class V>
+struct Halves {
+  DoublesOf<V> low, high;
+};
+template <class V>
+HWY_INLINE Halves<V> widened(V v) {
+  const hn::Repartition<double, TagOf<V>> d;
+  const hn::Half<TagOf<V>> half;
+  return {hn::PromoteTo(d, hn::LowerHalf(half, v)), hn::PromoteTo(d, hn::UpperHalf(half, v))};
+}
+template <class V>
+HWY_INLINE V narrowed(Halves<V> v) {
+  const TagOf<V> d;
+  const hn::Half<TagOf<V>> half;
+  return hn::Combine(d, hn::DemoteTo(half, v.high), hn::DemoteTo(half, v.low));
+}
+template <class V>
+constexpr bool kIsDouble = sizeof(NumberOf<V>) == sizeof(double);
+
+// |a|^2 in both places.
+template <class V>
+HWY_INLINE V both_norm2(V a) {
+  const V squares = hn::Mul(a, a);
+  return hn::Add(squares, exchanged(squares));
+}
+template <class V>
+HWY_INLINE V quotient(V a, V b) {
+  if constexpr (kIsDouble<V>) {
+    return hn::Div(times<true>(a, b), both_norm2(b));
+  } else {
+    const Halves<V> over = widened(a), under = widened(b);
+    return narrowed<V>({quotient(over.low, under.low), quotient(over.high, under.high)});
+  }
+}
+
+// In place of each number of `square`, which is |a|^2 twice, the magnitude if it is out of range.
+template <class V>
+HWY_NOINLINE void repair_magnitudes(V a, V square, V& magnitude) {
+  const TagOf<V> d;
+  HWY_ALIGN double parts[static_cast<std::size_t>(kLanes<double>)];
+  HWY_ALIGN double squares[static_cast<std::size_t>(kLanes<double>)];
+  HWY_ALIGN double magnitudes[static_cast<std::size_t>(kLanes<double>)];
+  hn::Store(a, d, parts);
+  hn::Store(square, d, squares);
+  hn::Store(magnitude, d, magnitudes);
+  for (index_t k = 0; k < kLanes<double>; k += 2) {
+    if (is_safe_norm2(squares[k])) continue;
+    magnitudes[k] = magnitudes[k + 1] = std::hypot(parts[k], parts[k + 1]);
+  }
+  magnitude = hn::Load(d, magnitudes);
+}
+// |a| in both places.
+template <class V>
+HWY_INLINE V both_magnitude(V a) {
+  if constexpr (kIsDouble<V>) {
+    const TagOf<V> d;
+    const V square = both_norm2(a);
+    V magnitude = hn::Sqrt(square);
+    const auto safe = hn::And(hn::Ge(square, hn::Set(d, kLeastSafeNorm2)),
+                              hn::Le(square, hn::Set(d, kMostSafeNorm2)));
+    if (HWY_UNLIKELY(!hn::AllTrue(d, safe))) repair_magnitudes(a, square, magnitude);
+    return magnitude;
+  } else {
+    // One root for both halves.
+    const Halves<V> parts = widened(a);
+    const auto roots = hn::Sqrt(hn::OddEven(both_norm2(parts.high), both_norm2(parts.low)));
+    return narrowed<V>({hn::DupEven(roots), hn::DupOdd(roots)});
+  }
+}
+
+struct Divide {
+  template <class V>
+  static HWY_INLINE V of(V a, V x) {
+    return quotient(a, in_turn(x));
+  }
+};
+struct DivideInto {
+  template <class V>
+  static HWY_INLINE V of(V a, V x) {
+    return quotient(in_turn(x), a);
+  }
+};
+struct Reciprocal {
+  template <class V>
+  static HWY_INLINE V of(V a) {
+    return quotient(only_real(hn::Set(TagOf<V>(), NumberOf<V>{1})), a);
+  }
+};
+struct Magnitude {
+  template <class V>
+  static HWY_INLINE V of(V a) {
+    return only_real(both_magnitude(a));
+  }
+};
+// |a|^2
+struct Magnitude2 {
+  template <class V>
+  static HWY_INLINE V of(V a) {
+    return only_real(both_norm2(a));
+  }
+};
+struct Sign {
+  template <class V>
+  static HWY_INLINE V of(V a) {
+    const V zero = hn::Zero(TagOf<V>()), size = both_magnitude(a);
+    return hn::IfThenElse(hn::Eq(size, zero), zero, hn::Div(a, size));
   }
 };
 
@@ -300,6 +408,11 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::negate, each<T, Negate>());
   set(Verb::square, each<T, Square>());
   set(Verb::conj, each<T, Conj>());
+  set(Verb::divide, each<T, Divide>());
+  set(Verb::divide_into, each<T, DivideInto>());
+  set(Verb::reciprocal, each<T, Reciprocal>());
+  set(Verb::sign, each<T, Sign>());
+  set(Verb::magnitude, each<T, Magnitude>());
   set(Verb::magnitude2, each<T, Magnitude2>());
   set(Verb::imaginary, each<T, Imaginary>());
   table[kScale] = handler<T, Scale<false>>();

@@ -25,6 +25,7 @@ bool is_real_op(ScalarOp op) {
     case ScalarOp::div:
     case ScalarOp::neg:
     case ScalarOp::abs:
+    case ScalarOp::sign:
     case ScalarOp::reciprocal:
     case ScalarOp::square:
     case ScalarOp::abs2:
@@ -45,11 +46,15 @@ bool is_complex_op(ScalarOp op) {
     case ScalarOp::add:
     case ScalarOp::sub:
     case ScalarOp::mul:
+    case ScalarOp::div:
     case ScalarOp::neg:
     case ScalarOp::conj:
+    case ScalarOp::reciprocal:
     case ScalarOp::square:
     case ScalarOp::fma:
+    case ScalarOp::abs:
     case ScalarOp::abs2:
+    case ScalarOp::sign:
     case ScalarOp::real:
     case ScalarOp::imag:
     case ScalarOp::make_complex:
@@ -461,10 +466,13 @@ void TilePlan::write(const Instruction& step, int& held) {
       unary(Verb::negate);
       break;
     case ScalarOp::abs:
-      unary(Verb::absolute);
+      unary(complex ? Verb::magnitude : Verb::absolute);
       break;
     case ScalarOp::reciprocal:
       unary(Verb::reciprocal);
+      break;
+    case ScalarOp::sign:
+      unary(Verb::sign);
       break;
     case ScalarOp::square:
       unary(Verb::square);

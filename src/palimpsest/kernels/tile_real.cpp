@@ -20,12 +20,12 @@ namespace {
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 
 // What steps compute of a, the accumulator, and operands.
-#define PALIMPSEST_OP(name, formula, ...)       \
-  struct name {                                 \
-    template <class V>                          \
-    static HWY_INLINE V of(__VA_ARGS__) {       \
-      return formula;                           \
-    }                                           \
+#define PALIMPSEST_OP(name, formula, ...) \
+  struct name {                           \
+    template <class V>                    \
+    static HWY_INLINE V of(__VA_ARGS__) { \
+      return formula;                     \
+    }                                     \
   }
 PALIMPSEST_OP(Load, x, V, V x);
 PALIMPSEST_OP(Sum, hn::Add(a, x), V a, V x);
@@ -49,6 +49,19 @@ struct Reciprocal {
   static HWY_INLINE V of(V a) {
     const hn::DFromV<V> d;
     return hn::Div(hn::Set(d, hn::TFromD<hn::DFromV<V>>{1}), a);
+  }
+};
+
+// What is no number stays what it is.
+struct Sign {
+  template <class V>
+  static HWY_INLINE V of(V a) {
+    using T = hn::TFromD<hn::DFromV<V>>;
+    const hn::DFromV<V> d;
+    const V zero = hn::Zero(d);
+    const V sign = hn::IfThenElse(hn::Gt(a, zero), hn::Set(d, T{1}),
+                                  hn::IfThenElse(hn::Lt(a, zero), hn::Set(d, T{-1}), zero));
+    return hn::IfThenElse(hn::IsNaN(a), a, sign);
   }
 };
 
@@ -106,15 +119,11 @@ enum class Shared { none, factor, term };
 template <int kFirst, int kSecond, Shared kShared>
 struct Twice {
   template <class V>
-  static HWY_INLINE V of(V a, V x, V y, V z, V w)
-    requires(kShared == Shared::none)
-  {
+  static HWY_INLINE V of(V a, V x, V y, V z, V w) requires(kShared == Shared::none) {
     return then<kSecond>(hn::Mul(then<kFirst>(hn::Mul(a, x), y), z), w);
   }
   template <class V>
-  static HWY_INLINE V of(V a, V x, V y, V other)
-    requires(kShared != Shared::none)
-  {
+  static HWY_INLINE V of(V a, V x, V y, V other) requires(kShared != Shared::none) {
     x = in_turn(x);
     const V once = then<kFirst>(hn::Mul(a, x), y);
     if constexpr (kShared == Shared::factor) return then<kSecond>(hn::Mul(once, x), other);
@@ -159,6 +168,7 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::divide, each<T, Divide>());
   set(Verb::divide_into, each<T, DivideInto>());
   set(Verb::reciprocal, each<T, Reciprocal>());
+  set(Verb::sign, each<T, Sign>());
   set(Verb::root, each<T, Root>());
   set(Verb::absolute, each<T, Absolute>());
   set(Verb::round, each<T, Round>());
