@@ -154,6 +154,54 @@ TEST(Fft, BigBatchesAreCutIntoTasks) {
   }
 }
 
+// Large volumes go slice by slice first; the same axis by axis, which has no slices.
+TEST(Fft, VolumesAreTransformedLikeTheirAxes) {
+  Random random(75);
+  struct Volume {
+    Extents extents;
+    Axes axes;
+    bool reversed;  // the output is laid out the other way round
+  };
+  const std::vector<Volume> volumes{
+      {{40, 48, 50}, {0, 1, 2}, false},    {{2, 40, 49, 45}, {3, 1, 2}, false},
+      {{40, 3, 48, 17}, {0, 2, 3}, false}, {{9, 12, 40, 33}, {0, 1, 2, 3}, false},
+      {{40, 48, 50}, {0, 1, 2}, true},     {{40, 33, 48, 2}, {0, 1, 2}, true}};
+  for (const DType dtype : {DType::complex64, DType::complex128}) {
+    for (const Volume& v : volumes) {
+      Strides strides = contiguous_strides(v.extents);
+      if (v.reversed) {
+        index_t step = 1;
+        for (std::size_t i = 0; i < strides.size(); step *= v.extents[i++]) strides[i] = step;
+      }
+      for (const bool centered : {false, true}) {
+        Array x(dtype, v.extents), y(dtype, v.extents, strides), z(dtype, v.extents);
+        x.fill_normal(random);
+        FftSpec spec = spec_for(x, y, v.axes);
+        spec.centered = centered;
+        spec.scale = 0.01;
+        strided_copy(x.view(), z.mutable_view());
+        for (const index_t axis : v.axes) {
+          FftSpec one = spec_for(z, z, {axis});
+          one.centered = centered;
+          one.in_place = true;
+          one.scale = axis == v.axes[0] ? 0.01 : 1;
+          execute(fft_plan(one), z.address(0), z.address(0));
+        }
+        std::vector<Wide> expected;
+        for (index_t i = 0; i < z.count(); ++i) expected.push_back(z.value(i));
+        const auto before = elements(x);
+        execute(fft_plan(spec), x.address(0), y.address(0));
+        expect_close(y, expected, describe(spec));
+        ASSERT_EQ(elements(x), before) << describe(spec);
+        spec.out_strides = spec.in_strides;
+        spec.in_place = true;
+        execute(fft_plan(spec), x.address(0), x.address(0));
+        expect_close(x, expected, describe(spec));
+      }
+    }
+  }
+}
+
 TEST(Fft, EveryTaskOfABatchIsTransformed) {
   // Each batch element is a unit impulse of its own height: its transform is flat.
   for (const auto& [batch, n] : {std::pair<index_t, index_t>{3001, 16}, {70, 1024}, {4, 65536}}) {

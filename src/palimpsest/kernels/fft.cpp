@@ -7,7 +7,7 @@
 // others work in place; the last one applies the scale.
 //
 // Where the array consists of blocks that are transformed each by itself, a block goes through all
-// its passes while it is in cache.
+// its passes while it is in cache; so do the slices of a large volume, before the pass that joins them.
 #include "palimpsest/kernels/fft.hpp"
 
 #include <algorithm>
@@ -93,38 +93,67 @@ class Transform final : public FftPlan::Impl {
       return std::abs(a.out_stride) > std::abs(b.out_stride);
     });
     if (axes.empty()) axes.emplace_back();
-    if (n_transformed > 1) split_blocks(axes);
-    make_passes(axes, n_transformed);
+    stage_ = make_stage(std::move(axes), n_transformed, true);
   }
 
   void run(const void* in, void* out) const override {
-    if (passes_.empty()) return;
-    const auto* x = static_cast<const std::complex<T>*>(in);
-    auto* y = static_cast<std::complex<T>*>(out);
-    parallel_ranges(n_blocks_, 1, [&](index_t begin, index_t end) {
-      for (index_t block = begin; block < end; ++block) run_block(x, y, block);
-    });
+    if (stage_ == nullptr) return;
+    run_stage(*stage_, static_cast<const std::complex<T>*>(in), static_cast<std::complex<T>*>(out));
   }
 
   std::size_t bytes() const override {
     std::size_t total = 0;
-    for (const auto& pass : passes_) total += pass->bytes();
+    for (const Stage* stage = stage_.get(); stage != nullptr; stage = stage->slices.get()) {
+      for (const auto& pass : stage->passes) total += pass->bytes();
+    }
     return total;
   }
 
  private:
+  // Slices smaller than this, or of what is in cache anyway, are not worth passes of their own.
+  static constexpr index_t kSmallSlice = 16384, kCached = 524288;
+
+  // Blocks that are transformed each by itself: first their slices, if there are any, then passes over all
+  // of a block.
+  struct Stage {
+    std::vector<PassAxis> blocks;  // outermost first
+    index_t n_blocks = 1;
+    std::unique_ptr<const Stage> slices;
+    std::vector<std::unique_ptr<const LinePass<T>>> passes;
+  };
+
+  // Of axes of which so many are transformed. `is_last`: it applies the scale.
+  std::unique_ptr<const Stage> make_stage(std::vector<Axis> axes, std::size_t n_transformed,
+                                          bool is_last) const {
+    auto stage = std::make_unique<Stage>();
+    if (n_transformed > 1) split_blocks(axes, *stage);
+    index_t bytes = static_cast<index_t>(sizeof(std::complex<T>));
+    for (const Axis& axis : axes) bytes *= axis.extent;
+    if (n_transformed > 2 && bytes > kCached && bytes / axes[0].extent >= kSmallSlice) {
+      std::vector<Axis> inner = axes;
+      inner[0].is_transformed = false;
+      stage->slices = make_stage(std::move(inner), n_transformed - 1, false);
+      for (std::size_t i = 1; i < axes.size(); ++i) axes[i].is_transformed = false;
+      for (Axis& axis : axes) axis.in_stride = axis.out_stride;
+      n_transformed = 1;
+    }
+    make_passes(axes, n_transformed, is_last, *stage);
+    return stage;
+  }
+
   // Takes the axes in front of the first transformed one for blocks.
-  void split_blocks(std::vector<Axis>& axes) {
+  static void split_blocks(std::vector<Axis>& axes, Stage& stage) {
     const auto first =
         std::find_if(axes.begin(), axes.end(), [](const Axis& a) { return a.is_transformed; });
     for (auto axis = axes.begin(); axis != first; ++axis) {
-      blocks_.push_back(*axis);
-      n_blocks_ *= axis->extent;
+      stage.blocks.push_back(*axis);
+      stage.n_blocks *= axis->extent;
     }
     axes.erase(axes.begin(), first);
   }
 
-  void make_passes(const std::vector<Axis>& axes, std::size_t n_transformed) {
+  void make_passes(const std::vector<Axis>& axes, std::size_t n_transformed, bool is_last,
+                   Stage& stage) const {
     // Without any the last axis is copied, and scaled.
     std::size_t left = std::max<std::size_t>(n_transformed, 1);
     for (std::size_t i = axes.size(); i-- > 0;) {
@@ -136,34 +165,46 @@ class Transform final : public FftPlan::Impl {
       options.forward = spec.forward;
       options.effort = spec.effort;
       make_phases<T>(axes[i].extent, spec.centered && options.transforms, spec.forward,
-                     left == 0 ? spec.scale : 1, options);
+                     is_last && left == 0 ? spec.scale : 1, options);
+      // All passes but the first work on the output alone.
+      const auto side = [&](const Axis& axis) -> PassAxis {
+        const bool is_first = stage.passes.empty();
+        return {axis.extent, is_first ? axis.in_stride : axis.out_stride, axis.out_stride};
+      };
       std::vector<PassAxis> others;
       for (std::size_t k = 0; k < axes.size(); ++k) {
         if (k != i) others.push_back(side(axes[k]));
       }
-      passes_.push_back(
+      stage.passes.push_back(
           std::make_unique<LinePass<T>>(side(axes[i]), std::move(others), std::move(options)));
     }
   }
 
-  // As the next pass sees an axis: all but the first work on the output alone.
-  PassAxis side(const Axis& axis) const {
-    return {axis.extent, passes_.empty() ? axis.in_stride : axis.out_stride, axis.out_stride};
+  static void run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* y) {
+    parallel_ranges(stage.n_blocks, 1, [&](index_t begin, index_t end) {
+      for (index_t block = begin; block < end; ++block) run_block(stage, x, y, block);
+    });
   }
 
-  void run_block(const std::complex<T>* x, std::complex<T>* y, index_t block) const {
-    for (std::size_t i = blocks_.size(); i-- > 0;) {
-      const index_t position = block % blocks_[i].extent;
-      block /= blocks_[i].extent;
-      x += position * blocks_[i].in_stride;
-      y += position * blocks_[i].out_stride;
+  static void run_block(const Stage& stage, const std::complex<T>* x, std::complex<T>* y,
+                        index_t block) {
+    for (std::size_t i = stage.blocks.size(); i-- > 0;) {
+      const index_t position = block % stage.blocks[i].extent;
+      block /= stage.blocks[i].extent;
+      x += position * stage.blocks[i].in_stride;
+      y += position * stage.blocks[i].out_stride;
     }
-    for (std::size_t i = 0; i < passes_.size(); ++i) passes_[i]->run(i == 0 ? x : y, y);
+    if (stage.slices != nullptr) {
+      run_stage(*stage.slices, x, y);
+      x = y;
+    }
+    for (const auto& pass : stage.passes) {
+      pass->run(x, y);
+      x = y;
+    }
   }
 
-  std::vector<PassAxis> blocks_;  // outermost first
-  index_t n_blocks_ = 1;
-  std::vector<std::unique_ptr<const LinePass<T>>> passes_;  // none: no elements
+  std::unique_ptr<const Stage> stage_;  // none: no elements
 };
 
 void check(const FftSpec& spec) {
