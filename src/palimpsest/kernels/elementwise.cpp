@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <optional>
 
 #include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/strided_copy.hpp"
@@ -258,7 +257,7 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
   }
   for (index_t number = begin; number < end;) {
     number = locate(run, number, end, tile);
-    for (int r = 0; r < program.n_registers(); ++r) {
+    for (const int r : program.outputs()) {
       const int output = run.plan.output_of(r);
       if (output >= 0) registers[at(r)] = tile.data[at(output)];
     }
@@ -310,13 +309,12 @@ void go(const Run& run) {
                   [&](index_t begin, index_t end) { run_tiles(run, begin, end); });
 }
 
-// All that decides what a run is; none if there is too much of it.
-std::optional<CallKey> key_of(const ElementwiseProgram& program, std::span<const ConstView> inputs,
-                              std::span<const MutableView> outputs) {
+// Fills a key with all that decides what a run is; false if that is too much.
+bool fill(CallKey& key, const ElementwiseProgram& program, std::span<const ConstView> inputs,
+          std::span<const MutableView> outputs) {
   const std::size_t rank = outputs[0].rank();
   const std::size_t words = 5 + rank + (inputs.size() + outputs.size()) * (1 + rank);
-  if (words > CallKey::kMaxWords) return std::nullopt;
-  CallKey key;
+  if (words > CallKey::kMaxWords) return false;
   key.add(program.version());
   key.add(reinterpret_cast<std::uintptr_t>(real_tile_machines().real32));
   key.add(static_cast<std::uint64_t>(streaming_bytes()));
@@ -335,7 +333,7 @@ std::optional<CallKey> key_of(const ElementwiseProgram& program, std::span<const
   };
   for (const MutableView& v : outputs) add(v);
   for (const ConstView& v : inputs) add(v);
-  return key;
+  return true;
 }
 
 // Runs what was prepared for arrays of the same kind.
@@ -365,8 +363,9 @@ void run_elementwise(const ElementwiseProgram& program, std::span<const ConstVie
     if (extent == 0) return;
   }
   static constinit CallCache<Run> prepared;
-  if (const auto key = key_of(program, inputs, outputs)) {
-    if (const auto lease = prepared.find(*key)) {
+  CallKey key;
+  if (fill(key, program, inputs, outputs)) {
+    if (const auto lease = prepared.find(key)) {
       if (!lease.value()) lease.value().emplace(program, inputs, outputs);
       run_again(*lease.value(), program, inputs, outputs);
       return;

@@ -94,15 +94,30 @@ HWY_INLINE void ask_ahead(const R* const* x, index_t i, index_t numbers) {
   }
 }
 
+// The sum of all lanes, kParts numbers each: those of the upper half are added to those of the lower one, and
+// so on.
+template <int kParts, class D, class R = hn::TFromD<D>>
+HWY_INLINE void add_lanes(D d, hn::Vec<D> v, R* sum) {
+  constexpr std::size_t kN = hn::MaxLanes(D());
+  if constexpr (kN * sizeof(R) > 16) {
+    const hn::Half<D> half;
+    add_lanes<kParts>(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), sum);
+  } else {
+    if constexpr (kN == 4) v = hn::Add(v, hn::Shuffle1032(v));
+    if constexpr (kN == 4 && kParts == 1) v = hn::Add(v, hn::Shuffle2301(v));
+    if constexpr (kN == 2 && kParts == 1) v = hn::Add(v, hn::Shuffle01(v));
+    hn::Store(v, d, sum);
+  }
+}
+
 template <class R, class F, bool kFar>
 void runs_of(const std::byte* const* operands, int n, std::byte* result) {
-  const Tag<R> d;
   constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
   constexpr index_t kLanes = 16 * F::kParts, kRun = kLeafElements * F::kParts;
   constexpr auto kVectors = static_cast<int>(kLanes / kN);
   const R* const x[2] = {reinterpret_cast<const R*>(operands[0]),
                          reinterpret_cast<const R*>(operands[1])};
-  HWY_ALIGN R lanes[kMostRuns][kN];
+  HWY_ALIGN R results[kMostRuns][16 / sizeof(R)];
   for (int run = 0; run < n; ++run) {
     VecOf<R> sums[kVectors];
     _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) sums[v] =
@@ -119,22 +134,17 @@ void runs_of(const std::byte* const* operands, int n, std::byte* result) {
         sums[v] = hn::Add(sums[v], sums[v + half]);
       }
     }
-    hn::Store(sums[0], d, lanes[run]);
-  }
-  for (int run = 0; run < n; ++run) {
-    _Pragma("GCC unroll 5") for (index_t half = kN / 2; half >= F::kParts; half /= 2) {
-      for (index_t k = 0; k < half; ++k) lanes[run][k] = lanes[run][k] + lanes[run][k + half];
-    }
+    add_lanes<F::kParts>(Tag<R>(), sums[0], results[run]);
   }
   for (int width = 1; width < n; width *= 2) {
     for (int run = 0; run < n; run += 2 * width) {
       for (int part = 0; part < F::kParts; ++part) {
-        lanes[run][part] = lanes[run][part] + lanes[run + width][part];
+        results[run][part] = results[run][part] + results[run + width][part];
       }
     }
   }
   for (int part = 0; part < F::kParts; ++part) {
-    reinterpret_cast<R*>(result)[part] = lanes[0][part];
+    reinterpret_cast<R*>(result)[part] = results[0][part];
   }
 }
 

@@ -255,27 +255,30 @@ struct Sign {
 // a x with the same x for all elements.
 template <bool kConj>
 struct Scale {
-  template <class T, int U>
+  template <bool kStores, class T, int U>
   static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
     const auto x = factor<kConj>(Row<T, U>(step, 0, spot)(0));
-    PALIMPSEST_EACH(a[u] = in_turn(times(a[u], x)));
+    const Result<kStores, T, U> result(step, spot);
+    PALIMPSEST_EACH(a[u] = result(u, times(a[u], x)));
   }
 };
 // a + x y with the same x for all.
 struct AddScaled {
-  template <class T, int U>
+  template <bool kStores, class T, int U>
   static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
     const auto x = factor<false>(Row<T, U>(step, 0, spot)(0));
     const Row<T, U> y(step, 1, spot);
-    PALIMPSEST_EACH(a[u] = in_turn(hn::Add(a[u], times(in_turn(y(u)), x))));
+    const Result<kStores, T, U> result(step, spot);
+    PALIMPSEST_EACH(a[u] = result(u, hn::Add(a[u], times(in_turn(y(u)), x))));
   }
 };
 struct SubtractScaled {
-  template <class T, int U>
+  template <bool kStores, class T, int U>
   static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
     const auto x = factor<false>(Row<T, U>(step, 0, spot)(0));
     const Row<T, U> y(step, 1, spot);
-    PALIMPSEST_EACH(a[u] = in_turn(hn::Sub(a[u], times(in_turn(y(u)), x))));
+    const Result<kStores, T, U> result(step, spot);
+    PALIMPSEST_EACH(a[u] = result(u, hn::Sub(a[u], times(in_turn(y(u)), x))));
   }
 };
 
@@ -325,7 +328,7 @@ HWY_INLINE VecOf<T> in_order(VecOf<T> v, const typename Order<T>::Index* order) 
 }
 
 struct LoadReal {
-  template <class T, int U>
+  template <bool, class T, int U>
   static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
     const Order<T> order;
     const RealRow<T, U> x(step, 0, spot);
@@ -334,7 +337,7 @@ struct LoadReal {
   }
 };
 struct LoadParts {
-  template <class T, int U>
+  template <bool, class T, int U>
   static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
     const Order<T> order;
     const RealRow<T, U> x(step, 0, spot), y(step, 1, spot);
@@ -344,7 +347,7 @@ struct LoadParts {
   }
 };
 struct StoreReal {
-  template <class T, int U>
+  template <bool, class T, int U>
   static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
     const Order<T> order;
     const RealRow<T, U> x(step, 0, spot);
@@ -415,10 +418,10 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::magnitude, each<T, Magnitude>());
   set(Verb::magnitude2, each<T, Magnitude2>());
   set(Verb::imaginary, each<T, Imaginary>());
-  table[kScale] = handler<T, Scale<false>>();
-  table[kScaleConj] = handler<T, Scale<true>>();
-  table[kAddScaled] = handler<T, AddScaled>();
-  table[kSubtractScaled] = handler<T, SubtractScaled>();
+  table[kScale] = storing_handler<T, Scale<false>>();
+  table[kScaleConj] = storing_handler<T, Scale<true>>();
+  table[kAddScaled] = storing_handler<T, AddScaled>();
+  table[kSubtractScaled] = storing_handler<T, SubtractScaled>();
   table[kLoadReal] = handler<T, LoadReal>();
   table[kLoadParts] = handler<T, LoadParts>();
   table[kStoreReal] = handler<T, StoreReal>();
@@ -428,13 +431,14 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
 template <class T>
 void run(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t n) {
   static constexpr std::array<Handler<T>, kKeys> kHandlers = make_handlers<T>();
-  Steps<T> steps;
+  Steps<T> steps(kHandlers.data());
   for (const TileVerb* verb = code; verb != code + n_verbs; ++verb) {
+    if (verb->verb == Verb::store && steps.store_at_once(addresses[verb->x])) continue;
     steps.add(key(*verb));
     steps.set(0, addresses[verb->x], verb->still_x);
     steps.set(1, addresses[verb->y], verb->still_y);
   }
-  steps.run(kHandlers.data(), 2 * n, kFirstOfReals);
+  steps.run(2 * n, kFirstOfReals);
 }
 
 #endif  // HWY_TARGET

@@ -231,14 +231,15 @@ template <class T>
 void run(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t n) {
   static_assert(kBlock * kLanes<T> <= kTileBlock && kLanes<T> <= kTileLanes);
   static constexpr std::array<Handler<T>, kKeys> kHandlers = make_handlers<T>();
-  Steps<T> steps;
+  Steps<T> steps(kHandlers.data());
   for (const TileVerb* verb = code; verb != code + n_verbs; ++verb) {
+    if (verb->verb == Verb::store && steps.store_at_once(addresses[verb->x])) continue;
     if (unite(steps, *verb, addresses)) continue;
     steps.add(static_cast<int>(verb->verb));
     steps.set(0, addresses[verb->x], verb->still_x);
     steps.set(1, addresses[verb->y], verb->still_y);
   }
-  steps.run(kHandlers.data(), n, kKeys);
+  steps.run(n, kKeys);
 }
 
 void finish() { hwy::FlushStream(); }
