@@ -12,6 +12,7 @@
 #include "palimpsest/kernels/elementwise.hpp"
 #include "palimpsest/kernels/fft.hpp"
 #include "palimpsest/kernels/index.hpp"
+#include "palimpsest/kernels/parallel.hpp"
 #include "palimpsest/kernels/reduce.hpp"
 
 namespace palimpsest {
@@ -49,6 +50,36 @@ void multiply(benchmark::State& state, DType dtype) {
 }
 BENCHMARK_CAPTURE(multiply, float32_8x320x320, DType::float32);
 BENCHMARK_CAPTURE(multiply, complex64_8x320x320, DType::complex64);
+
+// One function of 100,000 elements in cache.
+void function(benchmark::State& state, ScalarOp op, DType dtype) {
+  const int n = arity(op);
+  const std::vector<DType> dtypes(static_cast<std::size_t>(n), dtype);
+  const ElementwiseProgram program(op, dtypes);
+  std::vector<Array> arrays;
+  for (int k = 0; k < n; ++k) arrays.emplace_back(dtype, Extents{100000});
+  Array out(program.dtype_of_register(program.outputs()[0]), {100000});
+  std::vector<ConstView> inputs;
+  for (Array& x : arrays) inputs.push_back(x.view());
+  for (auto _ : state) {
+    run_with_threads(1, [&] { run_elementwise(program, inputs, std::array{out.view()}); });
+  }
+  state.SetItemsProcessed(state.iterations() * 100000);
+}
+#define PALIMPSEST_FUNCTION(op)                                                \
+  BENCHMARK_CAPTURE(function, op##_float32, ScalarOp::op, DType::float32);     \
+  BENCHMARK_CAPTURE(function, op##_complex64, ScalarOp::op, DType::complex64); \
+  BENCHMARK_CAPTURE(function, op##_complex128, ScalarOp::op, DType::complex128)
+PALIMPSEST_FUNCTION(add);
+PALIMPSEST_FUNCTION(mul);
+PALIMPSEST_FUNCTION(div);
+PALIMPSEST_FUNCTION(abs);
+PALIMPSEST_FUNCTION(sign);
+PALIMPSEST_FUNCTION(sqrt);
+PALIMPSEST_FUNCTION(exp);
+PALIMPSEST_FUNCTION(sin);
+PALIMPSEST_FUNCTION(eq);
+#undef PALIMPSEST_FUNCTION
 
 void axpy_in_place(benchmark::State& state) {
   Array x(DType::complex64, {1 << 20}), y(DType::complex64, {1 << 20}), a(DType::complex64, {});
