@@ -57,6 +57,16 @@ void ask_for(const Complex<T>* row, index_t direction, index_t lines) {
   for (index_t b = 0; b < lines; b += kLine / kItem<T>) __builtin_prefetch(row + b, 0, 2);
 }
 
+// A line to be read, and one to be written: they come nearer while another one is transformed, which does
+// not look at it in order.
+template <class T>
+void ask_for_line(const Complex<T>* from, const Complex<T>* to, index_t n) {
+  for (index_t b = 0; b < n; b += kLine / kItem<T>) {
+    __builtin_prefetch(from + b);
+    __builtin_prefetch(to + b, 1);
+  }
+}
+
 // to[c, j] = from[c, j] * phases[j], in the order that suits the side whose lines are not dense.
 template <class T, class Phases>
 void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
@@ -212,6 +222,36 @@ bool LinePass<T>::transform_to(const Complex<T>* from, index_t distance, Complex
   return true;
 }
 
+// Is there nothing to do but to transform lines that are dense on both sides?
+template <class T>
+bool LinePass<T>::is_plain() const {
+  const auto none = [](const LinePhases<T>& p) { return p.real.empty() && p.complex.empty(); };
+  return plan_ && together_ == 1 && line_.in_stride == 1 && line_.out_stride == 1 &&
+         none(options_.before) && none(options_.after);
+}
+
+// Lines go from one array to the other at once; through scratch where they are not aligned.
+template <class T>
+void LinePass<T>::transform_rows(const Complex<T>* from, Complex<T>* to, Complex<T>* scratch,
+                                 index_t lines) const {
+  const auto bytes = static_cast<std::size_t>(line_.extent) * sizeof(Complex<T>);
+  Complex<T>* const spare = scratch + distance_;
+  for (index_t c = 0; c < lines; ++c, from += panel_.in_stride, to += panel_.out_stride) {
+    if (c + 1 < lines) ask_for_line(from + panel_.in_stride, to + panel_.out_stride, line_.extent);
+    const Complex<T>* source = from;
+    if (!plan_->fits(from)) {
+      std::memcpy(scratch, from, bytes);
+      source = scratch;
+    }
+    if (plan_->fits(to)) {
+      plan_->execute(source, to);
+    } else {
+      plan_->execute(source, spare);
+      std::memcpy(to, spare, bytes);
+    }
+  }
+}
+
 template <class T>
 void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scratch, index_t begin,
                              index_t end) const {
@@ -228,9 +268,8 @@ void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scr
       to += position * outer_[i].out_stride;
     }
     // Longer lines come faster as a copy than in the order in which a transform looks at them.
-    if (x != y && line_.extent * kItem<T> <= kPage &&
-        is_direct(from, panel_.in_stride, line_.in_stride, lines, options_.before) &&
-        transform_to(from, panel_.in_stride, to, lines)) {
+    if (x != y && line_.extent * kItem<T> <= kPage && is_plain()) {
+      transform_rows(from, to, scratch, lines);
       continue;
     }
     const Layout dense{distance_, 1};

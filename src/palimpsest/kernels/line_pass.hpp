@@ -51,6 +51,9 @@ class LinePass {
   void transform(std::complex<T>* scratch, index_t lines) const;
   bool transform_to(const std::complex<T>* from, index_t distance, std::complex<T>* to,
                     index_t lines) const;
+  bool is_plain() const;
+  void transform_rows(const std::complex<T>* from, std::complex<T>* to, std::complex<T>* scratch,
+                      index_t lines) const;
   bool is_direct(const std::complex<T>* first, index_t stride, index_t line_stride, index_t lines,
                  const LinePhases<T>& phases) const;
   std::size_t scratch_bytes() const;

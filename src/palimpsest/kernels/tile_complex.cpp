@@ -84,23 +84,9 @@ HWY_INLINE V times(V a, V x) {
   return times(a, factor<kConj>(x));
 }
 
-// What steps compute of a, the accumulator, and operands.
-#define PALIMPSEST_OP(name, formula, ...) \
-  struct name {                           \
-    template <class V>                    \
-    static HWY_INLINE V of(__VA_ARGS__) { \
-      return formula;                     \
-    }                                     \
-  }
-PALIMPSEST_OP(Load, x, V, V x);
-PALIMPSEST_OP(Sum, hn::Add(a, x), V a, V x);
-PALIMPSEST_OP(Difference, hn::Sub(a, x), V a, V x);
-PALIMPSEST_OP(DifferenceFrom, hn::Sub(x, a), V a, V x);
-PALIMPSEST_OP(Negate, hn::Neg(a), V a);
-PALIMPSEST_OP(Square, times<false>(a, a), V a);
-PALIMPSEST_OP(Conj, hn::Xor(a, imaginary_signs<V>()), V a);
-PALIMPSEST_OP(Imaginary, only_real(exchanged(a)), V a);
-#undef PALIMPSEST_OP
+PALIMPSEST_TILE_OP(Square, times<false>(a, a), V a);
+PALIMPSEST_TILE_OP(Conj, hn::Xor(a, imaginary_signs<V>()), V a);
+PALIMPSEST_TILE_OP(Imaginary, only_real(exchanged(a)), V a);
 
 // a x, or a conj(x)
 template <bool kConj>
@@ -262,23 +248,16 @@ struct Scale {
     PALIMPSEST_EACH(a[u] = result(u, times(a[u], x)));
   }
 };
-// a + x y with the same x for all.
+// a + x y, or a - x y, with the same x for all.
+template <bool kSubtracts>
 struct AddScaled {
   template <bool kStores, class T, int U>
   static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
     const auto x = factor<false>(Row<T, U>(step, 0, spot)(0));
     const Row<T, U> y(step, 1, spot);
     const Result<kStores, T, U> result(step, spot);
-    PALIMPSEST_EACH(a[u] = result(u, hn::Add(a[u], times(in_turn(y(u)), x))));
-  }
-};
-struct SubtractScaled {
-  template <bool kStores, class T, int U>
-  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
-    const auto x = factor<false>(Row<T, U>(step, 0, spot)(0));
-    const Row<T, U> y(step, 1, spot);
-    const Result<kStores, T, U> result(step, spot);
-    PALIMPSEST_EACH(a[u] = result(u, hn::Sub(a[u], times(in_turn(y(u)), x))));
+    PALIMPSEST_EACH(const auto scaled = times(in_turn(y(u)), x);
+                    a[u] = result(u, kSubtracts ? hn::Sub(a[u], scaled) : hn::Add(a[u], scaled)));
   }
 };
 
@@ -420,8 +399,8 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::imaginary, each<T, Imaginary>());
   table[kScale] = storing_handler<T, Scale<false>>();
   table[kScaleConj] = storing_handler<T, Scale<true>>();
-  table[kAddScaled] = storing_handler<T, AddScaled>();
-  table[kSubtractScaled] = storing_handler<T, SubtractScaled>();
+  table[kAddScaled] = storing_handler<T, AddScaled<false>>();
+  table[kSubtractScaled] = storing_handler<T, AddScaled<true>>();
   table[kLoadReal] = handler<T, LoadReal>();
   table[kLoadParts] = handler<T, LoadParts>();
   table[kStoreReal] = handler<T, StoreReal>();

@@ -19,30 +19,16 @@ namespace {
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 
-// What steps compute of a, the accumulator, and operands.
-#define PALIMPSEST_OP(name, formula, ...) \
-  struct name {                           \
-    template <class V>                    \
-    static HWY_INLINE V of(__VA_ARGS__) { \
-      return formula;                     \
-    }                                     \
-  }
-PALIMPSEST_OP(Load, x, V, V x);
-PALIMPSEST_OP(Sum, hn::Add(a, x), V a, V x);
-PALIMPSEST_OP(Difference, hn::Sub(a, x), V a, V x);
-PALIMPSEST_OP(DifferenceFrom, hn::Sub(x, a), V a, V x);
-PALIMPSEST_OP(Multiply, hn::Mul(a, x), V a, V x);
-PALIMPSEST_OP(MultiplyAdd, hn::Add(a, hn::Mul(x, y)), V a, V x, V y);
-PALIMPSEST_OP(MultiplySubtract, hn::Sub(a, hn::Mul(x, y)), V a, V x, V y);
-PALIMPSEST_OP(Product, hn::Mul(x, y), V, V x, V y);
-PALIMPSEST_OP(Negate, hn::Neg(a), V a);
-PALIMPSEST_OP(Square, hn::Mul(a, a), V a);
-PALIMPSEST_OP(Divide, hn::Div(a, x), V a, V x);
-PALIMPSEST_OP(DivideInto, hn::Div(x, a), V a, V x);
-PALIMPSEST_OP(Root, hn::Sqrt(a), V a);
-PALIMPSEST_OP(Absolute, hn::Abs(a), V a);
-PALIMPSEST_OP(Round, hn::Round(a), V a);
-#undef PALIMPSEST_OP
+PALIMPSEST_TILE_OP(Multiply, hn::Mul(a, x), V a, V x);
+PALIMPSEST_TILE_OP(MultiplyAdd, hn::Add(a, hn::Mul(x, y)), V a, V x, V y);
+PALIMPSEST_TILE_OP(MultiplySubtract, hn::Sub(a, hn::Mul(x, y)), V a, V x, V y);
+PALIMPSEST_TILE_OP(Product, hn::Mul(x, y), V, V x, V y);
+PALIMPSEST_TILE_OP(Square, hn::Mul(a, a), V a);
+PALIMPSEST_TILE_OP(Divide, hn::Div(a, x), V a, V x);
+PALIMPSEST_TILE_OP(DivideInto, hn::Div(x, a), V a, V x);
+PALIMPSEST_TILE_OP(Root, hn::Sqrt(a), V a);
+PALIMPSEST_TILE_OP(Absolute, hn::Abs(a), V a);
+PALIMPSEST_TILE_OP(Round, hn::Round(a), V a);
 
 struct Reciprocal {
   template <class V>

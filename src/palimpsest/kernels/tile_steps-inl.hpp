@@ -178,6 +178,20 @@ struct Each {
   }
 };
 
+// What steps compute of a, the accumulator, and operands.
+#define PALIMPSEST_TILE_OP(name, formula, ...) \
+  struct name {                                \
+    template <class V>                         \
+    static HWY_INLINE V of(__VA_ARGS__) {      \
+      return formula;                          \
+    }                                          \
+  }
+PALIMPSEST_TILE_OP(Load, x, V, V x);
+PALIMPSEST_TILE_OP(Sum, hn::Add(a, x), V a, V x);
+PALIMPSEST_TILE_OP(Difference, hn::Sub(a, x), V a, V x);
+PALIMPSEST_TILE_OP(DifferenceFrom, hn::Sub(x, a), V a, V x);
+PALIMPSEST_TILE_OP(Negate, hn::Neg(a), V a);
+
 struct Store {
   template <bool, class T, int U>
   static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
