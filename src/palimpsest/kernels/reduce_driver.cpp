@@ -61,9 +61,11 @@ struct Reduction {
 // Sums of 2^l leaves at level l, of which those are valid whose bit is set in the count of leaves.
 class Cascade {
  public:
-  Cascade(const Reduction& r, index_t n) : combine_(r.leaf.combine), n_(n) {
+  // For up to so many terms, of n elements each.
+  Cascade(const Reduction& r, index_t n, index_t terms) : combine_(r.leaf.combine), n_(n) {
     const index_t bytes = (n * r.item + kCacheLine - 1) / kCacheLine * kCacheLine;
-    levels_ = at(std::min(kMaxLevels, kCascadeBytes / bytes - 1));
+    const index_t needed = std::bit_width(static_cast<std::uint64_t>(terms)) + 1;
+    levels_ = at(std::min({kMaxLevels, kCascadeBytes / bytes - 1, needed}));
     for (std::size_t l = 0; l <= levels_; ++l) {
       rows_[l] = memory_.data() + static_cast<index_t>(l) * bytes;
     }
@@ -209,7 +211,7 @@ bool is_all_dense(const Reduction& r) {
 template <class Loader>
 void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, index_t begin,
                  index_t end, std::byte* out, index_t step) {
-  Cascade cascade(r, n);
+  Cascade cascade(r, n, end - begin);
   Loader loader(r);
   Walker walker(r, r.loop.rank, data, begin);
   const bool plain = end - begin <= kLeafRows && (step == r.item || n == 1);
@@ -254,7 +256,7 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
 template <class Loader>
 void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t begin, index_t end,
                  std::byte* out) {
-  Cascade cascade(r, 1);
+  Cascade cascade(r, 1, end - begin);
   Loader loader(r);
   const int inner = r.loop.rank - 1;
   const index_t length = r.loop.at(inner).extent;
