@@ -42,15 +42,13 @@ struct Grid {
 
 // Everything but where the arrays are.
 struct Run {
-  const ElementwiseProgram* program;
   StridedLoop<kMaxViews> loop;  // outputs first, then inputs
   int n_outputs = 0, n_inputs = 0;
   Grid grid;
   index_t slot_bytes = 0;  // 0: there are none
   TilePlan plan;
-  std::array<bool, kMaxViews> still;    // an input of one element for all
-  std::array<CopyRow, kMaxViews> copy;  // loads an input, stores an output
-
+  std::array<bool, kMaxViews> still;     // an input of one element for all
+  std::array<CopyRow, kMaxViews> copy;   // loads an input, stores an output
   std::array<index_t, kMaxViews> begin;  // of operands: bytes from the first element of the view
 
   Run(const ElementwiseProgram& p, std::span<const ConstView> inputs,
@@ -60,7 +58,7 @@ struct Run {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 index_t item_of(const Run& run, int r) {
-  return static_cast<index_t>(item_size(run.program->dtype_of_register(r)));
+  return static_cast<index_t>(item_size(run.plan.program().dtype_of_register(r)));
 }
 
 // Moves the axis that some input walks densely, while it jumps along the innermost one, next to
@@ -128,7 +126,7 @@ bool is_fresh(const Run& run, int operand) {
 // Decides which registers are used where they lie.
 void place_registers(Run& run, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs) {
-  const ElementwiseProgram& program = *run.program;
+  const ElementwiseProgram& program = run.plan.program();
   for (int i = 0; i < run.n_inputs; ++i) {
     const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
     // One element for all; of a single one nothing is gained.
@@ -156,7 +154,7 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
 // how many slots there are depends on what is dense in a tile.
 void choose_tiles(Run& run, std::span<const ConstView> inputs,
                   std::span<const MutableView> outputs) {
-  const ElementwiseProgram& program = *run.program;
+  const ElementwiseProgram& program = run.plan.program();
   index_t largest = 1;
   for (int r = 0; r < program.n_registers(); ++r) largest = std::max(largest, item_of(run, r));
   const auto make = [&](index_t longest) {
@@ -242,7 +240,7 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
   alignas(kCacheLine) std::array<std::byte, TilePlan::kMaxConstants * TilePlan::kConstantBytes>
       constants;
   std::array<std::byte*, kMaxRegisters> registers;
-  const ElementwiseProgram& program = *run.program;
+  const ElementwiseProgram& program = run.plan.program();
   for (int r = 0; r < program.n_registers(); ++r) {
     const int slot = run.plan.slot_of(r), constant = run.plan.constant_of(r);
     registers[at(r)] = slot < 0 ? nullptr : scratch.data() + slot * run.slot_bytes;
@@ -282,8 +280,7 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
 
 Run::Run(const ElementwiseProgram& p, std::span<const ConstView> inputs,
          std::span<const MutableView> outputs)
-    : program(&p),
-      n_outputs(static_cast<int>(outputs.size())),
+    : n_outputs(static_cast<int>(outputs.size())),
       n_inputs(static_cast<int>(inputs.size())),
       plan(p) {
   loop.set_extents(outputs[0].extents);
@@ -339,7 +336,6 @@ bool fill(CallKey& key, const ElementwiseProgram& program, std::span<const Const
 // Runs what was prepared for arrays of the same kind.
 void run_again(Run& run, const ElementwiseProgram& program, std::span<const ConstView> inputs,
                std::span<const MutableView> outputs) {
-  run.program = &program;
   run.plan.follow(program);
   int k = 0;
   for (const MutableView& v : outputs) {

@@ -84,7 +84,7 @@ class ElementwiseProgram {
 ///          its: converted on the way (as strided_copy does)
 /// Aliases  an output may be the very memory of an input with the same strides and item size;
 ///          otherwise outputs are disjoint from the inputs and from each other
-/// Cost     one pass over memory; at most 128 KiB of stack per thread; threads from oneTBB for big
+/// Cost     one pass over memory; at most 160 KiB of stack per thread; threads from oneTBB for big
 ///          arrays. What a program does with arrays of the same dtypes, extents and strides is found
 ///          out once and kept for some dozen programs. The result depends neither on the number of threads
 ///          nor on alignment

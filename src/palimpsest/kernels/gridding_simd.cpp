@@ -8,17 +8,11 @@
 // whose row would cross the end of the grid, those that lie exactly between elements, where both
 // ends of the kernel count, and those without a finite place.
 #include "palimpsest/kernels/gridding_tables.hpp"
+#include "palimpsest/kernels/loop_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "palimpsest/kernels/gridding_simd.cpp"
-// Each further set costs build time; these differ in the width of vectors.
-#if defined(PALIMPSEST_ONE_VECTOR_WIDTH)
-#define PALIMPSEST_FURTHER_TARGETS HWY_AVX3
-#else
-#define PALIMPSEST_FURTHER_TARGETS 0
-#endif
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_RVV | PALIMPSEST_FURTHER_TARGETS)
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

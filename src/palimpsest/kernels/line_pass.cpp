@@ -133,6 +133,11 @@ void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, i
   }
 }
 
+template <class T>
+bool is_none(const LinePhases<T>& phases) {
+  return phases.real.empty() && phases.complex.empty();
+}
+
 index_t reach(const PassAxis& axis) { return std::abs(axis.in_stride) + std::abs(axis.out_stride); }
 
 }  // namespace
@@ -199,25 +204,17 @@ void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
   }
 }
 
-// Can the transform itself read or write lines where they are? They must be dense and aligned there,
-// and nothing else be done to them. It is the same plan, so bits do not depend on the answer.
+// Lets the transform write the lines of scratch where they belong, if they are dense and aligned there and
+// nothing else is to be done to them. It is the same plan, so bits do not depend on the answer.
 template <class T>
-bool LinePass<T>::is_direct(const Complex<T>* first, index_t stride, index_t line_stride,
-                            index_t lines, const LinePhases<T>& phases) const {
-  if (!plan_ || together_ > 1 || line_stride != 1) return false;
-  if (!phases.real.empty() || !phases.complex.empty()) return false;
+bool LinePass<T>::transform_to(const Complex<T>* scratch, Complex<T>* to, index_t lines) const {
+  if (!plan_ || together_ > 1 || line_.out_stride != 1) return false;
+  if (!is_none(options_.after)) return false;
   for (index_t c = 0; c < lines; ++c) {
-    if (!plan_->fits(first + c * stride)) return false;
+    if (!plan_->fits(to + c * panel_.out_stride)) return false;
   }
-  return true;
-}
-
-template <class T>
-bool LinePass<T>::transform_to(const Complex<T>* from, index_t distance, Complex<T>* to,
-                               index_t lines) const {
-  if (!is_direct(to, panel_.out_stride, line_.out_stride, lines, options_.after)) return false;
   for (index_t c = 0; c < lines; ++c) {
-    plan_->execute(from + c * distance, to + c * panel_.out_stride);
+    plan_->execute(scratch + (c + 1) * distance_, to + c * panel_.out_stride);
   }
   return true;
 }
@@ -225,9 +222,8 @@ bool LinePass<T>::transform_to(const Complex<T>* from, index_t distance, Complex
 // Is there nothing to do but to transform lines that are dense on both sides?
 template <class T>
 bool LinePass<T>::is_plain() const {
-  const auto none = [](const LinePhases<T>& p) { return p.real.empty() && p.complex.empty(); };
   return plan_ && together_ == 1 && line_.in_stride == 1 && line_.out_stride == 1 &&
-         none(options_.before) && none(options_.after);
+         is_none(options_.before) && is_none(options_.after);
 }
 
 // Lines go from one array to the other at once; through scratch where they are not aligned.
@@ -275,7 +271,7 @@ void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scr
     const Layout dense{distance_, 1};
     move_panel<T>(from, {panel_.in_stride, line_.in_stride}, scratch + first_line_ * distance_,
                   dense, lines, line_.extent, options_.before);
-    if (transform_to(scratch + distance_, distance_, to, lines)) continue;
+    if (transform_to(scratch, to, lines)) continue;
     transform(scratch, lines);
     move_panel<T>(scratch, dense, to, {panel_.out_stride, line_.out_stride}, lines, line_.extent,
                   options_.after);

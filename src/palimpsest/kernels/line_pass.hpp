@@ -49,13 +49,10 @@ class LinePass {
   void run_panels(const std::complex<T>* x, std::complex<T>* y, std::complex<T>* scratch,
                   index_t begin, index_t end) const;
   void transform(std::complex<T>* scratch, index_t lines) const;
-  bool transform_to(const std::complex<T>* from, index_t distance, std::complex<T>* to,
-                    index_t lines) const;
+  bool transform_to(const std::complex<T>* scratch, std::complex<T>* to, index_t lines) const;
   bool is_plain() const;
   void transform_rows(const std::complex<T>* from, std::complex<T>* to, std::complex<T>* scratch,
                       index_t lines) const;
-  bool is_direct(const std::complex<T>* first, index_t stride, index_t line_stride, index_t lines,
-                 const LinePhases<T>& phases) const;
   std::size_t scratch_bytes() const;
   std::unique_ptr<FftMemory> take_scratch() const;
 

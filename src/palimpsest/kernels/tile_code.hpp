@@ -27,7 +27,7 @@ enum class Verb : std::uint8_t {
   divide,       // a / x
   divide_into,  // x / a
   reciprocal,   // 1 / a
-  sign,         // of a complex number a / |a|, 0 of 0
+  sign,         // a / |a|, 0 of 0
   // Real numbers only.
   root,
   absolute,

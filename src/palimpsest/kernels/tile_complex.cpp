@@ -8,9 +8,9 @@
 // other is the product. A conjugate is the other sign, and what one number makes of x serves for all.
 #include <cmath>
 
+#include "palimpsest/kernels/loop_targets.hpp"
 #include "palimpsest/kernels/scalar_kernels.hpp"
 #include "palimpsest/kernels/tile_code.hpp"
-#include "palimpsest/kernels/tile_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "palimpsest/kernels/tile_complex.cpp"
@@ -336,7 +336,7 @@ struct StoreReal {
 
 // Keys of steps: verbs; products whose first operand is one number for all; those with real operands.
 enum Key : int {
-  kScale = 64,
+  kScale = kVerbs,
   kScaleConj,
   kAddScaled,
   kSubtractScaled,
@@ -372,12 +372,7 @@ template <class T>
 constexpr std::array<Handler<T>, kKeys> make_handlers() {
   std::array<Handler<T>, kKeys> table{};
   const auto set = [&](Verb verb, Handler<T> h) { table[static_cast<std::size_t>(verb)] = h; };
-  set(Verb::load, each<T, Load>());
-  set(Verb::store, handler<T, Store>());
-  set(Verb::stream, handler<T, Stream>());
-  set(Verb::add, each<T, Sum>());
-  set(Verb::subtract, each<T, Difference>());
-  set(Verb::subtract_from, each<T, DifferenceFrom>());
+  set_shared_handlers<T>(set);
   set(Verb::multiply, each<T, Multiply<false>>());
   set(Verb::multiply_conj, each<T, Multiply<true>>());
   set(Verb::conj_multiply, each<T, ConjMultiply>());
@@ -387,7 +382,6 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::multiply_conj_add, each<T, MultiplyAdd<true>>());
   set(Verb::multiply_subtract, each<T, MultiplySubtract<false>>());
   set(Verb::multiply_conj_subtract, each<T, MultiplySubtract<true>>());
-  set(Verb::negate, each<T, Negate>());
   set(Verb::square, each<T, Square>());
   set(Verb::conj, each<T, Conj>());
   set(Verb::divide, each<T, Divide>());

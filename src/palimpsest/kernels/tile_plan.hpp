@@ -55,6 +55,7 @@ class TilePlan {
   explicit TilePlan(const ElementwiseProgram& program);
   /// Goes on with another copy of the program.
   void follow(const ElementwiseProgram& copy) { program_ = &copy; }
+  const ElementwiseProgram& program() const { return *program_; }
 
   /// A bound of the slots that all placements need.
   int most_slots() const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The machines of tile_code.hpp for real numbers. This file is compiled once per instruction set; the
 // best one is chosen when the program runs.
+#include "palimpsest/kernels/loop_targets.hpp"
 #include "palimpsest/kernels/tile_code.hpp"
-#include "palimpsest/kernels/tile_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "palimpsest/kernels/tile_real.cpp"
@@ -118,7 +118,6 @@ struct Twice {
 };
 
 // Keys of steps that are no verbs.
-constexpr int kVerbs = 64;
 constexpr int product_then(int op) { return kVerbs + op; }
 constexpr int twice(int first, int second, Shared shared) {
   return kVerbs + 3 + 9 * static_cast<int>(shared) + 3 * first + second;
@@ -139,17 +138,11 @@ template <class T>
 constexpr std::array<Handler<T>, kKeys> make_handlers() {
   std::array<Handler<T>, kKeys> table{};
   const auto set = [&](Verb verb, Handler<T> h) { table[static_cast<std::size_t>(verb)] = h; };
-  set(Verb::load, each<T, Load>());
-  set(Verb::store, handler<T, Store>());
-  set(Verb::stream, handler<T, Stream>());
-  set(Verb::add, each<T, Sum>());
-  set(Verb::subtract, each<T, Difference>());
-  set(Verb::subtract_from, each<T, DifferenceFrom>());
+  set_shared_handlers<T>(set);
   set(Verb::multiply, each<T, Multiply>());
   set(Verb::multiply_add, each<T, MultiplyAdd>());
   set(Verb::multiply_subtract, each<T, MultiplySubtract>());
   set(Verb::product, each<T, Product>());
-  set(Verb::negate, each<T, Negate>());
   set(Verb::square, each<T, Square>());
   set(Verb::divide, each<T, Divide>());
   set(Verb::divide_into, each<T, DivideInto>());

@@ -41,6 +41,9 @@ template <class T>
 constexpr index_t kLanes = static_cast<index_t>(hn::MaxLanes(Tag<T>{}));
 
 constexpr int kBlock = 8;  // vectors
+// Keys of steps from here on are no verbs.
+constexpr int kVerbs = 64;
+static_assert(static_cast<int>(Verb::imaginary) < kVerbs);
 
 // For every vector of a block.
 #define PALIMPSEST_EACH(...)                                             \
@@ -267,6 +270,18 @@ constexpr Handler<T> each() {
   return storing_handler<T, Each<Op>>();
 }
 
+// What all machines do alike.
+template <class T, class Set>
+constexpr void set_shared_handlers(const Set& set) {
+  set(Verb::load, each<T, Load>());
+  set(Verb::store, handler<T, Store>());
+  set(Verb::stream, handler<T, Stream>());
+  set(Verb::add, each<T, Sum>());
+  set(Verb::subtract, each<T, Difference>());
+  set(Verb::subtract_from, each<T, DifferenceFrom>());
+  set(Verb::negate, each<T, Negate>());
+}
+
 // The steps of a tile while they are made and run.
 template <class T>
 class Steps {
@@ -282,8 +297,8 @@ class Steps {
   }
   // Lets the last step store its result, if it can.
   HWY_INLINE bool store_at_once(const std::byte* address) {
-    if (n_ == 0 || stores_[n_ - 1] || handlers_[keys_[n_ - 1]].storing.block == nullptr)
-      return false;
+    if (n_ == 0 || stores_[n_ - 1]) return false;
+    if (handlers_[keys_[n_ - 1]].storing.block == nullptr) return false;
     stores_[n_ - 1] = true;
     set(kResult, address, false);
     return true;
