@@ -9,6 +9,7 @@
 
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
+#include "palimpsest/kernels/copy.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -245,6 +246,41 @@ TEST(Reduce, EveryInstructionSetGivesTheBitsOfThePlainLoops) {
       for (const std::int64_t target : vector_targets()) {
         EXPECT_EQ(all_reductions(target, x, y), expected)
             << name_of(dtype) << ' ' << to_string(extents) << ' ' << hwy::TargetName(target);
+      }
+    }
+  }
+}
+
+// Sums of 1 to 40 rows, begun anywhere within a line of cache.
+std::vector<std::vector<unsigned char>> sums_of_rows(std::int64_t target, const Array& x) {
+  const TargetScope scope(target);
+  std::vector<std::vector<unsigned char>> all;
+  const Axes first{0};
+  for (index_t rows = 1; rows <= x.extents()[0]; ++rows) {
+    const Extents extents{rows, x.extents()[1]};
+    for (const index_t shift : {0, 1, 5}) {
+      const ConstView top{x.address(0), x.dtype(), extents, x.strides()};
+      Array out(x.dtype(), {x.extents()[1]}, {1}, shift);
+      run_reduce(ReduceOp::sum, top, first, out.mutable_view());
+      EXPECT_TRUE(out.gaps_are_intact());
+      all.push_back(elements(out));
+    }
+  }
+  return all;
+}
+
+TEST(Reduce, AnyNumberOfRowsGivesTheBitsOfThePlainLoopsPastTheCachesToo) {
+  Random random(30);
+  for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    Array x(dtype, {40, 331});
+    x.fill_normal(random);
+    const auto expected = sums_of_rows(0, x);
+    for (const std::int64_t target : vector_targets()) {
+      for (const index_t streamed : {0, 1}) {
+        stream_from(streamed);
+        EXPECT_EQ(sums_of_rows(target, x), expected)
+            << name_of(dtype) << ' ' << streamed << ' ' << hwy::TargetName(target);
+        stream_from(0);
       }
     }
   }

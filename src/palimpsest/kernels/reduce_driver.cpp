@@ -38,7 +38,7 @@ constexpr index_t kCascadeBytes = (kMaxLevels + 1) * kWidth * kItem;
 constexpr index_t kMaxChunks = 64, kMaxPartials = 4096;
 constexpr index_t kCacheLine = 64;
 
-std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
+constexpr std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
 struct Reduction {
   const ReduceLeaf& leaf;
@@ -74,13 +74,9 @@ class Cascade {
   std::byte* next() { return rows_[levels_]; }
   /// Takes over what next() holds: one leaf, or 2^level of them where as many may follow.
   void push(std::size_t level = 0) {
-    std::byte*& carry = rows_[levels_];
     const std::uint64_t leaves = std::uint64_t{1} << level;
-    for (; (count_ >> level & 1) != 0; ++level) {
-      combine_(carry, rows_[level], n_);
-      std::swap(carry, rows_[level]);
-    }
-    std::swap(carry, rows_[level]);
+    for (; (count_ >> level & 1) != 0; ++level) combine_(rows_[level], next(), n_);
+    std::swap(rows_[levels_], rows_[level]);
     count_ += leaves;
   }
   /// May so many leaves follow, a power of two, that are one already?
@@ -141,17 +137,23 @@ class Walker {
 class Loader {
  public:
   explicit Loader(const Reduction& r) : r_(r) {}
-  const std::byte* const* load(const std::array<const std::byte*, 3>& from, index_t n) {
+  /// The operands of a row, or run.
+  const std::byte* const* load(const std::byte* const* x, index_t n) {
     for (int k = 1; k < r_.loop.n_operands; ++k) {
       if (r_.dense[at(k)]) {
-        operands_[at(k - 1)] = from[at(k)];
+        operands_[at(k - 1)] = x[k - 1];
         continue;
       }
       std::byte* to = memory_.data() + (k - 1) * kLeafElements * kItem;
-      r_.load[at(k)](from[at(k)], r_.loop.step(k, r_.inner()), to, r_.load_item, n);
+      r_.load[at(k)](x[k - 1], r_.loop.step(k, r_.inner()), to, r_.load_item, n);
       operands_[at(k - 1)] = to;
     }
     return operands_.data();
+  }
+  /// Of several rows.
+  static constexpr int kRows = 1;
+  const std::byte* const* load_rows(const std::byte* const* x, int /*rows*/, index_t n) {
+    return load(x, n);
   }
 
  private:
@@ -164,13 +166,16 @@ class Loader {
 class ComputedLoader {
  public:
   explicit ComputedLoader(const Reduction& r) : r_(r), reader_(*r.computed) {}
-  const std::byte* const* load(const std::array<const std::byte*, 3>& from, index_t n) {
-    operand_ = compute(from[1], n, rows_.data());
-    return &operand_;
+  const std::byte* const* load(const std::byte* const* x, index_t n) {
+    operands_[0] = compute(x[0], n, rows_.data());
+    return operands_.data();
   }
-  /// Row i of those that are taken up at once.
-  const std::byte* load_row(const std::byte* from, index_t n, std::size_t i) {
-    return compute(from, n, rows_.data() + static_cast<index_t>(i) * kComputedBytes);
+  static constexpr int kRows = kRowsAtOnce;
+  const std::byte* const* load_rows(const std::byte* const* x, int rows, index_t n) {
+    for (int row = 0; row < rows; ++row) {
+      operands_[at(row)] = compute(x[row], n, rows_.data() + row * kComputedBytes);
+    }
+    return operands_.data();
   }
 
  private:
@@ -185,7 +190,7 @@ class ComputedLoader {
 
   const Reduction& r_;
   ComputedRows::Reader reader_;
-  const std::byte* operand_ = nullptr;
+  std::array<const std::byte*, kRowsAtOnce> operands_{};
   alignas(kCacheLine) std::array<std::byte, kRowsAtOnce * kComputedBytes> rows_;
   alignas(kCacheLine)
       std::array<std::byte, kComputedRuns * kLeafElements * kItem> other_;  // before conversion
@@ -207,48 +212,60 @@ bool is_all_dense(const Reduction& r) {
   return true;
 }
 
+// Do operands in memory not fit the caches?
+bool is_far(const Reduction& r) {
+  return r.computed == nullptr && r.outputs * r.terms * r.load_item >= streaming_bytes();
+}
+
+// The operands of the next rows, at most kLeafRows, one row after the other.
+class RowList {
+ public:
+  RowList(const Reduction& r, Walker& walker, index_t rows)
+      : n_operands_(r.leaf.n_operands), size_(static_cast<int>(rows)) {
+    for (auto* to = data_.data(); rows > 0; --rows, walker.advance()) {
+      for (int k = 1; k <= n_operands_; ++k) *to++ = walker.address(k);
+    }
+  }
+  int size() const { return size_; }
+  const std::byte* const* at(int row) const { return data_.data() + row * n_operands_; }
+
+ private:
+  int n_operands_, size_;
+  std::array<const std::byte*, 2 * kLeafRows> data_;
+};
+
+// Sums of up to kLeafRows rows of n elements.
+template <class Loader>
+void reduce_leaf(const Reduction& r, Loader& loader, const RowList& x, index_t n, std::byte* sums) {
+  const int most = is_all_dense(r) ? kRowsAtOnce : Loader::kRows;
+  for (int row = 0; row < x.size(); row += most) {
+    const int rows = std::min(most, x.size() - row);
+    r.leaf.vertical(is_all_dense(r) ? x.at(row) : loader.load_rows(x.at(row), rows, n), rows, sums,
+                    n, row == 0 ? Rows::first : Rows::onto);
+  }
+}
+
 // Terms [begin, end) of n outputs side by side; result at `out` with the given step.
 template <class Loader>
 void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, index_t begin,
                  index_t end, std::byte* out, index_t step) {
-  Cascade cascade(r, n, end - begin);
   Loader loader(r);
   Walker walker(r, r.loop.rank, data, begin);
-  const bool plain = end - begin <= kLeafRows && (step == r.item || n == 1);
-  const bool all_dense = is_all_dense(r);
-  assert(all_dense || r.computed != nullptr || n <= kWidth);
-  std::byte* sums = nullptr;
-  for (index_t t = begin; t < end;) {
-    const index_t row = (t - begin) % kLeafRows;
-    if (row == 0) {
-      if (t != begin) cascade.push();
-      sums = plain ? out : cascade.next();
-    }
-    if ((all_dense || r.computed != nullptr) && end - t >= kRowsAtOnce) {
-      std::array<const std::byte*, 2 * kRowsAtOnce> rows{};
-      for (std::size_t i = 0; i < rows.size() / 2; ++i, walker.advance()) {
-        const std::size_t first = i * at(r.leaf.n_operands);
-        rows[first] = walker.address(1);
-        if constexpr (std::is_same_v<Loader, ComputedLoader>) {
-          rows[first] = loader.load_row(rows[first], n, i);
-        }
-        if (r.leaf.n_operands == 2) rows[first + 1] = walker.address(2);
-      }
-      r.leaf.vertical_rows(rows.data(), sums, n, row == 0);
-      t += kRowsAtOnce;
-      continue;
-    }
-    const std::array<const std::byte*, 3> from{nullptr, walker.address(1), walker.address(2)};
-    if (all_dense) {
-      r.leaf.vertical(from.data() + 1, sums, n, row == 0);
+  if (end - begin <= kLeafRows && (step == r.item || n == 1)) {
+    const RowList x(r, walker, end - begin);
+    if (is_all_dense(r)) {
+      r.leaf.vertical(x.at(0), x.size(), out, n, is_far(r) ? Rows::streamed : Rows::first);
     } else {
-      r.leaf.vertical(loader.load(from, n), sums, n, row == 0);
+      reduce_leaf(r, loader, x, n, out);
     }
-    walker.advance();
-    ++t;
+    return;
   }
-  if (plain) return;
-  cascade.push();
+  Cascade cascade(r, n, end - begin);
+  for (index_t t = begin; t < end; t += kLeafRows) {
+    const RowList x(r, walker, std::min<index_t>(kLeafRows, end - t));
+    reduce_leaf(r, loader, x, n, cascade.next());
+    cascade.push();
+  }
   put(r, cascade.total(), out, step, n);
 }
 
@@ -263,24 +280,24 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
   Walker walker(r, inner, data, begin / length);
   index_t position = begin % length;
   const bool is_computed = r.computed != nullptr;
-  const bool far = !is_computed && r.outputs * r.terms * r.load_item >= streaming_bytes();
+  const bool far = is_far(r);
   const bool in_runs = r.leaf.runs != nullptr && (is_computed || is_all_dense(r));
   for (index_t t = begin; t < end;) {
     index_t n = std::min(length - position, end - t);
-    std::array<const std::byte*, 3> from{};
+    std::array<const std::byte*, 2> from{};
     for (int k = 1; k < r.loop.n_operands; ++k) {
-      from[at(k)] = walker.address(k) + position * r.loop.step(k, inner);
+      from[at(k - 1)] = walker.address(k) + position * r.loop.step(k, inner);
     }
     int at_once = in_runs ? (is_computed ? kComputedRuns : kMostRuns) : 1;
     while (at_once > 1 && (n < at_once * kLeafElements || !cascade.takes(at_once))) at_once /= 2;
     if (at_once > 1) {
       n = at_once * kLeafElements;
-      r.leaf.runs(is_computed ? loader.load(from, n) : from.data() + 1, at_once, cascade.next(),
+      r.leaf.runs(is_computed ? loader.load(from.data(), n) : from.data(), at_once, cascade.next(),
                   far);
       cascade.push(at(std::countr_zero(static_cast<unsigned>(at_once))));
     } else {
       n = std::min(n, kLeafElements);
-      r.leaf.horizontal(loader.load(from, n), n, cascade.next());
+      r.leaf.horizontal(loader.load(from.data(), n), n, cascade.next());
       cascade.push();
     }
     t += n;
@@ -417,9 +434,12 @@ void widen_rows(Reduction& r) {
   index_t levels = 2;
   while ((kLeafRows << levels) < r.terms) ++levels;
   const index_t rows = r.outputs / r.row_extent();
-  const index_t fair = (r.row_extent() * rows + 2 * pool_threads() - 1) / (2 * pool_threads());
-  const index_t longest =
-      std::min({most, kCascadeBytes / ((levels + 2) * r.item), r.row_extent(), fair});
+  const index_t parts = pool_threads() == 1 ? 1 : 2 * pool_threads();
+  const index_t fair = (r.row_extent() * rows + parts - 1) / parts;
+  const bool in_leaves = r.terms <= kLeafRows && !is_computed && out_step(r) == r.item;
+  const index_t fits =
+      in_leaves ? r.row_extent() : std::min(most, kCascadeBytes / ((levels + 2) * r.item));
+  const index_t longest = std::min({fits, r.row_extent(), fair});
   if (longest <= r.width) return;
   r.width = longest / 16 * 16;
   r.row_tiles = (r.row_extent() + r.width - 1) / r.width;

@@ -163,27 +163,14 @@ void horizontal(const std::byte* const* x, index_t n, std::byte* result) {
   *reinterpret_cast<S*>(result) = total;
 }
 
-template <class F, class Combine>
-void vertical(const std::byte* const* x, std::byte* accumulators, index_t n, bool first) {
-  auto* sums = reinterpret_cast<typename F::Sum*>(accumulators);
-  if (first) {
-#pragma GCC ivdep
-    for (index_t i = 0; i < n; ++i) sums[i] = F::at(x, i);
-  } else {
-#pragma GCC ivdep
-    for (index_t i = 0; i < n; ++i) sums[i] = Combine::call(sums[i], F::at(x, i));
-  }
-}
-
-// Rows one after the other, but all in one pass over the accumulators.
-template <class F, class Combine>
-void vertical_rows(const std::byte* const* x, std::byte* accumulators, index_t n, bool first) {
+// So many rows one after the other, but all in one pass over the accumulators.
+template <int kRows, class F, class Combine>
+void rows_at_once(const std::byte* const* x, std::byte* accumulators, index_t n, bool first) {
   using S = typename F::Sum;
-  constexpr int kStep = F::kOperands;
   auto* sums = reinterpret_cast<S*>(accumulators);
   const auto rest = [&](S s, index_t i) {
-    _Pragma("GCC unroll 8") for (int row = 1; row < kRowsAtOnce; ++row) {
-      s = Combine::call(s, F::at(x + row * kStep, i));
+    _Pragma("GCC unroll 8") for (int row = 1; row < kRows; ++row) {
+      s = Combine::call(s, F::at(x + row * F::kOperands, i));
     }
     return s;
   };
@@ -193,6 +180,17 @@ void vertical_rows(const std::byte* const* x, std::byte* accumulators, index_t n
   } else {
 #pragma GCC ivdep
     for (index_t i = 0; i < n; ++i) sums[i] = rest(Combine::call(sums[i], F::at(x, i)), i);
+  }
+}
+
+template <class F, class Combine>
+void vertical(const std::byte* const* x, int rows, std::byte* accumulators, index_t n, Rows how) {
+  bool first = how != Rows::onto;
+  for (; rows >= kRowsAtOnce; rows -= kRowsAtOnce, x += kRowsAtOnce * F::kOperands, first = false) {
+    rows_at_once<kRowsAtOnce, F, Combine>(x, accumulators, n, first);
+  }
+  for (; rows > 0; --rows, x += F::kOperands, first = false) {
+    rows_at_once<1, F, Combine>(x, accumulators, n, first);
   }
 }
 
@@ -211,7 +209,6 @@ ReduceLeaf leaf_of(DType load, DType accumulate) {
           accumulate,
           horizontal<F, Combine>,
           vertical<F, Combine>,
-          vertical_rows<F, Combine>,
           combine<typename F::Sum, Combine>,
           nullptr};
 }
@@ -308,7 +305,7 @@ ReduceLeaf reduce_leaf(ReduceOp op, DType dtype) {
   ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(reduce_leaf)(op, dtype);
   if (op != ReduceOp::sum) return leaf;
   leaf.runs = runs_of_sum(dtype);
-  if (const RowsOfSum rows = rows_of_sum(dtype)) leaf.vertical_rows = rows;
+  if (const RowsOfSum rows = rows_of_sum(dtype)) leaf.vertical = rows;
   return leaf;
 }
 ReduceLeaf product_leaf(DType dtype, bool conj_a, bool conj_b) {

@@ -9,10 +9,14 @@
 namespace palimpsest {
 
 /// Longest run of elements, and largest number of rows, that are accumulated without pairing.
-inline constexpr index_t kLeafElements = 256, kLeafRows = 16;
+inline constexpr index_t kLeafElements = 256;
+inline constexpr int kLeafRows = 16;
 inline constexpr int kMostRuns = 16;
-/// Rows that are read side by side: fewer would load and store the sums more often than memory is read.
-inline constexpr index_t kRowsAtOnce = 8;
+/// Rows that are read side by side where their sums go on: fewer would load and store these more often than
+/// memory is read.
+inline constexpr int kRowsAtOnce = 8;
+/// What rows do with accumulators: begin them, begin them past the caches, or go on.
+enum class Rows { first, streamed, onto };
 
 /// One kind of reduction of one or two operands: f(x) or f(a, b) per element, then a commutative
 /// `combine`. Elements are dense and of dtype `load`, accumulators of dtype `accumulate`.
@@ -21,13 +25,10 @@ struct ReduceLeaf {
   DType load, accumulate;
   /// result = the reduction of 1 <= n <= kLeafElements elements.
   void (*horizontal)(const std::byte* const* x, index_t n, std::byte* result) = nullptr;
-  /// accumulators[j] = (first ? nothing : accumulators[j]) combined with f(x[j]).
-  void (*vertical)(const std::byte* const* x, std::byte* accumulators, index_t n,
-                   bool first) = nullptr;
-  /// The same with kRowsAtOnce rows, one after the other: the operands of the first row, then those
-  /// of the second, and so on.
-  void (*vertical_rows)(const std::byte* const* x, std::byte* accumulators, index_t n,
-                        bool first) = nullptr;
+  /// accumulators[j] = accumulators[j], unless the rows are the first, combined with f(x[j]) of 1 to
+  /// kLeafRows rows, one after the other: the operands of the first row, then those of the second, and so on.
+  void (*vertical)(const std::byte* const* x, int rows, std::byte* accumulators, index_t n,
+                   Rows how) = nullptr;
   /// accumulators[j] = accumulators[j] combined with x[j].
   void (*combine)(const std::byte* x, std::byte* accumulators, index_t n) = nullptr;
   /// The same bits as `horizontal` for each of n neighbouring runs of kLeafElements elements, n a power
@@ -41,9 +42,9 @@ using Runs = void (*)(const std::byte* const* x, int n, std::byte* result, bool 
 Runs runs_of_sum(DType dtype);
 Runs runs_of_product(DType dtype, bool conj_a, bool conj_b);
 Runs runs_of_norm2(DType load);
-// The same bits as `vertical_rows`.
-using RowsOfSum = void (*)(const std::byte* const* x, std::byte* accumulators, index_t n,
-                           bool first);
+// The same bits as the plain `vertical`.
+using RowsOfSum = void (*)(const std::byte* const* x, int rows, std::byte* accumulators, index_t n,
+                           Rows how);
 RowsOfSum rows_of_sum(DType dtype);
 
 /// `dtype` is that of the result; a bool sum is `any`, a bool product `all`.

@@ -4,8 +4,13 @@
 //
 // As in the plain loop, a run has 16 lanes, which are added like the leaves of a tree in the end. A lane
 // of a complex sum is a pair of neighbouring numbers.
+#include <hwy/cache_control.h>
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 #include "palimpsest/kernels/loop_targets.hpp"
 #include "palimpsest/kernels/reduce_leaves.hpp"
@@ -153,40 +158,80 @@ void runs(const std::byte* const* operands, int n, std::byte* result, bool far) 
   far ? runs_of<R, F, true>(operands, n, result) : runs_of<R, F, false>(operands, n, result);
 }
 
-// What sums of the plain loop give for rows one after the other, a line of each at a time. A row of
-// complex numbers is one of twice as many real ones.
-template <class R, int kParts>
-void rows_of_sum(const std::byte* const* rows, std::byte* accumulators, index_t n, bool first) {
+// So many rows one after the other, a line of each at a time.
+template <class R, int kRows, Rows how>
+void rows_at_once(const R* const* rows, R* sums, index_t n) {
+  const R* x[kRows];
+  _Pragma("GCC unroll 16") for (int r = 0; r < kRows; ++r) x[r] = rows[r];
   const Tag<R> d;
   constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
-  constexpr index_t kAhead = 1024 / sizeof(R);
-  auto* const sums = reinterpret_cast<R*>(accumulators);
-  const R* x[kRowsAtOnce];
-  for (int r = 0; r < kRowsAtOnce; ++r) x[r] = reinterpret_cast<const R*>(rows[r]);
-  n *= kParts;
+  constexpr index_t kStep = std::max<index_t>(kLine / index_t{sizeof(R)}, kN);
+  constexpr auto kVectors = static_cast<int>(kStep / kN);
+  // The more rows, the sooner the next line of each.
+  constexpr index_t kAhead = (kRows > kRowsAtOnce ? 512 : 1024) / index_t{sizeof(R)};
+  constexpr int kFirst = how == Rows::onto ? 0 : 1;
   index_t i = 0;
-  for (; i + 2 * kN <= n; i += 2 * kN) {
-    _Pragma("GCC unroll 8") for (int r = 0; r < kRowsAtOnce; ++r) {
-      __builtin_prefetch(x[r] + i + kAhead, 0, 2);
-    }
-    VecOf<R> low = hn::LoadU(d, x[0] + i), high = hn::LoadU(d, x[0] + i + kN);
-    if (!first) {
-      low = hn::Add(hn::LoadU(d, sums + i), low);
-      high = hn::Add(hn::LoadU(d, sums + i + kN), high);
-    }
-    _Pragma("GCC unroll 8") for (int r = 1; r < kRowsAtOnce; ++r) {
-      low = hn::Add(low, hn::LoadU(d, x[r] + i));
-      high = hn::Add(high, hn::LoadU(d, x[r] + i + kN));
-    }
-    hn::StoreU(low, d, sums + i);
-    hn::StoreU(high, d, sums + i + kN);
-  }
-  for (; i < n; ++i) {
-    R sum = first ? x[0][i] : sums[i] + x[0][i];
-    for (int r = 1; r < kRowsAtOnce; ++r) sum = sum + x[r][i];
+  const auto single = [&] {
+    R sum = how == Rows::onto ? sums[i] : x[0][i];
+    for (int r = kFirst; r < kRows; ++r) sum = sum + x[r][i];
     sums[i] = sum;
+  };
+  if constexpr (how == Rows::streamed) {
+    for (; i < n && reinterpret_cast<std::uintptr_t>(sums + i) % kLine != 0; ++i) single();
   }
+  for (; i + kStep <= n; i += kStep) {
+    VecOf<R> sum[kVectors];
+    const R* const from = how == Rows::onto ? sums : x[0];
+    _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v) sum[v] =
+        hn::LoadU(d, from + i + v * kN);
+    if constexpr (how != Rows::onto) __builtin_prefetch(x[0] + i + kAhead, 0, 2);
+    _Pragma("GCC unroll 16") for (int r = kFirst; r < kRows; ++r) {
+      asm volatile("" ::: "memory");  // row by row: lines of many rows may not be in cache together
+      __builtin_prefetch(x[r] + i + kAhead, 0, 2);
+      _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v) {
+        sum[v] = hn::Add(sum[v], hn::LoadU(d, x[r] + i + v * kN));
+      }
+    }
+    _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v) {
+      if constexpr (how == Rows::streamed) {
+        hn::Stream(sum[v], d, sums + i + v * kN);
+      } else {
+        hn::StoreU(sum[v], d, sums + i + v * kN);
+      }
+    }
+  }
+  for (; i < n; ++i) single();
+  if constexpr (how == Rows::streamed) hwy::FlushStream();
 }
+
+// What sums of the plain loop give for rows one after the other. A row of complex numbers is one of twice as
+// many real ones.
+template <class R, int kParts>
+void rows_of_sum(const std::byte* const* rows, int count, std::byte* accumulators, index_t n,
+                 Rows how) {
+  auto* const sums = reinterpret_cast<R*>(accumulators);
+  const R* x[kLeafRows];
+  for (int r = 0; r < count; ++r) x[r] = reinterpret_cast<const R*>(rows[r]);
+  n *= kParts;
+  int done = 0;
+  const auto add = [&]<int kRows>(std::integral_constant<int, kRows>) {
+    if (count - done < kRows) return;
+    if (done > 0 || how == Rows::onto) {
+      rows_at_once<R, kRows, Rows::onto>(x + done, sums, n);
+    } else if (how == Rows::streamed && count == kRows) {
+      rows_at_once<R, kRows, Rows::streamed>(x, sums, n);
+    } else {
+      rows_at_once<R, kRows, Rows::first>(x, sums, n);
+    }
+    done += kRows;
+  };
+  add(std::integral_constant<int, 16>());
+  add(std::integral_constant<int, 8>());
+  add(std::integral_constant<int, 4>());
+  add(std::integral_constant<int, 2>());
+  add(std::integral_constant<int, 1>());
+}
+static_assert(kLeafRows <= 16);
 
 template <class R>
 Runs of_product(bool complex, bool conj_a, bool conj_b) {
