@@ -57,14 +57,10 @@ void ask_for(const Complex<T>* row, index_t direction, index_t lines) {
   for (index_t b = 0; b < lines; b += kLine / kItem<T>) __builtin_prefetch(row + b, 0, 2);
 }
 
-// A line to be read, and one to be written: they come nearer while another one is transformed, which does
-// not look at it in order.
+// A line to be read: it comes nearer while another one is transformed, which does not look at it in order.
 template <class T>
-void ask_for_line(const Complex<T>* from, const Complex<T>* to, index_t n) {
-  for (index_t b = 0; b < n; b += kLine / kItem<T>) {
-    __builtin_prefetch(from + b);
-    __builtin_prefetch(to + b, 1);
-  }
+void ask_for_line(const Complex<T>* line, index_t n) {
+  for (index_t b = 0; b < n; b += kLine / kItem<T>) __builtin_prefetch(line + b);
 }
 
 // to[c, j] = from[c, j] * phases[j], in the order that suits the side whose lines are not dense.
@@ -146,8 +142,9 @@ template <class T>
 LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options)
     : line_(line), outer_(std::move(others)), options_(std::move(options)) {
   order_axes();
-  // A multiple of a cache line, and no power of two: lines of a panel fall into different sets.
-  distance_ = (line_.extent + 7) / 8 * 8 + 8;
+  // An odd number of cache lines: lines of a panel fall into as many sets of a cache as there are.
+  constexpr index_t kInLine = kLine / kItem<T>;
+  distance_ = ((line_.extent + kInLine - 1) / kInLine | 1) * kInLine;
   const bool at_once = line_.extent < kShortLine;
   const index_t fitting = kStackBytes / (distance_ * kItem<T>)-1;
   lines_ = std::min(panel_.extent,
@@ -232,14 +229,16 @@ void LinePass<T>::transform_rows(const Complex<T>* from, Complex<T>* to, Complex
                                  index_t lines) const {
   const auto bytes = static_cast<std::size_t>(line_.extent) * sizeof(Complex<T>);
   Complex<T>* const spare = scratch + distance_;
+  const bool from_fits = plan_->fits(from) && plan_->fits(from + panel_.in_stride);
+  const bool to_fits = plan_->fits(to) && plan_->fits(to + panel_.out_stride);
   for (index_t c = 0; c < lines; ++c, from += panel_.in_stride, to += panel_.out_stride) {
-    if (c + 1 < lines) ask_for_line(from + panel_.in_stride, to + panel_.out_stride, line_.extent);
+    if (c + 1 < lines) ask_for_line(from + panel_.in_stride, line_.extent);
     const Complex<T>* source = from;
-    if (!plan_->fits(from)) {
+    if (!from_fits) {
       std::memcpy(scratch, from, bytes);
       source = scratch;
     }
-    if (plan_->fits(to)) {
+    if (to_fits) {
       plan_->execute(source, to);
     } else {
       plan_->execute(source, spare);

@@ -3,6 +3,7 @@
 // four written, at once. Compiled once per instruction set.
 #include "palimpsest/kernels/panel_exchange.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "palimpsest/kernels/loop_targets.hpp"
@@ -88,65 +89,72 @@ HWY_INLINE void ask_for(const Number* row, index_t lines) {
   }
 }
 
+// Calls square(j, c) for squares that cover n elements of all lines, element(j, c) where there is no room for
+// one; ask(j) comes some rows before row j. The last squares lie over the ones before: what is moved twice is
+// the same twice.
+template <class Square, class Element, class Ask>
+HWY_INLINE void cover(const PanelExchange& p, const Square& square, const Element& element,
+                      const Ask& ask) {
+  if (p.n < kSide || p.lines < kSide) {
+    for (index_t j = 0; j < p.n; ++j) {
+      for (index_t c = 0; c < p.lines; ++c) element(j, c);
+    }
+    return;
+  }
+  for (index_t j = 0; j < p.n; j += kSide) {
+    const index_t end = std::min(j + kAhead + kSide, p.n);
+    for (index_t k = j + kAhead; k < end; ++k) ask(k);
+    const index_t row = std::min(j, p.n - kSide);
+    index_t c = 0;
+    for (; c + kSide <= p.lines; c += kSide) square(row, c);
+    if (c < p.lines) square(row, p.lines - kSide);
+  }
+}
+
+bool is_far(index_t step) { return std::abs(step) * index_t{sizeof(Number)} >= kPage / 2; }
+
 template <class Factors>
 void gather(const PanelExchange& p) {
   const Factors times(p);
-  const bool far = std::abs(p.from_step) * index_t{sizeof(Number)} >= kPage / 2;
-  index_t j = 0;
-  for (; j + kSide <= p.n; j += kSide) {
-    for (index_t k = j + kAhead; far && k < p.n && k < j + kAhead + kSide; ++k) {
-      ask_for(p.from + k * p.from_step, p.lines);
-    }
-    index_t c = 0;
-    for (; c + kSide <= p.lines; c += kSide) {
-      Row r[kSide];
-      for (index_t k = 0; k < kSide; ++k)
-        r[k] = times(load(p.from + (j + k) * p.from_step + c), j + k);
-      exchange(r);
-      for (index_t k = 0; k < kSide; ++k) store(r[k], p.to + (c + k) * p.to_step + j);
-    }
-    for (; c < p.lines; ++c) {
-      for (index_t k = j; k < j + kSide; ++k) {
-        p.to[c * p.to_step + k] = times(p.from[k * p.from_step + c], k);
-      }
-    }
-  }
-  for (; j < p.n; ++j) {
-    for (index_t c = 0; c < p.lines; ++c) {
-      p.to[c * p.to_step + j] = times(p.from[j * p.from_step + c], j);
-    }
-  }
+  const bool far = is_far(p.from_step);
+  cover(
+      p,
+      [&](index_t j, index_t c) {
+        Row r[kSide];
+        for (index_t k = 0; k < kSide; ++k) {
+          r[k] = times(load(p.from + (j + k) * p.from_step + c), j + k);
+        }
+        exchange(r);
+        for (index_t k = 0; k < kSide; ++k) store(r[k], p.to + (c + k) * p.to_step + j);
+      },
+      [&](index_t j, index_t c) {
+        p.to[c * p.to_step + j] = times(p.from[j * p.from_step + c], j);
+      },
+      [&](index_t j) {
+        if (far) ask_for(p.from + j * p.from_step, p.lines);
+      });
 }
 
 template <class Factors>
 void scatter(const PanelExchange& p) {
   const Factors times(p);
-  const bool far = std::abs(p.to_step) * index_t{sizeof(Number)} >= kPage / 2;
-  index_t j = 0;
-  for (; j + kSide <= p.n; j += kSide) {
-    for (index_t k = j + kAhead; far && k < p.n && k < j + kAhead + kSide; ++k) {
-      ask_for(p.to + k * p.to_step, p.lines);
-    }
-    index_t c = 0;
-    for (; c + kSide <= p.lines; c += kSide) {
-      Row r[kSide];
-      for (index_t k = 0; k < kSide; ++k) r[k] = load(p.from + (c + k) * p.from_step + j);
-      exchange(r);
-      for (index_t k = 0; k < kSide; ++k) {
-        store(times(r[k], j + k), p.to + (j + k) * p.to_step + c);
-      }
-    }
-    for (; c < p.lines; ++c) {
-      for (index_t k = j; k < j + kSide; ++k) {
-        p.to[k * p.to_step + c] = times(p.from[c * p.from_step + k], k);
-      }
-    }
-  }
-  for (; j < p.n; ++j) {
-    for (index_t c = 0; c < p.lines; ++c) {
-      p.to[j * p.to_step + c] = times(p.from[c * p.from_step + j], j);
-    }
-  }
+  const bool far = is_far(p.to_step);
+  cover(
+      p,
+      [&](index_t j, index_t c) {
+        Row r[kSide];
+        for (index_t k = 0; k < kSide; ++k) r[k] = load(p.from + (c + k) * p.from_step + j);
+        exchange(r);
+        for (index_t k = 0; k < kSide; ++k) {
+          store(times(r[k], j + k), p.to + (j + k) * p.to_step + c);
+        }
+      },
+      [&](index_t j, index_t c) {
+        p.to[j * p.to_step + c] = times(p.from[c * p.from_step + j], j);
+      },
+      [&](index_t j) {
+        if (far) ask_for(p.to + j * p.to_step, p.lines);
+      });
 }
 
 void gather_any(const PanelExchange& p) {
