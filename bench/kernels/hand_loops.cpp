@@ -142,6 +142,34 @@ float read_all(const float* a, std::size_t n) {
   return rest;
 }
 
+float read_rows(const float* a, std::size_t rows, std::size_t columns) {
+  constexpr std::size_t kRows = 8, kLine = 16, kAhead = 256;
+  const D d;
+  V sums[kRows];
+  for (V& s : sums) s = hn::Zero(d);
+  for (std::size_t r = 0; r + kRows <= rows; r += kRows) {
+    for (std::size_t j = 0; j + kLine <= columns; j += kLine) {
+      for (std::size_t k = 0; k < kRows; ++k) {
+        const float* x = a + (r + k) * columns + j;
+        __builtin_prefetch(x + kAhead, 0, 2);
+        for (std::size_t i = 0; i < kLine; i += kN) sums[k] = hn::Add(sums[k], hn::LoadU(d, x + i));
+      }
+    }
+  }
+  V total = hn::Zero(d);
+  for (const V s : sums) total = hn::Add(total, s);
+  return hn::GetLane(hn::SumOfLanes(d, total));
+}
+
+void copy_columns(const float* a, float* z, std::size_t rows, std::size_t columns) {
+  constexpr std::size_t kLine = 16;
+  for (std::size_t j = 0; j + kLine <= columns; j += kLine) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      std::memcpy(z + i * columns + j, a + i * columns + j, kLine * sizeof(float));
+    }
+  }
+}
+
 void copy_all(const float* a, float* z, std::size_t n) { std::memcpy(z, a, n * sizeof(float)); }
 
 void copy_streamed(const float* a, float* z, std::size_t n) {

@@ -11,6 +11,10 @@ using c64 = std::complex<float>;
 
 /// What bounds everything else: the sum of all, a copy, a[i] + s b[i].
 float read_all(const float* a, std::size_t n);
+/// Eight rows of so many elements at a time, a cache line of each, asked for 1 KiB ahead.
+float read_rows(const float* a, std::size_t rows, std::size_t columns);
+/// A matrix column by column, each as wide as a cache line.
+void copy_columns(const float* a, float* z, std::size_t rows, std::size_t columns);
 void copy_all(const float* a, float* z, std::size_t n);
 void copy_streamed(const float* a, float* z, std::size_t n);
 void triad(const float* a, const float* b, float* z, std::size_t n);

@@ -18,6 +18,7 @@ struct Options {
 };
 
 void report_limits(const Options& options);
+void report_orders(const Options& options);
 void report_elementwise(const Options& options);
 void report_copies(const Options& options);
 void report_sums(const Options& options);

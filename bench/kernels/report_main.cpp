@@ -74,6 +74,31 @@ void report_limits(const Options&) {
   }
 }
 
+// What some orders cost without any work: what a kernel that needs them can reach.
+void report_orders(const Options&) {
+  std::printf("\nLimits of orders: speed relative to the plain one, median\n");
+  const auto print = [](const char* name, const PairTimes& t) {
+    std::printf("%-62s %5.2f\n", name, t.median_ratio);
+    std::fflush(stdout);
+  };
+  with_threads(1, [&] {
+    volatile float sink = 0;
+    Block<float> x(std::size_t{1} << 25), y(std::size_t{1} << 20);
+    print("reads 8192 x 4096 float32, 8 rows side by side",
+          time_pair([&] { sink = read_rows(x.data(), 8192, 4096); },
+                    [&] { sink = read_all(x.data(), x.size()); }, 1.5));
+    print("reads 16 x 2M float32, 8 rows side by side",
+          time_pair([&] { sink = read_rows(x.data(), 16, std::size_t{1} << 21); },
+                    [&] { sink = read_all(x.data(), x.size()); }, 1.5));
+    print("copies 1024 x 1024 float32 in cache, columns of a line",
+          time_pair([&] { copy_columns(x.data(), y.data(), 1024, 1024); },
+                    [&] { copy_all(x.data(), y.data(), y.size()); }, 1.5));
+    print("copies 992 x 992 float32 in cache, columns of a line",
+          time_pair([&] { copy_columns(x.data(), y.data(), 992, 992); },
+                    [&] { copy_all(x.data(), y.data(), std::size_t{992} * 992); }, 1.5));
+  });
+}
+
 }  // namespace palimpsest::bench
 
 int main(int argc, char** argv) {
@@ -94,8 +119,13 @@ int main(int argc, char** argv) {
     }
   }
   const std::pair<const char*, void (*)(const Options&)> sections[] = {
-      {"limits", report_limits}, {"elementwise", report_elementwise}, {"copies", report_copies},
-      {"sums", report_sums},     {"fused sums", report_fused_sums},   {"fft", report_fft}};
+      {"limits", report_limits},
+      {"limits of orders", report_orders},
+      {"elementwise", report_elementwise},
+      {"copies", report_copies},
+      {"sums", report_sums},
+      {"fused sums", report_fused_sums},
+      {"fft", report_fft}};
   for (const auto& [name, section] : sections) {
     if (std::string(name).find(options.filter) != std::string::npos) section(options);
     std::fflush(stdout);

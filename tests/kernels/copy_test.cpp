@@ -62,6 +62,42 @@ TEST(Copy, ShortRowsAndColumnsOfAllLengths) {
   }
 }
 
+TEST(Copy, TranspositionsToRowsThatBeginAnywhereInALine) {
+  Random random(47);
+  for (const DType dtype : {DType::float32, DType::complex64, DType::complex128}) {
+    for (const auto& [m, n] : {std::pair<index_t, index_t>{37, 100}, {3, 100}, {2, 83}}) {
+      for (index_t shift = 0; shift < 16; ++shift) {
+        for (const index_t gap : {0, 1, 16}) {
+          Array x(dtype, {m, n}, {1, m}), out(dtype, {m, n}, {n + gap, 1}, shift);
+          x.fill(random);
+          stream_from(1);
+          expect_copy(x, out, strided_copy);
+          stream_from(0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Copy, TranspositionsOfComplexNumbersThatAreAlignedAsRealOnes) {
+  Random random(48);
+  constexpr index_t kRows = 40, kColumns = 31;
+  Array x(DType::float32, {1 + 2 * kRows * kColumns}), out(DType::float32, x.extents());
+  x.fill(random);
+  const Extents extents{kColumns, kRows};
+  const Strides across{1, kColumns}, along{kRows, 1};
+  stream_from(1);
+  strided_copy({x.address(1), DType::complex64, extents, across},
+               {out.address(1), DType::complex64, extents, along});
+  stream_from(0);
+  for (index_t i = 0; i < kRows * kColumns; ++i) {
+    const index_t from = i % kRows * kColumns + i / kRows;
+    for (const index_t part : {1, 2}) {
+      ASSERT_EQ(out.value(2 * i + part), x.value(2 * from + part)) << i;
+    }
+  }
+}
+
 TEST(Copy, StreamedRowsOfAllAlignments) {
   Random random(46);
   for (const index_t n : {511, 512, 513, 1000}) {

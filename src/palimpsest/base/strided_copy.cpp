@@ -11,6 +11,7 @@
 #include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/stream_store.hpp"
 #include "palimpsest/base/transpose.hpp"
+#include "palimpsest/base/transpose_lines.hpp"
 
 namespace palimpsest {
 namespace {
@@ -27,8 +28,8 @@ using Row = void (*)(const std::byte* x, index_t from, std::byte* y, index_t to,
 // Elements of a tile on both axes of a transposition: two tiles of 16-byte elements fit a first
 // level cache.
 constexpr index_t kTile = 32;
-// Bytes between elements of the source that are gathered one by one: registers of a transposition hold
-// as much of a row.
+// Bytes between elements of the source that are gathered one by one, unless they are columns of a dense matrix
+// that is transposed in registers.
 constexpr index_t kNearStep = 32;
 // Bytes from which on a row is worth to be streamed by itself.
 constexpr index_t kStreamedRow = 512;
@@ -189,13 +190,18 @@ Loop make_loop(const ConstView& x, const MutableView& out, const std::byte*& fro
 
 // Where the innermost axis jumps in the source while another one walks through it densely, both
 // are done in tiles. Puts that axis second to last and says whether there is one.
-bool arrange_tiles(Loop& axes) {
-  if (axes.size() < 2 || std::abs(axes.back().from) < kNearStep) return false;
+bool arrange_tiles(Loop& axes, index_t item, bool is_plain) {
+  if (axes.size() < 2) return false;
   std::size_t best = axes.size() - 1;
   for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
     if (axes[i].from != 0 && std::abs(axes[i].from) < std::abs(axes[best].from)) best = i;
   }
   if (best == axes.size() - 1) return false;
+  const index_t step = axes.back().from, columns = axes[best].extent;
+  const bool in_registers = is_plain && axes[best].from == item && axes.back().to == item &&
+                            step == columns * item &&
+                            columns_of_lines(static_cast<std::size_t>(item)) > 0;
+  if (std::abs(step) < kNearStep && !in_registers) return false;
   std::rotate(axes.begin() + best, axes.begin() + best + 1, axes.end() - 1);
   return true;
 }
@@ -213,12 +219,20 @@ void run_tiles(Row row, const Axis& outer, const Axis& inner, const std::byte* x
   }
 }
 
+// Lines of a transposition, of a copy of so many bytes, that find room in the last cache are stored there, unless
+// they get into each other's way in those before it.
+bool is_streamed(const Transposition& t, index_t total_bytes) {
+  constexpr index_t kRoom = 4;
+  return total_bytes >= (rows_collide(t) ? 1 : kRoom) * line_streaming_bytes();
+}
+
 // A matrix whose rows are dense on both sides, along different axes; false: it is none.
 bool run_transpose(const Axis& outer, const Axis& inner, const std::byte* x, std::byte* y,
-                   std::size_t item, bool streamed) {
+                   std::size_t item, index_t total_bytes) {
   const auto bytes = static_cast<index_t>(item);
   if (inner.to != bytes || std::abs(outer.from) != bytes) return false;
-  Transposition t{x, y, inner.from, outer.to, inner.extent, outer.extent, streamed};
+  Transposition t{x, y, inner.from, outer.to, inner.extent, outer.extent};
+  t.streamed = is_streamed(t, total_bytes);
   if (outer.from < 0) {  // rows of x backwards: those of y, from the last one
     t.x += (outer.extent - 1) * outer.from;
     t.y += (outer.extent - 1) * outer.to;
@@ -246,16 +260,15 @@ void run_loop(Loop axes, Row row, const std::byte* x, std::byte* y, std::size_t 
     row(x, bytes, y, bytes, 1);
     return;
   }
-  const bool tiled = arrange_tiles(axes);
+  const bool tiled = arrange_tiles(axes, bytes, is_plain);
   const std::size_t n_outer = axes.size() - (tiled ? 2 : 1);
   const Axis inner = axes.back();
-  const bool streams_lines = total_bytes >= line_streaming_bytes();
   const bool streams_rows = is_plain && inner.from == bytes && inner.to == bytes &&
                             inner.extent * bytes >= kStreamedRow &&
                             total_bytes >= streaming_bytes();
   std::array<index_t, kMaxRank> position{};
   for (;;) {
-    if (tiled && is_plain && run_transpose(axes[n_outer], inner, x, y, item, streams_lines)) {
+    if (tiled && is_plain && run_transpose(axes[n_outer], inner, x, y, item, total_bytes)) {
       // done
     } else if (tiled) {
       run_tiles(row, axes[n_outer], inner, x, y);

@@ -13,8 +13,8 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kRegister = 16;
-// Of rows of y that are written as one run: elements at most, and bytes of the buffer.
-constexpr index_t kShortRow = 64, kRunBytes = 32768;
+// Elements, at most, of rows of y that are written as one run.
+constexpr index_t kShortRow = 64;
 // The sides of a tile, in bytes.
 constexpr index_t kTileBytes = 256;
 
@@ -95,37 +95,13 @@ void transpose_tiles(const Transposition& t) {
   }
 }
 
-// The elements from row i, column j of x on, so many of each.
-Transposition part_of(const Transposition& t, index_t item, index_t i, index_t j, index_t rows,
-                      index_t columns) {
+// Rows [i, i + rows) of x.
+Transposition part_of(const Transposition& t, index_t item, index_t i, index_t rows) {
   Transposition part = t;
-  part.x += i * t.x_row + j * item;
-  part.y += j * t.y_row + i * item;
+  part.x += i * t.x_row;
+  part.y += i * item;
   part.x_rows = rows;
-  part.y_rows = columns;
   return part;
-}
-
-// Of short rows of y that lie one after the other, which are one run of memory, so many at a time that
-// whole lines come out.
-template <std::size_t kItem>
-void transpose_run(const Transposition& t) {
-  constexpr index_t kItemBytes{kItem}, kNarrow = kRegister / kItemBytes;
-  constexpr index_t kSide = kCacheLine / kItemBytes;
-  const index_t row = t.x_rows * kItemBytes, some = kRunBytes / row / kSide * kSide;
-  alignas(kCacheLine) std::array<std::byte, kRunBytes> buffer;
-  for (index_t j = 0; j < t.y_rows; j += some) {
-    const index_t n = std::min(some, t.y_rows - j), bytes = n * row;
-    for (index_t i = 0; i < t.x_rows; i += kNarrow) {
-      fill_columns<kItem>(t.x + i * t.x_row + j * kItemBytes, t.x_row,
-                          std::min(kNarrow, t.x_rows - i), n, buffer.data() + i * kItemBytes, row);
-    }
-    std::byte* const to = t.y + j * row;
-    const index_t lines = t.streamed && on_line(to) ? bytes / kCacheLine * kCacheLine : 0;
-    stream(to, buffer.data(), lines);
-    std::memcpy(to + lines, buffer.data() + lines, static_cast<std::size_t>(bytes - lines));
-  }
-  if (t.streamed) finish_streams();
 }
 
 }  // namespace
@@ -134,16 +110,18 @@ void transpose_run(const Transposition& t) {
 template <std::size_t kItem>
 void transpose(const Transposition& t) {
   constexpr index_t kItemBytes{kItem}, kSide = kCacheLine / kItemBytes;
-  if (t.x_rows % kSide != 0 && t.x_rows <= kShortRow && t.y_row == t.x_rows * kItemBytes) {
-    return transpose_run<kItem>(t);
-  }
   const index_t together = columns_of_lines(kItem);
+  if (together == 0) return transpose_tiles<kItem>(t);
+  if (t.x_rows % kSide != 0 && t.x_rows <= kShortRow && t.y_row == t.x_rows * kItemBytes) {
+    return transpose_short_rows(kItem, t);
+  }
+  const bool is_narrow = t.y_rows < together;
+  if (is_narrow && (t.y_rows == 1 || t.x_row != t.y_rows * kItemBytes)) {
+    return transpose_tiles<kItem>(t);
+  }
   const index_t rows = t.x_rows / kSide * kSide;
-  const index_t columns = together > 0 ? t.y_rows / together * together : 0;
-  if (rows == 0 || columns == 0) return transpose_tiles<kItem>(t);
-  transpose_lines(kItem, part_of(t, kItemBytes, 0, 0, rows, columns));
-  transpose_tiles<kItem>(part_of(t, kItemBytes, rows, 0, t.x_rows - rows, columns));
-  transpose_tiles<kItem>(part_of(t, kItemBytes, 0, columns, t.x_rows, t.y_rows - columns));
+  if (rows > 0) transpose_lines(kItem, part_of(t, kItemBytes, 0, rows));
+  transpose_tiles<kItem>(part_of(t, kItemBytes, rows, t.x_rows - rows));
 }
 
 template void transpose<4>(const Transposition& t);

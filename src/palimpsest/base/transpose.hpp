@@ -18,8 +18,14 @@ struct Transposition {
   bool streamed = false;   // y is written past the caches where whole lines allow it
 };
 
+/// Are rows of both sides so far apart that lines of neighbours fall into one set of the first cache?
+inline bool rows_collide(const Transposition& t) {
+  constexpr index_t kSet = 2048;
+  return t.x_row % kSet == 0 && t.y_row % kSet == 0;
+}
+
 /// Aliases  disjoint
-/// Cost     one pass; at most 64 KiB of stack
+/// Cost     one pass; at most 80 KiB of stack
 template <std::size_t kItem>
 void transpose(const Transposition& t);
 

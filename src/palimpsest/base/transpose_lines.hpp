@@ -8,18 +8,25 @@
 
 namespace palimpsest {
 
-/// How many columns of elements of `item` bytes transpose_lines takes at a time; 0 if the processor
-/// does not have what it needs.
+/// How many columns of elements of `item` bytes are in registers at a time; 0 if the processor does not have
+/// what the functions below need.
 index_t columns_of_lines(std::size_t item);
 
 /// Transposes as many elements as fill a line, from as many rows, at a time, and writes each line of y
-/// once: streamed if t says so; then rows of y that begin within a line go through a buffer. Where rows
-/// of both sides are whole pages apart, so that neighbours fall into one set of the caches, squares of
-/// lines are visited along diagonals.
+/// once: streamed if t says so; then lines of y are put together of what two squares leave for them where rows of y
+/// begin within a line. Where rows of both sides are whole pages apart, so that neighbours fall into one set of the
+/// caches, squares of lines are visited along diagonals.
 ///
-/// Shapes   rows of x a multiple of the elements of a line, its columns one of columns_of_lines()
+/// Shapes   rows of x a multiple of the elements of a line; fewer columns than columns_of_lines() only where
+///          rows of x lie one after the other
 /// Aliases  disjoint
-/// Cost     one pass; 20 KiB of stack
+/// Cost     one pass; 64 KiB of stack
 void transpose_lines(std::size_t item, const Transposition& t);
+
+/// The same for rows of y, of at most 64 elements, that lie one after the other and do not fill lines.
+///
+/// Aliases  disjoint
+/// Cost     one pass; 8 KiB of stack
+void transpose_short_rows(std::size_t item, const Transposition& t);
 
 }  // namespace palimpsest

@@ -17,6 +17,7 @@ namespace {
 constexpr index_t kCut = 64, kPiecesOfAxis = 8;
 // Bytes from which on a second thread pays.
 constexpr index_t kBytesOfPiece = index_t{1} << 18;
+constexpr index_t kPiecesOfThread = 4;
 
 // The axis of the largest steps whose pieces share no line, on either side, with others: far apart or
 // long. Of a transposition the one along which the rows of the source lie, which are read in one run.
@@ -53,7 +54,9 @@ void run_copy(const ConstView& x, const MutableView& out) {
   const index_t n = out.extents[axis];
   const index_t cut = n >= kPiecesOfAxis * kCut ? kCut : 1;
   const index_t pieces = (n + cut - 1) / cut;
-  const index_t grain = std::max<index_t>(kBytesOfPiece / std::max<index_t>(bytes / pieces, 1), 1);
+  // Each cut of a transposition cuts the lines of its result: a few for each thread are enough.
+  const index_t grain = std::max(kBytesOfPiece / std::max<index_t>(bytes / pieces, 1),
+                                 pieces / (kPiecesOfThread * pool_threads()));
   parallel_ranges(pieces, grain, [&](index_t begin, index_t end) {
     const index_t first = begin * cut, last = std::min(end * cut, n);
     Extents extents(out.extents);

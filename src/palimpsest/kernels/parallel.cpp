@@ -56,7 +56,8 @@ void run_limited(int threads, void (*call)(void*), void* body) {
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body) {
   if (n <= 0) return;
   grain = std::max<index_t>(grain, 1);
-  if (n <= grain) {
+  // The pool would cut what one thread does, too.
+  if (n <= grain || pool_threads() == 1) {
     call(body, 0, n);
     return;
   }
