@@ -34,15 +34,16 @@ inline void stream(std::byte* to, const std::byte* from, index_t bytes) {
 #endif
 }
 
-/// Streams the lines that lie within a row, stores what is before and after them.
-inline void stream_row(std::byte* to, const std::byte* from, index_t bytes) {
+/// Streams the lines that lie within a row, stores what is before and after them. `gap`: how far it is from the end of
+/// the row to the one that is read next.
+inline void stream_row(std::byte* to, const std::byte* from, index_t bytes, index_t gap) {
   constexpr index_t kAhead = 2048;
   const auto misplaced = static_cast<index_t>(reinterpret_cast<std::uintptr_t>(to) % kCacheLine);
   const index_t before = std::min(bytes, (kCacheLine - misplaced) % kCacheLine);
   const index_t lines = (bytes - before) / kCacheLine * kCacheLine, after = before + lines;
   std::memcpy(to, from, static_cast<std::size_t>(before));
   for (index_t i = before; i < after; i += kCacheLine) {
-    __builtin_prefetch(from + i + kAhead);
+    __builtin_prefetch(from + i + kAhead + (i + kAhead < bytes ? 0 : gap));
     stream(to + i, from + i, kCacheLine);
   }
   std::memcpy(to + after, from + after, static_cast<std::size_t>(bytes - after));

@@ -266,6 +266,7 @@ void run_loop(Loop axes, Row row, const std::byte* x, std::byte* y, std::size_t 
   const bool streams_rows = is_plain && inner.from == bytes && inner.to == bytes &&
                             inner.extent * bytes >= kStreamedRow &&
                             total_bytes >= streaming_bytes();
+  const index_t gap = n_outer > 0 ? axes[n_outer - 1].from - inner.extent * inner.from : 0;
   std::array<index_t, kMaxRank> position{};
   for (;;) {
     if (tiled && is_plain && run_transpose(axes[n_outer], inner, x, y, item, total_bytes)) {
@@ -273,7 +274,7 @@ void run_loop(Loop axes, Row row, const std::byte* x, std::byte* y, std::size_t 
     } else if (tiled) {
       run_tiles(row, axes[n_outer], inner, x, y);
     } else if (streams_rows) {
-      stream_row(y, x, inner.extent * bytes);
+      stream_row(y, x, inner.extent * bytes, gap);
     } else {
       row(x, inner.from, y, inner.to, inner.extent);
     }

@@ -81,8 +81,8 @@ class Squares {
   __attribute__((target("avx2"))) void run() const {
     const bool diagonal = rows_collide(t_) && t_.y_rows % kSide == 0;
     // What is stored finds the lines of its neighbours in cache: whole rows of squares.
-    const index_t high = (diagonal ? 16 : kStreamed ? 8 : 1) * kSide;
-    const index_t wide = diagonal ? 16 * kSide : kStreamed ? 64 * kSide : t_.y_rows;
+    const index_t high = diagonal ? kBlock : (kStreamed ? 8 : 1) * kSide;
+    const index_t wide = diagonal ? kBlock : kStreamed ? 64 * kSide : t_.y_rows;
     for (index_t i = 0; i < t_.x_rows; i += high) {
       for (index_t j = 0; j < t_.y_rows; j += wide) {
         const index_t rows = std::min(high, t_.x_rows - i), columns = std::min(wide, t_.y_rows - j);
@@ -99,6 +99,8 @@ class Squares {
  private:
   static constexpr index_t kSide = kCacheLine / kItem;
   static constexpr index_t kAhead = 4 * kCacheLine;
+  static constexpr index_t kBlock =
+      128;  // elements; two of them, with the lines of y, fit the second cache
 
   PALIMPSEST_AVX2 void strips(index_t i0, index_t j0, index_t rows, index_t columns) const {
     for (index_t i = i0; i < i0 + rows; i += kSide) {
@@ -267,7 +269,9 @@ class ShortRows {
       for (; k < n; ++k) fill_one(j + k, buffer + k * t_.x_rows * kItem);
       std::byte* const to = t_.y + j * t_.y_row;
       const index_t lines = t_.streamed && on_line(to) ? bytes / kCacheLine * kCacheLine : 0;
-      stream(to, buffer, lines);
+      for (index_t b = 0; b < lines; b += kCacheLine) {
+        put_line<true>(to + b, get(buffer + b), get(buffer + b + kRegister));
+      }
       std::memcpy(to + lines, buffer + lines, static_cast<std::size_t>(bytes - lines));
     }
     if (t_.streamed) finish_streams();
@@ -290,10 +294,17 @@ class ShortRows {
       put(FewRows(x, t_.x_row, t_.x_rows), to);
       return;
     }
-    // The last rows together with some before them.
-    for (index_t i = 0; i < t_.x_rows; i += kHigh) {
+    // The last rows together with some before them, unless it is only one.
+    index_t i = 0;
+    for (; i + 1 < t_.x_rows; i += kHigh) {
       const index_t at = std::min(i, t_.x_rows - kHigh);
       put(EvenRows{x + at * t_.x_row, t_.x_row}, to + at * kItem);
+    }
+    if (i < t_.x_rows) put_one(x + i * t_.x_row, to + i * kItem);
+  }
+  PALIMPSEST_AVX2 void put_one(const std::byte* x, std::byte* to) const {
+    _Pragma("GCC unroll 16") for (index_t j = 0; j < kSide; ++j) {
+      std::memcpy(to + j * t_.x_rows * kItem, x + j * kItem, std::size_t{kItem});
     }
   }
   template <int kCount>
@@ -311,9 +322,10 @@ class ShortRows {
   // A register for each row of y. What it holds beyond the row is replaced by the next one.
   template <class Rows>
   PALIMPSEST_AVX2 void put(Rows rows, std::byte* to) const {
-    for (index_t j = 0; j < kSide; j += C::kCount, rows.x += C::kCount * kItem) {
+    _Pragma("GCC unroll 4") for (index_t j = 0; j < kSide; j += C::kCount) {
       const C some(rows);
-      for (index_t k = 0; k < C::kCount; ++k) {
+      rows.x += C::kCount * kItem;
+      _Pragma("GCC unroll 4") for (index_t k = 0; k < C::kCount; ++k) {
         _mm256_storeu_pd(reinterpret_cast<double*>(to + (j + k) * t_.x_rows * kItem),
                          some.column[k]);
       }
