@@ -58,47 +58,54 @@ struct Reduction {
   index_t row_extent() const { return vertical ? loop.at(n_kept - 1).extent : 1; }
 };
 
-// Sums of 2^l leaves at level l, of which those are valid whose bit is set in the count of leaves.
+// Sums of 2^l leaves at level l, of which those are valid whose bit is set in the count of leaves. A level has a
+// row of memory from its first sum on.
 class Cascade {
  public:
-  // For up to so many terms, of n elements each.
-  Cascade(const Reduction& r, index_t n, index_t terms) : combine_(r.leaf.combine), n_(n) {
-    const index_t bytes = (n * r.item + kCacheLine - 1) / kCacheLine * kCacheLine;
-    const index_t needed = std::bit_width(static_cast<std::uint64_t>(terms)) + 1;
-    levels_ = at(std::min({kMaxLevels, kCascadeBytes / bytes - 1, needed}));
-    for (std::size_t l = 0; l <= levels_; ++l) {
-      rows_[l] = memory_.data() + static_cast<index_t>(l) * bytes;
-    }
+  // Of n elements each.
+  Cascade(const Reduction& r, index_t n) : combine_(r.leaf.combine), n_(n) {
+    row_bytes_ = (n * r.item + kCacheLine - 1) / kCacheLine * kCacheLine;
   }
   /// Where the next leaf belongs.
-  std::byte* next() { return rows_[levels_]; }
+  std::byte* next() { return next_; }
   /// Takes over what next() holds: one leaf, or 2^level of them where as many may follow.
   void push(std::size_t level = 0) {
     const std::uint64_t leaves = std::uint64_t{1} << level;
-    for (; (count_ >> level & 1) != 0; ++level) combine_(rows_[level], next(), n_);
-    std::swap(rows_[levels_], rows_[level]);
+    for (; has(count_, level); ++level) combine_(rows_[level], next_, n_);
+    if (has(made_, level)) {
+      std::swap(next_, rows_[level]);
+    } else {
+      made_ |= std::uint64_t{1} << level;
+      rows_[level] = std::exchange(next_, fresh());
+    }
     count_ += leaves;
   }
   /// May so many leaves follow, a power of two, that are one already?
   bool takes(int leaves) const { return count_ % static_cast<std::uint64_t>(leaves) == 0; }
   const std::byte* total() {
-    std::size_t level = 0;
-    while ((count_ >> level & 1) == 0) ++level;
-    for (std::size_t l = level + 1; (count_ >> l) != 0; ++l) {
-      if ((count_ >> l & 1) == 0) continue;
-      combine_(rows_[level], rows_[l], n_);
-      level = l;
+    auto level = at(std::countr_zero(count_));
+    for (std::uint64_t rest = count_ & (count_ - 1); rest != 0; rest &= rest - 1) {
+      const auto higher = at(std::countr_zero(rest));
+      combine_(rows_[level], rows_[higher], n_);
+      level = higher;
     }
     return rows_[level];
   }
 
  private:
+  static bool has(std::uint64_t levels, std::size_t level) { return (levels >> level & 1) != 0; }
+  std::byte* fresh() {
+    used_ += row_bytes_;
+    assert(used_ + row_bytes_ <= kCascadeBytes);
+    return memory_.data() + used_;
+  }
+
   void (*combine_)(const std::byte*, std::byte*, index_t);
-  index_t n_;
-  std::uint64_t count_ = 0;
-  std::array<std::byte*, kMaxLevels + 1> rows_;
-  std::size_t levels_;
+  index_t n_, row_bytes_, used_ = 0;
+  std::uint64_t count_ = 0, made_ = 0;
+  std::array<std::byte*, kMaxLevels> rows_;
   alignas(kCacheLine) std::array<std::byte, kCascadeBytes> memory_;
+  std::byte* next_ = memory_.data();
 };
 
 // A position among the reduced axes [first, last) and the operands' addresses there.
@@ -260,7 +267,7 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
     }
     return;
   }
-  Cascade cascade(r, n, end - begin);
+  Cascade cascade(r, n);
   for (index_t t = begin; t < end; t += kLeafRows) {
     const RowList x(r, walker, std::min<index_t>(kLeafRows, end - t));
     reduce_leaf(r, loader, x, n, cascade.next());
@@ -273,12 +280,12 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
 template <class Loader>
 void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t begin, index_t end,
                  std::byte* out) {
-  Cascade cascade(r, 1, end - begin);
+  Cascade cascade(r, 1);
   Loader loader(r);
   const int inner = r.loop.rank - 1;
   const index_t length = r.loop.at(inner).extent;
-  Walker walker(r, inner, data, begin / length);
-  index_t position = begin % length;
+  Walker walker(r, inner, data, begin == 0 ? 0 : begin / length);
+  index_t position = begin == 0 ? 0 : begin % length;
   const bool is_computed = r.computed != nullptr;
   const bool far = is_far(r);
   const bool in_runs = r.leaf.runs != nullptr && (is_computed || is_all_dense(r));
@@ -317,8 +324,9 @@ struct Tile {
 };
 
 Tile tile_of(const Reduction& r, index_t number) {
-  const index_t column = number % r.row_tiles * r.width;
-  const index_t row = number / r.row_tiles;
+  const bool is_row = r.row_tiles == 1;
+  const index_t column = is_row ? 0 : number % r.row_tiles * r.width;
+  const index_t row = is_row ? number : number / r.row_tiles;
   Tile tile{row * r.row_extent() + column, std::min(r.width, r.row_extent() - column), {}};
   for (int k = 0; k < r.loop.n_operands; ++k) {
     index_t offset = r.loop.offset(k, 0, r.vertical ? r.n_kept - 1 : r.n_kept, row);

@@ -98,11 +98,11 @@ struct StridedLoop {
   /// Offset of an operand for a flat index over axes [first, last), the last running fastest.
   index_t offset(int operand, int first, int last, index_t flat) const {
     index_t bytes = 0;
-    for (int i = last - 1; i >= first; --i) {
+    for (int i = last - 1; i > first; --i) {
       bytes += flat % at(i).extent * step(operand, i);
       flat /= at(i).extent;
     }
-    return bytes;
+    return last > first ? bytes + flat * step(operand, first) : bytes;
   }
 
  private:
