@@ -17,6 +17,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -49,6 +50,8 @@ struct Reduction {
   bool converts = false;  // computed elements are not of the dtype that leaves load
   std::array<CopyRow, 3> load;
   std::array<bool, 3> dense;  // operand is read where it lies
+  bool all_dense = false;     // all are
+  bool is_far = false;        // they are in memory, and do not fit the caches
   CopyRow store = nullptr;
   index_t load_item = 0, item = 0;
   index_t width = 1, row_tiles = 1, tiles = 1;  // of outputs
@@ -211,19 +214,6 @@ void put(const Reduction& r, const std::byte* row, std::byte* out, index_t step,
   if (row != out) r.store(row, r.item, out, step, n);
 }
 
-// Does the loop read all operands where they lie?
-bool is_all_dense(const Reduction& r) {
-  for (int k = 1; k < r.loop.n_operands; ++k) {
-    if (!r.dense[at(k)]) return false;
-  }
-  return true;
-}
-
-// Do operands in memory not fit the caches?
-bool is_far(const Reduction& r) {
-  return r.computed == nullptr && r.outputs * r.terms * r.load_item >= streaming_bytes();
-}
-
 // The operands of the next rows, at most kLeafRows, one row after the other.
 class RowList {
  public:
@@ -244,11 +234,11 @@ class RowList {
 // Sums of up to kLeafRows rows of n elements.
 template <class Loader>
 void reduce_leaf(const Reduction& r, Loader& loader, const RowList& x, index_t n, std::byte* sums) {
-  const int most = is_all_dense(r) ? kRowsAtOnce : Loader::kRows;
+  const int most = r.all_dense ? kRowsAtOnce : Loader::kRows;
   for (int row = 0; row < x.size(); row += most) {
     const int rows = std::min(most, x.size() - row);
-    r.leaf.vertical(is_all_dense(r) ? x.at(row) : loader.load_rows(x.at(row), rows, n), rows, sums,
-                    n, row == 0 ? Rows::first : Rows::onto);
+    r.leaf.vertical(r.all_dense ? x.at(row) : loader.load_rows(x.at(row), rows, n), rows, sums, n,
+                    row == 0 ? Rows::first : Rows::onto);
   }
 }
 
@@ -260,8 +250,8 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
   Walker walker(r, r.loop.rank, data, begin);
   if (end - begin <= kLeafRows && (step == r.item || n == 1)) {
     const RowList x(r, walker, end - begin);
-    if (is_all_dense(r)) {
-      r.leaf.vertical(x.at(0), x.size(), out, n, is_far(r) ? Rows::streamed : Rows::first);
+    if (r.all_dense) {
+      r.leaf.vertical(x.at(0), x.size(), out, n, r.is_far ? Rows::streamed : Rows::first);
     } else {
       reduce_leaf(r, loader, x, n, out);
     }
@@ -287,8 +277,8 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
   Walker walker(r, inner, data, begin == 0 ? 0 : begin / length);
   index_t position = begin == 0 ? 0 : begin % length;
   const bool is_computed = r.computed != nullptr;
-  const bool far = is_far(r);
-  const bool in_runs = r.leaf.runs != nullptr && (is_computed || is_all_dense(r));
+  const bool far = r.is_far;
+  const bool in_runs = r.leaf.runs != nullptr && (is_computed || r.all_dense);
   for (index_t t = begin; t < end;) {
     index_t n = std::min(length - position, end - t);
     std::array<const std::byte*, 2> from{};
@@ -425,6 +415,9 @@ void choose_form(Reduction& r) {
         r.computed == nullptr && r.load[at(k)] == copy_row_between(r.leaf.load, r.leaf.load);
     r.dense[at(k)] = same && loop.step(k, r.inner()) == r.load_item;
   }
+  r.all_dense =
+      std::all_of(r.dense.begin() + 1, r.dense.begin() + loop.n_operands, std::identity());
+  r.is_far = r.computed == nullptr && r.outputs * r.terms * r.load_item >= streaming_bytes();
   if (r.vertical) r.width = std::min(kWidth, r.row_extent());
   r.row_tiles = (r.row_extent() + r.width - 1) / r.width;
   r.tiles = r.outputs / r.row_extent() * r.row_tiles;
@@ -435,7 +428,7 @@ void choose_form(Reduction& r) {
 void widen_rows(Reduction& r) {
   if (!r.vertical || r.chunks > 1 || r.row_extent() <= kWidth) return;
   const bool is_computed = r.computed != nullptr;
-  if (!is_computed && !is_all_dense(r)) return;
+  if (!is_computed && !r.all_dense) return;
   const index_t made = is_computed ? static_cast<index_t>(item_size(r.computed->dtype())) : 0;
   const index_t most =
       is_computed ? kComputedBytes / std::max({made, r.load_item, r.item}) : kRowBytes / r.item;
