@@ -22,6 +22,14 @@ struct Case {
   Strides from, to;
 };
 
+// Images of so many channels, from one order of axes to the other.
+Case channels_last(const char* name, DType dtype, index_t n, index_t side) {
+  return {name, dtype, {side, side, n}, {side, 1, side * side}, {side * n, n, 1}};
+}
+Case channels_first(const char* name, DType dtype, index_t n, index_t side) {
+  return {name, dtype, {n, side, side}, {1, side * n, n}, {side * side, side, 1}};
+}
+
 void report_copy(const Case& c, int threads) {
   const auto n = static_cast<std::size_t>(element_count(c.extents));
   const std::size_t bytes = n * item_size(c.dtype);
@@ -66,46 +74,14 @@ void report_copies(const Options&) {
       {"transpose float32 3001x3001", DType::float32, {3001, 3001}, {1, 3001}, {3001, 1}},
       {"transpose complex64 2003x2003", DType::complex64, {2003, 2003}, {1, 2003}, {2003, 1}},
       {"transpose complex128 1501x1501", DType::complex128, {1501, 1501}, {1, 1501}, {1501, 1}},
-      {"cyx->yxc complex64 16x512x512",
-       DType::complex64,
-       {512, 512, 16},
-       {512, 1, 262144},
-       {8192, 16, 1}},
-      {"yxc->cyx complex64 512x512x16",
-       DType::complex64,
-       {16, 512, 512},
-       {1, 8192, 16},
-       {262144, 512, 1}},
-      {"cyx->yxc complex64 12x512x512",
-       DType::complex64,
-       {512, 512, 12},
-       {512, 1, 262144},
-       {6144, 12, 1}},
-      {"yxc->cyx complex64 512x512x12",
-       DType::complex64,
-       {12, 512, 512},
-       {1, 6144, 12},
-       {262144, 512, 1}},
-      {"cyx->yxc complex64 5x1024x1024",
-       DType::complex64,
-       {1024, 1024, 5},
-       {1024, 1, 1048576},
-       {5120, 5, 1}},
-      {"yxc->cyx complex64 1024x1024x5",
-       DType::complex64,
-       {5, 1024, 1024},
-       {1, 5120, 5},
-       {1048576, 1024, 1}},
-      {"cyx->yxc float32 3x2048x2048",
-       DType::float32,
-       {2048, 2048, 3},
-       {2048, 1, 4194304},
-       {6144, 3, 1}},
-      {"yxc->cyx float32 2048x2048x3",
-       DType::float32,
-       {3, 2048, 2048},
-       {1, 6144, 3},
-       {4194304, 2048, 1}},
+      channels_last("cyx->yxc complex64 16x512x512", DType::complex64, 16, 512),
+      channels_first("yxc->cyx complex64 512x512x16", DType::complex64, 16, 512),
+      channels_last("cyx->yxc complex64 12x512x512", DType::complex64, 12, 512),
+      channels_first("yxc->cyx complex64 512x512x12", DType::complex64, 12, 512),
+      channels_last("cyx->yxc complex64 5x1024x1024", DType::complex64, 5, 1024),
+      channels_first("yxc->cyx complex64 1024x1024x5", DType::complex64, 5, 1024),
+      channels_last("cyx->yxc float32 3x2048x2048", DType::float32, 3, 2048),
+      channels_first("yxc->cyx float32 2048x2048x3", DType::float32, 3, 2048),
       {"rows backwards float32 16M", DType::float32, {1 << 24}, {-1}, {1}},
       {"both axes backwards complex64", DType::complex64, {2000, 3000}, {-3000, -1}, {3000, 1}},
       {"crop of rows complex64", DType::complex64, {3000, 2000}, {3000, 1}, {2000, 1}},

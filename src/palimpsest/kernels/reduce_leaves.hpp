@@ -15,7 +15,7 @@ inline constexpr int kMostRuns = 16;
 /// Rows that are read side by side where their sums go on: fewer would load and store these more often than
 /// memory is read.
 inline constexpr int kRowsAtOnce = 8;
-/// What rows do with accumulators: begin them, begin them past the caches, or go on.
+/// What rows do with accumulators: begin them, begin them past the caches where one pass is enough, or go on.
 enum class Rows { first, streamed, onto };
 
 /// One kind of reduction of one or two operands: f(x) or f(a, b) per element, then a commutative
