@@ -77,6 +77,40 @@ TEST_F(CgBudget, EveryBudgetIsKeptAndTheImageStays) {
   }
 }
 
+// One object plans, compiles and runs: a run compiles nothing, with another value of the maps either.
+TEST_F(CgBudget, APlannedSolveRunsAgainAndAgainWithoutCompiling) {
+  int graphs = 0;
+  const NamedLinop counted = SimpleLinop({.fn =
+                                              [&graphs](const Variable& x) {
+                                                ++graphs;
+                                                return x * 1.0F;
+                                              },
+                                          .adj_fn =
+                                              [&graphs](const Variable& x) {
+                                                ++graphs;
+                                                return x * 1.0F;
+                                              },
+                                          .ishape = "NzNyNx"});
+  const SharedVariable values(TensorType{DType::complex64, maps.shape(), {}}, maps);
+  const NamedLinop coils = Dense(Parameter(values), "CNzNyNx,NzNyNx->CNzNyNx");
+  const NamedLinop A = Chain(coils, coils.H()) + counted;
+  const index_t budget = smallest_cg_budget(A, type, options);
+  ConjugateGradients solve(A, type, with(budget));
+  EXPECT_GT(solve.plan().tiles, 1);
+  const int planned = graphs;
+  EXPECT_GT(planned, 0);
+  const MemoryScope scope;
+  const Tensor first = solve.run(b).x, again = solve.run(b).x;
+  EXPECT_TRUE(equal(first, again));
+  SharedVariable(values).set_value(random(maps.shape(), DType::complex64, 7));
+  const Tensor other = solve.run(b).x;
+  EXPECT_EQ(graphs, planned);
+  EXPECT_GT(difference(other, first), 1e-2);
+  EXPECT_TRUE(equal(other, conjugate_gradients(A, b, with(budget)).x));
+  // Between runs nothing is held but what the caller has.
+  EXPECT_EQ(scope.live_bytes(), 3 * b.nbytes() + maps.nbytes());
+}
+
 TEST_F(CgBudget, MapsInAFileAreStreamed) {
   const std::string path = ::testing::TempDir() + "palimpsest_cg_budget_maps.npy";
   write_npy(path, maps);

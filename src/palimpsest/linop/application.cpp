@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applying an operator: checks, the graphs of the table entries, compiled functions.
 #include <algorithm>
+#include <limits>
 #include <typeinfo>
 
 #include "palimpsest/base/config.hpp"
@@ -164,14 +165,20 @@ LinopNode::Compiled within_budget(const NamedLinop& A, const TensorType& type, i
   return made;
 }
 
+// A budget of everything is no limit: it only makes a function read mapped files a step at a time. What
+// is compiled for it serves calls without a budget, too.
+constexpr index_t kEverything = std::numeric_limits<index_t>::max();
+
 // From the cache, or made and put there.
 LinopNode::Compiled compiled(const NamedLinop& A, const TensorType& type) {
   const LinopNode& node = *A.node();
   const std::optional<index_t> budget = config().budget;
   const auto cached = [&]() -> LinopNode::Compiled {  // the caller holds the mutex
-    const auto found = std::find_if(
-        node.compiled.begin(), node.compiled.end(),
-        [&](const auto& entry) { return entry.type == type && entry.budget == budget; });
+    const auto found =
+        std::find_if(node.compiled.begin(), node.compiled.end(), [&](const auto& entry) {
+          return entry.type == type &&
+                 (entry.budget == budget || (!budget && entry.budget == kEverything));
+        });
     if (found == node.compiled.end()) return {};
     std::rotate(found, found + 1, node.compiled.end());
     return node.compiled.back();
@@ -180,8 +187,9 @@ LinopNode::Compiled compiled(const NamedLinop& A, const TensorType& type) {
     const std::lock_guard guard(node.mutex);
     if (auto found = cached(); found.function.defined()) return found;
   }
-  LinopNode::Compiled made = budget ? within_budget(A, type, *budget)
-                                    : LinopNode::Compiled{type, {}, application(A, type, {})};
+  LinopNode::Compiled made = budget && *budget != kEverything
+                                 ? within_budget(A, type, *budget)
+                                 : LinopNode::Compiled{type, budget, application(A, type, budget)};
   const auto limit = static_cast<std::size_t>(std::max<index_t>(config().function_cache, 0));
   std::vector<LinopNode::Compiled> evicted;  // freed after the lock
   const std::lock_guard guard(node.mutex);

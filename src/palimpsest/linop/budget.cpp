@@ -25,6 +25,14 @@ namespace {
 // No step is worth a task: plans are those of one lane, whose peak is the lowest.
 constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
 
+// What is compiled while searching reads mapped files a step at a time, and has no limit of its own.
+ConfigOverrides of_search() {
+  ConfigOverrides overrides;
+  overrides.budget = std::numeric_limits<index_t>::max();
+  overrides.parallel_grain = kOneLane;
+  return overrides;
+}
+
 // More would take longer to compile than they save.
 constexpr index_t kMostTiles = 1024;
 
@@ -251,7 +259,7 @@ BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t by
   const std::string prefix = who(A) + "split_to_budget: ";
   if (bytes < 0) throw ValueError(prefix + "got " + std::to_string(bytes) + " bytes");
   const Dims candidates = candidates_of(A, options);
-  const ConfigScope unlimited({.budget = std::optional<index_t>(), .parallel_grain = kOneLane});
+  const ConfigScope scope(of_search());
   BudgetSplit result;
   const ApplicationCost cost{x, options.streamed_input, result};
   const BudgetChoice choice = search_budget(sized_for(A, x), bytes, candidates, cost, prefix);
@@ -264,7 +272,7 @@ BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t by
 
 index_t smallest_budget(const NamedLinop& A, const TensorType& x, const BudgetOptions& options) {
   const Dims candidates = candidates_of(A, options);
-  const ConfigScope unlimited({.budget = std::optional<index_t>(), .parallel_grain = kOneLane});
+  const ConfigScope scope(of_search());
   BudgetSplit seen;
   const ApplicationCost cost{x, options.streamed_input, seen};
   return smallest_choice(sized_for(A, x), candidates, cost).cost.peak_bytes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "palimpsest/linop/budget.hpp"
@@ -12,6 +13,8 @@ namespace palimpsest {
 struct BudgetCost {
   index_t peak_bytes = 0;  ///< all that counts against the budget
   double work = 0;         ///< bytes that its steps read and write
+  /// The programs that were compiled to find this out, for the use of what is chosen. May be null.
+  std::shared_ptr<void> programs = nullptr;
 };
 /// An operator cut into tiles of these sizes.
 struct BudgetChoice {

@@ -162,7 +162,7 @@ SolvePlan CgProgram::plan() const {
   result.setup_bytes =
       plan_of(setup_, {}).peak_bytes + constant_bytes({&setup_, &step_, &refresh_});
   result.step = plan_of(step_, {});
-  result.step_bytes = result.step.peak_bytes + constant_bytes({&step_, &refresh_});
+  result.step_bytes = result.step.peak_bytes + constant_bytes({&setup_, &step_, &refresh_});
   if (has_refresh_) result.step_bytes += plan_of(refresh_, {type_}).peak_bytes;
   result.peak_bytes = result.state_bytes + std::max(result.setup_bytes, result.step_bytes);
   result.streamed_bytes = std::max(streamed_bytes(setup_, plan_of(setup_, {})),
@@ -186,8 +186,19 @@ CgProgram::Start CgProgram::start(const Tensor& b, const std::optional<Tensor>& 
   setup_.call({}, numbers_);
   const Start start{number(0), number(1), number(2), number(3)};
   numbers_[0] = Tensor();
-  setup_ = Function();  // its workspace goes before that of the iterations comes
+  setup_.free();  // its workspace goes before that of the iterations comes
   return start;
+}
+
+void CgProgram::finish() {
+  numbers_[0] = Tensor();
+  b_ = Tensor();
+  is_prepared_ = false;
+  for (const Function* f : {&setup_, &step_, &refresh_}) {
+    if (f->defined()) f->free();
+  }
+  for (SharedVariable* s : {&x_, &r_, &p_}) s->exchange(placeholder(type_));
+  rho_.exchange(placeholder(rho_.type()));
 }
 
 double CgProgram::number(std::size_t i) const {

@@ -19,9 +19,18 @@ namespace palimpsest {
 ///
 /// Invariants
 ///  1. After the first step, step() allocates nothing.
-///  2. plan() is what load(), setup() and step() take at the worst moment.
+///  2. plan() is what start() and step() take at the worst moment.
+///  3. Before start() and after finish() there is no memory for the state, nor a workspace.
 class CgProgram {
  public:
+  /// Finishes a solve when it goes out of scope.
+  struct Finish {
+    explicit Finish(CgProgram& p) : program(p) {}
+    ~Finish() { program.finish(); }
+    Finish(const Finish&) = delete;
+    Finish& operator=(const Finish&) = delete;
+    CgProgram& program;
+  };
   struct Start {
     double bb = 0;         // |b|^2
     double rr = 0;         // |r|^2
@@ -44,6 +53,9 @@ class CgProgram {
   Start start(const Tensor& b, const std::optional<Tensor>& x0);
   /// One iteration; with `refresh` the residual is computed as b - A x.
   Step step(bool refresh);
+  /// Gives the memory of state and workspace back; start() may follow. Iterates that a caller took
+  /// are the caller's.
+  void finish();
   const SharedVariable& x() const { return x_; }
   const TensorType& type() const { return type_; }
   /// Was <p, A p> positive, and real up to rounding?

@@ -145,35 +145,39 @@ class Solver {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace
+// Reads a mapped file a step at a time, and is no limit otherwise.
+constexpr index_t kUnlimited = std::numeric_limits<index_t>::max();
 
-namespace {
-
-// The operator that is applied: A, or A cut for a budget.
-struct Fitted {
-  NamedLinop A;
+// What a solve takes and the program that runs it.
+struct Compiled {
+  CgProgram program;
   SolvePlan plan;
 };
 
-// What a solve with an operator takes; keeps the plan of the one that it saw last.
+std::shared_ptr<Compiled> compiled(const NamedLinop& A, const TensorType& b,
+                                   const CgOptions& options) {
+  CgProgram program(A, b, options);
+  SolvePlan plan = program.plan();
+  plan.operator_bytes = operator_bytes(A) + (options.M ? operator_bytes(*options.M) : 0);
+  return std::make_shared<Compiled>(Compiled{std::move(program), std::move(plan)});
+}
+
+// What a solve with an operator takes.
 struct SolveCost {
   const TensorType& b;
   const CgOptions& options;
-  SolvePlan& seen;
 
   BudgetCost operator()(const NamedLinop& B) const {
-    const CgProgram program(B, b, options);
-    seen = program.plan();
-    seen.operator_bytes = operator_bytes(B) + (options.M ? operator_bytes(*options.M) : 0);
-    return {seen.total_bytes(), program.work()};
+    const auto made = compiled(B, b, options);
+    return {made->plan.total_bytes(), made->program.work(), made};
   }
 };
 
 // A budget is met with one lane: steps side by side need memory of their own.
-ConfigOverrides within(std::optional<index_t> budget) {
+ConfigOverrides of_search() {
   ConfigOverrides overrides;
-  overrides.budget = budget;
-  if (budget) overrides.parallel_grain = kOneLane;
+  overrides.budget = kUnlimited;
+  overrides.parallel_grain = kOneLane;
   return overrides;
 }
 
@@ -181,42 +185,56 @@ std::optional<index_t> budget_of(const CgOptions& options) {
   return options.budget_bytes ? options.budget_bytes : config().budget;
 }
 
-Fitted fitted(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
-  SolvePlan plan;
-  const SolveCost cost{b, options, plan};
-  const auto budget = budget_of(options);
-  if (!budget) {
-    cost(A);
-    return {A, plan};
-  }
-  const ConfigScope unlimited({.budget = std::optional<index_t>(), .parallel_grain = kOneLane});
-  const NamedLinop sized = sized_for(A, b);
-  const BudgetChoice choice =
-      search_budget(sized, *budget, sized.dims(), cost, "[conjugate_gradients] ");
-  cost(choice.op);
-  plan.sizes = choice.sizes;
-  plan.tiles = choice.tiles;
-  return {choice.op, plan};
+void check(const NamedLinop& A, const CgOptions& options) {
+  check_names(A, options);
+  check_numbers(options);
+  refresh_operators(A, options);
 }
 
 }  // namespace
 
+ConjugateGradients::ConjugateGradients(const NamedLinop& A, const TensorType& b, CgOptions options)
+    : A_(A), options_(std::move(options)) {
+  check(A, options_);
+  std::shared_ptr<Compiled> made;
+  const auto budget = budget_of(options_);
+  if (budget) {
+    const ConfigScope scope(of_search());
+    const NamedLinop sized = sized_for(A, b);
+    const BudgetChoice choice = search_budget(sized, *budget, sized.dims(), SolveCost{b, options_},
+                                              "[conjugate_gradients] ");
+    A_ = choice.op;
+    made = std::static_pointer_cast<Compiled>(choice.cost.programs);
+    made->plan.sizes = choice.sizes;
+    made->plan.tiles = choice.tiles;
+  } else {
+    made = compiled(A, b, options_);
+  }
+  plan_ = std::move(made->plan);
+  program_ = std::shared_ptr<CgProgram>(made, &made->program);
+  check_x0(program_->type(), options_);
+}
+
+ConjugateGradients::ConjugateGradients(ConjugateGradients&& other) noexcept = default;
+ConjugateGradients& ConjugateGradients::operator=(ConjugateGradients&& other) noexcept = default;
+ConjugateGradients::~ConjugateGradients() = default;
+
+SolveResult ConjugateGradients::run(const Tensor& b) {
+  refresh_operators(A_, options_);
+  const CgProgram::Finish finish(*program_);
+  return Solver(*program_, options_).run(b);
+}
+
 SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
-  check_names(A, options);
-  check_numbers(options);
-  refresh_operators(A, options);
-  const auto budget = budget_of(options);
-  const NamedLinop applied = budget ? fitted(A, type_of(b), options).A : A;
-  const ConfigScope scope(within(budget));
-  refresh_operators(applied, options);
-  CgProgram program(applied, type_of(b), options);
-  check_x0(program.type(), options);
-  return Solver(program, options).run(b);
+  return ConjugateGradients(A, type_of(b), options).run(b);
 }
 
 SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
   const NamedLinop adjoint = A.H();
-  const ConfigScope scope(within(budget_of(options)));
+  std::optional<ConfigScope> scope;
+  if (const auto budget = budget_of(options)) {
+    scope.emplace(ConfigOverrides{.budget = budget, .parallel_grain = kOneLane});
+  }
   const Tensor right_hand_side = adjoint(b);
   // Only this one application was needed: its workspace would stay beside the solver's.
   compiled_function(adjoint, type_of(b)).free();
@@ -225,18 +243,14 @@ SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& opt
 
 SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
                                    const CgOptions& options) {
-  check_names(A, options);
-  check_numbers(options);
-  return fitted(A, b, options).plan;
+  return ConjugateGradients(A, b, options).plan();
 }
 
 index_t smallest_cg_budget(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
-  check_names(A, options);
-  check_numbers(options);
-  const ConfigScope unlimited({.budget = std::optional<index_t>(), .parallel_grain = kOneLane});
-  SolvePlan plan;
+  check(A, options);
+  const ConfigScope scope(of_search());
   const NamedLinop sized = sized_for(A, b);
-  return smallest_choice(sized, sized.dims(), SolveCost{b, options, plan}).cost.peak_bytes;
+  return smallest_choice(sized, sized.dims(), SolveCost{b, options}).cost.peak_bytes;
 }
 
 }  // namespace palimpsest

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "palimpsest/compile/plan.hpp"
@@ -81,5 +82,32 @@ SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
                                    const CgOptions& options = {});
 /// The smallest budget for which the solve finds tiles; that of the options does not count.
 index_t smallest_cg_budget(const NamedLinop& A, const TensorType& b, const CgOptions& options = {});
+
+class CgProgram;
+
+/// A solve that is planned and compiled once and then run for any number of right-hand sides of one
+/// type. Between two runs parameters of A and M may be set to other values. Move-only.
+///
+/// Errors   those of conjugate_gradients()
+/// Cost     the constructor: the search for tiles, if there is a budget, and compiling; no memory for
+///          arrays. Between runs none is held either
+/// Threads  one run at a time
+class ConjugateGradients {
+ public:
+  ConjugateGradients(const NamedLinop& A, const TensorType& b, CgOptions options = {});
+  ConjugateGradients(ConjugateGradients&& other) noexcept;
+  ConjugateGradients& operator=(ConjugateGradients&& other) noexcept;
+  ~ConjugateGradients();
+
+  /// What run() takes.
+  const SolvePlan& plan() const { return plan_; }
+  SolveResult run(const Tensor& b);
+
+ private:
+  NamedLinop A_;  // as it is applied: cut for the budget
+  CgOptions options_;
+  SolvePlan plan_;
+  std::shared_ptr<CgProgram> program_;
+};
 
 }  // namespace palimpsest
