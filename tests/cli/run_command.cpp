@@ -24,11 +24,22 @@ namespace fs = std::filesystem;
 [[noreturn]] void become_command(char* const* arguments, const std::string& out,
                                  const std::string& err, const RunOptions& options) {
   const int in_fd = open("/dev/null", O_RDONLY);
-  const int out_fd = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const bool elsewhere = !options.standard_output.empty() && options.standard_output != "closed";
+  const int out_fd = elsewhere ? open(options.standard_output.c_str(), O_WRONLY | O_APPEND)
+                               : open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   const int err_fd = open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   dup2(in_fd, STDIN_FILENO);
   dup2(out_fd, STDOUT_FILENO);
+  close(out_fd);
   dup2(err_fd, STDERR_FILENO);
+  close(err_fd);
+  close(in_fd);
+  if (options.standard_output == "closed") close(STDOUT_FILENO);
+  if (options.most_open_files > 0) {
+    const auto files = static_cast<rlim_t>(options.most_open_files);
+    const rlimit limit{files, files};
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
   if (options.largest_file_bytes > 0) {
     const auto bytes = static_cast<rlim_t>(options.largest_file_bytes);
     const rlimit limit{bytes, bytes};

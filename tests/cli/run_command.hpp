@@ -21,6 +21,10 @@ struct RunOptions {
   index_t largest_file_bytes = 0;
   /// Permissions of directories hold for it, even when it runs as root.
   bool obeys_permissions = false;
+  /// Where standard output goes instead of into the result; `closed`: nowhere, it is not open.
+  std::string standard_output = {};
+  /// Most files that may be open at once; 0: no limit.
+  index_t most_open_files = 0;
 };
 
 /// Runs the program `palimpsest` of this build, standard input empty. Sanitizer reports end it with

@@ -6,6 +6,7 @@
 
 #include <complex>
 #include <limits>
+#include <utility>
 
 #include "cli/run_command.hpp"
 #include "palimpsest/base/random.hpp"
@@ -229,11 +230,12 @@ TEST_F(WrongInput, OutputDirectoriesThatAreMissingOrReadOnly) {
   expect_refused({"recon", dir / "k.npy", "-o", dir.path()}, 2, "is a directory");
   expect_refused({"recon", dir / "k.npy", "-o", dir / "x.npy"}, 2, "x.png");
   expect_refused({"recon", dir / "k.npy", "-o", picture(), "--report", picture()}, 2, ".json");
-  expect_refused({"recon", dir / "k.npy", "--save", dir / "a", "--save-maps", dir / "a"}, 2,
-                 "the same name");
+  expect_refused({"recon", dir / "k.npy", "--save", dir / "a.npy", "--save-maps", dir / "a.npy"}, 2,
+                 "two outputs are the same file");
   chmod(dir.path().c_str(), 0555);
-  for (const char* option : {"-o", "--save", "--report"}) {
-    expect_refused({"recon", dir / "k.npy", option, dir / "x"}, 1, "cannot be written",
+  for (const auto& [option, name] : std::vector<std::pair<std::string, std::string>>{
+           {"-o", "x.png"}, {"--save", "x.npy"}, {"--report", "x.json"}}) {
+    expect_refused({"recon", dir / "k.npy", option, dir / name}, 1, "cannot be written",
                    {.obeys_permissions = true});
   }
   expect_refused({"simulate", dir / "x.h5"}, 1, "cannot be written", {.obeys_permissions = true});

@@ -48,6 +48,19 @@ TEST(AtomicFile, LeavesNothingWhenItIsNotCommitted) {
   EXPECT_EQ(read_bytes(directory / "old"), "old");
 }
 
+TEST(AtomicFile, FollowsALinkToWhatIsNotThereYet) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "folder");
+  std::filesystem::create_symlink("folder/real", directory / "link");
+  AtomicFile file(directory / "link");
+  file.write("new");
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(directory / "link"));
+  EXPECT_EQ(read_bytes(directory / "folder/real"), "new");
+  std::filesystem::create_symlink("circle", directory / "circle");
+  expect_error<IoError>([&] { AtomicFile circle(directory / "circle"); }, "circle");
+}
+
 TEST(AtomicFile, FollowsLinksAndKeepsTheMode) {
   const TemporaryDirectory directory;
   write_bytes(directory / "real", "old");

@@ -30,11 +30,12 @@ std::pair<std::string, std::string> split_path(const std::string& path) {
   return {path.substr(0, slash + 1), path.substr(slash + 1)};
 }
 
-/// Where the links that the path may consist of lead; the path itself where there is nothing yet.
-std::string resolve(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
-                                                         &std::free);
-  return real ? std::string(real.get()) : path;
+/// What one symbolic link says; empty if the path is none.
+std::string link_text(const std::string& path) {
+  std::string text(4096, '\0');
+  const ssize_t length = ::readlink(path.c_str(), text.data(), text.size());
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  return text;
 }
 
 /// Opens a new file beside the target; the name is tried anew when somebody has it already.
@@ -63,7 +64,22 @@ void sync_directory_of(const std::string& target) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(resolve(path_)) {
+std::string link_target(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  std::string target = path;
+  for (int n = 0; n < kMostLinks; ++n) {
+    const std::unique_ptr<char, decltype(&std::free)> real(::realpath(target.c_str(), nullptr),
+                                                           &std::free);
+    if (real) return real.get();
+    // The last part may be a link to what is not there yet.
+    const std::string text = link_text(target);
+    if (text.empty()) return target;
+    target = text.front() == '/' ? text : split_path(target).first + text;
+  }
+  io_detail::fail_io(path, kTried, ELOOP);
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(link_target(path_)) {
   struct stat status = {};
   const bool exists = ::stat(target_.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) io_detail::fail_io(path_, kTried, EISDIR);

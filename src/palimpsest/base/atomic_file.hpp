@@ -8,6 +8,11 @@
 
 namespace palimpsest {
 
+/// Where the symbolic links that a path may consist of lead, also if nothing is there yet.
+///
+/// Errors   IoError: links lead in a circle
+std::string link_target(const std::string& path);
+
 /// A file that appears whole or not at all: written beside its target and renamed on commit().
 ///
 /// Until commit() returns, a file that was at the target stays what it was; when the object dies

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <sstream>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
 
@@ -48,9 +50,9 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-std::string joined(const std::vector<std::string>& words) {
+std::string joined(const std::vector<std::string>& words, const std::string& between = ", ") {
   std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
   return text;
 }
 
@@ -91,9 +93,41 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   return best;
 }
 
+namespace {
+
+// What holds between options: `given` (with this value, if one is named) is refused beside any of
+// `others`, or without them all.
+struct Rule {
+  std::string given, value;
+  std::vector<std::string> others;
+  bool needs_one = false;
+};
+
+bool is_given(const CLI::App& app, const std::string& name, const std::string& value = {}) {
+  const CLI::Option* option = app.get_option(name);
+  return option->count() > 0 && (value.empty() || option->results().back() == value);
+}
+
+void check_rule(const CLI::App& app, const Rule& rule) {
+  if (!is_given(app, rule.given, rule.value)) return;
+  const auto other = std::find_if(rule.others.begin(), rule.others.end(),
+                                  [&](const std::string& name) { return is_given(app, name); });
+  if (rule.needs_one && other == rule.others.end()) {
+    throw UsageError("[" + rule.given + "] has no effect without " + joined(rule.others, " or ") +
+                     ". Try to add one, or to leave " + rule.given + " out");
+  }
+  if (!rule.needs_one && other != rule.others.end()) {
+    throw UsageError("[" + *other + "] has no effect with " + rule.given +
+                     (rule.value.empty() ? "" : " " + rule.value) + ". Try to leave one out");
+  }
+}
+
+}  // namespace
+
 struct Command::Impl {
   CLI::App* app = nullptr;
   std::function<void()> run;
+  std::vector<Rule> rules;
   bool shows_stats = false;
 };
 
@@ -162,6 +196,17 @@ Command& Command::flag(const std::string& names, bool& target, const std::string
   return *this;
 }
 
+Command& Command::needs(const std::string& option, const std::vector<std::string>& others) {
+  impl_->rules.push_back({option, "", others, true});
+  return *this;
+}
+
+Command& Command::excludes(const std::string& option, const std::vector<std::string>& others,
+                           const std::string& value) {
+  impl_->rules.push_back({option, value, others, false});
+  return *this;
+}
+
 Command& Command::action(std::function<void()> run) {
   impl_->run = std::move(run);
   return *this;
@@ -180,9 +225,12 @@ struct CommandLine::Impl {
     return app.get_name() + (current() == nullptr ? "" : " " + current()->get_name());
   }
   /// The text with what to do, if it does not say so itself.
-  std::string with_advice(const std::string& text) const {
-    return text.find("Try ") != std::string::npos ? text : text + ". Try " + name() + " --help";
+  std::string with_advice(std::string text) const {
+    if (text.find("Try ") != std::string::npos) return text;
+    while (!text.empty() && text.back() == '.') text.pop_back();
+    return text + ". Try " + name() + " --help";
   }
+  void run_commands();
   std::string usage_error(const CLI::ParseError& error) const;
   std::string unknown_word() const;
 };
@@ -190,7 +238,8 @@ struct CommandLine::Impl {
 // What was given that nothing takes, with the word that was probably meant.
 std::string CommandLine::Impl::unknown_word() const {
   const CLI::App* app_used = current() == nullptr ? &app : current();
-  const std::vector<std::string> extra = app.remaining(true);
+  std::vector<std::string> extra = app.remaining(true);
+  std::erase(extra, "--");  // the end of the options; no argument itself
   if (extra.empty()) return {};
   const std::string word = extra.front().substr(0, extra.front().find('='));
   const bool is_option = word.size() > 1 && word[0] == '-';
@@ -236,19 +285,46 @@ Command CommandLine::add(const std::string& name, const std::string& description
   return Command(command);
 }
 
+std::vector<std::string> CommandLine::commands() const { return command_names(impl_->app); }
+
+std::vector<OptionFacts> CommandLine::options(const std::string& command) const {
+  std::vector<OptionFacts> facts;
+  for (const CLI::Option* option : impl_->app.get_subcommand(command)->get_options()) {
+    if (option->get_positional() || option->get_lnames().empty()) continue;
+    const std::string& name = option->get_lnames().back();
+    if (name == "help" || name == "stats") continue;
+    facts.push_back({"--" + name, option->get_items_expected_max() > 0});
+  }
+  return facts;
+}
+
+void CommandLine::Impl::run_commands() {
+  for (const auto& command : commands) {
+    if (!command->app->parsed()) continue;
+    for (const Rule& rule : command->rules) check_rule(*command->app, rule);
+    command->run();
+    flush_standard_output();
+    if (command->shows_stats) print_stats();
+  }
+}
+
 int CommandLine::run(int argc, const char* const* argv) {
   try {
-    impl_->app.parse(argc, argv);
+    try {
+      impl_->app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0) throw;
+      std::ostringstream text;  // help and version
+      impl_->app.exit(error, text, text);
+      print(text.str());
+      flush_standard_output();
+      return kDone;
+    }
     const std::string unknown = impl_->unknown_word();
     if (!unknown.empty()) throw UsageError(unknown);
-    for (const auto& command : impl_->commands) {
-      if (!command->app->parsed()) continue;
-      command->run();
-      if (command->shows_stats) print_stats();
-    }
+    impl_->run_commands();
     return kDone;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return impl_->app.exit(error);  // help and version
     print_error(impl_->name(), impl_->usage_error(error));
     return kWrongUsage;
   } catch (const UsageError& error) {

@@ -37,6 +37,11 @@ class Command {
   Command& choice(const std::string& names, const std::vector<std::string>& values,
                   std::string& target, const std::string& help);
   Command& flag(const std::string& names, bool& target, const std::string& help);
+  /// Refuses `option`, when it is given, unless one of `others` is given too.
+  Command& needs(const std::string& option, const std::vector<std::string>& others);
+  /// Refuses `others` beside `option`; with a `value`, beside that value of it only.
+  Command& excludes(const std::string& option, const std::vector<std::string>& others,
+                    const std::string& value = {});
   /// What to do; an exception becomes a line on standard error and an exit code.
   Command& action(std::function<void()> run);
 
@@ -47,8 +52,15 @@ class Command {
   std::shared_ptr<Impl> impl_;
 };
 
+/// An option of a command, as its help shows it.
+struct OptionFacts {
+  /// The longest name, such as `--output`.
+  std::string name;
+  bool takes_value = false;
+};
+
 /// The whole command line: subcommands, help, version, errors in one or two lines with a
-/// suggestion.
+/// suggestion. `--` ends the options: words after it are arguments.
 class CommandLine {
  public:
   CommandLine(const std::string& name, const std::string& description, const std::string& version);
@@ -57,6 +69,10 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   Command add(const std::string& name, const std::string& description);
+  /// Names of the commands, in the order in which they were added.
+  std::vector<std::string> commands() const;
+  /// The options of a command, without those that every command has.
+  std::vector<OptionFacts> options(const std::string& command) const;
   /// Runs the subcommand that the arguments name; returns the exit code and throws nothing.
   int run(int argc, const char* const* argv);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "palimpsest/cli/inputs.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/cli/recon_facts.hpp"
+#include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
@@ -46,7 +46,7 @@ Tensor read_magnitude(const std::string& path) {
                                  path, to_string(image.shape())));
   }
   Tensor result = magnitude(image);
-  check_finite(path, result, "the image");
+  check_finite(path, result, image_values());
   return result;
 }
 
@@ -122,7 +122,16 @@ void print_json(const std::vector<Entry>& entries) {
     one.set("scale", entry.comparison.scale);
     list.push_back(one);
   }
-  std::fputs(JsonReport().set("images", list).text().c_str(), stdout);
+  print(JsonReport().set("images", list).text());
+}
+
+void print_summary(const CompareOptions& options, const std::vector<Entry>& entries) {
+  print(table(entries));
+  print("NRMSE: |s |x| - |reference|| / |reference|, s the factor that makes it least\n");
+  if (options.output.empty()) return;
+  std::string text = "wrote " + options.output + ": reference";
+  for (const Entry& entry : entries) text += " | " + entry.label;
+  print(fmt::format("{} | {:g}x error of {}\n", text, options.error_scale, entries.back().label));
 }
 
 void compare(const CompareOptions& options) {
@@ -131,23 +140,18 @@ void compare(const CompareOptions& options) {
         fmt::format("[--error-scale] got {}, expected a positive number", options.error_scale));
   }
   Outputs outputs;
+  outputs.reads(options.reference);
+  for (const auto* inputs : {&options.images, &options.reports}) {
+    for (const std::string& path : *inputs) outputs.reads(path);
+  }
   outputs.announce(options.output, ".png");
   const Tensor reference = read_magnitude(options.reference);
   const std::vector<Entry> entries = read_entries(options, reference);
   outputs.write(options.output, [&](const std::string& path) {
     write_png(path, picture(options, reference, entries));
   });
+  options.json ? print_json(entries) : print_summary(options, entries);
   outputs.commit();
-  if (options.json) {
-    print_json(entries);
-    return;
-  }
-  std::fputs(table(entries).c_str(), stdout);
-  std::printf("NRMSE: |s |x| - |reference|| / |reference|, s the factor that makes it least\n");
-  if (options.output.empty()) return;
-  std::printf("wrote %s: reference", options.output.c_str());
-  for (const Entry& entry : entries) std::printf(" | %s", entry.label.c_str());
-  std::printf(" | %gx error of %s\n", options.error_scale, entries.back().label.c_str());
 }
 
 }  // namespace

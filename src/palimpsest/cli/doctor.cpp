@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest doctor: what this machine and this build offer.
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <thread>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "palimpsest/cli/commands.hpp"
+#include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
 #include "palimpsest/io/report.hpp"
 #include "palimpsest/kernels/libraries.hpp"
@@ -82,10 +84,9 @@ void doctor(const DoctorOptions& options) {
   if (options.json) {
     JsonReport report;
     for (const auto& [name, value] : facts) report.set(name, value);
-    std::fputs(report.text().c_str(), stdout);
-    return;
+    return print(report.text());
   }
-  for (const auto& [name, value] : facts) std::printf("%-14s %s\n", name.c_str(), value.c_str());
+  for (const auto& [name, value] : facts) print(fmt::format("{:<14} {}\n", name, value));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ Tensor read_slice(const std::string& path, const std::string& axis, std::optiona
   if (format == FileFormat::nifti) data = data.flip(Axes{0});
   Tensor image = is_complex(data.dtype()) ? data.to(DType::complex64).contiguous()
                                           : data.to(DType::float32).contiguous();
-  check_finite(path, image, "the image");
+  check_finite(path, image, image_values());
   if (!(quantile(magnitude(image), 1) > 0)) {
     throw UsageError(fmt::format("[{}] the image is 0 everywhere. Try another --slice", path));
   }

@@ -2,7 +2,6 @@
 // palimpsest info: what a file holds.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +9,8 @@
 
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/inputs.hpp"
+#include "palimpsest/cli/outputs.hpp"
+#include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/format.hpp"
@@ -43,11 +44,8 @@ class Facts {
     json_.set(name, values);
   }
   void print(bool as_json) const {
-    if (as_json) {
-      std::fputs(json_.text().c_str(), stdout);
-      return;
-    }
-    for (const auto& [name, value] : rows_) std::printf("%-18s %s\n", name.c_str(), value.c_str());
+    if (as_json) return cli::print(json_.text());
+    for (const auto& [name, value] : rows_) cli::print(fmt::format("{:<18} {}\n", name, value));
   }
 
  private:
@@ -82,6 +80,7 @@ void add_raw_scan(Facts& facts, const RawScan& scan) {
 
 void info(const InfoOptions& options) {
   const std::string& file = options.file;
+  Outputs().reads(file);
   Facts facts;
   read_input(file, [&] {
     const FileFormat format = detect_format(file);

@@ -7,7 +7,22 @@
 
 namespace palimpsest::cli {
 
-void check_finite(const std::string& path, const Tensor& data, const std::string& what) {
+const Values& kspace_values() {
+  static const Values values{"k-space", "Try to set them to 0, which counts as not measured"};
+  return values;
+}
+
+const Values& coil_map_values() {
+  static const Values values{"the coil maps", "Try to set them to 0, which means no signal there"};
+  return values;
+}
+
+const Values& image_values() {
+  static const Values values{"the image", "Try to set them to 0"};
+  return values;
+}
+
+void check_finite(const std::string& path, const Tensor& data, const Values& what) {
   const index_t parts = is_complex(data.dtype()) ? 2 : 1;
   const auto* values = static_cast<const float*>(data.raw_data());
   index_t bad = 0, first = 0;
@@ -22,10 +37,9 @@ void check_finite(const std::string& path, const Tensor& data, const std::string
     index[axis] = first % data.shape(static_cast<index_t>(axis));
     first /= data.shape(static_cast<index_t>(axis));
   }
-  throw UsageError(fmt::format(
-      "[{}] {} holds values that are NaN or infinite: got {} of them, the first at {}. Try to set "
-      "them to 0, which counts as not measured",
-      path, what, bad, to_string(index)));
+  throw UsageError(
+      fmt::format("[{}] NaN or infinite values in {}: got {} of them, the first at {}. {}", path,
+                  what.name, bad, to_string(index), what.advice));
 }
 
 }  // namespace palimpsest::cli

@@ -10,6 +10,7 @@
 namespace palimpsest::cli {
 
 /// Runs a reader; whatever it finds wrong with the file becomes a UsageError that names the file.
+/// What fails elsewhere, such as a full disk under scratch files, stays an IoError.
 template <class Reader>
 auto read_input(const std::string& path, Reader&& reader) {
   try {
@@ -20,13 +21,27 @@ auto read_input(const std::string& path, Reader&& reader) {
     throw;
   } catch (const Error& error) {
     const std::string text = error.what();
-    throw UsageError(text.find(path) == std::string::npos ? "[" + path + "] " + text : text);
+    const bool names_file = text.find(path) != std::string::npos;
+    const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;
+    if (is_io && !names_file && dynamic_cast<const FormatError*>(&error) == nullptr) throw;
+    throw UsageError(names_file ? text : "[" + path + "] " + text);
   }
 }
+
+/// What the values of an array are, for messages.
+struct Values {
+  /// `k-space`, `the coil maps`.
+  std::string name;
+  /// What to do about one that is wrong, from `Try` on.
+  std::string advice;
+};
+const Values& kspace_values();
+const Values& coil_map_values();
+const Values& image_values();
 
 /// UsageError naming the first element that is NaN or infinite, if there is one.
 ///
 /// DTypes   float32, complex64; dense
-void check_finite(const std::string& path, const Tensor& data, const std::string& what);
+void check_finite(const std::string& path, const Tensor& data, const Values& what);
 
 }  // namespace palimpsest::cli

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -9,36 +11,65 @@ namespace palimpsest::cli {
 
 /// The files that one run makes: all of them appear, or none.
 ///
-/// Each is written beside its target under another name; commit() gives all of them theirs.
-/// Devices and pipes are written directly.
+/// Each is written beside its target under another name; commit() gives all of them theirs. Devices
+/// and pipes are written directly. No output may be one of the inputs, under whatever name.
 class Outputs {
  public:
-  Outputs() = default;
+  Outputs();
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;
   /// Removes what was not committed.
   ~Outputs();
 
+  /// Names a file that the run reads; of a BART CFL both files. An empty path is no file.
+  ///
+  /// Errors   UsageError: an announced output, or standard output, is this file
+  void reads(const std::string& path);
   /// Announces a file before any work is done; an empty path is no file.
   ///
-  /// Errors   UsageError: the directory is missing, or the path is one; two outputs are the same
-  /// file,
-  ///          the ending is that of another format; IoError: the directory is read-only
+  /// Errors   UsageError: the name does not end in `ending` or is too long, the directory is
+  ///          missing, the path is a directory, two outputs are one file, the output is an input;
+  ///          IoError: the directory or the file is read-only, links lead in a circle
   void announce(const std::string& path, const std::string& ending);
   /// Calls `writer` with the path to write to, unless `path` is empty.
   void write(const std::string& path, const std::function<void(const std::string&)>& writer);
-  /// Errors   IoError; files not yet renamed are then removed
+  /// What was written, as the caller named it.
+  const std::vector<std::string>& written() const { return written_; }
+  /// Flushes standard output, then gives all files their names.
+  ///
+  /// Errors   IoError: the targets are what they were before
   void commit();
-  /// What commit() has made.
-  const std::vector<std::string>& committed() const { return committed_; }
 
  private:
+  /// A file by device and inode; one that is not there yet by those of its directory and its name.
+  struct File {
+    dev_t device = 0;
+    ino_t inode = 0;
+    std::string name;
+    bool operator==(const File&) const = default;
+  };
+  struct Known {
+    std::string path;
+    File file;
+  };
   struct Pending {
     std::string path, temporary, target;
+    /// Another name of the file that was at the target.
+    std::string backup = {};
+    bool is_new = false;
   };
-  std::vector<std::string> announced_;
+
+  static File file_of(const std::string& target);
+  void check_target(const std::string& path, const std::string& target,
+                    const std::string& ending) const;
+  std::string temporary_beside(const std::string& target);
+  void replace(Pending& file);
+  static void put_back(const Pending& file);
+
+  std::vector<Known> inputs_, announced_;
   std::vector<Pending> pending_;
-  std::vector<std::string> committed_;
+  std::vector<std::string> written_;
+  int n_temporaries_ = 0;
 };
 
 }  // namespace palimpsest::cli

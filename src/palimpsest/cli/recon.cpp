@@ -210,7 +210,7 @@ void print_summary(const ReconRun& run, const ReconOptions& options, const Outpu
                 .c_str());
   std::printf("seconds: read %.2f, sensitivities %.2f, solve %.2f, write %.2f\n", run.read_s,
               run.sensitivities_s, run.solve_s, run.write_s);
-  for (const std::string& path : outputs.committed()) std::printf("wrote %s\n", path.c_str());
+  for (const std::string& path : outputs.written()) std::printf("wrote %s\n", path.c_str());
 }
 
 // -- whole scans in mapped files -------------------------------------------------------------------
@@ -264,6 +264,12 @@ void recon_volume(const ReconOptions& options, bool plan_only) {
         "[--memory] a budget needs coil maps in a file, to be mapped like the scan. Try --maps, "
         "which recon --save-maps makes");
   }
+  Outputs outputs;
+  outputs.reads(options.input);
+  outputs.reads(options.maps);
+  outputs.announce(options.output, ".png");
+  outputs.announce(options.save, ".npy");
+  outputs.announce(options.report, ".json");
   const ScanOptions scan{
       .slice = options.slice, .repetition = options.repetition, .prewhiten = options.prewhiten};
   const Volume volume = map_volume(options.input, options.maps,
@@ -275,10 +281,6 @@ void recon_volume(const ReconOptions& options, bool plan_only) {
   const SenseOptions sense = volume_options(options, progress);
   const VolumePlan plan = plan_volume(volume, sense, options.budget());
   if (plan_only) return print_plan(plan, volume, options);
-  Outputs outputs;
-  outputs.announce(options.output, ".png");
-  outputs.announce(options.save, ".npy");
-  outputs.announce(options.report, ".json");
   if (!options.json) std::fprintf(stderr, "%s", plan.text(volume).c_str());
   const SenseResult result = reconstruct_volume(volume, sense, plan);
   outputs.write(options.output, [&](const std::string& path) {
@@ -289,10 +291,9 @@ void recon_volume(const ReconOptions& options, bool plan_only) {
   outputs.write(options.save, [&](const std::string& path) { write_npy(path, result.image); });
   const JsonReport report = volume_report(result, volume, plan, options);
   outputs.write(options.report, [&](const std::string& path) { report.write(path); });
-  outputs.commit();
   if (options.json) {
     std::fputs(report.text().c_str(), stdout);
-    return;
+    return outputs.commit();
   }
   if (!result.residuals.empty()) {
     std::printf("%s: %lld iterations, residual %.1e (%s)\n", options.method.c_str(),
@@ -302,14 +303,15 @@ void recon_volume(const ReconOptions& options, bool plan_only) {
   std::printf("peak: announced %s bytes, measured %s bytes; %.2f seconds\n",
               with_commas(result.announced_peak_bytes).c_str(),
               with_commas(result.measured_peak_bytes).c_str(), result.seconds);
-  for (const std::string& path : outputs.committed()) std::printf("wrote %s\n", path.c_str());
+  for (const std::string& path : outputs.written()) std::printf("wrote %s\n", path.c_str());
+  outputs.commit();
 }
 
 void check_numbers(const ReconOptions& options);
 
 void check_options(const ReconOptions& options) {
   if (options.output.empty() && options.save.empty() && options.report.empty() &&
-      options.plan.empty() && !options.json) {
+      options.save_maps.empty() && options.plan.empty() && !options.json) {
     throw UsageError("no output is named. Try -o image.png");
   }
   check_numbers(options);
@@ -339,6 +341,8 @@ void recon(const ReconOptions& options) {
   check_options(options);
   if (options.budget()) return recon_volume(options, /*plan_only=*/false);
   Outputs outputs;
+  outputs.reads(options.input);
+  outputs.reads(options.maps);
   outputs.announce(options.output, ".png");
   outputs.announce(options.save, ".npy");
   outputs.announce(options.save_maps, ".npy");
@@ -367,12 +371,12 @@ void recon(const ReconOptions& options) {
   outputs.write(options.plan, [&](const std::string& path) {
     write_text_atomically(path, (run.plan.*format_of(options.plan).text)());
   });
-  outputs.commit();
   if (options.json) {
     std::fputs(report.text().c_str(), stdout);
   } else {
     print_summary(run, options, outputs);
   }
+  outputs.commit();
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ RawGrid grid_from_array(const std::string& path, FileFormat format) {
 RawGrid grid_from_raw_file(const std::string& path, const ScanOptions& options) {
   CartesianKspace sorted = read_input(path, [&] {
     const RawScan raw = read_ismrmrd(path);
-    check_finite(path, raw.samples, "the scan");
+    check_finite(path, raw.samples, kspace_values());
     return cartesian_kspace(
         raw,
         {.slice = options.slice, .repetition = options.repetition, .prewhiten = options.prewhiten});
@@ -191,7 +191,7 @@ Scan read_scan(const std::string& path, const ScanOptions& options) {
   if (options.prewhiten && !is_raw) throw no_noise_in(path);
   const RawGrid grid =
       is_raw ? grid_from_raw_file(path, options) : grid_from_array(path, scan.format);
-  check_finite(path, grid.kspace, "k-space");
+  check_finite(path, grid.kspace, kspace_values());
   if (std::find(grid.measured.begin(), grid.measured.end(), true) == grid.measured.end()) {
     throw UsageError(
         fmt::format("[{}] nothing is measured: all samples are 0. Try another file", path));
@@ -213,7 +213,7 @@ Tensor read_maps(const std::string& path, const Scan& scan) {
     throw UsageError(fmt::format("[--maps] {} is {}, expected NPY or CFL", path, name_of(format)));
   }
   Tensor maps = complex_array(path, format);
-  check_finite(path, maps, "the coil maps");
+  check_finite(path, maps, coil_map_values());
   if (maps.rank() == 4 && !scan.is_volume && maps.shape(1) == 1) maps = maps.select(1, 0);
   if (maps.rank() == 3 && !scan.is_volume) maps = maps.unsqueeze(3);
   const Extents expected = scan.is_volume

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <complex>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +18,8 @@
 #include "palimpsest/cli/phantom.hpp"
 #include "palimpsest/cli/sampling_pattern.hpp"
 #include "palimpsest/cli/sense.hpp"
+#include "palimpsest/cli/standard_output.hpp"
+#include "palimpsest/cli/text.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/report.hpp"
@@ -126,10 +127,18 @@ JsonReport report_of(const SimulateOptions& options, const Tensor& mask) {
   return report;
 }
 
+std::string summary_of(const SimulateOptions& options, const Tensor& mask) {
+  const index_t samples = count_samples(mask), points = mask.numel();
+  return fmt::format("{}, {} x {}, {} of {} points ({:.2f}-fold), noise {} of the largest pixel\n",
+                     counted(options.coils, "coil"), mask.shape(0), mask.shape(1), samples, points,
+                     static_cast<double>(points) / static_cast<double>(samples), options.noise);
+}
+
 void simulate(const SimulateOptions& options) {
   check_options(options);
   const PatternKind kind = parse_pattern(options.pattern);
   Outputs outputs;
+  outputs.reads(options.image);
   outputs.announce(options.output, ".h5");
   outputs.announce(options.reference, ".npy");
   outputs.announce(options.save_maps, ".npy");
@@ -150,21 +159,13 @@ void simulate(const SimulateOptions& options) {
   outputs.write(options.reference, [&](const std::string& path) { write_npy(path, image); });
   outputs.write(options.save_maps, [&](const std::string& path) { write_npy(path, maps); });
   outputs.write(options.save_kspace, [&](const std::string& path) { write_npy(path, kspace); });
-  outputs.commit();
-
-  const JsonReport report = report_of(options, mask);
   if (options.json) {
-    std::fputs(report.text().c_str(), stdout);
-    return;
+    print(report_of(options, mask).text());
+  } else {
+    print(summary_of(options, mask));
+    for (const std::string& path : outputs.written()) print("wrote " + path + "\n");
   }
-  std::printf("%s", fmt::format("{} coils, {} x {}, {} of {} points ({:.2f}-fold), noise {} of the "
-                                "largest pixel\n",
-                                options.coils, ny, nx, count_samples(mask), mask.numel(),
-                                static_cast<double>(mask.numel()) /
-                                    static_cast<double>(count_samples(mask)),
-                                options.noise)
-                        .c_str());
-  for (const std::string& path : outputs.committed()) std::printf("wrote %s\n", path.c_str());
+  outputs.commit();
 }
 
 }  // namespace

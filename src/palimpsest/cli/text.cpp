@@ -14,6 +14,10 @@ std::string with_commas(index_t n) {
   return text;
 }
 
+std::string counted(index_t n, const std::string& noun) {
+  return with_commas(n) + " " + noun + (n == 1 ? "" : "s");
+}
+
 std::string aligned_table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> width;
   for (const auto& row : rows) {

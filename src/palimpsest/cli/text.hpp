@@ -11,6 +11,9 @@ namespace palimpsest::cli {
 /// 1234567 as `1,234,567`.
 std::string with_commas(index_t n);
 
+/// `1 coil`, `8 coils`, `1,024 coils`.
+std::string counted(index_t n, const std::string& noun);
+
 /// Rows of cells under each other: the first column to the left, the others to the right.
 std::string aligned_table(const std::vector<std::vector<std::string>>& rows);
 

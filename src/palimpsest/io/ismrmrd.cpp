@@ -114,6 +114,9 @@ void parse_isolated(const io_detail::InputFile& file, io_detail::SharedMemory& m
   }
   result->error[sizeof(result->error) - 1] = '\0';
   if (end == io_detail::ChildEnd::finished && result->complete) return;
+  if (result->open_error != 0) {
+    io_detail::fail_io(file.path(), "cannot be read", result->open_error);
+  }
   std::string why = result->error;
   if (end == io_detail::ChildEnd::stalled) why = "the HDF5 library does not come to an end with it";
   if (why.empty()) why = "the HDF5 library does not survive it";

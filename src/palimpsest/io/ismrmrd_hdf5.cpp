@@ -3,10 +3,13 @@
 // string, and `data`, one compound {head, traj, data} per readout, the last two of variable length.
 #include "palimpsest/io/ismrmrd_hdf5.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <hdf5.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -284,6 +287,14 @@ void read_records(hid_t group, std::uint64_t file_bytes, const RawFilePart& part
   result.n_records = n;
 }
 
+// Why the system refuses to open the file, which HDF5 does not tell from damage; else 0.
+int errno_of_opening(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return errno;
+  ::close(descriptor);
+  return 0;
+}
+
 void parse(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part, Arena& arena,
            RawFileResult& result) {
   check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), "HDF5 does not start");
@@ -391,6 +402,8 @@ std::uint64_t Arena::offset_of(const void* piece) const {
 void parse_raw_file(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
                     Arena& arena, RawFileResult& result) {
   try {
+    result.open_error = errno_of_opening(path);
+    if (result.open_error != 0) return;
     parse(path, file_bytes, part, arena, result);
     result.complete = true;
   } catch (const Hdf5Failure& failure) {

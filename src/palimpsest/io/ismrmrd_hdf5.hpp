@@ -48,6 +48,8 @@ struct AcquisitionRecord {
 struct RawFileResult {
   std::atomic<std::uint64_t> progress{0};
   bool complete = false;
+  /// errno, if the system did not let the parser open the file.
+  int open_error = 0;
   char error[400] = {};
   std::uint64_t xml_offset = 0, xml_length = 0;
   std::uint64_t records_offset = 0, n_records = 0;

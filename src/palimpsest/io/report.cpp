@@ -12,10 +12,40 @@ namespace palimpsest {
 
 namespace {
 
-/// Bytes from 0x80 on pass through: UTF-8 stays UTF-8.
+/// The length of the UTF-8 character that the text begins with; 0 if it begins with none.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned first = byte(0), second = byte(1);
+  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return continues(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    // Neither longer than needed nor a surrogate.
+    const bool is_allowed = first == 0xE0 ? second >= 0xA0 : first != 0xED || second < 0xA0;
+    return is_allowed && continues(1) && continues(2) ? 3 : 0;
+  }
+  if (first < 0xF0 || first > 0xF4) return 0;
+  const bool is_allowed = first == 0xF0 ? second >= 0x90 : first != 0xF4 || second < 0x90;
+  return is_allowed && continues(1) && continues(2) && continues(3) ? 4 : 0;
+}
+
+/// UTF-8 stays UTF-8; a byte that is none, as in file names of other encodings, is written as \xNN.
 std::string json_string(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const std::size_t length = utf8_length(text.substr(i));
+    if (length == 0) {
+      result += fmt::format("\\\\x{:02x}", static_cast<unsigned char>(c));
+      continue;
+    }
+    if (length > 1) {
+      result += text.substr(i, length);
+      i += length - 1;
+      continue;
+    }
     switch (c) {
       case '"':
         result += "\\\"";

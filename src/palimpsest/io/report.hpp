@@ -17,7 +17,8 @@ void write_text_atomically(const std::string& path, std::string_view text);
 /// A JSON object that keeps the order in which its members were set.
 ///
 /// Numbers are written so that they read back to the same double; NaN and infinities, which JSON
-/// lacks, as null. Setting a key again replaces its value.
+/// lacks, as null. Bytes of a text that are not UTF-8 become \xNN. Setting a key again replaces its
+/// value.
 class JsonReport {
  public:
   JsonReport& set(std::string_view key, bool value);
