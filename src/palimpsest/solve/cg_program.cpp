@@ -9,6 +9,7 @@
 #include "palimpsest/compile/streaming.hpp"
 #include "palimpsest/linop/budget_search.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/scaling.hpp"
 
 namespace palimpsest {
 namespace {
@@ -133,12 +134,12 @@ void CgProgram::compile_setup(const NamedLinop& A, const CgOptions& options) {
 Function CgProgram::compile_step(const NamedLinop& A, const CgOptions& options,
                                  bool refresh) const {
   const Variable &x = x_.var(), &p = p_.var(), &rho = rho_.var();
-  const Variable b = make_input(type_, "b");
+  const Variable b = make_input(type_, "b"), scale = make_input(scale_type(), "scale");
   const Variable q = A(p);
   const Variable pq = ops::vdot(p, q);
   const Variable alpha = value_if(both(positive(pq), is_finite(rho)), rho / ops::real(pq));
   const Variable moved = fma(alpha, p, x);
-  const Variable r = refresh ? b - A(moved) : fma(-alpha, q, r_.var());
+  const Variable r = refresh ? b * scale - A(moved) : fma(-alpha, q, r_.var());
   const Variable z = options.M ? (*options.M)(r) : r;
   const Variable rr = ops::norm2(r);
   const Variable new_rho = options.M ? real_number(ops::vdot(r, z)) : rr;
@@ -147,7 +148,10 @@ Function CgProgram::compile_step(const NamedLinop& A, const CgOptions& options,
   const Variable is_divisor = ops::elementwise(ScalarOp::ne, {rho, zero_of(rho.dtype())});
   const Variable beta = value_if(is_divisor, new_rho / rho);
   std::vector<In> inputs;
-  if (refresh) inputs.emplace_back(b);
+  if (refresh) {
+    inputs.emplace_back(b);
+    inputs.emplace_back(scale);
+  }
   const Variable numbers = packed({ops::real(pq), ops::imag(pq), rr, new_rho});
   return function(std::move(inputs), {Out(numbers, {.borrow = true})},
                   {.updates = {{x_, new_x}, {r_, r}, {p_, fma(beta, p, z)}, {rho_, new_rho}},
@@ -159,11 +163,12 @@ SolvePlan CgProgram::plan() const {
   const index_t n = byte_count(type_.shape, type_.dtype);
   result.state_bytes = 3 * n + static_cast<index_t>(item_size(real_of(type_.dtype)));
   if (has_refresh_ && converts_b_) result.state_bytes += n;
+  if (has_refresh_) result.state_bytes += static_cast<index_t>(item_size(real_of(type_.dtype)));
   result.setup_bytes =
       plan_of(setup_, {}).peak_bytes + constant_bytes({&setup_, &step_, &refresh_});
   result.step = plan_of(step_, {});
   result.step_bytes = result.step.peak_bytes + constant_bytes({&setup_, &step_, &refresh_});
-  if (has_refresh_) result.step_bytes += plan_of(refresh_, {type_}).peak_bytes;
+  if (has_refresh_) result.step_bytes += plan_of(refresh_, {type_, scale_type()}).peak_bytes;
   result.peak_bytes = result.state_bytes + std::max(result.setup_bytes, result.step_bytes);
   result.streamed_bytes = std::max(streamed_bytes(setup_, plan_of(setup_, {})),
                                    streamed_bytes(step_, plan_of(step_, {})));
@@ -178,13 +183,30 @@ CgProgram::Start CgProgram::start(const Tensor& b, const std::optional<Tensor>& 
     made.copy_from(t);
     return made;
   };
-  if (has_refresh_) b_ = converts_b_ ? dense(b) : b;
-  x_.exchange(x0 ? dense(*x0) : Tensor::zeros(type_.shape, type_.dtype, type_.device));
-  r_.exchange(dense(b));
+  Tensor r = dense(b);
+  std::optional<Tensor> x;
+  if (x0) x = dense(*x0);
+  exponent_ = scale_exponent(r, x);
+  if (has_refresh_) {
+    b_[0] = converts_b_ ? dense(b) : b;
+    b_[1] = Tensor::empty({}, scale_type().dtype, type_.device, "cg scale");
+    b_[1].fill(std::ldexp(1.0, exponent_));
+  }
+  multiply_by_power_of_two(r, exponent_);
+  if (x) multiply_by_power_of_two(*x, exponent_);
+  const bool is_zero = largest_part(r) == 0;
+  const double norm_b = exponent_ == 0 ? 0 : safe_norm(r);
+  x_.exchange(x ? std::move(*x) : Tensor::zeros(type_.shape, type_.dtype, type_.device));
+  r_.exchange(std::move(r));
   p_.exchange(Tensor::zeros(type_.shape, type_.dtype, type_.device));
   rho_.exchange(Tensor::zeros({}, real_of(type_.dtype), type_.device));
   setup_.call({}, numbers_);
-  const Start start{number(0), number(1), number(2), number(3)};
+  const Start start{.is_zero = is_zero,
+                    .norm_b = exponent_ == 0 ? std::sqrt(number(0)) : norm_b,
+                    .bb = number(0),
+                    .rr = number(1),
+                    .rho = number(2),
+                    .objective = number(3)};
   numbers_[0] = Tensor();
   setup_.free();  // its workspace goes before that of the iterations comes
   return start;
@@ -192,7 +214,7 @@ CgProgram::Start CgProgram::start(const Tensor& b, const std::optional<Tensor>& 
 
 void CgProgram::finish() {
   numbers_[0] = Tensor();
-  b_ = Tensor();
+  b_ = {};
   is_prepared_ = false;
   for (const Function* f : {&setup_, &step_, &refresh_}) {
     if (f->defined()) f->free();
@@ -208,7 +230,7 @@ double CgProgram::number(std::size_t i) const {
 }
 
 CgProgram::Step CgProgram::step(bool refresh) {
-  const std::span<const Tensor> b(&b_, 1);
+  const std::span<const Tensor> b(b_);
   if (has_refresh_ && !is_prepared_) refresh_.prepare(b);
   is_prepared_ = true;
   if (refresh) {

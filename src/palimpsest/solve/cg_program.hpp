@@ -12,6 +12,7 @@ namespace palimpsest {
 /// Preconditioned conjugate gradients as compiled functions over shared state.
 ///
 /// State  x the iterate, r = b - A x, p the direction, rho = <r, M r>
+/// Units  all of it for b * 2^e, x0 * 2^e: see scaling.hpp
 /// Setup  from x = x0 or 0, r = b, p = 0: r -= A x (with x0), p += M r
 /// Step   q = A p, alpha = rho / <p, q>, x += alpha p, r -= alpha q, z = M r, beta = <r, z> / rho,
 ///        p = z + beta p. Where <p, q> is not positive, alpha is 0 and the iterate stays; where the
@@ -32,6 +33,8 @@ class CgProgram {
     CgProgram& program;
   };
   struct Start {
+    bool is_zero = false;  // b = 0
+    double norm_b = 0;     // |b|, without overflow or underflow
     double bb = 0;         // |b|^2
     double rr = 0;         // |r|^2
     double rho = 0;        // <r, M r>
@@ -56,12 +59,15 @@ class CgProgram {
   /// Gives the memory of state and workspace back; start() may follow. Iterates that a caller took
   /// are the caller's.
   void finish();
+  /// The iterate, times 2^exponent().
   const SharedVariable& x() const { return x_; }
+  int exponent() const { return exponent_; }
   const TensorType& type() const { return type_; }
   /// Was <p, A p> positive, and real up to rounding?
   bool is_positive(std::complex<double> pq) const;
 
  private:
+  TensorType scale_type() const { return {real_of(type_.dtype), {}, type_.device}; }
   void compile_setup(const NamedLinop& A, const CgOptions& options);
   double number(std::size_t i) const;
   Function compile_step(const NamedLinop& A, const CgOptions& options, bool refresh) const;
@@ -70,7 +76,8 @@ class CgProgram {
   bool has_refresh_, converts_b_;
   SharedVariable x_, r_, p_, rho_;
   Function setup_, step_, refresh_;
-  Tensor b_;  // for refreshing
+  std::array<Tensor, 2> b_;  // for refreshing: b as it was given, and 2^e
+  int exponent_ = 0;
   bool is_prepared_ = false;
   std::array<Tensor, 1> numbers_;  // borrowed from the step that ran last
 };

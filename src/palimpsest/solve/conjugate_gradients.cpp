@@ -11,6 +11,7 @@
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/named/matching.hpp"
 #include "palimpsest/solve/cg_program.hpp"
+#include "palimpsest/solve/scaling.hpp"
 
 namespace palimpsest {
 namespace {
@@ -81,21 +82,30 @@ class Solver {
     const CgProgram::Start start = program_.start(b, options_.x0);
     rho_ = start.rho;
     objective_ = start.objective;
-    norm_b_ = std::sqrt(start.bb);
+    norm_b_ = start.norm_b;
     if (!std::isfinite(start.bb) || !std::isfinite(start.rr) || !std::isfinite(start.rho)) {
       result_.status = Status::diverged;
-    } else if (start.bb == 0 || is_converged(start.rr)) {
+    } else if (start.is_zero || is_converged(start.rr)) {
       result_.status = Status::converged;
     } else {
       iterate();
     }
     result_.x = program_.x().get_value({.borrow = true});
-    if (start.bb == 0 && result_.iterations == 0) result_.x.fill(0.0);
+    if (start.is_zero && result_.iterations == 0) result_.x.fill(0.0);
+    if (!multiply_by_power_of_two(result_.x, -program_.exponent())) {
+      result_.status = Status::diverged;
+    }
     return std::move(result_);
   }
 
  private:
-  bool is_converged(double rr) const { return std::sqrt(rr) <= options_.tolerance * norm_b_; }
+  // Below the last digit of b the recurred residual says nothing any more.
+  bool is_converged(double rr) const {
+    const double rounding = real_of(program_.type().dtype) == DType::float32
+                                ? std::numeric_limits<float>::epsilon()
+                                : std::numeric_limits<double>::epsilon();
+    return std::sqrt(rr) <= std::max(options_.tolerance, rounding) * norm_b_;
+  }
 
   void iterate() {
     result_.status = Status::max_iterations;
@@ -132,10 +142,11 @@ class Solver {
   // False when the callback wants to stop before convergence.
   bool report(double rr) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
-    const Record record{result_.iterations, std::sqrt(rr) / norm_b_, objective_, elapsed.count()};
+    const Record record{result_.iterations, std::sqrt(rr) / norm_b_,
+                        std::ldexp(objective_, -2 * program_.exponent()), elapsed.count()};
     if (options_.history) result_.history.push_back(record);
     if (!options_.callback) return true;
-    return options_.callback(CgInfo(record, program_.x())) || is_converged(rr);
+    return options_.callback(CgInfo(record, program_.x(), program_.exponent())) || is_converged(rr);
   }
 
   CgProgram& program_;
@@ -192,6 +203,12 @@ void check(const NamedLinop& A, const CgOptions& options) {
 }
 
 }  // namespace
+
+Tensor CgInfo::x() const {
+  Tensor x = x_.get_value();
+  multiply_by_power_of_two(x, -exponent_);
+  return x;
+}
 
 ConjugateGradients::ConjugateGradients(const NamedLinop& A, const TensorType& b, CgOptions options)
     : A_(A), options_(std::move(options)) {

@@ -14,18 +14,21 @@ namespace palimpsest {
 /// What a callback sees after an iteration.
 class CgInfo {
  public:
-  CgInfo(const Record& record, const SharedVariable& x) : record_(record), x_(x) {}
+  /// `x` holds the iterate times 2^exponent.
+  CgInfo(const Record& record, const SharedVariable& x, int exponent = 0)
+      : record_(record), x_(x), exponent_(exponent) {}
   int iteration() const { return record_.iteration; }
   /// |r| / |b|.
   double residual() const { return record_.residual; }
   double seconds() const { return record_.seconds; }
   /// The present iterate: independent and valid longer than the call, by a lazy clone. Keeping it
-  /// costs one copy at the next iteration.
-  Tensor x() const { return x_.get_value(); }
+  /// costs one copy at the next iteration; right-hand sides far from 1 cost it at once.
+  Tensor x() const;
 
  private:
   const Record& record_;
   const SharedVariable& x_;
+  int exponent_;
 };
 
 struct CgOptions {
@@ -46,10 +49,11 @@ struct CgOptions {
 
 /// Solves A x = b for a Hermitian positive (semi)definite A by preconditioned conjugate gradients.
 ///
-/// Stops     at |r| <= tolerance |b|, r the recurred residual
+/// Stops     at |r| <= max(tolerance, epsilon of the dtype) |b|, r the recurred residual
+/// Units     of b do not matter: it is multiplied by a power of two near 1 / |b| where it must be
 /// Status    breakdown: p^H A p <= 0 or not real; diverged: NaN or Inf, x is the last finite
 /// iterate;
-///           b = 0 gives x = 0, converged
+///           a solution beyond the range of the dtype has diverged too; b = 0 gives x = 0, converged
 /// Aliases   A, b and x0 are unchanged; x is the caller's
 /// Cost      one A (and one M) per iteration, plus one A with x0; one more A per refresh. Nothing
 /// is

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace palimpsest {
+
+// Solvers work on b * 2^e, so that no sum of squares leaves the range of the dtype, whatever the
+// units of b. Powers of two change no digit: results are those of b, times 2^e.
+
+/// The largest |real or imaginary part|; NaN where there is one.
+///
+/// DTypes   float32, float64, complex64, complex128; any strides
+double largest_part(const Tensor& x);
+
+/// |x|, Euclidean, without overflow or underflow on the way.
+double safe_norm(const Tensor& x);
+
+/// The power of two by which b is multiplied: 0 unless its largest part is far from 1. It leaves a
+/// start x0 in range.
+int scale_exponent(const Tensor& b, const std::optional<Tensor>& x0);
+
+/// x *= 2^exponent, in place. False if a value left the range of the dtype.
+///
+/// DTypes   those of largest_part(); contiguous
+bool multiply_by_power_of_two(Tensor& x, int exponent);
+
+}  // namespace palimpsest
