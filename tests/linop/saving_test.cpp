@@ -267,10 +267,14 @@ TEST(Loading, MapsTheFileAndNeverChangesIt) {
   std::ifstream file(path.text, std::ios::binary);
   std::string now((std::istreambuf_iterator<char>(file)), {});
   EXPECT_EQ(std::memcmp(now.data(), before.data(), before.size()), 0);
-  // Damaged data are found when asked for.
+  // Damaged data are found where they are read, and in mapped files when asked for.
   now.back() = static_cast<char>(now.back() ^ 1);
   std::ofstream(path.text, std::ios::binary) << now;
   EXPECT_NO_THROW(load(path.text));
+  expect_error<FormatError>([&] { load(path.text, {.map = false}); }, "checksum");
+  expect_error<FormatError>([&] { load(path.text, {.device = {DeviceType::cpu, 1}}); }, "checksum");
+  const auto* bytes = reinterpret_cast<const std::byte*>(now.data());
+  expect_error<FormatError>([&] { from_bytes({bytes, now.size()}); }, "checksum");
   expect_error<FormatError>([&] { load(path.text, {.verify = true}); }, "checksum");
 }
 

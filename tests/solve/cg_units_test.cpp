@@ -140,8 +140,7 @@ TEST(CgRounding, IsConvergence) {
   for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
     const NamedLinop A = positive(dtype, 30);
     const Tensor b = random({30}, dtype, 1);
-    const SolveResult result =
-        conjugate_gradients(A, b, {.tolerance = 0, .max_iterations = 3000});
+    const SolveResult result = conjugate_gradients(A, b, {.tolerance = 0, .max_iterations = 3000});
     EXPECT_EQ(result.status, Status::converged) << name_of(dtype);
     EXPECT_LT(result.iterations, 200) << name_of(dtype);
     EXPECT_LE(difference(A(result.x), b), real_of(dtype) == DType::float32 ? 1e-5 : 1e-13);

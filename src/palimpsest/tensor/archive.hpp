@@ -47,9 +47,11 @@ class ArchiveWriter {
 
 struct ArchiveOptions {
   /// Storages share the pages of the file, which is mapped privately, until they are written: they
-  /// take no memory of their own, and several processes share one copy. Only on `cpu`.
+  /// take no memory of their own, and several processes share one copy. Only on `cpu`. Damage of the
+  /// data themselves is then not looked for, unless with `verify`.
   bool map = true;
-  /// Compare the storages with their hashes, which reads them all.
+  /// Compare mapped storages with their hashes too, which reads them all. Those that are copied into
+  /// memory, without `map` and out of bytes, are always compared.
   bool verify = false;
   Device device = {};
 };
