@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <fstream>
 #include <iterator>
@@ -42,10 +43,13 @@ double nrmse(const std::string& reference, const std::string& image) {
 class Recon : public testing::Test {
  protected:
   void simulate(const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {
-        "simulate", dir / "scan.h5", "--size",        "64",          "--center",
-        "16",       "--reference",   dir / "ref.npy", "--save-maps", dir / "maps.npy"};
+    std::vector<std::string> arguments = {"simulate",    dir / "scan.h5", "--size",
+                                          "64",          "--reference",   dir / "ref.npy",
+                                          "--save-maps", dir / "maps.npy"};
     arguments.insert(arguments.end(), more.begin(), more.end());
+    if (std::find(more.begin(), more.end(), "--center") == more.end()) {
+      arguments.insert(arguments.end(), {"--center", "16"});
+    }
     expect_done(arguments);
   }
   // k-space (coil, y, x) of the simulated scan.
@@ -268,6 +272,32 @@ TEST_F(Recon, InfoKnowsEveryFormat) {
   EXPECT_THAT(run_command({"info", dir / "k.cfl"}).out, HasSubstr("(8, 64, 64)"));
   EXPECT_THAT(run_command({"info", dir / "x.png", "--json"}).out,
               HasSubstr("\"dtype\": \"uint8\""));
+}
+
+TEST_F(Recon, PhantomsHaveTheSizeThatWasAskedFor) {
+  for (const char* size : {"8", "32", "33", "97"}) {
+    expect_done({"simulate", dir / "s.h5", "--size", size, "--reference", dir / "ref.npy"});
+    const index_t n = std::stoll(size);
+    EXPECT_EQ(read_npy(dir / "ref.npy").shape(), (Extents{n, n}));
+    if (n < 32) continue;  // too small for coil maps out of the centre
+    expect_done({"recon", dir / "s.h5", "--save", dir / "image.npy"});
+    EXPECT_EQ(read_npy(dir / "image.npy").shape(), (Extents{n, n}));
+    EXPECT_LT(nrmse(dir / "ref.npy", dir / "image.npy"), 0.3) << n;
+  }
+  const CommandResult result =
+      run_command({"simulate", dir / "s.h5", "--size", "32", "--center", "24", "--json"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--center"));
+}
+
+// The centre whose whole extent was accepted gave maps of zero, and a black image.
+TEST_F(Recon, ACentreTooSmallForCoilMapsIsRefused) {
+  for (const char* center : {"8", "9", "10"}) {
+    simulate({"--pattern", "random", "--acceleration", "3", "--center", center});
+    const CommandResult result = run_command({"recon", dir / "scan.h5", "-o", dir / "x.png"});
+    EXPECT_EQ(result.code, 2) << center;
+    EXPECT_THAT(result.err, HasSubstr("expected at least 11 x 11"));
+  }
 }
 
 TEST_F(Recon, TheSameSeedMakesTheSameScan) {

@@ -101,16 +101,41 @@ TEST(Sensitivities, WorkWithMoreCoilElementsThanWindows) {
   EXPECT_GT(agreement(true_maps, maps, 20, 20), 0.99);
 }
 
+// Centres of the smallest size that is accepted see the whole object; smaller ones are refused.
+TEST(Sensitivities, NoAcceptedCentreLosesAPartOfTheObject) {
+  const index_t n = 64;
+  const Tensor image = ellipse_image(modified_shepp_logan(), n, n);
+  const Tensor true_maps = ring_coil_maps(4, n, n);
+  const Tensor kspace = coil_kspace(image.to(DType::complex64), true_maps);
+  for (index_t height = 6; height <= 13; ++height) {
+    for (const index_t width : {height, index_t{14}, index_t{24}}) {
+      const CenterRegion center{n / 2 - height / 2, n / 2 - width / 2, height, width};
+      SCOPED_TRACE(std::to_string(height) + " x " + std::to_string(width));
+      if (height < SensitivityOptions{}.smallest_center()) {
+        EXPECT_THROW(estimate_sensitivities(kspace, center), UsageError);
+        continue;
+      }
+      const Tensor maps = estimate_sensitivities(kspace, center);
+      index_t n_wrong = 0;
+      for (index_t i = 0; i < n * n; ++i) {
+        if (image.at<float>({i / n, i % n}) < 0.05F) continue;
+        if (agreement(true_maps, maps, i / n, i % n) < 0.94) ++n_wrong;
+      }
+      EXPECT_EQ(n_wrong, 0);
+    }
+  }
+}
+
 TEST(Sensitivities, RejectASmallOrEmptyCentre) {
   EXPECT_THAT(
       [] {
-        estimate_sensitivities(Tensor::ones({2, 16, 16}, DType::complex64), {5, 5, 7, 20});
+        estimate_sensitivities(Tensor::ones({2, 16, 16}, DType::complex64), {5, 5, 10, 11});
       },
       testing::ThrowsMessage<UsageError>(
-          testing::AllOf(testing::HasSubstr("got 7 x 20"), testing::HasSubstr("--maps"))));
+          testing::AllOf(testing::HasSubstr("got 10 x 11"), testing::HasSubstr("--maps"))));
   EXPECT_THAT(
       [] {
-        estimate_sensitivities(Tensor::zeros({2, 16, 16}, DType::complex64), {3, 3, 10, 10});
+        estimate_sensitivities(Tensor::zeros({2, 16, 16}, DType::complex64), {3, 3, 11, 11});
       },
       testing::ThrowsMessage<UsageError>(testing::HasSubstr("holds no signal")));
 }

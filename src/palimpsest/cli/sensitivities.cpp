@@ -349,11 +349,12 @@ Tensor estimate_sensitivities(const Tensor& kspace, const CenterRegion& center,
                               const SensitivityOptions& options) {
   const Tensor data = kspace.contiguous();
   const index_t ny = data.shape(1), nx = data.shape(2);
-  if (std::min(center.height, center.width) < options.kernel + 2) {
+  const index_t least = options.smallest_center();
+  if (std::min(center.height, center.width) < least) {
     throw UsageError(fmt::format(
         "[coil sensitivities] the densely sampled centre of k-space is too small: got {} x {} "
         "points, expected at least {} x {}. Try --maps FILE",
-        center.height, center.width, options.kernel + 2, options.kernel + 2));
+        center.height, center.width, least, least));
   }
   const CenterRegion used = limited(center, ny, nx, options.largest_center);
   const std::vector<Complex> basis =

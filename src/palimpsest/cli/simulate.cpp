@@ -33,12 +33,15 @@ struct SimulateOptions {
   std::string output, image, reference, save_maps, save_kspace;
   std::string axis = "z", pattern = "poisson";
   std::optional<index_t> slice;
-  index_t size = 256, coils = 8, center = 24, seed = 0;
+  std::optional<index_t> center;
+  index_t size = 256, coils = 8, seed = 0;
   double acceleration = 4, noise = 0.005;
   bool json = false;
 };
 
 constexpr double kFrequencyHz = 123.2e6;  // of protons at 2.89 T
+constexpr index_t kUsualCenter = 24;
+constexpr double kMostOfSamples = 0.75;  // in the centre
 constexpr index_t kLargestAxis = 8192, kMostCoils = 256;
 
 // The smallest even number from n on that has no prime factor above 7: scanners encode such
@@ -53,7 +56,7 @@ index_t encoded_extent(index_t n) {
   }
 }
 
-// The object: largest magnitude 1, in a field of view of even extents.
+// The object: largest magnitude 1; that of a file in a field of view of even extents.
 Tensor object_image(const SimulateOptions& options) {
   Tensor image = options.image.empty()
                      ? ellipse_image(modified_shepp_logan(), options.size, options.size)
@@ -62,8 +65,10 @@ Tensor object_image(const SimulateOptions& options) {
     throw UsageError(fmt::format("[simulate] got an image of {}, expected at most {} along an axis",
                                  to_string(image.shape()), kLargestAxis));
   }
-  image = center_pad(image.to(DType::complex64), encoded_extent(image.shape(0)),
-                     encoded_extent(image.shape(1)));
+  image = image.to(DType::complex64).clone();
+  if (!options.image.empty()) {
+    image = center_pad(image, encoded_extent(image.shape(0)), encoded_extent(image.shape(1)));
+  }
   const auto scale = static_cast<float>(1 / quantile(magnitude(image), 1));
   Sample* values = image.mutable_data<Sample>();
   std::for_each(values, values + image.numel(), [scale](Sample& v) { v *= scale; });
@@ -81,6 +86,14 @@ void add_noise(Tensor& kspace, const Tensor& mask, double noise, std::uint64_t s
   for (index_t i = 0; i < kspace.numel(); ++i) {
     values[i] = measured[i % plane] ? values[i] + static_cast<float>(noise) * n[i] : Sample(0);
   }
+}
+
+// Extent of the fully sampled centre: unless it is given, at most a part of the samples.
+index_t center_extent(const SimulateOptions& options, index_t ny, index_t nx) {
+  if (options.center) return *options.center;
+  const double samples = static_cast<double>(ny * nx) / std::max(1.0, options.acceleration);
+  const auto fitting = static_cast<index_t>(std::sqrt(kMostOfSamples * samples));
+  return std::min({kUsualCenter, fitting, ny, nx});
 }
 
 RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
@@ -123,6 +136,7 @@ JsonReport report_of(const SimulateOptions& options, const Tensor& mask) {
   report.set("rows", mask.shape(0)).set("columns", mask.shape(1));
   report.set("pattern", options.pattern).set("samples_per_coil", samples);
   report.set("acceleration", static_cast<double>(mask.numel()) / static_cast<double>(samples));
+  report.set("center", center_extent(options, mask.shape(0), mask.shape(1)));
   report.set("noise", options.noise).set("seed", options.seed);
   return report;
 }
@@ -147,9 +161,9 @@ void simulate(const SimulateOptions& options) {
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const Tensor image = object_image(options);
   const index_t ny = image.shape(0), nx = image.shape(1);
+  const index_t center = center_extent(options, ny, nx);
   const Tensor mask = sampling_pattern(
-      ny, nx,
-      {.kind = kind, .acceleration = options.acceleration, .center = options.center, .seed = seed});
+      ny, nx, {.kind = kind, .acceleration = options.acceleration, .center = center, .seed = seed});
   const Tensor maps = ring_coil_maps(options.coils, ny, nx);
   Tensor kspace = coil_kspace(image, maps);
   add_noise(kspace, mask, options.noise, seed);
