@@ -300,6 +300,29 @@ TEST_F(Recon, ACentreTooSmallForCoilMapsIsRefused) {
   }
 }
 
+TEST_F(Recon, InfoListsWhatAScanHolds) {
+  simulate();
+  RawScan scan = read_ismrmrd(dir / "scan.h5");
+  for (std::size_t i = 0; i < scan.readouts.size(); ++i) {
+    scan.readouts[i].slice = static_cast<index_t>(i % 5);
+    scan.readouts[i].repetition = static_cast<index_t>(3 * (i % 2));
+  }
+  scan.readouts[0].set_flag(ReadoutFlag::calibration_and_imaging);
+  write_ismrmrd(dir / "several.h5", scan);
+  const std::string text = run_command({"info", dir / "several.h5"}).out;
+  EXPECT_THAT(text, testing::ContainsRegex("slices +5: 0 to 4\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("repetitions +2: 0, 3\n"));
+  const auto report =
+      nlohmann::json::parse(run_command({"info", dir / "several.h5", "--json"}).out);
+  EXPECT_EQ(report.at("slices"), (std::vector<double>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(report.at("repetitions"), (std::vector<double>{0, 3}));
+  for (const char* one : {"contrasts", "phases", "sets", "averages", "segments"}) {
+    EXPECT_EQ(report.at(one), std::vector<double>{0}) << one;
+  }
+  EXPECT_EQ(report.at("calibration readouts"), 1);
+  EXPECT_EQ(report.at("trajectory"), "cartesian");
+}
+
 TEST_F(Recon, TheSameSeedMakesTheSameScan) {
   simulate();
   const Tensor first = kspace();

@@ -174,15 +174,76 @@ TEST(Cartesian, SlicesContrastsPhasesAndSetsAreChosen) {
   scan.readouts[2].contrast = 1;
   scan.readouts[3].phase = 1;
   scan.readouts[4].set = 1;
-  EXPECT_EQ(sorted(scan), (std::vector<cfloat>{1}));
+  const CartesianOptions first{.slice = 0, .contrast = 0, .phase = 0, .set = 0};
+  EXPECT_EQ(sorted(scan, first), (std::vector<cfloat>{1}));
+  // A name that leaves one image is enough.
   EXPECT_EQ(sorted(scan, {.slice = 1}), (std::vector<cfloat>{2}));
   EXPECT_EQ(sorted(scan, {.contrast = 1}), (std::vector<cfloat>{3}));
   EXPECT_EQ(sorted(scan, {.phase = 1}), (std::vector<cfloat>{4}));
   EXPECT_EQ(sorted(scan, {.set = 1}), (std::vector<cfloat>{5}));
-  expect_error<ValueError>(
-      [&] { sorted(scan, {.slice = 2}); },
-      "no readouts of slice 2, contrast 0, phase 0, set 0: the scan has slices "
-      "0 to 1");
+  expect_error<ValueError>([&] { sorted(scan, {.slice = 2}); },
+                           "no readouts of slice 2: the scan has slices 0 to 1");
+}
+
+// The first slice was taken without a word.
+TEST(Cartesian, OfSeveralImagesNoneIsChosenSilently) {
+  using Counter = index_t Readout::*;
+  const std::vector<std::pair<Counter, std::string>> counters = {{&Readout::slice, "slice"},
+                                                                 {&Readout::contrast, "contrast"},
+                                                                 {&Readout::phase, "phase"},
+                                                                 {&Readout::set, "set"}};
+  const TemporaryDirectory directory;
+  for (const auto& [counter, name] : counters) {
+    RawScan scan = lines({{1}, {2}}, {1, 1, 1});
+    scan.readouts[1].step_1 = 0;
+    scan.readouts[0].*counter = 3;
+    scan.readouts[1].*counter = 5;
+    const std::string text = "[scan] which " + name + "? It has 2, from 3 to 5";
+    expect_error<ValueError>([&] { cartesian_kspace(scan); }, text);
+    write_ismrmrd(directory / "a.h5", scan);
+    const RawScanFile file(directory / "a.h5");
+    expect_error<ValueError>([&] { sorted_kspace(file, {}, {.folder = directory.path()}); }, text);
+    // One alone need not be named, whatever its number.
+    scan.readouts[1].*counter = 3;
+    EXPECT_EQ(sorted(scan), (std::vector<cfloat>{1.5}));
+  }
+}
+
+TEST(Cartesian, ContentsAreTheCountersOfImagingReadouts) {
+  RawScan scan = lines({{1}, {2}, {3}, {4}, {5}}, {1, 8, 1});
+  scan.header.calibration_mode = "separate";
+  scan.readouts[0].slice = 4;
+  scan.readouts[1].repetition = 2;
+  scan.readouts[1].average = 1;
+  scan.readouts[2].segment = 7;
+  scan.readouts[3].set_flag(ReadoutFlag::calibration);
+  scan.readouts[3].slice = 9;
+  scan.readouts[4].set_flag(ReadoutFlag::noise);
+  const ScanContents contents = contents_of(scan);
+  EXPECT_EQ(contents.slices, (std::vector<index_t>{0, 4}));
+  EXPECT_EQ(contents.repetitions, (std::vector<index_t>{0, 2}));
+  EXPECT_EQ(contents.averages, (std::vector<index_t>{0, 1}));
+  EXPECT_EQ(contents.segments, (std::vector<index_t>{0, 7}));
+  EXPECT_EQ(contents.contrasts, (std::vector<index_t>{0}));
+  EXPECT_EQ(contents.imaging_readouts, 3);
+  EXPECT_EQ(contents.calibration_readouts, 1);
+  EXPECT_EQ(contents.separate_calibration_readouts, 1);
+  EXPECT_EQ(contents.noise_readouts, 1);
+}
+
+TEST(Cartesian, SeparateCalibrationLinesAreSortedWhenAskedFor) {
+  RawScan scan = lines({{1}, {2}, {3}, {4}}, {1, 4, 1});
+  scan.header.calibration_mode = "external";
+  for (const std::size_t i : {1U, 2U}) {
+    scan.readouts[i].set_flag(ReadoutFlag::calibration);
+    scan.readouts[i].contrast = 1;  // of no matter
+  }
+  EXPECT_EQ(sorted(scan), (std::vector<cfloat>{1, 0, 0, 4}));
+  EXPECT_EQ(sorted(scan, {.calibration = true}), (std::vector<cfloat>{0, 2, 3, 0}));
+  scan.readouts[2].slice = 1;
+  EXPECT_EQ(sorted(scan, {.slice = 1, .calibration = true}), (std::vector<cfloat>{0, 0, 3, 0}));
+  expect_error<ValueError>([&] { sorted(scan, {.slice = 2, .calibration = true}); },
+                           "no separate calibration lines");
 }
 
 TEST(Cartesian, TheLimitsCentreIsTheCentreOfTheMatrix) {

@@ -12,6 +12,7 @@
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
+#include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/format.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
@@ -39,13 +40,27 @@ class Facts {
     rows_.push_back({name, with_commas(value)});
     json_.set(name, value);
   }
+  /// A list of counters: `8: 0 to 7`, `3: 0, 2, 5`.
+  void add_counters(const std::string& name, const std::vector<index_t>& values) {
+    constexpr std::size_t kMostShown = 8;
+    std::string text = fmt::format("{}", values.size());
+    const bool is_range = values.size() > 2 &&
+                          values.back() - values.front() == static_cast<index_t>(values.size()) - 1;
+    if (is_range || values.size() > kMostShown) {
+      text += fmt::format(": {} to {}", values.front(), values.back());
+    } else if (!values.empty()) {
+      text += fmt::format(": {}", fmt::join(values, ", "));
+    }
+    rows_.push_back({name, text});
+    json_.set(name, std::vector<double>(values.begin(), values.end()));
+  }
   void add(const std::string& name, const std::vector<double>& values) {
     rows_.push_back({name, fmt::format("{:g}", fmt::join(values, " x "))});
     json_.set(name, values);
   }
   void print(bool as_json) const {
     if (as_json) return cli::print(json_.text());
-    for (const auto& [name, value] : rows_) cli::print(fmt::format("{:<18} {}\n", name, value));
+    for (const auto& [name, value] : rows_) cli::print(fmt::format("{:<21} {}\n", name, value));
   }
 
  private:
@@ -67,15 +82,26 @@ std::string matrix_text(const EncodingSpace& space) {
 
 void add_raw_scan(Facts& facts, const RawScan& scan) {
   const RawScanHeader& header = scan.header;
-  index_t noise = 0;
-  for (const Readout& readout : scan.readouts) noise += readout.has(ReadoutFlag::noise) ? 1 : 0;
+  const ScanContents contents = contents_of(scan);
+  index_t n_samples = 0;
+  for (const Readout& readout : scan.readouts) n_samples += readout.n_coils * readout.n_samples;
   facts.add("coils", header.n_coils);
   facts.add("readouts", static_cast<index_t>(scan.readouts.size()));
-  facts.add("noise readouts", noise);
+  facts.add("imaging readouts", contents.imaging_readouts);
+  facts.add("calibration readouts", contents.calibration_readouts);
+  facts.add("calibration mode", header.calibration_mode);
+  facts.add("noise readouts", contents.noise_readouts);
+  facts.add_counters("slices", contents.slices);
+  facts.add_counters("contrasts", contents.contrasts);
+  facts.add_counters("phases", contents.phases);
+  facts.add_counters("sets", contents.sets);
+  facts.add_counters("repetitions", contents.repetitions);
+  facts.add_counters("averages", contents.averages);
+  facts.add_counters("segments", contents.segments);
   facts.add("trajectory", header.trajectory);
   facts.add("encoded", matrix_text(header.encoded));
   facts.add("recon", matrix_text(header.recon));
-  facts.add("bytes", scan.samples.nbytes());
+  facts.add("bytes", byte_count(Extents{n_samples}, DType::complex64));
 }
 
 void info(const InfoOptions& options) {
@@ -94,7 +120,7 @@ void info(const InfoOptions& options) {
       case FileFormat::png:
         return add_array(facts, read_png(file));
       case FileFormat::ismrmrd:
-        return add_raw_scan(facts, read_ismrmrd(file));
+        return add_raw_scan(facts, RawScanFile(file).contents());
       case FileFormat::nifti: {
         const NiftiImage image = read_nifti(file);
         add_array(facts, image.data);

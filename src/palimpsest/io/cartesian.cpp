@@ -26,22 +26,54 @@ constexpr ReadoutFlag kNoImage[] = {
     ReadoutFlag::phase_stabilization,
 };
 
-bool is_imaging(const Readout& readout, const RawScanHeader& header) {
+enum class Use { none, image, calibration };
+
+// What a readout is for: the image, or coil maps alone.
+Use use_of(const Readout& readout, const RawScanHeader& header) {
   for (const ReadoutFlag flag : kNoImage) {
-    if (readout.has(flag)) return false;
+    if (readout.has(flag)) return Use::none;
   }
+  if (readout.encoding_space != 0) return Use::none;
   const bool only_calibrates =
       readout.has(ReadoutFlag::calibration) && !readout.has(ReadoutFlag::calibration_and_imaging);
-  const bool on_the_grid = header.calibration_mode.empty() ||
+  const bool is_embedded = header.calibration_mode.empty() ||
                            header.calibration_mode == "embedded" ||
                            header.calibration_mode == "interleaved";
-  return readout.encoding_space == 0 && (!only_calibrates || on_the_grid);
+  return only_calibrates && !is_embedded ? Use::calibration : Use::image;
+}
+
+bool is_or_unnamed(const std::optional<index_t>& wanted, index_t value) {
+  return !wanted || *wanted == value;
 }
 
 bool is_wanted(const Readout& readout, const CartesianOptions& options) {
-  return readout.slice == options.slice && readout.contrast == options.contrast &&
-         readout.phase == options.phase && readout.set == options.set &&
-         (!options.repetition || readout.repetition == *options.repetition);
+  if (!is_or_unnamed(options.slice, readout.slice)) return false;
+  return options.calibration ||
+         (is_or_unnamed(options.contrast, readout.contrast) &&
+          is_or_unnamed(options.phase, readout.phase) && is_or_unnamed(options.set, readout.set) &&
+          is_or_unnamed(options.repetition, readout.repetition));
+}
+
+std::string range_of(const char* name, const std::vector<index_t>& values) {
+  return values.size() == 1 ? fmt::format("{} {}", name, values.front())
+                            : fmt::format("{}s {} to {}", name, values.front(), values.back());
+}
+
+// Several slices are several images: which one is not for this function to choose.
+void check_unambiguous(const RawScan& scan, const std::vector<std::size_t>& wanted,
+                       const CartesianOptions& options) {
+  const auto check = [&](const char* name, index_t Readout::*counter) {
+    std::set<index_t> values;
+    for (const std::size_t i : wanted) values.insert(scan.readouts[i].*counter);
+    if (values.size() < 2) return;
+    throw ValueError(fmt::format("[scan] which {}? It has {}, from {} to {}. Try to name one.",
+                                 name, values.size(), *values.begin(), *values.rbegin()));
+  };
+  check("slice", &Readout::slice);
+  if (options.calibration) return;
+  check("contrast", &Readout::contrast);
+  check("phase", &Readout::phase);
+  check("set", &Readout::set);
 }
 
 /// Where a readout goes, or FormatError naming what is wrong with it.
@@ -112,26 +144,33 @@ class Grid {
 };
 
 std::vector<std::size_t> wanted_readouts(const RawScan& scan, const CartesianOptions& options) {
+  const Use use = options.calibration ? Use::calibration : Use::image;
+  const ScanContents contents = contents_of(scan);
+  if (contents.imaging_readouts == 0) throw FormatError("[scan] it has no imaging readouts.");
   std::vector<std::size_t> wanted;
-  std::set<index_t> slices, contrasts, repetitions;
   for (std::size_t i = 0; i < scan.readouts.size(); ++i) {
     const Readout& readout = scan.readouts[i];
-    if (!is_imaging(readout, scan.header)) continue;
-    slices.insert(readout.slice);
-    contrasts.insert(readout.contrast);
-    repetitions.insert(readout.repetition);
-    if (is_wanted(readout, options)) wanted.push_back(i);
+    if (use_of(readout, scan.header) == use && is_wanted(readout, options)) wanted.push_back(i);
   }
-  if (!wanted.empty()) return wanted;
-  if (slices.empty()) throw FormatError("[scan] it has no imaging readouts.");
-  throw ValueError(
-      fmt::format("[scan] no readouts of slice {}, contrast {}, phase {}, set {}{}: the scan has "
-                  "slices {} to {}, "
-                  "contrasts {} to {}, repetitions {} to {}.",
-                  options.slice, options.contrast, options.phase, options.set,
-                  options.repetition ? fmt::format(", repetition {}", *options.repetition) : "",
-                  *slices.begin(), *slices.rbegin(), *contrasts.begin(), *contrasts.rbegin(),
-                  *repetitions.begin(), *repetitions.rbegin()));
+  if (!wanted.empty()) {
+    check_unambiguous(scan, wanted, options);
+    return wanted;
+  }
+  if (options.calibration) throw ValueError("[scan] no separate calibration lines of this slice.");
+  std::string asked;
+  const auto ask = [&asked](const char* name, const std::optional<index_t>& value) {
+    if (value) asked += fmt::format("{}{} {}", asked.empty() ? "" : ", ", name, *value);
+  };
+  ask("slice", options.slice);
+  ask("contrast", options.contrast);
+  ask("phase", options.phase);
+  ask("set", options.set);
+  ask("repetition", options.repetition);
+  throw ValueError(fmt::format("[scan] no readouts of {}: the scan has {}, {}, {}, {}, {}.", asked,
+                               range_of("slice", contents.slices),
+                               range_of("contrast", contents.contrasts),
+                               range_of("phase", contents.phases), range_of("set", contents.sets),
+                               range_of("repetition", contents.repetitions)));
 }
 
 index_t coils_of(const RawScan& scan, const std::vector<std::size_t>& wanted) {
@@ -189,6 +228,40 @@ void check_encodable(const Extents& shape) {
 }
 
 }  // namespace
+
+ScanContents contents_of(const RawScan& scan) {
+  ScanContents contents;
+  std::set<index_t> slices, contrasts, phases, sets, repetitions, averages, segments;
+  for (const Readout& readout : scan.readouts) {
+    const Use use = use_of(readout, scan.header);
+    if (readout.has(ReadoutFlag::noise)) ++contents.noise_readouts;
+    if (readout.has(ReadoutFlag::calibration) ||
+        readout.has(ReadoutFlag::calibration_and_imaging)) {
+      ++contents.calibration_readouts;
+    }
+    if (use == Use::calibration) ++contents.separate_calibration_readouts;
+    if (use != Use::image) continue;
+    ++contents.imaging_readouts;
+    slices.insert(readout.slice);
+    contrasts.insert(readout.contrast);
+    phases.insert(readout.phase);
+    sets.insert(readout.set);
+    repetitions.insert(readout.repetition);
+    averages.insert(readout.average);
+    segments.insert(readout.segment);
+  }
+  const auto listed = [](const std::set<index_t>& values) {
+    return std::vector<index_t>(values.begin(), values.end());
+  };
+  contents.slices = listed(slices);
+  contents.contrasts = listed(contrasts);
+  contents.phases = listed(phases);
+  contents.sets = listed(sets);
+  contents.repetitions = listed(repetitions);
+  contents.averages = listed(averages);
+  contents.segments = listed(segments);
+  return contents;
+}
 
 CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options) {
   if (scan.header.trajectory != "cartesian") {

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/scratch_array.hpp"
@@ -11,13 +12,29 @@
 
 namespace palimpsest {
 
+/// The counters that the imaging readouts of a scan have, each value once, sorted; and how many
+/// readouts there are of each kind.
+struct ScanContents {
+  std::vector<index_t> slices, contrasts, phases, sets, repetitions, averages, segments;
+  /// Calibration: flagged so, those that are a part of the image too included.
+  index_t imaging_readouts = 0, calibration_readouts = 0, noise_readouts = 0;
+  /// Of them the lines that only calibrate and lie on the grid of the image: see
+  /// CartesianOptions::calibration.
+  index_t separate_calibration_readouts = 0;
+};
+ScanContents contents_of(const RawScan& scan);
+
 /// Which of a scan's images is wanted.
 struct CartesianOptions {
-  index_t slice = 0, contrast = 0, phase = 0, set = 0;
+  /// Must be named where the scan has several.
+  std::optional<index_t> slice = {}, contrast = {}, phase = {}, set = {};
   /// All repetitions are averaged where none is named.
   std::optional<index_t> repetition = {};
   /// Makes the coils' noise uncorrelated and of variance 1, by the scan's own noise readouts.
   bool prewhiten = false;
+  /// Takes the lines of the slice that only calibrate (separate or external calibration) in place of
+  /// those of the image; other counters than the slice do not matter then.
+  bool calibration = false;
 };
 
 /// Samples on the grid of k-space, its centre at index n/2 of each axis.
@@ -39,9 +56,8 @@ struct CartesianKspace {
 /// turned. Left out: noise, navigators, corrections, dummies, other encodings than the first, and
 /// lines that only calibrate, unless the header calls the calibration embedded or interleaved.
 ///
-/// Errors   NotSupported: no Cartesian trajectory; ValueError: no such slice, ..; prewhitening
-/// without
-///          noise readouts; FormatError: positions outside the grid, a grid that the data do not
+/// Errors   NotSupported: no Cartesian trajectory; ValueError: no such slice, .., or several of which
+///          none is named; prewhitening without noise readouts; FormatError: positions outside the grid, a grid that the data do not
 ///          fill
 CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options = {});
 
