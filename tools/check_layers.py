@@ -38,7 +38,7 @@ LAYERS = {
 # Folders of src/palimpsest that stand on public headers only.
 CLIENTS = ["cli"]
 # Folders of tests that are unit tests of a layer of another name.
-TESTS_OF = {"model": "memory"}
+TESTS_OF = {"model": "memory", "samples": "ops"}
 # Headers that only one file of src may include, each its adapter.
 ADAPTED = {
     "FFTW": r"fftw3\.h",

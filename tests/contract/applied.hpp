@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/registry.hpp"
+#include "samples/op_samples.hpp"
 
 namespace palimpsest::testing {
 
@@ -44,7 +44,7 @@ inline Applied applied(const ops::OpEntry& entry, const ops::OpSample& sample, b
 
 template <class F>
 void for_each_sample(F&& law) {
-  for (const ops::OpEntry& entry : ops::op_registry()) {
+  for (const ops::OpEntry& entry : ops::op_samples()) {
     for (const ops::OpSample& sample : entry.samples()) {
       SCOPED_TRACE(std::string(entry.name) + ": " + sample.name);
       law(applied(entry, sample));

@@ -80,7 +80,7 @@ std::string text_of(const Row& row) {
 
 std::string table() {
   std::map<std::string, Row> rows;
-  for (const ops::OpEntry& entry : ops::op_registry()) {
+  for (const ops::OpEntry& entry : ops::op_samples()) {
     for (const ops::OpSample& sample : entry.samples()) {
       const Applied a = testing::applied(entry, sample);
       Row& row = rows[a.node.op().name()];

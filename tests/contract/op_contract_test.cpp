@@ -10,7 +10,7 @@
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/measured_op.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/registry.hpp"
+#include "samples/op_samples.hpp"
 #include "support/new_counter.hpp"
 
 namespace palimpsest {
@@ -34,14 +34,14 @@ std::vector<Tensor> clones(const std::vector<Tensor>& values) {
 
 TEST(OpContract, EveryOpHasASampleAndItsNameOnce) {
   std::set<std::string_view> names;
-  for (const ops::OpEntry& entry : ops::op_registry()) {
+  for (const ops::OpEntry& entry : ops::op_samples()) {
     EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
     EXPECT_FALSE(entry.samples().empty()) << entry.name;
   }
 }
 
 TEST(OpContract, ShapesThatAreUnknownInTheGraphAreInferredAlike) {
-  for (const ops::OpEntry& entry : ops::op_registry()) {
+  for (const ops::OpEntry& entry : ops::op_samples()) {
     for (const ops::OpSample& sample : entry.samples()) {
       SCOPED_TRACE(std::string(entry.name) + ": " + sample.name);
       const Applied known = applied(entry, sample);
@@ -184,7 +184,7 @@ TEST(OpContract, TheVeryDestroyedVariableIsReadWhereThatIsTolerated) {
 }
 
 TEST(OpContract, BuildingTwiceGivesEqualOps) {
-  for (const ops::OpEntry& entry : ops::op_registry()) {
+  for (const ops::OpEntry& entry : ops::op_samples()) {
     for (const ops::OpSample& sample : entry.samples()) {
       EXPECT_EQ(applied(entry, sample).node.op(), applied(entry, sample).node.op());
     }

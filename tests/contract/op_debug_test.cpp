@@ -128,7 +128,7 @@ class OpDebug : public ::testing::TestWithParam<int> {
   template <class Law>
   void for_each_sample(Law&& law) const {
     int number = 0;
-    for (const ops::OpEntry& entry : ops::op_registry()) {
+    for (const ops::OpEntry& entry : ops::op_samples()) {
       for (const ops::OpSample& sample : entry.samples()) {
         if (number++ % kShards != GetParam()) continue;
         SCOPED_TRACE(std::string(entry.name) + ": " + sample.name);

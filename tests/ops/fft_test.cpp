@@ -9,8 +9,8 @@
 
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/fft_op.hpp"
-#include "palimpsest/ops/registry.hpp"
 #include "palimpsest/ops/shape_ops.hpp"
+#include "samples/op_samples.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

@@ -14,7 +14,6 @@
 #include "palimpsest/ops/gridding_op.hpp"
 #include "palimpsest/ops/linear.hpp"
 #include "palimpsest/ops/nufft_geometry.hpp"
-#include "palimpsest/ops/registry.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

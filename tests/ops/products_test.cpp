@@ -8,7 +8,7 @@
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/contract_op.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/registry.hpp"
+#include "samples/op_samples.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

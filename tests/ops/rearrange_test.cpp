@@ -4,7 +4,7 @@
 
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/registry.hpp"
+#include "samples/op_samples.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

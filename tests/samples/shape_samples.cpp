@@ -2,9 +2,9 @@
 #include "palimpsest/ops/device.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/rearrange_op.hpp"
-#include "palimpsest/ops/samples.hpp"
 #include "palimpsest/ops/shape_op.hpp"
 #include "palimpsest/ops/strided_op.hpp"
+#include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {
 

@@ -1,10 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "palimpsest/ops/registry.hpp"
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
-// Samples of the ops for op_registry(), one function per op or family.
+#include "palimpsest/graph/variable.hpp"
+
+// Applications of every op on small inputs, for the laws that all ops obey.
 namespace palimpsest::ops {
+
+/// One application of an op.
+struct OpSample {
+  std::string name;
+  std::vector<Tensor> inputs;
+  /// Returns an output of the op that the sample is about, applied to these inputs.
+  std::function<Variable(std::span<const Variable>)> build;
+};
+
+/// The name of an op or of a family of ops, and its samples.
+struct OpEntry {
+  std::string_view name;
+  std::vector<OpSample> (*samples)();
+};
+
+/// Every op of the library, each once. An op that is missing here is held to no law.
+std::span<const OpEntry> op_samples();
+
+/// Numbers between 0.2 and 0.9 (both parts, if complex), where every scalar function is smooth; for
+/// integers 1, 2, 3 and so on modulo 7, less 2; for bools every third is true.
+Tensor sample_values(Extents shape, DType dtype, std::uint64_t seed = 1);
 
 using Vars = std::span<const Variable>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/gridding_op.hpp"
-#include "palimpsest/ops/samples.hpp"
+#include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {
 namespace {

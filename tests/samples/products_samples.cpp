@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/contract_op.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/samples.hpp"
+#include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {
 

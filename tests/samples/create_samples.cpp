@@ -2,7 +2,7 @@
 #include "palimpsest/ops/create_op.hpp"
 #include "palimpsest/ops/measured_op.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/samples.hpp"
+#include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {
 

@@ -3,7 +3,7 @@
 
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/reduce_op.hpp"
-#include "palimpsest/ops/samples.hpp"
+#include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/blocks.hpp"
-#include "palimpsest/ops/samples.hpp"
 #include "palimpsest/ops/stencil.hpp"
+#include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {
 namespace {
