@@ -33,25 +33,30 @@ class Arranger {
 
   // -- order -----------------------------------------------------------------------------------
 
-  // Calls visit for the parts of a buffer in which an access to that part can meet another one: those
-  // around it and those within it, and the part itself.
+  // Calls visit(part, is_within) for the parts of a buffer in which an access to that part can meet
+  // another one: the part itself and those within it, and those around it.
   template <class Visit>
   void for_each_related(const BufferUse& use, Visit visit) const {
-    visit(use.part);
-    if (!plan_.parts.empty()) {
-      for (int p = 0; p < static_cast<int>(plan_.parts.size()); ++p) {
-        if (plan_.parts[at(p)].buffer == use.buffer && is_part_of(p, use.part)) visit(p);
-      }
+    visit(use.part, true);
+    const std::vector<int>* within =
+        use.part < 0 ? &parts_in_[at(use.buffer)] : &parts_of_[at(use.part)];
+    std::vector<int> left = *within;
+    while (!left.empty()) {
+      const int part = left.back();
+      left.pop_back();
+      visit(part, true);
+      left.insert(left.end(), parts_of_[at(part)].begin(), parts_of_[at(part)].end());
     }
-    for (int p = use.part; p >= 0;) visit(p = plan_.parts[at(p)].parent);
+    for (int p = use.part; p >= 0;) visit(p = plan_.parts[at(p)].parent, false);
   }
-  // Is it a smaller part of the other one?
-  bool is_part_of(int part, int other) const {
-    while (part >= 0) {
-      part = plan_.parts[at(part)].parent;
-      if (part == other) return true;
+  void find_parts() {
+    parts_in_.assign(plan_.buffers.size(), {});
+    parts_of_.assign(plan_.parts.size(), {});
+    for (std::size_t p = 0; p < plan_.parts.size(); ++p) {
+      const BufferPart& part = plan_.parts[p];
+      auto& parts = part.parent < 0 ? parts_in_[at(part.buffer)] : parts_of_[at(part.parent)];
+      parts.push_back(static_cast<int>(p));
     }
-    return false;
   }
 
   // Two steps that use a buffer, one of which writes it, stay in their order, unless they use
@@ -60,6 +65,7 @@ class Arranger {
   OrderProblem order_problem() {
     OrderProblem problem;
     problem.n_steps = step();
+    find_parts();
     struct User {
       int writer = -1;
       std::vector<int> readers;  // since
@@ -79,11 +85,11 @@ class Arranger {
         };
         std::vector<int>& steps = steps_of_[at(use.buffer)];
         if (steps.empty() || steps.back() != i) steps.push_back(i);
-        for_each_related(use, [&](int part) {
+        for_each_related(use, [&](int part, bool is_within) {
           wait(user(part).writer);
           if (!use.writes) return;
           for (int reader : user(part).readers) wait(reader);
-          if (part == use.part || is_part_of(part, use.part)) user(part) = {};
+          if (is_within) user(part) = {};
         });
         if (use.writes) {
           user(use.part).writer = i;
@@ -394,7 +400,9 @@ class Arranger {
   Plan& plan_;
   std::vector<bool> is_kept_;  // per buffer: is it looked at when the last step is done?
   const PlanRequest& request_;
-  std::vector<std::vector<int>> steps_of_;  // per buffer: that use it, as of order_problem()
+  // As of order_problem():
+  std::vector<std::vector<int>> steps_of_;             // per buffer: that use it
+  std::vector<std::vector<int>> parts_in_, parts_of_;  // outermost, per buffer; next ones, per part
 };
 
 }  // namespace

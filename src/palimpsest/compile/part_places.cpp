@@ -2,6 +2,9 @@
 #include "palimpsest/compile/part_places.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "palimpsest/ops/index_op.hpp"
 #include "palimpsest/ops/loop_op.hpp"
@@ -24,10 +27,45 @@ bool has_buffer_of_its_own(const Layout& layout, index_t buffer_bytes) {
   return layout.is_dense() && layout.byte_offset == 0 && bytes_of(layout) == buffer_bytes;
 }
 
-// What the steps do to each buffer.
-struct Visit {
-  int step;
-  bool writes;
+// What the sets before a step took of an array, by the first byte, for a quick test of the next one.
+class TakenSlices {
+ public:
+  // Does it keep apart from all others? A test against very many counts as no.
+  bool is_apart(const Layout& slice, const TensorType& type) const {
+    constexpr int kMostTests = 1000;
+    const Region region = Region::of(slice);
+    const auto [first, end] = byte_range(slice);
+    int n_tests = 0;
+    for (auto it = slices_.lower_bound(first - longest_); it != slices_.end(); ++it) {
+      if (it->first >= end) break;
+      if (it->second.end <= first) continue;
+      if (++n_tests > kMostTests || it->second.region.meets(region, type)) return false;
+    }
+    return true;
+  }
+  void add(const Layout& slice) {
+    const auto [first, end] = byte_range(slice);
+    longest_ = std::max(longest_, end - first);
+    slices_.emplace(first, Slice{end, Region::of(slice)});
+  }
+
+ private:
+  struct Slice {
+    index_t end;
+    Region region;
+  };
+  static std::pair<index_t, index_t> byte_range(const Layout& slice) {
+    const auto item = static_cast<index_t>(item_size(slice.dtype));
+    index_t first = slice.byte_offset, end = slice.byte_offset + item;
+    for (std::size_t k = 0; k < slice.extents.size(); ++k) {
+      const index_t reach = (slice.extents[k] - 1) * slice.strides[k] * item;
+      (reach < 0 ? first : end) += reach;
+    }
+    return {first, end};
+  }
+
+  std::multimap<index_t, Slice> slices_;
+  index_t longest_ = 0;
 };
 
 class Finder {
@@ -35,30 +73,40 @@ class Finder {
   explicit Finder(const LaidOut& laid_out) : laid_(laid_out), plan_(laid_out.plan) {
     for (std::size_t i = 0; i < laid_.order.size(); ++i) position_[laid_.order[i].node()] = i;
     visits_.resize(plan_.buffers.size());
+    last_write_.assign(plan_.buffers.size(), -1);
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      step_of_[plan_.steps[i].node.node()] = static_cast<int>(i);
       for (const BufferUse& use : uses_of(plan_, plan_.steps[i])) {
-        visits_[at(use.buffer)].push_back({static_cast<int>(i), use.writes});
+        visits_[at(use.buffer)].push_back(static_cast<int>(i));
+        if (use.writes) last_write_[at(use.buffer)] = static_cast<int>(i);
       }
     }
   }
 
   PartPlaces run() {
     for (int j = 0; j < static_cast<int>(plan_.steps.size()); ++j) {
-      const Apply& node = plan_.steps[at(j)].node;
-      if (dynamic_cast<const ops::Join*>(&node.op())) {
-        for (std::size_t i = 0; i < node.input_count(); ++i) consider(j, i);
-      } else if (set_in_place(node)) {
-        consider(j, 1);
-      }
+      const PlannedStep& step = plan_.steps[at(j)];
+      std::vector<Extents> extents;
+      if (!dynamic_cast<const ops::Join*>(&step.node.op()) && !set_in_place(step.node)) continue;
+      for (int s : step.inputs) extents.push_back(slot(s).layout.extents);
+      const std::vector<index_t> starts = starts_of(step.node, extents);
+      for (std::size_t i = 0; i < starts.size(); ++i) consider(j, i, starts[i]);
     }
     return std::move(places_);
   }
 
  private:
+  // The sets in an array so far.
+  struct Sets {
+    std::size_t n_visits = 0;  // looked at
+    bool is_spoiled = false;   // something else than a set happened
+    TakenSlices taken;
+  };
+
   const PlannedBuffer& buffer(const Slot& slot) const { return plan_.buffers[at(slot.buffer)]; }
   const Slot& slot(int number) const { return plan_.slots[at(number)]; }
 
-  void consider(int j, std::size_t input) {
+  void consider(int j, std::size_t input, index_t start) {
     const PlannedStep& step = plan_.steps[at(j)];
     const Slot &result = slot(step.outputs[0]), &value = slot(step.inputs[input]);
     const Variable &whole = laid_.makers[at(result.buffer)], &part = laid_.makers[at(value.buffer)];
@@ -67,11 +115,10 @@ class Finder {
     if (buffer(value).kind != BufferKind::arena) return;
     if (bytes_of(value.layout) != buffer(value).bytes || buffer(value).bytes == 0) return;
     if (!has_buffer_of_its_own(result.layout, buffer(result).bytes)) return;
-    PartPlace place{step.node, input, whole, result.layout, {}, value.layout, {}};
+    PartPlace place{step.node, input, whole, result.layout, {}, value.layout, start};
     place.part = layout_made_for(part, value.buffer);
     if (!has_buffer_of_its_own(place.part, buffer(value).bytes)) return;
-    for (int s : step.inputs) place.extents.push_back(slot(s).layout.extents);
-    const auto slice = slice_for(step.node, input, result.layout, place.extents);
+    const auto slice = slice_for(step.node, input, result.layout, value.layout.extents, start);
     const auto layout = slice ? layout_in(place, *slice) : std::nullopt;
     if (!layout) return;
     // A loop fills its outputs row by row, and takes them for dense.
@@ -83,10 +130,10 @@ class Finder {
   }
 
   Layout layout_made_for(const Variable& v, int buffer) const {
-    for (const PlannedStep& step : plan_.steps) {
-      for (int s : step.outputs) {
-        if (slot(s).buffer == buffer && step.node == v.owner()) return slot(s).layout;
-      }
+    const auto it = step_of_.find(v.owner().node());
+    if (it == step_of_.end()) return {};
+    for (int s : plan_.steps[at(it->second)].outputs) {
+      if (slot(s).buffer == buffer) return slot(s).layout;
     }
     return {};
   }
@@ -94,37 +141,21 @@ class Finder {
   // After step j nobody writes the value, and who reads it is done before the result goes away or
   // is overwritten.
   bool is_done_with(int j, int value, int result) const {
-    const auto& of_result = visits_[at(result)];
-    const bool changes = std::any_of(of_result.begin(), of_result.end(),
-                                     [&](const Visit& v) { return v.step > j && v.writes; });
-    const int last =
-        laid_.is_kept[at(result)] ? static_cast<int>(plan_.steps.size()) : of_result.back().step;
-    const auto& of_value = visits_[at(value)];
-    return std::all_of(of_value.begin(), of_value.end(), [&](const Visit& v) {
-      return v.step <= j || (!v.writes && !changes && v.step <= last);
-    });
+    const int end = visits_[at(value)].back();
+    if (end <= j) return true;
+    const int last = laid_.is_kept[at(result)] ? static_cast<int>(plan_.steps.size())
+                                               : visits_[at(result)].back();
+    return last_write_[at(value)] <= j && last_write_[at(result)] <= j && end <= last;
   }
 
   // So far the array has only been filled, and set in other places; and it can be filled before the
   // value is computed.
-  bool is_free_before(int j, const PartPlace& place, const Variable& part,
-                      const Layout& slice) const {
+  bool is_free_before(int j, const PartPlace& place, const Variable& part, const Layout& slice) {
     const Apply maker = place.whole.owner();
     if (!overwritten_inputs(maker).empty()) return false;
-    const Region region = Region::of(slice);
     const TensorType type{place.whole_layout.dtype, place.whole_layout.extents, {}};
-    const int whole = slot(plan_.steps[at(j)].outputs[0]).buffer;
-    for (const Visit& visit : visits_[at(whole)]) {
-      if (visit.step >= j) break;
-      const PlannedStep& other = plan_.steps[at(visit.step)];
-      if (other.node == maker) continue;
-      if (!set_in_place(other.node) || slot(other.outputs[0]).buffer != whole) return false;
-      if (slot(other.inputs[1]).buffer == whole) return false;
-      std::vector<Extents> extents;
-      for (int s : other.inputs) extents.push_back(slot(s).layout.extents);
-      const auto taken = slice_for(other.node, 1, slot(other.outputs[0]).layout, extents);
-      if (!taken || Region::of(*taken).meets(region, type)) return false;
-    }
+    const Sets& sets = sets_before(j, slot(plan_.steps[at(j)].outputs[0]).buffer, maker);
+    if (sets.is_spoiled || !sets.taken.is_apart(slice, type)) return false;
     const std::size_t by = position_.at(part.owner().node());
     const auto is_there = [&](const Variable& v) {
       return !v.owner().defined() || position_.at(v.owner().node()) < by;
@@ -132,10 +163,36 @@ class Finder {
     return std::all_of(maker.inputs().begin(), maker.inputs().end(), is_there);
   }
 
+  // Steps come in rising order, so that each visit is looked at once.
+  const Sets& sets_before(int j, int whole, const Apply& maker) {
+    Sets& sets = sets_[whole];
+    const std::vector<int>& visits = visits_[at(whole)];
+    for (; !sets.is_spoiled && sets.n_visits < visits.size(); ++sets.n_visits) {
+      const int i = visits[sets.n_visits];
+      if (i >= j) break;
+      const PlannedStep& other = plan_.steps[at(i)];
+      if (other.node == maker) continue;
+      const auto taken = slice_set_by(other, whole);
+      sets.is_spoiled = !taken;
+      if (taken) sets.taken.add(*taken);
+    }
+    return sets;
+  }
+  // Nothing if it is no set in this array, or one of a part of it.
+  std::optional<Layout> slice_set_by(const PlannedStep& step, int whole) const {
+    if (!set_in_place(step.node) || slot(step.outputs[0]).buffer != whole) return {};
+    const Slot& value = slot(step.inputs[1]);
+    if (value.buffer == whole) return {};
+    return slice_for(step.node, 1, slot(step.outputs[0]).layout, value.layout.extents, 0);
+  }
+
   const LaidOut& laid_;
   const Plan& plan_;
   std::unordered_map<const ApplyNode*, std::size_t> position_;
-  std::vector<std::vector<Visit>> visits_;  // per buffer, in the order of the steps
+  std::unordered_map<const ApplyNode*, int> step_of_;
+  std::vector<std::vector<int>> visits_;  // per buffer: the steps that use it, in their order
+  std::vector<int> last_write_;           // per buffer: the last step that writes it; -1: none
+  std::unordered_map<int, Sets> sets_;    // per buffer
   PartPlaces places_;
 };
 
@@ -143,45 +200,55 @@ class Finder {
 
 std::vector<BufferUse> uses_of(const Plan& plan, const PlannedStep& step) {
   std::vector<BufferUse> uses;
-  const auto add = [&](int buffer, int part, bool writes) {
-    const auto it = std::find_if(uses.begin(), uses.end(), [&](const BufferUse& use) {
-      return use.buffer == buffer && use.part == part;
-    });
-    if (it == uses.end()) {
-      uses.push_back({buffer, part, writes});
-    } else {
-      it->writes |= writes;
-    }
-  };
-  const auto add_slot = [&](int number, bool writes) {
+  const auto add = [&](int number, bool writes) {
     const Slot& slot = plan.slots[at(number)];
-    add(slot.buffer, slot.part, writes);
+    uses.push_back({slot.buffer, slot.part, writes});
   };
-  for (int slot : step.outputs) add_slot(slot, true);
+  for (int slot : step.outputs) add(slot, true);
   const std::set<int> overwritten = overwritten_inputs(step.node);
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-    add_slot(step.inputs[i], overwritten.contains(static_cast<int>(i)));
+    add(step.inputs[i], overwritten.contains(static_cast<int>(i)));
   }
-  if (step.scratch >= 0) add(step.scratch, -1, true);
+  if (step.scratch >= 0) uses.push_back({step.scratch, -1, true});
   for (int g = step.guard; g >= 0; g = plan.guards[at(g)].parent) {
-    add_slot(plan.guards[at(g)].condition, false);
+    add(plan.guards[at(g)].condition, false);
   }
+  std::sort(uses.begin(), uses.end(), [](const BufferUse& a, const BufferUse& b) {
+    return std::pair(a.buffer, a.part) < std::pair(b.buffer, b.part);
+  });
+  std::size_t n = 0;
+  for (const BufferUse& use : uses) {
+    if (n > 0 && uses[n - 1].buffer == use.buffer && uses[n - 1].part == use.part) {
+      uses[n - 1].writes |= use.writes;
+    } else {
+      uses[n++] = use;
+    }
+  }
+  uses.resize(n);
   return uses;
 }
 
+std::vector<index_t> starts_of(const Apply& node, std::span<const Extents> extents) {
+  const auto* const join = dynamic_cast<const ops::Join*>(&node.op());
+  if (!join && !set_in_place(node)) return {};
+  std::vector<index_t> starts(extents.size(), 0);
+  for (std::size_t i = 1; join && i < extents.size(); ++i) {
+    starts[i] = starts[i - 1] + extents[i - 1][join->axis()];
+  }
+  return starts;
+}
+
 std::optional<Layout> slice_for(const Apply& node, std::size_t input, const Layout& result,
-                                std::span<const Extents> extents) {
+                                const Extents& extents, index_t start) {
   if (const auto* join = dynamic_cast<const ops::Join*>(&node.op())) {
-    index_t start = 0;
-    for (std::size_t i = 0; i < input; ++i) start += extents[i][join->axis()];
     const auto item = static_cast<index_t>(item_size(result.dtype));
-    return Layout{result.dtype, extents[input], result.strides,
+    return Layout{result.dtype, extents, result.strides,
                   result.byte_offset + start * result.strides[join->axis()] * item};
   }
   const ops::UpdateSubtensor* set = set_in_place(node);
   if (!set || input != 1) return {};
   Layout slice = set->index().layout(result);
-  if (slice.extents != extents[1]) return {};
+  if (slice.extents != extents) return {};
   return slice;
 }
 

@@ -35,20 +35,24 @@ std::vector<BufferUse> uses_of(const Plan& plan, const PlannedStep& step);
 /// A new value that belongs into a bigger one: an input of a join, or what a set puts into an array
 /// that was made for it.
 struct PartPlace {
-  Apply node;                    // the join or the set
-  std::size_t input = 0;         // of the node
-  Variable whole;                // the value that the bigger buffer is made for
-  Layout whole_layout;           // of that, and of the node's result, in a buffer of its own
-  Layout part, value;            // of the new value and of the input, in a buffer of their own
-  std::vector<Extents> extents;  // of the node's inputs
+  Apply node;             // the join or the set
+  std::size_t input = 0;  // of the node
+  Variable whole;         // the value that the bigger buffer is made for
+  Layout whole_layout;    // of that, and of the node's result, in a buffer of its own
+  Layout part, value;     // of the new value and of the input, in a buffer of their own
+  index_t start = 0;      // of the input, see starts_of()
 };
 /// By the variable of the new value.
 using PartPlaces = std::unordered_map<const VariableNode*, PartPlace>;
 
-/// Where input `input` of a join or a set lies in the result; nothing for other nodes, and where the
-/// input broadcasts.
+/// The positions, along the axis of a join, at which its inputs start; zeros for a set in place;
+/// empty for other nodes. `extents`: those of the inputs.
+std::vector<index_t> starts_of(const Apply& node, std::span<const Extents> extents);
+
+/// Where input `input`, of these extents and starting there, lies in the result of a join or a set;
+/// nothing for other nodes, and where the input broadcasts.
 std::optional<Layout> slice_for(const Apply& node, std::size_t input, const Layout& result,
-                                std::span<const Extents> extents);
+                                const Extents& extents, index_t start);
 
 /// How the new value of a place has to lie for the input to be that slice; nothing if no strides do
 /// that.

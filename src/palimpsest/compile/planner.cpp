@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -62,7 +63,8 @@ class Planner {
         order_(graph_.toposort()),
         branches_(graph_, order_),
         places_(std::move(places)) {
-    for (const auto& [part, place] : places_) bring_forward(place, part);
+    for (const auto& [part, place] : places_) part_at_[{place.node.node(), place.input}] = part;
+    bring_forward();
   }
 
   // Passes 1 and 2.
@@ -160,14 +162,29 @@ class Planner {
   // -- parts of joined values ------------------------------------------------------------------
 
   // An array that parts are computed in is filled before the first of them.
-  void bring_forward(const PartPlace& place, const VariableNode* part) {
-    const auto position = [&](const ApplyNode* node) {
-      return std::find_if(order_.begin(), order_.end(),
-                          [&](const Apply& other) { return other.node() == node; });
-    };
-    if (place.whole.owner() == place.node) return;
-    const auto whole = position(place.whole.owner().node()), user = position(part->owner);
-    if (user < whole) std::rotate(user, whole, whole + 1);
+  void bring_forward() {
+    std::unordered_map<const ApplyNode*, std::size_t> positions;
+    for (std::size_t i = 0; i < order_.size(); ++i) positions[order_[i].node()] = i;
+    std::unordered_map<const ApplyNode*, std::size_t> first_parts;  // by what fills the array
+    for (const auto& [part, place] : places_) {
+      const ApplyNode* const filler = place.whole.owner().node();
+      if (filler == place.node.node()) continue;
+      const std::size_t position = positions.at(part->owner);
+      std::size_t& first = first_parts.try_emplace(filler, position).first->second;
+      first = std::min(first, position);
+    }
+    if (first_parts.empty()) return;
+    // What is brought forward comes right before the step that was at its new position.
+    using Key = std::pair<std::size_t, bool>;
+    std::vector<std::pair<Key, Apply>> moved;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const auto it = first_parts.find(order_[i].node());
+      const bool is_early = it != first_parts.end() && it->second < i;
+      moved.emplace_back(is_early ? Key(it->second, false) : Key(i, true), order_[i]);
+    }
+    std::stable_sort(moved.begin(), moved.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = std::move(moved[i].second);
   }
 
   // A new value of a step: in a buffer of its own, or in the slice of the one that it goes into.
@@ -181,7 +198,8 @@ class Planner {
                   label(place.whole.owner(), at(place.whole.index())));
       }
       const Slot whole = plan_.slots[at(slot_of(place.whole))];
-      const auto slice = slice_for(place.node, place.input, whole.layout, place.extents);
+      const auto slice =
+          slice_for(place.node, place.input, whole.layout, place.value.extents, place.start);
       if (auto own = slice ? layout_in(place, *slice) : std::nullopt) {
         plan_.parts.push_back({whole.buffer, whole.part});
         note_writer(whole.buffer, owner);
@@ -199,10 +217,12 @@ class Planner {
   // Takes note of the inputs that lie in their slices already. True if nothing is left to do.
   bool has_all_parts(const PlannedStep& planned, std::span<const Extents> extents) {
     if (places_.empty()) return false;
+    const std::vector<index_t> starts = starts_of(planned.node, extents);
+    if (starts.empty()) return false;
     const Slot result = plan_.slots[at(slot_of(planned.node.output(0)))];
     bool all = true, any = false;
     for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
-      const auto slice = slice_for(planned.node, i, result.layout, extents);
+      const auto slice = slice_for(planned.node, i, result.layout, extents[i], starts[i]);
       if (!slice) continue;
       const Slot& value = plan_.slots[at(planned.inputs[i])];
       any = true;
@@ -211,9 +231,8 @@ class Planner {
         continue;
       }
       plan_.saved_by_join_bytes += bytes_of(value);
-      for (const auto& [part, place] : places_) {
-        if (place.node == planned.node && place.input == i) kept_places_.insert(part);
-      }
+      const auto part = part_at_.find({planned.node.node(), i});
+      if (part != part_at_.end()) kept_places_.insert(part->second);
     }
     return any && all;
   }
@@ -519,6 +538,7 @@ class Planner {
   std::vector<int> branch_of_;           // per buffer: the branch that all its writers are within
   std::vector<Variable> makers_;  // per buffer: what a step made it for, if it is a new value
   PartPlaces places_;
+  std::map<std::pair<const ApplyNode*, std::size_t>, const VariableNode*> part_at_;  // of an input
   std::unordered_set<const VariableNode*> kept_places_;
   std::unordered_map<const VariableNode*, int> slots_;
   std::vector<std::optional<Handover>> results_, updates_;

@@ -235,6 +235,8 @@ class GraphState {
   void refresh();
   void set_extra(std::vector<std::pair<NodeInfo*, NodeInfo*>> constraints);
   Walk walk(const NodeInfo& node, VarInfo& destroyed, const Region& written, bool may_stop) const;
+  /// Where such a walk turns round. It stops at earlier writers only where no writer joins inputs.
+  std::vector<Top> tops_of(VarInfo& destroyed, const Region& written, bool may_stop) const;
   /// The gravest fault, by R1 and R3, of overwriting `input` of a node as `writer` says, which is
   /// that node or what would take its place.
   std::pair<InconsistencyKind, VarInfo*> fault_of(const NodeInfo& node, const Apply& writer,
@@ -271,7 +273,6 @@ class GraphState {
   void try_insert(NodeInfo& before, NodeInfo& after);
   void set_aside(NodeInfo& before, NodeInfo& after);
   bool is_after(const NodeInfo& node, VarInfo& v, std::vector<VarInfo*>& probed) const;
-  std::vector<Top> tops_of(VarInfo& destroyed, const Region& written, bool may_stop) const;
   Inconsistency gravest_record() const;
   Inconsistency hidden_fault() const;
   Inconsistency cycle_fault() const;

@@ -12,6 +12,7 @@ namespace {
 using graph_detail::Entry;
 using graph_detail::GraphState;
 using graph_detail::NodeInfo;
+using graph_detail::Top;
 using graph_detail::UseSlot;
 using graph_detail::VarInfo;
 using graph_detail::Walk;
@@ -89,6 +90,14 @@ Answer from_analysis(const GraphState& state, NodeInfo& node, const Apply& varia
   if (is_shared) return kUnclear;
   if (is_read_soon_after(node, destroyed)) return InconsistencyKind::ordering_cycle;
   const Region written = state.regions_count() ? op.write_region(variant, input) : Region::whole();
+  // An array that must stay as it is settles it, however many views of it there are.
+  for (const Top& top : state.tops_of(destroyed, written, node.reads_all())) {
+    const InconsistencyKind kind = graph_detail::must_keep(*top.var);
+    const bool meets = std::any_of(top.written.begin(), top.written.end(), [&](const Region& w) {
+      return w.meets(Region::whole(), top.var->type());
+    });
+    if (kind != InconsistencyKind::none && meets) return kind;
+  }
   const Walk walk = state.walk(node, destroyed, written, node.reads_all());
   const auto fault = state.fault_of(node, variant, input, walk.members);
   if (fault.first != InconsistencyKind::none) return fault.first;

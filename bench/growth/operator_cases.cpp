@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <complex>
+#include <utility>
+
+#include "growth_cases.hpp"
+#include "palimpsest/linop/add.hpp"
+#include "palimpsest/linop/batch.hpp"
+#include "palimpsest/linop/chain.hpp"
+#include "palimpsest/linop/concat.hpp"
+#include "palimpsest/linop/dense.hpp"
+#include "palimpsest/linop/diagonal.hpp"
+#include "palimpsest/linop/fft.hpp"
+#include "palimpsest/linop/saving.hpp"
+#include "palimpsest/linop/stack.hpp"
+
+namespace palimpsest::bench {
+namespace {
+
+using Work = std::function<void()>;
+
+const Dims kShape("y x");
+const Tensor kImage = Tensor::ones({4, 4}, DType::complex64);
+
+Tensor weights(const Extents& extents, int i) {
+  return Tensor::full(extents, std::complex<float>(static_cast<float>(i % 5 + 1)));
+}
+NamedLinop diagonal(int i) { return Diagonal(weights({4, 4}, i), kShape); }
+std::vector<NamedLinop> diagonals(int n) {
+  std::vector<NamedLinop> list;
+  for (int i = 0; i < n; ++i) list.push_back(diagonal(i));
+  return list;
+}
+std::vector<NamedLinop> weighted_transforms(int n) {
+  const NamedLinop transform = Fft(2, {.grid = Grid{kShape, kShape}});
+  std::vector<NamedLinop> list;
+  for (int i = 0; i < n; ++i) list.push_back(Chain(diagonal(i), transform));
+  return list;
+}
+
+Extents image_extents(int /*n*/) { return {4, 4}; }
+Extents line_extents(int /*n*/) { return {4}; }
+Extents blocks_extents(int n) { return {2 * n, 4, 4}; }
+
+// The first application: compiles, plans and runs. Operators are made anew each time, since they
+// keep what they compiled.
+template <class Make>
+GrowthCase first(std::string name, Make make, Extents (*input)(int n) = image_extents) {
+  return {name + ": first", [=](int n) -> Work {
+            const Tensor x = Tensor::ones(input(n), DType::complex64);
+            return [=] { make(n)(x); };
+          }};
+}
+
+NamedLinop block_diagonal(int n) {
+  const ND c("c");
+  std::vector<NamedLinop> blocks;
+  for (int i = 0; i < n; ++i) {
+    blocks.push_back(Diagonal(weights({2, 4, 4}, i), "c y x"));
+  }
+  return BlockDiagonal(std::move(blocks), c, c);
+}
+NamedLinop concatenated(int n) {
+  std::vector<NamedLinop> blocks;
+  for (int i = 0; i < n; ++i) blocks.push_back(Dense(weights({2, 4}, i), "z y,y->z"));
+  return Concat(std::move(blocks), {.out = ND("z")});
+}
+
+}  // namespace
+
+std::vector<GrowthCase> operator_cases() {
+  const auto add = [](int n) { return Add(diagonals(n)); };
+  std::vector<GrowthCase> cases{
+      first("Add of Diagonals", add),
+      first("Add of Chain(Diagonal, FFT)", [](int n) { return Add(weighted_transforms(n)); }),
+      first("Add of Chain(Diagonal, FFT), normal",
+            [](int n) { return Add(weighted_transforms(n)).N(); }),
+      first("Chain of Diagonals", [](int n) { return Chain(diagonals(n)); }),
+      first("Chain of Diagonals, normal", [](int n) { return Chain(diagonals(n)).N(); }),
+      first("Chain of FFTs and Diagonals", [](int n) { return Chain(weighted_transforms(n)); }),
+      first("Chain of FFTs and Diagonals, normal",
+            [](int n) { return Chain(weighted_transforms(n)).N(); }),
+      first("Stack of Diagonals",
+            [](int n) {
+              return Stack(diagonals(n), {.out = {ND("c"), 0}});
+            }),
+      first("Concat of tall operators", concatenated, line_extents),
+      first("BlockDiagonal of Diagonals", block_diagonal, blocks_extents),
+      first(
+          "Diagonal split into rows",
+          [](int n) {
+            const Tensor w = Tensor::ones({2 * n, 4, 4}, DType::complex64);
+            return create_batched_linop(Diagonal(w, "c y x"), BatchSpec{{{ND("c"), 2}}});
+          },
+          blocks_extents)};
+  cases.push_back(
+      {"Add of Diagonals: adjoint", [=](int n) -> Work { return [=] { add(n).H()(kImage); }; }});
+  cases.push_back({"Add of Diagonals: later", [=](int n) -> Work {
+                     const NamedLinop A = add(n);
+                     A(kImage);
+                     return [A] { A(kImage); };
+                   }});
+  cases.push_back(
+      {"Add of Diagonals: print", [=](int n) -> Work { return [A = add(n)] { A.str(); }; }});
+  cases.push_back({"Add of Diagonals: bytes and back",
+                   [=](int n) -> Work { return [A = add(n)] { from_bytes(to_bytes(A)); }; }});
+  cases.push_back({"Add of Diagonals: deep copy",
+                   [=](int n) -> Work { return [A = add(n)] { A.deepcopy(); }; }});
+  return cases;
+}
+
+}  // namespace palimpsest::bench

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The work of compiling, planning and running is in proportion to the number of parts: counted in
+// bytes that are asked of the heap, which are the same on every machine. bench/growth measures
+// times, and more cases.
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <functional>
+#include <span>
+
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/linop/add.hpp"
+#include "palimpsest/linop/chain.hpp"
+#include "palimpsest/linop/concat.hpp"
+#include "palimpsest/linop/dense.hpp"
+#include "palimpsest/linop/diagonal.hpp"
+#include "palimpsest/linop/fft.hpp"
+#include "palimpsest/linop/stack.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "support/malloc_counter.hpp"
+
+namespace palimpsest {
+namespace {
+
+struct GrowthTest : ::testing::Test {
+  static constexpr int kFew = 500, kMany = 2000;
+
+  // Four times the parts may take five times the bytes; if bytes grew with the square, sixteen.
+  static void expect_linear(const std::function<void(int)>& work) {
+    work(10);  // what is made once
+    const auto bytes_of = [&](int n) {
+      const std::size_t before = testing::bytes_of_mallocs();
+      work(n);
+      return static_cast<double>(testing::bytes_of_mallocs() - before);
+    };
+    const double few = bytes_of(kFew), many = bytes_of(kMany);
+    EXPECT_LT(many, 5 * few) << kFew << " parts: " << few << " bytes, " << kMany
+                             << " parts: " << many;
+  }
+
+  // Compiles, plans and calls a function of n parts that are computed from x.
+  template <class Assemble>
+  static void expect_linear_assembly(Assemble assemble) {
+    expect_linear([&](int n) {
+      const Variable x = make_input({DType::float64, {8}, {}}, "x");
+      std::vector<Variable> parts;
+      for (int i = 0; i < n; ++i) parts.push_back(ops::roll(x * (i + 1.0), 1, 0));
+      const Function f = function({x}, assemble(parts));
+      const Tensor result = f(Tensor::arange(8, DType::float64))[0];
+      EXPECT_EQ(result.numel(), 8 * n);
+      EXPECT_EQ(f.latest_plan()->saved_by_join_bytes, 64 * n);
+    });
+  }
+
+  static Tensor weights(const Extents& extents, int i) {
+    return Tensor::full(extents, std::complex<float>(static_cast<float>(i % 5 + 1)));
+  }
+  static std::vector<NamedLinop> diagonals(int n) {
+    std::vector<NamedLinop> list;
+    for (int i = 0; i < n; ++i) list.push_back(Diagonal(weights({4, 4}, i), "y x"));
+    return list;
+  }
+  static void apply(const NamedLinop& A, const Extents& extents) {
+    EXPECT_GT(A(Tensor::ones(extents, DType::complex64)).numel(), 0);
+  }
+};
+
+TEST_F(GrowthTest, JoinsOfComputedParts) {
+  expect_linear_assembly([](const auto& parts) { return ops::join(0, parts); });
+}
+
+TEST_F(GrowthTest, StacksOfComputedParts) {
+  expect_linear_assembly([](const auto& parts) { return ops::stack(parts); });
+  expect_linear_assembly([](const auto& parts) { return ops::stack(parts, 1); });
+}
+
+TEST_F(GrowthTest, StackOfOperators) {
+  expect_linear([](int n) {
+    apply(Stack(diagonals(n), {.out = {ND("c"), 0}}), {4, 4});
+  });
+}
+
+TEST_F(GrowthTest, ConcatOfOperators) {
+  expect_linear([](int n) {
+    std::vector<NamedLinop> list;
+    for (int i = 0; i < n; ++i) list.push_back(Dense(weights({2, 4}, i), "z y,y->z"));
+    apply(Concat(list, {.out = ND("z")}), {4});
+  });
+}
+
+TEST_F(GrowthTest, BlockDiagonalOfOperators) {
+  expect_linear([](int n) {
+    std::vector<NamedLinop> list;
+    for (int i = 0; i < n; ++i) list.push_back(Diagonal(weights({2, 4, 4}, i), "c y x"));
+    apply(BlockDiagonal(list, ND("c"), ND("c")), {2 * n, 4, 4});
+  });
+}
+
+}  // namespace
+}  // namespace palimpsest
