@@ -98,6 +98,7 @@
 #include "palimpsest/memory/copy_stats.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
 #include "palimpsest/memory/device.hpp"
+#include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/memory/memory_map.hpp"
 #include "palimpsest/memory/storage.hpp"
 #include "palimpsest/named/collection.hpp"

@@ -55,8 +55,7 @@ class Recon : public testing::Test {
   // k-space (coil, y, x) of the simulated scan.
   Tensor kspace() const {
     const Tensor grid = cartesian_kspace(read_ismrmrd(dir / "scan.h5")).kspace;
-    return grid.shape(3) == 1 ? grid.select(3, 0).transpose().contiguous()
-                              : grid.select(1, 0).contiguous();
+    return grid.select(grid.shape(3) == 1 ? 3 : 1, 0).contiguous();
   }
   ScratchDirectory dir;
 };
@@ -121,7 +120,8 @@ TEST_F(Recon, TheReportSaysWhatTheRunTook) {
   EXPECT_EQ(report.at("residuals").size(), 7U);
   EXPECT_LT(report.at("residuals").back(), report.at("residuals").front());
   EXPECT_GT(report.at("announced_peak_bytes"), 0);
-  EXPECT_EQ(report.at("announced_peak_bytes"), report.at("measured_peak_bytes"));
+  EXPECT_LE(report.at("measured_peak_bytes"), report.at("announced_peak_bytes"));
+  EXPECT_GT(report.at("process_peak_bytes"), report.at("measured_peak_bytes"));
   for (const char* stage : {"read", "sensitivities", "solve", "write"}) {
     EXPECT_GE(report.at("seconds").at(stage), 0);
   }
@@ -135,14 +135,14 @@ TEST_F(Recon, ThePeakOfTheAdjointIsTheAnnouncedOne) {
   EXPECT_THAT(result.err, IsEmpty());
   const auto report = nlohmann::json::parse(result.out);
   EXPECT_GT(report.at("announced_peak_bytes"), 0);
-  EXPECT_EQ(report.at("announced_peak_bytes"), report.at("measured_peak_bytes"));
+  EXPECT_LE(report.at("measured_peak_bytes"), report.at("announced_peak_bytes"));
 }
 
 TEST_F(Recon, AnnouncesThePeakAndDrawsNoBarInAPipe) {
   simulate();
   const CommandResult result = run_command({"recon", dir / "scan.h5", "-o", dir / "x.png"});
   EXPECT_EQ(result.code, 0);
-  EXPECT_THAT(result.err, testing::MatchesRegex("announced peak of the solve: [0-9,]+ bytes\n"));
+  EXPECT_THAT(result.err, testing::MatchesRegex("announced peak: [0-9,]+ bytes\n"));
   EXPECT_THAT(result.out, HasSubstr("wrote "));
 }
 

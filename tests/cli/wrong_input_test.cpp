@@ -127,7 +127,7 @@ TEST_F(WrongInput, MapsThatDoNotFit) {
   write_npy(dir / "k.npy", random_kspace({4, 32, 32}));
   write_npy(dir / "maps.npy", random_kspace({3, 32, 32}));
   expect_refused({"recon", dir / "k.npy", "--maps", dir / "maps.npy", "-o", picture()}, 2,
-                 "got the shape (3, 32, 32, 1), expected (4, 32, 32)");
+                 "got the shape (3, 32, 32), expected (4, 32, 32)");
   expect_refused({"recon", dir / "k.npy", "--maps", dir / "none.npy", "-o", picture()}, 2,
                  "none.npy");
 }

@@ -7,6 +7,7 @@
 
 #include "io/files.hpp"
 #include "io/scans.hpp"
+#include "palimpsest/memory/allocator.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
@@ -79,15 +80,23 @@ TEST(SortedKspace, IsThatOfMemoryWhateverIsReadAtATime) {
     const CartesianOptions options{.prewhiten = prewhiten};
     const CartesianKspace expected = cartesian_kspace(read, options);
     for (const index_t batch : {index_t{1}, index_t{1} << 21, index_t{1} << 26}) {
-      const SortedKspace sorted =
-          sorted_kspace(file, options, {.folder = directory.path(), .batch_bytes = batch});
-      const Tensor kspace = sorted.kspace.map();
-      EXPECT_EQ(sorted.readout_oversampling, expected.readout_oversampling);
-      EXPECT_EQ(sorted.recon_matrix, expected.recon_matrix);
-      if (!prewhiten) {
-        EXPECT_TRUE(equal(kspace, expected.kspace));
-      } else {
-        EXPECT_TRUE(allclose(kspace, expected.kspace, 1e-4, 1e-3));
+      for (const bool in_memory : {false, true}) {
+        const MemoryScope memory;
+        const Tensor kspace =
+            sorted_kspace(
+                file, options,
+                {.in_memory = in_memory, .folder = directory.path(), .batch_bytes = batch})
+                .map();
+        const index_t result = in_memory ? kspace.nbytes() : 0;
+        EXPECT_LE(static_cast<index_t>(memory.peak_bytes()),
+                  result + sorting_bytes(file, options, batch).tensors);
+        EXPECT_LE(file.reading_bytes(cartesian_layout(file).readouts, batch),
+                  std::max<index_t>(batch, 4096));
+        if (!prewhiten) {
+          EXPECT_TRUE(equal(kspace, expected.kspace));
+        } else {
+          EXPECT_TRUE(allclose(kspace, expected.kspace, 1e-4, 1e-3));
+        }
       }
     }
   }
@@ -95,16 +104,19 @@ TEST(SortedKspace, IsThatOfMemoryWhateverIsReadAtATime) {
   EXPECT_EQ(directory.names(), std::vector<std::string>{"a.h5"});
 }
 
-TEST(SortedKspace, OfAPlanReadsNoSample) {
+TEST(CartesianLayout, ComesFromHeadersAlone) {
   const TemporaryDirectory directory;
   RawScan scan = some_scan();
   scan.samples.fill(std::complex<float>(NAN));
   write_ismrmrd(directory / "a.h5", scan);
   const RawScanFile file(directory / "a.h5");
-  const SortedKspace sorted =
-      sorted_kspace(file, {}, {.folder = directory.path(), .reads_samples = false});
-  EXPECT_EQ(sorted.kspace.shape(), cartesian_kspace(scan).kspace.shape());
-  EXPECT_TRUE(equal(sorted.kspace.map(), Tensor::zeros(sorted.kspace.shape(), DType::complex64)));
+  const CartesianLayout layout = cartesian_layout(file);
+  const CartesianKspace expected = cartesian_kspace(scan);
+  EXPECT_EQ(layout.grid, expected.kspace.shape());
+  EXPECT_EQ(layout.readout_oversampling, expected.readout_oversampling);
+  EXPECT_EQ(layout.recon_matrix, expected.recon_matrix);
+  EXPECT_TRUE(layout.has_full_readouts);
+  EXPECT_TRUE(equal(layout.measured, expected.mask.unsqueeze(2).contiguous()));
   expect_error<FormatError>([&] { sorted_kspace(file, {}, {.folder = directory.path()}); },
                             "NaN or infinite");
   expect_error<IoError>([&] { sorted_kspace(file, {}, {.folder = directory / "none"}); },

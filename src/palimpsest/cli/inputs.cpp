@@ -22,6 +22,13 @@ const Values& image_values() {
   return values;
 }
 
+UsageError not_finite(const std::string& path, const Values& what, index_t count,
+                      const Extents& index) {
+  return UsageError(
+      fmt::format("[{}] NaN or infinite values in {}: got {} of them, the first at {}. {}", path,
+                  what.name, count, to_string(index), what.advice));
+}
+
 void check_finite(const std::string& path, const Tensor& data, const Values& what) {
   const index_t parts = is_complex(data.dtype()) ? 2 : 1;
   const auto* values = static_cast<const float*>(data.raw_data());
@@ -37,9 +44,7 @@ void check_finite(const std::string& path, const Tensor& data, const Values& wha
     index[axis] = first % data.shape(static_cast<index_t>(axis));
     first /= data.shape(static_cast<index_t>(axis));
   }
-  throw UsageError(
-      fmt::format("[{}] NaN or infinite values in {}: got {} of them, the first at {}. {}", path,
-                  what.name, bad, to_string(index), what.advice));
+  throw not_finite(path, what, bad, index);
 }
 
 }  // namespace palimpsest::cli

@@ -39,6 +39,9 @@ const Values& kspace_values();
 const Values& coil_map_values();
 const Values& image_values();
 
+/// What is wrong with an array of which `count` elements are NaN or infinite, the first at `index`.
+UsageError not_finite(const std::string& path, const Values& what, index_t count,
+                      const Extents& index);
 /// UsageError naming the first element that is NaN or infinite, if there is one.
 ///
 /// DTypes   float32, complex64; dense

@@ -17,12 +17,10 @@
 #include "palimpsest/cli/image.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/cli/progress.hpp"
-#include "palimpsest/cli/sampling_pattern.hpp"
-#include "palimpsest/cli/scan.hpp"
-#include "palimpsest/cli/sense.hpp"
-#include "palimpsest/cli/sensitivities.hpp"
+#include "palimpsest/cli/recon_report.hpp"
+#include "palimpsest/cli/reconstruction.hpp"
+#include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
-#include "palimpsest/cli/volume.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
 #include "palimpsest/io/report.hpp"
@@ -33,9 +31,9 @@ namespace {
 struct ReconOptions {
   std::string input, output, maps, report, save, save_maps, plan;
   std::string method = "cg-sense";
-  index_t iterations = 30, bits = 8, slice = 0;
+  index_t iterations = 30, bits = 8;
   double lambda = 0.015, tolerance = 1e-6;
-  std::optional<index_t> repetition;
+  std::optional<index_t> slice, repetition;
   bool prewhiten = false, json = false, dry_run = false;
   std::string scratch;
   /// As given: `300M`.
@@ -47,123 +45,14 @@ struct ReconOptions {
   }
 };
 
-// What one run has done, for the report.
-struct ReconRun {
-  Scan scan;
-  CenterRegion center;
-  /// complex64 (Ny, Nx), for a volume (Nz, Ny, Nx).
-  Tensor image;
-  /// (plane, coil, y, x)
-  Tensor maps;
-  std::string status;
-  index_t iterations = 0;
-  std::vector<double> residuals;
-  index_t announced_peak_bytes = 0, measured_peak_bytes = 0;
-  Plan plan;
-  double read_s = 0, sensitivities_s = 0, solve_s = 0, write_s = 0;
-};
-
 // White is the value that the brightest half percent (fat, vessels) exceeds, but at least this part
 // of the largest value: the object may be small.
 constexpr double kBelowWhite = 0.995, kLeastWhite = 0.4;
 
-// Planes of a volume below this part of its largest value are rounding errors of empty ones.
-constexpr double kEmptyPlane = 1e-6;
-
-double largest_value(const Tensor& x) { return quantile(magnitude(x), 1); }
-
-Tensor maps_of_plane(ReconRun& run, const ReconOptions& options, index_t plane) {
-  const Tensor kspace = run.scan.kspace.select(0, plane);
-  if (options.maps.empty()) return estimate_sensitivities(kspace, run.center);
-  return run.maps.select(0, plane);
-}
-
-SenseOptions sense_options(const ReconOptions& options, Progress& progress, index_t plane) {
-  SenseOptions sense;
-  sense.is_iterative = options.method == "cg-sense";
-  sense.iterations = options.iterations;
-  sense.lambda = options.lambda;
-  sense.tolerance = options.tolerance;
-  sense.announce = [&options, plane](index_t bytes) {
-    if (options.json || plane > 0) return;
-    std::fprintf(stderr, "announced peak of the %s: %s bytes\n",
-                 options.method == "cg-sense" ? "solve" : "adjoint", with_commas(bytes).c_str());
-  };
-  sense.progress = [&progress, plane, &options](index_t iteration, double residual) {
-    progress.update(plane * options.iterations + iteration,
-                    fmt::format("residual {:.1e}", residual));
-  };
-  return sense;
-}
-
-void solve_planes(ReconRun& run, const ReconOptions& options) {
-  const index_t n = run.scan.n_planes();
-  std::vector<Tensor> images, maps;
-  const double empty = n > 1 ? kEmptyPlane * largest_value(run.scan.kspace) : 0;
-  Progress progress(options.method, n * options.iterations);
-  for (index_t plane = 0; plane < n; ++plane) {
-    const Tensor kspace = run.scan.kspace.select(0, plane);
-    if (n > 1 && largest_value(kspace) <= empty) {
-      images.push_back(Tensor::zeros({run.scan.ny(), run.scan.nx()}, DType::complex64));
-      maps.push_back(Tensor::zeros(kspace.shape(), DType::complex64));
-      continue;
-    }
-    StopWatch watch;
-    maps.push_back(maps_of_plane(run, options, plane).contiguous());
-    run.sensitivities_s += watch.lap();
-    SenseResult result = reconstruct_plane(kspace.contiguous(), maps.back(), run.scan.mask,
-                                           sense_options(options, progress, plane));
-    run.solve_s += result.seconds;
-    run.status = result.status;
-    run.iterations = std::max(run.iterations, result.iterations);
-    run.residuals = std::move(result.residuals);
-    run.plan = std::move(result.plan);
-    run.announced_peak_bytes = std::max(run.announced_peak_bytes, result.announced_peak_bytes);
-    run.measured_peak_bytes = std::max(run.measured_peak_bytes, result.measured_peak_bytes);
-    images.push_back(center_crop(result.image, run.scan.image_ny, run.scan.image_nx).contiguous());
-  }
-  run.image = images.front();
-  if (run.scan.is_volume) {
-    Tensor volume = Tensor::empty({run.scan.image_ny, run.scan.image_nx, n}, DType::complex64);
-    for (index_t plane = 0; plane < n; ++plane) {
-      volume.select(2, plane).copy_from(images[static_cast<std::size_t>(plane)]);
-    }
-    run.image = volume;
-  }
-  Tensor all = Tensor::empty(run.scan.kspace.shape(), DType::complex64);
-  for (index_t plane = 0; plane < n; ++plane) {
-    all.select(0, plane).copy_from(maps[static_cast<std::size_t>(plane)]);
-  }
-  run.maps = all;
-}
-
-JsonReport report_of(const ReconRun& run, const ReconOptions& options) {
-  const Scan& scan = run.scan;
-  JsonReport sizes, seconds, report;
-  sizes.set("coils", scan.n_coils()).set("planes", scan.n_planes());
-  sizes.set("rows", scan.ny()).set("columns", scan.nx());
-  sizes.set("image_rows", scan.image_ny).set("image_columns", scan.image_nx);
-  sizes.set("samples_per_coil", count_samples(scan.mask));
-  sizes.set("acceleration", scan.acceleration());
-  sizes.set("center_rows", run.center.height).set("center_columns", run.center.width);
-  seconds.set("read", run.read_s).set("sensitivities", run.sensitivities_s);
-  seconds.set("solve", run.solve_s).set("write", run.write_s);
-  report.set("input", options.input).set("format", name_of(scan.format));
-  report.set("method", options.method)
-      .set("maps", options.maps.empty() ? "estimated" : options.maps);
-  report.set("sizes", sizes).set("lambda", options.lambda).set("tolerance", options.tolerance);
-  report.set("status", run.status).set("iterations", run.iterations);
-  report.set("residuals", run.residuals);
-  report.set("announced_peak_bytes", run.announced_peak_bytes);
-  report.set("measured_peak_bytes", run.measured_peak_bytes);
-  report.set("seconds", seconds);
-  return report;
-}
-
+// Of a volume the plane in the middle along z.
 void write_picture(const std::string& path, const Tensor& image, index_t bits) {
-  Tensor plane = magnitude(image);
-  if (plane.rank() == 3) plane = plane.select(0, plane.shape(0) / 2);
-  const double largest = largest_value(plane);
+  const Tensor plane = magnitude(image.rank() == 3 ? image.select(0, image.shape(0) / 2) : image);
+  const double largest = quantile(plane, 1);
   const double white = std::max(quantile(plane, kBelowWhite), kLeastWhite * largest);
   write_png(
       path, plane,
@@ -186,125 +75,33 @@ const PlanFormat& format_of(const std::string& path) {
   throw UsageError("[--plan] got '" + path + "', expected a name that ends in .svg, .json or .txt");
 }
 
-void print_summary(const ReconRun& run, const ReconOptions& options, const Outputs& outputs) {
-  const Scan& scan = run.scan;
-  std::printf("%s",
-              fmt::format("{}: {} coils, {} x {}{}, {:.2f}-fold undersampled\n", options.input,
-                          scan.n_coils(), scan.ny(), scan.nx(),
-                          scan.is_volume ? fmt::format(" x {} positions", scan.n_planes()) : "",
-                          scan.acceleration())
-                  .c_str());
-  if (options.maps.empty()) {
-    std::printf(
-        "coil sensitivities estimated from the %lld x %lld centre\n",
-        static_cast<long long>(std::min(run.center.height, SensitivityOptions{}.largest_center)),
-        static_cast<long long>(std::min(run.center.width, SensitivityOptions{}.largest_center)));
-  }
-  if (!run.residuals.empty()) {
-    std::printf("%s: %lld iterations, residual %.1e (%s)\n", options.method.c_str(),
-                static_cast<long long>(run.iterations), run.residuals.back(), run.status.c_str());
-  }
-  std::printf(
-      "%s", fmt::format("peak: announced {} bytes, measured {} bytes\n",
-                        with_commas(run.announced_peak_bytes), with_commas(run.measured_peak_bytes))
-                .c_str());
-  std::printf("seconds: read %.2f, sensitivities %.2f, solve %.2f, write %.2f\n", run.read_s,
-              run.sensitivities_s, run.solve_s, run.write_s);
-  for (const std::string& path : outputs.written()) std::printf("wrote %s\n", path.c_str());
-}
-
-// -- whole scans in mapped files -------------------------------------------------------------------
-
-SenseOptions volume_options(const ReconOptions& options, Progress& progress) {
-  SenseOptions sense = sense_options(options, progress, 0);
-  sense.announce = {};
-  return sense;
-}
-
-void print_plan(const VolumePlan& plan, const Volume& volume, const ReconOptions& options) {
-  if (options.json) {
-    std::fputs(plan.report().text().c_str(), stdout);
-    return;
-  }
-  const Extents image = volume.image_shape();
-  std::printf("%s: %lld coils, image %s, %s\n%s", options.input.c_str(),
-              static_cast<long long>(volume.n_coils()), to_string(image).c_str(),
-              options.method.c_str(), plan.text(volume).c_str());
-}
-
-JsonReport volume_report(const SenseResult& result, const Volume& volume, const VolumePlan& plan,
-                         const ReconOptions& options) {
-  JsonReport report, sizes, seconds;
-  sizes.set("coils", volume.n_coils()).set("image", to_string(volume.image_shape()));
-  seconds.set("solve", result.seconds);
-  report.set("input", options.input).set("method", options.method).set("maps", options.maps);
-  report.set("sizes", sizes).set("lambda", options.lambda).set("tolerance", options.tolerance);
-  report.set("status", result.status).set("iterations", result.iterations);
-  report.set("residuals", result.residuals).set("plan", plan.report());
-  report.set("announced_peak_bytes", result.announced_peak_bytes);
-  report.set("measured_peak_bytes", result.measured_peak_bytes).set("seconds", seconds);
-  return report;
-}
-
 // Where a raw scan is sorted: beside the result, for which there is room too.
-std::string scratch_folder(const ReconOptions& options, bool plan_only) {
+std::string scratch_folder(const ReconOptions& options) {
   if (!options.scratch.empty()) return options.scratch;
   for (const std::string& path : {options.save, options.output, options.report}) {
-    if (plan_only || path.empty()) continue;
+    if (path.empty()) continue;
     const std::string folder = std::filesystem::path(path).parent_path().string();
     return folder.empty() ? "." : folder;
   }
-  return std::filesystem::temp_directory_path().string();
+  std::error_code none;
+  const auto folder = std::filesystem::temp_directory_path(none);
+  return none ? "." : folder.string();
 }
 
-// The whole scan at once, out of mapped files; `plan_only` looks at nothing but their headers.
-void recon_volume(const ReconOptions& options, bool plan_only) {
-  if (options.maps.empty()) {
-    throw UsageError(
-        "[--memory] a budget needs coil maps in a file, to be mapped like the scan. Try --maps, "
-        "which recon --save-maps makes");
-  }
-  Outputs outputs;
-  outputs.reads(options.input);
-  outputs.reads(options.maps);
-  outputs.announce(options.output, ".png");
-  outputs.announce(options.save, ".npy");
-  outputs.announce(options.report, ".json");
-  const ScanOptions scan{
+ReconstructionOptions reconstruction_options(const ReconOptions& options) {
+  ReconstructionOptions result;
+  result.kspace = options.input;
+  result.maps = options.maps;
+  result.scan = {
       .slice = options.slice, .repetition = options.repetition, .prewhiten = options.prewhiten};
-  const Volume volume = map_volume(options.input, options.maps,
-                                   {.scan = scan,
-                                    .folder = scratch_folder(options, plan_only),
-                                    .budget = options.budget(),
-                                    .plan_only = plan_only});
-  Progress progress(options.method, options.iterations);
-  const SenseOptions sense = volume_options(options, progress);
-  const VolumePlan plan = plan_volume(volume, sense, options.budget());
-  if (plan_only) return print_plan(plan, volume, options);
-  if (!options.json) std::fprintf(stderr, "%s", plan.text(volume).c_str());
-  const SenseResult result = reconstruct_volume(volume, sense, plan);
-  outputs.write(options.output, [&](const std::string& path) {
-    // Of a volume the plane in the middle.
-    const Tensor& x = result.image;
-    write_picture(path, x.rank() == 3 ? x.select(0, x.shape(0) / 2) : x, options.bits);
-  });
-  outputs.write(options.save, [&](const std::string& path) { write_npy(path, result.image); });
-  const JsonReport report = volume_report(result, volume, plan, options);
-  outputs.write(options.report, [&](const std::string& path) { report.write(path); });
-  if (options.json) {
-    std::fputs(report.text().c_str(), stdout);
-    return outputs.commit();
-  }
-  if (!result.residuals.empty()) {
-    std::printf("%s: %lld iterations, residual %.1e (%s)\n", options.method.c_str(),
-                static_cast<long long>(result.iterations), result.residuals.back(),
-                result.status.c_str());
-  }
-  std::printf("peak: announced %s bytes, measured %s bytes; %.2f seconds\n",
-              with_commas(result.announced_peak_bytes).c_str(),
-              with_commas(result.measured_peak_bytes).c_str(), result.seconds);
-  for (const std::string& path : outputs.written()) std::printf("wrote %s\n", path.c_str());
-  outputs.commit();
+  result.sense.is_iterative = options.method == "cg-sense";
+  result.sense.iterations = options.iterations;
+  result.sense.lambda = options.lambda;
+  result.sense.tolerance = options.tolerance;
+  result.budget = options.budget();
+  result.scratch = scratch_folder(options);
+  result.keeps_maps = !options.save_maps.empty();
+  return result;
 }
 
 void check_numbers(const ReconOptions& options);
@@ -331,50 +128,81 @@ void check_numbers(const ReconOptions& options) {
   }
 }
 
+// Announces what a run, or the plan of one, will write.
+void announce(Outputs& outputs, const ReconOptions& options, bool plan_only) {
+  outputs.reads(options.input);
+  outputs.reads(options.maps);
+  if (!plan_only) {
+    outputs.announce(options.output, ".png");
+    outputs.announce(options.save, ".npy");
+    outputs.announce(options.save_maps, ".npy");
+  }
+  outputs.announce(options.report, ".json");
+  if (!options.plan.empty()) outputs.announce(options.plan, format_of(options.plan).ending);
+}
+
+void write_plan(Outputs& outputs, const ReconOptions& options, const Plan& plan) {
+  outputs.write(options.plan, [&](const std::string& path) {
+    write_text_atomically(path, (plan.*format_of(options.plan).text)());
+  });
+}
+
+void print_written(const Outputs& outputs) {
+  for (const std::string& path : outputs.written()) print(fmt::format("wrote {}\n", path));
+}
+
+// Says what a run takes; writes --plan and --report, but no result.
 void plan(const ReconOptions& options) {
   check_numbers(options);
-  recon_volume(options, /*plan_only=*/true);
+  Outputs outputs;
+  announce(outputs, options, /*plan_only=*/true);
+  const ReconstructionOptions how = reconstruction_options(options);
+  const Reconstruction reconstruction(how);
+  const JsonReport report = report_of_plan(reconstruction, how);
+  write_plan(outputs, options, reconstruction.solver().step());
+  outputs.write(options.report, [&](const std::string& path) { report.write(path); });
+  if (options.json) {
+    print(report.text());
+  } else {
+    print(scan_text(reconstruction, how) + plan_text(reconstruction));
+    print_written(outputs);
+  }
+  outputs.commit();
 }
 
 void recon(const ReconOptions& options) {
   if (options.dry_run) return plan(options);
   check_options(options);
-  if (options.budget()) return recon_volume(options, /*plan_only=*/false);
   Outputs outputs;
-  outputs.reads(options.input);
-  outputs.reads(options.maps);
-  outputs.announce(options.output, ".png");
-  outputs.announce(options.save, ".npy");
-  outputs.announce(options.save_maps, ".npy");
-  outputs.announce(options.report, ".json");
-  if (!options.plan.empty()) outputs.announce(options.plan, format_of(options.plan).ending);
-
-  ReconRun run;
-  StopWatch watch;
-  run.scan = read_scan(
-      options.input,
-      {.slice = options.slice, .repetition = options.repetition, .prewhiten = options.prewhiten});
-  if (!options.maps.empty()) run.maps = read_maps(options.maps, run.scan);
-  run.read_s = watch.lap();
-  run.center = dense_center(run.scan.mask);
-  solve_planes(run, options);
-  watch.lap();
+  announce(outputs, options, /*plan_only=*/false);
+  const ReconstructionOptions how = reconstruction_options(options);
+  Reconstruction reconstruction(how);
+  if (!options.json) {
+    std::fprintf(stderr, "announced peak: %s bytes\n",
+                 with_commas(reconstruction.plan().peak_bytes).c_str());
+  }
+  JsonReport report = report_of_plan(reconstruction, how);
+  write_plan(outputs, options, reconstruction.solver().step());
+  ReconstructionResult result;
+  {
+    Progress bar(options.method, reconstruction.layout().n_items() * options.iterations);
+    result = reconstruction.run([&](index_t iterations, double residual) {
+      bar.update(iterations, fmt::format("residual {:.1e}", residual));
+    });
+  }
+  const StopWatch watch;
   outputs.write(options.output,
-                [&](const std::string& path) { write_picture(path, run.image, options.bits); });
-  outputs.write(options.save, [&](const std::string& path) { write_npy(path, run.image); });
-  outputs.write(options.save_maps, [&](const std::string& path) {
-    write_npy(path, run.scan.is_volume ? run.maps.permute({1, 2, 3, 0}) : run.maps.select(0, 0));
-  });
-  run.write_s = watch.lap();
-  const JsonReport report = report_of(run, options);
+                [&](const std::string& path) { write_picture(path, result.image, options.bits); });
+  outputs.write(options.save, [&](const std::string& path) { write_npy(path, result.image); });
+  outputs.write(options.save_maps, [&](const std::string& path) { write_npy(path, result.maps); });
+  const RunFacts facts{reconstruction.measured_bytes(), watch.seconds()};
+  add_run(report, result, facts);
   outputs.write(options.report, [&](const std::string& path) { report.write(path); });
-  outputs.write(options.plan, [&](const std::string& path) {
-    write_text_atomically(path, (run.plan.*format_of(options.plan).text)());
-  });
   if (options.json) {
-    std::fputs(report.text().c_str(), stdout);
+    print(report.text());
   } else {
-    print_summary(run, options, outputs);
+    print(scan_text(reconstruction, how) + run_text(reconstruction, how, result, facts));
+    print_written(outputs);
   }
   outputs.commit();
 }
@@ -397,12 +225,12 @@ void add_recon(CommandLine& line) {
       .option("--plan", "FILE", options->plan,
               "who lies where in memory, in one iteration: .svg, .json or .txt")
       .option("--bits", "N", options->bits, "of the picture: 8 or 16")
-      .option("--slice", "N", options->slice, "of a raw file with several slices")
+      .option("--slice", "N", options->slice, "which slice of a raw file; must be named if it has several")
       .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
       .option("--memory", "BYTES", options->memory,
-              "a budget, such as 300M: the whole scan at once, out of mapped files")
+              "the most bytes to hold at a time, such as 300M")
       .option("--scratch", "FOLDER", options->scratch,
-              "where --memory sorts a raw scan; else beside the result")
+              "where files lie that hold what --memory does not allow; else beside the result")
       .flag("--dry-run", options->dry_run, "only say what it takes, and where the bytes go")
       .flag("--prewhiten", options->prewhiten, "decorrelate the coils by the noise readouts")
       .flag("--json", options->json, "print the report instead of a summary")
@@ -411,14 +239,16 @@ void add_recon(CommandLine& line) {
 
 void add_plan(CommandLine& line) {
   const auto options = std::make_shared<ReconOptions>();
-  line.add("plan", "Say what a reconstruction takes, and where the bytes go, without touching data")
-      .argument("INPUT", options->input, "k-space: a raw file, or an array (NPY, CFL)")
+  line.add("plan",
+           "Say how many bytes a reconstruction takes, and where they go, without running it")
+      .argument("INPUT", options->input, "k-space: a raw file, or an array (coil, y, x)")
       .choice("--method", {"cg-sense", "adjoint"}, options->method, "how")
-      .option("--maps", "FILE", options->maps, "coil maps of the same shape")
+      .option("--maps", "FILE", options->maps, "coil maps; else estimated from the k-space centre")
       .option("--lambda", "X", options->lambda, "weight of |image|^2 against noise")
       .option("--memory", "BYTES", options->memory, "a budget, such as 300M")
-      .option("--slice", "N", options->slice, "of a raw file with several slices")
+      .option("--slice", "N", options->slice, "which slice of a raw file; must be named if it has several")
       .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
+      .flag("--prewhiten", options->prewhiten, "decorrelate the coils by the noise readouts")
       .flag("--json", options->json, "print it as JSON")
       .action([options] { plan(*options); });
 }

@@ -4,173 +4,108 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <complex>
-#include <vector>
+#include <utility>
 
-#include "palimpsest/cli/image.hpp"
 #include "palimpsest/cli/inputs.hpp"
 #include "palimpsest/cli/sampling_pattern.hpp"
-#include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/npy.hpp"
-#include "palimpsest/linop/fft.hpp"
 
 namespace palimpsest::cli {
 namespace {
 
-using Sample = std::complex<float>;
+// Elements that are converted at a time.
+constexpr index_t kPieceElements = index_t{1} << 17;
+// Readouts that are looked at to find columns that a scanner filled with zeros.
+constexpr std::size_t kReadoutsLookedAt = 16;
 
-// What a file holds, before it is cut into planes.
-struct RawGrid {
-  Tensor kspace;               // (coil, kz, ky, kx)
-  std::vector<bool> measured;  // (kz, ky, kx)
-  double readout_oversampling = 1;
-  std::array<index_t, 3> image = {0, 0, 0};  // wanted extents x, y, z; 0: those of the grid
-};
-
-Tensor complex_array(const std::string& path, FileFormat format) {
+GridFile map_grid(const std::string& path, FileFormat format, const char* what) {
   Tensor data =
-      read_input(path, [&] { return format == FileFormat::npy ? read_npy(path) : read_cfl(path); });
+      read_input(path, [&] { return format == FileFormat::npy ? map_npy(path) : map_cfl(path); });
   if (!is_complex(data.dtype())) {
     throw UsageError(
         fmt::format("[{}] not complex: got {}, expected complex64 or complex128. Try "
                     "k-space instead of a magnitude image",
                     path, name_of(data.dtype())));
   }
-  return data.to(DType::complex64).contiguous();
-}
-
-// Points where any coil has a value other than 0.
-std::vector<bool> nonzero_points(const Tensor& kspace) {
-  const Sample* values = kspace.data<Sample>();
-  const index_t n_coils = kspace.shape(0), n = kspace.numel() / std::max<index_t>(1, n_coils);
-  std::vector<bool> result(static_cast<std::size_t>(n), false);
-  for (index_t c = 0; c < n_coils; ++c) {
-    for (index_t i = 0; i < n; ++i) {
-      if (values[c * n + i] != Sample(0)) result[static_cast<std::size_t>(i)] = true;
-    }
-  }
-  return result;
-}
-
-RawGrid grid_from_array(const std::string& path, FileFormat format) {
-  RawGrid grid;
-  Tensor data = complex_array(path, format);
   if (data.rank() == 3) data = data.unsqueeze(1);
   if (data.rank() != 4 || data.numel() == 0) {
-    throw UsageError(fmt::format(
-        "[{}] wrong rank of k-space: got the shape {}, expected (coil, y, x) or (coil, z, y, x)",
-        path, to_string(data.shape())));
+    throw UsageError(
+        fmt::format("[{}] wrong rank of {}: got the shape {}, expected (coil, y, x) or "
+                    "(coil, z, y, x)",
+                    path, what, to_string(data.shape())));
   }
-  grid.kspace = data.contiguous();
-  grid.measured = nonzero_points(grid.kspace);
-  return grid;
+  return {path, data};
 }
 
-RawGrid grid_from_raw_file(const std::string& path, const ScanOptions& options) {
-  CartesianKspace sorted = read_input(path, [&] {
-    const RawScan raw = read_ismrmrd(path);
-    check_finite(path, raw.samples, kspace_values());
-    return cartesian_kspace(
-        raw,
-        {.slice = options.slice, .repetition = options.repetition, .prewhiten = options.prewhiten});
-  });
-  RawGrid grid;
-  grid.kspace = sorted.kspace.contiguous();
-  grid.readout_oversampling = sorted.readout_oversampling;
-  grid.image = sorted.recon_matrix;
-  // A point counts as measured if its readout is there and its column is not left out by all.
-  const index_t kx = grid.kspace.shape(3), lines = sorted.mask.numel();
-  const std::vector<bool> nonzero = nonzero_points(grid.kspace);
-  std::vector<bool> column(static_cast<std::size_t>(kx), false);
-  for (std::size_t i = 0; i < nonzero.size(); ++i) {
-    if (nonzero[i]) column[i % static_cast<std::size_t>(kx)] = true;
+// What the samples of an array tell.
+struct Samples {
+  Tensor measured;  // bool (z, y, x): where any coil has a value other than 0
+  index_t not_finite = 0;
+  Extents first_not_finite;
+};
+
+template <class T>
+void look_at(const Tensor& array, Samples& found) {
+  const Extents& n = array.shape();
+  const Strides& step = array.strides();
+  auto* measured = found.measured.mutable_data<bool>();
+  for (index_t c = 0; c < n[0]; ++c) {
+    bool* point = measured;
+    for (index_t z = 0; z < n[1]; ++z) {
+      const Tensor plane = array.select(0, c).select(0, z);
+      const auto* values = plane.template data<std::complex<T>>();
+      for (index_t y = 0; y < n[2]; ++y) {
+        for (index_t x = 0; x < n[3]; ++x, ++point) {
+          const std::complex<T> v = values[y * step[2] + x * step[3]];
+          *point = *point || v != std::complex<T>(0);
+          if (std::isfinite(v.real()) && std::isfinite(v.imag())) continue;
+          if (found.not_finite++ == 0) found.first_not_finite = {c, z, y, x};
+        }
+      }
+      release_pages(plane);
+    }
   }
-  const Tensor mask = sorted.mask.contiguous();
-  const bool* line = mask.data<bool>();
-  for (index_t l = 0; l < lines; ++l) {
-    for (std::size_t x = 0; x < column.size(); ++x) grid.measured.push_back(line[l] && column[x]);
-  }
-  return grid;
 }
 
-// Is every measured line measured from end to end?
-bool readouts_are_complete(const RawGrid& grid) {
-  const auto kx = static_cast<std::size_t>(grid.kspace.shape(3));
-  for (std::size_t i = 0; i < grid.measured.size(); ++i) {
-    if (grid.measured[i] != grid.measured[i - i % kx]) return false;
+Samples samples_of(const GridFile& file) {
+  const Extents& n = file.array.shape();
+  Samples found{Tensor::zeros({n[1], n[2], n[3]}, DType::bool_), 0, {}};
+  if (file.array.dtype() == DType::complex64) {
+    look_at<float>(file.array, found);
+  } else {
+    look_at<double>(file.array, found);
+  }
+  if (found.not_finite > 0) {
+    throw not_finite(file.path, kspace_values(), found.not_finite, found.first_not_finite);
+  }
+  return found;
+}
+
+// Is every line along x that is measured at all measured from end to end?
+bool lines_are_complete(const Tensor& measured) {
+  const bool* point = measured.data<bool>();
+  const index_t n = measured.shape(2);
+  for (index_t i = 0; i < measured.numel(); ++i) {
+    if (point[i] != point[i - i % n]) return false;
   }
   return true;
 }
 
-NamedLinop readout_transform() { return Fft(1, {.norm = FftNorm::ortho, .centered = true}); }
+bool is_plane(const Extents& grid) { return grid[1] == 1 || (grid[2] == 1 && grid[3] > 1); }
 
-Tensor mask_tensor(const std::vector<bool>& measured, index_t ny, index_t nx, index_t step) {
-  Tensor mask = Tensor::empty({ny, nx}, DType::bool_);
-  bool* values = mask.mutable_data<bool>();
-  for (index_t i = 0; i < ny * nx; ++i) values[i] = measured[static_cast<std::size_t>(i * step)];
-  return mask;
-}
-
-// Cuts the image to the wanted field of view along the readout, the last axis of `hybrid`.
-Tensor cut_readout(const Tensor& hybrid, const RawGrid& grid) {
-  const index_t wanted = grid.image[0];
-  if (!(grid.readout_oversampling > 1) || wanted < 1 || wanted >= hybrid.shape(-1)) return hybrid;
-  return center_crop(hybrid, hybrid.shape(-2), wanted).contiguous();
-}
-
-void set_image_size(Scan& scan, index_t wanted_ny, index_t wanted_nx) {
-  const auto pick = [](index_t wanted, index_t n) { return wanted < 1 ? n : std::min(wanted, n); };
-  scan.image_ny = pick(wanted_ny, scan.ny());
-  scan.image_nx = pick(wanted_nx, scan.nx());
-}
-
-// One plane whose columns run along the readout.
-void set_plane_with_readout(Scan& scan, const RawGrid& grid) {
-  const index_t n_coils = grid.kspace.shape(0), nx = grid.kspace.shape(3);
-  const index_t ny = grid.kspace.shape(1) * grid.kspace.shape(2);
-  const bool is_partition = grid.kspace.shape(2) == 1;
-  Tensor plane = grid.kspace.view({n_coils, ny, nx});
-  Tensor mask = mask_tensor(grid.measured, ny, nx, 1);
-  if (grid.readout_oversampling > 1 && readouts_are_complete(grid)) {
-    const NamedLinop transform = readout_transform();
-    plane = transform(cut_readout(transform.H()(plane), grid)).contiguous();
-    mask = mask.narrow(1, 0, plane.shape(2)).contiguous();
+// The mask of an item out of the measured points (z, y, x), or (z, y, 1) where lines are complete.
+Tensor item_mask(const ScanLayout& layout, const Tensor& measured) {
+  if (layout.division == Division::volume) return measured;
+  if (layout.division == Division::planes) return measured.select(2, 0).contiguous();
+  const index_t rows = layout.grid[1] * layout.grid[2];
+  const Tensor lines = measured.view({rows, measured.shape(2)});
+  if (layout.is_cut() || measured.shape(2) == 1) {
+    return lines.narrow(1, 0, 1).expand({rows, layout.columns}).clone();
   }
-  scan.kspace = plane.unsqueeze(0);
-  scan.mask = mask;
-  set_image_size(scan, is_partition ? grid.image[2] : grid.image[1], grid.image[0]);
-}
-
-// One plane of two phase encodings: rows ky, columns kz.
-void set_plane_of_encodings(Scan& scan, const RawGrid& grid) {
-  const index_t nz = grid.kspace.shape(1), ny = grid.kspace.shape(2);
-  scan.kspace = grid.kspace.permute({3, 0, 2, 1}).contiguous();
-  scan.mask = mask_tensor(grid.measured, nz, ny, 1).transpose().contiguous();
-  set_image_size(scan, grid.image[1], grid.image[2]);
-}
-
-void set_volume(Scan& scan, const RawGrid& grid, const std::string& path) {
-  if (!readouts_are_complete(grid)) {
-    throw UsageError(
-        fmt::format("[{}] a volume of shape {} is undersampled along its readout x, which must be "
-                    "complete. Try "
-                    "another order of axes, or one plane",
-                    path, to_string(grid.kspace.shape())));
-  }
-  const Tensor hybrid = cut_readout(readout_transform().H()(grid.kspace), grid);
-  const index_t nz = grid.kspace.shape(1), ny = grid.kspace.shape(2), nx = grid.kspace.shape(3);
-  scan.kspace = hybrid.permute({3, 0, 1, 2}).contiguous();
-  scan.mask = mask_tensor(grid.measured, nz, ny, nx);
-  scan.is_volume = true;
-  set_image_size(scan, grid.image[2], grid.image[1]);
-}
-
-}  // namespace
-
-double Scan::acceleration() const {
-  return static_cast<double>(mask.numel()) / static_cast<double>(count_samples(mask));
+  return lines;
 }
 
 UsageError no_noise_in(const std::string& path) {
@@ -178,54 +113,216 @@ UsageError no_noise_in(const std::string& path) {
       fmt::format("[--prewhiten] {} has no noise readouts, only ISMRMRD has. Try without", path));
 }
 
-Scan read_scan(const std::string& path, const ScanOptions& options) {
-  Scan scan;
-  scan.format = read_input(path, [&] { return detect_format(path); });
-  if (scan.format == FileFormat::nifti || scan.format == FileFormat::png) {
-    throw UsageError(
-        fmt::format("[{}] is an image ({}), expected k-space as ISMRMRD, NPY or CFL. Try "
-                    "palimpsest simulate --image {}",
-                    path, name_of(scan.format), path));
+// Extents without those of 1 from axis 1 on, but two at least.
+Extents without_single_axes(const Extents& shape) {
+  Extents result{shape[0]};
+  for (std::size_t i = 1; i < shape.size(); ++i) {
+    const bool is_needed = result.size() + (shape.size() - i) <= 3;
+    if (shape[i] > 1 || is_needed) result.push_back(shape[i]);
   }
-  const bool is_raw = scan.format == FileFormat::ismrmrd;
-  if (options.prewhiten && !is_raw) throw no_noise_in(path);
-  const RawGrid grid =
-      is_raw ? grid_from_raw_file(path, options) : grid_from_array(path, scan.format);
-  check_finite(path, grid.kspace, kspace_values());
-  if (std::find(grid.measured.begin(), grid.measured.end(), true) == grid.measured.end()) {
-    throw UsageError(
-        fmt::format("[{}] nothing is measured: all samples are 0. Try another file", path));
-  }
-  scan.readout_oversampling = grid.readout_oversampling;
-  if (grid.kspace.shape(1) == 1 || (grid.kspace.shape(2) == 1 && grid.kspace.shape(3) > 1)) {
-    set_plane_with_readout(scan, grid);
-  } else if (grid.kspace.shape(3) == 1) {
-    set_plane_of_encodings(scan, grid);
-  } else {
-    set_volume(scan, grid, path);
-  }
-  return scan;
+  return result;
 }
 
-Tensor read_maps(const std::string& path, const Scan& scan) {
+}  // namespace
+
+void release_pages(const Tensor& t) {
+  if (!is_mapped(t)) return;
+  index_t last = 0;
+  for (std::size_t i = 0; i < t.rank(); ++i) last += (t.shape()[i] - 1) * t.strides()[i];
+  const auto item = static_cast<index_t>(item_size(t.dtype()));
+  release_file_pages(t.raw_data(), static_cast<std::size_t>((last + 1) * item));
+}
+
+// -- layout ----------------------------------------------------------------------------------------
+
+Extents ScanLayout::item_shape() const {
+  switch (division) {
+    case Division::plane:
+      return {grid[1] * grid[2], columns};
+    case Division::planes:
+      return {grid[1], grid[2]};
+    case Division::volume:
+      break;
+  }
+  return {grid[1], grid[2], grid[3]};
+}
+
+Extents ScanLayout::item_array_shape() const {
+  Extents shape = item_shape();
+  shape.insert(0, n_coils());
+  return shape;
+}
+
+Extents ScanLayout::wanted_of_item() const {
+  switch (division) {
+    case Division::plane:
+      return {grid[1] == 1 ? wanted[1] : wanted[0], wanted[2]};
+    case Division::planes:
+      return {wanted[0], wanted[1]};
+    case Division::volume:
+      break;
+  }
+  return wanted;
+}
+
+Extents ScanLayout::image_shape() const {
+  Extents shape = wanted_of_item();
+  if (n_items() > 1) shape.push_back(columns);
+  return shape;
+}
+
+Extents ScanLayout::maps_shape() const { return {grid[0], grid[1], grid[2], columns}; }
+
+Extents ScanLayout::short_maps_shape() const { return without_single_axes(maps_shape()); }
+
+index_t ScanLayout::samples_per_coil() const { return count_samples(mask); }
+
+double ScanLayout::acceleration() const {
+  return static_cast<double>(mask.numel()) / static_cast<double>(samples_per_coil());
+}
+
+// -- arrays ----------------------------------------------------------------------------------------
+
+index_t GridFile::copying_bytes() const {
+  const index_t rows = std::clamp<index_t>(kPieceElements / array.shape(3), 1, array.shape(2));
+  return byte_count(Extents{rows, array.shape(3)}, DType::complex64);
+}
+
+Tensor GridFile::dense_copy(const Place& place) const {
+  ScratchArray copy = place.array(array.shape());
+  const Extents& n = array.shape();
+  const index_t rows = std::clamp<index_t>(kPieceElements / n[3], 1, n[2]);
+  for (index_t i = 0; i < n[0] * n[1]; ++i) {
+    const Tensor plane = array.select(0, i / n[1]).select(0, i % n[1]);
+    for (index_t y = 0; y < n[2]; y += rows) {
+      const Tensor given = plane.narrow(0, y, std::min(rows, n[2] - y));
+      const Tensor piece = given.to(DType::complex64).contiguous();
+      copy.write((i * n[2] + y) * n[3], piece.raw_data(), piece.numel());
+    }
+    release_pages(plane);
+  }
+  return copy.map();
+}
+
+GridFile open_maps(const std::string& path, const ScanLayout& layout) {
   const FileFormat format = read_input(path, [&] { return detect_format(path); });
   if (format != FileFormat::npy && format != FileFormat::cfl) {
     throw UsageError(fmt::format("[--maps] {} is {}, expected NPY or CFL", path, name_of(format)));
   }
-  Tensor maps = complex_array(path, format);
-  check_finite(path, maps, coil_map_values());
-  if (maps.rank() == 4 && !scan.is_volume && maps.shape(1) == 1) maps = maps.select(1, 0);
-  if (maps.rank() == 3 && !scan.is_volume) maps = maps.unsqueeze(3);
-  const Extents expected = scan.is_volume
-                               ? Extents{scan.n_coils(), scan.ny(), scan.nx(), scan.n_planes()}
-                               : Extents{scan.n_coils(), scan.ny(), scan.nx(), 1};
-  if (maps.shape() != expected) {
-    const Extents plane{scan.n_coils(), scan.ny(), scan.nx()};
+  GridFile file = map_grid(path, format, "coil maps");
+  const Extents got = without_single_axes(file.array.shape());
+  if (got != layout.short_maps_shape()) {
     throw UsageError(fmt::format("[--maps] {} does not fit the scan: got the shape {}, expected {}",
-                                 path, to_string(maps.shape()),
-                                 to_string(scan.is_volume ? expected : plane)));
+                                 path, to_string(got), to_string(layout.short_maps_shape())));
   }
-  return maps.permute({3, 0, 1, 2}).contiguous();
+  const auto& s = file.array.strides();
+  // Axes of one point may have been left out, whichever they are.
+  const Extents full = layout.maps_shape();
+  Strides strides;
+  std::vector<index_t> of_long_axes;
+  for (std::size_t i = 1; i < 4; ++i) {
+    if (file.array.shape()[i] > 1) of_long_axes.push_back(s[i]);
+  }
+  strides.push_back(s[0]);
+  std::size_t next = 0;
+  for (std::size_t i = 1; i < 4; ++i) {
+    strides.push_back(full[i] > 1 ? of_long_axes[next++] : 1);
+  }
+  file.array = file.array.as_strided(full, strides, file.array.offset());
+  return file;
+}
+
+// -- scans -----------------------------------------------------------------------------------------
+
+Scan::Scan(const std::string& path, const ScanOptions& options, MemoryLedger& ledger)
+    : path_(path), options_(options) {
+  layout_.format = read_input(path, [&] { return detect_format(path); });
+  if (layout_.format == FileFormat::nifti || layout_.format == FileFormat::png) {
+    throw UsageError(
+        fmt::format("[{}] is an image ({}), expected k-space as ISMRMRD, NPY or CFL. Try "
+                    "palimpsest simulate --image {}",
+                    path, name_of(layout_.format), path));
+  }
+  if (layout_.format == FileFormat::ismrmrd) {
+    read_input(path, [&] { open_raw(ledger); });
+  } else {
+    if (options.prewhiten) throw no_noise_in(path);
+    open_array();
+  }
+  if (layout_.samples_per_coil() == 0) {
+    throw UsageError(
+        fmt::format("[{}] nothing is measured: all samples are 0. Try another file", path));
+  }
+}
+
+void Scan::open_raw(MemoryLedger& ledger) {
+  raw_.emplace(path_);
+  raw_charge_ = ledger.charge(raw_->opening_bytes());
+  const CartesianOptions options = cartesian_options();
+  CartesianLayout found = cartesian_layout(*raw_, options);
+  const Extents& n = layout_.grid = found.grid;
+  if (is_plane(n) && found.has_full_readouts && n[3] > 1) {
+    // Columns that a scanner filled with zeros count as not measured.
+    note_empty_columns(*raw_, found, kReadoutsLookedAt);
+  }
+  layout_.division = is_plane(n)               ? Division::plane
+                     : found.has_full_readouts ? Division::planes
+                                               : Division::volume;
+  const auto pick = [](index_t wanted, index_t of) {
+    return wanted < 1 ? of : std::min(wanted, of);
+  };
+  const auto& wanted = found.recon_matrix;
+  const bool cuts = found.readout_oversampling > 1 && found.has_full_readouts;
+  layout_.columns = cuts ? pick(wanted[0], n[3]) : n[3];
+  layout_.wanted = {pick(wanted[2], n[1]), pick(wanted[1], n[2]), pick(wanted[0], layout_.columns)};
+  layout_.mask = item_mask(layout_, found.measured);
+  opening_bytes_ = raw_->opening_bytes() + found.measured.nbytes() + layout_.mask.nbytes();
+  raw_charge_ = ledger.charge(raw_->contents_bytes());
+}
+
+void Scan::open_array() {
+  file_ = map_grid(path_, layout_.format, "k-space");
+  const Extents& n = layout_.grid = file_.array.shape();
+  layout_.columns = n[3];
+  layout_.wanted = {n[1], n[2], n[3]};
+  const Tensor measured = samples_of(file_).measured;
+  layout_.division = is_plane(n)                    ? Division::plane
+                     : lines_are_complete(measured) ? Division::planes
+                                                    : Division::volume;
+  layout_.mask = item_mask(layout_, measured);
+  opening_bytes_ = file_.held_bytes() + measured.nbytes() + layout_.mask.nbytes();
+}
+
+CartesianOptions Scan::cartesian_options() const {
+  return {
+      .slice = options_.slice, .repetition = options_.repetition, .prewhiten = options_.prewhiten};
+}
+
+index_t Scan::held_bytes() const {
+  return layout_.mask.nbytes() + (raw_ ? raw_->contents_bytes() : file_.held_bytes());
+}
+
+SortingBytes Scan::making_bytes(index_t piece_bytes) const {
+  if (!raw_) return {file_.copying_bytes(), 0};
+  return sorting_bytes(*raw_, cartesian_options(), piece_bytes);
+}
+
+Tensor Scan::take_kspace(const Place& place, index_t piece_bytes, MemoryLedger& ledger) {
+  return read_input(path_, [&] {
+    if (!raw_) {
+      const GridFile file = std::exchange(file_, {});
+      return file.is_dense() ? file.array : file.dense_copy(place);
+    }
+    const auto charge = ledger.charge(making_bytes(piece_bytes).others);
+    Tensor kspace =
+        sorted_kspace(
+            *raw_, cartesian_options(),
+            {.in_memory = place.in_memory, .folder = place.folder, .batch_bytes = piece_bytes})
+            .map();
+    raw_.reset();
+    raw_charge_.reset();
+    return kspace;
+  });
 }
 
 }  // namespace palimpsest::cli

@@ -2,28 +2,20 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "palimpsest/linop/named_linop.hpp"
-#include "palimpsest/solve/solve.hpp"
-#include "palimpsest/tensor/tensor.hpp"
+#include "palimpsest/cli/memory_ledger.hpp"
+#include "palimpsest/linop/budget.hpp"
+#include "palimpsest/solve/conjugate_gradients.hpp"
 
 namespace palimpsest::cli {
 
-/// From an image to the measured samples of all coils: maps, Fourier transform, sampling.
-///
-/// Math     y[c, k] = (F (s_c x))[k] at the points k of the mask; F centred, unitary
-/// Shapes   (Ny, Nx) -> (C, K); maps (C, Ny, Nx) complex64, mask (Ny, Nx) bool
-NamedLinop sense_operator(const Tensor& maps, const Tensor& mask);
-
-/// k-space of every coil: F (s_c x), on the whole grid.
+/// k-space of every coil: F (s_c x), on the whole grid; F centred, unitary.
 ///
 /// Shapes   image (Ny, Nx), maps (C, Ny, Nx) -> (C, Ny, Nx), complex64
 Tensor coil_kspace(const Tensor& image, const Tensor& maps);
-
-/// The values of k-space (C, Ny, Nx) at the points of the mask, (C, K).
-Tensor sampled(const Tensor& kspace, const Tensor& mask);
 
 struct SenseOptions {
   /// Conjugate gradients on A^H A + lambda; else the adjoint alone.
@@ -31,32 +23,59 @@ struct SenseOptions {
   index_t iterations = 30;
   double lambda = 0.015;
   double tolerance = 1e-6;
-  /// Gets the bytes that the plan of the solve needs, before it runs.
-  std::function<void(index_t bytes)> announce;
+  /// Called after each iteration.
   std::function<void(index_t iteration, double residual)> progress;
 };
 
 struct SenseResult {
-  /// complex64 (Ny, Nx)
+  /// complex64, the extents of an item.
   Tensor image;
   std::string status;
   index_t iterations = 0;
   /// |r| / |b| after each iteration.
   std::vector<double> residuals;
-  index_t announced_peak_bytes = 0, measured_peak_bytes = 0;
-  double seconds = 0;
-  /// Of one iteration, or of the adjoint.
-  Plan plan;
 };
 
-/// Enters what the solver found.
-/// Errors   UsageError: it diverged
-void take_over(const SolveResult& solution, SenseResult& result);
+/// What the arrays of one item are: extents, and whether they will lie in mapped files.
+struct SenseItem {
+  index_t n_coils = 1;
+  Extents shape;
+  bool maps_in_file = false, kspace_in_file = false;
+};
 
-/// The image of one plane: the minimizer of |A x - y|^2 + lambda |x|^2, or A^H y.
+/// The minimizer of |M F S x - y|^2 + lambda |x|^2, or A^H y, for any number of items of one kind:
+/// planned, cut for a budget and compiled once.
 ///
-/// Errors   UsageError: the iteration diverged
-SenseResult reconstruct_plane(const Tensor& kspace, const Tensor& maps, const Tensor& mask,
-                              const SenseOptions& options);
+/// Errors   BudgetError: nothing fits; UsageError: the iteration diverged
+class SenseSolver {
+ public:
+  /// Bytes for each of the two stages. They count maps and weights, but those in mapped files as far
+  /// as one step reads them; y does not count unless it is in one.
+  struct Budgets {
+    index_t adjoint, solve;
+  };
+  SenseSolver(const SenseItem& item, const SenseOptions& options, const Budgets& budgets);
+  ~SenseSolver();
+
+  index_t adjoint_bytes() const;
+  /// The right-hand side included; 0 for the adjoint alone.
+  index_t solve_bytes() const;
+  const BudgetSplit& adjoint() const;
+  /// Undefined for the adjoint alone.
+  const SolvePlan& solve() const;
+  /// The plan of one iteration, or of the adjoint.
+  const Plan& step() const;
+
+  /// float32, 1 where k-space was measured, else 0. Not for the adjoint alone.
+  void set_weights(const Tensor& weights);
+  SenseResult run(const Tensor& kspace, const Tensor& maps, MemoryLedger& ledger);
+
+  /// The smallest budgets for which a solver is found.
+  static Budgets smallest(const SenseItem& item, const SenseOptions& options);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace palimpsest::cli

@@ -345,10 +345,7 @@ CenterRegion dense_center(const Tensor& mask) {
   return best;
 }
 
-Tensor estimate_sensitivities(const Tensor& kspace, const CenterRegion& center,
-                              const SensitivityOptions& options) {
-  const Tensor data = kspace.contiguous();
-  const index_t ny = data.shape(1), nx = data.shape(2);
+void check_center(const CenterRegion& center, const SensitivityOptions& options) {
   const index_t least = options.smallest_center();
   if (std::min(center.height, center.width) < least) {
     throw UsageError(fmt::format(
@@ -356,6 +353,29 @@ Tensor estimate_sensitivities(const Tensor& kspace, const CenterRegion& center,
         "points, expected at least {} x {}. Try --maps FILE",
         center.height, center.width, least, least));
   }
+}
+
+index_t sensitivity_bytes(const Extents& kspace, const CenterRegion& center,
+                          const SensitivityOptions& options) {
+  const index_t c = kspace[0], k = options.kernel, offsets = 2 * k - 1;
+  const index_t h = std::min(center.height, options.largest_center);
+  const index_t w = std::min(center.width, options.largest_center);
+  const index_t columns = c * k * k, rows = (h - k + 1) * (w - k + 1), n = std::min(rows, columns);
+  constexpr index_t kComplex = 16;
+  const index_t windows = rows * columns, gram = n * n, basis = n * columns;
+  const index_t space = (3 * windows + 4 * gram + basis) * kComplex;
+  const index_t polynomial = offsets * offsets * c * c * 8;
+  const index_t projector = (3 * basis + 2 * columns * columns) * kComplex;
+  const index_t maps = polynomial + 8 * offsets * kspace[2] + 8 * offsets * c * c +
+                       (4 * c * h * w + 6 * c * c) * kComplex;
+  return std::max({space, projector, 3 * polynomial + columns * columns * kComplex, maps});
+}
+
+Tensor estimate_sensitivities(const Tensor& kspace, const CenterRegion& center,
+                              const SensitivityOptions& options) {
+  const Tensor data = kspace.contiguous();
+  const index_t ny = data.shape(1), nx = data.shape(2);
+  check_center(center, options);
   const CenterRegion used = limited(center, ny, nx, options.largest_center);
   const std::vector<Complex> basis =
       signal_space(collect_windows(data, used, options.kernel), options.rank_threshold);

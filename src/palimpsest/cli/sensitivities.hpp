@@ -48,4 +48,13 @@ struct SensitivityOptions {
 Tensor estimate_sensitivities(const Tensor& kspace, const CenterRegion& center,
                               const SensitivityOptions& options = {});
 
+/// UsageError: estimate_sensitivities() cannot work with this centre.
+void check_center(const CenterRegion& center, const SensitivityOptions& options = {});
+
+/// Held by estimate_sensitivities() beside k-space and result, at most.
+///
+/// Shapes   kspace (n_coils, ny, nx)
+index_t sensitivity_bytes(const Extents& kspace, const CenterRegion& center,
+                          const SensitivityOptions& options = {});
+
 }  // namespace palimpsest::cli

@@ -101,10 +101,10 @@ RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
   RawScanHeader header;
   header.n_coils = n_coils;
   header.h1_frequency_hz = kFrequencyHz;
-  // In full, a scan of ny readouts with nx samples. Undersampled along both axes they are both
-  // phase encoded: the readout runs through the slice and has one sample.
+  // In full, a scan of ny readouts with nx samples. Undersampled along both axes they are both phase
+  // encoded, rows by partitions (z): the readout runs through the slice and has one sample.
   header.encoded.matrix =
-      is_full ? std::array<index_t, 3>{nx, ny, 1} : std::array<index_t, 3>{1, ny, nx};
+      is_full ? std::array<index_t, 3>{nx, ny, 1} : std::array<index_t, 3>{1, nx, ny};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     header.encoded.field_of_view_mm[axis] = static_cast<double>(header.encoded.matrix[axis]);
   }
@@ -112,8 +112,7 @@ RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
   if (is_full) {
     return cartesian_scan(kspace.unsqueeze(1), Tensor::full<bool>({1, ny}, true), header);
   }
-  return cartesian_scan(kspace.transpose().unsqueeze(3).contiguous(), mask.transpose().contiguous(),
-                        header);
+  return cartesian_scan(kspace.unsqueeze(3), mask, header);
 }
 
 void check_options(const SimulateOptions& options) {

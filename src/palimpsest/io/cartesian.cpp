@@ -14,6 +14,9 @@ namespace {
 
 using cfloat = std::complex<float>;
 
+// Read at a time when a few readouts are looked at.
+constexpr index_t kColumnBatchBytes = index_t{1} << 20;
+
 constexpr ReadoutFlag kNoImage[] = {
     ReadoutFlag::noise,
     ReadoutFlag::navigation,
@@ -105,13 +108,18 @@ class Grid {
     }
   }
 
+  // Samples of a readout that go onto the grid.
+  static index_t n_used(const Readout& readout) {
+    return readout.n_samples - readout.discard_pre - readout.discard_post;
+  }
+
   index_t row(const Readout& readout) const {
     return centred(readout.step_2, header_.step_2_limit, n_z_, "kspace_encode_step_2") * n_y_ +
            centred(readout.step_1, header_.step_1_limit, n_y_, "kspace_encode_step_1");
   }
 
   index_t column(const Readout& readout) const {
-    const index_t n_used = readout.n_samples - readout.discard_pre - readout.discard_post;
+    const index_t n_used = Grid::n_used(readout);
     const index_t centre = readout.has(ReadoutFlag::reverse)
                                ? readout.n_samples - 1 - readout.center_sample
                                : readout.center_sample;
@@ -218,6 +226,12 @@ ValueError no_noise_readouts() {
       "[scan] prewhitening needs noise readouts, and the scan has none. Try without prewhitening.");
 }
 
+void check_cartesian(const RawScan& scan) {
+  if (scan.header.trajectory == "cartesian") return;
+  throw NotSupported(
+      fmt::format("[scan] its trajectory is '{}', expected 'cartesian'.", scan.header.trajectory));
+}
+
 void check_encodable(const Extents& shape) {
   for (const index_t extent : shape) {
     if (extent < 1 || extent > 65535) {
@@ -264,10 +278,7 @@ ScanContents contents_of(const RawScan& scan) {
 }
 
 CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options) {
-  if (scan.header.trajectory != "cartesian") {
-    throw NotSupported(fmt::format("[scan] its trajectory is '{}', expected 'cartesian'.",
-                                   scan.header.trajectory));
-  }
+  check_cartesian(scan);
   const std::vector<std::size_t> wanted = wanted_readouts(scan, options);
   const Grid grid(scan.header, coils_of(scan, wanted));
   grid.check_size(scan.samples.numel());
@@ -299,15 +310,26 @@ CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& op
 
 namespace {
 
-// The readouts of noise alone, with their samples.
-Tensor noise_covariance_of(const RawScanFile& file, index_t batch_bytes) {
+std::vector<std::size_t> noise_readouts(const RawScan& scan) {
   std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < scan.readouts.size(); ++i) {
+    if (scan.readouts[i].has(ReadoutFlag::noise)) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+index_t count_samples(const RawScan& scan, const std::vector<std::size_t>& numbers) {
+  index_t n = 0;
+  for (const std::size_t i : numbers) n += scan.readouts[i].n_coils * scan.readouts[i].n_samples;
+  return n;
+}
+
+Tensor noise_covariance_of(const RawScanFile& file, index_t batch_bytes) {
+  const std::vector<std::size_t> numbers = noise_readouts(file.contents());
   RawScan noise;
   index_t n_samples = 0;
-  for (std::size_t i = 0; i < file.contents().readouts.size(); ++i) {
+  for (const std::size_t i : numbers) {
     const Readout& readout = file.contents().readouts[i];
-    if (!readout.has(ReadoutFlag::noise)) continue;
-    numbers.push_back(i);
     noise.readouts.push_back(readout);
     noise.readouts.back().first_sample = n_samples;
     n_samples += readout.n_coils * readout.n_samples;
@@ -366,37 +388,105 @@ void check_finite(const cfloat* samples, index_t n, std::size_t readout) {
 
 }  // namespace
 
-SortedKspace sorted_kspace(const RawScanFile& file, const CartesianOptions& options,
-                           const SortOptions& how) {
+CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions& options) {
   const RawScan& scan = file.contents();
-  if (scan.header.trajectory != "cartesian") {
-    throw NotSupported(fmt::format("[scan] its trajectory is '{}', expected 'cartesian'.",
-                                   scan.header.trajectory));
-  }
-  const std::vector<std::size_t> wanted = wanted_readouts(scan, options);
-  const Grid grid(scan.header, coils_of(scan, wanted));
+  check_cartesian(scan);
+  CartesianLayout layout;
+  layout.readouts = wanted_readouts(scan, options);
+  const Grid grid(scan.header, coils_of(scan, layout.readouts));
   index_t n_samples = 0;
   for (const Readout& readout : scan.readouts) n_samples += readout.n_coils * readout.n_samples;
   grid.check_size(n_samples);
-  SortedKspace result{ScratchArray(how.folder, grid.kspace_shape(), DType::complex64),
-                      scan.header.readout_oversampling(), scan.header.recon.matrix};
-  const Extents rows = grid.mask_shape();
-  std::vector<index_t> counts(static_cast<std::size_t>(rows[0] * rows[1]));
-  for (const std::size_t i : wanted) {
-    const Readout& readout = scan.readouts[i];
-    ++counts[static_cast<std::size_t>(grid.row(readout))];
-    grid.column(readout);
-    const index_t n_used = readout.n_samples - readout.discard_pre - readout.discard_post;
-    result.has_full_readouts &= n_used == grid.kspace_shape()[3];
+  layout.grid = grid.kspace_shape();
+  layout.readout_oversampling = scan.header.readout_oversampling();
+  layout.recon_matrix = scan.header.recon.matrix;
+  const index_t n_x = layout.grid[3];
+  for (const std::size_t i : layout.readouts) {
+    layout.has_full_readouts &= grid.n_used(scan.readouts[i]) == n_x;
   }
-  if (!how.reads_samples) return result;
+  const index_t columns = layout.has_full_readouts ? 1 : n_x;
+  layout.measured = Tensor::zeros({layout.grid[1], layout.grid[2], columns}, DType::bool_);
+  auto* measured = layout.measured.mutable_data<bool>();
+  for (const std::size_t i : layout.readouts) {
+    const Readout& readout = scan.readouts[i];
+    const index_t row = grid.row(readout), column = grid.column(readout);
+    if (layout.has_full_readouts) {
+      measured[row] = true;
+    } else {
+      std::fill_n(measured + row * n_x + column, grid.n_used(readout), true);
+    }
+  }
+  return layout;
+}
+
+void note_empty_columns(const RawScanFile& file, CartesianLayout& layout, std::size_t n_readouts) {
+  const std::size_t n = layout.readouts.size(), looked_at = std::min(n, n_readouts);
+  const std::span<const std::size_t> middle(layout.readouts.data() + (n - looked_at) / 2,
+                                            looked_at);
+  const index_t n_coils = layout.grid[0], n_x = layout.grid[3];
+  std::vector<cfloat> sums(static_cast<std::size_t>(n_coils * n_x));
+  std::vector<bool> is_taken(static_cast<std::size_t>(n_x));
+  file.read(middle, kColumnBatchBytes, [&](std::size_t i, const cfloat* samples) {
+    std::fill(sums.begin(), sums.end(), cfloat(0));
+    add_readout(file.contents().readouts[i], samples, sums.data(), 0, 0, {n_coils, 1, 1, n_x});
+    for (std::size_t k = 0; k < sums.size(); ++k) {
+      if (sums[k] != cfloat(0)) is_taken[k % is_taken.size()] = true;
+    }
+  });
+  if (std::find(is_taken.begin(), is_taken.end(), false) == is_taken.end()) return;
+  const Tensor rows = layout.measured;
+  layout.has_full_readouts = false;
+  layout.measured = Tensor::zeros({layout.grid[1], layout.grid[2], n_x}, DType::bool_);
+  for (index_t x = 0; x < n_x; ++x) {
+    if (is_taken[static_cast<std::size_t>(x)]) {
+      layout.measured.narrow(2, x, 1).copy_from(rows);
+    }
+  }
+}
+
+SortingBytes sorting_bytes(const RawScanFile& file, const CartesianOptions& options,
+                           index_t batch_bytes) {
+  const RawScan& scan = file.contents();
+  const CartesianLayout layout = cartesian_layout(file, options);
+  const std::vector<std::size_t>& wanted = layout.readouts;
+  const Extents& shape = layout.grid;
+  const index_t coils = shape[0], rows = shape[1] * shape[2];
+  constexpr auto kSample = static_cast<index_t>(sizeof(cfloat));
+  SortingBytes bytes;
+  bytes.tensors = layout.measured.nbytes();
+  bytes.others = (std::ssize(wanted) + 2 * rows) * 8 + coils * shape[3] * kSample +
+                 file.reading_bytes(wanted, batch_bytes);
+  if (!options.prewhiten) return bytes;
+  index_t longest = 0;
+  for (const std::size_t i : wanted) longest = std::max(longest, scan.readouts[i].n_samples);
+  const std::vector<std::size_t> noise = noise_readouts(scan);
+  const index_t matrix = coils * coils * 16, readout = coils * longest * kSample;
+  bytes.tensors += matrix + std::max(count_samples(scan, noise) * kSample, 2 * readout);
+  bytes.others += 3 * matrix + readout;
+  const auto heads = std::ssize(noise) * static_cast<index_t>(sizeof(Readout) + 8);
+  bytes.others = std::max(bytes.others, (std::ssize(wanted) + rows) * 8 + heads + matrix +
+                                            file.reading_bytes(noise, batch_bytes));
+  return bytes;
+}
+
+ScratchArray sorted_kspace(const RawScanFile& file, const CartesianOptions& options,
+                           const SortOptions& how) {
+  const RawScan& scan = file.contents();
+  const CartesianLayout layout = cartesian_layout(file, options);
+  const Grid grid(scan.header, layout.grid[0]);
+  std::vector<index_t> counts(static_cast<std::size_t>(layout.grid[1] * layout.grid[2]));
+  for (const std::size_t i : layout.readouts) {
+    ++counts[static_cast<std::size_t>(grid.row(scan.readouts[i]))];
+  }
+  ScratchArray result = how.in_memory ? ScratchArray::in_memory(layout.grid, DType::complex64)
+                                      : ScratchArray(how.folder, layout.grid, DType::complex64);
   Tensor covariance;
   if (options.prewhiten) {
     covariance = noise_covariance_of(file, how.batch_bytes);
     if (!covariance.defined()) throw no_noise_readouts();
   }
-  RowSorter sorter(result.kspace, std::move(counts));
-  file.read(wanted, how.batch_bytes, [&](std::size_t i, const cfloat* samples) {
+  RowSorter sorter(result, std::move(counts));
+  file.read(layout.readouts, how.batch_bytes, [&](std::size_t i, const cfloat* samples) {
     const Readout& readout = scan.readouts[i];
     const index_t n = readout.n_coils * readout.n_samples;
     check_finite(samples, n, i);

@@ -61,28 +61,47 @@ struct CartesianKspace {
 ///          fill
 CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options = {});
 
-/// The same of a file that may be larger than memory, sorted into a file.
-struct SortedKspace {
-  /// complex64 (coil, kz, ky, kx); zero where nothing was measured.
-  ScratchArray kspace;
+/// Where the imaging readouts of a file go, out of their headers alone.
+struct CartesianLayout {
+  /// Extents of k-space: coil, kz, ky, kx.
+  Extents grid;
+  /// bool (kz, ky, kx): the measured points; (kz, ky, 1) where every readout is complete.
+  Tensor measured;
+  bool has_full_readouts = true;
   double readout_oversampling = 1;
   std::array<index_t, 3> recon_matrix = {1, 1, 1};
-  /// Is every readout measured from end to end?
-  bool has_full_readouts = true;
+  /// Numbers of the readouts, increasing.
+  std::vector<std::size_t> readouts;
 };
+/// Errors   those of cartesian_kspace
+CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions& options = {});
+
+/// Looks at so many readouts in the middle of a scan of complete readouts: columns in which all of their
+/// samples are 0 become columns that are not measured. Some scanners fill partial echoes with zeros.
+void note_empty_columns(const RawScanFile& file, CartesianLayout& layout, std::size_t n_readouts);
+
+/// cartesian_kspace() of a file that may be larger than memory.
 struct SortOptions {
-  /// Of the file with the result; it has no name there.
+  /// The result is held in memory, else in a file without a name in `folder`.
+  bool in_memory = false;
   std::string folder = ".";
   /// Held at a time of the scan's file.
   index_t batch_bytes = index_t{16} << 20;
-  /// False: the result is zero, and no sample is read.
-  bool reads_samples = true;
 };
+/// complex64 (coil, kz, ky, kx); zero where nothing was measured.
+///
 /// Errors   those of cartesian_kspace and ScratchArray; FormatError: a sample that is NaN or
 ///          infinite
 /// Cost     one pass over the file, and a second one over readouts of noise
-SortedKspace sorted_kspace(const RawScanFile& file, const CartesianOptions& options = {},
+ScratchArray sorted_kspace(const RawScanFile& file, const CartesianOptions& options = {},
                            const SortOptions& how = {});
+/// What sorted_kspace() holds beside the file's contents and the result.
+struct SortingBytes {
+  index_t tensors = 0;  ///< from the allocator
+  index_t others = 0;
+};
+SortingBytes sorting_bytes(const RawScanFile& file, const CartesianOptions& options,
+                           index_t batch_bytes);
 
 /// The opposite: a scan of one readout for each true element of the mask, in the order (kz, ky).
 ///

@@ -172,6 +172,7 @@ constexpr auto kSampleBytes = static_cast<index_t>(sizeof(std::complex<float>));
 std::pair<index_t, index_t> take_contents(const ParsedFile& parsed, index_t file_bytes,
                                           const std::string& path, RawScan& scan) {
   scan.header = io_detail::parse_ismrmrd_header(path, parsed.xml());
+  scan.readouts.reserve(parsed.n_records());
   for (std::uint64_t i = 0; i < parsed.n_records(); ++i) {
     scan.readouts.push_back(readout_of(parsed.record(i).head));
   }
@@ -312,11 +313,10 @@ namespace {
 // What HDF5 asks for on top of records and samples: the header, alignment of each sequence.
 constexpr index_t kSlackBytes = index_t{1} << 20, kSlackPerReadout = 64;
 
-std::size_t part_bytes(index_t n_readouts, index_t n_floats) {
+// Records and samples of a part of a file, as this process reads them.
+index_t part_bytes(index_t n_readouts, index_t n_floats) {
   const auto record = static_cast<index_t>(sizeof(AcquisitionRecord)) + kSlackPerReadout;
-  return static_cast<std::size_t>(
-      checked_add(checked_add(checked_multiply(n_readouts, record), checked_multiply(n_floats, 4)),
-                  kSlackBytes));
+  return checked_add(checked_multiply(n_readouts, record), checked_multiply(n_floats, 4));
 }
 
 index_t n_floats(const Readout& readout) { return 2 * n_values(readout) + n_coordinates(readout); }
@@ -331,27 +331,50 @@ RawScanFile::RawScanFile(const std::string& path) : path_(path) {
   take_contents(ParsedFile(file.path(), memory), file.size(), path, contents_);
 }
 
+RawScanFile::Batch RawScanFile::batch_at(std::span<const std::size_t> readouts, std::size_t next,
+                                         index_t batch_bytes) const {
+  Batch batch{readouts[next], readouts[next], n_floats(contents_.readouts.at(readouts[next]))};
+  for (std::size_t k = next + 1; k < readouts.size(); ++k) {
+    Batch more = batch;
+    more.last = readouts[k];
+    for (std::size_t i = batch.last + 1; i <= readouts[k]; ++i) {
+      more.n_floats += n_floats(contents_.readouts.at(i));
+    }
+    if (part_bytes(more.count(), more.n_floats) > batch_bytes) break;
+    batch = more;
+  }
+  return batch;
+}
+
+index_t RawScanFile::reading_bytes(std::span<const std::size_t> readouts,
+                                   index_t batch_bytes) const {
+  index_t most = 0;
+  for (std::size_t next = 0; next < readouts.size();) {
+    const Batch batch = batch_at(readouts, next, batch_bytes);
+    most = std::max(most, part_bytes(batch.count(), batch.n_floats));
+    while (next < readouts.size() && readouts[next] <= batch.last) ++next;
+  }
+  return most;
+}
+
+index_t RawScanFile::contents_bytes() const {
+  return static_cast<index_t>(contents_.readouts.capacity() * sizeof(Readout));
+}
+
+index_t RawScanFile::opening_bytes() const {
+  return contents_bytes() + part_bytes(static_cast<index_t>(contents_.readouts.size()), 0);
+}
+
 void RawScanFile::read(std::span<const std::size_t> readouts, index_t batch_bytes,
                        const Visit& visit) const {
   const io_detail::InputFile file(path_);
   std::size_t next = 0;
   while (next < readouts.size()) {
-    // From one wanted readout on, as many as fit; those between them are read along.
-    const std::size_t first = readouts[next];
-    std::size_t last = first;
-    index_t floats = n_floats(contents_.readouts.at(first));
-    for (std::size_t k = next + 1; k < readouts.size(); ++k) {
-      index_t more = floats;
-      for (std::size_t i = last + 1; i <= readouts[k]; ++i) {
-        more += n_floats(contents_.readouts.at(i));
-      }
-      const auto n = static_cast<index_t>(readouts[k] - first + 1);
-      if (static_cast<index_t>(part_bytes(n, more)) > batch_bytes) break;
-      floats = more;
-      last = readouts[k];
-    }
-    const std::uint64_t count = last - first + 1;
-    io_detail::SharedMemory memory(part_bytes(static_cast<index_t>(count), floats));
+    const Batch batch = batch_at(readouts, next, batch_bytes);
+    const std::size_t first = batch.first, last = batch.last;
+    const auto count = static_cast<std::uint64_t>(batch.count());
+    io_detail::SharedMemory memory(static_cast<std::size_t>(
+        checked_add(part_bytes(batch.count(), batch.n_floats), kSlackBytes)));
     parse_isolated(file, memory, {.first = first, .count = count});
     const ParsedFile parsed(file.path(), memory);
     if (parsed.n_records() != count) {

@@ -120,11 +120,26 @@ class RawScanFile {
   /// Gets the number of a readout and its samples, (coil, sample) row-major, which stay where they
   /// are during the call only.
   using Visit = std::function<void(std::size_t readout, const std::complex<float>* samples)>;
-  /// Reads these readouts, whose numbers increase, at most about so many bytes at a time, but at
-  /// least one.
+  /// Reads these readouts, whose numbers increase, at most so many bytes at a time, but at least one
+  /// readout.
   void read(std::span<const std::size_t> readouts, index_t batch_bytes, const Visit& visit) const;
+  /// Bytes that read() holds at a time.
+  index_t reading_bytes(std::span<const std::size_t> readouts, index_t batch_bytes) const;
+  /// Bytes that the constructor held, and those of contents(), which are part of them.
+  index_t opening_bytes() const;
+  index_t contents_bytes() const;
 
  private:
+  /// Consecutive readouts of the file that are read at a time.
+  struct Batch {
+    std::size_t first = 0, last = 0;
+    index_t n_floats = 0;
+    index_t count() const { return static_cast<index_t>(last - first + 1); }
+  };
+  /// From the wanted readout `next` on, as many as fit; those between them are read along.
+  Batch batch_at(std::span<const std::size_t> readouts, std::size_t next,
+                 index_t batch_bytes) const;
+
   std::string path_;
   RawScan contents_;
 };

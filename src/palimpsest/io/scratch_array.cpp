@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -35,8 +37,26 @@ ScratchArray::ScratchArray(const std::string& folder, Extents shape, DType dtype
   fail(folder_, "made large enough");
 }
 
+ScratchArray ScratchArray::in_memory(Extents shape, DType dtype) {
+  ScratchArray array(std::move(shape), dtype);
+  array.memory_ = Tensor::zeros(array.shape_, dtype);
+  return array;
+}
+
+ScratchArray ScratchArray::unwritten(Extents shape, DType dtype) {
+  ScratchArray array(std::move(shape), dtype);
+  array.folder_ = "memory";
+  array.descriptor_ = ::memfd_create("palimpsest-unwritten", MFD_CLOEXEC);
+  if (array.descriptor_ < 0 ||
+      ::ftruncate(array.descriptor_, byte_count(array.shape_, dtype)) != 0) {
+    fail(array.folder_, "made");
+  }
+  return array;
+}
+
 ScratchArray::ScratchArray(ScratchArray&& other) noexcept
-    : folder_(std::move(other.folder_)),
+    : memory_(std::move(other.memory_)),
+      folder_(std::move(other.folder_)),
       shape_(std::move(other.shape_)),
       dtype_(other.dtype_),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -48,6 +68,11 @@ ScratchArray::~ScratchArray() {
 void ScratchArray::write(index_t first, const void* elements, index_t count) {
   const auto item = static_cast<index_t>(item_size(dtype_));
   const auto* bytes = static_cast<const char*>(elements);
+  if (memory_.defined()) {
+    std::memcpy(static_cast<char*>(memory_.raw_mutable_data()) + first * item, bytes,
+                static_cast<std::size_t>(count * item));
+    return;
+  }
   for (index_t done = 0, n = count * item; done < n;) {
     const ssize_t written = ::pwrite(descriptor_, bytes + done, static_cast<std::size_t>(n - done),
                                      first * item + done);
@@ -60,6 +85,11 @@ void ScratchArray::write(index_t first, const void* elements, index_t count) {
 void ScratchArray::read(index_t first, void* elements, index_t count) const {
   const auto item = static_cast<index_t>(item_size(dtype_));
   auto* bytes = static_cast<char*>(elements);
+  if (memory_.defined()) {
+    std::memcpy(bytes, static_cast<const char*>(memory_.raw_data()) + first * item,
+                static_cast<std::size_t>(count * item));
+    return;
+  }
   for (index_t done = 0, n = count * item; done < n;) {
     const ssize_t got =
         ::pread(descriptor_, bytes + done, static_cast<std::size_t>(n - done), first * item + done);
@@ -70,6 +100,7 @@ void ScratchArray::read(index_t first, void* elements, index_t count) const {
 }
 
 Tensor ScratchArray::map() const {
+  if (memory_.defined()) return memory_;
   const auto bytes = static_cast<std::size_t>(byte_count(shape_, dtype_));
   if (bytes == 0) return Tensor::zeros(shape_, dtype_);
   const Storage storage =

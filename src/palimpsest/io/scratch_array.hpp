@@ -2,20 +2,25 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "palimpsest/tensor/tensor.hpp"
 
 namespace palimpsest {
 
-/// An array in a file without a name, for what is larger than memory: written piece by piece, then
-/// mapped. Zero where nothing was written. The file is gone when nobody uses it any more, whatever
-/// ends the program.
+/// An array that is written piece by piece, in a file without a name for what is larger than memory,
+/// or in memory. Zero where nothing was written. The file is gone when nobody uses it any more,
+/// whatever ends the program.
 ///
 /// Errors   IoError: no such folder, no right to write there, a full disk
-/// Cost     no memory; disk for what is written
+/// Cost     in a file: no memory; disk for what is written
 class ScratchArray {
  public:
   ScratchArray(const std::string& folder, Extents shape, DType dtype);
+  /// The same interface to an ordinary tensor.
+  static ScratchArray in_memory(Extents shape, DType dtype);
+  /// A file in no folder that stays zero: stands for one that is not written yet, in a plan.
+  static ScratchArray unwritten(Extents shape, DType dtype);
   ScratchArray(ScratchArray&& other) noexcept;
   ScratchArray& operator=(ScratchArray&&) = delete;
   ~ScratchArray();
@@ -25,10 +30,13 @@ class ScratchArray {
   /// `count` elements from the row-major position `first` on.
   void write(index_t first, const void* elements, index_t count);
   void read(index_t first, void* elements, index_t count) const;
-  /// The array on the mapped file; later writes may or may not show.
+  /// The array, on the mapped file or in memory; later writes may or may not show.
   Tensor map() const;
 
  private:
+  ScratchArray(Extents shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype) {}
+
+  Tensor memory_;  // undefined: in a file
   std::string folder_;
   Extents shape_;
   DType dtype_;

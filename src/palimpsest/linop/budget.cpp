@@ -237,8 +237,8 @@ struct ApplicationCost {
     const Function f = compiled_function(B, x);
     refresh_derived(B);
     seen.plan = f.plan(std::span<const TensorType>(&x, 1));
-    seen.operator_bytes = operator_bytes(B) + constant_bytes(seen.plan) +
-                          streamed_bytes(f, seen.plan, streamed_input);
+    seen.streamed_bytes = streamed_bytes(f, seen.plan, streamed_input);
+    seen.operator_bytes = operator_bytes(B) + constant_bytes(seen.plan) + seen.streamed_bytes;
     return {seen.plan.peak_bytes + seen.operator_bytes, work_of(seen.plan)};
   }
 };

@@ -23,6 +23,7 @@ struct BudgetSplit {
   index_t tiles = 1;
   index_t peak_bytes = 0;      ///< plan and data together
   index_t operator_bytes = 0;  ///< of this, data: see operator_bytes(), and what is streamed
+  index_t streamed_bytes = 0;  ///< of this, what one step reads of mapped files
 };
 
 /// Cuts an operator along named dimensions until one application fits into a number of bytes: what

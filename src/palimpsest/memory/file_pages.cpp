@@ -11,6 +11,8 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "palimpsest/memory/file_mappings.hpp"
+
 namespace palimpsest {
 namespace {
 

@@ -14,8 +14,4 @@ bool is_file_mapped(const void* data, std::size_t bytes);
 /// Does nothing for bytes that are not those of one mapped file.
 void release_file_pages(const void* data, std::size_t bytes) noexcept;
 
-/// For Storage::from_file: says which memory is mapped, from the first to the last use of it.
-void note_file_mapping(const void* data, std::size_t bytes);
-void forget_file_mapping(const void* data) noexcept;
-
 }  // namespace palimpsest

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/memory/file_pages.hpp"
+#include "palimpsest/memory/file_mappings.hpp"
 #include "palimpsest/memory/storage.hpp"
 
 namespace palimpsest {
