@@ -129,6 +129,31 @@ TEST(StorageFailure, OfALazyCloneLeavesNothing) {
   expect_survives_failures([](Scene& scene) { clone_often(scene.read_only, 0, 64); });
 }
 
+TEST(StorageFailure, OfALazyCloneIsNotCounted) {
+  const Storage storage = Storage::allocate(100);
+  std::vector<Storage> held(70, Storage());
+  for (Storage& clone : held) clone = storage.lazy_clone();  // no used rooms are left
+  const CopyStats stats;
+  {
+    const testing::FailingNew failing(0);
+    EXPECT_THROW(storage.lazy_clone(), std::bad_alloc);
+  }
+  EXPECT_EQ(stats.counts().lazy_clones, 0u);
+  EXPECT_EQ(stats.counts().lazy_bytes, 0u);
+}
+
+// What the heap cannot give is no Error: see base/error.hpp.
+TEST(StorageFailure, OfTheHeapIsBadAllocAndOfMemoryAnError) {
+  Storage storage = Storage::allocate(100);
+  const Storage clone = storage.lazy_clone();
+  {
+    const FailingAllocator failing(0);
+    testing::expect_error<OutOfMemory>([&] { storage.mutable_data(); }, "injected failure");
+  }
+  const testing::FailingNew failing(0);
+  EXPECT_THROW(Storage::shared_memory(10), std::bad_alloc);
+}
+
 TEST(StorageFailure, OfAnEagerCloneLeavesNothing) {
   expect_survives_failures([](Scene& scene) { scene.writable.lazy_clone(); });
   expect_survives_failures([](Scene& scene) { scene.pinned_one.lazy_clone(10, 10); });

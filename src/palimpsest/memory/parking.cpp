@@ -32,17 +32,9 @@ Bucket& bucket_of(const void* address) {
 }  // namespace
 
 void park(const std::atomic<std::uint64_t>& word, std::uint64_t seen) {
-  Bucket& bucket = bucket_of(&word);
-  std::unique_lock lock(bucket.mutex);
-  // The waker changes the word before it takes the mutex, so a change that is not seen here is
-  // followed by a notification.
-  while (word.load(std::memory_order_acquire) == seen) bucket.changed.wait(lock);
+  parking::sleep_in(bucket_of(&word), word, seen);
 }
 
-void unpark(const void* address) noexcept {
-  Bucket& bucket = bucket_of(address);
-  { const std::lock_guard lock(bucket.mutex); }
-  bucket.changed.notify_all();
-}
+void unpark(const void* address) noexcept { parking::wake_all_in(bucket_of(address)); }
 
 }  // namespace palimpsest

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 namespace palimpsest {
 
@@ -12,5 +13,25 @@ void park(const std::atomic<std::uint64_t>& word, std::uint64_t seen);
 
 /// Wakes all that sleep on this address. What stood there may be gone already.
 void unpark(const void* address) noexcept;
+
+// What both do in the bucket of an address, which has a `mutex` and a condition variable `changed`.
+// Templates, so that a test can stop between any two of their steps.
+namespace parking {
+
+template <class Bucket, class Word>
+void sleep_in(Bucket& bucket, const Word& word, std::uint64_t seen) {
+  std::unique_lock lock(bucket.mutex);
+  // The waker changes the word before it takes the mutex, so a change that is not seen here is
+  // followed by a notification.
+  while (word.load(std::memory_order_acquire) == seen) bucket.changed.wait(lock);
+}
+
+template <class Bucket>
+void wake_all_in(Bucket& bucket) noexcept {
+  { const std::lock_guard lock(bucket.mutex); }
+  bucket.changed.notify_all();  // sleepers of other addresses are among them
+}
+
+}  // namespace parking
 
 }  // namespace palimpsest
