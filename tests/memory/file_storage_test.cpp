@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/file_mappings.hpp"
 #include "palimpsest/memory/storage.hpp"
 #include "support/expect_error.hpp"
 
@@ -53,6 +55,31 @@ TEST_F(FileStorage, WritesGoToMemoryNotToTheFile) {
 }
 
 TEST_F(FileStorage, MayBeEmpty) { EXPECT_EQ(Storage::from_file(path_, 10000, 0).nbytes(), 0u); }
+
+TEST_F(FileStorage, RefusesAPipeAtOnce) {
+  const std::string pipe = path_ + "_pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  expect_error<IoError>([&] { Storage::from_file(pipe, 0, 1); }, "is not a regular file");
+  std::filesystem::remove(pipe);
+}
+
+TEST_F(FileStorage, EveryMappingKnowsWhichBytesOfWhichFileItShows) {
+  const std::string link = path_ + "_link";
+  std::filesystem::create_hard_link(path_, link);
+  const Storage a = Storage::from_file(path_, 100, 50), b = Storage::from_file(link, 5000, 2000);
+  std::filesystem::remove(link);
+  const auto first = mapped_place(a.data(), a.nbytes()), second = mapped_place(b.data() + 7, 1);
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(first->is_in_same_file(*second));
+  EXPECT_EQ(first->offset, 100);
+  EXPECT_EQ(second->offset, 5007);
+  EXPECT_FALSE(mapped_place(b.data(), 2001)) << "not all of them are mapped";
+  EXPECT_FALSE(mapped_place(&first, 1));
+  const Storage shared = Storage::shared_memory(10);
+  const auto other = mapped_place(shared.data(), 10);
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(other->is_in_same_file(*first));
+}
 
 TEST_F(FileStorage, RefusesWhatIsNotThere) {
   expect_error<IoError>([&] { Storage::from_file(path_, 9000, 1001); },

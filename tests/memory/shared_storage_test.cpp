@@ -11,6 +11,8 @@
 #include <functional>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/file_mappings.hpp"
+#include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/memory/storage.hpp"
 #include "support/expect_error.hpp"
 
@@ -145,6 +147,31 @@ TEST(SharedStorage, NothingAtAllIsShareable) {
   const Storage empty = Storage::shared_memory(0);
   EXPECT_EQ(empty.nbytes(), 0u);
   EXPECT_EQ(Storage::attach_shared_memory(empty.shared_descriptor()).nbytes(), 0u);
+}
+
+TEST(SharedStorage, AttachmentsInOneProcessShowTheSamePlace) {
+  const Storage a = Storage::shared_memory(100);
+  const auto first = mapped_place(a.data(), 100);
+  ASSERT_TRUE(first);
+  {
+    const Storage b = Storage::attach_shared_memory(a.shared_descriptor());
+    const auto second = mapped_place(b.data() + 40, 60);
+    ASSERT_TRUE(second);
+    EXPECT_TRUE(first->is_in_same_file(*second));
+    EXPECT_EQ(second->offset, first->offset + 40);
+    EXPECT_FALSE(is_file_mapped(b.data(), 100)) << "its pages must stay";
+  }
+  const Storage other = Storage::shared_memory(100);
+  EXPECT_FALSE(first->is_in_same_file(*mapped_place(other.data(), 100)));
+}
+
+TEST(SharedStorage, WhatHasEndedIsForgotten) {
+  const void* address = nullptr;
+  {
+    const Storage a = Storage::shared_memory(100);
+    address = a.data();
+  }
+  EXPECT_FALSE(mapped_place(address, 100));
 }
 
 TEST(SharedStorage, NobodyCanShrinkIt) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <array>
 #include <complex>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <set>
 
@@ -160,6 +164,68 @@ TEST(TensorOverlap, ForeignMemoryIsFoundByItsAddress) {
   EXPECT_FALSE(overlaps(import(0, 1), import(3, 1)));
   EXPECT_FALSE(overlaps(import(0, 2), import(1, 2)));
   EXPECT_TRUE(may_share_memory(import(0, 2), import(1, 2)));
+}
+
+// What a copy between the two gives that only an overlap that is seen gives right.
+void expect_copies_like_one_memory(Tensor a, Tensor b) {
+  for (const index_t shift : {-1, 1}) {
+    for (index_t k = 0; k < a.numel(); ++k) a.set({k}, static_cast<double>(k));
+    const index_t n = a.numel() - 1, from = shift < 0 ? 1 : 0, to = shift < 0 ? 0 : 1;
+    b(slice(to, to + n)).copy_from(a(slice(from, from + n)));
+    for (index_t k = 0; k < n; ++k) {
+      ASSERT_EQ(a.at<double>({to + k}), static_cast<double>(from + k)) << "shift " << shift;
+    }
+  }
+}
+
+TEST(TensorOverlap, SharedMemoryThatIsAttachedTwiceIsOneMemory) {
+  const Storage s = Storage::shared_memory(8000);
+  const Storage u = Storage::attach_shared_memory(s.shared_descriptor());
+  const Tensor a(s, DType::float64, {1000}, {1}), b(u, DType::float64, {1000}, {1});
+  EXPECT_FALSE(shares_storage(a, b));
+  EXPECT_TRUE(may_share_memory(a, b));
+  EXPECT_TRUE(overlaps(a, b));
+  EXPECT_TRUE(overlaps(a(slice(10, 20)), b(slice(19, 30))));
+  EXPECT_FALSE(overlaps(a(slice(10, 20)), b(slice(20, 30))));
+  EXPECT_FALSE(overlaps(a(slice(0, {}, 2)), b(slice(1, {}, 2))));
+  EXPECT_TRUE(may_share_memory(a(slice(0, {}, 2)), b(slice(1, {}, 2))));
+  expect_copies_like_one_memory(a, b);
+  expect_copies_like_one_memory(b, a);
+  const Storage other = Storage::shared_memory(8000);
+  EXPECT_FALSE(may_share_memory(a, Tensor(other, DType::float64, {1000}, {1})));
+  EXPECT_FALSE(overlaps(a, a.lazy_clone()));
+}
+
+TEST(TensorOverlap, AFileThatIsMappedTwiceIsOneMemory) {
+  const std::string path = ::testing::TempDir() + "palimpsest_overlap_" + std::to_string(getpid());
+  std::ofstream(path, std::ios::binary) << std::string(80000, 'x');
+  const auto mapped = [&path](std::size_t offset) {
+    return Tensor(Storage::from_file(path, offset, 8000), DType::int8, {8000}, {1});
+  };
+  Tensor a = mapped(0);
+  const Tensor b = mapped(7999), c = mapped(8000);
+  EXPECT_TRUE(overlaps(a, b));
+  EXPECT_FALSE(overlaps(a, c));
+  EXPECT_TRUE(overlaps(c, b));
+  EXPECT_FALSE(overlaps(a, b(slice(1, {}))));
+  EXPECT_TRUE(overlaps(b.lazy_clone(), a)) << "a clone shows the file, too";
+  a.fill(1);
+  EXPECT_FALSE(overlaps(a, b)) << "a copy is in memory";
+  std::filesystem::remove(path);
+}
+
+TEST(TensorOverlap, ImportsOfOneBufferAreOneMemory) {
+  std::array<double, 100> memory{};
+  const auto imported = [&](index_t first, bool writable, Device device = {}) {
+    return Tensor::from_blob(&memory[static_cast<std::size_t>(first)], DType::float64, {50}, {1},
+                             {}, writable, device);
+  };
+  const Tensor a = imported(0, true), b = imported(49, true), c = imported(50, true);
+  EXPECT_TRUE(overlaps(a, b));
+  EXPECT_FALSE(overlaps(a, c));
+  EXPECT_TRUE(overlaps(a, imported(49, false)));
+  EXPECT_TRUE(overlaps(a, imported(49, true, Device{DeviceType::cpu, 1})));
+  expect_copies_like_one_memory(imported(20, true), imported(20, true));
 }
 
 TEST(TensorOverlap, SaysWhenItGaveUp) {

@@ -2,11 +2,28 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
+// Memory that Storage::from_file, shared_memory and attach_shared_memory have mapped, and what it
+// shows.
 namespace palimpsest {
 
-/// For Storage::from_file: says which memory is mapped, from the first to the last use of it.
-void note_file_mapping(const void* data, std::size_t bytes);
-void forget_file_mapping(const void* data) noexcept;
+/// A byte of a file or of a shared-memory segment. One byte may be mapped at several addresses.
+struct MappedPlace {
+  std::uint64_t device = 0, inode = 0;
+  std::int64_t offset = 0;
+
+  bool is_in_same_file(const MappedPlace& other) const {
+    return device == other.device && inode == other.inode;
+  }
+};
+/// What the first of these bytes is, if all of them lie in one mapping.
+/// Cost     one load where nothing is mapped
+std::optional<MappedPlace> mapped_place(const void* data, std::size_t bytes);
+
+/// For those who map: `first` is at `data`; from the first to the last use of the memory.
+void note_mapping(const void* data, std::size_t bytes, const MappedPlace& first, bool is_file);
+void forget_mapping(const void* data) noexcept;
 
 }  // namespace palimpsest

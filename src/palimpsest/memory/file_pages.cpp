@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -20,10 +21,16 @@ namespace {
 // all that the cache keeps in one piece, which is at most a huge page.
 constexpr std::uintptr_t kAround = 1 << 21;
 
-// Start and length of every mapping.
+struct Mapping {
+  std::size_t bytes;
+  MappedPlace first;
+  bool is_file;
+};
+
+// Every mapping by its start.
 struct Mappings {
   std::shared_mutex mutex;
-  std::map<std::uintptr_t, std::size_t> ranges;  // guarded by mutex
+  std::map<std::uintptr_t, Mapping> ranges;  // guarded by mutex
   std::atomic<std::size_t> count{0};
 };
 
@@ -33,41 +40,48 @@ Mappings& mappings() {
   return *instance;
 }
 
-struct Range {
-  std::uintptr_t first = 0, last = 0;  // empty: no mapping has these bytes
-};
-
-// The mapping that holds all of the bytes; the caller holds the mutex.
-Range mapping_of(const Mappings& known, std::uintptr_t first, std::size_t bytes) {
-  auto next = known.ranges.upper_bound(first);
-  if (next == known.ranges.begin()) return {};
-  --next;
-  const Range range{next->first, next->first + next->second};
-  return first + bytes <= range.last ? range : Range{};
+// The mapping that holds all of the bytes, or the end; the caller holds the mutex.
+auto mapping_of(const Mappings& known, std::uintptr_t first, std::size_t bytes) {
+  const auto next = known.ranges.upper_bound(first);
+  if (next == known.ranges.begin()) return known.ranges.end();
+  const auto found = std::prev(next);
+  return first + bytes <= found->first + found->second.bytes ? found : known.ranges.end();
 }
 
 }  // namespace
 
-void note_file_mapping(const void* data, std::size_t bytes) {
+void note_mapping(const void* data, std::size_t bytes, const MappedPlace& first, bool is_file) {
   Mappings& known = mappings();
   const std::unique_lock guard(known.mutex);
-  known.ranges[reinterpret_cast<std::uintptr_t>(data)] = bytes;
+  known.ranges[reinterpret_cast<std::uintptr_t>(data)] = {bytes, first, is_file};
   known.count.store(known.ranges.size(), std::memory_order_release);
 }
 
-void forget_file_mapping(const void* data) noexcept {
+void forget_mapping(const void* data) noexcept {
   Mappings& known = mappings();
   const std::unique_lock guard(known.mutex);
   known.ranges.erase(reinterpret_cast<std::uintptr_t>(data));
   known.count.store(known.ranges.size(), std::memory_order_release);
 }
 
+std::optional<MappedPlace> mapped_place(const void* data, std::size_t bytes) {
+  Mappings& known = mappings();
+  if (known.count.load(std::memory_order_acquire) == 0 || bytes == 0) return std::nullopt;
+  const auto first = reinterpret_cast<std::uintptr_t>(data);
+  const std::shared_lock guard(known.mutex);
+  const auto found = mapping_of(known, first, bytes);
+  if (found == known.ranges.end()) return std::nullopt;
+  MappedPlace place = found->second.first;
+  place.offset += static_cast<std::int64_t>(first - found->first);
+  return place;
+}
+
 bool is_file_mapped(const void* data, std::size_t bytes) {
   Mappings& known = mappings();
   if (known.count.load(std::memory_order_acquire) == 0 || bytes == 0) return false;
   const std::shared_lock guard(known.mutex);
-  const Range range = mapping_of(known, reinterpret_cast<std::uintptr_t>(data), bytes);
-  return range.first < range.last;
+  const auto found = mapping_of(known, reinterpret_cast<std::uintptr_t>(data), bytes);
+  return found != known.ranges.end() && found->second.is_file;
 }
 
 void release_file_pages(const void* data, std::size_t bytes) noexcept {
@@ -76,10 +90,11 @@ void release_file_pages(const void* data, std::size_t bytes) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(data);
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const std::shared_lock guard(known.mutex);  // keeps it mapped
-  const Range range = mapping_of(known, first, bytes);
-  if (range.first == range.last) return;
-  const std::uintptr_t from = std::max(range.first, first / kAround * kAround) / page * page;
-  const std::uintptr_t to = std::min(range.last, (first + bytes + kAround - 1) / kAround * kAround);
+  const auto found = mapping_of(known, first, bytes);
+  if (found == known.ranges.end() || !found->second.is_file) return;
+  const std::uintptr_t last = found->first + found->second.bytes;
+  const std::uintptr_t from = std::max(found->first, first / kAround * kAround) / page * page;
+  const std::uintptr_t to = std::min(last, (first + bytes + kAround - 1) / kAround * kAround);
   madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
 }
 

@@ -8,7 +8,7 @@
 namespace palimpsest {
 
 /// Do these bytes lie in a mapped file?
-/// Cost     one load where no file is mapped
+/// Cost     one load where nothing is mapped
 bool is_file_mapped(const void* data, std::size_t bytes);
 /// Takes the pages of these bytes out of the process's memory; read again, they come from the file.
 /// Does nothing for bytes that are not those of one mapped file.

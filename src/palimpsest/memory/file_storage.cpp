@@ -16,7 +16,9 @@ namespace {
 
 class OpenFile {
  public:
-  explicit OpenFile(const char* path) : descriptor_(open(path, O_RDONLY | O_CLOEXEC)) {}
+  // Not waiting: of a pipe, nobody may ever open the other end.
+  explicit OpenFile(const char* path)
+      : descriptor_(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~OpenFile() {
     if (descriptor_ >= 0) close(descriptor_);
   }
@@ -55,14 +57,15 @@ Storage Storage::from_file(const std::string& path, std::size_t offset, std::siz
                              static_cast<off_t>(offset - lead));
   if (mapping == MAP_FAILED) throw fail(std::string("cannot be mapped: ") + std::strerror(errno));
   try {
-    note_file_mapping(mapping, length);
+    const MappedPlace first{info.st_dev, info.st_ino, static_cast<std::int64_t>(offset - lead)};
+    note_mapping(mapping, length, first, true);
     return from_foreign(static_cast<std::byte*>(mapping) + lead, bytes, Device{}, false,
                         [mapping, length] {
-                          forget_file_mapping(mapping);
+                          forget_mapping(mapping);
                           munmap(mapping, length);
                         });
   } catch (...) {
-    forget_file_mapping(mapping);
+    forget_mapping(mapping);
     munmap(mapping, length);
     throw;
   }

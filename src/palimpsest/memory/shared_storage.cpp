@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/file_mappings.hpp"
 #include "palimpsest/memory/storage.hpp"
 
 namespace palimpsest {
@@ -44,7 +45,9 @@ struct SharedHeader : BlockHeader {
     free = free_shared;
   }
   ~SharedHeader() {
-    if (bytes > 0) munmap(data, bytes);
+    if (bytes == 0) return;
+    forget_mapping(data);
+    munmap(data, bytes);
   }
   static void free_shared(BlockHeader* me) noexcept {
     const std::unique_ptr<SharedHeader> header(static_cast<SharedHeader*>(me));
@@ -60,9 +63,15 @@ Block map_shared(Descriptor descriptor, std::size_t bytes, const char* who) {
     if (data == MAP_FAILED) throw fail(who, "cannot be mapped: " + system_error());
   }
   try {
+    struct stat info = {};
+    if (fstat(descriptor.number(), &info) != 0) throw fail(who, "has no state: " + system_error());
+    if (bytes > 0) note_mapping(data, bytes, {info.st_dev, info.st_ino, 0}, false);
     return Block(new SharedHeader(static_cast<std::byte*>(data), bytes, std::move(descriptor)));
   } catch (...) {
-    if (bytes > 0) munmap(data, bytes);
+    if (bytes > 0) {
+      forget_mapping(data);
+      munmap(data, bytes);
+    }
     throw;
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "palimpsest/memory/file_mappings.hpp"
 #include "palimpsest/tensor/bounded_sum.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
@@ -66,14 +67,27 @@ struct ByteSet {
 };
 
 // Where the storages of both start on one scale; nothing if they cannot meet. Lazy clones never
-// alias, although they may show the same bytes; apart from them only foreign memory can lie in two
-// storages.
+// alias, although they may show the same bytes; apart from them only memory that others brought, or
+// that was mapped, can lie in two storages: at one address, or at one place of a file or segment
+// that is mapped twice.
 struct Starts {
   index_t a, b;
 };
+bool are_reached_alike(Device a, Device b) {
+  return a == b || (a.type == DeviceType::cpu && b.type == DeviceType::cpu);
+}
 std::optional<Starts> common_scale(const Tensor& a, const Tensor& b) {
   if (shares_storage(a, b)) return Starts{0, 0};
-  if (a.storage().shares_data(b.storage()) || a.device() != b.device()) return std::nullopt;
+  if (a.storage().shares_data(b.storage()) || !are_reached_alike(a.device(), b.device())) {
+    return std::nullopt;
+  }
+  const auto place = [](const Tensor& t) {
+    return mapped_place(t.storage().data(), t.storage().nbytes());
+  };
+  if (const auto x = place(a)) {
+    const auto y = place(b);
+    if (y && x->is_in_same_file(*y)) return Starts{x->offset, y->offset};
+  }
   const auto address = [](const Tensor& t) {
     return static_cast<index_t>(reinterpret_cast<std::uintptr_t>(t.storage().data()));
   };

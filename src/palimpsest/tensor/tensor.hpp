@@ -130,6 +130,10 @@ class Tensor {
   Tensor view_as_real() const;
   Tensor view_as_complex() const;
   /// The same bytes as another dtype; the last axis is rescaled when the item sizes differ.
+  ///
+  /// Errors   ShapeError: shape, strides or offset do not divide; ValueError: the address is no
+  ///          multiple of the dtype's alignment, as that of a lazy clone from the middle of an array
+  ///          may be, before and after it is written. The address of a clone() is.
   Tensor bitcast(DType dtype) const;
 
   // -- copies ----------------------------------------------------------------------------------
@@ -232,7 +236,9 @@ class Tensor {
 };
 
 bool shares_storage(const Tensor& a, const Tensor& b);
-/// Do the byte ranges meet? Never false when elements do overlap.
+/// Do the byte ranges meet? Never false when elements do overlap, whoever brought the memory: two
+/// imports of one buffer, two mappings of one file, two attachments of one segment of shared memory
+/// are the same memory, though not one Storage. Lazy clones are not.
 bool may_share_memory(const Tensor& a, const Tensor& b);
 /// Have the two sets of elements a byte in common? Exact, up to a bounded search; beyond it true,
 /// and `*exact` (when given) is set to false.
