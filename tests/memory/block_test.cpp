@@ -2,7 +2,9 @@
 #include "palimpsest/memory/block.hpp"
 
 #include <array>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
@@ -52,6 +54,51 @@ TEST(Block, MovingKeepsTheReference) {
   EXPECT_EQ(releases, 0);
   c = Block();
   EXPECT_EQ(releases, 1);
+}
+
+TEST(Block, TheDeleterOfNoBytesRunsToo) {
+  int releases = 0;
+  {
+    const Block block = Block::foreign(nullptr, 0, Device{}, true, [&] { ++releases; });
+  }
+  EXPECT_EQ(releases, 1);
+  {
+    const Block block = Block::foreign(nullptr, 0, Device{}, false, [&] { ++releases; });
+  }
+  EXPECT_EQ(releases, 2);
+}
+
+// Each deleter drops the memory before it.
+TEST(Block, AChainOfManyDeletersNeedsLittleStack) {
+  constexpr int kLength = 300'000;
+  int releases = 0;
+  Block last;
+  for (int k = 0; k < kLength; ++k) {
+    auto before = std::make_shared<Block>(std::move(last));
+    last = Block::foreign(nullptr, 0, Device{}, true, [before, &releases] { ++releases; });
+  }
+  last = Block();
+  EXPECT_EQ(releases, kLength);
+}
+
+TEST(Block, ADeleterMayDropMuchAtOnce) {
+  constexpr int kEach = 40;
+  int releases = 0;
+  // Forty within each of forty within one, with a chain in front that is as deep as deleters nest.
+  const auto count = [&releases] { ++releases; };
+  const auto bundle = [&](auto make) {
+    auto blocks = std::make_shared<std::vector<Block>>();
+    for (int k = 0; k < kEach; ++k) blocks->push_back(make());
+    return Block::foreign(nullptr, 0, Device{}, true, [blocks, &releases] { ++releases; });
+  };
+  Block top = bundle(
+      [&] { return bundle([&] { return Block::foreign(nullptr, 0, Device{}, true, count); }); });
+  for (int k = 0; k < 20; ++k) {
+    auto before = std::make_shared<Block>(std::move(top));
+    top = Block::foreign(nullptr, 0, Device{}, true, [before, &releases] { ++releases; });
+  }
+  top = Block();
+  EXPECT_EQ(releases, 20 + 1 + kEach + kEach * kEach);
 }
 
 TEST(Block, TooManyReferencesAreAnErrorAndChangeNothing) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "palimpsest/base/error.hpp"
@@ -186,6 +187,35 @@ TEST(Storage, ARangeOutsideIsRefused) {
   EXPECT_EQ(storage.lazy_clone(kBytes, 0).nbytes(), 0u);
 }
 
+// Where a dtype may lie is thereby the same before and after a copy.
+TEST(Storage, ACopyLiesAsFarBehindAnAlignedPlaceAsItsSource) {
+  const auto place = [](const Storage& storage) {
+    return reinterpret_cast<std::uintptr_t>(storage.data()) % 8;
+  };
+  alignas(8) std::array<std::byte, 64> memory{};
+  for (std::size_t offset = 0; offset < 16; ++offset) {
+    Storage base = filled(kOld, 100);
+    Storage written = base.lazy_clone(offset, 40), overwritten = base.lazy_clone(offset, 40);
+    Storage dense = base.lazy_clone(offset, 40),
+            read_only = Storage::from_foreign(memory.data() + offset, 40, Device{}, false);
+    const MemoryScope scope;
+    written.mutable_data();
+    overwritten.overwrite_data();
+    read_only.mutable_data();
+    EXPECT_EQ(scope.allocated_bytes(), 120u) << "what lies in front is not counted";
+    EXPECT_TRUE(dense.materialize_densely(
+        {.offset = 2, .shape = {10}, .strides = {3}, .item_size = 1}, false));
+    EXPECT_EQ(place(written), offset % 8);
+    EXPECT_EQ(place(overwritten), offset % 8);
+    EXPECT_EQ(place(read_only), offset % 8);
+    EXPECT_EQ(place(dense), (offset + 2) % 8);
+    const Storage::Pin pin = base.pin();
+    EXPECT_EQ(place(base.lazy_clone(offset, 40)), offset % 8);
+    EXPECT_TRUE(holds(written, kOld));
+    EXPECT_EQ(scope.live_bytes(), 130);
+  }
+}
+
 TEST(Storage, OverwritingSharedDataCopiesNothing) {
   Storage storage = filled(kOld);
   Storage clone = storage.lazy_clone();
@@ -304,6 +334,21 @@ TEST(StoragePin, KeepsTheAddressAndForbidsLaziness) {
   }
   EXPECT_EQ(storage.state(), StorageState::owned);
   EXPECT_TRUE(storage.lazy_clone().shares_data(storage));
+}
+
+TEST(StoragePin, ReadersMayJoinOneAndRaiseNone) {
+  const Storage storage = filled(kOld);
+  EXPECT_FALSE(storage.join_pin());
+  EXPECT_EQ(storage.state(), StorageState::owned);
+  std::optional<Storage::Pin> first = Storage(storage).pin();
+  std::optional<Storage::Pin> joined = storage.join_pin();
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->data(), storage.data());
+  first.reset();
+  EXPECT_EQ(storage.state(), StorageState::pinned);
+  joined.reset();
+  EXPECT_EQ(storage.state(), StorageState::owned);
+  expect_error<ValueError>([] { Storage().join_pin(); }, "empty handle");
 }
 
 TEST(StoragePin, MaterializesFirst) {

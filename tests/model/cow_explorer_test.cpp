@@ -33,6 +33,10 @@ TEST(CowExplorer, ThreeThreadsAreSafeInEveryOrder) {
   expect_safe(three_threads(), "explorer_three_threads");
 }
 
+TEST(CowExplorer, HandlesAndPinsAreSafeInEveryOrder) {
+  expect_safe(families(), "explorer_handles_and_pins");
+}
+
 // How many copies, and whether somebody took the data over, of programs in which all write.
 std::set<std::string> costs(const std::vector<std::string>& scripts) {
   std::set<std::string> all;

@@ -34,6 +34,25 @@ struct ModelStorage {
   int expected = 0;             // what its data must be
 };
 
+// The storage of which all threads have handles.
+struct ModelFamily {
+  ModelStorage storage;
+  Cell members{0};  // what a materialization changes and all else reads
+  Word uses, pins, signals{0};
+
+  ModelFamily(ModelBlock* block, int value, std::size_t n_uses, std::size_t n_pins)
+      : storage{block, value}, uses(n_uses), pins(n_pins) {}
+  void end() noexcept {
+    require(!is_ended, "a storage ends twice");
+    is_ended = true;
+    members.destroy();
+    uses.destroy();
+    pins.destroy();
+  }
+
+  bool is_ended = false;
+};
+
 namespace {
 
 constexpr int kFirstValue = 7;
@@ -47,9 +66,22 @@ class Scene {
   Scene(const Scenario& scenario, const Protocol& protocol)
       : scenario_(scenario),
         protocol_(protocol),
-        first_(&blocks_.emplace_back(scenario.others + scenario.scripts.size(), kFirstValue,
-                                     scenario.chunks, false)),
-        storages_(scenario.scripts.size(), {{first_, kFirstValue}}) {}
+        n_owners_((scenario.family && !scenario.clones ? 0 : scenario.scripts.size()) +
+                  (scenario.family ? 1 : 0)),
+        first_(&blocks_.emplace_back(scenario.others + n_owners_, kFirstValue, scenario.chunks,
+                                     false)),
+        storages_(scenario.scripts.size()),
+        holds_(scenario.scripts.size()) {
+    if (!scenario.family || scenario.clones) {
+      for (auto& storages : storages_) storages.push_back({first_, kFirstValue});
+    }
+    if (!scenario.family) return;
+    family_.emplace(first_, kFirstValue, scenario.scripts.size(), scenario.pins);
+    for (std::size_t t = 0; t < holds_.size(); ++t) {
+      holds_[t].handles = 1;
+      if (t < scenario.pins) holds_[t].pinned.push_back(first_);
+    }
+  }
 
   void run(std::size_t thread) {
     const std::string& script = scenario_.scripts[thread];
@@ -57,24 +89,39 @@ class Scene {
     for (std::size_t at = 0; at < script.size(); at += 2) {
       if (script[at] == '.') return;
       const auto which = static_cast<std::size_t>(script[at + 1] - '0');
-      act(script[at], mine, which, static_cast<int>(100 * (thread + 1) + at));
+      const int value = static_cast<int>(100 * (thread + 1) + at);
+      if (script[at] == 'A') {
+        if (family_->signals.load(std::memory_order_acquire) == 0) break;
+      } else if (script[at] >= 'A' && script[at] <= 'Z') {
+        act_on_family(script[at], thread, value);
+      } else {
+        act(script[at], mine, which, value);
+      }
     }
     for (ModelStorage& storage : mine) drop(storage);
+    while (!holds_[thread].pinned.empty()) lower_pin(holds_[thread]);
+    while (holds_[thread].handles > 0) drop_handle(holds_[thread]);
   }
 
   std::string finish() const {
     std::size_t live = 0, referring = 0, unfreed = 0;
-    for (const auto& thread : storages_) {
-      for (const ModelStorage& storage : thread) {
-        if (storage.block == nullptr) continue;
-        ++live;
-        referring += storage.block == first_ ? 1 : 0;
-        require(!storage.block->is_freed, "a storage refers to a freed block");
-        if (storage.block->is_freed) return "";
-        check(storage);
-      }
+    std::vector<ModelStorage> all;
+    for (const auto& thread : storages_) all.insert(all.end(), thread.begin(), thread.end());
+    if (family_ && !family_->is_ended) all.push_back(family_->storage);
+    for (const ModelStorage& storage : all) {
+      if (storage.block == nullptr) continue;
+      ++live;
+      referring += storage.block == first_ ? 1 : 0;
+      require(!storage.block->is_freed, "a storage refers to a freed block");
+      if (storage.block->is_freed) return "";
+      check(storage);
     }
     for (const ModelBlock& block : blocks_) unfreed += block.is_freed ? 0 : 1;
+    if (family_) {
+      int handles = 0;
+      for (const Hold& hold : holds_) handles += hold.handles;
+      require(family_->is_ended == (handles == 0), "a storage outlives its handles");
+    }
     const cow::Bits others = scenario_.others;
     require(first_->is_freed == (referring + cow::refs(others) == 0),
             "the block leaks, or is gone");
@@ -83,7 +130,8 @@ class Scene {
     require(unfreed <= live + 1, "a copy leaks");
     return "copies " + std::to_string(counts_.copies) + ", given up " +
            std::to_string(counts_.discards) + ", taken over " + std::to_string(counts_.take_overs) +
-           ", wakes " + std::to_string(counts_.wakes) + ", storages " + std::to_string(live);
+           ", wakes " + std::to_string(counts_.wakes) + ", storages " + std::to_string(live) +
+           (family_ ? ", pinned " + std::to_string(counts_.pinned) : "");
   }
 
  private:
@@ -117,6 +165,7 @@ class Scene {
   }
 
   static void check(const ModelStorage& storage) {
+    if (storage.block == nullptr) return;  // a clone that was none
     for (const Cell& cell : storage.block->data) {
       require(cell.read() == storage.expected, "a storage shows somebody else's data");
     }
@@ -154,21 +203,125 @@ class Scene {
     storage.expected = value;
   }
 
+  // What a thread has of the family.
+  struct Hold {
+    int handles = 0;
+    std::vector<ModelBlock*> pinned;  // by each pin: where the data were promised to stay
+  };
+
+  // As the members of Storage do.
+  void act_on_family(char action, std::size_t thread, int value) {
+    Hold& hold = holds_[thread];
+    std::vector<ModelStorage>& mine = storages_[thread];
+    require(!family_->is_ended, "a handle on a storage that is gone");
+    switch (action) {
+      case 'R':
+        family_->members.read();
+        return check(family_->storage);
+      case 'W':
+        return write_family(value);
+      case 'C':
+        family_->members.read();
+        return clone_family(mine);
+      case 'E':
+        family_->members.read();
+        if (!protocol_.join_pin(family_->pins)) return clone_family(mine);
+        return hold.pinned.push_back(family_->storage.block);
+      case 'Z':
+        family_->signals.load(std::memory_order_relaxed);  // a step, so that others may come before
+        for (const ModelStorage& storage : mine) check(storage);
+        for (const ModelBlock* block : hold.pinned) require_in_place(block);
+        return;
+      case 'N':
+        protocol_.add_use(family_->uses);
+        ++hold.handles;
+        return;
+      case 'D':
+        return drop_handle(hold);
+      case 'P':
+        own_family();
+        protocol_.raise_pin(family_->pins);
+        return hold.pinned.push_back(family_->storage.block);
+      case 'X':
+        for (ModelBlock* block : hold.pinned) {
+          require_in_place(block);
+          for (Cell& cell : block->data) cell.write(value);
+          family_->storage.expected = value;
+        }
+        return;
+      case 'U':
+        if (!hold.pinned.empty()) lower_pin(hold);
+        return;
+      case 'S':
+        family_->signals.fetch_add(1, std::memory_order_release);
+        return;
+      default:
+        throw std::logic_error("unknown action");
+    }
+  }
+
+  void require_in_place(const ModelBlock* block) const {
+    require(!block->is_freed && block == family_->storage.block, "a promised address is stale");
+  }
+
+  void clone_family(std::vector<ModelStorage>& mine) {
+    if (!protocol_.is_pinned(family_->pins)) return clone(mine, family_->storage);
+    ++counts_.pinned;
+    mine.push_back({});
+  }
+
+  // Room for a write, which changes the members if there is none.
+  void own_family() {
+    family_->members.read();
+    if (protocol_.is_sole(family_->storage.block->word)) return;
+    Environment environment(*this, family_->storage, Failure::none);
+    const bool is_copied = protocol_.materialize(family_->storage.block->word, environment);
+    if (is_copied) {
+      family_->members.write(0);
+      family_->storage.block = environment.copy();
+    } else {
+      ++counts_.take_overs;
+    }
+  }
+
+  void write_family(int value) {
+    own_family();
+    for (Cell& cell : family_->storage.block->data) cell.write(value);
+    family_->storage.expected = value;
+  }
+
+  void lower_pin(Hold& hold) {
+    hold.pinned.pop_back();
+    protocol_.lower_pin(family_->pins);
+  }
+
+  void drop_handle(Hold& hold) {
+    --hold.handles;
+    if (!protocol_.drop_use(family_->uses)) return;
+    family_->end();
+    drop(family_->storage);
+  }
+
   struct Counts {
-    int copies = 0, discards = 0, take_overs = 0, wakes = 0;
+    int copies = 0, discards = 0, take_overs = 0, wakes = 0, pinned = 0;
   };
 
   const Scenario& scenario_;
   const Protocol& protocol_;
   std::deque<ModelBlock> blocks_;
+  const std::size_t n_owners_;
   ModelBlock* first_;
   std::vector<std::vector<ModelStorage>> storages_;
+  std::vector<Hold> holds_;
+  std::optional<ModelFamily> family_;
   Counts counts_;
 };
 
 void Environment::allocate() {
   if (failure_ == Failure::of_allocation) throw Failed{};
-  copy_ = &scene_.blocks_.emplace_back(cow::kOneRef, 0, scene_.scenario_.chunks, true);
+  // A copy for one thread's storage is its own; that for a family may be freed by any of them.
+  copy_ = &scene_.blocks_.emplace_back(cow::kOneRef, 0, scene_.scenario_.chunks,
+                                       !scene_.scenario_.family);
   ++scene_.counts_.copies;
 }
 
@@ -204,6 +357,8 @@ std::string Scenario::name() const {
   if (cow::is_fixed(others)) all += ", fixed";
   if (cow::refs(others) > 0) all += ", " + std::to_string(cow::refs(others)) + " others";
   if (chunks != 1) all += ", " + std::to_string(chunks) + " chunks";
+  if (family) all += ", one storage, " + std::to_string(pins) + " pins";
+  if (clones) all += ", clones";
   return all;
 }
 

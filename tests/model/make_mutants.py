@@ -10,8 +10,8 @@ the text of the functions, so a new line of the protocol gets its mutants withou
 - additions and subtractions are exchanged;
 - every condition is replaced by true and by false, every comparison by its neighbours, and every
   number in a condition by its neighbours;
-- every call of the environment, every reload, `break`, `continue`, early `return` and `throw` is
-  left out;
+- every call of the environment, every count of handles and pins, every reload, `break`,
+  `continue`, early `return` and `throw` is left out;
 - what is listed in BY_HAND: changes of the order of steps.
 
 A change to nothing that can be compiled, or to an endless loop without any step, is left out.
@@ -200,9 +200,9 @@ def changes_of(statement):
         yield found.start(), found.end(), ""
     condition = condition_of(statement)
     if condition:
-        has_steps = re.search(r"word\.|environment\.", statement[condition[0]:condition[1]])
+        has_steps = re.search(r"compare_exchange", statement[condition[0]:condition[1]])
         yield condition[0], condition[1], "true"
-        if not (has_steps and statement.startswith("else if")):
+        if not has_steps:
             yield condition[0], condition[1], "false"
     for found in re.finditer(r" (==|!=|<) (\d|k[\w +]+)", statement):
         for other in {"==": ["!=", "<=", ">="], "!=": ["=="], "<": ["<=", ">="]}[found.group(1)]:
@@ -211,7 +211,8 @@ def changes_of(statement):
             n = int(found.group(2))
             for other in [n + 1] + ([n - 1] if n > 0 else []):
                 yield found.start(2), found.end(2), str(other)
-    removable = r"environment\.\w+\([^;]*;|seen = [^;]*;|break;|continue;|throw;|return Out[^;]*;"
+    removable = (r"environment\.\w+\([^;]*;|(?:uses|pins)\.fetch_\w+\([^;]*;|seen = [^;]*;"
+                 r"|break;|continue;|throw;|return Out[^;]*;")
     if re.fullmatch(removable, statement):
         yield 0, len(statement), ";"
     elif condition and re.fullmatch(r"environment\.\w+\([^;]*;", statement[condition[1] + 2:]):
@@ -220,7 +221,7 @@ def changes_of(statement):
 
 def mutants_of(functions):
     for function, text in functions.items():
-        last = text.rindex("return ")
+        last = text.rfind("return ")
         seen = {}
         for start, end in statements_of(text):
             statement = text[start:end]

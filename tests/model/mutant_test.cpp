@@ -15,6 +15,8 @@ namespace {
 // Those that are no change at all, with the reason.
 const std::map<std::string, std::string>& equivalent() {
   static const std::string an_owner = "the caller is an owner, so it sees at least one";
+  static const std::string a_handle = "the caller has a handle, so it sees at least one";
+  static const std::string no_shortcut = "without the shortcut the subtraction tells the same";
   static const std::map<std::string, std::string> all{
       {"drop_ref: return refs(word.fetch_sub(kOneRef, acq_rel)) [== -> <=] 1;", an_owner},
       {"is_sole: return word.load(acquire) [== -> <=] kOneRef;", an_owner},
@@ -24,6 +26,10 @@ const std::map<std::string, std::string>& equivalent() {
       {"materialize: if (refs(left) [== -> <=] 0)", "unsigned"},
       {"materialize: else if (left [== -> <=] kOneRef)", "refs = 0 went another way before"},
       {"replace: if (refs(old) [== -> <=] 1) environment.free_old();", an_owner},
+      {"drop_use: if ([uses.load(acquire) == 1 -> false]) return true;", no_shortcut},
+      {"drop_use: if (uses.load(acquire) == [1 -> 0]) return true;", no_shortcut},
+      {"drop_use: if (uses.load(acquire) [== -> <=] 1) return true;", a_handle},
+      {"drop_use: return uses.fetch_sub(1, acq_rel) [== -> <=] 1;", a_handle},
       {"materialize: an exchange that succeeds acquires nothing",
        "the caller's reference ordered the data before its reads; it learns nothing about others"},
   };

@@ -43,6 +43,37 @@ std::vector<Scenario> three_threads() {
   };
 }
 
+namespace {
+
+Scenario family(std::vector<std::string> scripts, std::size_t pins, bool clones = false) {
+  return Scenario{std::move(scripts), 0, 1, true, pins, clones};
+}
+
+}  // namespace
+
+std::vector<Scenario> families() {
+  return {
+      // Handles end the storage after all use of it.
+      family({"N0R0D0", "R0N0"}, 0),
+      family({"R0", "R0", "R0"}, 0),
+      // Clones and exports beside one another are reads.
+      family({"C0r0", "C0w0"}, 0),
+      family({"E0Z0", "C0w0"}, 0),
+      family({"E0Z0", "E0", "C0w0"}, 0),
+      // A clone that finds the pin gone has all that was written through it.
+      family({"X0U0", "U0C0r0"}, 2),
+      family({"X0U0", "C0r0w0", "C0"}, 1),
+      // An export for reading, joined to a pin that ends meanwhile, keeps the data in place.
+      family({"U0A0C0W0d0", "E0S0Z0"}, 1),
+      family({"U0C0", "E0C0Z0"}, 1),
+      family({"U0", "E0U0C0r0", "C0"}, 1),
+      // A pin that is raised while clones come and go elsewhere.
+      family({"P0C0X0r1U0C0r2", "r0w0"}, 0, true),
+      family({"d0P0X0U0", "c0d0w1"}, 0, true),
+      family({"W0P0X0", "d0", "r0"}, 0, true),
+  };
+}
+
 std::vector<Scenario> telling() {
   return {
       {{"w0", "w0"}},
@@ -66,6 +97,12 @@ std::vector<Scenario> telling() {
       {{"w0", "w0", "r0"}},
       {{"w0", "r0", "o0"}},
       {{"f0", "w0", "r0"}},
+      family({"R0", "R0"}, 0),
+      family({"N0D0", "R0"}, 0),
+      family({"X0U0", "C0r0"}, 1),
+      family({"C0.", "E0C0."}, 1),
+      family({"U0A0C0W0d0", "E0S0Z0"}, 1),
+      family({"P0C0X0r0U0C0r1"}, 0),
   };
 }
 

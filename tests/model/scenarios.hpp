@@ -11,6 +11,8 @@ namespace palimpsest::model {
 /// Every pair of scripts of a list that covers all operations, and some that need more.
 std::vector<Scenario> two_threads();
 std::vector<Scenario> three_threads();
+/// Handles and pins of one storage.
+std::vector<Scenario> families();
 /// Small ones, which together tell the protocol from each of its mutants.
 std::vector<Scenario> telling();
 

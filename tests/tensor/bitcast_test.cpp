@@ -81,6 +81,36 @@ TEST(TensorBitcast, RefusesMisalignedMemory) {
   EXPECT_NO_THROW(t.clone().bitcast(DType::int64));
 }
 
+// Nor whether it is shared, copied, taken over or read-only memory of others.
+TEST(TensorBitcast, CannotTellWhetherAMisalignedCloneHasBeenWritten) {
+  alignas(8) std::array<float, 9> memory{};
+  const auto is_possible = [](const Tensor& t) {
+    try {
+      return t.bitcast(DType::float64).shape() == Extents{4};
+    } catch (const ValueError&) {
+      return false;
+    }
+  };
+  for (const index_t first : {index_t{0}, index_t{1}}) {
+    const Slice part = slice(first, first + 8);
+    const Tensor owned = Tensor::arange(9, DType::float32);
+    const Tensor read_only =
+        Tensor::from_blob(memory.data() + first, DType::float32, {8}, {1}, {}, false);
+    for (Tensor t : {owned(part).lazy_clone(), owned(part).lazy_clone().reshape({8}),
+                     owned(part).contiguous(), read_only, read_only.lazy_clone()}) {
+      const bool before = is_possible(t);
+      EXPECT_EQ(before, first == 0);
+      EXPECT_TRUE(is_possible(t.clone()));
+      const Tensor other = t.lazy_clone();
+      t.set({0}, 1.0F);
+      EXPECT_EQ(is_possible(t), before);
+      EXPECT_EQ(is_possible(other), before);
+      t.fill(2.0F);
+      EXPECT_EQ(is_possible(t), before);
+    }
+  }
+}
+
 TEST(TensorBitcast, SurvivesMaterialization) {
   Tensor t = Tensor::arange(4, DType::int32);
   const Tensor clone = t.lazy_clone();

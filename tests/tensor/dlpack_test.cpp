@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "palimpsest/memory/allocator.hpp"
 #include "support/expect_error.hpp"
@@ -61,11 +63,28 @@ TEST(Dlpack, EveryDTypeGoesOutAndComesBack) {
   }
 }
 
+// A read of a const tensor: nothing that others can see changes but the number of references.
+TEST(Dlpack, AnExportIsReadOnlyUnlessAskedFor) {
+  Tensor t = Tensor::arange(4);
+  const Tensor view = t;
+  const void* const data = view.raw_data();
+  {
+    const Received received(to_dlpack(t));
+    EXPECT_TRUE(received.is_read_only());
+    EXPECT_EQ(received.managed->view.data, data);
+    EXPECT_EQ(t.storage().state(), StorageState::shared);
+    EXPECT_EQ(view.raw_data(), data);
+    t.set({0}, 5);
+    EXPECT_EQ(received.data<std::int64_t>()[0], 0);
+  }
+  EXPECT_EQ(t.storage().state(), StorageState::owned);
+}
+
 TEST(Dlpack, OwnedDataAreWrittenBySeveralHandsAndStayInPlace) {
   Tensor t = Tensor::zeros({4});
   const void* const data = std::as_const(t).raw_data();
   {
-    const Received received(to_dlpack(t));
+    const Received received(to_dlpack(t, DlpackAccess::automatic));
     EXPECT_FALSE(received.is_read_only());
     EXPECT_EQ(t.storage().state(), StorageState::pinned);
     received.data<double>()[2] = 5;
@@ -85,7 +104,7 @@ TEST(Dlpack, OwnedDataAreWrittenBySeveralHandsAndStayInPlace) {
 TEST(Dlpack, SharedDataGoOutReadOnlyAndShowNoLaterWrite) {
   Tensor t = Tensor::arange(4), clone = t.lazy_clone();
   const MemoryScope scope;
-  const Received received(to_dlpack(t));
+  const Received received(to_dlpack(t, DlpackAccess::automatic));
   EXPECT_TRUE(received.is_read_only());
   EXPECT_EQ(received.data<std::int64_t>(), t.data<std::int64_t>());
   EXPECT_EQ(scope.calls(), 0u);
@@ -108,7 +127,7 @@ TEST(Dlpack, AReadOnlyExportOfOwnedDataIsALazyClone) {
 
 TEST(Dlpack, AWritableExportOfSharedDataCopiesFirst) {
   const Tensor t = Tensor::arange(4);
-  const Tensor clone = t.lazy_clone();
+  Tensor clone = t.lazy_clone();
   const CopyStats stats;
   {
     const Received received(to_dlpack(clone, DlpackAccess::writable));
@@ -122,9 +141,9 @@ TEST(Dlpack, AWritableExportOfSharedDataCopiesFirst) {
 
 TEST(Dlpack, ReadOnlyMemoryGoesOutReadOnly) {
   const std::array<float, 3> memory{1, 2, 3};
-  const Tensor t =
+  Tensor t =
       Tensor::from_blob(const_cast<float*>(memory.data()), DType::float32, {3}, {1}, {}, false);
-  const Received received(to_dlpack(t));
+  const Received received(to_dlpack(t, DlpackAccess::automatic));
   EXPECT_TRUE(received.is_read_only());
   EXPECT_EQ(received.managed->view.data, memory.data());
   const Received writable(to_dlpack(t, DlpackAccess::writable));
@@ -139,9 +158,9 @@ TEST(Dlpack, WhatCannotBeClonedLazilyGoesOutWithoutACopy) {
   const Tensor foreign = Tensor::from_blob(memory.data(), DType::float32, {3}, {1}, {}, true);
   Tensor pinned = Tensor::zeros({3});
   const Storage::Pin pin = pinned.storage().pin();
-  for (const Tensor& t : {foreign, pinned}) {
+  for (Tensor t : {foreign, pinned}) {
     const CopyStats stats;
-    const Received received(to_dlpack(t, DlpackAccess::read_only)), automatic(to_dlpack(t));
+    const Received received(to_dlpack(t)), automatic(to_dlpack(t, DlpackAccess::automatic));
     EXPECT_TRUE(received.is_read_only());
     EXPECT_FALSE(automatic.is_read_only());
     EXPECT_EQ(received.managed->view.data, t.raw_data());
@@ -149,9 +168,25 @@ TEST(Dlpack, WhatCannotBeClonedLazilyGoesOutWithoutACopy) {
   }
 }
 
+// An export for reading stays valid, and shows what it showed, after the pin that it joined is gone.
+TEST(Dlpack, AReadOnlyExportOfPinnedDataKeepsThemInPlace) {
+  Tensor t = Tensor::arange(4);
+  std::optional<Storage::Pin> pin = t.storage().pin();
+  {
+    const Received received(to_dlpack(std::as_const(t)));
+    pin.reset();
+    EXPECT_EQ(t.storage().state(), StorageState::pinned);
+    const Tensor clone = t.lazy_clone();
+    t.set({0}, 7);
+    EXPECT_EQ(received.data<std::int64_t>()[0], 7) << "an alias, where no clone can be lazy";
+    EXPECT_EQ(clone.at<std::int64_t>({0}), 0);
+  }
+  EXPECT_EQ(t.storage().state(), StorageState::owned);
+}
+
 TEST(Dlpack, ElementsThatOverlapAreForReading) {
-  const Tensor t = Tensor::arange(3).expand({2, 3});
-  const Received received(to_dlpack(t));
+  Tensor t = Tensor::arange(3).expand({2, 3});
+  const Received received(to_dlpack(t, DlpackAccess::automatic));
   EXPECT_TRUE(received.is_read_only());
   EXPECT_EQ(received.managed->view.strides[0], 0);
   expect_error<AliasError>([&] { to_dlpack(t, DlpackAccess::writable); }, "overlap one another");
@@ -162,7 +197,10 @@ TEST(Dlpack, AnExportKeepsTheDataAliveInAnyThread) {
   const MemoryScope leaks;
   for (const DlpackAccess access : {DlpackAccess::read_only, DlpackAccess::writable}) {
     dlpack::ManagedTensorVersioned* managed = nullptr;
-    { managed = to_dlpack(Tensor::arange(100)(slice(50, 60)), access); }
+    {
+      Tensor t = Tensor::arange(100)(slice(50, 60));
+      managed = to_dlpack(t, access);
+    }
     EXPECT_GT(leaks.live_bytes(), 0);
     EXPECT_EQ(*static_cast<const std::int64_t*>(managed->view.data), 50);
     std::thread([managed] { managed->deleter(managed); }).join();
@@ -171,7 +209,8 @@ TEST(Dlpack, AnExportKeepsTheDataAliveInAnyThread) {
 }
 
 TEST(Dlpack, TheFormBeforeOneIsWritable) {
-  const Tensor t = Tensor::arange(4), clone = t.lazy_clone();
+  Tensor t = Tensor::arange(4);
+  const Tensor clone = t.lazy_clone();
   dlpack::ManagedTensor* const managed = to_unversioned_dlpack(t);
   static_cast<std::int64_t*>(managed->view.data)[1] = 11;
   EXPECT_EQ(t.at<std::int64_t>({1}), 11);
@@ -268,6 +307,15 @@ TEST(Dlpack, RefusesWhatNoTensorCanShowAndLeavesItToTheCaller) {
   refused(ShapeError(""), "negative extent", [](Managed& m) { m.view.shape[0] = -2; });
   refused(ValueError(""), "got no memory", [](Managed& m) { m.view.data = nullptr; });
   refused(ValueError(""), "misaligned", [](Managed& m) { m.view.byte_offset = 2; });
+  refused(ValueError(""), "byte offset: got", [](Managed& m) { m.view.byte_offset = 1ULL << 63; });
+  refused(ShapeError(""), "outside of all memory",
+          [](Managed& m) { m.view.strides[0] = -(std::int64_t{1} << 60); });
+  for (const std::int64_t stride : {INT64_MIN, INT64_MAX, INT64_MIN + 1}) {
+    Foreign foreign;
+    foreign.strides[0] = stride;
+    EXPECT_THROW(from_dlpack(&foreign.managed), OverflowError);
+    EXPECT_EQ(foreign.deleted, 0);
+  }
   expect_error<DeviceError>(
       [] {
         to_dlpack(Tensor::zeros({2}, DType::float32, Device{DeviceType::cpu, 1}));
@@ -276,8 +324,26 @@ TEST(Dlpack, RefusesWhatNoTensorCanShowAndLeavesItToTheCaller) {
   expect_error<ValueError>([] { to_dlpack(Tensor()); }, "there is none");
 }
 
+// Each import keeps the earlier one alive. What is written at the end of the chain goes nowhere.
+TEST(Dlpack, AChainOfManyImportsEnds) {
+  const MemoryScope leaks;
+  {
+    const Tensor first = Tensor::arange(4);
+    Tensor t = first;
+    for (int k = 0; k < 200'000; ++k) t = from_dlpack(to_dlpack(t, DlpackAccess::read_only));
+    t.set({1}, 5);
+    EXPECT_EQ(first.at<std::int64_t>({1}), 1);
+    EXPECT_EQ(first.storage().state(), StorageState::owned)
+        << "the chain has ended with that write";
+    for (int k = 0; k < 200'000; ++k) t = from_dlpack(to_dlpack(t, DlpackAccess::writable));
+    t.set({1}, 6);
+  }
+  EXPECT_EQ(leaks.live_bytes(), 0);
+}
+
 TEST(Dlpack, AFailedWritableExportLeavesTheSharing) {
-  const Tensor t = Tensor::arange(4), clone = t.lazy_clone();
+  Tensor t = Tensor::arange(4);
+  const Tensor clone = t.lazy_clone();
   {
     const FailingAllocator failing(0);
     EXPECT_THROW(to_dlpack(t, DlpackAccess::writable), OutOfMemory);

@@ -71,7 +71,6 @@ std::string Allocator::State::describe_largest() const {
 // Kept memory first. New memory is got only after so much of what is kept has gone back that live
 // and kept bytes together stay below `most`.
 RawMemory Allocator::State::obtain(std::size_t bytes, std::uint64_t most) {
-  if (bytes > kMostBytes) return {};
   if (const RawMemory raw = kept.take(bytes); raw.data != nullptr) return raw;
   const std::uint64_t after = stats.live_bytes + bytes;
   kept.trim(most > after ? most - after : 0);
@@ -100,7 +99,7 @@ Allocator& Allocator::of(Device device) {
   return *(*allocators)[static_cast<std::size_t>(device.index)];
 }
 
-Block Allocator::allocate(std::size_t bytes, std::string_view name) {
+Block Allocator::allocate(std::size_t bytes, std::string_view name, std::uint8_t lead) {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   const auto fail = [&](const std::string& why) {
@@ -123,12 +122,13 @@ Block Allocator::allocate(std::size_t bytes, std::string_view name) {
       throw fail("the limit of " + std::to_string(limit->bytes_) + " bytes is exceeded");
     }
   }
-  const RawMemory raw = state.obtain(bytes, most);
+  const RawMemory raw = bytes > kMostBytes ? RawMemory{} : state.obtain(bytes + lead, most);
   if (raw.data == nullptr) throw fail("the system has no more memory");
   auto* const header = new (raw.data - sizeof(BlockHeader))
-      BlockHeader(raw.data, bytes, state.device, BlockKind::owned);
+      BlockHeader(raw.data + lead, bytes, state.device, BlockKind::owned);
   header->free = free_block;
   header->owner = this;
+  header->lead = lead;
   header->mapped_bytes = raw.mapped_bytes;
   if (!name.empty()) {
     try {
@@ -153,14 +153,14 @@ Block Allocator::allocate(std::size_t bytes, std::string_view name) {
 
 void Allocator::free_block(BlockHeader* header) noexcept {
   State& state = *static_cast<Allocator*>(header->owner)->state_;
-  const RawMemory raw{header->data, header->mapped_bytes};
-  const std::size_t bytes = header->bytes;
+  const RawMemory raw{header->data - header->lead, header->mapped_bytes};
+  const std::size_t bytes = header->bytes, with_lead = bytes + header->lead;
   {
     const std::lock_guard lock(state.mutex);
     state.stats.live_bytes -= bytes;
     if (header->is_named) state.names.erase(header);
     header->~BlockHeader();
-    if (state.kept.keep(raw, bytes)) return;
+    if (state.kept.keep(raw, with_lead)) return;
   }
   give_back_memory(raw);
 }

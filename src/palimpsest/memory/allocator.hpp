@@ -31,10 +31,11 @@ class Allocator {
   static Allocator& of(Device device);
 
   /// Uninitialized bytes, aligned to 64; from 4 MiB up to 2 MiB, and advised as huge pages.
-  /// A block with a name is listed by name when memory runs out; a name costs some time.
+  /// A block with a name is listed by name when memory runs out; a name costs some time. With a
+  /// `lead`, less than 64, the data begin so many bytes behind a place that is aligned.
   ///
   /// Errors   OutOfMemory: the system has no more, or a MemoryLimit forbids it
-  Block allocate(std::size_t bytes, std::string_view name = {});
+  Block allocate(std::size_t bytes, std::string_view name = {}, std::uint8_t lead = 0);
   AllocatorStats stats() const;
   /// Freed memory that is kept for the next allocation of its size class: at most 1 GiB, and never
   /// so much that an allocation lifts live and kept bytes together above the peak of the live ones

@@ -14,9 +14,35 @@ struct ForeignHeader : BlockHeader {
   std::function<void()> deleter;
 };
 
-void free_foreign(BlockHeader* me) noexcept {
-  const std::unique_ptr<ForeignHeader> header(static_cast<ForeignHeader*>(me));
+void end(ForeignHeader* me) noexcept {
+  const std::unique_ptr<ForeignHeader> header(me);
   if (header->deleter) header->deleter();
+}
+
+// A deleter may drop the last reference to other foreign memory, whose deleter does the same, and so
+// on: chains of any length, of which the stack holds so many steps. What comes after those waits,
+// linked by `owner`, until the deleter has returned that dropped it.
+constexpr int kMostNested = 16;
+struct Nesting {
+  int depth = 0;
+  ForeignHeader* waiting = nullptr;
+};
+constinit thread_local Nesting nesting;
+
+void free_foreign(BlockHeader* me) noexcept {
+  auto* header = static_cast<ForeignHeader*>(me);
+  if (nesting.depth == kMostNested) {
+    header->owner = std::exchange(nesting.waiting, header);
+    return;
+  }
+  ++nesting.depth;
+  end(header);
+  while (nesting.depth == kMostNested && nesting.waiting != nullptr) {
+    header = nesting.waiting;
+    nesting.waiting = static_cast<ForeignHeader*>(header->owner);
+    end(header);
+  }
+  --nesting.depth;
 }
 
 }  // namespace
@@ -30,7 +56,8 @@ BlockHeader::BlockHeader(std::byte* data_, std::size_t bytes_, Device device_, B
       mapped_bytes(0),
       device(device_),
       kind(kind_),
-      is_named(false) {}
+      is_named(false),
+      lead(0) {}
 
 Block Block::foreign(void* data, std::size_t bytes, Device device, bool writable,
                      std::function<void()> deleter) {

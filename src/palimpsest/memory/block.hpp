@@ -30,7 +30,8 @@ struct alignas(64) BlockHeader {
   std::size_t mapped_bytes;                ///< length of the mapping, 0 if it came from the heap
   Device device;
   BlockKind kind;
-  bool is_named;  ///< listed by its allocator
+  bool is_named;      ///< listed by its allocator
+  std::uint8_t lead;  ///< bytes in front of the data, which are not counted
 
   BlockHeader(std::byte* data_, std::size_t bytes_, Device device_, BlockKind kind_);
 };

@@ -20,6 +20,14 @@
 // 5. After its last subtraction a copier touches the block no more: the waiter may have taken it
 //    over and freed it. Waking therefore goes by the address alone.
 //
+// An owner is a Storage. Two more words of its own count its handles (`uses`) and those to whom the
+// address of its data was promised (`pins`).
+//
+// 6. Whoever drops the last handle ends the owner, after all that was done through the others.
+// 7. Pins are raised by a writer, when its owner is the only one. While there are any, nobody
+//    becomes another owner of the data, so they stay where they are.
+// 8. What was done through a pin happens before whatever sees that it is gone.
+//
 // The templates name no concrete atomic, allocation or thread, so that a model checker can run
 // these very lines.
 namespace palimpsest::cow {
@@ -119,6 +127,48 @@ Outcome replace(Word& word, Environment& environment) {
   const Bits old = word.fetch_sub(kOneRef, std::memory_order_acq_rel);
   if (refs(old) == 1) environment.free_old();
   return Outcome::copied;
+}
+
+/// Another handle; the caller has one itself.
+template <class Word>
+void add_use(Word& uses) {
+  uses.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Takes the caller's handle away; true when it was the last one and the caller must end the owner.
+template <class Word>
+[[nodiscard]] bool drop_use(Word& uses) {
+  // The only handle: nobody can make another one meanwhile. Saves an atomic subtraction.
+  if (uses.load(std::memory_order_acquire) == 1) return true;
+  return uses.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+
+/// Promises the address. The caller has just written, or might have: see materialize.
+template <class Word>
+void raise_pin(Word& pins) {
+  pins.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// For readers: one more promise where there is one already, else false.
+template <class Word>
+[[nodiscard]] bool join_pin(Word& pins) {
+  auto seen = pins.load(std::memory_order_relaxed);
+  while (seen != 0) {
+    if (pins.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+/// Ends a promise.
+template <class Word>
+void lower_pin(Word& pins) {
+  pins.fetch_sub(1, std::memory_order_release);
+}
+
+/// Must a clone copy at once?
+template <class Word>
+[[nodiscard]] bool is_pinned(const Word& pins) {
+  return pins.load(std::memory_order_acquire) != 0;
 }
 
 }  // namespace palimpsest::cow

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/transpose.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
 #include "palimpsest/memory/element_copy.hpp"
@@ -21,12 +22,20 @@ std::size_t chunk_bytes(std::size_t bytes) {
   return bytes < 32 * kMiB ? kMiB : std::max(16 * kMiB, bytes / 8);
 }
 
+// How far an address lies behind a place where any element may lie. A copy lies as far behind one,
+// so that a bitcast cannot tell whether data have been copied.
+std::uint8_t misplacement(const std::byte* data) {
+  constexpr std::uintptr_t kLargestAlignment = 8;
+  return static_cast<std::uint8_t>(reinterpret_cast<std::uintptr_t>(data) % kLargestAlignment);
+}
+
 // What cow::materialize does for one Storage, however the bytes are copied.
 class CopyOut {
  public:
-  CopyOut(std::size_t bytes, BlockHeader& old) : bytes_(bytes), old_(old) {}
+  CopyOut(const std::byte* source, std::size_t bytes, BlockHeader& old)
+      : bytes_(bytes), lead_(misplacement(source)), old_(old) {}
 
-  void allocate() { copy_ = Allocator::of(old_.device).allocate(bytes_); }
+  void allocate() { copy_ = Allocator::of(old_.device).allocate(bytes_, {}, lead_); }
   void discard() noexcept { copy_ = Block(); }
   void free_old() noexcept { old_.free(&old_); }
   void wait(const std::atomic<std::uint64_t>& word, std::uint64_t seen) { park(word, seen); }
@@ -40,6 +49,7 @@ class CopyOut {
 
  private:
   std::size_t bytes_;
+  std::uint8_t lead_;
   BlockHeader& old_;
   Block copy_;
 };
@@ -48,12 +58,16 @@ class CopyOut {
 class CopyBytes : public CopyOut {
  public:
   CopyBytes(const std::byte* source, std::size_t bytes, BlockHeader& old)
-      : CopyOut(bytes, old), source_(source), at_once_(chunk_bytes(bytes)) {}
+      : CopyOut(source, bytes, old), source_(source), at_once_(chunk_bytes(bytes)) {}
 
   bool copy_chunk() {
     if (done_ == bytes()) return false;
     const std::size_t n = std::min(at_once_, bytes() - done_);
-    std::memcpy(target() + done_, source_ + done_, n);
+    const Extents extents{static_cast<index_t>(n)};
+    const Strides dense{1};
+    strided_copy_piece({source_ + done_, DType::uint8, extents, dense},
+                       {target() + done_, DType::uint8, extents, dense},
+                       static_cast<index_t>(bytes()));
     done_ += n;
     return true;
   }
@@ -68,7 +82,7 @@ class CopyBytes : public CopyOut {
 class CopyElements : public CopyOut {
  public:
   CopyElements(const std::byte* source, const ByteLayout& view, BlockHeader& old)
-      : CopyOut(static_cast<std::size_t>(dense_bytes(view)), old),
+      : CopyOut(source + view.offset, static_cast<std::size_t>(dense_bytes(view)), old),
         source_(source + view.offset),
         view_(view),
         dense_(dense_layout(view)) {
@@ -166,11 +180,7 @@ Storage Storage::from_foreign(void* data, std::size_t bytes, Device device, bool
 
 void Storage::drop() noexcept {
   Impl* const impl = std::exchange(impl_, nullptr);
-  // The only handle: nobody can make another one meanwhile.
-  if (impl->uses.load(std::memory_order_acquire) == 1 ||
-      impl->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    delete impl;
-  }
+  if (cow::drop_use(impl->uses)) delete impl;
 }
 
 std::size_t Storage::use_count() const {
@@ -191,7 +201,7 @@ StorageState Storage::state() const {
     case BlockKind::owned:
       break;
   }
-  if (me.pins.load(std::memory_order_acquire) > 0) return StorageState::pinned;
+  if (cow::is_pinned(me.pins)) return StorageState::pinned;
   return me.block.references() > 1 ? StorageState::shared : StorageState::owned;
 }
 
@@ -248,8 +258,7 @@ Storage Storage::lazy_clone(std::size_t byte_offset, std::size_t bytes) const {
   const Impl& me = impl();
   if (byte_offset > me.bytes || bytes > me.bytes - byte_offset) [[unlikely]]
     throw_outside(byte_offset, bytes);
-  if (me.kind == BlockKind::foreign_writable || me.pins.load(std::memory_order_acquire) > 0)
-      [[unlikely]]
+  if (me.kind == BlockKind::foreign_writable || cow::is_pinned(me.pins)) [[unlikely]]
     return eager_clone(byte_offset, bytes);
   // All else comes before the block's word is changed: where threads contend for it, the time until
   // the drop changes it back is paid for twice.
@@ -270,8 +279,9 @@ void Storage::throw_outside(std::size_t byte_offset, std::size_t bytes) const {
 }
 
 Storage Storage::eager_clone(std::size_t byte_offset, std::size_t bytes) const {
-  Storage copy = allocate(bytes, device());
-  if (bytes > 0) std::memcpy(copy.impl_->data, impl_->data + byte_offset, bytes);
+  const std::byte* const source = impl_->data + byte_offset;
+  Storage copy = over(Allocator::of(device()).allocate(bytes, {}, misplacement(source)));
+  if (bytes > 0) std::memcpy(copy.impl_->data, source, bytes);
   count(Counter::eager_copies);
   count(Counter::eager_copied_bytes, bytes);
   return copy;
@@ -279,7 +289,12 @@ Storage Storage::eager_clone(std::size_t byte_offset, std::size_t bytes) const {
 
 Storage::Pin Storage::pin() {
   mutable_data();
-  impl_->pins.fetch_add(1, std::memory_order_acq_rel);
+  cow::raise_pin(impl_->pins);
+  return Pin(*this);
+}
+
+std::optional<Storage::Pin> Storage::join_pin() const {
+  if (!cow::join_pin(impl().pins)) return std::nullopt;
   return Pin(*this);
 }
 
@@ -290,7 +305,7 @@ Storage::Pin& Storage::Pin::operator=(Pin&& other) noexcept {
 }
 
 Storage::Pin::~Pin() {
-  if (storage_.defined()) storage_.impl_->pins.fetch_sub(1, std::memory_order_acq_rel);
+  if (storage_.defined()) cow::lower_pin(storage_.impl_->pins);
 }
 
 }  // namespace palimpsest

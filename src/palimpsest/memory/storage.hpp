@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "palimpsest/memory/block.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
+#include "palimpsest/memory/cow_protocol.hpp"
 #include "palimpsest/memory/device.hpp"
 
 namespace palimpsest {
@@ -38,7 +40,7 @@ class Storage {
   /// No storage: everything but defined(), is() and use_count() throws ValueError.
   Storage() = default;
   Storage(const Storage& other) noexcept : impl_(other.impl_) {
-    if (impl_ != nullptr) impl_->uses.fetch_add(1, std::memory_order_relaxed);
+    if (impl_ != nullptr) cow::add_use(impl_->uses);
   }
   Storage(Storage&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
   Storage& operator=(const Storage& other) noexcept {
@@ -57,7 +59,8 @@ class Storage {
   /// Uninitialized bytes of our own. OutOfMemory.
   static Storage allocate(std::size_t bytes, Device device = {}, std::string_view name = {});
   /// Memory of somebody else, used in place. The deleter (may be empty, must not throw) runs when
-  /// nobody refers to the memory any more; if this throws it does not run.
+  /// nobody refers to the memory any more, or, where it is dropped by deleters within deleters, soon
+  /// after; if this throws it does not run.
   static Storage from_foreign(void* data, std::size_t bytes, Device device, bool writable,
                               std::function<void()> deleter = {});
   /// A part of a file, mapped read-only; writes go to a copy in memory, never to the file.
@@ -136,9 +139,13 @@ class Storage {
   Storage lazy_clone(std::size_t byte_offset, std::size_t bytes) const;
 
   /// Keeps the address of the data for as long as the pin lives, for writers that cannot know about
-  /// copy-on-write. Materializes first.
+  /// copy-on-write. Materializes first: a write, also as far as other threads are concerned. Clones
+  /// that are made before it is over are complete and independent, those made while a pin lives are
+  /// copies.
   class Pin;
   Pin pin();
+  /// Another pin if there is one already, else nothing: a read, which never moves the data.
+  std::optional<Pin> join_pin() const;
 
  private:
   struct Impl {
@@ -146,7 +153,7 @@ class Storage {
     static void operator delete(void* memory) noexcept;
 
     std::atomic<std::size_t> uses{1};
-    std::atomic<std::uint32_t> pins{0};
+    mutable std::atomic<std::uint32_t> pins{0};  // readers may join one
     // The block's, kept here so that a lazy clone touches the block's word and nothing else there.
     BlockKind kind = BlockKind::owned;
     std::byte* data;    // start of the extent inside the block

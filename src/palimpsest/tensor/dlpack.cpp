@@ -2,6 +2,7 @@
 #include "palimpsest/tensor/dlpack.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,44 +71,44 @@ struct Export {
   static void end(Managed* me) { delete static_cast<Export*>(me->context); }
 };
 
-bool is_fixed_in_place(const Tensor& t) {
-  const StorageState state = t.storage().state();
-  return state == StorageState::pinned || state == StorageState::foreign_writable;
+// The parts of the structure that say where the elements of made->tensor lie.
+template <class Managed>
+void describe(Export<Managed>& made, dlpack::Device device) {
+  const Tensor& t = made.tensor;
+  made.shape = t.shape();
+  made.strides = t.strides();
+  Managed& managed = made.managed;
+  managed.context = &made;
+  managed.deleter = Export<Managed>::end;
+  managed.view.data = const_cast<void*>(t.raw_data());
+  managed.view.device = device;
+  managed.view.rank = static_cast<std::int32_t>(t.rank());
+  managed.view.dtype = type_of(t.dtype());
+  managed.view.shape = made.shape.data();
+  managed.view.strides = made.strides.data();
 }
 
-bool may_write(const Tensor& t, DlpackAccess access) {
-  if (access == DlpackAccess::read_only) return false;
-  const bool overlaps_itself = !t.is_contiguous() && has_internal_overlap(t);
-  if (access == DlpackAccess::automatic) {
-    return !overlaps_itself && (t.storage().state() == StorageState::owned || is_fixed_in_place(t));
-  }
-  if (overlaps_itself) {
+template <class Managed>
+std::unique_ptr<Export<Managed>> make_writable_export(Tensor& t) {
+  const dlpack::Device device = exported_device(t.device());
+  if (!t.is_contiguous() && has_internal_overlap(t)) {
     throw AliasError("[to_dlpack] elements overlap one another: got shape " + to_string(t.shape()) +
                      " with strides " + to_string(t.strides()) +
                      ", expected distinct ones to be written. Try clone(), or read-only access.");
   }
-  return true;
+  auto made = std::make_unique<Export<Managed>>();
+  made->pin = t.storage().pin();
+  made->tensor = t;
+  describe(*made, device);
+  return made;
 }
 
-template <class Managed>
-std::unique_ptr<Export<Managed>> make_export(const Tensor& t, bool writable) {
-  const dlpack::Device device = exported_device(t.device());
-  auto made = std::make_unique<Export<Managed>>();
-  const bool alias = writable || is_fixed_in_place(t);
-  made->tensor = alias ? t : t.lazy_clone();
-  if (alias) made->pin = made->tensor.storage().pin();
-  made->shape = t.shape();
-  made->strides = t.strides();
-  Managed& managed = made->managed;
-  managed.context = made.get();
-  managed.deleter = Export<Managed>::end;
-  managed.view.data = const_cast<void*>(made->tensor.raw_data());
-  managed.view.device = device;
-  managed.view.rank = static_cast<std::int32_t>(t.rank());
-  managed.view.dtype = type_of(t.dtype());
-  managed.view.shape = made->shape.data();
-  managed.view.strides = made->strides.data();
-  return made;
+// Can the data be written where they are, without a copy?
+bool is_writable_in_place(const Tensor& t) {
+  const StorageState state = t.storage().state();
+  const bool stays = state == StorageState::owned || state == StorageState::pinned ||
+                     state == StorageState::foreign_writable;
+  return stays && (t.is_contiguous() || !has_internal_overlap(t));
 }
 
 // `end` gives the memory back.
@@ -124,7 +125,14 @@ Tensor show(const dlpack::TensorView& view, bool writable, std::function<void()>
   const Strides strides = view.strides == nullptr ? contiguous_strides(shape)
                                                   : Strides(view.strides, view.strides + rank);
   auto* data = static_cast<std::byte*>(view.data);
-  if (data != nullptr) data += view.byte_offset;
+  if (data != nullptr) {
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    if (view.byte_offset > std::uint64_t{PTRDIFF_MAX} - address) {
+      throw ValueError("[from_dlpack] byte offset: got " + std::to_string(view.byte_offset) +
+                       ", expected one that leads to memory");
+    }
+    data += view.byte_offset;
+  }
   if (element_count(shape) > 0) {
     if (data == nullptr) {
       throw ValueError("[from_dlpack] got no memory, expected elements of shape " +
@@ -137,17 +145,30 @@ Tensor show(const dlpack::TensorView& view, bool writable, std::function<void()>
 
 }  // namespace
 
-dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t, DlpackAccess access) {
-  const bool writable = may_write(t, access);
-  auto made = make_export<dlpack::ManagedTensorVersioned>(t, writable);
+dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t) {
+  const dlpack::Device device = exported_device(t.device());
+  auto made = std::make_unique<Export<dlpack::ManagedTensorVersioned>>();
+  // What cannot be cloned lazily is shown where it is. Foreign memory stays there by itself.
+  made->pin = t.storage().join_pin();
+  const bool stays = made->pin || t.storage().state() == StorageState::foreign_writable;
+  made->tensor = stays ? t : t.lazy_clone();
+  describe(*made, device);
   made->managed.version = {dlpack::kMajorVersion, dlpack::kMinorVersion};
-  if (!writable) made->managed.flags = dlpack::kReadOnly;
+  made->managed.flags = dlpack::kReadOnly;
   return &made.release()->managed;
 }
 
-dlpack::ManagedTensor* to_unversioned_dlpack(const Tensor& t) {
-  const bool writable = may_write(t, DlpackAccess::writable);
-  return &make_export<dlpack::ManagedTensor>(t, writable).release()->managed;
+dlpack::ManagedTensorVersioned* to_dlpack(Tensor& t, DlpackAccess access) {
+  const bool writable = access == DlpackAccess::writable ||
+                        (access == DlpackAccess::automatic && is_writable_in_place(t));
+  if (!writable) return to_dlpack(t);
+  auto made = make_writable_export<dlpack::ManagedTensorVersioned>(t);
+  made->managed.version = {dlpack::kMajorVersion, dlpack::kMinorVersion};
+  return &made.release()->managed;
+}
+
+dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t) {
+  return &make_writable_export<dlpack::ManagedTensor>(t).release()->managed;
 }
 
 Tensor from_dlpack(dlpack::ManagedTensorVersioned* managed) {

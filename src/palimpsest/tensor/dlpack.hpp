@@ -61,25 +61,33 @@ struct ManagedTensorVersioned {
 
 }  // namespace dlpack
 
+/// Hands a tensor to another library for reading, without a copy. The receiver calls the deleter once.
+///
+/// Aliases  a lazy clone, which shows no later write; of data that cannot be cloned lazily (pinned,
+///          foreign writable) an alias that stays where it is
+/// Threads  a read: safe beside clones, exports and other reads of the same tensor. The deleter may
+///          be called by any thread.
+/// Errors   DeviceError: not cpu:0 nor cuda
+dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t);
+
 /// What the receiver of an export may do.
 enum class DlpackAccess : std::uint8_t {
   automatic,  ///< write if the data are in one tensor's hands, read if they are shared
-  read_only,
-  writable,  ///< shared and read-only data are copied first
+  read_only,  ///< as to_dlpack(const Tensor&)
+  writable,   ///< shared and read-only data are copied first
 };
 
-/// Hands a tensor to another library without a copy. The receiver calls the deleter once.
+/// The same for receivers that may write.
 ///
 /// Aliases  writable: an alias like a view; until the deleter is called the data stay where they
-///          are, and lazy clones of them are copies. Read-only: a lazy clone, which shows no later
-///          write; of data that cannot be cloned lazily (pinned, foreign writable) an alias.
-/// Threads  the deleter may be called by any thread
-/// Errors   DeviceError: not cpu:0 nor cuda; AliasError: writable, and elements overlap one another
-///          OutOfMemory: writable, and shared data could not be copied
-dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t,
-                                          DlpackAccess access = DlpackAccess::automatic);
-/// The same for receivers of the form before 1.0. They may write, since nothing tells them not to.
-dlpack::ManagedTensor* to_unversioned_dlpack(const Tensor& t);
+///          are, and lazy clones of them are copies
+/// Threads  **a write**, unless the access is read_only: no other thread may use the same Storage
+///          meanwhile. The deleter may be called by any thread.
+/// Errors   those above; AliasError: `writable`, and elements overlap one another;
+///          OutOfMemory: `writable`, and shared data could not be copied
+dlpack::ManagedTensorVersioned* to_dlpack(Tensor& t, DlpackAccess access);
+/// As `writable`, for receivers of the form before 1.0, which nothing tells that they may not write.
+dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t);
 
 /// Shows the memory of another library without a copy; calls the deleter when nobody refers to it
 /// any more. When this throws, the argument still belongs to the caller.
