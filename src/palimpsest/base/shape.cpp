@@ -130,6 +130,7 @@ ReachedRange reached_range(std::span<const index_t> extents, std::span<const ind
     index_t& end = reach < 0 ? range.low : range.high;
     end = checked_add(end, reach);
   }
+  checked_add(range.high, checked_multiply(range.low, -1));  // their distance fits, too
   return range;
 }
 

@@ -41,7 +41,8 @@ bool view_strides(std::span<const index_t> extents, std::span<const index_t> str
                   std::span<const index_t> new_extents, Strides& result);
 
 /// Offsets in elements, relative to the first element, of the lowest and one past the highest
-/// element that extents and strides reach. Both 0 when there are no elements.
+/// element that extents and strides reach. Both 0 when there are no elements. OverflowError where
+/// they or their distance do not fit 63 bits.
 struct ReachedRange {
   index_t low = 0, high = 0;
 };

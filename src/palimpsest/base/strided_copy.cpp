@@ -160,8 +160,8 @@ Loop make_loop(const ConstView& x, const MutableView& out, const std::byte*& fro
   const auto out_item = static_cast<index_t>(item_size(out.dtype));
   Loop axes;
   for (std::size_t i = 0; i < out.rank(); ++i) {
+    if (out.extents[i] == 1) continue;  // its strides mean nothing, and their products may not fit
     Axis axis{out.extents[i], x.strides[i] * x_item, out.strides[i] * out_item};
-    if (axis.extent == 1) continue;
     if (axis.to < 0) {
       from += (axis.extent - 1) * axis.from;
       to += (axis.extent - 1) * axis.to;

@@ -12,6 +12,9 @@ namespace palimpsest {
 /// ShapeError unless this is a rank up to kMaxRank, with as many strides as extents, none negative.
 void check_layout(std::span<const index_t> shape, std::span<const index_t> strides,
                   std::string_view who);
+/// Strides of axes without neighbours mean nothing and may come from anywhere. Those that reach
+/// farther than memory does become 0, so that views can calculate with them.
+void drop_far_strides(std::span<const index_t> shape, Strides& strides);
 /// ValueError unless an element of `dtype` may lie at this address.
 void check_alignment(const void* address, DType dtype, std::string_view who);
 /// The extents with a single -1 replaced by what `count` leaves for it. ShapeError.

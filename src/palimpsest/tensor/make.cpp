@@ -5,6 +5,21 @@
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {
+namespace {
+
+// ShapeError if elements would lie so many bytes in front of or behind an address that no memory can
+// be there.
+void check_reach(const void* data, index_t before, index_t behind, const Extents& shape,
+                 const Strides& strides) {
+  constexpr index_t kFarthest = index_t{1} << 57;  // what five levels of page tables reach
+  const auto address = static_cast<index_t>(reinterpret_cast<std::uintptr_t>(data));
+  if (address >= before && behind <= kFarthest - address) return;
+  throw ShapeError("[Tensor.from_blob] elements outside of all memory: got shape " +
+                   to_string(shape) + " with strides " + to_string(strides) +
+                   ", expected strides that reach less far");
+}
+
+}  // namespace
 
 Tensor Tensor::empty(Extents shape, DType dtype, Device device, std::string_view name) {
   check_layout(shape, shape, "Tensor.empty");
@@ -83,15 +98,20 @@ Tensor Tensor::from_blob(void* data, DType dtype, Extents shape, Strides strides
                          std::function<void()> deleter, bool writable, Device device) {
   // All that can fail comes before the storage exists, whose end would run the deleter.
   check_layout(shape, strides, "Tensor.from_blob");
+  byte_count(shape, dtype);  // OverflowError
+  drop_far_strides(shape, strides);
   const ReachedRange range = reached_range(shape, strides);
   const auto item = static_cast<index_t>(item_size(dtype));
-  const index_t bytes = checked_multiply(checked_add(range.high, -range.low), item);
+  const index_t bytes = checked_multiply(range.high - range.low, item);
   const index_t lead = checked_multiply(-range.low, item);
   if (bytes > 0 && data == nullptr) {
     throw ValueError("[Tensor.from_blob] got no memory, expected " + std::to_string(bytes) +
                      " bytes");
   }
-  if (bytes > 0) check_alignment(data, dtype, "Tensor.from_blob");
+  if (bytes > 0) {
+    check_reach(data, lead, bytes - lead, shape, strides);
+    check_alignment(data, dtype, "Tensor.from_blob");
+  }
   Tensor t;
   t.storage_ =
       Storage::from_foreign(static_cast<std::byte*>(data) - lead, static_cast<std::size_t>(bytes),

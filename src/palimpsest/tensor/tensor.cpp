@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/tensor/tensor.hpp"
 
+#include <algorithm>
+
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {
@@ -26,6 +28,20 @@ void check_layout(std::span<const index_t> shape, std::span<const index_t> strid
     if (shape[axis] < 0) {
       throw ShapeError(prefix() + "negative extent on axis " + std::to_string(axis) + ": got " +
                        to_string(shape));
+    }
+  }
+}
+
+void drop_far_strides(std::span<const index_t> shape, Strides& strides) {
+  constexpr index_t kFarthest = index_t{1} << 48;  // elements: sums over all axes fit in bytes
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (!is_empty && shape[axis] != 1) continue;
+    index_t reach;
+    const index_t extent = std::max<index_t>(shape[axis], 1);
+    if (__builtin_mul_overflow(strides[axis], extent, &reach) || reach > kFarthest ||
+        reach < -kFarthest) {
+      strides[axis] = 0;
     }
   }
 }
@@ -69,6 +85,8 @@ Tensor::Tensor(Storage storage, DType dtype, Extents shape, Strides strides, ind
       offset_(offset) {
   check_defined();
   check_layout(shape_, strides_, "Tensor");
+  byte_count(shape_, dtype_);  // OverflowError
+  drop_far_strides(shape_, strides_);
   const auto capacity = static_cast<index_t>(storage_.nbytes() / item_size(dtype_));
   const ReachedRange range = reached_range(shape_, strides_);
   if (checked_add(offset_, range.low) < 0 || checked_add(offset_, range.high) > capacity) {
