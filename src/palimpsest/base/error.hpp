@@ -7,7 +7,9 @@
 
 namespace palimpsest {
 
-/// The root of everything this library throws.
+/// The root of everything this library throws itself. What the C++ library throws passes through:
+/// std::bad_alloc where the heap has no room for handles, shapes or texts (memory for elements comes
+/// from an Allocator, whose OutOfMemory is an Error). Either way everything is as it was before.
 ///
 /// Text: `[what the caller wrote] what is wrong: got <value>, expected <value>. Try <action>.`, then
 /// the notes of those through whose hands it went, a line each.
