@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/toy_ops.hpp"
+#include "support/small_stack.hpp"
 
 namespace palimpsest {
 namespace {
@@ -47,6 +48,52 @@ TEST(Variable, ChainLongerThanTheStackIsReleased) {
   Variable v = toy::input("x");
   for (int i = 0; i < 300000; ++i) v = toy::apply(toy::S, {v});
   EXPECT_EQ(applications_of(std::vector<Variable>{v}).size(), 300000u);
+}
+
+// Chains through what a variable only holds. Each is made here and ends on a small stack.
+constexpr int kLinks = 10'000;
+
+struct Keeping : Attachment {
+  explicit Keeping(Variable kept_) : kept(std::move(kept_)) {}
+  Variable kept;
+};
+
+class KeepingOp : public toy::ToyOp {
+ public:
+  explicit KeepingOp(Variable kept) : ToyOp(toy::S), kept_(std::move(kept)) {}
+
+ private:
+  Variable kept_;
+};
+
+Variable kept_by_attachment(const Variable& v) {
+  const Variable root = toy::input("x");
+  root.node()->attachment = std::make_shared<Keeping>(v);
+  return root;
+}
+Variable kept_by_op(const Variable& v) {
+  const std::vector<Variable> inputs{toy::input("x")};
+  return std::make_shared<KeepingOp>(v)->make_node(inputs).output(0);
+}
+Variable kept_by_memory(const Variable& v) {
+  static double memory = 0;
+  return constant(Tensor::from_blob(&memory, DType::float64, {1}, {1}, [v] {}, false));
+}
+
+TEST(Variable, ChainOfWhatVariablesHoldIsReleased) {
+  using Step = Variable (*)(const Variable&);
+  const std::vector<std::vector<Step>> kinds{{kept_by_attachment},
+                                             {kept_by_op},
+                                             {kept_by_memory},
+                                             {kept_by_attachment, kept_by_op, kept_by_memory}};
+  for (const auto& steps : kinds) {
+    Variable v = toy::input("x");
+    for (int k = 0; k < kLinks; ++k) {
+      for (const Step step : steps) v = step(v);
+      v = toy::apply(toy::S, {v});
+    }
+    testing::run_on_small_stack([&] { v = Variable(); });
+  }
 }
 
 TEST(Constant, DoesNotSeeLaterWritesOfTheCaller) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy that becomes needless while it runs. Its source is made unreadable in places: the signal at
-// such a place, which comes in the midst of the copy, is where the other owner leaves.
+// A copy that becomes needless while it runs. Its source is made unreadable in places: in the signal at
+// such a place, which comes in the midst of the copy, it waits until the other owner has left.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/byte_layout.hpp"
@@ -20,15 +23,16 @@ constexpr std::size_t kPlaces = 2;
 
 struct Trap {
   std::byte* place[kPlaces] = {};
-  bool is_hit[kPlaces] = {};
-  Storage other;
+  std::atomic<bool> is_hit[kPlaces] = {}, has_left{false};
+
+  bool is_any_hit() const { return is_hit[0] || is_hit[1]; }
 };
 Trap* trap = nullptr;
 
 std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
-// Runs in the thread that copies, in the midst of a load: no lock is held.
-void leave(int, siginfo_t* info, void*) {
+// Runs in the thread that copies, in the midst of a load.
+void wait_for_the_other(int, siginfo_t* info, void*) {
   const auto* const at = static_cast<std::byte*>(info->si_addr);
   bool is_ours = false;
   for (std::size_t k = 0; k < kPlaces; ++k) {
@@ -37,7 +41,7 @@ void leave(int, siginfo_t* info, void*) {
     trap->is_hit[k] = is_ours = true;
   }
   if (!is_ours) _exit(99);
-  trap->other = Storage();
+  while (!trap->has_left) sched_yield();
 }
 
 class CopyCancel : public ::testing::Test {
@@ -45,17 +49,23 @@ class CopyCancel : public ::testing::Test {
   // The first place lies in the second piece of a copy, the second one in its last.
   CopyCancel() {
     std::memset(storage_.mutable_data(), 7, storage_.nbytes());
-    trap_.other = storage_.lazy_clone();
     trap_.place[0] = place(kMiB + kMiB / 2);
     trap_.place[1] = place(storage_.nbytes() - kMiB / 2);
     trap = &trap_;
     struct sigaction action = {};
-    action.sa_sigaction = leave;
+    action.sa_sigaction = wait_for_the_other;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, &before_);
     for (std::byte* at : trap_.place) mprotect(at, page_bytes(), PROT_NONE);
+    other_ = std::thread([this, clone = storage_.lazy_clone()]() mutable {
+      while (!trap_.is_any_hit()) std::this_thread::yield();
+      clone = Storage();
+      trap_.has_left = true;
+    });
   }
   ~CopyCancel() override {
+    trap_.is_hit[0] = true;  // if it never was
+    other_.join();
     for (std::byte* at : trap_.place) mprotect(at, page_bytes(), PROT_READ | PROT_WRITE);
     sigaction(SIGSEGV, &before_, nullptr);
   }
@@ -66,6 +76,7 @@ class CopyCancel : public ::testing::Test {
 
   Storage storage_ = Storage::allocate(8 * kMiB);
   Trap trap_;
+  std::thread other_;
   struct sigaction before_ = {};
 };
 
@@ -87,7 +98,7 @@ TEST_F(CopyCancel, SoDoesACopyOfTheElementsOfAView) {
                                 .strides = {512, 1},
                                 .item_size = 1};
   EXPECT_FALSE(storage_.materialize_densely(every_second, false));
-  EXPECT_TRUE(trap_.is_hit[0] || trap_.is_hit[1]);
+  EXPECT_TRUE(trap_.is_any_hit());
   EXPECT_EQ(storage_.data(), address);
   EXPECT_EQ(storage_.nbytes(), 8 * kMiB);
 }

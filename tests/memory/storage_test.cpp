@@ -3,14 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <barrier>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/byte_layout.hpp"
+#include "palimpsest/memory/thread_local_state.hpp"
 #include "support/expect_error.hpp"
+#include "support/new_counter.hpp"
 
 namespace palimpsest {
 namespace {
@@ -389,6 +394,66 @@ TEST(CopyStats, CountsWhatLazinessAvoided) {
   EXPECT_GE(CopyStats::process().lazy_clones, 2u);
 }
 
+// Also those whose first deed is a lazy clone.
+TEST(CopyStats, CountsOtherThreadsWhileTheyRunAndAfterThat) {
+  const Storage storage = filled(kOld);
+  const CopyStats stats;
+  std::barrier step(2);
+  std::thread other([&] {
+    storage.lazy_clone();
+    step.arrive_and_wait();
+    step.arrive_and_wait();
+    storage.lazy_clone(0, 10);
+  });
+  step.arrive_and_wait();
+  EXPECT_EQ(stats.counts().lazy_clones, 1u);
+  EXPECT_EQ(stats.counts().lazy_bytes, kBytes);
+  step.arrive_and_wait();
+  other.join();
+  EXPECT_EQ(stats.counts().lazy_clones, 2u);
+  EXPECT_EQ(stats.counts().lazy_bytes, kBytes + 10);
+}
+
+// Storages of static life time may be cloned when all else of a thread has ended.
+TEST(CopyStats, CountsWhatAThreadDoesAtItsVeryEnd) {
+  struct Late {
+    const Storage* storage = nullptr;
+    ~Late() {
+      if (storage == nullptr) return;
+      Storage clone = storage->lazy_clone();
+      clone.mutable_data();
+    }
+  };
+  const Storage storage = filled(kOld);
+  const CopyStats stats;
+  std::thread([&] {
+    thread_local Late late;  // made before the thread counts anything, so it ends after that
+    late.storage = &storage;
+    storage.lazy_clone();
+  }).join();
+  EXPECT_EQ(stats.counts().lazy_clones, 2u);
+  EXPECT_EQ(stats.counts().lazy_bytes, 2 * kBytes);
+  EXPECT_EQ(stats.counts().copies, 1u);
+}
+
+// Rooms of handles are used again: those that were dropped last, as many as a thread keeps.
+TEST(StorageRooms, AreKeptForTheNextHandles) {
+  if (kMostPooled == 0) GTEST_SKIP() << "a sanitizer is to see each handle";
+  const Storage storage = filled(kOld);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Storage> many(200);
+    for (Storage& clone : many) clone = storage.lazy_clone();
+    many.assign(200, Storage());
+    const testing::NewCounter news;
+    for (int k = 0; k < 1000; ++k) storage.lazy_clone();
+    EXPECT_EQ(news.count(), 0u);
+    for (std::size_t k = 0; k < kMostPooled; ++k) many[k] = storage.lazy_clone();
+    EXPECT_EQ(news.count(), 0u);
+    many[kMostPooled] = storage.lazy_clone();
+    EXPECT_EQ(news.count(), 1u);
+  }
+}
+
 // Every other of n floats.
 ByteLayout every_other(std::int64_t n) { return {4, {n}, {8}, 4}; }
 
@@ -405,6 +470,30 @@ TEST(StorageDensely, CopiesTheElementsOfTheViewOnly) {
   }
   EXPECT_EQ(original.state(), StorageState::owned);
   EXPECT_EQ(clone.state(), StorageState::owned);
+}
+
+TEST(StorageDensely, CopiesASingleElement) {
+  Storage original = Storage::allocate(400);
+  for (std::size_t k = 0; k < 400; ++k) original.mutable_data()[k] = static_cast<std::byte>(k);
+  Storage clone = original.lazy_clone();
+  EXPECT_TRUE(clone.materialize_densely({40, {}, {}, 2}, false));
+  EXPECT_EQ(clone.nbytes(), 2u);
+  EXPECT_EQ(clone.data()[0], std::byte{40});
+  EXPECT_EQ(clone.data()[1], std::byte{41});
+}
+
+// More than one piece of a copy, with a last one that is smaller.
+TEST(StorageDensely, CopiesManyRowsInPieces) {
+  constexpr std::int64_t kRows = 3000, kStep = 4096, kRow = 1200;
+  Storage original = Storage::allocate(kRows * kStep);
+  std::byte* const data = original.mutable_data();
+  for (std::int64_t k = 0; k < kRows * kStep; ++k) data[k] = static_cast<std::byte>(k * 7 % 251);
+  Storage clone = original.lazy_clone();
+  EXPECT_TRUE(clone.materialize_densely({5, {kRows, kRow}, {kStep, 1}, 1}, false));
+  EXPECT_EQ(clone.nbytes(), static_cast<std::size_t>(kRows * kRow));
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    ASSERT_EQ(std::memcmp(clone.data() + row * kRow, data + 5 + row * kStep, kRow), 0) << row;
+  }
 }
 
 TEST(StorageDensely, CopiesNothingToOverwrite) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/base/deep_release.hpp"
 #include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/graph/op.hpp"
@@ -108,9 +109,15 @@ ApplyNode::ApplyNode(OpPtr applied, std::span<const Variable> arguments,
   }
 }
 
+// What another layer hangs here may refer to variables in its turn.
+VariableNode::~VariableNode() {
+  if (attachment) release_deep(std::move(attachment));
+}
+
 // Releasing the inputs of a node may release their owners, and so on down a chain. Whoever is
 // first keeps a list; destructors that run meanwhile only hand their inputs to it.
 ApplyNode::~ApplyNode() {
+  if (op) release_deep(std::move(op));  // it may hold variables
   thread_local std::vector<Variable>* pending = nullptr;
   if (pending) {
     pending->insert(pending->end(), std::make_move_iterator(inputs.begin()),

@@ -233,6 +233,8 @@ class Apply {
 /// The node behind a Variable. Outputs live inside their ApplyNode, so a handle to one keeps the
 /// application alive and no cycle of ownership can arise.
 struct VariableNode {
+  ~VariableNode();
+
   TensorType type;
   std::string name;
   ApplyNode* owner = nullptr;

@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plants small faults in the sources of a layer, one at a time, and asks its tests to find them.
+
+    tools/plant_faults.py --layer memory              100 faults
+    tools/plant_faults.py --layer tensor --list       says which, and runs nothing
+    tools/plant_faults.py --layer memory --only 17    one of them again
+
+A fault is one small change: a condition negated, a comparison or a sum turned into its neighbour, a
+number off by one, a statement left out, two arguments exchanged. The faults are drawn with a fixed
+seed from all that the text of the sources allows; what does not compile is no fault, and the next one
+takes its place. Each is built in a copy of the working tree, under build/faults, and the test programs
+of the layer run until one fails. A fault that no test notices survives; those that change nothing that
+anybody could observe are listed in equivalent_faults.txt, with the reason.
+
+The copy-on-write protocol itself, memory/cow_protocol.hpp, is left to the mutants of tests/model.
+"""
+
+import argparse
+import os
+import random
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EQUIVALENT = ROOT / "tools" / "equivalent_faults.txt"
+
+# Test programs of a layer, by target and path; a fault that one of them misses goes to the next.
+PROGRAMS = {
+    "memory": [("test_memory", "tests/memory/test_memory"),
+               ("test_tensor", "tests/tensor/test_tensor")],
+    "tensor": [("test_tensor", "tests/tensor/test_tensor")],
+    "compile": [("test_compile", "tests/compile/test_compile"),
+                ("test_inspection", "tests/compile/test_inspection")],
+}
+LEFT_OUT = {"memory/cow_protocol.hpp"}
+BUILD_TIMEOUT_S = 1800
+MEMORY_LIMIT_BYTES = 24 << 30  # of addresses: a fault may allocate without end
+
+NEIGHBOURS = {
+    " < ": [" <= "], " <= ": [" < "], " > ": [" >= "], " >= ": [" > "],
+    " == ": [" != "], " != ": [" == "],
+    " + ": [" - "], " - ": [" + "], " * ": [" / "], " / ": [" * "], " % ": [" / "],
+    " += ": [" -= "], " -= ": [" += "],
+    " && ": [" || "], " || ": [" && "],
+    "++": ["--"], "--": ["++"],
+    "std::min": ["std::max"], "std::max": ["std::min"],
+    "return true;": ["return false;"], "return false;": ["return true;"],
+}
+
+
+class Fault:
+    def __init__(self, path, line, column, old, new, kind, text):
+        self.path, self.line, self.column = path, line, column
+        self.old, self.new, self.kind, self.text = old, new, kind, text
+
+    def __str__(self):
+        shown = self.text[:self.column] + f"[{self.old} -> {self.new}]" + \
+            self.text[self.column + len(self.old):]
+        return f"{self.path}:{self.line + 1}: {self.kind}: {shown.strip()}"
+
+    def key(self):
+        """What it is, wherever the line stands."""
+        return str(self).split(": ", 1)[1]
+
+
+def blanked(text):
+    """The text with comments, strings, characters and directives as blanks, lines and columns kept."""
+    def blank(found):
+        return re.sub(r"[^\n]", " ", found.group())
+    pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|^#(?:[^\n]*\\\n)*[^\n]*'
+    # A digit separator is no character.
+    text = re.sub(r"(?<=\d)'(?=\d)", "_", text)
+    return re.sub(pattern, blank, text, flags=re.S | re.M)
+
+
+def condition_spans(line):
+    """(start, end) of the conditions of ifs and whiles that stand on one line."""
+    for found in re.finditer(r"\b(?:if|while) (?:constexpr )?\(", line):
+        if "constexpr" in found.group():
+            continue
+        depth = 1
+        for at in range(found.end(), len(line)):
+            depth += {"(": 1, ")": -1}.get(line[at], 0)
+            if depth == 0:
+                if ";" not in line[found.end():at] and " = " not in line[found.end():at]:
+                    yield found.end(), at
+                break
+
+
+def is_code(line):
+    """May a fault be planted there? Not in declarations, messages, and what only sanitizers see."""
+    stripped = line.strip()
+    if not stripped or re.search(r"throw\b| operator\b|= default|= delete|ASAN_|assert\(", line):
+        return False
+    if re.match(r"[\w:<>&* ]+\((?:(?:const )?[\w:<>]+[&*]* \w+(?:, |\)))+(?: const)?;", stripped):
+        return False
+    return not re.match(
+        r"(template|using|namespace|friend|class|struct|enum|extern|typedef|PALIMPSEST_\w+)\b",
+        stripped)
+
+
+def changes_of(line):
+    """(column, old, new, kind) of each fault within one line of blanked code."""
+    for start, end in condition_spans(line):
+        yield start, line[start:end], f"!({line[start:end]})", "negated condition"
+    for old, others in NEIGHBOURS.items():
+        for found in re.finditer(re.escape(old), line):
+            before, after = line[:found.start()], line[found.end():]
+            if old.strip() in ("<", ">") and re.search(r"\btemplate\b", line):
+                continue
+            if old == " * " and re.search(r"(const|[A-Za-z_>])$", before) and after[:1] == "=":
+                continue
+            for new in others:
+                yield found.start(), old, new, "neighbouring operator"
+    for found in re.finditer(r"(?<![\w.\[{<'])(\d)(?![\w.'}>])", line):
+        if re.search(r"\bcase |alignas|std::array<", line):
+            continue
+        yield found.start(), found.group(), str(int(found.group()) + 1), "off by one"
+    stripped = line.strip()
+    lead = len(line) - len(line.lstrip())
+    if re.fullmatch(r"(?:[\w:>.*&\[\]-]+(?:\([^;]*\))?(?: [-+*/|&]?= [^;]+|\([^;]*\))|\+\+[\w.>\[\]-]+"
+                    r"|break|continue);", stripped) and not stripped.startswith("return") \
+            and not re.match(r"(const|auto|static|throw|delete|new|co_)\b", stripped):
+        yield lead, stripped, ";", "removed statement"
+    for found in re.finditer(r"\w\(([\w.>_-]+), ([\w.>_-]+)\)", line):
+        a, b = found.group(1), found.group(2)
+        if a != b:
+            yield found.start(1), f"{a}, {b}", f"{b}, {a}", "exchanged arguments"
+
+
+def faults_of(layer):
+    faults = []
+    folder = ROOT / "src" / "palimpsest" / layer
+    for path in sorted(folder.rglob("*")):
+        relative = str(path.relative_to(ROOT / "src" / "palimpsest"))
+        if path.suffix not in (".cpp", ".hpp") or relative in LEFT_OUT:
+            continue
+        text = path.read_text(encoding="utf-8")
+        code = blanked(text).split("\n")
+        lines = text.split("\n")
+        statement_start = True
+        for number, line in enumerate(code):
+            if is_code(line):
+                for column, old, new, kind in changes_of(line):
+                    # No statement is what goes on from the line before, and no sum a message.
+                    if kind == "removed statement" and not statement_start:
+                        continue
+                    if old in (" + ", " - ") and '"' in lines[number]:
+                        continue
+                    as_written = lines[number][column:column + len(old)]
+                    new = f"!({as_written})" if kind == "negated condition" else new
+                    faults.append(Fault(f"src/palimpsest/{relative}", number, column, as_written,
+                                        new, kind, lines[number]))
+            if line.strip():
+                end = line.rstrip()
+                statement_start = end[-1] in ";{}:)" and not end.endswith("))")
+    return faults
+
+
+def drawn(layer, seed):
+    """All faults in the order in which they are taken, one for each line."""
+    faults = faults_of(layer)
+    random.Random(seed).shuffle(faults)
+    seen, order = set(), []
+    for fault in faults:
+        if (fault.path, fault.line) not in seen:
+            seen.add((fault.path, fault.line))
+            order.append(fault)
+    return order
+
+
+def equivalents():
+    known = {}
+    if EQUIVALENT.exists():
+        key = None
+        for line in EQUIVALENT.read_text(encoding="utf-8").splitlines():
+            if line.startswith("    "):
+                known[key] = (known[key] + " " + line.strip()).strip()
+            elif line and not line.startswith("#"):
+                key = line
+                known[key] = ""
+    return known
+
+
+class Workshop:
+    """A copy of the working tree and its build tree."""
+
+    def __init__(self, layer, jobs):
+        self.base = ROOT / "build" / "faults" / layer
+        self.source, self.build = self.base / "source", self.base / "build"
+        self.layer, self.jobs = layer, jobs
+
+    def prepare(self):
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT,
+                                capture_output=True, text=True, check=True).stdout.splitlines()
+        wanted = set(listed)
+        if self.source.exists():
+            for path in list(self.source.rglob("*")):
+                if path.is_file() and str(path.relative_to(self.source)) not in wanted:
+                    path.unlink()
+        for name in listed:
+            origin, target = ROOT / name, self.source / name
+            if not origin.is_file():
+                continue
+            # Equal files keep their time, so that nothing is built again without need.
+            if target.exists() and target.read_bytes() == origin.read_bytes():
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(origin, target)
+        if not (self.build / "build.ninja").exists():
+            self.run(["cmake", "-S", self.source, "-B", self.build, "-G", "Ninja",
+                      "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1"], check=True)
+
+    def run(self, command, check=False, timeout=BUILD_TIMEOUT_S):
+        return subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                              check=check, timeout=timeout)
+
+    def builds(self, target):
+        return self.run(["ninja", "-C", self.build, f"-j{self.jobs}", target]).returncode == 0
+
+    def failing_test(self, program, timeout_s):
+        """The name of the first test that fails, None if all pass."""
+        environment = dict(os.environ, PALIMPSEST_FFT_WISDOM="off",
+                           TMPDIR=str(self.base / "tmp"))
+        (self.base / "tmp").mkdir(exist_ok=True)
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+        output = self.base / "output.txt"
+        with open(output, "w", encoding="utf-8") as file:
+            try:
+                code = subprocess.run([self.build / program, "--gtest_fail_fast"], stdout=file,
+                                      stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                      timeout=timeout_s, env=environment, preexec_fn=limit,
+                                      cwd=self.base / "tmp", check=False).returncode
+            except subprocess.TimeoutExpired:
+                code = "no end"
+        if code == 0:
+            return None
+        text = output.read_text(errors="replace")
+        failed = re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", text, re.M)
+        started = re.findall(r"^\[ RUN      \] (\S+)", text, re.M)
+        return (failed or started[-1:] or ["start"])[0] + (f" ({code})" if code != 1 else "")
+
+    def plant(self, fault):
+        path = self.source / fault.path
+        self.original = path.read_text(encoding="utf-8")
+        lines = self.original.split("\n")
+        text = lines[fault.line]
+        assert text[fault.column:fault.column + len(fault.old)] == fault.old
+        lines[fault.line] = text[:fault.column] + fault.new + text[fault.column + len(fault.old):]
+        path.write_text("\n".join(lines), encoding="utf-8")
+
+    def mend(self, fault):
+        (self.source / fault.path).write_text(self.original, encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--layer", choices=sorted(PROGRAMS), required=True)
+    parser.add_argument("--count", type=int, default=100, help="number of faults")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--only", type=int, action="append", help="number of a fault in the order")
+    parser.add_argument("--list", action="store_true", help="print the order, run nothing")
+    options = parser.parse_args()
+
+    order = drawn(options.layer, options.seed)
+    if options.list:
+        for number, fault in enumerate(order):
+            print(number, fault)
+        return 0
+    known = equivalents()
+    workshop = Workshop(options.layer, options.jobs)
+    workshop.prepare()
+    timeouts = []
+    for target, program in PROGRAMS[options.layer]:
+        if not workshop.builds(target):
+            sys.exit(f"plant_faults.py: {target} cannot be built without a fault")
+        start = time.monotonic()
+        failure = workshop.failing_test(program, 3600)
+        if failure:
+            sys.exit(f"plant_faults.py: {failure} fails without a fault")
+        timeouts.append(30 + 5 * (time.monotonic() - start))
+    survivors, killed, explained, planted = [], 0, 0, 0
+    for number, fault in enumerate(order):
+        if options.only is not None and number not in options.only:
+            continue
+        if planted == options.count:
+            break
+        workshop.plant(fault)
+        killer, compiles = None, True
+        for (target, program), timeout_s in zip(PROGRAMS[options.layer], timeouts):
+            if not workshop.builds(target):
+                compiles = False
+                break
+            killer = workshop.failing_test(program, timeout_s)
+            if killer:
+                break
+        workshop.mend(fault)
+        if not compiles:
+            continue
+        planted += 1
+        if killer:
+            killed += 1
+            verdict = f"killed by {killer}"
+        elif fault.key() in known:
+            explained += 1
+            verdict = f"equivalent: {known[fault.key()]}"
+        else:
+            survivors.append(fault)
+            verdict = "SURVIVES"
+        print(f"{number} {fault}\n    {verdict}", flush=True)
+    print(f"{planted} faults in {options.layer}: {killed} killed, {explained} equivalent, "
+          f"{len(survivors)} survive")
+    for fault in survivors:
+        print(f"  {fault}")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
