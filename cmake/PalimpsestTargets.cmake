@@ -102,6 +102,9 @@ function(palimpsest_library)
   if(NOT PALIMPSEST_SANITIZE)
     target_link_options(palimpsest PRIVATE LINKER:--no-undefined)
   endif()
+  # What is linked statically stays inside. Threads and exit handlers may come back to the library after
+  # dlclose(), so it stays loaded.
+  target_link_options(palimpsest PRIVATE LINKER:--exclude-libs,libopenblas.a LINKER:-z,nodelete)
   target_compile_features(palimpsest PUBLIC cxx_std_20)
   set_target_properties(palimpsest PROPERTIES
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

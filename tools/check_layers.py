@@ -10,6 +10,7 @@
 4. A library with an adapter (FFTW, BLAS, HDF5, PNG, ...) is included from that one file.
 5. Every file names its licence in an SPDX line; every header has `#pragma once`, or if its name ends
    in `-inl.hpp` a guard that lets it in once per instruction set; no C++ file has more than 800 lines.
+6. Locks are those of base/fork.hpp and base/call_lock.hpp, which a child of fork() finds free.
 
 `--fix` writes the umbrella header anew.
 """
@@ -47,10 +48,13 @@ ADAPTED = {
     "HDF5": r"hdf5\.h",
     "libpng": r"png\.h",
     "Random123": r"Random123/.*",
-    "spdlog": r"spdlog/.*",
 }
 # Vectors are a way to write loops: all of one layer may.
 OF_LAYER = {"Highway": ("kernels", r"hwy/.*")}
+# Locks that would stay taken in a child of fork() when a thread of the parent holds them.
+LOCKS = re.compile(r"\bstd::((?:shared_|recursive_|timed_)*mutex|condition_variable\w*)\b")
+LOCK_ADAPTERS = {"src/palimpsest/base/fork.hpp", "src/palimpsest/base/fork.cpp",
+                 "src/palimpsest/memory/parking.cpp"}
 UMBRELLA = "src/palimpsest/palimpsest.hpp"
 # Besides the umbrella: headers above the layers that lead to some of their public headers.
 SHORTCUTS = {"src/palimpsest/testing.hpp"}
@@ -215,6 +219,16 @@ def check_adapters(tree):
             yield f"{library} is included from {len(files)} files, expected one: {', '.join(files)}"
 
 
+def check_locks(tree):
+    for name in tree.cpp_files("src/palimpsest/"):
+        if name in LOCK_ADAPTERS or name.split("/")[2] in CLIENTS:
+            continue
+        for number, line in enumerate(tree.text(name).splitlines(), 1):
+            found = LOCKS.search(line.split("//")[0])
+            if found:
+                yield f"{name}:{number}: std::{found[1]} is not safe with fork(). Try Mutex or CallLock"
+
+
 def check_files(tree):
     for name in tree.files:
         path = pathlib.Path(name)
@@ -233,7 +247,7 @@ def check_files(tree):
 
 
 CHECKS = [check_layer_includes, check_public_headers, check_umbrella, check_clients, check_adapters,
-          check_files]
+          check_locks, check_files]
 
 
 def violations(root):

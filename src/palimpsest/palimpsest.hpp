@@ -3,6 +3,7 @@
 #pragma once
 
 #include "palimpsest/base/atomic_file.hpp"
+#include "palimpsest/base/call_lock.hpp"
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/dtype.hpp"
 #include "palimpsest/base/error.hpp"

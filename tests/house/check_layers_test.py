@@ -102,6 +102,12 @@ class CheckLayers(unittest.TestCase):
         self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <fftw3.h>\n"},
                           "FFTW is included from 2 files, expected one")
 
+    def test_locks_are_those_that_know_of_fork(self):
+        text = SPDX + "#include <mutex>  // std::mutex\nstd::lock_guard<M> a;\nstd::shared_mutex b;\n"
+        found = self.run_on({"src/palimpsest/memory/m.cpp": text})
+        self.assertEqual(found, "src/palimpsest/memory/m.cpp:4: std::shared_mutex is not safe with "
+                                "fork(). Try Mutex or CallLock\n")
+
     def test_vectors_are_for_loops(self):
         self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <hwy/highway.h>\n"},
                           "m.cpp:2: Highway is for src/palimpsest/kernels only")

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "palimpsest/base/immortal.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -35,7 +37,7 @@ index_t last_cache() {
 }  // namespace
 
 index_t streaming_bytes() {
-  static const index_t usual = last_cache();
+  const index_t usual = immortal([] { return last_cache(); });
   const index_t bytes = wanted.load(std::memory_order_relaxed);
   return bytes > 0 ? bytes : usual;
 }

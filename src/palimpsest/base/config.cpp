@@ -9,6 +9,9 @@
 #include <mutex>
 #include <utility>
 
+#include "palimpsest/base/immortal.hpp"
+#include "palimpsest/base/per_thread.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -149,7 +152,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 // What threads outside of any scope see. Replaced as a whole; each thread keeps the one it saw last
 // until the generation tells it that there is another one.
 struct Default {
-  std::mutex mutex;
+  Mutex mutex;
   std::shared_ptr<const Config> config;  // guarded by mutex
   std::atomic<std::uint64_t> generation{1};
 
@@ -159,8 +162,7 @@ struct Default {
   }
 };
 Default& process_default() {
-  static Default instance;
-  return instance;
+  return immortal([] { return Default(); });
 }
 
 struct OfThread {
@@ -168,9 +170,9 @@ struct OfThread {
   std::shared_ptr<const Config> seen;
   std::uint64_t generation = 0;
 };
-thread_local OfThread of_thread;
 
 const std::shared_ptr<const Config>& current() {
+  OfThread& of_thread = of_this_thread<OfThread>();
   if (of_thread.scoped) return of_thread.scoped;
   Default& now = process_default();
   if (now.generation.load(std::memory_order_acquire) != of_thread.generation) {
@@ -242,14 +244,14 @@ ConfigScope::ConfigScope(const ConfigOverrides& overrides) {
   if (overrides.name) changed->name = *overrides.name;
   PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_OVERRIDE)
 #undef PALIMPSEST_OVERRIDE
-  outer_ = std::exchange(of_thread.scoped, std::move(changed));
+  outer_ = std::exchange(of_this_thread<OfThread>().scoped, std::move(changed));
 }
 
 ConfigScope::ConfigScope(std::shared_ptr<const Config> config) {
   if (!config) throw ValueError("[ConfigScope] there is none: got an empty handle");
-  outer_ = std::exchange(of_thread.scoped, std::move(config));
+  outer_ = std::exchange(of_this_thread<OfThread>().scoped, std::move(config));
 }
 
-ConfigScope::~ConfigScope() { of_thread.scoped = std::move(outer_); }
+ConfigScope::~ConfigScope() { of_this_thread<OfThread>().scoped = std::move(outer_); }
 
 }  // namespace palimpsest

@@ -8,6 +8,7 @@
 #include "palimpsest/base/stream_store.hpp"
 
 #if defined(__x86_64__)
+#include "palimpsest/base/thread_scratch.hpp"
 #include "palimpsest/base/transpose_registers.hpp"
 #endif
 
@@ -347,7 +348,7 @@ void run(const Transposition& t) {
   if (on_line(t.y) && t.y_row % kCacheLine == 0) {
     Squares<kItem, true>(t).run();
   } else {
-    ShiftedLines<kItem>(t).run();
+    Scratched<ShiftedLines<kItem>>(t)->run();
   }
   finish_streams();
 }
@@ -355,7 +356,7 @@ void run(const Transposition& t) {
 }  // namespace
 
 index_t columns_of_lines(std::size_t item) {
-  static const bool has_registers = __builtin_cpu_supports("avx2");
+  const bool has_registers = __builtin_cpu_supports("avx2");
   if (!has_registers) return 0;
   if (item == 4) return Columns<4>::kCount;
   if (item == 8) return Columns<8>::kCount;

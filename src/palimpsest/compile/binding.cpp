@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "palimpsest/base/per_thread.hpp"
 #include "palimpsest/compile/call.hpp"
 
 namespace palimpsest {
@@ -32,14 +33,16 @@ struct Lists {
   Lists() { free.reserve(kMostLists); }
   std::vector<std::vector<Tensor>> free;
 };
-thread_local Lists lists;
 
 }  // namespace
 
 const Tensor* MadeTensors::add(Tensor made, std::size_t most) {
-  if (list_.capacity() == 0 && !lists.free.empty()) {
-    list_ = std::move(lists.free.back());
-    lists.free.pop_back();
+  if (list_.capacity() == 0) {
+    Lists& lists = of_this_thread<Lists>();
+    if (!lists.free.empty()) {
+      list_ = std::move(lists.free.back());
+      lists.free.pop_back();
+    }
   }
   if (list_.empty()) list_.reserve(most);
   assert(list_.size() < list_.capacity());
@@ -49,6 +52,7 @@ const Tensor* MadeTensors::add(Tensor made, std::size_t most) {
 MadeTensors::~MadeTensors() {
   if (list_.capacity() == 0) return;
   list_.clear();
+  Lists& lists = of_this_thread<Lists>();
   if (lists.free.size() < kMostLists) lists.free.push_back(std::move(list_));
 }
 

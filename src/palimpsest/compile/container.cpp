@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/immortal.hpp"
+#include "palimpsest/base/per_thread.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -17,16 +20,19 @@ std::uint64_t next_container_id() {
 // Who holds which Storage. The only way for two containers to come to one is that a caller lends
 // it to both, so just that is checked here, under one lock.
 struct Holders {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<const std::atomic<std::uint64_t>*> storages;  // guarded by mutex
 };
 Holders& holders() {
-  static Holders* const instance = new Holders;  // containers may outlive static objects
-  return *instance;
+  return immortal([] { return Holders(); });
 }
 
 // The containers that the calling thread holds.
-thread_local std::vector<const Container*> held_here;
+struct Held {
+  const Container* container;
+  HoldMode mode;
+};
+std::vector<Held>& held_here() { return of_this_thread<std::vector<Held>>(); }
 
 }  // namespace
 
@@ -45,6 +51,7 @@ Container::Container(TensorType type, const Value& value, ContainerOptions optio
       allow_downcast_(options.allow_downcast),
       id_(next_container_id()),
       home_(value.tensor().defined() ? value.tensor().device() : type_.device) {
+  after_fork_in_child(keep_in_child);
   {
     Holders& present = holders();
     const std::lock_guard guard(present.mutex);
@@ -81,6 +88,8 @@ bool Container::claim(const Tensor& value) {
 }
 
 void Container::store(Tensor value) noexcept {
+  const ForkSection whole;
+  if (lock_.is_torn()) lock_.heal();
   storage_.store(value.storage().id(), std::memory_order_relaxed);
   value_ = std::move(value);
 }
@@ -108,7 +117,7 @@ Tensor Container::get_value(GetOptions options) const {
 
 void Container::set_value(const Value& value, SetOptions options) {
   Tensor dropped;  // after the lock
-  const ContainerHold hold(*this, HoldMode::exclusive, "set_value");
+  const ContainerHold hold(*this, HoldMode::replacing, "set_value");
   Tensor made = admitted(value, options.borrow);
   dropped = std::move(value_);
   store(std::move(made));
@@ -116,9 +125,10 @@ void Container::set_value(const Value& value, SetOptions options) {
 }
 
 void Container::zero(SetOptions options) {
-  const ContainerHold hold(*this, HoldMode::exclusive, "zero");
+  const ContainerHold hold(*this, HoldMode::replacing, "zero");
   if (options.borrow) {
     value_.fill(0);
+    lock_.heal();
   } else {
     store(Tensor::zeros(value_.shape(), value_.dtype(), value_.device()));
   }
@@ -203,7 +213,16 @@ Variable Container::default_update() const {
 }
 
 bool Container::is_held_here() const {
-  return std::find(held_here.begin(), held_here.end(), this) != held_here.end();
+  const std::vector<Held>& held = held_here();
+  return std::any_of(held.begin(), held.end(),
+                     [this](const Held& one) { return one.container == this; });
+}
+
+// The thread that called fork() still holds what it held.
+void Container::keep_in_child() noexcept {
+  for (const auto& [container, mode] : held_here()) {
+    mode == HoldMode::shared ? container->lock_.keep_shared() : container->lock_.keep();
+  }
 }
 
 void Container::check_not_held(std::string_view doing) const {
@@ -215,21 +234,29 @@ void Container::check_not_held(std::string_view doing) const {
 
 void Container::hold(HoldMode mode, std::string_view doing) const {
   check_not_held(doing);
-  held_here.push_back(this);
-  if (mode == HoldMode::exclusive) {
-    lock_.lock();
-  } else {
+  held_here().push_back({this, mode});
+  if (mode == HoldMode::shared) {
     lock_.lock_shared();
+  } else {
+    lock_.lock();
   }
+  if (!lock_.is_torn() || mode == HoldMode::replacing) [[likely]]
+    return;
+  release(mode);
+  throw StateError("[" + std::string(doing) + "] " + who() +
+                   " was being written by another thread when this process was forked: what it "
+                   "holds is lost. Try set_value, or to fork while no thread updates it");
 }
 
 void Container::release(HoldMode mode) const noexcept {
-  if (mode == HoldMode::exclusive) {
-    lock_.unlock();
-  } else {
+  if (mode == HoldMode::shared) {
     lock_.unlock_shared();
+  } else {
+    lock_.unlock();
   }
-  held_here.erase(std::find(held_here.begin(), held_here.end(), this));
+  std::vector<Held>& held = held_here();
+  held.erase(std::find_if(held.begin(), held.end(),
+                          [this](const Held& one) { return one.container == this; }));
 }
 
 std::shared_ptr<Container> container_of(const Variable& v) {

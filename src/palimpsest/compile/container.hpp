@@ -7,9 +7,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 
+#include "palimpsest/base/call_lock.hpp"
 #include "palimpsest/compile/value.hpp"
 
 namespace palimpsest {
@@ -35,7 +35,8 @@ struct SetOptions {
   bool borrow = false;
 };
 
-enum class HoldMode { shared, exclusive };
+/// replacing: exclusive, and the present value does not matter.
+enum class HoldMode { shared, exclusive, replacing };
 
 /// The cell that holds the value of a shared variable; any number of functions may use one cell.
 ///
@@ -92,7 +93,8 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
 
   // -- for functions ---------------------------------------------------------------------------
   /// Locks it for the calling thread. Several are taken in the order of their ids.
-  /// StateError if this thread holds it already.
+  /// StateError if this thread holds it already, or if the value was lost by fork(): another thread
+  /// was writing it.
   void hold(HoldMode mode, std::string_view doing) const;
   void release(HoldMode mode) const noexcept;
   bool is_held_here() const;
@@ -107,6 +109,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   void count_version() noexcept { version_.fetch_add(1, std::memory_order_acq_rel); }
 
  private:
+  static void keep_in_child() noexcept;
   std::string who() const;
   Tensor admitted(const Value& value, bool borrow);
   bool claim(const Tensor& value);
@@ -119,7 +122,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   const std::uint64_t id_;  // the order in which functions lock containers
   Device home_;
   std::function<void(Container&)> renewal_;
-  mutable std::shared_mutex lock_;
+  mutable CallLock lock_;
   Tensor value_;                           // guarded by lock_
   std::atomic<std::uint64_t> storage_{0};  // id of the Storage of value_
   std::atomic<std::uint64_t> version_{0};

@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/loop_plan.hpp"
 #include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/profiler.hpp"
@@ -264,7 +265,7 @@ void Frame::run_measured(std::span<double> seconds) const {
 void Frame::run_lanes(double* seconds) const {
   const std::shared_ptr<const Config> config = shared_config();
   std::atomic<int> failed_rank{kNoRank};
-  std::mutex mutex;
+  Mutex mutex;
   Failure failure;
   tasks_->run([&](std::size_t i) {
     const int rank = ranks_[i];

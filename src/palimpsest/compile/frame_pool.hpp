@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/frame.hpp"
 
 namespace palimpsest {
@@ -25,7 +25,7 @@ class FramePool {
   bool allows_gc() const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<std::unique_ptr<Frame>> idle_;  // guarded by mutex_
   std::size_t in_use_ = 0;                    // guarded by mutex_
   bool allow_gc_ = false;                     // guarded by mutex_

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/profile.hpp"
 #include "palimpsest/memory/allocator.hpp"
 
@@ -31,7 +31,7 @@ class Profiler {
     PlanProfile profile;
   };
   bool measures_memory_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Entry> entries_;  // guarded by mutex_
 };
 

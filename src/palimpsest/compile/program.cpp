@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/staged.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 
@@ -83,6 +84,7 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
 }
 
 const StagedProgram& Program::staged() const {
+  const ForkSection whole;
   std::call_once(stages->once, [&] { stages->made = std::make_shared<StagedProgram>(*this); });
   return *stages->made;
 }

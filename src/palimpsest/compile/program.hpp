@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/call_lock.hpp"
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/inspection.hpp"
 #include "palimpsest/compile/planner.hpp"
@@ -55,22 +57,24 @@ class PlanCache {
   /// Entry whose signature `fits`, else a new one. Errors of planning pass through.
   template <class Fits, class Make>
   const Entry& find_or_make(Fits fits, Make make) {
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(lock_);
     for (const Entry& entry : entries_) {
       if (fits(entry.signature)) return entry;
     }
-    return entries_.emplace_back(make());
+    Entry made = make();
+    const ForkSection whole;
+    return entries_.emplace_back(std::move(made));
   }
 
   /// The plan made last; null: none yet.
   const Plan* latest() {
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(lock_);
     return entries_.empty() ? nullptr : &entries_.back().plan;
   }
 
  private:
-  std::mutex mutex_;
-  std::deque<Entry> entries_;
+  CallLock lock_;
+  std::deque<Entry> entries_;  // guarded by lock_; changed in a ForkSection
 };
 
 class StagedProgram;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/compile/notes.hpp"
 #include "palimpsest/compile/program.hpp"
@@ -45,9 +46,11 @@ StagedProgram::Result StagedProgram::run(std::span<const Tensor* const> inputs) 
 }
 
 const Function& StagedProgram::piece(const Key& key, const std::function<Function()>& make) const {
-  const std::lock_guard guard(mutex_);
-  const auto found = pieces_.find(key);
-  return found != pieces_.end() ? found->second : pieces_.emplace(key, make()).first->second;
+  const std::lock_guard guard(lock_);
+  if (const auto found = pieces_.find(key); found != pieces_.end()) return found->second;
+  Function made = make();
+  const ForkSection whole;
+  return pieces_.emplace(key, std::move(made)).first->second;
 }
 
 Function StagedProgram::compiled(std::vector<In> inputs,

@@ -6,12 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/call_lock.hpp"
 #include "palimpsest/compile/function.hpp"
 
 namespace palimpsest {
@@ -50,8 +50,9 @@ class StagedProgram {
   Mode mode_;
   std::optional<index_t> budget_;
   std::vector<Variable> inputs_, outputs_;  // keep all nodes alive, which keys refer to
-  mutable std::mutex mutex_;
-  mutable std::map<Key, Function> pieces_;  // guarded by mutex_; entries stay where they are
+  mutable CallLock lock_;
+  // Guarded by lock_, changed in a ForkSection; entries stay where they are.
+  mutable std::map<Key, Function> pieces_;
 };
 
 }  // namespace palimpsest

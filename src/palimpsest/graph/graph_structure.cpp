@@ -2,17 +2,20 @@
 // Nodes, uses and the data order: what an edit changes.
 #include <algorithm>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/graph/graph_state.hpp"
 
 namespace palimpsest::graph_detail {
 namespace {
 
 // The hidden buffer of a node has no type that anybody could compose with.
-const TensorType kHiddenType{};
+const TensorType& hidden_type() {
+  return immortal([] { return TensorType(); });
+}
 
 }  // namespace
 
-const TensorType& VarInfo::type() const { return v ? v->type : kHiddenType; }
+const TensorType& VarInfo::type() const { return v ? v->type : hidden_type(); }
 
 Variable VarInfo::handle() const {
   if (!v) return {};

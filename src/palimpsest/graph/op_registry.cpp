@@ -4,17 +4,18 @@
 #include <map>
 #include <mutex>
 
+#include "palimpsest/base/immortal.hpp"
+
 namespace palimpsest {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::string, OpFactory, std::less<>> factories;  // guarded by mutex
 };
 
 Registry& registry() {
-  static Registry instance;
-  return instance;
+  return immortal([] { return Registry(); });
 }
 
 }  // namespace

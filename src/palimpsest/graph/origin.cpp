@@ -7,10 +7,7 @@
 namespace palimpsest {
 namespace {
 
-std::shared_ptr<Origin>& mine() {
-  thread_local std::shared_ptr<Origin> origin;
-  return origin;
-}
+constinit thread_local const OriginScope* innermost = nullptr;
 
 std::shared_ptr<Origin> made(std::string place, std::shared_ptr<const LaneLimit> limit) {
   auto origin = std::make_shared<Origin>();
@@ -37,18 +34,20 @@ void copy_origin(const Apply& from, const Apply& to) {
   to.node()->outputs[0].attachment = from.node()->outputs[0].attachment;
 }
 
-OriginScope::OriginScope(std::string place) : outer_(mine()) {
-  mine() = made(std::move(place), outer_ ? outer_->limit : nullptr);
+OriginScope::OriginScope(std::string place) : outer_(innermost) {
+  origin_ = made(std::move(place), outer_ ? outer_->origin_->limit : nullptr);
+  innermost = this;
 }
 
-OriginScope::OriginScope(int lanes) : outer_(mine()) {
+OriginScope::OriginScope(int lanes) : outer_(innermost) {
   auto limit = std::make_shared<const LaneLimit>(
-      LaneLimit{std::max(lanes, 1), outer_ ? outer_->limit : nullptr});
-  mine() = made(outer_ ? outer_->place : "", std::move(limit));
+      LaneLimit{std::max(lanes, 1), outer_ ? outer_->origin_->limit : nullptr});
+  origin_ = made(outer_ ? outer_->origin_->place : "", std::move(limit));
+  innermost = this;
 }
 
-OriginScope::~OriginScope() { mine() = std::move(outer_); }
+OriginScope::~OriginScope() { innermost = outer_; }
 
-const std::shared_ptr<Origin>& OriginScope::present() { return mine(); }
+std::shared_ptr<Origin> OriginScope::present() { return innermost ? innermost->origin_ : nullptr; }
 
 }  // namespace palimpsest

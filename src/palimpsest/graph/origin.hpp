@@ -42,10 +42,11 @@ class OriginScope {
   OriginScope& operator=(const OriginScope&) = delete;
 
   /// Null outside of all scopes.
-  static const std::shared_ptr<Origin>& present();
+  static std::shared_ptr<Origin> present();
 
  private:
-  std::shared_ptr<Origin> outer_;
+  const OriginScope* const outer_;
+  std::shared_ptr<Origin> origin_;
 };
 
 }  // namespace palimpsest

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <shared_mutex>
 
 #include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/failure.hpp"
@@ -109,7 +110,8 @@ void parse_isolated(const io_detail::InputFile& file, io_detail::SharedMemory& m
   };
   io_detail::ChildEnd end;
   {
-    const std::lock_guard lock(io_detail::hdf5_mutex());
+    const std::shared_lock lock(io_detail::hdf5_lock());
+    io_detail::check_hdf5_is_whole();
     end = io_detail::run_isolated(work, result->progress);
   }
   result->error[sizeof(result->error) - 1] = '\0';

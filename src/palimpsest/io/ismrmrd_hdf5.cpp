@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "palimpsest/base/error.hpp"
@@ -411,15 +412,23 @@ void parse_raw_file(const std::string& path, std::uint64_t file_bytes, const Raw
   }
 }
 
-std::mutex& hdf5_mutex() {
-  static std::mutex mutex;
-  return mutex;
+CallLock& hdf5_lock() {
+  static constinit CallLock lock;
+  return lock;
+}
+
+void check_hdf5_is_whole() {
+  if (!hdf5_lock().is_torn()) return;
+  throw StateError(
+      "[ISMRMRD] another thread was writing such a file when this process was forked: the "
+      "HDF5 library cannot be used here. Try to fork while no thread writes one");
 }
 
 void build_raw_file(const std::string& path, const std::string& xml,
                     std::span<const AcquisitionRecord> records,
                     const std::function<void(const void*, std::size_t)>& use_image) {
-  const std::lock_guard lock(hdf5_mutex());
+  const std::lock_guard lock(hdf5_lock());
+  check_hdf5_is_whole();
   const QuietHdf5 quiet;
   try {
     build(xml, records, use_image);

@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <string>
+
+#include "palimpsest/base/call_lock.hpp"
 
 namespace palimpsest::io_detail {
 
@@ -80,8 +81,11 @@ struct RawFilePart {
 void parse_raw_file(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
                     Arena& arena, RawFileResult& result);
 
-/// Held by everything that calls HDF5 in this process, and while a process is split off.
-std::mutex& hdf5_mutex();
+/// Held by whoever calls HDF5 in this process; shared by those that split off a process which does.
+CallLock& hdf5_lock();
+/// StateError if a thread that this process lacks was calling HDF5 when it was forked. The caller
+/// holds the lock.
+void check_hdf5_is_whole();
 
 /// Builds an ISMRMRD file in memory and hands its bytes on. IoError naming the path.
 void build_raw_file(const std::string& path, const std::string& xml,

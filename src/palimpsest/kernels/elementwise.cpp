@@ -16,6 +16,7 @@
 
 #include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/base/thread_scratch.hpp"
 #include "palimpsest/kernels/call_cache.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 #include "palimpsest/kernels/strided_loop.hpp"
@@ -235,16 +236,21 @@ void store(const Run& run, const Tile& tile, int operand, const std::byte* from,
   }
 }
 
-void run_tiles(const Run& run, index_t begin, index_t end) {
+struct TileMemory {
   alignas(kCacheLine) std::array<std::byte, kScratchBytes> scratch;
-  alignas(kCacheLine) std::array<std::byte, TilePlan::kMaxConstants * TilePlan::kConstantBytes>
-      constants;
+  alignas(kCacheLine)
+      std::array<std::byte, TilePlan::kMaxConstants * TilePlan::kConstantBytes> constants;
+};
+
+void run_tiles(const Run& run, index_t begin, index_t end) {
+  const Scratched<TileMemory> memory;
   std::array<std::byte*, kMaxRegisters> registers;
   const ElementwiseProgram& program = run.plan.program();
   for (int r = 0; r < program.n_registers(); ++r) {
     const int slot = run.plan.slot_of(r), constant = run.plan.constant_of(r);
-    registers[at(r)] = slot < 0 ? nullptr : scratch.data() + slot * run.slot_bytes;
-    if (constant >= 0) registers[at(r)] = constants.data() + constant * TilePlan::kConstantBytes;
+    registers[at(r)] = slot < 0 ? nullptr : memory->scratch.data() + slot * run.slot_bytes;
+    if (constant >= 0)
+      registers[at(r)] = memory->constants.data() + constant * TilePlan::kConstantBytes;
   }
   Tile tile;
   for (int i = 0; i < run.n_inputs; ++i) {

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/kernels/line_pass.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 
@@ -252,13 +253,12 @@ class Cache {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::list<FftPlan> plans_;
 };
 
 Cache& cache() {
-  static Cache instance;
-  return instance;
+  return immortal([] { return Cache(); });
 }
 
 }  // namespace

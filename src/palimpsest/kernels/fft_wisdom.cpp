@@ -13,6 +13,7 @@
 
 #include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/kernels/fftw.hpp"
 
 namespace palimpsest {
@@ -49,8 +50,7 @@ bool is_absolute(const char* path) { return path != nullptr && path[0] == '/'; }
 }  // namespace
 
 std::string machine_name() {
-  static const std::string name = hexadecimal(checksum(processor_name() + fft_library_version()));
-  return name;
+  return immortal([] { return hexadecimal(checksum(processor_name() + fft_library_version())); });
 }
 
 WisdomPlace wisdom_place(const char* setting, const char* cache_home, const char* home) {
@@ -70,9 +70,10 @@ WisdomPlace wisdom_place(const char* setting, const char* cache_home, const char
 }
 
 const WisdomPlace& wisdom_place() {
-  static const WisdomPlace place = wisdom_place(std::getenv("PALIMPSEST_FFT_WISDOM"),
-                                                std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
-  return place;
+  return immortal([] {
+    return wisdom_place(std::getenv("PALIMPSEST_FFT_WISDOM"), std::getenv("XDG_CACHE_HOME"),
+                        std::getenv("HOME"));
+  });
 }
 
 std::string wisdom_text(std::string_view single, std::string_view twice) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/kernels/fftw.hpp"
 
+#include <dlfcn.h>
 #include <fftw3.h>
 
 #include <algorithm>
@@ -13,13 +14,14 @@
 #include <type_traits>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/kernels/fft_wisdom.hpp"
 
 namespace palimpsest {
 namespace {
 
 // FFTW's planner is not safe for threads; execution is.
-constinit std::mutex planner_mutex;
+constinit Mutex planner_mutex;
 
 constexpr std::size_t kAlignment = 64;
 // Shorter lines are one piece of straight code, which an estimate finds.
@@ -54,6 +56,10 @@ struct Fftw;
       prefix##_free(text);                                                                   \
       return copy;                                                                           \
     }                                                                                        \
+    static constexpr const char* kSetThreads = #prefix "_plan_with_nthreads";                \
+    static constexpr const char* kGetThreads = #prefix "_planner_nthreads";                  \
+    static constexpr const char* kLibraries[] = {"lib" #prefix "3_threads.so.3",             \
+                                                 "lib" #prefix "3_omp.so.3"};                \
     static bool learn(const std::string& text) {                                             \
       return prefix##_import_wisdom_from_string(text.c_str()) != 0;                          \
     }                                                                                        \
@@ -61,6 +67,45 @@ struct Fftw;
 PALIMPSEST_FFTW(float, fftwf)
 PALIMPSEST_FFTW(double, fftw)
 #undef PALIMPSEST_FFTW
+
+// The host may have told FFTW to make plans of several threads, which holds for the whole process.
+// Ours, of single lines, would take a hundred times as long: while this lives they have one thread.
+// The functions are in libraries of their own, which the host may load at any time or never. Setting
+// the number for the first time would undo all plans, so only one that was set is changed. FFTW tells
+// it since 3.3.9.
+template <class T>
+class OneThread {
+ public:
+  OneThread() {
+    find(RTLD_DEFAULT);
+    for (std::size_t i = 0; i < libraries_.size(); ++i) {
+      libraries_[i] = dlopen(Fftw<T>::kLibraries[i], RTLD_LAZY | RTLD_NOLOAD);
+      if (libraries_[i] != nullptr) find(libraries_[i]);
+    }
+    if (set_ != nullptr) set_(1);
+  }
+  ~OneThread() {
+    if (set_ != nullptr) set_(before_);
+    for (void* const library : libraries_) {
+      if (library != nullptr) dlclose(library);
+    }
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  void find(void* library) {
+    const auto set = reinterpret_cast<void (*)(int)>(dlsym(library, Fftw<T>::kSetThreads));
+    const auto get = reinterpret_cast<int (*)()>(dlsym(library, Fftw<T>::kGetThreads));
+    if (set_ != nullptr || set == nullptr || get == nullptr || get() <= 1) return;
+    set_ = set;
+    before_ = get();
+  }
+
+  std::array<void*, std::size(Fftw<T>::kLibraries)> libraries_{};
+  void (*set_)(int) = nullptr;
+  int before_ = 1;
+};
 
 }  // namespace
 
@@ -109,6 +154,7 @@ class LinePlan<T>::Impl {
   void make(const typename Fftw<T>::Dim& line, const typename Fftw<T>::Dim& batch, std::byte* in,
             std::byte* out, int sign, unsigned flags) {
     const std::lock_guard lock(planner_mutex);
+    const OneThread<T> one;
     plan_ = Fftw<T>::make(line, batch, reinterpret_cast<Complex*>(in),
                           reinterpret_cast<Complex*>(out), sign, flags | FFTW_PRESERVE_INPUT);
   }
@@ -158,10 +204,13 @@ std::shared_ptr<const LinePlan<T>> LinePlan<T>::find_or_make(index_t n, index_t 
                                                              index_t distance, bool forward,
                                                              FftEffort effort) {
   using Key = std::tuple<index_t, index_t, index_t, bool, FftEffort>;
-  static std::mutex mutex;
-  static std::map<Key, std::shared_ptr<const LinePlan>> made;
-  const std::lock_guard lock(mutex);
-  auto& plan = made[{n, lines, distance, forward, effort}];
+  struct Made {
+    Mutex mutex;
+    std::map<Key, std::shared_ptr<const LinePlan>> plans;  // guarded by mutex
+  };
+  Made& made = immortal([] { return Made(); });
+  const std::lock_guard lock(made.mutex);
+  auto& plan = made.plans[{n, lines, distance, forward, effort}];
   if (!plan) plan = std::make_shared<LinePlan>(n, lines, distance, forward, effort);
   return plan;
 }

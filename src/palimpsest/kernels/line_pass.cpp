@@ -7,13 +7,14 @@
 #include <cstring>
 #include <type_traits>
 
+#include "palimpsest/base/thread_scratch.hpp"
 #include "palimpsest/kernels/panel_exchange.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 
 namespace palimpsest {
 namespace {
 
-constexpr index_t kStackBytes = 262144;
+constexpr index_t kScratchBytes = 262144;
 constexpr index_t kPanelBytes = 256;  // of a row of a panel: four cache lines
 constexpr index_t kLongPanelLines = 8;
 constexpr index_t kShortLine = 64;  // below this, calls of FFTW take a panel at once
@@ -134,6 +135,10 @@ bool is_none(const LinePhases<T>& phases) {
   return phases.real.empty() && phases.complex.empty();
 }
 
+struct PanelMemory {
+  alignas(64) std::array<std::byte, kScratchBytes> bytes;
+};
+
 index_t reach(const PassAxis& axis) { return std::abs(axis.in_stride) + std::abs(axis.out_stride); }
 
 }  // namespace
@@ -146,7 +151,7 @@ LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Option
   constexpr index_t kInLine = kLine / kItem<T>;
   distance_ = ((line_.extent + kInLine - 1) / kInLine | 1) * kInLine;
   const bool at_once = line_.extent < kShortLine;
-  const index_t fitting = kStackBytes / (distance_ * kItem<T>)-1;
+  const index_t fitting = kScratchBytes / (distance_ * kItem<T>)-1;
   lines_ = std::min(panel_.extent,
                     fitting >= 1 ? std::min(fitting, kPanelBytes / kItem<T>) : kLongPanelLines);
   together_ = at_once ? lines_ : 1;
@@ -158,7 +163,7 @@ LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Option
     plan_ = LinePlan<T>::find_or_make(line_.extent, together_, distance_, options_.forward,
                                       options_.effort);
   }
-  if (scratch_bytes() > kStackBytes) {
+  if (scratch_bytes() > kScratchBytes) {
     spare_.push_back(std::make_unique<FftMemory>(scratch_bytes()));
   }
 }
@@ -284,7 +289,7 @@ std::size_t LinePass<T>::scratch_bytes() const {
 
 template <class T>
 std::size_t LinePass<T>::bytes() const {
-  std::size_t total = scratch_bytes() > kStackBytes ? scratch_bytes() : 0;
+  std::size_t total = scratch_bytes() > kScratchBytes ? scratch_bytes() : 0;
   for (const auto* phases : {&options_.before, &options_.after}) {
     total += phases->real.size() * sizeof(T) + phases->complex.size() * sizeof(Complex<T>);
   }
@@ -307,7 +312,7 @@ std::unique_ptr<FftMemory> LinePass<T>::take_scratch() const {
 template <class T>
 void LinePass<T>::run(const Complex<T>* x, Complex<T>* y) const {
   const index_t grain = kParallelGrain / (lines_ * line_.extent) + 1;
-  if (scratch_bytes() > kStackBytes) {
+  if (scratch_bytes() > kScratchBytes) {
     parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
       auto memory = take_scratch();
       run_panels(x, y, reinterpret_cast<Complex<T>*>(memory->data()), begin, end);
@@ -317,8 +322,8 @@ void LinePass<T>::run(const Complex<T>* x, Complex<T>* y) const {
     return;
   }
   parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
-    alignas(64) std::array<std::byte, kStackBytes> memory;
-    run_panels(x, y, reinterpret_cast<Complex<T>*>(memory.data()), begin, end);
+    const Scratched<PanelMemory> memory;
+    run_panels(x, y, reinterpret_cast<Complex<T>*>(memory->bytes.data()), begin, end);
   });
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/kernels/fftw.hpp"
 
 namespace palimpsest {
@@ -66,8 +66,8 @@ class LinePass {
   index_t first_line_ = 0;  // where gathered lines begin in scratch; results begin at 0
   index_t panels_ = 1, tasks_ = 1;
   std::shared_ptr<const LinePlan<T>> plan_;
-  // Scratch of lines too long for the stack, kept for the next run.
-  mutable std::mutex mutex_;
+  // Scratch of lines that are too long for a thread to keep, for the next run.
+  mutable Mutex mutex_;
   mutable std::vector<std::unique_ptr<FftMemory>> spare_;
 };
 

@@ -18,9 +18,13 @@ void run_limited(int threads, void (*call)(void*), void* body);
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body);
 }  // namespace detail
 
+/// Is there a thread pool? A child made by fork() has none if the parent had used it: there everything
+/// runs on the calling thread, with the same results.
+bool has_pool() noexcept;
 /// Threads of the pool, the calling one included.
 int pool_threads();
-/// Runs f with at most so many threads for its loops.
+/// Runs f with at most so many threads for its loops, and no more than the host's
+/// tbb::global_control allows.
 void run_with_threads(int n, const std::function<void()>& f);
 
 /// Runs body() on the calling thread with at most so many threads of the pool to help it, itself

@@ -23,6 +23,7 @@
 
 #include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/base/thread_scratch.hpp"
 #include "palimpsest/kernels/parallel.hpp"
 #include "palimpsest/kernels/strided_loop.hpp"
 
@@ -246,32 +247,32 @@ void reduce_leaf(const Reduction& r, Loader& loader, const RowList& x, index_t n
 template <class Loader>
 void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, index_t begin,
                  index_t end, std::byte* out, index_t step) {
-  Loader loader(r);
+  const Scratched<Loader> loader(r);
   Walker walker(r, r.loop.rank, data, begin);
   if (end - begin <= kLeafRows && (step == r.item || n == 1)) {
     const RowList x(r, walker, end - begin);
     if (r.all_dense) {
       r.leaf.vertical(x.at(0), x.size(), out, n, r.is_far ? Rows::streamed : Rows::first);
     } else {
-      reduce_leaf(r, loader, x, n, out);
+      reduce_leaf(r, *loader, x, n, out);
     }
     return;
   }
-  Cascade cascade(r, n);
+  const Scratched<Cascade> cascade(r, n);
   for (index_t t = begin; t < end; t += kLeafRows) {
     const RowList x(r, walker, std::min<index_t>(kLeafRows, end - t));
-    reduce_leaf(r, loader, x, n, cascade.next());
-    cascade.push();
+    reduce_leaf(r, *loader, x, n, cascade->next());
+    cascade->push();
   }
-  put(r, cascade.total(), out, step, n);
+  put(r, cascade->total(), out, step, n);
 }
 
 // Terms [begin, end) of one output.
 template <class Loader>
 void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t begin, index_t end,
                  std::byte* out) {
-  Cascade cascade(r, 1);
-  Loader loader(r);
+  const Scratched<Cascade> cascade(r, 1);
+  const Scratched<Loader> loader(r);
   const int inner = r.loop.rank - 1;
   const index_t length = r.loop.at(inner).extent;
   Walker walker(r, inner, data, begin == 0 ? 0 : begin / length);
@@ -286,16 +287,16 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
       from[at(k - 1)] = walker.address(k) + position * r.loop.step(k, inner);
     }
     int at_once = in_runs ? (is_computed ? kComputedRuns : kMostRuns) : 1;
-    while (at_once > 1 && (n < at_once * kLeafElements || !cascade.takes(at_once))) at_once /= 2;
+    while (at_once > 1 && (n < at_once * kLeafElements || !cascade->takes(at_once))) at_once /= 2;
     if (at_once > 1) {
       n = at_once * kLeafElements;
-      r.leaf.runs(is_computed ? loader.load(from.data(), n) : from.data(), at_once, cascade.next(),
-                  far);
-      cascade.push(at(std::countr_zero(static_cast<unsigned>(at_once))));
+      r.leaf.runs(is_computed ? loader->load(from.data(), n) : from.data(), at_once,
+                  cascade->next(), far);
+      cascade->push(at(std::countr_zero(static_cast<unsigned>(at_once))));
     } else {
       n = std::min(n, kLeafElements);
-      r.leaf.horizontal(loader.load(from.data(), n), n, cascade.next());
-      cascade.push();
+      r.leaf.horizontal(loader->load(from.data(), n), n, cascade->next());
+      cascade->push();
     }
     t += n;
     position += n;
@@ -304,7 +305,7 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
       walker.advance();
     }
   }
-  put(r, cascade.total(), out, r.item, 1);
+  put(r, cascade->total(), out, r.item, 1);
 }
 
 // Where a tile of outputs lies.
@@ -348,25 +349,28 @@ void reduce_tile(const Reduction& r, const Tile& tile, index_t begin, index_t en
 index_t out_step(const Reduction& r) { return r.vertical ? r.loop.step(0, r.n_kept - 1) : r.item; }
 
 void run_chunks(const Reduction& r) {
-  alignas(kCacheLine) std::array<std::byte, kMaxPartials * kItem> partials;
+  struct Partials {
+    alignas(kCacheLine) std::array<std::byte, kMaxPartials * kItem> bytes;
+  };
+  const Scratched<Partials> memory;
+  std::byte* const partials = memory->bytes.data();
   const index_t row_bytes = r.outputs * r.item;
   parallel_ranges(r.tiles * r.chunks, 1, [&](index_t begin, index_t end) {
     for (index_t task = begin; task < end; ++task) {
       const Tile tile = tile_of(r, task % r.tiles);
       const index_t first = task / r.tiles * r.chunk;
-      std::byte* out = partials.data() + task / r.tiles * row_bytes + tile.first * r.item;
+      std::byte* out = partials + task / r.tiles * row_bytes + tile.first * r.item;
       reduce_tile(r, tile, first, std::min(first + r.chunk, r.terms), out, r.item);
     }
   });
   for (index_t width = 1; width < r.chunks; width *= 2) {
     for (index_t c = 0; c + width < r.chunks; c += 2 * width) {
-      r.leaf.combine(partials.data() + (c + width) * row_bytes, partials.data() + c * row_bytes,
-                     r.outputs);
+      r.leaf.combine(partials + (c + width) * row_bytes, partials + c * row_bytes, r.outputs);
     }
   }
   for (index_t number = 0; number < r.tiles; ++number) {
     const Tile tile = tile_of(r, number);
-    r.store(partials.data() + tile.first * r.item, r.item, tile.data[0], out_step(r), tile.n);
+    r.store(partials + tile.first * r.item, r.item, tile.data[0], out_step(r), tile.n);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "palimpsest/kernels/parallel.hpp"
 #include "palimpsest/kernels/tsan_order.hpp"
 
 // A task's end comes before the start of all that wait for it.
@@ -90,6 +91,10 @@ TaskGraph::~TaskGraph() = default;
 
 void TaskGraph::run_all(void (*call)(void*, std::size_t), void* body) {
   Impl& impl = *impl_;
+  if (!has_pool()) {
+    for (std::size_t i = 0; i < impl.tasks.size(); ++i) call(body, i);
+    return;
+  }
   // Whoever waits here must not take up somebody else's work, which might wait for this call.
   tbb::this_task_arena::isolate([&] {
     tbb::task_group group;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/add.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/splitting.hpp"
@@ -57,14 +58,15 @@ std::optional<index_t> add_size(const NamedLinop& A, const ND& d) {
 }  // namespace
 
 const LinopType& linop_types::add() {
-  static const LinopType type{
-      .name = "Add",
-      .functions = {.fn = add_fn, .adj_fn = add_adj_fn, .split = add_split, .size = add_size},
-      .adjoint = add_adjoint,
-      .check = check_workers,
-      .assemble = assemble_add,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Add",
+        .functions = {.fn = add_fn, .adj_fn = add_adj_fn, .split = add_split, .size = add_size},
+        .adjoint = add_adjoint,
+        .check = check_workers,
+        .assemble = assemble_add,
+    };
+  });
 }
 
 NamedLinop Add(std::vector<NamedLinop> linops, Workers workers) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/chain.hpp"
@@ -208,17 +209,18 @@ Dims names_for(const std::optional<Dims>& given, std::string_view base, std::siz
 }  // namespace
 
 const LinopType& linop_types::array_to_blocks() {
-  static const LinopType type{
-      .name = "ArrayToBlocks",
-      .functions = {.fn = blocks_fn,
-                    .adj_fn = blocks_adj_fn,
-                    .split = blocks_split,
-                    .size = blocks_size},
-      .normal = blocks_normal,
-      .check = check_blocks,
-      .derive = derive_blocks,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "ArrayToBlocks",
+        .functions = {.fn = blocks_fn,
+                      .adj_fn = blocks_adj_fn,
+                      .split = blocks_split,
+                      .size = blocks_size},
+        .normal = blocks_normal,
+        .check = check_blocks,
+        .derive = derive_blocks,
+    };
+  });
 }
 
 NamedLinop ArrayToBlocks(Extents im_size, Extents block_size, Extents stride,

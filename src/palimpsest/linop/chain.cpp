@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/container.hpp"
 #include "palimpsest/linop/splitting.hpp"
@@ -210,17 +211,18 @@ void expect_children(std::string_view who, const std::vector<NamedLinop>& childr
 }
 
 const LinopType& linop_types::chain() {
-  static const LinopType type{
-      .name = "Chain",
-      .functions = {.fn = chain_fn,
-                    .adj_fn = chain_adj_fn,
-                    .split = chain_split,
-                    .size = chain_size},
-      .adjoint = chain_adjoint,
-      .normal = chain_normal,
-      .assemble = assemble_chain,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Chain",
+        .functions = {.fn = chain_fn,
+                      .adj_fn = chain_adj_fn,
+                      .split = chain_split,
+                      .size = chain_size},
+        .adjoint = chain_adjoint,
+        .normal = chain_normal,
+        .assemble = assemble_chain,
+    };
+  });
 }
 
 NamedLinop Chain(std::vector<NamedLinop> linops) {

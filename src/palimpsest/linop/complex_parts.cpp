@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/complex_parts.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
@@ -51,34 +52,37 @@ std::optional<index_t> as_real_size(const NamedLinop& A, const ND& d) {
 }  // namespace
 
 const LinopType& linop_types::real_part() {
-  static const LinopType type{
-      .name = "RealPart",
-      .functions = {.fn = real_part_fn, .adj_fn = real_part_adj_fn, .split = split_unchanged},
-      .real_linear = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "RealPart",
+        .functions = {.fn = real_part_fn, .adj_fn = real_part_adj_fn, .split = split_unchanged},
+        .real_linear = true,
+    };
+  });
 }
 
 const LinopType& linop_types::imag_part() {
-  static const LinopType type{
-      .name = "ImagPart",
-      .functions = {.fn = imag_part_fn, .adj_fn = imag_part_adj_fn, .split = split_unchanged},
-      .real_linear = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "ImagPart",
+        .functions = {.fn = imag_part_fn, .adj_fn = imag_part_adj_fn, .split = split_unchanged},
+        .real_linear = true,
+    };
+  });
 }
 
 const LinopType& linop_types::as_real() {
-  static const LinopType type{
-      .name = "AsReal",
-      .functions = {.fn = as_real_fn,
-                    .adj_fn = as_real_adj_fn,
-                    .split = as_real_split,
-                    .size = as_real_size},
-      .normal = as_real_normal,
-      .real_linear = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "AsReal",
+        .functions = {.fn = as_real_fn,
+                      .adj_fn = as_real_adj_fn,
+                      .split = as_real_split,
+                      .size = as_real_size},
+        .normal = as_real_normal,
+        .real_linear = true,
+    };
+  });
 }
 
 NamedLinop RealPart(Dims dims) { return make_linop(linop_types::real_part(), NamedShape(dims)); }

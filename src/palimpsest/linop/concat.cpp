@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/add.hpp"
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
@@ -193,18 +194,19 @@ NamedShape assemble_concat(std::vector<NamedLinop>& children, const Assembly& ho
 }  // namespace
 
 const LinopType& linop_types::concat() {
-  static const LinopType type{
-      .name = "Concat",
-      .functions = {.fn = concat_fn,
-                    .adj_fn = concat_adj_fn,
-                    .split = concat_split,
-                    .size = concat_size},
-      .adjoint = concat_adjoint,
-      .normal = concat_normal,
-      .check = check_workers,
-      .assemble = assemble_concat,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Concat",
+        .functions = {.fn = concat_fn,
+                      .adj_fn = concat_adj_fn,
+                      .split = concat_split,
+                      .size = concat_size},
+        .adjoint = concat_adjoint,
+        .normal = concat_normal,
+        .check = check_workers,
+        .assemble = assemble_concat,
+    };
+  });
 }
 
 NamedLinop Concat(std::vector<NamedLinop> linops, ConcatDims along) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/convolution_graph.hpp"
@@ -360,16 +361,17 @@ Variable convolved_adjoint(const Variable& y, const Variable& h, const Convoluti
 }
 
 const LinopType& linop_types::convolution() {
-  static const LinopType type{
-      .name = "Convolution",
-      .functions = {.fn = convolution_fn,
-                    .adj_fn = convolution_adj_fn,
-                    .normal_fn = convolution_normal_fn,
-                    .split = convolution_split},
-      .normal = convolution_normal,
-      .check = check_convolution,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Convolution",
+        .functions = {.fn = convolution_fn,
+                      .adj_fn = convolution_adj_fn,
+                      .normal_fn = convolution_normal_fn,
+                      .split = convolution_split},
+        .normal = convolution_normal,
+        .check = check_convolution,
+    };
+  });
 }
 
 NamedLinop Convolution(Parameter kernel, ConvolutionOptions options) {

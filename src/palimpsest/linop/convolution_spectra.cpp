@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/convolution_graph.hpp"
 #include "palimpsest/linop/parameter.hpp"
 #include "palimpsest/linop/parameter_parts.hpp"
@@ -20,12 +21,11 @@ struct Entry {
   std::weak_ptr<Container> cell;
 };
 struct Spectra {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::pair<const VariableNode*, std::vector<index_t>>, Entry> entries;
 };
 Spectra& spectra() {
-  static Spectra instance;
-  return instance;
+  return immortal([] { return Spectra(); });
 }
 
 }  // namespace

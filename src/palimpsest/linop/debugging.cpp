@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/splitting.hpp"
@@ -46,23 +47,25 @@ void check_breakpoint(const NamedLinop& A) {
 
 // Their normal operators are composed: the way there and the way back both count.
 const LinopType& linop_types::sleep() {
-  static const LinopType type{
-      .name = "Sleep",
-      .functions = {.fn = sleep_fn, .adj_fn = unchanged, .split = split_unchanged},
-      .check = check_sleep,
-      .one_shape = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Sleep",
+        .functions = {.fn = sleep_fn, .adj_fn = unchanged, .split = split_unchanged},
+        .check = check_sleep,
+        .one_shape = true,
+    };
+  });
 }
 
 const LinopType& linop_types::breakpoint() {
-  static const LinopType type{
-      .name = "Breakpoint",
-      .functions = {.fn = breakpoint_fn, .adj_fn = breakpoint_adj_fn, .split = split_unchanged},
-      .check = check_breakpoint,
-      .one_shape = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Breakpoint",
+        .functions = {.fn = breakpoint_fn, .adj_fn = breakpoint_adj_fn, .split = split_unchanged},
+        .check = check_breakpoint,
+        .one_shape = true,
+    };
+  });
 }
 
 NamedLinop Sleep(double seconds, Dims dims) {

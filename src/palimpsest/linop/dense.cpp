@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/dense_roles.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
@@ -463,17 +464,18 @@ NamedLinop make_dense(NamedShape shape, Parameters parameters, const Labels& w, 
 }
 
 const LinopType& linop_types::dense() {
-  static const LinopType type{
-      .name = "Dense",
-      .functions = {.fn = dense_fn,
-                    .adj_fn = dense_adj_fn,
-                    .split = dense_split,
-                    .size = dense_size},
-      .normal = dense_normal,
-      .check = check_dense,
-      .derive = derive_gram,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Dense",
+        .functions = {.fn = dense_fn,
+                      .adj_fn = dense_adj_fn,
+                      .split = dense_split,
+                      .size = dense_size},
+        .normal = dense_normal,
+        .check = check_dense,
+        .derive = derive_gram,
+    };
+  });
 }
 
 NamedLinop Dense(Parameter W, Dims weightshape, Dims ishape, Dims oshape, DenseOptions options) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
@@ -199,17 +200,18 @@ Variable put_in_place(const Variable& values, const Axes& axes, std::size_t rank
 }
 
 const LinopType& linop_types::diagonal() {
-  static const LinopType type{
-      .name = "Diagonal",
-      .functions = {.fn = diagonal_fn,
-                    .adj_fn = diagonal_adj_fn,
-                    .split = diagonal_split,
-                    .size = diagonal_size},
-      .normal = diagonal_normal,
-      .check = check_diagonal,
-      .one_shape = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Diagonal",
+        .functions = {.fn = diagonal_fn,
+                      .adj_fn = diagonal_adj_fn,
+                      .split = diagonal_split,
+                      .size = diagonal_size},
+        .normal = diagonal_normal,
+        .check = check_diagonal,
+        .one_shape = true,
+    };
+  });
 }
 
 NamedLinop Diagonal(Parameter w, Dims dims, DiagonalOptions options) {

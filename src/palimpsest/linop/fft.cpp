@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/chain.hpp"
@@ -186,18 +187,19 @@ std::string norm_name(FftNorm norm) {
 }  // namespace
 
 const LinopType& linop_types::fft() {
-  static const LinopType type{
-      .name = "Fft",
-      .functions = {.fn = fft_fn,
-                    .adj_fn = fft_adj_fn,
-                    .normal_fn = fft_normal_fn,
-                    .split = fft_split},
-      .adj_normal_fn = fft_normal_fn,
-      .normal = fft_normal,
-      .check = check_fft,
-      .inverse = fft_inverse,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Fft",
+        .functions = {.fn = fft_fn,
+                      .adj_fn = fft_adj_fn,
+                      .normal_fn = fft_normal_fn,
+                      .split = fft_split},
+        .adj_normal_fn = fft_normal_fn,
+        .normal = fft_normal,
+        .check = check_fft,
+        .inverse = fft_inverse,
+    };
+  });
 }
 
 NamedLinop Fft(int ndim, FftLinopOptions options) {

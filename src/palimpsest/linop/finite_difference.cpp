@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
@@ -68,16 +69,17 @@ const char* name_of_boundary(DifferenceBoundary boundary) {
 }  // namespace
 
 const LinopType& linop_types::finite_difference() {
-  static const LinopType type{
-      .name = "FiniteDifference",
-      .functions = {.fn = difference_fn,
-                    .adj_fn = difference_adj_fn,
-                    .normal_fn = difference_normal_fn,
-                    .split = difference_split},
-      .check = check_difference,
-      .one_shape = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "FiniteDifference",
+        .functions = {.fn = difference_fn,
+                      .adj_fn = difference_adj_fn,
+                      .normal_fn = difference_normal_fn,
+                      .split = difference_split},
+        .check = check_difference,
+        .one_shape = true,
+    };
+  });
 }
 
 NamedLinop FiniteDifference(Dims dims, ND d, FiniteDifferenceOptions options) {

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/linop/convolution_graph.hpp"
 #include "palimpsest/ops/index.hpp"
@@ -27,11 +28,17 @@ struct Kept {
   std::string signature;
   Function function;
 };
+struct FunctionsKept {
+  Mutex mutex;
+  std::map<std::string, std::vector<Kept>> of_name;  // guarded by mutex
+};
+FunctionsKept& functions_kept() {
+  return immortal([] { return FunctionsKept(); });
+}
 
 Tensor computed(const std::string& name, const std::string& options,
                 std::span<const Tensor> arguments, const Builder& build) {
-  static std::mutex mutex;
-  static std::map<std::string, std::vector<Kept>> kept;
+  auto& [mutex, kept] = functions_kept();
   std::string signature = options;
   std::vector<Variable> inputs;
   for (const Tensor& t : arguments) {

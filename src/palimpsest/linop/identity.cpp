@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/identity.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/splitting.hpp"
@@ -17,19 +18,20 @@ NamedLinop identity_normal(const NamedLinop& A, const NamedLinop* inner) {
 }  // namespace
 
 const LinopType& linop_types::identity() {
-  static const LinopType type{
-      .name = "Identity",
-      .functions = {.fn = identity_fn,
-                    .adj_fn = identity_fn,
-                    .normal_fn = identity_fn,
-                    .split = split_unchanged},
-      .adj_normal_fn = identity_fn,
-      .adjoint = own_adjoint,
-      .normal = identity_normal,
-      .inverse = own_adjoint,
-      .one_shape = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Identity",
+        .functions = {.fn = identity_fn,
+                      .adj_fn = identity_fn,
+                      .normal_fn = identity_fn,
+                      .split = split_unchanged},
+        .adj_normal_fn = identity_fn,
+        .adjoint = own_adjoint,
+        .normal = identity_normal,
+        .inverse = own_adjoint,
+        .one_shape = true,
+    };
+  });
 }
 
 NamedLinop Identity(Dims dims) { return make_linop(linop_types::identity(), NamedShape(dims)); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/interpolate.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/point_axes.hpp"
@@ -49,16 +50,17 @@ Parameters derive_interpolate(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::interpolate() {
-  static const LinopType type{
-      .name = "Interpolate",
-      .functions = {.fn = interpolate_fn,
-                    .adj_fn = interpolate_adj_fn,
-                    .split = grid_to_points_split,
-                    .size = grid_to_points_size},
-      .check = check_interpolate,
-      .derive = derive_interpolate,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Interpolate",
+        .functions = {.fn = interpolate_fn,
+                      .adj_fn = interpolate_adj_fn,
+                      .split = grid_to_points_split,
+                      .size = grid_to_points_size},
+        .check = check_interpolate,
+        .derive = derive_interpolate,
+    };
+  });
 }
 
 NamedLinop Interpolate(Parameter locs, Extents grid_size, InterpolateLinopOptions options) {

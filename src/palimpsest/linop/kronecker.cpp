@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
@@ -200,17 +201,18 @@ NamedShape assemble_kronecker(std::vector<NamedLinop>& factors, const Assembly& 
 }  // namespace
 
 const LinopType& linop_types::kronecker() {
-  static const LinopType type{
-      .name = "Kronecker",
-      .functions = {.fn = kronecker_fn,
-                    .adj_fn = kronecker_adj_fn,
-                    .split = kronecker_split,
-                    .size = kronecker_size},
-      .adjoint = kronecker_adjoint,
-      .normal = kronecker_normal,
-      .assemble = assemble_kronecker,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Kronecker",
+        .functions = {.fn = kronecker_fn,
+                      .adj_fn = kronecker_adj_fn,
+                      .split = kronecker_split,
+                      .size = kronecker_size},
+        .adjoint = kronecker_adjoint,
+        .normal = kronecker_normal,
+        .assemble = assemble_kronecker,
+    };
+  });
 }
 
 NamedLinop Kronecker(const NamedLinop& A, const NamedLinop& B) {

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/linop/named_linop.hpp"
 
@@ -54,7 +54,7 @@ struct LinopNode {
     Function function;
     std::vector<Parameter> derived = {};  // of tiles made for the budget
   };
-  mutable std::mutex mutex;  // guards what follows
+  mutable Mutex mutex;  // guards what follows
   mutable std::shared_ptr<const LinopNode> adjoint;
   mutable std::weak_ptr<const LinopNode> adjoint_of;
   mutable std::shared_ptr<const LinopNode> normal;
@@ -118,6 +118,13 @@ class PathScope {
   ~PathScope();
   PathScope(const PathScope&) = delete;
   PathScope& operator=(const PathScope&) = delete;
+
+ private:
+  friend std::string path_of(const NamedLinop& A);
+
+  const PathScope* const outer_;
+  const NamedLinop& container_;
+  const std::size_t index_;
 };
 
 }  // namespace palimpsest

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The normal operator of an operator that has no better one: A^H after A, or the table's normal_fn.
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/container.hpp"
 #include "palimpsest/linop/splitting.hpp"
@@ -38,17 +39,18 @@ std::optional<index_t> normal_size(const NamedLinop& A, const ND& d) { return A[
 }  // namespace
 
 const LinopType& linop_types::normal() {
-  static const LinopType type{
-      .name = "Normal",
-      .functions = {.fn = normal_of_child,
-                    .adj_fn = normal_of_child,
-                    .split = normal_split,
-                    .size = normal_size},
-      .adjoint = own_adjoint,
-      .one_shape = true,
-      .assemble = assemble_normal,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Normal",
+        .functions = {.fn = normal_of_child,
+                      .adj_fn = normal_of_child,
+                      .split = normal_split,
+                      .size = normal_size},
+        .adjoint = own_adjoint,
+        .one_shape = true,
+        .assemble = assemble_normal,
+    };
+  });
 }
 
 }  // namespace palimpsest

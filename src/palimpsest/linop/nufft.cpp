@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
@@ -173,17 +174,18 @@ Variable nearest_index(const NufftGeometry& g, const Variable& locs, std::size_t
 bool is_sampling(const NamedLinop& A) { return A.attr("mode").as_string() == "sampling"; }
 
 const LinopType& linop_types::nufft() {
-  static const LinopType type{
-      .name = "Nufft",
-      .functions = {.fn = nufft_fn,
-                    .adj_fn = nufft_adj_fn,
-                    .split = grid_to_points_split,
-                    .size = grid_to_points_size},
-      .normal = nufft_normal,
-      .check = check_nufft,
-      .derive = derive_nufft,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Nufft",
+        .functions = {.fn = nufft_fn,
+                      .adj_fn = nufft_adj_fn,
+                      .split = grid_to_points_split,
+                      .size = grid_to_points_size},
+        .normal = nufft_normal,
+        .check = check_nufft,
+        .derive = derive_nufft,
+    };
+  });
 }
 
 NamedLinop Nufft(Parameter locs, Extents grid_size, Dims output, NufftLinopOptions options) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/pad.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
@@ -112,28 +113,30 @@ NamedShape shape_of(const std::string& name, std::size_t n, const PadOptions& op
 }  // namespace
 
 const LinopType& linop_types::pad() {
-  static const LinopType type{
-      .name = "Pad",
-      .functions = {.fn = pad_fn,
-                    .adj_fn = pad_adj_fn,
-                    .normal_fn = unchanged,
-                    .split = pad_split,
-                    .size = pad_size},
-      .normal = pad_normal,
-      .check = check_pad,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Pad",
+        .functions = {.fn = pad_fn,
+                      .adj_fn = pad_adj_fn,
+                      .normal_fn = unchanged,
+                      .split = pad_split,
+                      .size = pad_size},
+        .normal = pad_normal,
+        .check = check_pad,
+    };
+  });
 }
 
 const LinopType& linop_types::crop() {
-  static const LinopType type{
-      .name = "Crop",
-      .functions = {.fn = crop_fn, .adj_fn = crop_adj_fn, .split = pad_split, .size = crop_size},
-      .adj_normal_fn = unchanged,
-      .normal = crop_normal,
-      .check = check_crop,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Crop",
+        .functions = {.fn = crop_fn, .adj_fn = crop_adj_fn, .split = pad_split, .size = crop_size},
+        .adj_normal_fn = unchanged,
+        .normal = crop_normal,
+        .check = check_crop,
+    };
+  });
 }
 
 NamedLinop Pad(Extents im_size, Extents padded_size, PadOptions options) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/pad_dim.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
@@ -84,31 +85,33 @@ NamedLinop make_change(const LinopType& type, const ND& d, index_t from, index_t
 }  // namespace
 
 const LinopType& linop_types::pad_dim() {
-  static const LinopType type{
-      .name = "PadDim",
-      .functions = {.fn = change_fn,
-                    .adj_fn = change_adj_fn,
-                    .normal_fn = unchanged,
-                    .split = change_split,
-                    .size = change_size},
-      .normal = growing_normal,
-      .check = check_growing,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "PadDim",
+        .functions = {.fn = change_fn,
+                      .adj_fn = change_adj_fn,
+                      .normal_fn = unchanged,
+                      .split = change_split,
+                      .size = change_size},
+        .normal = growing_normal,
+        .check = check_growing,
+    };
+  });
 }
 
 const LinopType& linop_types::truncate() {
-  static const LinopType type{
-      .name = "Truncate",
-      .functions = {.fn = change_fn,
-                    .adj_fn = change_adj_fn,
-                    .split = change_split,
-                    .size = change_size},
-      .adj_normal_fn = unchanged,
-      .normal = shrinking_normal,
-      .check = check_shrinking,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Truncate",
+        .functions = {.fn = change_fn,
+                      .adj_fn = change_adj_fn,
+                      .split = change_split,
+                      .size = change_size},
+        .adj_normal_fn = unchanged,
+        .normal = shrinking_normal,
+        .check = check_shrinking,
+    };
+  });
 }
 
 NamedLinop PadDim(ND d, index_t from, index_t to, Dims dims, PadDimOptions options) {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "palimpsest/base/call_lock.hpp"
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/linop/parameter_parts.hpp"
 #include "palimpsest/ops/index.hpp"
@@ -114,13 +116,19 @@ struct Parameter::View {
 struct Parameter::Derivation {
   Variable expression;
   std::vector<std::shared_ptr<Container>> sources;
-  std::mutex mutex;
+  CallLock computing;
+  Mutex mutex;
   std::optional<std::vector<std::uint64_t>> versions;  // guarded by mutex; none: stale
 
   std::vector<std::uint64_t> present_versions() const {
     std::vector<std::uint64_t> result;
     for (const auto& source : sources) result.push_back(source->version());
     return result;
+  }
+
+  bool is_known_fresh() {
+    const std::lock_guard guard(mutex);
+    return is_fresh();
   }
 
   // The caller holds the mutex. Runs before every call of a function, so it allocates nothing.
@@ -134,10 +142,12 @@ struct Parameter::Derivation {
     for (const auto& source : sources) {
       if (source->has_renewal()) source->renew();
     }
-    const std::lock_guard guard(mutex);
-    if (is_fresh()) return;
+    if (is_known_fresh()) return;
+    const std::lock_guard alone(computing);
+    if (is_known_fresh()) return;
     std::vector<std::uint64_t> present = present_versions();
     target.set_value(evaluate(expression), {.borrow = true});
+    const std::lock_guard guard(mutex);
     versions = std::move(present);
   }
 };

@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vector>
-
+// Where in a tree of operators the calling thread is, for messages.
 #include "palimpsest/linop/node.hpp"
 
 namespace palimpsest {
 namespace {
 
-struct Step {
-  const NamedLinop* container;
-  std::size_t index;
-};
-thread_local std::vector<Step> steps;
+constinit thread_local const PathScope* innermost = nullptr;
 
 }  // namespace
 
-PathScope::PathScope(const NamedLinop& container, std::size_t index) {
-  steps.push_back({&container, index});
+PathScope::PathScope(const NamedLinop& container, std::size_t index)
+    : outer_(innermost), container_(container), index_(index) {
+  innermost = this;
 }
-PathScope::~PathScope() { steps.pop_back(); }
+PathScope::~PathScope() { innermost = outer_; }
 
 std::string path_of(const NamedLinop& A) {
-  std::string text;
-  for (const Step& step : steps) {
-    text += step.container->name() + "[" + std::to_string(step.index) + "]/";
+  std::string text = A.name();
+  for (const PathScope* step = innermost; step != nullptr; step = step->outer_) {
+    text = step->container_.name() + "[" + std::to_string(step->index_) + "]/" + text;
   }
-  return text + A.name();
+  return text;
 }
 
 std::string who(const NamedLinop& A) { return "[" + path_of(A) + "] "; }

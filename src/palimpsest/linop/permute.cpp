@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/permute.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
 #include "palimpsest/linop/identity.hpp"
@@ -85,17 +86,18 @@ void check_permute(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::permute() {
-  static const LinopType type{
-      .name = "Permute",
-      .functions = {.fn = fn_of_type,
-                    .adj_fn = adj_fn_of_type,
-                    .normal_fn = unchanged,
-                    .split = split_unchanged},
-      .adj_normal_fn = unchanged,
-      .normal = permute_normal,
-      .check = check_permute,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Permute",
+        .functions = {.fn = fn_of_type,
+                      .adj_fn = adj_fn_of_type,
+                      .normal_fn = unchanged,
+                      .split = split_unchanged},
+        .adj_normal_fn = unchanged,
+        .normal = permute_normal,
+        .check = check_permute,
+    };
+  });
 }
 
 NamedLinop Permute(Dims ishape, Dims oshape) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
@@ -285,18 +286,19 @@ Dims names_or(const std::optional<Dims>& given, const Dims& names, const char* w
 }  // namespace
 
 const LinopType& linop_types::rearrange() {
-  static const LinopType type{
-      .name = "Rearrange",
-      .functions = {.fn = rearrange_fn,
-                    .adj_fn = rearrange_adj_fn,
-                    .normal_fn = unchanged,
-                    .split = rearrange_split,
-                    .size = rearrange_size},
-      .adj_normal_fn = unchanged,
-      .normal = rearrange_normal,
-      .check = check_rearrange,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Rearrange",
+        .functions = {.fn = rearrange_fn,
+                      .adj_fn = rearrange_adj_fn,
+                      .normal_fn = unchanged,
+                      .split = rearrange_split,
+                      .size = rearrange_size},
+        .adj_normal_fn = unchanged,
+        .normal = rearrange_normal,
+        .check = check_rearrange,
+    };
+  });
 }
 
 NamedLinop Rearrange(std::string_view pattern, RearrangeOptions options) {

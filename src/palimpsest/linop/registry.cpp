@@ -2,6 +2,7 @@
 #include <map>
 #include <mutex>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 
 namespace palimpsest {
@@ -34,13 +35,12 @@ struct Registry {
   Registry() {
     for (const auto& type : kBuiltIn) types.emplace(type().name, &type());
   }
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::string, const LinopType*, std::less<>> types;
 };
 
 Registry& registry() {
-  static Registry instance;
-  return instance;
+  return immortal([] { return Registry(); });
 }
 
 }  // namespace

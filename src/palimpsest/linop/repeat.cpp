@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
@@ -47,15 +48,16 @@ std::optional<index_t> repeat_size(const NamedLinop& A, const ND& d) {
 }  // namespace
 
 const LinopType& linop_types::repeat() {
-  static const LinopType type{
-      .name = "Repeat",
-      .functions = {.fn = repeat_fn,
-                    .adj_fn = repeat_adj_fn,
-                    .split = repeat_split,
-                    .size = repeat_size},
-      .normal = repeat_normal,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Repeat",
+        .functions = {.fn = repeat_fn,
+                      .adj_fn = repeat_adj_fn,
+                      .split = repeat_split,
+                      .size = repeat_size},
+        .normal = repeat_normal,
+    };
+  });
 }
 
 NamedLinop Repeat(std::vector<std::pair<ND, index_t>> repeats, Dims ishape, Dims oshape) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/chain.hpp"
@@ -161,17 +162,18 @@ void check_restrict(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::restrict_to() {
-  static const LinopType type{
-      .name = "Restrict",
-      .functions = {.fn = restrict_fn,
-                    .adj_fn = restrict_adj_fn,
-                    .split = restrict_split,
-                    .size = restrict_size},
-      .adj_normal_fn = unchanged,
-      .normal = restrict_normal,
-      .check = check_restrict,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Restrict",
+        .functions = {.fn = restrict_fn,
+                      .adj_fn = restrict_adj_fn,
+                      .split = restrict_split,
+                      .size = restrict_size},
+        .adj_normal_fn = unchanged,
+        .normal = restrict_normal,
+        .check = check_restrict,
+    };
+  });
 }
 
 NamedLinop Restrict(Dims dims, std::vector<std::pair<ND, Slice>> cuts, RestrictOptions options) {

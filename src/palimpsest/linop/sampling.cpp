@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/diagonal_factors.hpp"
@@ -158,16 +159,17 @@ Dims point_names(const SamplingOptions& options, std::size_t rank) {
 }  // namespace
 
 const LinopType& linop_types::sampling() {
-  static const LinopType type{
-      .name = "Sampling",
-      .functions = {.fn = sampling_fn,
-                    .adj_fn = sampling_adj_fn,
-                    .split = sampling_split,
-                    .size = sampling_size},
-      .normal = sampling_normal,
-      .check = check_sampling,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Sampling",
+        .functions = {.fn = sampling_fn,
+                      .adj_fn = sampling_adj_fn,
+                      .split = sampling_split,
+                      .size = sampling_size},
+        .normal = sampling_normal,
+        .check = check_sampling,
+    };
+  });
 }
 
 NamedLinop Sampling(std::vector<Tensor> idx, Extents input_size, SamplingOptions options) {

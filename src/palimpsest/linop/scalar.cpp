@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/scalar.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
@@ -79,19 +80,20 @@ void check_scalar(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::scalar() {
-  static const LinopType type{
-      .name = "Scalar",
-      .functions = {.fn = scalar_fn,
-                    .adj_fn = scalar_adj_fn,
-                    .normal_fn = scalar_normal_fn,
-                    .split = split_unchanged},
-      .adj_normal_fn = scalar_normal_fn,
-      .normal = scalar_normal,
-      .check = check_scalar,
-      .inverse = scalar_inverse,
-      .one_shape = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Scalar",
+        .functions = {.fn = scalar_fn,
+                      .adj_fn = scalar_adj_fn,
+                      .normal_fn = scalar_normal_fn,
+                      .split = split_unchanged},
+        .adj_normal_fn = scalar_normal_fn,
+        .normal = scalar_normal,
+        .check = check_scalar,
+        .inverse = scalar_inverse,
+        .one_shape = true,
+    };
+  });
 }
 
 NamedLinop Scalar(const LinopScalar& alpha, Dims dims) {

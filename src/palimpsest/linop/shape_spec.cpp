@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/shape_spec.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
@@ -70,18 +71,19 @@ NamedLinop shape_spec_split(const NamedLinop& A, const Tile& tile) {
 }  // namespace
 
 const LinopType& linop_types::shape_spec() {
-  static const LinopType type{
-      .name = "ShapeSpec",
-      .functions = {.fn = unchanged,
-                    .adj_fn = unchanged,
-                    .normal_fn = unchanged,
-                    .split = shape_spec_split,
-                    .size = partner_size},
-      .adj_normal_fn = unchanged,
-      .normal = shape_spec_normal,
-      .check = check_shape_spec,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "ShapeSpec",
+        .functions = {.fn = unchanged,
+                      .adj_fn = unchanged,
+                      .normal_fn = unchanged,
+                      .split = shape_spec_split,
+                      .size = partner_size},
+        .adj_normal_fn = unchanged,
+        .normal = shape_spec_normal,
+        .check = check_shape_spec,
+    };
+  });
 }
 
 NamedLinop ShapeSpec(Dims ishape, Dims oshape) {

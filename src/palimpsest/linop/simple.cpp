@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/simple.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/user_functions.hpp"
@@ -17,8 +18,7 @@ Variable simple_normal_fn(const NamedLinop& A, const Variable& x) { return user(
 }  // namespace
 
 const LinopType& linop_types::simple() {
-  static const LinopType type{.name = "SimpleLinop", .functions = {.fn = simple_fn}};
-  return type;
+  return immortal([] { return LinopType{.name = "SimpleLinop", .functions = {.fn = simple_fn}}; });
 }
 
 NamedLinop SimpleLinop(SimpleLinopOptions options) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
@@ -109,16 +110,17 @@ Parameter index_parameter(const Tensor& index, const char* name) {
 }  // namespace
 
 const LinopType& linop_types::sparse() {
-  static const LinopType type{
-      .name = "Sparse",
-      .functions = {.fn = sparse_fn,
-                    .adj_fn = sparse_adj_fn,
-                    .split = sparse_split,
-                    .size = sparse_size},
-      .check = check_sparse,
-      .derive = derive_sparse,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Sparse",
+        .functions = {.fn = sparse_fn,
+                      .adj_fn = sparse_adj_fn,
+                      .split = sparse_split,
+                      .size = sparse_size},
+        .check = check_sparse,
+        .derive = derive_sparse,
+    };
+  });
 }
 
 NamedLinop Sparse(Parameter values, const Tensor& column_index, const Tensor& row_start,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/add.hpp"
 #include "palimpsest/linop/along.hpp"
 #include "palimpsest/linop/axes.hpp"
@@ -158,18 +159,19 @@ index_t lasting_position(const StackAxis& axis, const Dims& dims) {
 }  // namespace
 
 const LinopType& linop_types::stack() {
-  static const LinopType type{
-      .name = "Stack",
-      .functions = {.fn = stack_fn,
-                    .adj_fn = stack_adj_fn,
-                    .split = stack_split,
-                    .size = stack_size},
-      .adjoint = stack_adjoint,
-      .normal = stack_normal,
-      .check = check_workers,
-      .assemble = assemble_stack,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Stack",
+        .functions = {.fn = stack_fn,
+                      .adj_fn = stack_adj_fn,
+                      .split = stack_split,
+                      .size = stack_size},
+        .adjoint = stack_adjoint,
+        .normal = stack_normal,
+        .check = check_workers,
+        .assemble = assemble_stack,
+    };
+  });
 }
 
 NamedLinop Stack(std::vector<NamedLinop> linops, StackDims along) {

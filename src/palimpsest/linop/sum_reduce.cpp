@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/sum_reduce.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/node.hpp"
@@ -34,11 +35,12 @@ Variable sum_adj_fn(const NamedLinop& A, const Variable& y) {
 }  // namespace
 
 const LinopType& linop_types::sum_reduce() {
-  static const LinopType type{
-      .name = "SumReduce",
-      .functions = {.fn = sum_fn, .adj_fn = sum_adj_fn, .split = split_unchanged},
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "SumReduce",
+        .functions = {.fn = sum_fn, .adj_fn = sum_adj_fn, .split = split_unchanged},
+    };
+  });
 }
 
 NamedLinop SumReduce(Dims ishape, Dims oshape, SumReduceOptions options) {

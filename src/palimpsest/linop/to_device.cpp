@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/to_device.hpp"
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/splitting.hpp"
@@ -34,14 +35,15 @@ void check_to_device(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::to_device() {
-  static const LinopType type{
-      .name = "ToDevice",
-      .functions = {.fn = to_device_fn, .adj_fn = to_device_adj_fn, .split = split_unchanged},
-      .normal = to_device_normal,
-      .check = check_to_device,
-      .one_shape = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "ToDevice",
+        .functions = {.fn = to_device_fn, .adj_fn = to_device_adj_fn, .split = split_unchanged},
+        .normal = to_device_normal,
+        .check = check_to_device,
+        .one_shape = true,
+    };
+  });
 }
 
 NamedLinop ToDevice(Device from, Device to, Dims dims) {

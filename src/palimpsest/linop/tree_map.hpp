@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/memory/memory_map.hpp"
 
@@ -123,7 +123,7 @@ class TreeMap {
   std::vector<const Container*> derived_order_;
   std::vector<Tensor> attributes_;
   std::size_t n_attributes_read_ = 0;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
 };
 
 }  // namespace palimpsest

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <complex>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/axes.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
@@ -182,19 +183,20 @@ std::vector<double> wavelet_filter(std::string_view family) {
 }
 
 const LinopType& linop_types::wavelet() {
-  static const LinopType type{
-      .name = "Wavelet",
-      .functions = {.fn = wavelet_fn,
-                    .adj_fn = wavelet_adj_fn,
-                    .normal_fn = unchanged,
-                    .split = wavelet_split},
-      .adj_normal_fn = unchanged,
-      .normal = wavelet_normal,
-      .check = check_wavelet,
-      .inverse = [](const NamedLinop& A) { return A.H(); },
-      .one_shape = true,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Wavelet",
+        .functions = {.fn = wavelet_fn,
+                      .adj_fn = wavelet_adj_fn,
+                      .normal_fn = unchanged,
+                      .split = wavelet_split},
+        .adj_normal_fn = unchanged,
+        .normal = wavelet_normal,
+        .check = check_wavelet,
+        .inverse = [](const NamedLinop& A) { return A.H(); },
+        .one_shape = true,
+    };
+  });
 }
 
 NamedLinop Wavelet(Dims dims, Dims over, WaveletOptions options) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/builtin_types.hpp"
 #include "palimpsest/linop/identity.hpp"
 #include "palimpsest/linop/node.hpp"
@@ -39,13 +40,14 @@ NamedLinop zero_normal(const NamedLinop& A, const NamedLinop* inner) {
 }  // namespace
 
 const LinopType& linop_types::zero() {
-  static const LinopType type{
-      .name = "Zero",
-      .functions = {.fn = zero_fn, .adj_fn = zero_adj_fn, .split = split_unchanged},
-      .adjoint = zero_adjoint,
-      .normal = zero_normal,
-  };
-  return type;
+  return immortal([] {
+    return LinopType{
+        .name = "Zero",
+        .functions = {.fn = zero_fn, .adj_fn = zero_adj_fn, .split = split_unchanged},
+        .adjoint = zero_adjoint,
+        .normal = zero_normal,
+    };
+  });
 }
 
 NamedLinop Zero(Dims ishape) { return Zero(ishape, ishape); }

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/memory/kept_memory.hpp"
 #include "palimpsest/memory/thread_allocations.hpp"
 
@@ -41,7 +43,7 @@ struct Allocator::State {
   explicit State(Device device_) : device(device_) {}
 
   const Device device;
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
   AllocatorStats stats;
   MemoryScope* scopes = nullptr;
   MemoryLimit* limits = nullptr;
@@ -84,19 +86,19 @@ Allocator::Allocator(Device device) : state_(new State(device)) {}
 
 Allocator& Allocator::of(Device device) {
   // Never destroyed: storages of static life time are given back later than any destructor here.
-  static auto* const allocators = [] {
-    auto* const made = new std::array<Allocator*, kMaxHostSpaces>;
+  const auto& allocators = immortal([] {
+    std::array<Allocator*, kMaxHostSpaces> made;
     for (int i = 0; i < kMaxHostSpaces; ++i) {
-      (*made)[static_cast<std::size_t>(i)] =
+      made[static_cast<std::size_t>(i)] =
           new Allocator(Device{DeviceType::cpu, static_cast<std::int16_t>(i)});
     }
     return made;
-  }();
+  });
   if (device.type != DeviceType::cpu || device.index < 0 || device.index >= kMaxHostSpaces) {
     throw DeviceError("[Allocator] no such memory space in this build: got " + device.str() +
                       ", expected cpu:0 .. cpu:" + std::to_string(kMaxHostSpaces - 1));
   }
-  return *(*allocators)[static_cast<std::size_t>(device.index)];
+  return *allocators[static_cast<std::size_t>(device.index)];
 }
 
 Block Allocator::allocate(std::size_t bytes, std::string_view name, std::uint8_t lead) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/memory/file_mappings.hpp"
 
 namespace palimpsest {
@@ -29,15 +30,14 @@ struct Mapping {
 
 // Every mapping by its start.
 struct Mappings {
-  std::shared_mutex mutex;
+  SharedMutex mutex;
   std::map<std::uintptr_t, Mapping> ranges;  // guarded by mutex
   std::atomic<std::size_t> count{0};
 };
 
 // Never destroyed: a Storage may outlive static objects.
 Mappings& mappings() {
-  static Mappings* const instance = new Mappings;
-  return *instance;
+  return immortal([] { return Mappings(); });
 }
 
 // The mapping that holds all of the bytes, or the end; the caller holds the mutex.

@@ -1,32 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/memory/parking.hpp"
 
+#include <pthread.h>
+
 #include <array>
-#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
-#include <new>
 
 namespace palimpsest {
 namespace {
 
+// Of POSIX: std::condition_variable has a destructor.
+class Condition {
+ public:
+  void wait(std::unique_lock<std::mutex>& lock) {
+    pthread_cond_wait(&condition_, lock.mutex()->native_handle());
+  }
+  void notify_all() noexcept { pthread_cond_broadcast(&condition_); }
+
+ private:
+  pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;
+};
+
 struct alignas(64) Bucket {
   std::mutex mutex;
-  std::condition_variable changed;
+  Condition changed;
 };
 
 constexpr std::size_t kBuckets = 64;
 
-// Never destroyed: storages of static life time may still be written while the process ends. Not
-// from the heap: waking must not fail.
+// Constants that are never destroyed: storages of static life time may still be written while the
+// process ends. Who waits or wakes is in a ForkSection, so a child finds them free.
+constinit std::array<Bucket, kBuckets> buckets{};
+
 Bucket& bucket_of(const void* address) {
-  using Buckets = std::array<Bucket, kBuckets>;
-  alignas(Buckets) static std::byte memory[sizeof(Buckets)];
-  static auto* const buckets = new (memory) Buckets;
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   // Fibonacci hashing: the high bits of the product depend on all bits of the address.
   constexpr std::uint64_t kGolden = 0x9e37'79b9'7f4a'7c15U;
-  return (*buckets)[(number * kGolden) >> 58];
+  return buckets[(number * kGolden) >> 58];
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/transpose.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
@@ -210,6 +211,7 @@ template <class Copy>
 bool Storage::run_materialize(Copy& copy, bool overwrite) {
   Impl& me = *impl_;
   std::atomic<std::uint64_t>& word = me.block.header()->word;
+  const ForkSection whole;  // a child is not to wait for a copy that nobody makes
   const cow::Outcome outcome = overwrite ? cow::replace(word, copy) : cow::materialize(word, copy);
   if (outcome == cow::Outcome::taken_over) {
     count(Counter::take_overs);

@@ -3,6 +3,9 @@
 
 #include <mutex>
 
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/base/per_thread.hpp"
+
 namespace palimpsest {
 
 constinit thread_local ThreadState thread_state{};
@@ -10,45 +13,54 @@ constinit thread_local ThreadState thread_state{};
 namespace {
 
 struct Registry {
-  std::mutex mutex;
+  Mutex mutex;
   ThreadState* threads = nullptr;
   std::array<std::atomic<std::uint64_t>, kCounters> ended{};
 };
 
-// Never destroyed: threads may end later than static objects. Not from the heap: counting must not
-// fail.
-Registry& registry() {
-  alignas(Registry) static std::byte memory[sizeof(Registry)];
-  static auto* const the = new (memory) Registry;
-  return *the;
+// Constant: counting must not fail, nor a child of fork() find it half made.
+constinit Registry all;
+
+// What a thread has counted outlives it. The caller holds the mutex.
+void add_to_ended(const ThreadState& thread) {
+  for (std::size_t k = 0; k < kCounters; ++k) {
+    all.ended[k].fetch_add(thread.counts[k].load(std::memory_order_relaxed),
+                           std::memory_order_relaxed);
+  }
 }
 
-// Its end is the end of the thread.
-struct Farewell {
-  ~Farewell() {
-    ThreadState& me = thread_state;
-    while (me.free != nullptr) ::operator delete(std::exchange(me.free, me.free->next));
-    Registry& all = registry();
-    const std::lock_guard lock(all.mutex);
-    for (std::size_t k = 0; k < kCounters; ++k) {
-      all.ended[k].fetch_add(me.counts[k].load(std::memory_order_relaxed),
-                             std::memory_order_relaxed);
-    }
-    *me.link = me.next;
-    if (me.next != nullptr) me.next->link = me.link;
-    me.is_open = false;
-    me.has_ended = true;
+void say_farewell(ThreadExit&) noexcept {
+  ThreadState& me = thread_state;
+  while (me.free != nullptr) ::operator delete(std::exchange(me.free, me.free->next));
+  const std::lock_guard lock(all.mutex);
+  add_to_ended(me);
+  *me.link = me.next;
+  if (me.next != nullptr) me.next->link = me.link;
+  me.is_open = false;
+  me.has_ended = true;
+}
+constinit thread_local ThreadExit farewell{say_farewell};
+
+// The states of threads that a child lacks are about to become memory of new threads.
+void forget_other_threads() noexcept {
+  const ThreadState* thread = std::exchange(all.threads, nullptr);
+  for (; thread != nullptr; thread = thread->next) {
+    if (thread != &thread_state) add_to_ended(*thread);
   }
-};
+  ThreadState& me = thread_state;
+  if (!me.is_open) return;
+  me.next = nullptr;
+  me.link = &all.threads;
+  all.threads = &me;
+}
 
 }  // namespace
 
 ThreadState* open_thread_state() {
   ThreadState& me = thread_state;
   if (me.has_ended) return nullptr;
-  static thread_local const Farewell farewell;
-  static_cast<void>(farewell);
-  Registry& all = registry();
+  at_thread_exit(farewell);
+  after_fork_in_child(forget_other_threads);
   const std::lock_guard lock(all.mutex);
   me.next = all.threads;
   me.link = &all.threads;
@@ -59,13 +71,12 @@ ThreadState* open_thread_state() {
 }
 
 void count_late(Counter counter, std::uint64_t n) {
-  registry().ended[static_cast<std::size_t>(counter)].fetch_add(n, std::memory_order_relaxed);
+  all.ended[static_cast<std::size_t>(counter)].fetch_add(n, std::memory_order_relaxed);
 }
 
 CopyCounts all_counts() {
-  Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  const auto sum = [&all](Counter counter) {
+  const auto sum = [](Counter counter) {
     const auto k = static_cast<std::size_t>(counter);
     std::uint64_t total = all.ended[k].load(std::memory_order_relaxed);
     for (const ThreadState* thread = all.threads; thread != nullptr; thread = thread->next) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/named/token.hpp"
 
 namespace palimpsest {
@@ -61,15 +62,14 @@ class Table {
     return entry;
   }
 
-  mutable std::shared_mutex mutex_;
+  mutable SharedMutex mutex_;
   std::deque<std::string> texts_;
   std::deque<Entry> storage_;
   std::unordered_map<std::string_view, const Entry*> entries_;
 };
 
 Table& table() {
-  static Table& instance = *new Table;
-  return instance;
+  return immortal([] { return Table(); });
 }
 
 // Text that is not exactly one token is a ValueError.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/debugging_op.hpp"
 
@@ -16,12 +17,11 @@ namespace palimpsest {
 namespace {
 
 struct Hooks {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::string, std::shared_ptr<const BreakpointHook>, std::less<>> by_name;
 };
 Hooks& hooks() {
-  static Hooks instance;
-  return instance;
+  return immortal([] { return Hooks(); });
 }
 
 std::shared_ptr<const BreakpointHook> find_hook(std::string_view name) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
 
@@ -97,6 +98,7 @@ Elementwise::Shared::Shared(ElementwiseProgram given)
 }
 
 const std::string& Elementwise::Shared::parameters() const {
+  const ForkSection whole;
   std::call_once(is_described_, [&] { parameters_ = describe_briefly(program, scalar_op); });
   return parameters_;
 }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <type_traits>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/graph/op_registry.hpp"
 #include "palimpsest/ops/blocks_op.hpp"
 #include "palimpsest/ops/contract_op.hpp"
@@ -623,7 +624,8 @@ void add_with_in_place(const std::string& name, Reader reader) {
 }  // namespace
 
 void register_library_ops() {
-  static std::once_flag once;
+  const ForkSection whole;
+  static constinit std::once_flag once;
   std::call_once(once, [] {
     for (int i = 0; i < kScalarOpCount; ++i) {
       const auto op = static_cast<ScalarOp>(i);

@@ -176,9 +176,8 @@ Replacements sum_product(const FunctionGraph& graph, const Apply& node) {
 }  // namespace
 
 RewriteResult call_libraries(FunctionGraph& graph, const RewriteHints&) {
-  static const NodeRewrite kRules[] = {{"call_libraries", sum_product},
-                                       {"call_libraries", add_product}};
-  return walk_to_fixed_point(graph, kRules);
+  const NodeRewrite rules[] = {{"call_libraries", sum_product}, {"call_libraries", add_product}};
+  return walk_to_fixed_point(graph, rules);
 }
 
 }  // namespace palimpsest

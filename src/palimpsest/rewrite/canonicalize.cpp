@@ -158,11 +158,11 @@ Replacements chain_conversions(const FunctionGraph&, const Apply& node) {
 }  // namespace
 
 RewriteResult canonicalize(FunctionGraph& graph, const RewriteHints&) {
-  static const NodeRewrite kRules[] = {
+  const NodeRewrite rules[] = {
       {"canonicalize", cancel_repeated}, {"canonicalize", drop_unseen},
       {"canonicalize", move_signs},      {"canonicalize", simplify_choice},
       {"canonicalize", join_parts},      {"canonicalize", chain_conversions}};
-  return walk_to_fixed_point(graph, kRules);
+  return walk_to_fixed_point(graph, rules);
 }
 
 }  // namespace palimpsest

@@ -117,9 +117,8 @@ Replacements combine_arrangements(const FunctionGraph&, const Apply& node) {
 }  // namespace
 
 RewriteResult drop_useless(FunctionGraph& graph, const RewriteHints&) {
-  static const NodeRewrite kRules[] = {{"drop_useless", drop},
-                                       {"drop_useless", combine_arrangements}};
-  RewriteResult result = walk_to_fixed_point(graph, kRules);
+  const NodeRewrite rules[] = {{"drop_useless", drop}, {"drop_useless", combine_arrangements}};
+  RewriteResult result = walk_to_fixed_point(graph, rules);
   result.applied += ops::drop_unused_of_loops(graph);
   return result;
 }

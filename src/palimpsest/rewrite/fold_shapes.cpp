@@ -79,9 +79,9 @@ Replacements take_extents_from_source(const FunctionGraph&, const Apply& node) {
 }  // namespace
 
 RewriteResult fold_shapes(FunctionGraph& graph, const RewriteHints&) {
-  static const NodeRewrite kRules[] = {{"fold_shapes", fold_known},
-                                       {"fold_shapes", take_extents_from_source}};
-  return walk_to_fixed_point(graph, kRules);
+  const NodeRewrite rules[] = {{"fold_shapes", fold_known},
+                               {"fold_shapes", take_extents_from_source}};
+  return walk_to_fixed_point(graph, rules);
 }
 
 }  // namespace palimpsest

@@ -42,8 +42,8 @@ Replacements take_in_step(const FunctionGraph& graph, const Apply& node) {
 }  // namespace
 
 RewriteResult fuse_reductions(FunctionGraph& graph, const RewriteHints&) {
-  static const NodeRewrite kRules[] = {{"fuse_reductions", take_in_step}};
-  return walk(graph, kRules);
+  const NodeRewrite rules[] = {{"fuse_reductions", take_in_step}};
+  return walk(graph, rules);
 }
 
 }  // namespace palimpsest

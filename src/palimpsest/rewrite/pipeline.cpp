@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/rewrite/call_libraries.hpp"
@@ -244,8 +245,7 @@ bool Rewrite::has_tag(std::string_view tag) const {
 }
 
 std::span<const Rewrite> rewrite_list() {
-  static const std::vector<Rewrite> list = library();
-  return list;
+  return immortal([] { return library(); });
 }
 
 void RewriteSelection::add(Rewrite rewrite) {

@@ -144,11 +144,11 @@ Replacements pad_of_pad(const FunctionGraph& graph, const Apply& node) {
 }  // namespace
 
 RewriteResult resolve_slices(FunctionGraph& graph, const RewriteHints&) {
-  static const NodeRewrite kRules[] = {{"resolve_slices", slice_of_pad},
-                                       {"resolve_slices", slice_of_join},
-                                       {"resolve_slices", join_of_slices},
-                                       {"resolve_slices", pad_of_pad}};
-  return walk_to_fixed_point(graph, kRules);
+  const NodeRewrite rules[] = {{"resolve_slices", slice_of_pad},
+                               {"resolve_slices", slice_of_join},
+                               {"resolve_slices", join_of_slices},
+                               {"resolve_slices", pad_of_pad}};
+  return walk_to_fixed_point(graph, rules);
 }
 
 }  // namespace palimpsest

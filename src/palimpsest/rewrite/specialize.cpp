@@ -147,15 +147,15 @@ Replacements drop_complex_neutral(const FunctionGraph&, const Apply& node) {
 }  // namespace
 
 RewriteResult specialize(FunctionGraph& graph, const RewriteHints&) {
-  static const NodeRewrite kRules[] = {{"specialize", drop_neutral}, {"specialize", cheapen}};
-  return walk_to_fixed_point(graph, kRules);
+  const NodeRewrite rules[] = {{"specialize", drop_neutral}, {"specialize", cheapen}};
+  return walk_to_fixed_point(graph, rules);
 }
 
 RewriteResult specialize_powers(FunctionGraph& graph, const RewriteHints&) {
-  static const NodeRewrite kRules[] = {{"specialize_powers", replace_powers},
-                                       {"specialize_powers", use_abs2},
-                                       {"specialize_powers", drop_complex_neutral}};
-  return walk_to_fixed_point(graph, kRules);
+  const NodeRewrite rules[] = {{"specialize_powers", replace_powers},
+                               {"specialize_powers", use_abs2},
+                               {"specialize_powers", drop_complex_neutral}};
+  return walk_to_fixed_point(graph, rules);
 }
 
 }  // namespace palimpsest

@@ -175,11 +175,11 @@ Replacements find_sigmoid(const FunctionGraph&, const Apply& node) {
 }  // namespace
 
 RewriteResult stabilize(FunctionGraph& graph, const RewriteHints&) {
-  static const NodeRewrite kRules[] = {{"stabilize", stabilize_log},
-                                       {"stabilize", stabilize_log1p},
-                                       {"stabilize", stabilize_difference},
-                                       {"stabilize", find_sigmoid}};
-  return walk_to_fixed_point(graph, kRules);
+  const NodeRewrite rules[] = {{"stabilize", stabilize_log},
+                               {"stabilize", stabilize_log1p},
+                               {"stabilize", stabilize_difference},
+                               {"stabilize", find_sigmoid}};
+  return walk_to_fixed_point(graph, rules);
 }
 
 }  // namespace palimpsest

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "palimpsest/base/config.hpp"
@@ -11,7 +13,7 @@
 namespace palimpsest {
 
 /// All destination patterns.
-inline const std::vector<std::string> kAllPatterns{
+inline constexpr std::array<std::string_view, 7> kAllPatterns{
     "initial", "previous", "c_contiguous", "f_contiguous", "strided", "unaligned", "wrong_size"};
 
 /// What is not set comes from the config's debug.* keys.

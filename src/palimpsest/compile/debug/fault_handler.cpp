@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#include "palimpsest/base/fork.hpp"
 #endif
 
 namespace palimpsest::fault_handler {
@@ -36,7 +38,7 @@ struct Entry {
 std::array<Entry, kMostRanges> table;
 std::atomic<std::uintptr_t> bytes_per_page{0};
 
-std::mutex installing;
+Mutex installing;
 int users = 0;              // guarded by installing
 bool is_installed = false;  // guarded by installing
 struct sigaction previous;  // written before the handler is installed only

@@ -102,7 +102,7 @@ void check_pattern_names(const std::vector<std::string>& names) {
     if (name == kAll) continue;
     if (std::find(kAllPatterns.begin(), kAllPatterns.end(), name) != kAllPatterns.end()) continue;
     std::string list;
-    for (const std::string& known : kAllPatterns) list += known + ", ";
+    for (const std::string_view known : kAllPatterns) list += std::string(known) + ", ";
     throw ValueError("[DebugMode] preallocated: got '" + name + "', expected " + list + "or ALL");
   }
 }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace palimpsest {
+
+/// A lock for readers or one writer that is held through whole calls, while other threads and the
+/// user's code run; fork() does not wait for it. In a child it is free of the holders that the child
+/// lacks, and remembers if one of them was writing.
+class CallLock {
+ public:
+  void lock_shared() noexcept;
+  void unlock_shared() noexcept;
+  void lock() noexcept;
+  void unlock() noexcept;
+
+  /// Was a thread writing that this process lacks, since the last heal()? The caller holds it.
+  bool is_torn() const noexcept;
+  /// What it guards is whole again. The caller holds it alone.
+  void heal() noexcept;
+  /// For a child's only thread, which holds it since before fork().
+  void keep_shared() noexcept;
+  void keep() noexcept;
+
+ private:
+  std::atomic<std::uint64_t> word_{0};
+};
+
+}  // namespace palimpsest

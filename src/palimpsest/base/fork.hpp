@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mutex>
+#include <shared_mutex>
+
+// What keeps the library usable in a child that fork() made while other threads were at work.
+//
+// Those threads are missing in the child, with whatever they were about to finish. So nothing that
+// others rely on is changed outside of a ForkSection, and fork() waits until all threads are outside
+// of theirs: the child finds every lock free and everything behind one whole.
+namespace palimpsest {
+
+/// While a thread has one, fork() by another thread waits, for 10 seconds at most. They nest.
+///
+/// Cost  about 2 ns: the thread writes to memory of its own, and fork() pays for the order
+class ForkSection {
+ public:
+  ForkSection() noexcept { enter(); }
+  ~ForkSection() { leave(); }
+  ForkSection(const ForkSection&) = delete;
+  ForkSection& operator=(const ForkSection&) = delete;
+
+  static void enter() noexcept;
+  static void leave() noexcept;
+};
+
+/// A std::mutex whose holder is in a ForkSection. The only one that the library uses.
+class Mutex {
+ public:
+  constexpr Mutex() = default;
+  void lock() {
+    ForkSection::enter();
+    mutex_.lock();
+  }
+  bool try_lock() {
+    ForkSection::enter();
+    const bool is_ours = mutex_.try_lock();
+    if (!is_ours) ForkSection::leave();
+    return is_ours;
+  }
+  void unlock() {
+    mutex_.unlock();
+    ForkSection::leave();
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
+/// The same for readers and a writer.
+class SharedMutex {
+ public:
+  void lock() {
+    ForkSection::enter();
+    mutex_.lock();
+  }
+  void unlock() {
+    mutex_.unlock();
+    ForkSection::leave();
+  }
+  void lock_shared() {
+    ForkSection::enter();
+    mutex_.lock_shared();
+  }
+  void unlock_shared() {
+    mutex_.unlock_shared();
+    ForkSection::leave();
+  }
+
+ private:
+  std::shared_mutex mutex_;
+};
+
+/// How often fork() has led to this process since the library was first used: it differs between a
+/// parent and its child.
+unsigned process_generation() noexcept;
+
+/// Has `f` run once in every child, on its only thread, before fork() returns there, however often
+/// this is called. At most 8 functions in all.
+void after_fork_in_child(void (*f)() noexcept);
+
+}  // namespace palimpsest

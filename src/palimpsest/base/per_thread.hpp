@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: objects that each thread has for itself.
+#pragma once
+
+namespace palimpsest {
+
+/// Something to do when the calling thread ends, after its objects of type thread_local are gone.
+struct ThreadExit {
+  void (*run)(ThreadExit&) noexcept = nullptr;
+  ThreadExit* next = nullptr;
+};
+
+/// `exit` stays where it is until it has run. The first thread of a process, which ends with it, runs
+/// nothing. In a destructor of another library's thread-specific data it may come too late to run.
+void at_thread_exit(ThreadExit& exit) noexcept;
+
+/// The calling thread's T, made at its first use. It can be used while the thread and the process
+/// end, in destructors of static and thread_local objects: those of T come later, and whoever asks
+/// again then is given another one.
+template <class T>
+T& of_this_thread() {
+  struct Own : ThreadExit {
+    T value;
+  };
+  static constinit thread_local Own* own = nullptr;
+  if (own == nullptr) [[unlikely]] {
+    own = new Own;
+    own->run = [](ThreadExit& exit) noexcept {
+      own = nullptr;
+      delete static_cast<Own*>(&exit);
+    };
+    at_thread_exit(*own);
+  }
+  return own->value;
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/base/thread_scratch.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "palimpsest/base/per_thread.hpp"
+
+namespace palimpsest::detail {
+namespace {
+
+constexpr std::size_t kAlignment = 64, kChunkBytes = 512 << 10;
+
+struct Delete {
+  void operator()(std::byte* memory) const {
+    ::operator delete (memory, std::align_val_t{kAlignment});
+  }
+};
+struct Chunk {
+  std::unique_ptr<std::byte, Delete> memory;
+  std::size_t bytes;
+};
+struct Chunks {
+  std::vector<Chunk> list;
+  ScratchMark mark;
+};
+
+}  // namespace
+
+std::byte* take_scratch(std::size_t bytes, ScratchMark& before) {
+  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  Chunks& mine = of_this_thread<Chunks>();
+  ScratchMark mark = before = mine.mark;
+  while (mark.chunk < mine.list.size() && mark.used + bytes > mine.list[mark.chunk].bytes) {
+    mark = {mark.chunk + 1, 0};
+  }
+  if (mark.chunk == mine.list.size()) {
+    const std::size_t size = std::max(bytes, kChunkBytes);
+    std::unique_ptr<std::byte, Delete> memory(
+        static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment})));
+    mine.list.push_back({std::move(memory), size});
+  }
+  std::byte* const room = mine.list[mark.chunk].memory.get() + mark.used;
+  mine.mark = {mark.chunk, mark.used + bytes};
+  return room;
+}
+
+void give_back_scratch(const ScratchMark& before) noexcept {
+  of_this_thread<Chunks>().mark = before;
+}
+
+}  // namespace palimpsest::detail
