@@ -161,9 +161,12 @@ void Call::filter_arguments() {
     }
   }
   if (!is_complete) check_nothing_missing();
-  // Conversions allocate, so they come when everything else is known to be right.
+  // Conversions allocate, so they come when everything else is known to be right. They follow the
+  // config that the function was compiled with.
+  std::optional<ConfigScope> scope;
   for (std::size_t i = 0; i < given_.size(); ++i) {
     if (bound_[i].tensor || !given_[i].is_given()) continue;
+    if (!scope) scope.emplace(program_.config);
     const ArgumentSpec& spec = program_.arguments[i];
     const Tensor* const tensor = given_[i].tensor;
     const Value value = tensor ? Value(*tensor) : *given_[i].value;

@@ -96,36 +96,77 @@ bool Call::needs_copy(std::size_t input) const {
 }
 
 // Does it overlap another value of the call? Of several that are overwritten the first may stay.
-bool Call::meets_another(std::size_t input) const {
-  for (std::size_t j = 0; j < bound_.size(); ++j) {
-    if (j == input || (program_.overwritten[j] && (j > input || bound_[j].will_be_copied)))
-      continue;
+bool Call::meets_another(const OverlapFinder& finder, std::size_t input) const {
+  return finder.any(input, [&](std::size_t j) {
+    if (j >= bound_.size()) return false;  // destinations are written when all else is done
+    if (program_.overwritten[j] && (j > input || bound_[j].will_be_copied)) return false;
     const std::size_t n = program_.arguments.size();
-    if (program_.trust_input && input < n && j < n) continue;
-    if (overlaps(*bound_[input].tensor, *bound_[j].tensor)) return true;
-  }
-  return false;
+    if (program_.trust_input && input < n && j < n) return false;
+    return overlaps(*bound_[input].tensor, *bound_[j].tensor);
+  });
 }
 
-void Call::choose_copies() {
-  if (!program_.overwrites_any) return;
+// A container must not get, or pass on to another one, the memory of a destination.
+bool Call::would_lose_value(std::size_t input) const {
+  const BoundInput& bound = bound_[input];
+  return bound.is_container && bound.meets_destination &&
+         program_.containers[at(program_.container_of_input(input))].is_updated;
+}
+
+// What meets a destination, and which destinations meet nothing. These must not meet one another.
+void Call::find_destinations(const OverlapFinder& finder, std::span<Tensor> outs) {
+  const std::size_t n = bound_.size();
+  is_apart_.resize(outs.size());
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    is_apart_[i] = 1;
+    finder.any(n + i, [&](std::size_t j) {
+      if (j < n) {
+        if (!overlaps(outs[i], *bound_[j].tensor)) return false;
+        bound_[j].meets_destination = true;
+        is_apart_[i] = 0;
+      } else if (overlaps(outs[i], outs[j - n])) {
+        throw AliasError("[call_into] destination " + std::to_string(std::min(i, j - n)) +
+                         " overlaps destination " + std::to_string(std::max(i, j - n)) +
+                         ". Try destinations with no element in common");
+      }
+      return false;
+    });
+  }
+}
+
+void Call::choose_copies(std::span<Tensor> outs) {
+  if (!program_.overwrites_any && outs.empty()) return;
+  OverlapFinder finder;
+  for (const BoundInput& bound : bound_) finder.add(*bound.tensor);
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    if (!outs[i].defined()) {
+      throw TypeError("[call_into] destination " + std::to_string(i) + ": got an undefined tensor");
+    }
+    finder.add(outs[i]);
+  }
+  finder.sort();
+  find_destinations(finder, outs);
   for (std::size_t i = 0; i < bound_.size(); ++i) {
-    if (!program_.overwritten[i] || bound_[i].is_private) continue;
-    const Tensor& value = *bound_[i].tensor;
-    bound_[i].will_be_copied = needs_copy(i) || meets_another(i);
-    if (bound_[i].will_be_copied) {
-      report_.entry_copy_bytes += value.nbytes();
-    } else if (bound_[i].is_container) {
-      const StorageState state = value.storage().state();
+    BoundInput& bound = bound_[i];
+    if (bound.is_private) continue;
+    const bool is_overwritten = program_.overwritten[i];
+    bound.will_be_copied =
+        would_lose_value(i) || (is_overwritten && (needs_copy(i) || meets_another(finder, i)));
+    if (bound.will_be_copied) {
+      report_.entry_copy_bytes += bound.tensor->nbytes();
+      copies_any_ = true;
+    } else if (is_overwritten && bound.is_container) {
+      const Storage& storage = bound.tensor->storage();
+      const StorageState state = storage.state();
       if (state == StorageState::shared || state == StorageState::foreign_read_only) {
-        report_.entry_copy_bytes += static_cast<index_t>(value.storage().nbytes());
+        report_.entry_copy_bytes += static_cast<index_t>(storage.nbytes());
       }
     }
   }
 }
 
 void Call::make_copies() {
-  if (!program_.overwrites_any) return;
+  if (!program_.overwrites_any && !copies_any_) return;
   for (std::size_t i = 0; i < bound_.size(); ++i) {
     if (bound_[i].will_be_copied) {
       keep(i, bound_[i].tensor->clone());
@@ -209,7 +250,14 @@ const Plan& Call::plan() {
 void Call::prepare() {
   const Plan& planned = plan();
   if (!planned.run_time_extents.empty()) return;  // a stage makes its frame when it runs
-  const BorrowedFrame frame(*impl_.pool, planned, device(), !program_.borrows_any);
+  const bool any_thread = !program_.borrows_any;
+  const auto values = values_in_frames({});
+  // An idle frame is left as it is: what a borrowed result shows stays until the next call.
+  if (auto idle = impl_.pool->take(planned, any_thread, values)) {
+    return impl_.pool->give(std::move(idle));
+  }
+  impl_.pool->give({});
+  const BorrowedFrame frame(*impl_.pool, planned, device(), any_thread, values);
 }
 
 // As Frame::run and hand_over, with somebody who looks and may end the call at any step.
@@ -227,6 +275,21 @@ void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurem
   watch->after_hand_over(frame.delivered);
   kept.release();
   if (measurement) measurement->resume();
+}
+
+// What may lie in a frame: results that were borrowed from it, directly or through foreign memory.
+SmallVector<const Tensor*, 16> Call::values_in_frames(std::span<Tensor> outs) const {
+  SmallVector<const Tensor*, 16> values;
+  if (!program_.borrows_any) return values;
+  const auto add = [&](const Tensor& t, bool is_container) {
+    const StorageState state = t.storage().state();
+    const bool is_foreign =
+        state == StorageState::foreign_writable || state == StorageState::foreign_read_only;
+    if (is_foreign || (!is_container && t.storage().is_claimed())) values.push_back(&t);
+  };
+  for (const BoundInput& bound : bound_) add(*bound.tensor, bound.is_container);
+  for (const Tensor& out : outs) add(out, false);
+  return values;
 }
 
 // Nothing that a container holds is overwritten before all is known to have succeeded.
@@ -256,7 +319,9 @@ void Call::run_in_stages(const Plan& plan, std::span<Tensor> results, std::span<
   }
   for (std::size_t i = 0; i < outs.size(); ++i) outs[i].copy_from(made.outputs[i]);
   for (std::size_t u = 0; u < n_updates; ++u) {
-    impl_.containers[at(program_.updated[u])]->commit(std::move(made.outputs[n_results + u]));
+    Tensor& value = made.outputs[n_results + u];
+    value.storage().claim();
+    impl_.containers[at(program_.updated[u])]->commit(std::move(value));
   }
   if (measurement) {
     measurement->steps(plan);
@@ -273,7 +338,7 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   std::optional<CallMeasurement> measurement;
   if (impl_.profiler) measurement.emplace(*impl_.profiler, Device{});
   bind_containers();
-  choose_copies();
+  choose_copies(outs);
   const auto& entry =
       program_.plans->find_or_make([&](const auto& signature) { return fits(signature); },
                                    [&] { return program_.make_plan_for(signature()); });
@@ -283,9 +348,12 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
     return;
   }
   const Device where = device();
+  check_destinations(plan, outs);
   check_budget(plan);
   make_copies();
-  BorrowedFrame frame(*impl_.pool, plan, where, !program_.borrows_any);
+  choose_result_copies(plan);
+  check_budget(plan);
+  BorrowedFrame frame(*impl_.pool, plan, where, !program_.borrows_any, values_in_frames(outs));
   prepare_results(plan, *frame, outs);
   bind_memory(plan, *frame);
   frame->stream_files(program_.budget.has_value());
@@ -307,10 +375,7 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   } else {
     run_steps();
   }
-  for (std::size_t i = 0; i < outs.size(); ++i) {
-    const Tensor& value = frame->delivered[i];
-    if (!shares_storage(value, outs[i])) outs[i].copy_from(value);
-  }
+  copy_to(outs, *frame);
   commit(plan, *frame);
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = std::move(frame->delivered[i]);
   if (measurement) measurement->finish(plan, frame.held_bytes());

@@ -2,12 +2,11 @@
 #include "palimpsest/compile/container.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 #include <vector>
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/base/per_thread.hpp"
+#include "palimpsest/base/pointer_map.hpp"
 
 namespace palimpsest {
 namespace {
@@ -17,22 +16,9 @@ std::uint64_t next_container_id() {
   return counter.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Who holds which Storage. The only way for two containers to come to one is that a caller lends
-// it to both, so just that is checked here, under one lock.
-struct Holders {
-  Mutex mutex;
-  std::vector<const std::atomic<std::uint64_t>*> storages;  // guarded by mutex
-};
-Holders& holders() {
-  return immortal([] { return Holders(); });
-}
-
 // The containers that the calling thread holds.
-struct Held {
-  const Container* container;
-  HoldMode mode;
-};
-std::vector<Held>& held_here() { return of_this_thread<std::vector<Held>>(); }
+using Held = PointerMap<const Container, HoldMode>;
+Held& held_here() { return of_this_thread<Held>(); }
 
 }  // namespace
 
@@ -52,56 +38,40 @@ Container::Container(TensorType type, const Value& value, ContainerOptions optio
       id_(next_container_id()),
       home_(value.tensor().defined() ? value.tensor().device() : type_.device) {
   after_fork_in_child(keep_in_child);
-  {
-    Holders& present = holders();
-    const std::lock_guard guard(present.mutex);
-    present.storages.push_back(&storage_);
-  }
-  try {
-    store(admitted(value, options.borrow));
-  } catch (...) {
-    const std::lock_guard guard(holders().mutex);
-    std::erase(holders().storages, &storage_);
-    throw;
-  }
+  store(admitted(value, options.borrow));
 }
 
 Container::~Container() {
-  const std::lock_guard guard(holders().mutex);
-  std::erase(holders().storages, &storage_);
+  if (value_.defined()) value_.storage().give_up_claim();
 }
 
 std::string Container::who() const {
   return name_.empty() ? "shared variable " + type_.str() : "shared variable '" + name_ + "'";
 }
 
-// Marks the Storage as held by this container, unless another one holds it.
-bool Container::claim(const Tensor& value) {
-  const std::uint64_t wanted = value.storage().id();
-  Holders& present = holders();
-  const std::lock_guard guard(present.mutex);
-  for (const auto* other : present.storages) {
-    if (other != &storage_ && other->load(std::memory_order_relaxed) == wanted) return false;
-  }
-  storage_.store(wanted, std::memory_order_relaxed);
-  return true;
-}
-
+// The container has claimed the Storage of the value.
 void Container::store(Tensor value) noexcept {
   const ForkSection whole;
   if (lock_.is_torn()) lock_.heal();
-  storage_.store(value.storage().id(), std::memory_order_relaxed);
+  if (value_.defined()) value_.storage().give_up_claim();
   value_ = std::move(value);
 }
 
-// What is stored for a value: the caller's Storage when lent, else a lazy clone. Elements that
-// overlap one another cannot be updated in place, so such a value is made dense.
+// What is stored for a value, claimed: the caller's Storage when lent, unless it belongs to another
+// container or to the frame of a function, else a lazy clone. Elements that overlap one another
+// cannot be updated in place, so such a value is made dense.
 Tensor Container::admitted(const Value& value, bool borrow) {
   Tensor tensor = filter(type_, value, {strict_, allow_downcast_}, who());
-  if (has_internal_overlap(tensor)) return tensor.clone();
   const bool is_private = value.is_weak() || !shares_storage(tensor, value.tensor());
-  if (is_private || (borrow && claim(tensor))) return tensor;
-  return tensor.lazy_clone();
+  const bool is_present = value_.defined() && shares_storage(tensor, value_);
+  if (has_internal_overlap(tensor)) {
+    tensor = tensor.clone();
+  } else if (!is_private && !(borrow && is_present)) {
+    if (borrow && tensor.storage().claim_if_free()) return tensor;
+    tensor = tensor.lazy_clone();
+  }
+  tensor.storage().claim();
+  return tensor;
 }
 
 Tensor Container::get_value(GetOptions options) const {
@@ -119,7 +89,7 @@ void Container::set_value(const Value& value, SetOptions options) {
   Tensor dropped;  // after the lock
   const ContainerHold hold(*this, HoldMode::replacing, "set_value");
   Tensor made = admitted(value, options.borrow);
-  dropped = std::move(value_);
+  dropped = value_;
   store(std::move(made));
   count_version();
 }
@@ -130,7 +100,9 @@ void Container::zero(SetOptions options) {
     value_.fill(0);
     lock_.heal();
   } else {
-    store(Tensor::zeros(value_.shape(), value_.dtype(), value_.device()));
+    Tensor zeros = Tensor::zeros(value_.shape(), value_.dtype(), value_.device());
+    zeros.storage().claim();
+    store(std::move(zeros));
   }
   count_version();
 }
@@ -142,7 +114,9 @@ void Container::modify(const std::function<void(Tensor&)>& change) {
   change(value);
   const bool is_same = value.defined() && shares_storage(value, value_) &&
                        passes_unchanged(type_, value) && !has_internal_overlap(value);
-  store(is_same ? std::move(value) : admitted(value, false));
+  if (!is_same) return store(admitted(value, false));
+  value.storage().claim();
+  store(std::move(value));
 }
 
 Tensor Container::exchange(Value value) {
@@ -154,7 +128,8 @@ Tensor Container::exchange(Value value) {
   } else if (made.storage().use_count() > 1) {
     made = made.lazy_clone();  // somebody else still has a handle on it
   }
-  Tensor old = std::move(value_);
+  Tensor old = value_;
+  made.storage().claim();
   store(std::move(made));
   count_version();
   return old;
@@ -212,11 +187,7 @@ Variable Container::default_update() const {
   return clone_graph({&default_update_->expression, 1}, default_update_->stand_ins, originals)[0];
 }
 
-bool Container::is_held_here() const {
-  const std::vector<Held>& held = held_here();
-  return std::any_of(held.begin(), held.end(),
-                     [this](const Held& one) { return one.container == this; });
-}
+bool Container::is_held_here() const { return held_here().contains(this); }
 
 // The thread that called fork() still holds what it held.
 void Container::keep_in_child() noexcept {
@@ -234,7 +205,7 @@ void Container::check_not_held(std::string_view doing) const {
 
 void Container::hold(HoldMode mode, std::string_view doing) const {
   check_not_held(doing);
-  held_here().push_back({this, mode});
+  held_here().try_emplace(this, mode);
   if (mode == HoldMode::shared) {
     lock_.lock_shared();
   } else {
@@ -254,9 +225,7 @@ void Container::release(HoldMode mode) const noexcept {
   } else {
     lock_.unlock();
   }
-  std::vector<Held>& held = held_here();
-  held.erase(std::find_if(held.begin(), held.end(),
-                          [this](const Held& one) { return one.container == this; }));
+  held_here().erase(this);
 }
 
 std::shared_ptr<Container> container_of(const Variable& v) {

@@ -17,7 +17,8 @@ namespace palimpsest {
 /// What a container is called and how it takes values.
 struct ContainerOptions {
   std::string name = {};
-  /// Use the caller's Storage itself instead of a lazy clone.
+  /// Use the caller's Storage itself instead of a lazy clone, unless it belongs to another container
+  /// or to a function, as a borrowed result does.
   bool borrow = false;
   /// Values are neither converted nor moved.
   bool strict = false;
@@ -31,7 +32,7 @@ struct GetOptions {
   bool return_internal_type = false;
 };
 struct SetOptions {
-  /// Use the caller's Storage itself instead of a lazy clone.
+  /// As in ContainerOptions.
   bool borrow = false;
 };
 
@@ -42,7 +43,7 @@ enum class HoldMode { shared, exclusive, replacing };
 ///
 /// Invariants
 ///  1. The value fits type(), and its elements do not overlap one another.
-///  2. Two containers never hold one Storage, whatever was borrowed.
+///  2. Two containers never hold one Storage, nor does one hold that of a frame, whatever was borrowed.
 ///  3. version() rises whenever the value may have changed.
 /// Threads  all members may be called concurrently. A container that the calling thread holds
 ///          already (from within modify() or a step of a function) is a StateError
@@ -104,7 +105,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   const Tensor& held_value() const { return value_; }
   Tensor& held_value() { return value_; }
   /// Stores without checks and counts a version; never fails. The caller holds it exclusively and
-  /// gives a Storage that nobody else has.
+  /// gives a Storage that nobody else has, claimed for this container.
   void commit(Tensor&& value) noexcept;
   void count_version() noexcept { version_.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -112,7 +113,6 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   static void keep_in_child() noexcept;
   std::string who() const;
   Tensor admitted(const Value& value, bool borrow);
-  bool claim(const Tensor& value);
   void store(Tensor value) noexcept;
 
   const TensorType type_;
@@ -123,8 +123,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   Device home_;
   std::function<void(Container&)> renewal_;
   mutable CallLock lock_;
-  Tensor value_;                           // guarded by lock_
-  std::atomic<std::uint64_t> storage_{0};  // id of the Storage of value_
+  Tensor value_;  // guarded by lock_
   std::atomic<std::uint64_t> version_{0};
   struct DefaultUpdate;
   std::unique_ptr<DefaultUpdate> default_update_;  // guarded by lock_

@@ -97,14 +97,8 @@ Frame::Frame(const Plan& plan, Device device, Arena arena)
     : plan_(plan), device_(device), bases_(plan.buffers.size(), nullptr) {
   const auto is_arena = [](const PlannedBuffer& b) { return b.kind == BufferKind::arena; };
   if (arena == Arena::own && std::any_of(plan.buffers.begin(), plan.buffers.end(), is_arena)) {
-    if (plan.arenas.empty()) {
-      arenas_.push_back(
-          Storage::allocate(static_cast<std::size_t>(plan.arena_bytes), device, "arena"));
-    }
-    for (const PlannedArena& planned : plan.arenas) {
-      arenas_.push_back(
-          Storage::allocate(static_cast<std::size_t>(planned.bytes), planned.device, "arena"));
-    }
+    if (plan.arenas.empty()) add_arena(plan.arena_bytes, device);
+    for (const PlannedArena& planned : plan.arenas) add_arena(planned.bytes, planned.device);
   }
   updates_.resize(plan.updates.size());
   output_storages.resize(plan.outputs.size());
@@ -140,7 +134,33 @@ Frame::Frame(const Plan& plan, Device device, Arena arena)
   refresh();
 }
 
-Frame::~Frame() = default;
+// Borrowed results may live longer, and are the caller's then.
+Frame::~Frame() {
+  for (Storage& arena : arenas_) arena.give_up_claim();
+}
+
+void Frame::add_arena(index_t bytes, Device device) {
+  arenas_.push_back(Storage::allocate(static_cast<std::size_t>(bytes), device, "arena"));
+  arenas_.back().claim();
+}
+
+bool Frame::is_reached_by(const Tensor& t) const {
+  return std::any_of(arenas_.begin(), arenas_.end(), [&](const Storage& arena) {
+    const auto bytes = static_cast<index_t>(arena.nbytes());
+    return may_share_memory(t, Tensor(arena, DType::uint8, {bytes}, {1}));
+  });
+}
+
+// Memory whose address was promised to somebody stays his.
+void Frame::replace_pinned_arenas() {
+  for (Storage& arena : arenas_) {
+    if (arena.state() != StorageState::pinned) continue;
+    Storage fresh = Storage::allocate(arena.nbytes(), arena.device(), "arena");
+    fresh.claim();
+    arena.give_up_claim();
+    arena = std::move(fresh);
+  }
+}
 
 std::size_t Frame::index_of(const PlannedBuffer& buffer) const {
   for (std::size_t a = 0; a < plan_.arenas.size(); ++a) {
@@ -157,6 +177,7 @@ void Frame::use_arena(std::byte* arena) {
 }
 
 void Frame::refresh() {
+  replace_pinned_arenas();
   if (plan_.arenas.empty()) use_arena(arenas_.empty() ? nullptr : arenas_[0].overwrite_data());
   for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
     const PlannedBuffer& buffer = plan_.buffers[b];

@@ -37,8 +37,11 @@ class Frame {
   /// The start of each buffer; the caller fills in those that are not the frame's own.
   std::span<std::byte*> bases() { return bases_; }
   /// Addresses of the frame's own memory. Whatever still shares the arena with a clone that a
-  /// caller took of a borrowed result keeps the old bytes; the frame gets others.
+  /// caller took of a borrowed result keeps the old bytes, and so does what was exported for writing;
+  /// the frame gets others.
   void refresh();
+  /// May the tensor show bytes that a call with this frame writes?
+  bool is_reached_by(const Tensor& t) const;
   /// Where the arena is if it is given: at least arena_bytes, 64-byte aligned.
   void use_arena(std::byte* arena);
   /// Whether pages of mapped files that a step has read are given back after it.
@@ -99,6 +102,8 @@ class Frame {
     int parent = -1;
   };
 
+  void add_arena(index_t bytes, Device device);
+  void replace_pinned_arenas();
   bool holds(int guard) const;
   void run_step(std::size_t step, double* seconds) const;
   void run_lanes(double* seconds) const;
@@ -114,7 +119,7 @@ class Frame {
 
   const Plan& plan_;
   Device device_;
-  std::vector<Storage> arenas_;  // one, or as many as the plan has
+  std::vector<Storage> arenas_;  // claimed: one, or as many as the plan has
   std::vector<Storage> updates_;
   std::vector<std::byte*> bases_;
   std::vector<Step> steps_;

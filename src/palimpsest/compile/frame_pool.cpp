@@ -6,7 +6,7 @@
 
 namespace palimpsest {
 
-std::unique_ptr<Frame> FramePool::take(const Plan& plan, bool any_thread) {
+std::unique_ptr<Frame> FramePool::take(const Plan& plan, bool any_thread, FrameUsers values) {
   const auto me = std::this_thread::get_id();
   const std::lock_guard guard(mutex_);
   // Room for every frame that is out, so that giving one back never allocates.
@@ -14,7 +14,9 @@ std::unique_ptr<Frame> FramePool::take(const Plan& plan, bool any_thread) {
     idle_.reserve(2 * (idle_.size() + in_use_ + 1));
   ++in_use_;
   const auto fits = [&](const auto& frame) {
-    return &frame->plan() == &plan && (any_thread || frame->last_user == me);
+    return &frame->plan() == &plan && (any_thread || frame->last_user == me) &&
+           std::none_of(values.begin(), values.end(),
+                        [&](const Tensor* value) { return frame->is_reached_by(*value); });
   };
   const auto it = std::find_if(idle_.rbegin(), idle_.rend(), fits);
   if (it == idle_.rend()) return nullptr;
@@ -54,8 +56,9 @@ void FramePool::set_allow_gc(bool value) {
   if (value) clear();
 }
 
-BorrowedFrame::BorrowedFrame(FramePool& pool, const Plan& plan, Device device, bool any_thread)
-    : pool_(pool), frame_(pool.take(plan, any_thread)) {
+BorrowedFrame::BorrowedFrame(FramePool& pool, const Plan& plan, Device device, bool any_thread,
+                             FrameUsers values)
+    : pool_(pool), frame_(pool.take(plan, any_thread, values)) {
   try {
     if (frame_) {
       held_bytes_ = frame_->bytes();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "palimpsest/base/fork.hpp"
@@ -11,12 +12,16 @@
 
 namespace palimpsest {
 
+/// The values of a call that may lie in a frame: its arguments and where its results go.
+using FrameUsers = std::span<const Tensor* const>;
+
 /// Frames that wait for a call. A frame whose borrowed results a thread may still read is given to
 /// that thread only.
 class FramePool {
  public:
-  /// An idle frame of the plan that this thread may use; null if there is none.
-  std::unique_ptr<Frame> take(const Plan& plan, bool any_thread);
+  /// An idle frame of the plan that this thread may use and that none of the values reaches; null if
+  /// there is none.
+  std::unique_ptr<Frame> take(const Plan& plan, bool any_thread, FrameUsers values);
   void give(std::unique_ptr<Frame> frame) noexcept;
   void clear();
   std::size_t size() const;
@@ -34,7 +39,8 @@ class FramePool {
 /// A frame for the time of one call.
 class BorrowedFrame {
  public:
-  BorrowedFrame(FramePool& pool, const Plan& plan, Device device, bool any_thread);
+  BorrowedFrame(FramePool& pool, const Plan& plan, Device device, bool any_thread,
+                FrameUsers values = {});
   ~BorrowedFrame();
   BorrowedFrame(const BorrowedFrame&) = delete;
   BorrowedFrame& operator=(const BorrowedFrame&) = delete;

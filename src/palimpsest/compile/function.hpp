@@ -62,7 +62,8 @@ struct FunctionOptions {
 struct CallReport {
   /// Bytes held at the worst moment above arguments, containers and constants: frame and outputs.
   index_t peak_bytes = 0;
-  /// Bytes that only the state of the call forced to be copied (shared containers and the like).
+  /// Bytes that only the state of the call forced to be copied (shared containers, destinations that
+  /// overlap arguments, and the like).
   index_t entry_copy_bytes = 0;
 };
 
@@ -81,7 +82,8 @@ struct CopyOptions {
 /// A compiled graph: a cheap handle; copies are the same function.
 ///
 /// Aliases  nothing the user holds is ever changed, and nothing the user does to a result changes
-///          the function; results of borrowed outputs are rewritten by the next call
+///          the function; results of borrowed outputs are rewritten by the next call, unless they are
+///          among what it reads or writes: then it uses other memory
 /// Errors   before anything runs: TypeError, DTypeError, ShapeError, DeviceError, OverflowError
 ///          naming the argument; StateError: a container that this thread holds already;
 ///          BudgetError. A call that fails leaves every shared variable as it was
@@ -107,8 +109,11 @@ class Function {
   /// results[i] becomes output i. Allocates nothing but outputs that are not borrowed.
   void call(std::span<const Tensor> arguments, std::span<Tensor> results,
             CallReport* report = nullptr) const;
-  /// Writes the outputs into given tensors, which may overlap arguments.
-  /// Errors  ShapeError, DTypeError, DeviceError: another type than the output's
+  /// Writes the outputs into given tensors. These may overlap arguments and the insides of shared
+  /// variables and of borrowed results: all is read before it is overwritten, and a variable that is
+  /// updated gets its new value in other memory.
+  /// Errors  ShapeError, DTypeError, DeviceError: another type than the output's; AliasError: two
+  ///         destinations have elements in common, or one with itself. Nothing is written then
   template <class... T>
   void call_into(std::span<Tensor> outs, const T&... arguments) const {
     if constexpr (sizeof...(T) == 0) {

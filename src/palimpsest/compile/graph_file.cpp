@@ -52,7 +52,7 @@ class GraphWriter {
   }
   std::size_t add_root(const Variable& v) {
     Json json = described(v);
-    if (v.is_constant()) json["tensor"] = archive_.add(v.constant_value());
+    if (v.is_constant()) json["tensor"] = archive_.add(v.node()->value);
     return add(v, std::move(json));
   }
   std::size_t number(const Variable& v) {

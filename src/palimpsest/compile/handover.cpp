@@ -7,6 +7,7 @@
 
 #include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/compile/call.hpp"
+#include "palimpsest/memory/thread_local_state.hpp"
 
 namespace palimpsest {
 namespace {
@@ -30,6 +31,12 @@ Tensor tensor_within(const Tensor& whole, const Layout& layout) {
   return tensor_on(whole.storage(), layout, first_byte_of(whole));
 }
 
+// Of a result that could have been a lazy clone, or go into no destination.
+void note_copy(index_t bytes) {
+  count(Counter::eager_copies);
+  count(Counter::eager_copied_bytes, static_cast<std::uint64_t>(bytes));
+}
+
 bool is_cloned_eagerly(const Storage& storage) {
   const StorageState state = storage.state();
   return state == StorageState::foreign_writable || state == StorageState::pinned;
@@ -37,45 +44,68 @@ bool is_cloned_eagerly(const Storage& storage) {
 
 }  // namespace
 
-// The value that an argument's or a container's buffer shows; null for other buffers.
-const Tensor* Call::bound_to(const PlannedBuffer& buffer) const {
-  if (buffer.kind == BufferKind::argument) return bound_[at(buffer.index)].tensor;
-  if (buffer.kind == BufferKind::container) {
-    return bound_[program_.arguments.size() + at(buffer.index)].tensor;
-  }
-  return nullptr;
+// The input whose value an argument's or a container's buffer shows; -1 for other buffers.
+int Call::input_behind(const PlannedBuffer& buffer) const {
+  if (buffer.kind == BufferKind::argument) return buffer.index;
+  if (buffer.kind != BufferKind::container) return -1;
+  return static_cast<int>(program_.arguments.size()) + buffer.index;
 }
 
-// Can this not be handed over as it lies? A lazy clone would copy, or keep a big buffer alive; or a
-// tensor cannot start there: pairs of numbers, seen as complex ones, at an odd place of a storage.
+// That value; null for other buffers.
+const Tensor* Call::bound_to(const PlannedBuffer& buffer) const {
+  const int input = input_behind(buffer);
+  return input < 0 ? nullptr : bound_[at(input)].tensor;
+}
+
+// Can a tensor start where this lies? Not pairs of numbers, seen as complex ones, at an odd place of
+// a storage.
+bool Call::can_start(const Plan& plan, const Delivery& delivery) const {
+  const Slot& slot = plan.slots[at(delivery.slot)];
+  const Tensor* const bound = bound_to(plan.buffers[at(slot.buffer)]);
+  if (!bound) return true;
+  const index_t start = first_byte_of(*bound) + slot.layout.byte_offset;
+  return start % static_cast<index_t>(item_size(slot.layout.dtype)) == 0;
+}
+
+// Can this not be handed over as it lies? A lazy clone would copy, or keep a big buffer alive.
 bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update) const {
   const Slot& slot = plan.slots[at(delivery.slot)];
   const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
   const Tensor* const bound = bound_to(buffer);
   if (!bound) return false;
-  const index_t start = first_byte_of(*bound) + slot.layout.byte_offset;
-  if (start % static_cast<index_t>(item_size(slot.layout.dtype)) != 0) return true;
+  if (!can_start(plan, delivery)) return true;
   if (delivery.how != Handover::clone) return false;
   if (is_cloned_eagerly(bound->storage())) return true;
-  const std::size_t input = static_cast<std::size_t>(
-      buffer.index +
-      (buffer.kind == BufferKind::container ? static_cast<int>(program_.arguments.size()) : 0));
-  if (program_.overwritten[input]) return false;
+  if (program_.overwritten[at(input_behind(buffer))]) return false;
   const index_t bytes = byte_count(slot.layout.extents, slot.layout.dtype);
   if (2 * bytes < static_cast<index_t>(bound->storage().nbytes())) return true;
   return is_update && has_internal_overlap(*bound);
 }
 
-void Call::prepare_copy(const Plan& plan, Frame& frame, std::size_t index) {
-  const bool is_update = index >= plan.outputs.size();
-  const Delivery& delivery =
-      is_update ? plan.updates[index - plan.outputs.size()] : plan.outputs[index];
-  const bool forced = !is_in_its_container(plan, index) && must_copy(plan, delivery, is_update);
-  if (delivery.how != Handover::compact && !forced) return;
-  const Layout& layout = plan.slots[at(delivery.slot)].layout;
-  Tensor& copy = frame.copies[index];
-  copy = Tensor::empty(layout.extents, layout.dtype, device_of(plan, frame, delivery), "output");
-  (forced ? report_.entry_copy_bytes : allocated_) += copy.nbytes();
+// A result that is copied to a destination anyway is copied twice only where the first copy could
+// overwrite what the destinations are still to show.
+void Call::choose_result_copies(const Plan& plan) {
+  const std::size_t n_results = plan.outputs.size(), n = n_results + plan.updates.size();
+  result_copies_.resize(n, ResultCopy::none);
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool is_update = i >= n_results;
+    const Delivery& delivery = is_update ? plan.updates[i - n_results] : plan.outputs[i];
+    const Slot& slot = plan.slots[at(delivery.slot)];
+    const int input = input_behind(plan.buffers[at(slot.buffer)]);
+    const bool meets = input >= 0 && bound_[at(input)].meets_destination;
+    bool forced = false;
+    if (has_destinations() && !is_update) {
+      forced = meets || !can_start(plan, delivery);
+    } else if (!is_in_its_container(plan, i)) {
+      forced = (meets && delivery.how == Handover::clone) || must_copy(plan, delivery, is_update);
+    }
+    if (forced) {
+      result_copies_[i] = ResultCopy::forced;
+      report_.entry_copy_bytes += byte_count(slot.layout.extents, slot.layout.dtype);
+    } else if (delivery.how == Handover::compact && (is_update || !has_destinations())) {
+      result_copies_[i] = ResultCopy::planned;
+    }
+  }
 }
 
 // Where a value is before it is handed over.
@@ -102,31 +132,29 @@ Device Call::result_device(Device computed_on) const {
   return common && !differ ? *common : computed_on;
 }
 
-void Call::prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> outs) {
+void Call::check_destinations(const Plan& plan, std::span<Tensor> outs) const {
   for (std::size_t i = 0; i < outs.size(); ++i) {
     check_destination(plan.slots[at(plan.outputs[i].slot)].layout, outs[i], i);
   }
+}
+
+void Call::prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> outs) {
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     if (plan.buffers[b].kind == BufferKind::output) prepare_output(plan, frame, b, outs);
   }
-  const std::size_t n = plan.outputs.size() + plan.updates.size();
-  for (std::size_t i = 0; i < n; ++i) prepare_copy(plan, frame, i);
-  if (!outs.empty()) {
-    // What a destination shows in common with an argument is copied twice, so that the second copy
-    // meets no overlap and cannot fail.
-    for (std::size_t i = 0; i < outs.size(); ++i) {
-      const Delivery& delivery = plan.outputs[i];
-      const Layout& layout = plan.slots[at(delivery.slot)].layout;
-      if (delivery.how == Handover::own || frame.copies[i].defined()) continue;
-      frame.copies[i] =
-          Tensor::empty(layout.extents, layout.dtype, device_of(plan, frame, delivery), "output");
-      report_.entry_copy_bytes += frame.copies[i].nbytes();
-    }
-    for (Tensor& out : outs) out.raw_mutable_data();
-    return;
+  const std::size_t n_results = plan.outputs.size();
+  for (std::size_t i = 0; i < result_copies_.size(); ++i) {
+    if (result_copies_[i] == ResultCopy::none) continue;
+    const Delivery& delivery = i < n_results ? plan.outputs[i] : plan.updates[i - n_results];
+    const Layout& layout = plan.slots[at(delivery.slot)].layout;
+    Tensor& copy = frame.copies[i];
+    copy = Tensor::empty(layout.extents, layout.dtype, device_of(plan, frame, delivery), "output");
+    if (result_copies_[i] == ResultCopy::planned) allocated_ += copy.nbytes();
   }
+  // From here on, writing them cannot fail.
+  for (Tensor& out : outs) out.raw_mutable_data();
   const Device target = result_device(frame.device());
-  if (target == frame.device() && plan.arenas.empty()) return;
+  if (!outs.empty() || (target == frame.device() && plan.arenas.empty())) return;
   for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
     if (program_.outputs[i].return_internal_type) continue;
     if (target == device_of(plan, frame, plan.outputs[i])) continue;
@@ -142,7 +170,8 @@ void Call::prepare_output(const Plan& plan, Frame& frame, std::size_t buffer,
   const PlannedBuffer& planned = plan.buffers[buffer];
   const std::size_t i = at(planned.index);
   Storage& storage = frame.output_storages[i];
-  if (!outs.empty() && outs[i].device() == frame.device_of(planned) && is_usable(plan, i, outs)) {
+  if (!outs.empty() && outs[i].device() == frame.device_of(planned) && is_apart_[i] &&
+      is_usable(plan, i, outs[i])) {
     frame.bases()[buffer] = static_cast<std::byte*>(outs[i].raw_overwrite_data());
     storage = outs[i].storage();
     return;
@@ -153,22 +182,13 @@ void Call::prepare_output(const Plan& plan, Frame& frame, std::size_t buffer,
   frame.bases()[buffer] = storage.overwrite_data();
 }
 
-bool Call::is_usable(const Plan& plan, std::size_t i, std::span<Tensor> outs) const {
-  const Tensor& out = outs[i];
+bool Call::is_usable(const Plan& plan, std::size_t i, const Tensor& out) const {
   const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
-  if (!out.is_contiguous() || !layout.is_dense() || layout.byte_offset != 0) return false;
-  const auto meets = [&](const Tensor& other) {
-    return shares_storage(out, other) || may_share_memory(out, other);
-  };
-  return std::none_of(bound_.begin(), bound_.end(),
-                      [&](const BoundInput& bound) { return meets(*bound.tensor); }) &&
-         std::none_of(outs.begin(), outs.end(),
-                      [&](const Tensor& other) { return &other != &out && meets(other); });
+  return out.is_contiguous() && layout.is_dense() && layout.byte_offset == 0;
 }
 
 void Call::check_destination(const Layout& layout, const Tensor& destination, std::size_t i) const {
   const auto got = [&] { return "[call_into] destination " + std::to_string(i) + ": got "; };
-  if (!destination.defined()) throw TypeError(got() + "an undefined tensor");
   if (destination.dtype() != layout.dtype) {
     throw DTypeError(got() + std::string(name_of(destination.dtype())) + ", expected " +
                      std::string(name_of(layout.dtype)));
@@ -195,7 +215,7 @@ void Call::bind_memory(const Plan& plan, Frame& frame) const {
       // What is overwritten is the caller's no longer: it has memory of its own by now.
       base = bound->raw_data();
     } else if (buffer.kind == BufferKind::constant) {
-      base = plan.constants[at(buffer.index)].constant_value().raw_data();
+      base = plan.constants[at(buffer.index)].node()->value.raw_data();
     } else {
       continue;
     }
@@ -220,7 +240,7 @@ Tensor Call::value_of(const Plan& plan, Frame& frame, const Delivery& delivery) 
     case BufferKind::container:
       return tensor_within(*bound_to(buffer), slot.layout);
     case BufferKind::constant:
-      return tensor_within(plan.constants[at(buffer.index)].constant_value(), slot.layout);
+      return tensor_within(plan.constants[at(buffer.index)].node()->value, slot.layout);
   }
   throw InternalError("[call] not a kind of buffer");
 }
@@ -245,8 +265,10 @@ void Call::hand_over(const Plan& plan, Frame& frame) {
       const std::byte* const first = frame.bases()[at(slot.buffer)] + slot.layout.byte_offset;
       strided_copy({first, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
                    frame.copies[i].mutable_view());
+      note_copy(frame.copies[i].nbytes());
       value = std::move(frame.copies[i]);
-    } else if (delivery.how == Handover::clone && !is_in_its_container(plan, i)) {
+    } else if (delivery.how == Handover::clone && !is_in_its_container(plan, i) &&
+               (i >= n_results || !has_destinations())) {
       value = value_of(plan, frame, delivery).lazy_clone();
     } else {
       value = value_of(plan, frame, delivery);
@@ -259,10 +281,25 @@ void Call::hand_over(const Plan& plan, Frame& frame) {
   }
 }
 
+// Nothing is kept of what is copied: a container's old Storage may become the frame's.
+void Call::copy_to(std::span<Tensor> outs, Frame& frame) {
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    const Tensor value = std::move(frame.delivered[i]);
+    const bool is_there = shares_storage(value, outs[i]) && value.offset() == outs[i].offset();
+    if (is_there) continue;
+    outs[i].copy_from(value);
+    note_copy(value.nbytes());
+  }
+}
+
 // The exchange of all values at once. A Storage that a container gave up becomes the frame's, to be
 // written by the next call, unless somebody else has it now.
 void Call::commit(const Plan& plan, Frame& frame) noexcept {
   const std::size_t n_results = plan.outputs.size();
+  // All are claimed before any is given up, or another container could take one in between.
+  for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+    frame.delivered[n_results + u].storage().claim();
+  }
   for (std::size_t u = 0; u < plan.updates.size(); ++u) {
     Container& container = *impl_.containers[at(program_.updated[u])];
     const Slot& slot = plan.slots[at(plan.updates[u].slot)];

@@ -203,7 +203,7 @@ void LoopFrame::bind_fixed(const RunContext& context) {
   for (std::size_t b = 0; b < bases.size(); ++b) {
     const PlannedBuffer& buffer = plan_.body.buffers[b];
     if (buffer.kind != BufferKind::constant) continue;
-    const void* data = plan_.body.constants[at(buffer.index)].constant_value().raw_data();
+    const void* data = plan_.body.constants[at(buffer.index)].node()->value.raw_data();
     bases[b] = static_cast<std::byte*>(const_cast<void*>(data));
   }
   for (std::size_t r = 0; r < plan_.results.size(); ++r) {

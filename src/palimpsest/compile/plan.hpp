@@ -127,7 +127,8 @@ struct Plan {
   index_t output_bytes = 0;
   index_t update_bytes = 0;
   /// The most that the state of a call can force to be copied on top of the peak: what is
-  /// overwritten but shared or overlapped, and results that show memory of others.
+  /// overwritten but shared or overlapped, and results that show memory of others. What destinations
+  /// of call_into that overlap arguments and containers force comes on top.
   index_t entry_copy_bytes = 0;
   /// Largest sum of live arena bytes in this order: no placement can do with less.
   index_t lower_bound_bytes = 0;

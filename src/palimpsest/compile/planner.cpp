@@ -125,7 +125,7 @@ class Planner {
     if (!v.is_constant()) {
       throw InternalError("[plan] " + v.str() + " is used before it is computed");
     }
-    const Tensor& value = v.constant_value();
+    const Tensor& value = v.node()->value;
     const int buffer = new_buffer(BufferKind::constant, static_cast<int>(plan_.constants.size()),
                                   value.nbytes(), v.name());
     plan_.constants.push_back(v);

@@ -128,7 +128,7 @@ std::vector<Apply> StagedRun::nodes_for(std::span<const Variable> wanted) const 
 
 std::optional<Extents> StagedRun::extents_of(const Variable& raw) const {
   const Variable v = resolved(raw);
-  if (v.is_constant()) return v.constant_value().shape();
+  if (v.is_constant()) return v.node()->value.shape();
   const auto value = values_.find(v.node());
   return value != values_.end() ? value->second.shape() : extents_.at(v.node());
 }
@@ -343,7 +343,7 @@ void StagedRun::advance(const std::vector<Apply>& decisions) {
 void StagedRun::decide(const Apply& node) {
   const auto value_of = [&](const Variable& raw) {
     const Variable v = resolved(raw);
-    return v.is_constant() ? v.constant_value() : values_.at(v.node());
+    return v.is_constant() ? v.node()->value : values_.at(v.node());
   };
   if (is_open_choice(node)) {
     const auto& choice = dynamic_cast<const ops::IfElse&>(node.op());
@@ -444,7 +444,7 @@ std::vector<Tensor> StagedRun::finish() {
     const Variable v = resolved(raw);
     const bool is_input =
         std::find(program_.inputs_.begin(), program_.inputs_.end(), v) != program_.inputs_.end();
-    Tensor value = v.is_constant() ? v.constant_value() : values_.at(v.node());
+    Tensor value = v.is_constant() ? v.node()->value : values_.at(v.node());
     const bool is_taken = std::any_of(outputs.begin(), outputs.end(), [&](const Tensor& other) {
       return shares_storage(other, value);
     });

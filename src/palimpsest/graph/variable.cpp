@@ -39,9 +39,9 @@ int Variable::index() const { return checked(node_).index; }
 bool Variable::is_root() const { return checked(node_).owner == nullptr; }
 bool Variable::is_constant() const { return checked(node_).is_constant; }
 
-const Tensor& Variable::constant_value() const {
+Tensor Variable::constant_value() const {
   if (!is_constant()) throw TypeError("[constant_value] " + str() + " is no constant");
-  return node_->value;
+  return node_->value.lazy_clone();
 }
 
 Attachment* Variable::attachment() const { return checked(node_).attachment.get(); }

@@ -77,8 +77,9 @@ class Variable {
   int index() const;
   bool is_root() const;
   bool is_constant() const;
-  /// The value of a constant; TypeError for others.
-  const Tensor& constant_value() const;
+  /// A lazy clone of a constant's value, so that nothing done to it reaches the graph or a compiled
+  /// function. TypeError for others.
+  Tensor constant_value() const;
   Attachment* attachment() const;
   /// May be changed through any handle. Copies and clones of the variable keep them.
   VariableTags& tags() const;
@@ -230,8 +231,9 @@ class Apply {
   std::shared_ptr<ApplyNode> node_;
 };
 
-/// The node behind a Variable. Outputs live inside their ApplyNode, so a handle to one keeps the
-/// application alive and no cycle of ownership can arise.
+/// The node behind a Variable, for this library: nothing of it is to be written. Outputs live inside
+/// their ApplyNode, so a handle to one keeps the application alive and no cycle of ownership can
+/// arise.
 struct VariableNode {
   ~VariableNode();
 

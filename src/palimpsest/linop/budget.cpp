@@ -143,7 +143,7 @@ double work_of(const Plan& plan) {
 index_t constant_bytes(const Plan& plan) {
   index_t bytes = 0;
   for (const Variable& v : plan.constants) {
-    bytes += static_cast<index_t>(v.constant_value().storage().nbytes());
+    bytes += static_cast<index_t>(v.node()->value.storage().nbytes());
   }
   return bytes;
 }

@@ -13,7 +13,7 @@ struct CopyCounts {
   std::uint64_t copied_bytes = 0;        ///< what these moved
   std::uint64_t take_overs = 0;          ///< writes that became the only owner without a copy
   std::uint64_t overwrites = 0;          ///< whole overwrites that got fresh memory, nothing copied
-  std::uint64_t eager_copies = 0;        ///< lazy clones that had to copy at once
+  std::uint64_t eager_copies = 0;        ///< lazy clones and results that had to be copied at once
   std::uint64_t eager_copied_bytes = 0;  ///< what these moved
 
   /// All bytes moved.

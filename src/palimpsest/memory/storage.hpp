@@ -89,6 +89,16 @@ class Storage {
   std::uint64_t data_id() const { return reinterpret_cast<std::uintptr_t>(impl().block.header()); }
   /// Number of handles on this Storage.
   std::size_t use_count() const;
+  /// Holders, such as a container or the frame of a function, claim what is theirs, so that two of
+  /// them do not come to hold one Storage that a user lends to both. Each claim is given up once.
+  void claim() { impl().claims.fetch_add(1, std::memory_order_acq_rel); }
+  void give_up_claim() { impl().claims.fetch_sub(1, std::memory_order_acq_rel); }
+  /// False, and no claim, if there is one.
+  bool claim_if_free() {
+    std::uint8_t none = 0;
+    return impl().claims.compare_exchange_strong(none, 1, std::memory_order_acq_rel);
+  }
+  bool is_claimed() const { return impl().claims.load(std::memory_order_acquire) > 0; }
   /// Number of Storages that share the data, this one included.
   std::size_t references() const { return impl().block.references(); }
   /// Is the data shared with a lazy clone at present?
@@ -156,6 +166,7 @@ class Storage {
     mutable std::atomic<std::uint32_t> pins{0};  // readers may join one
     // The block's, kept here so that a lazy clone touches the block's word and nothing else there.
     BlockKind kind = BlockKind::owned;
+    std::atomic<std::uint8_t> claims{0};
     std::byte* data;    // start of the extent inside the block
     std::size_t bytes;  // of the extent
     Block block;

@@ -26,7 +26,7 @@ std::string text_of_graph(std::span<const Variable> inputs, std::span<const Vari
   const auto name = [&](const Variable& v) {
     const auto it = names.find(v.node());
     if (it != names.end()) return it->second;
-    const Tensor& value = v.constant_value();
+    const Tensor& value = v.node()->value;
     if (value.nbytes() > kLongestShownBytes) {
       return "constant@" + std::to_string(reinterpret_cast<std::uintptr_t>(v.node()));
     }
@@ -338,7 +338,7 @@ Loop::BodyExtents Loop::body_extents(std::span<const Extents> inputs) const {
   }
   for (std::size_t j = 0; j < parts_.captured.size(); ++j) set(inputs[captured_input(j)]);
   const auto extents_of = [&](const Variable& v) {
-    return v.is_constant() ? v.constant_value().shape() : known.at(v.node());
+    return v.is_constant() ? v.node()->value.shape() : known.at(v.node());
   };
   for (const Apply& node : body_nodes_) {
     std::vector<Extents> given;

@@ -78,7 +78,7 @@ index_t constant_bytes(std::initializer_list<const Function*> functions) {
   const auto visit = [&](const Variable& v) {
     if (!v.is_constant() || std::find(seen.begin(), seen.end(), v) != seen.end()) return;
     seen.push_back(v);
-    bytes += static_cast<index_t>(v.constant_value().storage().nbytes());
+    bytes += static_cast<index_t>(v.node()->value.storage().nbytes());
   };
   for (const Function* f : functions) {
     if (!f->defined()) continue;

@@ -56,7 +56,8 @@ struct ArchiveOptions {
   Device device = {};
 };
 
-/// An archive that was read.
+/// An archive that was read. Its tensors share memory as those that were saved did: all handles on one
+/// are aliases, and what is written through one shows in those that tensor() gives later.
 ///
 /// Errors   IoError: the file cannot be read; FormatError: what it holds is not what the format
 ///          demands, saying what and where. Nothing is allocated for the data before all is checked

@@ -60,7 +60,7 @@ const IsolatedPass::Known& IsolatedPass::known(const Variable& v) {
   if (!v.is_constant()) {
     throw InternalError("[DebugMode] " + v.str() + " is used before it is computed");
   }
-  bind(v, v.constant_value().view_of(), "constant");
+  bind(v, v.node()->value.view_of(), "constant");
   return values_.at(v.node());
 }
 
@@ -86,7 +86,7 @@ bool IsolatedPass::is_taken(const Branches& branches, int branch) const {
   const Branch& b = branches[branch];
   if (!is_taken(branches, b.parent)) return false;
   const Variable& condition = b.condition;
-  if (condition.is_constant()) return condition.constant_value().item<bool>() == b.when;
+  if (condition.is_constant()) return condition.node()->value.item<bool>() == b.when;
   return (*value(condition).data() != std::byte{}) == b.when;
 }
 

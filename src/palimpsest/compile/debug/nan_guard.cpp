@@ -106,7 +106,7 @@ class NanGuardWatch final : public CallWatch {
               is_argument ? "argument " + std::to_string(i) : "shared variable");
     }
     for (const Variable& v : call.plan.constants) {
-      examine(v, v.constant_value().view_of(), "constant");
+      examine(v, v.node()->value.view_of(), "constant");
     }
   }
 
