@@ -28,6 +28,7 @@
 #include "palimpsest/compile/profile.hpp"
 #include "palimpsest/compile/random_state.hpp"
 #include "palimpsest/compile/shared.hpp"
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/compile/value.hpp"
 #include "palimpsest/graph/feature.hpp"
 #include "palimpsest/graph/function_graph.hpp"

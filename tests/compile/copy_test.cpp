@@ -64,7 +64,7 @@ TEST_F(CopyTest, WrongSwapsAreRefused) {
       [&] {
         f.copy({.swap = {{s, number}}});
       },
-      "swap of 's': got float64 (), expected float64 (?,)");
+      "swap of 's': got float64 (), expected float64 (2,)");
   const Function both = function({}, {s.var() + t.var()});
   expect_error<ValueError>([&] { both.copy({.swap = {{s, t}}}); }, "two inputs");
 }

@@ -11,6 +11,7 @@
 #include "hook_op.hpp"
 #include "io/files.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/inplace.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 
@@ -226,6 +227,69 @@ TEST_F(FunctionFileTest, DamageIsAFunctionOrAnError) {
   }
   EXPECT_GT(refused, 5000);
   EXPECT_GT(called, 100);
+}
+
+// -- graphs and shared variables by themselves -----------------------------------------------------
+
+TEST_F(FunctionFileTest, AGraphIsSavedWithDestroyersAndProtection) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/graph.pal";
+  const Variable sum = inplace::add_inplace(x, y), k = constant(a, "k");
+  FunctionGraph graph({x, y}, {ops::exp(sum) * k, ops::roll(y, 1, 0)});
+  graph.outputs()[0].named("result");
+  graph.protect(graph.inputs()[1]);
+  graph.overwrite_last(graph.inputs()[0]);
+  save_graph(path, graph);
+  FunctionGraph loaded = load_graph(path);
+  EXPECT_EQ(loaded.str(), graph.str());
+  EXPECT_EQ(loaded.outputs()[0].name(), "result");
+  EXPECT_EQ(loaded.inputs()[0].name(), "x");
+  EXPECT_TRUE(loaded.is_protected(loaded.inputs()[1]));
+  EXPECT_FALSE(loaded.is_protected(loaded.inputs()[0]));
+  EXPECT_TRUE(loaded.is_overwritten_last(loaded.inputs()[0]));
+  EXPECT_EQ(loaded.destroyers(loaded.inputs()[0]).size(), 1u);
+  // It is a graph as others: marks, edits, what it computes.
+  const auto mark = loaded.checkpoint();
+  loaded.replace(loaded.outputs()[1], ops::roll(loaded.inputs()[1], 2, 0));
+  loaded.revert(mark);
+  EXPECT_EQ(loaded.str(), graph.str());
+  const auto results = function({In(loaded.inputs()[0], {.is_mutable = true}), loaded.inputs()[1]},
+                                loaded.outputs(), {.accept_inplace = true})(a.clone(), b);
+  const auto expected = function({x, y}, {ops::exp(x + y) * k, ops::roll(y, 1, 0)})(a, b);
+  EXPECT_TRUE(equal(results[0], expected[0]));
+  EXPECT_TRUE(equal(results[1], expected[1]));
+}
+
+TEST_F(FunctionFileTest, AFileOfSomethingElseIsNoGraph) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/f.pal";
+  function({x}, x * 2.0).save(path);
+  expect_error<FormatError>([&] { load_graph(path); }, "got 'functions', expected 'graph'");
+  expect_error<FormatError>([&] { load_shared(path); }, "expected 'shared variables'");
+  expect_error<IoError>([&] { load_graph(directory.path() + "/none.pal"); }, "none.pal");
+}
+
+TEST_F(FunctionFileTest, SharedVariablesAreSavedTogether) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/state.pal";
+  SharedVariable t = shared(2.5, {.name = "t"}), open = shared(b, {.shape = std::nullopt});
+  save_shared(path, std::vector{s, t, s.clone(), open});
+  const Function f = function({x}, x * t, {.updates = {{s, s + x}}});
+  f(a);
+  t.set_value(0.0);
+  std::vector<SharedVariable> loaded = load_shared(path);
+  ASSERT_EQ(loaded.size(), 4u);
+  EXPECT_EQ(loaded[0].name(), "s");
+  EXPECT_EQ(loaded[0].get_value().to_vector<double>(), (std::vector<double>{1, 2, 3}));
+  EXPECT_TRUE(loaded[0].is(loaded[2]));
+  EXPECT_FALSE(loaded[0].is(s));
+  EXPECT_EQ(loaded[3].type().str(), "float64 (?,)");
+  for (const SharedVariable& saved : {loaded[0], loaded[1]}) {
+    f.container(saved.name()).set_value(saved.get_value());
+  }
+  EXPECT_EQ(t.get_value().item<double>(), 2.5);
+  EXPECT_EQ(s.get_value().to_vector<double>(), (std::vector<double>{1, 2, 3}));
+  expect_error<ValueError>([&] { save_shared(path, std::vector{SharedVariable()}); }, "undefined");
 }
 
 }  // namespace

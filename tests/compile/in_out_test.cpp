@@ -71,7 +71,7 @@ TEST_F(InTest, TensorAsValueGetsAContainerOfItsOwn) {
   f.container("y").set_value(vector_of({3, 4}));
   EXPECT_EQ(f(vector_of({0, 0})).tensor().to_vector<double>(), (std::vector<double>{3, 4}));
   expect_error<ValueError>([&] { f.container(x); }, "x has none");
-  expect_error<ValueError>([&] { f.container("z"); }, "no input with a value is called 'z'");
+  expect_error<ValueError>([&] { f.container("z"); }, "'z': got the name of no input with a value");
 }
 
 TEST_F(InTest, NumberAsValueIsFiltered) {

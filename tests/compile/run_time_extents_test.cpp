@@ -348,7 +348,8 @@ TEST(LoopThatStops, OverwritesItsStateStepByStep) {
 // -- what holds for every function -----------------------------------------------------------------
 
 TEST(RunTimeExtents, UpdatesHappenTogetherOrNotAtAll) {
-  const SharedVariable s = shared(numbers({1, 2, 3})), n = shared(Tensor::scalar<index_t>(0));
+  const SharedVariable s = shared(numbers({1, 2, 3}), {.shape = std::nullopt}),
+                       n = shared(Tensor::scalar<index_t>(0));
   const Variable m = input({kUnknown}, "m", DType::bool_);
   const Variable kept = s.var()[m];
   const Function f =

@@ -16,6 +16,7 @@ namespace palimpsest {
 namespace {
 
 using testing::expect_error;
+using V = std::vector<double>;
 
 const void* address(const SharedVariable& s) { return s.get_value({.borrow = true}).raw_data(); }
 double first(const Tensor& t) { return t.at<double>({0}); }
@@ -102,19 +103,84 @@ TEST(SharedVariable, BorrowAcrossDevicesIsWithoutEffect) {
   EXPECT_EQ(first(s.get_value()), 1.0);
 }
 
-TEST(SharedVariable, TypeHasUnknownExtentsUnlessFixed) {
-  EXPECT_EQ(shared(Tensor::ones({1, 3})).type().str(), "float64 (?, ?)");
-  EXPECT_EQ(shared(Tensor::ones({1, 3}), {.shape = Extents{kUnknown, 3}}).type().str(),
-            "float64 (?, 3)");
+TEST(SharedVariable, KeepsTheExtentsOfItsValueUnlessTheyAreLeftOpen) {
+  const Tensor value = Tensor::ones({1, 3});
+  EXPECT_EQ(shared(value).type().str(), "float64 (1, 3)");
+  EXPECT_EQ(shared(value, {.shape = std::nullopt}).type().str(), "float64 (?, ?)");
+  EXPECT_EQ(shared(value, {.shape = {std::nullopt, 3}}).type().str(), "float64 (?, 3)");
+  EXPECT_EQ(shared(value, {.shape = Extents{kUnknown, 3}}).type().str(), "float64 (?, 3)");
+  EXPECT_EQ(shared(value, {.shape = value.shape()}).type().str(), "float64 (1, 3)");
   expect_error<ShapeError>([] { shared(Tensor::ones({2}), {.shape = Extents{3}}); },
                            "got (2,), expected float64 (3,)");
+}
+
+TEST(SharedVariable, AValueOfOtherExtentsNeedsAnOpenShape) {
+  SharedVariable fixed = shared(Tensor::ones({2}), {.name = "w"});
+  SharedVariable open = shared(Tensor::ones({2}), {.shape = std::nullopt});
+  expect_error<ShapeError>(
+      [&] {
+        fixed.set_value({1.0, 2.0, 3.0});
+      },
+      "[shared variable 'w'] shape: got (3,), expected float64 (2,). Try "
+      "{.shape = std::nullopt}");
+  expect_error<ShapeError>([&] { fixed.exchange(Tensor::ones({3})); }, "{.shape = std::nullopt}");
+  open.set_value({1.0, 2.0, 3.0});
+  EXPECT_EQ(open.get_value().shape(), Extents{3});
+}
+
+// What extents a computed value has may be known only when a function runs.
+TEST(SharedVariable, AnUpdateOfOtherExtentsFailsBeforeAnythingRuns) {
+  SharedVariable s = shared(Tensor::ones({3}), {.name = "s"});
+  const Variable x = dvector("x");
+  const Function f = function({x}, ops::sum(x), {.updates = {{s, x * 2.0}}});
+  EXPECT_EQ(f({1.0, 2.0, 3.0}).item<double>(), 6.0);
+  EXPECT_EQ(s.get_value().to_vector<double>(), (std::vector<double>{2, 4, 6}));
+  const auto version = s.version();
+  try {
+    f({1.0, 2.0});
+    FAIL();
+  } catch (const ShapeError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("got (2,), expected (3,)"), std::string::npos) << text;
+    EXPECT_NE(text.find("the value of 's'. Try shared(value, {.shape = std::nullopt})"),
+              std::string::npos)
+        << text;
+  }
+  EXPECT_EQ(s.version(), version);
+  EXPECT_EQ(s.get_value().to_vector<double>(), (std::vector<double>{2, 4, 6}));
+  expect_error<ShapeError>(
+      [&] {
+        function({}, {}, {.updates = {{s, Tensor::ones({4})}}});
+      },
+      "expected float64 (3,)");
+  expect_error<TypeError>(
+      [&] {
+        function({}, {}, {.updates = {{s, constant(V(4))}}});
+      },
+      "expected float64 (3,)");
+  // What stands for a shared variable has its extents as well.
+  const Function g = function({x}, s + 1.0, {.givens = {{s, x}}});
+  EXPECT_EQ(g({1.0, 2.0, 3.0}).tensor().shape(), Extents{3});
+  expect_error<ShapeError>([&] { g({1.0, 2.0}); }, "the value of 's'. Try shared");
+}
+
+TEST(SharedVariable, AnUpdateWhoseExtentsAreCheckedRunsWithoutACopy) {
+  SharedVariable s = shared(Tensor::ones({1000}), {.name = "s"});
+  const Variable x = dvector("x");
+  const Function f = function({x}, {}, {.updates = {{s, x * 2.0}}});
+  const Tensor value = Tensor::ones({1000});
+  const Plan& plan = f.plan(std::vector<Tensor>{value});
+  EXPECT_EQ(plan.peak_bytes, 8000);
+  f(value);
+  EXPECT_EQ(first(s.get_value()), 2.0);
 }
 
 TEST(SharedVariable, NumbersAndListsOfThemAreValues) {
   EXPECT_EQ(shared(3).type().str(), "int64 ()");
   EXPECT_EQ(shared(3.0, {.borrow = true}).type().str(), "float64 ()");
   EXPECT_EQ(shared(3.0, {.borrow = true}).get_value().item<double>(), 3.0);
-  EXPECT_EQ(shared(std::vector<float>{1, 2}).type().str(), "float32 (?,)");
+  EXPECT_EQ(shared(std::vector<float>{1, 2}).type().str(), "float32 (2,)");
+  EXPECT_EQ(shared({1, 2, 3}).type().str(), "int64 (3,)");
 }
 
 TEST(SharedVariable, VariableAsValueIsATypeError) {
@@ -125,10 +191,10 @@ TEST(SharedVariable, VariableAsValueIsATypeError) {
 
 // A vector shared with .shape has a length in the graph.
 TEST(SharedVariable, LengthIsKnownOnlyWhereTheShapeIsFixed) {
-  EXPECT_EQ(shared(std::vector<double>{1, 2}, {.shape = Extents{2}}).length(), 2);
+  EXPECT_EQ(shared(std::vector<double>{1, 2}).length(), 2);
   expect_error<ValueError>(
       [] {
-        shared(std::vector<double>{1, 2}, {.name = "w"}).length();
+        shared(std::vector<double>{1, 2}, {.name = "w", .shape = std::nullopt}).length();
       },
       "'w' has no length");
 }
@@ -146,7 +212,7 @@ TEST(SharedVariable, AContainerCanHaveSeveralVariables) {
       [&] {
         SharedVariable({DType::float32, {kUnknown}, {}}, s.container_ptr());
       },
-      "expected the container's, float64 (?,)");
+      "expected the container's, float64 (2,)");
 }
 
 TEST(SharedVariable, UndefinedHandleIsAValueError) {
@@ -232,7 +298,7 @@ TEST(SharedVariable, SetValueWithBorrowUsesTheCallersStorage) {
 }
 
 TEST(SharedVariable, SetValueConvertsByTheFilter) {
-  SharedVariable s = shared(Tensor::ones({2}));
+  SharedVariable s = shared(Tensor::ones({2}), {.shape = std::nullopt});
   s.set_value(Tensor::full<std::int32_t>({2}, 7));
   EXPECT_EQ(first(s.get_value()), 7.0);
   s.set_value(std::vector<int>{1, 2, 3});
@@ -240,7 +306,7 @@ TEST(SharedVariable, SetValueConvertsByTheFilter) {
   SharedVariable strict = shared(Tensor::ones({2}), {.strict = true});
   expect_error<DTypeError>([&] { strict.set_value(Tensor::ones({2}, DType::int32)); }, "int32");
   SharedVariable narrow =
-      shared(Tensor::ones({2}, DType::float32), {.name = {}, .allow_downcast = true});
+      shared(Tensor::ones({1}, DType::float32), {.name = {}, .allow_downcast = true});
   narrow.set_value(Tensor::full<double>({1}, 0.1));
   EXPECT_EQ(narrow.get_value().at<float>({0}), 0.1f);
 }
@@ -302,7 +368,7 @@ TEST(SharedVariable, ModifyWorksInPlaceAndKeepsWhatWasWrittenWhenItThrows) {
 }
 
 TEST(SharedVariable, ModifyMayReplaceTheValueByOneThatFits) {
-  SharedVariable s = shared(Tensor::ones({2}));
+  SharedVariable s = shared(Tensor::ones({2}), {.shape = std::nullopt});
   Tensor other = Tensor::zeros({3});
   s.modify([&](Tensor& t) { t = other; });
   other.fill(8.0);
@@ -315,7 +381,7 @@ TEST(SharedVariable, ModifyMayReplaceTheValueByOneThatFits) {
 }
 
 TEST(SharedVariable, ExchangeMovesValuesWithoutCopies) {
-  SharedVariable s = shared(Tensor::ones({1000}));
+  SharedVariable s = shared(Tensor::ones({1000}), {.shape = std::nullopt});
   const void* before = address(s);
   Tensor next = Tensor::zeros({1000});
   const void* of_next = next.raw_data();

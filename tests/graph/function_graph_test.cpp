@@ -194,7 +194,10 @@ TEST_F(FunctionGraphTest, FaultNamesTheDestroyerAndTheValue) {
     graph.validate();
     FAIL();
   } catch (const InconsistencyError& e) {
-    EXPECT_STREQ(e.what(), "[validate] destroys_protected: A! destroys x");
+    EXPECT_STREQ(
+        e.what(),
+        "[validate] destroys_protected: A! destroys x; x must keep its value, as an input "
+        "that is not lent to a function. Try to lend it, In(x, {.is_mutable = true}), or A");
   }
 }
 

@@ -24,6 +24,16 @@ TEST(Region, SlicesMeetWhereTheyShareAnElement) {
   EXPECT_FALSE(slice(2, 0).meets(Region::whole(), kUnknownType));
 }
 
+// start:stop:step, as an index is written.
+TEST(Region, PrintsAsAnIndex) {
+  EXPECT_EQ(slice(2, 2).str(), "[2:4]");
+  EXPECT_EQ(slice(0, 3, 2).str(), "[0:6:2]");
+  EXPECT_EQ(slice(5, 3, -2).str(), "[5::-2]");
+  EXPECT_EQ(slice(5, 2, -1).str(), "[5:3:-1]");
+  EXPECT_EQ(slice(3, 0).str(), "[3:3]");
+  EXPECT_EQ(Region::whole().str(), "whole");
+}
+
 TEST(Region, SlicesOfSlicesCompose) {
   EXPECT_EQ(slice(1, 2).within(slice(0, 3, 2), kUnknownType), slice(2, 2, 2));
   EXPECT_EQ(slice(0, 6, 1).within(slice(5, 6, -1), kUnknownType), slice(5, 6, -1));

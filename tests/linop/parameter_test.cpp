@@ -63,9 +63,9 @@ TEST(Parameter, KeepsItsType) {
 }
 
 TEST(Parameter, TakesVariablesOfFixedShape) {
-  const SharedVariable fixed = shared(Tensor::ones({3}), {.shape = Extents{3}});
+  const SharedVariable fixed = shared(Tensor::ones({3}));
   EXPECT_TRUE(Parameter(fixed).variable().is(fixed));
-  const SharedVariable open = shared(Tensor::ones({3}));
+  const SharedVariable open = shared(Tensor::ones({3}), {.shape = std::nullopt});
   expect_error<ValueError>([&] { Parameter p(open); }, "an extent is open");
   expect_error<ValueError>([&] { Parameter p{Tensor()}; }, "undefined");
 }

@@ -135,7 +135,15 @@ TEST(Elementwise, AnAxisThatTurnsOutToBeOneDoesNotBroadcast) {
       [&] {
         z.owner().op().infer_shapes(z.owner(), std::vector<Extents>{{1, 3}, {2, 3}});
       },
-      "[Sub] axis 0: extents differ: got (1, 3) and (2, 3); an axis broadcasts only if");
+      "[Sub] axis 0: extents differ: got (1, 3) and (2, 3); an axis broadcasts only if it is known "
+      "to be 1 when the graph is built. Try row(), col() or a 1 in the shape of the input");
+  const Variable four = input(DType::float64, {kUnknown, 3}) - y;
+  try {
+    four.owner().op().infer_shapes(four.owner(), std::vector<Extents>{{4, 3}, {2, 3}});
+    FAIL();
+  } catch (const ShapeError& error) {
+    EXPECT_EQ(std::string(error.what()), "[Sub] axis 0: extents differ: got (4, 3) and (2, 3)");
+  }
   const Variable fixed = ops::specify_shape(x, {1, kUnknown}) - y;
   EXPECT_EQ(evaluate(fixed, {{x, Tensor::ones({1, 3})}, {y, Tensor::ones({2, 3})}}).shape(),
             (Extents{2, 3}));

@@ -73,9 +73,10 @@ TEST(Einsum, RefusesTextsAndShapesThatMakeNoSense) {
   expect_error<ValueError>([&] { einsum("mn,n->k"); }, "a label of the result is in no operand");
   expect_error<ShapeError>([&] { einsum("mnk,n->m"); },
                            "[einsum] got 3 labels for an array of 2 axes in \"mnk,n->m\"");
-  expect_error<ShapeError>([&] { einsum("mn,m->n"); },
-                           "one label with two extents, axis 0 of the first operand and 0 of the "
-                           "second: got (2, 3) and (3,) in mn,m->n");
+  expect_error<ShapeError>(
+      [&] { einsum("mn,m->n"); },
+      "[product] axis 0 of the first and axis 0 of the second operand: got the "
+      "extents 2 and 3 of (2, 3) and (3,), expected equal ones in mn,m->n");
   const int bad[] = {-1};
   expect_error<ValueError>([&] { ops::contract(b, bad, b, bad, {}); }, "got label -1");
   const Variable y = ops::einsum("mn,n->m", input({2, kUnknown}), b);
@@ -83,7 +84,7 @@ TEST(Einsum, RefusesTextsAndShapesThatMakeNoSense) {
       [&] {
         y.owner().op().infer_shapes(y.owner(), std::vector<Extents>{{2, 4}, {3}});
       },
-      "one label with two extents");
+      "axis 1 of the first and axis 0 of the second operand: got the extents 4 and 3");
   const Variable mixed[] = {a, input({3}, DType::float32)};
   expect_error<DTypeError>(
       [&] {
@@ -106,7 +107,17 @@ TEST(Matmul, MultipliesTheLastTwoAxes) {
   EXPECT_EQ(ops::matmul(input({5, 3}), input({5, 3, 6})).type().shape, (Extents{5, 5, 6}));
   expect_error<ShapeError>([] { ops::matmul(input({}), input({3})); },
                            "[matmul] got float64 (), expected at least one axis. Try mul");
-  expect_error<ShapeError>([] { ops::matmul(input({5, 2, 3}), input({4, 3, 4})); }, "two extents");
+  expect_error<ShapeError>(
+      [] {
+        ops::matmul(input({5, 2, 3}), input({4, 3, 4}));
+      },
+      "got the extents 5 and 4");
+  expect_error<ShapeError>(
+      [] {
+        ops::matmul(input({2, 3}), input({4, 2}));
+      },
+      "[matmul] axis 1 of the first and axis 0 of the second operand: got the "
+      "extents 3 and 4 of (2, 3) and (4, 2), expected equal ones");
 }
 
 TEST(Vdot, ConjugatesTheFirstOperand) {
@@ -217,7 +228,7 @@ TEST(Products, DotTensordotAndOuter) {
                            "[tensordot] number of axes: got 3");
   expect_error<ValueError>([&] { ops::tensordot(s.a, s.b, Axes{0}, Axes{}); },
                            "[tensordot] numbers of axes differ");
-  expect_error<ShapeError>([&] { ops::dot(s.a, s.a); }, "two extents");
+  expect_error<ShapeError>([&] { ops::dot(s.a, s.a); }, "[dot] axis");
 }
 
 TEST(Products, DiagonalsAreViewsAndTheirAdjointWritesThem) {

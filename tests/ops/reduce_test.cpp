@@ -86,5 +86,25 @@ TEST(Reduce, ElementsThatAttainTheMaximumShareItsCotangent) {
             (V{0, 2, 2, 0}));
 }
 
+// In braces, as a number, as a list: what one tries first compiles.
+TEST(Reduce, AxesAreWrittenInAnyWay) {
+  const Variable x = make_input({DType::float64, {2, 3, 4}, {}}, "x");
+  EXPECT_EQ(ops::max(x, {.axes = {0}}).type().shape, (Extents{3, 4}));
+  EXPECT_EQ(ops::max(x, {.axes = 0}).type().shape, (Extents{3, 4}));
+  EXPECT_EQ(ops::max(x, {{0}}).type().shape, (Extents{3, 4}));
+  EXPECT_EQ(ops::sum(x, {{0, 2}}).type().shape, Extents{3});
+  EXPECT_EQ(ops::sum(x, {.axes = {0, -1}, .keepdims = true}).type().shape, (Extents{1, 3, 1}));
+  EXPECT_EQ(ops::sum(x, {Axes{1}, true}).type().shape, (Extents{2, 1, 4}));
+  EXPECT_EQ(ops::var(x, {.axes = {1, 2}, .ddof = 1}).type().shape, Extents{2});
+  EXPECT_EQ(ops::norm(x, {.axes = 2, .order = 1}).type().shape, (Extents{2, 3}));
+  EXPECT_EQ(ops::sum(x, {.axes = Axes{}}).type().shape, (Extents{2, 3, 4}));
+}
+// Two numbers are no axis and a flag.
+template <class T>
+concept TakesTwoNumbers = requires(Variable x, T options) {
+  ops::sum(x, T{0, 1});
+};
+static_assert(!TakesTwoNumbers<ops::ReduceOptions>);
+
 }  // namespace
 }  // namespace palimpsest

@@ -156,7 +156,7 @@ TEST(SpecifyShape, FixesWhatIsUnknownAndChecksTheRest) {
       [&] {
         ops::specify_shape(x, {2, 4});
       },
-      "[specify_shape] axis 1: extents differ: got (-1, 3) and (2, 4)");
+      "[specify_shape] axis 1: extents differ: got (?, 3), expected (2, 4)");
   expect_error<ShapeError>([&] { ops::specify_shape(x, {2}); },
                            "[specify_shape] numbers of axes differ");
   expect_error<ShapeError>(

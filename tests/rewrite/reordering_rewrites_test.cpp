@@ -2,9 +2,12 @@
 // Passes that reorder arithmetic: what they find, what only looks like it, and the values.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "rewrite/rewrite_runner.hpp"
 
@@ -96,6 +99,53 @@ TEST_F(ReorderingRewriteTest, StabilizeDoesNotOverflowOrLoseDigits) {
   EXPECT_EQ(at(x, ops::log(1.0 + ops::exp(x)), 1000), 1000);
   EXPECT_NEAR(at(x, ops::log(1.0 + ops::exp(x)), 0.5), std::log1p(std::exp(0.5)), 1e-15);
   EXPECT_EQ(at(x, ops::exp(x) / (1.0 + ops::exp(x)), 1000), 1);
+}
+
+// Lengths that only a call knows, 0 among them.
+TEST_F(ReorderingRewriteTest, StabilizeFindsLogSumExpOfAnyLength) {
+  const Variable u = dmatrix("u");
+  const Tensor big = Tensor::from<double>({1000, 1001, 999}), none = Tensor::zeros({0});
+  const double expected = 1001 + std::log(1 + std::exp(-1.0) + std::exp(-2.0));
+  const Function total = function({x}, ops::log(ops::sum(ops::exp(x))));
+  EXPECT_NEAR(double(total(big)), expected, 1e-9);
+  EXPECT_EQ(double(total(none)), -std::numeric_limits<double>::infinity());
+  EXPECT_NEAR(double(total(big - 5000.0)), expected - 5000, 1e-9);
+  const Function direct = function({x}, ops::logsumexp(x));
+  EXPECT_NEAR(double(direct(big)), expected, 1e-9);
+  EXPECT_EQ(double(direct(none)), -std::numeric_limits<double>::infinity());
+  const Function rows = function({u}, ops::log(ops::sum(ops::exp(u), {.axes = 1})));
+  EXPECT_NEAR(rows(big.view({1, 3})).tensor().at<double>({0}), expected, 1e-9);
+  EXPECT_EQ(rows(Tensor::zeros({2, 0})).tensor().to_vector<double>(),
+            (std::vector<double>(2, -std::numeric_limits<double>::infinity())));
+  EXPECT_EQ(rows(Tensor::zeros({0, 2})).tensor().shape(), Extents{0});
+  const Variable e = ops::exp(x), shifted = ops::exp(x - ops::max(x));
+  const Function softmax = function({x}, ops::log(e / ops::sum(e)));
+  const Function careful = function({x}, ops::log(shifted / ops::sum(shifted)));
+  const Tensor wide = Tensor::from<double>({0, 2000, 1000});
+  for (const Function& f : {softmax, careful}) {
+    EXPECT_EQ(f(wide).tensor().to_vector<double>(), (std::vector<double>{-2000, 0, -1000}));
+    EXPECT_EQ(f(big).tensor().to_vector<double>()[1], 1001 - expected);
+  }
+  EXPECT_EQ(softmax(none).tensor().numel(), 0);
+  const Function gradient = function({x}, grad(ops::log(ops::sum(ops::exp(x))), x));
+  EXPECT_NEAR(double(function({x}, ops::sum(x))(gradient(big))), 1.0, 1e-12);
+}
+
+TEST_F(ReorderingRewriteTest, TransposedProductsAreWrittenThatWay) {
+  const Variable q = input(DType::float64, {5, 4}, "q"), r = dmatrix("r");
+  nearly("apply_linear_identities", {{"(mn)T", ops::dot(m, n).T(), {"Contract"}},
+                                     {"q + (mn)T", q + ops::dot(m, n).T(), {"Contract", "Add"}}});
+  const auto steps = [&](const Variable& v) {
+    return testing::ops_in(testing::inputs_of({v}), {v}, "FastRun");
+  };
+  const std::vector<std::string> one{"Gemm"};
+  EXPECT_EQ(steps(q + s * ops::dot(m, n).T()), one);
+  EXPECT_EQ(steps(q - ops::dot(m, n).T()), one);
+  EXPECT_EQ(steps(dmatrix("z") + s * ops::dot(r, dmatrix("t")).T()), one);
+  // The product itself is read, too: one product, of which the transpose is a view.
+  const Variable product = ops::dot(m, n);
+  const auto both = testing::ops_in({m, n}, {product, product.T() * 2.0}, "FastRun");
+  EXPECT_EQ(std::count(both.begin(), both.end(), "Contract"), 1);
 }
 
 TEST_F(ReorderingRewriteTest, StabilizeFindsLogSumExp) {

@@ -29,6 +29,11 @@ std::vector<OpSample> reduce_samples() {
   result.push_back(unary("any", sample_values(shape, DType::bool_), with(any, {1})));
   result.push_back(unary("all", sample_values(shape, DType::bool_), with(all_of, {2})));
   result.push_back(unary("sum of nothing", sample_values({3, 0}, DType::float64), with(sum, {1})));
+  result.push_back(
+      unary("max of nothing", sample_values({3, 0}, DType::float64), [](const Variable& x) {
+        const auto op = std::make_shared<Reduce>(ReduceOp::max, Axes{1}, true);
+        return op->make_node({&x, 1}).output(0);
+      }));
   return result;
 }
 

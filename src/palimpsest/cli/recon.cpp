@@ -225,7 +225,8 @@ void add_recon(CommandLine& line) {
       .option("--plan", "FILE", options->plan,
               "who lies where in memory, in one iteration: .svg, .json or .txt")
       .option("--bits", "N", options->bits, "of the picture: 8 or 16")
-      .option("--slice", "N", options->slice, "which slice of a raw file; must be named if it has several")
+      .option("--slice", "N", options->slice,
+              "which slice of a raw file; must be named if it has several")
       .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
       .option("--memory", "BYTES", options->memory,
               "the most bytes to hold at a time, such as 300M")
@@ -246,7 +247,8 @@ void add_plan(CommandLine& line) {
       .option("--maps", "FILE", options->maps, "coil maps; else estimated from the k-space centre")
       .option("--lambda", "X", options->lambda, "weight of |image|^2 against noise")
       .option("--memory", "BYTES", options->memory, "a budget, such as 300M")
-      .option("--slice", "N", options->slice, "which slice of a raw file; must be named if it has several")
+      .option("--slice", "N", options->slice,
+              "which slice of a raw file; must be named if it has several")
       .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
       .flag("--prewhiten", options->prewhiten, "decorrelate the coils by the noise readouts")
       .flag("--json", options->json, "print it as JSON")

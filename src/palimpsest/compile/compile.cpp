@@ -59,6 +59,7 @@ class Compiler {
     for (ResolvedUpdate& update : updates_) apply(substitution, update);
     collect_default_updates(substitution);
     drop_updates_by_themselves();
+    fix_extents_of_updates();
     gather_containers();
     check_roots();
     check_all_used(substitution);
@@ -140,6 +141,14 @@ class Compiler {
     std::erase_if(updates_, [](const ResolvedUpdate& update) {
       return update.value.is_root() && container_of(update.value) == update.target;
     });
+  }
+
+  // Extents of a new value that only its plan knows are compared then, before anything runs.
+  void fix_extents_of_updates() {
+    for (ResolvedUpdate& update : updates_) {
+      const Container& cell = *update.target;
+      update.value = with_extents_of(cell.type(), update.value, cell.name());
+    }
   }
 
   std::vector<Variable> all_outputs() const {

@@ -57,10 +57,21 @@ void Container::store(Tensor value) noexcept {
   value_ = std::move(value);
 }
 
+// filter() does not know how a variable comes to have fixed extents.
+static void check_extents(const TensorType& type, const Value& value, const std::string& who) {
+  const Tensor& tensor = value.tensor();
+  if (value.is_variable() || !tensor.defined() || type.admits(tensor.shape())) return;
+  throw ShapeError("[" + who + "] shape: got " + to_string(tensor.shape()) + ", expected " +
+                   type.str() +
+                   ". Try {.shape = std::nullopt} where it is made, for values of any "
+                   "extents");
+}
+
 // What is stored for a value, claimed: the caller's Storage when lent, unless it belongs to another
 // container or to the frame of a function, else a lazy clone. Elements that overlap one another
 // cannot be updated in place, so such a value is made dense.
 Tensor Container::admitted(const Value& value, bool borrow) {
+  check_extents(type_, value, who());
   Tensor tensor = filter(type_, value, {strict_, allow_downcast_}, who());
   const bool is_private = value.is_weak() || !shares_storage(tensor, value.tensor());
   const bool is_present = value_.defined() && shares_storage(tensor, value_);
@@ -121,6 +132,7 @@ void Container::modify(const std::function<void(Tensor&)>& change) {
 
 Tensor Container::exchange(Value value) {
   const ContainerHold hold(*this, HoldMode::exclusive, "exchange");
+  check_extents(type_, value, who());
   Tensor made = filter(type_, value, {strict_, allow_downcast_}, who());
   value = Value(Tensor());
   if (has_internal_overlap(made)) {
@@ -233,9 +245,12 @@ std::shared_ptr<Container> container_of(const Variable& v) {
 }
 
 void check_update_type(const TensorType& type, const TensorType& given, std::string_view who) {
-  bool fits = type.is_super(given);
+  bool fits =
+      type.dtype == given.dtype && type.device == given.device && type.rank() == given.rank();
   for (std::size_t i = 0; fits && i < type.rank(); ++i) {
-    fits = given.shape[i] != 1 || type.shape[i] == 1;
+    const bool may_agree =
+        type.shape[i] == given.shape[i] || type.shape[i] == kUnknown || given.shape[i] == kUnknown;
+    fits = may_agree && (given.shape[i] != 1 || type.shape[i] == 1);
   }
   if (fits) return;
   throw TypeError("[" + std::string(who) + "] got " + given.str() + ", expected " + type.str());

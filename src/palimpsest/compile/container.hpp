@@ -148,8 +148,9 @@ class ContainerHold {
 /// The container behind a variable of a graph; null for other variables.
 std::shared_ptr<Container> container_of(const Variable& v);
 
-/// What a container of this type can be given: TypeError unless every value of `given` is one of
-/// `type`, and a dimension known to be 1 is so in both.
+/// What a container of this type can be given: TypeError unless values of `given` can be values of
+/// `type`, and a dimension known to be 1 is so in both. Extents that `given` leaves open and `type`
+/// fixes are compared when they are known.
 void check_update_type(const TensorType& type, const TensorType& given, std::string_view who);
 
 }  // namespace palimpsest

@@ -14,14 +14,25 @@ const Function::Impl& checked(const std::shared_ptr<const Function::Impl>& impl)
   return *impl;
 }
 
-// For errors: what inputs there are.
-std::string listed(const Program& program) {
+// For errors: what can be asked for by name.
+std::string names_of_cells(const Function::Impl& impl) {
   std::string text;
-  const auto add = [&](const std::string& name, const Variable& v) {
-    text += (text.empty() ? "" : ", ") + (name.empty() ? v.str() : name);
+  const auto add = [&](const std::string& name) {
+    if (!name.empty()) text += (text.empty() ? "'" : ", '") + name + "'";
   };
-  for (const ArgumentSpec& spec : program.arguments) add(spec.name, spec.variable);
-  for (const ImplicitSpec& spec : program.implicit) add(spec.name, spec.variable);
+  std::vector<bool> has_input(impl.containers.size());
+  const auto add_inputs = [&](const auto& specs) {
+    for (const auto& spec : specs) {
+      if (spec.container < 0) continue;
+      has_input[static_cast<std::size_t>(spec.container)] = true;
+      add(spec.name);
+    }
+  };
+  add_inputs(impl.program->arguments);
+  add_inputs(impl.program->implicit);
+  for (std::size_t c = 0; c < impl.containers.size(); ++c) {
+    if (!has_input[c]) add(impl.containers[c]->name());
+  }
   return text.empty() ? "none" : text;
 }
 
@@ -33,6 +44,18 @@ Function function(std::vector<In> inputs, Outputs outputs, FunctionOptions optio
   Compiled made = compile(std::move(inputs), std::move(outputs), std::move(options));
   return Function(std::make_shared<Function::Impl>(
       std::move(made.program), std::move(made.containers), std::move(name), is_profiled));
+}
+
+Results Function::give(std::initializer_list<Argument> arguments) const {
+  const std::size_t count = output_count();
+  Results results(count, count == 1 ? nullptr : impl_->title);
+  call_with({arguments.begin(), arguments.size()}, {results.begin(), results.end()}, {});
+  return results;
+}
+
+void Function::call_into_with(std::initializer_list<Argument> arguments,
+                              std::span<Tensor> outs) const {
+  call_with({arguments.begin(), arguments.size()}, {}, outs);
 }
 
 void Function::call_with(std::span<const Argument> arguments, std::span<Tensor> results,
@@ -165,19 +188,31 @@ Container& Function::container(const Variable& input) const {
                    "shared variable that the function uses");
 }
 
-Container& Function::container(std::string_view input_name) const {
+Container& Function::container(std::string_view name) const {
   const Impl& impl = checked(impl_);
   const auto find = [&](const auto& specs) -> Container* {
     for (const auto& spec : specs) {
-      if (spec.name != input_name || spec.container < 0) continue;
+      if (spec.name != name || spec.container < 0) continue;
       return impl.containers[static_cast<std::size_t>(spec.container)].get();
     }
     return nullptr;
   };
   if (Container* const cell = find(impl.program->arguments)) return *cell;
   if (Container* const cell = find(impl.program->implicit)) return *cell;
-  throw ValueError("[container] no input with a value is called '" + std::string(input_name) +
-                   "': expected one of " + listed(*impl.program));
+  Container* found = nullptr;
+  for (const auto& cell : impl.containers) {
+    if (name.empty() || cell->name() != name) continue;
+    if (found) {
+      throw ValueError("[" + impl.who() + ".container] several shared variables are called '" +
+                       std::string(name) + "'. Try container(variable) or shared_variables()");
+    }
+    found = cell.get();
+  }
+  if (found) return *found;
+  throw ValueError("[" + impl.who() + ".container] '" + std::string(name) +
+                   "': got the name of no input with a value and of no shared variable, expected "
+                   "one of " +
+                   names_of_cells(impl));
 }
 
 std::vector<std::shared_ptr<Container>> Function::shared_variables() const {

@@ -35,6 +35,12 @@ struct NoDefaultUpdates {
 
 struct DebugPrintOptions;
 
+/// Designators follow the order of the fields: updates, givens, mode, name, budget_bytes, profile,
+/// on_unused_input, ... Fields can be set one by one as well, in any order:
+///
+///     FunctionOptions options;
+///     options.name = "f";
+///     options.updates = {{s, s + 1.0}};
 struct FunctionOptions {
   Updates updates = {};
   Givens givens = {};
@@ -94,17 +100,21 @@ class Function {
   Function() = default;
 
   bool defined() const { return impl_ != nullptr; }
-  /// Values in the order of the inputs, then keywords. The result, or the list of them.
+  /// Values in the order of the inputs, then keywords. The results; where there is one, they convert
+  /// to it.
   template <class... T>
   Results operator()(const T&... arguments) const {
-    Results results(output_count(), is_single());
-    if constexpr (sizeof...(T) == 0) {
-      call_with(std::span<const Argument>(), {results.begin(), results.end()}, {});
-    } else {
-      const Argument list[] = {Argument(arguments)...};
-      call_with(list, {results.begin(), results.end()}, {});
-    }
-    return results;
+    return give({Argument(arguments)...});
+  }
+  /// The same with numbers in braces, tensors of one axis, among the first four: f({1.0, 2.0}, x).
+  Results operator()(const Argument& a) const { return give({a}); }
+  Results operator()(const Argument& a, const Argument& b) const { return give({a, b}); }
+  Results operator()(const Argument& a, const Argument& b, const Argument& c) const {
+    return give({a, b, c});
+  }
+  Results operator()(const Argument& a, const Argument& b, const Argument& c,
+                     const Argument& d) const {
+    return give({a, b, c, d});
   }
   /// results[i] becomes output i. Allocates nothing but outputs that are not borrowed.
   void call(std::span<const Tensor> arguments, std::span<Tensor> results,
@@ -116,12 +126,7 @@ class Function {
   ///         destinations have elements in common, or one with itself. Nothing is written then
   template <class... T>
   void call_into(std::span<Tensor> outs, const T&... arguments) const {
-    if constexpr (sizeof...(T) == 0) {
-      call_with(std::span<const Argument>(), {}, outs);
-    } else {
-      const Argument list[] = {Argument(arguments)...};
-      call_with(list, {}, outs);
-    }
+    call_into_with({Argument(arguments)...}, outs);
   }
   template <class... T>
   void call_into(Tensor& out, const T&... arguments) const {
@@ -156,9 +161,10 @@ class Function {
   std::vector<Apply> steps() const;
   /// The variables of the inputs in the order of a call, implicit ones last.
   std::vector<Variable> inputs() const;
-  /// The cell of an input or of a shared variable. ValueError: there is none.
-  Container& container(const Variable& input) const;
-  Container& container(std::string_view input_name) const;
+  /// The cell of an input or of a shared variable, by its variable or by its name. ValueError: there
+  /// is none, or several shared variables have the name.
+  Container& container(const Variable& variable) const;
+  Container& container(std::string_view name) const;
   /// The cells that the function reads or updates.
   std::vector<std::shared_ptr<Container>> shared_variables() const;
   /// The inputs of its steps that a kernel could have overwritten, and why each was left alone. Of a
@@ -184,6 +190,8 @@ class Function {
   const Impl& impl() const;
 
  private:
+  Results give(std::initializer_list<Argument> arguments) const;
+  void call_into_with(std::initializer_list<Argument> arguments, std::span<Tensor> outs) const;
   void call_with(std::span<const Argument> arguments, std::span<Tensor> results,
                  std::span<Tensor> outs) const;
 

@@ -6,7 +6,8 @@
 //                     "containers", "n_container_inputs", "outputs", "is_single", "updated", "mode",
 //                     "trust_input", "budget"}]}
 //
-// For graphs and types see graph_file.hpp.
+// Of shared variables: {"containers": [..], "variables": [number of its container, ..]}. Of a graph:
+// the graph. For graphs and types see graph_file.hpp.
 #include "palimpsest/compile/function_file.hpp"
 
 #include <algorithm>
@@ -25,22 +26,24 @@ using io_detail::CheckedJson;
 using Json = CheckedJson::Json;
 using Cells = std::vector<std::shared_ptr<Container>>;
 
-constexpr std::string_view kKind = "functions";
+constexpr std::string_view kKind = "functions", kSharedKind = "shared variables",
+                           kGraphKind = "graph";
 
 // All cells of some functions, each once, locked for reading while this lives.
 class HeldCells {
  public:
   explicit HeldCells(std::span<const Function> functions) {
     for (const Function& f : functions) {
-      for (const auto& cell : f.shared_variables()) {
-        if (std::find(cells_.begin(), cells_.end(), cell) == cells_.end()) cells_.push_back(cell);
-      }
+      for (const auto& cell : f.shared_variables()) add(cell);
     }
-    for (const auto& cell : cells_) cell->check_not_held("save");
-    Cells in_order = cells_;
-    std::sort(in_order.begin(), in_order.end(),
-              [](const auto& a, const auto& b) { return a->id() < b->id(); });
-    for (const auto& cell : in_order) holds_.emplace_back(*cell);
+    hold();
+  }
+  explicit HeldCells(std::span<const SharedVariable> variables) {
+    for (const SharedVariable& v : variables) {
+      if (!v.defined()) throw ValueError("[save_shared] got an undefined variable");
+      add(v.container_ptr());
+    }
+    hold();
   }
   const Cells& cells() const { return cells_; }
   int index_of(const std::shared_ptr<Container>& cell) const {
@@ -48,6 +51,17 @@ class HeldCells {
   }
 
  private:
+  void add(const std::shared_ptr<Container>& cell) {
+    if (std::find(cells_.begin(), cells_.end(), cell) == cells_.end()) cells_.push_back(cell);
+  }
+  void hold() {
+    for (const auto& cell : cells_) cell->check_not_held("save");
+    Cells in_order = cells_;
+    std::sort(in_order.begin(), in_order.end(),
+              [](const auto& a, const auto& b) { return a->id() < b->id(); });
+    for (const auto& cell : in_order) holds_.emplace_back(*cell);
+  }
+
   struct Hold {
     explicit Hold(const Container& cell) : container(&cell) { cell.hold(HoldMode::shared, "save"); }
     Hold(Hold&& other) noexcept : container(std::exchange(other.container, nullptr)) {}
@@ -65,6 +79,15 @@ class HeldCells {
 
 Json written(const std::optional<bool>& value) { return value ? Json(*value) : Json(); }
 
+// The caller holds it.
+Json written_cell(const Container& cell, ArchiveWriter& archive) {
+  return {{"name", cell.name()},
+          {"type", written(cell.type())},
+          {"strict", cell.strict()},
+          {"allow_downcast", written(cell.allow_downcast())},
+          {"tensor", archive.add(cell.held_value())}};
+}
+
 class FunctionWriter {
  public:
   explicit FunctionWriter(std::span<const Function> functions)
@@ -75,20 +98,14 @@ class FunctionWriter {
   auto write(Finish finish) {
     ops::register_library_ops();
     Json content = {{"containers", Json::array()}, {"functions", Json::array()}};
-    for (const auto& cell : cells_.cells()) content["containers"].push_back(written_cell(*cell));
+    for (const auto& cell : cells_.cells()) {
+      content["containers"].push_back(written_cell(*cell, archive_));
+    }
     for (const Function& f : functions_) content["functions"].push_back(written_function(f));
     return finish(archive_, content.dump());
   }
 
  private:
-  Json written_cell(const Container& cell) {
-    return {{"name", cell.name()},
-            {"type", written(cell.type())},
-            {"strict", cell.strict()},
-            {"allow_downcast", written(cell.allow_downcast())},
-            {"tensor", archive_.add(cell.held_value())}};
-  }
-
   Json written_function(const Function& f) {
     const Function::Impl& impl = f.impl();
     const Program& program = *impl.program;
@@ -144,6 +161,28 @@ std::optional<bool> choice_of(const CheckedJson& json) {
   return json.is_null() ? std::optional<bool>() : json.flag();
 }
 
+std::shared_ptr<Container> cell_of(const CheckedJson& json, const Archive& archive) {
+  const Tensor& value = archive.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
+  try {
+    return std::make_shared<Container>(
+        type_of(json.at("type")), value,
+        ContainerOptions{.name = json.at("name").text(),
+                         .borrow = true,
+                         .strict = json.at("strict").flag(),
+                         .allow_downcast = choice_of(json.at("allow_downcast"))});
+  } catch (const FormatError&) {
+    throw;
+  } catch (const Error& error) {
+    json.fail(std::string("cannot be made: ") + error.what());
+  }
+}
+
+void check_kind(const Archive& archive, std::string_view file, std::string_view kind) {
+  if (archive.kind() == kind) return;
+  io_detail::fail_format(file, "kind: got " + io_detail::quoted(archive.kind()) + ", expected '" +
+                                   std::string(kind) + "'");
+}
+
 class FunctionReader {
  public:
   FunctionReader(const Archive& archive, std::string_view file)
@@ -153,14 +192,11 @@ class FunctionReader {
         root_(content_, file_, "the content") {}
 
   std::vector<Function> read() {
-    if (archive_.kind() != kKind) {
-      io_detail::fail_format(
-          file_, "kind: got " + io_detail::quoted(archive_.kind()) + ", expected 'functions'");
-    }
+    check_kind(archive_, file_, kKind);
     ops::register_library_ops();
     const CheckedJson cells = root_.at("containers"), functions = root_.at("functions");
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      cells_.push_back(cell_of(cells.element(c, "container")));
+      cells_.push_back(cell_of(cells.element(c, "container"), archive_));
     }
     std::vector<Function> result;
     for (std::size_t i = 0; i < functions.size(); ++i) {
@@ -170,22 +206,6 @@ class FunctionReader {
   }
 
  private:
-  std::shared_ptr<Container> cell_of(const CheckedJson& json) const {
-    const Tensor& value = archive_.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
-    try {
-      return std::make_shared<Container>(
-          type_of(json.at("type")), value,
-          ContainerOptions{.name = json.at("name").text(),
-                           .borrow = true,
-                           .strict = json.at("strict").flag(),
-                           .allow_downcast = choice_of(json.at("allow_downcast"))});
-    } catch (const FormatError&) {
-      throw;
-    } catch (const Error& error) {
-      json.fail(std::string("cannot be made: ") + error.what());
-    }
-  }
-
   std::shared_ptr<const Config> config_of(const CheckedJson& json) const {
     auto config = std::make_shared<Config>();
     if (!json.raw().is_object()) json.fail("is no object");
@@ -331,6 +351,52 @@ std::vector<Function> load_functions(const std::string& path, const ArchiveOptio
 std::vector<Function> functions_from_bytes(std::span<const std::byte> bytes) {
   const Archive archive = Archive::from_bytes(bytes, {}, "functions");
   return FunctionReader(archive, "functions").read();
+}
+
+void save_shared(const std::string& path, std::span<const SharedVariable> variables) {
+  const HeldCells held(variables);
+  ArchiveWriter archive{std::string(kSharedKind)};
+  Json content = {{"containers", Json::array()}, {"variables", Json::array()}};
+  for (const auto& cell : held.cells()) {
+    content["containers"].push_back(written_cell(*cell, archive));
+  }
+  for (const SharedVariable& v : variables) {
+    content["variables"].push_back(held.index_of(v.container_ptr()));
+  }
+  archive.save(path, content.dump());
+}
+
+std::vector<SharedVariable> load_shared(const std::string& path, const ArchiveOptions& options) {
+  const Archive archive = Archive::load(path, options);
+  check_kind(archive, path, kSharedKind);
+  const Json content = Json::parse(archive.content());
+  const CheckedJson root(content, path, "the content");
+  const CheckedJson containers = root.at("containers"), variables = root.at("variables");
+  Cells cells;
+  for (std::size_t c = 0; c < containers.size(); ++c) {
+    cells.push_back(cell_of(containers.element(c, "container"), archive));
+  }
+  std::vector<SharedVariable> result;
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const auto& cell = cells[variables.element(i, "variable").index(cells.size())];
+    result.emplace_back(cell->type(), cell);
+  }
+  return result;
+}
+
+void save_graph(const std::string& path, const FunctionGraph& graph) {
+  ops::register_library_ops();
+  ArchiveWriter archive{std::string(kGraphKind)};
+  const std::string content = written(graph, archive).dump();
+  archive.save(path, content);
+}
+
+FunctionGraph load_graph(const std::string& path, const ArchiveOptions& options) {
+  ops::register_library_ops();
+  const Archive archive = Archive::load(path, options);
+  check_kind(archive, path, kGraphKind);
+  const Json content = Json::parse(archive.content());
+  return graph_of(CheckedJson(content, path, "the content"), archive);
 }
 
 void Function::save(const std::string& path) const { save_functions(path, {this, 1}); }

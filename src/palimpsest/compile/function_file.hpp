@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/tensor/archive.hpp"
 
 namespace palimpsest {
@@ -35,5 +36,31 @@ std::vector<Function> functions_from_bytes(std::span<const std::byte> bytes);
 /// on one container are on one container again.
 std::vector<Function> deepcopy(std::span<const Function> functions);
 Function deepcopy(const Function& function);
+
+/// Writes shared variables, with their present values, to one file: each container and each storage
+/// once.
+///
+/// Errors  ValueError: an undefined variable; StateError: a container that this thread holds; IoError:
+///         as AtomicFile
+void save_shared(const std::string& path, std::span<const SharedVariable> variables);
+/// The variables again, in their order and with their names. Those of one container are on one again.
+///
+///     for (const SharedVariable& saved : load_shared("state.pal"))
+///       f.container(saved.name()).set_value(saved.get_value());
+///
+/// Errors  IoError; FormatError: what the file says is not what shared variables are
+std::vector<SharedVariable> load_shared(const std::string& path,
+                                        const ArchiveOptions& options = {});
+
+/// Writes a graph by itself: nodes, variables, tags, which inputs are protected, names of the rewrites
+/// that introduced nodes. Not written: features, marks; what a shared variable holds, which becomes a
+/// plain input.
+///
+/// Errors  NotSupported: an op that has no registered factory (register_op), before a byte is
+///         written; IoError: as AtomicFile
+void save_graph(const std::string& path, const FunctionGraph& graph);
+/// The graph again, validated: destroyers and protection as before.
+/// Errors  IoError: no such file, or an op that is not registered; FormatError: no graph
+FunctionGraph load_graph(const std::string& path, const ArchiveOptions& options = {});
 
 }  // namespace palimpsest

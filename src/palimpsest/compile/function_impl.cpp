@@ -13,7 +13,7 @@ Function::Impl::Impl(std::shared_ptr<const Program> made,
       containers(std::move(cells)),
       lock_order(containers.size()),
       name(std::move(called)),
-      title(name.empty() ? "function" : name) {
+      title(std::make_shared<const std::string>(name.empty() ? "function" : name)) {
   std::iota(lock_order.begin(), lock_order.end(), std::size_t{0});
   std::sort(lock_order.begin(), lock_order.end(), [&](std::size_t a, std::size_t b) {
     return containers[a]->id() < containers[b]->id();

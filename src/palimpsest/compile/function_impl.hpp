@@ -22,11 +22,11 @@ struct Function::Impl {
   std::vector<std::size_t> lock_order;  // containers by id
   std::shared_ptr<FramePool> pool = std::make_shared<FramePool>();
   std::string name;
-  std::string title;                   // the name, or `function`
-  std::unique_ptr<Profiler> profiler;  // null: calls are not measured
+  std::shared_ptr<const std::string> title;  // the name, or `function`; results refer to it
+  std::unique_ptr<Profiler> profiler;        // null: calls are not measured
 
   /// The start of every message about a call: the name, or `function`.
-  const std::string& who() const { return title; }
+  const std::string& who() const { return *title; }
   /// `name argument 2 'image'`.
   std::string who(std::size_t argument) const;
 };

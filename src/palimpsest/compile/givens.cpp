@@ -47,9 +47,12 @@ Substitution::Substitution(const Givens& givens, std::vector<Variable> inputs, b
       throw ValueError("[function] givens: " + old.str() + " is replaced by nothing");
     }
     const bool as_it_is = !with.is_variable() && !is_strict_;
-    const Variable replacement =
+    Variable replacement =
         as_it_is ? constant(with.tensor())
                  : expression_of(with, old.type(), "function givens for " + old.str());
+    if (is_strict_ && container_of(old)) {
+      replacement = with_extents_of(old.type(), replacement, old.name());
+    }
     if (is_strict_ && !old.type().is_super(replacement.type())) {
       throw TypeError("[function] givens: " + old.str() + ": got " + replacement.type().str() +
                       ", expected " + old.type().str() + ". Try rebuild_strict = false");

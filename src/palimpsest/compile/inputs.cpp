@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/compile/inputs.hpp"
 
+#include <ostream>
+
 namespace palimpsest {
 
 Keyword kw(std::string name, Value value) {
@@ -11,11 +13,19 @@ Keyword kw(const Variable& variable, Value value) {
   return {std::string(), variable, std::move(value)};
 }
 
-Tensor Results::tensor() const {
-  if (is_single_) return one_;
-  throw TypeError("[Results] got a list of " + std::to_string(count_) +
-                  " results, expected the one of a function whose output is in no list. Try "
-                  "results[0]");
+void Results::throw_several() const {
+  const std::string who = who_ ? *who_ : std::string("function");
+  if (count_ == 0) throw TypeError("[" + who + "] gives no result, expected one");
+  throw TypeError("[" + who + "] gives " + std::to_string(count_) + " results, expected one. Try " +
+                  who + "(...)[0]");
+}
+
+Value::Value(const Results& result) : Value(result.tensor()) {}
+Value::Value(Results&& result) : Value(std::move(result).tensor()) {}
+
+std::ostream& operator<<(std::ostream& stream, const Results& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) stream << (i == 0 ? "" : "\n") << results[i];
+  return stream;
 }
 
 }  // namespace palimpsest

@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -117,7 +118,12 @@ class Argument {
   requires(!std::same_as<T, Tensor> && !std::same_as<T, Keyword> &&
            std::convertible_to<const T&, Value>) Argument(const T& value)
       : made_(value), value_(&*made_) {}
-  Argument(const Argument&) = delete;
+  /// Numbers in braces are a tensor of one axis.
+  template <Number T>
+  Argument(std::initializer_list<T> numbers) : made_(numbers), value_(&*made_) {}
+  /// Refers to what the other one refers to, which must live as long.
+  Argument(const Argument& other)
+      : tensor_(other.tensor_), keyword_(other.keyword_), value_(other.value_) {}
   Argument& operator=(const Argument&) = delete;
 
   /// Null unless it is given as a tensor.
@@ -133,10 +139,23 @@ class Argument {
   const Value* value_ = nullptr;
 };
 
-/// What a call gives: the result of a function of one output, else the list of them.
+/// A number that a result converts to by itself. Of unsigned integers take item<T>().
+template <class T>
+concept ResultNumber =
+    is_std_complex<T> || std::floating_point<T> || std::signed_integral<T> || std::same_as<T, bool>;
+
+/// What a call gives: a list, in which the results of the outputs stand in order. Where there is one
+/// result, the list converts to what that is used as:
+///
+///     Tensor y = f(x);  double d = f(x);  s.set_value(f(x));  g(f(x));  f(x).item<double>()
+///
+/// Errors   TypeError, naming the function and how many results there are, unless there is one;
+///          conversions to numbers also those of Tensor::item()
 class Results {
  public:
-  Results(std::size_t count, bool is_single) : is_single_(is_single), count_(count) {
+  /// `who` names the function in errors.
+  explicit Results(std::size_t count, std::shared_ptr<const std::string> who = {})
+      : count_(count), who_(std::move(who)) {
     if (count_ > 1) list_.resize(count_);
   }
   std::size_t size() const { return count_; }
@@ -149,16 +168,38 @@ class Results {
   const Tensor& operator[](std::size_t i) const& { return begin()[i]; }
   Tensor operator[](std::size_t i) && { return std::move(begin()[i]); }
 
-  /// TypeError unless the function was made of one output that is not in a list.
-  Tensor tensor() const;
-  operator Tensor() const { return tensor(); }
+  /// The only result.
+  const Tensor& tensor() const& {
+    if (count_ != 1) throw_several();
+    return one_;
+  }
+  Tensor tensor() && {
+    if (count_ != 1) throw_several();
+    return std::move(one_);
+  }
+  /// Its only element, converted.
+  template <class T>
+  T item() const {
+    return tensor().item<T>();
+  }
+  operator Tensor() const& { return tensor(); }
+  operator Tensor() && { return std::move(*this).tensor(); }
+  /// A constant.
+  operator Variable() const { return constant(tensor()); }
+  template <ResultNumber T>
+  operator T() const {
+    return item<T>();
+  }
   operator std::vector<Tensor>() const { return {begin(), end()}; }
 
  private:
-  bool is_single_;
+  [[noreturn]] void throw_several() const;
+
   std::size_t count_;
+  std::shared_ptr<const std::string> who_;
   Tensor one_;  // so that one result takes no list
   std::vector<Tensor> list_;
 };
+std::ostream& operator<<(std::ostream& stream, const Results& results);
 
 }  // namespace palimpsest

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "palimpsest/graph/origin.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -86,6 +89,19 @@ std::vector<ResolvedInput> resolve_inputs(const std::vector<In>& inputs,
 Variable expression_of(const Value& value, const TensorType& type, std::string_view who) {
   if (value.is_variable()) return value.variable();
   return constant(filter(type, value, {}, who));
+}
+
+Variable with_extents_of(const TensorType& type, const Variable& value, const std::string& name) {
+  const TensorType& given = value.type();
+  if (given.rank() != type.rank()) return value;
+  for (std::size_t k = 0; k < type.rank(); ++k) {
+    const index_t m = given.shape[k], n = type.shape[k];
+    if (m != n && m != kUnknown && n != kUnknown) return value;
+  }
+  const OriginScope origin("the value of " + (name.empty() ? type.str() : "'" + name + "'") +
+                           ". Try shared(value, {.shape = std::nullopt}) for a variable whose "
+                           "extents may change");
+  return ops::specify_shape(value, type.shape);
 }
 
 std::vector<Variable> roots_of(std::span<const Variable> outputs,

@@ -64,6 +64,10 @@ std::vector<Variable> rebuild_graph(std::span<const Variable> outputs,
 /// A value as a Variable of the type: a constant where it is none yet. The errors of filter().
 Variable expression_of(const Value& value, const TensorType& type, std::string_view who);
 
+/// The value with the extents that a shared variable of this type fixes and the value leaves open,
+/// which its plan compares before anything runs. The value itself where it cannot fit.
+Variable with_extents_of(const TensorType& type, const Variable& value, const std::string& name);
+
 /// The roots that outputs need, in the order of first use; the graph ends at `inputs`.
 std::vector<Variable> roots_of(std::span<const Variable> outputs, std::span<const Variable> inputs);
 

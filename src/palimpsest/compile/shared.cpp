@@ -41,8 +41,7 @@ SharedVariable shared(const Value& value, SharedOptions options) {
   }
   const Tensor& tensor = value.tensor();
   if (!tensor.defined()) throw TypeError("[" + who + "] got an undefined tensor");
-  TensorType type{tensor.dtype(), Extents(tensor.rank(), kUnknown), tensor.device()};
-  if (options.shape) type.shape = *options.shape;
+  TensorType type{tensor.dtype(), options.shape.of(tensor.shape()), tensor.device()};
   if (options.device) type.device = *options.device;
   return SharedVariable(std::move(type), value, std::move(options));
 }
@@ -63,7 +62,7 @@ SharedVariable SharedVariable::clone() const {
 index_t SharedVariable::length() const {
   if (type().rank() > 0 && type().shape[0] != kUnknown) return type().shape[0];
   throw ValueError("[length] '" + name() + "' has no length in graphs: got " + type().str() +
-                   ". Try shared(value, {.shape = value.shape()})");
+                   ". Try to fix it: shared(value) without .shape");
 }
 
 }  // namespace palimpsest

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,32 @@
 #include "palimpsest/compile/container.hpp"
 
 namespace palimpsest {
+
+/// Which extents of a shared variable are fixed. The default: those of its first value, so that a
+/// graph knows them, and whatever needs known extents, such as an operator, can be applied to it.
+///
+///     shared(image);                                // float64 (256, 256)
+///     shared(image, {.shape = std::nullopt});       // float64 (?, ?): values of any extents
+///     shared(image, {.shape = {std::nullopt, 256}}) // float64 (?, 256)
+class SharedShape {
+ public:
+  SharedShape() = default;
+  SharedShape(std::nullopt_t) : is_open_(true) {}
+  /// kUnknown is an extent that is not fixed.
+  SharedShape(Extents extents) : extents_(std::move(extents)) {}
+  SharedShape(std::initializer_list<std::optional<index_t>> extents) : extents_(Extents()) {
+    for (const auto& extent : extents) extents_->push_back(extent.value_or(kUnknown));
+  }
+  /// For a first value of these extents.
+  Extents of(const Extents& value) const {
+    if (is_open_) return Extents(value.size(), kUnknown);
+    return extents_ ? *extents_ : value;
+  }
+
+ private:
+  bool is_open_ = false;
+  std::optional<Extents> extents_;
+};
 
 struct SharedOptions {
   std::string name = {};
@@ -20,8 +47,8 @@ struct SharedOptions {
   bool strict = false;
   /// See FilterOptions.
   std::optional<bool> allow_downcast = {};
-  /// Extents to fix, kUnknown elsewhere; absent: all unknown, a 1 included.
-  std::optional<Extents> shape = {};
+  /// Absent: the extents of the first value are fixed. Later values and updates must have them.
+  SharedShape shape = {};
   /// Absent: where the value is.
   std::optional<Device> device = {};
 };
@@ -44,6 +71,47 @@ class SharedVariable {
   Container& container() const;
   const std::shared_ptr<Container>& container_ptr() const { return container_; }
   SharedVariable clone() const;
+
+  // -- as a Variable: what builds graphs ---------------------------------------------------------
+  template <class... I>
+  Variable operator()(const I&... index) const {
+    return variable_(index...);
+  }
+  Variable operator[](index_t i) const { return variable_[i]; }
+  Variable operator[](const Variable& index) const { return variable_[index]; }
+  Variable T() const { return variable_.T(); }
+  Variable H() const { return variable_.H(); }
+  Variable reshape(const ShapeArgument& shape) const { return variable_.reshape(shape); }
+  Variable ravel() const { return variable_.ravel(); }
+  Variable astype(DType dtype) const { return variable_.astype(dtype); }
+  /// The extents in a graph, int64.
+  Variable shape() const { return variable_.shape(); }
+  Variable shape(index_t axis) const { return variable_.shape(axis); }
+  Variable sum(const AxesArgument& axes = {}, bool keepdims = false) const {
+    return variable_.sum(axes, keepdims);
+  }
+  Variable prod(const AxesArgument& axes = {}, bool keepdims = false) const {
+    return variable_.prod(axes, keepdims);
+  }
+  Variable mean(const AxesArgument& axes = {}, bool keepdims = false) const {
+    return variable_.mean(axes, keepdims);
+  }
+  Variable max(const AxesArgument& axes = {}, bool keepdims = false) const {
+    return variable_.max(axes, keepdims);
+  }
+  Variable min(const AxesArgument& axes = {}, bool keepdims = false) const {
+    return variable_.min(axes, keepdims);
+  }
+  Variable any(const AxesArgument& axes = {}, bool keepdims = false) const {
+    return variable_.any(axes, keepdims);
+  }
+  Variable all(const AxesArgument& axes = {}, bool keepdims = false) const {
+    return variable_.all(axes, keepdims);
+  }
+  DType dtype() const { return type().dtype; }
+  std::size_t rank() const { return type().rank(); }
+
+  // -- the value ---------------------------------------------------------------------------------
   const TensorType& type() const { return container().type(); }
   const std::string& name() const { return container().name(); }
   /// The extent of the first axis in the graph. ValueError: it is not fixed.
@@ -75,7 +143,7 @@ class SharedVariable {
   Variable variable_;
 };
 
-/// A shared variable of the value's dtype and rank; `.shape` fixes extents.
+/// A shared variable of the value's dtype and extents; with `.shape` some or all of these stay open.
 /// Errors  TypeError: a Variable as value; ShapeError: a shape that the value does not have
 SharedVariable shared(const Value& value, SharedOptions options = {});
 

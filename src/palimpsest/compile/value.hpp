@@ -4,6 +4,7 @@
 #include <complex>
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +28,11 @@ concept StandsForVariable = !std::is_same_v<T, Variable> && requires(const T& v)
   v.operator const Variable&();
 };
 
-/// What a caller hands over where a tensor is wanted: a Tensor, a number, or a vector of numbers.
+class Results;
+
+/// What a caller hands over where a tensor is wanted: a Tensor, the result of a call, a number, or
+/// numbers as a vector or in braces: `s.set_value({1.0, 2.0})` is a tensor of one axis, and so is
+/// `s.set_value({1.0})`.
 ///
 /// Numbers are weak: they become the wanted dtype if each of them survives exactly. By themselves
 /// integers are int64 (uint64 if unsigned), floating and complex numbers keep their precision. A
@@ -37,10 +42,15 @@ class Value {
   Value() = default;
   Value(const Tensor& tensor) : tensor_(tensor) {}
   Value(Tensor&& tensor) : tensor_(std::move(tensor)) {}
+  /// TypeError if a call gave several results.
+  Value(const Results& result);
+  Value(Results&& result);
   template <Number T>
   Value(T number) : tensor_(Tensor::scalar(widened(number))), is_weak_(true) {}
   template <Number T>
   Value(const std::vector<T>& numbers) : tensor_(listed(numbers)), is_weak_(true) {}
+  template <Number T>
+  Value(std::initializer_list<T> numbers) : Value(std::vector<T>(numbers)) {}
   Value(const Variable& variable) : variable_(variable) {}
   /// What stands for a variable, such as a SharedVariable.
   template <class T>

@@ -46,6 +46,22 @@ VarInfo& destroyed_by(const Record& record) {
   return *record.node->slots[static_cast<std::size_t>(record.input)].var;
 }
 
+// What a user can do who wrote the destroying op.
+Inconsistency with_advice(Inconsistency fault) {
+  const OpPtr pure = fault.node.op().pure();
+  const std::string twin = pure ? pure->name() : "an op that overwrites nothing";
+  if (fault.kind == InconsistencyKind::destroys_protected) {
+    fault.text +=
+        "; " + fault.other.str() +
+        " must keep its value, as an input that is not lent to a function. Try to lend it, "
+        "In(" +
+        fault.other.str() + ", {.is_mutable = true}), or " + twin;
+  } else if (fault.kind == InconsistencyKind::destroys_constant) {
+    fault.text += "; " + fault.other.str() + " is a constant. Try " + twin;
+  }
+  return fault;
+}
+
 Inconsistency describe(const Record& record, InconsistencyKind kind, const VarInfo& culprit) {
   const VarInfo& destroyed = destroyed_by(record);
   Inconsistency fault{kind, record.node->apply, destroyed.handle(), culprit.handle(), {}, {}, {}};
@@ -55,7 +71,7 @@ Inconsistency describe(const Record& record, InconsistencyKind kind, const VarIn
   } else if (&destroyed != &culprit) {
     fault.text += ", whose memory " + fault.other.str() + " shares";
   }
-  return fault;
+  return with_advice(std::move(fault));
 }
 
 bool reads_any(const NodeInfo& node, const std::vector<VarInfo*>& members) {

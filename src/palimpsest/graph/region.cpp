@@ -241,21 +241,27 @@ bool Region::covers(const Region& other) const {
   return true;
 }
 
+// start:stop:step, as one would write it as an index.
+static std::string as_slice(const Region::Range& r) {
+  if (r.count == kUnknown) return r.step == 1 ? ":" : "::" + std::to_string(r.step);
+  const index_t stop = r.start + r.count * r.step;
+  std::string text = std::to_string(r.start) + ":";
+  if (stop >= 0) text += std::to_string(stop);
+  return r.step == 1 ? text : text + ":" + std::to_string(r.step);
+}
+
 std::string Region::str() const {
   if (is_whole()) return "whole";
   if (is_unknown()) return "unknown";
   std::string text;
   if (is_box()) {
-    for (const Range& r : ranges_) {
-      text += text.empty() ? "[" : ", ";
-      text += r.count == kUnknown ? ":" : std::to_string(r.start) + ":" + std::to_string(r.count);
-      if (r.step != 1) text += ":" + std::to_string(r.step);
-    }
+    for (const Range& r : ranges_) text += (text.empty() ? "[" : ", ") + as_slice(r);
     return text + "]";
   }
   text = "bytes " + std::to_string(offset_) + " + (";
-  for (const Stride& s : strides_) {
-    text += std::to_string(s.extent) + " x " + std::to_string(s.bytes) + ", ";
+  for (std::size_t k = 0; k < strides_.size(); ++k) {
+    text += (k > 0 ? ", " : "") + std::to_string(strides_[k].extent) + " x " +
+            std::to_string(strides_[k].bytes);
   }
   return text + ") of " + std::to_string(width_);
 }

@@ -21,15 +21,17 @@ bool TensorType::admits(std::span<const index_t> extents) const {
   return true;
 }
 
-std::string TensorType::str() const {
-  std::string text(name_of(dtype));
-  text += " (";
-  for (std::size_t i = 0; i < shape.size(); ++i) {
+std::string extents_text(std::span<const index_t> extents) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < extents.size(); ++i) {
     if (i > 0) text += ", ";
-    text += shape[i] == kUnknown ? "?" : std::to_string(shape[i]);
+    text += extents[i] == kUnknown ? "?" : std::to_string(extents[i]);
   }
-  if (shape.size() == 1) text += ",";
-  text += ")";
+  return text + (extents.size() == 1 ? ",)" : ")");
+}
+
+std::string TensorType::str() const {
+  std::string text = std::string(name_of(dtype)) + " " + extents_text(shape);
   if (device != Device{}) text += " " + device.str();
   return text;
 }

@@ -12,6 +12,9 @@ namespace palimpsest {
 /// An extent that is not known when the graph is built.
 inline constexpr index_t kUnknown = -1;
 
+/// `(?, 3)`: extents of which some may be unknown.
+std::string extents_text(std::span<const index_t> extents);
+
 /// What a Variable stands for: an array of fixed dtype, rank and device whose extents are known or
 /// kUnknown. A dimension broadcasts only if it is known to be 1.
 struct TensorType {

@@ -21,6 +21,8 @@ const VariableNode& checked(const std::shared_ptr<VariableNode>& node) {
 
 }  // namespace
 
+Variable::Variable(const Tensor& value) : Variable(constant(value)) {}
+
 const TensorType& Variable::type() const { return checked(node_).type; }
 const std::string& Variable::name() const { return checked(node_).name; }
 

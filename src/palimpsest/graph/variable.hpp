@@ -48,10 +48,23 @@ class AxesArgument {
   AxesArgument(std::integral auto axis) : axes_(Axes{static_cast<index_t>(axis)}) {}
   AxesArgument(std::initializer_list<index_t> axes) : axes_(Axes(axes)) {}
   AxesArgument(Axes axes) : axes_(std::move(axes)) {}
+  AxesArgument(std::optional<Axes> axes) : axes_(std::move(axes)) {}
   const std::optional<Axes>& value() const { return axes_; }
 
  private:
   std::optional<Axes> axes_;
+};
+
+/// A bool of an options struct that takes no number: of `max(x, {0, 1})` the 1 is refused rather
+/// than read as `keepdims`.
+class Flag {
+ public:
+  template <std::same_as<bool> T>
+  constexpr Flag(T value) : value_(value) {}
+  constexpr operator bool() const { return value_; }
+
+ private:
+  bool value_;
 };
 
 /// One value of a graph: a handle, compared by identity. A root is an input, a constant or a shared
@@ -63,6 +76,8 @@ class Variable {
  public:
   Variable() = default;
   explicit Variable(std::shared_ptr<VariableNode> node) : node_(std::move(node)) {}
+  /// constant(value): so a tensor stands wherever a graph takes a variable.
+  Variable(const Tensor& value);
 
   bool defined() const { return node_ != nullptr; }
   const TensorType& type() const;
@@ -96,6 +111,8 @@ class Variable {
   friend bool operator==(const Variable& a, const Variable& b) {
     return a.node_.get() == b.node_.get();
   }
+  /// A variable and a tensor are never the same handle; elementwise equality is ops::eq.
+  friend bool operator==(const Variable& a, const Tensor& b) = delete;
 
   // -- what layer ops/ builds, as members; elementwise equality is ops::eq ----------------------
   /// Brackets: numbers, slice(a, b, s), all, newaxis, ellipsis, and integer or bool arrays.
@@ -151,7 +168,8 @@ struct WeakNumber {
   int kind = 0;  // 0 integer, 1 real, 2 complex
 };
 
-/// An argument of a builder: a Variable, or a number that is weak next to one.
+/// An argument of a builder: a Variable, a Tensor, which becomes a constant, or a number that is weak
+/// next to them.
 class Operand {
  public:
   Operand(const Variable& v) : variable_(v) {}

@@ -31,7 +31,10 @@ DimSizes check_input(const NamedLinop& A, const Variable& x) {
     throw DTypeError(who(A) + "got " + type.str() + ", expected floating or complex data");
   }
   if (!type.is_fully_known()) {
-    throw ShapeError(who(A) + "expects an input of known extents: got " + type.str());
+    throw ShapeError(
+        who(A) + "expects an input of known extents: got " + type.str() +
+        ". Try an input with a shape, tensor(dtype, {64, 64}, name), or specify_shape; "
+        "for a shared variable leave out .shape");
   }
   DimSizes known;
   add_known_sizes(A, A.ishape(), known);

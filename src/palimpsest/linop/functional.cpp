@@ -85,7 +85,7 @@ std::string text(const PerAxis& values) {
 std::string text(const std::optional<PerAxis>& values) { return values ? text(*values) : "-"; }
 
 std::string text(const TransformOptions& o) {
-  return (o.axes ? text(*o.axes) : "all") + std::to_string(static_cast<int>(o.norm)) +
+  return (o.axes.value() ? text(*o.axes.value()) : "all") + std::to_string(static_cast<int>(o.norm)) +
          (o.centered ? "c" : "");
 }
 std::string text(const NufftOptions& o) {
@@ -105,7 +105,7 @@ std::string text(const InterpolateOptions& o) {
 // -- graphs --------------------------------------------------------------------------------------
 
 Axes axes_of(const Variable& x, const TransformOptions& options) {
-  if (options.axes) return *options.axes;
+  if (options.axes.value()) return *options.axes.value();
   Axes all_axes;
   for (std::size_t k = 0; k < x.rank(); ++k) all_axes.push_back(static_cast<index_t>(k));
   return all_axes;

@@ -16,7 +16,7 @@ namespace palimpsest::functional {
 
 struct TransformOptions {
   /// Default: all.
-  std::optional<Axes> axes = {};
+  AxesArgument axes = {};
   FftNorm norm = FftNorm::ortho;
   bool centered = false;
 };

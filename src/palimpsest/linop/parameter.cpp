@@ -157,7 +157,7 @@ Parameter::Parameter(const Tensor& value) : variable_(fixed(value, false)) {}
 Parameter::Parameter(SharedVariable variable) : variable_(std::move(variable)) {
   if (present() && !variable_.type().is_fully_known()) {
     throw ValueError("[Parameter] an extent is open: got " + variable_.type().str() +
-                     ", expected a fixed shape. Try shared(value, {.shape = value.shape()})");
+                     ", expected a fixed shape. Try shared(value) without .shape");
   }
 }
 

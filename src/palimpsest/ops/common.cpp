@@ -53,9 +53,20 @@ index_t agreed_extent(std::span<const index_t> a, std::span<const index_t> b, st
   if (a[axis] == kUnknown) return b[axis];
   if (b[axis] != kUnknown && a[axis] != b[axis]) {
     throw ShapeError("[" + std::string(who) + "] axis " + std::to_string(axis) +
-                     ": extents differ: got " + to_string(a) + " and " + to_string(b));
+                     ": extents differ: got " + extents_text(a) + " and " + extents_text(b));
   }
   return a[axis];
+}
+
+void expect_same_extent(const Variable& a, std::size_t i, const Variable& b, std::size_t j,
+                        std::string_view who) {
+  const index_t m = a.type().shape[i], n = b.type().shape[j];
+  if (m == n || m == kUnknown || n == kUnknown) return;
+  throw ShapeError("[" + std::string(who) + "] axis " + std::to_string(i) +
+                   " of the first and axis " + std::to_string(j) +
+                   " of the second operand: got the extents " + std::to_string(m) + " and " +
+                   std::to_string(n) + " of " + extents_text(a.type().shape) + " and " +
+                   extents_text(b.type().shape) + ", expected equal ones");
 }
 
 Variable with_rank(const Variable& x, std::size_t rank) {

@@ -24,6 +24,14 @@ Device common_device(std::span<const Variable> inputs, std::string_view who);
 index_t agreed_extent(std::span<const index_t> a, std::span<const index_t> b, std::size_t axis,
                       std::string_view who);
 
+/// For errors about an axis of one element that the graph does not know to be one.
+inline constexpr std::string_view kBroadcastAdvice =
+    "Try row(), col() or a 1 in the shape of the input, or specify_shape for a computed value";
+
+/// ShapeError unless axis `i` of a may have as many elements as axis `j` of b.
+void expect_same_extent(const Variable& a, std::size_t i, const Variable& b, std::size_t j,
+                        std::string_view who);
+
 /// x with new leading axes of one element up to this rank; x itself if it has it. A constant stays
 /// a constant.
 Variable with_rank(const Variable& x, std::size_t rank);

@@ -80,10 +80,11 @@ std::vector<Extents> Alloc::infer_shapes(const Apply& apply,
   const std::size_t n_new = shape.size() - declared.size();
   for (std::size_t k = 0; k < declared.size(); ++k) {
     if (declared[k] != 1 && inputs[0][k] != shape[n_new + k]) {
-      throw ShapeError("[alloc] axis " + std::to_string(n_new + k) + ": got a value of extents " +
-                       to_string(inputs[0]) + ", expected those of " + to_string(shape) +
-                       "; an axis broadcasts only if it is known to be 1 when the graph is built. "
-                       "Try specify_shape");
+      throw ShapeError(
+          "[alloc] axis " + std::to_string(n_new + k) + ": got a value of extents " +
+          to_string(inputs[0]) + ", expected those of " + to_string(shape) +
+          "; an axis broadcasts only if it is known to be 1 when the graph is built. " +
+          std::string(kBroadcastAdvice));
     }
   }
   return {std::move(shape)};

@@ -301,6 +301,7 @@ Variable matmul(const Variable& a, const Variable& b) {
   check_rank(b, "matmul");
   const std::size_t n_a = std::min<std::size_t>(a.rank(), 2),
                     n_b = std::min<std::size_t>(b.rank(), 2);
+  expect_same_extent(a, a.rank() - 1, b, b.rank() - n_b, "matmul");
   const MatrixOperand left = batch_of(a, b, n_a, n_b), right = batch_of(b, a, n_b, n_a);
   constexpr int kRow = 0, kInner = 1, kColumn = 2;
   Labels labels_a = left.batch, labels_b = right.batch;
@@ -339,6 +340,7 @@ Variable tensordot(const Variable& a, const Variable& b, const Axes& axes_a, con
   for (std::size_t i = 0; i < axes_a.size(); ++i) {
     const auto axis_a = static_cast<std::size_t>(normalize_axis(axes_a[i], a.rank(), "tensordot"));
     const auto axis_b = static_cast<std::size_t>(normalize_axis(axes_b[i], b.rank(), "tensordot"));
+    expect_same_extent(a, axis_a, b, axis_b, "tensordot");
     labels_b[axis_b] = labels_a[axis_a];
     summed.push_back(labels_a[axis_a]);
   }
@@ -364,9 +366,14 @@ Variable tensordot(const Variable& a, const Variable& b, index_t n_axes) {
   return tensordot(a, b, axes_a, axes_b);
 }
 
-Variable dot(const Variable& a, const Variable& b) {
+Variable dot(const Operand& first, const Operand& second) {
+  const Operand both[] = {first, second};
+  const std::vector<Variable> resolved_both = resolved(both);
+  const Variable &a = resolved_both[0], &b = resolved_both[1];
   if (a.rank() == 0 || b.rank() == 0) return mul(a, b);
-  return tensordot(a, b, Axes{-1}, Axes{b.rank() == 1 ? -1 : -2});
+  const std::size_t in_a = a.rank() - 1, in_b = b.rank() == 1 ? 0 : b.rank() - 2;
+  expect_same_extent(a, in_a, b, in_b, "dot");
+  return tensordot(a, b, Axes{static_cast<index_t>(in_a)}, Axes{static_cast<index_t>(in_b)});
 }
 
 Variable outer(const Variable& a, const Variable& b) { return tensordot(ravel(a), ravel(b), 0); }
@@ -377,7 +384,10 @@ Variable vdot(const Variable& a, const Variable& b) {
                      b.type().str());
   }
   Labels labels;
-  for (std::size_t k = 0; k < a.rank(); ++k) labels.push_back(static_cast<int>(k));
+  for (std::size_t k = 0; k < a.rank(); ++k) {
+    expect_same_extent(a, k, b, k, "vdot");
+    labels.push_back(static_cast<int>(k));
+  }
   return contract(a, labels, b, labels, {}, {.conj_a = true, .conj_b = false});
 }
 

@@ -311,10 +311,13 @@ std::vector<Extents> Elementwise::infer_shapes(const Apply& apply,
       if (apply.input(i).type().shape[k] == 1) continue;
       if (first == n) first = i;
       if (inputs[i][k] == inputs[first][k]) continue;
-      throw ShapeError("[" + name() + "] axis " + std::to_string(k) + ": extents differ: got " +
-                       to_string(inputs[first]) + " and " + to_string(inputs[i]) +
-                       "; an axis broadcasts only if it is known to be 1 when the graph is built. "
-                       "Try specify_shape");
+      std::string text = "[" + name() + "] axis " + std::to_string(k) + ": extents differ: got " +
+                         to_string(inputs[first]) + " and " + to_string(inputs[i]);
+      if (inputs[first][k] == 1 || inputs[i][k] == 1) {
+        text += "; an axis broadcasts only if it is known to be 1 when the graph is built. ";
+        text += kBroadcastAdvice;
+      }
+      throw ShapeError(text);
     }
     result[k] = first == n ? 1 : inputs[first][k];
   }

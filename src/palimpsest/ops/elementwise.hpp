@@ -20,11 +20,11 @@ Variable elementwise_of(ScalarOp op, std::initializer_list<Operand> operands);
 
 // -- arithmetic --------------------------------------------------------------------------------
 
-Variable add(const Variable& a, const Variable& b);
-Variable sub(const Variable& a, const Variable& b);
-Variable mul(const Variable& a, const Variable& b);
+Variable add(const Operand& a, const Operand& b);
+Variable sub(const Operand& a, const Operand& b);
+Variable mul(const Operand& a, const Operand& b);
 /// True division: of integers a float64.
-Variable div(const Variable& a, const Variable& b);
+Variable div(const Operand& a, const Operand& b);
 /// Rounded towards minus infinity; integers by zero give 0.
 Variable floor_div(const Operand& a, const Operand& b);
 /// a - b floor_div(a, b): of the sign of b; integers by zero give 0.
@@ -131,6 +131,7 @@ Variable cast_like(const Variable& x, const Variable& like);
 
 }  // namespace ops
 
+// Operators take variables, tensors (which become constants) and numbers (which are weak).
 Variable operator-(const Variable& x);
 /// Of bools and integers.
 Variable operator~(const Variable& x);
@@ -151,5 +152,11 @@ PALIMPSEST_OPERATOR(&)
 PALIMPSEST_OPERATOR(|)
 PALIMPSEST_OPERATOR(^)
 #undef PALIMPSEST_OPERATOR
+
+/// `v += w` rebinds the handle v to v + w; graphs that use the old value keep it.
+Variable& operator+=(Variable& v, const Operand& w);
+Variable& operator-=(Variable& v, const Operand& w);
+Variable& operator*=(Variable& v, const Operand& w);
+Variable& operator/=(Variable& v, const Operand& w);
 
 }  // namespace palimpsest

@@ -117,6 +117,10 @@ PALIMPSEST_UNARY(abs2, abs2)
 
 #define PALIMPSEST_BINARY(name, op) \
   Variable name(const Operand& a, const Operand& b) { return elementwise_of(ScalarOp::op, {a, b}); }
+PALIMPSEST_BINARY(add, add)
+PALIMPSEST_BINARY(sub, sub)
+PALIMPSEST_BINARY(mul, mul)
+PALIMPSEST_BINARY(div, div)
 PALIMPSEST_BINARY(floor_div, floor_div)
 PALIMPSEST_BINARY(mod, mod)
 PALIMPSEST_BINARY(pow, pow)
@@ -139,10 +143,6 @@ PALIMPSEST_BINARY(hypot, hypot)
 PALIMPSEST_BINARY(complex, make_complex)
 #undef PALIMPSEST_BINARY
 
-Variable add(const Variable& a, const Variable& b) { return elementwise(ScalarOp::add, {a, b}); }
-Variable sub(const Variable& a, const Variable& b) { return elementwise(ScalarOp::sub, {a, b}); }
-Variable mul(const Variable& a, const Variable& b) { return elementwise(ScalarOp::mul, {a, b}); }
-Variable div(const Variable& a, const Variable& b) { return elementwise(ScalarOp::div, {a, b}); }
 Variable fma(const Operand& a, const Operand& b, const Operand& c) {
   return elementwise_of(ScalarOp::fma, {a, b, c});
 }
@@ -198,5 +198,10 @@ PALIMPSEST_OPERATOR(&, bitwise_and)
 PALIMPSEST_OPERATOR(|, bitwise_or)
 PALIMPSEST_OPERATOR(^, bitwise_xor)
 #undef PALIMPSEST_OPERATOR
+
+Variable& operator+=(Variable& v, const Operand& w) { return v = ops::add(v, w); }
+Variable& operator-=(Variable& v, const Operand& w) { return v = ops::sub(v, w); }
+Variable& operator*=(Variable& v, const Operand& w) { return v = ops::mul(v, w); }
+Variable& operator/=(Variable& v, const Operand& w) { return v = ops::div(v, w); }
 
 }  // namespace palimpsest

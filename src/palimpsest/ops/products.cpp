@@ -81,9 +81,11 @@ Extents Contract::result_extents(std::span<const index_t> a, std::span<const ind
     if (i == c.a.size()) return b[j];
     if (j == c.b.size() || b[j] == kUnknown) return a[i];
     if (a[i] != kUnknown && a[i] != b[j]) {
-      throw ShapeError("[einsum] one label with two extents, axis " + std::to_string(i) +
-                       " of the first operand and " + std::to_string(j) + " of the second: got " +
-                       to_string(a) + " and " + to_string(b) + " in " + text_of(c));
+      throw ShapeError("[product] axis " + std::to_string(i) + " of the first and axis " +
+                       std::to_string(j) + " of the second operand: got the extents " +
+                       std::to_string(a[i]) + " and " + std::to_string(b[j]) + " of " +
+                       extents_text(a) + " and " + extents_text(b) + ", expected equal ones in " +
+                       text_of(c));
     }
     return b[j];
   };

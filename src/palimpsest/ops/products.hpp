@@ -37,8 +37,8 @@ Variable contract(const Variable& a, std::span<const int> labels_a, const Variab
 /// column on the right; the result lacks that axis.
 Variable matmul(const Variable& a, const Variable& b);
 /// Sum over the last axis of a and the last but one of b (the only one, if b is a vector); with a
-/// scalar the product. Nothing is conjugated.
-Variable dot(const Variable& a, const Variable& b);
+/// scalar or a number the product. Nothing is conjugated.
+Variable dot(const Operand& a, const Operand& b);
 /// Sum over the last `n_axes` axes of a and the first of b; over these pairs of axes.
 Variable tensordot(const Variable& a, const Variable& b, index_t n_axes = 2);
 Variable tensordot(const Variable& a, const Variable& b, const Axes& axes_a, const Axes& axes_b);

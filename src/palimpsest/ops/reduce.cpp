@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <numeric>
 
+#include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/kernels/arg_reduce.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise.hpp"
@@ -49,8 +51,8 @@ Variable prod_cotangent(const Variable& x, const Axes& axes, const Variable& w) 
 
 }  // namespace
 
-Axes reduced_axes(const Variable& x, const std::optional<Axes>& axes, std::string_view who) {
-  if (axes) return normalize_axes(*axes, x.rank(), who);
+Axes reduced_axes(const Variable& x, const AxesArgument& axes, std::string_view who) {
+  if (axes.value()) return normalize_axes(*axes.value(), x.rank(), who);
   Axes every(x.rank());
   std::iota(every.begin(), every.end(), index_t{0});
   return every;
@@ -62,16 +64,23 @@ std::string Reduce::name() const {
   return result;
 }
 
-std::string Reduce::parameters() const { return parameter("axes", axes_); }
+std::string Reduce::parameters() const {
+  return parameter("axes", axes_) + (allows_none_ ? ", allows_none" : "");
+}
 
 Extents Reduce::result_extents(std::span<const index_t> in) const {
-  return without_axes(in, axes_, op_ == ReduceOp::max || op_ == ReduceOp::min, name_of(op_));
+  const bool is_extremum = op_ == ReduceOp::max || op_ == ReduceOp::min;
+  return without_axes(in, axes_, is_extremum && !allows_none_, name_of(op_));
 }
 
 Apply Reduce::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());
   const TensorType& type = inputs[0].type();
   normalize_axes(axes_, type.rank(), name_of(op_));
+  if (allows_none_ && !is_floating(type.dtype)) {
+    throw DTypeError("[" + name() + "] got " + std::string(name_of(type.dtype)) +
+                     ", expected floating numbers for the extremum of no elements");
+  }
   return node(inputs, {{result_dtype(op_, type.dtype), result_extents(type.shape), type.device}});
 }
 
@@ -97,15 +106,25 @@ std::vector<Variable> Reduce::pullback(const Apply& apply,
   return {w * attains / broadcast_like(sum(attains, {axes_, true}), x)};
 }
 
+bool Reduce::runs_on_none(std::span<const index_t> extents, const MutableView& out) const {
+  if (!allows_none_ || element_count(extents) != 0) return false;
+  const double limit = std::numeric_limits<double>::infinity();
+  const double value = op_ == ReduceOp::max ? -limit : limit;
+  const Strides still(out.rank());
+  strided_copy({&value, DType::float64, out.extents, still}, out);
+  return true;
+}
+
 void Reduce::run(RunContext& context) const {
+  if (runs_on_none(context.input(0).extents, context.output(0))) return;
   run_reduce(op_, context.input(0), axes_, context.output(0));
 }
 
 // -- of what is computed on the way ---------------------------------------------------------------
 
-FusedReduce::FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes)
+FusedReduce::FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes, bool allows_none)
     : elementwise_(std::make_shared<Elementwise>(std::move(program))),
-      reduce_(std::make_shared<Reduce>(op, std::move(axes))) {
+      reduce_(std::make_shared<Reduce>(op, std::move(axes), allows_none)) {
   if (elementwise_->program().outputs().size() != 1 || elementwise_->program().n_inputs() == 0) {
     throw ValueError("[FusedReduce] got " + std::to_string(elementwise_->program().n_inputs()) +
                      " inputs and " + std::to_string(elementwise_->program().outputs().size()) +
@@ -143,6 +162,7 @@ void FusedReduce::run(RunContext& context) const {
       if (view.extents[k] != 1) extents[k] = view.extents[k];
     }
   }
+  if (reduce_->runs_on_none(extents, context.output(0))) return;
   SmallVector<ConstView, 8> views(n);
   SmallVector<index_t, 32> strides(n * rank);
   for (std::size_t i = 0; i < n; ++i) {
@@ -186,6 +206,11 @@ Variable argmin(const Variable& x, const ReduceOptions& options) {
 }
 
 // -- builders ----------------------------------------------------------------------------------
+
+Variable largest_or_lowest(const Variable& x, const Axes& axes) {
+  const auto max = std::make_shared<Reduce>(ReduceOp::max, axes, true);
+  return expand_dims(max->make_node({&x, 1}).output(0), axes);
+}
 
 Variable sum(const Variable& x, const ReduceOptions& options) {
   return reduce(ReduceOp::sum, x, options);

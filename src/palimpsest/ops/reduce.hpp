@@ -7,10 +7,12 @@
 
 namespace palimpsest::ops {
 
+/// `max(x, {.axes = {0}})`, `max(x, {.axes = 0})`, `max(x, {.axes = {0, 1}, .keepdims = true})`.
 struct ReduceOptions {
   /// Absent: all axes.
-  std::optional<Axes> axes;
-  bool keepdims = false;
+  AxesArgument axes = {};
+  /// Reduced axes stay, with one element.
+  Flag keepdims = false;
 };
 
 /// Accurate at least as pairwise summation in the dtype; bool and integers sum in int64/uint64.
@@ -32,8 +34,8 @@ Variable argmin(const Variable& x, const ReduceOptions& options = {});
 Variable mean(const Variable& x, const ReduceOptions& options = {});
 
 struct VarianceOptions {
-  std::optional<Axes> axes = {};
-  bool keepdims = false;
+  AxesArgument axes = {};
+  Flag keepdims = false;
   /// The sum of squares is divided by the number of elements less this.
   index_t ddof = 0;
 };
@@ -43,8 +45,8 @@ Variable var(const Variable& x, const VarianceOptions& options = {});
 Variable std(const Variable& x, const VarianceOptions& options = {});
 
 struct NormOptions {
-  std::optional<Axes> axes = {};
-  bool keepdims = false;
+  AxesArgument axes = {};
+  Flag keepdims = false;
   /// (sum |x|^order)^(1/order); infinity: the largest |x|, -infinity: the smallest.
   double order = 2;
 };
@@ -52,7 +54,7 @@ struct NormOptions {
 /// Errors   ValueError: order 0
 Variable norm(const Variable& x, const NormOptions& options = {});
 
-/// log(sum(exp(x))) without overflow.
+/// log(sum(exp(x))) without overflow; -infinity of no elements.
 Variable logsumexp(const Variable& x, const ReduceOptions& options = {});
 
 /// Sums, or products, of the elements up to each one along an axis; without an axis over the array

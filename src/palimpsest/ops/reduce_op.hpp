@@ -13,10 +13,15 @@ namespace palimpsest::ops {
 /// A reduction over axes, which the result lacks. `Sum`, `Prod`, `Max`, `Min`, `Any`, `All`.
 class Reduce final : public Op {
  public:
-  /// Axes sorted, counted from the front.
-  Reduce(ReduceOp op, Axes axes) : op_(op), axes_(std::move(axes)) {}
+  /// Axes sorted, counted from the front. The largest or smallest of no elements is an error, or with
+  /// `allows_none`, for floating numbers only, -infinity or infinity.
+  Reduce(ReduceOp op, Axes axes, bool allows_none = false)
+      : op_(op), axes_(std::move(axes)), allows_none_(allows_none) {}
   ReduceOp reduce_op() const { return op_; }
   const Axes& axes() const { return axes_; }
+  bool allows_none() const { return allows_none_; }
+  /// Stores the extremum of no elements, if that is what inputs of these extents ask for.
+  bool runs_on_none(std::span<const index_t> extents, const MutableView& out) const;
 
   std::string name() const override;
   std::string parameters() const override;
@@ -34,14 +39,15 @@ class Reduce final : public Op {
 
   ReduceOp op_;
   Axes axes_;
+  bool allows_none_;
 };
 
 /// A reduction of what an elementwise step of one result makes, which is never in memory. `FusedSum`,
 /// `FusedProd` and so on. Rewrites make it.
 class FusedReduce final : public Op {
  public:
-  /// Axes sorted, counted from the front.
-  FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes);
+  /// As for Reduce.
+  FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes, bool allows_none = false);
   std::string name() const override { return "Fused" + reduce_->name(); }
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
@@ -108,7 +114,10 @@ class Scan final : public Op {
   bool in_place_;
 };
 
+/// The largest elements, which stay as axes of one element; -infinity of none. Floating numbers.
+Variable largest_or_lowest(const Variable& x, const Axes& axes);
+
 /// Which axes a reduction with these options is over: sorted, counted from the front.
-Axes reduced_axes(const Variable& x, const std::optional<Axes>& axes, std::string_view who);
+Axes reduced_axes(const Variable& x, const AxesArgument& axes, std::string_view who);
 
 }  // namespace palimpsest::ops

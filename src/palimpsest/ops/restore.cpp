@@ -257,16 +257,19 @@ ReduceOp reduce_op_of(std::string_view name) {
   return it->second;
 }
 OpPtr reduce(std::string_view name, ParameterText& text) {
-  return std::make_shared<Reduce>(reduce_op_of(name), axes(text));
+  Axes over = axes(text);
+  const bool allows_none = text.take(", allows_none");
+  return std::make_shared<Reduce>(reduce_op_of(name), std::move(over), allows_none);
 }
 OpPtr fused_reduce(std::string_view name, ParameterText& text) {
   const ReduceOp op = reduce_op_of(name.substr(std::string_view("Fused").size()));
   Axes over = axes(text);
+  const bool allows_none = text.take(", allows_none");
   text.expect("; ");
   ElementwiseProgram program = program_of(text);
   if (program.outputs().size() != 1 || program.n_inputs() == 0)
     throw FormatError("no such program");
-  return std::make_shared<FusedReduce>(std::move(program), op, std::move(over));
+  return std::make_shared<FusedReduce>(std::move(program), op, std::move(over), allows_none);
 }
 OpPtr arg_reduce(std::string_view name, ParameterText& text) {
   return std::make_shared<ArgReduce>(name == "ArgMax" ? ReduceOp::max : ReduceOp::min, axes(text));

@@ -247,8 +247,8 @@ std::vector<Extents> BroadcastTo::infer_shapes(const Apply& apply,
     if (inputs[0][k] == 1 && declared[k] != 1 && result[k + n_new] != 1) {
       throw ShapeError("[broadcast_to] axis " + std::to_string(k) + ": got " +
                        to_string(inputs[0]) + " for " + to_string(shape_) +
-                       ", but only an axis known to be 1 when the graph is built broadcasts. Try "
-                       "specify_shape");
+                       ", but only an axis known to be 1 when the graph is built broadcasts. " +
+                       std::string(kBroadcastAdvice));
     }
   }
   return {std::move(result)};
@@ -337,9 +337,12 @@ Extents SpecifyShape::result_extents(std::span<const index_t> in) const {
     throw ShapeError("[specify_shape] numbers of axes differ: got " + to_string(in) +
                      ", expected " + to_string(shape_));
   }
-  Extents result;
+  Extents result(in);
   for (std::size_t k = 0; k < in.size(); ++k) {
-    result.push_back(agreed_extent(in, shape_, k, "specify_shape"));
+    if (in[k] == kUnknown) result[k] = shape_[k];
+    if (result[k] == shape_[k] || shape_[k] == kUnknown) continue;
+    throw ShapeError("[specify_shape] axis " + std::to_string(k) + ": extents differ: got " +
+                     extents_text(in) + ", expected " + extents_text(shape_));
   }
   return result;
 }

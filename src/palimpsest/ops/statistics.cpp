@@ -78,7 +78,7 @@ Variable logsumexp(const Variable& x, const ReduceOptions& options) {
   const Variable values = inexact(x);
   // Whatever is taken off is added again: its derivative is none of ours. Infinity less itself is
   // no number.
-  const Variable largest = stop_gradient(max(real(values), {axes, true}));
+  const Variable largest = stop_gradient(largest_or_lowest(real(values), axes));
   const Variable offset = where(isfinite(largest), largest, 0);
   const Variable scaled = exp(values - broadcast_like(offset, values));
   const Variable result = log(sum(scaled, {axes, true})) + offset;

@@ -34,8 +34,8 @@ Replacements take_in_step(const FunctionGraph& graph, const Apply& node) {
   if (!step || step->is_in_place() || x.is_indestructible()) return {};
   if (x.owner().output_count() != 1 || x.owner().input_count() == 0) return {};
   if (!is_private_to(graph, x, node) || !has_long_runs(x.type(), reduce->axes())) return {};
-  const auto fused = std::make_shared<const ops::FusedReduce>(step->program(), reduce->reduce_op(),
-                                                              reduce->axes());
+  const auto fused = std::make_shared<const ops::FusedReduce>(
+      step->program(), reduce->reduce_op(), reduce->axes(), reduce->allows_none());
   return if_it_fits(node, fused->make_node(x.owner().inputs()).output(0));
 }
 

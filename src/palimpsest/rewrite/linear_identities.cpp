@@ -77,6 +77,21 @@ std::optional<Variable> conjugate_on_the_way(const FunctionGraph& graph, const A
   return std::make_shared<const ops::Contract>(std::move(contraction))->make_node(inputs).output(0);
 }
 
+// The transpose of a product of matrices: the kernel writes it that way. So what adds it to something
+// finds the product.
+std::optional<Variable> transpose_on_the_way(const FunctionGraph& graph, const Apply& node) {
+  const auto* const transpose = op_of<ops::Transpose>(node);
+  if (!transpose || node.output(0).rank() != 2 || transpose->order() != Axes{1, 0}) return {};
+  const Variable& v = node.input(0);
+  const auto* const op = op_of<ops::Contract>(v);
+  if (!op || !is_private_to(graph, v, node) || v.is_indestructible()) return {};
+  Contraction contraction = op->contraction();
+  std::swap(contraction.out[0], contraction.out[1]);
+  return std::make_shared<const ops::Contract>(std::move(contraction))
+      ->make_node(v.owner().inputs())
+      .output(0);
+}
+
 // The sum over axes along which a value was repeated is a multiple of it.
 std::optional<Variable> sum_of_broadcast(const Apply& node) {
   const auto* const sum = op_of<ops::Reduce>(node);
@@ -242,6 +257,7 @@ Replacements apply_identity(const FunctionGraph& graph, const Apply& node) {
   if (node.output_count() != 1) return {};
   if (auto result = cancel_transforms(node.output(0))) return if_it_fits(node, result);
   if (auto result = conjugate_on_the_way(graph, node)) return if_it_fits(node, result);
+  if (auto result = transpose_on_the_way(graph, node)) return if_it_fits(node, result);
   if (auto result = sum_of_broadcast(node)) return if_it_fits(node, result);
   if (auto result = merge_products(graph, node)) return if_it_fits(node, result);
   return if_it_fits(node, merge_diagonals(graph, node));

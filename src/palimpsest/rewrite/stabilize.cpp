@@ -64,15 +64,11 @@ bool is_reduced_by_maximum(const Variable& x) {
   }
 }
 
-// The largest of no elements is an error, their sum is not.
 std::optional<SumOfExp> sum_of_exp(const Variable& v) {
   const auto* const sum = op_of<ops::Reduce>(v);
   if (!sum || sum->reduce_op() != ReduceOp::sum) return {};
   const auto x = argument_of(v.owner().input(0), ScalarOp::exp);
   if (!x || x->dtype() != v.dtype() || is_reduced_by_maximum(*x)) return {};
-  for (index_t axis : sum->axes()) {
-    if (x->type().shape[static_cast<std::size_t>(axis)] < 1) return {};
-  }
   return SumOfExp{*x, sum->axes()};
 }
 
@@ -106,10 +102,12 @@ Replacements stabilize_log(const FunctionGraph&, const Apply& node) {
   if (const auto x = added_to_one(v)) return if_it_fits(node, ops::log1p(*x));
   if (const auto x = subtracted_from_one(v)) return if_it_fits(node, ops::log1p(ops::neg(*x)));
   if (const auto result = log_of_sum_of_exp(v)) return if_it_fits(node, *result);
-  if (is_plain(v, ScalarOp::div)) {  // of a softmax
+  if (is_plain(v, ScalarOp::div)) {  // such as of a softmax
     const auto x = argument_of(v.owner().input(0), ScalarOp::exp);
-    const auto total = log_of_sum_of_exp(v.owner().input(1));
-    if (x && total) return if_it_fits(node, ops::sub(*x, *total));
+    const Variable& below = v.owner().input(1);
+    if (!x || below.dtype() != v.dtype()) return {};
+    const auto total = log_of_sum_of_exp(below);
+    return if_it_fits(node, ops::sub(*x, total ? *total : ops::log(below)));
   }
   return {};
 }
