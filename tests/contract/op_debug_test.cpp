@@ -177,6 +177,23 @@ TEST_P(OpDebug, WhateverTheLayoutOfTheirInputs) {
   });
 }
 
+// Where nothing reorders arithmetic, bits depend on values alone.
+TEST_P(OpDebug, ExactModesGiveTheSameBitsWhateverTheLayout) {
+  for_each_sample([](const ops::OpEntry& entry, const ops::OpSample& sample) {
+    const Applied a = applied(entry, sample);
+    const Arguments given = arguments_of(a.node, a.values);
+    const Function f = function(given.inputs, outputs_of(a.node.outputs()), {.mode = NoRewrite()});
+    const std::vector<Tensor> expected = call(f, given.values);
+    for (const auto& [name, relay, keeps_values] : kLayouts) {
+      if (!keeps_values) continue;
+      SCOPED_TRACE(name);
+      std::vector<Tensor> values;
+      for (const Tensor& t : given.values) values.push_back(relay(t));
+      expect_equal(call(f, values), expected);
+    }
+  });
+}
+
 TEST_P(OpDebug, InPlaceVariantsDoWhatTheyDeclare) {
   for_each_sample([](const ops::OpEntry& entry, const ops::OpSample& sample) {
     const Applied a = applied(entry, sample);

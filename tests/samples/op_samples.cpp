@@ -43,6 +43,7 @@ std::span<const OpEntry> op_samples() {
       {"BroadcastTo", broadcast_to_samples},
       {"Cast", cast_samples},
       {"ComplexPart", complex_part_samples},
+      {"Contiguous", contiguous_samples},
       {"Contract", contract_samples},
       {"Diagonal", diagonal_samples},
       {"DiagonalInto", diagonal_into_samples},

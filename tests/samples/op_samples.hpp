@@ -56,6 +56,7 @@ std::vector<OpSample> nonzero_samples();
 std::vector<OpSample> norm2_samples();
 std::vector<OpSample> fft_samples();
 std::vector<OpSample> reshape_samples();
+std::vector<OpSample> contiguous_samples();
 std::vector<OpSample> reshape_to_samples();
 std::vector<OpSample> transpose_samples();
 std::vector<OpSample> expand_dims_samples();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/contiguous_op.hpp"
 #include "palimpsest/ops/device.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/rearrange_op.hpp"
@@ -17,6 +18,14 @@ std::vector<OpSample> reshape_samples() {
           unary("across", sample_values({4, 6}, DType::float32), to({3, 8})),
           unary("to 0-d", sample_values({1, 1}, DType::int64), to({})),
           unary("of nothing", sample_values({0, 3}, DType::float64), to({3, 0, 2}))};
+}
+
+std::vector<OpSample> contiguous_samples() {
+  const auto dense = [](const Variable& x) {
+    return std::make_shared<Contiguous>()->make_node({&x, 1}).output(0);
+  };
+  return {unary("matrix", sample_values({3, 4}, DType::complex128), dense),
+          unary("number", sample_values({}, DType::float64), dense)};
 }
 
 std::vector<OpSample> reshape_to_samples() {

@@ -383,6 +383,7 @@ class Compiler {
     program->updated = std::move(updated_);
     program->mode = mode_.base();
     program->places_joins = mode_.selection().contains(place_joins());
+    program->keeps_bits = mode_.selection().keeps_bits();
     program->inspection = mode_.inspection();
     program->trust_input = options_.trust_input;
     program->budget = options_.budget_bytes ? options_.budget_bytes : config_->budget;

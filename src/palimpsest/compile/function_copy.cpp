@@ -87,6 +87,7 @@ std::shared_ptr<const Program> without_updates(const Program& program, std::vect
   result->is_single = program.is_single;
   result->mode = program.mode;
   result->places_joins = program.places_joins;
+  result->keeps_bits = program.keeps_bits;
   result->inspection = program.inspection;
   result->trust_input = program.trust_input;
   result->budget = program.budget;

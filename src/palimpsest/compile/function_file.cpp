@@ -145,6 +145,7 @@ class FunctionWriter {
     json["updated"] = program.updated;
     json["mode"] = std::string(program.mode.name());
     json["places_joins"] = program.places_joins;
+    json["keeps_bits"] = program.keeps_bits;
     json["trust_input"] = program.trust_input;
     json["budget"] = program.budget ? Json(*program.budget) : Json();
     return json;
@@ -292,6 +293,7 @@ class FunctionReader {
     if (program->is_single && outputs.size() != 1) json.fail("has no single output");
     program->mode = mode_of(json.at("mode"));
     program->places_joins = json.at("places_joins").flag();
+    program->keeps_bits = json.at("keeps_bits").flag();
     program->trust_input = json.at("trust_input").flag();
     if (!json.at("budget").is_null()) program->budget = json.at("budget").integer();
     program->config = config_of(json.at("config"));

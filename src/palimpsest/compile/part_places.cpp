@@ -2,10 +2,12 @@
 #include "palimpsest/compile/part_places.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "palimpsest/ops/contiguous_op.hpp"
 #include "palimpsest/ops/index_op.hpp"
 #include "palimpsest/ops/loop_op.hpp"
 #include "palimpsest/ops/rearrange_op.hpp"
@@ -123,10 +125,19 @@ class Finder {
     if (!layout) return;
     // A loop fills its outputs row by row, and takes them for dense.
     if (dynamic_cast<const ops::Loop*>(&part.owner().op()) && !layout->is_dense()) return;
+    if (laid_.keeps_bits && !layout->is_dense() && rounds(part, value.buffer)) return;
     const bool fits = set_in_place(step.node) ? is_free_before(j, place, part, *slice)
                                               : whole == step.node.output(0);
     if (!fits || !is_done_with(j, value.buffer, result.buffer)) return;
     places_.emplace(part.node(), std::move(place));
+  }
+
+  // Would a bit change, of the value or of what reads it, if it lay otherwise?
+  bool rounds(const Variable& part, int buffer) const {
+    const std::vector<int>& steps = visits_[at(buffer)];
+    return ops::rounds_by_layout(part.owner()) ||
+           std::any_of(steps.begin(), steps.end(),
+                       [&](int i) { return ops::rounds_by_layout(plan_.steps[at(i)].node); });
   }
 
   Layout layout_made_for(const Variable& v, int buffer) const {
@@ -290,6 +301,24 @@ bool are_same_bytes(const Layout& a, const Layout& b) {
     if (a.extents[k] > 1 && a.strides[k] != b.strides[k]) return false;
   }
   return true;
+}
+
+bool may_overlap_itself(const Layout& layout) {
+  struct Axis {
+    index_t step, extent;
+  };
+  SmallVector<Axis, 8> axes;
+  for (std::size_t i = 0; i < layout.extents.size(); ++i) {
+    if (layout.extents[i] == 0) return false;
+    if (layout.extents[i] > 1) axes.push_back({std::abs(layout.strides[i]), layout.extents[i]});
+  }
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.step < b.step; });
+  index_t reach = 0;
+  for (const auto& [step, extent] : axes) {
+    if (step <= reach) return true;
+    reach += step * (extent - 1);
+  }
+  return false;
 }
 
 PartPlaces find_part_places(const LaidOut& laid_out) { return Finder(laid_out).run(); }

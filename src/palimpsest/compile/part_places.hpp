@@ -58,6 +58,9 @@ std::optional<Layout> slice_for(const Apply& node, std::size_t input, const Layo
 /// that.
 std::optional<Layout> layout_in(const PartPlace& place, const Layout& slice);
 
+/// May two indices show one element? Never false when they do.
+bool may_overlap_itself(const Layout& layout);
+
 /// Do two layouts of one array name the same bytes for each element?
 bool are_same_bytes(const Layout& a, const Layout& b);
 
@@ -67,6 +70,7 @@ struct LaidOut {
   std::span<const Variable> makers;  // per buffer: what a step made it for; undefined: nothing
   const std::vector<bool>& is_kept;  // per buffer: is it read after the last step?
   std::span<const Apply> order;      // of the graph's nodes
+  bool keeps_bits = false;           // see PlanRequest
 };
 
 /// The values that may be computed in the slice where a join or a set wants them: those with a

@@ -109,7 +109,7 @@ class Improvement {
         bound_(problem.lower_bound),
         left_(static_cast<std::uint64_t>(std::max(effort_units, 0.0) * kStepsPerEffort)) {}
 
-  /// Tries to meet that height; all of the effort may go.
+  /// Tries to meet that height.
   void meet(index_t height) {
     if (best_.height > height && height >= bound_) try_height(height, left_);
   }
@@ -153,9 +153,11 @@ Placement place(std::span<Interval> intervals, const PlacementOptions& options) 
   if (which.empty()) return {};
   Packing best = quick_packing(problem);
   if (problem.items.size() <= kMostForSearch) {
-    Improvement improvement(problem, options.effort, best);
-    improvement.meet(options.capacity / options.alignment);
-    if (best.height * options.alignment > options.capacity) improvement.close_gap();
+    // What is tried for the capacity comes on top, so that one that is not met changes nothing.
+    Improvement(problem, options.effort / 2, best).meet(options.capacity / options.alignment);
+    if (best.height * options.alignment > options.capacity) {
+      Improvement(problem, options.effort, best).close_gap();
+    }
   }
   Placement result{0, problem.lower_bound * options.alignment};
   for (std::size_t k = 0; k < which.size(); ++k) {

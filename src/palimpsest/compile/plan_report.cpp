@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +43,13 @@ std::string label(const Variable& v) {
 
 class Report {
  public:
-  explicit Report(const Plan& plan) : plan_(plan), in_place_(plan.buffers.size()) {
+  explicit Report(const Plan& plan)
+      : plan_(plan),
+        in_place_(plan.buffers.size()),
+        predecessors_(plan.buffers.size()),
+        writers_of_parts_(plan.buffers.size()) {
+    find_predecessors();
+    find_writers_of_parts();
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       const Apply& node = plan.steps[i].node;
       for (int input : overwritten_inputs(node)) {
@@ -102,36 +111,59 @@ class Report {
     return live;
   }
 
-  // The buffers that lay in these bytes just before, the latest first.
-  std::vector<int> predecessors(std::size_t number) const {
-    const PlannedBuffer& buffer = plan_.buffers[number];
-    std::vector<int> earlier;
+  // For each buffer those that lay in its bytes just before, the latest first: all buffers are laid
+  // into the arena in the order of their lives, over who lay there.
+  void find_predecessors() {
+    struct Owned {
+      index_t end;
+      int by;
+    };
+    std::map<index_t, Owned> owners;  // by the first byte
+    std::vector<int> order;
     for (int b = 0; b < static_cast<int>(plan_.buffers.size()); ++b) {
-      const PlannedBuffer& other = plan_.buffers[at(b)];
-      if (in_arena(other) && other.last_step < buffer.first_step) earlier.push_back(b);
+      if (in_arena(plan_.buffers[at(b)])) order.push_back(b);
     }
-    std::stable_sort(earlier.begin(), earlier.end(), [&](int a, int b) {
-      return plan_.buffers[at(a)].last_step > plan_.buffers[at(b)].last_step;
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return plan_.buffers[at(a)].first_step < plan_.buffers[at(b)].first_step;
     });
-    std::vector<std::pair<index_t, index_t>> open{{buffer.offset, buffer.offset + buffer.bytes}};
-    std::vector<int> result;
-    for (int b : earlier) {
-      const index_t begin = plan_.buffers[at(b)].offset, end = begin + plan_.buffers[at(b)].bytes;
-      std::vector<std::pair<index_t, index_t>> left;
-      bool meets = false;
-      for (const auto& [from, to] : open) {
-        if (from >= end || begin >= to) {
-          left.emplace_back(from, to);
+    for (int b : order) {
+      const PlannedBuffer& buffer = plan_.buffers[at(b)];
+      const index_t begin = buffer.offset, end = begin + buffer.bytes;
+      std::set<int> found;
+      auto it = owners.upper_bound(begin);
+      if (it != owners.begin()) --it;
+      while (it != owners.end() && it->first < end) {
+        const auto [from, owned] = *it;
+        if (owned.end <= begin) {
+          ++it;
           continue;
         }
-        meets = true;
-        if (from < begin) left.emplace_back(from, begin);
-        if (end < to) left.emplace_back(end, to);
+        found.insert(owned.by);
+        it = owners.erase(it);
+        if (from < begin) owners.insert_or_assign(from, Owned{begin, owned.by});
+        if (end < owned.end) owners.insert_or_assign(end, Owned{owned.end, owned.by});
       }
-      if (meets) result.push_back(b);
-      open = std::move(left);
+      owners.insert_or_assign(begin, Owned{end, b});
+      std::vector<int>& list = predecessors_[at(b)];
+      std::copy_if(found.begin(), found.end(), std::back_inserter(list), [&](int other) {
+        return plan_.buffers[at(other)].last_step < buffer.first_step;
+      });
+      std::stable_sort(list.begin(), list.end(), [&](int x, int y) {
+        return plan_.buffers[at(x)].last_step > plan_.buffers[at(y)].last_step;
+      });
     }
-    return result;
+  }
+
+  // The steps that put values into parts of a buffer.
+  void find_writers_of_parts() {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      for (int s : plan_.steps[i].outputs) {
+        const Slot& slot = plan_.slots[at(s)];
+        std::vector<int>& writers = writers_of_parts_[at(slot.buffer)];
+        const bool is_known = !writers.empty() && writers.back() == static_cast<int>(i);
+        if (slot.part >= 0 && !is_known) writers.push_back(static_cast<int>(i));
+      }
+    }
   }
 
   void add_sums() {
@@ -197,7 +229,7 @@ class Report {
                          name_of(b.kind), b.bytes, b.first_step, b.last_step, b.name);
     if (in_arena(b)) {
       text_ += fmt::format("  @{}", b.offset);
-      for (int p : predecessors(number)) {
+      for (int p : predecessors_[number]) {
         const PlannedBuffer& before = plan_.buffers[at(p)];
         text_ += fmt::format("; reuses [{}] {} (last read by step {}: {})", p, before.name,
                              before.last_step, name_of_op(plan_.steps[at(before.last_step)]));
@@ -207,26 +239,12 @@ class Report {
       text_ += fmt::format("; step {}: {} in place of {}", result.step,
                            name_of_op(plan_.steps[at(result.step)]), result.of);
     }
-    const std::vector<int> parts = writers_of_parts(number);
+    const std::vector<int>& parts = writers_of_parts_[number];
     for (std::size_t k = 0; k < parts.size(); ++k) {
       text_ += fmt::format("{} {}: {}", k == 0 ? "; parts computed in it by step" : ",", parts[k],
                            name_of_op(plan_.steps[at(parts[k])]));
     }
     text_ += "\n";
-  }
-
-  // The steps that put values into parts of a buffer.
-  std::vector<int> writers_of_parts(std::size_t buffer) const {
-    std::vector<int> writers;
-    for (int i = 0; i < static_cast<int>(plan_.steps.size()); ++i) {
-      const auto& outputs = plan_.steps[at(i)].outputs;
-      const bool writes = std::any_of(outputs.begin(), outputs.end(), [&](int s) {
-        return plan_.slots[at(s)].buffer == static_cast<int>(buffer) &&
-               plan_.slots[at(s)].part >= 0;
-      });
-      if (writes) writers.push_back(i);
-    }
-    return writers;
   }
 
   Json json_of(const PlannedStep& step) const {
@@ -253,7 +271,7 @@ class Report {
     if (in_arena(b)) {
       json["offset"] = b.offset;
       json["reuses"] = Json::array();
-      for (int p : predecessors(number)) {
+      for (int p : predecessors_[number]) {
         const int last = plan_.buffers[at(p)].last_step;
         json["reuses"].push_back({{"buffer", p},
                                   {"name", plan_.buffers[at(p)].name},
@@ -266,13 +284,15 @@ class Report {
                                   {"op", name_of_op(plan_.steps[at(result.step)])},
                                   {"of", result.of}});
     }
-    const std::vector<int> parts = writers_of_parts(number);
+    const std::vector<int>& parts = writers_of_parts_[number];
     if (!parts.empty()) json["parts_by_steps"] = parts;
     return json;
   }
 
   const Plan& plan_;
-  std::vector<std::vector<InPlace>> in_place_;  // per buffer
+  // Per buffer:
+  std::vector<std::vector<InPlace>> in_place_;
+  std::vector<std::vector<int>> predecessors_, writers_of_parts_;
   std::string text_;
 };
 

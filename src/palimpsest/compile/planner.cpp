@@ -31,25 +31,6 @@
 namespace palimpsest {
 namespace {
 
-// May two indices show one element? Never false when they do.
-bool may_overlap_itself(const Layout& layout) {
-  struct Axis {
-    index_t step, extent;
-  };
-  SmallVector<Axis, 8> axes;
-  for (std::size_t i = 0; i < layout.extents.size(); ++i) {
-    if (layout.extents[i] == 0) return false;
-    if (layout.extents[i] > 1) axes.push_back({std::abs(layout.strides[i]), layout.extents[i]});
-  }
-  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.step < b.step; });
-  index_t reach = 0;
-  for (const auto& [step, extent] : axes) {
-    if (step <= reach) return true;
-    reach += step * (extent - 1);
-  }
-  return false;
-}
-
 // Thrown where a plan ends because elements of an op's inputs decide the extents of its results.
 struct RunTimeExtents {
   std::string op;
@@ -80,7 +61,9 @@ class Planner {
     for (const PlannedStep& planned : plan_.steps) plan_.external_bytes += library_bytes(planned);
     return std::move(plan_);
   }
-  PartPlaces part_places() const { return find_part_places({plan_, makers_, is_kept_, order_}); }
+  PartPlaces part_places() const {
+    return find_part_places({plan_, makers_, is_kept_, order_, request_.keeps_bits});
+  }
   std::size_t n_steps() const { return plan_.steps.size(); }
   // Were these values really found in the slices that were meant for them?
   bool keeps(const VariableNode* part) const { return kept_places_.contains(part); }

@@ -25,8 +25,9 @@ struct PlanRequest {
   double effort = 100;                 // see PlacementOptions
   bool reorders = true;                // for less memory? Else in the graph's order, in one lane
   bool places_joins = true;            // are parts of joined values computed in their slice?
-  int threads = 1;                     // that steps may run on at once
-  index_t parallel_grain = 32768;      // elements; a smaller step is no reason for a second thread
+  bool keeps_bits = false;         // may no step round otherwise because a value lies in a slice?
+  int threads = 1;                 // that steps may run on at once
+  index_t parallel_grain = 32768;  // elements; a smaller step is no reason for a second thread
 };
 
 /// Order, layouts and placement. On several threads as many lanes as peak within the budget, or

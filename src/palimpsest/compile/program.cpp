@@ -71,6 +71,7 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
   request.budget = budget;
   request.effort = static_cast<double>(config->plan_effort_ms);
   request.places_joins = places_joins;
+  request.keeps_bits = keeps_bits;
   request.threads = static_cast<int>(config->threads.value_or(pool_threads()));
   request.parallel_grain = config->parallel_grain;
   request.input_layouts = signature;

@@ -107,6 +107,7 @@ struct Program {
   std::shared_ptr<const CompileFacts> facts;     // of the inspection; null: none
   bool trust_input = false;
   bool places_joins = true;  // are inputs of joins computed in their slice of the result?
+  bool keeps_bits = false;   // see RewriteSelection::keeps_bits()
   std::optional<index_t> budget;
   std::shared_ptr<const Config> config;
   double compile_seconds = 0;

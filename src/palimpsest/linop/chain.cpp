@@ -54,12 +54,41 @@ NamedLinop chain_adjoint(const NamedLinop& A) {
   return recorded.empty() ? made : made.with_sizes(recorded);
 }
 
-// From the last child to the first: that is where F^H F = I and |w|^2 come from.
+// Is A^H C A, for every chain C, nothing but a longer chain?
+bool leaves_chains(const LinopType& type) {
+  return !type.normal || &type == &linop_types::diagonal() || &type == &linop_types::fft() ||
+         &type == &linop_types::dense() || &type == &linop_types::sampling();
+}
+
+// From the last child to the first: that is where F^H F = I and |w|^2 come from. What no rule folds
+// is put around the rest once, at the end.
 NamedLinop chain_normal(const NamedLinop& A, const NamedLinop* inner) {
   NamedLinop folded = inner ? *inner : NamedLinop();
+  std::vector<NamedLinop> before, after;  // from the inside to the outside
+  const auto close = [&] {
+    if (after.empty()) return;
+    std::vector<NamedLinop> parts(before.rbegin(), before.rend());
+    for (NamedLinop& part : flatten(folded)) parts.push_back(std::move(part));
+    parts.insert(parts.end(), after.begin(), after.end());
+    folded = Chain(std::move(parts));
+    before.clear();
+    after.clear();
+  };
   for (auto child = A.linops().rbegin(); child != A.linops().rend(); ++child) {
-    folded = folded.defined() ? child->normal(folded) : child->N();
+    const bool is_wrapped =
+        folded.defined() && (!after.empty() || &folded.type() == &linop_types::chain());
+    if (!is_wrapped || !leaves_chains(child->type())) {
+      close();
+      folded = folded.defined() ? child->normal(folded) : child->N();
+      continue;
+    }
+    NamedLinop adjoint = child->H();
+    const Dims& output = after.empty() ? folded.oshape() : after.back().oshape();
+    if (!isequal(output, adjoint.ishape())) adjoint.set_ishape(output);
+    before.push_back(*child);
+    after.push_back(std::move(adjoint));
   }
+  close();
   return folded;
 }
 

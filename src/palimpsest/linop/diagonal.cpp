@@ -64,7 +64,8 @@ DiagonalParts power_of(const NamedLinop& A) {
 NamedLinop diagonal_normal(const NamedLinop& A, const NamedLinop* inner) {
   DiagonalParts parts = power_of(A);
   if (inner) {
-    const bool folds = &inner->type() == &linop_types::diagonal() && !inner->is_flipped() &&
+    constexpr std::size_t kMostFactors = 32;  // a product of more is several diagonals
+    const bool folds = inner->params().size() < kMostFactors && &inner->type() == &linop_types::diagonal() && !inner->is_flipped() &&
                        !inner->attr("adapts").as_bool() && !parts.adapts;
     if (!folds) return {};
     for (DiagonalFactor& factor : diagonal_factors(*inner)) {

@@ -4,13 +4,13 @@
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/contract.hpp"
 #include "palimpsest/kernels/elementwise.hpp"
-#include "palimpsest/ops/view_op.hpp"
+#include "palimpsest/ops/contiguous_op.hpp"
 
 namespace palimpsest::ops {
 
 /// out = sum of conj?(a) conj?(b) over the labels that the result lacks. Both inputs are of one
 /// dtype that the kernel takes.
-class Contract final : public Op {
+class Contract final : public Op, public RoundsByLayout {
  public:
   explicit Contract(Contraction contraction) : contraction_(std::move(contraction)) {}
   const Contraction& contraction() const { return contraction_; }
@@ -40,7 +40,7 @@ class Contract final : public Op {
 /// `Ger`.
 ///
 /// Aliases  in place: the output lies in the memory of z, which neither x nor y may be
-class AddContract final : public Op {
+class AddContract final : public Op, public RoundsByLayout {
  public:
   AddContract(Contraction contraction, DType dtype, bool in_place = false);
   std::string name() const override;
@@ -69,7 +69,7 @@ class AddContract final : public Op {
 };
 
 /// sum of |x|^2 over all elements.
-class Norm2 final : public Op {
+class Norm2 final : public Op, public RoundsByLayout {
  public:
   std::string name() const override { return "Norm2"; }
   Apply make_node(std::span<const Variable> inputs) const override;

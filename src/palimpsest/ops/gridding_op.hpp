@@ -3,6 +3,7 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/gridding.hpp"
+#include "palimpsest/ops/contiguous_op.hpp"
 #include "palimpsest/ops/nufft.hpp"
 
 namespace palimpsest::ops {
@@ -27,7 +28,7 @@ class PointOrder final : public Op {
 
 /// Inputs x (b.., g..), locs (k.., D) and the order of the points: y (b.., k..), the values between
 /// the elements of a grid. `adjoint`: inputs y, locs and order, output x.
-class Interpolation final : public Op {
+class Interpolation final : public Op, public RoundsByLayout {
  public:
   Interpolation(GriddingPlan plan, bool adjoint) : plan_(std::move(plan)), adjoint_(adjoint) {}
   const GriddingPlan& plan() const { return plan_; }

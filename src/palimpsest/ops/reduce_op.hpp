@@ -6,12 +6,13 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/reduce.hpp"
+#include "palimpsest/ops/contiguous_op.hpp"
 #include "palimpsest/ops/elementwise_op.hpp"
 
 namespace palimpsest::ops {
 
 /// A reduction over axes, which the result lacks. `Sum`, `Prod`, `Max`, `Min`, `Any`, `All`.
-class Reduce final : public Op {
+class Reduce final : public Op, public RoundsByLayout {
  public:
   /// Axes sorted, counted from the front. The largest or smallest of no elements is an error, or with
   /// `allows_none`, for floating numbers only, -infinity or infinity.

@@ -12,6 +12,7 @@
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/graph/op_registry.hpp"
 #include "palimpsest/ops/blocks_op.hpp"
+#include "palimpsest/ops/contiguous_op.hpp"
 #include "palimpsest/ops/contract_op.hpp"
 #include "palimpsest/ops/control_op.hpp"
 #include "palimpsest/ops/create_op.hpp"
@@ -662,6 +663,7 @@ void register_library_ops() {
     add("Breakpoint", breakpoint);
     add("BroadcastLike", plain<BroadcastLike>);
     add("BroadcastTo", of_shape<BroadcastTo>);
+    add("Contiguous", plain<Contiguous>);
     add("Contract", contract);
     add("Diagonal", diagonal<Diagonal>);
     add("DiagonalInto", diagonal<DiagonalInto>);

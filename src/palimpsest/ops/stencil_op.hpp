@@ -3,11 +3,12 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/stencil.hpp"
+#include "palimpsest/ops/contiguous_op.hpp"
 
 namespace palimpsest::ops {
 
 /// A filter along one axis, or its adjoint.
-class StencilOp final : public Op {
+class StencilOp final : public Op, public RoundsByLayout {
  public:
   StencilOp(Stencil stencil, bool adjoint) : stencil_(std::move(stencil)), adjoint_(adjoint) {}
 

@@ -3,6 +3,7 @@
 
 #include "palimpsest/kernels/copy.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/contiguous_op.hpp"
 
 namespace palimpsest::ops {
 
@@ -35,5 +36,7 @@ void ViewOp::run(RunContext& context) const {
             layout->extents, layout->strides},
            context.output(0));
 }
+
+void Contiguous::run(RunContext& context) const { run_copy(context.input(0), context.output(0)); }
 
 }  // namespace palimpsest::ops

@@ -11,6 +11,7 @@
 #include "palimpsest/rewrite/call_libraries.hpp"
 #include "palimpsest/rewrite/canonicalize.hpp"
 #include "palimpsest/rewrite/collect_terms.hpp"
+#include "palimpsest/rewrite/dense_operands.hpp"
 #include "palimpsest/rewrite/drop_useless.hpp"
 #include "palimpsest/rewrite/fold_constants.hpp"
 #include "palimpsest/rewrite/fold_shapes.hpp"
@@ -80,8 +81,8 @@ std::vector<Rewrite> library() {
        "each step that could overwrite the result of a cheap op gets one of its own"},
       {"run_updates_in_place", 50.1, fast({"inplace"}), run_updates_in_place,
        "`set` and `inc` overwrite their target where nobody reads it afterwards"},
-      {"run_products_in_place", 50.2, fast({"inplace"}), run_products_in_place,
-       "gemm, gemv and ger add to their accumulator where it is"},
+      {"run_products_in_place", 50.2, fast({"inplace", "reorders"}), run_products_in_place,
+       "gemm, gemv and ger add to their accumulator where it is, in whatever layout it has"},
       {"run_transforms_in_place", 50.3, fast({"inplace"}), run_transforms_in_place,
        "transforms overwrite their input"},
       {"run_elementwise_in_place", 50.5, fast({"inplace"}), run_elementwise_in_place,
@@ -277,6 +278,12 @@ bool RewriteSelection::contains(const Rewrite& rewrite) const {
   return has_any(rewrite, including) && has_all(rewrite, requiring) && !has_any(rewrite, excluding);
 }
 
+bool RewriteSelection::keeps_bits() const {
+  const auto list = chosen(*this);
+  return std::none_of(list.begin(), list.end(),
+                      [](const Rewrite* rewrite) { return rewrite->has_tag("reorders"); });
+}
+
 std::vector<Rewrite> RewriteSelection::list() const {
   std::vector<Rewrite> result;
   for (const Rewrite* rewrite : chosen(*this)) result.push_back(*rewrite);
@@ -287,6 +294,7 @@ void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints, const Rewrit
                    std::vector<RewriteProfile>* reports) {
   if (options.trace) graph.set_trace(options.trace);
   Runner(graph, hints, options, reports).run();
+  if (options.selection.keeps_bits()) make_operands_dense(graph);
   if (options.trace) graph.set_trace({});
 }
 

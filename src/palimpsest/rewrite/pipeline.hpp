@@ -68,6 +68,9 @@ struct RewriteSelection {
   void add(NodeRewrite rewrite, double position, std::set<std::string> tags);
   /// Would a pass of the list run?
   bool contains(const Rewrite& rewrite) const;
+  /// Is none of those that run tagged `reorders`? Then results are bit for bit those of the graph as
+  /// it was written.
+  bool keeps_bits() const;
   /// By position; at equal positions those of the library first.
   std::vector<Rewrite> list() const;
 };
@@ -93,7 +96,7 @@ struct RewriteOptions {
 };
 
 /// Runs the passes that are selected, in order; those in force are added to `reports`, each pass
-/// once.
+/// once. Where bits are kept, operands of what rounds by layout are made dense at the end.
 /// Errors  with on_error = raise whatever a pass throws; InconsistencyError, InternalError: it left
 ///         a graph behind in which a needed value is overwritten, or overwrites below position 49.5
 void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints,

@@ -204,23 +204,29 @@ std::unique_ptr<CallWatch> DebugInspection::watch(const CallAccess& call) const 
   const auto* const facts = dynamic_cast<const DebugFacts*>(call.program.facts.get());
   const auto of_user = [](const Apply&) { return std::string(); };
   const auto no_step = [](const Apply&) { return -1; };
-  IsolatedPass reference(options_, "reference", of_user);
+  using Operands = IsolatedPass::Operands;
+  IsolatedPass reference(options_, "reference", Operands::dense, of_user);
   if (facts) {
     bind(reference, facts->reference.inputs(), call);
     reference.run(facts->reference, no_step);
   }
   const FunctionGraph& graph = call.program.graph;
-  auto isolated = std::make_shared<IsolatedPass>(options_, "isolated", [facts](const Apply& node) {
-    return facts ? facts->record->reason_of(node) : std::string();
-  });
-  bind(*isolated, graph.inputs(), call);
-  isolated->run(graph, [&](const Apply& node) {
-    for (std::size_t i = 0; i < call.plan.steps.size(); ++i) {
-      if (call.plan.steps[i].node == node) return static_cast<int>(i);
-    }
-    return -1;
-  });
-  for (const Variable& v : graph.outputs()) isolated->evaluate(v);
+  const auto isolated_pass = [&](Operands operands) {
+    auto pass =
+        std::make_shared<IsolatedPass>(options_, "isolated", operands, [facts](const Apply& node) {
+          return facts ? facts->record->reason_of(node) : std::string();
+        });
+    bind(*pass, graph.inputs(), call);
+    pass->run(graph, [&](const Apply& node) {
+      for (std::size_t i = 0; i < call.plan.steps.size(); ++i) {
+        if (call.plan.steps[i].node == node) return static_cast<int>(i);
+      }
+      return -1;
+    });
+    for (const Variable& v : graph.outputs()) pass->evaluate(v);
+    return pass;
+  };
+  auto isolated = isolated_pass(Operands::dense);
   if (facts) {
     for (const Variable& v : facts->reference.outputs()) reference.evaluate(v);
     check_replacements(*isolated, *facts->record, call.program.mode.selection());
@@ -228,6 +234,7 @@ std::unique_ptr<CallWatch> DebugInspection::watch(const CallAccess& call) const 
   }
   if (!options_.check_plan) return std::make_unique<CallWatch>();
   check_placement(call.plan);
+  if (isolated->has_met_strides()) isolated = isolated_pass(Operands::planned);
   return std::make_unique<PlanWatch>(options_, call, [isolated](const Variable& v) {
     return isolated->has(v) ? isolated->value(v) : DebugValue();
   });

@@ -9,6 +9,8 @@
 #include "palimpsest/compile/debug/byte_sets.hpp"
 #include "palimpsest/compile/debug/scan_values.hpp"
 #include "palimpsest/compile/guards.hpp"
+#include "palimpsest/compile/part_places.hpp"
+#include "palimpsest/ops/contiguous_op.hpp"
 #include "palimpsest/ops/control_op.hpp"
 
 namespace palimpsest {
@@ -105,6 +107,19 @@ void IsolatedPass::try_node(const Apply& node, const StepContext& context) {
   failed_.insert(node.node());
 }
 
+Layout IsolatedPass::layout_for(const Apply& node, int input, const Known& known) {
+  if (known.layout.is_dense()) return known.layout;
+  const Layout dense = Layout::dense(known.layout.dtype, known.layout.extents);
+  // A loop passes strides on to its body.
+  if (ops::rounds_by_layout(node) || !node.op().inner_results().empty()) {
+    has_met_strides_ = true;
+    if (operands_ == Operands::dense) return dense;
+  }
+  // Only an attempt that was refused can be about to overwrite elements that share memory.
+  const bool is_written = overwritten_inputs(node).contains(input);
+  return is_written && may_overlap_itself(known.layout) ? dense : known.layout;
+}
+
 StepContext IsolatedPass::context_of(const Apply& node) {
   StepContext context;
   context.pass = name_;
@@ -113,7 +128,7 @@ StepContext IsolatedPass::context_of(const Apply& node) {
   for (std::size_t i = 0; i < node.input_count(); ++i) {
     const Known& input = known(input_for(node, i));
     context.inputs.push_back(input.value);
-    context.layouts.push_back(input.layout);
+    context.layouts.push_back(layout_for(node, static_cast<int>(i), input));
   }
   context.is_read_later.assign(node.output_count(), true);
   return context;

@@ -19,10 +19,13 @@ class Branches;
 /// Evaluates the nodes of a graph one by one on values of their own, and keeps all values.
 class IsolatedPass {
  public:
+  /// How ops that round by layout get their inputs: as the plan lays them out, with the bits of the
+  /// production pass; or dense, with bits that two graphs of equal values have in common.
+  enum class Operands { planned, dense };
   /// `reason_of` tells which rewrite introduced a node; empty for those of the user.
-  IsolatedPass(const DebugOptions& options, std::string_view name,
+  IsolatedPass(const DebugOptions& options, std::string_view name, Operands operands,
                std::function<std::string(const Apply&)> reason_of)
-      : options_(options), name_(name), reason_of_(std::move(reason_of)) {}
+      : options_(options), name_(name), operands_(operands), reason_of_(std::move(reason_of)) {}
 
   /// Gives an input its value. InvalidValueError when it does not fit its type or is not finite.
   void bind(const Variable& v, const ConstView& value, const std::string& role);
@@ -33,6 +36,8 @@ class IsolatedPass {
   /// not taken computes and cannot.
   DebugValue evaluate(const Variable& v);
 
+  /// Has an op that rounds by layout had an operand that is not dense in the plan?
+  bool has_met_strides() const { return has_met_strides_; }
   /// Largest finite absolute value of any number so far.
   double largest() const;
   bool has(const Variable& v) const { return values_.contains(v.node()); }
@@ -50,13 +55,16 @@ class IsolatedPass {
   void try_node(const Apply& node, const StepContext& context);
   const Variable& input_for(const Apply& node, std::size_t i) const;
   StepContext context_of(const Apply& node);
+  Layout layout_for(const Apply& node, int input, const Known& known);
   void run_node(const Apply& node, const StepContext& context, bool with_patterns);
 
   const DebugOptions& options_;
   std::string_view name_;
+  Operands operands_;
   std::function<std::string(const Apply&)> reason_of_;
   std::unordered_map<const VariableNode*, Known> values_;
-  bool has_untaken_ = false;                     // branches of an ifelse
+  bool has_untaken_ = false;  // branches of an ifelse
+  bool has_met_strides_ = false;
   std::unordered_set<const ApplyNode*> failed_;  // nodes that such a branch needs
 };
 
