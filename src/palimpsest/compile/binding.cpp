@@ -61,7 +61,7 @@ Call::Call(const Function::Impl& impl)
       program_(*impl.program),
       given_(program_.arguments.size()),
       bound_(program_.n_inputs()),
-      is_held_(impl.containers.size()) {}
+      is_held_(impl.cell_count()) {}
 
 void Call::keep(std::size_t input, Tensor made) {
   // One input may be converted or cloned, and then be copied because it is overwritten.

@@ -25,24 +25,38 @@ bool is_dense_copy_of(const Tensor& t, const Layout& layout) {
 
 // -- containers --------------------------------------------------------------------------------
 
-HoldMode Call::hold_mode(std::size_t container) const {
-  const bool writes = program_.containers[container].is_updated && !is_planning_;
+HoldMode Call::hold_mode(std::size_t cell) const {
+  const bool writes =
+      cell < program_.containers.size() && program_.containers[cell].is_updated && !is_planning_;
   return writes ? HoldMode::exclusive : HoldMode::shared;
 }
 
 void Call::hold_containers() {
-  for (const auto& container : impl_.containers) container->check_not_held(impl_.who());
+  for (std::size_t c : impl_.lock_order) impl_.cell(c)->check_not_held(impl_.who());
   for (std::size_t c : impl_.lock_order) {
-    impl_.containers[c]->hold(hold_mode(c), impl_.who());
+    impl_.cell(c)->hold(hold_mode(c), impl_.who());
     is_held_[c] = 1;
   }
 }
 
 void Call::release_containers() noexcept {
   for (std::size_t c = 0; c < is_held_.size(); ++c) {
-    if (is_held_[c]) impl_.containers[c]->release(hold_mode(c));
+    if (is_held_[c]) impl_.cell(c)->release(hold_mode(c));
     is_held_[c] = 0;
   }
+}
+
+// The value of a container that this call holds, or what it should be if it is derived and stale.
+Tensor Call::clone_of_source(const Container& source) const {
+  const Derivation* derivation = source.derivation();
+  if (!derivation || derivation->is_fresh()) return source.held_value().lazy_clone();
+  return derivation->value_for(clones_of_sources(*derivation));
+}
+
+std::vector<Tensor> Call::clones_of_sources(const Derivation& derivation) const {
+  std::vector<Tensor> values;
+  for (const auto& source : derivation.sources()) values.push_back(clone_of_source(*source));
+  return values;
 }
 
 // A lazy clone of what is only read lets others update the container meanwhile. Memory that others
@@ -50,18 +64,26 @@ void Call::release_containers() noexcept {
 void Call::bind_containers() {
   if (impl_.containers.empty()) return;
   for (const auto& container : impl_.containers) {
-    if (container->has_renewal()) container->renew();
+    container->renew();
   }
   hold_containers();
   SmallVector<char, 16> stays(is_held_.size());
-  for (std::size_t c = 0; c < stays.size(); ++c) {
+  for (std::size_t c = 0; c < impl_.containers.size(); ++c) {
     const ContainerSpec& spec = program_.containers[c];
     stays[c] = is_planning_ || spec.is_updated || spec.is_lent;
   }
+  std::vector<std::pair<std::size_t, std::vector<Tensor>>> late;
   for (std::size_t i = 0; i < bound_.size(); ++i) {
     if (bound_[i].tensor) continue;
     const std::size_t c = at(program_.container_of_input(i));
-    const Tensor& value = std::as_const(*impl_.containers[c]).held_value();
+    const Container& container = *impl_.containers[c];
+    const Derivation* derivation = is_planning_ ? nullptr : container.derivation();
+    if (derivation && !derivation->is_fresh()) {
+      // Another thread wrote a source since it was renewed: this call gets a value of its own.
+      late.emplace_back(i, clones_of_sources(*derivation));
+      continue;
+    }
+    const Tensor& value = container.held_value();
     const StorageState state = value.storage().state();
     if (state == StorageState::foreign_writable || state == StorageState::pinned) stays[c] = 1;
     if (stays[c]) {
@@ -73,8 +95,12 @@ void Call::bind_containers() {
   }
   for (std::size_t c = 0; c < stays.size(); ++c) {
     if (stays[c]) continue;
-    impl_.containers[c]->release(hold_mode(c));
+    impl_.cell(c)->release(hold_mode(c));
     is_held_[c] = 0;
+  }
+  for (const auto& [input, values] : late) {
+    const std::size_t c = at(program_.container_of_input(input));
+    keep(input, impl_.containers[c]->derivation()->value_for(values));
   }
 }
 

@@ -48,7 +48,8 @@ class MadeTensors {
 /// One call, on the stack of the caller. In this order, so that everything that can fail comes
 /// before the first step that overwrites a container:
 ///  1. bind: values are matched with inputs and filtered
-///  2. hold: containers are locked in the order of their ids. Those that are only read are lazily
+///  2. hold: containers, and those that their values are derived from, are locked in the order of
+///     their ids, so that all values are those of one moment. Those that are only read are lazily
 ///     cloned and released; those that are updated are held until the end
 ///  3. protect: what the plan overwrites although others may look at it is copied
 ///  4. plan, budget, a frame that no value of the call reaches, memory for the results
@@ -76,9 +77,11 @@ class Call {
 
   // -- call.cpp
   void keep(std::size_t input, Tensor made);
-  HoldMode hold_mode(std::size_t container) const;
+  HoldMode hold_mode(std::size_t cell) const;
   void hold_containers();
   void bind_containers();
+  Tensor clone_of_source(const Container& source) const;
+  std::vector<Tensor> clones_of_sources(const Derivation& derivation) const;
   void release_containers() noexcept;
   void choose_copies(std::span<Tensor> outs = {});
   void find_destinations(const OverlapFinder& finder, std::span<Tensor> outs);
@@ -121,7 +124,7 @@ class Call {
   SmallVector<GivenArgument, 8> given_;
   SmallVector<BoundInput, 16> bound_;
   MadeTensors made_;
-  SmallVector<char, 16> is_held_;              // per container
+  SmallVector<char, 16> is_held_;              // per cell
   SmallVector<char, 8> is_apart_;              // per destination: no value of the call meets it
   SmallVector<ResultCopy, 16> result_copies_;  // per result, then update
   bool copies_any_ = false;

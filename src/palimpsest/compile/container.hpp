@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "palimpsest/base/call_lock.hpp"
@@ -38,6 +39,25 @@ struct SetOptions {
 
 /// replacing: exclusive, and the present value does not matter.
 enum class HoldMode { shared, exclusive, replacing };
+
+class Container;
+
+/// The rule by which the value of a container follows from those of others.
+///
+/// Threads  all members may be called concurrently
+class Derivation {
+ public:
+  virtual ~Derivation() = default;
+  /// The containers that it reads, each once.
+  virtual std::span<const std::shared_ptr<Container>> sources() const = 0;
+  /// Was the present value computed from the present values of the sources? Waits for nobody who
+  /// may wait for a container.
+  virtual bool is_fresh() const = 0;
+  /// The value for these values of the sources; locks no container.
+  virtual Tensor value_for(std::span<const Tensor> source_values) const = 0;
+  /// Brings the container up to date.
+  virtual void renew(Container& container) = 0;
+};
 
 /// The cell that holds the value of a shared variable; any number of functions may use one cell.
 ///
@@ -79,13 +99,16 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   /// Announces a write through a borrowed handle.
   void touch() { count_version(); }
 
-  /// Functions ask for a value that follows from others before they read it: `renew` brings this
-  /// container up to date. Call it before anybody else knows the container.
-  void set_renewal(std::function<void(Container&)> renew) { renewal_ = std::move(renew); }
-  bool has_renewal() const { return renewal_ != nullptr; }
+  /// Gives it a value that follows from others: functions bring it up to date before they read it.
+  /// Call it before anybody else knows the container.
+  void set_derivation(std::shared_ptr<Derivation> derivation) {
+    derivation_ = std::move(derivation);
+  }
+  /// Null if the value follows from no other.
+  const Derivation* derivation() const { return derivation_.get(); }
   /// StateError if the calling thread holds what the value follows from.
   void renew() {
-    if (renewal_) renewal_(*this);
+    if (derivation_) derivation_->renew(*this);
   }
 
   /// The value that functions give it unless told otherwise; undefined for none.
@@ -121,7 +144,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   const std::optional<bool> allow_downcast_;
   const std::uint64_t id_;  // the order in which functions lock containers
   Device home_;
-  std::function<void(Container&)> renewal_;
+  std::shared_ptr<Derivation> derivation_;
   mutable CallLock lock_;
   Tensor value_;  // guarded by lock_
   std::atomic<std::uint64_t> version_{0};

@@ -31,7 +31,8 @@ constexpr double kUsualGrid = 65536;
 struct Setup {
   Setup(const Variable& x, const Variable& kernel_values, const ConvolutionSpec& spec,
         std::string_view who)
-      : h(kernel_values),
+      : whole(kernel_values),
+        h(kernel_values),
         kernel(h.type().shape),
         n(kernel.size()),
         circular(spec.boundary == Boundary::circular) {
@@ -40,12 +41,14 @@ struct Setup {
                        x.type().str() + ", expected 1 to 3 axes that the data have too");
     }
     grid = std::span<const index_t>(x.type().shape).last(n);
+    for (const index_t k : kernel) centres.push_back(k / 2);
     const bool fits = std::equal(kernel.begin(), kernel.end(), grid.begin(), std::less_equal<>());
     if (spec.must_fit && !fits) {
       throw ValueError("[" + std::string(who) + "] grid_sizes: got a kernel " + to_string(kernel) +
                        " on a grid " + to_string(grid) +
                        ", expected one that is no larger. Try Convolution");
     }
+    if (!circular) drop_what_reaches_no_element();
     direct = spec.method == ConvolutionMethod::direct || (circular && !fits);
     keeps_spectrum = spec.keeps_spectrum;
     if (direct || spec.method == ConvolutionMethod::fft) return;
@@ -54,7 +57,21 @@ struct Setup {
     direct = element_count(kernel) <= kMostDirect &&
              own * direct_cost(kernel, x.dtype(), h.dtype()) <= padded * fft_cost(padded);
   }
-  index_t centre(std::size_t d) const { return kernel[d] / 2; }
+  index_t centre(std::size_t d) const { return centres[d]; }
+
+  // Shifts by a grid or more lead from zeros to the grid, or from the grid to what is cut off.
+  void drop_what_reaches_no_element() {
+    std::vector<Index> kept;
+    for (std::size_t d = 0; d < n; ++d) {
+      const index_t reach = std::max<index_t>(grid[d], 1);
+      const index_t first = std::max<index_t>(centres[d] - reach + 1, 0);
+      const index_t end = std::min(kernel[d], centres[d] + reach);
+      kept.emplace_back(slice(first, end));
+      kernel[d] = end - first;
+      centres[d] -= first;
+    }
+    if (kernel != whole.type().shape) h = ops::index(whole, std::move(kept));
+  }
 
   // The grid of the transforms.
   Extents transform_grid() const {
@@ -67,12 +84,13 @@ struct Setup {
     return padded;
   }
 
-  Variable h;
+  Variable whole;  // the kernel as it was given
+  Variable h;      // what of it is applied, of these extents
   Extents kernel;
   std::size_t n;
   bool circular;
   bool direct = true, keeps_spectrum = false;
-  Extents grid;
+  Extents grid, centres;
 };
 
 ConvolutionSpec spec_of(const NamedLinop& A) {
@@ -164,7 +182,13 @@ Variable kernel_spectrum(const Setup& s, const Extents& padded) {
     h = ops::roll(h, -s.centre(d), static_cast<index_t>(d));
   }
   const Variable spectrum = ops::fft(h, last_axes(s.n));
-  return s.keeps_spectrum ? kept_spectrum(s.h, padded, spectrum) : spectrum;
+  if (!s.keeps_spectrum) return spectrum;
+  Extents key = padded;  // and the extents of what was kept of the kernel, which follow from the grid
+  for (std::size_t d = 0; d < s.n; ++d) {
+    key.push_back(s.kernel[d]);
+    key.push_back(s.centre(d));
+  }
+  return kept_spectrum(s.whole, key, spectrum);
 }
 
 template <class Factor>

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "palimpsest/base/call_lock.hpp"
@@ -28,18 +29,22 @@ Tensor evaluate(const Variable& expression) {
   return function({}, {Out(expression)}, {.name = "derived parameter"})()[0];
 }
 
-std::vector<std::shared_ptr<Container>> containers_in(const Variable& expression) {
-  std::vector<std::shared_ptr<Container>> found;
-  const auto visit = [&](const Variable& v) {
-    const auto container = container_of(v);
-    if (container && std::find(found.begin(), found.end(), container) == found.end()) {
-      found.push_back(container);
-    }
-  };
+// Calls visit(variable) for every input of an application behind the expression, and for itself.
+void for_each_leaf(const Variable& expression, const std::function<void(const Variable&)>& visit) {
   for (const Apply& node : applications_of({&expression, 1})) {
     for (const Variable& v : node.inputs()) visit(v);
   }
   visit(expression);
+}
+
+std::vector<std::shared_ptr<Container>> containers_in(const Variable& expression) {
+  std::vector<std::shared_ptr<Container>> found;
+  for_each_leaf(expression, [&](const Variable& v) {
+    const auto container = container_of(v);
+    if (container && std::find(found.begin(), found.end(), container) == found.end()) {
+      found.push_back(container);
+    }
+  });
   return found;
 }
 
@@ -113,42 +118,81 @@ struct Parameter::View {
 };
 
 // What a derived value was computed from, and from which versions.
-struct Parameter::Derivation {
-  Variable expression;
-  std::vector<std::shared_ptr<Container>> sources;
-  CallLock computing;
-  Mutex mutex;
-  std::optional<std::vector<std::uint64_t>> versions;  // guarded by mutex; none: stale
+struct Parameter::Derivation final : palimpsest::Derivation {
+  explicit Derivation(Variable of)
+      : expression(std::move(of)), containers(containers_in(expression)) {}
+
+  std::span<const std::shared_ptr<Container>> sources() const override { return containers; }
 
   std::vector<std::uint64_t> present_versions() const {
     std::vector<std::uint64_t> result;
-    for (const auto& source : sources) result.push_back(source->version());
+    for (const auto& source : containers) result.push_back(source->version());
     return result;
   }
 
-  bool is_known_fresh() {
+  std::optional<std::vector<std::uint64_t>> computed_from() const {
     const std::lock_guard guard(mutex);
-    return is_fresh();
+    return versions;
   }
 
-  // The caller holds the mutex. Runs before every call of a function, so it allocates nothing.
-  bool is_fresh() const {
+  // Runs before every call of a function, so it allocates nothing.
+  bool is_fresh() const override {
+    const std::lock_guard guard(mutex);
     return versions &&
-           std::equal(sources.begin(), sources.end(), versions->begin(), versions->end(),
+           std::equal(containers.begin(), containers.end(), versions->begin(), versions->end(),
                       [](const auto& source, std::uint64_t v) { return source->version() == v; });
   }
 
-  void renew(Container& target) {
-    for (const auto& source : sources) {
-      if (source->has_renewal()) source->renew();
-    }
-    if (is_known_fresh()) return;
+  Tensor value_for(std::span<const Tensor> source_values) const override {
+    Tensor result;
+    function_of_sources()->call(source_values, {&result, 1});
+    return result;
+  }
+
+  // The value is stored before its versions: whoever sees new versions sees the new value.
+  void renew(Container& target) override {
+    for (const auto& source : containers) source->renew();
+    if (is_fresh()) return;
     const std::lock_guard alone(computing);
-    if (is_known_fresh()) return;
+    if (is_fresh()) return;
     std::vector<std::uint64_t> present = present_versions();
     target.set_value(evaluate(expression), {.borrow = true});
     const std::lock_guard guard(mutex);
     versions = std::move(present);
+  }
+
+  const Variable expression;
+  const std::vector<std::shared_ptr<Container>> containers;
+  CallLock computing;
+  mutable Mutex mutex;
+  std::optional<std::vector<std::uint64_t>> versions;         // guarded by mutex; none: stale
+  mutable std::shared_ptr<const Function> compiled;           // guarded by mutex
+
+ private:
+  // The expression as a function of arguments, one per source. Compiled when it is first wanted.
+  std::shared_ptr<const Function> function_of_sources() const {
+    {
+      const std::lock_guard guard(mutex);
+      if (compiled) return compiled;
+    }
+    auto made = std::make_shared<const Function>(compile_for_sources());
+    const std::lock_guard guard(mutex);
+    if (!compiled) compiled = std::move(made);
+    return compiled;
+  }
+
+  Function compile_for_sources() const {
+    std::vector<In> inputs;
+    FunctionOptions options{.name = "derived parameter", .on_unused_input = Reaction::ignore};
+    for (const auto& source : containers) inputs.push_back(make_input(source->type(), ""));
+    std::unordered_set<Variable> replaced;
+    for_each_leaf(expression, [&](const Variable& v) {
+      const auto at = std::find(containers.begin(), containers.end(), container_of(v));
+      if (at == containers.end() || !replaced.insert(v).second) return;
+      const Variable& input = inputs[static_cast<std::size_t>(at - containers.begin())].variable;
+      options.givens.emplace_back(v, input);
+    });
+    return function(std::move(inputs), {Out(expression)}, std::move(options));
   }
 };
 
@@ -183,13 +227,11 @@ Parameter Parameter::derived(const Variable& expression) {
 }
 
 Parameter Parameter::derived(const Variable& expression, const Tensor& value, bool stale) {
-  auto derivation = std::make_shared<Derivation>();
-  derivation->expression = expression;
-  derivation->sources = containers_in(expression);
+  auto derivation = std::make_shared<Derivation>(expression);
   if (!stale) derivation->versions = derivation->present_versions();
   Parameter result = borrow(value.defined() ? value : evaluate(expression));
   // Whatever function reads it finds it up to date.
-  result.variable_.container().set_renewal([derivation](Container& c) { derivation->renew(c); });
+  result.variable_.container().set_derivation(derivation);
   result.derivation_ = std::move(derivation);
   return result;
 }
@@ -201,8 +243,7 @@ const Variable& Parameter::expression() const {
 
 std::optional<std::vector<std::uint64_t>> Parameter::computed_from() const {
   if (!derivation_) return {};
-  const std::lock_guard guard(derivation_->mutex);
-  return derivation_->versions;
+  return derivation_->computed_from();
 }
 
 std::vector<std::uint64_t> Parameter::source_versions() const {
