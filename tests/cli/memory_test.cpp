@@ -192,6 +192,71 @@ TEST_F(Memory, ADryRunSaysWhereTheBytesGoAndWritesNothing) {
   EXPECT_EQ(parts.at("announced_peak_bytes").get<index_t>(), most);
 }
 
+TEST_F(Memory, EveryOutputIsWrittenWithABudgetAndWithout) {
+  for (const char* const budget : {"1T", "400k"}) {
+    const CommandResult result =
+        run({"recon", dir / "kspace.npy"},
+            {"--memory", budget, "--iterations", "2", "-o", dir / "o.png", "--save", dir / "o.npy",
+             "--save-maps", dir / "maps_out.npy", "--report", dir / "o.json", "--plan",
+             dir / "o.svg"});
+    ASSERT_EQ(result.code, 0) << result.err;
+    for (const char* name : {"o.png", "o.npy", "maps_out.npy", "o.json", "o.svg"}) {
+      EXPECT_GT(read_file(dir / name).size(), 0U) << name;
+      std::remove((dir / name).c_str());
+    }
+  }
+  EXPECT_EQ(run({"recon", dir / "kspace.npy"}, {"--memory", "1T", "--plan", dir / "p.xyz"}).code, 2);
+  // A dry run writes what describes the plan.
+  const CommandResult dry =
+      run({"recon", dir / "kspace.npy"}, {"--dry-run", "--plan", dir / "p.svg", "--report",
+                                          dir / "p.json", "--save", dir / "none.npy"});
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  EXPECT_THAT(read_file(dir / "p.svg"), HasSubstr("</svg>"));
+  EXPECT_EQ(Json::parse(read_file(dir / "p.json")), plan());
+  EXPECT_EQ(read_file(dir / "none.npy"), "");
+}
+
+// One schema for all: what a plan says, a run says too.
+TEST_F(Memory, ReportsHaveTheSameMembersWithABudgetAndWithout) {
+  const auto names_of = [](const Json& report) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : report.items()) names.push_back(name);
+    return names;
+  };
+  const Json planned = plan();
+  const auto whole = planned.at("announced_peak_bytes").get<index_t>();
+  const Json large = recon("a.npy", 2 * whole), small = recon("b.npy", whole / 2);
+  EXPECT_EQ(names_of(large), names_of(small));
+  for (const std::string& name : names_of(planned)) {
+    if (name == "plan") continue;
+    EXPECT_EQ(large.at(name), planned.at(name)) << name;
+  }
+}
+
+// BART's layout of a slice: the readout has one sample.
+TEST_F(Memory, MapsOfScansWithAReadoutOfOneSampleFitInEveryForm) {
+  const Tensor k = random({kCoils, 20, 16, 1}, 8), m = random({kCoils, 20, 16, 1}, 9);
+  write_cfl(dir / "ksp", k);
+  write_cfl(dir / "sens", m);
+  write_npy(dir / "flat.npy", m.select(3, 0).contiguous());
+  const auto image = [&](const std::string& maps, const std::string& budget) {
+    const CommandResult result = run_command({"recon", dir / "ksp.cfl", "--maps", dir / maps,
+                                              "--memory", budget, "--save", dir / "x.npy",
+                                              "--save-maps", dir / "out.npy"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return read_npy(dir / "x.npy");
+  };
+  const Tensor first = image("sens.cfl", "1G");
+  EXPECT_EQ(first.shape(), (Extents{20, 16}));
+  EXPECT_EQ(read_npy(dir / "out.npy").shape(), (Extents{kCoils, 20, 16}));
+  write_npy(dir / "again.npy", read_npy(dir / "out.npy"));
+  for (const char* maps : {"sens.cfl", "flat.npy", "again.npy"}) {
+    for (const char* budget : {"1G", "40k"}) {
+      EXPECT_TRUE(allclose(image(maps, budget), first, 1e-4, 1e-5)) << maps << " " << budget;
+    }
+  }
+}
+
 TEST_F(Memory, BartFilesGiveTheSame) {
   const auto whole = plan().at("announced_peak_bytes").get<index_t>();
   recon("npy.npy", whole / 2);

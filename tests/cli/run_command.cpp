@@ -57,7 +57,9 @@ index_t CommandResult::error_lines() const { return std::count(err.begin(), err.
 CommandResult run_command(const std::vector<std::string>& arguments, const RunOptions& options) {
   const ScratchDirectory scratch;
   const std::string out = scratch / "out", err = scratch / "err";
+  const std::string peak = scratch / "peak";
   std::vector<std::string> words = {PALIMPSEST_COMMAND};
+  if (options.measures_memory) words = {PEAK_OF_PROCESS, peak, PALIMPSEST_COMMAND};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -75,6 +77,7 @@ CommandResult run_command(const std::vector<std::string>& arguments, const RunOp
   result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   result.out = read_file(out);
   result.err = read_file(err);
+  if (options.measures_memory) result.resident_bytes = std::stoll(read_file(peak));
   return result;
 }
 

@@ -12,6 +12,8 @@ struct CommandResult {
   /// Exit code; -1 when a signal ended the process.
   int code = 0;
   std::string out, err;
+  /// The most bytes that the process had in memory, if that was to be measured.
+  index_t resident_bytes = 0;
 
   index_t error_lines() const;
 };
@@ -23,6 +25,7 @@ struct RunOptions {
   bool obeys_permissions = false;
   /// Where standard output goes instead of into the result; `closed`: nowhere, it is not open.
   std::string standard_output = {};
+  bool measures_memory = false;
   /// Most files that may be open at once; 0: no limit.
   index_t most_open_files = 0;
 };

@@ -129,6 +129,22 @@ TEST(ConfigBudget, TilesFollowWritesToTheWeights) {
   EXPECT_LE(difference(N(x), A.H()(A(x))), 1e-13);
 }
 
+TEST(SplitToBudget, WhatWasPlannedIsAppliedWithoutCompilingAgain) {
+  int graphs = 0;
+  const auto twice = [&graphs](const Variable& x) {
+    ++graphs;
+    return x * 2.0;
+  };
+  const NamedLinop A = Chain(Dense(random({24, 40}), "MN,N->M"),
+                             SimpleLinop({.fn = twice, .adj_fn = twice, .ishape = "M"}));
+  const BudgetSplit split = split_to_budget(A, {DType::float64, {40}, {}}, 1 << 30);
+  const int planned = graphs;
+  EXPECT_GT(planned, 0);
+  const Tensor x = random({40});
+  EXPECT_EQ(difference(split.op(x), A(x)), 0);
+  EXPECT_EQ(graphs, planned);
+}
+
 // -- mapped files ---------------------------------------------------------------------------------
 
 class MappedMaps : public ::testing::Test {

@@ -155,7 +155,7 @@ Reals diagonalize(Reals& d, Reals& e, std::size_t n) {
 
 }  // namespace
 
-HermitianEigen hermitian_eigen(const std::vector<Complex>& matrix, std::size_t n) {
+HermitianEigen hermitian_eigen(std::vector<Complex> matrix, std::size_t n) {
   if (n == 0) return {};
   Split a(n * n);
   for (std::size_t i = 0; i < n * n; ++i) {
@@ -165,6 +165,7 @@ HermitianEigen hermitian_eigen(const std::vector<Complex>& matrix, std::size_t n
       throw InternalError("[hermitian_eigen] an element is not finite");
     }
   }
+  matrix = {};
   Tridiagonal t = reduce(std::move(a), n);
   const Reals rows = diagonalize(t.diagonal, t.below, n);
 

@@ -2,9 +2,9 @@
 #include "palimpsest/cli/recon_report.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "palimpsest/cli/text.hpp"
 
@@ -160,9 +160,14 @@ std::string run_text(const Reconstruction& r, const ReconstructionOptions& optio
 }
 
 index_t process_peak_bytes() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return index_t{usage.ru_maxrss} * 1024;
+  // Not getrusage(): its maximum counts the process that started this one, too.
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    index_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib * 1024;
+  }
+  return 0;
 }
 
 }  // namespace palimpsest::cli

@@ -27,7 +27,7 @@ std::string plan_text(const Reconstruction& reconstruction);
 std::string run_text(const Reconstruction& reconstruction, const ReconstructionOptions& options,
                      const ReconstructionResult& result, const RunFacts& facts);
 
-/// The most that this process had in memory, its code and libraries included.
+/// The most that this process had in memory, its code and libraries included; 0 if unknown.
 index_t process_peak_bytes();
 
 }  // namespace palimpsest::cli

@@ -190,9 +190,10 @@ void Reconstruction::plan_maps(Draft& draft) const {
   if (!has_maps()) {
     const bool keeps_all = options_.keeps_maps && layout.n_items() > 1;
     draft.held += keeps_all ? if_in_memory(all) : 0;
-    draft.add("sensitivities",
-              draft.held + item + sensitivity_bytes(layout.item_array_shape(), center_));
-    draft.kept_maps = options_.keeps_maps ? (keeps_all ? if_in_memory(all) : item) : 0;
+    draft.add("sensitivities", draft.held + if_in_memory(item) +
+                                   sensitivity_bytes(layout.item_array_shape(), center_));
+    draft.item.maps_in_file = !in_memory;
+    draft.kept_maps = options_.keeps_maps ? if_in_memory(all) : 0;
     return;
   }
   index_t maps = maps_file_.held_bytes();
@@ -310,9 +311,10 @@ Tensor Reconstruction::given_maps(index_t first) {
 Tensor Reconstruction::maps_of_item(const Tensor& kspace, index_t item) {
   if (!has_maps()) {
     const auto work = ledger_.charge(sensitivity_bytes(scan_.layout().item_array_shape(), center_));
-    const Tensor maps = estimate_sensitivities(kspace, center_);
+    ScratchArray maps = place().array(scan_.layout().item_array_shape());
+    estimate_sensitivities(kspace, center_, maps);
     release_pages(kspace);
-    return maps;
+    return maps.map();
   }
   if (item % plan_.maps_at_a_time == 0) {
     group_ = Tensor();
@@ -381,6 +383,7 @@ void Reconstruction::solve_items(const Tensor& kspace, ReconstructionResult& res
     take_item(solver_->run(y, maps, ledger_), item_, result);
     result.solve_s += watch.lap();
     if (all_maps) all_maps->write(item_ * maps.numel(), maps.raw_data(), maps.numel());
+    release_pages(maps);
     if (keeps && n == 1) result.maps = maps;
   }
   if (all_maps) result.maps = all_maps->map().permute({1, 2, 3, 0});

@@ -21,7 +21,9 @@ constexpr index_t kPieceElements = index_t{1} << 17;
 // Readouts that are looked at to find columns that a scanner filled with zeros.
 constexpr std::size_t kReadoutsLookedAt = 16;
 
-GridFile map_grid(const std::string& path, FileFormat format, const char* what) {
+// `lacks_coils`: an array of fewer axes may be that of one coil.
+GridFile map_grid(const std::string& path, FileFormat format, const char* what,
+                  bool lacks_coils = false) {
   Tensor data =
       read_input(path, [&] { return format == FileFormat::npy ? map_npy(path) : map_cfl(path); });
   if (!is_complex(data.dtype())) {
@@ -29,6 +31,9 @@ GridFile map_grid(const std::string& path, FileFormat format, const char* what) 
         fmt::format("[{}] not complex: got {}, expected complex64 or complex128. Try "
                     "k-space instead of a magnitude image",
                     path, name_of(data.dtype())));
+  }
+  if (lacks_coils && data.rank() < 4 && data.rank() > 1 && data.shape(0) > 1) {
+    data = data.unsqueeze(0);
   }
   if (data.rank() == 3) data = data.unsqueeze(1);
   if (data.rank() != 4 || data.numel() == 0) {
@@ -209,7 +214,7 @@ GridFile open_maps(const std::string& path, const ScanLayout& layout) {
   if (format != FileFormat::npy && format != FileFormat::cfl) {
     throw UsageError(fmt::format("[--maps] {} is {}, expected NPY or CFL", path, name_of(format)));
   }
-  GridFile file = map_grid(path, format, "coil maps");
+  GridFile file = map_grid(path, format, "coil maps", layout.n_coils() == 1);
   const Extents got = without_single_axes(file.array.shape());
   if (got != layout.short_maps_shape()) {
     throw UsageError(fmt::format("[--maps] {} does not fit the scan: got the shape {}, expected {}",
@@ -277,6 +282,7 @@ void Scan::open_raw(MemoryLedger& ledger) {
   layout_.wanted = {pick(wanted[2], n[1]), pick(wanted[1], n[2]), pick(wanted[0], layout_.columns)};
   layout_.mask = item_mask(layout_, found.measured);
   opening_bytes_ = raw_->opening_bytes() + found.measured.nbytes() + layout_.mask.nbytes();
+  raw_charge_.reset();
   raw_charge_ = ledger.charge(raw_->contents_bytes());
 }
 

@@ -44,6 +44,8 @@ Windows collect_windows(const Tensor& kspace, const CenterRegion& center, index_
   const index_t n_coils = kspace.shape(0), ny = kspace.shape(1), nx = kspace.shape(2);
   Windows windows;
   windows.columns = size(n_coils * kernel * kernel);
+  windows.values.reserve(size((center.height - kernel + 1) * (center.width - kernel + 1)) *
+                         windows.columns);
   for (index_t y = center.y; y + kernel <= center.y + center.height; ++y) {
     for (index_t x = center.x; x + kernel <= center.x + center.width; ++x) {
       ++windows.rows;
@@ -58,79 +60,87 @@ Windows collect_windows(const Tensor& kspace, const CenterRegion& center, index_
   return windows;
 }
 
-// sum over k of a_ik conj(a_jk): the Gram matrix of the rows of an n x m matrix.
-std::vector<Complex> gram_of_rows(const std::vector<Complex>& a, std::size_t n, std::size_t m) {
-  std::vector<double> re(n * m), im(n * m);  // transposed: index k * n + i
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t k = 0; k < m; ++k) {
-      re[k * n + i] = a[i * m + k].real();
-      im[k * n + i] = a[i * m + k].imag();
-    }
-  }
-  std::vector<double> sum_re(n * n, 0.0), sum_im(n * n, 0.0);
+// sum over k of x_k x_k^H for m vectors x_k of n numbers; `get(k, i)` is a number.
+template <class Get>
+std::vector<Complex> sum_of_outer_products(std::size_t n, std::size_t m, const Get& get) {
+  std::vector<double> re(n), im(n), sum_re(n * n, 0.0), sum_im(n * n, 0.0);
   for (std::size_t k = 0; k < m; ++k) {
-    const double* col_re = &re[k * n];
-    const double* col_im = &im[k * n];
     for (std::size_t i = 0; i < n; ++i) {
-      const double ar = col_re[i], ai = col_im[i];
+      const Complex x = get(k, i);
+      re[i] = x.real();
+      im[i] = x.imag();
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      const double ar = re[i], ai = im[i];
       double* __restrict out_re = &sum_re[i * n];
       double* __restrict out_im = &sum_im[i * n];
       for (std::size_t j = 0; j <= i; ++j) {
-        out_re[j] += ar * col_re[j] + ai * col_im[j];
-        out_im[j] += ai * col_re[j] - ar * col_im[j];
+        out_re[j] += ar * re[j] + ai * im[j];
+        out_im[j] += ai * re[j] - ar * im[j];
       }
     }
   }
-  std::vector<Complex> gram(n * n);
+  std::vector<Complex> sum(n * n);
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
-      gram[i * n + j] = {sum_re[i * n + j], sum_im[i * n + j]};
-      gram[j * n + i] = std::conj(gram[i * n + j]);
+      sum[i * n + j] = {sum_re[i * n + j], sum_im[i * n + j]};
+      sum[j * n + i] = std::conj(sum[i * n + j]);
     }
   }
-  return gram;
+  return sum;
 }
 
-std::vector<Complex> transposed(const std::vector<Complex>& a, std::size_t rows,
-                                std::size_t columns) {
-  std::vector<Complex> result(a.size());
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t j = 0; j < columns; ++j) result[j * rows + i] = a[i * columns + j];
+// Orthonormal vectors of `columns` elements, one after the other.
+struct Basis {
+  std::size_t columns = 0, vectors = 0;
+  std::vector<double> re, im;
+
+  void add(const Complex* values, double scale) {
+    ++vectors;
+    for (std::size_t j = 0; j < columns; ++j) {
+      re.push_back(values[j].real() * scale);
+      im.push_back(values[j].imag() * scale);
+    }
   }
-  return result;
-}
+};
 
-// Orthonormal vectors (of `columns` elements each, one after the other) that span the windows.
-std::vector<Complex> signal_space(const Windows& windows, double threshold) {
+// The space that the windows span.
+Basis signal_space(Windows windows, double threshold) {
   const std::size_t rows = windows.rows, columns = windows.columns;
-  const std::vector<Complex> by_column = transposed(windows.values, rows, columns);
   // The smaller of the two Gram matrices has all the singular values that are not 0.
   const bool few_rows = rows < columns;
   const std::size_t n = few_rows ? rows : columns;
-  const HermitianEigen eigen =
-      hermitian_eigen(few_rows ? gram_of_rows(windows.values, rows, columns)
-                               : gram_of_rows(by_column, columns, rows),
-                      n);
+  const Complex* w = windows.values.data();
+  std::vector<Complex> gram =
+      few_rows ? sum_of_outer_products(
+                     n, columns, [=](std::size_t k, std::size_t i) { return w[i * columns + k]; })
+               : sum_of_outer_products(
+                     n, rows, [=](std::size_t k, std::size_t i) { return w[k * columns + i]; });
+  if (!few_rows) windows.values = {};
+  const HermitianEigen eigen = hermitian_eigen(std::move(gram), n);
   const double largest = eigen.values.back();
   if (!(largest > 0)) {
     throw UsageError(
         "[coil sensitivities] the densely sampled centre holds no signal: all samples are 0. Try "
         "--maps FILE");
   }
-  std::vector<Complex> basis;
+  Basis basis{columns, 0, {}, {}};
+  basis.re.reserve(n * columns);
+  basis.im.reserve(n * columns);
+  std::vector<Complex> sum(columns);
   for (std::size_t k = n; k-- > 0 && eigen.values[k] > threshold * threshold * largest;) {
     const Complex* u = &eigen.vectors[k * n];
     if (!few_rows) {
-      basis.insert(basis.end(), u, u + n);
+      basis.add(u, 1);
       continue;
     }
     // The windows are rows: sum_i conj(u_i) p_i has the norm of the singular value.
-    const double scale = 1 / std::sqrt(eigen.values[k]);
-    for (std::size_t j = 0; j < columns; ++j) {
-      Complex sum = 0;
-      for (std::size_t i = 0; i < rows; ++i) sum += std::conj(u[i]) * by_column[j * rows + i];
-      basis.push_back(sum * scale);
+    std::fill(sum.begin(), sum.end(), Complex(0));
+    for (std::size_t i = 0; i < rows; ++i) {
+      const Complex weight = std::conj(u[i]);
+      for (std::size_t j = 0; j < columns; ++j) sum[j] += weight * w[i * columns + j];
     }
+    basis.add(sum.data(), 1 / std::sqrt(eigen.values[k]));
   }
   return basis;
 }
@@ -145,30 +155,50 @@ struct Polynomial {
   std::size_t matrix() const { return size(n_coils * n_coils); }
 };
 
-Polynomial image_domain_polynomial(const std::vector<Complex>& basis, index_t n_coils,
-                                   index_t kernel) {
+// Row i of P = sum over the basis of v v^H, up to the diagonal.
+void row_of_projector(const Basis& basis, std::size_t i, std::vector<double>& re,
+                      std::vector<double>& im) {
+  std::fill(re.begin(), re.end(), 0.0);
+  std::fill(im.begin(), im.end(), 0.0);
+  double* __restrict out_re = re.data();
+  double* __restrict out_im = im.data();
+  for (std::size_t k = 0; k < basis.vectors; ++k) {
+    const double* v_re = &basis.re[k * basis.columns];
+    const double* v_im = &basis.im[k * basis.columns];
+    const double ar = v_re[i], ai = v_im[i];
+    for (std::size_t j = 0; j <= i; ++j) {
+      out_re[j] += ar * v_re[j] + ai * v_im[j];
+      out_im[j] += ai * v_re[j] - ar * v_im[j];
+    }
+  }
+}
+
+Polynomial image_domain_polynomial(const Basis& basis, index_t n_coils, index_t kernel) {
   const index_t window = kernel * kernel, columns = n_coils * window;
-  const std::size_t n_vectors = basis.size() / size(columns);
-  // P = sum over the basis of v v^H: the Gram matrix of the rows of [v_1 v_2 ..].
-  const std::vector<Complex> projector =
-      gram_of_rows(transposed(basis, n_vectors, size(columns)), size(columns), n_vectors);
   Polynomial g{n_coils, kernel, {}, {}};
   const index_t n_offsets = g.offsets();
-  g.re.assign(size(n_offsets * n_offsets) * g.matrix(), 0.0F);
-  g.im = g.re;
-  std::vector<Complex> sums(g.re.size());
+  std::vector<Complex> sums(size(n_offsets * n_offsets) * g.matrix());
+  std::vector<double> row_re(basis.columns), row_im(basis.columns);
   for (index_t i = 0; i < columns; ++i) {
+    row_of_projector(basis, size(i), row_re, row_im);
     const index_t a = i / window, uy = i % window / kernel, ux = i % kernel;
-    for (index_t j = 0; j < columns; ++j) {
+    for (index_t j = 0; j <= i; ++j) {
       const index_t b = j / window, vy = j % window / kernel, vx = j % kernel;
-      const index_t offset = (uy - vy + kernel - 1) * n_offsets + ux - vx + kernel - 1;
-      sums[size((offset * n_coils + b) * n_coils + a)] += projector[size(i * columns + j)];
+      const index_t middle = kernel - 1, dy = uy - vy, dx = ux - vx;
+      const auto at = [&](index_t y, index_t x, index_t p, index_t q) -> Complex& {
+        return sums[size((((middle + y) * n_offsets + middle + x) * n_coils + q) * n_coils + p)];
+      };
+      const Complex value(row_re[size(j)], row_im[size(j)]);
+      at(dy, dx, a, b) += value;
+      if (j < i) at(-dy, -dx, b, a) += std::conj(value);
     }
   }
   const double scale = 1 / static_cast<double>(window);
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    g.re[i] = static_cast<float>(sums[i].real() * scale);
-    g.im[i] = static_cast<float>(sums[i].imag() * scale);
+  g.re.reserve(sums.size());
+  g.im.reserve(sums.size());
+  for (const Complex& sum : sums) {
+    g.re.push_back(static_cast<float>(sum.real() * scale));
+    g.im.push_back(static_cast<float>(sum.imag() * scale));
   }
   return g;
 }
@@ -259,16 +289,19 @@ std::vector<std::complex<float>> strongest_virtual_coil(const Tensor& kspace,
                                                         const CenterRegion& center) {
   const Windows pixels = collect_windows(kspace, center, 1);
   const std::size_t n = pixels.columns;
-  const HermitianEigen eigen =
-      hermitian_eigen(gram_of_rows(transposed(pixels.values, pixels.rows, n), n, pixels.rows), n);
+  const Complex* p = pixels.values.data();
+  const HermitianEigen eigen = hermitian_eigen(
+      sum_of_outer_products(n, pixels.rows,
+                            [=](std::size_t k, std::size_t i) { return p[k * n + i]; }),
+      n);
   return {eigen.vectors.end() - static_cast<std::ptrdiff_t>(n), eigen.vectors.end()};
 }
 
-// Eigenvectors of G on the whole grid.
-Tensor eigenvector_maps(const Polynomial& g, index_t ny, index_t nx, double crop,
-                        const std::vector<std::complex<float>>& reference) {
-  Tensor maps = Tensor::zeros({g.n_coils, ny, nx}, DType::complex64);
-  Sample* out = maps.mutable_data<Sample>();
+// Eigenvectors of G on the whole grid, written row by row.
+void write_eigenvector_maps(const Polynomial& g, double crop,
+                            const std::vector<std::complex<float>>& reference, ScratchArray& maps) {
+  const index_t ny = maps.shape()[1], nx = maps.shape()[2];
+  std::vector<Sample> row(size(g.n_coils * nx));
   std::vector<std::vector<std::complex<float>>> phases_x;
   for (index_t x = 0; x < nx; ++x) phases_x.push_back(offset_phases(x, nx, g.kernel));
   const std::size_t row_block = size(g.offsets()) * g.matrix();
@@ -276,6 +309,7 @@ Tensor eigenvector_maps(const Polynomial& g, index_t ny, index_t nx, double crop
   PowerMethod power(size(g.n_coils));
   for (index_t y = 0; y < ny; ++y) {
     evaluate(g.re.data(), g.im.data(), row_block, offset_phases(y, ny, g.kernel), row_re, row_im);
+    std::fill(row.begin(), row.end(), Sample(0));
     for (index_t step = 0; step < nx; ++step) {
       // There and back, so that the vector to start from is always that of a neighbour.
       const index_t x = y % 2 == 0 ? step : nx - 1 - step;
@@ -288,11 +322,13 @@ Tensor eigenvector_maps(const Polynomial& g, index_t ny, index_t nx, double crop
       const float length = std::abs(overlap);
       const std::complex<float> turn = length > 0 ? std::conj(overlap) / length : Sample(1);
       for (std::size_t c = 0; c < reference.size(); ++c) {
-        out[(static_cast<index_t>(c) * ny + y) * nx + x] = turn * Sample(power.re[c], power.im[c]);
+        row[c * size(nx) + size(x)] = turn * Sample(power.re[c], power.im[c]);
       }
     }
+    for (index_t c = 0; c < g.n_coils; ++c) {
+      maps.write((c * ny + y) * nx, row.data() + c * nx, nx);
+    }
   }
-  return maps;
 }
 
 CenterRegion limited(const CenterRegion& center, index_t ny, index_t nx, index_t largest) {
@@ -362,25 +398,38 @@ index_t sensitivity_bytes(const Extents& kspace, const CenterRegion& center,
   const index_t w = std::min(center.width, options.largest_center);
   const index_t columns = c * k * k, rows = (h - k + 1) * (w - k + 1), n = std::min(rows, columns);
   constexpr index_t kComplex = 16;
-  const index_t windows = rows * columns, gram = n * n, basis = n * columns;
-  const index_t space = (3 * windows + 4 * gram + basis) * kComplex;
-  const index_t polynomial = offsets * offsets * c * c * 8;
-  const index_t projector = (3 * basis + 2 * columns * columns) * kComplex;
-  const index_t maps = polynomial + 8 * offsets * kspace[2] + 8 * offsets * c * c +
-                       (4 * c * h * w + 6 * c * c) * kComplex;
-  return std::max({space, projector, 3 * polynomial + columns * columns * kComplex, maps});
+  const auto eigen = [](index_t of) {
+    return static_cast<index_t>(hermitian_eigen_bytes(static_cast<std::size_t>(of)));
+  };
+  const index_t windows = rows * columns * kComplex, basis = n * columns * kComplex;
+  const index_t vectors = n * n * kComplex;
+  const bool few_rows = rows < columns;
+  const index_t space = few_rows ? windows + std::max(eigen(n), vectors + basis)
+                                 : std::max({windows + 2 * vectors, eigen(n), vectors + basis});
+  const index_t polynomial = offsets * offsets * c * c;
+  const index_t sums = basis + polynomial * (kComplex + 8);
+  const index_t pixels = c * h * w * kComplex + eigen(c);
+  const index_t rows_of_maps = 8 * (offsets * (kspace[2] + c * c) + c * c + c * kspace[2]);
+  return std::max({space, sums, polynomial * 8 + std::max(pixels, rows_of_maps)});
 }
 
-Tensor estimate_sensitivities(const Tensor& kspace, const CenterRegion& center,
-                              const SensitivityOptions& options) {
+void estimate_sensitivities(const Tensor& kspace, const CenterRegion& center, ScratchArray& maps,
+                            const SensitivityOptions& options) {
   const Tensor data = kspace.contiguous();
   const index_t ny = data.shape(1), nx = data.shape(2);
   check_center(center, options);
   const CenterRegion used = limited(center, ny, nx, options.largest_center);
-  const std::vector<Complex> basis =
-      signal_space(collect_windows(data, used, options.kernel), options.rank_threshold);
-  const Polynomial g = image_domain_polynomial(basis, data.shape(0), options.kernel);
-  return eigenvector_maps(g, ny, nx, options.crop, strongest_virtual_coil(data, used));
+  const Polynomial g = image_domain_polynomial(
+      signal_space(collect_windows(data, used, options.kernel), options.rank_threshold),
+      data.shape(0), options.kernel);
+  write_eigenvector_maps(g, options.crop, strongest_virtual_coil(data, used), maps);
+}
+
+Tensor estimate_sensitivities(const Tensor& kspace, const CenterRegion& center,
+                              const SensitivityOptions& options) {
+  ScratchArray maps = ScratchArray::in_memory(kspace.shape(), DType::complex64);
+  estimate_sensitivities(kspace, center, maps, options);
+  return maps.map();
 }
 
 }  // namespace palimpsest::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "palimpsest/io/scratch_array.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 namespace palimpsest::cli {
@@ -47,6 +48,10 @@ struct SensitivityOptions {
 /// Source   Uecker et al. 2014, doi:10.1002/mrm.24751
 Tensor estimate_sensitivities(const Tensor& kspace, const CenterRegion& center,
                               const SensitivityOptions& options = {});
+
+/// The same row by row into an array of the shape of kspace.
+void estimate_sensitivities(const Tensor& kspace, const CenterRegion& center, ScratchArray& maps,
+                            const SensitivityOptions& options = {});
 
 /// UsageError: estimate_sensitivities() cannot work with this centre.
 void check_center(const CenterRegion& center, const SensitivityOptions& options = {});

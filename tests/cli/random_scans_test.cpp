@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random scans: the announced number is kept, and the smallest budget that is named works.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <optional>
+#include <string>
+
+#include "cli/run_command.hpp"
+#include "palimpsest/base/random.hpp"
+#include "palimpsest/cli/reconstruction.hpp"
+#include "palimpsest/io/cartesian.hpp"
+#include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/npy.hpp"
+#include "support/long_run.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+using Sample = std::complex<float>;
+
+// A scan in a file, and how it is to be reconstructed.
+class RandomScan {
+ public:
+  explicit RandomScan(std::uint64_t seed) : seed_(seed) {
+    const bool is_volume = pick(2) == 0;
+    coils_ = 1 + pick(8);
+    grid_ = {coils_, is_volume ? 12 + pick(9) : 1, 12 + pick(is_volume ? 9 : 60),
+             is_volume ? 1 + pick(12) : 12 + pick(60)};
+    has_maps_ = pick(2) == 0;
+    undersampled_along_x_ = is_volume && has_maps_ && grid_[3] > 2 && pick(4) == 0;
+    options.kspace = pick(2) == 0 ? write_raw() : write_array("kspace", kspace());
+    if (has_maps_) options.maps = write_array("maps", maps());
+    options.scratch = dir.path();
+    options.sense.is_iterative = pick(4) > 0;
+    options.sense.iterations = 2;
+    options.sense.lambda = pick(2) == 0 ? 0.01 : 0;
+    options.keeps_maps = pick(3) == 0;
+  }
+
+  // All that matters for a failure to be understood.
+  std::string text() const {
+    return "seed " + std::to_string(seed_) + ", " + options.kspace + " " + to_string(grid_) +
+           ", columns " + std::to_string(columns_) + ", maps '" + options.maps + "', " +
+           (options.sense.is_iterative ? "cg" : "adjoint") +
+           (options.keeps_maps ? ", keeps maps" : "");
+  }
+
+  ScratchDirectory dir;
+  ReconstructionOptions options;
+
+ private:
+  index_t pick(index_t n) {
+    return static_cast<index_t>(random_bits({seed_, 1}, drawn_++) % static_cast<std::uint64_t>(n));
+  }
+  Tensor random(const Extents& shape, std::uint64_t stream) const {
+    return Tensor::random_normal(shape, DType::complex64, {seed_, stream});
+  }
+  // Every third row is left out, but for a dense centre.
+  bool is_measured(index_t z, index_t y) const {
+    const auto far = [](index_t i, index_t n) { return i < n / 2 - 6 || i > n / 2 + 6; };
+    const bool is_centre = grid_[1] == 1 ? !far(y, grid_[2]) : !far(y, grid_[2]) && !far(z, grid_[1]);
+    return is_centre || (z + y) % 3 > 0;
+  }
+  // k-space of coils whose maps have few frequencies, so that they can be estimated: the sum of that
+  // of one image and of the same moved by a row.
+  Tensor kspace() const {
+    Tensor k = Tensor::empty(grid_, DType::complex64);
+    const auto image = random({grid_[1], grid_[2] + 1, grid_[3]}, 2).to_vector<Sample>();
+    const auto factors = random({coils_}, 5).to_vector<Sample>();
+    auto* values = k.mutable_data<Sample>();
+    const index_t nx = grid_[3], ny = grid_[2], nz = grid_[1];
+    for (index_t i = 0; i < k.numel(); ++i) {
+      const auto at = static_cast<std::size_t>(i / nx / ny % nz * (ny + 1) * nx + i % (ny * nx));
+      values[i] = image[at] + factors[static_cast<std::size_t>(i / (nx * ny * nz))] *
+                                  image[at + static_cast<std::size_t>(nx)];
+      const index_t x = i % nx, y = i / nx % ny, z = i / nx / ny % nz;
+      const bool is_out = undersampled_along_x_ && x == nx - 1 && y % 2 == 1;
+      if (!is_measured(z, y) || is_out) values[i] = 0;
+    }
+    return k;
+  }
+  Tensor maps() const {
+    return random({grid_[0], grid_[1], grid_[2], columns_ > 0 ? columns_ : grid_[3]}, 3);
+  }
+  std::string write_array(const std::string& name, Tensor array) {
+    // BART drops the axis of a single coil.
+    switch (coils_ == 1 && name == "kspace" ? 1 + pick(3) : pick(4)) {
+      case 0: write_cfl(dir / name, array); return dir / (name + ".cfl");
+      case 1: write_npy(dir / (name + ".npy"), array.to(DType::complex128)); break;
+      case 2: {
+        // The same elements in Fortran order.
+        const Tensor turned = array.permute({3, 2, 1, 0}).contiguous();
+        write_npy(dir / (name + ".npy"), turned.permute({3, 2, 1, 0}));
+        break;
+      }
+      default: write_npy(dir / (name + ".npy"), grid_[1] == 1 ? array.select(1, 0) : array);
+    }
+    return dir / (name + ".npy");
+  }
+  std::string write_raw() {
+    RawScanHeader header;
+    const bool is_oversampled = grid_[3] > 1 && pick(2) == 0;
+    header.recon.matrix = {grid_[3], grid_[2] - pick(3), grid_[1]};
+    header.encoded.field_of_view_mm = header.recon.field_of_view_mm = {240, 240, 240};
+    undersampled_along_x_ = false;
+    if (is_oversampled) {
+      columns_ = grid_[3];
+      grid_[3] *= 2;
+      header.encoded.field_of_view_mm[0] = 480;
+    }
+    Tensor mask = Tensor::zeros({grid_[1], grid_[2]}, DType::bool_);
+    for (index_t i = 0; i < mask.numel(); ++i) {
+      mask.set<bool>({i / grid_[2], i % grid_[2]}, is_measured(i / grid_[2], i % grid_[2]));
+    }
+    RawScan scan = cartesian_scan(kspace(), mask, header);
+    if (pick(4) == 0) {
+      add_noise_readout(scan, random({coils_, 512}, 4));
+      options.scan.prewhiten = true;
+    }
+    write_ismrmrd(dir / "scan.h5", scan);
+    return dir / "scan.h5";
+  }
+
+  std::uint64_t seed_, drawn_ = 0;
+  index_t coils_ = 1, columns_ = 0;
+  Extents grid_;
+  bool has_maps_ = false, undersampled_along_x_ = false;
+};
+
+struct Outcome {
+  index_t announced = 0, measured = 0;
+  Tensor image;
+};
+
+Outcome run(ReconstructionOptions options, std::optional<index_t> budget) {
+  options.budget = budget;
+  Reconstruction reconstruction(options);
+  Outcome outcome;
+  outcome.announced = reconstruction.plan().peak_bytes;
+  outcome.image = reconstruction.run().image;
+  outcome.measured = reconstruction.measured_bytes();
+  return outcome;
+}
+
+// The smallest budget, as the refusal of a smaller one names it; none if that is not refused.
+std::optional<index_t> smallest_named(ReconstructionOptions options, index_t budget) {
+  options.budget = budget;
+  try {
+    const Reconstruction reconstruction(options);
+  } catch (const BudgetError& error) {
+    const std::string text = error.what(), before = "Try --memory ";
+    return std::stoll(text.substr(text.find(before) + before.size()));
+  }
+  return std::nullopt;
+}
+
+double difference(const Tensor& a, const Tensor& b) {
+  const auto u = a.to_vector<Sample>(), v = b.to_vector<Sample>();
+  double sum = 0, size = 0;
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    sum += std::norm(u[i] - v[i]);
+    size += std::norm(v[i]);
+  }
+  return std::sqrt(sum / size);
+}
+
+void expect_kept(const Outcome& outcome) {
+  EXPECT_LE(outcome.measured, outcome.announced);
+  EXPECT_LE(static_cast<double>(outcome.announced), 1.05 * static_cast<double>(outcome.measured));
+}
+
+TEST(RandomScans, TheSmallestBudgetThatIsNamedWorksAndOnePerCentLessDoesNot) {
+  const index_t scans = testing::longer_unless_sanitized(40);
+  for (index_t i = 0; i < scans; ++i) {
+    const RandomScan scan(static_cast<std::uint64_t>(i) + 1);
+    SCOPED_TRACE(scan.text());
+    const Outcome whole = run(scan.options, {});
+    expect_kept(whole);
+    const auto smallest = smallest_named(scan.options, 1);
+    ASSERT_TRUE(smallest.has_value());
+    EXPECT_LE(*smallest, whole.announced);
+    const Outcome least = run(scan.options, *smallest);
+    EXPECT_LE(least.announced, *smallest);
+    expect_kept(least);
+    EXPECT_LE(difference(least.image, whole.image), 1e-3);
+    EXPECT_EQ(smallest_named(scan.options, *smallest * 99 / 100), smallest);
+  }
+}
+
+}  // namespace
+}  // namespace palimpsest::cli
