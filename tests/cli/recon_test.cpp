@@ -47,7 +47,10 @@ class Recon : public testing::Test {
                                           "64",          "--reference",   dir / "ref.npy",
                                           "--save-maps", dir / "maps.npy"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    if (std::find(more.begin(), more.end(), "--center") == more.end()) {
+    const auto has = [&more](const char* word) {
+      return std::find(more.begin(), more.end(), word) != more.end();
+    };
+    if (!has("--center") && !has("full")) {
       arguments.insert(arguments.end(), {"--center", "16"});
     }
     expect_done(arguments);
@@ -63,8 +66,7 @@ class Recon : public testing::Test {
 TEST_F(Recon, PlanOfAnIterationIsWrittenInTheFormatOfItsName) {
   simulate();
   const auto plan = [&](const std::string& name, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"recon", dir / "scan.h5", "--iterations",
-                                          "2",     "--plan",        dir / name};
+    std::vector<std::string> arguments = {"recon", dir / "scan.h5", "--plan", dir / name};
     arguments.insert(arguments.end(), more.begin(), more.end());
     expect_done(arguments);
     return file_text(dir / name);
@@ -321,6 +323,139 @@ TEST_F(Recon, InfoListsWhatAScanHolds) {
   }
   EXPECT_EQ(report.at("calibration readouts"), 1);
   EXPECT_EQ(report.at("trajectory"), "cartesian");
+}
+
+// The first slice was reconstructed without a word.
+TEST_F(Recon, OfSeveralImagesOneMustBeNamed) {
+  simulate({"--pattern", "full"});
+  const RawScan one = read_ismrmrd(dir / "scan.h5");
+  using Counter = index_t Readout::*;
+  const std::vector<std::pair<Counter, std::string>> counters = {{&Readout::slice, "slice"},
+                                                                 {&Readout::contrast, "contrast"},
+                                                                 {&Readout::phase, "phase"},
+                                                                 {&Readout::set, "set"}};
+  for (const auto& [counter, name] : counters) {
+    RawScan scan = one;
+    const auto n = scan.readouts.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      scan.readouts.push_back(scan.readouts[i]);
+      scan.readouts.back().*counter = 2;
+    }
+    write_ismrmrd(dir / "several.h5", scan);
+    for (const char* command : {"recon", "plan"}) {
+      const CommandResult refused = run_command({command, dir / "several.h5", "--json"});
+      EXPECT_EQ(refused.code, 2);
+      EXPECT_THAT(refused.err, HasSubstr("[--" + name + "] "));
+      EXPECT_THAT(refused.err, HasSubstr("has 2 " + name + "s, 0 to 2"));
+      EXPECT_THAT(refused.err, HasSubstr("Try --" + name + " 0"));
+    }
+    expect_done({"recon", dir / "several.h5", "--" + name, "2", "--iterations", "2", "--save",
+                 dir / "x.npy"});
+    write_npy(dir / "k.npy", kspace());
+    const CommandResult array =
+        run_command({"recon", dir / "k.npy", "--" + name, "0", "--save", dir / "x.npy"});
+    EXPECT_EQ(array.code, 2);
+    EXPECT_THAT(array.err, HasSubstr("[--" + name + "] "));
+  }
+}
+
+TEST_F(Recon, WhatIsAveragedIsSaid) {
+  simulate({"--pattern", "full"});
+  RawScan scan = read_ismrmrd(dir / "scan.h5");
+  const auto n = scan.readouts.size();
+  for (std::size_t i = 0; i < 5 * n; ++i) {
+    scan.readouts.push_back(scan.readouts[i % n]);
+    scan.readouts.back().repetition = static_cast<index_t>(i / n) % 3;
+    scan.readouts.back().average = static_cast<index_t>(i / n) / 3;
+  }
+  write_ismrmrd(dir / "several.h5", scan);
+  EXPECT_THAT(run_command({"recon", dir / "several.h5", "-o", dir / "x.png"}).out,
+              HasSubstr("mean of 3 repetitions and 2 averages\n"));
+  EXPECT_THAT(
+      run_command({"recon", dir / "several.h5", "--repetition", "1", "-o", dir / "x.png"}).out,
+      HasSubstr("mean of 1 repetition and 2 averages\n"));
+}
+
+// Calibration lines of their own were dropped, and then missed.
+TEST_F(Recon, SeparateCalibrationLinesGiveTheCoilMaps) {
+  simulate({"--noise", "0.001", "--pattern", "full"});
+  const RawScan full = read_ismrmrd(dir / "scan.h5");
+  RawScan scan = full;
+  scan.header.calibration_mode = "separate";
+  scan.readouts.clear();
+  for (const Readout& readout : full.readouts) {
+    if (readout.step_1 % 2 == 0) scan.readouts.push_back(readout);
+    if (readout.step_1 < 20 || readout.step_1 >= 44) continue;
+    scan.readouts.push_back(readout);
+    scan.readouts.back().set_flag(ReadoutFlag::calibration);
+  }
+  write_ismrmrd(dir / "separate.h5", scan);
+  const std::vector<std::string> base = {"recon", dir / "separate.h5", "--lambda", "0.001"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return more;
+  };
+  const CommandResult result = run_command(with({"--save", dir / "x.npy"}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("24 x 24 centre of separate calibration lines"));
+  EXPECT_LT(nrmse(dir / "ref.npy", dir / "x.npy"), 0.03);
+  // The lines that are planned for are the bytes that are held.
+  const auto report = nlohmann::json::parse(run_command(with({"--json"})).out);
+  EXPECT_LE(report.at("measured_peak_bytes"), report.at("announced_peak_bytes"));
+  const index_t peak = report.at("announced_peak_bytes");
+  expect_done(with({"--memory", std::to_string(peak), "--save", dir / "y.npy"}));
+  EXPECT_LT(compare_magnitudes(read_npy(dir / "x.npy"), read_npy(dir / "y.npy")).nrmse, 1e-5);
+}
+
+TEST_F(Recon, UnitsOfKspaceDoNotMatter) {
+  simulate();
+  const Tensor k = kspace();
+  write_npy(dir / "k.npy", k);
+  expect_done({"recon", dir / "k.npy", "--save", dir / "x.npy", "--report", dir / "r.json"});
+  const auto iterations = nlohmann::json::parse(read_file(dir / "r.json")).at("iterations");
+  const auto scaled = [&](double factor, DType dtype) {
+    Tensor values = k.to(DType::complex128).clone();
+    auto* v = values.mutable_data<std::complex<double>>();
+    for (index_t i = 0; i < values.numel(); ++i) v[i] *= factor;
+    write_npy(dir / "s.npy", values.to(dtype));
+  };
+  for (const double factor : {1e-28, 1e-24, 1e-20, 1e-10, 1e10, 1e18, 1e28}) {
+    scaled(factor, DType::complex64);
+    expect_done({"recon", dir / "s.npy", "--save", dir / "y.npy", "--report", dir / "r.json"});
+    EXPECT_EQ(nlohmann::json::parse(read_file(dir / "r.json")).at("iterations"), iterations);
+    const Comparison c = compare_magnitudes(read_npy(dir / "x.npy"), read_npy(dir / "y.npy"));
+    EXPECT_LT(c.nrmse, 1e-3) << factor;
+    EXPECT_NEAR(c.scale * factor, 1, 1e-3) << factor;
+  }
+  for (const double factor : {1e-200, 1e-35, 1e36, 1e200}) {
+    scaled(factor, DType::complex128);
+    const CommandResult result = run_command({"recon", dir / "s.npy", "--save", dir / "y.npy"});
+    EXPECT_EQ(result.code, 2) << factor << result.out;
+    EXPECT_THAT(result.err, HasSubstr("s.npy")) << factor;
+  }
+}
+
+TEST_F(Recon, ABlackImageIsAnError) {
+  simulate();
+  write_npy(dir / "zero.npy", Tensor::zeros({8, 64, 64}, DType::complex64));
+  for (const char* method : {"cg-sense", "adjoint"}) {
+    for (const std::vector<std::string>& more :
+         {std::vector<std::string>{}, {"--memory", "100M"}}) {
+      std::vector<std::string> arguments = {"recon",    dir / "scan.h5", "--maps", dir / "zero.npy",
+                                            "--method", method,          "-o",     dir / "x.png"};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      const CommandResult result = run_command(arguments);
+      EXPECT_EQ(result.code, 2);
+      EXPECT_THAT(result.err, HasSubstr("[--maps] the image is 0 everywhere"));
+    }
+  }
+}
+
+TEST_F(Recon, AFinishedSolveIsConvergedHoweverManyIterationsAreAllowed) {
+  simulate();
+  expect_done({"recon", dir / "scan.h5", "--iterations", "700", "--tolerance", "0", "--save",
+               dir / "x.npy", "--report", dir / "r.json"});
+  EXPECT_EQ(nlohmann::json::parse(read_file(dir / "r.json")).at("status"), "converged");
 }
 
 TEST_F(Recon, TheSameSeedMakesTheSameScan) {

@@ -79,7 +79,7 @@ TEST_F(WrongInput, KspaceOfWrongRankOrType) {
   write_npy(dir / "5.npy", random_kspace({2, 2, 2, 4, 4}));
   expect_refused({"recon", dir / "5.npy", "-o", picture()}, 2, "expected (coil, y, x)");
   write_npy(dir / "0.npy", random_kspace({4, 0, 8}));
-  expect_refused({"recon", dir / "0.npy", "-o", picture()}, 2, "(4, 1, 0, 8)");
+  expect_refused({"recon", dir / "0.npy", "-o", picture()}, 2, "is empty: got the shape (4, 0, 8)");
   write_npy(dir / "real.npy", Tensor::ones({4, 32, 32}, DType::float32));
   expect_refused({"recon", dir / "real.npy", "-o", picture()}, 2,
                  "got float32, expected complex64");

@@ -220,7 +220,7 @@ void run_tiles(Row row, const Axis& outer, const Axis& inner, const std::byte* x
 }
 
 // Lines of a transposition, of a copy of so many bytes, that find room in the last cache are stored there, unless
-// they get into each other's way in those before it.
+// they compete for places in those before it.
 bool is_streamed(const Transposition& t, index_t total_bytes) {
   constexpr index_t kRoom = 4;
   return total_bytes >= (rows_collide(t) ? 1 : kRoom) * line_streaming_bytes();

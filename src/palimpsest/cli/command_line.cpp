@@ -280,7 +280,7 @@ Command CommandLine::add(const std::string& name, const std::string& description
   command->app = impl_->app.add_subcommand(name, description);
   command->app->allow_extras();
   command->app->add_flag("--stats", command->shows_stats,
-                         "Print what copy-on-write copied and saved, to standard error");
+                         "Bytes that copy-on-write copied and saved, on standard error");
   impl_->commands.push_back(command);
   return Command(command);
 }

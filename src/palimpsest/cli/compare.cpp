@@ -120,6 +120,11 @@ void print_json(const std::vector<Entry>& entries) {
     JsonReport one;
     one.set("label", entry.label).set("nrmse", entry.comparison.nrmse);
     one.set("scale", entry.comparison.scale);
+    if (entry.facts.is_known) {
+      one.set("seconds", entry.facts.seconds);
+      one.set("announced_peak_bytes", entry.facts.announced_peak_bytes);
+      one.set("measured_peak_bytes", entry.facts.measured_peak_bytes);
+    }
     list.push_back(one);
   }
   print(JsonReport().set("images", list).text());
@@ -158,16 +163,17 @@ void compare(const CompareOptions& options) {
 
 void add_compare(CommandLine& line) {
   const auto options = std::make_shared<CompareOptions>();
-  line.add("compare", "Compare images with a known one: a table, and side by side")
-      .argument("REFERENCE.npy", options->reference, "the known image")
-      .arguments("IMAGE.npy", options->images, "one or more images of the same size")
+  line.add("compare", "Compare images with a known one: a table and a picture side by side")
+      .argument("REFERENCE.npy", options->reference, "The known image, (y, x)")
+      .arguments("IMAGE.npy", options->images, "One or more images of the same size")
       .option("-o,--output", "FILE.png", options->output,
-              "reference, images and the error of the last one")
-      .option("--label", "TEXT", options->labels, "name of an image, in their order; repeat it")
+              "Output: reference, images and the error of the last one, side by side")
+      .option("--label", "TEXT", options->labels, "Name of an image, in their order; repeatable")
       .option("--report", "FILE.json", options->reports,
-              "what recon reported, in the order of the images; repeat it")
-      .option("--error-scale", "X", options->error_scale, "brightness of the error")
-      .flag("--json", options->json, "print the numbers as JSON")
+              "Report of recon for an image, in their order; repeatable")
+      .option("--error-scale", "X", options->error_scale, "Factor of the error in the picture")
+      .flag("--json", options->json, "Table as JSON on standard output")
+      .needs("--error-scale", {"--output"})
       .action([options] { compare(*options); });
 }
 

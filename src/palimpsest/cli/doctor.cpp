@@ -93,8 +93,8 @@ void doctor(const DoctorOptions& options) {
 
 void add_doctor(CommandLine& line) {
   const auto options = std::make_shared<DoctorOptions>();
-  line.add("doctor", "Say what this machine and this build offer")
-      .flag("--json", options->json, "print facts as JSON")
+  line.add("doctor", "List what this machine and this build offer")
+      .flag("--json", options->json, "Facts as JSON on standard output")
       .action([options] { doctor(*options); });
 }
 

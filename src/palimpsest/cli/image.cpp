@@ -124,15 +124,17 @@ Tensor read_slice(const std::string& path, const std::string& axis, std::optiona
                                  path, to_string(data.shape())));
   }
   if (data.rank() == 3) {
-    const index_t along = axis == "z" ? 0 : axis == "y" ? 1 : 2;
+    const index_t along = axis == "x" ? 2 : axis == "y" ? 1 : 0;
     const index_t n = data.shape(along), which = slice.value_or(n / 2);
     if (which < 0 || which >= n) {
       throw UsageError(fmt::format("[--slice] outside the image: got {}, expected 0 to {} along {}",
-                                   which, n - 1, axis));
+                                   which, n - 1, axis.empty() ? "z" : axis));
     }
     data = data.select(along, which);
-  } else if (slice.value_or(0) != 0) {
-    throw UsageError(fmt::format("[--slice] got {}, but {} has one slice only", *slice, path));
+  } else if (slice.value_or(0) != 0 || !axis.empty()) {
+    throw UsageError(fmt::format("[{}] {} is one slice, not a volume. Try without {}",
+                                 axis.empty() ? "--slice" : "--axis", path,
+                                 axis.empty() ? "--slice" : "--axis"));
   }
   // In NIfTI y runs to anterior and z to superior; in pictures row 0 is the top.
   if (format == FileFormat::nifti) data = data.flip(Axes{0});

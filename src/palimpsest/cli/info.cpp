@@ -137,9 +137,9 @@ void info(const InfoOptions& options) {
 
 void add_info(CommandLine& line) {
   const auto options = std::make_shared<InfoOptions>();
-  line.add("info", "Say what a file holds (ISMRMRD, NPY, BART CFL, NIfTI, PNG)")
-      .argument("FILE", options->file, "to look at")
-      .flag("--json", options->json, "print facts as JSON")
+  line.add("info", "List what a file holds (ISMRMRD, NPY, BART CFL, NIfTI, PNG)")
+      .argument("FILE", options->file, "File to describe")
+      .flag("--json", options->json, "Facts as JSON on standard output")
       .action([options] { info(*options); });
 }
 

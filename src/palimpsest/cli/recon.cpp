@@ -33,7 +33,7 @@ struct ReconOptions {
   std::string method = "cg-sense";
   index_t iterations = 30, bits = 8;
   double lambda = 0.015, tolerance = 1e-6;
-  std::optional<index_t> slice, repetition;
+  std::optional<index_t> slice, contrast, phase, set, repetition;
   bool prewhiten = false, json = false, dry_run = false;
   std::string scratch;
   /// As given: `300M`.
@@ -92,8 +92,12 @@ ReconstructionOptions reconstruction_options(const ReconOptions& options) {
   ReconstructionOptions result;
   result.kspace = options.input;
   result.maps = options.maps;
-  result.scan = {
-      .slice = options.slice, .repetition = options.repetition, .prewhiten = options.prewhiten};
+  result.scan = {.slice = options.slice,
+                 .contrast = options.contrast,
+                 .phase = options.phase,
+                 .set = options.set,
+                 .repetition = options.repetition,
+                 .prewhiten = options.prewhiten};
   result.sense.is_iterative = options.method == "cg-sense";
   result.sense.iterations = options.iterations;
   result.sense.lambda = options.lambda;
@@ -190,6 +194,12 @@ void recon(const ReconOptions& options) {
       bar.update(iterations, fmt::format("residual {:.1e}", residual));
     });
   }
+  if (result.status == "diverged" || result.status == "breakdown") {
+    std::fprintf(stderr,
+                 "warning: the iteration ended early (%s). The image is its last finite "
+                 "iterate\n",
+                 result.status.c_str());
+  }
   const StopWatch watch;
   outputs.write(options.output,
                 [&](const std::string& path) { write_picture(path, result.image, options.bits); });
@@ -207,51 +217,69 @@ void recon(const ReconOptions& options) {
   outputs.commit();
 }
 
+// What decides about the image, and so about its plan.
+Command add_image_options(CommandLine& line, const std::string& name,
+                          const std::string& description, ReconOptions& options) {
+  Command command = line.add(name, description);
+  command
+      .argument("INPUT", options.input,
+                "k-space: ISMRMRD file, or array (coil, [z,] y, x) as NPY or BART CFL")
+      .choice("--method", {"cg-sense", "adjoint"}, options.method, "Reconstruction method")
+      .option("--maps", "FILE", options.maps,
+              "Coil maps, NPY or BART CFL; default: estimated from calibration lines")
+      .option("--lambda", "X", options.lambda, "Weight of |image|^2 in the cost")
+      .option("--memory", "BYTES", options.memory,
+              "Most bytes held at a time, such as 300M or 1.5G; default: no limit")
+      .option(
+          "--scratch", "FOLDER", options.scratch,
+          "Folder of the files that hold what --memory leaves no room for; default: that of the "
+          "results")
+      .option("--slice", "N", options.slice, "Slice of a raw file; needed if it has several")
+      .option("--contrast", "N", options.contrast,
+              "Contrast of a raw file; needed if it has several")
+      .option("--phase", "N", options.phase,
+              "Cardiac phase of a raw file; needed if it has several")
+      .option("--set", "N", options.set, "Set of a raw file; needed if it has several")
+      .option("--repetition", "N", options.repetition,
+              "Repetition of a raw file; default: the mean of all")
+      .flag("--prewhiten", options.prewhiten,
+            "Decorrelation of the coils by the noise readouts of a raw file")
+      .option("--report", "FILE.json", options.report,
+              "Output: sizes, plan, peaks in bytes, seconds, residuals")
+      .option("--plan", "FILE", options.plan,
+              "Output: memory plan of one iteration, as .svg, .json or .txt")
+      .flag("--json", options.json, "Report as JSON on standard output instead of a summary")
+      .excludes("--method", {"--lambda"}, "adjoint")
+      .needs("--scratch", {"--memory"});
+  return command;
+}
+
 }  // namespace
 
 void add_recon(CommandLine& line) {
   const auto options = std::make_shared<ReconOptions>();
-  line.add("recon", "Reconstruct an image from k-space (ISMRMRD, NPY or BART CFL)")
-      .argument("INPUT", options->input, "k-space: a raw file, or an array (coil, y, x)")
-      .option("-o,--output", "FILE.png", options->output, "the magnitude as a picture")
-      .choice("--method", {"cg-sense", "adjoint"}, options->method, "how")
-      .option("--maps", "FILE", options->maps, "coil maps; else estimated from the k-space centre")
-      .option("--iterations", "N", options->iterations, "at most this many")
-      .option("--lambda", "X", options->lambda, "weight of |image|^2 against noise")
-      .option("--tolerance", "X", options->tolerance, "stop at this relative residual")
-      .option("--save", "FILE.npy", options->save, "the complex image")
-      .option("--save-maps", "FILE.npy", options->save_maps, "the coil maps that were used")
-      .option("--report", "FILE.json", options->report, "sizes, seconds, peaks, residuals")
-      .option("--plan", "FILE", options->plan,
-              "who lies where in memory, in one iteration: .svg, .json or .txt")
-      .option("--bits", "N", options->bits, "of the picture: 8 or 16")
-      .option("--slice", "N", options->slice,
-              "which slice of a raw file; must be named if it has several")
-      .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
-      .option("--memory", "BYTES", options->memory,
-              "the most bytes to hold at a time, such as 300M")
-      .option("--scratch", "FOLDER", options->scratch,
-              "where files lie that hold what --memory does not allow; else beside the result")
-      .flag("--dry-run", options->dry_run, "only say what it takes, and where the bytes go")
-      .flag("--prewhiten", options->prewhiten, "decorrelate the coils by the noise readouts")
-      .flag("--json", options->json, "print the report instead of a summary")
+  add_image_options(line, "recon",
+                    "Reconstruct an image from Cartesian k-space (ISMRMRD, NPY or BART CFL)",
+                    *options)
+      .option("-o,--output", "FILE.png", options->output,
+              "Output: magnitude as a picture; of a volume the middle plane along z")
+      .option("--bits", "N", options->bits, "PNG bit depth: 8 or 16")
+      .option("--save", "FILE.npy", options->save, "Output: complex image, (y, x) or (z, y, x)")
+      .option("--save-maps", "FILE.npy", options->save_maps, "Output: the coil maps that were used")
+      .option("--iterations", "N", options->iterations, "Most iterations")
+      .option("--tolerance", "X", options->tolerance,
+              "Relative residual at which the iteration stops")
+      .flag("--dry-run", options->dry_run,
+            "Plan only, as `palimpsest plan`: nothing is reconstructed, and no image written")
+      .needs("--bits", {"--output"})
+      .excludes("--method", {"--iterations", "--tolerance"}, "adjoint")
       .action([options] { recon(*options); });
 }
 
 void add_plan(CommandLine& line) {
   const auto options = std::make_shared<ReconOptions>();
-  line.add("plan",
-           "Say how many bytes a reconstruction takes, and where they go, without running it")
-      .argument("INPUT", options->input, "k-space: a raw file, or an array (coil, y, x)")
-      .choice("--method", {"cg-sense", "adjoint"}, options->method, "how")
-      .option("--maps", "FILE", options->maps, "coil maps; else estimated from the k-space centre")
-      .option("--lambda", "X", options->lambda, "weight of |image|^2 against noise")
-      .option("--memory", "BYTES", options->memory, "a budget, such as 300M")
-      .option("--slice", "N", options->slice,
-              "which slice of a raw file; must be named if it has several")
-      .option("--repetition", "N", options->repetition, "of a raw file; else all are averaged")
-      .flag("--prewhiten", options->prewhiten, "decorrelate the coils by the noise readouts")
-      .flag("--json", options->json, "print it as JSON")
+  add_image_options(line, "plan", "List how many bytes a reconstruction takes, and where they go",
+                    *options)
       .action([options] { plan(*options); });
 }
 

@@ -49,6 +49,7 @@ JsonReport sizes_of(const Reconstruction& r) {
   sizes.set("rows", item[rows]).set("columns", item[rows + 1]);
   sizes.set("image_rows", wanted[rows]).set("image_columns", wanted[rows + 1]);
   sizes.set("image", to_string(layout.image_shape()));
+  sizes.set("repetitions", layout.n_repetitions).set("averages", layout.n_averages);
   sizes.set("samples_per_coil", layout.samples_per_coil());
   sizes.set("acceleration", layout.acceleration());
   sizes.set("center_rows", r.center().height).set("center_columns", r.center().width);
@@ -81,6 +82,7 @@ JsonReport report_of_plan(const Reconstruction& r, const ReconstructionOptions& 
   report.set("input", options.kspace).set("format", name_of(r.layout().format));
   report.set("method", method_name(options));
   report.set("maps", options.maps.empty() ? "estimated" : options.maps);
+  if (r.uses_calibration()) report.set("calibration", "separate lines");
   report.set("sizes", sizes_of(r)).set("lambda", options.sense.lambda);
   report.set("tolerance", options.sense.tolerance);
   report.set("plan", plan_report(r, options.sense.is_iterative));
@@ -105,12 +107,16 @@ std::string scan_text(const Reconstruction& r, const ReconstructionOptions& opti
     extents += fmt::format("{}{}", extents.empty() ? "" : " x ", n);
   }
   if (layout.n_items() > 1) extents += fmt::format(" x {} positions", layout.n_items());
-  std::string text =
-      fmt::format("{}: {} {}, {}, {:.2f}-fold undersampled\n", options.kspace, layout.n_coils(),
-                  layout.n_coils() == 1 ? "coil" : "coils", extents, layout.acceleration());
+  std::string text = fmt::format("{}: {}, {}, {:.2f}-fold undersampled\n", options.kspace,
+                                 counted(layout.n_coils(), "coil"), extents, layout.acceleration());
+  if (layout.n_repetitions * layout.n_averages > 1) {
+    text += fmt::format("mean of {} and {}\n", counted(layout.n_repetitions, "repetition"),
+                        counted(layout.n_averages, "average"));
+  }
   if (options.maps.empty()) {
     const auto [rows, columns] = used_center(r.center());
-    text += fmt::format("coil sensitivities estimated from the {} x {} centre\n", rows, columns);
+    text += fmt::format("coil sensitivities estimated from the {} x {} centre{}\n", rows, columns,
+                        r.uses_calibration() ? " of separate calibration lines" : "");
   }
   return text;
 }
@@ -145,9 +151,9 @@ std::string run_text(const Reconstruction& r, const ReconstructionOptions& optio
                      const ReconstructionResult& result, const RunFacts& facts) {
   std::string text;
   if (!result.residuals.empty()) {
-    text += fmt::format("{}: {} iteration{}, residual {:.1e} ({})\n", method_name(options),
-                        result.iterations, result.iterations == 1 ? "" : "s",
-                        result.residuals.back(), result.status);
+    text += fmt::format("{}: {}, residual {:.1e} ({})\n", method_name(options),
+                        counted(result.iterations, "iteration"), result.residuals.back(),
+                        result.status);
   }
   text += fmt::format(
       "peak: announced {} bytes, measured {} bytes; the process, with its code and libraries, {} "

@@ -90,7 +90,7 @@ Reconstruction::Reconstruction(ReconstructionOptions options)
                     "--maps",
                     options_.kspace, to_string(layout.grid)));
   } else {
-    center_ = dense_center(layout.mask);
+    center_ = dense_center(uses_calibration() ? scan_.calibration_mask() : layout.mask);
     check_center(center_);
   }
   if (!options_.sense.progress) {
@@ -146,15 +146,36 @@ ColumnTaker Reconstruction::maps_taker(index_t first, index_t count, index_t pie
            .grid_is_mapped = is_mapped}};
 }
 
+// Separate calibration lines, from their file to items, beside the list of readouts and what else is
+// held; gives what is held of them until the maps are estimated.
+index_t Reconstruction::plan_calibration(Draft& draft, index_t beside) const {
+  if (!uses_calibration()) return 0;
+  const ScanLayout& layout = scan_.layout();
+  const bool in_memory = draft.plan.in_memory;
+  const index_t grid = in_memory ? sample_bytes(layout.grid) : 0;
+  draft.add_in_pieces("calibration", beside + grid, draft.plan.calibration_piece,
+                      [&](index_t piece) {
+                        const SortingBytes bytes = scan_.calibration_bytes(piece);
+                        return bytes.tensors + bytes.others;
+                      });
+  if (!arranges()) return grid;
+  const index_t items = in_memory ? sample_bytes(layout.maps_shape()) : 0;
+  // The pieces are those of k-space, of which there is more at that time.
+  draft.add("calibration along x",
+            beside + grid + items + kspace_taker(kSmallestPiece, in_memory).bytes());
+  return items;
+}
+
 // k-space, from its file to items; what is held of it is entered into `held`.
 void Reconstruction::plan_kspace(Draft& draft) const {
   const ScanLayout& layout = scan_.layout();
   const bool in_memory = draft.plan.in_memory;
   const auto if_in_memory = [&](index_t bytes) { return in_memory ? bytes : 0; };
-  const index_t mask = layout.mask.nbytes(), maps = has_maps() ? maps_file_.held_bytes() : 0;
+  const index_t mask = scan_.mask_bytes(), maps = has_maps() ? maps_file_.held_bytes() : 0;
   draft.add("opening", scan_.opening_bytes() + maps);
   index_t kspace = scan_.held_bytes() - mask;
-  const index_t beside = maps + mask + kProgramBytes;
+  const index_t calibration = plan_calibration(draft, maps + mask + kProgramBytes + kspace);
+  const index_t beside = maps + mask + kProgramBytes + calibration;
   if (scan_.makes_array()) {
     const index_t grid = if_in_memory(sample_bytes(layout.grid));
     draft.add_in_pieces("sorting", beside + kspace + grid, draft.plan.sorting_piece,
@@ -175,8 +196,8 @@ void Reconstruction::plan_kspace(Draft& draft) const {
   // The weights and the image of several items are there before maps and solves.
   draft.weights = options_.sense.is_iterative ? byte_count(layout.item_shape(), DType::float32) : 0;
   draft.image = sample_bytes(layout.image_shape());
-  draft.held =
-      kspace + mask + draft.weights + kProgramBytes + (layout.n_items() > 1 ? draft.image : 0);
+  draft.held = kspace + calibration + mask + draft.weights + kProgramBytes +
+               (layout.n_items() > 1 ? draft.image : 0);
 }
 
 // The coil maps. Those of the item that is solved count with its operator; what is held of others is
@@ -237,7 +258,7 @@ Reconstruction::Draft Reconstruction::draft(bool in_memory) const {
   plan_kspace(draft);
   plan_maps(draft);
   const index_t picture = picture_bytes(layout.image_shape());
-  draft.add("writing", layout.mask.nbytes() + draft.image + draft.kept_maps + picture);
+  draft.add("writing", scan_.mask_bytes() + draft.image + draft.kept_maps + picture);
   plan_solve(draft);
   return draft;
 }
@@ -274,22 +295,52 @@ void Reconstruction::choose() {
 
 // k-space as (item, coil, ..).
 Tensor Reconstruction::items_of_kspace() {
-  const ScanLayout& layout = scan_.layout();
-  Extents shape = layout.item_array_shape();
-  shape.insert(0, layout.n_items());
+  Extents shape = scan_.layout().item_array_shape();
+  shape.insert(0, scan_.layout().n_items());
   if (!arranges()) {
-    Tensor kspace = scan_.take_kspace(place(), plan_.sorting_piece, ledger_);
+    const Tensor kspace = scan_.take_kspace(place(), plan_.sorting_piece, ledger_);
     return kspace.view(shape);
   }
   const ColumnTaker taker = kspace_taker(plan_.columns_piece, plan_.in_memory);
   const Tensor grid = scan_.take_kspace(place(), plan_.sorting_piece, ledger_);
-  largest_.assign(static_cast<std::size_t>(layout.n_items()), 0.0);
+  largest_.assign(static_cast<std::size_t>(shape[0]), 0.0);
   const Tensor items = taker.take(grid, place(), ledger_,
                                   [&](index_t x, const std::complex<float>* samples, index_t n) {
                                     double& largest = largest_[static_cast<std::size_t>(x)];
                                     largest = std::max(largest, largest_square(samples, n));
                                   });
   return items.view(shape);
+}
+
+// Before k-space, since the file is closed then.
+void Reconstruction::take_calibration() {
+  if (!uses_calibration()) return;
+  Extents shape = scan_.layout().item_array_shape();
+  shape.insert(0, scan_.layout().n_items());
+  const Tensor grid = scan_.calibration_kspace(place(), plan_.calibration_piece, ledger_);
+  calibration_ =
+      arranges()
+          ? kspace_taker(kSmallestPiece, plan_.in_memory).take(grid, place(), ledger_).view(shape)
+          : grid.view(shape);
+}
+
+// Numbers outside of what single precision can work with give wrong images, not rounded ones.
+void Reconstruction::check_range(const Tensor& kspace) {
+  constexpr double kSmallest = 1e-30, kLargest = 1e30;
+  double square = 0;
+  const bool is_known = kspace.shape(0) > 1;  // noted when the planes were made
+  for (const double of_item : largest_) square = std::max(square, of_item);
+  for (index_t c = 0; !is_known && c < kspace.shape(1); ++c) {
+    const Tensor coil = kspace.select(0, 0).select(0, c);
+    square = std::max(square, largest_square(coil.data<std::complex<float>>(), coil.numel()));
+    release_pages(coil);
+  }
+  const double largest = std::sqrt(square);
+  if (largest >= kSmallest && largest <= kLargest) return;
+  throw UsageError(fmt::format(
+      "[{}] k-space is out of the range of single precision: its largest magnitude is {:g}, "
+      "expected {:g} to {:g}. Try to scale it",
+      options_.kspace, largest, kSmallest, kLargest));
 }
 
 // Maps of the items from `first` on, out of their file: (item, coil, ..).
@@ -311,9 +362,10 @@ Tensor Reconstruction::given_maps(index_t first) {
 Tensor Reconstruction::maps_of_item(const Tensor& kspace, index_t item) {
   if (!has_maps()) {
     const auto work = ledger_.charge(sensitivity_bytes(scan_.layout().item_array_shape(), center_));
+    const Tensor lines = calibration_.defined() ? calibration_.select(0, item) : kspace;
     ScratchArray maps = place().array(scan_.layout().item_array_shape());
-    estimate_sensitivities(kspace, center_, maps);
-    release_pages(kspace);
+    estimate_sensitivities(lines, center_, maps);
+    release_pages(lines);
     return maps.map();
   }
   if (item % plan_.maps_at_a_time == 0) {
@@ -340,6 +392,19 @@ void Reconstruction::check_maps(const Tensor& maps) {
   if (bad > 0) throw not_finite(options_.maps, coil_map_values(), bad, first);
 }
 
+void Reconstruction::check_image(const Tensor& image) const {
+  const Tensor dense = image.contiguous();
+  if (largest_square(dense.data<std::complex<float>>(), dense.numel()) > 0) return;
+  throw UsageError(
+      has_maps()
+          ? fmt::format("[--maps] the image is 0 everywhere: the coil maps of {} are 0 where the "
+                        "scan has signal. Try other maps, or without --maps",
+                        options_.maps)
+          : fmt::format("[{}] the image is 0 everywhere: the calibration lines gave no coil maps. "
+                        "Try --maps FILE",
+                        options_.kspace));
+}
+
 void Reconstruction::take_item(const SenseResult& found, index_t item,
                                ReconstructionResult& result) const {
   const ScanLayout& layout = scan_.layout();
@@ -356,7 +421,14 @@ void Reconstruction::take_item(const SenseResult& found, index_t item,
   }
   result.iterations = std::max(result.iterations, found.iterations);
   const auto last = [](const std::vector<double>& r) { return r.empty() ? -1.0 : r.back(); };
-  if (!result.status.empty() && last(found.residuals) <= last(result.residuals)) return;
+  const auto badness = [&](const std::string& status, const std::vector<double>& residuals) {
+    const int broken = status == "diverged" ? 2 : status == "breakdown" ? 1 : 0;
+    return std::pair(broken, last(residuals));
+  };
+  if (!result.status.empty() &&
+      badness(found.status, found.residuals) <= badness(result.status, result.residuals)) {
+    return;
+  }
   result.status = found.status;
   result.residuals = found.residuals;
 }
@@ -396,10 +468,14 @@ ReconstructionResult Reconstruction::run(const Progress& progress) {
   // A plan counts arrays; code that has done its work need not lie beside them.
   release_code_pages();
   {
+    take_calibration();
     const Tensor kspace = items_of_kspace();
+    check_range(kspace);
     result.read_s = watch.lap();
     solve_items(kspace, result);
   }
+  check_image(result.image);
+  calibration_ = Tensor();
   solver_.reset();
   group_ = Tensor();
   if (has_maps() && options_.keeps_maps) {

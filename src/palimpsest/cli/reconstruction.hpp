@@ -41,7 +41,7 @@ struct ReconstructionPlan {
   /// Where k-space and maps lie; else in files that are read a part at a time.
   bool in_memory = true;
   /// Bytes at a time: of a raw file that are sorted, of k-space and of maps whose columns are taken.
-  index_t sorting_piece = 0, columns_piece = 0, maps_piece = 0;
+  index_t sorting_piece = 0, columns_piece = 0, maps_piece = 0, calibration_piece = 0;
   /// Planes whose maps are read from their file at a time.
   index_t maps_at_a_time = 1;
 };
@@ -74,6 +74,8 @@ class Reconstruction {
   const ScanLayout& layout() const { return scan_.layout(); }
   /// Where maps are estimated from; empty if they are given.
   const CenterRegion& center() const { return center_; }
+  /// Are they estimated from separate calibration lines, not from the image's own?
+  bool uses_calibration() const { return !has_maps() && scan_.calibration_mask().defined(); }
   const ReconstructionPlan& plan() const { return plan_; }
   const SenseSolver& solver() const { return *solver_; }
   /// Gets the number of iterations done, out of n_items() times the most of one.
@@ -93,6 +95,7 @@ class Reconstruction {
   ColumnTaker maps_taker(index_t first, index_t count, index_t piece_bytes, bool in_memory) const;
   Place place() const { return {plan_.in_memory, options_.scratch}; }
 
+  index_t plan_calibration(Draft& draft, index_t beside) const;
   void plan_kspace(Draft& draft) const;
   void plan_maps(Draft& draft) const;
   void plan_solve(Draft& draft) const;
@@ -101,9 +104,12 @@ class Reconstruction {
   void choose();
 
   Tensor items_of_kspace();
+  void take_calibration();
+  void check_range(const Tensor& kspace);
   Tensor given_maps(index_t first);
   Tensor maps_of_item(const Tensor& kspace, index_t item);
   void check_maps(const Tensor& maps);
+  void check_image(const Tensor& image) const;
   void solve_items(const Tensor& kspace, ReconstructionResult& result);
   void take_item(const SenseResult& found, index_t item, ReconstructionResult& result) const;
 
@@ -117,6 +123,7 @@ class Reconstruction {
   // While running.
   Tensor maps_;                  // of a file, dense
   Tensor group_;                 // (item, coil, ..) of them
+  Tensor calibration_;           // k-space of separate calibration lines, (item, coil, ..)
   std::vector<double> largest_;  // |k-space|^2 of every item
   Progress progress_;
   index_t item_ = 0;

@@ -32,11 +32,15 @@ GridFile map_grid(const std::string& path, FileFormat format, const char* what,
                     "k-space instead of a magnitude image",
                     path, name_of(data.dtype())));
   }
+  if (data.numel() == 0) {
+    throw UsageError(fmt::format("[{}] {} is empty: got the shape {}. Try another file", path, what,
+                                 to_string(data.shape())));
+  }
   if (lacks_coils && data.rank() < 4 && data.rank() > 1 && data.shape(0) > 1) {
     data = data.unsqueeze(0);
   }
   if (data.rank() == 3) data = data.unsqueeze(1);
-  if (data.rank() != 4 || data.numel() == 0) {
+  if (data.rank() != 4) {
     throw UsageError(
         fmt::format("[{}] wrong rank of {}: got the shape {}, expected (coil, y, x) or "
                     "(coil, z, y, x)",
@@ -111,11 +115,6 @@ Tensor item_mask(const ScanLayout& layout, const Tensor& measured) {
     return lines.narrow(1, 0, 1).expand({rows, layout.columns}).clone();
   }
   return lines;
-}
-
-UsageError no_noise_in(const std::string& path) {
-  return UsageError(
-      fmt::format("[--prewhiten] {} has no noise readouts, only ISMRMRD has. Try without", path));
 }
 
 // Extents without those of 1 from axis 1 on, but two at least.
@@ -251,7 +250,7 @@ Scan::Scan(const std::string& path, const ScanOptions& options, MemoryLedger& le
   if (layout_.format == FileFormat::ismrmrd) {
     read_input(path, [&] { open_raw(ledger); });
   } else {
-    if (options.prewhiten) throw no_noise_in(path);
+    check_is_raw();
     open_array();
   }
   if (layout_.samples_per_coil() == 0) {
@@ -260,9 +259,44 @@ Scan::Scan(const std::string& path, const ScanOptions& options, MemoryLedger& le
   }
 }
 
+// Arrays have one image, and nothing but its samples.
+void Scan::check_is_raw() const {
+  const auto refuse = [&](const char* option, const char* what) {
+    throw UsageError(
+        fmt::format("[{}] {} is an array and has no {}, only raw files (ISMRMRD) have. "
+                    "Try without {}",
+                    option, path_, what, option));
+  };
+  if (options_.slice) refuse("--slice", "slices");
+  if (options_.contrast) refuse("--contrast", "contrasts");
+  if (options_.phase) refuse("--phase", "phases");
+  if (options_.set) refuse("--set", "sets");
+  if (options_.repetition) refuse("--repetition", "repetitions");
+  if (options_.prewhiten) refuse("--prewhiten", "noise readouts");
+}
+
+// Of several images none is chosen silently.
+void Scan::check_named() {
+  const ScanContents contents = contents_of(raw_->contents(), cartesian_options());
+  const auto check = [&](const char* name, const std::vector<index_t>& values) {
+    if (values.size() < 2) return;
+    throw UsageError(fmt::format(
+        "[--{}] {} has {} {}s, {} to {}, each an image of its own: expected one to be named. Try "
+        "--{} {}",
+        name, path_, values.size(), name, values.front(), values.back(), name, values.front()));
+  };
+  check("slice", contents.slices);
+  check("contrast", contents.contrasts);
+  check("phase", contents.phases);
+  check("set", contents.sets);
+  layout_.n_repetitions = std::ssize(contents.repetitions);
+  layout_.n_averages = std::ssize(contents.averages);
+}
+
 void Scan::open_raw(MemoryLedger& ledger) {
   raw_.emplace(path_);
   raw_charge_ = ledger.charge(raw_->opening_bytes());
+  check_named();
   const CartesianOptions options = cartesian_options();
   CartesianLayout found = cartesian_layout(*raw_, options);
   const Extents& n = layout_.grid = found.grid;
@@ -281,9 +315,27 @@ void Scan::open_raw(MemoryLedger& ledger) {
   layout_.columns = cuts ? pick(wanted[0], n[3]) : n[3];
   layout_.wanted = {pick(wanted[2], n[1]), pick(wanted[1], n[2]), pick(wanted[0], layout_.columns)};
   layout_.mask = item_mask(layout_, found.measured);
+  open_calibration();
   opening_bytes_ = raw_->opening_bytes() + found.measured.nbytes() + layout_.mask.nbytes();
+  if (calibration_mask_.defined()) {
+    opening_bytes_ += found.measured.nbytes() + calibration_mask_.nbytes();
+  }
   raw_charge_.reset();
   raw_charge_ = ledger.charge(raw_->contents_bytes());
+}
+
+// Separate calibration lines that fit on the grid; others are of no use here.
+void Scan::open_calibration() {
+  const CartesianOptions options = cartesian_options(/*calibration=*/true);
+  if (contents_of(raw_->contents(), options).separate_calibration_readouts == 0) return;
+  try {
+    const CartesianLayout found = cartesian_layout(*raw_, options);
+    const bool needs_full = layout_.is_cut() || layout_.division != Division::plane;
+    if (found.grid != layout_.grid || (needs_full && !found.has_full_readouts)) return;
+    calibration_mask_ = item_mask(layout_, found.measured);
+  } catch (const FormatError&) {
+    return;  // lines of another grid
+  }
 }
 
 void Scan::open_array() {
@@ -299,13 +351,22 @@ void Scan::open_array() {
   opening_bytes_ = file_.held_bytes() + measured.nbytes() + layout_.mask.nbytes();
 }
 
-CartesianOptions Scan::cartesian_options() const {
-  return {
-      .slice = options_.slice, .repetition = options_.repetition, .prewhiten = options_.prewhiten};
+CartesianOptions Scan::cartesian_options(bool calibration) const {
+  return {.slice = options_.slice,
+          .contrast = options_.contrast,
+          .phase = options_.phase,
+          .set = options_.set,
+          .repetition = options_.repetition,
+          .prewhiten = options_.prewhiten,
+          .calibration = calibration};
 }
 
 index_t Scan::held_bytes() const {
-  return layout_.mask.nbytes() + (raw_ ? raw_->contents_bytes() : file_.held_bytes());
+  return mask_bytes() + (raw_ ? raw_->contents_bytes() : file_.held_bytes());
+}
+
+index_t Scan::mask_bytes() const {
+  return layout_.mask.nbytes() + (calibration_mask_.defined() ? calibration_mask_.nbytes() : 0);
 }
 
 SortingBytes Scan::making_bytes(index_t piece_bytes) const {
@@ -320,14 +381,30 @@ Tensor Scan::take_kspace(const Place& place, index_t piece_bytes, MemoryLedger& 
       return file.is_dense() ? file.array : file.dense_copy(place);
     }
     const auto charge = ledger.charge(making_bytes(piece_bytes).others);
-    Tensor kspace =
-        sorted_kspace(
-            *raw_, cartesian_options(),
-            {.in_memory = place.in_memory, .folder = place.folder, .batch_bytes = piece_bytes})
-            .map();
+    Tensor kspace = sorted(cartesian_options(), place, piece_bytes);
     raw_.reset();
     raw_charge_.reset();
     return kspace;
+  });
+}
+
+Tensor Scan::sorted(const CartesianOptions& options, const Place& place,
+                    index_t piece_bytes) const {
+  return sorted_kspace(
+             *raw_, options,
+             {.in_memory = place.in_memory, .folder = place.folder, .batch_bytes = piece_bytes})
+      .map();
+}
+
+SortingBytes Scan::calibration_bytes(index_t piece_bytes) const {
+  return sorting_bytes(*raw_, cartesian_options(/*calibration=*/true), piece_bytes);
+}
+
+Tensor Scan::calibration_kspace(const Place& place, index_t piece_bytes,
+                                MemoryLedger& ledger) const {
+  return read_input(path_, [&] {
+    const auto charge = ledger.charge(calibration_bytes(piece_bytes).others);
+    return sorted(cartesian_options(/*calibration=*/true), place, piece_bytes);
   });
 }
 

@@ -13,7 +13,7 @@ namespace palimpsest::cli {
 
 struct ScanOptions {
   /// Of a raw file; must be named where it has several.
-  std::optional<index_t> slice;
+  std::optional<index_t> slice, contrast, phase, set;
   /// Of a raw file with several; all are averaged where none is named.
   std::optional<index_t> repetition;
   /// Decorrelates the coils by the noise readouts of a raw file.
@@ -32,6 +32,8 @@ struct ScanLayout {
   /// Columns along x that are kept: all, but where readouts are oversampled.
   index_t columns = 0;
   Division division = Division::plane;
+  /// Repetitions and averages of a raw file that became one image.
+  index_t n_repetitions = 1, n_averages = 1;
   /// bool, extents of an item: the measured points.
   Tensor mask;
   /// Extents z, y, x of the wanted image: at most those of the grid.
@@ -81,6 +83,8 @@ class Scan {
   /// Held at most by the constructor, and from then on until k-space is taken.
   index_t opening_bytes() const { return opening_bytes_; }
   index_t held_bytes() const;
+  /// Of them the masks, which stay.
+  index_t mask_bytes() const;
   /// Does taking k-space make an array? Else the file's is shown.
   bool makes_array() const { return raw_.has_value() || !file_.is_dense(); }
   /// Is that which is shown in a file?
@@ -90,9 +94,21 @@ class Scan {
   /// k-space, complex64 (coil, z, y, x), dense. The file is closed.
   Tensor take_kspace(const Place& place, index_t piece_bytes, MemoryLedger& ledger);
 
+  /// bool, extents of an item: the points of separate calibration lines; undefined where the scan has
+  /// none on the grid of the image.
+  const Tensor& calibration_mask() const { return calibration_mask_; }
+  /// k-space of these lines, in the same form, and what is held beside it while it is made. Before
+  /// take_kspace().
+  Tensor calibration_kspace(const Place& place, index_t piece_bytes, MemoryLedger& ledger) const;
+  SortingBytes calibration_bytes(index_t piece_bytes) const;
+
  private:
-  CartesianOptions cartesian_options() const;
+  CartesianOptions cartesian_options(bool calibration = false) const;
+  void check_named();
+  void check_is_raw() const;
   void open_raw(MemoryLedger& ledger);
+  void open_calibration();
+  Tensor sorted(const CartesianOptions& options, const Place& place, index_t piece_bytes) const;
   void open_array();
 
   std::string path_;
@@ -101,6 +117,7 @@ class Scan {
   std::optional<RawScanFile> raw_;
   MemoryLedger::Charge raw_charge_;
   GridFile file_;
+  Tensor calibration_mask_;
   index_t opening_bytes_ = 0;
 };
 

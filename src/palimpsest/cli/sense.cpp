@@ -101,11 +101,11 @@ BudgetOptions budget_options(const SenseItem& item) {
 }
 
 void take_over(const SolveResult& solution, SenseResult& result) {
-  if (solution.status == Status::diverged) {
-    throw UsageError(fmt::format(
-        "[cg-sense] the iteration diverged after {} steps: the data may hold values "
-        "that are not finite. Try a larger --lambda, or scale the data to values near 1",
-        solution.iterations));
+  // What was reached before is an image; nothing is none.
+  if (solution.status == Status::diverged && solution.iterations == 0) {
+    throw UsageError(
+        "[cg-sense] the iteration diverged at its first step: numbers leave the range of single "
+        "precision. Try coil maps of magnitude 1, or a larger --lambda");
   }
   result.image = solution.x;
   result.status = name_of(solution.status);

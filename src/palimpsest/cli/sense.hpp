@@ -46,7 +46,8 @@ struct SenseItem {
 /// The minimizer of |M F S x - y|^2 + lambda |x|^2, or A^H y, for any number of items of one kind:
 /// planned, cut for a budget and compiled once.
 ///
-/// Errors   BudgetError: nothing fits; UsageError: the iteration diverged
+/// Errors   BudgetError: nothing fits; UsageError: the iteration diverged at its
+///          first step; later, the last finite iterate is the image
 class SenseSolver {
  public:
   /// Bytes for each of the two stages. They count maps and weights, but those in mapped files as far

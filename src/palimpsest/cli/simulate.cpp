@@ -31,7 +31,7 @@ using Sample = std::complex<float>;
 
 struct SimulateOptions {
   std::string output, image, reference, save_maps, save_kspace;
-  std::string axis = "z", pattern = "poisson";
+  std::string axis, pattern = "poisson";
   std::optional<index_t> slice;
   std::optional<index_t> center;
   index_t size = 256, coils = 8, seed = 0;
@@ -186,23 +186,31 @@ void simulate(const SimulateOptions& options) {
 void add_simulate(CommandLine& line) {
   const auto options = std::make_shared<SimulateOptions>();
   line.add("simulate", "Make a raw scan (ISMRMRD) of a phantom or of an image")
-      .argument("OUTPUT.h5", options->output, "the raw file")
-      .option("--image", "FILE", options->image, "NIfTI or NPY; else the Shepp-Logan phantom")
-      .choice("--axis", {"x", "y", "z"}, options->axis, "of a volume, perpendicular to the slice")
-      .option("--slice", "N", options->slice, "of a volume; else the middle one")
-      .option("--size", "N", options->size, "of the phantom, along both axes")
-      .option("--coils", "N", options->coils, "on a ring around the object")
+      .argument("OUTPUT.h5", options->output, "Output: raw file (ISMRMRD)")
+      .option("--image", "FILE", options->image,
+              "Object: NIfTI or NPY file, padded to even extents; default: Shepp-Logan phantom")
+      .choice("--axis", {"x", "y", "z"}, options->axis,
+              "Axis of a volume perpendicular to the slice; default: z")
+      .option("--slice", "N", options->slice, "Slice of a volume, from 0; default: the middle one")
+      .option("--size", "N", options->size, "Width and height of the phantom in pixels")
+      .option("--coils", "N", options->coils, "Number of coils, on a ring around the object")
       .choice("--pattern", {"poisson", "random", "uniform", "full"}, options->pattern,
-              "which points of k-space")
-      .option("--acceleration", "X", options->acceleration, "points of the grid per sample")
-      .option("--center", "N", options->center, "extent of the fully sampled centre")
+              "Sampling pattern of k-space")
+      .option("--acceleration", "X", options->acceleration, "Grid points per sample")
+      .option("--center", "N", options->center,
+              "Width and height of the fully sampled centre in grid points; default: 24, or what "
+              "holds three quarters of the samples")
       .option("--noise", "X", options->noise,
-              "standard deviation in a coil image, relative to the largest pixel")
-      .option("--seed", "N", options->seed, "of pattern and noise")
-      .option("--reference", "FILE.npy", options->reference, "writes the known image")
-      .option("--save-maps", "FILE.npy", options->save_maps, "writes the coil maps")
-      .option("--save-kspace", "FILE.npy", options->save_kspace, "writes k-space as an array")
-      .flag("--json", options->json, "print facts as JSON")
+              "Standard deviation of the noise in a coil image; the largest pixel is 1")
+      .option("--seed", "N", options->seed, "Seed of pattern and noise")
+      .option("--reference", "FILE.npy", options->reference, "Output: the object, (y, x)")
+      .option("--save-maps", "FILE.npy", options->save_maps, "Output: coil maps, (coil, y, x)")
+      .option("--save-kspace", "FILE.npy", options->save_kspace, "Output: k-space, (coil, y, x)")
+      .flag("--json", options->json, "Facts as JSON on standard output instead of a summary")
+      .needs("--axis", {"--image"})
+      .needs("--slice", {"--image"})
+      .excludes("--image", {"--size"})
+      .excludes("--pattern", {"--acceleration", "--center"}, "full")
       .action([options] { simulate(*options); });
 }
 

@@ -243,7 +243,7 @@ void check_encodable(const Extents& shape) {
 
 }  // namespace
 
-ScanContents contents_of(const RawScan& scan) {
+ScanContents contents_of(const RawScan& scan, const CartesianOptions& named) {
   ScanContents contents;
   std::set<index_t> slices, contrasts, phases, sets, repetitions, averages, segments;
   for (const Readout& readout : scan.readouts) {
@@ -253,8 +253,10 @@ ScanContents contents_of(const RawScan& scan) {
         readout.has(ReadoutFlag::calibration_and_imaging)) {
       ++contents.calibration_readouts;
     }
-    if (use == Use::calibration) ++contents.separate_calibration_readouts;
-    if (use != Use::image) continue;
+    if (use == Use::calibration && is_or_unnamed(named.slice, readout.slice)) {
+      ++contents.separate_calibration_readouts;
+    }
+    if (use != Use::image || !is_wanted(readout, named)) continue;
     ++contents.imaging_readouts;
     slices.insert(readout.slice);
     contrasts.insert(readout.contrast);

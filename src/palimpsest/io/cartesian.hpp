@@ -22,8 +22,6 @@ struct ScanContents {
   /// CartesianOptions::calibration.
   index_t separate_calibration_readouts = 0;
 };
-ScanContents contents_of(const RawScan& scan);
-
 /// Which of a scan's images is wanted.
 struct CartesianOptions {
   /// Must be named where the scan has several.
@@ -36,6 +34,9 @@ struct CartesianOptions {
   /// those of the image; other counters than the slice do not matter then.
   bool calibration = false;
 };
+
+/// `named` restricts it to the readouts that have its counters, where it names some.
+ScanContents contents_of(const RawScan& scan, const CartesianOptions& named = {});
 
 /// Samples on the grid of k-space, its centre at index n/2 of each axis.
 struct CartesianKspace {

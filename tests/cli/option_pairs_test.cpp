@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every option, and every pair of options, of every command: honoured, or refused by name.
+//
+// The options come from the command line's own definition; the table below says what to give each of
+// them. An option counts as honoured if the run with it differs from the run without it in what is
+// printed or written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <complex>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "cli/run_command.hpp"
+#include "palimpsest/cli/command_line.hpp"
+#include "palimpsest/cli/commands.hpp"
+#include "palimpsest/io/cartesian.hpp"
+#include "palimpsest/io/ismrmrd.hpp"
+#include "palimpsest/io/npy.hpp"
+#include "support/long_run.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+// One way to give an option. `also`: what it needs beside it, unless the other option gives that.
+struct Sample {
+  std::vector<std::string> words;
+  std::vector<std::string> also = {};
+};
+
+// Words that every run gets unless it has one of these options.
+struct Usual {
+  std::vector<std::string> words, unless;
+};
+
+struct CommandSamples {
+  std::string name;
+  std::vector<std::string> arguments;
+  std::map<std::string, Sample> options;
+  std::vector<Usual> usual = {};
+  // By the meaning of the first option the second has nothing to do.
+  std::set<std::pair<std::string, std::string>> subsumed = {};
+  // Options whose effect is not in what is printed or written.
+  std::set<std::string> invisible = {};
+};
+
+struct Outcome {
+  int code = 0;
+  std::string text;  // all that was printed and written
+  std::string error;
+};
+
+// Seconds and measured bytes differ from run to run.
+std::string without_measurements(const std::string& text) {
+  static const std::regex measured(
+      R"re([^\n]*(seconds|"(read|sensitivities|solve|write|measured[a-z_]*|process[a-z_]*)")[^\n]*\n|)re"
+      R"(measured [0-9,]+ bytes[^\n]*)");
+  return std::regex_replace(text, measured, "");
+}
+
+class OptionPairs : public ::testing::Test {
+ protected:
+  OptionPairs() { make_inputs(); }
+
+  void make_inputs();
+  CommandSamples plan_samples() const;
+  CommandSamples recon_samples() const;
+  std::vector<CommandSamples> samples() const;
+
+  Outcome run(const CommandSamples& command, const std::vector<std::string>& words) {
+    std::vector<std::string> arguments = {command.name};
+    arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    for (const Usual& usual : command.usual) {
+      const auto is_given = [&](const std::string& option) {
+        return std::find(words.begin(), words.end(), option) != words.end();
+      };
+      if (std::any_of(usual.unless.begin(), usual.unless.end(), is_given)) continue;
+      arguments.insert(arguments.end(), usual.words.begin(), usual.words.end());
+    }
+    const CommandResult result = run_command(arguments);
+    Outcome outcome{result.code, without_measurements(result.out + result.err), result.err};
+    for (const std::string& name : dir.names()) {
+      if (inputs_.contains(name)) continue;
+      const std::string content = read_file(dir / name);
+      outcome.text +=
+          name + ":" + (name.ends_with(".json") ? without_measurements(content) : content);
+      std::remove((dir / name).c_str());
+    }
+    return outcome;
+  }
+
+  // The words of some options and of what they need.
+  static std::vector<std::string> words_of(const CommandSamples& command,
+                                           const std::vector<std::string>& options,
+                                           const std::vector<std::string>& needs_of) {
+    std::vector<std::string> words;
+    const auto add = [&words](const std::vector<std::string>& more) {
+      if (!more.empty() && std::find(words.begin(), words.end(), more.front()) == words.end()) {
+        words.insert(words.end(), more.begin(), more.end());
+      }
+    };
+    for (const std::string& option : options) add(command.options.at(option).words);
+    for (const std::string& option : needs_of) add(command.options.at(option).also);
+    return words;
+  }
+
+  void expect_honoured_or_refused(const CommandSamples& command, const std::string& a,
+                                  const std::string& b) {
+    SCOPED_TRACE(command.name + " " + a + " " + b);
+    const Outcome both = run(command, words_of(command, {a, b}, {a, b}));
+    if (both.code != 0) {
+      EXPECT_EQ(both.code, 2) << both.error;
+      EXPECT_TRUE(both.error.find(a) != std::string::npos ||
+                  both.error.find(b) != std::string::npos)
+          << both.error;
+      return;
+    }
+    for (const auto& [kept, left] : {std::pair(a, b), std::pair(b, a)}) {
+      if (command.subsumed.contains({kept, left}) || command.invisible.contains(left)) continue;
+      const std::vector<std::string> words = words_of(command, {kept}, {a, b});
+      // What the other one needs is honoured as an option of its own.
+      if (std::find(words.begin(), words.end(), left) != words.end()) continue;
+      const Outcome alone = run(command, words);
+      // Where the rest alone is refused, the option made the run possible.
+      EXPECT_TRUE(alone.code != 0 || alone.text != both.text) << left << " is ignored";
+    }
+  }
+
+  ScratchDirectory dir;
+  std::set<std::string> inputs_;
+};
+
+TEST_F(OptionPairs, EveryOptionHasASample) {
+  CommandLine line("palimpsest", "", "");
+  add_recon(line);
+  add_plan(line);
+  add_simulate(line);
+  add_compare(line);
+  add_info(line);
+  add_doctor(line);
+  std::vector<std::string> names;
+  for (const CommandSamples& command : samples()) {
+    names.push_back(command.name);
+    std::set<std::string> known, defined;
+    for (const auto& [name, sample] : command.options) {
+      known.insert(name);
+      EXPECT_TRUE(sample.words.front() == name) << name;
+    }
+    for (const OptionFacts& option : line.options(command.name)) defined.insert(option.name);
+    EXPECT_EQ(known, defined) << command.name;
+  }
+  EXPECT_THAT(names, ::testing::UnorderedElementsAreArray(line.commands()));
+}
+
+TEST_F(OptionPairs, EveryOptionIsHonoured) {
+  for (const CommandSamples& command : samples()) {
+    for (const auto& [name, sample] : command.options) {
+      const Outcome with = run(command, words_of(command, {name}, {name}));
+      const Outcome without = run(command, words_of(command, {}, {name}));
+      EXPECT_EQ(with.code, 0) << command.name << " " << name << "\n" << with.error;
+      if (command.invisible.contains(name)) continue;
+      EXPECT_TRUE(without.code != 0 || with.text != without.text)
+          << command.name << " " << name << " is ignored";
+      if (sample.also.empty()) continue;
+      // Without what it needs it is refused, or honoured all the same.
+      const Outcome bare = run(command, sample.words);
+      if (bare.code != 0) {
+        EXPECT_EQ(bare.code, 2) << bare.error;
+        EXPECT_THAT(bare.error, ::testing::HasSubstr(name)) << command.name;
+      } else {
+        EXPECT_NE(bare.text, run(command, {}).text) << command.name << " " << name;
+      }
+    }
+  }
+}
+
+// Every eighth pair, all of them in a long run.
+TEST_F(OptionPairs, EveryPairIsHonouredOrRefusedByName) {
+  const std::size_t step = testing::length_factor() > 1 ? 1 : 8;
+  std::size_t number = 0;
+  for (const CommandSamples& command : samples()) {
+    for (auto a = command.options.begin(); a != command.options.end(); ++a) {
+      for (auto b = std::next(a); b != command.options.end(); ++b) {
+        if (number++ % step == 0) expect_honoured_or_refused(command, a->first, b->first);
+      }
+    }
+  }
+  EXPECT_GT(number, 100U);
+}
+
+// Two of every counter, each of them another image, with readouts of noise.
+RawScan several_images(const RawScan& one) {
+  RawScan scan;
+  scan.header = one.header;
+  const std::vector<std::complex<float>> samples = one.samples.to_vector<std::complex<float>>();
+  std::vector<std::complex<float>> all;
+  for (int number = 0; number < 32; ++number) {
+    const Tensor noise = Tensor::random_normal(one.samples.shape(), DType::complex64,
+                                               {5, static_cast<std::uint64_t>(number)});
+    const auto factor = static_cast<float>(1 + number);
+    for (Readout readout : one.readouts) {
+      const bool is_in_center = readout.step_1 >= 8 && readout.step_1 < 24;
+      if (readout.step_1 % 2 == 1 && !is_in_center) continue;
+      readout.slice = number & 1;
+      readout.contrast = number >> 1 & 1;
+      readout.phase = number >> 2 & 1;
+      readout.set = number >> 3 & 1;
+      readout.repetition = number >> 4;
+      readout.first_sample += std::ssize(all);
+      scan.readouts.push_back(readout);
+    }
+    const auto added = noise.to_vector<std::complex<float>>();
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      all.push_back(factor * samples[i] + 1e-3F * added[i]);
+    }
+  }
+  scan.samples = Tensor::from(all);
+  add_noise_readout(scan, Tensor::random_normal({one.header.n_coils, 64}, DType::complex64, {6}));
+  return scan;
+}
+
+// Scans, k-space, maps and images.
+void OptionPairs::make_inputs() {
+  const auto make = [&](const std::vector<std::string>& words) {
+    const CommandResult result = run_command(words);
+    ASSERT_EQ(result.code, 0) << result.err;
+  };
+  make({"simulate", dir / "one.h5", "--size", "32", "--coils", "4", "--reference",
+        dir / "image.npy", "--save-maps", dir / "maps.npy", "--save-kspace", dir / "k.npy",
+        "--pattern", "full"});
+  write_ismrmrd(dir / "several.h5", several_images(read_ismrmrd(dir / "one.h5")));
+  make({"recon", dir / "one.h5", "--iterations", "2", "--save", dir / "other.npy", "--report",
+        dir / "report.json"});
+  write_npy(dir / "volume.npy", Tensor::random_normal({6, 32, 34}, DType::float32, {1}));
+  for (const std::string& name : dir.names()) inputs_.insert(name);
+}
+
+CommandSamples OptionPairs::plan_samples() const {
+  CommandSamples command{.name = "plan",
+                         .arguments = {dir / "several.h5"},
+                         .options = {{"--method", {{"--method", "adjoint"}}},
+                                     {"--maps", {{"--maps", dir / "maps.npy"}}},
+                                     {"--lambda", {{"--lambda", "0"}}},
+                                     {"--memory", {{"--memory", "8M"}}},
+                                     {"--scratch", {{"--scratch", dir.path()}, {"--memory", "8M"}}},
+                                     {"--slice", {{"--slice", "1"}}},
+                                     {"--contrast", {{"--contrast", "1"}}},
+                                     {"--phase", {{"--phase", "1"}}},
+                                     {"--set", {{"--set", "1"}}},
+                                     {"--repetition", {{"--repetition", "1"}}},
+                                     {"--prewhiten", {{"--prewhiten"}}},
+                                     {"--report", {{"--report", dir / "r.json"}}},
+                                     {"--plan", {{"--plan", dir / "p.txt"}}},
+                                     {"--json", {{"--json"}}}},
+                         .usual = {{{"--slice", "0"}, {"--slice"}},
+                                   {{"--contrast", "0"}, {"--contrast"}},
+                                   {{"--phase", "0"}, {"--phase"}},
+                                   {{"--set", "0"}, {"--set"}}},
+                         .invisible = {"--scratch"}};
+  // Which image it is does not show in its plan.
+  for (const char* option : {"--slice", "--contrast", "--phase", "--set"}) {
+    command.invisible.insert(option);
+  }
+  return command;
+}
+
+CommandSamples OptionPairs::recon_samples() const {
+  CommandSamples command = plan_samples();
+  command.name = "recon";
+  command.invisible = {"--scratch", "--memory"};
+  command.options.insert({{"--output", {{"--output", dir / "i.png"}}},
+                          {"--bits", {{"--bits", "16"}, {"--output", dir / "i.png"}}},
+                          {"--save", {{"--save", dir / "i.npy"}}},
+                          {"--save-maps", {{"--save-maps", dir / "m.npy"}}},
+                          {"--iterations", {{"--iterations", "3"}}},
+                          {"--tolerance", {{"--tolerance", "0.9"}}},
+                          {"--dry-run", {{"--dry-run"}}}});
+  command.usual.push_back({{"--save", dir / "usual.npy"}, {"--save"}});
+  command.usual.push_back({{"--iterations", "2"}, {"--iterations", "--method"}});
+  // A dry run reconstructs nothing.
+  for (const char* option : {"--output", "--bits", "--save", "--save-maps", "--iterations",
+                             "--tolerance", "--slice", "--contrast", "--phase", "--set"}) {
+    command.subsumed.insert({"--dry-run", option});
+  }
+  return command;
+}
+
+std::vector<CommandSamples> OptionPairs::samples() const {
+  const std::string image = dir / "volume.npy";
+  std::vector<CommandSamples> all = {recon_samples(), plan_samples()};
+  all.push_back(
+      {.name = "simulate",
+       .arguments = {dir / "new.h5"},
+       .options = {{"--image", {{"--image", image}}},
+                   {"--axis", {{"--axis", "x"}, {"--image", image}}},
+                   {"--slice", {{"--slice", "1"}, {"--image", image}}},
+                   {"--size", {{"--size", "36"}}},
+                   {"--coils", {{"--coils", "3"}}},
+                   {"--pattern", {{"--pattern", "random"}}},
+                   {"--acceleration", {{"--acceleration", "2"}}},
+                   {"--center", {{"--center", "12"}}},
+                   {"--noise", {{"--noise", "0.1"}}},
+                   {"--seed", {{"--seed", "7"}}},
+                   {"--reference", {{"--reference", dir / "r.npy"}}},
+                   {"--save-maps", {{"--save-maps", dir / "m.npy"}}},
+                   {"--save-kspace", {{"--save-kspace", dir / "s.npy"}}},
+                   {"--json", {{"--json"}}}},
+       .usual = {{{"--size", "32"}, {"--size", "--image"}}, {{"--coils", "2"}, {"--coils"}}}});
+  all.push_back(
+      {.name = "compare",
+       .arguments = {dir / "image.npy", dir / "other.npy"},
+       .options = {{"--output", {{"--output", dir / "c.png"}}},
+                   {"--label", {{"--label", "name"}}},
+                   {"--report", {{"--report", dir / "report.json"}}},
+                   {"--error-scale", {{"--error-scale", "3"}, {"--output", dir / "c.png"}}},
+                   {"--json", {{"--json"}}}}});
+  all.push_back(
+      {.name = "info", .arguments = {dir / "one.h5"}, .options = {{"--json", {{"--json"}}}}});
+  all.push_back({.name = "doctor", .arguments = {}, .options = {{"--json", {{"--json"}}}}});
+  return all;
+}
+
+}  // namespace
+}  // namespace palimpsest::cli
