@@ -124,11 +124,10 @@ int run(const Bench& bench) {
       "| | budget MB | large arrays | announced MB | measured MB | process MB | seconds |"
       " of processors | ratio | error |\n|---|---|---|---|---|---|---|---|---|---|\n");
   const std::int64_t smallest = smallest_budget(bench);
-  const std::pair<const char*, std::int64_t> budgets[] = {
-      {"none", whole},
-      {"40 %", whole * 4 / 10},
-      {"15 %", whole * 15 / 100},
-      {"smallest", smallest}};
+  const std::pair<const char*, std::int64_t> budgets[] = {{"none", whole},
+                                                          {"40 %", whole * 4 / 10},
+                                                          {"15 %", whole * 15 / 100},
+                                                          {"smallest", smallest}};
   Tensor reference;
   double first = 0;
   for (const auto& [name, budget] : budgets) {
@@ -137,19 +136,19 @@ int run(const Bench& bench) {
       continue;
     }
     std::vector<std::string> command{bench.command,
-                                           "recon",
-                                           bench.file("kspace.npy"),
-                                           "--maps",
-                                           bench.file("maps.npy"),
-                                           "--iterations",
-                                           std::to_string(bench.iterations),
-                                           "--tolerance",
-                                           "0",
-                                           "--lambda",
-                                           kLambda,
-                                           "--save",
-                                           bench.file("image.npy"),
-                                           "--json"};
+                                     "recon",
+                                     bench.file("kspace.npy"),
+                                     "--maps",
+                                     bench.file("maps.npy"),
+                                     "--iterations",
+                                     std::to_string(bench.iterations),
+                                     "--tolerance",
+                                     "0",
+                                     "--lambda",
+                                     kLambda,
+                                     "--save",
+                                     bench.file("image.npy"),
+                                     "--json"};
     if (reference.defined()) {
       command.insert(command.end(), {"--memory", std::to_string(budget)});
     }
@@ -167,7 +166,8 @@ int run(const Bench& bench) {
                 report.at("plan").at("large_arrays").get<std::string>().c_str(),
                 report.at("announced_peak_bytes").get<double>() / 1e6,
                 report.at("measured_peak_bytes").get<double>() / 1e6, peak / 1e6, result.seconds,
-                result.cpu_seconds, result.cpu_seconds / first, error_of(image, reference, /*free_scale=*/false));
+                result.cpu_seconds, result.cpu_seconds / first,
+                error_of(image, reference, /*free_scale=*/false));
     std::fflush(stdout);
   }
   run_bart(bench, reference);

@@ -194,18 +194,18 @@ TEST_F(Memory, ADryRunSaysWhereTheBytesGoAndWritesNothing) {
 
 TEST_F(Memory, EveryOutputIsWrittenWithABudgetAndWithout) {
   for (const char* const budget : {"1T", "400k"}) {
-    const CommandResult result =
-        run({"recon", dir / "kspace.npy"},
-            {"--memory", budget, "--iterations", "2", "-o", dir / "o.png", "--save", dir / "o.npy",
-             "--save-maps", dir / "maps_out.npy", "--report", dir / "o.json", "--plan",
-             dir / "o.svg"});
+    const CommandResult result = run(
+        {"recon", dir / "kspace.npy"},
+        {"--memory", budget, "--iterations", "2", "-o", dir / "o.png", "--save", dir / "o.npy",
+         "--save-maps", dir / "maps_out.npy", "--report", dir / "o.json", "--plan", dir / "o.svg"});
     ASSERT_EQ(result.code, 0) << result.err;
     for (const char* name : {"o.png", "o.npy", "maps_out.npy", "o.json", "o.svg"}) {
       EXPECT_GT(read_file(dir / name).size(), 0U) << name;
       std::remove((dir / name).c_str());
     }
   }
-  EXPECT_EQ(run({"recon", dir / "kspace.npy"}, {"--memory", "1T", "--plan", dir / "p.xyz"}).code, 2);
+  EXPECT_EQ(run({"recon", dir / "kspace.npy"}, {"--memory", "1T", "--plan", dir / "p.xyz"}).code,
+            2);
   // A dry run writes what describes the plan.
   const CommandResult dry =
       run({"recon", dir / "kspace.npy"}, {"--dry-run", "--plan", dir / "p.svg", "--report",
@@ -240,9 +240,9 @@ TEST_F(Memory, MapsOfScansWithAReadoutOfOneSampleFitInEveryForm) {
   write_cfl(dir / "sens", m);
   write_npy(dir / "flat.npy", m.select(3, 0).contiguous());
   const auto image = [&](const std::string& maps, const std::string& budget) {
-    const CommandResult result = run_command({"recon", dir / "ksp.cfl", "--maps", dir / maps,
-                                              "--memory", budget, "--save", dir / "x.npy",
-                                              "--save-maps", dir / "out.npy"});
+    const CommandResult result =
+        run_command({"recon", dir / "ksp.cfl", "--maps", dir / maps, "--memory", budget, "--save",
+                     dir / "x.npy", "--save-maps", dir / "out.npy"});
     EXPECT_EQ(result.code, 0) << result.err;
     return read_npy(dir / "x.npy");
   };

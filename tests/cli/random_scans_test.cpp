@@ -60,7 +60,8 @@ class RandomScan {
   // Every third row is left out, but for a dense centre.
   bool is_measured(index_t z, index_t y) const {
     const auto far = [](index_t i, index_t n) { return i < n / 2 - 6 || i > n / 2 + 6; };
-    const bool is_centre = grid_[1] == 1 ? !far(y, grid_[2]) : !far(y, grid_[2]) && !far(z, grid_[1]);
+    const bool is_centre =
+        grid_[1] == 1 ? !far(y, grid_[2]) : !far(y, grid_[2]) && !far(z, grid_[1]);
     return is_centre || (z + y) % 3 > 0;
   }
   // k-space of coils whose maps have few frequencies, so that they can be estimated: the sum of that
@@ -87,15 +88,20 @@ class RandomScan {
   std::string write_array(const std::string& name, Tensor array) {
     // BART drops the axis of a single coil.
     switch (coils_ == 1 && name == "kspace" ? 1 + pick(3) : pick(4)) {
-      case 0: write_cfl(dir / name, array); return dir / (name + ".cfl");
-      case 1: write_npy(dir / (name + ".npy"), array.to(DType::complex128)); break;
+      case 0:
+        write_cfl(dir / name, array);
+        return dir / (name + ".cfl");
+      case 1:
+        write_npy(dir / (name + ".npy"), array.to(DType::complex128));
+        break;
       case 2: {
         // The same elements in Fortran order.
         const Tensor turned = array.permute({3, 2, 1, 0}).contiguous();
         write_npy(dir / (name + ".npy"), turned.permute({3, 2, 1, 0}));
         break;
       }
-      default: write_npy(dir / (name + ".npy"), grid_[1] == 1 ? array.select(1, 0) : array);
+      default:
+        write_npy(dir / (name + ".npy"), grid_[1] == 1 ? array.select(1, 0) : array);
     }
     return dir / (name + ".npy");
   }

@@ -11,13 +11,12 @@ namespace {
 
 TEST(Reference, IsWhatTheHelpSays) {
   std::string made;
-  for (const std::string command :
-       {"", "recon", "plan", "simulate", "compare", "info", "doctor"}) {
-    const CommandResult help = command.empty() ? run_command({"--help"})
-                                               : run_command({command, "--help"});
+  for (const std::string command : {"", "recon", "plan", "simulate", "compare", "info", "doctor"}) {
+    const CommandResult help =
+        command.empty() ? run_command({"--help"}) : run_command({command, "--help"});
     ASSERT_EQ(help.code, 0);
-    made += "\n## palimpsest" + (command.empty() ? "" : " " + command) + "\n\n```text\n" + help.out +
-            "```\n";
+    made += "\n## palimpsest" + (command.empty() ? "" : " " + command) + "\n\n```text\n" +
+            help.out + "```\n";
   }
   const std::string page = PALIMPSEST_SOURCE_DIR "/docs/command.md";
   const std::string text = read_file(page);

@@ -54,9 +54,8 @@ class ResidentMemory : public ::testing::Test {
     ASSERT_NE(refused.err.find(before), std::string::npos) << refused.err;
     const std::string smallest = refused.err.substr(refused.err.find(before) + before.size());
     for (const std::string& budget : {std::string("1T"), smallest.substr(0, smallest.find('\n'))}) {
-      const CommandResult result =
-          run_command(with({"--memory", budget, "--iterations", "3", "--json"}),
-                      {.measures_memory = true});
+      const CommandResult result = run_command(
+          with({"--memory", budget, "--iterations", "3", "--json"}), {.measures_memory = true});
       ASSERT_EQ(result.code, 0) << result.err;
       const Json report = Json::parse(result.out);
       const auto announced = report.at("announced_peak_bytes").get<index_t>();

@@ -357,8 +357,7 @@ class Program {
     const auto* const first = whole.data<double>();
     for (std::size_t i = 0; i < kSize; ++i) {
       for (std::size_t j = 0; j < kSize; ++j) {
-        const auto* const there =
-            part.data<double>() + static_cast<index_t>(j) * part.strides()[0];
+        const auto* const there = part.data<double>() + static_cast<index_t>(j) * part.strides()[0];
         if (first + static_cast<index_t>(i) * whole.strides()[0] == there) model[i] = values[j];
       }
     }
@@ -386,7 +385,8 @@ class Program {
     for (std::size_t s = 0; s < kStates; ++s) {
       EXPECT_EQ(read(states_[s].get_value()), model_[s]) << "shared variable " << s;
       for (std::size_t r = 0; r < s; ++r) {
-        EXPECT_FALSE(shares_storage(states_[s].container().value(), states_[r].container().value()));
+        EXPECT_FALSE(
+            shares_storage(states_[s].container().value(), states_[r].container().value()));
       }
     }
     for (const Held& held : held_) EXPECT_EQ(read(held.t), held.value) << "held by the user";
@@ -420,8 +420,7 @@ void run_programs(const std::vector<Mode>& modes, int n_functions, int n_program
   }
   std::vector<Compiled> functions;
   for (int i = 0; i < n_functions; ++i) {
-    functions.push_back(
-        Maker(rng, states).make(modes[static_cast<std::size_t>(i) % modes.size()]));
+    functions.push_back(Maker(rng, states).make(modes[static_cast<std::size_t>(i) % modes.size()]));
     functions.back().may_write_frames = may_write_frames;
   }
   for (int i = 0; i < n_programs; ++i) {

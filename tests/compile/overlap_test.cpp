@@ -76,8 +76,8 @@ TEST(BorrowedResult, GivingItBackTakesTwoFramesAndNoMore) {
 TEST(BorrowedResult, IsSeenThroughForeignMemory) {
   const Function f = roll_borrowed();
   Tensor r = f(vector_of({1, 2, 3}));
-  const Tensor blob = Tensor::from_blob(const_cast<void*>(r.raw_data()), DType::float64, {3}, {1},
-                                        {}, false);
+  const Tensor blob =
+      Tensor::from_blob(const_cast<void*>(r.raw_data()), DType::float64, {3}, {1}, {}, false);
   EXPECT_EQ(values(f(blob).tensor()), (Numbers{2, 3, 1}));
 }
 
@@ -93,8 +93,8 @@ TEST(CallInto, SegmentAttachedTwiceIsOneMemory) {
 }
 
 TEST(BorrowedResult, CanBeADestinationOfItsFunction) {
-  const Function f = function({x}, {Out(ops::roll(x, 1, 0), {.borrow = true}),
-                                    Out(ops::cumsum(x, 0), {.borrow = true})});
+  const Function f = function(
+      {x}, {Out(ops::roll(x, 1, 0), {.borrow = true}), Out(ops::cumsum(x, 0), {.borrow = true})});
   const auto both = f(vector_of({1, 2, 3}));
   std::vector<Tensor> swapped{both[1], both[0]};
   f.call_into(swapped, vector_of({4, 5, 6}));
@@ -288,14 +288,16 @@ struct FoundPairs {
 
 TEST(OverlapFinder, FindsAllWhoseBytesMeet) {
   std::mt19937 random(7);
-  const auto pick = [&](index_t n) { return static_cast<index_t>(random() % static_cast<unsigned>(n)); };
+  const auto pick = [&](index_t n) {
+    return static_cast<index_t>(random() % static_cast<unsigned>(n));
+  };
   for (int round = 0; round < 200; ++round) {
     std::vector<double> foreign(40);
     const Tensor whole = Tensor::zeros({40});
     std::vector<Tensor> from{whole, whole.lazy_clone(), Tensor::zeros({40})};
     for (index_t first : {index_t{0}, pick(20)}) {
-      from.push_back(Tensor::from_blob(foreign.data() + first, DType::float64, {20}, {1}, {},
-                                       first == 0));
+      from.push_back(
+          Tensor::from_blob(foreign.data() + first, DType::float64, {20}, {1}, {}, first == 0));
     }
     from.push_back(from[4].lazy_clone());
     const Storage segment = Storage::shared_memory(320);
@@ -328,8 +330,8 @@ TEST(OverlapFinder, AsksOnlyAboutNeighbours) {
     tensors.push_back(whole(slice(i, i + 1)));
     tensors.push_back(Tensor::zeros({1}));
     tensors.push_back(one.lazy_clone());
-    tensors.push_back(Tensor::from_blob(memory->data() + i, DType::float64, {1}, {1},
-                                        [memory] {}, true));
+    tensors.push_back(Tensor::from_blob(
+        memory->data() + i, DType::float64, {1}, {1}, [memory] {}, true));
   }
   EXPECT_EQ(FoundPairs(tensors).n_asked, 0u);
 }

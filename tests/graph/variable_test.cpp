@@ -77,7 +77,8 @@ Variable kept_by_op(const Variable& v) {
 }
 Variable kept_by_memory(const Variable& v) {
   static double memory = 0;
-  return constant(Tensor::from_blob(&memory, DType::float64, {1}, {1}, [v] {}, false));
+  return constant(Tensor::from_blob(
+      &memory, DType::float64, {1}, {1}, [v] {}, false));
 }
 
 TEST(Variable, ChainOfWhatVariablesHoldIsReleased) {

@@ -75,9 +75,7 @@ TEST_F(GrowthTest, StacksOfComputedParts) {
 }
 
 TEST_F(GrowthTest, StackOfOperators) {
-  expect_linear([](int n) {
-    apply(Stack(diagonals(n), {.out = {ND("c"), 0}}), {4, 4});
-  });
+  expect_linear([](int n) { apply(Stack(diagonals(n), {.out = {ND("c"), 0}}), {4, 4}); });
 }
 
 TEST_F(GrowthTest, ConcatOfOperators) {

@@ -20,7 +20,7 @@ struct OverlapEntry {
   index_t highest = 0;                   // of those before it in its storage, and its own
   std::uint32_t number = 0;
   std::uint32_t first = 0, last = 0;  // the entries of its storage
-  std::uint32_t place = 0;  // 1 + the number of its place in a file; 0: none
+  std::uint32_t place = 0;            // 1 + the number of its place in a file; 0: none
   bool is_foreign = false;
   bool is_empty() const { return low == high; }
   bool meets(const OverlapEntry& other) const { return low < other.high && other.low < high; }
@@ -81,9 +81,8 @@ class OverlapFinder {
   template <class Accept>
   bool any_in(std::size_t first, std::size_t last, const Entry& e, Accept& accept) const {
     const Entry* const end = entries_.begin() + last;
-    const Entry* other =
-        std::partition_point(entries_.begin() + first, end,
-                             [&](const Entry& one) { return one.highest <= e.low; });
+    const Entry* other = std::partition_point(
+        entries_.begin() + first, end, [&](const Entry& one) { return one.highest <= e.low; });
     for (; other != end && other->low < e.high; ++other) {
       if (other->number != e.number && other->meets(e) && accept(other->number)) return true;
     }

@@ -7,6 +7,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/products.hpp"
@@ -20,10 +22,8 @@ using Build = std::function<Variable(std::span<const Variable>)>;
 // Functions by what they compute and for which operands, the one used last in front.
 class FunctionCache {
  public:
-  // Never destroyed, so that destructors of static objects can compute.
   static FunctionCache& instance() {
-    static FunctionCache& cache = *new FunctionCache;
-    return cache;
+    return immortal([] { return FunctionCache(); });
   }
   // Undefined if there is none.
   Function find(const std::string& key) {
@@ -51,7 +51,7 @@ class FunctionCache {
 
  private:
   using Entry = std::pair<std::string, Function>;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::list<Entry> entries_;
   std::unordered_map<std::string, std::list<Entry>::iterator> places_;
 };

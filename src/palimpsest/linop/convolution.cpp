@@ -183,7 +183,8 @@ Variable kernel_spectrum(const Setup& s, const Extents& padded) {
   }
   const Variable spectrum = ops::fft(h, last_axes(s.n));
   if (!s.keeps_spectrum) return spectrum;
-  Extents key = padded;  // and the extents of what was kept of the kernel, which follow from the grid
+  Extents key =
+      padded;  // and the extents of what was kept of the kernel, which follow from the grid
   for (std::size_t d = 0; d < s.n; ++d) {
     key.push_back(s.kernel[d]);
     key.push_back(s.centre(d));

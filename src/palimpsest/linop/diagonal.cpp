@@ -65,7 +65,8 @@ NamedLinop diagonal_normal(const NamedLinop& A, const NamedLinop* inner) {
   DiagonalParts parts = power_of(A);
   if (inner) {
     constexpr std::size_t kMostFactors = 32;  // a product of more is several diagonals
-    const bool folds = inner->params().size() < kMostFactors && &inner->type() == &linop_types::diagonal() && !inner->is_flipped() &&
+    const bool folds = inner->params().size() < kMostFactors &&
+                       &inner->type() == &linop_types::diagonal() && !inner->is_flipped() &&
                        !inner->attr("adapts").as_bool() && !parts.adapts;
     if (!folds) return {};
     for (DiagonalFactor& factor : diagonal_factors(*inner)) {

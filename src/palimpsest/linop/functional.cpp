@@ -85,8 +85,8 @@ std::string text(const PerAxis& values) {
 std::string text(const std::optional<PerAxis>& values) { return values ? text(*values) : "-"; }
 
 std::string text(const TransformOptions& o) {
-  return (o.axes.value() ? text(*o.axes.value()) : "all") + std::to_string(static_cast<int>(o.norm)) +
-         (o.centered ? "c" : "");
+  return (o.axes.value() ? text(*o.axes.value()) : "all") +
+         std::to_string(static_cast<int>(o.norm)) + (o.centered ? "c" : "");
 }
 std::string text(const NufftOptions& o) {
   return std::to_string(static_cast<int>(o.units)) + " " + std::to_string(o.sign) + " " +

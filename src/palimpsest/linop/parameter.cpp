@@ -165,8 +165,8 @@ struct Parameter::Derivation final : palimpsest::Derivation {
   const std::vector<std::shared_ptr<Container>> containers;
   CallLock computing;
   mutable Mutex mutex;
-  std::optional<std::vector<std::uint64_t>> versions;         // guarded by mutex; none: stale
-  mutable std::shared_ptr<const Function> compiled;           // guarded by mutex
+  std::optional<std::vector<std::uint64_t>> versions;  // guarded by mutex; none: stale
+  mutable std::shared_ptr<const Function> compiled;    // guarded by mutex
 
  private:
   // The expression as a function of arguments, one per source. Compiled when it is first wanted.

@@ -184,8 +184,8 @@ TEST(RandomFunctions, GiveTheBitsOfNoRewriteInExactModes) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomMatrices program(static_cast<std::uint32_t>(seed));
     const Function plain = program.compiled(NoRewrite());
-    const Function exact = program.compiled(seed % 2 == 0 ? FastRun().exact()
-                                                          : FastCompile().exact());
+    const Function exact =
+        program.compiled(seed % 2 == 0 ? FastRun().exact() : FastCompile().exact());
     for (int call = 0; call < 2; ++call) {
       const std::vector<Tensor> arguments = program.arguments();
       const Tensor before = program.state();

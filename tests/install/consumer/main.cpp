@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a project of its own does with the installed package: a tensor through an operator and back,
 // arithmetic on tensors, a graph saved and restored.
+#include <cstdio>
 #include <palimpsest/palimpsest.hpp>
 #include <palimpsest/testing.hpp>
-
-#include <cstdio>
 
 int main() {
   using namespace palimpsest;
