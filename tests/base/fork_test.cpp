@@ -71,7 +71,7 @@ TEST(Fork, AChildFindsLocksFreeAndWhatTheyGuardWhole) {
       ++it.second;
     }
     {
-      const std::unique_lock guard(it.shared);
+      const std::lock_guard guard(it.shared);
       ++it.third;
       std::this_thread::yield();
       ++it.fourth;
@@ -80,7 +80,8 @@ TEST(Fork, AChildFindsLocksFreeAndWhatTheyGuardWhole) {
   });
   for (int i = 0; i < 60; ++i) {
     ASSERT_EQ(in_child([&it] {
-                const std::scoped_lock guard(it.mutex, it.shared);
+                const std::lock_guard guard(it.mutex);
+                const std::lock_guard shared(it.shared);
                 return it.first == it.second && it.third == it.fourth;
               }),
               0)

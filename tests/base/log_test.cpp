@@ -21,10 +21,10 @@ using testing::expect_error;
 
 std::string logged(LogLevel threshold, LogLevel level, std::string_view text) {
   set_log_level(threshold);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   log(level, text);
   set_log_level(LogLevel::warn);
-  return testing::internal::GetCapturedStderr();
+  return ::testing::internal::GetCapturedStderr();
 }
 
 // Messages of the test go to `sink`, and to standard error again at its end.
@@ -104,17 +104,17 @@ TEST(Log, NoThreadIsInASinkThatWasReplaced) {
   EXPECT_EQ(late, 0);
 }
 
-using LogDeathTest = testing::Test;
+using LogDeathTest = ::testing::Test;
 
 TEST(LogDeathTest, TheEnvironmentNamesTheLevelAndAWrongOneIsTold) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto end_with = [](const char* level) {
     setenv("PALIMPSEST_LOG", level, 1);
     log(LogLevel::info, "seen");
     std::_Exit(0);
   };
-  EXPECT_EXIT(end_with("info"), testing::ExitedWithCode(0), "palimpsest info: seen");
-  EXPECT_EXIT(end_with("loud"), testing::ExitedWithCode(0),
+  EXPECT_EXIT(end_with("info"), ::testing::ExitedWithCode(0), "palimpsest info: seen");
+  EXPECT_EXIT(end_with("loud"), ::testing::ExitedWithCode(0),
               "palimpsest warning: PALIMPSEST_LOG: got 'loud', expected debug");
 }
 

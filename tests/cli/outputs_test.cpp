@@ -201,7 +201,8 @@ TEST_F(OutputFiles, TooManyOpenFilesIsSaid) {
   for (const index_t n : {4, 5, 6, 7, 8}) {
     const CommandResult result = run_command({"info", dir / "s.h5"}, {.most_open_files = n});
     if (result.code == 0) continue;
-    EXPECT_THAT(result.err, HasSubstr("Too many open files")) << n;
+    // Where the loader lacks a file for a library, it is the loader that says so, by number.
+    EXPECT_THAT(result.err, AnyOf(HasSubstr("Too many open files"), HasSubstr("Error 24"))) << n;
     EXPECT_THAT(result.err, Not(HasSubstr("damaged"))) << n;
   }
   EXPECT_NE(run_command({"info", dir / "s.h5"}, {.most_open_files = 6}).code, 0);

@@ -118,6 +118,8 @@ class Maker {
       if (!rng_.chance(35)) continue;
       made.updates[s] = any();
       options.updates.emplace_back(states_[s], made.updates[s]->v);
+      // An update by itself is none.
+      if (made.updates[s]->v == states_[s].var()) made.updates[s].reset();
     }
     const Function f = function(ins, outs, options);
     made.handles = {f, f.copy({.share_memory = true})};

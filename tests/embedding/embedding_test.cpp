@@ -125,14 +125,16 @@ TEST(Embedding, PlansKeepToOneThreadWhenTheHostHasToldFftwOtherwise) {
 // A limit leads to the result or to an error, but not to a wait without end.
 TEST(Embedding, TheCommandEndsUnderAnyLimitOfItsMemory) {
   const Folder folder;
-  const std::string scan = folder.path() + "/scan.npy";
+  const std::string scan = folder.path() + "/scan.h5";
   ASSERT_EQ(run(PALIMPSEST_COMMAND " simulate " + scan + " --size 64 --coils 4").code, 0);
   for (const int kilobytes : {100000, 150000, 200000, 250000, 300000, 400000, 600000}) {
     const std::string limit =
         "ulimit -v " + std::to_string(kilobytes) + "; ulimit -c 0; timeout 60 ";
     const Ran version = run(limit + PALIMPSEST_COMMAND " --version");
     EXPECT_NE(version.code, 124) << kilobytes;
-    if (kilobytes >= 200000) EXPECT_EQ(version.code, 0) << version.output;
+    if (kilobytes >= 200000) {
+      EXPECT_EQ(version.code, 0) << version.output;
+    }
     const Ran recon =
         run(limit + PALIMPSEST_COMMAND " recon " + scan + " -o " + folder.path() + "/image.png");
     EXPECT_NE(recon.code, 124) << kilobytes;

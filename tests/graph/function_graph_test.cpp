@@ -197,7 +197,8 @@ TEST_F(FunctionGraphTest, FaultNamesTheDestroyerAndTheValue) {
     EXPECT_STREQ(
         e.what(),
         "[validate] destroys_protected: A! destroys x; x must keep its value, as an input "
-        "that is not lent to a function. Try to lend it, In(x, {.is_mutable = true}), or A");
+        "that is not lent to a function. Try to lend it, In(x, {.is_mutable = true}), or an op "
+        "that overwrites nothing");
   }
 }
 

@@ -60,7 +60,7 @@ struct Keeping : Attachment {
 
 class KeepingOp : public toy::ToyOp {
  public:
-  explicit KeepingOp(Variable kept) : ToyOp(toy::S), kept_(std::move(kept)) {}
+  explicit KeepingOp(Variable kept) : ToyOp(toy::Spec{.name = "Keeping"}), kept_(std::move(kept)) {}
 
  private:
   Variable kept_;

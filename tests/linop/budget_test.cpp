@@ -7,7 +7,9 @@
 #include "linop_support.hpp"
 #include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/simple.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/elementwise.hpp"
 
 namespace palimpsest {
 namespace {
@@ -140,7 +142,7 @@ TEST(SplitToBudget, WhatWasPlannedIsAppliedWithoutCompilingAgain) {
   const BudgetSplit split = split_to_budget(A, {DType::float64, {40}, {}}, 1 << 30);
   const int planned = graphs;
   EXPECT_GT(planned, 0);
-  const Tensor x = random({40});
+  const Tensor x = random({40}, DType::float64);
   EXPECT_EQ(difference(split.op(x), A(x)), 0);
   EXPECT_EQ(graphs, planned);
 }

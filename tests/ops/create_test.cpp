@@ -114,7 +114,7 @@ TEST(Create, AValueBroadcasts) {
       [&] {
         evaluate(unknown, {{v, Tensor::ones({1})}});
       },
-      "Try specify_shape");
+      "or specify_shape for a computed value");
   // The gradient of a sum over what was filled counts the elements.
   EXPECT_EQ(
       evaluate(grad(ops::sum(wide), v), {{v, Tensor::from<double>({1, 2})}}).to_vector<double>(),

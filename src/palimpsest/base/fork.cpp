@@ -102,7 +102,7 @@ void after_fork() {
   }
 }
 
-void install() {
+void install() noexcept {
   if (gate.is_installed.load(std::memory_order_acquire)) return;
   const std::lock_guard guard(gate.mutex);
   if (gate.is_installed.load(std::memory_order_relaxed)) return;
@@ -178,7 +178,10 @@ void ForkSection::leave() noexcept {
   if (depth > 0) note->depth.store(depth - 1, std::memory_order_release);
 }
 
-unsigned process_generation() noexcept { return gate.generation.load(std::memory_order_relaxed); }
+unsigned process_generation() noexcept {
+  install();
+  return gate.generation.load(std::memory_order_relaxed);
+}
 
 void after_fork_in_child(void (*f)() noexcept) {
   install();

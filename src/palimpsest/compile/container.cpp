@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/per_thread.hpp"
 #include "palimpsest/base/pointer_map.hpp"
 

@@ -49,7 +49,8 @@ VarInfo& destroyed_by(const Record& record) {
 // What a user can do who wrote the destroying op.
 Inconsistency with_advice(Inconsistency fault) {
   const OpPtr pure = fault.node.op().pure();
-  const std::string twin = pure ? pure->name() : "an op that overwrites nothing";
+  const bool has_twin = pure && pure->destroy_map(fault.node).empty();
+  const std::string twin = has_twin ? pure->name() : "an op that overwrites nothing";
   if (fault.kind == InconsistencyKind::destroys_protected) {
     fault.text +=
         "; " + fault.other.str() +

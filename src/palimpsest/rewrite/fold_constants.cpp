@@ -36,10 +36,11 @@ bool can_be_computed(const Apply& node) {
 
 Replacements compute(const FunctionGraph&, const Apply& node) {
   if (!can_be_computed(node)) return {};
+  std::vector<Tensor> values;  // what the views show
+  for (const Variable& v : node.inputs()) values.push_back(v.constant_value());
   std::vector<ConstView> inputs;
   std::vector<Layout> layouts;
-  for (const Variable& v : node.inputs()) {
-    const Tensor& value = v.constant_value();
+  for (const Tensor& value : values) {
     inputs.push_back(value.view_of());
     layouts.push_back({value.dtype(), value.shape(), value.strides(), 0});
   }

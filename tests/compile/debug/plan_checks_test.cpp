@@ -48,7 +48,8 @@ struct PlanCheckTest : ::testing::Test {
     const Compiled compiled = compile({x}, v, {.mode = Mode::no_rewrite});
     const Program& program = *compiled.program;
     Plan plan = program.make_plan_for({Layout::dense(a.dtype(), a.shape())}).plan;
-    IsolatedPass pass(options, "isolated", [](const Apply&) { return std::string(); });
+    IsolatedPass pass(options, "isolated", IsolatedPass::Operands::planned,
+                      [](const Apply&) { return std::string(); });
     pass.bind(program.graph.inputs()[0], a.view_of(), "argument 0");
     pass.run(program.graph, [](const Apply&) { return -1; });
     spoil(plan);

@@ -30,7 +30,7 @@ class RandomMatrices {
       shared_.push_back(shared(matrix(), {.name = "s"}));
       values_.push_back(shared_.back().var());
     }
-    const Variable c = make_input({DType::boolean, {}, {}}, "c");
+    const Variable c = make_input({DType::bool_, {}, {}}, "c");
     ins_.push_back(c);
     for (std::size_t i = 0, n = 2 + pick(10); i < n; ++i) values_.push_back(step(c));
     for (std::size_t i = 0, n = 1 + pick(2); i < n; ++i) {
@@ -196,7 +196,9 @@ TEST(RandomFunctions, GiveTheBitsOfNoRewriteInExactModes) {
       for (std::size_t k = 0; k < got.size(); ++k) {
         ASSERT_TRUE(equal(got[k], expected[k])) << text_of(exact);
       }
-      if (before.defined()) ASSERT_TRUE(equal(program.state(), expected_state));
+      if (before.defined()) {
+        ASSERT_TRUE(equal(program.state(), expected_state));
+      }
     }
   }
 }
