@@ -89,7 +89,7 @@ void check_pullback(const Applied& a, Coverage& coverage) {
       EXPECT_FALSE(cotangents[i].defined());
       continue;
     }
-    if (!op.uses_elements(a.node, static_cast<int>(i)) || a.values[i].numel() == 0) continue;
+    if (!op.uses_elements(a.node, static_cast<int>(i))) continue;
     coverage.differentiable.insert(with_field(op, dtype));
     const bool linear = op.linear_in(a.node, static_cast<int>(i)) != Linearity::no;
     const bool precise = is_double(dtype) && is_double(y.dtype());
@@ -98,6 +98,7 @@ void check_pullback(const Applied& a, Coverage& coverage) {
     const Tensor v = ops::sample_values(a.values[i].shape(), dtype, 99);
     const double expected =
         testing::real_inner(cotangent_of_y, difference(a, i, v, linear ? 1 : 1e-6));
+    if (a.values[i].numel() == 0 && std::isnan(expected)) continue;  // inf - inf
     double got = 0;
     if (cotangents[i].defined()) {
       EXPECT_EQ(cotangents[i].dtype(), dtype);
@@ -153,7 +154,6 @@ TEST(OpDerivatives, PushforwardIsTheDerivative) {
     for (std::size_t i = 0; i < a.values.size(); ++i) {
       if (!is_inexact(a.values[i].dtype())) continue;
       if (!is_double(a.values[i].dtype()) || !is_double(y.dtype())) return;
-      if (a.values[i].numel() == 0) return;  // nothing to move
       const bool linear = a.node.op().linear_in(a.node, static_cast<int>(i)) != Linearity::no;
       const Tensor v = ops::sample_values(a.values[i].shape(), a.values[i].dtype(), 99 + i);
       const Tensor part = difference(a, i, v, linear ? 1 : 1e-6);
@@ -171,7 +171,10 @@ TEST(OpDerivatives, PushforwardIsTheDerivative) {
     }
     ++n_compared;
     EXPECT_EQ(result[0].dtype(), y.dtype());
-    EXPECT_LE(distance(testing::evaluate(result[0], bindings), expected), 1e-6);
+    const bool has_moved = !std::isnan(testing::real_inner(expected, expected));  // not inf - inf
+    if (has_moved) {
+      EXPECT_LE(distance(testing::evaluate(result[0], bindings), expected), 1e-6);
+    }
   });
   EXPECT_GT(n_compared, 150);
 }

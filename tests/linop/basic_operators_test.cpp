@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Identity, Zero, Scalar, Diagonal, Pad, Crop, SumReduce, Repeat.
 #include "linop/linop_support.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/gradient.hpp"
+#include "palimpsest/ops/reduce.hpp"
 
 namespace palimpsest {
 namespace {
@@ -19,6 +23,21 @@ TEST(Identity, GivesBackItsInput) {
   EXPECT_TRUE(equal(Identity("A B")(x), x));
   expect_error<ValueError>([] { Identity("A", "B"); }, "ShapeSpec");
   expect_error<ShapeError>([&] { Identity("A")(x); }, "expects");
+}
+
+TEST(Zero, HasTheGradientZero) {
+  for (const Extents& shape : {Extents{4}, Extents{}, Extents{0}}) {
+    const Dims dims = shape.empty() ? Dims() : Dims("N");
+    const Variable x = make_input({DType::complex64, shape, {}}, "x");
+    const Variable y = Zero(dims, dims)(x);
+    EXPECT_EQ(y.type(), x.type());
+    const Function gradient =
+        function({x}, grad(ops::sum(ops::real(y)), x), {.on_unused_input = Reaction::ignore});
+    // Whatever x is.
+    const Tensor at = Tensor::full<std::complex<float>>(shape, {INFINITY, NAN});
+    EXPECT_TRUE(equal(gradient(at).tensor(), Tensor::zeros(shape, DType::complex64)));
+    EXPECT_TRUE(equal(Zero(dims, dims)(at), Tensor::zeros(shape, DType::complex64)));
+  }
 }
 
 TEST(Zero, HasTheOutputShape) {

@@ -135,6 +135,12 @@ TEST(CreateBatchedLinop, ThePlanKnowsThePeakOfEverySpace) {
   EXPECT_EQ(plan.peak_bytes, sum);
 }
 
+TEST(ToDevice, PrintsTheDevices) {
+  const NamedLinop A = ToDevice(cpu(0), cpu(1), "A");
+  EXPECT_EQ(A.str(), "ToDevice(A -> A) cpu -> cpu:1");
+  EXPECT_EQ(A.H().str(), "ToDevice.H(A -> A) cpu:1 -> cpu");
+}
+
 TEST(ToDevice, RefusesWhatIsElsewhere) {
   const NamedLinop A = ToDevice(cpu(1), cpu(2), "A");
   testing::expect_error<DeviceError>([&] { A(random({3})); }, "expected cpu:1");

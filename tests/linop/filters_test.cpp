@@ -175,6 +175,26 @@ TEST(Convolution, DirectAndFftAreTheSameMatrix) {
   }
 }
 
+// Most of the kernel reaches no element of the grid.
+TEST(Convolution, KernelsLargerThanTheGridAreTheSameMatrixToo) {
+  const std::vector<std::pair<Extents, Extents>> cases{{{9, 9}, {2, 50}}, {{31, 31}, {8, 64}},
+                                                       {{7}, {3}},        {{3}, {1}},
+                                                       {{8}, {2}},        {{1, 10}, {5, 2}}};
+  for (const auto& [kernel, grid] : cases) {
+    const Tensor h = random(kernel);
+    std::vector<Matrix> made;
+    for (const auto method :
+         {ConvolutionMethod::direct, ConvolutionMethod::fft, ConvolutionMethod::automatic}) {
+      const NamedLinop A = Convolution(h, {.batch = Dims(), .method = method});
+      made.push_back(dense(A, {.extents = grid}));
+      EXPECT_TRUE(dot_test(A, {.extents = grid}).ok);
+      EXPECT_TRUE(check_normal(A, {.extents = grid}).ok);
+    }
+    expect_close(made[1], made[0], 1e-10);
+    expect_close(made[2], made[0], 1e-10);
+  }
+}
+
 TEST(Convolution, NormalsAreTheSameMatrix) {
   const Tensor h = random({3});
   const TestOptions options{.sizes = {{"Nx", 8}}};

@@ -34,7 +34,7 @@ Dims refused(const NamedLinop& A) {
 TEST(Gram, OfMapsIsASumOverCoils) {
   const NamedLinop A = sense(random({5, 3, 4})), N = A.N();
   ASSERT_EQ(N.type().name, "Dense");
-  EXPECT_EQ(N.dims(), Dims("Nx Ny C"));
+  EXPECT_EQ(N.dims(), Dims("Nx Ny C Kx Ky"));  // Kx and Ky cannot be cut any more
   EXPECT_EQ(N.size("C"), 5);
   EXPECT_EQ(refused(N), Dims());
   const NamedLinop part = N.split(tile("C", 1, 3));

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/parameter.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include "linop/linop_support.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/linop/convolution.hpp"
+#include "palimpsest/linop/copying.hpp"
 #include "palimpsest/linop/nufft.hpp"
+#include "palimpsest/linop/saving.hpp"
+#include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
 #include "palimpsest/ops/products.hpp"
 #include "palimpsest/ops/reduce.hpp"
+#include "support/long_run.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
+using testing::random;
 
 TEST(Parameter, AbsentOnesAreTheSame) {
   const Parameter none;
@@ -132,6 +140,57 @@ double gradient_error(const NamedLinop& N, const Parameter& p, const Tensor& x) 
   }
   EXPECT_GT(scale, 0);
   return std::abs(slope - difference) / std::abs(difference);
+}
+
+// B needs the weight and its Gram matrix: both old or both new.
+TEST(Parameter, SourcesAndWhatIsDerivedAreOfOneMoment) {
+  const auto full = [](double v) { return Tensor::full<double>({4, 2}, v); };
+  const NamedLinop A = Dense(full(1), "MN,N->M");
+  const NamedLinop operators[] = {Chain(A.N(), A), Chain(A, A.H(), A), A.N() + A.N(),
+                                  Chain(A.N(), A.N(), A)};
+  const double cubes[] = {1000, 1000, 100, 1e5};
+  const Tensor x = Tensor::ones({2});
+  std::vector<double> one;
+  for (const NamedLinop& B : operators) one.push_back(B(x).at<double>({0}));
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    Parameter w = A.param("weight");
+    for (int i = 0; !stop; ++i) w.set_value(full(i % 2 == 0 ? 10 : 1));
+  });
+  int torn = 0;
+  const int rounds = testing::longer_unless_sanitized(3000);
+  for (int n = 0; n < rounds; ++n) {
+    for (std::size_t k = 0; k < std::size(operators); ++k) {
+      const double ratio = operators[k](x).at<double>({0}) / one[k];
+      torn += std::abs(ratio - 1) > 1e-9 && std::abs(ratio / cubes[k] - 1) > 1e-9;
+    }
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(torn, 0);
+}
+
+TEST(Parameter, OneStretchedTensorOccupiesWhatItHas) {
+  const MemoryScope memory;
+  const Tensor w = random({5, 1}).expand({5, 100'000});
+  const NamedLinop A = Diagonal(w, "C N");
+  EXPECT_LE(memory.peak_bytes(), 1024);
+  EXPECT_EQ(A.param("weight").shape(), (Extents{5, 100'000}));
+  const Tensor x = random({5, 100'000});
+  EXPECT_TRUE(equal(A(x), Diagonal(w.clone(), "C N")(x)));
+  EXPECT_TRUE(equal(A.deepcopy()(x), A(x)));
+  EXPECT_TRUE(equal(A.split({{"N", slice(10, 20)}})(x(all, slice(10, 20)).clone()),
+                    A(x)(all, slice(10, 20))));
+}
+
+TEST(Parameter, TilesWithoutElementsAreCopiedMovedAndSaved) {
+  const NamedLinop A = Diagonal(Tensor::zeros({3, 2, 0}), "A B C").split({{"B", slice(1, 2)}});
+  const Tensor x = Tensor::zeros({3, 1, 0});
+  EXPECT_EQ(A(x).shape(), x.shape());
+  EXPECT_EQ(A.deepcopy()(x).shape(), x.shape());
+  EXPECT_EQ(from_bytes(to_bytes(A))(x).shape(), x.shape());
+  const Device other = Device::parse("cpu:1");
+  EXPECT_EQ(A.to(other)(x.to(other)).shape(), x.shape());
 }
 
 TEST(Parameter, GradientsReachTrainableSourcesThroughWhatIsDerived) {

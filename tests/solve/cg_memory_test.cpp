@@ -4,6 +4,7 @@
 
 #include <ostream>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/chain.hpp"
 #include "palimpsest/linop/dense.hpp"
 #include "palimpsest/linop/diagonal.hpp"
@@ -13,7 +14,6 @@
 #include "palimpsest/linop/scalar.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
-#include "palimpsest/base/config.hpp"
 #include "support/malloc_counter.hpp"
 
 namespace palimpsest {

@@ -338,5 +338,22 @@ TEST(ConjugateGradients, CountsOfApplicationsAreExact) {
   EXPECT_EQ(runs({.M = Scalar(2.0, "N"), .refresh = 2}), 9);
 }
 
+TEST(ConjugateGradients, AppliesThePreconditionerOncePerIteration) {
+  const Tensor b = random({40}, DType::float64, 1);
+  const NamedLinop A = positive(DType::float64, 40),
+                   M = Chain(Scalar(2.0, "N"), make_linop(kDoubling, NamedShape("N")));
+  const auto runs = [&](CgOptions options) {
+    options.M = M;
+    options.tolerance = 0;
+    options.max_iterations = 6;
+    Doubling::runs = 0;
+    EXPECT_EQ(conjugate_gradients(A, b, options).iterations, 6);
+    return Doubling::runs.load();
+  };
+  EXPECT_EQ(runs({}), 6);
+  EXPECT_EQ(runs({.x0 = Tensor::ones({40})}), 6);
+  EXPECT_EQ(runs({.refresh = 3}), 6);
+}
+
 }  // namespace
 }  // namespace palimpsest

@@ -29,9 +29,7 @@ Variable add_fn(const NamedLinop& A, const Variable& x) { return sum_of(A, A.lin
 Variable add_adj_fn(const NamedLinop& A, const Variable& y) { return sum_of(A, adjoints_of(A), y); }
 
 NamedLinop add_adjoint(const NamedLinop& A) {
-  const NamedLinop made = make_container(A.type(), adjoints_of(A), A.attrs());
-  const DimMap recorded = A.recorded_sizes();
-  return recorded.empty() ? made : made.with_sizes(recorded);
+  return with_records_of(A, make_container(A.type(), adjoints_of(A), A.attrs()));
 }
 
 NamedShape assemble_add(std::vector<NamedLinop>& children, const Assembly& how) {

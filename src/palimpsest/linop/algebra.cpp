@@ -28,20 +28,14 @@ std::complex<double> number_of(const NamedLinop& A) {
   return A.is_flipped() ? std::conj(alpha) : alpha;
 }
 
-// With the sizes that A has recorded.
-NamedLinop sized_as(const NamedLinop& A, const NamedLinop& made) {
-  const DimMap sizes = A.recorded_sizes();
-  return sizes.empty() ? made : made.with_sizes(sizes);
-}
-
 // A number next to an operator: it joins a number that is there already.
 NamedLinop scaled(const NamedLinop& A, std::complex<double> s, bool output) {
   std::vector<NamedLinop> parts = flatten(A);
   NamedLinop& neighbour = output ? parts.back() : parts.front();
   if (is_number(neighbour)) {
-    neighbour = sized_as(neighbour, Scalar(s * number_of(neighbour), neighbour.ishape()));
+    neighbour = with_records_of(neighbour, Scalar(s * number_of(neighbour), neighbour.ishape()));
   } else if (is_type(neighbour, linop_types::identity())) {
-    neighbour = sized_as(neighbour, Scalar(s, neighbour.ishape()));
+    neighbour = with_records_of(neighbour, Scalar(s, neighbour.ishape()));
   } else if (output) {
     parts.push_back(Scalar(s, A.oshape()));
   } else {
@@ -51,7 +45,7 @@ NamedLinop scaled(const NamedLinop& A, std::complex<double> s, bool output) {
 }
 
 NamedLinop elementwise_power(const NamedLinop& A, double n) {
-  if (is_number(A)) return sized_as(A, Scalar(std::pow(number_of(A), n), A.ishape()));
+  if (is_number(A)) return with_records_of(A, Scalar(std::pow(number_of(A), n), A.ishape()));
   DiagonalParts parts{NamedShape(A.ishape()), diagonal_factors(A), A.attr("adapts").as_bool()};
   char digits[32];
   const std::string exponent(digits, std::to_chars(digits, std::end(digits), n).ptr);
@@ -120,7 +114,7 @@ NamedLinop pow(const NamedLinop& A, int n) {
     throw ShapeError(who(A) + "pow: Mismatched shape: got " + A.shape().str() +
                      ", expected two equal shapes");
   }
-  if (n == 0) return sized_as(A, Identity(A.ishape()));
+  if (n == 0) return with_records_of(A, Identity(A.ishape()));
   if (n == 1 || is_type(A, linop_types::identity())) return A;
   if (is_number(A)) return elementwise_power(A, n);
   NamedLinop result = A;

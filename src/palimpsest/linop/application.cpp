@@ -262,17 +262,37 @@ Extents NamedLinop::output_shape(const Extents& input_extents) const {
   return (*this)(x).type().shape;
 }
 
+namespace {
+
+index_t matrix_side(const NamedLinop& A, const Extents& extents) {
+  try {
+    return element_count(extents);
+  } catch (const OverflowError&) {
+    throw OverflowError(who(A) + "matrix_size: overflow: got the extents " + to_string(extents) +
+                        ", expected a product below 2^63");
+  }
+}
+
+}  // namespace
+
 MatrixSize NamedLinop::matrix_size() const {
-  const auto count = [&](const Dims& dims) {
+  const auto known = [&](const Dims& dims) {
     DimSizes sizes;
     add_known_sizes(*this, dims, sizes);
-    return element_count(extents_of(dims, sizes, path_of(*this)));
+    return sizes;
   };
-  return {count(oshape()), count(ishape())};
+  const Extents input = extents_of(ishape(), known(ishape()), path_of(*this));
+  const DimSizes outputs = known(oshape());
+  const bool is_known = std::all_of(oshape().begin(), oshape().end(), [&](const ND& d) {
+    return d.is_ellipsis() || outputs.contains(d);
+  });
+  if (!is_known) return matrix_size(input);
+  const Extents output = extents_of(oshape(), outputs, path_of(*this));
+  return {matrix_side(*this, output), matrix_side(*this, input)};
 }
 
 MatrixSize NamedLinop::matrix_size(const Extents& input_extents) const {
-  return {element_count(output_shape(input_extents)), element_count(input_extents)};
+  return {matrix_side(*this, output_shape(input_extents)), matrix_side(*this, input_extents)};
 }
 
 }  // namespace palimpsest

@@ -59,12 +59,33 @@ NamedLinop marked_self_adjoint(const NamedLinop& A) {
   return from_data(std::move(data));
 }
 
+// What a rule simplified keeps the sizes that were known, and remembers the dimensions that are gone:
+// it is a sum over them that cannot be cut any more.
+NamedLinop completed(const NamedLinop& made, const NamedLinop& A, const NamedLinop* inner) {
+  if (made.is(A)) return made;
+  const Dims before = inner ? unite(A.dims(), inner->dims()) : A.dims();
+  Dims gone, named;
+  for (const ND& d : before) {
+    if (!d.is_concrete() && !d.is_ordinal()) continue;
+    named.push_back(d);
+    if (!made.dims().contains(d)) gone.push_back(d);
+  }
+  const NamedLinop marked = with_absorbed(made, unite(gone, absorbed_dims(A)));
+  DimMap missing;
+  for (const ND& d : named) {
+    auto n = A.size(d);
+    if (!n && inner) n = inner->size(d);
+    if (n && !marked.size(d)) missing.emplace(d, *n);
+  }
+  return missing.empty() ? marked : marked.with_sizes(missing);
+}
+
 NamedLinop make_normal(const NamedLinop& A, const NamedLinop* inner) {
   if (A.type().normal) {
-    NamedLinop made = A.type().normal(A, inner);
-    if (made.defined()) return made;
+    const NamedLinop made = A.type().normal(A, inner);
+    if (made.defined()) return completed(made, A, inner);
   }
-  return composed_normal(A, inner);
+  return completed(composed_normal(A, inner), A, inner);
 }
 
 // A^H A as something that may be kept by A: it holds neither A nor what owns A.
@@ -152,7 +173,8 @@ NamedLinop NamedLinop::normal(const NamedLinop& inner) const {
     scalar.shape = NamedShape(ishape());
     const NamedLinop outer = from_data(std::move(scalar));
     const NamedLinop plain = N();
-    return &plain.type() == &linop_types::identity() ? outer : outer.compose(plain);
+    const bool is_number = &plain.type() == &linop_types::identity();
+    return completed(is_number ? outer : outer.compose(plain), *this, &inner);
   }
   return make_normal(*this, &inner);
 }

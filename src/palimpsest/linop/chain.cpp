@@ -49,9 +49,7 @@ NamedLinop chain_adjoint(const NamedLinop& A) {
   for (auto child = A.linops().rbegin(); child != A.linops().rend(); ++child) {
     adjoints.push_back(child->H());
   }
-  const NamedLinop made = make_container(A.type(), std::move(adjoints));
-  const DimMap recorded = A.recorded_sizes();
-  return recorded.empty() ? made : made.with_sizes(recorded);
+  return with_records_of(A, make_container(A.type(), std::move(adjoints)));
 }
 
 // Is A^H C A, for every chain C, nothing but a longer chain?

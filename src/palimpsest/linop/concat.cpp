@@ -43,10 +43,8 @@ Variable concat_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 NamedLinop concat_adjoint(const NamedLinop& A) {
-  const NamedLinop made =
-      make_container(A.type(), adjoints_of(A), exchanged_roles(A), along_only(A));
-  const DimMap recorded = A.recorded_sizes();
-  return recorded.empty() ? made : made.with_sizes(recorded);
+  return with_records_of(
+      A, make_container(A.type(), adjoints_of(A), exchanged_roles(A), along_only(A)));
 }
 
 // Of other children, which run as those of A do.
@@ -61,8 +59,10 @@ NamedLinop concat_like(const NamedLinop& A, std::vector<NamedLinop> children, co
 NamedLinop concat_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Along along = along_of(A);
   if (inner || !along.out) return {};
-  if (!along.in) return Add(normals_of(A, *along.out), workers_of(A));
-  return concat_like(A, normals_of(A, *along.in), {along.in, along.in});
+  // The parts of the output dimension that the children sum over have sizes of their own.
+  const NamedLinop made = along.in ? concat_like(A, normals_of(A, *along.in), {along.in, along.in})
+                                   : Add(normals_of(A, *along.out), workers_of(A));
+  return along.in == along.out ? made : with_absorbed(made, *along.out);
 }
 
 std::optional<index_t> concat_size(const NamedLinop& A, const ND& d) {

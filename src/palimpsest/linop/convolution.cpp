@@ -253,8 +253,7 @@ NamedLinop autocorrelated(const NamedLinop& A) {
                    .grid = names.grid,
                    .boundary = Boundary::circular,
                    .method = ConvolutionMethod::direct});
-  const DimMap recorded = A.recorded_sizes();
-  return recorded.empty() ? made : made.with_sizes(recorded);
+  return with_records_of(A, made);
 }
 
 // Is the autocorrelation less work than two transforms? For complex data, the most work.

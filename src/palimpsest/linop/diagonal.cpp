@@ -73,9 +73,7 @@ NamedLinop diagonal_normal(const NamedLinop& A, const NamedLinop* inner) {
       parts.factors.push_back(std::move(factor));
     }
   }
-  const DimMap recorded = A.recorded_sizes();
-  const NamedLinop made = make_diagonal(std::move(parts));
-  return recorded.empty() ? made : made.with_sizes(recorded);
+  return with_records_of(A, make_diagonal(std::move(parts)));
 }
 
 std::optional<index_t> diagonal_size(const NamedLinop& A, const ND& d) {

@@ -97,9 +97,7 @@ Variable kronecker_adj_fn(const NamedLinop& K, const Variable& y) {
 }
 
 NamedLinop kronecker_adjoint(const NamedLinop& K) {
-  const NamedLinop made = Kronecker(K[0].H(), K[1].H());
-  const DimMap recorded = K.recorded_sizes();
-  return recorded.empty() ? made : made.with_sizes(recorded);
+  return with_records_of(K, Kronecker(K[0].H(), K[1].H()));
 }
 
 NamedLinop kronecker_normal(const NamedLinop& K, const NamedLinop* inner) {

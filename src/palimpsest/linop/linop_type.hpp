@@ -60,6 +60,8 @@ struct LinopType {
   /// Throws when parameters or attributes make no sense; runs whenever an operator is made.
   void (*check)(const NamedLinop& A) = nullptr;
   bool real_linear = false;  ///< linear over the reals only
+  /// What print says behind the dimensions; null: nothing.
+  std::string (*remark)(const NamedLinop& A) = nullptr;
   /// The inverse, if there is one.
   NamedLinop (*inverse)(const NamedLinop& A) = nullptr;
   /// ishape and oshape are one: setting either sets both.

@@ -50,6 +50,7 @@ std::string printed_dims(const Dims& dims) {
 void print(std::string& text, const NamedLinop& A, int depth) {
   text.append(static_cast<std::size_t>(2 * depth), ' ');
   text += A.name() + "(" + printed_dims(A.ishape()) + " -> " + printed_dims(A.oshape()) + ")";
+  if (A.type().remark) text += " " + A.type().remark(A);
   for (const NamedLinop& child : A.linops()) {
     text += '\n';
     print(text, child, depth + 1);
@@ -130,6 +131,28 @@ NamedShape with_sizes_in(const NamedShape& shape, const DimMap& sizes) {
   return NamedShape(shape.ishape(), shape.oshape(), others);
 }
 
+Dims absorbed_dims(const NamedLinop& A) {
+  return A.shape().contains("absorbed") ? A.shape().dims("absorbed") : Dims();
+}
+
+NamedLinop with_absorbed(const NamedLinop& A, const Dims& dims) {
+  const Dims absorbed = unite(absorbed_dims(A), dims);
+  if (absorbed.empty() || absorbed == absorbed_dims(A)) return A;
+  LinopData data = copy_data(A);
+  NamedShape::Others others{{"absorbed", absorbed}};
+  for (auto& other : data.shape.others()) {
+    if (other.first != "absorbed") others.push_back(std::move(other));
+  }
+  data.shape = NamedShape(data.shape.ishape(), data.shape.oshape(), others);
+  return from_data(std::move(data));
+}
+
+NamedLinop with_records_of(const NamedLinop& A, const NamedLinop& made) {
+  const DimMap recorded = A.recorded_sizes();
+  const NamedLinop marked = with_absorbed(made, absorbed_dims(A));
+  return recorded.empty() ? marked : marked.with_sizes(recorded);
+}
+
 bool follows_from_others(const NamedLinop& A, std::string_view name, const Parameter& p) {
   if (!p.is_derived() || !A.type().derive) return false;
   const DeferredDerivations deferred;
@@ -194,13 +217,16 @@ DimMap NamedLinop::recorded_sizes() const { return sizes_in(shape()); }
 
 Dims NamedLinop::dims() const {
   Dims result = unite(ishape(), oshape());
-  if (shape().contains("summed")) result = unite(result, shape().dims("summed"));
+  for (const char* const hidden : {"summed", "absorbed"}) {
+    if (shape().contains(hidden)) result = unite(result, shape().dims(hidden));
+  }
   for (const NamedLinop& child : linops()) result = unite(result, child.dims());
   return result;
 }
 
 std::optional<index_t> NamedLinop::size(const ND& d) const {
-  if (functions().size) {
+  // What parts of it know of an absorbed dimension is not the size of the whole.
+  if (functions().size && !absorbed_dims(*this).contains(d)) {
     if (const auto known = functions().size(*this, d)) return known;
   }
   if (!shape().contains("sizes")) return std::nullopt;

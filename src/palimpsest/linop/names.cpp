@@ -11,11 +11,21 @@ namespace {
 
 constexpr const char* kPool = "children";  // the names of children, while a container is renamed
 
-Dims names_of(const std::vector<NamedLinop>& children) {
+// Names of A that are more than a note of what it has absorbed.
+bool shows(const NamedLinop& A, const ND& d) {
+  const bool is_summed = A.shape().contains("summed") && A.shape().dims("summed").contains(d);
+  return is_summed || A.ishape().contains(d) || A.oshape().contains(d) ||
+         std::any_of(A.linops().begin(), A.linops().end(),
+                     [&](const NamedLinop& child) { return shows(child, d); });
+}
+
+// Those of the children, without what is only absorbed and gives way to names that come in.
+Dims names_of(const std::vector<NamedLinop>& children, const Dims& incoming) {
   Dims result;
   for (const NamedLinop& child : children) {
     for (const ND& d : child.dims()) {
-      if (d.is_concrete() && !result.contains(d)) result.push_back(d);
+      if (!d.is_concrete() || result.contains(d)) continue;
+      if (!incoming.contains(d) || shows(child, d)) result.push_back(d);
     }
   }
   return result;
@@ -30,8 +40,8 @@ NamedShape without(const NamedShape& shape, std::string_view name) {
 }
 
 // Names that only further shapes use give way to names that come in: nobody sees them.
-void make_room(NamedShape& shape, const Dims& incoming) {
-  const Dims visible = unite(shape.ishape(), shape.oshape());
+void make_room(NamedShape& shape, const Dims& incoming, const Dims& of_children = {}) {
+  const Dims visible = unite(unite(shape.ishape(), shape.oshape()), of_children);
   std::vector<ND> taken(incoming.begin(), incoming.end());
   taken.insert(taken.end(), visible.begin(), visible.end());
   Dims hidden;
@@ -62,7 +72,8 @@ void reshape(LinopData& data, const Dims& incoming, Change&& change) {
     data.shape = std::move(shape);
     return;
   }
-  const Dims before = names_of(data.children);
+  const Dims before = names_of(data.children, incoming);
+  make_room(shape, incoming, before);
   shape.add(kPool, before);
   change(shape);
   const Dims& after = shape.dims(kPool);
@@ -247,11 +258,12 @@ NamedLinop NamedLinop::with_sizes(const DimMap& sizes) const {
   }
   LinopData changed = data();
   changed.shape = with_sizes_in(changed.shape, recorded);
+  const Dims own = absorbed_dims(*this);
   for (NamedLinop& child : changed.children) {
     const Dims dims_of_child = child.dims();
     DimMap missing;
     for (const auto& [d, n] : sizes) {
-      if (dims_of_child.contains(d) && !child.size(d)) missing.emplace(d, n);
+      if (dims_of_child.contains(d) && !own.contains(d) && !child.size(d)) missing.emplace(d, n);
     }
     if (!missing.empty()) child = child.with_sizes(missing);
   }

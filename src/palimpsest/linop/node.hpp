@@ -76,6 +76,15 @@ DimMap sizes_in(const NamedShape& shape);
 /// The shape with other recorded sizes.
 NamedShape with_sizes_in(const NamedShape& shape, const DimMap& sizes);
 
+/// The dimensions that a simplified normal operator sums over within itself: it cannot be cut along
+/// them. They are the shape "absorbed".
+Dims absorbed_dims(const NamedLinop& A);
+/// The operator with these among its absorbed dimensions.
+NamedLinop with_absorbed(const NamedLinop& A, const Dims& dims);
+
+/// `made` with the sizes that A has recorded and the dimensions that it has absorbed.
+NamedLinop with_records_of(const NamedLinop& A, const NamedLinop& made);
+
 /// Brings the derived parameters of a tree up to date.
 void refresh_derived(const NamedLinop& A);
 

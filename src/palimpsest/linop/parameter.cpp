@@ -196,7 +196,14 @@ struct Parameter::Derivation final : palimpsest::Derivation {
   }
 };
 
-Parameter::Parameter(const Tensor& value) : variable_(fixed(value, false)) {}
+// Elements that share bytes stay together: a variable has one of each, and the parameter shows them.
+Parameter::Parameter(const Tensor& value) {
+  if (value.defined() && has_internal_overlap(value)) {
+    *this = parameters({value}).front();
+  } else {
+    variable_ = fixed(value, false);
+  }
+}
 
 Parameter::Parameter(SharedVariable variable) : variable_(std::move(variable)) {
   if (present() && !variable_.type().is_fully_known()) {
@@ -281,8 +288,10 @@ ElementLayout Parameter::layout() const {
   return {whole.dtype, whole.shape, row_major(whole.shape), 0};
 }
 
-Parameter Parameter::view(const ElementLayout& layout) const {
+Parameter Parameter::view(const ElementLayout& wanted) const {
   var();
+  ElementLayout layout = wanted;
+  if (element_count(layout.shape) == 0) layout.offset = 0;  // nothing lies at the offset
   Parameter result = *this;
   result.view_ = nullptr;
   const TensorType& type = variable_.type();
@@ -425,7 +434,7 @@ std::vector<Parameter> parameters(const std::vector<Tensor>& values) {
   map.lazy_copy();
   std::vector<Parameter> result(values.size());
   for (const auto& [id, members] : groups) {
-    if (members.size() == 1) {
+    if (members.size() == 1 && !has_internal_overlap(values[members[0]])) {
       result[members[0]] = Parameter(values[members[0]]);
       continue;
     }

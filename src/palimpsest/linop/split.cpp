@@ -70,7 +70,11 @@ Tile checked_tile(const NamedLinop& A, const Tile& tile) {
   for (const auto& [d, range] : tile) {
     const auto checked = checked_slice(A, d, range);
     if (!checked) continue;
-    if (dims.contains(d)) {
+    if (absorbed_dims(A).contains(d)) {
+      refuse_split(A, d,
+                   "it was simplified and sums over it in one step. Try to split first, and N() of "
+                   "the parts");
+    } else if (dims.contains(d)) {
       result.emplace(d, *checked);
     } else if (may_hide_dims(A)) {
       refuse_split(A, d,
@@ -98,6 +102,20 @@ NamedLinop default_split(const NamedLinop& A, const Tile& tile) {
 
 namespace {
 
+// Summands that sum over a dimension of one name, but of different sizes, have no tile in common.
+void check_one_size(const NamedLinop& A, const ND& d) {
+  std::optional<index_t> size;
+  for (const NamedLinop& child : A.linops()) {
+    const auto n = child.size(d);
+    if (n && size && *n != *size) {
+      refuse_split(A, d,
+                   "its operators sum over different sizes of it: got " + std::to_string(*n) +
+                       " and " + std::to_string(*size) + ". Try rename");
+    }
+    if (n) size = n;
+  }
+}
+
 // With the sizes along the cut dimensions recorded that the tile does not know by itself: a weight of
 // one element may be stretched.
 NamedLinop with_sizes_of_tile(const NamedLinop& made, const Tile& tile) {
@@ -109,17 +127,30 @@ NamedLinop with_sizes_of_tile(const NamedLinop& made, const Tile& tile) {
   return missing.empty() ? made : made.with_sizes(missing);
 }
 
+// A tile with the dimensions that the whole has absorbed: it is not cut along them.
+NamedLinop with_what_is_absorbed(const NamedLinop& made, const NamedLinop& whole) {
+  const Dims absorbed = absorbed_dims(whole);
+  const NamedLinop marked = with_absorbed(made, absorbed);
+  DimMap missing;
+  for (const ND& d : absorbed) {
+    const auto n = whole.size(d);
+    if (n && !marked.size(d)) missing.emplace(d, *n);
+  }
+  return missing.empty() ? marked : marked.with_sizes(missing);
+}
+
 }  // namespace
 
 NamedLinop NamedLinop::split(const Tile& tile) const {
   data();
   const Tile checked = checked_tile(*this, tile);
   if (checked.empty()) return *this;
-  if (functions().split) return with_sizes_of_tile(functions().split(*this, checked), checked);
-  if (functions().adj_split) {
-    return with_sizes_of_tile(functions().adj_split(H(), checked).H(), checked);
-  }
-  return with_sizes_of_tile(default_split(*this, checked), checked);
+  const auto made = [&] {
+    if (functions().split) return functions().split(*this, checked);
+    if (functions().adj_split) return functions().adj_split(H(), checked).H();
+    return default_split(*this, checked);
+  }();
+  return with_sizes_of_tile(with_what_is_absorbed(made, *this), checked);
 }
 
 std::optional<TileRange> range_of(const Tile& tile, const ND& d) {
@@ -212,14 +243,18 @@ NamedLinop zero_like(const NamedLinop& A) {
 
 NamedLinop with_recorded(const NamedLinop& made, const NamedLinop& A, const Tile& tile) {
   DimMap sizes;
+  const Dims absorbed = absorbed_dims(A);  // with sizes of the whole, not of its children
   for (const auto& [d, n] : cut_sizes(A.recorded_sizes(), tile)) {
-    if (made.dims().contains(d)) sizes.emplace(d, n);
+    if (made.dims().contains(d) && !absorbed.contains(d)) sizes.emplace(d, n);
   }
   return sizes.empty() ? made : made.with_sizes(sizes);
 }
 
 std::vector<NamedLinop> split_summands(const NamedLinop& A, const Tile& tile) {
   const Dims visible = unite(A.ishape(), A.oshape());
+  for (const auto& [d, range] : tile) {
+    if (!visible.contains(d)) check_one_size(A, d);
+  }
   std::vector<NamedLinop> result;
   for (std::size_t i = 0; i < A.linop_count(); ++i) {
     const PathScope path(A, i);

@@ -40,10 +40,8 @@ Variable stack_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 NamedLinop stack_adjoint(const NamedLinop& A) {
-  const NamedLinop made =
-      make_container(A.type(), adjoints_of(A), exchanged_roles(A), along_only(A));
-  const DimMap recorded = A.recorded_sizes();
-  return recorded.empty() ? made : made.with_sizes(recorded);
+  return with_records_of(
+      A, make_container(A.type(), adjoints_of(A), exchanged_roles(A), along_only(A)));
 }
 
 NamedLinop stack_normal(const NamedLinop& A, const NamedLinop* inner) {

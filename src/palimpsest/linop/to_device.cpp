@@ -28,6 +28,11 @@ NamedLinop to_device_normal(const NamedLinop& A, const NamedLinop* inner) {
   return inner ? NamedLinop() : Identity(A.ishape());
 }
 
+std::string devices_of(const NamedLinop& A) {
+  const std::string from = A.attr("from").as_string(), to = A.attr("to").as_string();
+  return A.is_flipped() ? to + " -> " + from : from + " -> " + to;
+}
+
 void check_to_device(const NamedLinop& A) {
   for (const char* end : {"from", "to"}) Device::parse(A.attr(end).as_string());
 }
@@ -41,6 +46,7 @@ const LinopType& linop_types::to_device() {
         .functions = {.fn = to_device_fn, .adj_fn = to_device_adj_fn, .split = split_unchanged},
         .normal = to_device_normal,
         .check = check_to_device,
+        .remark = devices_of,
         .one_shape = true,
     };
   });

@@ -5,6 +5,10 @@
 #include "palimpsest/linop/node.hpp"
 #include "palimpsest/linop/splitting.hpp"
 #include "palimpsest/ops/create.hpp"
+#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -19,7 +23,10 @@ Variable zeros_for(const NamedLinop& A, const Variable& x, const Dims& from, con
     }
     extents = extents_of(to, sizes, path_of(A));
   }
-  return ops::zeros(extents, x.dtype(), x.type().device);
+  // The sum of none of x's elements: 0, whatever they are, with the gradient 0.
+  const Variable line = ops::reshape(x, {element_count(x.type().shape)});
+  const Variable nothing = ops::sum(ops::index(line, {Index(slice(0, 0))}));
+  return ops::zeros(extents, x.dtype(), x.type().device) + nothing;
 }
 
 Variable zero_fn(const NamedLinop& A, const Variable& x) {
@@ -30,7 +37,7 @@ Variable zero_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 NamedLinop zero_adjoint(const NamedLinop& A) {
-  return Zero(A.oshape(), A.ishape(), {.sizes = A.recorded_sizes()});
+  return with_records_of(A, Zero(A.oshape(), A.ishape()));
 }
 
 NamedLinop zero_normal(const NamedLinop& A, const NamedLinop* inner) {

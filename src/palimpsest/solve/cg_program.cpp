@@ -119,42 +119,53 @@ CgProgram::CgProgram(const NamedLinop& A, const TensorType& b, const CgOptions& 
 void CgProgram::compile_setup(const NamedLinop& A, const CgOptions& options) {
   const Variable &x = x_.var(), &b = r_.var();
   const Variable r = options.x0 ? b - A(x) : b;
-  const Variable z = options.M ? (*options.M)(r) : r;
   const Variable bb = ops::norm2(b), rr = options.x0 ? ops::norm2(r) : bb;
-  const Variable rho = options.M ? real_number(ops::vdot(r, z)) : rr;
   // <x, A x> / 2 - Re <b, x> = -Re <x, b + r> / 2.
   const Variable objective =
       options.x0 ? (ops::real(ops::vdot(x, b)) + ops::real(ops::vdot(x, r))) * -0.5 : rr * 0.0;
-  Updates updates{{p_, z + p_.var()}, {rho_, rho}};
+  // With a preconditioner a step makes its direction itself, the first from p = 0.
+  Updates updates{{rho_, rr}};
+  if (!options.M) updates.emplace_back(p_, r + p_.var());
   if (options.x0) updates.emplace_back(r_, r);
-  setup_ = function({}, {Out(packed({bb, rr, rho, objective}), {.borrow = true})},
+  setup_ = function({}, {Out(packed({bb, rr, objective}), {.borrow = true})},
                     {.updates = std::move(updates), .name = "cg setup"});
 }
 
 Function CgProgram::compile_step(const NamedLinop& A, const CgOptions& options,
                                  bool refresh) const {
-  const Variable &x = x_.var(), &p = p_.var(), &rho = rho_.var();
+  const Variable &x = x_.var(), &before = rho_.var();
   const Variable b = make_input(type_, "b"), scale = make_input(scale_type(), "scale");
+  // z = M r, rho = <r, z> and the direction, p := z + rho / rho_before p: at the start of a step with
+  // a preconditioner, so that M is not applied to a last residual; at the end of one without, where
+  // rho is the norm of that residual.
+  const auto ratio = [&](const Variable& rho) {
+    const Variable is_divisor = ops::elementwise(ScalarOp::ne, {before, zero_of(before.dtype())});
+    return value_if(is_divisor, rho / before);
+  };
+  Variable p = p_.var(), rho = before;
+  if (options.M) {
+    const Variable z = (*options.M)(r_.var());
+    rho = real_number(ops::vdot(r_.var(), z));
+    p = fma(ratio(rho), p, z);
+  }
+  const Variable is_downhill = ops::elementwise(ScalarOp::gt, {rho, zero_of(rho.dtype())});
   const Variable q = A(p);
   const Variable pq = ops::vdot(p, q);
-  const Variable alpha = value_if(both(positive(pq), is_finite(rho)), rho / ops::real(pq));
+  const Variable can_move = both(both(positive(pq), is_finite(rho)), is_downhill);
+  const Variable alpha = value_if(can_move, rho / ops::real(pq));
   const Variable moved = fma(alpha, p, x);
   const Variable r = refresh ? b * scale - A(moved) : fma(-alpha, q, r_.var());
-  const Variable z = options.M ? (*options.M)(r) : r;
   const Variable rr = ops::norm2(r);
-  const Variable new_rho = options.M ? real_number(ops::vdot(r, z)) : rr;
-  const Variable is_good = both(is_finite(rr), is_finite(new_rho));
-  const Variable new_x = refresh ? moved : fma(value_if(is_good, alpha), p, x);
-  const Variable is_divisor = ops::elementwise(ScalarOp::ne, {rho, zero_of(rho.dtype())});
-  const Variable beta = value_if(is_divisor, new_rho / rho);
+  const Variable new_x = refresh ? moved : fma(value_if(is_finite(rr), alpha), p, x);
   std::vector<In> inputs;
   if (refresh) {
     inputs.emplace_back(b);
     inputs.emplace_back(scale);
   }
-  const Variable numbers = packed({ops::real(pq), ops::imag(pq), rr, new_rho});
+  const Variable numbers = packed({ops::real(pq), ops::imag(pq), rr, rho});
+  const Variable new_p = options.M ? p : fma(ratio(rr), p, r);
   return function(std::move(inputs), {Out(numbers, {.borrow = true})},
-                  {.updates = {{x_, new_x}, {r_, r}, {p_, fma(beta, p, z)}, {rho_, new_rho}},
+                  {.updates = {{x_, new_x}, {r_, r}, {p_, new_p}, {rho_, options.M ? rho : rr}},
                    .name = refresh ? "cg step with a new residual" : "cg step"});
 }
 
@@ -205,8 +216,7 @@ CgProgram::Start CgProgram::start(const Tensor& b, const std::optional<Tensor>& 
                     .norm_b = exponent_ == 0 ? std::sqrt(number(0)) : norm_b,
                     .bb = number(0),
                     .rr = number(1),
-                    .rho = number(2),
-                    .objective = number(3)};
+                    .objective = number(2)};
   numbers_[0] = Tensor();
   setup_.free();  // its workspace goes before that of the iterations comes
   return start;

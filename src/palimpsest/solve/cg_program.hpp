@@ -13,10 +13,12 @@ namespace palimpsest {
 ///
 /// State  x the iterate, r = b - A x, p the direction, rho = <r, M r>
 /// Units  all of it for b * 2^e, x0 * 2^e: see scaling.hpp
-/// Setup  from x = x0 or 0, r = b, p = 0: r -= A x (with x0), p += M r
-/// Step   q = A p, alpha = rho / <p, q>, x += alpha p, r -= alpha q, z = M r, beta = <r, z> / rho,
-///        p = z + beta p. Where <p, q> is not positive, alpha is 0 and the iterate stays; where the
-///        new residual is not finite, it stays too
+/// Setup  from x = x0 or 0, r = b, p = 0: r -= A x (with x0); without M also p = r
+/// Step   with M first z = M r, rho_before = rho, rho = <r, z>, p = z + rho / rho_before p;
+///        q = A p, alpha = rho / <p, q>, x += alpha p, r -= alpha q;
+///        without M last rho_before = rho, rho = <r, r>, p = r + rho / rho_before p.
+///        Where rho or <p, q> is not positive, alpha is 0 and the iterate stays; where the new residual
+///        is not finite, it stays too
 ///
 /// Invariants
 ///  1. After the first step, step() allocates nothing.
@@ -37,12 +39,12 @@ class CgProgram {
     double norm_b = 0;     // |b|, without overflow or underflow
     double bb = 0;         // |b|^2
     double rr = 0;         // |r|^2
-    double rho = 0;        // <r, M r>
     double objective = 0;  // <x, A x> / 2 - Re <b, x>
   };
   struct Step {
     std::complex<double> pq;  // <p, A p>
-    double rr = 0, rho = 0;   // of the new residual
+    double rr = 0;            // |r|^2 of the new residual
+    double rho = 0;           // <r, M r> of the one before
   };
 
   /// Compiles; allocates no state.

@@ -80,10 +80,9 @@ class Solver {
 
   SolveResult run(const Tensor& b) {
     const CgProgram::Start start = program_.start(b, options_.x0);
-    rho_ = start.rho;
     objective_ = start.objective;
     norm_b_ = start.norm_b;
-    if (!std::isfinite(start.bb) || !std::isfinite(start.rr) || !std::isfinite(start.rho)) {
+    if (!std::isfinite(start.bb) || !std::isfinite(start.rr)) {
       result_.status = Status::diverged;
     } else if (start.is_zero || is_converged(start.rr)) {
       result_.status = Status::converged;
@@ -110,23 +109,18 @@ class Solver {
   void iterate() {
     result_.status = Status::max_iterations;
     for (int k = 1; k <= options_.max_iterations; ++k) {
-      if (rho_ <= 0) {
-        result_.status = Status::breakdown;
-        return;
-      }
       const bool refresh = options_.refresh > 0 && k % options_.refresh == 0;
       const CgProgram::Step step = program_.step(refresh);
       if (!is_finite(step)) {
         result_.status = Status::diverged;
         return;
       }
-      if (!program_.is_positive(step.pq)) {
+      if (step.rho <= 0 || !program_.is_positive(step.pq)) {
         result_.status = Status::breakdown;
         return;
       }
       // The minimum along p lies rho^2 / (2 <p, A p>) below.
-      objective_ -= rho_ * rho_ / (2 * step.pq.real());
-      rho_ = step.rho;
+      objective_ -= step.rho * step.rho / (2 * step.pq.real());
       result_.iterations = k;
       if (!report(step.rr)) {
         result_.status = Status::stopped;
@@ -152,7 +146,7 @@ class Solver {
   CgProgram& program_;
   const CgOptions& options_;
   SolveResult result_;
-  double rho_ = 0, objective_ = 0, norm_b_ = 0;
+  double objective_ = 0, norm_b_ = 0;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
