@@ -314,6 +314,8 @@ TEST_F(Recon, InfoListsWhatAScanHolds) {
   const std::string text = run_command({"info", dir / "several.h5"}).out;
   EXPECT_THAT(text, testing::ContainsRegex("slices +5: 0 to 4\n"));
   EXPECT_THAT(text, testing::ContainsRegex("repetitions +2: 0, 3\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("calibration mode +none given\n"));
+  EXPECT_THAT(text, testing::Not(testing::ContainsRegex(" \n"))) << "a line without a value";
   const auto report =
       nlohmann::json::parse(run_command({"info", dir / "several.h5", "--json"}).out);
   EXPECT_EQ(report.at("slices"), (std::vector<double>{0, 1, 2, 3, 4}));

@@ -22,6 +22,7 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 using Sample = std::complex<float>;
 
@@ -158,7 +159,23 @@ TEST_F(WrongInput, SlicesThatAreNotThere) {
   write_npy(dir / "volume.npy", Tensor::ones({4, 8, 8}));
   expect_refused({"simulate", dir / "x.h5", "--image", dir / "volume.npy", "--slice", "4"}, 2,
                  "expected 0 to 3 along z");
-  expect_refused({"recon", dir / "scan.h5", "--prewhiten", "-o", picture()}, 2, "noise");
+}
+
+// The peak was announced first, and the message began with two names.
+TEST_F(WrongInput, ARawScanWithoutWhatIsAskedForIsRefusedFirst) {
+  make_scan();
+  const std::string scan = dir / "scan.h5";
+  for (const auto& [option, text] : std::vector<std::pair<std::string, std::string>>{
+           {"--prewhiten", "prewhitening needs noise readouts"},
+           {"--slice=9", "no readouts of slice 9"},
+           {"--repetition=9", "no readouts of repetition 9"}}) {
+    const std::string line = "palimpsest recon: [" + scan + "] " + text;
+    expect_refused({"recon", scan, option, "-o", picture()}, 2, line);
+    EXPECT_THAT(run_command({"recon", scan, option, "-o", picture()}).err, StartsWith(line));
+    const CommandResult plan = run_command({"plan", scan, option});
+    EXPECT_EQ(plan.code, 2);
+    EXPECT_THAT(plan.err, HasSubstr("[" + scan + "] " + text));
+  }
 }
 
 // Damaged copies of good files: cut short, and bytes changed where formats keep their structure.

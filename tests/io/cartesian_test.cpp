@@ -137,6 +137,7 @@ TEST(SortedKspace, WhatIsWrongWithAScanIsSaid) {
   expect_error<ValueError>(
       [&] { sorted_kspace(file, {.prewhiten = true}, {.folder = directory.path()}); },
       "noise readouts");
+  expect_error<ValueError>([&] { cartesian_layout(file, {.prewhiten = true}); }, "noise readouts");
   expect_error<ValueError>([&] { sorted_kspace(file, {.slice = 9}); }, "slice 9");
   write_bytes(directory / "text.h5", "no HDF5");
   expect_error<FormatError>([&] { RawScanFile(directory / "text.h5"); }, "HDF5");

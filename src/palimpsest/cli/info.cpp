@@ -60,7 +60,9 @@ class Facts {
   }
   void print(bool as_json) const {
     if (as_json) return cli::print(json_.text());
-    for (const auto& [name, value] : rows_) cli::print(fmt::format("{:<21} {}\n", name, value));
+    for (const auto& [name, value] : rows_) {
+      cli::print(fmt::format("{:<21} {}\n", name, value.empty() ? "none given" : value));
+    }
   }
 
  private:

@@ -9,7 +9,8 @@
 
 namespace palimpsest::cli {
 
-/// Runs a reader; whatever it finds wrong with the file becomes a UsageError that names the file.
+/// Runs a reader; whatever it finds wrong with the file becomes a UsageError that begins with the
+/// file's name, which takes the place of what the library calls it (`[scan] ..`).
 /// What fails elsewhere, such as a full disk under scratch files, stays an IoError.
 template <class Reader>
 auto read_input(const std::string& path, Reader&& reader) {
@@ -24,7 +25,9 @@ auto read_input(const std::string& path, Reader&& reader) {
     const bool names_file = text.find(path) != std::string::npos;
     const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;
     if (is_io && !names_file && dynamic_cast<const FormatError*>(&error) == nullptr) throw;
-    throw UsageError(names_file ? text : "[" + path + "] " + text);
+    if (names_file) throw UsageError(text);
+    const std::size_t tag = text.starts_with('[') ? text.find("] ") : std::string::npos;
+    throw UsageError("[" + path + "] " + (tag == std::string::npos ? text : text.substr(tag + 2)));
   }
 }
 

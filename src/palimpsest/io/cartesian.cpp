@@ -393,6 +393,9 @@ void check_finite(const cfloat* samples, index_t n, std::size_t readout) {
 CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions& options) {
   const RawScan& scan = file.contents();
   check_cartesian(scan);
+  if (options.prewhiten && count_samples(scan, noise_readouts(scan)) == 0) {
+    throw no_noise_readouts();
+  }
   CartesianLayout layout;
   layout.readouts = wanted_readouts(scan, options);
   const Grid grid(scan.header, coils_of(scan, layout.readouts));
@@ -483,10 +486,7 @@ ScratchArray sorted_kspace(const RawScanFile& file, const CartesianOptions& opti
   ScratchArray result = how.in_memory ? ScratchArray::in_memory(layout.grid, DType::complex64)
                                       : ScratchArray(how.folder, layout.grid, DType::complex64);
   Tensor covariance;
-  if (options.prewhiten) {
-    covariance = noise_covariance_of(file, how.batch_bytes);
-    if (!covariance.defined()) throw no_noise_readouts();
-  }
+  if (options.prewhiten) covariance = noise_covariance_of(file, how.batch_bytes);
   RowSorter sorter(result, std::move(counts));
   file.read(layout.readouts, how.batch_bytes, [&](std::size_t i, const cfloat* samples) {
     const Readout& readout = scan.readouts[i];
