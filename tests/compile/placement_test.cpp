@@ -186,6 +186,24 @@ TEST(Placement, CapacityIsMetWhereEffortAllows) {
   EXPECT_LE(placement.bytes, capacity);
 }
 
+// All of the effort went into the capacity, and the first packing that was found came back.
+TEST(Placement, ACapacityThatIsNotMetChangesNothing) {
+  int n_missed = 0;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    const std::vector<Interval> pieces = pieces_of(300, 10000, 200, seed);
+    std::vector<Interval> without = pieces, with = pieces;
+    const Placement best = place(without);
+    const index_t capacity = best.lower_bound + (best.bytes - best.lower_bound) / 4;
+    const Placement placement = place(with, {.capacity = capacity});
+    expect_valid(with, placement);
+    if (placement.bytes <= capacity) continue;
+    ++n_missed;
+    EXPECT_EQ(placement.bytes, best.bytes) << seed;
+    for (std::size_t i = 0; i < pieces.size(); ++i) EXPECT_EQ(with[i].offset, without[i].offset);
+  }
+  EXPECT_GT(n_missed, 0);
+}
+
 // The best of all orders in which each buffer goes on top of what is placed before: some order, that
 // of the offsets, gives the best packing there is.
 index_t best_by_trying_all(const std::vector<Interval>& intervals) {
