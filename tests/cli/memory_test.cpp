@@ -337,6 +337,16 @@ TEST_F(Memory, TheAdjointFitsTooAndIsThatOfThePlanes) {
   EXPECT_LE(difference("less.npy", "adjoint.npy"), 1e-5);
 }
 
+TEST_F(Memory, APlanNeedsNoTemporaryFolder) {
+  const std::string scan = dir / "scan.h5";
+  ASSERT_EQ(run_command({"simulate", scan, "--size", "32", "--coils", "4"}).code, 0);
+  for (const char* memory : {"1G", "1M"}) {
+    const CommandResult result =
+        run_command({"plan", scan, "--memory", memory}, {.temporary_folder = dir / "none"});
+    EXPECT_EQ(result.code, 0) << result.err;
+  }
+}
+
 TEST_F(Memory, WrongInputIsSaid) {
   const auto error_of = [&](const std::vector<std::string>& arguments) {
     const CommandResult result = run_command(arguments);

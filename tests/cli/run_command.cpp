@@ -68,9 +68,13 @@ CommandResult run_command(const std::vector<std::string>& arguments, const RunOp
   setenv("UBSAN_OPTIONS", "exitcode=99", 1);
   setenv("TSAN_OPTIONS", "exitcode=99", 0);
 
+  const char* const folder = getenv("TMPDIR");
+  const std::string own_folder = folder == nullptr ? "/tmp" : folder;
+  if (!options.temporary_folder.empty()) setenv("TMPDIR", options.temporary_folder.c_str(), 1);
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) become_command(pointers.data(), out, err, options);
+  if (!options.temporary_folder.empty()) setenv("TMPDIR", own_folder.c_str(), 1);
   int status = 0;
   waitpid(child, &status, 0);
   CommandResult result;

@@ -28,6 +28,8 @@ struct RunOptions {
   bool measures_memory = false;
   /// Most files that may be open at once; 0: no limit.
   index_t most_open_files = 0;
+  /// TMPDIR of the command; empty: that of the test.
+  std::string temporary_folder = {};
 };
 
 /// Runs the program `palimpsest` of this build, standard input empty. Sanitizer reports end it with

@@ -19,6 +19,7 @@ namespace palimpsest::cli {
 namespace {
 
 using testing::AnyOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -39,6 +40,8 @@ class WrongInput : public testing::Test {
     EXPECT_GE(result.error_lines(), 1) << words;
     // The announcement of the peak is a line of its own.
     EXPECT_LE(result.error_lines(), result.err.starts_with("announced") ? 3 : 2) << result.err;
+    EXPECT_THAT(result.err, Not(ContainsRegex("[^.][.][.][ \n]"))) << "a doubled full stop";
+    EXPECT_THAT(result.err, Not(HasSubstr("] ["))) << "two names of one thing";
     EXPECT_EQ(dir.names(), before) << words;
   }
   // Any refusal will do, but a refusal it must be.
@@ -49,6 +52,7 @@ class WrongInput : public testing::Test {
     EXPECT_THAT(result.err, Not(HasSubstr("Sanitizer"))) << what;
     EXPECT_GE(result.error_lines(), 1) << what;
     EXPECT_LE(result.error_lines(), 2) << what << "\n" << result.err;
+    EXPECT_THAT(result.err, Not(ContainsRegex("[^.][.][.][ \n]"))) << what;
     EXPECT_EQ(dir.names(), before) << what;
   }
   void make_scan() {
@@ -96,7 +100,15 @@ TEST_F(WrongInput, NanAndInfinityInTheData) {
     write_npy(dir / "nan.npy", kspace);
     expect_refused({"recon", dir / "nan.npy", "-o", picture()}, 2,
                    "got 1 of them, the first at (2, 0, 5, 7)");
+    expect_refused({"recon", dir / "nan.npy", "--memory", "100M", "-o", picture()}, 2,
+                   "got 1 of them, the first at (2, 0, 5, 7)");
   }
+  Tensor maps = random_kspace({4, 32, 32});
+  maps.set<Sample>({0, 3, 3}, Sample(std::numeric_limits<float>::infinity(), 0));
+  write_npy(dir / "maps.npy", maps);
+  write_npy(dir / "k.npy", random_kspace({4, 32, 32}));
+  expect_refused({"recon", dir / "k.npy", "--maps", dir / "maps.npy", "-o", picture()}, 2,
+                 "Try to set them to 0, which means no signal there");
   make_scan();
   RawScan scan = read_ismrmrd(dir / "scan.h5");
   scan.samples.set<Sample>({17}, Sample(std::numeric_limits<float>::quiet_NaN(), 0));
@@ -273,6 +285,12 @@ TEST_F(WrongInput, AFullDiskLeavesNothingBehind) {
   expect_refused(with({"--report", "/dev/full"}), 1, "/dev/full");
   expect_refused({"simulate", dir / "y.h5", "--size", "32", "--center", "12"}, 1, "y.h5",
                  {.largest_file_bytes = 4096});
+  // Scratch files of a small budget.
+  const std::string advice = run_command(with({"--memory", "1", "--json"})).err;
+  const std::string least = advice.substr(advice.find("Try --memory ") + 13);
+  expect_refused(with({"--memory", least.substr(0, least.find_first_not_of("0123456789")),
+                       "--scratch", dir.path(), "--json"}),
+                 1, "[scratch] a file in", {.largest_file_bytes = 4096});
 }
 
 TEST_F(WrongInput, AFailedRunKeepsTheOldFile) {
