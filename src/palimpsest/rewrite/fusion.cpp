@@ -212,7 +212,12 @@ class Fusion {
 // Results of the graph that read the same array are computed in one pass over it.
 class OutputFusion {
  public:
-  OutputFusion(FunctionGraph& graph, const RewriteHints& hints) : graph_(graph), hints_(hints) {}
+  OutputFusion(FunctionGraph& graph, const RewriteHints& hints) : graph_(graph) {
+    for (const auto& [value, memory] : hints.preferred_memory) {
+      if (!value.owner().defined()) continue;
+      preferred_memory_.try_emplace(value.owner().node()).first->push_back(memory);
+    }
+  }
 
   int run() {
     int fused = 0;
@@ -274,9 +279,10 @@ class OutputFusion {
       if (may_be && is_last) found.push_back(v);
     }
     // A shared variable is overwritten by its new value after all who read the old one.
-    for (const auto& [value, memory] : hints_.preferred_memory) {
-      const bool is_new = std::find(found.begin(), found.end(), memory) == found.end();
-      if (value.owner() == node && is_new) found.push_back(memory);
+    if (const std::vector<Variable>* const memories = preferred_memory_.find(node.node())) {
+      for (const Variable& memory : *memories) {
+        if (std::find(found.begin(), found.end(), memory) == found.end()) found.push_back(memory);
+      }
     }
     return found;
   }
@@ -350,7 +356,7 @@ class OutputFusion {
   static constexpr std::size_t kMostUses = 64;
 
   FunctionGraph& graph_;
-  const RewriteHints& hints_;
+  PointerMap<const ApplyNode, std::vector<Variable>> preferred_memory_;  // of a step's results
   PointerMap<const VariableNode, Apply> waiting_;
   std::vector<Apply> kept_;  // so that no address in waiting_ is used twice
 };
