@@ -7,6 +7,7 @@
 #include "linop_support.hpp"
 #include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/saving.hpp"
 #include "palimpsest/linop/simple.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/elementwise.hpp"
@@ -116,6 +117,25 @@ TEST(ConfigBudget, AnApplicationCutsItselfAndKeepsToIt) {
   const MemoryScope again;
   A(x);
   EXPECT_EQ(again.calls(), 1u);  // the result: the function was kept
+}
+
+// A copy has the tiles but not the plan: several lanes would run them side by side.
+TEST(ConfigBudget, HoldsForCopiesOfWhatWasSplit) {
+  const ConfigScope lanes({.threads = 4, .parallel_grain = 1});
+  const NamedLinop A = sense_normal();
+  const index_t budget = smallest_budget(A, kImage);
+  const BudgetSplit split = split_to_budget(A, kImage, budget);
+  ASSERT_GT(split.tiles, 1);
+  const Tensor x = random({16, 32}, DType::complex64);
+  for (const NamedLinop& B : {split.op, split.op.copy(), from_bytes(to_bytes(split.op))}) {
+    const ConfigScope scope({.budget = budget});
+    EXPECT_LE(B.plan(kImage).peak_bytes + split.operator_bytes, budget);
+    B(x);
+    const MemoryScope measured;
+    const Tensor y = B(x);
+    EXPECT_LE(static_cast<index_t>(measured.peak_bytes()) + split.operator_bytes, budget);
+    EXPECT_LE(difference(y, A(x)), 1e-6);
+  }
 }
 
 TEST(ConfigBudget, TilesFollowWritesToTheWeights) {
