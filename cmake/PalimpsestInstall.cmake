@@ -10,6 +10,9 @@ install(TARGETS palimpsest EXPORT palimpsest_targets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
+get_property(palimpsest_modules GLOBAL PROPERTY palimpsest_modules)
+install(TARGETS ${palimpsest_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
 # The command finds its library beside itself, wherever the tree was put.
 if(TARGET palimpsest_command)
   file(RELATIVE_PATH lib_from_bin
@@ -34,5 +37,11 @@ install(FILES
   ${PROJECT_BINARY_DIR}/palimpsestConfig.cmake
   ${PROJECT_BINARY_DIR}/palimpsestConfigVersion.cmake
   DESTINATION ${palimpsest_package_dir})
+# For builds without CMake. The tree may be moved.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}
+  OUTPUT_VARIABLE palimpsest_lib_from_prefix)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/palimpsest.pc.in ${PROJECT_BINARY_DIR}/palimpsest.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/palimpsest.pc DESTINATION share/pkgconfig)
+
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE
   DESTINATION ${CMAKE_INSTALL_DOCDIR})

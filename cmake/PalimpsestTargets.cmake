@@ -14,7 +14,11 @@ set(palimpsest_common_headers
   <algorithm> <array> <complex> <cstdint> <functional> <map> <memory> <optional> <span> <string>
   <string_view> <unordered_map> <utility> <vector> <fmt/format.h>)
 
+# Headers that the build makes.
+set(palimpsest_generated ${PROJECT_BINARY_DIR}/include)
+
 add_library(palimpsest_options INTERFACE)
+target_include_directories(palimpsest_options INTERFACE ${palimpsest_generated})
 target_compile_options(palimpsest_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
   -Woverloaded-virtual -ffp-contract=off)
@@ -33,20 +37,27 @@ if(PALIMPSEST_SANITIZE)
   target_link_options(palimpsest_options INTERFACE -fsanitize=${PALIMPSEST_SANITIZE})
 endif()
 
-# palimpsest_layer(NAME USES <layers> SOURCES <files> PUBLIC_HEADERS <files> LIBRARIES <targets>)
+# palimpsest_layer(NAME [USES <layers>] [LIBRARIES <targets>])
 #
-# One folder of src/palimpsest. PUBLIC_HEADERS are installed and each must compile alone;
-# everything else is internal. LIBRARIES are linked privately: no third-party type is public.
+# One folder of src/palimpsest. A header is internal if one of its first lines starts with
+# `// Internal`; all others are installed and each must compile alone. LIBRARIES are linked privately:
+# no third-party type is public.
 function(palimpsest_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 L "" "" "USES;SOURCES;PUBLIC_HEADERS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 L "" "" "USES;LIBRARIES")
   set(target palimpsest_${name})
-  if(NOT L_SOURCES)
-    set(L_SOURCES ${L_PUBLIC_HEADERS})
-  endif()
-  add_library(${target} OBJECT ${L_SOURCES})
-  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
-  target_sources(${target} PUBLIC FILE_SET HEADERS
-    BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${L_PUBLIC_HEADERS})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "_module\\.cpp$")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${name}/*.hpp)
+  set(public)
+  foreach(header ${headers})
+    file(STRINGS ${header} first_lines LIMIT_COUNT 3)
+    if(NOT first_lines MATCHES "// Internal")
+      list(APPEND public ${header})
+    endif()
+  endforeach()
+  add_library(${target} OBJECT ${sources})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX CXX_VISIBILITY_PRESET hidden)
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${public})
   set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_precompile_headers(${target} PRIVATE ${palimpsest_common_headers})
@@ -61,6 +72,68 @@ function(palimpsest_layer name)
   set_property(GLOBAL PROPERTY palimpsest_closure_${name} "${closure}")
   set_property(GLOBAL PROPERTY palimpsest_libraries_${name} "${L_LIBRARIES}")
   set_property(GLOBAL APPEND PROPERTY palimpsest_layers ${name})
+  set_property(GLOBAL APPEND PROPERTY palimpsest_public_headers ${public})
+endfunction()
+
+# palimpsest_module(NAME SOURCES <files> LIBRARIES <targets>): a shared object beside the library, which
+# loads it when it is needed.
+function(palimpsest_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 M "" "" "SOURCES;LIBRARIES")
+  set(target palimpsest_${name})
+  add_library(${target} MODULE ${M_SOURCES})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PRIVATE palimpsest_options ${M_LIBRARIES})
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  set_property(GLOBAL APPEND PROPERTY palimpsest_modules ${target})
+endfunction()
+
+# Writes palimpsest/palimpsest.hpp, which includes every public header, into the build tree.
+function(palimpsest_umbrella_header path)
+  get_property(headers GLOBAL PROPERTY palimpsest_public_headers)
+  set(text "// SPDX-License-Identifier: Apache-2.0\n// Every public header. Made by the build.\n")
+  string(APPEND text "#pragma once\n\n")
+  foreach(header ${headers})
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src ${header})
+    string(APPEND text "#include \"${name}\"\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
+endfunction()
+
+# Writes palimpsest/linop/core/builtin_types.hpp into the build tree: the declarations and the list of
+# all `const LinopType& linop_types::<name>()` that the sources of the operators define.
+function(palimpsest_linop_types)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS linop/*.cpp)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+  set(names)
+  foreach(source ${sources})
+    file(STRINGS ${source} definitions REGEX "^const LinopType& linop_types::[a-z_0-9]+\\(\\)")
+    foreach(definition IN LISTS definitions)
+      string(REGEX REPLACE ".*linop_types::([a-z_0-9]+).*" "\\1" name "${definition}")
+      list(APPEND names ${name})
+    endforeach()
+  endforeach()
+  list(SORT names)
+  set(declarations "")
+  foreach(name IN LISTS names)
+    string(APPEND declarations "const LinopType& ${name}();\n")
+  endforeach()
+  list(JOIN names ", " list)
+  file(CONFIGURE OUTPUT ${palimpsest_generated}/palimpsest/linop/core/builtin_types.hpp @ONLY CONTENT
+"// SPDX-License-Identifier: Apache-2.0
+// Internal: the types of the operators of this library, as functions, so that each is made at first
+// use. Made by the build from the definitions.
+#pragma once
+
+#include \"palimpsest/linop/core/linop_type.hpp\"
+
+namespace palimpsest::linop_types {
+
+@declarations@
+inline constexpr const LinopType& (*kBuiltIn[])() = {@list@};
+
+}  // namespace palimpsest::linop_types
+")
 endfunction()
 
 # Links the objects of the named layers and of all that they use into a program of this build.
@@ -76,6 +149,8 @@ function(palimpsest_link_layers target)
     target_link_libraries(${target} PRIVATE palimpsest_${layer} ${libraries})
   endforeach()
   target_link_libraries(${target} PRIVATE palimpsest_options)
+  get_property(modules GLOBAL PROPERTY palimpsest_modules)
+  add_dependencies(${target} ${modules})
 endfunction()
 
 # The one library that users link: all layers.
@@ -93,8 +168,10 @@ function(palimpsest_library)
         BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
     endif()
   endforeach()
+  palimpsest_umbrella_header(${palimpsest_generated}/palimpsest/palimpsest.hpp)
   target_sources(palimpsest PUBLIC FILE_SET HEADERS
-    BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${PROJECT_SOURCE_DIR}/src/palimpsest/palimpsest.hpp
+    BASE_DIRS ${PROJECT_SOURCE_DIR}/src ${palimpsest_generated}
+    FILES ${palimpsest_generated}/palimpsest/palimpsest.hpp
       ${PROJECT_SOURCE_DIR}/src/palimpsest/testing.hpp)
   target_link_libraries(palimpsest PRIVATE $<BUILD_INTERFACE:palimpsest_options>)
   # A symbol that nobody defines is found here and not by the first user. (Sanitizers leave theirs
@@ -104,9 +181,15 @@ function(palimpsest_library)
   endif()
   # What is linked statically stays inside. Threads and exit handlers may come back to the library after
   # dlclose(), so it stays loaded.
-  target_link_options(palimpsest PRIVATE LINKER:--exclude-libs,libopenblas.a LINKER:-z,nodelete)
+  target_link_options(palimpsest PRIVATE LINKER:--exclude-libs,libopenblas.a LINKER:-z,nodelete
+    LINKER:--as-needed LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
+  set_target_properties(palimpsest PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
   target_compile_features(palimpsest PUBLIC cxx_std_20)
+  get_property(modules GLOBAL PROPERTY palimpsest_modules)
+  add_dependencies(palimpsest ${modules})
+  # Modules lie beside the library, wherever the tree was put.
   set_target_properties(palimpsest PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} INSTALL_RPATH $ORIGIN
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 endfunction()
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator that is not in the library: weighted differences of neighbours on a ring. Its adjoint,
-// its normal operator and their plans come for free.
+// An operator that is not in the library: weighted differences of neighbours on a ring. Its
+// adjoint, its normal operator and their plans come for free.
 #include <iostream>
 #include <palimpsest/palimpsest.hpp>
 

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the rules of the tree that no compiler checks; one line per violation, exit code 1 if any.
 
-1. A layer includes only itself and the layers that docs/architecture.md lets it use.
-2. A public header includes only the standard library and public headers; it exists and is in the
-   umbrella header, which holds nothing else.
+1. A layer includes only itself and the layers that src/palimpsest/CMakeLists.txt lets it use.
+2. A public header includes only the standard library and public headers. Internal are those that
+   say `// Internal` in one of their first three lines.
 3. The command, the examples and the tests across layers include public headers only; a unit test
    may also include the internal headers of its own layer.
 4. A library with an adapter (FFTW, BLAS, HDF5, PNG, ...) is included from that one file.
 5. Every file names its licence in an SPDX line; every header has `#pragma once`, or if its name ends
-   in `-inl.hpp` a guard that lets it in once per instruction set; no C++ file has more than 800 lines.
+   in `-inl.hpp` a guard that lets it in once per instruction set; no C++ file has more than 800 lines,
+   no line more than 100 columns (literals between R"( and )" may).
 6. Locks are those of base/fork.hpp and base/call_lock.hpp, which a child of fork() finds free.
-
-`--fix` writes the umbrella header anew.
+7. No folder of src/palimpsest has more than 40 files.
 """
 
 import argparse
@@ -21,25 +21,10 @@ import re
 import subprocess
 import sys
 
-# What each layer may use directly; it may then use what those use.
-LAYERS = {
-    "base": [],
-    "memory": ["base"],
-    "tensor": ["memory"],
-    "kernels": ["base"],
-    "graph": ["tensor"],
-    "ops": ["graph", "kernels"],
-    "rewrite": ["graph", "ops"],
-    "compile": ["rewrite"],
-    "named": ["base"],
-    "linop": ["named", "compile"],
-    "solve": ["linop"],
-    "io": ["tensor"],
-}
 # Folders of src/palimpsest that stand on public headers only.
 CLIENTS = ["cli"]
-# Folders of tests that are unit tests of a layer of another name.
-TESTS_OF = {"model": "memory", "samples": "ops"}
+# Folders of tests that are unit tests of layers of another name.
+TESTS_OF = {"model": {"memory"}, "samples": {"ops"}, "inspect": {"inspect", "run", "compile"}}
 # Headers that only one file of src may include, each its adapter.
 ADAPTED = {
     "FFTW": r"fftw3\.h",
@@ -47,6 +32,8 @@ ADAPTED = {
     "LAPACKE": r"lapacke\.h",
     "HDF5": r"hdf5\.h",
     "libpng": r"png\.h",
+    "pugixml": r"pugixml\.hpp",
+    "xxHash": r"xxhash\.h",
     "Random123": r"Random123/.*",
 }
 # Vectors are a way to write loops: all of one layer may.
@@ -55,21 +42,26 @@ OF_LAYER = {"Highway": ("kernels", r"hwy/.*")}
 LOCKS = re.compile(r"\bstd::((?:shared_|recursive_|timed_)*mutex|condition_variable\w*)\b")
 LOCK_ADAPTERS = {"src/palimpsest/base/fork.hpp", "src/palimpsest/base/fork.cpp",
                  "src/palimpsest/memory/parking.cpp"}
-UMBRELLA = "src/palimpsest/palimpsest.hpp"
+UMBRELLA = "palimpsest/palimpsest.hpp"  # made by the build
 # Besides the umbrella: headers above the layers that lead to some of their public headers.
 SHORTCUTS = {"src/palimpsest/testing.hpp"}
 LONGEST_FILE = 800
+LONGEST_LINE = 100
+FULLEST_FOLDER = 40
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
-KEYWORDS = {"USES", "SOURCES", "PUBLIC_HEADERS", "LIBRARIES"}
 BINARY = {".png", ".npy", ".h5", ".cfl", ".nii", ".gz"}
 
 
-def closure(layer):
-    """The layer and all that it may use."""
-    found = {layer}
-    for used in LAYERS[layer]:
-        found |= closure(used)
-    return found
+def declared_layers(root):
+    """The layers of src/palimpsest/CMakeLists.txt in their order, each with those that it uses."""
+    path = root / "src/palimpsest/CMakeLists.txt"
+    text = re.sub(r"#.*", "", path.read_text())
+    layers = {}
+    for call in re.findall(r"palimpsest_layer\(([^)]*)\)", text):
+        name, *words = call.split()
+        words = words[:words.index("LIBRARIES")] if "LIBRARIES" in words else words
+        layers[name] = words[1:] if words[:1] == ["USES"] else []
+    return layers
 
 
 def tracked_files(root):
@@ -83,32 +75,29 @@ def tracked_files(root):
     return sorted(name for name in names if (root / name).is_file())
 
 
-def layer_declaration(root, layer):
-    """The lists given to palimpsest_layer() in the layer's CMakeLists.txt, by keyword."""
-    path = root / "src/palimpsest" / layer / "CMakeLists.txt"
-    text = re.sub(r"#.*", "", path.read_text()) if path.exists() else ""
-    call = re.search(r"palimpsest_layer\(([^)]*)\)", text)
-    lists, current = {keyword: [] for keyword in KEYWORDS}, None
-    for word in call.group(1).split()[1:] if call else []:
-        if word in KEYWORDS:
-            current = word
-        elif current:
-            lists[current].append(word)
-    return lists
-
-
 class Tree:
     """The files of a checkout and what they declare."""
 
     def __init__(self, root):
         self.root = pathlib.Path(root)
         self.files = tracked_files(self.root)
-        self.declared = {layer: layer_declaration(self.root, layer) for layer in LAYERS}
+        self.layers = declared_layers(self.root)
         self.public = {
-            f"palimpsest/{layer}/{header}": layer
-            for layer in LAYERS
-            for header in self.declared[layer]["PUBLIC_HEADERS"]
+            name.removeprefix("src/"): layer_of(name.removeprefix("src/"))
+            for name in self.files
+            if name.startswith("src/palimpsest/") and name.endswith(".hpp")
+            and layer_of(name.removeprefix("src/")) in self.layers and not self.is_internal(name)
         }
+
+    def is_internal(self, name):
+        return any(line.startswith("// Internal") for line in self.text(name).splitlines()[:3])
+
+    def closure(self, layer):
+        """The layer and all that it may use."""
+        found = {layer}
+        for used in self.layers[layer]:
+            found |= self.closure(used)
+        return found
 
     def cpp_files(self, *folders):
         return [name for name in self.files
@@ -135,27 +124,25 @@ def layer_of(include):
 def check_layer_includes(tree):
     for name in tree.cpp_files("src/palimpsest/"):
         layer = name.split("/")[2]
-        if layer not in LAYERS:
+        if layer not in tree.layers:
             continue
-        allowed = closure(layer)
+        allowed = tree.closure(layer)
         for line, kind, path in tree.includes(name):
             if kind == '"' and not is_own(path):
                 yield f"{name}:{line}: '{path}' is not written from the root, as palimpsest/{layer}/..."
             elif is_own(path) and layer_of(path) not in allowed:
                 uses = ", ".join(sorted(allowed))
                 yield f"{name}:{line}: {layer} may not include '{path}'; it may use {uses}"
-    for layer in LAYERS:
-        for used in tree.declared[layer]["USES"]:
-            if used not in closure(layer):
-                yield f"src/palimpsest/{layer}/CMakeLists.txt: {layer} may not use {used}"
+    earlier = set()
+    for layer, uses in tree.layers.items():
+        for used in sorted(set(uses) - earlier):
+            yield f"src/palimpsest/CMakeLists.txt: {layer} may not use {used}, which does not stand above it"
+        earlier.add(layer)
 
 
 def check_public_headers(tree):
     for header in tree.public:
         name = "src/" + header
-        if not (tree.root / name).is_file():
-            yield f"{name}: listed in PUBLIC_HEADERS, but there is no such file"
-            continue
         for line, kind, path in tree.includes(name):
             if is_own(path):
                 if path not in tree.public:
@@ -164,42 +151,38 @@ def check_public_headers(tree):
                 yield f"{name}:{line}: a public header includes '{path}' of another project"
 
 
-def umbrella_text(tree):
-    lines = ["// SPDX-License-Identifier: Apache-2.0",
-             "// Everything that Palimpsest offers, in one header.", "#pragma once", ""]
-    lines += [f'#include "{header}"' for header in sorted(tree.public)]
-    return "\n".join(lines) + "\n"
-
-
-def check_umbrella(tree):
-    listed = {path for _, _, path in tree.includes(UMBRELLA)}
-    for header in sorted(set(tree.public) - listed):
-        yield f"{UMBRELLA}: lacks the public header '{header}'. Try tools/check_layers.py --fix"
-    for header in sorted(listed - set(tree.public)):
-        yield f"{UMBRELLA}: includes '{header}', which no layer lists in PUBLIC_HEADERS"
+def check_shortcuts(tree):
     for shortcut in sorted(SHORTCUTS & set(tree.files)):
         for line, _, path in tree.includes(shortcut):
             if path not in tree.public:
                 yield f"{shortcut}:{line}: '{path}' is no public header"
 
 
+def check_folders(tree):
+    counts = {}
+    for name in tree.cpp_files("src/palimpsest/"):
+        folder = name.rpartition("/")[0]
+        counts[folder] = counts.get(folder, 0) + 1
+    for folder, count in sorted(counts.items()):
+        if count > FULLEST_FOLDER:
+            yield f"{folder}: {count} files, expected at most {FULLEST_FOLDER}; make folders in it"
+
+
 def check_clients(tree):
     for client in CLIENTS:
-        yield from check_public_only(tree, f"src/palimpsest/{client}/", own=client)
+        yield from check_public_only(tree, f"src/palimpsest/{client}/", own={client})
     yield from check_public_only(tree, "examples/")
     for name in tree.cpp_files("tests/"):
         folder = name.split("/")[1]
-        folder = TESTS_OF.get(folder, folder)
-        own = folder if folder in LAYERS or folder in CLIENTS else None
-        yield from check_public_only(tree, name, own)
+        yield from check_public_only(tree, name, own=TESTS_OF.get(folder, {folder}))
 
 
-def check_public_only(tree, where, own=None):
+def check_public_only(tree, where, own=frozenset()):
     for name in tree.cpp_files(where):
         for line, _, path in tree.includes(name):
-            if not is_own(path) or path in tree.public or "src/" + path in SHORTCUTS | {UMBRELLA}:
+            if not is_own(path) or path in tree.public or path == UMBRELLA:
                 continue
-            if layer_of(path) != own:
+            if "src/" + path not in SHORTCUTS and layer_of(path) not in own:
                 yield f"{name}:{line}: '{path}' is internal; only public headers may be used here"
 
 
@@ -244,10 +227,14 @@ def check_files(tree):
             yield f"{name}: a header without '#pragma once'"
         if path.suffix in (".hpp", ".cpp") and text.count("\n") > LONGEST_FILE:
             yield f"{name}: {text.count(chr(10))} lines, expected at most {LONGEST_FILE}; split it"
+        if path.suffix in (".hpp", ".cpp"):
+            for number, line in enumerate(text.splitlines(), 1):
+                if len(line) > LONGEST_LINE and 'R"' not in line:
+                    yield f"{name}:{number}: {len(line)} columns, expected at most {LONGEST_LINE}"
 
 
-CHECKS = [check_layer_includes, check_public_headers, check_umbrella, check_clients, check_adapters,
-          check_locks, check_files]
+CHECKS = [check_layer_includes, check_public_headers, check_shortcuts, check_folders, check_clients,
+          check_adapters, check_locks, check_files]
 
 
 def violations(root):
@@ -259,10 +246,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parent.parent)
-    parser.add_argument("--fix", action="store_true", help="write the umbrella header anew")
     arguments = parser.parse_args()
-    if arguments.fix:
-        (arguments.root / UMBRELLA).write_text(umbrella_text(Tree(arguments.root)))
     found = violations(arguments.root)
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0

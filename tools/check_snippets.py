@@ -111,8 +111,8 @@ class Runner:
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder) / "snippet.cpp"
             source.write_text(block.text)
-            command = [self.compiler, "-std=c++20", *self.flags, f"-I{self.root / 'src'}", source,
-                       "-o", source.with_suffix(""), f"-L{self.build_dir}", "-lpalimpsest",
+            command = [self.compiler, "-std=c++20", *self.flags, f"-I{self.root / 'src'}",
+                       f"-I{self.build_dir / 'include'}", source, "-o", source.with_suffix(""), f"-L{self.build_dir}", "-lpalimpsest",
                        f"-Wl,-rpath,{self.build_dir}"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
             if done.returncode != 0:

@@ -35,9 +35,12 @@ PROGRAMS = {
     "memory": [("test_memory", "tests/memory/test_memory"),
                ("test_tensor", "tests/tensor/test_tensor")],
     "tensor": [("test_tensor", "tests/tensor/test_tensor")],
-    "compile": [("test_compile", "tests/compile/test_compile"),
-                ("test_inspection", "tests/compile/test_inspection")],
+    "compile": [("test_plan", "tests/plan/test_plan"), ("test_run", "tests/run/test_run"),
+                ("test_compile", "tests/compile/test_compile"),
+                ("test_inspect", "tests/inspect/test_inspect")],
 }
+# Folders of a layer's sources, where it has several.
+FOLDERS = {"compile": ["plan", "run", "inspect", "compile"]}
 LEFT_OUT = {"memory/cow_protocol.hpp"}
 BUILD_TIMEOUT_S = 1800
 MEMORY_LIMIT_BYTES = 24 << 30  # of addresses: a fault may allocate without end
@@ -136,8 +139,8 @@ def changes_of(line):
 
 def faults_of(layer):
     faults = []
-    folder = ROOT / "src" / "palimpsest" / layer
-    for path in sorted(folder.rglob("*")):
+    root = ROOT / "src" / "palimpsest"
+    for path in sorted(p for name in FOLDERS.get(layer, [layer]) for p in (root / name).rglob("*")):
         relative = str(path.relative_to(ROOT / "src" / "palimpsest"))
         if path.suffix not in (".cpp", ".hpp") or relative in LEFT_OUT:
             continue

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// CG-SENSE of a volume within byte budgets, and `bart pics` (Debian package bart) on the same files.
+// CG-SENSE of a volume within byte budgets, and `bart pics` (Debian package bart) on the same
+// files.
 //
 //   budget_bench COMMAND [size, default 160] [coils, 12] [iterations, 20] [repetitions, 2] [folder]
 //
-// COMMAND is the palimpsest command. Budgets: none, 40 % and 15 % of what is announced without one, and
-// the smallest, which the command names when it is given an impossible one. Peak: largest
+// COMMAND is the palimpsest command. Budgets: none, 40 % and 15 % of what is announced without one,
+// and the smallest, which the command names when it is given an impossible one. Peak: largest
 // resident set of the process less that of `palimpsest --version`. Seconds: of the whole process,
-// best of the repetitions, files in the page cache; and of all processors together, which other work
-// on the machine changes less. The ratio is of the latter. Error: of the image, against that without a
-// budget. Prints a table in Markdown; compares nothing with limits.
+// best of the repetitions, files in the page cache; and of all processors together, which other
+// work on the machine changes less. The ratio is of the latter. Error: of the image, against that
+// without a budget. Prints a table in Markdown; compares nothing with limits.
 #include <algorithm>
 #include <cmath>
 #include <complex>

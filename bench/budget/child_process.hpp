@@ -22,8 +22,8 @@ struct ChildResult {
 /// started by a small one: by this program again, as `PROGRAM --launch FILE COMMAND...`.
 ChildResult run_child(const std::vector<std::string>& command);
 
-/// What main() does for `--launch`: runs the command and writes its exit code, the bytes of its peak
-/// and the seconds of its processors into the file.
+/// What main() does for `--launch`: runs the command and writes its exit code, the bytes of its
+/// peak and the seconds of its processors into the file.
 int launch(int argc, char** argv);
 
 }  // namespace palimpsest::bench

@@ -9,7 +9,7 @@
 
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/npy.hpp"
-#include "palimpsest/linop/fft.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 namespace palimpsest::bench {

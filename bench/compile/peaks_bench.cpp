@@ -12,13 +12,13 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/compile/planner.hpp"
-#include "palimpsest/linop/chain.hpp"
-#include "palimpsest/linop/dense.hpp"
-#include "palimpsest/linop/fft.hpp"
-#include "palimpsest/linop/sampling.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
+#include "palimpsest/linop/transforms/sampling.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/plan/planner.hpp"
 
 namespace palimpsest {
 namespace {

@@ -3,8 +3,8 @@
 //
 //     bench_placement [--effort ms] [--capacity bytes] [file.csv]...
 //
-// A file has the columns id, lower, upper, size of the minimalloc benchmarks, with lives that exclude
-// `upper`. Without files, random buffers.
+// A file has the columns id, lower, upper, size of the minimalloc benchmarks, with lives that
+// exclude `upper`. Without files, random buffers.
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/compile/placement.hpp"
+#include "palimpsest/plan/placement.hpp"
 
 namespace palimpsest {
 namespace {

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "palimpsest/graph/function_graph.hpp"
-#include "palimpsest/ops/elementwise.hpp"
-#include "palimpsest/rewrite/inplace.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/rewrite/passes/inplace.hpp"
 
 namespace {
 

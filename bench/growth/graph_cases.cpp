@@ -8,7 +8,7 @@
 #include "growth_cases.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/function_file.hpp"
-#include "palimpsest/compile/print.hpp"
+#include "palimpsest/inspect/print.hpp"
 #include "palimpsest/ops/ops.hpp"
 
 namespace palimpsest::bench {

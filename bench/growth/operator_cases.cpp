@@ -3,15 +3,15 @@
 #include <utility>
 
 #include "growth_cases.hpp"
-#include "palimpsest/linop/add.hpp"
-#include "palimpsest/linop/batch.hpp"
-#include "palimpsest/linop/chain.hpp"
-#include "palimpsest/linop/concat.hpp"
-#include "palimpsest/linop/dense.hpp"
-#include "palimpsest/linop/diagonal.hpp"
-#include "palimpsest/linop/fft.hpp"
-#include "palimpsest/linop/saving.hpp"
-#include "palimpsest/linop/stack.hpp"
+#include "palimpsest/linop/containers/add.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/split/batch.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
 
 namespace palimpsest::bench {
 namespace {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "palimpsest/base/random.hpp"
-#include "palimpsest/kernels/contract.hpp"
-#include "palimpsest/kernels/elementwise.hpp"
-#include "palimpsest/kernels/fft.hpp"
-#include "palimpsest/kernels/index.hpp"
-#include "palimpsest/kernels/parallel.hpp"
-#include "palimpsest/kernels/reduce.hpp"
+#include "palimpsest/kernels/arrays/contract.hpp"
+#include "palimpsest/kernels/arrays/index.hpp"
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
+#include "palimpsest/kernels/fft/fft.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/kernels/reduce/reduce.hpp"
 
 namespace palimpsest {
 namespace {

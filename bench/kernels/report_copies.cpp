@@ -8,8 +8,8 @@
 
 #include "hand_loops.hpp"
 #include "palimpsest/base/shape.hpp"
-#include "palimpsest/kernels/copy.hpp"
-#include "palimpsest/kernels/reduce.hpp"
+#include "palimpsest/kernels/arrays/copy.hpp"
+#include "palimpsest/kernels/reduce/reduce.hpp"
 #include "report.hpp"
 
 namespace palimpsest::bench {

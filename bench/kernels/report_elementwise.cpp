@@ -12,7 +12,7 @@
 
 #include "hand_loops.hpp"
 #include "palimpsest/base/shape.hpp"
-#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
 #include "report.hpp"
 
 namespace palimpsest::bench {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batched transforms against bare calls of FFTW on the same data and threads: one plan for the whole
-// batch of a thread, measured on that data's layout.
+// Batched transforms against bare calls of FFTW on the same data and threads: one plan for the
+// whole batch of a thread, measured on that data's layout.
 #include <fftw3.h>
 
 #include <complex>
@@ -10,7 +10,7 @@
 
 #include "hand_loops.hpp"
 #include "palimpsest/base/shape.hpp"
-#include "palimpsest/kernels/fft.hpp"
+#include "palimpsest/kernels/fft/fft.hpp"
 #include "report.hpp"
 
 namespace palimpsest::bench {

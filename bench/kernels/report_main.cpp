@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels against loops written by hand, against the limits of this machine, and against peers.
 //
-//     bench_kernels_report [--processor-time] [--smallest N] [--largest N] [--python PROGRAM SCRIPT] [SECTION]
+//     bench_kernels_report [--processor-time] [--smallest N] [--largest N]
+//                          [--python PROGRAM SCRIPT] [SECTION]
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
@@ -11,7 +12,7 @@
 #include <string>
 
 #include "hand_loops.hpp"
-#include "palimpsest/kernels/parallel.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
 #include "report.hpp"
 
 namespace palimpsest::bench {

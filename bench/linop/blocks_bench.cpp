@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ArrayToBlocks and its adjoint in single precision, complex, on one thread: bytes per second of the
-// larger side, that of the blocks, and the same as a share of what memcpy reaches on a side of that
-// size. Each application stands beside a memcpy; what is reported are medians of the ratios of
+// ArrayToBlocks and its adjoint in single precision, complex, on one thread: bytes per second of
+// the larger side, that of the blocks, and the same as a share of what memcpy reaches on a side of
+// that size. Each application stands beside a memcpy; what is reported are medians of the ratios of
 // neighbours, in processor time, so that other work of the machine meets both alike.
 #include <benchmark/benchmark.h>
 #include <tbb/global_control.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/linop/blocks.hpp"
+#include "palimpsest/linop/containers/blocks.hpp"
 
 namespace palimpsest {
 namespace {

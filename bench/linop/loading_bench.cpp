@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Saving and loading a large operator, and several processes that use one file.
 //
-//   bench_loading [folder for the file, default .] [GiB of weights, default 1] [processes, default 4]
+//   bench_loading [folder for the file, default .] [GiB of weights, default 1] [processes, default
+//   4]
 //
-// Memory is what the kernel says of the process (smaps_rollup): Rss counts pages that are mapped, Pss
-// counts a page that n processes share as 1 / n of a page in each.
+// Memory is what the kernel says of the process (smaps_rollup): Rss counts pages that are mapped,
+// Pss counts a page that n processes share as 1 / n of a page in each.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/linop/dense.hpp"
-#include "palimpsest/linop/saving.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/memory/allocator.hpp"
 
 namespace palimpsest {

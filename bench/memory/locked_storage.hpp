@@ -10,9 +10,10 @@
 #include <shared_mutex>
 #include <utility>
 
-// Copy-on-write storage of the kind that tensor libraries publish, for comparison: sharing wraps the
-// data in a heap-allocated context with a reference count and a reader-writer lock. A writer gives
-// its reference up first, copies under the reader lock, and the last one waits for the writer lock.
+// Copy-on-write storage of the kind that tensor libraries publish, for comparison: sharing wraps
+// the data in a heap-allocated context with a reference count and a reader-writer lock. A writer
+// gives its reference up first, copies under the reader lock, and the last one waits for the writer
+// lock.
 namespace palimpsest::bench {
 
 class LockedStorage {

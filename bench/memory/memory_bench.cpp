@@ -199,7 +199,8 @@ BENCHMARK(memory_map_lazy_copy)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 
-// Everything: registering, cloning, asking for the counterparts, the end of the map and of old ones.
+// Everything: registering, cloning, asking for the counterparts, the end of the map and of old
+// ones.
 void memory_map_lazy_copy_whole(benchmark::State& state) {
   const std::vector<Tensor> views = views_of(state.range(0), state.range(1));
   std::vector<Tensor> copies;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nufft in single precision: 10^6 points at uniformly random frequencies, the case with the least
-// locality. A case is image / decimal digits of eps / threads. Counters: points per second; the time
-// of the FFT of the padded grid alone, as a share of the whole; the time to sort the points, once
-// per trajectory, in seconds.
+// locality. A case is image / decimal digits of eps / threads. Counters: points per second; the
+// time of the FFT of the padded grid alone, as a share of the whole; the time to sort the points,
+// once per trajectory, in seconds.
 #include <benchmark/benchmark.h>
 #include <tbb/global_control.h>
 
@@ -11,9 +11,9 @@
 #include <map>
 #include <tuple>
 
-#include "palimpsest/kernels/fft.hpp"
-#include "palimpsest/linop/nufft.hpp"
-#include "palimpsest/ops/nufft_geometry.hpp"
+#include "palimpsest/kernels/fft/fft.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
+#include "palimpsest/ops/transforms/nufft_geometry.hpp"
 
 namespace palimpsest {
 namespace {

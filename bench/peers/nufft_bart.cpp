@@ -3,16 +3,16 @@
 //
 //   peer_nufft_bart [folder for files, default .] [repetitions, default 3] [clock | processor]
 //
-// `processor` counts the time that all threads compute, divided by their number, and not the clock's:
-// for machines that do other work.
+// `processor` counts the time that all threads compute, divided by their number, and not the
+// clock's: for machines that do other work.
 //
 // Units: both take cycles per field of view. BART's first coordinate belongs to its first, fastest
 // dimension, which is our last axis. Scale: both are ortho, y = (prod N)^(-1/2) sum ...; the factor
-// between the results is printed. Sign: both exp(-2 pi i ..). Accuracy is that of 200 points against
-// the sum in double precision. BART's time is that of the command less that of the same command with
-// one point, which leaves start-up and files out as far as possible; ours is that of an application
-// after the first, and the sort of the points, once per trajectory, is printed beside it. "fft" is the
-// share of the transform of the padded grid, measured alone.
+// between the results is printed. Sign: both exp(-2 pi i ..). Accuracy is that of 200 points
+// against the sum in double precision. BART's time is that of the command less that of the same
+// command with one point, which leaves start-up and files out as far as possible; ours is that of
+// an application after the first, and the sort of the points, once per trajectory, is printed
+// beside it. "fft" is the share of the transform of the padded grid, measured alone.
 #include <sys/resource.h>
 #include <tbb/global_control.h>
 
@@ -26,9 +26,9 @@
 #include <vector>
 
 #include "palimpsest/io/cfl.hpp"
-#include "palimpsest/kernels/fft.hpp"
-#include "palimpsest/linop/nufft.hpp"
-#include "palimpsest/ops/nufft_geometry.hpp"
+#include "palimpsest/kernels/fft/fft.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
+#include "palimpsest/ops/transforms/nufft_geometry.hpp"
 
 namespace palimpsest {
 namespace {

@@ -2,4 +2,4 @@
 // The testing kit for operators of one's own; palimpsest.hpp has it too.
 #pragma once
 
-#include "palimpsest/linop/testing.hpp"
+#include "palimpsest/linop/testing/testing.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/coil_maps.hpp"
+#include "palimpsest/cli/recon/coil_maps.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

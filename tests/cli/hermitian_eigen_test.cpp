@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/hermitian_eigen.hpp"
+#include "palimpsest/cli/recon/hermitian_eigen.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

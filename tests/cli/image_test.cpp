@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/image.hpp"
+#include "palimpsest/cli/recon/image.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

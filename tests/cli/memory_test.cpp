@@ -16,7 +16,7 @@
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/npy.hpp"
-#include "palimpsest/linop/fft.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
 
 namespace palimpsest::cli {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every option, and every pair of options, of every command: honoured, or refused by name.
 //
-// The options come from the command line's own definition; the table below says what to give each of
-// them. An option counts as honoured if the run with it differs from the run without it in what is
-// printed or written.
+// The options come from the command line's own definition; the table below says what to give each
+// of them. An option counts as honoured if the run with it differs from the run without it in what
+// is printed or written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files and standard output that a run writes: no input is overwritten, all appear or none, and what
-// cannot be written is exit code 1.
+// Files and standard output that a run writes: no input is overwritten, all appear or none, and
+// what cannot be written is exit code 1.
 #include "palimpsest/cli/outputs.hpp"
 
 #include <gmock/gmock.h>

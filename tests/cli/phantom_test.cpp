@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/phantom.hpp"
+#include "palimpsest/cli/recon/phantom.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

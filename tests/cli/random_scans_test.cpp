@@ -9,7 +9,7 @@
 
 #include "cli/run_command.hpp"
 #include "palimpsest/base/random.hpp"
-#include "palimpsest/cli/reconstruction.hpp"
+#include "palimpsest/cli/recon/reconstruction.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/npy.hpp"
@@ -64,8 +64,8 @@ class RandomScan {
         grid_[1] == 1 ? !far(y, grid_[2]) : !far(y, grid_[2]) && !far(z, grid_[1]);
     return is_centre || (z + y) % 3 > 0;
   }
-  // k-space of coils whose maps have few frequencies, so that they can be estimated: the sum of that
-  // of one image and of the same moved by a row.
+  // k-space of coils whose maps have few frequencies, so that they can be estimated: the sum of
+  // that of one image and of the same moved by a row.
   Tensor kspace() const {
     Tensor k = Tensor::empty(grid_, DType::complex64);
     const auto image = random({grid_[1], grid_[2] + 1, grid_[3]}, 2).to_vector<Sample>();

@@ -10,14 +10,14 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/run_command.hpp"
-#include "palimpsest/cli/image.hpp"
-#include "palimpsest/cli/sense.hpp"
+#include "palimpsest/cli/recon/image.hpp"
+#include "palimpsest/cli/recon/sense.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
-#include "palimpsest/linop/fft.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
 
 namespace palimpsest::cli {
 namespace {

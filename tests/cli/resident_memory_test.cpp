@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Code that runs, plans of libraries, stacks of threads: beyond what a process has that does nothing.
+// Code that runs, plans of libraries, stacks of threads: beyond what a process has that does
+// nothing.
 constexpr index_t kOfTheProcess = 16 << 20;
 
 class ResidentMemory : public ::testing::Test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/sampling_pattern.hpp"
+#include "palimpsest/cli/recon/sampling_pattern.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/sensitivities.hpp"
+#include "palimpsest/cli/recon/sensitivities.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <complex>
 
-#include "palimpsest/cli/coil_maps.hpp"
 #include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/phantom.hpp"
-#include "palimpsest/cli/sense.hpp"
+#include "palimpsest/cli/recon/coil_maps.hpp"
+#include "palimpsest/cli/recon/phantom.hpp"
+#include "palimpsest/cli/recon/sense.hpp"
 
 namespace palimpsest::cli {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command on bad input and bad outputs: an error that says what to do, an exit code, nothing else.
+// The command on bad input and bad outputs: an error that says what to do, an exit code, nothing
+// else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ifelse and assert_that in functions: only the steps of the branch that is taken run.
-#include "palimpsest/ops/control.hpp"
+#include "palimpsest/ops/control/control.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <map>
 #include <random>
 
-#include "hook_op.hpp"
+#include "compile/hook_op.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"

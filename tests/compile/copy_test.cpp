@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// functions.md 6: f.copy.
+// Copies of functions.
 #include <gtest/gtest.h>
 
 #include "palimpsest/compile/function.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// functions.md 12: what an error at run time says.
+// Texts of errors at run time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <exception>
 #include <stdexcept>
 
-#include "hook_op.hpp"
+#include "compile/hook_op.hpp"
 #include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <random>
 
-#include "hook_op.hpp"
+#include "compile/hook_op.hpp"
 #include "io/files.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/inplace.hpp"
@@ -229,7 +229,8 @@ TEST_F(FunctionFileTest, DamageIsAFunctionOrAnError) {
   EXPECT_GT(called, 100);
 }
 
-// -- graphs and shared variables by themselves -----------------------------------------------------
+// -- graphs and shared variables by themselves
+// -----------------------------------------------------
 
 TEST_F(FunctionFileTest, AGraphIsSavedWithDestroyersAndProtection) {
   const TemporaryDirectory directory;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// functions.md 5: the table of options, row by row, and its examples.
+// Options of function().
 #include <gtest/gtest.h>
 
-#include "hook_op.hpp"
+#include "compile/hook_op.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs of calls whose results, borrowed ones too, come back as arguments, as destinations
-// and as values of shared variables. The model is plain arrays: it reads what the user holds before
-// a call and says what must be there afterwards, as if the call had copied everything.
+// Random programs of calls whose results, borrowed ones too, come back as arguments, as
+// destinations and as values of shared variables. The model is plain arrays: it reads what the user
+// holds before a call and says what must be there afterwards, as if the call had copied everything.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/compile/debug/debug_mode.hpp"
-#include "palimpsest/compile/debug/nan_guard.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
+#include "palimpsest/inspect/debug/nan_guard.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/long_run.hpp"
 

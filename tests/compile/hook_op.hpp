@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/graph/op.hpp"
 
 namespace palimpsest::testing {

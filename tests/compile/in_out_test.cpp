@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// functions.md 4: the table of In, row by row, and Out.
+// Options of In and Out.
 #include <gtest/gtest.h>
 
 #include "palimpsest/compile/function.hpp"

@@ -7,9 +7,9 @@
 
 #include <cmath>
 
-#include "compile/debug/liar_ops.hpp"
-#include "palimpsest/compile/debug/debug_mode.hpp"
+#include "inspect/liar_ops.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 
@@ -323,7 +323,8 @@ TEST_F(InplaceFunctions, RefusalsInBodiesOfLoopsAreReported) {
   EXPECT_EQ(refusal.str().substr(0, 14), "Loop 0: CumSum");
 }
 
-// x' = x - v' with v' = 0.9 v + g, in one pass that writes both where they were, whichever is first.
+// x' = x - v' with v' = 0.9 v + g, in one pass that writes both where they were, whichever is
+// first.
 TEST_F(InplaceFunctions, OneStepOverwritesAllSharedVariablesThatItUpdates) {
   for (const bool swapped : {false, true}) {
     SharedVariable speed = shared(Tensor::from(V{1, 2}), {.name = "v", .borrow = true});

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // loop in functions, against the same body written out step by step.
-#include "palimpsest/ops/loop.hpp"
+#include "palimpsest/ops/loop/loop.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "hook_op.hpp"
+#include "compile/hook_op.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/random_state.hpp"
 #include "palimpsest/memory/allocator.hpp"

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modes as values: which rewrites they choose, and rewrites and features of users.
-#include "palimpsest/compile/mode.hpp"
+#include "palimpsest/run/mode.hpp"
 
 #include <gtest/gtest.h>
 
 #include "io/files.hpp"
-#include "palimpsest/compile/debug/debug_mode.hpp"
-#include "palimpsest/compile/debug/monitor_mode.hpp"
-#include "palimpsest/compile/debug/nan_guard.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
+#include "palimpsest/inspect/debug/monitor_mode.hpp"
+#include "palimpsest/inspect/debug/nan_guard.hpp"
+#include "palimpsest/inspect/mode_named.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 

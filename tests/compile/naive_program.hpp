@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small random programs, each as a graph and as plain loops over vectors that share nothing with the
-// library. All numbers are multiples of a power of 1/2 of few bits, so that sums and products are
-// exact in any order: whatever a mode does to a graph, its results are these, bit for bit.
+// Small random programs, each as a graph and as plain loops over vectors that share nothing with
+// the library. All numbers are multiples of a power of 1/2 of few bits, so that sums and products
+// are exact in any order: whatever a mode does to a graph, its results are these, bit for bit.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,10 @@
 // Functions in which elements decide extents: masks, loops that stop, branches that differ.
 #include <gtest/gtest.h>
 
-#include "hook_op.hpp"
-#include "palimpsest/compile/debug/debug_mode.hpp"
+#include "compile/hook_op.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/function_file.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 
@@ -98,7 +98,8 @@ TEST_F(Masks, NonzeroGivesPositions) {
   EXPECT_EQ(out[1].to_vector<index_t>(), (std::vector<index_t>{0, 0, 1}));
 }
 
-// -- loops -----------------------------------------------------------------------------------------
+// -- loops
+// -----------------------------------------------------------------------------------------
 
 ops::LoopResult doubling(const Variable& start) {
   return ops::loop(
@@ -224,7 +225,8 @@ TEST(LoopOfChangingExtents, RunsStepByStep) {
                            "[loop] mapped value 0: got extents (2,) in step 1");
 }
 
-// -- branches --------------------------------------------------------------------------------------
+// -- branches
+// --------------------------------------------------------------------------------------
 
 TEST(BranchesThatDiffer, GiveTheExtentsOfTheOneThatIsTaken) {
   const Variable c = input({}, "c", DType::bool_), x = input({kUnknown}, "x"),
@@ -259,7 +261,8 @@ TEST(BranchesThatDiffer, RunOnlyTheOneThatIsTaken) {
       "positive");
 }
 
-// -- arrays of as many elements as a value says -----------------------------------------------------
+// -- arrays of as many elements as a value says
+// -----------------------------------------------------
 
 TEST(ExtentsOfValues, OfNewArrays) {
   const Variable n = input({}, "n", DType::int64), x = input({kUnknown}, "x");
@@ -345,7 +348,8 @@ TEST(LoopThatStops, OverwritesItsStateStepByStep) {
   }
 }
 
-// -- what holds for every function -----------------------------------------------------------------
+// -- what holds for every function
+// -----------------------------------------------------------------
 
 TEST(RunTimeExtents, UpdatesHappenTogetherOrNotAtAll) {
   const SharedVariable s = shared(numbers({1, 2, 3}), {.shape = std::nullopt}),
@@ -433,7 +437,8 @@ TEST(RunTimeExtents, WorkInDebugMode) {
   EXPECT_EQ(out[1].numel(), 1);
 }
 
-// -- transposition of loops ------------------------------------------------------------------------
+// -- transposition of loops
+// ------------------------------------------------------------------------
 
 TEST(LinearAdjoint, OfALoopIsTheReversedLoop) {
   const Variable x = input({4}, "x"), w = input({4}, "w"), a = input({}, "a");

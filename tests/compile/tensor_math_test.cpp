@@ -6,8 +6,8 @@
 #include <cmath>
 #include <thread>
 
-#include "palimpsest/compile/debug/debug_mode.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// functions.md 7: updates, row by row, and 9: overlap of arguments. Storages, not only values.
+// Updates of shared variables, and arguments that overlap. Storages, not only values.
 #include <gtest/gtest.h>
 
 #include "palimpsest/compile/function.hpp"
@@ -205,7 +205,8 @@ TEST_F(UpdateTest, UpdateByItselfIsNoOperation) {
   EXPECT_EQ(a.version(), version);
 }
 
-// function({}, {}, {.updates = {{A, B}}}): different Storages, equal values, later writes do not show.
+// function({}, {}, {.updates = {{A, B}}}): different Storages, equal values, later writes do not
+// show.
 TEST_F(UpdateTest, ContainersStayIndependentThroughManyCalls) {
   const Function copy_b = function({}, {}, {.updates = {{a, b}}});
   const Function change_a = function({}, {}, {.updates = {{a, a.var() + 1.0}}});

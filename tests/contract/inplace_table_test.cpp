@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of docs/inplace.md says what the ops of the registry declare. With PALIMPSEST_WRITE_DOCS set
-// it is written instead.
+// The table of docs/inplace.md says what the ops of the registry declare. With
+// PALIMPSEST_WRITE_DOCS set it is written instead.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

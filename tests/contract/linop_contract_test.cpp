@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator, its adjoint, its normal operator and its tiles are held to the laws, in four dtypes,
-// for odd and even sizes, with batch dimensions, alone and inside each container.
+// Every operator, its adjoint, its normal operator and its tiles are held to the laws, in four
+// dtypes, for odd and even sizes, with batch dimensions, alone and inside each container.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +77,8 @@ TEST_P(LinopContract, HoldsForTheNormalOperator) {
   expect_holds(GetParam().make(DType::complex128).N(), {.extents = extents()}, DType::complex128);
 }
 
-// One tile along each dimension that can be cut, of the operator, its adjoint and its normal operator.
+// One tile along each dimension that can be cut, of the operator, its adjoint and its normal
+// operator.
 TEST_P(LinopContract, HoldsForTiles) {
   const NamedLinop A = sized();
   const Extents input = extents();

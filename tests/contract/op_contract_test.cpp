@@ -8,7 +8,7 @@
 
 #include "contract/applied.hpp"
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/measured_op.hpp"
+#include "palimpsest/ops/loop/measured_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "samples/op_samples.hpp"
 #include "support/new_counter.hpp"

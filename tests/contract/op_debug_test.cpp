@@ -7,8 +7,8 @@
 
 #include "contract/applied.hpp"
 #include "ops/op_runner.hpp"
-#include "palimpsest/compile/debug/debug_mode.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
 
 namespace palimpsest {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fault of each kind, put into every op of the registry by a wrapper, is found at that op with the
-// class of the table (debugmode.md 3).
+// A fault of each kind, put into every op of the registry by a wrapper, is found at that op with
+// the class of the table.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 #include "contract/applied.hpp"
 #include "ops/op_runner.hpp"
-#include "palimpsest/compile/debug/debug_mode.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/ops/measured_op.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
+#include "palimpsest/ops/loop/measured_op.hpp"
 
 namespace palimpsest {
 namespace {

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "contract/applied.hpp"
-#include "palimpsest/kernels/scalar_op.hpp"
+#include "palimpsest/kernels/elementwise/scalar_op.hpp"
 
 namespace palimpsest {
 namespace {
@@ -39,7 +39,7 @@ TEST(OpRegistry, HoldsEveryOpClass) {
   registered.insert({"ShapeOf", "Loop", "Interpolation", "Blocks", "StencilOp"});
   const std::regex declaration("class (\\w+) final : public (Op|ViewOp|Generator)\\b");
   int n_classes = 0;
-  for (const auto& file : fs::directory_iterator(kSource / "src/palimpsest/ops")) {
+  for (const auto& file : fs::recursive_directory_iterator(kSource / "src/palimpsest/ops")) {
     if (file.path().extension() != ".hpp") continue;
     const std::string text = text_of(file.path());
     for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) {

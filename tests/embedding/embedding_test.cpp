@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library inside of other programs: each case runs one, at an odd time or in an odd state of it.
+// The library inside of other programs: each case runs one, at an odd time or in an odd state of
+// it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

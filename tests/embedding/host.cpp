@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that uses the library at an odd time or in an odd state: host PLACE FOLDER. It says "used"
-// for each use that went well, and ends with 1 after one that did not.
+// A program that uses the library at an odd time or in an odd state: host PLACE FOLDER. It says
+// "used" for each use that went well, and ends with 1 after one that did not.
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -24,8 +24,8 @@ class Objects {
   Tensor x;
 };
 
-/// Makes and uses something of every public header; files lie in `folder`, which exists. Throws if a
-/// value is wrong.
+/// Makes and uses something of every public header; files lie in `folder`, which exists. Throws if
+/// a value is wrong.
 void use_everything(const std::string& folder);
 
 }  // namespace palimpsest::testing

@@ -22,6 +22,16 @@ run(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER_DIR} -B ${WORK_DIR}/consumer
   -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/consumer)
 run(${WORK_DIR}/consumer/consumer)
+if(TREE STREQUAL Install)
+  # The same without CMake.
+  set(ENV{PKG_CONFIG_PATH} ${prefix}/share/pkgconfig)
+  execute_process(COMMAND pkg-config --cflags --libs palimpsest OUTPUT_VARIABLE pc_flags
+    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(pc_flags)
+  run(${CXX_COMPILER} ${flags} ${CONSUMER_DIR}/main.cpp ${pc_flags}
+    -Wl,-rpath,${prefix}/lib -o ${WORK_DIR}/by_pkg_config)
+  run(${WORK_DIR}/by_pkg_config)
+endif()
 if(TREE STREQUAL Install AND EXISTS ${prefix}/bin/palimpsest)
   run(${prefix}/bin/palimpsest --version)
 endif()

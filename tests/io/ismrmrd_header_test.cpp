@@ -1,67 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/ismrmrd_header.hpp"
 
+#include <array>
+
 #include "io/files.hpp"
-#include "palimpsest/io/xml_tree.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest::io_detail {
 namespace {
 
 using testing::expect_error;
-
-std::string text_at(const std::string& document, const std::string& path) {
-  const XmlNode root = parse_xml("f", document);
-  const XmlNode* node = root.find(path);
-  return node == nullptr ? "(none)" : node->text;
-}
-
-TEST(XmlTree, FindsElementsWithoutTheirNamespace) {
-  EXPECT_EQ(
-      text_at("<?xml version='1.0'?><!-- c --><m:a x=\"<\" y='2'><m:b/><c><d> 7 </d></c></m:a>",
-              "c/d"),
-      " 7 ");
-  EXPECT_EQ(text_at("\xef\xbb\xbf<a><b>1</b ><b>2</b></a>\n<!-- end -->", "b"), "1");
-  EXPECT_EQ(text_at("<a/>", "b"), "(none)");
-}
-
-TEST(XmlTree, ReadsEntitiesCommentsAndCdata) {
-  EXPECT_EQ(
-      text_at("<a><b>1 &lt; &#50;&amp;<!-- no --><?no?><![CDATA[<&>]]>&#x20ac;&gt;&quot;&apos;"
-              "</b></a>",
-              "b"),
-      "1 < 2&<&>\xe2\x82\xac>\"'");
-  EXPECT_EQ(text_at("<a><b>" + xml_escaped("<&\">") + "</b></a>", "b"), "<&\">");
-}
-
-TEST(XmlTree, RefusesWhatIsNotWellFormed) {
-  const std::pair<std::string, std::string> wrong[] = {
-      {"", "no element"},
-      {"text", "no element"},
-      {"<a>", "<a> without an end"},
-      {"<a><b></a>", "another end than that of <b>"},
-      {"<a></a", "an end tag without '>'"},
-      {"<a/><b/>", "text after the last element"},
-      {"<a b></a>", "an attribute without a value"},
-      {"<a b=c></a>", "an attribute without quotes"},
-      {"<a b=\"c></a>", "an attribute without an end"},
-      {"<a>&nbsp;</a>", "an unknown entity"},
-      {"<a>&#x110000;</a>", "a wrong character number"},
-      {"<a>&amp</a>", "an entity without ';'"},
-      {"<!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>", "a DOCTYPE"},
-      {"<a><!-- </a>", "a comment without an end"},
-      {"< a/>", "no name where one is expected"},
-  };
-  for (const auto& [document, text] : wrong) {
-    expect_error<FormatError>([&] { parse_xml("f", document); }, text);
-  }
-}
-
-TEST(XmlTree, RefusesDepthThatNoHeaderHas) {
-  std::string deep;
-  for (int i = 0; i < 100000; ++i) deep += "<a>";
-  expect_error<FormatError>([&] { parse_xml("f", deep); }, "nested too deep");
-}
 
 RawScanHeader sample_header() {
   RawScanHeader header;
@@ -115,6 +63,55 @@ TEST(IsmrmrdHeader, NamesWhatIsMissingOrWrong) {
   }
   expect_error<FormatError>(
       [&] { parse_ismrmrd_header("f", replaced("<x>600</x>", "<x>nan</x>")); }, "fieldOfView_mm/x");
+}
+
+// Prefixes of namespaces, comments, CDATA and entities, as other writers use them.
+TEST(IsmrmrdHeader, ReadsWhatOtherWritersMake) {
+  std::string xml = make_ismrmrd_header(sample_header());
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    for (std::size_t at = 0; (at = xml.find(from, at)) != std::string::npos; at += to.size()) {
+      xml.replace(at, from.size(), to);
+    }
+  };
+  replace("A &amp; B", "<![CDATA[A]]> &#38;<!-- and --> B");
+  replace("<x>512</x>", "<x><?no?>\n 512 </x >");
+  replace("</", "@");
+  replace("<", "<m:");
+  replace("@", "</m:");
+  for (const std::string kept : {"?xml", "![CDATA[A]]", "!-- and --", "?no?"}) {
+    replace("<m:" + kept, "<" + kept);
+  }
+  const RawScanHeader back = parse_ismrmrd_header("f", "\xef\xbb\xbf" + xml + "<!-- end -->");
+  EXPECT_EQ(back.encoded.matrix, (std::array<index_t, 3>{512, 256, 4}));
+  EXPECT_EQ(back.institution, "A & B");
+}
+
+TEST(IsmrmrdHeader, RefusesWhatIsNotWellFormed) {
+  const std::pair<std::string, std::string> wrong[] = {
+      {"", "malformed XML header: No document element"},
+      {"text", "malformed XML header: No document element"},
+      {"<a>", "malformed XML header: Start-end tags mismatch"},
+      {"<a><b></a>", "malformed XML header: Start-end tags mismatch"},
+      {"<a></a", "malformed XML header"},
+      {"<a/><b/>", "a second element <'b'>"},
+      {"<a b></a>", "malformed XML header: Error parsing element attribute"},
+      {"<a b=c></a>", "malformed XML header: Error parsing element attribute"},
+      {"<a b=\"c></a>", "malformed XML header: Error parsing element attribute"},
+      {"<!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>", "a DOCTYPE"},
+      {"<a><!-- </a>", "malformed XML header: Error parsing comment"},
+      {"< a/>", "malformed XML header"},
+  };
+  for (const auto& [document, text] : wrong) {
+    expect_error<FormatError>([&] { parse_ismrmrd_header("f", document); }, text);
+  }
+}
+
+TEST(IsmrmrdHeader, IsNotHurtByDepth) {
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "<a>";
+  expect_error<FormatError>([&] { parse_ismrmrd_header("f", deep); }, "malformed XML header");
+  for (int i = 0; i < 100000; ++i) deep += "</a>";
+  expect_error<FormatError>([&] { parse_ismrmrd_header("f", deep); }, "another header");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include <random>
 #include <vector>
 
-#include "palimpsest/base/strided_copy.hpp"
 #include "palimpsest/base/view.hpp"
+#include "palimpsest/copy/strided_copy.hpp"
 
 namespace palimpsest::testing {
 

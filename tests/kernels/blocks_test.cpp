@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/blocks.hpp"
+#include "palimpsest/kernels/arrays/blocks.hpp"
 
 #include "kernels/arrays.hpp"
-#include "palimpsest/kernels/copy.hpp"
+#include "palimpsest/kernels/arrays/copy.hpp"
 
 namespace palimpsest::testing {
 namespace {

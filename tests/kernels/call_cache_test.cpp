@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/call_cache.hpp"
+#include "palimpsest/kernels/pool/call_cache.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/arrays.hpp"
-#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
 
 namespace palimpsest::testing {
 namespace {

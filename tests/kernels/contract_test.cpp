@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/contract.hpp"
+#include "palimpsest/kernels/arrays/contract.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/copy.hpp"
+#include "palimpsest/kernels/arrays/copy.hpp"
 
 #include "kernels/arrays.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
 
 #include <cmath>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/fft.hpp"
+#include "palimpsest/kernels/fft/fft.hpp"
 
 #include <gmock/gmock.h>
 

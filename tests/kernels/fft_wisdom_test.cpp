@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/fft_wisdom.hpp"
+#include "palimpsest/kernels/fft/fft_wisdom.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <iterator>
 
 #include "kernels/arrays.hpp"
-#include "palimpsest/kernels/fft.hpp"
-#include "palimpsest/kernels/fftw.hpp"
+#include "palimpsest/kernels/fft/fft.hpp"
+#include "palimpsest/kernels/fft/fftw.hpp"
 
 namespace palimpsest::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "kernels/arrays.hpp"
-#include "palimpsest/kernels/reduce.hpp"
+#include "palimpsest/kernels/reduce/reduce.hpp"
 
 namespace palimpsest {
 namespace {

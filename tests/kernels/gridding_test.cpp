@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/gridding.hpp"
+#include "palimpsest/kernels/gridding/gridding.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/index.hpp"
+#include "palimpsest/kernels/arrays/index.hpp"
 
 #include <gmock/gmock.h>
 

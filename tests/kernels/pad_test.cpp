@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/pad.hpp"
+#include "palimpsest/kernels/arrays/pad.hpp"
 
 #include "kernels/arrays.hpp"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/reduce.hpp"
+#include "palimpsest/kernels/reduce/reduce.hpp"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@
 
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
-#include "palimpsest/kernels/copy.hpp"
+#include "palimpsest/kernels/arrays/copy.hpp"
 
 namespace palimpsest::testing {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/scalar_op.hpp"
+#include "palimpsest/kernels/elementwise/scalar_op.hpp"
 
 #include <gmock/gmock.h>
 

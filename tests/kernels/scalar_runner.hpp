@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/arrays.hpp"
-#include "palimpsest/kernels/elementwise.hpp"
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
 
 namespace palimpsest::testing {
 

@@ -8,9 +8,9 @@
 
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
-#include "palimpsest/kernels/copy.hpp"
-#include "palimpsest/kernels/elementwise.hpp"
-#include "palimpsest/kernels/tile_plan.hpp"
+#include "palimpsest/kernels/arrays/copy.hpp"
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
+#include "palimpsest/kernels/elementwise/tile_plan.hpp"
 
 namespace palimpsest::testing {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/linop/attribute.hpp"
+#include "palimpsest/linop/core/attribute.hpp"
 
 #include "linop/linop_support.hpp"
 

@@ -2,9 +2,9 @@
 // Identity, Zero, Scalar, Diagonal, Pad, Crop, SumReduce, Repeat.
 #include "linop/linop_support.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
 
 namespace palimpsest {
 namespace {

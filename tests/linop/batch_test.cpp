@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/linop/batch.hpp"
+#include "palimpsest/linop/split/batch.hpp"
 
 #include "linop_support.hpp"
-#include "palimpsest/compile/plan.hpp"
-#include "palimpsest/linop/concat.hpp"
-#include "palimpsest/linop/to_device.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
+#include "palimpsest/linop/operators/to_device.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/plan/plan.hpp"
 
 namespace palimpsest {
 namespace {

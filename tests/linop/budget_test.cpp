@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/linop/budget.hpp"
+#include "palimpsest/linop/split/budget.hpp"
 
 #include <filesystem>
 #include <string>
@@ -7,10 +7,10 @@
 #include "linop_support.hpp"
 #include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/linop/saving.hpp"
-#include "palimpsest/linop/simple.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/operators/simple.hpp"
 #include "palimpsest/memory/allocator.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 
 namespace palimpsest {
 namespace {

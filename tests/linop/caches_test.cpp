@@ -3,7 +3,7 @@
 
 #include "linop/linop_support.hpp"
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/core/node.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shallow and deep copies, moves and conversions: what is shared afterwards, and what is not.
-#include "palimpsest/linop/copying.hpp"
+#include "palimpsest/linop/copies/copying.hpp"
 
 #include <atomic>
 #include <filesystem>
@@ -8,18 +8,18 @@
 
 #include "linop/linop_support.hpp"
 #include "palimpsest/base/atomic_file.hpp"
-#include "palimpsest/linop/blocks.hpp"
-#include "palimpsest/linop/concat.hpp"
-#include "palimpsest/linop/convolution.hpp"
-#include "palimpsest/linop/node.hpp"
-#include "palimpsest/linop/nufft.hpp"
-#include "palimpsest/linop/simple.hpp"
-#include "palimpsest/linop/stack.hpp"
+#include "palimpsest/linop/containers/blocks.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/operators/simple.hpp"
+#include "palimpsest/linop/transforms/convolution.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
 
 namespace palimpsest {
@@ -718,7 +718,8 @@ TEST(Precision, OfDerivedValuesFollows) {
             1e-6);
 }
 
-// -- gradients and threads --------------------------------------------------------------------------
+// -- gradients and threads
+// --------------------------------------------------------------------------
 
 TEST(Gradients, ReachTheVariableThroughViewsCopiesKeepTheirs) {
   const Parameter w = Parameter::trainable(random({4, 3}));

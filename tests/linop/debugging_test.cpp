@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that show what happens: Sleep, Breakpoint, and the log of transfers.
-#include "palimpsest/linop/debugging.hpp"
+#include "palimpsest/linop/operators/debugging.hpp"
 
 #include <chrono>
 
@@ -8,13 +8,13 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/linop/concat.hpp"
-#include "palimpsest/linop/saving.hpp"
-#include "palimpsest/linop/stack.hpp"
-#include "palimpsest/linop/to_device.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/operators/to_device.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/testing.hpp"
 
 namespace palimpsest {

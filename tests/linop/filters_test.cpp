@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "linop/linop_support.hpp"
-#include "palimpsest/linop/blocks.hpp"
-#include "palimpsest/linop/budget.hpp"
-#include "palimpsest/linop/convolution.hpp"
-#include "palimpsest/linop/finite_difference.hpp"
-#include "palimpsest/linop/sparse.hpp"
-#include "palimpsest/linop/wavelet.hpp"
-#include "palimpsest/ops/blocks.hpp"
+#include "palimpsest/linop/containers/blocks.hpp"
+#include "palimpsest/linop/operators/sparse.hpp"
+#include "palimpsest/linop/split/budget.hpp"
+#include "palimpsest/linop/transforms/convolution.hpp"
+#include "palimpsest/linop/transforms/finite_difference.hpp"
+#include "palimpsest/linop/transforms/wavelet.hpp"
+#include "palimpsest/ops/shape/blocks.hpp"
 
 namespace palimpsest {
 namespace {

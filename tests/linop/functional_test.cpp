@@ -5,10 +5,10 @@
 #include "linop/linop_support.hpp"
 #include "linop/nufft_support.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/linop/blocks.hpp"
-#include "palimpsest/linop/interpolate.hpp"
-#include "palimpsest/linop/nufft.hpp"
-#include "palimpsest/linop/pad_dim.hpp"
+#include "palimpsest/linop/containers/blocks.hpp"
+#include "palimpsest/linop/operators/pad_dim.hpp"
+#include "palimpsest/linop/transforms/interpolate.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normal operators that fold to a Gram weight: cut along what they sum over, followed by files, copies
-// and gradients.
+// Normal operators that fold to a Gram weight: cut along what they sum over, followed by files,
+// copies and gradients.
 #include "linop_support.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/linop/batch.hpp"
-#include "palimpsest/linop/budget.hpp"
-#include "palimpsest/linop/saving.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/split/batch.hpp"
+#include "palimpsest/linop/split/budget.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
 
 namespace palimpsest {
 namespace {

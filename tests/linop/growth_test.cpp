@@ -9,13 +9,13 @@
 #include <span>
 
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/linop/add.hpp"
-#include "palimpsest/linop/chain.hpp"
-#include "palimpsest/linop/concat.hpp"
-#include "palimpsest/linop/dense.hpp"
-#include "palimpsest/linop/diagonal.hpp"
-#include "palimpsest/linop/fft.hpp"
-#include "palimpsest/linop/stack.hpp"
+#include "palimpsest/linop/containers/add.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/malloc_counter.hpp"
 

@@ -4,9 +4,9 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/graph/op.hpp"
-#include "palimpsest/linop/pad_dim.hpp"
-#include "palimpsest/linop/permute.hpp"
-#include "palimpsest/linop/shape_spec.hpp"
+#include "palimpsest/linop/operators/pad_dim.hpp"
+#include "palimpsest/linop/operators/permute.hpp"
+#include "palimpsest/linop/operators/shape_spec.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Concat, Stack, Kronecker, operators of functions.
 #include "linop/linop_support.hpp"
-#include "palimpsest/linop/concat.hpp"
-#include "palimpsest/linop/kronecker.hpp"
-#include "palimpsest/linop/simple.hpp"
-#include "palimpsest/linop/stack.hpp"
-#include "palimpsest/ops/elementwise.hpp"
-#include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
+#include "palimpsest/linop/containers/kronecker.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/operators/simple.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {

@@ -9,18 +9,18 @@
 #include <functional>
 #include <vector>
 
-#include "palimpsest/linop/add.hpp"
-#include "palimpsest/linop/chain.hpp"
-#include "palimpsest/linop/dense.hpp"
-#include "palimpsest/linop/diagonal.hpp"
-#include "palimpsest/linop/fft.hpp"
-#include "palimpsest/linop/identity.hpp"
-#include "palimpsest/linop/pad.hpp"
-#include "palimpsest/linop/repeat.hpp"
-#include "palimpsest/linop/sampling.hpp"
-#include "palimpsest/linop/scalar.hpp"
-#include "palimpsest/linop/sum_reduce.hpp"
-#include "palimpsest/linop/testing.hpp"
+#include "palimpsest/linop/containers/add.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/operators/pad.hpp"
+#include "palimpsest/linop/operators/repeat.hpp"
+#include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/linop/operators/sum_reduce.hpp"
+#include "palimpsest/linop/testing/testing.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
+#include "palimpsest/linop/transforms/sampling.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest::testing {

@@ -3,16 +3,16 @@
 // although none of its names says so.
 #include "linop_support.hpp"
 #include "palimpsest/compile/tensor_math.hpp"
-#include "palimpsest/linop/batch.hpp"
-#include "palimpsest/linop/complex_parts.hpp"
-#include "palimpsest/linop/concat.hpp"
-#include "palimpsest/linop/nufft.hpp"
-#include "palimpsest/linop/pad_dim.hpp"
-#include "palimpsest/linop/rearrange.hpp"
-#include "palimpsest/linop/restrict.hpp"
-#include "palimpsest/linop/saving.hpp"
-#include "palimpsest/linop/stack.hpp"
-#include "palimpsest/linop/wavelet.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/operators/complex_parts.hpp"
+#include "palimpsest/linop/operators/pad_dim.hpp"
+#include "palimpsest/linop/operators/rearrange.hpp"
+#include "palimpsest/linop/operators/restrict.hpp"
+#include "palimpsest/linop/split/batch.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
+#include "palimpsest/linop/transforms/wavelet.hpp"
 
 namespace palimpsest {
 namespace {

@@ -2,7 +2,7 @@
 // The normal operator of chains: what folds, and what is left.
 #include "linop/linop_support.hpp"
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/linop/concat.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/linop/nufft.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
 
 #include <cmath>
 #include <numbers>
@@ -7,7 +7,7 @@
 #include "linop/linop_support.hpp"
 #include "linop/nufft_support.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/linop/interpolate.hpp"
+#include "palimpsest/linop/transforms/interpolate.hpp"
 #include "palimpsest/ops/gradient.hpp"
 #include "palimpsest/ops/linear.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The examples of docs/operators.md, and that this page has a section with an example for every type
-// of operator. With PALIMPSEST_WRITE_DOCS set the table in that page is written.
+// The examples of docs/operators.md, and that this page has a section with an example for every
+// type of operator. With PALIMPSEST_WRITE_DOCS set the table in that page is written.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

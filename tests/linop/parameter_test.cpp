@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/linop/parameter.hpp"
+#include "palimpsest/linop/core/parameter.hpp"
 
 #include <atomic>
 #include <thread>
 
 #include "linop/linop_support.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/linop/convolution.hpp"
-#include "palimpsest/linop/copying.hpp"
-#include "palimpsest/linop/nufft.hpp"
-#include "palimpsest/linop/saving.hpp"
+#include "palimpsest/linop/copies/copying.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/transforms/convolution.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/memory/allocator.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/products.hpp"
-#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/products/products.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
 #include "support/long_run.hpp"
 
 namespace palimpsest {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random operator trees, with complex scalars, against their dense matrices: the matrix of a tree
-// follows by matrix algebra from those of its leaves; the tree, its adjoint, its normal operator and
-// those of its adjoint are then applied to random data.
+// follows by matrix algebra from those of its leaves; the tree, its adjoint, its normal operator
+// and those of its adjoint are then applied to random data.
 #include <numeric>
 #include <random>
 
 #include "linop/linop_support.hpp"
-#include "palimpsest/linop/blocks.hpp"
-#include "palimpsest/linop/concat.hpp"
-#include "palimpsest/linop/convolution.hpp"
-#include "palimpsest/linop/finite_difference.hpp"
-#include "palimpsest/linop/interpolate.hpp"
-#include "palimpsest/linop/kronecker.hpp"
-#include "palimpsest/linop/nufft.hpp"
-#include "palimpsest/linop/pad_dim.hpp"
-#include "palimpsest/linop/permute.hpp"
-#include "palimpsest/linop/rearrange.hpp"
-#include "palimpsest/linop/restrict.hpp"
-#include "palimpsest/linop/saving.hpp"
-#include "palimpsest/linop/shape_spec.hpp"
-#include "palimpsest/linop/sparse.hpp"
-#include "palimpsest/linop/stack.hpp"
-#include "palimpsest/linop/wavelet.hpp"
+#include "palimpsest/linop/containers/blocks.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
+#include "palimpsest/linop/containers/kronecker.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/operators/pad_dim.hpp"
+#include "palimpsest/linop/operators/permute.hpp"
+#include "palimpsest/linop/operators/rearrange.hpp"
+#include "palimpsest/linop/operators/restrict.hpp"
+#include "palimpsest/linop/operators/shape_spec.hpp"
+#include "palimpsest/linop/operators/sparse.hpp"
+#include "palimpsest/linop/transforms/convolution.hpp"
+#include "palimpsest/linop/transforms/finite_difference.hpp"
+#include "palimpsest/linop/transforms/interpolate.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
+#include "palimpsest/linop/transforms/wavelet.hpp"
 
 namespace palimpsest {
 namespace {
@@ -78,7 +78,8 @@ Matrix sum(const Matrix& a, const Matrix& b) {
                 [&](std::size_t i, std::size_t j) { return a[i][j] + b[i][j]; });
 }
 
-// Where the elements of a part of a space lie in the whole: the part begins at `start` along axis k.
+// Where the elements of a part of a space lie in the whole: the part begins at `start` along axis
+// k.
 std::vector<std::size_t> places(const Space& whole, const Extents& part, std::size_t k,
                                 index_t start) {
   std::vector<std::size_t> result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linop/linop_support.hpp"
-#include "palimpsest/ops/elementwise.hpp"
-#include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {

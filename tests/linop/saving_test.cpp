@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/linop/saving.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "linop/linop_support.hpp"
-#include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
 #include "palimpsest/palimpsest.hpp"

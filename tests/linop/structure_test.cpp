@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that name, cut, pad and reorder.
 #include "linop/linop_support.hpp"
-#include "palimpsest/linop/complex_parts.hpp"
-#include "palimpsest/linop/pad_dim.hpp"
-#include "palimpsest/linop/permute.hpp"
-#include "palimpsest/linop/rearrange.hpp"
-#include "palimpsest/linop/restrict.hpp"
-#include "palimpsest/linop/shape_spec.hpp"
+#include "palimpsest/linop/operators/complex_parts.hpp"
+#include "palimpsest/linop/operators/pad_dim.hpp"
+#include "palimpsest/linop/operators/permute.hpp"
+#include "palimpsest/linop/operators/rearrange.hpp"
+#include "palimpsest/linop/operators/restrict.hpp"
+#include "palimpsest/linop/operators/shape_spec.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The testing kit finds what is wrong.
-#include "palimpsest/linop/testing.hpp"
+#include "palimpsest/linop/testing/testing.hpp"
 
 #include "linop/linop_support.hpp"
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Children of Add, Concat and Stack side by side: how many, with how much memory, in what order sums
-// are formed, and whose error counts.
+// Children of Add, Concat and Stack side by side: how many, with how much memory, in what order
+// sums are formed, and whose error counts.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,11 +10,11 @@
 #include "compile/hook_op.hpp"
 #include "linop_support.hpp"
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/linop/concat.hpp"
-#include "palimpsest/linop/saving.hpp"
-#include "palimpsest/linop/simple.hpp"
-#include "palimpsest/linop/stack.hpp"
-#include "palimpsest/linop/workers.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/core/workers.hpp"
+#include "palimpsest/linop/operators/simple.hpp"
 #include "palimpsest/memory/allocator.hpp"
 
 namespace palimpsest {

@@ -2,7 +2,7 @@
 // The normal operator of a Nufft as a convolution, against matrices.
 #include "linop/linop_support.hpp"
 #include "linop/nufft_support.hpp"
-#include "palimpsest/linop/nufft.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
 
 namespace palimpsest {
 namespace {

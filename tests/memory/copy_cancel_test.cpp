@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy that becomes needless while it runs. Its source is made unreadable in places: in the signal at
-// such a place, which comes in the midst of the copy, it waits until the other owner has left.
+// A copy that becomes needless while it runs. Its source is made unreadable in places: in the
+// signal at such a place, which comes in the midst of the copy, it waits until the other owner has
+// left.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>

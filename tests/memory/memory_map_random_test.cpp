@@ -170,8 +170,8 @@ class Program {
     return used;
   }
 
-  // A family that uses half of its span keeps all distances. Else each run of bytes that are used is
-  // moved up, keeping its place modulo 64.
+  // A family that uses half of its span keeps all distances. Else each run of bytes that are used
+  // is moved up, keeping its place modulo 64.
   void check_bytes(const MemoryMap& map,
                    const std::vector<std::pair<Storage, ByteLayout>>& mapped) {
     std::int64_t least = 0, most = 0;

@@ -69,16 +69,17 @@ struct Protocol {
 /// One script per thread, whose storages all share one block at the start.
 ///
 /// A script is a list of letter and storage: r0 read, w0 write, f0 write whose allocation fails,
-/// g0 write whose copy fails, o0 overwrite, p0 overwrite whose allocation fails, c0 clone (the clone
-/// gets the next number), k0 clone of a storage that several threads have, d0 drop. Whatever is left
-/// is dropped at the end, unless a `.` ends the script.
+/// g0 write whose copy fails, o0 overwrite, p0 overwrite whose allocation fails, c0 clone (the
+/// clone gets the next number), k0 clone of a storage that several threads have, d0 drop. Whatever
+/// is left is dropped at the end, unless a `.` ends the script.
 ///
 /// With `family` there is one more storage on that block, of which each thread has a handle; the
 /// first `pins` threads have a pin of it, too. Capitals act on it: R read, W write, C clone (gets
 /// the next number; none where it is pinned), N and D one handle more and less, P raise a pin, X
 /// write through a pin, U lower a pin, E export for reading (join a pin, else clone), Z look
-/// whether the exported data are still there. S says that this thread came so far, A ends the script if no
-/// thread has said so; their number is not used. Threads own no other storage unless `clones`.
+/// whether the exported data are still there. S says that this thread came so far, A ends the
+/// script if no thread has said so; their number is not used. Threads own no other storage unless
+/// `clones`.
 struct Scenario {
   std::vector<std::string> scripts;
   cow::Bits others = 0;  ///< references that nobody gives up, and the bit for data that are fixed
@@ -93,9 +94,9 @@ struct Scenario {
 /// Violations: use of a freed block, a data race, contents that are not those of a plain value, a
 /// word that does not count the owners at the end, a leak, a write to fixed data, a deadlock, a
 /// promised address that is not that of the data any more, a handle on a storage that is gone. An
-/// outcome says how many copies were made and kept, how many were given up again, how often an owner
-/// that was not alone took the data over in the end, how many calls of wake there were, and how many
-/// storages are left.
+/// outcome says how many copies were made and kept, how many were given up again, how often an
+/// owner that was not alone took the data over in the end, how many calls of wake there were, and
+/// how many storages are left.
 Report run(const Scenario& scenario, const Protocol& protocol);
 
 }  // namespace palimpsest::model

@@ -18,8 +18,8 @@
 // of its release, or those of the message that a read-modify-write continues (release sequences);
 // an acquire joins them. Plain data are checked with the vector clocks: two accesses that are not
 // ordered by happens-before, one of them a write, are a violation, whether they met or not. This is
-// RC11 without fences and without sequentially consistent accesses, which the protocol does not use:
-// in particular loads never see the future.
+// RC11 without fences and without sequentially consistent accesses, which the protocol does not
+// use: in particular loads never see the future.
 //
 // A compare_exchange_weak fails only on another value: a spurious failure is a repetition of the
 // loop around it.

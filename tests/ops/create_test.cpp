@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/create.hpp"
+#include "palimpsest/ops/create/create.hpp"
 
 #include <gtest/gtest.h>
 
 #include <complex>
 
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/create_op.hpp"
+#include "palimpsest/ops/create/create_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 

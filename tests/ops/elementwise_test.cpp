@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 
 #include <gtest/gtest.h>
 
 #include <complex>
 
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/elementwise_op.hpp"
+#include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/fft.hpp"
+#include "palimpsest/ops/transforms/fft.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <numbers>
 
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/fft_op.hpp"
-#include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/transforms/fft_op.hpp"
 #include "samples/op_samples.hpp"
 #include "support/expect_error.hpp"
 

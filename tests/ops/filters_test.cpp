@@ -6,9 +6,9 @@
 #include <complex>
 
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/blocks.hpp"
 #include "palimpsest/ops/linear.hpp"
-#include "palimpsest/ops/stencil.hpp"
+#include "palimpsest/ops/shape/blocks.hpp"
+#include "palimpsest/ops/transforms/stencil.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/index.hpp"
+#include "palimpsest/ops/index/index.hpp"
 
 #include <gtest/gtest.h>
 
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/gather_op.hpp"
-#include "palimpsest/ops/index_op.hpp"
+#include "palimpsest/ops/index/gather_op.hpp"
+#include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/linear.hpp"
-#include "palimpsest/ops/rearrange_op.hpp"
-#include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/shape/rearrange_op.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/gather_op.hpp"
+#include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/nufft.hpp"
+#include "palimpsest/ops/transforms/nufft.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/gridding_op.hpp"
 #include "palimpsest/ops/linear.hpp"
-#include "palimpsest/ops/nufft_geometry.hpp"
+#include "palimpsest/ops/transforms/gridding_op.hpp"
+#include "palimpsest/ops/transforms/nufft_geometry.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

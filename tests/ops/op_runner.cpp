@@ -8,7 +8,7 @@
 #include <cstring>
 #include <map>
 
-#include "palimpsest/ops/measured_op.hpp"
+#include "palimpsest/ops/loop/measured_op.hpp"
 
 namespace palimpsest::testing {
 namespace {

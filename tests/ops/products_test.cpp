@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/products.hpp"
+#include "palimpsest/ops/products/products.hpp"
 
 #include <gtest/gtest.h>
 
 #include <complex>
 
 #include "ops/op_runner.hpp"
-#include "palimpsest/ops/contract_op.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/ops/products/contract_op.hpp"
 #include "samples/op_samples.hpp"
 #include "support/expect_error.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/random.hpp"
+#include "palimpsest/ops/create/random.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "ops/op_runner.hpp"
 #include "palimpsest/base/random.hpp"
+#include "palimpsest/ops/create/random_op.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/random_op.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

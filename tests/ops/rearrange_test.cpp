@@ -24,8 +24,8 @@ Tensor value_of(F&& f, const Tensor& t) {
   return result;
 }
 
-// The gradient of sum(f(x) * (1, 2, ..)) is the adjoint of f on these numbers, for known and unknown
-// extents.
+// The gradient of sum(f(x) * (1, 2, ..)) is the adjoint of f on these numbers, for known and
+// unknown extents.
 template <class F>
 V adjoint_of(F&& f, const Tensor& t) {
   const Variable known = testing::input_like(t);

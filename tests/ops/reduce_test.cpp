@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
 
 #include <gtest/gtest.h>
 

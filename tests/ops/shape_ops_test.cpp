@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/linear.hpp"
-#include "palimpsest/ops/rearrange_op.hpp"
-#include "palimpsest/ops/shape_op.hpp"
+#include "palimpsest/ops/shape/rearrange_op.hpp"
+#include "palimpsest/ops/shape/shape_op.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

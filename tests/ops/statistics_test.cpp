@@ -6,7 +6,7 @@
 
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/reduce_op.hpp"
+#include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "samples/op_samples.hpp"
 #include "support/expect_error.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/strided.hpp"
+#include "palimpsest/ops/shape/strided.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include "ops/op_runner.hpp"
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The in-place passes: which input they choose, what they leave alone, and what they say about it.
-#include "palimpsest/rewrite/inplace.hpp"
+#include "palimpsest/rewrite/passes/inplace.hpp"
 
 #include <gtest/gtest.h>
 

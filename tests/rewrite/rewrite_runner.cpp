@@ -10,6 +10,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/mode_named.hpp"
 
 namespace palimpsest::testing {
 namespace {

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/rewrite/fusion.hpp"
-#include "palimpsest/rewrite/inplace.hpp"
-#include "palimpsest/rewrite/linear_identities.hpp"
-#include "palimpsest/rewrite/merge.hpp"
+#include "palimpsest/rewrite/passes/fusion.hpp"
+#include "palimpsest/rewrite/passes/inplace.hpp"
+#include "palimpsest/rewrite/passes/linear_identities.hpp"
+#include "palimpsest/rewrite/passes/merge.hpp"
+#include "palimpsest/rewrite/passes/resolve_slices.hpp"
 #include "palimpsest/rewrite/pipeline.hpp"
-#include "palimpsest/rewrite/resolve_slices.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/blocks.hpp"
-#include "palimpsest/ops/stencil.hpp"
+#include "palimpsest/ops/shape/blocks.hpp"
+#include "palimpsest/ops/transforms/stencil.hpp"
 #include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/measured_op.hpp"
+#include "palimpsest/ops/loop/measured_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "samples/op_samples.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/gridding_op.hpp"
+#include "palimpsest/ops/transforms/gridding_op.hpp"
 #include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {

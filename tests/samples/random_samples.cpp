@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/create/random_op.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/random_op.hpp"
 #include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {

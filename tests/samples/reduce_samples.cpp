@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/reduce_op.hpp"
+#include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {

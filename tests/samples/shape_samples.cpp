@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/ops/contiguous_op.hpp"
-#include "palimpsest/ops/device.hpp"
+#include "palimpsest/ops/control/device.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/rearrange_op.hpp"
-#include "palimpsest/ops/shape_op.hpp"
-#include "palimpsest/ops/strided_op.hpp"
+#include "palimpsest/ops/shape/contiguous_op.hpp"
+#include "palimpsest/ops/shape/rearrange_op.hpp"
+#include "palimpsest/ops/shape/shape_op.hpp"
+#include "palimpsest/ops/shape/strided_op.hpp"
 #include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {

@@ -77,7 +77,8 @@ TEST_F(CgBudget, EveryBudgetIsKeptAndTheImageStays) {
   }
 }
 
-// One object plans, compiles and runs: a run compiles nothing, with another value of the maps either.
+// One object plans, compiles and runs: a run compiles nothing, with another value of the maps
+// either.
 TEST_F(CgBudget, APlannedSolveRunsAgainAndAgainWithoutCompiling) {
   int graphs = 0;
   const NamedLinop counted = SimpleLinop({.fn =

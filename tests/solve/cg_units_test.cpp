@@ -5,11 +5,11 @@
 #include <cmath>
 #include <limits>
 
-#include "palimpsest/linop/add.hpp"
-#include "palimpsest/linop/dense.hpp"
-#include "palimpsest/linop/diagonal.hpp"
-#include "palimpsest/linop/identity.hpp"
-#include "palimpsest/linop/scalar.hpp"
+#include "palimpsest/linop/containers/add.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/operators/scalar.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 

@@ -7,13 +7,13 @@
 #include <cmath>
 #include <limits>
 
-#include "palimpsest/linop/chain.hpp"
-#include "palimpsest/linop/dense.hpp"
-#include "palimpsest/linop/diagonal.hpp"
-#include "palimpsest/linop/fft.hpp"
-#include "palimpsest/linop/identity.hpp"
-#include "palimpsest/linop/scalar.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {

@@ -168,7 +168,8 @@ TEST(Dlpack, WhatCannotBeClonedLazilyGoesOutWithoutACopy) {
   }
 }
 
-// An export for reading stays valid, and shows what it showed, after the pin that it joined is gone.
+// An export for reading stays valid, and shows what it showed, after the pin that it joined is
+// gone.
 TEST(Dlpack, AReadOnlyExportOfPinnedDataKeepsThemInPlace) {
   Tensor t = Tensor::arange(4);
   std::optional<Storage::Pin> pin = t.storage().pin();

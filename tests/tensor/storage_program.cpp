@@ -183,8 +183,8 @@ class Interpreter {
     for (Value& value : values) value = any_value();
     return values;
   }
-  // The choice among what there is depends on the steps that made it, not on their number: a needless
-  // step can then be taken out of a program without another meaning of the rest.
+  // The choice among what there is depends on the steps that made it, not on their number: a
+  // needless step can then be taken out of a program without another meaning of the rest.
   std::size_t any_index() {
     const std::uint64_t key = next();
     const auto rank = [key](const Pair& pair) {

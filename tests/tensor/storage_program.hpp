@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-// Random programs over tensors, run by the library and by a simulator that knows nothing of strides,
-// blocks or laziness: a simulated storage is a vector of bytes, a simulated tensor the list of the
-// positions of its elements, and every clone copies. Of sharing it knows who was cloned from whom
-// and not written since (a family); that gives the least number of copies that are needed if shared
-// bytes are never written.
+// Random programs over tensors, run by the library and by a simulator that knows nothing of
+// strides, blocks or laziness: a simulated storage is a vector of bytes, a simulated tensor the
+// list of the positions of its elements, and every clone copies. Of sharing it knows who was cloned
+// from whom and not written since (a family); that gives the least number of copies that are needed
+// if shared bytes are never written.
 namespace palimpsest::testing {
 
 /// A program: one number per step, from which all that the step does follows. So any part of a

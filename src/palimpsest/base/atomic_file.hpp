@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
+
+namespace PALIMPSEST_API palimpsest {
 
 /// Where the symbolic links that a path may consist of lead, also if nothing is there yet.
 ///

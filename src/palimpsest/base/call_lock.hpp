@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cstdint>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
+
+namespace PALIMPSEST_API palimpsest {
 
 /// A lock for readers or one writer that is held through whole calls, while other threads and the
-/// user's code run; fork() does not wait for it. In a child it is free of the holders that the child
-/// lacks, and remembers if one of them was writing.
+/// user's code run; fork() does not wait for it. In a child it is free of the holders that the
+/// child lacks, and remembers if one of them was writing.
 class CallLock {
  public:
   void lock_shared() noexcept;
@@ -18,7 +20,7 @@ class CallLock {
 
   /// Was a thread writing that this process lacks, since the last heal()? The caller holds it.
   bool is_torn() const noexcept;
-  /// What it guards is whole again. The caller holds it alone.
+  /// Declares the guarded data whole again. Precondition: no other thread holds the lock.
   void heal() noexcept;
   /// For a child's only thread, which holds it since before fork().
   void keep_shared() noexcept;

@@ -7,13 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/dtype.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// What to do about something that is probably a mistake.
+/// Reaction to something that is probably a mistake.
 enum class Reaction { raise, warn, ignore };
-/// How much an error at run time tells.
+/// Amount of detail in an error at run time.
 enum class Verbosity { low, medium, high };
 
 // Every field of Config: X(type, name, default). The comments below the list explain them.
@@ -77,19 +78,19 @@ enum class Verbosity { low, medium, high };
 ///                           to be wanted then; high: also the plan and the buffers held
 ///     traceback_limit       how many calls are noted when an op is built
 ///     threads               of the pool, that work for one call of a function; unset: all
-///     parallel_grain        elements below which a step of a function is not worth a task of its own
-///     plan_effort_ms        how long one plan looks for a better placement, in units of about 1 ms
+///     parallel_grain        elements below which a step of a function gets no task of its own
+///     plan_effort_ms        effort of one plan for a better placement, in units of 0.2 to 1 ms
 ///     profile,              measure every step of functions compiled from now on, its bytes too
 ///       profile_memory
-///     alias_regions         views of disjoint parts do not overlap; false: any two views of one array
-///                           do, to find out whether a fault comes from the regions
+///     alias_regions         views of disjoint parts do not overlap; false: any two views of one
+///                           array do, to find out whether a fault comes from the regions
 ///     reduce_identity_in_normal  an Identity inside a normal operator counts as none
 ///     cache_adjoint_normal  operators keep their adjoint and their normal operator
 ///     shape_inference       chains and sums resolve wildcards of a child from its neighbours
-///     log_device_transfers  one line of log for each array that a function copies to another device
+///     log_device_transfers  log one line for each array that a function copies to another device
 ///     function_cache        compiled functions that one operator keeps, the latest used ones
 ///     to_dense_limit        largest matrix in bytes that to_dense makes
-///     debug.*, nan_guard.*  what DebugOptions and NanGuardOptions start from; in C++ the fields are
+///     debug.*, nan_guard.*  defaults of DebugOptions and NanGuardOptions; in C++ the fields are
 ///                           debug_patience, nan_guard_big and so on
 struct Config {
 #define PALIMPSEST_CONFIG_FIELD(Type, name, ...) Type name = Type(__VA_ARGS__);

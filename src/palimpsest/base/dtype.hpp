@@ -9,9 +9,10 @@
 #include <string_view>
 #include <type_traits>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/error.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Signed: sizes, extents, strides, indices.
 using index_t = std::int64_t;
@@ -60,7 +61,7 @@ DType real_of(DType dtype);
 DType complex_of(DType dtype);
 /// The type that holds the result of an operation on both, by NumPy 2's rules for arrays.
 DType promote(DType a, DType b);
-/// Does every value of `from` survive a conversion to `to` exactly?
+/// True if every value of `from` converts to `to` without loss.
 bool converts_exactly(DType from, DType to);
 
 template <class T>

@@ -5,14 +5,17 @@
 #include <stdexcept>
 #include <string>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
+
+namespace PALIMPSEST_API palimpsest {
 
 /// The root of everything this library throws itself. What the C++ library throws passes through:
-/// std::bad_alloc where the heap has no room for handles, shapes or texts (memory for elements comes
-/// from an Allocator, whose OutOfMemory is an Error). Either way everything is as it was before.
+/// std::bad_alloc where the heap has no room for handles, shapes or texts (memory for elements
+/// comes from an Allocator, whose OutOfMemory is an Error). Either way everything is as it was
+/// before.
 ///
-/// Text: `[what the caller wrote] what is wrong: got <value>, expected <value>. Try <action>.`, then
-/// the notes of those through whose hands it went, a line each.
+/// Text: `[what the caller wrote] what is wrong: got <value>, expected <value>. Try <action>.`,
+/// then the notes of those through whose hands it went, a line each.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -20,7 +23,7 @@ class Error : public std::runtime_error {
   const char* what() const noexcept override {
     return noted_ ? noted_->c_str() : std::runtime_error::what();
   }
-  /// Says more about where it happened; the class and the first line stay.
+  /// Appends a line about the place of the error; class and first line stay.
   void add_note(const std::string& note) {
     noted_ = std::make_shared<const std::string>(std::string(what()) + "\n  " + note);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every thread has a note of its own in one list: how many sections it is in. fork() closes the gate
-// and then waits until no note shows a section; who wants to enter meanwhile waits for the gate.
+// Every thread has a note of its own in one list: how many sections it is in. fork() closes the
+// gate and then waits until no note shows a section; who wants to enter meanwhile waits for the
+// gate.
 //
 // To enter, a thread writes its note and then reads the gate; fork() writes the gate and then reads
 // the notes. One of both must see the other, which takes a barrier between write and read on both

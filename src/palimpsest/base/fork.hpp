@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 #pragma once
 
 #include <mutex>
@@ -7,8 +8,8 @@
 // What keeps the library usable in a child that fork() made while other threads were at work.
 //
 // Those threads are missing in the child, with whatever they were about to finish. So nothing that
-// others rely on is changed outside of a ForkSection, and fork() waits until all threads are outside
-// of theirs: the child finds every lock free and everything behind one whole.
+// others rely on is changed outside of a ForkSection, and fork() waits until all threads are
+// outside of theirs: the child finds every lock free and everything behind one whole.
 namespace palimpsest {
 
 /// While a thread has one, fork() by another thread waits, for 10 seconds at most. They nest.

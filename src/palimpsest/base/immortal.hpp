@@ -9,8 +9,8 @@
 namespace palimpsest {
 
 /// The object that `make` returns, made at the first call from this place and never destroyed: the
-/// destructors of the host's static objects and its exit handlers may come later than any of ours. A
-/// child of fork() finds it made or not begun.
+/// destructors of the host's static objects and its exit handlers may come later than any of ours.
+/// A child of fork() finds it made or not begun.
 ///
 ///     Registry& registry() {
 ///       return immortal([] { return Registry(); });

@@ -4,7 +4,9 @@
 #include <functional>
 #include <string_view>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
+
+namespace PALIMPSEST_API palimpsest {
 
 enum class LogLevel { debug, info, warn, error, off };
 
@@ -12,8 +14,8 @@ enum class LogLevel { debug, info, warn, error, off };
 /// PALIMPSEST_LOG names: debug, info, warn, error or off.
 void set_log_level(LogLevel level);
 
-/// Takes one message, without an end of line; the text is gone afterwards. Threads may call it at the
-/// same time. An exception that it throws is dropped with the message.
+/// Takes one message, without an end of line; the text is gone afterwards. Threads may call it at
+/// the same time. An exception that it throws is dropped with the message.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
 /// Where messages go from now on; an empty function: to standard error, as at the start. When this

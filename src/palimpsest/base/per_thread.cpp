@@ -11,8 +11,8 @@ namespace {
 // The latest first.
 constinit thread_local ThreadExit* exits = nullptr;
 
-// Destructors of thread-specific data come after those of thread_local objects, and once more if one
-// of them has set its data again.
+// Destructors of thread-specific data come after those of thread_local objects, and once more if
+// one of them has set its data again.
 void run_exits(void*) {
   while (exits != nullptr) {
     ThreadExit& exit = *exits;

@@ -10,8 +10,9 @@ struct ThreadExit {
   ThreadExit* next = nullptr;
 };
 
-/// `exit` stays where it is until it has run. The first thread of a process, which ends with it, runs
-/// nothing. In a destructor of another library's thread-specific data it may come too late to run.
+/// `exit` stays where it is until it has run. The first thread of a process, which ends with it,
+/// runs nothing. In a destructor of another library's thread-specific data it may come too late to
+/// run.
 void at_thread_exit(ThreadExit& exit) noexcept;
 
 /// The calling thread's T, made at its first use. It can be used while the thread and the process

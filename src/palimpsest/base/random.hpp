@@ -3,9 +3,10 @@
 
 #include <cstdint>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/view.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Selects one stream of counter-based random numbers (Philox 4x32-10).
 struct RandomKey {

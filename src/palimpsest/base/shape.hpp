@@ -4,10 +4,11 @@
 #include <span>
 #include <string>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/dtype.hpp"
 #include "palimpsest/base/small_vector.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Largest number of axes of an array.
 inline constexpr std::size_t kMaxRank = 16;

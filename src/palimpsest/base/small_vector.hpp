@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
+
+namespace PALIMPSEST_API palimpsest {
 
 /// A vector of trivially copyable values whose first N live inside the object, so that the
 /// shapes and strides of ordinary arrays never allocate.

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
+
+namespace PALIMPSEST_API palimpsest {
 
 /// The calls that led somewhere, and the rewrite, if any, that put something there in their place.
 class StackTrace {

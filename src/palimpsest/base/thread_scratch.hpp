@@ -13,14 +13,14 @@ namespace detail {
 struct ScratchMark {
   std::size_t chunk = 0, used = 0;
 };
-/// `bytes` of the calling thread's scratch, aligned to 64; `before` is what to give back to. The thread
-/// keeps the memory until it ends. std::bad_alloc.
+/// `bytes` of the calling thread's scratch, aligned to 64; `before` is what to give back to. The
+/// thread keeps the memory until it ends. std::bad_alloc.
 std::byte* take_scratch(std::size_t bytes, ScratchMark& before);
 void give_back_scratch(const ScratchMark& before) noexcept;
 }  // namespace detail
 
-/// A T in the scratch memory of the thread, for use like one on its stack: the last one that was made is
-/// the first that goes. Without arguments it is not initialized.
+/// A T in the scratch memory of the thread, for use like one on its stack: the last one that was
+/// made is the first that goes. Without arguments it is not initialized.
 template <class T>
 class Scratched {
  public:

@@ -3,9 +3,10 @@
 
 #include <span>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/shape.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Elements in memory that somebody else owns: what kernels read. `data` is the first element,
 /// strides count elements and may have any sign. The spans must outlive the view.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "palimpsest/linop/fft.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
 
 namespace palimpsest::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <complex>
 #include <functional>
 
-#include "palimpsest/cli/memory_ledger.hpp"
-#include "palimpsest/cli/place.hpp"
+#include "palimpsest/cli/recon/memory_ledger.hpp"
+#include "palimpsest/cli/recon/place.hpp"
 #include "palimpsest/compile/function.hpp"
 
 namespace palimpsest::cli {
@@ -13,8 +13,8 @@ namespace palimpsest::cli {
 /// What is done along the last axis of a grid before columns are taken from it.
 enum class AlongX { nothing, to_image, to_image_and_back };
 
-/// Takes consecutive columns of a grid (coil, z, y, x) piece by piece: as planes (x, coil, z, y), or as
-/// a narrower grid in the same order.
+/// Takes consecutive columns of a grid (coil, z, y, x) piece by piece: as planes (x, coil, z, y),
+/// or as a narrower grid in the same order.
 class ColumnTaker {
  public:
   struct Options {

@@ -10,10 +10,10 @@
 
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/image.hpp"
 #include "palimpsest/cli/inputs.hpp"
 #include "palimpsest/cli/outputs.hpp"
-#include "palimpsest/cli/recon_facts.hpp"
+#include "palimpsest/cli/recon/image.hpp"
+#include "palimpsest/cli/recon/recon_facts.hpp"
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
 #include "palimpsest/io/npy.hpp"

@@ -10,14 +10,14 @@
 #include <optional>
 #include <string>
 
-#include "palimpsest/cli/coil_maps.hpp"
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/image.hpp"
 #include "palimpsest/cli/outputs.hpp"
-#include "palimpsest/cli/phantom.hpp"
-#include "palimpsest/cli/sampling_pattern.hpp"
-#include "palimpsest/cli/sense.hpp"
+#include "palimpsest/cli/recon/coil_maps.hpp"
+#include "palimpsest/cli/recon/image.hpp"
+#include "palimpsest/cli/recon/phantom.hpp"
+#include "palimpsest/cli/recon/sampling_pattern.hpp"
+#include "palimpsest/cli/recon/sense.hpp"
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
 #include "palimpsest/io/cartesian.hpp"
@@ -101,8 +101,8 @@ RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
   RawScanHeader header;
   header.n_coils = n_coils;
   header.h1_frequency_hz = kFrequencyHz;
-  // In full, a scan of ny readouts with nx samples. Undersampled along both axes they are both phase
-  // encoded, rows by partitions (z): the readout runs through the slice and has one sample.
+  // In full, a scan of ny readouts with nx samples. Undersampled along both axes they are both
+  // phase encoded, rows by partitions (z): the readout runs through the slice and has one sample.
   header.encoded.matrix =
       is_full ? std::array<index_t, 3>{nx, ny, 1} : std::array<index_t, 3>{1, nx, ny};
   for (std::size_t axis = 0; axis < 3; ++axis) {

@@ -6,15 +6,19 @@
 //  4. containers reached through several variables become one input
 //  5. roots that are missing and inputs that are not needed are found
 //  6. the graph is cloned, protected and rewritten
+#include "palimpsest/compile/compile.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
 
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/compile/inner_graphs.hpp"
-#include "palimpsest/compile/part_places.hpp"
 #include "palimpsest/compile/resolve.hpp"
-#include "palimpsest/ops/loop_op.hpp"
+#include "palimpsest/compile/stages/staged.hpp"
+#include "palimpsest/inspect/mode_named.hpp"
+#include "palimpsest/ops/loop/loop_op.hpp"
+#include "palimpsest/plan/part_places.hpp"
 #include "palimpsest/rewrite/pipeline.hpp"
 
 namespace palimpsest {
@@ -363,7 +367,7 @@ class Compiler {
   Compiled finish() {
     std::vector<RewriteProfile> reports;
     std::shared_ptr<const CompileFacts> facts;
-    auto program = std::make_shared<Program>(optimized_graph(&reports, &facts));
+    auto program = make_program(optimized_graph(&reports, &facts));
     program->facts = std::move(facts);
     program->rewrites = std::move(reports);
     program->refusals = std::move(*refusals_);
@@ -414,6 +418,10 @@ class Compiler {
 };
 
 }  // namespace
+
+std::shared_ptr<Program> make_program(FunctionGraph graph) {
+  return std::make_shared<Program>(std::move(graph), &StagedProgram::make);
+}
 
 Compiled compile(std::vector<In> inputs, Outputs outputs, FunctionOptions options) {
   return Compiler(std::move(inputs), std::move(outputs), std::move(options)).run();

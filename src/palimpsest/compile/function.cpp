@@ -3,19 +3,20 @@
 
 #include <algorithm>
 
-#include "palimpsest/compile/call.hpp"
-#include "palimpsest/compile/function_impl.hpp"
+#include "palimpsest/compile/compile.hpp"
+#include "palimpsest/run/call.hpp"
+#include "palimpsest/run/function_state.hpp"
 
 namespace palimpsest {
 namespace {
 
-const Function::Impl& checked(const std::shared_ptr<const Function::Impl>& impl) {
+const FunctionState& checked(const std::shared_ptr<const FunctionState>& impl) {
   if (!impl) throw ValueError("[Function] undefined: expected one that function() made");
   return *impl;
 }
 
 // For errors: what can be asked for by name.
-std::string names_of_cells(const Function::Impl& impl) {
+std::string names_of_cells(const FunctionState& impl) {
   std::string text;
   const auto add = [&](const std::string& name) {
     if (!name.empty()) text += (text.empty() ? "'" : ", '") + name + "'";
@@ -42,7 +43,7 @@ Function function(std::vector<In> inputs, Outputs outputs, FunctionOptions optio
   std::string name = options.name;
   const bool is_profiled = options.profile.value_or(config().profile);
   Compiled made = compile(std::move(inputs), std::move(outputs), std::move(options));
-  return Function(std::make_shared<Function::Impl>(
+  return Function(std::make_shared<FunctionState>(
       std::move(made.program), std::move(made.containers), std::move(name), is_profiled));
 }
 
@@ -60,7 +61,7 @@ void Function::call_into_with(std::initializer_list<Argument> arguments,
 
 void Function::call_with(std::span<const Argument> arguments, std::span<Tensor> results,
                          std::span<Tensor> outs) const {
-  const Impl& impl = checked(impl_);
+  const FunctionState& impl = checked(impl_);
   if (results.empty() && outs.size() != output_count()) {
     throw TypeError("[call_into] got " + std::to_string(outs.size()) + " destinations, expected " +
                     std::to_string(output_count()));
@@ -72,7 +73,7 @@ void Function::call_with(std::span<const Argument> arguments, std::span<Tensor> 
 
 void Function::call(std::span<const Tensor> arguments, std::span<Tensor> results,
                     CallReport* report) const {
-  const Impl& impl = checked(impl_);
+  const FunctionState& impl = checked(impl_);
   if (results.size() != output_count()) {
     throw TypeError("[call] room for " + std::to_string(results.size()) + " results, expected " +
                     std::to_string(output_count()));
@@ -127,7 +128,7 @@ std::size_t Function::idle_frame_count() const { return checked(impl_).pool->siz
 
 std::size_t Function::output_count() const { return checked(impl_).program->outputs.size(); }
 bool Function::is_single() const { return checked(impl_).program->is_single; }
-const Function::Impl& Function::impl() const { return checked(impl_); }
+const FunctionState& Function::impl() const { return checked(impl_); }
 const FunctionGraph& Function::graph() const { return checked(impl_).program->graph; }
 std::vector<Apply> Function::steps() const { return graph().toposort(); }
 const std::vector<InplaceRefusal>& Function::inplace_report() const {
@@ -136,7 +137,7 @@ const std::vector<InplaceRefusal>& Function::inplace_report() const {
 
 Mode Function::mode() const { return checked(impl_).program->mode; }
 Profile Function::profile() const {
-  const Impl& impl = checked(impl_);
+  const FunctionState& impl = checked(impl_);
   if (!impl.profiler) {
     throw ValueError("[" + impl.who() +
                      "] is not profiled. Try FunctionOptions::profile = true, or the config's");
@@ -167,7 +168,7 @@ std::vector<Variable> Function::inputs() const {
 }
 
 Container& Function::container(const Variable& input) const {
-  const Impl& impl = checked(impl_);
+  const FunctionState& impl = checked(impl_);
   const auto cell = [&](int c) -> Container& {
     return *impl.containers[static_cast<std::size_t>(c)];
   };
@@ -189,7 +190,7 @@ Container& Function::container(const Variable& input) const {
 }
 
 Container& Function::container(std::string_view name) const {
-  const Impl& impl = checked(impl_);
+  const FunctionState& impl = checked(impl_);
   const auto find = [&](const auto& specs) -> Container* {
     for (const auto& spec : specs) {
       if (spec.name != name || spec.container < 0) continue;
@@ -217,6 +218,18 @@ Container& Function::container(std::string_view name) const {
 
 std::vector<std::shared_ptr<Container>> Function::shared_variables() const {
   return checked(impl_).containers;
+}
+
+std::string debugprint(const Function& f, const DebugPrintOptions& options) {
+  return debugprint(f.graph(), options, f.latest_plan());
+}
+
+std::string to_dot(const Function& f, const DebugPrintOptions& options) {
+  return to_dot(f.graph(), options, f.latest_plan());
+}
+
+std::string Function::dprint(const DebugPrintOptions& options) const {
+  return debugprint(*this, options);
 }
 
 }  // namespace palimpsest

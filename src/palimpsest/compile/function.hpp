@@ -10,21 +10,23 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/compile/inputs.hpp"
-#include "palimpsest/compile/mode.hpp"
-#include "palimpsest/compile/plan.hpp"
-#include "palimpsest/compile/profile.hpp"
-#include "palimpsest/compile/shared.hpp"
+#include "palimpsest/inspect/print.hpp"
+#include "palimpsest/plan/plan.hpp"
+#include "palimpsest/run/inputs.hpp"
+#include "palimpsest/run/mode.hpp"
+#include "palimpsest/run/profile.hpp"
+#include "palimpsest/run/shared.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// New values of shared variables, all computed from the old ones, stored together after a call.
 using Updates = std::vector<std::pair<Variable, Value>>;
-/// What replaces variables before a graph is compiled, all at once.
+/// Replacements of variables, made all at once before a graph is compiled.
 using Givens = std::vector<std::pair<Variable, Value>>;
 
-/// Whose default updates do not happen: everybody's, or those of a list.
+/// Shared variables whose default updates are left out: all, or those of a list.
 struct NoDefaultUpdates {
   NoDefaultUpdates(bool everybody = false) : all(everybody) {}
   NoDefaultUpdates(std::initializer_list<Variable> of) : list(of) {}
@@ -33,7 +35,7 @@ struct NoDefaultUpdates {
   std::vector<Variable> list;
 };
 
-struct DebugPrintOptions;
+struct FunctionState;
 
 /// Designators follow the order of the fields: updates, givens, mode, name, budget_bytes, profile,
 /// on_unused_input, ... Fields can be set one by one as well, in any order:
@@ -64,15 +66,6 @@ struct FunctionOptions {
   bool trust_input = false;
 };
 
-/// What a call took.
-struct CallReport {
-  /// Bytes held at the worst moment above arguments, containers and constants: frame and outputs.
-  index_t peak_bytes = 0;
-  /// Bytes that only the state of the call forced to be copied (shared containers, destinations that
-  /// overlap arguments, and the like).
-  index_t entry_copy_bytes = 0;
-};
-
 struct CopyOptions {
   /// One pool of frames for both.
   bool share_memory = false;
@@ -88,8 +81,8 @@ struct CopyOptions {
 /// A compiled graph: a cheap handle; copies are the same function.
 ///
 /// Aliases  nothing the user holds is ever changed, and nothing the user does to a result changes
-///          the function; results of borrowed outputs are rewritten by the next call, unless they are
-///          among what it reads or writes: then it uses other memory
+///          the function; results of borrowed outputs are rewritten by the next call, unless they
+///          are among what it reads or writes: then it uses other memory
 /// Errors   before anything runs: TypeError, DTypeError, ShapeError, DeviceError, OverflowError
 ///          naming the argument; StateError: a container that this thread holds already;
 ///          BudgetError. A call that fails leaves every shared variable as it was
@@ -100,8 +93,8 @@ class Function {
   Function() = default;
 
   bool defined() const { return impl_ != nullptr; }
-  /// Values in the order of the inputs, then keywords. The results; where there is one, they convert
-  /// to it.
+  /// Values in the order of the inputs, then keywords. The results; where there is one, they
+  /// convert to it.
   template <class... T>
   Results operator()(const T&... arguments) const {
     return give({Argument(arguments)...});
@@ -120,8 +113,8 @@ class Function {
   void call(std::span<const Tensor> arguments, std::span<Tensor> results,
             CallReport* report = nullptr) const;
   /// Writes the outputs into given tensors. These may overlap arguments and the insides of shared
-  /// variables and of borrowed results: all is read before it is overwritten, and a variable that is
-  /// updated gets its new value in other memory.
+  /// variables and of borrowed results: all is read before it is overwritten, and a variable that
+  /// is updated gets its new value in other memory.
   /// Errors  ShapeError, DTypeError, DeviceError: another type than the output's; AliasError: two
   ///         destinations have elements in common, or one with itself. Nothing is written then
   template <class... T>
@@ -143,7 +136,7 @@ class Function {
   void prepare(std::span<const Tensor> arguments) const;
   /// Releases all idle frames (arenas and borrowed outputs).
   void free() const;
-  /// Whether frames are released after every call; if so, those that are idle are released now.
+  /// Sets whether frames are released after every call. True releases idle frames now.
   void allow_gc(bool value) const;
   /// Frames that wait for a call.
   std::size_t idle_frame_count() const;
@@ -161,19 +154,19 @@ class Function {
   std::vector<Apply> steps() const;
   /// The variables of the inputs in the order of a call, implicit ones last.
   std::vector<Variable> inputs() const;
-  /// The cell of an input or of a shared variable, by its variable or by its name. ValueError: there
-  /// is none, or several shared variables have the name.
+  /// The cell of an input or of a shared variable, by its variable or by its name. ValueError:
+  /// there is none, or several shared variables have the name.
   Container& container(const Variable& variable) const;
   Container& container(std::string_view name) const;
   /// The cells that the function reads or updates.
   std::vector<std::shared_ptr<Container>> shared_variables() const;
-  /// The inputs of its steps that a kernel could have overwritten, and why each was left alone. Of a
-  /// function from a file: none.
+  /// The inputs of its steps that a kernel could have overwritten, and why each was left alone. Of
+  /// a function from a file: none.
   const std::vector<InplaceRefusal>& inplace_report() const;
-  /// How it was rewritten.
+  /// The mode that the function was compiled with.
   Mode mode() const;
   const std::string& name() const;
-  /// What compiling and the calls so far took.
+  /// Time and memory of compiling and of the calls so far.
   /// Errors  ValueError: compiled without `profile`
   Profile profile() const;
   /// Writes the function, with the values of its shared variables, to a file; see save_functions().
@@ -181,13 +174,11 @@ class Function {
   /// The only function of a file. The errors of load_functions(); ValueError: it holds others.
   static Function load(const std::string& path);
   /// The optimized graph as a tree: debugprint(*this, options).
-  std::string dprint(const DebugPrintOptions& options) const;
-  std::string dprint() const;
+  std::string dprint(const DebugPrintOptions& options = {}) const;
 
-  struct Impl;
-  explicit Function(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  explicit Function(std::shared_ptr<const FunctionState> impl) : impl_(std::move(impl)) {}
   /// For this layer. ValueError: undefined.
-  const Impl& impl() const;
+  const FunctionState& impl() const;
 
  private:
   Results give(std::initializer_list<Argument> arguments) const;
@@ -195,8 +186,12 @@ class Function {
   void call_with(std::span<const Argument> arguments, std::span<Tensor> results,
                  std::span<Tensor> outs) const;
 
-  std::shared_ptr<const Impl> impl_;
+  std::shared_ptr<const FunctionState> impl_;
 };
+
+/// The optimized graph, with the latest plan of the function where the options ask for memory.
+std::string debugprint(const Function& f, const DebugPrintOptions& options = {});
+std::string to_dot(const Function& f, const DebugPrintOptions& options = {});
 
 /// Compiles a graph. What the user holds stays as it was.
 ///

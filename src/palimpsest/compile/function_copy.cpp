@@ -2,7 +2,8 @@
 // Copies of functions: the optimized graph is shared, nothing is rewritten again.
 #include <algorithm>
 
-#include "palimpsest/compile/function_impl.hpp"
+#include "palimpsest/compile/compile.hpp"
+#include "palimpsest/run/function_state.hpp"
 
 namespace palimpsest {
 namespace {
@@ -66,7 +67,7 @@ std::shared_ptr<const Program> without_updates(const Program& program, std::vect
   for (ArgumentSpec& spec : arguments) {
     if (spec.container >= 0) spec.container = keep_container(spec.container);
   }
-  auto result = std::make_shared<Program>(FunctionGraph(inputs, graph.outputs()));
+  auto result = make_program(FunctionGraph(inputs, graph.outputs()));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool may_write = i < arguments.size() && arguments[i].is_mutable;
     if (!may_write) result->graph.protect(result->graph.inputs()[i]);
@@ -126,9 +127,9 @@ Function Function::copy(const CopyOptions& options) const {
     for (int c : kept) remaining.push_back(containers[static_cast<std::size_t>(c)]);
     containers = std::move(remaining);
   }
-  auto made = std::make_shared<Impl>(std::move(program), std::move(containers),
-                                     options.name.value_or(impl_->name + " copy"),
-                                     options.profile.value_or(impl_->profiler != nullptr));
+  auto made = std::make_shared<FunctionState>(std::move(program), std::move(containers),
+                                              options.name.value_or(impl_->name + " copy"),
+                                              options.profile.value_or(impl_->profiler != nullptr));
   made->pool->set_allow_gc(impl_->pool->allows_gc());
   if (options.share_memory) made->pool = impl_->pool;
   return Function(std::move(made));

@@ -3,20 +3,21 @@
 //
 //     {"containers": [{"name", "type", "strict", "allow_downcast", "tensor"}],
 //      "functions": [{"name", "allow_gc", "profile", "config", "graph", "arguments", "implicit",
-//                     "containers", "n_container_inputs", "outputs", "is_single", "updated", "mode",
-//                     "trust_input", "budget"}]}
+//                     "containers", "n_container_inputs", "outputs", "is_single", "updated",
+//                     "mode", "trust_input", "budget"}]}
 //
-// Of shared variables: {"containers": [..], "variables": [number of its container, ..]}. Of a graph:
-// the graph. For graphs and types see graph_file.hpp.
+// Of shared variables: {"containers": [..], "variables": [number of its container, ..]}. Of a
+// graph: the graph. For graphs and types see graph_file.hpp.
 #include "palimpsest/compile/function_file.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "palimpsest/base/checked_json.hpp"
-#include "palimpsest/compile/function_impl.hpp"
+#include "palimpsest/compile/compile.hpp"
 #include "palimpsest/compile/graph_file.hpp"
 #include "palimpsest/ops/registry.hpp"
+#include "palimpsest/run/function_state.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
 
 namespace palimpsest {
@@ -107,7 +108,7 @@ class FunctionWriter {
 
  private:
   Json written_function(const Function& f) {
-    const Function::Impl& impl = f.impl();
+    const FunctionState& impl = f.impl();
     const Program& program = *impl.program;
     Json json = {{"name", impl.name},
                  {"allow_gc", impl.pool->allows_gc()},
@@ -229,7 +230,7 @@ class FunctionReader {
   }
 
   Function function_of(const CheckedJson& json) const {
-    auto program = std::make_shared<Program>(graph_of(json.at("graph"), archive_));
+    auto program = make_program(graph_of(json.at("graph"), archive_));
     Cells cells;
     const CheckedJson containers = json.at("containers");
     for (std::size_t c = 0; c < containers.size(); ++c) {
@@ -298,8 +299,8 @@ class FunctionReader {
     if (!json.at("budget").is_null()) program->budget = json.at("budget").integer();
     program->config = config_of(json.at("config"));
     check_overwritten(*program, json);
-    auto impl = std::make_shared<Function::Impl>(std::move(program), std::move(cells),
-                                                 json.at("name").text(), json.at("profile").flag());
+    auto impl = std::make_shared<FunctionState>(std::move(program), std::move(cells),
+                                                json.at("name").text(), json.at("profile").flag());
     impl->pool->set_allow_gc(json.at("allow_gc").flag());
     return Function(std::move(impl));
   }
@@ -425,13 +426,13 @@ std::vector<Function> deepcopy(std::span<const Function> functions) {
   }
   std::vector<Function> result;
   for (const Function& f : functions) {
-    const Function::Impl& impl = f.impl();
+    const FunctionState& impl = f.impl();
     Cells cells;
     for (const auto& cell : impl.containers) {
       cells.push_back(copies[static_cast<std::size_t>(held.index_of(cell))]);
     }
-    auto copy = std::make_shared<Function::Impl>(impl.program, std::move(cells), impl.name,
-                                                 impl.profiler != nullptr);
+    auto copy = std::make_shared<FunctionState>(impl.program, std::move(cells), impl.name,
+                                                impl.profiler != nullptr);
     copy->pool->set_allow_gc(impl.pool->allows_gc());
     result.emplace_back(std::move(copy));
   }

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/tensor/archive.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Writes functions to a file: their optimized graphs, what their inputs and outputs are, and the
 /// present values of the shared variables that they use, each container and each storage once. Not
@@ -21,9 +22,10 @@ namespace palimpsest {
 ///         written; StateError: a container that this thread holds; IoError: as AtomicFile
 void save_functions(const std::string& path, std::span<const Function> functions);
 
-/// The functions again. Those that had a container in common have one in common again, and none with
-/// the functions that were saved. Nothing is rewritten again, and nothing depends on the config of
-/// the one who loads. Constants and containers share the pages of the file until they are written.
+/// The functions again. Those that had a container in common have one in common again, and none
+/// with the functions that were saved. Nothing is rewritten again, and nothing depends on the
+/// config of the one who loads. Constants and containers share the pages of the file until they are
+/// written.
 ///
 /// Errors  IoError: no such file, or an op that is not registered; FormatError: what the file says
 ///         is not what functions are
@@ -40,10 +42,11 @@ Function deepcopy(const Function& function);
 /// Writes shared variables, with their present values, to one file: each container and each storage
 /// once.
 ///
-/// Errors  ValueError: an undefined variable; StateError: a container that this thread holds; IoError:
-///         as AtomicFile
+/// Errors  ValueError: an undefined variable; StateError: a container that this thread holds;
+///         IoError: as AtomicFile
 void save_shared(const std::string& path, std::span<const SharedVariable> variables);
-/// The variables again, in their order and with their names. Those of one container are on one again.
+/// The variables again, in their order and with their names. Those of one container are on one
+/// again.
 ///
 ///     for (const SharedVariable& saved : load_shared("state.pal"))
 ///       f.container(saved.name()).set_value(saved.get_value());
@@ -52,9 +55,9 @@ void save_shared(const std::string& path, std::span<const SharedVariable> variab
 std::vector<SharedVariable> load_shared(const std::string& path,
                                         const ArchiveOptions& options = {});
 
-/// Writes a graph by itself: nodes, variables, tags, which inputs are protected, names of the rewrites
-/// that introduced nodes. Not written: features, marks; what a shared variable holds, which becomes a
-/// plain input.
+/// Writes a graph by itself: nodes, variables, tags, which inputs are protected, names of the
+/// rewrites that introduced nodes. Not written: features, marks; what a shared variable holds,
+/// which becomes a plain input.
 ///
 /// Errors  NotSupported: an op that has no registered factory (register_op), before a byte is
 ///         written; IoError: as AtomicFile

@@ -3,8 +3,8 @@
 #include <unordered_map>
 
 #include "palimpsest/compile/resolve.hpp"
-#include "palimpsest/ops/elementwise.hpp"
-#include "palimpsest/ops/elementwise_op.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/elementwise/elementwise_op.hpp"
 
 namespace palimpsest {
 namespace {

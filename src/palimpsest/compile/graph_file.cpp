@@ -7,7 +7,7 @@
 
 #include "palimpsest/base/stack_trace.hpp"
 #include "palimpsest/graph/op_registry.hpp"
-#include "palimpsest/ops/loop_op.hpp"
+#include "palimpsest/ops/loop/loop_op.hpp"
 #include "palimpsest/ops/parameter_text.hpp"
 
 namespace palimpsest {

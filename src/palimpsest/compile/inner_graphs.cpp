@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "palimpsest/ops/loop_op.hpp"
+#include "palimpsest/ops/loop/loop_op.hpp"
 
 namespace palimpsest {
 namespace {

@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <memory>
 
-#include "palimpsest/compile/shared.hpp"
-#include "palimpsest/ops/random.hpp"
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/ops/create/random.hpp"
+#include "palimpsest/run/shared.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// A source of random numbers for functions: a shared key whose default update is its successor, so
-/// that two calls of a function that draws from it differ. Copies of the handle are the same source.
+/// that two calls of a function that draws from it differ. Copies of the handle are the same
+/// source.
 ///
 /// Equal seeds give equal numbers, call by call, as long as graphs draw in the same order: the n-th
 /// draw takes the n-th key that splits off the shared one.

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "palimpsest/graph/origin.hpp"
-#include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {

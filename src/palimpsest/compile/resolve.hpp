@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "palimpsest/compile/program.hpp"
+#include "palimpsest/compile/compile.hpp"
 
 namespace palimpsest {
 

@@ -10,9 +10,9 @@
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/ops/elementwise.hpp"
-#include "palimpsest/ops/products.hpp"
-#include "palimpsest/ops/reduce.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/products/products.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
 
 namespace palimpsest {
 namespace {

@@ -18,15 +18,16 @@
 #include <concepts>
 #include <optional>
 
-#include "palimpsest/compile/inputs.hpp"
-#include "palimpsest/kernels/scalar_op.hpp"
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/kernels/elementwise/scalar_op.hpp"
+#include "palimpsest/run/inputs.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// What arithmetic takes for a tensor: a tensor, or the only result of a call.
+/// Operand of tensor arithmetic: a tensor, or the only result of a call.
 template <class T>
 concept ActsAsTensor = std::same_as<T, Tensor> || std::same_as<T, Results>;
-/// Is one of both a tensor, and the other one a tensor or a number?
+/// True if one of the types is a tensor and the other a tensor or a number.
 template <class A, class B>
 concept TensorArithmetic = (ActsAsTensor<A> && (ActsAsTensor<B> || Number<B>)) ||
                            (Number<A> && ActsAsTensor<B>);
@@ -73,8 +74,8 @@ PALIMPSEST_OPERATOR(|, bitwise_or)
 PALIMPSEST_OPERATOR(^, bitwise_xor)
 #undef PALIMPSEST_OPERATOR
 
-/// `t += b` writes into the memory of t, which every view of it sees. The extents and the dtype of t
-/// stay: a result that does not fit is a ShapeError or a DTypeError, and nothing was written.
+/// `t += b` writes into the memory of t, which every view of it sees. The extents and the dtype of
+/// t stay: a result that does not fit is a ShapeError or a DTypeError, and nothing was written.
 #define PALIMPSEST_OPERATOR(symbol, op)                               \
   inline Tensor& operator symbol(Tensor& t, const TensorOperand& b) { \
     return tensor_detail::assign(ScalarOp::op, t, b);                 \
@@ -171,7 +172,7 @@ Tensor outer(const Tensor& a, const Tensor& b);
 Tensor vdot(const Tensor& a, const Tensor& b);
 
 namespace tensor_detail {
-/// How many compiled functions are kept at most, and are kept now.
+/// Largest number of compiled functions that are kept, and the present number.
 inline constexpr std::size_t kMostFunctions = 256;
 std::size_t function_count();
 }  // namespace tensor_detail

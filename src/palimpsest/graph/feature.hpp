@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/op.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 class FunctionGraph;
 
@@ -34,7 +35,7 @@ class Feature {
   /// `use` no longer reads `old` but `with`.
   virtual void on_change_input(const FunctionGraph&, const Use&, const Variable&, const Variable&,
                                std::string_view) {}
-  /// May throw InconsistencyError of the kind refused_by_feature.
+  /// Vetoes the graph by throwing an InconsistencyError of the kind refused_by_feature.
   virtual void on_validate(const FunctionGraph&) {}
   /// Pairs of nodes of the graph: the first of each must precede the second.
   virtual std::vector<std::pair<Apply, Apply>> orderings(const FunctionGraph&) { return {}; }
@@ -46,7 +47,7 @@ class History final : public Feature {
   void on_change_input(const FunctionGraph& graph, const Use& use, const Variable& old,
                        const Variable& with, std::string_view reason) override;
   std::size_t size() const { return changes_.size(); }
-  /// How many of the changes are in force.
+  /// Number of changes in force.
   std::size_t step() const { return step_; }
   void start(FunctionGraph& graph) { goto_step(graph, 0); }
   void end(FunctionGraph& graph) { goto_step(graph, changes_.size()); }

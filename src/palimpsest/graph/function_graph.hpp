@@ -9,11 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/feature.hpp"
 #include "palimpsest/graph/inconsistency.hpp"
 #include "palimpsest/graph/op.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 namespace graph_detail {
 class GraphState;
@@ -96,7 +97,7 @@ class FunctionGraph {
   /// The nodes that overwrite memory of the variables that v is a view of.
   std::vector<Apply> destroyers(const Variable& v) const;
   bool has_destroyers(std::span<const Variable> variables) const;
-  /// How many inputs of nodes are overwritten by these. O(1).
+  /// Number of inputs of nodes that the nodes overwrite. O(1).
   std::size_t overwritten_count() const;
 
   /// Marks the present state. Changes are remembered from the first mark on until commit().
@@ -111,7 +112,7 @@ class FunctionGraph {
 
   void add_feature(std::shared_ptr<Feature> feature);
   void remove_feature(const std::shared_ptr<Feature>& feature);
-  /// Is told of each attempt to replace and of each refusal, one line each.
+  /// Sets a function that gets one line for each attempted and each refused replacement.
   void set_trace(std::function<void(const std::string&)> sink);
 
   /// `FunctionGraph(Add(x, y))`.

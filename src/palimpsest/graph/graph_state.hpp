@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 // The structure behind a FunctionGraph and, kept up to date with it, the alias analysis.
 //
 // Invariants, outside of an edit

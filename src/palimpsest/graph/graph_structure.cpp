@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes, uses and the data order: what an edit changes.
 #include <algorithm>
+#include <map>
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/graph/graph_state.hpp"
@@ -249,14 +250,19 @@ void GraphState::count_joins(NodeInfo& node) {
     const auto i = static_cast<std::size_t>(e.in);
     return e.is_hidden ? &node.hidden[i] : node.slots[i].var;
   };
-  int n = 0;
-  for (std::size_t a = 0; a < node.edges.size(); ++a) {
-    for (std::size_t b = 0; b < a; ++b) {
-      const AliasEdge &x = node.edges[a], &y = node.edges[b];
-      if (x.out == y.out) ++n;
-      if ((x.is_write || y.is_write) && parent(x) == parent(y)) ++n;
-    }
+  // Pairs of edges of one output, and pairs of one parent of which at least one is a write.
+  std::map<int, int> of_output;
+  std::map<const VarInfo*, std::pair<int, int>> of_parent;  // all, those that only read
+  for (const AliasEdge& e : node.edges) {
+    ++of_output[e.out];
+    auto& [all, views] = of_parent[parent(e)];
+    ++all;
+    if (!e.is_write) ++views;
   }
+  const auto pairs = [](int k) { return k * (k - 1) / 2; };
+  int n = 0;
+  for (const auto& [out, count] : of_output) n += pairs(count);
+  for (const auto& [var, counts] : of_parent) n += pairs(counts.first) - pairs(counts.second);
   const int more = n - node.n_joins;
   node.n_joins = n;
   add_joins(more);

@@ -5,12 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/graph/variable.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// Why a graph is not consistent, the gravest first.
+/// Reasons why a graph is inconsistent, the gravest first.
 enum class InconsistencyKind {
   none,
   destroys_constant,

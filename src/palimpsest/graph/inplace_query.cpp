@@ -43,8 +43,8 @@ bool reads(const NodeInfo& node, const VarInfo& v) {
                      [&](const UseSlot& slot) { return slot.var == &v && slot.reads; });
 }
 
-// Does something that needs the node's results read the variable? Only the first nodes behind it are
-// looked at: often that settles it, however many readers there are.
+// Does something that needs the node's results read the variable? Only the first nodes behind it
+// are looked at: often that settles it, however many readers there are.
 bool is_read_soon_after(const NodeInfo& node, const VarInfo& v) {
   constexpr std::size_t kLooked = 16;
   std::vector<const NodeInfo*> behind{&node};
@@ -67,17 +67,17 @@ Answer from_analysis(const GraphState& state, NodeInfo& node, const Apply& varia
   if (!state.is_consistent() || state.has_joins() || !is_simple(variant, input)) {
     return kUnclear;
   }
+  VarInfo& destroyed = *node.slots[static_cast<std::size_t>(input)].var;
+  if (const InconsistencyKind kind = graph_detail::must_keep(destroyed);
+      kind != InconsistencyKind::none) {
+    return kind;
+  }
   if (!node.edges.empty() || !node.records.empty()) return kUnclear;
   const bool is_free = std::all_of(node.outs.begin(), node.outs.end(),
                                    [](const VarInfo& out) { return out.entries.empty(); });
   if (!is_free) return kUnclear;
   const Op& op = variant.op();
   if (state.barrier() && op.can_fail() != node.can_fail) return kUnclear;
-  VarInfo& destroyed = *node.slots[static_cast<std::size_t>(input)].var;
-  if (const InconsistencyKind kind = graph_detail::must_keep(destroyed);
-      kind != InconsistencyKind::none) {
-    return kind;
-  }
   bool is_shared = false;
   for (const Entry& e : destroyed.entries) {
     // The other writer reads what this node would overwrite, and this node reads what that one

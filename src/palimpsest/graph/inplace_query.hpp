@@ -4,9 +4,10 @@
 #include <span>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// One input of a node that it has a kernel to overwrite.
 struct InplaceCandidate {

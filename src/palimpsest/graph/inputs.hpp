@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/variable.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// An input of a graph; std::nullopt is an unknown extent.
 ///

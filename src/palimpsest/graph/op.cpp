@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/graph/op.hpp"
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/copy/strided_copy.hpp"
 
 namespace palimpsest {
 

@@ -11,18 +11,20 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/view.hpp"
 #include "palimpsest/graph/region.hpp"
 #include "palimpsest/graph/variable.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Output position -> input positions.
 using AliasMap = std::map<int, std::set<int>>;
 /// (destroyed input, other input).
 using IndexPairs = std::set<std::pair<int, int>>;
 
-/// How an array lies in the memory of another one: byte offset to that one's first element.
+/// Position of an array in the memory of another one; the byte offset is from that one's first
+/// element.
 struct Layout {
   DType dtype = DType::float64;
   Extents extents;
@@ -42,7 +44,7 @@ enum class Linearity {
   conjugate,  // antilinear
 };
 
-/// What a kernel is given: every output of known shape is allocated, in place where declared.
+/// Arguments of a kernel. Every output of known shape is allocated, in place where declared.
 class RunContext {
  public:
   /// `implementation`: one of the op's implementations(); empty: the first of them.
@@ -104,16 +106,16 @@ class Op : public std::enable_shared_from_this<Op> {
   virtual std::set<int> destroyed_inputs(const Apply&) const { return {}; }
   /// Groups of outputs that are views of one fresh buffer each.
   virtual std::vector<std::set<int>> output_aliases(const Apply&) const { return {}; }
-  /// (d, j): input j may be the very variable that is destroyed as d.
+  /// Pairs (destroyed input d, other input j) that may be the same variable.
   virtual IndexPairs tolerate_same(const Apply&) const { return {}; }
-  /// (d, j): any overlap of d and j is the op's own care.
+  /// Pairs (destroyed input d, other input j) that may overlap; the kernel handles it.
   virtual IndexPairs tolerate_aliased(const Apply&) const { return {}; }
   /// What output `out` shows of the memory of input `in`. Unless overridden anything for a view,
   /// and element by element the same for what overwrites the input.
   virtual Region view_region(const Apply&, int out, int in) const;
-  /// What running the op overwrites of input `in`.
+  /// The part of input `in` that running the op overwrites.
   virtual Region write_region(const Apply&, int) const { return Region::whole(); }
-  /// Does it read bytes of this input? False: only its address or its extents matter.
+  /// True if the op reads bytes of this input; false if only its address or extents matter.
   virtual bool reads(const Apply& apply, int in) const { return uses_elements(apply, in); }
   /// The same op working in place on some of the allowed inputs; null if it cannot.
   virtual OpPtr inplace_on_inputs(const Apply&, const std::set<int>&) const { return nullptr; }
@@ -131,7 +133,7 @@ class Op : public std::enable_shared_from_this<Op> {
   /// Can run() throw on inputs that make_node and infer_shapes accepted? What says no may overwrite
   /// a shared variable in place, which a failed call must leave as it was.
   virtual bool can_fail() const { return true; }
-  /// May it be computed twice to save memory?
+  /// True if it may be computed twice to save memory.
   virtual bool is_cheap() const { return false; }
 
   // -- derivatives -----------------------------------------------------------------------------

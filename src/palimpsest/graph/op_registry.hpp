@@ -5,9 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/op.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Makes the op of that name whose parameters() is that text.
 using OpFactory = std::function<OpPtr(std::string_view name, std::string_view parameters)>;

@@ -25,7 +25,8 @@ struct Frontier {
 };
 
 // Spreads the nodes around one evenly over the smallest range of labels that is sparse enough, so
-// that the labels of a place into which much is moved are given anew without those of the rest: O(log
+// that the labels of a place into which much is moved are given anew without those of the rest:
+// O(log
 // n) for each node that is placed, on average. After Bender et al. 2002,
 // doi:10.1007/3-540-45749-6_17.
 bool spread_around(NodeInfo& node) {

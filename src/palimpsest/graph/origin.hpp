@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,8 @@ struct LaneLimit {
   std::shared_ptr<const LaneLimit> outer;  ///< of the group that this one is part of
 };
 
-/// Where an application comes from; it hangs on its first output. Says nothing about values: what
-/// differs in its origin only is merged, fused and rewritten all the same.
+/// Origin of an application, attached to its first output. Metadata: ignored when nodes are
+/// compared, merged or fused.
 struct Origin final : Attachment {
   /// What it is built for, such as `Chain[2]/Fft`; empty: nothing.
   std::string place;

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/type.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// How an array lies in the memory of another array.
+/// Position of an array in the memory of another one.
 struct Layout;
 
 /// Which elements of a parent array a child array shows, and which of the child's elements is
@@ -22,11 +23,11 @@ struct Layout;
 /// Cost      O(axes); meets() of byte lattices is a bounded search and says yes at its bound
 class Region {
  public:
-  /// What the child shows along one axis of the parent: `start + k step` for k < count.
+  /// The child's elements along one axis of the parent: `start + k step` for k < count.
   struct Range {
     index_t start = 0, step = 1;
     index_t count = kUnknown;  // kUnknown: the whole axis
-    int child_axis = -1;       // the axis of the child along which k runs; -1: it matters not
+    int child_axis = -1;       // the axis of the child along which k runs; -1 if irrelevant
     friend bool operator==(const Range&, const Range&) = default;
   };
   /// One axis of the child: bytes in the parent from one element to the next.
@@ -55,7 +56,7 @@ class Region {
   /// False: only a bound is known. The child lies somewhere in it, and so does every part of it.
   bool is_exact() const { return !is_bound_; }
   bool is_box() const { return kind_ == Kind::box; }
-  /// Does it show no element at all?
+  /// True if it shows no element.
   bool is_empty() const;
 
   /// This region of a middle array, which is the region `middle` of a parent: the region of the
@@ -63,7 +64,7 @@ class Region {
   Region within(const Region& middle, const TensorType& parent) const;
   /// Do two regions of one parent have a byte in common?
   bool meets(const Region& other, const TensorType& parent) const;
-  /// Is every byte of `other` one of this region? May say no where it is so.
+  /// True only if every byte of `other` is one of this region; false may be wrong.
   bool covers(const Region& other) const;
 
   /// `whole`, `unknown`, `[0:3, :]`, `bytes 8 + (3 x 16, ) of 8`.

@@ -4,10 +4,11 @@
 #include <span>
 #include <string>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/memory/device.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// An extent that is not known when the graph is built.
 inline constexpr index_t kUnknown = -1;
@@ -24,9 +25,9 @@ struct TensorType {
 
   std::size_t rank() const { return shape.size(); }
   bool is_fully_known() const;
-  /// Is every value of `other` a value of this type?
+  /// True if every value of `other` is a value of this type.
   bool is_super(const TensorType& other) const;
-  /// Can arrays of these extents be values of this type?
+  /// True if arrays of these extents can be values of this type.
   bool admits(std::span<const index_t> extents) const;
   /// `float64 (?, 3)`, with the device when it is not the host.
   std::string str() const;

@@ -10,10 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/type.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 class Op;
 using OpPtr = std::shared_ptr<const Op>;
@@ -22,13 +23,13 @@ class StackTrace;
 struct VariableNode;
 struct ApplyNode;
 
-/// What another layer hangs on a root variable, such as the container of a shared variable.
+/// Object that another layer attaches to a root variable, such as its container.
 class Attachment {
  public:
   virtual ~Attachment() = default;
 };
 
-/// What rewrites and checks know of a variable.
+/// Marks on a variable for rewrites and checks.
 struct VariableTags {
   /// Never to be overwritten, whatever a rewrite would gain.
   bool indestructible = false;
@@ -41,7 +42,7 @@ class Operand;
 class IndexEntry;
 class ShapeArgument;
 
-/// Which axes a reduction is over: all, unless some are given. None, for an empty list.
+/// Axes of a reduction: all if none are given, no axis for an empty list.
 class AxesArgument {
  public:
   AxesArgument() = default;
@@ -96,7 +97,7 @@ class Variable {
   /// function. TypeError for others.
   Tensor constant_value() const;
   Attachment* attachment() const;
-  /// May be changed through any handle. Copies and clones of the variable keep them.
+  /// Tags of the variable, shared by all handles; copies and clones of the variable keep them.
   VariableTags& tags() const;
   bool is_indestructible() const { return tags().indestructible; }
   void set_indestructible(bool value = true) const { tags().indestructible = value; }
@@ -168,8 +169,8 @@ struct WeakNumber {
   int kind = 0;  // 0 integer, 1 real, 2 complex
 };
 
-/// An argument of a builder: a Variable, a Tensor, which becomes a constant, or a number that is weak
-/// next to them.
+/// An argument of a builder: a Variable, a Tensor, which becomes a constant, or a number that is
+/// weak next to them.
 class Operand {
  public:
   Operand(const Variable& v) : variable_(v) {}
@@ -188,8 +189,8 @@ class Operand {
   std::optional<WeakNumber> number_;
 };
 
-/// The extents of a result: numbers, and integer variables that are computed from extents of arrays,
-/// such as x.shape(0) * 2. So a plan knows them before anything runs.
+/// The extents of a result: numbers, and integer variables that are computed from extents of
+/// arrays, such as x.shape(0) * 2. So a plan knows them before anything runs.
 class ShapeArgument {
  public:
   ShapeArgument() = default;
@@ -249,9 +250,9 @@ class Apply {
   std::shared_ptr<ApplyNode> node_;
 };
 
-/// The node behind a Variable, for this library: nothing of it is to be written. Outputs live inside
-/// their ApplyNode, so a handle to one keeps the application alive and no cycle of ownership can
-/// arise.
+/// The node behind a Variable, for this library: nothing of it is to be written. Outputs live
+/// inside their ApplyNode, so a handle to one keeps the application alive and no cycle of ownership
+/// can arise.
 struct VariableNode {
   ~VariableNode();
 
@@ -278,7 +279,8 @@ struct ApplyNode : std::enable_shared_from_this<ApplyNode> {
   OpPtr op;
   std::vector<Variable> inputs;
   std::vector<VariableNode> outputs;
-  /// The rewrite it is from, and where a user built it if that is kept (Config::exception_verbosity).
+  /// The rewrite it is from, and where a user built it if that is kept
+  /// (Config::exception_verbosity).
   std::shared_ptr<const StackTrace> built_at;
 };
 

@@ -346,8 +346,8 @@ Tensor noise_covariance_of(const RawScanFile& file, index_t batch_bytes) {
   return noise_covariance(noise);
 }
 
-/// Puts readouts into their rows of a file, and averages rows that were measured repeatedly: the same
-/// sums in the same order as in memory.
+/// Puts readouts into their rows of a file, and averages rows that were measured repeatedly: the
+/// same sums in the same order as in memory.
 class RowSorter {
  public:
   RowSorter(ScratchArray& kspace, std::vector<index_t> counts)

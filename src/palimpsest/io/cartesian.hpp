@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/scratch_array.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// The counters that the imaging readouts of a scan have, each value once, sorted; and how many
 /// readouts there are of each kind.
@@ -22,7 +23,7 @@ struct ScanContents {
   /// CartesianOptions::calibration.
   index_t separate_calibration_readouts = 0;
 };
-/// Which of a scan's images is wanted.
+/// Selection of one of a scan's images.
 struct CartesianOptions {
   /// Must be named where the scan has several.
   std::optional<index_t> slice = {}, contrast = {}, phase = {}, set = {};
@@ -30,8 +31,8 @@ struct CartesianOptions {
   std::optional<index_t> repetition = {};
   /// Makes the coils' noise uncorrelated and of variance 1, by the scan's own noise readouts.
   bool prewhiten = false;
-  /// Takes the lines of the slice that only calibrate (separate or external calibration) in place of
-  /// those of the image; other counters than the slice do not matter then.
+  /// Takes the lines of the slice that only calibrate (separate or external calibration) in place
+  /// of those of the image; other counters than the slice do not matter then.
   bool calibration = false;
 };
 
@@ -57,12 +58,12 @@ struct CartesianKspace {
 /// turned. Left out: noise, navigators, corrections, dummies, other encodings than the first, and
 /// lines that only calibrate, unless the header calls the calibration embedded or interleaved.
 ///
-/// Errors   NotSupported: no Cartesian trajectory; ValueError: no such slice, .., or several of which
-///          none is named; prewhitening without noise readouts; FormatError: positions outside the grid, a grid that the data do not
-///          fill
+/// Errors   NotSupported: no Cartesian trajectory; ValueError: no such slice, .., or several of
+///          which none is named; prewhitening without noise readouts; FormatError: positions
+///          outside the grid, a grid that the data do not fill
 CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options = {});
 
-/// Where the imaging readouts of a file go, out of their headers alone.
+/// Positions of a file's imaging readouts in k-space, found from their headers alone.
 struct CartesianLayout {
   /// Extents of k-space: coil, kz, ky, kx.
   Extents grid;
@@ -77,8 +78,9 @@ struct CartesianLayout {
 /// Errors   those of cartesian_kspace
 CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions& options = {});
 
-/// Looks at so many readouts in the middle of a scan of complete readouts: columns in which all of their
-/// samples are 0 become columns that are not measured. Some scanners fill partial echoes with zeros.
+/// Looks at so many readouts in the middle of a scan of complete readouts: columns in which all of
+/// their samples are 0 become columns that are not measured. Some scanners fill partial echoes with
+/// zeros.
 void note_empty_columns(const RawScanFile& file, CartesianLayout& layout, std::size_t n_readouts);
 
 /// cartesian_kspace() of a file that may be larger than memory.
@@ -96,7 +98,7 @@ struct SortOptions {
 /// Cost     one pass over the file, and a second one over readouts of noise
 ScratchArray sorted_kspace(const RawScanFile& file, const CartesianOptions& options = {},
                            const SortOptions& how = {});
-/// What sorted_kspace() holds beside the file's contents and the result.
+/// Bytes that sorted_kspace() holds beside the file's contents and the result.
 struct SortingBytes {
   index_t tensors = 0;  ///< from the allocator
   index_t others = 0;

@@ -3,9 +3,10 @@
 
 #include <string>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// An array of BART, the pair STEM.hdr and STEM.cfl; the path may have either ending, or none.
 ///

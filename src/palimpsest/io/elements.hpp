@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 #pragma once
 
 #include "palimpsest/base/atomic_file.hpp"
@@ -12,7 +13,8 @@ namespace palimpsest::io_detail {
 Tensor read_elements(const InputFile& file, index_t offset, const Extents& shape, DType dtype,
                      bool swapped);
 
-/// The same of the host's byte order, mapped. The caller has held the byte count against the file's.
+/// The same of the host's byte order, mapped. The caller has held the byte count against the
+/// file's.
 Tensor map_elements(const std::string& path, index_t offset, const Extents& shape, DType dtype);
 
 /// Elements that were read as bytes become values: host byte order, booleans 0 or 1.

@@ -4,9 +4,11 @@
 #include <string>
 #include <string_view>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
 
-/// What the files that this library reads may be.
+namespace PALIMPSEST_API palimpsest {
+
+/// Formats of files that this library reads.
 enum class FileFormat { npy, cfl, ismrmrd, nifti, png };
 
 /// `NPY`, `BART CFL`, `ISMRMRD`, `NIfTI`, `PNG`.

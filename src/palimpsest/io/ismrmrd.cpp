@@ -119,6 +119,9 @@ void parse_isolated(const io_detail::InputFile& file, io_detail::SharedMemory& m
   if (result->open_error != 0) {
     io_detail::fail_io(file.path(), "cannot be read", result->open_error);
   }
+  if (result->lacks_module) {
+    throw IoError(fmt::format("[{}] cannot be read: {}", file.path(), result->error));
+  }
   std::string why = result->error;
   if (end == io_detail::ChildEnd::stalled) why = "the HDF5 library does not come to an end with it";
   if (why.empty()) why = "the HDF5 library does not survive it";
@@ -308,7 +311,8 @@ RawScan read_ismrmrd(const std::string& path) {
   return scan;
 }
 
-// -- a part at a time ------------------------------------------------------------------------------
+// -- a part at a time
+// ------------------------------------------------------------------------------
 
 namespace {
 

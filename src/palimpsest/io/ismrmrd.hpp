@@ -10,9 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// A grid in k-space or in the image: along readout x, phase encoding y, partition or slice z.
 struct EncodingSpace {
@@ -73,7 +74,7 @@ struct Readout {
   index_t discard_pre = 0, discard_post = 0;
   index_t step_1 = 0, step_2 = 0;
   index_t average = 0, slice = 0, contrast = 0, phase = 0, repetition = 0, set = 0, segment = 0;
-  /// Which of the header's encodings it belongs to; 0 is the first.
+  /// Index of the header's encoding that it belongs to, from 0.
   index_t encoding_space = 0;
   double sample_time_us = 0;
   index_t n_trajectory_axes = 0;
@@ -120,8 +121,8 @@ class RawScanFile {
   /// Gets the number of a readout and its samples, (coil, sample) row-major, which stay where they
   /// are during the call only.
   using Visit = std::function<void(std::size_t readout, const std::complex<float>* samples)>;
-  /// Reads these readouts, whose numbers increase, at most so many bytes at a time, but at least one
-  /// readout.
+  /// Reads these readouts, whose numbers increase, at most so many bytes at a time, but at least
+  /// one readout.
   void read(std::span<const std::size_t> readouts, index_t batch_bytes, const Visit& visit) const;
   /// Bytes that read() holds at a time.
   index_t reading_bytes(std::span<const std::size_t> readouts, index_t batch_bytes) const;
@@ -147,7 +148,8 @@ class RawScanFile {
 /// Writes an ISMRMRD file that the standard's own tools read.
 ///
 /// Errors   ValueError: no readouts, samples that do not fit them, no sizes in the header;
-///          OverflowError: a number above what the format holds; IoError as AtomicFile, nothing is left behind
+///          OverflowError: a number above what the format holds; IoError as AtomicFile, nothing is
+///          left behind
 /// Cost     the whole file is built in memory first, so that a full disk cannot leave a part of it
 void write_ismrmrd(const std::string& path, const RawScan& scan);
 

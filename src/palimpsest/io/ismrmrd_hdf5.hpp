@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +51,8 @@ struct AcquisitionRecord {
 struct RawFileResult {
   std::atomic<std::uint64_t> progress{0};
   bool complete = false;
+  /// The text in `error` is about the module with HDF5, which could not be loaded.
+  bool lacks_module = false;
   /// errno, if the system did not let the parser open the file.
   int open_error = 0;
   char error[400] = {};
@@ -61,8 +65,16 @@ class Arena {
  public:
   Arena(unsigned char* data, std::size_t size) : data_(data), size_(size) {}
   /// nullptr when it is used up.
-  void* allocate(std::size_t n_bytes);
-  std::uint64_t offset_of(const void* piece) const;
+  void* allocate(std::size_t n_bytes) {
+    constexpr std::size_t kAlignment = 16;
+    if (n_bytes > size_ - used_) return nullptr;
+    void* piece = data_ + used_;
+    used_ = std::min(size_, (used_ + n_bytes + kAlignment - 1) / kAlignment * kAlignment);
+    return piece;
+  }
+  std::uint64_t offset_of(const void* piece) const {
+    return static_cast<std::uint64_t>(static_cast<const unsigned char*>(piece) - data_);
+  }
 
  private:
   unsigned char* data_;
@@ -81,15 +93,24 @@ struct RawFilePart {
 void parse_raw_file(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
                     Arena& arena, RawFileResult& result);
 
+/// Builds an ISMRMRD file in memory and hands its bytes on. IoError naming the path.
+void build_raw_file(const std::string& path, const std::string& xml,
+                    std::span<const AcquisitionRecord> records,
+                    const std::function<void(const void*, std::size_t)>& use_image);
+
+/// The functions of the module libpalimpsest_hdf5.so, exported as `palimpsest_hdf5_functions`.
+struct Hdf5Functions {
+  void (*parse)(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
+                Arena& arena, RawFileResult& result);
+  /// The text of what went wrong; empty if nothing did.
+  std::string (*build)(const std::string& xml, std::span<const AcquisitionRecord> records,
+                       const std::function<void(const void*, std::size_t)>& use_image);
+};
+
 /// Held by whoever calls HDF5 in this process; shared by those that split off a process which does.
 CallLock& hdf5_lock();
 /// StateError if a thread that this process lacks was calling HDF5 when it was forked. The caller
 /// holds the lock.
 void check_hdf5_is_whole();
-
-/// Builds an ISMRMRD file in memory and hands its bytes on. IoError naming the path.
-void build_raw_file(const std::string& path, const std::string& xml,
-                    std::span<const AcquisitionRecord> records,
-                    const std::function<void(const void*, std::size_t)>& use_image);
 
 }  // namespace palimpsest::io_detail

@@ -5,10 +5,11 @@
 
 #include <charconv>
 #include <cmath>
+#include <pugixml.hpp>
+#include <sstream>
 #include <string_view>
 
 #include "palimpsest/base/failure.hpp"
-#include "palimpsest/io/xml_tree.hpp"
 
 namespace palimpsest::io_detail {
 
@@ -24,22 +25,69 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+// The name of an element without the prefix of its namespace.
+std::string_view local_name(const pugi::xml_node& node) {
+  const std::string_view name = node.name();
+  const auto colon = name.find(':');
+  return colon == std::string_view::npos ? name : name.substr(colon + 1);
+}
+
+// The first descendant along a path of names, `encodedSpace/matrixSize/x`; empty if there is none.
+pugi::xml_node find(const pugi::xml_node& node, std::string_view path) {
+  const auto end = std::min(path.find('/'), path.size());
+  for (const pugi::xml_node& child : node.children()) {
+    if (local_name(child) != path.substr(0, end)) continue;
+    if (end == path.size()) return child;
+    if (const pugi::xml_node found = find(child, path.substr(end + 1))) return found;
+  }
+  return {};
+}
+
+std::string text_of(const pugi::xml_node& node) {
+  std::string text;
+  for (const pugi::xml_node& child : node.children()) text += child.value();
+  return std::string(trimmed(text));
+}
+
+std::string xml_escaped(const std::string& text) {
+  pugi::xml_document document;
+  document.append_child(pugi::node_pcdata).set_value(text.c_str());
+  std::ostringstream stream;
+  document.save(stream, "", pugi::format_raw | pugi::format_no_declaration);
+  return stream.str();
+}
+
+// Its only element. Entities of a DOCTYPE are not defined by anybody here, so it is refused.
+pugi::xml_node root_of(const std::string& path, const pugi::xml_document& document) {
+  pugi::xml_node root;
+  for (const pugi::xml_node& node : document.children()) {
+    if (node.type() == pugi::node_doctype) fail_format(path, "has a DOCTYPE in its header.");
+    if (node.type() != pugi::node_element) continue;
+    if (root) {
+      fail_format(path, fmt::format("has a second element <{}> in its header, expected one.",
+                                    quoted(node.name())));
+    }
+    root = node;
+  }
+  return root;
+}
+
 /// Typed access to the elements, with errors that name them.
 class HeaderReader {
  public:
-  HeaderReader(const std::string& path, const XmlNode& root) : path_(path), root_(root) {}
+  HeaderReader(const std::string& path, const pugi::xml_node& root) : path_(path), root_(root) {}
 
-  std::string_view text(std::string_view element, std::string_view missing = {}) const {
-    const XmlNode* node = root_.find(element);
-    return node == nullptr ? missing : trimmed(node->text);
+  std::string text(std::string_view element, std::string_view missing = {}) const {
+    const pugi::xml_node node = find(root_, element);
+    return node ? text_of(node) : std::string(missing);
   }
 
   template <class T>
   T number(std::string_view element, T low, T high, std::optional<T> missing = {}) const {
-    const XmlNode* node = root_.find(element);
-    if (node == nullptr && missing) return *missing;
-    if (node == nullptr) fail_format(path_, fmt::format("has no <{}> in its header.", element));
-    const std::string_view found = trimmed(node->text);
+    const pugi::xml_node node = find(root_, element);
+    if (!node && missing) return *missing;
+    if (!node) fail_format(path_, fmt::format("has no <{}> in its header.", element));
+    const std::string found = text_of(node);
     T value{};
     const char* const last = found.data() + found.size();
     const auto [end, problem] = std::from_chars(found.data(), last, value);
@@ -64,7 +112,7 @@ class HeaderReader {
 
   std::optional<EncodingLimit> limit(int step) const {
     const auto element = fmt::format("encoding/encodingLimits/kspace_encoding_step_{}", step);
-    if (root_.find(element) == nullptr) return {};
+    if (!find(root_, element)) return {};
     const std::optional<index_t> zero = 0;
     return EncodingLimit{number<index_t>(element + "/minimum", 0, kLargest, zero),
                          number<index_t>(element + "/maximum", 0, kLargest, zero),
@@ -73,7 +121,7 @@ class HeaderReader {
 
  private:
   const std::string& path_;
-  const XmlNode& root_;
+  const pugi::xml_node root_;
 };
 
 std::string space_text(std::string_view name, const EncodingSpace& space) {
@@ -98,11 +146,18 @@ std::string limit_text(int step, const std::optional<EncodingLimit>& limit) {
 }  // namespace
 
 RawScanHeader parse_ismrmrd_header(const std::string& path, const std::string& xml) {
-  const XmlNode root = parse_xml(path, xml);
-  if (root.name != "ismrmrdHeader") {
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed = document.load_buffer(
+      xml.data(), xml.size(), pugi::parse_default | pugi::parse_doctype, pugi::encoding_utf8);
+  if (!parsed) {
+    fail_format(path, fmt::format("has a malformed XML header: {} at byte {}.",
+                                  parsed.description(), parsed.offset));
+  }
+  const pugi::xml_node root = root_of(path, document);
+  if (local_name(root) != "ismrmrdHeader") {
     fail_format(path, fmt::format("has another header than ISMRMRD's: got <{}>, expected "
                                   "<ismrmrdHeader>.",
-                                  quoted(root.name)));
+                                  quoted(local_name(root))));
   }
   const HeaderReader reader(path, root);
   RawScanHeader header;

@@ -4,9 +4,10 @@
 #include <array>
 #include <string>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 struct NiftiImage {
   /// (.., t, z, y, x): the file's axes reversed, since its first one is the fastest.

@@ -3,9 +3,10 @@
 
 #include <string>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// An array as NumPy saved it: format 1.0, 2.0 or 3.0, either byte order.
 ///

@@ -4,9 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 struct PngOptions {
   /// Per sample: 8 or 16.

@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/dtype.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Writes a text file whole or not at all. IoError as AtomicFile.
 void write_text_atomically(const std::string& path, std::string_view text);

@@ -4,13 +4,14 @@
 #include <string>
 #include <utility>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// An array that is written piece by piece, in a file without a name for what is larger than memory,
-/// or in memory. Zero where nothing was written. The file is gone when nobody uses it any more,
-/// whatever ends the program.
+/// An array that is written piece by piece, in a file without a name for what is larger than
+/// memory, or in memory. Zero where nothing was written. The file is gone when nobody uses it any
+/// more, whatever ends the program.
 ///
 /// Errors   IoError: no such folder, no right to write there, a full disk
 /// Cost     in a file: no memory; disk for what is written

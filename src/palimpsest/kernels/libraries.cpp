@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/kernels/libraries.hpp"
 
-#include "palimpsest/kernels/blas.hpp"
-#include "palimpsest/kernels/fft.hpp"
-#include "palimpsest/kernels/parallel.hpp"
+#include "palimpsest/kernels/arrays/blas.hpp"
+#include "palimpsest/kernels/fft/fft.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
 

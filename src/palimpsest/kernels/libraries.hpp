@@ -3,9 +3,11 @@
 
 #include <string>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
 
-/// What stands behind the kernels at run time.
+namespace PALIMPSEST_API palimpsest {
+
+/// Libraries and instruction sets that the kernels use at run time.
 struct ComputeLibraries {
   /// Name and version, as the libraries tell them.
   std::string fft, blas;

@@ -11,10 +11,10 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/linop/convolution_graph.hpp"
-#include "palimpsest/ops/index.hpp"
-#include "palimpsest/ops/products.hpp"
-#include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/linop/transforms/convolution_graph.hpp"
+#include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/products/products.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::functional {
 namespace {

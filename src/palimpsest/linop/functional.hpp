@@ -3,16 +3,18 @@
 
 #include <vector>
 
-#include "palimpsest/linop/convolution.hpp"
-#include "palimpsest/ops/blocks.hpp"
-#include "palimpsest/ops/fft.hpp"
-#include "palimpsest/ops/nufft.hpp"
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/linop/transforms/convolution.hpp"
+#include "palimpsest/ops/shape/blocks.hpp"
+#include "palimpsest/ops/transforms/fft.hpp"
+#include "palimpsest/ops/transforms/nufft.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 // What the operators do, as functions: of Variables they build graphs; of Tensors they compile the
-// graph once per signature (at most config().function_cache are kept per function), and run it. Axes
-// are the last ones unless said otherwise.
-namespace palimpsest::functional {
+// graph once per signature (at most config().function_cache are kept per function), and run it.
+// Axes are the last ones unless said otherwise.
+namespace PALIMPSEST_API palimpsest {
+namespace functional {
 
 struct TransformOptions {
   /// Default: all.
@@ -79,4 +81,5 @@ std::vector<Tensor> mask_to_index(const Tensor& mask);
 /// The elements that a slice takes from an axis of n.
 std::vector<index_t> slice_to_range(const Slice& slice, index_t n);
 
-}  // namespace palimpsest::functional
+}  // namespace functional
+}  // namespace palimpsest

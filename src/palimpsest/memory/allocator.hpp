@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/memory/block.hpp"
 #include "palimpsest/memory/device.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Number of host memory spaces: cpu:0 .. cpu:63.
 inline constexpr int kMaxHostSpaces = 64;
@@ -112,7 +113,7 @@ class FailingAllocator {
   FailingAllocator(const FailingAllocator&) = delete;
   FailingAllocator& operator=(const FailingAllocator&) = delete;
 
-  /// Has the allocation come that failed?
+  /// True if the allocation that was to fail has come.
   bool has_failed() const;
 };
 

@@ -19,9 +19,9 @@ void end(ForeignHeader* me) noexcept {
   if (header->deleter) header->deleter();
 }
 
-// A deleter may drop the last reference to other foreign memory, whose deleter does the same, and so
-// on: chains of any length, of which the stack holds so many steps. What comes after those waits,
-// linked by `owner`, until the deleter has returned that dropped it.
+// A deleter may drop the last reference to other foreign memory, whose deleter does the same, and
+// so on: chains of any length, of which the stack holds so many steps. What comes after those
+// waits, linked by `owner`, until the deleter has returned that dropped it.
 constexpr int kMostNested = 16;
 struct Nesting {
   int depth = 0;

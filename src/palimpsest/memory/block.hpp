@@ -7,12 +7,13 @@
 #include <functional>
 #include <utility>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
 #include "palimpsest/memory/device.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// Whose bytes a block holds.
+/// Owner of the bytes of a block.
 enum class BlockKind : std::uint8_t {
   owned,              ///< given by an Allocator
   foreign_read_only,  ///< somebody else's, who promised not to write; nobody here may write either
@@ -70,7 +71,7 @@ class Block {
   Device device() const { return header_->device; }
   BlockKind kind() const { return header_->kind; }
 
-  /// May this reference write: is it the only one, and are the bytes not read-only?
+  /// True if this reference may write: it is the only one and the bytes are not read-only.
   bool is_sole() const { return cow::is_sole(header_->word); }
   /// Number of references, this one included.
   std::uint32_t references() const;

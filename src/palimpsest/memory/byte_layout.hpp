@@ -4,9 +4,10 @@
 #include <compare>
 #include <cstdint>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/shape.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// A view of a storage, in bytes.
 struct ByteLayout {

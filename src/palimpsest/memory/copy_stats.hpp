@@ -3,9 +3,11 @@
 
 #include <cstdint>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
 
-/// What copy-on-write did.
+namespace PALIMPSEST_API palimpsest {
+
+/// Counts of lazy clones, copies and take-overs.
 struct CopyCounts {
   std::uint64_t lazy_clones = 0;         ///< clones that shared their data when they were made
   std::uint64_t lazy_bytes = 0;          ///< what eager copies would have moved in their place

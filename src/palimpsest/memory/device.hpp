@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
+
+namespace PALIMPSEST_API palimpsest {
 
 enum class DeviceType : std::uint8_t { cpu, cuda };
 

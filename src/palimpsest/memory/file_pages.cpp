@@ -18,8 +18,8 @@
 namespace palimpsest {
 namespace {
 
-// A page that is read brings its neighbours that are cached: some dozens on older kernels, on newer ones
-// all that the cache keeps in one piece, which is at most a huge page.
+// A page that is read brings its neighbours that are cached: some dozens on older kernels, on newer
+// ones all that the cache keeps in one piece, which is at most a huge page.
 constexpr std::uintptr_t kAround = 1 << 21;
 
 struct Mapping {

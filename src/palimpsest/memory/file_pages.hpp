@@ -3,9 +3,11 @@
 
 #include <cstddef>
 
+#include "palimpsest/base/api.hpp"
+
 // The pages of files that Storage::from_file maps. Reading maps a page into the process; what was
 // read can be given back at once, since the file still has it.
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Do these bytes lie in a mapped file?
 /// Cost     one load where nothing is mapped

@@ -7,11 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/memory/byte_layout.hpp"
 #include "palimpsest/memory/device.hpp"
 #include "palimpsest/memory/storage.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Copies a set of views so that they share memory among them exactly as they did before.
 ///
@@ -40,11 +41,11 @@ class MemoryMap {
   void copy();
   /// Copies what is not on `device`; the rest maps to itself.
   void to(Device device);
-  /// As to(), and gives up its sources. When everything is allocated, `prepare` runs, for which map()
-  /// answers although nothing is copied yet; then each source is let go of as soon as its bytes are
-  /// copied. What prepare throws leaves the map as it was.
+  /// As to(), and gives up its sources. When everything is allocated, `prepare` runs, for which
+  /// map() answers although nothing is copied yet; then each source is let go of as soon as its
+  /// bytes are copied. What prepare throws leaves the map as it was.
   void move_to(Device device, const std::function<void()>& prepare);
-  /// Are the copies made?
+  /// True if the copies are made.
   bool is_done() const;
   /// The counterpart of a view that was added.
   std::pair<Storage, ByteLayout> map(const Storage& storage, const ByteLayout& view) const;
@@ -59,9 +60,9 @@ class MemoryMap {
   };
   /// One per storage, in the order of their first views.
   std::vector<Group> groups() const;
-  /// What copy() would allocate; afterwards, what the call did allocate.
+  /// Bytes that copy() would allocate; afterwards, bytes that it did allocate.
   std::int64_t bytes() const;
-  /// What another layer keeps with the map.
+  /// Object that another layer keeps with the map.
   std::shared_ptr<void>& companion() const;
 
  private:

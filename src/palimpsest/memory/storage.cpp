@@ -6,7 +6,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/fork.hpp"
-#include "palimpsest/base/transpose.hpp"
+#include "palimpsest/copy/transpose.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
 #include "palimpsest/memory/element_copy.hpp"
@@ -16,8 +16,8 @@
 namespace palimpsest {
 namespace {
 
-// Between two pieces a copy looks whether it has become needless. Large copies go in pieces so large
-// that memcpy writes around the caches, which is what makes it quick for them.
+// Between two pieces a copy looks whether it has become needless. Large copies go in pieces so
+// large that memcpy writes around the caches, which is what makes it quick for them.
 std::size_t chunk_bytes(std::size_t bytes) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   return bytes < 32 * kMiB ? kMiB : std::max(16 * kMiB, bytes / 8);

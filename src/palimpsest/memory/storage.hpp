@@ -10,12 +10,13 @@
 #include <string_view>
 #include <utility>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/memory/block.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
 #include "palimpsest/memory/device.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 struct ByteLayout;
 
@@ -59,8 +60,8 @@ class Storage {
   /// Uninitialized bytes of our own. OutOfMemory.
   static Storage allocate(std::size_t bytes, Device device = {}, std::string_view name = {});
   /// Memory of somebody else, used in place. The deleter (may be empty, must not throw) runs when
-  /// nobody refers to the memory any more, or, where it is dropped by deleters within deleters, soon
-  /// after; if this throws it does not run.
+  /// nobody refers to the memory any more, or, where it is dropped by deleters within deleters,
+  /// soon after; if this throws it does not run.
   static Storage from_foreign(void* data, std::size_t bytes, Device device, bool writable,
                               std::function<void()> deleter = {});
   /// A part of a file, mapped read-only; writes go to a copy in memory, never to the file.
@@ -101,10 +102,11 @@ class Storage {
   bool is_claimed() const { return impl().claims.load(std::memory_order_acquire) > 0; }
   /// Number of Storages that share the data, this one included.
   std::size_t references() const { return impl().block.references(); }
-  /// Is the data shared with a lazy clone at present?
+  /// True if the data are shared with a lazy clone at present.
   bool is_shared() const { return references() > 1; }
   StorageState state() const;
-  /// May the bytes be written where they are? Null if not; else what mutable_data() returns.
+  /// Address of the bytes if they may be written where they are, as mutable_data() returns it; else
+  /// null.
   std::byte* writable_data() {
     return impl_ != nullptr && impl_->block.is_sole() ? impl_->data : nullptr;
   }

@@ -10,9 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/named/dims.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Numbers kept per dimension.
 using DimMap = std::map<NamedDimension, std::int64_t>;
@@ -48,7 +49,7 @@ class ShapeValue {
   std::variant<Dims, NamedDimension, DimMap> value_;
 };
 
-/// What a renaming does when a new name is in use already.
+/// Behaviour of a renaming when a new name is in use already.
 enum class OnCollision {
   refuse,  ///< ShapeError "collides"
   merge,   ///< makes one dimension of the two

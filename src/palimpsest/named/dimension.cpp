@@ -163,7 +163,7 @@ NamedDimension NamedDimension::fresh(std::span<const NamedDimension> avoid) cons
   return result;
 }
 
-std::strong_ordering operator<=>(const NamedDimension& a, const NamedDimension& b) {
+PALIMPSEST_API std::strong_ordering operator<=>(const NamedDimension& a, const NamedDimension& b) {
   if (a.entry_ == b.entry_) return std::strong_ordering::equal;
   const int order = a.base().compare(b.base());
   if (order != 0) return order < 0 ? std::strong_ordering::less : std::strong_ordering::greater;

@@ -12,11 +12,12 @@
 #include <string>
 #include <string_view>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/named/fwd.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// What a name or a shape can be written as: literals, strings, string views.
+/// Types that spell a name or a shape: literals, strings, string views.
 template <class T>
 concept Text = std::convertible_to<const T&, std::string_view>;
 
@@ -93,7 +94,7 @@ class NamedDimension {
     return a.text() == canonical(std::string_view(b));
   }
 
-  /// That of the text, so that tables keyed by either can be searched with the other.
+  /// Hash of the text, so that tables keyed by either can be searched with the other.
   std::size_t hash() const { return std::hash<std::string_view>{}(text()); }
   /// `()` for its other spelling `(0)`; any other text unchanged.
   static std::string_view canonical(std::string_view text) { return text == "(0)" ? "()" : text; }

@@ -11,10 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/small_vector.hpp"
 #include "palimpsest/named/dimension.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// New names of dimensions; all apply at once.
 using Renaming = std::map<NamedDimension, NamedDimension>;
@@ -93,7 +94,7 @@ Dims spatial_dims(int n, bool kspace = false);
 /// base1 .. baseN. ValueError if n is negative or the base is none.
 Dims numbered(std::string_view base, int n);
 
-/// What stands before, at and after one dimension.
+/// Dimensions before, at and after one dimension.
 struct Partition {
   Dims before, at, after;
 };

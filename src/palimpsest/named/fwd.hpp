@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace palimpsest {
+#include "palimpsest/base/api.hpp"
+
+namespace PALIMPSEST_API palimpsest {
 
 class NamedDimension;
 using ND = NamedDimension;

@@ -3,9 +3,10 @@
 
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/named/dims.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 // A shape s stands for the set L(s) of sequences of names: a name for itself, an any for every
 // sequence of one name, an ellipsis for every sequence.
@@ -14,7 +15,7 @@ namespace palimpsest {
 /// Cost     O(n m) time, O(m) memory
 bool isequal(const Dims& s, const Dims& t);
 
-/// Are s and t equal in structure, whatever the names?
+/// True if s and t are equal in structure, whatever the names.
 bool iscompatible(const Dims& s, const Dims& t);
 
 /// How two shapes match. A refinement spells out one alignment of them: the name where a name

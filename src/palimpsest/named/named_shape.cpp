@@ -101,7 +101,7 @@ NamedShape NamedShape::N(Output output) const {
   return NamedShape(ishape(), std::move(chosen), others());
 }
 
-NamedShape operator+(const NamedShape& a, const NamedShape& b) {
+PALIMPSEST_API NamedShape operator+(const NamedShape& a, const NamedShape& b) {
   NamedShape sum(a.ishape() + b.ishape(), a.oshape() + b.oshape(), a.others());
   for (const auto& [name, value] : b.others()) {
     if (!sum.contains(name)) {
@@ -114,11 +114,11 @@ NamedShape operator+(const NamedShape& a, const NamedShape& b) {
   return sum;
 }
 
-bool operator==(const NamedShape& a, const NamedShape& b) {
+PALIMPSEST_API bool operator==(const NamedShape& a, const NamedShape& b) {
   return isequal(a.ishape(), b.ishape()) && isequal(a.oshape(), b.oshape());
 }
 
-bool identical(const NamedShape& a, const NamedShape& b) {
+PALIMPSEST_API bool identical(const NamedShape& a, const NamedShape& b) {
   const std::vector<std::string> names = a.names();
   if (names.size() != b.names().size()) return false;
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {

@@ -7,11 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/named/collection.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// What the output dimensions of a normal operator are called.
+/// Names of the output dimensions of a normal operator.
 enum class Output {
   same,   ///< as the input
   fresh,  ///< new names, so that rows and columns can be cut separately

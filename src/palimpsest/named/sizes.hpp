@@ -7,10 +7,11 @@
 #include <string_view>
 #include <utility>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/named/dims.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Sizes of dimensions. What an ellipsis stands for is kept, in order, under the key `...`.
 class DimSizes {

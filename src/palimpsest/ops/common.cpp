@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "palimpsest/ops/elementwise.hpp"
-#include "palimpsest/ops/reduce.hpp"
-#include "palimpsest/ops/shape_op.hpp"
-#include "palimpsest/ops/shape_ops.hpp"
-#include "palimpsest/ops/strided_op.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/ops/shape/shape_op.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/shape/strided_op.hpp"
 
 namespace palimpsest::ops {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "palimpsest/ops/control.hpp"
-#include "palimpsest/ops/create.hpp"
-#include "palimpsest/ops/elementwise.hpp"
+#include "palimpsest/ops/control/control.hpp"
+#include "palimpsest/ops/create/create.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
 
 namespace palimpsest::ops {
 

@@ -8,13 +8,13 @@
 #include <unordered_set>
 
 #include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/control_op.hpp"
+#include "palimpsest/ops/control/control_op.hpp"
+#include "palimpsest/ops/control/stop_gradient_op.hpp"
 #include "palimpsest/ops/cotangents.hpp"
-#include "palimpsest/ops/create.hpp"
-#include "palimpsest/ops/elementwise.hpp"
-#include "palimpsest/ops/elementwise_op.hpp"
-#include "palimpsest/ops/shape_ops.hpp"
-#include "palimpsest/ops/stop_gradient_op.hpp"
+#include "palimpsest/ops/create/create.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {

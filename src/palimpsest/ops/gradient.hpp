@@ -5,11 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/op.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// What grad does about a variable that the cost does not depend on.
+/// Behaviour of grad for a variable that the cost does not depend on.
 enum class Disconnected {
   raise,  // DisconnectedError
   zero,   // its gradient is zeros

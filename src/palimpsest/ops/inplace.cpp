@@ -4,9 +4,9 @@
 #include <string>
 
 #include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise.hpp"
-#include "palimpsest/ops/index.hpp"
-#include "palimpsest/ops/products.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/products/products.hpp"
 
 namespace palimpsest::inplace {
 namespace {

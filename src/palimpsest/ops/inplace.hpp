@@ -3,8 +3,9 @@
 
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/variable.hpp"
-#include "palimpsest/kernels/scalar_op.hpp"
+#include "palimpsest/kernels/elementwise/scalar_op.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 /// Ops that overwrite their first operand, for graphs of functions with `accept_inplace` and for
@@ -12,10 +13,12 @@
 /// argument that is not lent; function() checks that. Other graphs have no need of them: pure ops
 /// are put in place where that is safe.
 ///
-/// Aliases  destroy_map {0: {0}}, of where_inplace {0: {1}}; the result lies in that operand's memory
+/// Aliases  destroy_map {0: {0}}, of where_inplace {0: {1}}; the result lies in that operand's
+///          memory
 /// Errors   DTypeError, ShapeError: the result does not fit that operand; ValueError: it cannot be
 ///          overwritten, because it is a broadcast view or shares memory with another operand
-namespace palimpsest::inplace {
+namespace PALIMPSEST_API palimpsest {
+namespace inplace {
 
 // One for each scalar function: `add_inplace(x, y)` is x + y in the memory of x.
 #define PALIMPSEST_INPLACE_1(name) Variable name##_inplace(const Variable& x);
@@ -45,4 +48,5 @@ Variable gemv_inplace(const Variable& z, const Operand& alpha, const Variable& x
                       const Operand& beta);
 Variable ger_inplace(const Variable& z, const Operand& alpha, const Variable& x, const Variable& y);
 
-}  // namespace palimpsest::inplace
+}  // namespace inplace
+}  // namespace palimpsest

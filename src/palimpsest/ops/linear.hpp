@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/ops/gradient.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// In what sense y is a linear function of x, every other root of the graph held fixed. An affine
 /// one is none. For real x and y `complex` says no more than linear.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "palimpsest/graph/op.hpp"
-#include "palimpsest/ops/extents.hpp"
+#include "palimpsest/ops/loop/extents.hpp"
 
 namespace palimpsest::ops {
 

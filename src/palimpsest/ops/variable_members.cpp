@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The builders that are members of Variable.
-#include "palimpsest/ops/create.hpp"
-#include "palimpsest/ops/elementwise.hpp"
-#include "palimpsest/ops/reduce.hpp"
-#include "palimpsest/ops/shape_ops.hpp"
+#include "palimpsest/ops/create/create.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 

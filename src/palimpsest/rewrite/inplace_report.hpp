@@ -3,9 +3,10 @@
 
 #include <string>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/inconsistency.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// An input that a kernel could have overwritten, and why it was not.
 struct InplaceRefusal {
@@ -13,8 +14,8 @@ struct InplaceRefusal {
   std::string node;  // the op of the node
   int input = 0;     // its position; -1: several at once
   std::string variable;  // what the input was
-  /// The fault that overwriting it would have been; `none`: it is part of a bigger buffer, which the
-  /// result would have kept alive.
+  /// The fault that overwriting it would have been; `none`: it is part of a bigger buffer, which
+  /// the result would have kept alive.
   InconsistencyKind kind = InconsistencyKind::none;
   /// `Add{float64, float64 -> float64}: input 0 x: destroys_protected`, after `Loop 0: ` in a body.
   std::string str() const;

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "palimpsest/ops/contract_op.hpp"
-#include "palimpsest/ops/elementwise_op.hpp"
-#include "palimpsest/ops/index_op.hpp"
+#include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/index/index_op.hpp"
+#include "palimpsest/ops/products/contract_op.hpp"
 
 namespace palimpsest {
 namespace {

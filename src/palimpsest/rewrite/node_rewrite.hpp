@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// What a rewrite did: replacements that are in force, and those that were refused because a value
 /// that is still needed would have been overwritten.

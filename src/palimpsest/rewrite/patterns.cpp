@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "palimpsest/ops/elementwise_op.hpp"
-#include "palimpsest/ops/shape_op.hpp"
+#include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/shape/shape_op.hpp"
 
 namespace palimpsest {
 

@@ -8,7 +8,7 @@
 #include <typeinfo>
 
 #include "palimpsest/graph/function_graph.hpp"
-#include "palimpsest/kernels/scalar_op.hpp"
+#include "palimpsest/kernels/elementwise/scalar_op.hpp"
 #include "palimpsest/rewrite/node_rewrite.hpp"
 
 namespace palimpsest {

@@ -11,14 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/rewrite/inplace_report.hpp"
 #include "palimpsest/rewrite/node_rewrite.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// What the compiler knows about a graph beyond its nodes.
+/// Knowledge of the compiler about a graph beyond its nodes.
 struct RewriteHints {
   /// (value, memory): the value is to replace the content of this input, so it is best computed
   /// in place there.
@@ -49,7 +50,7 @@ std::span<const Rewrite> rewrite_list();
 /// Makes the feature that follows one graph.
 using FeatureMaker = std::function<std::shared_ptr<Feature>()>;
 
-/// Which rewrites run.
+/// Selection of the rewrites that run.
 ///
 /// A pass of the list runs if it has a tag of `including`, every tag of `requiring` and none of
 /// `excluding`. One that was added runs unless it lacks a required tag or has an excluded one; it
@@ -68,14 +69,14 @@ struct RewriteSelection {
   void add(NodeRewrite rewrite, double position, std::set<std::string> tags);
   /// Would a pass of the list run?
   bool contains(const Rewrite& rewrite) const;
-  /// Is none of those that run tagged `reorders`? Then results are bit for bit those of the graph as
-  /// it was written.
+  /// Is none of those that run tagged `reorders`? Then results are bit for bit those of the graph
+  /// as it was written.
   bool keeps_bits() const;
   /// By position; at equal positions those of the library first.
   std::vector<Rewrite> list() const;
 };
 
-/// What one pass did to a graph and to the graphs inside it.
+/// Effect of one pass on a graph and on the graphs inside it.
 struct RewriteProfile {
   std::string name;
   int applied = 0;
@@ -91,7 +92,7 @@ struct RewriteOptions {
   /// What happens when a pass throws, changes a type or lets a needed value be overwritten: the
   /// graph is as before the pass, and then the error is thrown, logged, or forgotten.
   Reaction on_error = Reaction::raise;
-  /// Is told of each attempt and each refusal, a line each.
+  /// Gets one line for each attempt and each refusal.
   std::function<void(const std::string&)> trace = {};
 };
 

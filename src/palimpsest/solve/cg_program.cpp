@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "palimpsest/compile/streaming.hpp"
-#include "palimpsest/linop/budget_search.hpp"
+#include "palimpsest/linop/split/budget_search.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/scaling.hpp"
 
@@ -135,9 +135,9 @@ Function CgProgram::compile_step(const NamedLinop& A, const CgOptions& options,
                                  bool refresh) const {
   const Variable &x = x_.var(), &before = rho_.var();
   const Variable b = make_input(type_, "b"), scale = make_input(scale_type(), "scale");
-  // z = M r, rho = <r, z> and the direction, p := z + rho / rho_before p: at the start of a step with
-  // a preconditioner, so that M is not applied to a last residual; at the end of one without, where
-  // rho is the norm of that residual.
+  // z = M r, rho = <r, z> and the direction, p := z + rho / rho_before p: at the start of a step
+  // with a preconditioner, so that M is not applied to a last residual; at the end of one without,
+  // where rho is the norm of that residual.
   const auto ratio = [&](const Variable& rho) {
     const Variable is_divisor = ops::elementwise(ScalarOp::ne, {before, zero_of(before.dtype())});
     return value_if(is_divisor, rho / before);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 #pragma once
 
 #include <array>
@@ -17,8 +18,8 @@ namespace palimpsest {
 /// Step   with M first z = M r, rho_before = rho, rho = <r, z>, p = z + rho / rho_before p;
 ///        q = A p, alpha = rho / <p, q>, x += alpha p, r -= alpha q;
 ///        without M last rho_before = rho, rho = <r, r>, p = r + rho / rho_before p.
-///        Where rho or <p, q> is not positive, alpha is 0 and the iterate stays; where the new residual
-///        is not finite, it stays too
+///        Where rho or <p, q> is not positive, alpha is 0 and the iterate stays; where the new
+///        residual is not finite, it stays too
 ///
 /// Invariants
 ///  1. After the first step, step() allocates nothing.

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/linop/budget_search.hpp"
-#include "palimpsest/linop/node.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/split/budget_search.hpp"
 #include "palimpsest/named/matching.hpp"
 #include "palimpsest/solve/cg_program.hpp"
 #include "palimpsest/solve/scaling.hpp"
@@ -54,11 +54,6 @@ void check_x0(const TensorType& state, const CgOptions& options) {
     throw DTypeError("[conjugate_gradients] x0: got " + std::string(name_of(x0.dtype())) +
                      ", expected " + std::string(name_of(state.dtype)));
   }
-}
-
-void refresh_operators(const NamedLinop& A, const CgOptions& options) {
-  refresh_derived(A);
-  if (options.M) refresh_derived(*options.M);
 }
 
 TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
@@ -193,7 +188,6 @@ std::optional<index_t> budget_of(const CgOptions& options) {
 void check(const NamedLinop& A, const CgOptions& options) {
   check_names(A, options);
   check_numbers(options);
-  refresh_operators(A, options);
 }
 
 }  // namespace
@@ -231,7 +225,6 @@ ConjugateGradients& ConjugateGradients::operator=(ConjugateGradients&& other) no
 ConjugateGradients::~ConjugateGradients() = default;
 
 SolveResult ConjugateGradients::run(const Tensor& b) {
-  refresh_operators(A_, options_);
   const CgProgram::Finish finish(*program_);
   return Solver(*program_, options_).run(b);
 }

@@ -5,13 +5,14 @@
 #include <memory>
 #include <optional>
 
-#include "palimpsest/compile/plan.hpp"
-#include "palimpsest/linop/named_linop.hpp"
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+#include "palimpsest/plan/plan.hpp"
 #include "palimpsest/solve/solve.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// What a callback sees after an iteration.
+/// State of the iteration as a callback sees it.
 class CgInfo {
  public:
   /// `x` holds the iterate times 2^exponent.
@@ -42,8 +43,8 @@ struct CgOptions {
   /// Runs once per iteration; false stops.
   std::function<bool(const CgInfo&)> callback = {};
   bool history = true;
-  /// Bytes that the solve may take, the data of A and M included: A is cut into tiles until it does.
-  /// Unset: the config's. See split_to_budget().
+  /// Bytes that the solve may take, the data of A and M included: A is cut into tiles until it
+  /// does. Unset: the config's. See split_to_budget().
   std::optional<index_t> budget_bytes = {};
 };
 
@@ -53,7 +54,8 @@ struct CgOptions {
 /// Units     of b do not matter: it is multiplied by a power of two near 1 / |b| where it must be
 /// Status    breakdown: p^H A p <= 0 or not real; diverged: NaN or Inf, x is the last finite
 /// iterate;
-///           a solution beyond the range of the dtype has diverged too; b = 0 gives x = 0, converged
+///           a solution beyond the range of the dtype has diverged too; b = 0 gives x = 0,
+///           converged
 /// Aliases   A, b and x0 are unchanged; x is the caller's
 /// Cost      one A (and one M) per iteration, plus one A with x0; one more A per refresh. Nothing
 /// is
@@ -66,7 +68,7 @@ SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b,
 /// Minimizes |A x - b|: solves A^H A x = A^H b through A.N().
 SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options = {});
 
-/// What a solve will take.
+/// Memory that a solve will take, in bytes.
 struct SolvePlan {
   index_t peak_bytes = 0;      ///< above A, M, b and x0 at the worst moment, exactly
   index_t state_bytes = 0;     ///< iterate, residual, direction
@@ -74,9 +76,9 @@ struct SolvePlan {
   index_t step_bytes = 0;      ///< workspace of the iterations
   index_t operator_bytes = 0;  ///< data of A and M: see operator_bytes()
   index_t streamed_bytes = 0;  ///< of mapped files, that one step reads
-  /// What a budget is held against.
+  /// The number compared with budget_bytes: peak, operator data and streamed file bytes.
   index_t total_bytes() const { return peak_bytes + operator_bytes + streamed_bytes; }
-  /// How A is cut for the budget: sizes and number of the tiles, each of which is one pass.
+  /// Tiles into which A is cut for the budget: their sizes and number. Each is one pass.
   DimMap sizes = {};
   index_t tiles = 1;
   Plan step = {};  ///< of one iteration: what lies where, and why
@@ -93,8 +95,8 @@ class CgProgram;
 /// type. Between two runs parameters of A and M may be set to other values. Move-only.
 ///
 /// Errors   those of conjugate_gradients()
-/// Cost     the constructor: the search for tiles, if there is a budget, and compiling; no memory for
-///          arrays. Between runs none is held either
+/// Cost     the constructor: the search for tiles, if there is a budget, and compiling; no memory
+///          for arrays. Between runs none is held either
 /// Threads  one run at a time
 class ConjugateGradients {
  public:
@@ -103,7 +105,7 @@ class ConjugateGradients {
   ConjugateGradients& operator=(ConjugateGradients&& other) noexcept;
   ~ConjugateGradients();
 
-  /// What run() takes.
+  /// Memory that run() takes.
   const SolvePlan& plan() const { return plan_; }
   SolveResult run(const Tensor& b);
 

@@ -4,11 +4,12 @@
 #include <string_view>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
-/// How a solver ended.
+/// Reason why a solver ended.
 enum class Status { converged, max_iterations, breakdown, diverged, stopped };
 std::string_view name_of(Status status);
 

@@ -2,7 +2,6 @@
 #include "palimpsest/tensor/archive.hpp"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/failure.hpp"
 #include "palimpsest/tensor/archive_manifest.hpp"
+#include "palimpsest/tensor/content_hash.hpp"
 #include "palimpsest/tensor/layout.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
 
@@ -75,7 +75,7 @@ Image image_of(std::string_view kind, std::span<const Tensor> tensors, std::stri
     }
     const Storage& storage = image.storages.back();
     image.manifest.storages.push_back(
-        {0, storage.nbytes(), XXH3_64bits(storage.data(), storage.nbytes())});
+        {0, storage.nbytes(), content_hash(storage.data(), storage.nbytes())});
   }
   image.head = archive_head(image.manifest, &image.file_bytes);
   return image;
@@ -169,7 +169,7 @@ Archive Archive::open(std::span<const std::byte> bytes, const Storage* mapping,
     const ArchivedStorage& s = manifest.storages[i];
     const auto part = bytes.subspan(s.offset, s.bytes);
     // What is copied is read anyway.
-    if ((options.verify || !maps) && XXH3_64bits(part.data(), part.size()) != s.hash) {
+    if ((options.verify || !maps) && content_hash(part.data(), part.size()) != s.hash) {
       fail_format(name, fmt::format("checksum: storage {} is not the one that was written", i));
     }
     if (maps && !part.empty()) {

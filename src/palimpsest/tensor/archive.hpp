@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 // An archive is tensors with their sharing, and a description of what they belong to, in one file:
 //
@@ -47,17 +48,17 @@ class ArchiveWriter {
 
 struct ArchiveOptions {
   /// Storages share the pages of the file, which is mapped privately, until they are written: they
-  /// take no memory of their own, and several processes share one copy. Only on `cpu`. Damage of the
-  /// data themselves is then not looked for, unless with `verify`.
+  /// take no memory of their own, and several processes share one copy. Only on `cpu`. Damage of
+  /// the data themselves is then not looked for, unless with `verify`.
   bool map = true;
-  /// Compare mapped storages with their hashes too, which reads them all. Those that are copied into
-  /// memory, without `map` and out of bytes, are always compared.
+  /// Compare mapped storages with their hashes too, which reads them all. Those that are copied
+  /// into memory, without `map` and out of bytes, are always compared.
   bool verify = false;
   Device device = {};
 };
 
-/// An archive that was read. Its tensors share memory as those that were saved did: all handles on one
-/// are aliases, and what is written through one shows in those that tensor() gives later.
+/// An archive that was read. Its tensors share memory as those that were saved did: all handles on
+/// one are aliases, and what is written through one shows in those that tensor() gives later.
 ///
 /// Errors   IoError: the file cannot be read; FormatError: what it holds is not what the format
 ///          demands, saying what and where. Nothing is allocated for the data before all is checked

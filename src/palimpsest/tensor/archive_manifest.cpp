@@ -2,7 +2,6 @@
 #include "palimpsest/tensor/archive_manifest.hpp"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <bit>
 #include <charconv>
@@ -11,6 +10,7 @@
 
 #include "palimpsest/base/checked_json.hpp"
 #include "palimpsest/memory/byte_layout.hpp"
+#include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest {
 namespace {
@@ -73,7 +73,7 @@ class Reader {
     const Header header = checked_header(file);
     const std::string_view text(reinterpret_cast<const char*>(file.data()) + kHeadBytes,
                                 header.manifest_bytes);
-    if (XXH3_64bits(text.data(), text.size()) != header.manifest_hash) {
+    if (content_hash(text.data(), text.size()) != header.manifest_hash) {
       fail("checksum: the manifest is not the one that was written");
     }
     check_size(text);
@@ -260,7 +260,7 @@ std::string archive_head(ArchiveManifest& manifest, std::uint64_t* file_bytes) {
   header.manifest_offset = kHeadBytes;
   header.manifest_bytes = text.size();
   header.file_bytes = *file_bytes;
-  header.manifest_hash = XXH3_64bits(text.data(), text.size());
+  header.manifest_hash = content_hash(text.data(), text.size());
   std::string head(kHeadBytes, '\0');
   std::memcpy(head.data(), &header, kHeadBytes);
   return head + text;

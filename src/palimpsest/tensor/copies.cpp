@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// The structures of DLPack 1.x, laid out as its specification says, so that a pointer to one may
 /// be exchanged with any library that speaks it.
@@ -61,7 +62,8 @@ struct ManagedTensorVersioned {
 
 }  // namespace dlpack
 
-/// Hands a tensor to another library for reading, without a copy. The receiver calls the deleter once.
+/// Hands a tensor to another library for reading, without a copy. The receiver calls the deleter
+/// once.
 ///
 /// Aliases  a lazy clone, which shows no later write; of data that cannot be cloned lazily (pinned,
 ///          foreign writable) an alias that stays where it is
@@ -70,7 +72,7 @@ struct ManagedTensorVersioned {
 /// Errors   DeviceError: not cpu:0 nor cuda
 dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t);
 
-/// What the receiver of an export may do.
+/// Rights of the receiver of an export.
 enum class DlpackAccess : std::uint8_t {
   automatic,  ///< write if the data are in one tensor's hands, read if they are shared
   read_only,  ///< as to_dlpack(const Tensor&)
@@ -86,7 +88,8 @@ enum class DlpackAccess : std::uint8_t {
 /// Errors   those above; AliasError: `writable`, and elements overlap one another;
 ///          OutOfMemory: `writable`, and shared data could not be copied
 dlpack::ManagedTensorVersioned* to_dlpack(Tensor& t, DlpackAccess access);
-/// As `writable`, for receivers of the form before 1.0, which nothing tells that they may not write.
+/// As `writable`, for receivers of the form before 1.0, which nothing tells that they may not
+/// write.
 dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t);
 
 /// Shows the memory of another library without a copy; calls the deleter when nobody refers to it

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {
 namespace {
 
-// ShapeError if elements would lie so many bytes in front of or behind an address that no memory can
-// be there.
+// ShapeError if elements would lie so many bytes in front of or behind an address that no memory
+// can be there.
 void check_reach(const void* data, index_t before, index_t behind, const Extents& shape,
                  const Strides& strides) {
   constexpr index_t kFarthest = index_t{1} << 57;  // what five levels of page tables reach

@@ -105,8 +105,8 @@ bool may_share_memory(const Tensor& a, const Tensor& b) {
   return starts && ByteSet(a, starts->a).meets(ByteSet(b, starts->b));
 }
 
-// A byte of a is low_a + S and one of b is high_b - 1 - T, where S and T are bounded sums: they meet
-// where S + T = high_b - 1 - low_a.
+// A byte of a is low_a + S and one of b is high_b - 1 - T, where S and T are bounded sums: they
+// meet where S + T = high_b - 1 - low_a.
 bool overlaps(const Tensor& a, const Tensor& b, bool* exact) {
   if (exact != nullptr) *exact = true;
   const std::optional<Starts> starts = common_scale(a, b);

@@ -6,7 +6,7 @@
 #include <limits>
 #include <ostream>
 
-#include "palimpsest/base/strided_copy.hpp"
+#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 namespace palimpsest {

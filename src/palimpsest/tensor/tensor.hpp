@@ -11,13 +11,14 @@
 #include <variant>
 #include <vector>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/base/random.hpp"
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/base/view.hpp"
 #include "palimpsest/memory/device.hpp"
 #include "palimpsest/memory/storage.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// start:stop:step of one axis, with Python's meaning; absent ends reach to the border.
 struct Slice {
@@ -100,7 +101,7 @@ class Tensor {
   const Storage& storage() const { return storage_; }
   Storage& storage() { return storage_; }
   bool is_contiguous() const;
-  /// Is the data shared with a lazy clone at present?
+  /// True if the data are shared with a lazy clone at present.
   bool is_shared() const;
 
   // -- views: O(1), alias this tensor ----------------------------------------------------------
@@ -132,8 +133,8 @@ class Tensor {
   /// The same bytes as another dtype; the last axis is rescaled when the item sizes differ.
   ///
   /// Errors   ShapeError: shape, strides or offset do not divide; ValueError: the address is no
-  ///          multiple of the dtype's alignment, as that of a lazy clone from the middle of an array
-  ///          may be, before and after it is written. The address of a clone() is.
+  ///          multiple of the dtype's alignment, as that of a lazy clone from the middle of an
+  ///          array may be, before and after it is written. The address of a clone() is.
   Tensor bitcast(DType dtype) const;
 
   // -- copies ----------------------------------------------------------------------------------
@@ -220,7 +221,8 @@ class Tensor {
   /// A view of the same storage that is known to lie inside, and whose elements are distinct if
   /// those of this one are.
   Tensor view_with(DType dtype, const Extents& shape, const Strides& strides, index_t offset) const;
-  /// What is alone in its storage and sparse gets a dense copy of shared data, if it needs one.
+  /// If this view is alone on its storage and covers less than half of it, materializing copies
+  /// only the view, densely.
   void compact_for_write(bool overwrite);
   /// `value` is one element of `dtype`.
   void fill_with(const void* value, DType dtype);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/memory/memory_map.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest {
+namespace PALIMPSEST_API palimpsest {
 
 /// Registers a tensor; see MemoryMap. An undefined tensor is a ValueError.
 void add(MemoryMap& map, const Tensor& t);

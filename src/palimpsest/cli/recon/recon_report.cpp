@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/cli/recon/recon_report.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "palimpsest/cli/text.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+const char* method_name(const ReconstructionOptions& options) {
+  return options.sense.is_iterative ? "cg-sense" : "adjoint";
+}
+
+// How the operator of an item is cut; of the adjoint alone if nothing is solved.
+struct Cut {
+  const DimMap& sizes;
+  index_t tiles;
+};
+Cut cut_of(const Reconstruction& r, bool is_iterative) {
+  if (!is_iterative) return {r.solver().adjoint().sizes, r.solver().adjoint().tiles};
+  return {r.solver().solve().sizes, r.solver().solve().tiles};
+}
+
+std::string cut_text(const Cut& cut) {
+  if (cut.sizes.empty()) return "uncut";
+  std::string text;
+  for (const auto& [d, n] : cut.sizes) {
+    text += fmt::format("{}{} by {}", text.empty() ? "" : ", ", d.str(), n);
+  }
+  return fmt::format("{} tiles: {}", cut.tiles, text);
+}
+
+// The extents that are used of the centre.
+std::pair<index_t, index_t> used_center(const CenterRegion& center) {
+  const index_t most = SensitivityOptions{}.largest_center;
+  return {std::min(center.height, most), std::min(center.width, most)};
+}
+
+JsonReport sizes_of(const Reconstruction& r) {
+  const ScanLayout& layout = r.layout();
+  const Extents item = layout.item_shape(), wanted = layout.wanted_of_item();
+  const std::size_t rows = item.size() - 2;
+  JsonReport sizes;
+  sizes.set("coils", layout.n_coils()).set("planes", layout.n_items());
+  sizes.set("rows", item[rows]).set("columns", item[rows + 1]);
+  sizes.set("image_rows", wanted[rows]).set("image_columns", wanted[rows + 1]);
+  sizes.set("image", to_string(layout.image_shape()));
+  sizes.set("repetitions", layout.n_repetitions).set("averages", layout.n_averages);
+  sizes.set("samples_per_coil", layout.samples_per_coil());
+  sizes.set("acceleration", layout.acceleration());
+  sizes.set("center_rows", r.center().height).set("center_columns", r.center().width);
+  return sizes;
+}
+
+JsonReport plan_report(const Reconstruction& r, bool is_iterative) {
+  const ReconstructionPlan& plan = r.plan();
+  JsonReport report, stages, tiles;
+  const Cut cut = cut_of(r, is_iterative);
+  for (const auto& [d, n] : cut.sizes) tiles.set(d.str(), n);
+  for (const Stage& stage : plan.stages) stages.set(stage.name, stage.bytes);
+  if (plan.budget) report.set("budget_bytes", *plan.budget);
+  report.set("peak_bytes", plan.peak_bytes)
+      .set("large_arrays", plan.in_memory ? "memory" : "files");
+  report.set("tiles", cut.tiles).set("tile_sizes", tiles).set("stages", stages);
+  if (!is_iterative) return report;
+  const SolvePlan& solve = r.solver().solve();
+  JsonReport parts;
+  parts.set("state", solve.state_bytes).set("workspace", solve.peak_bytes - solve.state_bytes);
+  parts.set("operator", solve.operator_bytes).set("streamed", solve.streamed_bytes);
+  report.set("solve", parts);
+  return report;
+}
+
+}  // namespace
+
+JsonReport report_of_plan(const Reconstruction& r, const ReconstructionOptions& options) {
+  JsonReport report;
+  report.set("input", options.kspace).set("format", name_of(r.layout().format));
+  report.set("method", method_name(options));
+  report.set("maps", options.maps.empty() ? "estimated" : options.maps);
+  if (r.uses_calibration()) report.set("calibration", "separate lines");
+  report.set("sizes", sizes_of(r)).set("lambda", options.sense.lambda);
+  report.set("tolerance", options.sense.tolerance);
+  report.set("plan", plan_report(r, options.sense.is_iterative));
+  report.set("announced_peak_bytes", r.plan().peak_bytes);
+  return report;
+}
+
+void add_run(JsonReport& report, const ReconstructionResult& result, const RunFacts& facts) {
+  JsonReport seconds;
+  seconds.set("read", result.read_s).set("sensitivities", result.sensitivities_s);
+  seconds.set("solve", result.solve_s).set("write", facts.write_s);
+  report.set("status", result.status).set("iterations", result.iterations);
+  report.set("residuals", result.residuals);
+  report.set("measured_peak_bytes", facts.measured_peak_bytes);
+  report.set("process_peak_bytes", process_peak_bytes()).set("seconds", seconds);
+}
+
+std::string scan_text(const Reconstruction& r, const ReconstructionOptions& options) {
+  const ScanLayout& layout = r.layout();
+  std::string extents;
+  for (const index_t n : layout.item_shape()) {
+    extents += fmt::format("{}{}", extents.empty() ? "" : " x ", n);
+  }
+  if (layout.n_items() > 1) extents += fmt::format(" x {} positions", layout.n_items());
+  std::string text = fmt::format("{}: {}, {}, {:.2f}-fold undersampled\n", options.kspace,
+                                 counted(layout.n_coils(), "coil"), extents, layout.acceleration());
+  if (layout.n_repetitions * layout.n_averages > 1) {
+    text += fmt::format("mean of {} and {}\n", counted(layout.n_repetitions, "repetition"),
+                        counted(layout.n_averages, "average"));
+  }
+  if (options.maps.empty()) {
+    const auto [rows, columns] = used_center(r.center());
+    text += fmt::format("coil sensitivities estimated from the {} x {} centre{}\n", rows, columns,
+                        r.uses_calibration() ? " of separate calibration lines" : "");
+  }
+  return text;
+}
+
+std::string plan_text(const Reconstruction& r) {
+  const ReconstructionPlan& plan = r.plan();
+  std::string text;
+  const auto row = [&](const std::string& name, index_t bytes, const std::string& note = "") {
+    std::string line = fmt::format("{:<18}{:>16}  {}", name, with_commas(bytes), note);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  };
+  row("peak", plan.peak_bytes,
+      plan.budget ? "of " + with_commas(*plan.budget) + " bytes" : "bytes, no limit");
+  for (const Stage& stage : plan.stages) {
+    const bool is_solve = stage.name == "solve";
+    const bool is_cut = is_solve || stage.name == "adjoint";
+    row(stage.name, stage.bytes, is_cut ? cut_text(cut_of(r, is_solve)) : "");
+    if (!is_solve) continue;
+    const SolvePlan& solve = r.solver().solve();
+    row("  state", solve.state_bytes, "iterate, residual, direction");
+    row("  workspace", solve.peak_bytes - solve.state_bytes, "of one iteration");
+    row("  operator", solve.operator_bytes, "maps and weights in memory");
+    row("  streamed", solve.streamed_bytes, "of files, at a time");
+    row("  held beside it", stage.bytes - solve.total_bytes(), "right-hand side, image, k-space");
+  }
+  text += fmt::format("k-space and maps lie {}\n", plan.in_memory ? "in memory" : "in files");
+  return text;
+}
+
+std::string run_text(const Reconstruction& r, const ReconstructionOptions& options,
+                     const ReconstructionResult& result, const RunFacts& facts) {
+  std::string text;
+  if (!result.residuals.empty()) {
+    text += fmt::format("{}: {}, residual {:.1e} ({})\n", method_name(options),
+                        counted(result.iterations, "iteration"), result.residuals.back(),
+                        result.status);
+  }
+  text += fmt::format(
+      "peak: announced {} bytes, measured {} bytes; the process, with its code and libraries, {} "
+      "bytes\n",
+      with_commas(r.plan().peak_bytes), with_commas(facts.measured_peak_bytes),
+      with_commas(process_peak_bytes()));
+  text += fmt::format("seconds: read {:.2f}, sensitivities {:.2f}, solve {:.2f}, write {:.2f}\n",
+                      result.read_s, result.sensitivities_s, result.solve_s, facts.write_s);
+  return text;
+}
+
+index_t process_peak_bytes() {
+  // Not RUSAGE_SELF: its maximum counts the process that started this one, too. Raw files are read
+  // by processes of their own.
+  rusage children{};
+  ::getrusage(RUSAGE_CHILDREN, &children);
+  const index_t largest_child = index_t{1024} * children.ru_maxrss;
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    index_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return std::max(kib * 1024, largest_child);
+  }
+  return largest_child;
+}
+
+}  // namespace palimpsest::cli

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: programs whose extents are known only while they run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/call_lock.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/run/program.hpp"
+
+namespace palimpsest {
+
+/// A program in stages: what elements decide (a mask, the number of steps of a loop, a branch of
+/// other extents than the other one) ends a stage, and the next one is planned with the extents
+/// that came out. Every stage is a function of its own, compiled when it is first needed and
+/// planned once per signature.
+///
+/// Aliases  the stages compute the pure twins of the program's steps: no argument and no container
+///          is overwritten. Values that no later stage needs are lent to the stage that reads them
+/// Threads  may run any number of times at once
+class StagedProgram : public Stages {
+ public:
+  static std::shared_ptr<const Stages> make(const Program& program);
+  explicit StagedProgram(const Program& program);
+
+  Result run(std::span<const Tensor* const> inputs) const override;
+
+ private:
+  friend class StagedRun;
+  using Key = std::vector<std::uintptr_t>;
+
+  /// Compiles at the first use of a key.
+  const Function& piece(const Key& key, const std::function<Function()>& make) const;
+  Function compiled(std::vector<In> inputs, const std::vector<Variable>& outputs) const;
+
+  std::string name_;
+  std::shared_ptr<const Config> config_;
+  Mode mode_;
+  std::optional<index_t> budget_;
+  std::vector<Variable> inputs_, outputs_;  // keep all nodes alive, which keys refer to
+  mutable CallLock lock_;
+  // Guarded by lock_, changed in a ForkSection; entries stay where they are.
+  mutable std::map<Key, Function> pieces_;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops of which only running tells how many steps they make, or whose values change their extents
+// from step to step.
+#include <algorithm>
+#include <deque>
+
+#include "palimpsest/compile/stages/staged_run.hpp"
+
+namespace palimpsest {
+namespace {
+
+using ops::Loop;
+using ops::LoopParts;
+
+// Up to here room for all steps is made, although the loop may stop before.
+constexpr index_t kMostRoomBytes = index_t{1} << 20;
+
+// An array that is there for its extent.
+Tensor of_extent(index_t n, Device device) {
+  return n == 0 ? Tensor::empty({0}, DType::bool_, device)
+                : Tensor::zeros({1}, DType::bool_, device).expand({n});
+}
+
+Tensor first_rows(const Tensor& array, index_t n) {
+  if (array.shape(0) == n) return array;
+  const Tensor rows = array.narrow(0, 0, n);
+  const bool is_small = 2 * rows.nbytes() < static_cast<index_t>(array.storage().nbytes());
+  return is_small ? rows.clone() : rows;
+}
+
+// The rows are released one by one.
+Tensor stacked(std::vector<Tensor> rows, const TensorType& row, const std::string& what) {
+  Extents extents{static_cast<index_t>(rows.size())};
+  for (std::size_t k = 0; k < row.rank(); ++k) {
+    const index_t known = row.shape[k] == kUnknown ? 0 : row.shape[k];
+    extents.push_back(rows.empty() ? known : rows[0].shape()[k]);
+  }
+  Tensor result = Tensor::empty(extents, row.dtype, row.device);
+  const Extents first(extents.begin() + 1, extents.end());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].shape() != first) {
+      throw ShapeError("[loop] " + what + ": got extents " + to_string(rows[i].shape()) +
+                       " in step " + std::to_string(i) + ", expected " + to_string(first) +
+                       " as in the first one");
+    }
+    Tensor place = result.select(0, static_cast<index_t>(i));
+    place.copy_from(rows[i]);
+    rows[i] = {};
+  }
+  return result;
+}
+
+// The loop with a number of steps that the extent of one more input tells.
+Apply closed_form(const Apply& node) {
+  const auto& op = dynamic_cast<const Loop&>(node.op());
+  LoopParts parts = op.structure();
+  std::size_t i = 0;
+  const auto fresh = [&] { return make_input(node.input(i++).type()); };
+  for (LoopParts::Read& read : parts.reads) read.array = fresh();
+  for (LoopParts::State& state : parts.states) state.init = fresh();
+  for (LoopParts::Captured& value : parts.captured) value.outer = fresh();
+  parts.step_arrays = {make_input({DType::bool_, {kUnknown}, node.output(0).type().device})};
+  parts.steps = ops::ExtentProgram::of_input(0, 0);
+  parts.count = {};
+  parts.keeps_room = parts.until.defined();
+  return Loop::make(std::move(parts));
+}
+
+std::vector<In> as_inputs(std::span<const Variable> variables) {
+  return std::vector<In>(variables.begin(), variables.end());
+}
+
+}  // namespace
+
+std::vector<Tensor> StagedRun::run_loop(const Apply& node, const std::vector<Tensor>& inputs) {
+  const auto& op = dynamic_cast<const Loop&>(node.op());
+  std::vector<Extents> extents;
+  for (const Tensor& t : inputs) extents.push_back(t.shape());
+  const bool is_value = op.structure().count.defined();
+  const index_t n = is_value ? std::max<index_t>(0, inputs[op.count_input()].item<index_t>())
+                             : *op.n_steps(extents);
+  return op.has_known_body(extents) ? run_closed(node, inputs, n) : run_steps(node, inputs, n);
+}
+
+std::vector<Tensor> StagedRun::run_closed(const Apply& node, const std::vector<Tensor>& inputs,
+                                          index_t n) {
+  const auto& op = dynamic_cast<const Loop&>(node.op());
+  const LoopParts& parts = op.structure();
+  const Function& f = program_.piece({reinterpret_cast<std::uintptr_t>(node.node()), 1}, [&] {
+    const Apply closed = closed_form(node);
+    const auto outputs = closed.outputs();
+    return program_.compiled(as_inputs(closed.inputs()), {outputs.begin(), outputs.end()});
+  });
+  std::vector<Tensor> arguments(
+      inputs.begin(),
+      inputs.begin() + static_cast<std::ptrdiff_t>(op.captured_input(parts.captured.size())));
+  arguments.push_back(of_extent(n, node.output(0).type().device));
+  const bool may_stop = parts.until.defined();
+  if (may_stop && f.plan(arguments).peak_bytes > kMostRoomBytes) return run_steps(node, inputs, n);
+  std::vector<Tensor> results = call(f, std::move(arguments));
+  if (!may_stop) return results;
+  const index_t n_done = results.back().item<index_t>();
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    if (const auto history = op.history_output(k)) {
+      results[*history] = first_rows(results[*history], parts.states[k].rows + n_done);
+    }
+  }
+  for (std::size_t m = 0; m < parts.mapped.size(); ++m) {
+    Tensor& rows = results[op.mapped_output(m)];
+    rows = first_rows(rows, n_done);
+  }
+  return results;
+}
+
+std::vector<Tensor> StagedRun::run_steps(const Apply& node, const std::vector<Tensor>& inputs,
+                                         index_t n) {
+  const auto& op = dynamic_cast<const Loop&>(node.op());
+  const LoopParts& parts = op.structure();
+  const Function& body = program_.piece({reinterpret_cast<std::uintptr_t>(node.node()), 2}, [&] {
+    return program_.compiled(as_inputs(op.body_inputs()), op.body_outputs());
+  });
+  std::vector<std::deque<Tensor>> states(parts.states.size());  // all that a lag may ask for
+  std::vector<std::vector<Tensor>> histories(parts.states.size()), mapped(parts.mapped.size());
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    const Tensor& init = inputs[op.init_input(k)];
+    for (index_t i = 0; i < parts.states[k].rows; ++i) {
+      states[k].push_back(parts.states[k].rows > 1 ? init.select(0, i) : init);
+      if (parts.states[k].has_history) histories[k].push_back(states[k].back());
+    }
+  }
+  index_t t = 0;
+  for (bool holds = false; t < n && !holds; ++t) {
+    std::vector<Tensor> arguments;
+    for (std::size_t i = 0; i < parts.reads.size(); ++i) {
+      const LoopParts::Read& read = parts.reads[i];
+      arguments.push_back(inputs[i].select(0, read.offset + (read.reversed ? n - 1 - t : t)));
+    }
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      for (const index_t lag : parts.states[k].lags) {
+        arguments.push_back(states[k][states[k].size() - static_cast<std::size_t>(lag)]);
+      }
+    }
+    for (std::size_t j = 0; j < parts.captured.size(); ++j) {
+      arguments.push_back(inputs[op.captured_input(j)]);
+    }
+    std::vector<Tensor> results;
+    try {
+      results = call(body, std::move(arguments));
+    } catch (Error& error) {
+      error.add_note("in step " + std::to_string(t) + " of " + std::to_string(n) + " of a loop");
+      throw;
+    }
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      if (results[k].shape() != states[k].back().shape()) {
+        throw ShapeError("[loop] new value of state " + std::to_string(k) + ": got extents " +
+                         to_string(results[k].shape()) + " in step " + std::to_string(t) +
+                         ", expected those of its init, " + to_string(states[k].back().shape()));
+      }
+      states[k].push_back(results[k]);
+      states[k].pop_front();
+      if (parts.states[k].has_history) histories[k].push_back(results[k]);
+    }
+    for (std::size_t m = 0; m < mapped.size(); ++m) mapped[m].push_back(results[states.size() + m]);
+    holds = parts.until.defined() && results.back().item<bool>();
+  }
+  std::vector<Tensor> outputs(node.output_count());
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    const TensorType& row = parts.states[k].inner[0].type();
+    if (const auto to = op.history_output(k)) {
+      outputs[*to] = stacked(std::move(histories[k]), row, "state " + std::to_string(k));
+    }
+    if (const auto to = op.last_output(k)) outputs[*to] = states[k].back().clone();
+  }
+  for (std::size_t m = 0; m < mapped.size(); ++m) {
+    outputs[op.mapped_output(m)] =
+        stacked(std::move(mapped[m]), parts.mapped[m].type(), "mapped value " + std::to_string(m));
+  }
+  if (parts.until.defined()) outputs[op.count_output()] = Tensor::scalar<index_t>(t);
+  return outputs;
+}
+
+}  // namespace palimpsest

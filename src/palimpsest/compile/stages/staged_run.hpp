@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: one run of a StagedProgram.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "palimpsest/compile/stages/staged.hpp"
+#include "palimpsest/ops/loop/loop_op.hpp"
+
+namespace palimpsest {
+
+/// Alternates between two things until all outputs are there: one function for everything that the
+/// next decisions need, and the decisions.
+class StagedRun {
+ public:
+  StagedRun(const StagedProgram& program, std::span<const Tensor* const> inputs);
+  StagedProgram::Result run();
+
+ private:
+  using Nodes = std::unordered_set<const ApplyNode*>;
+
+  // -- what there is to do
+  Variable resolved(Variable v) const;
+  bool is_known(const Variable& v) const;
+  std::vector<Apply> nodes_for(std::span<const Variable> wanted) const;
+  std::optional<Extents> extents_of(const Variable& v) const;
+  void find_extents(const Apply& node);
+  bool is_open_choice(const Apply& node) const;
+  void survey();
+  void drop_unneeded();
+  bool is_ready(const Apply& node) const;
+  std::vector<Apply> next_decisions() const;
+
+  // -- doing it
+  void compute(const std::vector<Variable>& wanted);
+  void advance(const std::vector<Apply>& decisions);
+  void decide(const Apply& node);
+  std::vector<Tensor> run_op(const Apply& node, const std::vector<Tensor>& inputs) const;
+  std::vector<Tensor> finish();
+
+  // -- staged_loop.cpp
+  std::vector<Tensor> run_loop(const Apply& node, const std::vector<Tensor>& inputs);
+  std::vector<Tensor> run_closed(const Apply& node, const std::vector<Tensor>& inputs, index_t n);
+  std::vector<Tensor> run_steps(const Apply& node, const std::vector<Tensor>& inputs, index_t n);
+
+  std::vector<Tensor> call(const Function& f, std::vector<Tensor> arguments);
+  index_t held_bytes() const;
+
+  const StagedProgram& program_;
+  std::unordered_map<const VariableNode*, Tensor> values_;
+  std::unordered_map<const VariableNode*, Variable> stands_for_;  // outputs of decided branches
+  std::vector<Apply> order_;                                      // what the outputs still need
+  std::unordered_map<const VariableNode*, std::optional<Extents>> extents_;
+  Nodes undecided_;  // whose extents, or those of something inside, elements decide
+  std::unordered_map<const ApplyNode*, std::exception_ptr> misfits_;  // whose inputs do not fit
+  index_t peak_bytes_ = 0;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runs of one step: what is laid out, executed and compared. What memory says about a run is in
+// isolated_memory.cpp.
+#include "palimpsest/inspect/debug/isolated_step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "palimpsest/base/log.hpp"
+#include "palimpsest/inspect/debug/patterns.hpp"
+#include "palimpsest/inspect/debug/scan_values.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/plan/loop_plan.hpp"
+
+namespace palimpsest {
+namespace {
+
+// Not a number in any floating type; minus one, or the largest, in any integer.
+constexpr std::byte kPoison{0xFF};
+// Small positive numbers in all types.
+constexpr std::byte kOtherPoison{0x3B};
+
+double count(const Extents& extents) { return static_cast<double>(element_count(extents)); }
+
+}  // namespace
+
+IsolatedStep::IsolatedStep(const DebugOptions& options, const StepContext& context)
+    : options_(options),
+      context_(context),
+      op_(context.node.op()),
+      overwritten_(overwritten_inputs(context.node)),
+      views_(op_.view_map(context.node)),
+      destroys_(op_.destroy_map(context.node)) {
+  infer();
+  choose_implementations();
+}
+
+void IsolatedStep::infer() {
+  std::vector<Extents> inputs;
+  for (const DebugValue& v : context_.inputs) inputs.push_back(v.extents());
+  extents_ = op_.infer_shapes(context_.node, inputs);
+  scratch_bytes_ = op_.scratch_bytes(context_.node, context_.layouts);
+  if (dynamic_cast<const ops::Loop*>(&op_)) {
+    loop_ = make_loop_plan(context_.node, context_.layouts);
+    scratch_bytes_ = static_cast<std::size_t>(loop_->scratch_bytes);
+  }
+  for (std::size_t k = 0; k < context_.node.output_count(); ++k) {
+    const Variable v = context_.node.output(k);
+    if (!v.type().admits(extents_[k])) {
+      throw InvalidValueError(
+          DebugMessage("InvalidValueError", context_)
+              .line(fmt::format("output {}: inferred shape {}, type {}", k, to_string(extents_[k]),
+                                v.type().str()))
+              .finish(nullptr, "infer_shapes and the types that make_node gives must agree."),
+          {context_.reason, context_.node, v, -1, static_cast<int>(k)});
+    }
+    out_layouts_.push_back(Layout::dense(v.dtype(), extents_[k]));
+    overwrites_.push_back(-1);
+    const auto destroyed = destroys_.find(static_cast<int>(k));
+    if (destroyed == destroys_.end()) continue;
+    overwrites_[k] = *destroyed->second.begin();
+    out_layouts_[k] = context_.layouts[static_cast<std::size_t>(overwrites_[k])];
+    out_layouts_[k].dtype = v.dtype();
+    out_layouts_[k].byte_offset = 0;
+  }
+}
+
+void IsolatedStep::choose_implementations() {
+  const std::vector<std::string>& wanted = options_.implementations;
+  for (const std::string& name : op_.implementations()) {
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) {
+      implementations_.push_back(name);
+    }
+  }
+}
+
+Tolerance IsolatedStep::tolerance() const {
+  double elements = 1, results = 1, scale = 0;
+  for (const DebugValue& v : context_.inputs) {
+    elements = std::max(elements, count(v.extents()));
+    if (is_inexact(v.dtype())) scale = std::max(scale, scale_of(v));
+  }
+  for (const Extents& extents : extents_) results = std::max(results, count(extents));
+  const double terms = std::max(1.0, elements / results);
+  return {op_.tolerance(context_.node) * std::sqrt(terms), scale};
+}
+
+std::vector<DebugValue> IsolatedStep::check(bool with_patterns) {
+  RunSetup setup;
+  setup.label.implementation = implementations_.at(0);
+  setup.poison = options_.poison ? kPoison : std::byte{};
+  const RunOutcome first = run(setup);
+  if (first.error) rethrow(first, setup);
+  check_results(first, setup);
+
+  const Tolerance bitwise{}, rounded = tolerance();
+  setup.side = Side::upper;
+  setup.poison = options_.poison ? kOtherPoison : std::byte{};
+  setup.label.pattern = "first, at the upper end of its pages";
+  compare_runs(first, run(setup), setup.label, bitwise,
+               "results depend on the place, or on the old content, of destinations or scratch");
+  for (const int threads : options_.threads) {
+    if (threads == 1 || (threads == 0 && pool_threads() == 1)) continue;
+    setup.label.threads = threads;
+    compare_runs(first, run(setup), setup.label, bitwise,
+                 "results depend on the number of threads");
+  }
+  setup.label.threads = 1;
+  for (std::size_t i = 1; i < implementations_.size(); ++i) {
+    setup.label.implementation = implementations_[i];
+    const RunOutcome other = run(setup);
+    compare_runs(first, other, setup.label, rounded, "implementations disagree");
+    check_strides(first, other, setup.label);
+  }
+  if (with_patterns) {
+    check_patterns(first);
+    if (options_.warn_not_reused) log_not_reused(first);
+  }
+  return first.outputs;
+}
+
+void IsolatedStep::check_patterns(const RunOutcome& first) const {
+  // Destinations of another size are for ops that give all of their results memory of their own.
+  const bool sets =
+      std::find(first.is_set.begin(), first.is_set.end(), false) == first.is_set.end();
+  const Tolerance rounded = tolerance();
+  for (const Pattern& pattern : patterns_for(options_, out_layouts_)) {
+    if (pattern.is_wrong_size && !sets) continue;
+    // The rows of a loop's results are places of the body's plan, and dense in every plan.
+    const auto is_strided = [](const Destination& d) { return !d.layout.is_dense(); };
+    const auto& destinations = pattern.destinations;
+    if (loop_ && std::any_of(destinations.begin(), destinations.end(), is_strided)) continue;
+    for (const std::string& implementation : implementations_) {
+      RunSetup setup;
+      setup.label = {implementation, pattern.name, 1};
+      setup.poison = options_.poison && pattern.name != "initial" ? kPoison : std::byte{};
+      setup.destinations = pattern.destinations;
+      if (pattern.keeps_previous) setup.previous = first.outputs;
+      compare_runs(first, run(setup), setup.label, rounded, "destination patterns disagree");
+    }
+  }
+}
+
+void IsolatedStep::rethrow(const RunOutcome& outcome, const RunSetup& setup) const {
+  const std::string where =
+      fmt::format("in the {} pass of DebugMode: {}", context_.pass, call_text(context_.node));
+  const std::string rewrite =
+      context_.reason.empty() ? "" : ", introduced by the rewrite " + context_.reason;
+  std::string text;
+  try {
+    std::rethrow_exception(outcome.error);
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (Error& error) {
+    if (op_.can_fail()) {
+      error.add_note(where + rewrite);
+      throw;
+    }
+    text = error.what();
+  } catch (const std::exception& error) {
+    if (op_.can_fail()) {
+      std::throw_with_nested(
+          OpError("[" + op_.name() + "] failed: " + error.what() + "\n  " + where + rewrite));
+    }
+    text = error.what();
+  } catch (...) {
+    if (op_.can_fail()) {
+      std::throw_with_nested(
+          OpError("[" + op_.name() + "] threw what is no exception\n  " + where + rewrite));
+    }
+    text = "what is no exception";
+  }
+  throw BadNoFail(DebugMessage("BadNoFail", context_)
+                      .line("can_fail() is false, but it threw: " + text)
+                      .finish(&setup.label,
+                              "Leave can_fail() true, or do not throw on inputs that "
+                              "make_node and infer_shapes accept."),
+                  {context_.reason, context_.node, {}, -1, -1});
+}
+
+void IsolatedStep::check_results(const RunOutcome& outcome, const RunSetup& setup) const {
+  for (std::size_t k = 0; k < outcome.outputs.size(); ++k) {
+    const DebugValue& value = outcome.outputs[k];
+    const Variable v = context_.node.output(k);
+    const auto fail = [&](const std::string& what, std::string_view hint) {
+      throw InvalidValueError(DebugMessage("InvalidValueError", context_)
+                                  .line(fmt::format("output {} {}: {}", k, v.str(), what))
+                                  .line("type: " + v.type().str())
+                                  .value("value", value)
+                                  .line("producer: " + call_text(context_.node))
+                                  .finish(&setup.label, hint),
+                              {context_.reason, context_.node, v, -1, static_cast<int>(k)});
+    };
+    if (value.dtype() != v.dtype() || value.extents() != extents_[k]) {
+      fail(fmt::format("got {} {}, expected {} {}", name_of(value.dtype()),
+                       to_string(value.extents()), name_of(v.dtype()), to_string(extents_[k])),
+           "infer_shapes must give the shapes that run() produces.");
+    }
+    if (is_bool(value.dtype()) && std::any_of(value.data(), value.data() + value.bytes(),
+                                              [](std::byte b) { return b > std::byte{1}; })) {
+      fail("a bool is neither 0 nor 1", "Write 0 or 1 into bool results.");
+    }
+    if (!options_.check_finite) continue;
+    const NumberScan scan = scan_numbers(value.view(), {});
+    if (!scan) continue;
+    fail(fmt::format("{} at {}: {} of {} elements are not finite", scan.value,
+                     to_string(scan.index), scan.bad, scan.elements),
+         "Look at the producer, or set check_finite = false where such values are meant.");
+  }
+}
+
+void IsolatedStep::compare_runs(const RunOutcome& first, const RunOutcome& other,
+                                const RunLabel& label, const Tolerance& tolerance,
+                                std::string_view what) const {
+  const RunSetup setup{label, Side::lower, {}, {}, {}};
+  if (other.error) {
+    try {
+      std::rethrow_exception(other.error);
+    } catch (const OutOfMemory&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw BadThunkOutput(DebugMessage("BadThunkOutput", context_)
+                               .line(std::string(what) + ": one run works, another throws")
+                               .line(error.what())
+                               .finish(&label, "All runs of a step must do the same."),
+                           {context_.reason, context_.node, {}, -1, -1});
+    }
+  }
+  for (std::size_t k = 0; k < first.outputs.size(); ++k) {
+    const Difference difference = compare(first.outputs[k], other.outputs[k], tolerance);
+    if (difference.is_within) continue;
+    const Variable v = context_.node.output(k);
+    throw BadThunkOutput(
+        DebugMessage("BadThunkOutput", context_)
+            .line(fmt::format("output {} {}: {}", k, v.str(), what))
+            .value("value of implementation " + implementations_[0] + ", first run",
+                   first.outputs[k])
+            .value("value of " + label.str(), other.outputs[k])
+            .line(difference.str())
+            .line(fmt::format("tolerance: {} rounding errors of a scale of at least {}",
+                              tolerance.roundings, tolerance.scale))
+            .finish(&label,
+                    "Set every element of a destination before reading it; read nothing "
+                    "else; declare a tolerance() if rounding differs."),
+        {context_.reason, context_.node, v, -1, static_cast<int>(k)});
+  }
+}
+
+void IsolatedStep::check_strides(const RunOutcome& first, const RunOutcome& other,
+                                 const RunLabel& label) const {
+  if (options_.check_strides == Reaction::ignore) return;
+  for (std::size_t k = 0; k < first.strides.size(); ++k) {
+    if (first.strides[k] == other.strides[k]) continue;
+    const std::string text =
+        DebugMessage("strides", context_)
+            .line(fmt::format("output {}: strides {} and {}", k, to_string(first.strides[k]),
+                              to_string(other.strides[k])))
+            .finish(&label,
+                    "Let all implementations give results of equal strides, or set "
+                    "check_strides = Reaction::ignore.");
+    if (options_.check_strides == Reaction::raise) throw TypeError(text);
+    log(LogLevel::warn, text);
+  }
+}
+
+void IsolatedStep::log_not_reused(const RunOutcome& first) const {
+  for (int input : overwritten_) {
+    if (first.is_changed[static_cast<std::size_t>(input)]) continue;
+    log(LogLevel::info, fmt::format("[DebugMode] {} (step {}) declares that it destroys input {}, "
+                                    "and did not change it in this call",
+                                    op_.name(), context_.step, input));
+  }
+}
+
+}  // namespace palimpsest

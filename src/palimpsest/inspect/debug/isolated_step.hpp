@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: one step, run on private copies between guard pages, and what it did to them.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/inspect/debug/debug_message.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
+#include "palimpsest/inspect/debug/guarded_memory.hpp"
+
+namespace palimpsest {
+
+struct LoopPlan;
+
+/// Where a result goes: a layout, `lead` bytes behind the start of its buffer.
+struct Destination {
+  Layout layout;
+  index_t lead = 0;
+};
+
+/// Everything about one run that is not the same in all runs of a step.
+struct RunSetup {
+  RunLabel label;
+  Side side = Side::lower;
+  std::byte poison{};
+  /// Empty: dense ones.
+  std::vector<Destination> destinations;
+  /// What destinations contain before; empty: poison.
+  std::vector<DebugValue> previous;
+};
+
+struct RunOutcome {
+  std::vector<DebugValue> outputs;
+  std::vector<Strides> strides;
+  /// Per output: did the op say where it lies, instead of writing into the destination?
+  std::vector<bool> is_set;
+  /// Per input: have its bytes changed?
+  std::vector<bool> is_changed;
+  /// What the op threw.
+  std::exception_ptr error;
+};
+
+/// Runs one step in isolation as often as the options want, and checks its results and what it
+/// declares about views, destroyed inputs and shapes.
+class IsolatedStep {
+ public:
+  IsolatedStep(const DebugOptions& options, const StepContext& context);
+
+  /// The results. All patterns are tried if `with_patterns`; for a node that only a refused
+  /// attempt needs, poison and guard pages suffice.
+  /// Errors  of DebugMode; what the op throws, with a note
+  std::vector<DebugValue> check(bool with_patterns);
+
+  /// One run with its checks of memory; the op's exception is in the outcome.
+  RunOutcome run(const RunSetup& setup) const;
+
+ private:
+  struct Memory;
+  bool is_overwritten(std::size_t input) const { return overwritten_.contains(int(input)); }
+  void infer();
+  void choose_implementations();
+  std::vector<GuardedMemory::Request> requests(const RunSetup& setup) const;
+  void fill(Memory& memory, const RunSetup& setup) const;
+  void execute(Memory& memory, const RunSetup& setup, RunOutcome& outcome) const;
+  void check_faults(const Memory& memory, const RunSetup& setup) const;
+  void check_inputs(Memory& memory, const RunSetup& setup, RunOutcome& outcome) const;
+  void check_gaps(const Memory& memory, const RunSetup& setup) const;
+  void check_maps(const Memory& memory, const RunSetup& setup, RunOutcome& outcome) const;
+  void check_region(const Memory& memory, const RunSetup& setup, std::size_t input) const;
+  void check_results(const RunOutcome& outcome, const RunSetup& setup) const;
+  void rethrow(const RunOutcome& outcome, const RunSetup& setup) const;
+  void compare_runs(const RunOutcome& first, const RunOutcome& other, const RunLabel& label,
+                    const Tolerance& tolerance, std::string_view what) const;
+  void check_patterns(const RunOutcome& first) const;
+  void check_strides(const RunOutcome& first, const RunOutcome& other, const RunLabel& label) const;
+  void log_not_reused(const RunOutcome& first) const;
+  Tolerance tolerance() const;
+
+  [[noreturn]] void throw_access(const MemoryFault& fault, const Memory& memory,
+                                 const RunSetup& setup, std::string_view what) const;
+  std::string buffer_name(std::size_t buffer) const;
+
+  const DebugOptions& options_;
+  const StepContext& context_;
+  const Op& op_;
+  std::set<int> overwritten_;
+  AliasMap views_, destroys_;
+  std::vector<Extents> extents_;     // of the outputs
+  std::vector<Layout> out_layouts_;  // as the planner gives them
+  std::vector<int> overwrites_;      // per output: the input in whose memory it lies, or -1
+  std::vector<std::string> implementations_;
+  std::size_t scratch_bytes_ = 0;
+  std::shared_ptr<const LoopPlan> loop_;  // of a loop: how the executor runs it
+};
+
+/// Checks a result that is a view of an input: inside of it, inside of the declared region, and the
+/// value that the op gives when it copies. Returns the value.
+DebugValue check_view(const DebugOptions& options, const StepContext& context, int output,
+                      int input, const Layout& layout);
+
+}  // namespace palimpsest

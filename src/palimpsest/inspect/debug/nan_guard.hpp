@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/run/mode.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// Finding of NanGuardMode.
+struct NanGuardReport {
+  /// `NaN`, `infinity` or `a big value`.
+  std::string kind;
+  /// What it is in: an argument, a shared variable, a constant, the result of a step, or, where
+  /// that only passes on what an input of the step contained, this input.
+  Variable variable;
+  /// The step that was examined; undefined and -1 for what no step computes.
+  Apply node;
+  int step = -1;
+  /// Of a fused step: the scalar operation in it that gave the first bad number.
+  std::string inner_op;
+  Extents index;  // of the first one
+  std::string value;
+  index_t bad_elements = 0, elements = 0;
+  /// Positions of the step's inputs that already contained such numbers.
+  std::vector<int> affected_inputs;
+  std::string text;
+};
+
+/// A number that should not be there.
+class NanGuardError : public AssertionError {
+ public:
+  explicit NanGuardError(NanGuardReport report)
+      : AssertionError(report.text),
+        report_(std::make_shared<const NanGuardReport>(std::move(report))) {}
+  const NanGuardReport& report() const { return *report_; }
+
+ private:
+  std::shared_ptr<const NanGuardReport> report_;
+};
+
+/// What happens when something is found: it is thrown, logged, or given to a callback, which may
+/// throw itself. After the last two the call goes on.
+class NanGuardAction {
+ public:
+  using Callback = std::function<void(const NanGuardReport&)>;
+  NanGuardAction(Reaction reaction) : reaction_(reaction) {}
+  template <class F>
+  requires std::is_invocable_v<F, const NanGuardReport&> NanGuardAction(F callback)
+      : callback_(std::move(callback)) {}
+  void operator()(NanGuardReport report) const;
+
+ private:
+  Reaction reaction_ = Reaction::raise;
+  Callback callback_;
+};
+
+struct NanGuardOptions {
+  bool nan_is_error = config().nan_guard_nan_is_error;
+  bool inf_is_error = config().nan_guard_inf_is_error;
+  bool big_is_error = config().nan_guard_big_is_error;
+  /// A number is big above this absolute value.
+  double big = config().nan_guard_big;
+  NanGuardAction action = config().nan_guard_action;
+  Mode base = {};
+};
+
+/// A mode whose functions look for NaN, infinities and big numbers: in arguments, shared variables,
+/// constants and the results of every step. Variables whose tags().nan_guard is false are exempt.
+///
+/// Errors  ValueError: a bound that is negative or NaN. Calls: NanGuardError; then no shared
+///         variable has changed
+/// Cost    one pass over every value; a copy of what is overwritten
+Mode NanGuardMode(NanGuardOptions options = {});
+
+}  // namespace palimpsest

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contractions of two operands.
+//
+// 1. Labels fall into groups: batch (a, b, out), m (a, out), n (b, out), k (a, b), and those that
+//    are summed in one operand alone.
+// 2. Where m, n and k are all worth it, each operand is a matrix of two groups, or is copied into
+//    scratch as one; then it is a batch of matrix products.
+// 3. Everything else is one pass that multiplies and sums strided operands (reduce_driver.hpp).
+#include "palimpsest/kernels/arrays/contract.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <limits>
+
+#include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/kernels/arrays/blas.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/kernels/reduce/reduce_driver.hpp"
+
+namespace palimpsest {
+namespace {
+
+enum Operand : std::size_t { kA, kB, kOut };
+
+constexpr index_t kSmallestFactor = 4;   // m, n, k below which BLAS does not pay
+constexpr index_t kSmallestPacked = 16;  // the same if something is copied
+constexpr index_t kTaskProducts = 1 << 21;
+constexpr std::size_t kAlignment = 64;
+
+// One label: its extent and its stride in each operand, 0 where it does not occur.
+struct Label {
+  index_t extent = 1;
+  std::array<index_t, 3> strides{};
+  std::array<bool, 3> occurs{};
+};
+using Labels = SmallVector<Label, kMaxRank>;
+
+index_t size_of(const Labels& group) {
+  index_t n = 1;
+  for (const Label& l : group) n *= l.extent;
+  return n;
+}
+
+// Every label once, in order of first occurrence in out, a, b.
+Labels all_labels(const Contraction& c, const ConstView& a, const ConstView& b,
+                  const MutableView& out) {
+  Labels labels;
+  SmallVector<int, kMaxRank> names;
+  const auto enter = [&](const SmallVector<int, 8>& list, const ConstView& view, Operand operand) {
+    assert(list.size() == view.rank());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      std::size_t k = 0;
+      while (k < names.size() && names[k] != list[i]) ++k;
+      if (k == names.size()) {
+        names.push_back(list[i]);
+        labels.push_back({view.extents[i], {}, {}});
+      }
+      assert(labels[k].extent == view.extents[i] && !labels[k].occurs[operand]);
+      labels[k].strides[operand] = view.strides[i];
+      labels[k].occurs[operand] = true;
+    }
+  };
+  enter(c.out, out, kOut);
+  enter(c.a, a, kA);
+  enter(c.b, b, kB);
+  return labels;
+}
+
+// A matrix with groups of labels as rows and columns.
+struct Matrix {
+  bool fits = false;        // as it lies; else it is packed: dense, rows before columns
+  bool transposed = false;  // the rows are the dense direction
+  index_t leading = 1;
+};
+
+struct Plan {
+  bool use_gemm = false;
+  Labels batch, m, n, k;
+  index_t size_m = 1, size_n = 1, size_k = 1, n_batch = 1;
+  std::array<Matrix, 3> matrices;              // by Operand
+  std::array<std::size_t, 3> scratch_bytes{};  // of the packed copies
+  std::size_t total_scratch() const {
+    return scratch_bytes[0] + scratch_bytes[1] + scratch_bytes[2];
+  }
+};
+
+// Outer labels first, as they lie in `operand`.
+void order_by(Labels& group, Operand operand) {
+  for (std::size_t i = 1; i < group.size(); ++i) {
+    for (std::size_t j = i;
+         j > 0 && std::abs(group[j - 1].strides[operand]) < std::abs(group[j].strides[operand]);
+         --j) {
+      std::swap(group[j - 1], group[j]);
+    }
+  }
+}
+
+// The one stride with which an operand walks a whole group in order; 0 if there is none.
+index_t group_stride(const Labels& group, Operand operand) {
+  if (group.empty()) return 1;
+  for (std::size_t i = 1; i < group.size(); ++i) {
+    if (group[i - 1].strides[operand] != group[i].strides[operand] * group[i].extent) return 0;
+  }
+  return group.back().strides[operand];
+}
+
+Matrix as_matrix(const Labels& rows, const Labels& cols, Operand operand) {
+  const index_t row = group_stride(rows, operand), col = group_stride(cols, operand);
+  const index_t n_rows = size_of(rows), n_cols = size_of(cols);
+  constexpr index_t kLargest = std::numeric_limits<int>::max();
+  if (col == 1 && row >= n_cols && row <= kLargest) return {true, false, row};
+  if (row == 1 && col >= n_rows && col <= kLargest) return {true, true, col};
+  return {false, false, n_cols};
+}
+
+bool is_lone(const Label& l) { return !l.occurs[kOut] && !(l.occurs[kA] && l.occurs[kB]); }
+
+// The bytes of a dense copy of an operand, batches included, rounded up to the alignment.
+std::size_t packed_bytes(const Plan& plan, const Labels& rows, const Labels& cols, Operand operand,
+                         std::size_t item) {
+  index_t n = size_of(rows) * size_of(cols);
+  for (const Label& l : plan.batch) n *= l.occurs[operand] ? l.extent : 1;
+  return (static_cast<std::size_t>(n) * item + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+Plan make_plan(const Labels& labels, DType dtype) {
+  Plan plan;
+  if (!is_inexact(dtype)) return plan;
+  for (const Label& l : labels) {
+    if (l.extent == 1) continue;
+    if (is_lone(l)) return plan;
+    Labels& group = !l.occurs[kOut] ? plan.k
+                    : !l.occurs[kB] ? plan.m
+                    : !l.occurs[kA] ? plan.n
+                                    : plan.batch;
+    group.push_back(l);
+  }
+  order_by(plan.m, kOut);
+  order_by(plan.n, kOut);
+  order_by(plan.k, kA);
+  plan.size_m = size_of(plan.m);
+  plan.size_n = size_of(plan.n);
+  plan.size_k = size_of(plan.k);
+  plan.n_batch = size_of(plan.batch);
+  const index_t least = std::min({plan.size_m, plan.size_n, plan.size_k});
+  const index_t most = std::max({plan.size_m, plan.size_n, plan.size_k});
+  if (least < kSmallestFactor || most > std::numeric_limits<int>::max()) return plan;
+  const std::array<std::pair<const Labels*, const Labels*>, 3> sides{
+      {{&plan.m, &plan.k}, {&plan.k, &plan.n}, {&plan.m, &plan.n}}};
+  for (const Operand operand : {kA, kB, kOut}) {
+    const auto& [rows, cols] = sides[operand];
+    plan.matrices[operand] = as_matrix(*rows, *cols, operand);
+    if (plan.matrices[operand].fits) continue;
+    if (least < kSmallestPacked) return plan;
+    plan.scratch_bytes[operand] = packed_bytes(plan, *rows, *cols, operand, item_size(dtype));
+  }
+  plan.use_gemm = true;
+  return plan;
+}
+
+// Copies an operand between its place and its dense copy in scratch.
+class Packing {
+ public:
+  Packing(const Plan& plan, const Labels& rows, const Labels& cols, Operand operand) {
+    for (const Labels* group : {&plan.batch, &rows, &cols}) {
+      for (const Label& l : *group) {
+        if (!l.occurs[operand]) continue;
+        extents_.push_back(l.extent);
+        strides_.push_back(l.strides[operand]);
+      }
+    }
+    dense_ = contiguous_strides(extents_);
+  }
+  void pack(const void* from, DType dtype, void* scratch) const {
+    strided_copy({from, dtype, extents_, strides_}, {scratch, dtype, extents_, dense_});
+  }
+  void unpack(const void* scratch, DType dtype, void* to) const {
+    strided_copy({scratch, dtype, extents_, dense_}, {to, dtype, extents_, strides_});
+  }
+
+ private:
+  Extents extents_;
+  Strides strides_, dense_;
+};
+
+// The strides of batch labels in what the products use: the operand itself or its dense copy.
+void batch_strides(const Plan& plan, Operand operand, index_t matrix_size,
+                   std::array<index_t, kMaxRank>& strides) {
+  index_t dense = matrix_size;
+  for (std::size_t i = plan.batch.size(); i-- > 0;) {
+    const Label& l = plan.batch[i];
+    strides[i] = plan.matrices[operand].fits ? l.strides[operand] : dense;
+    dense *= l.extent;
+  }
+}
+
+struct Factors {
+  DType dtype;
+  std::array<GemmFactor, 2> factors;  // of the row-major product
+  std::byte* out;
+  index_t leading, rows, cols;
+  GemmScale scale;
+};
+
+// Rows [first, last) of one product: `factors` lie at the given offsets in bytes.
+void multiply_rows(const Factors& f, const std::array<index_t, 3>& offsets, index_t inner,
+                   index_t first, index_t last) {
+  const auto item = static_cast<index_t>(item_size(f.dtype));
+  GemmFactor left = f.factors[0], right = f.factors[1];
+  const index_t skip = first * (left.transposed ? 1 : left.leading) * item;
+  left.data = static_cast<const std::byte*>(left.data) + offsets[0] + skip;
+  right.data = static_cast<const std::byte*>(right.data) + offsets[1];
+  gemm(f.dtype, last - first, f.cols, inner, left, right,
+       f.out + offsets[2] + first * f.leading * item, f.leading, f.scale);
+}
+
+// All products of the batch; data points to the operands or their packed copies.
+void run_products(const Plan& plan, const Contraction& c, DType dtype, const GemmScale& scale,
+                  const std::array<std::byte*, 3>& data) {
+  const auto& [a, b, out] = plan.matrices;
+  // A transposed result is the product of the transposed factors in the other order.
+  const bool swap = out.transposed;
+  Factors f{dtype,
+            {GemmFactor{data[kA], a.leading, a.transposed != swap, c.conj_a},
+             GemmFactor{data[kB], b.leading, b.transposed != swap, c.conj_b}},
+            data[kOut],
+            out.leading,
+            swap ? plan.size_n : plan.size_m,
+            swap ? plan.size_m : plan.size_n,
+            scale};
+  std::array<std::array<index_t, kMaxRank>, 3> strides;
+  batch_strides(plan, kA, plan.size_m * plan.size_k, strides[0]);
+  batch_strides(plan, kB, plan.size_k * plan.size_n, strides[1]);
+  batch_strides(plan, kOut, plan.size_m * plan.size_n, strides[2]);
+  if (swap) {
+    std::swap(f.factors[0], f.factors[1]);
+    std::swap(strides[0], strides[1]);
+  }
+  const auto item = static_cast<index_t>(item_size(dtype));
+  const index_t block =
+      std::min(f.rows, (kTaskProducts / (f.cols * plan.size_k) + 1 + 63) / 64 * 64);
+  const index_t blocks = (f.rows + block - 1) / block;
+  const index_t grain = kTaskProducts / (block * f.cols * plan.size_k) + 1;
+  parallel_ranges(plan.n_batch * blocks, grain, [&](index_t begin, index_t end) {
+    for (index_t task = begin; task < end; ++task) {
+      const index_t first = task % blocks * block;
+      index_t flat = task / blocks;
+      std::array<index_t, 3> offsets{};
+      for (std::size_t i = plan.batch.size(); i-- > 0;) {
+        const index_t position = flat % plan.batch[i].extent;
+        flat /= plan.batch[i].extent;
+        for (std::size_t k = 0; k < 3; ++k) offsets[k] += position * strides[k][i] * item;
+      }
+      multiply_rows(f, offsets, plan.size_k, first, std::min(first + block, f.rows));
+    }
+  });
+}
+
+void run_gemm(const Plan& plan, const Contraction& c, const ConstView& a, const ConstView& b,
+              const MutableView& out, const GemmScale& scale, std::span<std::byte> scratch) {
+  std::array<std::byte*, 3> data{static_cast<std::byte*>(const_cast<void*>(a.data)),
+                                 static_cast<std::byte*>(const_cast<void*>(b.data)),
+                                 static_cast<std::byte*>(out.data)};
+  std::byte* next = scratch.data();
+  for (const Operand operand : {kA, kB, kOut}) {
+    if (plan.matrices[operand].fits) continue;
+    data[operand] = next;
+    next += plan.scratch_bytes[operand];
+  }
+  if (data[kA] != a.data) Packing(plan, plan.m, plan.k, kA).pack(a.data, a.dtype, data[kA]);
+  if (data[kB] != b.data) Packing(plan, plan.k, plan.n, kB).pack(b.data, b.dtype, data[kB]);
+  if (data[kOut] != out.data && scale.beta != nullptr) {
+    Packing(plan, plan.m, plan.n, kOut).pack(out.data, out.dtype, data[kOut]);
+  }
+  run_products(plan, c, out.dtype, scale, data);
+  if (data[kOut] != out.data) {
+    Packing(plan, plan.m, plan.n, kOut).unpack(data[kOut], out.dtype, out.data);
+  }
+}
+
+void run_strided(const Contraction& c, const Labels& labels, const ConstView& a, const ConstView& b,
+                 const MutableView& out) {
+  Extents extents;
+  std::array<Strides, 3> strides;
+  for (const Label& l : labels) {
+    extents.push_back(l.extent);
+    for (const Operand k : {kA, kB, kOut}) strides[k].push_back(l.strides[k]);
+  }
+  ConstView left{a.data, a.dtype, extents, strides[kA]};
+  ConstView right{b.data, b.dtype, extents, strides[kB]};
+  const bool exchange = c.conj_b && !c.conj_a;
+  if (exchange) std::swap(left, right);
+  run_reduction(product_leaf(out.dtype, c.conj_a || c.conj_b, c.conj_a && c.conj_b),
+                std::array{left, right}, {out.data, out.dtype, extents, strides[kOut]});
+}
+
+}  // namespace
+
+std::size_t contraction_scratch_bytes(const Contraction& contraction, const ConstView& a,
+                                      const ConstView& b, const MutableView& out) {
+  const Plan plan = make_plan(all_labels(contraction, a, b, out), out.dtype);
+  return plan.use_gemm ? plan.total_scratch() : 0;
+}
+
+void run_contraction(const Contraction& contraction, const ConstView& a, const ConstView& b,
+                     const MutableView& out, std::span<std::byte> scratch) {
+  assert(a.dtype == out.dtype && b.dtype == out.dtype);
+  const Labels labels = all_labels(contraction, a, b, out);
+  if (std::find(out.extents.begin(), out.extents.end(), 0) != out.extents.end()) return;
+  for (const Label& l : labels) {
+    if (l.extent != 0) continue;
+    const std::array<std::byte, 16> zero{};
+    strided_fill(zero.data(), out);
+    return;
+  }
+  const Plan plan = make_plan(labels, out.dtype);
+  if (plan.use_gemm && plan.total_scratch() <= scratch.size()) {
+    run_gemm(plan, contraction, a, b, out, {}, scratch);
+  } else {
+    run_strided(contraction, labels, a, b, out);
+  }
+}
+
+std::optional<std::size_t> scaled_product_scratch_bytes(const Contraction& contraction,
+                                                        const ConstView& a, const ConstView& b,
+                                                        const MutableView& out) {
+  const Labels labels = all_labels(contraction, a, b, out);
+  const auto is_empty = [](const Label& l) { return l.extent == 0; };
+  if (std::any_of(labels.begin(), labels.end(), is_empty)) return {};
+  const Plan plan = make_plan(labels, out.dtype);
+  if (!plan.use_gemm) return {};
+  return plan.total_scratch();
+}
+
+void run_scaled_product(const Contraction& contraction, const void* alpha, const ConstView& a,
+                        const ConstView& b, const void* beta, const MutableView& out,
+                        std::span<std::byte> scratch) {
+  const Plan plan = make_plan(all_labels(contraction, a, b, out), out.dtype);
+  assert(plan.use_gemm && plan.total_scratch() <= scratch.size());
+  run_gemm(plan, contraction, a, b, out, {alpha, beta}, scratch);
+}
+
+}  // namespace palimpsest

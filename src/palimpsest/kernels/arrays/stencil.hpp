@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/base/view.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// Values of an array beyond its ends.
+enum class StencilEdge : std::uint8_t {
+  periodic,  // the array again and again
+  nearest,   // its first and last element
+  zero,
+  nearest_then_zero,  // its first element before it, zeros behind it
+};
+
+/// A filter along one axis, with every step-th result: real taps t.
+struct Stencil {
+  std::size_t axis = 0;
+  std::vector<double> taps;
+  index_t offset = 0;
+  index_t step = 1;
+  StencilEdge edge = StencilEdge::periodic;
+};
+
+/// y[i] = sum_m t[m] x[step i + offset + m] along the axis.
+///
+/// Shapes   along the axis x has step times the elements of y; else equal
+/// DTypes   float32, float64, complex64, complex128; both the same
+/// Aliases  disjoint
+/// Cost     one read per tap, in cache
+void run_stencil(const Stencil& stencil, const ConstView& x, const MutableView& y);
+/// The adjoint: x[j] = sum of t[m] y[i] over all i, m that read j.
+void run_stencil_adjoint(const Stencil& stencil, const ConstView& y, const MutableView& x);
+
+}  // namespace palimpsest

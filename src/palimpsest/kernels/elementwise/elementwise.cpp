@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program tile by tile.
+//
+// 1. A tile is `rows` x `cols` elements of the two innermost axes of a loop whose axes are ordered
+//    by the strides of the first output and merged where all views walk evenly.
+// 2. A register lives in a slot of scratch of one tile, unless it is an input or output whose
+//    elements are dense in the tile and of the register's dtype: then it is used where it lies.
+//    What happens in a tile is for tile_plan.hpp to say.
+// 3. An output much larger than the last cache is written past the caches: nobody will find it
+//    there, and its lines need not be read before.
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "palimpsest/base/cache_size.hpp"
+#include "palimpsest/base/thread_scratch.hpp"
+#include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/kernels/arrays/strided_loop.hpp"
+#include "palimpsest/kernels/elementwise/tile_plan.hpp"
+#include "palimpsest/kernels/pool/call_cache.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr int kMaxViews = ElementwiseProgram::kMaxInputs + ElementwiseProgram::kMaxOutputs;
+constexpr int kMaxRegisters = ElementwiseProgram::kMaxRegisters;
+constexpr index_t kScratchBytes = 65536;
+constexpr index_t kCachedBytes = 16384;  // half a first level cache
+constexpr index_t kLongTile = 1024;
+constexpr index_t kLongestTile = 16384, kTilesAtLeast = 16;
+constexpr index_t kSquareTile = 32;
+constexpr index_t kCacheLine = 64;
+
+struct Grid {
+  index_t rows = 1, cols = 1;              // of a full tile
+  index_t row_extent = 1, col_extent = 1;  // of the axes
+  index_t row_tiles = 1, col_tiles = 1, tiles = 1;
+  int outer_rank = 0;  // axes in front of the two that are tiled
+};
+
+// Everything but where the arrays are.
+struct Run {
+  StridedLoop<kMaxViews> loop;  // outputs first, then inputs
+  int n_outputs = 0, n_inputs = 0;
+  Grid grid;
+  index_t slot_bytes = 0;  // 0: there are none
+  TilePlan plan;
+  std::array<bool, kMaxViews> still;     // an input of one element for all
+  std::array<CopyRow, kMaxViews> copy;   // loads an input, stores an output
+  std::array<index_t, kMaxViews> begin;  // of operands: bytes from the first element of the view
+
+  Run(const ElementwiseProgram& p, std::span<const ConstView> inputs,
+      std::span<const MutableView> outputs);
+};
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+index_t item_of(const Run& run, int r) {
+  return static_cast<index_t>(item_size(run.plan.program().dtype_of_register(r)));
+}
+
+// Moves the axis that some input walks densely, while it jumps along the innermost one, next to
+// the innermost. Says whether there is one.
+bool arrange_square_tiles(Run& run) {
+  auto& loop = run.loop;
+  const int inner = loop.rank - 1;
+  for (int k = run.n_outputs; k < loop.n_operands; ++k) {
+    if (std::abs(loop.step(k, inner)) < kCacheLine) continue;
+    int best = inner;
+    for (int i = 0; i < inner; ++i) {
+      const index_t step = std::abs(loop.step(k, i));
+      if (step != 0 && step < std::abs(loop.step(k, best)) && loop.at(i).extent > 1) best = i;
+    }
+    if (best == inner || std::abs(loop.step(k, best)) >= kCacheLine) continue;
+    std::rotate(loop.axes.begin() + best, loop.axes.begin() + best + 1, loop.axes.begin() + inner);
+    return true;
+  }
+  return false;
+}
+
+void make_grid(Run& run, index_t longest) {
+  auto& loop = run.loop;
+  Grid& grid = run.grid;
+  if (loop.rank == 0) {
+    loop.rank = 1;
+    loop.at(0).extent = 1;
+    std::fill_n(loop.at(0).steps.begin(), loop.n_operands, 0);
+  }
+  const bool square = loop.rank > 1 && arrange_square_tiles(run);
+  grid.outer_rank = std::max(loop.rank - 2, 0);
+  grid.col_extent = loop.at(loop.rank - 1).extent;
+  if (loop.rank > 1) grid.row_extent = loop.at(loop.rank - 2).extent;
+  if (square) {
+    grid.cols = std::min({kSquareTile, longest, grid.col_extent});
+    grid.rows = std::min({kSquareTile, longest / grid.cols, grid.row_extent});
+  } else {
+    grid.cols = std::min(longest, grid.col_extent);
+    grid.rows = std::clamp<index_t>(longest / grid.cols, 1, grid.row_extent);
+    if (grid.cols < grid.col_extent) grid.rows = 1;
+  }
+  grid.row_tiles = (grid.row_extent + grid.rows - 1) / grid.rows;
+  grid.col_tiles = (grid.col_extent + grid.cols - 1) / grid.cols;
+  grid.tiles = grid.row_tiles * grid.col_tiles;
+  for (int i = 0; i < grid.outer_rank; ++i) grid.tiles *= loop.at(i).extent;
+}
+
+// Are the elements of an operand dense in every tile?
+bool is_dense(const Run& run, int operand, index_t item) {
+  const auto& loop = run.loop;
+  const Grid& grid = run.grid;
+  if (grid.cols > 1 && loop.step(operand, loop.rank - 1) != item) return false;
+  if (grid.rows == 1) return true;
+  return grid.cols == grid.col_extent && loop.step(operand, loop.rank - 2) == grid.cols * item;
+}
+
+// Is no input in the memory of this output? In place its lines are in cache already.
+bool is_fresh(const Run& run, int operand) {
+  for (int i = run.n_outputs; i < run.loop.n_operands; ++i) {
+    if (run.loop.data[at(i)] == run.loop.data[at(operand)]) return false;
+  }
+  return true;
+}
+
+// Decides which registers are used where they lie.
+void place_registers(Run& run, std::span<const ConstView> inputs,
+                     std::span<const MutableView> outputs) {
+  const ElementwiseProgram& program = run.plan.program();
+  for (int i = 0; i < run.n_inputs; ++i) {
+    const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
+    // One element for all; of a single one nothing is gained.
+    run.still[at(operand)] = run.loop.count() > 1;
+    for (int axis = 0; axis < run.loop.rank; ++axis) {
+      if (run.loop.step(operand, axis) != 0) run.still[at(operand)] = false;
+    }
+    const DType dtype = program.dtype_of_register(r);
+    run.copy[at(operand)] = copy_row_between(inputs[at(i)].dtype, dtype);
+    const bool dense = inputs[at(i)].dtype == dtype && is_dense(run, operand, item_of(run, r));
+    run.plan.place_input(i, dense, run.still[at(operand)]);
+  }
+  for (int k = 0; k < run.n_outputs; ++k) {
+    const int r = program.outputs()[at(k)];
+    run.copy[at(k)] = copy_row_between(program.dtype_of_register(r), outputs[at(k)].dtype);
+    const index_t item = item_of(run, r);
+    const bool dense =
+        outputs[at(k)].dtype == program.dtype_of_register(r) && is_dense(run, k, item);
+    const bool streamed = run.loop.count() * item >= streaming_bytes() && is_fresh(run, k);
+    run.plan.place_output(k, dense, streamed);
+  }
+}
+
+// Tiles as long as their slots stay in the first level of cache, and longer ones where there are
+// none; how many slots there are depends on what is dense in a tile.
+void choose_tiles(Run& run, std::span<const ConstView> inputs,
+                  std::span<const MutableView> outputs) {
+  const ElementwiseProgram& program = run.plan.program();
+  index_t largest = 1;
+  for (int r = 0; r < program.n_registers(); ++r) largest = std::max(largest, item_of(run, r));
+  const auto make = [&](index_t longest) {
+    make_grid(run, longest);
+    run.plan.begin_placing();
+    place_registers(run, inputs, outputs);
+    run.slot_bytes = longest * largest;
+    return run.plan.slots() * run.slot_bytes;
+  };
+  // One tile for what one thread does alone.
+  const index_t count = run.loop.count();
+  const index_t fair = count <= kParallelGrain ? count : std::max(kLongTile, count / kTilesAtLeast);
+  index_t longest = (std::min(kLongestTile, fair) + kTileBlock - 1) / kTileBlock * kTileBlock;
+  index_t bytes = make(longest);
+  if (bytes > kCachedBytes) {
+    const index_t item = bytes / longest;  // of all slots
+    longest = std::max(kCachedBytes / item, std::min(kLongTile, kScratchBytes / item)) /
+              kTileLanes * kTileLanes;
+    bytes = make(longest);
+  }
+  if (bytes > kScratchBytes) {
+    const index_t slots = std::max(run.plan.most_slots(), 1);
+    make(std::min(kLongTile, kScratchBytes / (slots * largest)) / kTileLanes * kTileLanes);
+  }
+  run.plan.finish();
+  if (run.plan.slots() == 0) run.slot_bytes = 0;
+}
+
+// A tile at work: its size and where each operand's part of it begins.
+struct Tile {
+  index_t rows, cols;
+  std::array<std::byte*, kMaxViews> data;
+  index_t count() const { return rows * cols; }
+};
+
+// Tile `number`, or where tiles need no slots all that follow it in its row and lie before tile
+// `end`. Returns the number of the next one.
+index_t locate(const Run& run, index_t number, index_t end, Tile& tile) {
+  const Grid& grid = run.grid;
+  const auto& loop = run.loop;
+  const index_t first = number % grid.col_tiles, col = first * grid.cols;
+  const index_t joined = run.slot_bytes > 0 ? 1 : std::min(end - number, grid.col_tiles - first);
+  const index_t next = number + joined;
+  number /= grid.col_tiles;
+  const index_t row = number % grid.row_tiles * grid.rows;
+  number /= grid.row_tiles;
+  tile.cols = std::min(joined * grid.cols, grid.col_extent - col);
+  tile.rows = std::min(grid.rows, grid.row_extent - row);
+  std::array<index_t, kMaxRank> position;
+  for (int i = grid.outer_rank - 1; i >= 0; --i) {
+    position[at(i)] = number % loop.at(i).extent;
+    number /= loop.at(i).extent;
+  }
+  for (int k = 0; k < loop.n_operands; ++k) {
+    index_t offset = col * loop.step(k, loop.rank - 1);
+    if (loop.rank > 1) offset += row * loop.step(k, loop.rank - 2);
+    for (int i = 0; i < grid.outer_rank; ++i) offset += position[at(i)] * loop.step(k, i);
+    tile.data[at(k)] = loop.data[at(k)] + offset;
+  }
+  return next;
+}
+
+void load(const Run& run, const Tile& tile, int operand, std::byte* slot, index_t item) {
+  const auto& loop = run.loop;
+  const index_t row_step = loop.rank > 1 ? loop.step(operand, loop.rank - 2) : 0;
+  for (index_t i = 0; i < tile.rows; ++i) {
+    run.copy[at(operand)](tile.data[at(operand)] + i * row_step, loop.step(operand, loop.rank - 1),
+                          slot + i * tile.cols * item, item, tile.cols);
+  }
+}
+
+void store(const Run& run, const Tile& tile, int operand, const std::byte* from, index_t item) {
+  const auto& loop = run.loop;
+  const index_t row_step = loop.rank > 1 ? loop.step(operand, loop.rank - 2) : 0;
+  for (index_t i = 0; i < tile.rows; ++i) {
+    run.copy[at(operand)](from + i * tile.cols * item, item, tile.data[at(operand)] + i * row_step,
+                          loop.step(operand, loop.rank - 1), tile.cols);
+  }
+}
+
+struct TileMemory {
+  alignas(kCacheLine) std::array<std::byte, kScratchBytes> scratch;
+  alignas(kCacheLine)
+      std::array<std::byte, TilePlan::kMaxConstants * TilePlan::kConstantBytes> constants;
+};
+
+void run_tiles(const Run& run, index_t begin, index_t end) {
+  const Scratched<TileMemory> memory;
+  std::array<std::byte*, kMaxRegisters> registers;
+  const ElementwiseProgram& program = run.plan.program();
+  for (int r = 0; r < program.n_registers(); ++r) {
+    const int slot = run.plan.slot_of(r), constant = run.plan.constant_of(r);
+    registers[at(r)] = slot < 0 ? nullptr : memory->scratch.data() + slot * run.slot_bytes;
+    if (constant >= 0)
+      registers[at(r)] = memory->constants.data() + constant * TilePlan::kConstantBytes;
+  }
+  Tile tile;
+  for (int i = 0; i < run.n_inputs; ++i) {
+    const int operand = run.n_outputs + i;
+    if (!run.still[at(operand)]) continue;
+    run.plan.spread(program.inputs()[at(i)], run.loop.data[at(operand)], run.copy[at(operand)],
+                    registers, run.grid.rows * run.grid.cols);
+  }
+  for (index_t number = begin; number < end;) {
+    number = locate(run, number, end, tile);
+    for (const int r : program.outputs()) {
+      const int output = run.plan.output_of(r);
+      if (output >= 0) registers[at(r)] = tile.data[at(output)];
+    }
+    for (int i = 0; i < run.n_inputs; ++i) {
+      const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
+      if (run.plan.place_of(r) == Place::memory) {
+        registers[at(r)] = tile.data[at(operand)];
+      } else if (!run.still[at(operand)]) {
+        load(run, tile, operand, registers[at(r)], item_of(run, r));
+      }
+    }
+    run.plan.run(registers, tile.count());
+    for (int k = 0; k < run.n_outputs; ++k) {
+      const int r = program.outputs()[at(k)];
+      if (registers[at(r)] != tile.data[at(k)]) {
+        store(run, tile, k, registers[at(r)], item_of(run, r));
+      }
+    }
+  }
+  if (run.plan.streams()) run.plan.machines().finish_streams();
+}
+
+Run::Run(const ElementwiseProgram& p, std::span<const ConstView> inputs,
+         std::span<const MutableView> outputs)
+    : n_outputs(static_cast<int>(outputs.size())),
+      n_inputs(static_cast<int>(inputs.size())),
+      plan(p) {
+  loop.set_extents(outputs[0].extents);
+  for (const MutableView& v : outputs) {
+    assert(std::equal(v.extents.begin(), v.extents.end(), outputs[0].extents.begin()));
+    loop.add_operand(v.data, v.strides, item_size(v.dtype));
+  }
+  for (const ConstView& v : inputs) {
+    assert(v.rank() == outputs[0].rank());
+    loop.add_operand(v.data, v.strides, item_size(v.dtype));
+  }
+  const auto views = loop.data;
+  loop.squeeze();
+  loop.flip_to(0);
+  loop.sort(0, loop.rank, [&](int axis) { return loop.step(0, axis); });
+  loop.merge(0, loop.rank);
+  for (int k = 0; k < loop.n_operands; ++k) begin[at(k)] = loop.data[at(k)] - views[at(k)];
+  choose_tiles(*this, inputs, outputs);
+}
+
+void go(const Run& run) {
+  parallel_ranges(run.grid.tiles, kParallelGrain / (run.grid.rows * run.grid.cols) + 1,
+                  [&](index_t begin, index_t end) { run_tiles(run, begin, end); });
+}
+
+// Fills a key with all that decides what a run is; false if that is too much.
+bool fill(CallKey& key, const ElementwiseProgram& program, std::span<const ConstView> inputs,
+          std::span<const MutableView> outputs) {
+  const std::size_t rank = outputs[0].rank();
+  const std::size_t words = 5 + rank + (inputs.size() + outputs.size()) * (1 + rank);
+  if (words > CallKey::kMaxWords) return false;
+  key.add(program.version());
+  key.add(reinterpret_cast<std::uintptr_t>(real_tile_machines().real32));
+  key.add(static_cast<std::uint64_t>(streaming_bytes()));
+  std::uint64_t fresh = 0;  // a bit for each output
+  for (const MutableView& v : outputs) {
+    bool is_input = false;
+    for (const ConstView& in : inputs) is_input |= in.data == v.data;
+    fresh = 2 * fresh + static_cast<std::uint64_t>(!is_input);
+  }
+  key.add(fresh);
+  key.add(inputs.size());
+  for (const index_t extent : outputs[0].extents) key.add(static_cast<std::uint64_t>(extent));
+  const auto add = [&](const auto& view) {
+    key.add(static_cast<std::uint64_t>(view.dtype));
+    for (const index_t stride : view.strides) key.add(static_cast<std::uint64_t>(stride));
+  };
+  for (const MutableView& v : outputs) add(v);
+  for (const ConstView& v : inputs) add(v);
+  return true;
+}
+
+// Runs what was prepared for arrays of the same kind.
+void run_again(Run& run, const ElementwiseProgram& program, std::span<const ConstView> inputs,
+               std::span<const MutableView> outputs) {
+  run.plan.follow(program);
+  int k = 0;
+  for (const MutableView& v : outputs) {
+    run.loop.data[at(k)] = static_cast<std::byte*>(v.data) + run.begin[at(k)];
+    ++k;
+  }
+  for (const ConstView& v : inputs) {
+    run.loop.data[at(k)] = static_cast<std::byte*>(const_cast<void*>(v.data)) + run.begin[at(k)];
+    ++k;
+  }
+  go(run);
+}
+
+}  // namespace
+
+void run_elementwise(const ElementwiseProgram& program, std::span<const ConstView> inputs,
+                     std::span<const MutableView> outputs) {
+  assert(inputs.size() == program.inputs().size() && outputs.size() == program.outputs().size());
+  if (outputs.empty()) return;
+  for (const index_t extent : outputs[0].extents) {
+    if (extent == 0) return;
+  }
+  static constinit CallCache<Run> prepared;
+  CallKey key;
+  if (fill(key, program, inputs, outputs)) {
+    if (const auto lease = prepared.find(key)) {
+      if (!lease.value()) lease.value().emplace(program, inputs, outputs);
+      run_again(*lease.value(), program, inputs, outputs);
+      return;
+    }
+  }
+  go(Run(program, inputs, outputs));
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: instruction sets for which files are not compiled: for HWY_DISABLED_TARGETS. What is
+// left, beside the baseline, differs in the width of vectors; each further set costs build time.
+#pragma once
+
+#if defined(PALIMPSEST_ONE_VECTOR_WIDTH)
+#define PALIMPSEST_NO_TILES_FOR (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_RVV)
+#else
+#define PALIMPSEST_NO_TILES_FOR (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_RVV)
+#endif
+// Loops have the baseline where tile machines have SSE4.
+#define PALIMPSEST_NO_LOOPS_FOR (PALIMPSEST_NO_TILES_FOR | HWY_SSE4)

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic and functions of complex numbers. Products and quotients are the plain formulas; the
+// operators of std::complex would call the slow ones that repair infinities.
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <numbers>
+
+#include "palimpsest/kernels/elementwise/scalar_kernels.hpp"
+
+namespace palimpsest {
+namespace {
+
+template <class T>
+using Complex = std::complex<T>;
+
+template <class T>
+Complex<T> product(Complex<T> a, Complex<T> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+// Single precision is computed in double, where |b|^2 neither overflows nor vanishes.
+template <class T>
+Complex<T> quotient(Complex<T> a, Complex<T> b) {
+  const double ar = a.real(), ai = a.imag(), br = b.real(), bi = b.imag();
+  const double norm = br * br + bi * bi;
+  return {static_cast<T>((ar * br + ai * bi) / norm), static_cast<T>((ai * br - ar * bi) / norm)};
+}
+
+inline float magnitude(Complex<float> a) {
+  const double re = a.real(), im = a.imag();
+  return static_cast<float>(std::sqrt(re * re + im * im));
+}
+inline double magnitude(Complex<double> a) {
+  const double square = a.real() * a.real() + a.imag() * a.imag();
+  return is_safe_norm2(square) ? std::sqrt(square) : std::hypot(a.real(), a.imag());
+}
+
+// The library's function takes longer, for the sake of what overflows, vanishes or is infinite.
+template <class T>
+Complex<T> exponential(Complex<T> x) {
+  const T size = std::exp(x.real());
+  if (!(size >= std::numeric_limits<T>::min() && size <= std::numeric_limits<T>::max()) ||
+      !std::isfinite(x.imag())) {
+    return std::exp(x);
+  }
+  return {size * std::cos(x.imag()), size * std::sin(x.imag())};
+}
+
+// Small integer exponents by multiplication, which is exact where the numbers are.
+template <class T>
+Complex<T> power(Complex<T> a, Complex<T> b) {
+  if (b == Complex<T>(0)) return {1, 0};
+  if (a == Complex<T>(0) && b.real() > 0) return {0, 0};
+  if (b.imag() == 0 && std::abs(b.real()) <= 64 && b.real() == std::nearbyint(b.real())) {
+    Complex<T> result(1), factor = a;
+    for (int rest = std::abs(static_cast<int>(b.real())); rest != 0; rest >>= 1) {
+      if ((rest & 1) != 0) result = product(result, factor);
+      factor = product(factor, factor);
+    }
+    return b.real() < 0 ? quotient(Complex<T>(1), result) : result;
+  }
+  return std::pow(a, b);
+}
+
+struct Add {
+  template <class C>
+  static C call(C a, C b) {
+    return {a.real() + b.real(), a.imag() + b.imag()};
+  }
+};
+struct Sub {
+  template <class C>
+  static C call(C a, C b) {
+    return {a.real() - b.real(), a.imag() - b.imag()};
+  }
+};
+struct Mul {
+  template <class C>
+  static C call(C a, C b) {
+    return product(a, b);
+  }
+};
+struct Div {
+  template <class C>
+  static C call(C a, C b) {
+    return quotient(a, b);
+  }
+};
+struct Pow {
+  template <class C>
+  static C call(C a, C b) {
+    return power(a, b);
+  }
+};
+struct Fma {
+  template <class C>
+  static C call(C a, C b, C c) {
+    return Add::call(product(a, b), c);
+  }
+};
+
+#define PALIMPSEST_COMPLEX_FUNCTION(Name, expression) \
+  struct Name {                                       \
+    template <class C>                                \
+    static auto call(C x) {                           \
+      using T = typename C::value_type;               \
+      const T re = x.real(), im = x.imag();           \
+      static_cast<void>(re);                          \
+      static_cast<void>(im);                          \
+      return expression;                              \
+    }                                                 \
+  };
+PALIMPSEST_COMPLEX_FUNCTION(Neg, C(-re, -im))
+PALIMPSEST_COMPLEX_FUNCTION(Conj, C(re, -im))
+PALIMPSEST_COMPLEX_FUNCTION(Square, product(x, x))
+PALIMPSEST_COMPLEX_FUNCTION(Reciprocal, quotient(C(1), x))
+PALIMPSEST_COMPLEX_FUNCTION(Round, C(std::nearbyint(re), std::nearbyint(im)))
+PALIMPSEST_COMPLEX_FUNCTION(Abs, magnitude(x))
+PALIMPSEST_COMPLEX_FUNCTION(Abs2, re* re + im * im)
+PALIMPSEST_COMPLEX_FUNCTION(Angle, std::atan2(im, re))
+PALIMPSEST_COMPLEX_FUNCTION(Real, re)
+PALIMPSEST_COMPLEX_FUNCTION(Imag, im)
+PALIMPSEST_COMPLEX_FUNCTION(Sqrt, std::sqrt(x))
+PALIMPSEST_COMPLEX_FUNCTION(Exp, exponential(x))
+PALIMPSEST_COMPLEX_FUNCTION(Log, std::log(x))
+PALIMPSEST_COMPLEX_FUNCTION(Sin, std::sin(x))
+PALIMPSEST_COMPLEX_FUNCTION(Cos, std::cos(x))
+PALIMPSEST_COMPLEX_FUNCTION(Tan, std::tan(x))
+PALIMPSEST_COMPLEX_FUNCTION(Arcsin, std::asin(x))
+PALIMPSEST_COMPLEX_FUNCTION(Arccos, std::acos(x))
+PALIMPSEST_COMPLEX_FUNCTION(Arctan, std::atan(x))
+PALIMPSEST_COMPLEX_FUNCTION(Sinh, std::sinh(x))
+PALIMPSEST_COMPLEX_FUNCTION(Cosh, std::cosh(x))
+PALIMPSEST_COMPLEX_FUNCTION(Tanh, std::tanh(x))
+PALIMPSEST_COMPLEX_FUNCTION(Arcsinh, std::asinh(x))
+PALIMPSEST_COMPLEX_FUNCTION(Arccosh, std::acosh(x))
+PALIMPSEST_COMPLEX_FUNCTION(Arctanh, std::atanh(x))
+#undef PALIMPSEST_COMPLEX_FUNCTION
+
+// log|1 + x| = log(1 + (|1 + x|^2 - 1)) / 2 keeps the digits of a small x, but not of one near -1.
+struct Log1p {
+  template <class C>
+  static C call(C x) {
+    using T = typename C::value_type;
+    const T re = x.real(), im = x.imag();
+    if (std::abs(re) > T{0.5} || std::abs(im) > T{0.5}) return std::log(C(T{1} + re, im));
+    return {T{0.5} * std::log1p(re * (T{2} + re) + im * im), std::atan2(im, T{1} + re)};
+  }
+};
+struct Sign {
+  template <class C>
+  static C call(C x) {
+    const auto size = magnitude(x);
+    return size == 0 ? C(0) : C(x.real() / size, x.imag() / size);
+  }
+};
+struct Log2 {
+  template <class C>
+  static C call(C x) {
+    using T = typename C::value_type;
+    const C y = std::log(x);
+    return {y.real() * std::numbers::log2e_v<T>, y.imag() * std::numbers::log2e_v<T>};
+  }
+};
+struct Log10 {
+  template <class C>
+  static C call(C x) {
+    using T = typename C::value_type;
+    const C y = std::log(x);
+    return {y.real() * std::numbers::log10e_v<T>, y.imag() * std::numbers::log10e_v<T>};
+  }
+};
+// exp(re) cos(im) - 1 = expm1(re) cos(im) - 2 sin(im / 2)^2 keeps the digits of a small x.
+struct Expm1 {
+  template <class C>
+  static C call(C x) {
+    using T = typename C::value_type;
+    const T half = std::sin(x.imag() / 2);
+    return {std::expm1(x.real()) * std::cos(x.imag()) - 2 * half * half,
+            std::exp(x.real()) * std::sin(x.imag())};
+  }
+};
+struct Sinc {
+  template <class C>
+  static C call(C x) {
+    using T = typename C::value_type;
+    const C angle(x.real() * std::numbers::pi_v<T>, x.imag() * std::numbers::pi_v<T>);
+    return angle == C(0) ? C(1) : quotient(C(std::sin(angle)), angle);
+  }
+};
+// Neither form overflows on its side of 0.
+struct Sigmoid {
+  template <class C>
+  static C call(C x) {
+    if (x.real() >= 0) return quotient(C(1), C(1) + std::exp(-x));
+    const C e = std::exp(x);
+    return quotient(e, C(1) + e);
+  }
+};
+
+template <class T>
+ScalarKernel arithmetic_of(ScalarOp op) {
+  using C = Complex<T>;
+  switch (op) {
+    case ScalarOp::add:
+      return binary_loop<C, C, Add>;
+    case ScalarOp::sub:
+      return binary_loop<C, C, Sub>;
+    case ScalarOp::mul:
+      return binary_loop<C, C, Mul>;
+    case ScalarOp::div:
+      return binary_loop<C, C, Div>;
+    case ScalarOp::pow:
+      return binary_loop<C, C, Pow>;
+    case ScalarOp::fma:
+      return ternary_loop<C, C, Fma>;
+    case ScalarOp::abs:
+      return unary_loop<C, T, Abs>;
+    case ScalarOp::abs2:
+      return unary_loop<C, T, Abs2>;
+    case ScalarOp::angle:
+      return unary_loop<C, T, Angle>;
+    case ScalarOp::real:
+      return unary_loop<C, T, Real>;
+    case ScalarOp::imag:
+      return unary_loop<C, T, Imag>;
+    default:
+      return nullptr;
+  }
+}
+
+template <class T>
+ScalarKernel function_of(ScalarOp op) {
+  using C = Complex<T>;
+  switch (op) {
+#define PALIMPSEST_CASE(name, Name) \
+  case ScalarOp::name:              \
+    return unary_loop<C, C, Name>;
+    PALIMPSEST_CASE(neg, Neg)
+    PALIMPSEST_CASE(conj, Conj)
+    PALIMPSEST_CASE(sign, Sign)
+    PALIMPSEST_CASE(square, Square)
+    PALIMPSEST_CASE(reciprocal, Reciprocal)
+    PALIMPSEST_CASE(round, Round)
+    PALIMPSEST_CASE(sqrt, Sqrt)
+    PALIMPSEST_CASE(exp, Exp)
+    PALIMPSEST_CASE(expm1, Expm1)
+    PALIMPSEST_CASE(log, Log)
+    PALIMPSEST_CASE(log1p, Log1p)
+    PALIMPSEST_CASE(log2, Log2)
+    PALIMPSEST_CASE(log10, Log10)
+    PALIMPSEST_CASE(sin, Sin)
+    PALIMPSEST_CASE(cos, Cos)
+    PALIMPSEST_CASE(tan, Tan)
+    PALIMPSEST_CASE(arcsin, Arcsin)
+    PALIMPSEST_CASE(arccos, Arccos)
+    PALIMPSEST_CASE(arctan, Arctan)
+    PALIMPSEST_CASE(sinh, Sinh)
+    PALIMPSEST_CASE(cosh, Cosh)
+    PALIMPSEST_CASE(tanh, Tanh)
+    PALIMPSEST_CASE(arcsinh, Arcsinh)
+    PALIMPSEST_CASE(arccosh, Arccosh)
+    PALIMPSEST_CASE(arctanh, Arctanh)
+    PALIMPSEST_CASE(sinc, Sinc)
+    PALIMPSEST_CASE(sigmoid, Sigmoid)
+#undef PALIMPSEST_CASE
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+ScalarKernel complex_kernel(ScalarOp op, DType working) {
+  if (working == DType::complex64) return arithmetic_of<float>(op);
+  if (working == DType::complex128) return arithmetic_of<double>(op);
+  return nullptr;
+}
+
+ScalarKernel complex_function_kernel(ScalarOp op, DType working) {
+  if (working == DType::complex64) return function_of<float>(op);
+  if (working == DType::complex128) return function_of<double>(op);
+  return nullptr;
+}
+
+}  // namespace palimpsest

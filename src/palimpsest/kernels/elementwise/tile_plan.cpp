@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: Apache-2.0
+// Translates a program for tiles.
+//
+// 1. In a tile every input is read before anything is written to memory, so that an output may be
+//    the memory of an input: what is computed before the last instruction that reads an input goes
+//    through a slot. Folding moves reads to later instructions; the rule holds for what it leaves.
+// 2. A step of verbs takes a tile block by block. Registers of different sizes would lie shifted
+//    against each other there: a slot serves registers of one size only.
+#include "palimpsest/kernels/elementwise/tile_plan.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace palimpsest {
+namespace {
+
+enum Machine : int { kNone, kReal32, kComplex64, kReal64, kComplex128 };
+
+bool is_real_op(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::add:
+    case ScalarOp::sub:
+    case ScalarOp::mul:
+    case ScalarOp::div:
+    case ScalarOp::neg:
+    case ScalarOp::abs:
+    case ScalarOp::sign:
+    case ScalarOp::reciprocal:
+    case ScalarOp::square:
+    case ScalarOp::abs2:
+    case ScalarOp::sqrt:
+    case ScalarOp::fma:
+    case ScalarOp::minimum:
+    case ScalarOp::maximum:
+    case ScalarOp::clip:
+    case ScalarOp::round:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_complex_op(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::add:
+    case ScalarOp::sub:
+    case ScalarOp::mul:
+    case ScalarOp::div:
+    case ScalarOp::neg:
+    case ScalarOp::conj:
+    case ScalarOp::reciprocal:
+    case ScalarOp::square:
+    case ScalarOp::fma:
+    case ScalarOp::abs:
+    case ScalarOp::abs2:
+    case ScalarOp::sign:
+    case ScalarOp::real:
+    case ScalarOp::imag:
+    case ScalarOp::make_complex:
+    case ScalarOp::identity:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What machines look at in a dtype.
+enum Trait : unsigned { kSingle = 1, kDouble = 2, kOfReals = 4, kOfComplex = 8 };
+unsigned traits(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return kSingle | kOfReals;
+    case DType::float64:
+      return kDouble | kOfReals;
+    case DType::complex64:
+      return kSingle | kOfComplex;
+    case DType::complex128:
+      return kDouble | kOfComplex;
+    default:
+      return 0;
+  }
+}
+
+// Can the machine take operand k over from the instruction before?
+bool may_be_held(const TilePlan::Instruction& step, std::size_t k) {
+  switch (step.op) {
+    case ScalarOp::clip:
+      return k == 0;
+    case ScalarOp::make_complex:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool holds_real(const ElementwiseProgram& program, int r) {
+  return !is_complex(program.dtype_of_register(r));
+}
+
+}  // namespace
+
+TilePlan::TilePlan(const ElementwiseProgram& program)
+    : program_(&program), machines_(tile_machines()) {
+  fill(is_input_, false);
+  fill(is_output_, false);
+  fill(still_, false);
+  fill(streamed_, false);
+  fill(place_, Place::slot);
+  fill(output_, -1);
+  fill(slot_, -1);
+  fill(constant_, -1);
+  for (const int r : program.inputs()) is_input_[at(r)] = true;
+  for (const int r : program.outputs()) is_output_[at(r)] = true;
+  const auto steps = program.instructions();
+  n_ = static_cast<int>(steps.size());
+  for (int i = 0; i < n_; ++i) {
+    const auto& step = steps[at(i)];
+    Instruction& here = instructions_[at(i)];
+    here = {
+        step.op, static_cast<std::int16_t>(i), step.destination, step.sources, kNone, false, false,
+        false};
+    here.machine = static_cast<std::int8_t>(machine_for(step.op, step.dtype, step.sources));
+  }
+  count_uses();
+  fold_conjugates();
+  fold_products();
+  count_uses();
+  keep_in_accumulator();
+  for (int i = 0; i < n_; ++i) {
+    for (const std::int16_t s : instructions_[at(i)].sources) {
+      if (s >= 0 && is_input_[at(s)]) last_read_ = i;
+    }
+  }
+}
+
+int TilePlan::machine_for(ScalarOp op, DType result, std::span<const std::int16_t> sources) const {
+  if (machines_.real32 == nullptr) return kNone;
+  const unsigned made = traits(result);
+  unsigned all = ~0U;
+  for (const std::int16_t s : sources) {
+    if (s >= 0) all &= traits(program_->dtype_of_register(s));
+  }
+  const unsigned precision = all & made & (kSingle | kDouble);
+  if (precision == 0) return kNone;
+  if ((all & made & kOfReals) != 0) {
+    if (!is_real_op(op)) return kNone;
+    return precision == kSingle ? kReal32 : kReal64;
+  }
+  if (!is_complex_op(op)) return kNone;
+  const bool mixes = op == ScalarOp::make_complex || op == ScalarOp::identity;
+  if ((all & kOfComplex) == 0 && !mixes) return kNone;
+  return precision == kSingle ? kComplex64 : kComplex128;
+}
+
+void TilePlan::count_uses() {
+  fill(uses_, 0);
+  for (int i = 0; i < n_; ++i) {
+    for (const std::int16_t s : instructions_[at(i)].sources) {
+      if (s >= 0) ++uses_[at(s)];
+    }
+  }
+}
+
+void TilePlan::remove_folded() {
+  const auto end = std::remove_if(instructions_.begin(), instructions_.begin() + n_,
+                                  [](const Instruction& step) { return step.destination < 0; });
+  n_ = static_cast<int>(end - instructions_.begin());
+}
+
+// A conjugate that only one product needs, and as one factor, becomes part of it.
+void TilePlan::fold_conjugates() {
+  for (int i = 0; i < n_; ++i) {
+    Instruction& conj = instructions_[at(i)];
+    const int r = conj.destination;
+    if (conj.op != ScalarOp::conj || conj.machine == kNone) continue;
+    if (uses_[at(r)] != 1 || is_output_[at(r)]) continue;
+    for (int j = i + 1; j < n_; ++j) {
+      Instruction& user = instructions_[at(j)];
+      if (std::find(user.sources.begin(), user.sources.end(), r) == user.sources.end()) continue;
+      const bool is_product = user.op == ScalarOp::mul || user.op == ScalarOp::fma;
+      const bool first = user.sources[0] == r, second = user.sources[1] == r;
+      if (!is_product || user.machine != conj.machine || user.conj_0 || user.conj_1) break;
+      if (!first && !second) break;
+      user.conj_0 = first;
+      user.conj_1 = second;
+      user.sources[first ? 0 : 1] = conj.sources[0];
+      conj.destination = -1;
+      break;
+    }
+  }
+  remove_folded();
+}
+
+// t = x y between p = ... and p + t, or p - t: where p is in the accumulator anyway.
+void TilePlan::fold_products() {
+  for (int i = 1; i + 1 < n_; ++i) {
+    Instruction& product = instructions_[at(i)];
+    const Instruction& before = instructions_[at(i - 1)];
+    Instruction& user = instructions_[at(i + 1)];
+    const int r = product.destination, p = before.destination;
+    if (product.op != ScalarOp::mul || product.machine == kNone || p < 0) continue;
+    if (before.machine != product.machine || user.machine != product.machine) continue;
+    if (uses_[at(r)] != 1 || is_output_[at(r)]) continue;
+    const bool adds = user.op == ScalarOp::add && user.sources[0] == p && user.sources[1] == r;
+    const bool added = user.op == ScalarOp::add && user.sources[0] == r && user.sources[1] == p;
+    const bool subtracts = user.op == ScalarOp::sub && user.sources[0] == p && user.sources[1] == r;
+    if (!(adds || added || subtracts)) continue;
+    user.op = ScalarOp::fma;
+    user.sources = {product.sources[0], product.sources[1], static_cast<std::int16_t>(p)};
+    user.conj_0 = product.conj_0;
+    user.conj_1 = product.conj_1;
+    user.minus = subtracts;
+    product.destination = -1;
+  }
+  remove_folded();
+}
+
+// What only the next instruction of the same machine needs is not stored.
+void TilePlan::keep_in_accumulator() {
+  for (int i = 0; i + 1 < n_; ++i) {
+    const Instruction& step = instructions_[at(i)];
+    const Instruction& next = instructions_[at(i + 1)];
+    const int r = step.destination;
+    if (step.machine == kNone || next.machine != step.machine) continue;
+    if (uses_[at(r)] != 1 || is_output_[at(r)]) continue;
+    const bool complex = step.machine == kComplex64 || step.machine == kComplex128;
+    if (complex && holds_real(*program_, r)) continue;
+    for (std::size_t k = 0; k < next.sources.size(); ++k) {
+      if (next.sources[k] == r && may_be_held(next, k)) place_[at(r)] = Place::accumulator;
+    }
+  }
+}
+
+void TilePlan::begin_placing() {
+  n_constants_ = 0;
+  fill(output_, -1);
+  fill(constant_, -1);
+  for (const int r : program_->outputs()) place_[at(r)] = Place::slot;
+}
+
+bool TilePlan::only_machines_read(int r) const {
+  if (machines_.real32 == nullptr || is_output_[at(r)]) return false;
+  for (int i = 0; i < n_; ++i) {
+    const Instruction& step = instructions_[at(i)];
+    if (step.machine != kNone) continue;
+    if (std::find(step.sources.begin(), step.sources.end(), r) != step.sources.end()) return false;
+  }
+  return true;
+}
+
+void TilePlan::place_input(int input, bool dense, bool still) {
+  const int r = program_->inputs()[at(input)];
+  still_[at(r)] = still;
+  place_[at(r)] = dense && !still ? Place::memory : Place::slot;
+  if (!still || !only_machines_read(r)) return;
+  if (n_constants_ == kMaxConstants) return;
+  place_[at(r)] = Place::constant;
+  constant_[at(r)] = static_cast<std::int16_t>(n_constants_++);
+}
+
+void TilePlan::place_output(int output, bool dense, bool streamed) {
+  const int r = program_->outputs()[at(output)];
+  if (is_input_[at(r)]) {
+    // An input that is handed on is read before another output may overwrite it.
+    place_[at(r)] = Place::slot;
+    return;
+  }
+  if (!dense || output_[at(r)] >= 0) return;
+  for (int i = std::max(last_read_, 0); i < n_; ++i) {
+    if (instructions_[at(i)].destination != r) continue;
+    place_[at(r)] = Place::memory;
+    output_[at(r)] = static_cast<std::int16_t>(output);
+    streamed_[at(r)] = streamed && uses_[at(r)] == 0;
+  }
+}
+
+int TilePlan::most_slots() const {
+  std::array<std::int16_t, kMaxRegisters> slot;
+  return assign_slots(true, slot);
+}
+
+int TilePlan::slots() const {
+  std::array<std::int16_t, kMaxRegisters> slot;
+  return assign_slots(false, slot);
+}
+
+// Gives each register in a slot the lowest one of its size that is free while it lives; returns
+// their number. `everywhere`: as if nothing lay in memory, to bound the number before tiles are
+// known.
+int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegisters>& slot) const {
+  std::array<int, kMaxRegisters> last_use;
+  fill(last_use, -1);
+  for (int i = 0; i < n_; ++i) {
+    for (const std::int16_t s : instructions_[at(i)].sources) {
+      if (s >= 0) last_use[at(s)] = i;
+    }
+  }
+  for (const int r : program_->outputs()) last_use[at(r)] = n_;
+  int n_slots = 0;
+  std::array<int, kMaxRegisters> free_after;  // by slot: the instruction that uses it last
+  std::array<std::size_t, kMaxRegisters> size;
+  const auto take = [&](int r, int now) {
+    slot[at(r)] = -1;
+    if (place_[at(r)] == Place::accumulator) return;
+    if (!everywhere && place_[at(r)] != Place::slot) return;
+    const std::size_t item = item_size(program_->dtype_of_register(r));
+    int s = 0;
+    while (s < n_slots && (free_after[at(s)] >= now || size[at(s)] != item)) ++s;
+    n_slots = std::max(n_slots, s + 1);
+    free_after[at(s)] = std::max(last_use[at(r)], now);
+    size[at(s)] = item;
+    slot[at(r)] = static_cast<std::int16_t>(s);
+  };
+  for (const int r : program_->inputs()) {
+    // What is loaded once for all tiles keeps its slot.
+    if (everywhere || still_[at(r)]) last_use[at(r)] = n_;
+    take(r, 0);
+  }
+  for (int i = 0; i < n_; ++i) take(instructions_[at(i)].destination, i);
+  return n_slots;
+}
+
+void TilePlan::finish() {
+  assign_slots(false, slot_);
+  write_code();
+}
+
+// Two verbs in one where the machine has it.
+bool TilePlan::put_with_last(Verb verb, int x) {
+  const Step& step = steps_[at(n_steps_ - 1)];
+  if (n_verbs_ == step.first) return false;
+  const bool complex = step.machine == machines_.complex64 || step.machine == machines_.complex128;
+  const bool still = x >= 0 && is_constant(x);
+  const auto number = static_cast<std::int16_t>(x);
+  TileVerb& last = verbs_[at(n_verbs_ - 1)];
+  if (last.verb == Verb::load &&
+      (verb == Verb::multiply || verb == Verb::multiply_conj || verb == Verb::conj_multiply)) {
+    if (complex && still) return false;  // the machine scales
+    last.verb = verb == Verb::multiply ? Verb::product : Verb::product_conj;
+    if (verb == Verb::conj_multiply) {
+      last.y = std::exchange(last.x, number);
+      last.still_y = std::exchange(last.still_x, still);
+      return true;
+    }
+  } else if (complex || last.verb != Verb::multiply) {
+    return false;
+  } else if (verb == Verb::add) {
+    last.verb = Verb::multiply_then_add;
+  } else if (verb == Verb::subtract) {
+    last.verb = Verb::multiply_then_subtract;
+  } else if (verb == Verb::subtract_from) {
+    last.verb = Verb::multiply_then_subtract_from;
+  } else {
+    return false;
+  }
+  last.y = number;
+  last.still_y = still;
+  return true;
+}
+
+void TilePlan::put(Verb verb, int x, int y) {
+  if (put_with_last(verb, x)) return;
+  TileVerb& v = verbs_[at(n_verbs_++)];
+  v = {verb, false, false, 0, 0};
+  if (x >= 0) {
+    v.x = static_cast<std::int16_t>(x);
+    v.still_x = is_constant(x);
+  }
+  if (y >= 0) {
+    v.y = static_cast<std::int16_t>(y);
+    v.still_y = is_constant(y);
+  }
+}
+
+void TilePlan::bring(int r, int held) {
+  if (r != held) put(Verb::load, r);
+}
+
+void TilePlan::store(int r) {
+  if (place_[at(r)] == Place::memory && streamed_[at(r)]) {
+    put(Verb::stream, r);
+    streams_ = true;
+  } else {
+    put(Verb::store, r);
+  }
+}
+
+void TilePlan::write_in_order(const Instruction& step, int held, Verb verb, Verb reversed) {
+  if (step.sources[1] == held && step.sources[0] != held) {
+    put(reversed, step.sources[0]);
+    return;
+  }
+  bring(step.sources[0], held);
+  put(verb, step.sources[1]);
+}
+
+void TilePlan::write_product(const Instruction& step, int held) {
+  const int a = step.sources[0], b = step.sources[1];
+  // A constant comes second: the machine scales by it.
+  const bool from_b =
+      (b == held && a != held) || (a != held && b != held && is_constant(a) && !is_constant(b));
+  bring(from_b ? b : a, held);
+  const int other = from_b ? a : b;
+  const bool conj_held = from_b ? step.conj_1 : step.conj_0;
+  const bool conj_other = from_b ? step.conj_0 : step.conj_1;
+  put(conj_held ? Verb::conj_multiply : (conj_other ? Verb::multiply_conj : Verb::multiply), other);
+}
+
+void TilePlan::write_sum_of_product(const Instruction& step, int held) {
+  int a = step.sources[0], b = step.sources[1];
+  const int c = step.sources[2];
+  if (c != held || held < 0) {
+    assert(!step.minus && "a difference follows what it subtracts from");
+    write_product(step, held);
+    put(Verb::add, c);
+    return;
+  }
+  if (step.conj_0) {
+    put(step.minus ? Verb::multiply_conj_subtract : Verb::multiply_conj_add, b, a);
+  } else if (step.conj_1) {
+    put(step.minus ? Verb::multiply_conj_subtract : Verb::multiply_conj_add, a, b);
+  } else {
+    if (is_constant(b)) std::swap(a, b);
+    put(step.minus ? Verb::multiply_subtract : Verb::multiply_add, a, b);
+  }
+}
+
+// `held`: the register that is in the accumulator, -1: none that others can use.
+void TilePlan::write(const Instruction& step, int& held) {
+  const auto& sources = step.sources;
+  const int r = step.destination;
+  const bool complex = step.machine == kComplex64 || step.machine == kComplex128;
+  const auto unary = [&](Verb verb) {
+    bring(sources[0], held);
+    put(verb);
+  };
+  switch (step.op) {
+    case ScalarOp::add:
+      write_in_order(step, held, Verb::add, Verb::add);
+      break;
+    case ScalarOp::sub:
+      write_in_order(step, held, Verb::subtract, Verb::subtract_from);
+      break;
+    case ScalarOp::mul:
+      write_product(step, held);
+      break;
+    case ScalarOp::fma:
+      write_sum_of_product(step, held);
+      break;
+    case ScalarOp::div:
+      write_in_order(step, held, Verb::divide, Verb::divide_into);
+      break;
+    case ScalarOp::minimum:
+      write_in_order(step, held, Verb::minimum, Verb::minimum_after);
+      break;
+    case ScalarOp::maximum:
+      write_in_order(step, held, Verb::maximum, Verb::maximum_after);
+      break;
+    case ScalarOp::clip:
+      bring(sources[0], held);
+      put(Verb::maximum, sources[1]);
+      put(Verb::minimum, sources[2]);
+      break;
+    case ScalarOp::neg:
+      unary(Verb::negate);
+      break;
+    case ScalarOp::abs:
+      unary(complex ? Verb::magnitude : Verb::absolute);
+      break;
+    case ScalarOp::reciprocal:
+      unary(Verb::reciprocal);
+      break;
+    case ScalarOp::sign:
+      unary(Verb::sign);
+      break;
+    case ScalarOp::square:
+      unary(Verb::square);
+      break;
+    case ScalarOp::abs2:
+      unary(complex ? Verb::magnitude2 : Verb::square);
+      break;
+    case ScalarOp::sqrt:
+      unary(Verb::root);
+      break;
+    case ScalarOp::round:
+      unary(Verb::round);
+      break;
+    case ScalarOp::conj:
+      unary(Verb::conj);
+      break;
+    case ScalarOp::imag:
+      unary(Verb::imaginary);
+      break;
+    case ScalarOp::make_complex:
+      put(Verb::load_parts, sources[0], sources[1]);
+      break;
+    default:  // real parts, casts between real and complex
+      if (holds_real(*program_, sources[0])) {
+        put(Verb::load_real, sources[0]);
+      } else {
+        bring(sources[0], held);
+      }
+  }
+  if (complex && holds_real(*program_, r)) {
+    put(Verb::store_real, r);
+    held = -1;
+    return;
+  }
+  if (place_[at(r)] != Place::accumulator) store(r);
+  held = r;
+}
+
+void TilePlan::write_code() {
+  int held = -1;
+  for (int i = 0; i < n_; ++i) {
+    const Instruction& step = instructions_[at(i)];
+    Step& made = steps_[at(n_steps_)];
+    if (step.machine == kNone) {
+      const auto source = step.sources[step.op == ScalarOp::where ? 1 : 0];
+      const DType working = program_->dtype_of_register(source);
+      made = {nullptr, nullptr, nullptr, 0, 0};
+      made.first = i;
+      if (step.op == ScalarOp::identity) {
+        made.convert = copy_row_between(working, program_->dtype_of_register(step.destination));
+      } else {
+        made.kernel = scalar_kernel(step.op, working);
+      }
+      ++n_steps_;
+      continue;
+    }
+    if (i == 0 || instructions_[at(i - 1)].machine != step.machine) {
+      made = {nullptr, nullptr, nullptr, 0, 0};
+      made.first = n_verbs_;
+      made.machine = step.machine == kReal32      ? machines_.real32
+                     : step.machine == kReal64    ? machines_.real64
+                     : step.machine == kComplex64 ? machines_.complex64
+                                                  : machines_.complex128;
+      held = -1;
+      ++n_steps_;
+    }
+    Step& current = steps_[at(n_steps_ - 1)];
+    write(step, held);
+    current.n = n_verbs_ - current.first;
+  }
+}
+
+void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const {
+  const auto item = [&](int r) {
+    return static_cast<index_t>(item_size(program_->dtype_of_register(r)));
+  };
+  for (const Step& step : steps()) {
+    if (step.machine != nullptr) {
+      step.machine(verbs() + step.first, step.n, registers.data(), n);
+      continue;
+    }
+    const Instruction& instruction = instructions_[at(step.first)];
+    std::byte* out = registers[at(instruction.destination)];
+    if (step.convert != nullptr) {
+      const int source = instruction.sources[0];
+      step.convert(registers[at(source)], item(source), out, item(instruction.destination), n);
+      continue;
+    }
+    std::array<const std::byte*, kMaxArity> sources{};
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+      if (instruction.sources[s] >= 0) sources[s] = registers[at(instruction.sources[s])];
+    }
+    step.kernel(sources.data(), out, n);
+  }
+}
+
+void TilePlan::spread(int r, const std::byte* value, CopyRow copy,
+                      const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const {
+  const DType dtype = program_->dtype_of_register(r);
+  if (constant_of(r) >= 0) n = std::min(kTileBlock, n);
+  copy(value, 0, registers[at(r)], static_cast<index_t>(item_size(dtype)), n);
+}
+
+}  // namespace palimpsest

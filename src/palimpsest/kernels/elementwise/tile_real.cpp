@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machines of tile_code.hpp for real numbers. This file is compiled once per instruction set;
+// the best one is chosen when the program runs.
+#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/kernels/elementwise/tile_code.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/elementwise/tile_real.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_TILES_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "palimpsest/kernels/elementwise/tile_steps-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+
+PALIMPSEST_TILE_OP(Multiply, hn::Mul(a, x), V a, V x);
+PALIMPSEST_TILE_OP(MultiplyAdd, hn::Add(a, hn::Mul(x, y)), V a, V x, V y);
+PALIMPSEST_TILE_OP(MultiplySubtract, hn::Sub(a, hn::Mul(x, y)), V a, V x, V y);
+PALIMPSEST_TILE_OP(Product, hn::Mul(x, y), V, V x, V y);
+PALIMPSEST_TILE_OP(Square, hn::Mul(a, a), V a);
+PALIMPSEST_TILE_OP(Divide, hn::Div(a, x), V a, V x);
+PALIMPSEST_TILE_OP(DivideInto, hn::Div(x, a), V a, V x);
+PALIMPSEST_TILE_OP(Root, hn::Sqrt(a), V a);
+PALIMPSEST_TILE_OP(Absolute, hn::Abs(a), V a);
+PALIMPSEST_TILE_OP(Round, hn::Round(a), V a);
+
+struct Reciprocal {
+  template <class V>
+  static HWY_INLINE V of(V a) {
+    const hn::DFromV<V> d;
+    return hn::Div(hn::Set(d, hn::TFromD<hn::DFromV<V>>{1}), a);
+  }
+};
+
+// What is no number stays what it is.
+struct Sign {
+  template <class V>
+  static HWY_INLINE V of(V a) {
+    using T = hn::TFromD<hn::DFromV<V>>;
+    const hn::DFromV<V> d;
+    const V zero = hn::Zero(d);
+    const V sign = hn::IfThenElse(hn::Gt(a, zero), hn::Set(d, T{1}),
+                                  hn::IfThenElse(hn::Lt(a, zero), hn::Set(d, T{-1}), zero));
+    return hn::IfThenElse(hn::IsNaN(a), a, sign);
+  }
+};
+
+// a < b or a is no number: a, else b.
+template <class V>
+HWY_INLINE V lesser(V a, V b) {
+  return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
+}
+template <class V>
+HWY_INLINE V greater(V a, V b) {
+  return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+}
+template <bool kAccumulatorFirst>
+struct Minimum {
+  template <class V>
+  static HWY_INLINE V of(V a, V x) {
+    return kAccumulatorFirst ? lesser(a, x) : lesser(x, a);
+  }
+};
+template <bool kAccumulatorFirst>
+struct Maximum {
+  template <class V>
+  static HWY_INLINE V of(V a, V x) {
+    return kAccumulatorFirst ? greater(a, x) : greater(x, a);
+  }
+};
+
+// How a product and a third number become one: in the order of these verbs.
+constexpr Verb kThen[] = {Verb::multiply_then_add, Verb::multiply_then_subtract,
+                          Verb::multiply_then_subtract_from};
+constexpr Verb kAfter[] = {Verb::add, Verb::subtract, Verb::subtract_from};
+
+template <int kOp, class V>
+HWY_INLINE V then(V product, V y) {
+  if constexpr (kOp == 0) return hn::Add(product, y);
+  if constexpr (kOp == 1) return hn::Sub(product, y);
+  return hn::Sub(y, product);
+}
+template <int kOp>
+struct MultiplyThen {
+  template <class V>
+  static HWY_INLINE V of(V a, V x, V y) {
+    return then<kOp>(hn::Mul(a, x), y);
+  }
+};
+template <int kOp>
+struct ProductThen {
+  template <class V>
+  static HWY_INLINE V of(V, V x, V y, V z) {
+    return then<kOp>(hn::Mul(x, y), z);
+  }
+};
+// (a x then y) z then w, where x may be z or w as well: then it is read once.
+enum class Shared { none, factor, term };
+template <int kFirst, int kSecond, Shared kShared>
+struct Twice {
+  template <class V>
+  static HWY_INLINE V of(V a, V x, V y, V z, V w) requires(kShared == Shared::none) {
+    return then<kSecond>(hn::Mul(then<kFirst>(hn::Mul(a, x), y), z), w);
+  }
+  template <class V>
+  static HWY_INLINE V of(V a, V x, V y, V other) requires(kShared != Shared::none) {
+    x = in_turn(x);
+    const V once = then<kFirst>(hn::Mul(a, x), y);
+    if constexpr (kShared == Shared::factor) return then<kSecond>(hn::Mul(once, x), other);
+    return then<kSecond>(hn::Mul(once, other), x);
+  }
+};
+
+// Keys of steps that are no verbs.
+constexpr int product_then(int op) { return kVerbs + op; }
+constexpr int twice(int first, int second, Shared shared) {
+  return kVerbs + 3 + 9 * static_cast<int>(shared) + 3 * first + second;
+}
+constexpr int kKeys = kVerbs + 3 + 27;
+
+template <class T, int kFirst, int kSecond, class Table>
+constexpr void add_twice(Table& table) {
+  const auto set = [&](Shared shared, Handler<T> h) {
+    table[static_cast<std::size_t>(twice(kFirst, kSecond, shared))] = h;
+  };
+  set(Shared::none, each<T, Twice<kFirst, kSecond, Shared::none>>());
+  set(Shared::factor, each<T, Twice<kFirst, kSecond, Shared::factor>>());
+  set(Shared::term, each<T, Twice<kFirst, kSecond, Shared::term>>());
+}
+
+template <class T>
+constexpr std::array<Handler<T>, kKeys> make_handlers() {
+  std::array<Handler<T>, kKeys> table{};
+  const auto set = [&](Verb verb, Handler<T> h) { table[static_cast<std::size_t>(verb)] = h; };
+  set_shared_handlers<T>(set);
+  set(Verb::multiply, each<T, Multiply>());
+  set(Verb::multiply_add, each<T, MultiplyAdd>());
+  set(Verb::multiply_subtract, each<T, MultiplySubtract>());
+  set(Verb::product, each<T, Product>());
+  set(Verb::square, each<T, Square>());
+  set(Verb::divide, each<T, Divide>());
+  set(Verb::divide_into, each<T, DivideInto>());
+  set(Verb::reciprocal, each<T, Reciprocal>());
+  set(Verb::sign, each<T, Sign>());
+  set(Verb::root, each<T, Root>());
+  set(Verb::absolute, each<T, Absolute>());
+  set(Verb::round, each<T, Round>());
+  set(Verb::minimum, each<T, Minimum<true>>());
+  set(Verb::minimum_after, each<T, Minimum<false>>());
+  set(Verb::maximum, each<T, Maximum<true>>());
+  set(Verb::maximum_after, each<T, Maximum<false>>());
+  set(Verb::multiply_then_add, each<T, MultiplyThen<0>>());
+  set(Verb::multiply_then_subtract, each<T, MultiplyThen<1>>());
+  set(Verb::multiply_then_subtract_from, each<T, MultiplyThen<2>>());
+  table[product_then(0)] = each<T, ProductThen<0>>();
+  table[product_then(1)] = each<T, ProductThen<1>>();
+  table[product_then(2)] = each<T, ProductThen<2>>();
+  add_twice<T, 0, 0>(table);
+  add_twice<T, 0, 1>(table);
+  add_twice<T, 0, 2>(table);
+  add_twice<T, 1, 0>(table);
+  add_twice<T, 1, 1>(table);
+  add_twice<T, 1, 2>(table);
+  add_twice<T, 2, 0>(table);
+  add_twice<T, 2, 1>(table);
+  add_twice<T, 2, 2>(table);
+  return table;
+}
+
+constexpr int find(const Verb (&verbs)[3], int key) {
+  for (int i = 0; i < 3; ++i) {
+    if (static_cast<int>(verbs[i]) == key) return i;
+  }
+  return -1;
+}
+
+// Is the last step followed by the verb one step? Then makes it one.
+template <class T>
+HWY_INLINE bool unite(Steps<T>& steps, const TileVerb& verb, std::byte* const* addresses) {
+  const int last = steps.last_key(), key = static_cast<int>(verb.verb);
+  if (last == static_cast<int>(Verb::product)) {
+    const int after = find(kAfter, key);
+    if (after < 0) return false;
+    steps.set_last_key(product_then(after));
+    steps.set(2, addresses[verb.x], verb.still_x);
+    return true;
+  }
+  const int first = find(kThen, last), second = find(kThen, key);
+  if (first < 0 || second < 0) return false;
+  steps.set(2, addresses[verb.x], verb.still_x);
+  steps.set(3, addresses[verb.y], verb.still_y);
+  Shared shared = Shared::none;
+  if (steps.is_same(0, 2)) {
+    shared = Shared::factor;
+    steps.set(2, addresses[verb.y], verb.still_y);
+  } else if (steps.is_same(0, 3)) {
+    shared = Shared::term;
+  }
+  steps.set_last_key(twice(first, second, shared));
+  return true;
+}
+
+template <class T>
+void run(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t n) {
+  static_assert(kBlock * kLanes<T> <= kTileBlock && kLanes<T> <= kTileLanes);
+  static constexpr std::array<Handler<T>, kKeys> kHandlers = make_handlers<T>();
+  Steps<T> steps(kHandlers.data());
+  for (const TileVerb* verb = code; verb != code + n_verbs; ++verb) {
+    if (verb->verb == Verb::store && steps.store_at_once(addresses[verb->x])) continue;
+    if (unite(steps, *verb, addresses)) continue;
+    steps.add(static_cast<int>(verb->verb));
+    steps.set(0, addresses[verb->x], verb->still_x);
+    steps.set(1, addresses[verb->y], verb->still_y);
+  }
+  steps.run(n, kKeys);
+}
+
+void finish() { hwy::FlushStream(); }
+
+#endif  // HWY_TARGET
+
+}  // namespace
+
+RealTileMachines real_machines() {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  return {};
+#else
+  return {run<float>, run<double>, finish};
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(real_machines);
+
+RealTileMachines real_tile_machines() { return HWY_DYNAMIC_DISPATCH(real_machines)(); }
+
+}  // namespace palimpsest
+#endif

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Discrete Fourier transforms of arrays: one pass of lines per axis (line_pass.hpp).
+//
+// With e(t) = exp(-+ 2 pi i t / N), (k-c)(j-c) = kj - cj - ck + c^2. So a transform about element c
+// multiplies by e(-cj) before, and by e(c^2 - ck) after the plain one. For even N and c = N/2 these
+// are signs: (-1)^j and (-1)^(k + N/2). The first pass brings the lines from `in` to `out`, the
+// others work in place; the last one applies the scale.
+//
+// Where the array consists of blocks that are transformed each by itself, a block goes through all
+// its passes while it is in cache; so do the slices of a large volume, before the pass that joins
+// them.
+#include "palimpsest/kernels/fft/fft.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <complex>
+#include <list>
+#include <mutex>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/immortal.hpp"
+#include "palimpsest/kernels/fft/line_pass.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+
+namespace palimpsest {
+
+class FftPlan::Impl {
+ public:
+  explicit Impl(FftSpec s) : spec(std::move(s)) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  virtual ~Impl() = default;
+  virtual void run(const void* in, void* out) const = 0;
+  virtual std::size_t bytes() const = 0;
+
+  const FftSpec spec;
+};
+
+namespace {
+
+constexpr std::size_t kCachedPlans = 64;
+
+// exp(-+ 2 pi i numerator / n), from the reduced fraction.
+std::complex<double> unit(index_t numerator, index_t n, bool forward) {
+  const double angle =
+      2 * std::numbers::pi * static_cast<double>(numerator % n) / static_cast<double>(n);
+  return {std::cos(angle), forward ? -std::sin(angle) : std::sin(angle)};
+}
+
+// The phases of a centered transform, and a scale after it.
+template <class T>
+void make_phases(index_t n, bool centered, bool forward, double scale,
+                 typename LinePass<T>::Options& options) {
+  const index_t c = centered ? n / 2 : 0;
+  if (c == 0) {
+    if (scale != 1) options.after.real.assign(static_cast<std::size_t>(n), static_cast<T>(scale));
+    return;
+  }
+  for (index_t j = 0; j < n; ++j) {
+    if (n % 2 == 0) {
+      const T sign = j % 2 == 0 ? T{1} : T{-1};
+      options.before.real.push_back(sign);
+      options.after.real.push_back(static_cast<T>(c % 2 == 0 ? scale : -scale) * sign);
+    } else {
+      options.before.complex.emplace_back(unit(c * (n - j) % n, n, forward));
+      options.after.complex.emplace_back(scale * unit(c * (c + n - j) % n, n, forward));
+    }
+  }
+}
+
+struct Axis : PassAxis {
+  bool is_transformed = false;
+};
+
+template <class T>
+class Transform final : public FftPlan::Impl {
+ public:
+  explicit Transform(const FftSpec& s) : Impl(s) {
+    if (std::find(s.extents.begin(), s.extents.end(), 0) != s.extents.end()) return;
+    std::vector<Axis> axes;
+    std::size_t n_transformed = 0;
+    for (std::size_t i = 0; i < s.extents.size(); ++i) {
+      if (s.extents[i] == 1) continue;
+      Axis axis{{s.extents[i], s.in_strides[i], s.out_strides[i]}};
+      axis.is_transformed =
+          std::find(s.axes.begin(), s.axes.end(), static_cast<index_t>(i)) != s.axes.end();
+      n_transformed += axis.is_transformed ? 1 : 0;
+      axes.push_back(axis);
+    }
+    // Nearest neighbours last.
+    std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+      return std::abs(a.out_stride) > std::abs(b.out_stride);
+    });
+    if (axes.empty()) axes.emplace_back();
+    stage_ = make_stage(std::move(axes), n_transformed, true);
+  }
+
+  void run(const void* in, void* out) const override {
+    if (stage_ == nullptr) return;
+    run_stage(*stage_, static_cast<const std::complex<T>*>(in), static_cast<std::complex<T>*>(out));
+  }
+
+  std::size_t bytes() const override {
+    std::size_t total = 0;
+    for (const Stage* stage = stage_.get(); stage != nullptr; stage = stage->slices.get()) {
+      for (const auto& pass : stage->passes) total += pass->bytes();
+    }
+    return total;
+  }
+
+ private:
+  // Slices smaller than this, or of what is in cache anyway, are not worth passes of their own.
+  static constexpr index_t kSmallSlice = 16384, kCached = 524288;
+
+  // Blocks that are transformed each by itself: first their slices, if there are any, then passes
+  // over all of a block.
+  struct Stage {
+    std::vector<PassAxis> blocks;  // outermost first
+    index_t n_blocks = 1;
+    std::unique_ptr<const Stage> slices;
+    std::vector<std::unique_ptr<const LinePass<T>>> passes;
+  };
+
+  // Of axes of which so many are transformed. `is_last`: it applies the scale.
+  std::unique_ptr<const Stage> make_stage(std::vector<Axis> axes, std::size_t n_transformed,
+                                          bool is_last) const {
+    auto stage = std::make_unique<Stage>();
+    if (n_transformed > 1) split_blocks(axes, *stage);
+    index_t bytes = static_cast<index_t>(sizeof(std::complex<T>));
+    for (const Axis& axis : axes) bytes *= axis.extent;
+    if (n_transformed > 2 && bytes > kCached && bytes / axes[0].extent >= kSmallSlice) {
+      std::vector<Axis> inner = axes;
+      inner[0].is_transformed = false;
+      stage->slices = make_stage(std::move(inner), n_transformed - 1, false);
+      for (std::size_t i = 1; i < axes.size(); ++i) axes[i].is_transformed = false;
+      for (Axis& axis : axes) axis.in_stride = axis.out_stride;
+      n_transformed = 1;
+    }
+    make_passes(axes, n_transformed, is_last, *stage);
+    return stage;
+  }
+
+  // Takes the axes in front of the first transformed one for blocks.
+  static void split_blocks(std::vector<Axis>& axes, Stage& stage) {
+    const auto first =
+        std::find_if(axes.begin(), axes.end(), [](const Axis& a) { return a.is_transformed; });
+    for (auto axis = axes.begin(); axis != first; ++axis) {
+      stage.blocks.push_back(*axis);
+      stage.n_blocks *= axis->extent;
+    }
+    axes.erase(axes.begin(), first);
+  }
+
+  void make_passes(const std::vector<Axis>& axes, std::size_t n_transformed, bool is_last,
+                   Stage& stage) const {
+    // Without any the last axis is copied, and scaled.
+    std::size_t left = std::max<std::size_t>(n_transformed, 1);
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      if (!axes[i].is_transformed && n_transformed > 0) continue;
+      if (left == 0) break;
+      --left;
+      typename LinePass<T>::Options options;
+      options.transforms = n_transformed > 0;
+      options.forward = spec.forward;
+      options.effort = spec.effort;
+      make_phases<T>(axes[i].extent, spec.centered && options.transforms, spec.forward,
+                     is_last && left == 0 ? spec.scale : 1, options);
+      // All passes but the first work on the output alone.
+      const auto side = [&](const Axis& axis) -> PassAxis {
+        const bool is_first = stage.passes.empty();
+        return {axis.extent, is_first ? axis.in_stride : axis.out_stride, axis.out_stride};
+      };
+      std::vector<PassAxis> others;
+      for (std::size_t k = 0; k < axes.size(); ++k) {
+        if (k != i) others.push_back(side(axes[k]));
+      }
+      stage.passes.push_back(
+          std::make_unique<LinePass<T>>(side(axes[i]), std::move(others), std::move(options)));
+    }
+  }
+
+  static void run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* y) {
+    parallel_ranges(stage.n_blocks, 1, [&](index_t begin, index_t end) {
+      for (index_t block = begin; block < end; ++block) run_block(stage, x, y, block);
+    });
+  }
+
+  static void run_block(const Stage& stage, const std::complex<T>* x, std::complex<T>* y,
+                        index_t block) {
+    for (std::size_t i = stage.blocks.size(); i-- > 0;) {
+      const index_t position = block % stage.blocks[i].extent;
+      block /= stage.blocks[i].extent;
+      x += position * stage.blocks[i].in_stride;
+      y += position * stage.blocks[i].out_stride;
+    }
+    if (stage.slices != nullptr) {
+      run_stage(*stage.slices, x, y);
+      x = y;
+    }
+    for (const auto& pass : stage.passes) {
+      pass->run(x, y);
+      x = y;
+    }
+  }
+
+  std::unique_ptr<const Stage> stage_;  // none: no elements
+};
+
+void check(const FftSpec& spec) {
+  if (!is_complex(spec.dtype)) {
+    throw DTypeError("[fft_plan] got " + std::string(name_of(spec.dtype)) +
+                     ", expected complex64 or complex128. Try a cast");
+  }
+  const std::size_t rank = spec.extents.size();
+  if (spec.in_strides.size() != rank || spec.out_strides.size() != rank) {
+    throw ShapeError("[fft_plan] ranks differ: got strides " + to_string(spec.in_strides) +
+                     " and " + to_string(spec.out_strides) + ", expected one per axis of " +
+                     to_string(spec.extents));
+  }
+  if (spec.in_place && spec.in_strides != spec.out_strides) {
+    throw ShapeError("[fft_plan] in place: got strides " + to_string(spec.in_strides) + " and " +
+                     to_string(spec.out_strides) + ", expected the same");
+  }
+  normalize_axes(spec.axes, rank, "fft_plan");
+}
+
+// The last plans used, the latest first.
+class Cache {
+ public:
+  FftPlan find_or_make(const FftSpec& spec) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(plans_.begin(), plans_.end(),
+                                    [&](const FftPlan& p) { return p.spec() == spec; });
+    if (found != plans_.end()) {
+      plans_.splice(plans_.begin(), plans_, found);
+      return plans_.front();
+    }
+    std::shared_ptr<const FftPlan::Impl> made;
+    if (spec.dtype == DType::complex64) {
+      made = std::make_shared<Transform<float>>(spec);
+    } else {
+      made = std::make_shared<Transform<double>>(spec);
+    }
+    plans_.emplace_front(std::move(made));
+    if (plans_.size() > kCachedPlans) plans_.pop_back();
+    return plans_.front();
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    plans_.clear();
+  }
+
+ private:
+  Mutex mutex_;
+  std::list<FftPlan> plans_;
+};
+
+Cache& cache() {
+  return immortal([] { return Cache(); });
+}
+
+}  // namespace
+
+const FftSpec& FftPlan::spec() const { return impl_->spec; }
+std::size_t FftPlan::external_bytes() const { return impl_->bytes(); }
+
+FftPlan fft_plan(const FftSpec& spec) {
+  check(spec);
+  return cache().find_or_make(spec);
+}
+
+void execute(const FftPlan& plan, const void* in, void* out) {
+  assert(plan.spec().in_place == (in == out) || element_count(plan.spec().extents) == 0);
+  plan.impl().run(in, out);
+}
+
+void clear_fft_cache() { cache().clear(); }
+
+}  // namespace palimpsest

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "palimpsest/base/shape.hpp"
+
+namespace palimpsest {
+
+/// How much time planning may take: `measure` tries algorithms, on memory of its own and for at
+/// most a quarter of a second for each new length of lines, and keeps what it learns in a file of
+/// the user's cache folder (environment variable PALIMPSEST_FFT_WISDOM: a file; `memory`: kept for
+/// the process; `off`: no measuring at all). Results of one process always agree bit for bit; those
+/// of several may differ by rounding.
+enum class FftEffort : std::uint8_t { estimate, measure };
+
+/// A discrete Fourier transform of arrays of known shape and layout.
+struct FftSpec {
+  DType dtype = DType::complex64;  // complex64 or complex128
+  Extents extents;
+  Strides in_strides, out_strides;  // in elements, any sign; in place: equal
+  Axes axes;                        // transformed: counted from the front, none twice; may be empty
+  bool forward = true;              // exp(-2 pi i ...)
+  bool centered = false;            // index 0 of both domains lies at element floor(N/2)
+  double scale = 1;
+  bool in_place = false;  // in and out are the same memory
+  FftEffort effort = FftEffort::measure;
+  friend bool operator==(const FftSpec&, const FftSpec&) = default;
+};
+
+/// A transform ready to run: a cheap handle to a shared, immutable plan.
+///
+/// Aliases  copies share the plan; const, and execute, are safe from several threads
+class FftPlan {
+ public:
+  class Impl;
+  explicit FftPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+  const FftSpec& spec() const;
+  /// Bytes that the plan holds for itself, not counting FFTW's own, which it does not tell: tables,
+  /// and scratch where a line is longer than 128 KiB (one more for each thread that runs it).
+  std::size_t external_bytes() const;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// The plan for a spec, from a process-wide cache that keeps the last ones used.
+///
+/// Errors   DTypeError, ShapeError (axes, ranks, different strides in place)
+FftPlan fft_plan(const FftSpec& spec);
+
+/// y[k] = scale * sum_j x[j] exp(-+2 pi i sum_d (k_d - c_d) (j_d - c_d) / N_d), d over the axes,
+/// c_d = floor(N_d / 2) if centered, else 0.
+///
+/// Aliases  `in` is not written unless in place, when `in` and `out` are one; else disjoint
+/// Cost     O(N log N); one pass over memory per axis, which centering and scale share; 256 KiB of
+///          stack per thread. Lines run on oneTBB threads; the result depends neither on their
+///          number nor on strides or alignment
+/// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
+void execute(const FftPlan& plan, const void* in, void* out);
+
+/// Name and version of the library that transforms.
+std::string fft_library_version();
+
+/// Forgets all cached plans; handles stay valid.
+void clear_fft_cache();
+
+}  // namespace palimpsest

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what measuring transforms has taught, kept from process to process.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace palimpsest {
+
+/// Where measurements are kept.
+struct WisdomPlace {
+  bool measures = true;  // else all plans are estimates, which are the same on every run
+  std::string path;      // empty: for this process only
+  friend bool operator==(const WisdomPlace&, const WisdomPlace&) = default;
+};
+
+/// What the environment says; null pointers are unset variables.
+///
+///     PALIMPSEST_FFT_WISDOM   off: estimates only; memory: measured, not kept; else a file
+///     XDG_CACHE_HOME, HOME    where the file is otherwise: palimpsest/fft-<machine> there
+WisdomPlace wisdom_place(const char* setting, const char* cache_home, const char* home);
+/// The place for this process, asked for once.
+const WisdomPlace& wisdom_place();
+
+/// A text that differs between machines whose measurements differ: processor and library.
+std::string machine_name();
+
+/// The file's content for what is known, of both precisions; and back. A text that is damaged, cut
+/// off or from another machine is none: false, and nothing is taken from it.
+std::string wisdom_text(std::string_view single, std::string_view twice);
+bool parse_wisdom(std::string_view text, std::string& single, std::string& twice);
+
+enum class WisdomPart { both, single, twice };
+/// Adds what the file holds, of one precision or both, to what this process knows. False: no such
+/// file, or none of ours. A precision that is left out costs no memory of the library.
+bool load_wisdom(const std::string& path, WisdomPart part = WisdomPart::both);
+/// Writes what this process knows; the file appears whole or stays what it was. False: it cannot be
+/// written, which is no error.
+bool save_wisdom(const std::string& path);
+
+}  // namespace palimpsest

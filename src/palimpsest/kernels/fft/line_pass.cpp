@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/kernels/fft/line_pass.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+
+#include "palimpsest/base/thread_scratch.hpp"
+#include "palimpsest/kernels/fft/panel_exchange.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr index_t kScratchBytes = 262144;
+constexpr index_t kPanelBytes = 256;  // of a row of a panel: four cache lines
+constexpr index_t kLongPanelLines = 8;
+constexpr index_t kShortLine = 64;  // below this, calls of FFTW take a panel at once
+
+constexpr index_t kPage = 4096, kLine = 64;
+constexpr index_t kAhead = 16;  // rows that are asked for in advance
+
+template <class T>
+using Complex = std::complex<T>;
+template <class T>
+constexpr index_t kItem = static_cast<index_t>(sizeof(Complex<T>));
+
+template <class T>
+Complex<T> times(Complex<T> a, Complex<T> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+template <class T>
+Complex<T> times(Complex<T> a, T b) {
+  return {a.real() * b, a.imag() * b};
+}
+
+// No phases: a table of nothing.
+struct None {
+  None operator[](index_t) const { return {}; }
+};
+template <class T>
+Complex<T> times(Complex<T> a, None) {
+  return a;
+}
+
+// One side of a panel: element j of line c lies at c * line + j * step.
+struct Layout {
+  index_t line, step;
+};
+
+// Rows a page apart are for us to foresee: the processor does not. Into the second level: those of
+// a power of two would drive each other out of the first.
+template <class T>
+void ask_for(const Complex<T>* row, index_t direction, index_t lines) {
+  if (direction < 0) row -= lines - 1;
+  for (index_t b = 0; b < lines; b += kLine / kItem<T>) __builtin_prefetch(row + b, 0, 2);
+}
+
+// A line to be read: it comes nearer while another one is transformed, which does not look at it in
+// order.
+template <class T>
+void ask_for_line(const Complex<T>* line, index_t n) {
+  for (index_t b = 0; b < n; b += kLine / kItem<T>) __builtin_prefetch(line + b);
+}
+
+// to[c, j] = from[c, j] * phases[j], in the order that suits the side whose lines are not dense.
+template <class T, class Phases>
+void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
+                index_t n, Phases phases) {
+  // Scratch is dense along its lines: a side that is not is the array.
+  const Layout& wild = std::abs(out.step) > std::abs(out.line) ? out : in;
+  if (std::abs(wild.step) > std::abs(wild.line) && lines > 1) {
+    const Complex<T>* const side = &wild == &in ? from : to;
+    const bool far = std::abs(wild.line) == 1 && std::abs(wild.step) * kItem<T> >= kPage / 2;
+    for (index_t j = 0; j < n; ++j) {
+      if (far && j + kAhead < n) ask_for(side + (j + kAhead) * wild.step, wild.line, lines);
+      for (index_t c = 0; c < lines; ++c) {
+        to[c * out.line + j * out.step] = times(from[c * in.line + j * in.step], phases[j]);
+      }
+    }
+    return;
+  }
+  for (index_t c = 0; c < lines; ++c) {
+    const Complex<T>* x = from + c * in.line;
+    Complex<T>* y = to + c * out.line;
+    if (std::is_same_v<Phases, None> && in.step == 1 && out.step == 1) {
+      std::memmove(y, x, static_cast<std::size_t>(n) * sizeof(Complex<T>));
+    } else if (in.step == 1 && out.step == 1) {
+      for (index_t j = 0; j < n; ++j) y[j] = times(x[j], phases[j]);
+    } else {
+      for (index_t j = 0; j < n; ++j) y[j * out.step] = times(x[j * in.step], phases[j]);
+    }
+  }
+}
+
+// Lines that lie side by side in the array, by the vector code; false: it has none for them.
+bool exchange_panel(const Complex<float>* from, Layout in, Complex<float>* to, Layout out,
+                    index_t lines, index_t n, const LinePhases<float>& phases) {
+  const bool gathers = in.line == 1 && out.step == 1, scatters = in.step == 1 && out.line == 1;
+  if (lines == 1 || gathers == scatters) return false;
+  const PanelExchanges exchanges = panel_exchanges();
+  if (exchanges.gather == nullptr) return false;
+  const PanelExchange panel{from,
+                            to,
+                            gathers ? in.step : in.line,
+                            gathers ? out.line : out.step,
+                            lines,
+                            n,
+                            phases.real.empty() ? nullptr : phases.real.data(),
+                            phases.complex.empty() ? nullptr : phases.complex.data()};
+  (gathers ? exchanges.gather : exchanges.scatter)(panel);
+  return true;
+}
+bool exchange_panel(const Complex<double>*, Layout, Complex<double>*, Layout, index_t, index_t,
+                    const LinePhases<double>&) {
+  return false;
+}
+
+template <class T>
+void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
+                index_t n, const LinePhases<T>& phases) {
+  if (exchange_panel(from, in, to, out, lines, n, phases)) return;
+  if (!phases.real.empty()) {
+    move_panel<T>(from, in, to, out, lines, n, phases.real.data());
+  } else if (!phases.complex.empty()) {
+    move_panel<T>(from, in, to, out, lines, n, phases.complex.data());
+  } else {
+    move_panel<T>(from, in, to, out, lines, n, None{});
+  }
+}
+
+template <class T>
+bool is_none(const LinePhases<T>& phases) {
+  return phases.real.empty() && phases.complex.empty();
+}
+
+struct PanelMemory {
+  alignas(64) std::array<std::byte, kScratchBytes> bytes;
+};
+
+index_t reach(const PassAxis& axis) { return std::abs(axis.in_stride) + std::abs(axis.out_stride); }
+
+}  // namespace
+
+template <class T>
+LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options)
+    : line_(line), outer_(std::move(others)), options_(std::move(options)) {
+  order_axes();
+  // An odd number of cache lines: lines of a panel fall into as many sets of a cache as there are.
+  constexpr index_t kInLine = kLine / kItem<T>;
+  distance_ = ((line_.extent + kInLine - 1) / kInLine | 1) * kInLine;
+  const bool at_once = line_.extent < kShortLine;
+  const index_t fitting = kScratchBytes / (distance_ * kItem<T>)-1;
+  lines_ = std::min(panel_.extent,
+                    fitting >= 1 ? std::min(fitting, kPanelBytes / kItem<T>) : kLongPanelLines);
+  together_ = at_once ? lines_ : 1;
+  panels_ = (panel_.extent + lines_ - 1) / lines_;
+  tasks_ = panels_;
+  for (const PassAxis& axis : outer_) tasks_ *= axis.extent;
+  if (options_.transforms) {
+    first_line_ = together_;
+    plan_ = LinePlan<T>::find_or_make(line_.extent, together_, distance_, options_.forward,
+                                      options_.effort);
+  }
+  if (scratch_bytes() > kScratchBytes) {
+    spare_.push_back(std::make_unique<FftMemory>(scratch_bytes()));
+  }
+}
+
+// The axis with the closest neighbours makes the panels; those that both sides walk evenly unite.
+template <class T>
+void LinePass<T>::order_axes() {
+  std::erase_if(outer_, [](const PassAxis& a) { return a.extent == 1; });
+  std::stable_sort(outer_.begin(), outer_.end(),
+                   [](const PassAxis& a, const PassAxis& b) { return reach(a) > reach(b); });
+  for (std::size_t i = 1; i < outer_.size();) {
+    PassAxis& outer = outer_[i - 1];
+    const PassAxis inner = outer_[i];
+    if (outer.in_stride == inner.in_stride * inner.extent &&
+        outer.out_stride == inner.out_stride * inner.extent) {
+      outer = {outer.extent * inner.extent, inner.in_stride, inner.out_stride};
+      outer_.erase(outer_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+  if (outer_.empty()) return;
+  panel_ = outer_.back();
+  outer_.pop_back();
+}
+
+// Single lines move down by one place each, from the first to the last, so that one line of
+// additional scratch is enough.
+template <class T>
+void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
+  if (!plan_) return;
+  if (together_ > 1) {
+    std::fill(scratch + (first_line_ + lines) * distance_,
+              scratch + (first_line_ + together_) * distance_, Complex<T>(0));
+    plan_->execute(scratch + first_line_ * distance_, scratch);
+    return;
+  }
+  for (index_t c = 0; c < lines; ++c) {
+    plan_->execute(scratch + (c + 1) * distance_, scratch + c * distance_);
+  }
+}
+
+// Lets the transform write the lines of scratch where they belong, if they are dense and aligned
+// there and nothing else is to be done to them. It is the same plan, so bits do not depend on the
+// answer.
+template <class T>
+bool LinePass<T>::transform_to(const Complex<T>* scratch, Complex<T>* to, index_t lines) const {
+  if (!plan_ || together_ > 1 || line_.out_stride != 1) return false;
+  if (!is_none(options_.after)) return false;
+  for (index_t c = 0; c < lines; ++c) {
+    if (!plan_->fits(to + c * panel_.out_stride)) return false;
+  }
+  for (index_t c = 0; c < lines; ++c) {
+    plan_->execute(scratch + (c + 1) * distance_, to + c * panel_.out_stride);
+  }
+  return true;
+}
+
+// Is there nothing to do but to transform lines that are dense on both sides?
+template <class T>
+bool LinePass<T>::is_plain() const {
+  return plan_ && together_ == 1 && line_.in_stride == 1 && line_.out_stride == 1 &&
+         is_none(options_.before) && is_none(options_.after);
+}
+
+// Lines go from one array to the other at once; through scratch where they are not aligned.
+template <class T>
+void LinePass<T>::transform_rows(const Complex<T>* from, Complex<T>* to, Complex<T>* scratch,
+                                 index_t lines) const {
+  const auto bytes = static_cast<std::size_t>(line_.extent) * sizeof(Complex<T>);
+  Complex<T>* const spare = scratch + distance_;
+  const bool from_fits = plan_->fits(from) && plan_->fits(from + panel_.in_stride);
+  const bool to_fits = plan_->fits(to) && plan_->fits(to + panel_.out_stride);
+  for (index_t c = 0; c < lines; ++c, from += panel_.in_stride, to += panel_.out_stride) {
+    if (c + 1 < lines) ask_for_line(from + panel_.in_stride, line_.extent);
+    const Complex<T>* source = from;
+    if (!from_fits) {
+      std::memcpy(scratch, from, bytes);
+      source = scratch;
+    }
+    if (to_fits) {
+      plan_->execute(source, to);
+    } else {
+      plan_->execute(source, spare);
+      std::memcpy(to, spare, bytes);
+    }
+  }
+}
+
+template <class T>
+void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scratch, index_t begin,
+                             index_t end) const {
+  for (index_t task = begin; task < end; ++task) {
+    const index_t first = task % panels_ * lines_;
+    const index_t lines = std::min(lines_, panel_.extent - first);
+    const Complex<T>* from = x + first * panel_.in_stride;
+    Complex<T>* to = y + first * panel_.out_stride;
+    index_t rest = task / panels_;
+    for (std::size_t i = outer_.size(); i-- > 0;) {
+      const index_t position = rest % outer_[i].extent;
+      rest /= outer_[i].extent;
+      from += position * outer_[i].in_stride;
+      to += position * outer_[i].out_stride;
+    }
+    // Longer lines come faster as a copy than in the order in which a transform looks at them.
+    if (x != y && line_.extent * kItem<T> <= kPage && is_plain()) {
+      transform_rows(from, to, scratch, lines);
+      continue;
+    }
+    const Layout dense{distance_, 1};
+    move_panel<T>(from, {panel_.in_stride, line_.in_stride}, scratch + first_line_ * distance_,
+                  dense, lines, line_.extent, options_.before);
+    if (transform_to(scratch, to, lines)) continue;
+    transform(scratch, lines);
+    move_panel<T>(scratch, dense, to, {panel_.out_stride, line_.out_stride}, lines, line_.extent,
+                  options_.after);
+  }
+}
+
+template <class T>
+std::size_t LinePass<T>::scratch_bytes() const {
+  return static_cast<std::size_t>((first_line_ + lines_) * distance_) * sizeof(Complex<T>);
+}
+
+template <class T>
+std::size_t LinePass<T>::bytes() const {
+  std::size_t total = scratch_bytes() > kScratchBytes ? scratch_bytes() : 0;
+  for (const auto* phases : {&options_.before, &options_.after}) {
+    total += phases->real.size() * sizeof(T) + phases->complex.size() * sizeof(Complex<T>);
+  }
+  return total;
+}
+
+template <class T>
+std::unique_ptr<FftMemory> LinePass<T>::take_scratch() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      auto memory = std::move(spare_.back());
+      spare_.pop_back();
+      return memory;
+    }
+  }
+  return std::make_unique<FftMemory>(scratch_bytes());
+}
+
+template <class T>
+void LinePass<T>::run(const Complex<T>* x, Complex<T>* y) const {
+  const index_t grain = kParallelGrain / (lines_ * line_.extent) + 1;
+  if (scratch_bytes() > kScratchBytes) {
+    parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
+      auto memory = take_scratch();
+      run_panels(x, y, reinterpret_cast<Complex<T>*>(memory->data()), begin, end);
+      const std::lock_guard lock(mutex_);
+      spare_.push_back(std::move(memory));
+    });
+    return;
+  }
+  parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
+    const Scratched<PanelMemory> memory;
+    run_panels(x, y, reinterpret_cast<Complex<T>*>(memory->bytes.data()), begin, end);
+  });
+}
+
+template class LinePass<float>;
+template class LinePass<double>;
+
+}  // namespace palimpsest

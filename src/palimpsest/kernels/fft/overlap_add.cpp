@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <complex>
+#include <cstring>
+#include <type_traits>
+
+#include "palimpsest/base/cache_size.hpp"
+#include "palimpsest/copy/stream_store.hpp"
+#include "palimpsest/kernels/arrays/blocks.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/kernels/reduce/short_rows.hpp"
+
+namespace palimpsest {
+namespace {
+
+template <class T>
+struct RealOf {
+  using type = T;
+};
+template <class T>
+struct RealOf<std::complex<T>> {
+  using type = T;
+};
+
+// Three ways to write the rows of blocks, `length` elements each. whole(): all of a row is added to
+// what is there. start(): its first `added` elements are, the others are stored. Both take `count`
+// rows, `in` and `out` elements apart.
+
+// Blocks lie one after the other: asks for what comes so many bytes after a row. Of longer rows the
+// processor reads enough ahead by itself.
+constexpr index_t kAhead = 4096;
+inline void ask_ahead(const void* row, index_t bytes) {
+  if (bytes <= kCacheLine) __builtin_prefetch(static_cast<const char*>(row) + kAhead);
+}
+
+// Dense rows; an array of complex numbers is one of real numbers. Either number may be a constant.
+template <class T, class Length, class Added>
+class DenseRows {
+ public:
+  DenseRows(Length length, Added added) : length_(length), added_(added) {}  // of real numbers
+
+  void whole(const T* from, index_t in, T* to, index_t out, index_t count) const {
+    for (index_t r = 0; r < count; ++r, from += in, to += out) {
+      ask_ahead(from, length_ * index_t{sizeof(Real)});
+      add(real(from), real(to), length_);
+    }
+  }
+
+  void start(const T* from, index_t in, T* to, index_t out, index_t count) const {
+    const index_t added = added_, stored = length_ - added;
+    for (index_t r = 0; r < count; ++r, from += in, to += out) {
+      ask_ahead(from, length_ * index_t{sizeof(Real)});
+      add(real(from), real(to), added_);
+      copy_row(reinterpret_cast<std::byte*>(real(to) + added),
+               reinterpret_cast<const std::byte*>(real(from) + added),
+               stored * index_t{sizeof(Real)});
+    }
+  }
+
+ private:
+  using Real = typename RealOf<T>::type;
+  static const Real* real(const T* x) { return reinterpret_cast<const Real*>(x); }
+  static Real* real(T* x) { return reinterpret_cast<Real*>(x); }
+
+  // In vectors, which GCC does not find in a loop that it has unrolled.
+  template <class Count>
+  static void add(const Real* source, Real* target, Count count) {
+    constexpr index_t kLanes = index_t{16 / sizeof(Real)};
+    const index_t n = count;
+    index_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) add_vector<kLanes>(source + i, target + i);
+    if (kLanes > 2 && i + 2 <= n) {
+      add_vector<2>(source + i, target + i);
+      i += 2;
+    }
+    for (; i < n; ++i) target[i] += source[i];
+  }
+  template <index_t kLanes>
+  static void add_vector(const Real* source, Real* target) {
+    using Vector [[gnu::vector_size(kLanes * sizeof(Real))]] = Real;
+    Vector a, b;
+    std::memcpy(&a, target, sizeof a);
+    std::memcpy(&b, source, sizeof b);
+    a += b;
+    std::memcpy(target, &a, sizeof a);
+  }
+
+  [[no_unique_address]] Length length_;
+  [[no_unique_address]] Added added_;
+};
+
+template <class T>
+class StridedRows {
+ public:
+  StridedRows(index_t length, index_t added, index_t in_step, index_t out_step)
+      : length_(length), added_(added), in_step_(in_step), out_step_(out_step) {}
+
+  void whole(const T* from, index_t in, T* to, index_t out, index_t count) const {
+    run(from, in, to, out, count, length_);
+  }
+  void start(const T* from, index_t in, T* to, index_t out, index_t count) const {
+    run(from, in, to, out, count, added_);
+  }
+
+ private:
+  void run(const T* from, index_t in, T* to, index_t out, index_t count, index_t added) const {
+    for (index_t r = 0; r < count; ++r, from += in, to += out) {
+      for (index_t p = 0; p < length_; ++p) {
+        const T value = from[p * in_step_];
+        T& place = to[p * out_step_];
+        place = p < added ? place + value : value;
+      }
+    }
+  }
+
+  index_t length_, added_, in_step_, out_step_;
+};
+
+// Rows that nothing is added to, of so many blocks beside each other that they fill lines.
+constexpr index_t kWord = 8;
+template <class T, class Words>
+class StreamedRows {
+ public:
+  StreamedRows(Words words, index_t blocks, index_t block_step)
+      : words_(words), blocks_(blocks), step_(block_step) {}
+
+  void whole(const T*, index_t, T*, index_t, [[maybe_unused]] index_t count) const {
+    assert(count == 0);
+  }
+  void start(const T* from, index_t in, T* to, index_t out, index_t count) const {
+    for (index_t r = 0; r < count; ++r, from += in, to += out) {
+      const index_t bytes = words_ * kWord;
+      ask_ahead(from, bytes);
+      auto* target = reinterpret_cast<std::byte*>(to);
+      auto* source = reinterpret_cast<const std::byte*>(from);
+      for (index_t b = 0; b < blocks_; ++b, target += bytes) {
+        stream(target, source + b * step_ * index_t{sizeof(T)}, bytes);
+      }
+    }
+  }
+
+ private:
+  [[no_unique_address]] Words words_;
+  index_t blocks_, step_;
+};
+
+// Sums blocks up in the order in which they lie in memory, so that they are read in one stream;
+// each element is a sum in that order. A task owns a slab of the array, some positions along the
+// first axis of blocks, and reads of each block what falls into it: no two tasks write one element,
+// and where slabs end changes no bit. D axes of blocks and of elements within them.
+//
+// The first block that has an element is the one before which none has it along any axis: it stores
+// what later ones add to. Only elements between blocks are cleared. Along the last axis all blocks
+// but the first are alike: what is to be done with their rows is found once for a line of them.
+template <class T>
+class OverlapAdd {
+ public:
+  OverlapAdd(const ConstView& y, std::span<const index_t> stride, const MutableView& x)
+      : y_(y), x_(x), stride_(stride), D_(stride.size()), batch_(x.rank() - stride.size()) {
+    for (std::size_t d = D_; d-- > 0;) {
+      has_gaps_[d] = (d + 1 < D_ && has_gaps_[d + 1]) || stride[d] > size(d) ||
+                     end_of_blocks(d) < x.extents[batch_ + d];
+    }
+    is_dense_ = y.strides[y.rank() - 1] == 1 && x.strides[x.rank() - 1] == 1;
+    streamed_blocks_ = blocks_to_stream();
+  }
+
+  void run() const {
+    index_t batches = 1, across = 1;  // of elements at one position along the first axis
+    for (std::size_t k = 0; k < batch_; ++k) batches *= x_.extents[k];
+    for (std::size_t k = batch_ + 1; k < x_.rank(); ++k) across *= x_.extents[k];
+    const index_t n = x_.extents[batch_];
+    if (batches == 0 || across == 0 || n == 0) return;
+    const index_t height = std::max((kParallelGrain + across - 1) / across, kSlabBlocks * size(0));
+    const index_t slabs = (n + height - 1) / height;
+    parallel_ranges(batches * slabs, 1, [&](index_t first, index_t last) {
+      for (index_t i = first; i < last; ++i) {
+        const index_t begin = i % slabs * height;
+        add_slab(i / slabs, {begin, std::min(n, begin + height)});
+      }
+      if (streamed_blocks_ > 0) finish_streams();
+    });
+  }
+
+ private:
+  // A slab holds so many blocks at least: at its ends blocks are read in parts.
+  static constexpr index_t kSlabBlocks = 4;
+  static constexpr index_t kParts = index_t{sizeof(T) / sizeof(typename RealOf<T>::type)};
+
+  struct Range {
+    index_t begin, end;
+  };
+  // Of the block at hand: how many of its elements along each axis an earlier block has too.
+  using Covered = std::array<index_t, kMaxRank>;
+
+  index_t size(std::size_t d) const { return y_.extents[batch_ + D_ + d]; }
+  index_t end_of_blocks(std::size_t d) const {
+    return (y_.extents[batch_ + d] - 1) * stride_[d] + size(d);
+  }
+  index_t covered(std::size_t d, index_t m) const {
+    return m == 0 ? 0 : std::max<index_t>(0, size(d) - stride_[d]);
+  }
+
+  // How many blocks side by side fill lines, if rows can be streamed; 0 if not.
+  index_t blocks_to_stream() const {
+    const index_t item{sizeof(T)};
+    index_t bytes = item;
+    for (const index_t n : x_.extents) bytes *= n;
+    if (D_ < 2 || !is_dense_ || !on_line(x_.data) || bytes < line_streaming_bytes()) return 0;
+    for (std::size_t d = 0; d < D_; ++d) {
+      if (stride_[d] < size(d)) return 0;
+    }
+    for (std::size_t k = 0; k + 1 < x_.rank(); ++k) {
+      if (x_.strides[k] * item % kCacheLine != 0) return 0;
+    }
+    if (size(D_ - 1) * item % kStreamUnit != 0) return 0;
+    const index_t row = size(D_ - 1) * item, step = stride_[D_ - 1] * item;
+    for (const index_t n : {1, 2, 4}) {
+      if (n * row % kCacheLine == 0 && n * step % kCacheLine == 0 && (n == 1 || row == step))
+        return n;
+    }
+    return 0;
+  }
+
+  void add_slab(index_t number, Range slab) const {
+    const T* from = static_cast<const T*>(y_.data);
+    T* to = static_cast<T*>(x_.data);
+    for (std::size_t k = batch_; k-- > 0;) {
+      const index_t position = number % x_.extents[k];
+      number /= x_.extents[k];
+      from += position * y_.strides[k];
+      to += position * x_.strides[k];
+    }
+    if (has_gaps_[0]) clear_gaps(to, 0, slab);
+    const index_t first = slab.begin < size(0) ? 0 : (slab.begin - size(0)) / stride_[0] + 1;
+    for (index_t m = first; m < y_.extents[batch_] && m * stride_[0] < slab.end;) {
+      const index_t start = m * stride_[0];
+      const Range part{std::max(slab.begin, start) - start, std::min(slab.end - start, size(0))};
+      const T* source = from + m * y_.strides[batch_];
+      T* target = to + start * x_.strides[batch_];
+      if (D_ == 1) {
+        m += add_pieces(source, target, m, part, slab);
+      } else {
+        Covered covers{};
+        covers[0] = covered(0, m++);
+        add_blocks(source, target, 1, part, covers);
+      }
+    }
+  }
+
+  // Calls f(first, end) for each range of [of.begin, of.end) along an axis that no block has.
+  template <class F>
+  void for_gaps(std::size_t d, Range of, F f) const {
+    const index_t n = y_.extents[batch_ + d];
+    const index_t first = stride_[d] > size(d) ? std::min(of.begin / stride_[d], n - 1) : n - 1;
+    for (index_t m = first; m < n; ++m) {
+      const index_t next = m + 1 < n ? (m + 1) * stride_[d] : of.end;
+      const index_t a = std::max(of.begin, m * stride_[d] + size(d)), b = std::min(of.end, next);
+      if (a < b) f(a, b);
+      if (next >= of.end) return;
+    }
+  }
+
+  void clear_gaps(T* to, std::size_t d, Range of) const {
+    const index_t step = x_.strides[batch_ + d];
+    for_gaps(d, of, [&](index_t a, index_t b) { clear(to + a * step, d, b - a); });
+    if (d + 1 == D_ || !has_gaps_[d + 1]) return;
+    for (index_t n = of.begin; n < of.end; ++n) {
+      clear_gaps(to + n * step, d + 1, {0, x_.extents[batch_ + d + 1]});
+    }
+  }
+
+  void clear(T* to, std::size_t d, index_t count) const {
+    const index_t step = x_.strides[batch_ + d];
+    if (d + 1 == D_ && step == 1) {
+      std::memset(static_cast<void*>(to), 0, static_cast<std::size_t>(count) * sizeof(T));
+      return;
+    }
+    for (index_t n = 0; n < count; ++n) {
+      if (d + 1 == D_) {
+        to[n * step] = T(0);
+      } else {
+        clear(to + n * step, d + 1, x_.extents[batch_ + d + 1]);
+      }
+    }
+  }
+
+  // Blocks of one axis, which are rows themselves: all those from the m-th on that lie in the slab,
+  // or of the m-th what does. How many that were.
+  index_t add_pieces(const T* from, T* to, index_t m, Range part, Range slab) const {
+    const index_t n = size(0), added = std::clamp(covered(0, m), part.begin, part.end) - part.begin;
+    const index_t in = y_.strides[batch_], out = stride_[0] * x_.strides[batch_];
+    if (part.end - part.begin < n || m == 0) {
+      const index_t in_step = y_.strides[batch_ + 1], out_step = x_.strides[batch_];
+      with_rows(part.end - part.begin, added, [&](auto rows) {
+        rows.start(from + part.begin * in_step, in, to + part.begin * out_step, out, 1);
+      });
+      return 1;
+    }
+    const index_t end = std::min(y_.extents[batch_], (slab.end - n) / stride_[0] + 1);
+    with_rows(n, added, [&](auto rows) { rows.start(from, in, to, out, end - m); });
+    return end - m;
+  }
+
+  // The blocks at one position along the axes before d, of each its elements in `part` along the
+  // first.
+  void add_blocks(const T* from, T* to, std::size_t d, Range part, Covered& covers) const {
+    const index_t in = y_.strides[batch_ + d], out = stride_[d] * x_.strides[batch_ + d];
+    const index_t n = y_.extents[batch_ + d];
+    if (d + 1 < D_) {
+      for (index_t m = 0; m < n; ++m) {
+        covers[d] = covered(d, m);
+        add_blocks(from + m * in, to + m * out, d + 1, part, covers);
+      }
+    } else if (streamed_blocks_ > 0) {
+      const index_t together = streamed_blocks_, groups = n / together, rest = groups * together;
+      with_length(size(d) * index_t{sizeof(T)} / kWord, [&](auto words) {
+        const StreamedRows<T, decltype(words)> rows(words, together, in);
+        add_alike(from, in * together, to, out * together, groups, part, covers, rows);
+      });
+      add_line(from + rest * in, in, to + rest * out, out, n - rest, part, covers, 0);
+    } else {
+      add_line(from, in, to, out, 1, part, covers, 0);
+      add_line(from + in, in, to + out, out, n - 1, part, covers, covered(d, 1));
+    }
+  }
+
+  // `count` blocks along the last axis of which earlier ones have `added` elements.
+  void add_line(const T* from, index_t in, T* to, index_t out, index_t count, Range part,
+                const Covered& covers, index_t added) const {
+    if (count == 0) return;
+    with_rows(size(D_ - 1), added,
+              [&](const auto& rows) { add_alike(from, in, to, out, count, part, covers, rows); });
+  }
+
+  template <class Rows>
+  void add_alike(const T* from, index_t in, T* to, index_t out, index_t count, Range part,
+                 const Covered& covers, const Rows& rows) const {
+    if (D_ > 2) {
+      for (index_t m = 0; m < count; ++m) {
+        add_block(from + m * in, to + m * out, 0, part, covers, true, rows);
+      }
+      return;
+    }
+    const Plane plane = plane_of(0, part, covers, true);
+    for (index_t m = 0; m < count; ++m) add_plane(from + m * in, to + m * out, plane, rows);
+  }
+
+  // Elements `part` along axis d of a block; `is_first` says so of the axes before.
+  template <class Rows>
+  void add_block(const T* from, T* to, std::size_t d, Range part, const Covered& covers,
+                 bool is_first, const Rows& rows) const {
+    if (d + 2 == D_) return add_plane(from, to, plane_of(d, part, covers, is_first), rows);
+    const index_t in = y_.strides[batch_ + D_ + d], out = x_.strides[batch_ + d];
+    for (index_t p = part.begin; p < part.end; ++p) {
+      add_block(from + p * in, to + p * out, d + 1, {0, size(d + 1)}, covers,
+                is_first && p >= covers[d], rows);
+    }
+  }
+
+  // The rows of a block at one position along all axes but the last two: `whole` ones, then others.
+  struct Plane {
+    index_t begin, whole, others, in, out;
+  };
+  Plane plane_of(std::size_t d, Range part, const Covered& covers, bool is_first) const {
+    const index_t later = is_first ? std::clamp(covers[d], part.begin, part.end) : part.end;
+    return {part.begin, later - part.begin, part.end - later, y_.strides[batch_ + D_ + d],
+            x_.strides[batch_ + d]};
+  }
+  template <class Rows>
+  static void add_plane(const T* from, T* to, const Plane& p, const Rows& rows) {
+    from += p.begin * p.in;
+    to += p.begin * p.out;
+    rows.whole(from, p.in, to, p.out, p.whole);
+    rows.start(from + p.whole * p.in, p.in, to + p.whole * p.out, p.out, p.others);
+  }
+
+  // Calls f with the code for rows of so many elements, of which so many are added.
+  template <class F>
+  void with_rows(index_t length, index_t added, F f) const {
+    if (!is_dense_) {
+      f(StridedRows<T>(length, added, y_.strides[y_.rank() - 1], x_.strides[x_.rank() - 1]));
+      return;
+    }
+    with_length(length * kParts, [&](auto n) {
+      const index_t a = added * kParts;
+      if constexpr (!std::is_same_v<decltype(n), index_t>) {
+        constexpr std::integral_constant<index_t, 0> kNone{};
+        constexpr std::integral_constant<index_t, decltype(n)::value / 2> kHalf{};
+        if (a == kNone)
+          return f(DenseRows<T, decltype(n), std::remove_const_t<decltype(kNone)>>(n, kNone));
+        if (a == kHalf)
+          return f(DenseRows<T, decltype(n), std::remove_const_t<decltype(kHalf)>>(n, kHalf));
+      }
+      f(DenseRows<T, decltype(n), index_t>(n, a));
+    });
+  }
+
+  const ConstView& y_;
+  const MutableView& x_;
+  std::span<const index_t> stride_;
+  std::size_t D_, batch_;
+  std::array<bool, kMaxRank> has_gaps_{};  // along an axis or a later one
+  bool is_dense_ = false;
+  index_t streamed_blocks_ = 0;
+};
+
+}  // namespace
+
+void run_blocks_to_array(const ConstView& y, std::span<const index_t> stride,
+                         const MutableView& x) {
+  assert(y.rank() == x.rank() + stride.size() && !stride.empty());
+  visit_inexact(x.dtype, "blocks_to_array",
+                [&](auto tag) { OverlapAdd<typename decltype(tag)::type>(y, stride, x).run(); });
+}
+
+}  // namespace palimpsest

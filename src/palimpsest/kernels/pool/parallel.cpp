@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/kernels/pool/parallel.hpp"
+
+#include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/base/per_thread.hpp"
+#include "palimpsest/kernels/pool/tsan_order.hpp"
+
+// What the caller did comes before every piece, and every piece before the return. Nothing orders
+// the pieces among each other.
+namespace palimpsest {
+
+namespace {
+
+constinit std::atomic<bool> was_used{false}, is_lost{false};
+
+// Its threads are missing in a child, and may have held its locks.
+void lose_pool() noexcept {
+  if (was_used.load()) is_lost.store(true);
+}
+
+// The pool says on standard error what it thinks of a wish for more threads than it may have.
+int granted(int threads) {
+  using tbb::global_control;
+  const auto most = global_control::active_value(global_control::max_allowed_parallelism);
+  return static_cast<int>(std::min(static_cast<std::size_t>(std::max(threads, 1)), most));
+}
+
+// Making an arena takes longer than a small call: each thread keeps its last one.
+struct KeptArena {
+  KeptArena() = default;
+  KeptArena(KeptArena&&) = default;
+  KeptArena& operator=(KeptArena&&) = default;
+  ~KeptArena() {
+    if (is_lost.load(std::memory_order_relaxed)) static_cast<void>(arena.release());
+  }
+  int threads = 0;
+  std::unique_ptr<tbb::task_arena> arena;
+};
+
+}  // namespace
+
+bool has_pool() noexcept {
+  if (was_used.load(std::memory_order_relaxed)) [[likely]]
+    return !is_lost.load(std::memory_order_relaxed);
+  after_fork_in_child(lose_pool);
+  was_used.store(true);
+  return true;
+}
+
+// To ask for the number is no use yet: no thread is started.
+int pool_threads() {
+  return is_lost.load(std::memory_order_relaxed) ? 1 : tbb::this_task_arena::max_concurrency();
+}
+
+void run_with_threads(int n, const std::function<void()>& f) {
+  if (!has_pool()) return f();
+  tbb::task_arena arena(granted(n));
+  arena.execute(f);
+}
+
+}  // namespace palimpsest
+
+namespace palimpsest::detail {
+
+void run_limited(int threads, void (*call)(void*), void* body) {
+  if (threads <= 0 || !has_pool()) {
+    call(body);
+    return;
+  }
+  // What runs inside may want another number: it must not find this one to replace it.
+  KeptArena mine = std::exchange(of_this_thread<KeptArena>(), KeptArena());
+  if (const int n = granted(threads); mine.threads != n) {
+    mine.arena = std::make_unique<tbb::task_arena>(n);
+    mine.threads = n;
+  }
+  struct GiveBack {
+    KeptArena& arena;
+    ~GiveBack() { of_this_thread<KeptArena>() = std::move(arena); }
+  } const give_back{mine};
+  mine.arena->execute([&] { call(body); });
+}
+
+void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body) {
+  if (n <= 0) return;
+  grain = std::max<index_t>(grain, 1);
+  // The pool would cut what one thread does, too.
+  if (n <= grain || pool_threads() == 1 || !has_pool()) {
+    call(body, 0, n);
+    return;
+  }
+  char started = 0, finished = 0;
+  PALIMPSEST_RELEASE(&started);
+  tbb::parallel_for(tbb::blocked_range<index_t>(0, n, static_cast<std::size_t>(grain)),
+                    [&](const tbb::blocked_range<index_t>& range) {
+                      PALIMPSEST_ACQUIRE(&started);
+                      call(body, range.begin(), range.end());
+                      PALIMPSEST_RELEASE(&finished);
+                    });
+  PALIMPSEST_ACQUIRE(&finished);
+}
+
+}  // namespace palimpsest::detail

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: the one door to the thread pool.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+
+#include "palimpsest/base/dtype.hpp"
+
+namespace palimpsest {
+
+/// Elements below which a loop is not worth a second thread.
+inline constexpr index_t kParallelGrain = 32768;
+
+namespace detail {
+void run_limited(int threads, void (*call)(void*), void* body);
+void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body);
+}  // namespace detail
+
+/// Is there a thread pool? A child made by fork() has none if the parent had used it: there
+/// everything runs on the calling thread, with the same results.
+bool has_pool() noexcept;
+/// Threads of the pool, the calling one included.
+int pool_threads();
+/// Runs f with at most so many threads for its loops, and no more than the host's
+/// tbb::global_control allows.
+void run_with_threads(int n, const std::function<void()>& f);
+
+/// Runs body() on the calling thread with at most so many threads of the pool to help it, itself
+/// included; 0: all of them. An exception passes.
+template <class Body>
+void run_with_threads(int threads, Body&& body) {
+  using B = std::remove_reference_t<Body>;
+  detail::run_limited(
+      threads, [](void* b) { (*static_cast<B*>(b))(); },
+      const_cast<std::remove_const_t<B>*>(std::addressof(body)));
+}
+
+/// Runs body(begin, end) over disjoint ranges that cover [0, n), on oneTBB's threads when n exceeds
+/// `grain`. The cuts vary from run to run: what body does for one index must not depend on them.
+template <class Body>
+void parallel_ranges(index_t n, index_t grain, Body&& body) {
+  using B = std::remove_reference_t<Body>;
+  detail::run_ranges(
+      n, grain, [](void* b, index_t begin, index_t end) { (*static_cast<B*>(b))(begin, end); },
+      std::addressof(body));
+}
+
+}  // namespace palimpsest

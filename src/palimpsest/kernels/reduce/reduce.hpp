@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "palimpsest/base/view.hpp"
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
+
+namespace palimpsest {
+
+// GCC takes the scoped `all` for a shadow of the index `all` of tensor.hpp.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class ReduceOp : std::uint8_t { sum, prod, max, min, any, all };
+#pragma GCC diagnostic pop
+
+std::string_view name_of(ReduceOp op);
+
+/// The dtype of a reduction when the caller has no wish: sum and prod of bools and of integers are
+/// int64 (uint64 if unsigned), any and all are bool, else the operand's dtype.
+/// Errors   DTypeError: max or min of complex numbers
+DType result_dtype(ReduceOp op, DType operand);
+
+/// Reduces x over `axes` (sorted, counted from the front) into out.
+///
+/// Math     sums and products in out's dtype, blocked and then pairwise: the error grows with the
+///          logarithm of the count. max and min pass on NaN. Nothing reduced: 0, 1, false, true
+/// Shapes   out has x's extents without `axes`, in order; for keepdims leave the strides of the
+///          reduced axes out
+/// DTypes   x is converted to out's dtype first; any, all: out is bool; max, min: not complex
+/// Aliases  disjoint. max and min of nothing must not be asked for
+/// Cost     one pass; at most 256 KiB of stack per thread. The order of the terms depends on shapes
+///          and strides alone, not on the number of threads
+void run_reduce(ReduceOp op, const ConstView& x, std::span<const index_t> axes,
+                const MutableView& out);
+
+/// Reduces what a program of one output makes of its inputs, without ever having it in memory.
+///
+/// Math     bit for bit what run_reduce gives for the array that run_elementwise makes, if that is
+///          dense in row-major order
+/// Shapes   the inputs have the same extents, broadcast by stride 0; out as for run_reduce
+/// DTypes   an input may have another dtype than its register; the rest as for run_reduce
+/// Aliases  out is disjoint from the inputs, which may overlap in any way
+/// Cost     one pass over the inputs; at most 384 KiB of stack per thread
+void run_fused_reduce(ReduceOp op, const ElementwiseProgram& program,
+                      std::span<const ConstView> inputs, std::span<const index_t> axes,
+                      const MutableView& out);
+
+/// out = sum over all elements of a * b, a conjugated if `conj_a`: as accurate as run_reduce.
+///
+/// Shapes   a and b have the same extents, broadcast by stride 0; out has rank 0
+/// DTypes   out floating or complex (int64 too); a and b are converted to it first
+/// Aliases  a and b may overlap in any way; out is disjoint
+void run_inner(const ConstView& a, bool conj_a, const ConstView& b, const MutableView& out);
+
+/// out = sum over all elements of |x|^2.
+///
+/// DTypes   out float32, float64 or int64; x is real or complex, converted to out's precision first
+void run_norm2(const ConstView& x, const MutableView& out);
+
+}  // namespace palimpsest

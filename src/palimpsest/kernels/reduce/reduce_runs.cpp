@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of runs, one after the other, as memory likes to be read; the next one begins before the
+// last additions of a run are done. Compiled once per instruction set.
+//
+// As in the plain loop, a run has 16 lanes, which are added like the leaves of a tree in the end. A
+// lane of a complex sum is a pair of neighbouring numbers.
+#include <hwy/cache_control.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/kernels/reduce/reduce_leaves.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/reduce/reduce_runs.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class R>
+using Tag = hn::ScalableTag<R>;
+template <class R>
+using VecOf = hn::Vec<Tag<R>>;
+
+// What numbers [i, i + N) of a run contribute, kParts numbers for each element, from kRead times as
+// many of each operand.
+template <class R, int kPartsOf>
+struct Plain {
+  static constexpr int kParts = kPartsOf, kOperands = 1, kRead = 1;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    return hn::LoadU(Tag<R>(), x[0] + i);
+  }
+};
+template <class R>
+struct Square {
+  static constexpr int kParts = 1, kOperands = 1, kRead = 1;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    const VecOf<R> v = hn::LoadU(Tag<R>(), x[0] + i);
+    return hn::Mul(v, v);
+  }
+};
+template <class R>
+struct Product {
+  static constexpr int kParts = 1, kOperands = 2, kRead = 1;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    const Tag<R> d;
+    return hn::Mul(hn::LoadU(d, x[0] + i), hn::LoadU(d, x[1] + i));
+  }
+};
+// |z|^2, z complex.
+template <class R>
+struct Magnitude2 {
+  static constexpr int kParts = 1, kOperands = 1, kRead = 2;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    const Tag<R> d;
+    const VecOf<R> low = hn::LoadU(d, x[0] + 2 * i);
+    const VecOf<R> high = hn::LoadU(d, x[0] + 2 * i + static_cast<index_t>(hn::MaxLanes(d)));
+    const VecOf<R> re = hn::ConcatEven(d, high, low), im = hn::ConcatOdd(d, high, low);
+    return hn::Add(hn::Mul(re, re), hn::Mul(im, im));
+  }
+};
+// a b, conj(a) b, or both conjugated.
+template <class R, bool kConjA, bool kConjB>
+struct ComplexProduct {
+  static constexpr int kParts = 2, kOperands = 2, kRead = 1;
+  static HWY_INLINE VecOf<R> at(const R* const* x, index_t i) {
+    const Tag<R> d;
+    const VecOf<R> a = hn::LoadU(d, x[0] + i), b = hn::LoadU(d, x[1] + i);
+    const VecOf<R> of_re = hn::Mul(hn::DupEven(a), b);
+    const VecOf<R> of_im = hn::Mul(hn::DupOdd(a), hn::Reverse2(d, b));
+    const VecOf<R> sum = hn::Add(of_re, of_im), difference = hn::Sub(of_re, of_im);
+    if constexpr (kConjA && kConjB) return hn::OddEven(hn::Neg(sum), difference);
+    if constexpr (kConjA) return hn::OddEven(difference, sum);
+    return hn::OddEven(sum, difference);
+  }
+};
+
+// Asks for what a processor would not find by itself in time: the short stops after each run
+// mislead it.
+constexpr index_t kAheadBytes = 1024, kLine = 64;
+template <class F, class R>
+HWY_INLINE void ask_ahead(const R* const* x, index_t i, index_t numbers) {
+  for (int k = 0; k < F::kOperands; ++k) {
+    const auto* at = reinterpret_cast<const std::byte*>(x[k] + F::kRead * i) + kAheadBytes;
+    const index_t bytes = F::kRead * numbers * index_t{sizeof(R)};
+    for (index_t b = 0; b < bytes; b += kLine) __builtin_prefetch(at + b, 0, 2);
+  }
+}
+
+// The sum of all lanes, kParts numbers each: those of the upper half are added to those of the
+// lower one, and so on.
+template <int kParts, class D, class R = hn::TFromD<D>>
+HWY_INLINE void add_lanes(D d, hn::Vec<D> v, R* sum) {
+  constexpr std::size_t kN = hn::MaxLanes(D());
+  if constexpr (kN * sizeof(R) > 16) {
+    const hn::Half<D> half;
+    add_lanes<kParts>(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), sum);
+  } else {
+    if constexpr (kN == 4) v = hn::Add(v, hn::Shuffle1032(v));
+    if constexpr (kN == 4 && kParts == 1) v = hn::Add(v, hn::Shuffle2301(v));
+    if constexpr (kN == 2 && kParts == 1) v = hn::Add(v, hn::Shuffle01(v));
+    hn::Store(v, d, sum);
+  }
+}
+
+template <class R, class F, bool kFar>
+void runs_of(const std::byte* const* operands, int n, std::byte* result) {
+  constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
+  constexpr index_t kLanes = 16 * F::kParts, kRun = kLeafElements * F::kParts;
+  constexpr auto kVectors = static_cast<int>(kLanes / kN);
+  const R* const x[2] = {reinterpret_cast<const R*>(operands[0]),
+                         reinterpret_cast<const R*>(operands[1])};
+  HWY_ALIGN R results[kMostRuns][16 / sizeof(R)];
+  for (int run = 0; run < n; ++run) {
+    VecOf<R> sums[kVectors];
+    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) sums[v] =
+        F::at(x, run * kRun + v * kN);
+    if constexpr (kFar) ask_ahead<F>(x, run * kRun, kLanes);
+    _Pragma("GCC unroll 5") for (index_t i = kLanes; i < kRun; i += kLanes) {
+      if constexpr (kFar) ask_ahead<F>(x, run * kRun + i, kLanes);
+      _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
+        sums[v] = hn::Add(sums[v], F::at(x, run * kRun + i + v * kN));
+      }
+    }
+    _Pragma("GCC unroll 5") for (int half = kVectors / 2; half > 0; half /= 2) {
+      _Pragma("GCC unroll 16") for (int v = 0; v < half; ++v) {
+        sums[v] = hn::Add(sums[v], sums[v + half]);
+      }
+    }
+    add_lanes<F::kParts>(Tag<R>(), sums[0], results[run]);
+  }
+  for (int width = 1; width < n; width *= 2) {
+    for (int run = 0; run < n; run += 2 * width) {
+      for (int part = 0; part < F::kParts; ++part) {
+        results[run][part] = results[run][part] + results[run + width][part];
+      }
+    }
+  }
+  for (int part = 0; part < F::kParts; ++part) {
+    reinterpret_cast<R*>(result)[part] = results[0][part];
+  }
+}
+
+template <class R, class F>
+void runs(const std::byte* const* operands, int n, std::byte* result, bool far) {
+  far ? runs_of<R, F, true>(operands, n, result) : runs_of<R, F, false>(operands, n, result);
+}
+
+// So many rows one after the other, a line of each at a time.
+template <class R, int kRows, Rows how>
+void rows_at_once(const R* const* rows, R* sums, index_t n) {
+  const R* x[kRows];
+  _Pragma("GCC unroll 16") for (int r = 0; r < kRows; ++r) x[r] = rows[r];
+  const Tag<R> d;
+  constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
+  constexpr index_t kStep = std::max<index_t>(kLine / index_t{sizeof(R)}, kN);
+  constexpr auto kVectors = static_cast<int>(kStep / kN);
+  // The more rows, the sooner the next line of each.
+  constexpr index_t kAhead = (kRows > kRowsAtOnce ? 512 : 1024) / index_t{sizeof(R)};
+  constexpr int kFirst = how == Rows::onto ? 0 : 1;
+  index_t i = 0;
+  const auto single = [&] {
+    R sum = how == Rows::onto ? sums[i] : x[0][i];
+    for (int r = kFirst; r < kRows; ++r) sum = sum + x[r][i];
+    sums[i] = sum;
+  };
+  if constexpr (how == Rows::streamed) {
+    for (; i < n && reinterpret_cast<std::uintptr_t>(sums + i) % kLine != 0; ++i) single();
+  }
+  for (; i + kStep <= n; i += kStep) {
+    VecOf<R> sum[kVectors];
+    const R* const from = how == Rows::onto ? sums : x[0];
+    _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v) sum[v] =
+        hn::LoadU(d, from + i + v * kN);
+    if constexpr (how != Rows::onto) __builtin_prefetch(x[0] + i + kAhead, 0, 2);
+    _Pragma("GCC unroll 16") for (int r = kFirst; r < kRows; ++r) {
+      asm volatile("" ::: "memory");  // row by row: lines of many rows may not be in cache together
+      __builtin_prefetch(x[r] + i + kAhead, 0, 2);
+      _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v) {
+        sum[v] = hn::Add(sum[v], hn::LoadU(d, x[r] + i + v * kN));
+      }
+    }
+    _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v) {
+      if constexpr (how == Rows::streamed) {
+        hn::Stream(sum[v], d, sums + i + v * kN);
+      } else {
+        hn::StoreU(sum[v], d, sums + i + v * kN);
+      }
+    }
+  }
+  for (; i < n; ++i) single();
+  if constexpr (how == Rows::streamed) hwy::FlushStream();
+}
+
+// What sums of the plain loop give for rows one after the other. A row of complex numbers is one of
+// twice as many real ones.
+template <class R, int kParts>
+void rows_of_sum(const std::byte* const* rows, int count, std::byte* accumulators, index_t n,
+                 Rows how) {
+  auto* const sums = reinterpret_cast<R*>(accumulators);
+  const R* x[kLeafRows];
+  for (int r = 0; r < count; ++r) x[r] = reinterpret_cast<const R*>(rows[r]);
+  n *= kParts;
+  int done = 0;
+  const auto add = [&]<int kRows>(std::integral_constant<int, kRows>) {
+    if (count - done < kRows) return;
+    if (done > 0 || how == Rows::onto) {
+      rows_at_once<R, kRows, Rows::onto>(x + done, sums, n);
+    } else if (how == Rows::streamed && count == kRows) {
+      rows_at_once<R, kRows, Rows::streamed>(x, sums, n);
+    } else {
+      rows_at_once<R, kRows, Rows::first>(x, sums, n);
+    }
+    done += kRows;
+  };
+  add(std::integral_constant<int, 16>());
+  add(std::integral_constant<int, 8>());
+  add(std::integral_constant<int, 4>());
+  add(std::integral_constant<int, 2>());
+  add(std::integral_constant<int, 1>());
+}
+static_assert(kLeafRows <= 16);
+
+template <class R>
+Runs of_product(bool complex, bool conj_a, bool conj_b) {
+  if (!complex) return runs<R, Product<R>>;
+  if (conj_a && conj_b) return runs<R, ComplexProduct<R, true, true>>;
+  if (conj_a) return runs<R, ComplexProduct<R, true, false>>;
+  return runs<R, ComplexProduct<R, false, false>>;
+}
+
+#endif  // HWY_TARGET != HWY_SCALAR
+
+}  // namespace
+
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+Runs runs_of_sum(DType) { return nullptr; }
+RowsOfSum rows_of_sum(DType) { return nullptr; }
+Runs runs_of_product(DType, bool, bool) { return nullptr; }
+Runs runs_of_norm2(DType) { return nullptr; }
+#else
+Runs runs_of_sum(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return runs<float, Plain<float, 1>>;
+    case DType::float64:
+      return runs<double, Plain<double, 1>>;
+    case DType::complex64:
+      return runs<float, Plain<float, 2>>;
+    case DType::complex128:
+      return runs<double, Plain<double, 2>>;
+    default:
+      return nullptr;
+  }
+}
+
+RowsOfSum rows_of_sum(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return rows_of_sum<float, 1>;
+    case DType::float64:
+      return rows_of_sum<double, 1>;
+    case DType::complex64:
+      return rows_of_sum<float, 2>;
+    case DType::complex128:
+      return rows_of_sum<double, 2>;
+    default:
+      return nullptr;
+  }
+}
+
+Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
+  const bool complex = is_complex(dtype);
+  if (dtype == DType::float32 || dtype == DType::complex64) {
+    return of_product<float>(complex, conj_a, conj_b);
+  }
+  if (dtype == DType::float64 || dtype == DType::complex128) {
+    return of_product<double>(complex, conj_a, conj_b);
+  }
+  return nullptr;
+}
+
+Runs runs_of_norm2(DType load) {
+  switch (load) {
+    case DType::float32:
+      return runs<float, Square<float>>;
+    case DType::float64:
+      return runs<double, Square<double>>;
+    case DType::complex64:
+      return runs<float, Magnitude2<float>>;
+    case DType::complex128:
+      return runs<double, Magnitude2<double>>;
+    default:
+      return nullptr;
+  }
+}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(runs_of_sum);
+HWY_EXPORT(rows_of_sum);
+HWY_EXPORT(runs_of_product);
+HWY_EXPORT(runs_of_norm2);
+
+Runs runs_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(runs_of_sum)(dtype); }
+RowsOfSum rows_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(rows_of_sum)(dtype); }
+Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
+  return HWY_DYNAMIC_DISPATCH(runs_of_product)(dtype, conj_a, conj_b);
+}
+Runs runs_of_norm2(DType load) { return HWY_DYNAMIC_DISPATCH(runs_of_norm2)(load); }
+
+}  // namespace palimpsest
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+#include "palimpsest/linop/containers/add.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/operators/diagonal_factors.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/named/matching.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+
+namespace palimpsest {
+namespace {
+
+bool is_type(const NamedLinop& A, const LinopType& type) { return &A.type() == &type; }
+
+bool is_number(const NamedLinop& A) {
+  return is_type(A, linop_types::scalar()) && A.has_attr("alpha");
+}
+
+// The number that a Scalar multiplies by.
+std::complex<double> number_of(const NamedLinop& A) {
+  const std::complex<double> alpha = A.attr("alpha").as_complex();
+  return A.is_flipped() ? std::conj(alpha) : alpha;
+}
+
+// A number next to an operator: it joins a number that is there already.
+NamedLinop scaled(const NamedLinop& A, std::complex<double> s, bool output) {
+  std::vector<NamedLinop> parts = flatten(A);
+  NamedLinop& neighbour = output ? parts.back() : parts.front();
+  if (is_number(neighbour)) {
+    neighbour = with_records_of(neighbour, Scalar(s * number_of(neighbour), neighbour.ishape()));
+  } else if (is_type(neighbour, linop_types::identity())) {
+    neighbour = with_records_of(neighbour, Scalar(s, neighbour.ishape()));
+  } else if (output) {
+    parts.push_back(Scalar(s, A.oshape()));
+  } else {
+    parts.insert(parts.begin(), Scalar(s, A.ishape()));
+  }
+  return parts.size() == 1 ? parts[0] : Chain(std::move(parts));
+}
+
+NamedLinop elementwise_power(const NamedLinop& A, double n) {
+  if (is_number(A)) return with_records_of(A, Scalar(std::pow(number_of(A), n), A.ishape()));
+  DiagonalParts parts{NamedShape(A.ishape()), diagonal_factors(A), A.attr("adapts").as_bool()};
+  char digits[32];
+  const std::string exponent(digits, std::to_chars(digits, std::end(digits), n).ptr);
+  for (DiagonalFactor& factor : parts.factors) {
+    factor.form += (factor.form.empty() ? "pow " : " pow ") + exponent;
+  }
+  const NamedLinop made = make_diagonal(std::move(parts));
+  return A.is_flipped() ? made.H() : made;
+}
+
+}  // namespace
+
+std::vector<NamedLinop> flatten(const NamedLinop& A) {
+  if (!is_type(A, linop_types::chain())) return {A};
+  std::vector<NamedLinop> result;
+  for (const NamedLinop& child : A.linops()) {
+    for (NamedLinop& part : flatten(child)) result.push_back(std::move(part));
+  }
+  return result;
+}
+
+NamedLinop NamedLinop::compose(const NamedLinop& B) const {
+  std::vector<NamedLinop> parts = flatten(B);
+  for (NamedLinop& part : flatten(*this)) parts.push_back(std::move(part));
+  return Chain(std::move(parts));
+}
+
+NamedLinop operator*(const NamedLinop& A, const NamedLinop& B) { return A.compose(B); }
+NamedLinop operator+(const NamedLinop& A, const NamedLinop& B) { return Add(A, B); }
+NamedLinop operator-(const NamedLinop& A, const NamedLinop& B) { return Add(A, -B); }
+NamedLinop operator-(const NamedLinop& A) { return scaled(A, -1.0, true); }
+
+NamedLinop operator*(const LinopScalar& s, const NamedLinop& A) { return scaled(A, s.value, true); }
+NamedLinop operator*(const Parameter& s, const NamedLinop& A) {
+  return Scalar(s, A.oshape()).compose(A);
+}
+NamedLinop operator*(const NamedLinop& A, const LinopScalar& s) {
+  return scaled(A, s.value, false);
+}
+NamedLinop operator*(const NamedLinop& A, const Parameter& s) {
+  return A.compose(Scalar(s, A.ishape()));
+}
+
+NamedLinop operator/(const NamedLinop& A, const LinopScalar& s) {
+  if (s.value == 0.0) throw ValueError(who(A) + "division by zero");
+  return scaled(A, 1.0 / s.value, true);
+}
+
+NamedLinop operator/(const NamedLinop& A, const Parameter& s) {
+  Scalar(s, A.oshape());  // says what is wrong with s
+  if (s.value().to(DType::complex128).item<std::complex<double>>() == 0.0) {
+    throw ValueError(who(A) + "division by zero");
+  }
+  const Variable inverse = 1.0 / s.var();
+  return Parameter::derived(inverse).as_trainable(s.is_trainable()) * A;
+}
+
+Tensor operator*(const NamedLinop& A, const Tensor& x) { return A(x); }
+Variable operator*(const NamedLinop& A, const Variable& x) { return A(x); }
+
+NamedLinop pow(const NamedLinop& A, int n) {
+  if (n < 0) {
+    throw ValueError(who(A) + "pow: got " + std::to_string(n) + ", expected none negative");
+  }
+  if (!isequal(A.ishape(), A.oshape())) {
+    throw ShapeError(who(A) + "pow: Mismatched shape: got " + A.shape().str() +
+                     ", expected two equal shapes");
+  }
+  if (n == 0) return with_records_of(A, Identity(A.ishape()));
+  if (n == 1 || is_type(A, linop_types::identity())) return A;
+  if (is_number(A)) return elementwise_power(A, n);
+  NamedLinop result = A;
+  for (int k = 1; k < n; ++k) result = A.compose(result);
+  return result;
+}
+
+NamedLinop pow(const NamedLinop& A, double n) {
+  if (is_type(A, linop_types::identity())) return A;
+  if (is_number(A) || is_type(A, linop_types::diagonal())) return elementwise_power(A, n);
+  if (n == std::floor(n) && std::abs(n) < 1e6) return pow(A, static_cast<int>(n));
+  throw ValueError(who(A) + "pow: got " + std::to_string(n) +
+                   ", expected a whole number for this type");
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/base/checked_json.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/tensor/archive.hpp"
+
+// The content of an archive of kind `operator`:
+//
+//     {"root", "nodes": [{"type", "version", "adjoint", "self_adjoint", "name", "ishape", "oshape",
+//      "shapes": [[name, value]], "sizes": [[dim, n]], "params": [[name, {"variable", "view"}]],
+//      "attributes": [[name, value]], "children": [number]}],
+//      "variables": [{"tensor", "trainable", "name"}]}
+//
+// Children come before their parents. An absent parameter or attribute is null; so is the view of a
+// parameter that is a whole variable. Of attributes, flags, whole numbers and lists are those of
+// JSON; others are objects with one key that says what they are.
+namespace palimpsest::manifest {
+
+using io_detail::CheckedJson;
+using Json = CheckedJson::Json;
+
+inline constexpr std::string_view kKind = "operator";
+
+Json written(const Dims& dims);
+Json written(const DimMap& sizes);
+Json written(const ShapeValue& value);
+Json written(const ElementLayout& layout);
+/// Tensors go to the archive.
+Json written(const Attribute& attribute, ArchiveWriter& archive);
+
+// FormatErrors throughout.
+Dims dims_of(const CheckedJson& json);
+DimMap sizes_of(const CheckedJson& json);
+ShapeValue shape_value_of(const CheckedJson& json);
+ElementLayout layout_of(const CheckedJson& json);
+Attribute attribute_of(const CheckedJson& json, const Archive& archive);
+
+/// Counts what a walk through the tree below each node visits, where what is used several times is
+/// visited several times. False when that is more than anything in here can be asked for.
+class TreeSize {
+ public:
+  bool add(std::span<const std::size_t> children);
+
+ private:
+  std::vector<std::int64_t> sizes_;
+  std::int64_t total_ = 0;
+};
+
+}  // namespace palimpsest::manifest

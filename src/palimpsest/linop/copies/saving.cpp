@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/copies/saving.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "palimpsest/linop/copies/manifest.hpp"
+#include "palimpsest/linop/copies/tree_map.hpp"
+#include "palimpsest/linop/core/derived.hpp"
+#include "palimpsest/linop/operators/user_functions.hpp"
+
+namespace palimpsest {
+namespace {
+
+using manifest::Json;
+using manifest::written;
+
+void check_can_be_saved(const NamedLinop& A) {
+  if (A.node()->data.user) {
+    throw FormatError(who(A) +
+                      "save: it is made of a closure, which has no name to be found by. Try to "
+                      "register a LinopType");
+  }
+  if (find_linop(A.type().name) != &A.type()) {
+    throw FormatError(who(A) + "save: unknown type '" + A.type().name +
+                      "'. Try PALIMPSEST_REGISTER_LINOP");
+  }
+}
+
+class OperatorWriter {
+ public:
+  // `nodes` have variables of their own, over no more than they use.
+  Json write(const std::vector<NamedLinop>& nodes, const NamedLinop& root) {
+    Json all = Json::array();
+    for (const NamedLinop& node : nodes) {
+      all.push_back(written_node(node));
+      numbers_.emplace(node.node().get(), numbers_.size());
+    }
+    return {{"root", numbers_.at(root.node().get())},
+            {"nodes", std::move(all)},
+            {"variables", std::move(variables_)}};
+  }
+  const ArchiveWriter& archive() const { return archive_; }
+
+ private:
+  Json written_node(const NamedLinop& A) {
+    Json json = {{"type", A.type().name}, {"version", A.type().version}};
+    if (A.is_flipped()) json["adjoint"] = true;
+    if (A.node()->data.self_adjoint) json["self_adjoint"] = true;
+    json["name"] = A.name();
+    json["ishape"] = written(A.ishape());
+    json["oshape"] = written(A.oshape());
+    json["shapes"] = Json::array();
+    for (const auto& [name, value] : with_sizes_in(A.shape(), {}).others()) {
+      json["shapes"].push_back(Json::array({name, written(value)}));
+    }
+    json["sizes"] = written(A.recorded_sizes());
+    json["params"] = Json::array();
+    for (const auto& [name, p] : A.params()) {
+      if (!follows_from_others(A, name, p))
+        json["params"].push_back(Json::array({name, written_parameter(p)}));
+    }
+    json["attributes"] = Json::array();
+    for (const auto& [name, a] : A.attrs()) {
+      json["attributes"].push_back(Json::array({name, written(a, archive_)}));
+    }
+    json["children"] = Json::array();
+    std::vector<std::size_t> children;
+    for (const NamedLinop& child : A.linops()) {
+      children.push_back(numbers_.at(child.node().get()));
+      json["children"].push_back(children.back());
+    }
+    if (!sizes_.add(children)) {
+      throw FormatError(who(A) + "save: the tree is too deep, or has too many parts");
+    }
+    return json;
+  }
+
+  Json written_parameter(const Parameter& p) {
+    if (!p.present()) return nullptr;
+    const Container* container = p.variable().container_ptr().get();
+    const auto [at, is_new] = variable_numbers_.try_emplace(container, variables_.size());
+    if (is_new) {
+      Json json = {{"tensor", archive_.add(p.variable().get_value({.borrow = true}))},
+                   {"trainable", p.is_trainable()}};
+      if (!p.variable().name().empty()) json["name"] = p.variable().name();
+      variables_.push_back(std::move(json));
+    } else if (p.is_trainable()) {
+      variables_[at->second]["trainable"] = true;
+    }
+    return {{"variable", at->second}, {"view", p.is_view() ? written(p.layout()) : Json()}};
+  }
+
+  ArchiveWriter archive_{std::string(manifest::kKind)};
+  Json variables_ = Json::array();
+  std::unordered_map<const LinopNode*, std::size_t> numbers_;
+  std::unordered_map<const Container*, std::size_t> variable_numbers_;
+  manifest::TreeSize sizes_;
+};
+
+// Calls finish(archive, content) with the operator as it is now.
+template <class Finish>
+auto write(const NamedLinop& original, Finish finish) {
+  original.type();
+  const NamedLinop A = original.to(Device{});
+  TreeMap tree;
+  tree.collect(A);
+  for (const NamedLinop& node : tree.nodes()) {
+    check_can_be_saved(node);
+    for (const auto& [name, p] : node.params()) {
+      if (p.present() && !follows_from_others(node, name, p)) p.refresh();
+    }
+  }
+  MemoryMap memory;
+  {
+    const HeldContainers held(tree.containers(), "save");
+    tree.read(memory);
+    const auto groups = memory.groups();
+    const bool is_sparse = std::any_of(groups.begin(), groups.end(), [](const auto& group) {
+      return 2 * group.used < group.span;
+    });
+    // The bytes of gaps would have to be written.
+    is_sparse ? memory.copy() : memory.lazy_copy();
+  }
+  TreeMap copies;
+  copies.collect(tree.mapped(memory, A));
+  OperatorWriter writer;
+  const Json content = writer.write(copies.nodes(), copies.nodes().back());
+  try {
+    return finish(writer.archive(), content.dump());
+  } catch (const Json::exception& error) {
+    throw FormatError(who(A) + "save: a name is no UTF-8: " + error.what());
+  }
+}
+
+}  // namespace
+
+void save(const NamedLinop& A, const std::string& path) {
+  write(A, [&](const ArchiveWriter& archive, const std::string& content) {
+    archive.save(path, content);
+  });
+}
+
+std::vector<std::byte> to_bytes(const NamedLinop& A) {
+  return write(A, [](const ArchiveWriter& archive, const std::string& content) {
+    return archive.to_bytes(content);
+  });
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+#include "palimpsest/tensor/archive.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// Writes an operator with everything that it consists of: the tree, what its parts share, each
+/// storage once and only the bytes that are used. Not written: caches, compiled functions, and
+/// values that are derived. A reader of the path sees the old file or the new one.
+///
+/// Errors   FormatError "closure": a SimpleLinop, whose functions have no name; "unknown type": one
+///          that is not registered; "too deep" - all before a byte is written; IoError
+void save(const NamedLinop& A, const std::string& path);
+/// The same bytes as save() for the same operator.
+std::vector<std::byte> to_bytes(const NamedLinop& A);
+
+/// The operator of a file: new nodes and variables that share what they shared. Mapped, which is
+/// the default, its storages are pages of the file until they are written, so that it takes no
+/// memory and several processes share one copy; the file itself is never changed. Types of users
+/// must be registered.
+///
+/// Errors   FormatError: whatever is wrong with the file, and "unknown type", "newer"; IoError
+NamedLinop load(const std::string& path, const ArchiveOptions& options = {});
+NamedLinop from_bytes(std::span<const std::byte> bytes, const ArchiveOptions& options = {});
+
+}  // namespace palimpsest

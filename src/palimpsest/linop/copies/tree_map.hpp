@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/memory/memory_map.hpp"
+
+// What becomes of operators, variables and tensors when the memory that they live in is copied. The
+// machinery behind deepcopy(), to() and save().
+namespace palimpsest {
+
+/// Holds containers for reading while it lives, in the order in which all hold several.
+class HeldContainers {
+ public:
+  /// StateError when this thread holds one already.
+  HeldContainers(std::span<const std::shared_ptr<Container>> containers, std::string_view doing);
+  ~HeldContainers();
+  /// No longer holds those that nobody else has: no one is left who could write them.
+  void let_go_of_unshared() noexcept;
+  HeldContainers(const HeldContainers&) = delete;
+  HeldContainers& operator=(const HeldContainers&) = delete;
+
+ private:
+  std::vector<std::shared_ptr<Container>> held_;
+};
+
+/// Invariants
+///  1. A node, a variable, a view of a variable has one counterpart, whatever it is reached by.
+///  2. A variable of which only views were found becomes one over the storage of their bytes; else
+///     it is copied whole, and views of it stay what they are.
+///  3. Derived values keep the graph that they are computed by, on the counterparts of what it
+///  reads.
+class TreeMap {
+ public:
+  struct Options {
+    bool caches = false;  ///< also cached adjoints and normal operators, at every level
+    bool moves = false;   ///< derived values are data like others; what stays is not made anew
+    Device device = {};   ///< with `moves`: where to
+  };
+  explicit TreeMap(Options options) : options_(options) {}
+  TreeMap() = default;
+
+  /// Finds everything that is reachable. Reads no value.
+  void collect(const NamedLinop& A);
+  bool knows(const NamedLinop& A) const { return nodes_.contains(A.node().get()); }
+  /// Those of variables found.
+  std::vector<std::shared_ptr<Container>> containers() const;
+  /// Takes the present values and registers what is new. The containers are held.
+  void read(MemoryMap& map);
+  /// The counterpart, once the map is done. The containers need not be held.
+  NamedLinop mapped(const MemoryMap& map, const NamedLinop& A);
+  /// Nodes found, children before parents.
+  const std::vector<NamedLinop>& nodes() const { return order_; }
+  /// Lets go of everything that it was made from.
+  void forget();
+
+  /// Bytes of derived values by device, once read.
+  std::vector<Tensor> derived_values() const;
+
+ private:
+  struct Piece {
+    ElementLayout layout;
+    Tensor tensor;
+    ElementLayout made;
+  };
+  struct Cell {
+    std::shared_ptr<Container> container;
+    Tensor value;
+    bool is_whole = false, is_read = false, is_made = false, stays = false;
+    std::vector<Piece> pieces;
+    SharedVariable made;
+  };
+  // What the graph of a derived value reads: a variable, or a view of one.
+  struct Source {
+    Variable in_graph;
+    Container* container = nullptr;
+    std::optional<ElementLayout> layout;
+  };
+  struct Derived {
+    Parameter original;
+    std::vector<Source> sources;
+    std::optional<std::vector<std::uint64_t>> computed_from;
+    Tensor value;
+    bool is_read = false, is_stale = true, is_made = false;
+    Parameter made;
+  };
+
+  void collect_tree(const NamedLinop& root);
+  void add_node(const NamedLinop& A);
+  void add_parameter(const Parameter& p);
+  void add_attribute(const Attribute& a);
+  void add_variable(const std::shared_ptr<Container>& container,
+                    const std::optional<ElementLayout>& layout);
+  static std::vector<Source> sources_of(const Variable& expression);
+  void read(Cell& cell, MemoryMap& map);
+  void make(Cell& cell, const MemoryMap& map);
+  void make(Derived& derived, const MemoryMap& map);
+  bool stays(const Derived& derived);
+  Parameter mapped(const Parameter& p, const MemoryMap& map);
+  Attribute mapped(const Attribute& a, const MemoryMap& map) const;
+  bool stays(const NamedLinop& A);
+  bool stays(const Attribute& a) const;
+  void make_nodes(const MemoryMap& map);
+  void link_caches();
+  void link_adjoint(const NamedLinop& owner, const NamedLinop& other);
+
+  Options options_;
+  std::unordered_map<const LinopNode*, NamedLinop> nodes_;  // and their counterparts, once made
+  std::unordered_set<const LinopNode*> in_tree_;            // reached through children alone
+  std::vector<NamedLinop> order_;
+  std::size_t n_made_ = 0;
+  std::vector<Container*> cell_order_;
+  std::unordered_map<const Container*, Cell> cells_;
+  std::unordered_map<const Container*, Derived> derived_;
+  std::vector<const Container*> derived_order_;
+  std::vector<Tensor> attributes_;
+  std::size_t n_attributes_read_ = 0;
+  mutable Mutex mutex_;
+};
+
+}  // namespace palimpsest

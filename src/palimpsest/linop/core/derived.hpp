@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <string_view>
+
+#include "palimpsest/linop/core/named_linop.hpp"
+
+namespace palimpsest {
+
+/// Is this parameter one that comes out again of the others when the operator is made?
+bool follows_from_others(const NamedLinop& A, std::string_view name, const Parameter& p);
+
+}  // namespace palimpsest

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+
+namespace palimpsest {
+
+struct UserFunctions;
+
+/// Everything that an operator is. A copy is the start of another operator.
+struct LinopData {
+  const LinopType* type = nullptr;
+  LinopFunctions functions;
+  GraphFn adj_normal_fn = nullptr;
+  bool flipped = false;
+  /// Built such that it is its own adjoint.
+  bool self_adjoint = false;
+  std::string name;
+  NamedShape shape;  // recorded sizes are its map "sizes"
+  Parameters params;
+  Attributes attrs;
+  std::vector<NamedLinop> children;
+  std::shared_ptr<const UserFunctions> user;  // of a SimpleLinop
+};
+
+/// The immutable node behind a handle, and its caches.
+///
+/// Invariants
+///  1. data never changes: all handles are to a const node.
+///  2. Caches own in one direction only: a node owns its cached adjoint, which refers back weakly;
+///     the cached normal operator does not contain the node, nor one that owns it.
+struct LinopNode {
+  explicit LinopNode(LinopData d);
+  LinopNode(const LinopNode&) = delete;
+  LinopNode& operator=(const LinopNode&) = delete;
+  /// Takes trees of any depth apart.
+  ~LinopNode();
+
+  LinopData data;
+
+  struct Compiled {
+    TensorType type;
+    std::optional<index_t> budget;  // that it was made for
+    Function function;
+  };
+  mutable Mutex mutex;  // guards what follows
+  mutable std::shared_ptr<const LinopNode> adjoint;
+  mutable std::weak_ptr<const LinopNode> adjoint_of;
+  mutable std::shared_ptr<const LinopNode> normal;
+  mutable std::vector<Compiled> compiled;  // the most recently used last
+};
+
+/// A node without a check of its arguments, which hold for the operator that the data are from.
+NamedLinop from_data(LinopData data);
+/// A node whose arguments are checked, with the parameters that follow from them.
+NamedLinop from_arguments(LinopData data);
+/// The data of an operator, to be changed into another one's.
+LinopData copy_data(const NamedLinop& A);
+
+/// What operators of a type are called unless they are given a name: the type's name without
+/// prefix.
+std::string usual_name(const LinopType& type);
+
+/// The map "sizes" of a shape; empty if there is none.
+DimMap sizes_in(const NamedShape& shape);
+/// The shape with other recorded sizes.
+NamedShape with_sizes_in(const NamedShape& shape, const DimMap& sizes);
+
+/// The dimensions that a simplified normal operator sums over within itself: it cannot be cut along
+/// them. They are the shape "absorbed".
+Dims absorbed_dims(const NamedLinop& A);
+/// The operator with these among its absorbed dimensions.
+NamedLinop with_absorbed(const NamedLinop& A, const Dims& dims);
+
+/// `made` with the sizes that A has recorded and the dimensions that it has absorbed.
+NamedLinop with_records_of(const NamedLinop& A, const NamedLinop& made);
+
+/// The compiled application to tensors of a type, from the cache or new; of the operator cut into
+/// tiles where config().budget asks for it.
+Function compiled_function(const NamedLinop& A, const TensorType& x);
+
+// The graphs of an operator's table entries, composed or transposed where an entry is null. The
+// input has been checked.
+Variable forward_graph(const NamedLinop& A, const Variable& x);
+Variable adjoint_graph(const NamedLinop& A, const Variable& y);
+Variable normal_graph(const NamedLinop& A, const Variable& x);
+
+/// Makes the functions of the adjoint of those of an operator.
+void exchange_functions(LinopData& data);
+
+/// The adjoint of types whose operators are all self-adjoint.
+NamedLinop own_adjoint(const NamedLinop& A);
+/// Generic rule for A^H inner A.
+NamedLinop composed_normal(const NamedLinop& A, const NamedLinop* inner);
+
+/// The dtype that data of this operator would have: complex, of the precision of its parameters.
+DType natural_dtype(const NamedLinop& A);
+
+/// Linear over the reals only: its type is, or a child.
+bool is_real_linear(const NamedLinop& A);
+
+/// Is a parameter of the operator itself trainable? What is derived from them then is too.
+bool has_trainable(const NamedLinop& A);
+
+/// `[path of A] `: the start of every message. Inside a container's graph the path leads there.
+std::string who(const NamedLinop& A);
+/// The same without the brackets.
+std::string path_of(const NamedLinop& A);
+
+/// While it lives, paths lead through child `index` of a container.
+class PathScope {
+ public:
+  PathScope(const NamedLinop& container, std::size_t index);
+  ~PathScope();
+  PathScope(const PathScope&) = delete;
+  PathScope& operator=(const PathScope&) = delete;
+
+ private:
+  friend std::string path_of(const NamedLinop& A);
+
+  const PathScope* const outer_;
+  const NamedLinop& container_;
+  const std::size_t index_;
+};
+
+}  // namespace palimpsest

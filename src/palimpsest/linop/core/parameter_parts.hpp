@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/linop/core/parameter.hpp"
+#include "palimpsest/tensor/tensor.hpp"
+
+// What copying needs to know of parameters.
+namespace palimpsest {
+
+Strides row_major(const Extents& shape);
+
+/// The slices with positive steps that show these elements of an array, if there are such.
+std::optional<std::vector<Slice>> as_slices(const ElementLayout& layout, const TensorType& of);
+
+/// The elements of a value as they lie in its memory; none where that is not in row-major order and
+/// they are no slices of it.
+std::optional<Tensor> elements_of(const Tensor& whole, const ElementLayout& layout);
+
+/// A variable over all of one storage and where in it views of that storage are.
+struct Reduced {
+  SharedVariable variable;
+  std::vector<ElementLayout> layouts;
+};
+/// `preferred`: the dtype of the variable, if its items fill the storage.
+Reduced reduced(const std::vector<Tensor>& views, DType preferred, const std::string& name);
+
+/// While it lives, values that are derived in this thread are computed on first use.
+class DeferredDerivations {
+ public:
+  DeferredDerivations();
+  ~DeferredDerivations();
+  DeferredDerivations(const DeferredDerivations&) = delete;
+  DeferredDerivations& operator=(const DeferredDerivations&) = delete;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where in a tree of operators the calling thread is, for messages.
+#include "palimpsest/linop/core/node.hpp"
+
+namespace palimpsest {
+namespace {
+
+constinit thread_local const PathScope* innermost = nullptr;
+
+}  // namespace
+
+PathScope::PathScope(const NamedLinop& container, std::size_t index)
+    : outer_(innermost), container_(container), index_(index) {
+  innermost = this;
+}
+PathScope::~PathScope() { innermost = outer_; }
+
+std::string path_of(const NamedLinop& A) {
+  std::string text = A.name();
+  for (const PathScope* step = innermost; step != nullptr; step = step->outer_) {
+    text = step->container_.name() + "[" + std::to_string(step->index_) + "]/" + text;
+  }
+  return text;
+}
+
+std::string who(const NamedLinop& A) { return "[" + path_of(A) + "] "; }
+
+}  // namespace palimpsest

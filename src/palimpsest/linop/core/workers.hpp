@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// How the children of Add, Concat and Stack run. Kept as the attributes `threaded` and
+/// `num_workers`, which set_attr() changes; results have the same bits whatever they say.
+struct Workers {
+  bool threaded = true;     ///< may children run side by side, as far as the budget allows?
+  index_t num_workers = 0;  ///< at most so many at a time; 0: config.threads
+
+  friend bool operator==(const Workers&, const Workers&) = default;
+};
+
+/// Errors   ValueError: fewer than 0 workers; TypeError: attributes of another kind
+Workers workers_of(const NamedLinop& A);
+
+}  // namespace palimpsest

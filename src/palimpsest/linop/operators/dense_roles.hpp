@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/linop/core/named_linop.hpp"
+
+// The dimensions of a Dense by their labels: small integers, one per dimension of the contraction.
+// kRun stands for the axes that an ellipsis in both input and output takes.
+namespace palimpsest {
+
+using DenseLabels = Extents;
+constexpr index_t kDenseRun = -1;
+
+bool has_label(const DenseLabels& labels, index_t label);
+
+/// The contraction of an instance as it maps its own input to its own output.
+struct DenseRoles {
+  explicit DenseRoles(const NamedLinop& A);
+  /// The labels of the weight without those that stretch.
+  DenseLabels fixed() const;
+  /// Greater than all labels.
+  index_t first_free() const;
+
+  DenseLabels w, in, out, stretch;
+  bool conjugated;
+};
+
+/// A Dense with these labels and, after its own, these attributes; the shape has `weightshape`, the
+/// parameters `weight` or what it follows from.
+NamedLinop make_dense(NamedShape shape, Parameters parameters, const DenseLabels& w,
+                      const DenseLabels& in, const DenseLabels& out, const DenseLabels& stretch,
+                      bool conjugated, Attributes further = {});
+
+}  // namespace palimpsest

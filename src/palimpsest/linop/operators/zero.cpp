@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/base/immortal.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/ops/create/create.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+Variable zeros_for(const NamedLinop& A, const Variable& x, const Dims& from, const Dims& to) {
+  Extents extents = x.type().shape;
+  if (from != to) {
+    DimSizes sizes = palimpsest::bind(from, x.type().shape, {}, path_of(A));
+    for (const ND& d : to) {
+      if (!d.is_concrete() || sizes.contains(d)) continue;
+      if (const auto n = A.size(d)) sizes.set(d, *n);
+    }
+    extents = extents_of(to, sizes, path_of(A));
+  }
+  // The sum of none of x's elements: 0, whatever they are, with the gradient 0.
+  const Variable line = ops::reshape(x, {element_count(x.type().shape)});
+  const Variable nothing = ops::sum(ops::index(line, {Index(slice(0, 0))}));
+  return ops::zeros(extents, x.dtype(), x.type().device) + nothing;
+}
+
+Variable zero_fn(const NamedLinop& A, const Variable& x) {
+  return zeros_for(A, x, A.ishape(), A.oshape());
+}
+Variable zero_adj_fn(const NamedLinop& A, const Variable& y) {
+  return zeros_for(A, y, A.oshape(), A.ishape());
+}
+
+NamedLinop zero_adjoint(const NamedLinop& A) {
+  return with_records_of(A, Zero(A.oshape(), A.ishape()));
+}
+
+NamedLinop zero_normal(const NamedLinop& A, const NamedLinop* inner) {
+  return inner ? NamedLinop() : Zero(A.ishape());
+}
+
+}  // namespace
+
+const LinopType& linop_types::zero() {
+  return immortal([] {
+    return LinopType{
+        .name = "Zero",
+        .functions = {.fn = zero_fn, .adj_fn = zero_adj_fn, .split = split_unchanged},
+        .adjoint = zero_adjoint,
+        .normal = zero_normal,
+    };
+  });
+}
+
+NamedLinop Zero(Dims ishape) { return Zero(ishape, ishape); }
+
+NamedLinop Zero(Dims ishape, Dims oshape, ZeroOptions options) {
+  const NamedLinop made =
+      make_linop(linop_types::zero(), NamedShape(std::move(ishape), std::move(oshape)));
+  return options.sizes.empty() ? made : made.with_sizes(options.sizes);
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search is greedy: from one tile on, every dimension that can be cut is tried with its tiles
+// halved, and the one that lowers the peak most per added work is taken. Where no single halving
+// lowers the peak, the one that raises it least is: two together may.
+#include "palimpsest/linop/split/budget.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/compile/streaming.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/split/batch.hpp"
+#include "palimpsest/linop/split/budget_search.hpp"
+#include "palimpsest/linop/transforms/convolution_graph.hpp"
+#include "palimpsest/memory/file_pages.hpp"
+
+namespace palimpsest {
+namespace {
+
+// No step is worth a task: plans are those of one lane, whose peak is the lowest.
+constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
+
+// What is compiled while searching reads mapped files a step at a time, and has no limit of its
+// own.
+ConfigOverrides of_search() {
+  ConfigOverrides overrides;
+  overrides.budget = std::numeric_limits<index_t>::max();
+  overrides.parallel_grain = kOneLane;
+  return overrides;
+}
+
+// More would take longer to compile than they save.
+constexpr index_t kMostTiles = 1024;
+
+index_t tiles_of(const NamedLinop& A, const DimMap& sizes) {
+  index_t n = 1;
+  for (const auto& [d, size] : sizes) n *= (*A.size(d) + size - 1) / size;
+  return n;
+}
+
+// Dimensions that can be cut in two, in their order.
+Dims splittable(const NamedLinop& A, const Dims& candidates) {
+  Dims result;
+  for (const ND& d : candidates) {
+    const auto n = d.is_ellipsis() ? std::nullopt : A.size(d);
+    if (!n || *n < 2) continue;
+    try {
+      A.split({{d, slice(0, *n / 2)}});
+      result.push_back(d);
+    } catch (const SplitError&) {
+      // What cannot be cut stays whole.
+    }
+  }
+  return result;
+}
+
+// The operator cut into tiles, along the candidates in their order; none where it is refused.
+std::optional<NamedLinop> cut(const NamedLinop& A, const Dims& order, const DimMap& sizes) {
+  TileSizes list;
+  for (const ND& d : order) {
+    const auto found = sizes.find(d);
+    if (found != sizes.end()) list.emplace_back(d, found->second);
+  }
+  try {
+    return create_batched_linop(A, BatchSpec{list});
+  } catch (const SplitError&) {
+    return std::nullopt;
+  }
+}
+
+// Lowers the peak, per added work; by how much it raises it, where it does.
+double merit(const BudgetCost& from, const BudgetCost& to) {
+  const auto drop = static_cast<double>(from.peak_bytes - to.peak_bytes);
+  if (drop <= 0) return drop;
+  return drop / std::max(to.work - from.work, 1e-3 * std::max(from.work, 1.0));
+}
+
+void note_tensor(const Tensor& t, std::set<std::uint64_t>& seen, index_t& bytes) {
+  if (!t.defined() || !seen.insert(t.storage().data_id()).second) return;
+  if (t.numel() > 0 && is_file_mapped(t.raw_data(), 1)) return;
+  bytes += static_cast<index_t>(t.storage().nbytes());
+}
+
+void note_attribute(const Attribute& a, std::set<std::uint64_t>& seen, index_t& bytes);
+
+void note_operator(const NamedLinop& A, std::set<std::uint64_t>& seen, index_t& bytes) {
+  for (const auto& [name, p] : A.params()) {
+    if (p.present()) note_tensor(p.variable().get_value({.borrow = true}), seen, bytes);
+  }
+  for (const auto& [name, a] : A.attrs()) note_attribute(a, seen, bytes);
+  if (&A.type() == &linop_types::convolution()) {
+    for (const auto& spectrum : kept_spectra(A.param("kernel").var())) {
+      note_tensor(spectrum->value(), seen, bytes);
+    }
+  }
+  for (const NamedLinop& child : A.linops()) note_operator(child, seen, bytes);
+}
+
+void note_attribute(const Attribute& a, std::set<std::uint64_t>& seen, index_t& bytes) {
+  if (a.is_tensor()) note_tensor(a.as_tensor(), seen, bytes);
+  if (!a.is_list()) return;
+  for (const Attribute& entry : a.as_list()) note_attribute(entry, seen, bytes);
+}
+
+[[noreturn]] void fail(const std::string& who, index_t bytes, const BudgetChoice& best) {
+  std::string text = who + "nothing fits into the budget: got " + std::to_string(bytes) +
+                     " bytes, the smallest budget found is " +
+                     std::to_string(best.cost.peak_bytes) + " bytes";
+  text += best.sizes.empty() ? ", uncut: no dimension lowers it"
+                             : ", in tiles of {" + sizes_text(best.sizes) + "}";
+  throw BudgetError(text + ". Try a budget of " + std::to_string(best.cost.peak_bytes));
+}
+
+}  // namespace
+
+std::string sizes_text(const DimMap& sizes) {
+  std::string text;
+  for (const auto& [d, n] : sizes) {
+    text += (text.empty() ? "" : ", ") + d.str() + ": " + std::to_string(n);
+  }
+  return text;
+}
+
+double work_of(const Plan& plan) {
+  double bytes = 0;
+  const auto add = [&](const std::vector<int>& slots) {
+    for (const int slot : slots) {
+      const Layout& layout = plan.slots[static_cast<std::size_t>(slot)].layout;
+      bytes += static_cast<double>(byte_count(layout.extents, layout.dtype));
+    }
+  };
+  for (const PlannedStep& step : plan.steps) {
+    add(step.inputs);
+    add(step.outputs);
+  }
+  return bytes;
+}
+
+index_t constant_bytes(const Plan& plan) {
+  index_t bytes = 0;
+  for (const Variable& v : plan.constants) {
+    bytes += static_cast<index_t>(v.node()->value.storage().nbytes());
+  }
+  return bytes;
+}
+
+index_t operator_bytes(const NamedLinop& A) {
+  std::set<std::uint64_t> seen;
+  index_t bytes = 0;
+  note_operator(A, seen, bytes);
+  return bytes;
+}
+
+NamedLinop sized_for(const NamedLinop& A, const TensorType& x) {
+  const DimSizes bound = palimpsest::bind(A.ishape(), x.shape, {}, path_of(A));
+  DimMap missing;
+  for (const ND& d : A.ishape()) {
+    const bool is_named = d.is_concrete() || d.is_ordinal();
+    if (is_named && !A.size(d)) missing.emplace(d, *bound.size(d));
+  }
+  return missing.empty() ? A : A.with_sizes(missing);
+}
+
+namespace {
+
+using CostOf = std::function<BudgetCost(const NamedLinop&)>;
+
+// The choice after one more halving; none when there is nothing left to halve.
+std::optional<BudgetChoice> halved(const NamedLinop& A, const Dims& order,
+                                   const BudgetChoice& current, const CostOf& cost) {
+  std::optional<BudgetChoice> next;
+  for (const ND& d : order) {
+    DimMap sizes = current.sizes;
+    index_t& size = sizes.emplace(d, *A.size(d)).first->second;
+    if (size == 1) continue;
+    size = (size + 1) / 2;
+    const index_t tiles = tiles_of(A, sizes);
+    if (tiles > kMostTiles) continue;
+    const auto op = cut(A, order, sizes);
+    if (!op) continue;
+    BudgetChoice trial{*op, sizes, tiles, cost(*op)};
+    if (!next || merit(current.cost, trial.cost) > merit(current.cost, next->cost)) {
+      next = std::move(trial);
+    }
+  }
+  return next;
+}
+
+struct SearchResult {
+  BudgetChoice last, best;
+  bool fits = false;
+};
+
+SearchResult searched(const NamedLinop& A, std::optional<index_t> bytes, const Dims& candidates,
+                      const CostOf& cost) {
+  const Dims order = splittable(A, candidates);
+  SearchResult result;
+  result.last = {A, {}, 1, cost(A)};
+  result.best = result.last;
+  const auto fits = [&] { return bytes && result.last.cost.peak_bytes <= *bytes; };
+  while (!fits()) {
+    auto next = halved(A, order, result.last, cost);
+    if (!next) return result;
+    result.last = std::move(*next);
+    if (result.last.cost.peak_bytes < result.best.cost.peak_bytes) result.best = result.last;
+  }
+  result.fits = true;
+  return result;
+}
+
+}  // namespace
+
+BudgetChoice search_budget(const NamedLinop& A, index_t bytes, const Dims& candidates,
+                           const CostOf& cost, const std::string& who) {
+  SearchResult result = searched(A, bytes, candidates, cost);
+  if (!result.fits) fail(who, bytes, result.best);
+  return std::move(result.last);
+}
+
+BudgetChoice smallest_choice(const NamedLinop& A, const Dims& candidates, const CostOf& cost) {
+  return searched(A, std::nullopt, candidates, cost).best;
+}
+
+namespace {
+
+// What one application takes; keeps the plan and the data of the operator that it saw last.
+struct ApplicationCost {
+  const TensorType& x;
+  bool streamed_input;
+  BudgetSplit& seen;
+
+  BudgetCost operator()(const NamedLinop& B) const {
+    const Function f = compiled_function(B, x);
+    seen.plan = f.plan(std::span<const TensorType>(&x, 1));
+    seen.streamed_bytes = streamed_bytes(f, seen.plan, streamed_input);
+    seen.operator_bytes = operator_bytes(B) + constant_bytes(seen.plan) + seen.streamed_bytes;
+    return {seen.plan.peak_bytes + seen.operator_bytes, work_of(seen.plan)};
+  }
+};
+
+Dims candidates_of(const NamedLinop& A, const BudgetOptions& options) {
+  for (const ND& d : options.candidates) {
+    if (A.dims().contains(d)) continue;
+    throw ValueError(who(A) + "split_to_budget: candidates: dim '" + d.str() +
+                     "': expected some of " + A.dims().str());
+  }
+  return options.candidates.empty() ? A.dims() : options.candidates;
+}
+
+}  // namespace
+
+BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t bytes,
+                            const BudgetOptions& options) {
+  const std::string prefix = who(A) + "split_to_budget: ";
+  if (bytes < 0) throw ValueError(prefix + "got " + std::to_string(bytes) + " bytes");
+  const Dims candidates = candidates_of(A, options);
+  const ConfigScope scope(of_search());
+  BudgetSplit result;
+  const ApplicationCost cost{x, options.streamed_input, result};
+  const BudgetChoice choice = search_budget(sized_for(A, x), bytes, candidates, cost, prefix);
+  result.peak_bytes = cost(choice.op).peak_bytes;
+  result.op = choice.sizes.empty() ? A : choice.op;
+  result.sizes = choice.sizes;
+  result.tiles = choice.tiles;
+  return result;
+}
+
+index_t smallest_budget(const NamedLinop& A, const TensorType& x, const BudgetOptions& options) {
+  const Dims candidates = candidates_of(A, options);
+  const ConfigScope scope(of_search());
+  BudgetSplit seen;
+  const ApplicationCost cost{x, options.streamed_input, seen};
+  return smallest_choice(sized_for(A, x), candidates, cost).cost.peak_bytes;
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+#include "palimpsest/plan/plan.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+struct BudgetOptions {
+  /// Dimensions that may be cut; empty: all that the operator can be cut along.
+  Dims candidates = {};
+  /// The inputs will be arrays in mapped files: they count too, as far as one step reads them.
+  bool streamed_input = false;
+};
+
+/// An operator that fits, and what it takes.
+struct BudgetSplit {
+  NamedLinop op;
+  Plan plan;          ///< of an application
+  DimMap sizes = {};  ///< of a tile along each dimension that was cut; empty: none was
+  index_t tiles = 1;
+  index_t peak_bytes = 0;      ///< plan and data together
+  index_t operator_bytes = 0;  ///< of this, data: see operator_bytes(), and what is streamed
+  index_t streamed_bytes = 0;  ///< of this, what one step reads of mapped files
+};
+
+/// Cuts an operator along named dimensions until one application fits into a number of bytes: what
+/// the operator's data take, the arena with scratch, and the result. Data in mapped files count as
+/// far as one step reads them. Deterministic.
+///
+/// The operator itself if it fits. Else tiles are halved, again and again, along the dimension that
+/// lowers the peak most for the work it adds.
+///
+/// Errors   BudgetError naming the smallest budget found and the sizes of its tiles; ValueError: a
+///          candidate that is no dimension of the operator, bytes below 0
+/// Cost     compiles the operator once per halving and dimension; at most 1024 tiles
+BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t bytes,
+                            const BudgetOptions& options = {});
+
+/// The smallest number of bytes for which split_to_budget() finds tiles.
+index_t smallest_budget(const NamedLinop& A, const TensorType& x,
+                        const BudgetOptions& options = {});
+
+/// What the data of an operator take while it is used: every Storage of its parameters and tensor
+/// attributes once, but none in mapped files, which are read as they are needed.
+index_t operator_bytes(const NamedLinop& A);
+
+}  // namespace palimpsest

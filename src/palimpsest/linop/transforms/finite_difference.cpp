@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/transforms/finite_difference.hpp"
+
+#include <cmath>
+
+#include "palimpsest/base/immortal.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/ops/transforms/stencil.hpp"
+
+namespace palimpsest {
+namespace {
+
+Stencil difference(const NamedLinop& A, std::size_t rank) {
+  const std::string& boundary = A.attr("boundary").as_string();
+  const double step = 1 / A.attr("spacing").as_real();
+  const Axes axis{A.attr("axis").as_integer()};
+  return {.axis = static_cast<std::size_t>(from_front(axis, rank)[0]),
+          .taps = {-step, step},
+          .offset = 0,
+          .step = 1,
+          .edge = boundary == "periodic"  ? StencilEdge::periodic
+                  : boundary == "neumann" ? StencilEdge::nearest
+                                          : StencilEdge::zero};
+}
+
+Variable difference_fn(const NamedLinop& A, const Variable& x) {
+  return ops::stencil(x, difference(A, x.rank()));
+}
+Variable difference_adj_fn(const NamedLinop& A, const Variable& y) {
+  return ops::stencil_adjoint(y, difference(A, y.rank()));
+}
+
+// The second difference: one pass instead of two. The last difference of neumann is 0, so that both
+// ends are mirrors; that of zero is not, and before the first element there is none.
+Variable difference_normal_fn(const NamedLinop& A, const Variable& x) {
+  Stencil second = difference(A, x.rank());
+  const double weight = second.taps[1] * second.taps[1];
+  second.taps = {-weight, 2 * weight, -weight};
+  second.offset = -1;
+  if (second.edge == StencilEdge::zero) second.edge = StencilEdge::nearest_then_zero;
+  return ops::stencil(x, second);
+}
+
+NamedLinop difference_split(const NamedLinop& A, const Tile& tile) {
+  const Axes axis{A.attr("axis").as_integer()};
+  return split_besides(A, tile, axis, axis, "neighbours along it are subtracted");
+}
+
+void check_difference(const NamedLinop& A) {
+  const double spacing = A.attr("spacing").as_real();
+  if (!std::isfinite(spacing) || spacing == 0) {
+    throw ValueError(who(A) + "spacing: got " + std::to_string(spacing) +
+                     ", expected a finite number that is not 0");
+  }
+  const std::string& boundary = A.attr("boundary").as_string();
+  if (boundary == "periodic" || boundary == "neumann" || boundary == "zero") return;
+  throw ValueError(who(A) + "boundary: got '" + boundary + "', expected periodic, neumann or zero");
+}
+
+const char* name_of_boundary(DifferenceBoundary boundary) {
+  if (boundary == DifferenceBoundary::periodic) return "periodic";
+  return boundary == DifferenceBoundary::neumann ? "neumann" : "zero";
+}
+
+}  // namespace
+
+const LinopType& linop_types::finite_difference() {
+  return immortal([] {
+    return LinopType{
+        .name = "FiniteDifference",
+        .functions = {.fn = difference_fn,
+                      .adj_fn = difference_adj_fn,
+                      .normal_fn = difference_normal_fn,
+                      .split = difference_split},
+        .check = check_difference,
+        .one_shape = true,
+    };
+  });
+}
+
+NamedLinop FiniteDifference(Dims dims, ND d, FiniteDifferenceOptions options) {
+  const index_t axis = axis_of(dims, d, "FiniteDifference");
+  return make_linop(linop_types::finite_difference(), NamedShape(std::move(dims)), {},
+                    {{"axis", axis},
+                     {"boundary", name_of_boundary(options.boundary)},
+                     {"spacing", options.spacing}});
+}
+
+NamedLinop Gradient(Dims dims, Dims over, GradientOptions options) {
+  std::vector<NamedLinop> parts;
+  for (const ND& d : over) {
+    parts.push_back(
+        FiniteDifference(dims, d, {.boundary = options.boundary, .spacing = options.spacing}));
+  }
+  if (parts.empty()) throw ValueError("[Gradient] over: got none, expected at least one dimension");
+  return Stack(std::move(parts), {.out = {options.out, 0}}).named("Gradient");
+}
+
+}  // namespace palimpsest

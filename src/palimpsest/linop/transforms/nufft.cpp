@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/transforms/nufft.hpp"
+
+#include <cmath>
+
+#include "palimpsest/base/immortal.hpp"
+#include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/transforms/nufft_detail.hpp"
+#include "palimpsest/linop/transforms/point_axes.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/index/index.hpp"
+
+namespace palimpsest {
+namespace {
+
+Variable apodization_of(const NamedLinop& A) {
+  return A.has_param("apodization") ? A.param("apodization").var() : Variable();
+}
+
+GriddingPlan plan_of(const NamedLinop& A, const NufftGeometry& g) {
+  if (!A.has_param("apodization")) return g.interpolation();
+  return GriddingPlan(g.spec_for_given_apodization(), path_of(A));
+}
+
+std::string index_key(std::size_t d) { return "index" + std::to_string(d); }
+
+std::vector<Variable> indices_of(const NamedLinop& A, std::size_t n) {
+  std::vector<Variable> result;
+  for (std::size_t d = 0; d < n; ++d) result.push_back(A.param(index_key(d)).var());
+  return result;
+}
+
+Variable nufft_fn(const NamedLinop& A, const Variable& x) {
+  const NufftGeometry g = nufft_geometry(A);
+  if (is_sampling(A)) return ops::gather(ops::padded_spectrum(g, x, {}), indices_of(A, g.ndim()));
+  return ops::nufft_graph(g, plan_of(A, g), x, A.param("locs").var(), A.param("order").var(),
+                          apodization_of(A));
+}
+
+Variable nufft_adj_fn(const NamedLinop& A, const Variable& y) {
+  const NufftGeometry g = nufft_geometry(A);
+  if (is_sampling(A)) {
+    const Variable samples = ops::astype(y, complex_of(y.dtype()));
+    const Variable grid = ops::scatter_add(samples, indices_of(A, g.ndim()), g.padded);
+    return ops::padded_spectrum_adjoint(g, grid, {});
+  }
+  return ops::nufft_adjoint_graph(g, plan_of(A, g), y, A.param("locs").var(),
+                                  A.param("order").var(), apodization_of(A));
+}
+
+NamedLinop nufft_normal(const NamedLinop& A, const NamedLinop* inner) {
+  const std::string& choice = A.attr("toeplitz").as_string();
+  if (A.is_flipped() || choice == "no") return {};
+  if (choice == "automatic" && !is_toeplitz_cheaper(A)) return {};
+  NamedLinop made = toeplitz_normal(A, inner);
+  if (made.defined() || choice == "automatic") return made;
+  throw ValueError(who(A) + "Toeplitz: got the inner operator " + inner->name() + kExpectedInner +
+                   ". Try Toeplitz::automatic");
+}
+
+void check_apodization(const NamedLinop& A) {
+  const Parameter& p = A.param("apodization");
+  if (p.shape() != A.attr("grid_size").as_integers()) {
+    throw ShapeError(who(A) + "apodization: got " + p.type().str() + ", expected the shape " +
+                     to_string(A.attr("grid_size").as_integers()));
+  }
+  if (!is_inexact(p.dtype())) {
+    throw DTypeError(who(A) + "apodization: got " + p.type().str() + ", expected floating");
+  }
+  const auto values = p.value().to(DType::complex128).to_vector<std::complex<double>>();
+  for (const std::complex<double>& value : values) {
+    if (std::isfinite(value.real()) && std::isfinite(value.imag())) continue;
+    throw ValueError(who(A) + "apodization: got Nan/Inf, expected finite factors");
+  }
+}
+
+void check_nufft(const NamedLinop& A) {
+  check_locs(A);
+  const std::string& mode = A.attr("mode").as_string();
+  if (mode != "interpolate" && mode != "sampling") {
+    throw ValueError(who(A) + "mode: got '" + mode + "', expected interpolate or sampling");
+  }
+  const double eps = A.attr("toeplitz_eps").as_real();
+  if (!(eps >= 1e-14 && eps < 1)) {
+    throw ValueError(who(A) + "toeplitz_eps: got " + std::to_string(eps) +
+                     ", expected at least 1e-14 and less than 1");
+  }
+  if (A.has_param("apodization")) check_apodization(A);
+  plan_of(A, nufft_geometry(A));
+}
+
+Parameters derive_nufft(const NamedLinop& A) {
+  const NufftGeometry g = nufft_geometry(A);
+  const Variable& locs = A.param("locs").var();
+  if (!is_sampling(A)) {
+    return {{"order", Parameter::derived(ops::point_order(plan_of(A, g), locs))}};
+  }
+  Parameters result;
+  for (std::size_t d = 0; d < g.ndim(); ++d) {
+    result.emplace_back(index_key(d), Parameter::derived(nearest_index(g, locs, d)));
+  }
+  return result;
+}
+
+const char* name_of_unit(LocsUnit units) {
+  if (units == LocsUnit::cycles) return "cycles";
+  return units == LocsUnit::normalized ? "normalized" : "radians";
+}
+
+LocsUnit unit_of(const NamedLinop& A) {
+  const std::string& units = A.attr("units").as_string();
+  if (units == "cycles") return LocsUnit::cycles;
+  if (units == "normalized") return LocsUnit::normalized;
+  if (units == "radians") return LocsUnit::radians;
+  throw ValueError(who(A) + "units: got '" + units + "', expected cycles, normalized or radians");
+}
+
+NufftScale scale_of(const NamedLinop& A) {
+  const std::string& scale = A.attr("scale").as_string();
+  if (scale == "ortho") return NufftScale::ortho;
+  if (scale == "none") return NufftScale::none;
+  throw ValueError(who(A) + "scale: got '" + scale + "', expected ortho or none");
+}
+
+const char* name_of_choice(Toeplitz choice) {
+  if (choice == Toeplitz::no) return "no";
+  return choice == Toeplitz::yes ? "yes" : "automatic";
+}
+
+// The options of the transform, as given.
+NufftOptions transform_options(const NufftLinopOptions& o) {
+  return {.units = o.units,
+          .sign = o.sign,
+          .scale = o.scale,
+          .eps = o.eps,
+          .oversamp = o.oversamp,
+          .width = o.width,
+          .beta = o.beta,
+          .fast_size = o.fast_size,
+          .prepared = o.prepared};
+}
+
+}  // namespace
+
+NufftOptions nufft_options(const NamedLinop& A) {
+  NufftOptions options;
+  options.units = unit_of(A);
+  options.sign = static_cast<int>(A.attr("sign").as_integer());
+  options.scale = scale_of(A);
+  options.oversamp = A.attr("oversamp").as_real();
+  options.width = per_axis(A.attr("width"));
+  if (!A.attr("beta").absent()) options.beta = per_axis(A.attr("beta"));
+  options.fast_size = A.attr("fast_size").as_bool();
+  options.prepared = A.attr("prepared").as_bool();
+  return options;
+}
+
+NufftGeometry nufft_geometry(const NamedLinop& A) {
+  return NufftGeometry(A.attr("grid_size").as_integers(), nufft_options(A), A.param("locs").dtype(),
+                       path_of(A));
+}
+
+Variable nearest_index(const NufftGeometry& g, const Variable& locs, std::size_t d) {
+  const Variable loc = ops::index(locs, {ellipsis, Index(static_cast<index_t>(d))});
+  const Variable position = ops::astype(loc, DType::float64) * g.spec.scale[d] + g.spec.shift[d];
+  const Variable rounded = ops::elementwise(ScalarOp::round, {position});
+  const Variable size =
+      constant(Tensor::scalar(static_cast<double>(g.padded[d]), locs.type().device));
+  return ops::astype(ops::elementwise(ScalarOp::mod, {rounded, size}), DType::int64);
+}
+
+bool is_sampling(const NamedLinop& A) { return A.attr("mode").as_string() == "sampling"; }
+
+const LinopType& linop_types::nufft() {
+  return immortal([] {
+    return LinopType{
+        .name = "Nufft",
+        .functions = {.fn = nufft_fn,
+                      .adj_fn = nufft_adj_fn,
+                      .split = grid_to_points_split,
+                      .size = grid_to_points_size},
+        .normal = nufft_normal,
+        .check = check_nufft,
+        .derive = derive_nufft,
+    };
+  });
+}
+
+NamedLinop Nufft(Parameter locs, Extents grid_size, Dims output, NufftLinopOptions options) {
+  const Dims points = point_names(output, locs.type(), "Nufft");
+  const Dims input = grid_names(options.input.value_or(default_names(grid_size.size(), false)),
+                                grid_size.size(), "Nufft");
+  const NufftGeometry g(grid_size, transform_options(options), locs.dtype(), "Nufft");
+  const bool single = locs.dtype() == DType::float32;
+  const std::span<const double> widths(g.spec.width.data(), g.ndim());
+  Attributes attrs{{"grid_size", Attribute(grid_size)},
+                   {"units", name_of_unit(options.units)},
+                   {"sign", options.sign},
+                   {"scale", options.scale == NufftScale::ortho ? "ortho" : "none"},
+                   {"oversamp", g.oversamp},
+                   {"width", number_list(PerAxis(widths))},
+                   {"beta", options.beta ? number_list(*options.beta) : Attribute()},
+                   {"fast_size", options.fast_size},
+                   {"mode", options.mode == NufftMode::sampling ? "sampling" : "interpolate"},
+                   {"prepared", options.prepared},
+                   {"toeplitz", name_of_choice(options.toeplitz)},
+                   {"toeplitz_eps", options.toeplitz_eps.value_or(single ? 1e-6 : 1e-12)},
+                   {"kspace", options.kspace ? Attribute(*options.kspace) : Attribute()}};
+  Parameters params{{"locs", std::move(locs)}};
+  if (options.apodization.present()) {
+    params.emplace_back("apodization", std::move(options.apodization));
+  }
+  return make_linop(linop_types::nufft(), NamedShape(options.batch + input, options.batch + points),
+                    std::move(params), std::move(attrs));
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/linop/transforms/nufft.hpp"
+#include "palimpsest/ops/transforms/nufft_geometry.hpp"
+
+// What the sources of Nufft share.
+namespace palimpsest {
+
+/// The options that a node was made with, as far as they concern the transform.
+NufftOptions nufft_options(const NamedLinop& A);
+NufftGeometry nufft_geometry(const NamedLinop& A);
+bool is_sampling(const NamedLinop& A);
+/// The element of the padded grid next to each point, along one axis.
+Variable nearest_index(const NufftGeometry& g, const Variable& locs, std::size_t d);
+
+/// What an inner operator of a Toeplitz normal operator may be: the end of an error.
+inline constexpr const char* kExpectedInner =
+    ", expected none, Identity, Scalar, a Diagonal over the points, or a Dense over batch "
+    "dimensions "
+    "that acts point by point";
+/// The Toeplitz normal operator; undefined where there is none for this inner operator.
+NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner);
+/// Is it less work than A^H A?
+bool is_toeplitz_cheaper(const NamedLinop& A);
+/// How far, relative to |A|^2 |x|, A.N x may be from A^H A x; 0 where that is rounding.
+double nufft_normal_allowance(const NamedLinop& A);
+
+}  // namespace palimpsest

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters are computed, not tabulated: the filter with p vanishing moments is
+//     h(z) = c ((1 + z) / 2)^p prod (z - z_i),
+// where z_i + 1/z_i = 2 - 4 y_i, |z_i| < 1, for the roots y_i of sum_k binomial(p - 1 + k, k) y^k.
+#include "palimpsest/linop/transforms/wavelet.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <complex>
+
+#include "palimpsest/base/immortal.hpp"
+#include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/transforms/stencil.hpp"
+
+namespace palimpsest {
+namespace {
+
+using Wide = std::complex<long double>;
+constexpr int kMostMoments = 10;
+
+// All roots of a polynomial of degree n (coefficients from the constant on), by Durand and Kerner.
+std::vector<Wide> roots_of(const std::vector<long double>& coefficients) {
+  const std::size_t n = coefficients.size() - 1;
+  std::vector<Wide> roots(n);
+  Wide start = 1;
+  for (Wide& root : roots) root = start *= Wide(0.4L, 0.9L);
+  for (int iteration = 0; iteration < 1000; ++iteration) {
+    long double largest = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      Wide value = 0, others = coefficients[n];
+      for (std::size_t k = n + 1; k-- > 0;) value = value * roots[i] + coefficients[k];
+      for (std::size_t j = 0; j < n; ++j) {
+        if (j != i) others *= roots[i] - roots[j];
+      }
+      const Wide step = value / others;
+      roots[i] -= step;
+      largest = std::max(largest, std::abs(step));
+    }
+    if (largest < 1e-19L) break;
+  }
+  return roots;
+}
+
+std::vector<double> daubechies(int p) {
+  std::vector<long double> binomials{1};
+  for (int k = 1; k < p; ++k) binomials.push_back(binomials.back() * (p - 1 + k) / k);
+  std::vector<Wide> polynomial{1};  // from the highest power on
+  const auto times = [&](const Wide& root) {
+    polynomial.push_back(0);
+    for (std::size_t k = polynomial.size() - 1; k > 0; --k) {
+      polynomial[k] -= root * polynomial[k - 1];
+    }
+  };
+  for (int k = 0; k < p; ++k) times(-1);
+  for (const Wide& y : roots_of(binomials)) {
+    const Wide half = 1.0L - 2.0L * y, offset = std::sqrt(half * half - 1.0L);
+    times(std::abs(half + offset) < 1 ? half + offset : half - offset);
+  }
+  long double norm = 0;
+  for (const Wide& c : polynomial) norm += c.real() * c.real();
+  std::vector<double> filter;
+  for (const Wide& c : polynomial) {
+    filter.push_back(static_cast<double>(c.real() / std::sqrt(norm)));
+  }
+  return filter;
+}
+
+int moments_of(std::string_view family) {
+  if (family == "haar") return 1;
+  int p = 0;
+  if (family.starts_with("db")) {
+    const char* end = family.data() + family.size();
+    if (std::from_chars(family.data() + 2, end, p).ptr != end) p = 0;
+  }
+  if (p >= 1 && p <= kMostMoments) return p;
+  throw ValueError("[Wavelet] family: got '" + std::string(family) +
+                   "', expected haar or db1 to db10");
+}
+
+struct Filters {
+  explicit Filters(const NamedLinop& A) : low(wavelet_filter(A.attr("family").as_string())) {
+    for (std::size_t m = 0; m < low.size(); ++m) {
+      high.push_back((m % 2 == 0 ? 1 : -1) * low[low.size() - 1 - m]);
+    }
+  }
+  static Stencil along(std::size_t axis, const std::vector<double>& taps) {
+    return {.axis = axis, .taps = taps, .offset = 0, .step = 2, .edge = StencilEdge::periodic};
+  }
+  std::vector<double> low, high;
+};
+
+// The corner that level `level` works on.
+std::vector<Index> corner(const Extents& shape, const Axes& axes, index_t level) {
+  std::vector<Index> index(shape.size(), Index(all));
+  for (index_t axis : axes) {
+    const auto k = static_cast<std::size_t>(axis);
+    index[k] = slice(0, shape[k] >> level);
+  }
+  return index;
+}
+
+Axes checked_axes(const NamedLinop& A, const Variable& x) {
+  const Axes axes = from_front(A.attr("axes").as_integers(), x.rank());
+  const index_t levels = A.attr("levels").as_integer();
+  for (index_t axis : axes) {
+    const index_t n = x.type().shape[static_cast<std::size_t>(axis)];
+    if (n % (index_t{1} << levels) == 0) continue;
+    throw ShapeError(who(A) + "got " + x.type().str() + ", expected axis " + std::to_string(axis) +
+                     " divisible by 2^" + std::to_string(levels) + ". Try fewer levels");
+  }
+  return axes;
+}
+
+Variable wavelet_fn(const NamedLinop& A, const Variable& x) {
+  const Filters filters(A);
+  const Axes axes = checked_axes(A, x);
+  const Extents shape = x.type().shape;
+  Variable result = x;
+  for (index_t level = 0; level < A.attr("levels").as_integer(); ++level) {
+    Variable part = level == 0 ? x : ops::index(result, corner(shape, axes, level));
+    for (index_t axis : axes) {
+      const auto k = static_cast<std::size_t>(axis);
+      const Variable bands[] = {ops::stencil(part, Filters::along(k, filters.low)),
+                                ops::stencil(part, Filters::along(k, filters.high))};
+      part = ops::join(axis, bands);
+    }
+    result = level == 0 ? part : ops::set_subtensor(result, corner(shape, axes, level), part);
+  }
+  return result;
+}
+
+Variable wavelet_adj_fn(const NamedLinop& A, const Variable& y) {
+  const Filters filters(A);
+  const Axes axes = checked_axes(A, y);
+  const Extents shape = y.type().shape;
+  Variable result = y;
+  for (index_t level = A.attr("levels").as_integer(); level-- > 0;) {
+    Variable part = level == 0 ? result : ops::index(result, corner(shape, axes, level));
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      const auto k = static_cast<std::size_t>(axes[i]);
+      const index_t half = part.type().shape[k] / 2;
+      std::vector<Index> low(k, Index(all)), high(k, Index(all));
+      low.emplace_back(slice(0, half));
+      high.emplace_back(slice(half, 2 * half));
+      part = ops::stencil_adjoint(ops::index(part, low), Filters::along(k, filters.low)) +
+             ops::stencil_adjoint(ops::index(part, high), Filters::along(k, filters.high));
+    }
+    result = level == 0 ? part : ops::set_subtensor(result, corner(shape, axes, level), part);
+  }
+  return result;
+}
+
+Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
+
+NamedLinop wavelet_normal(const NamedLinop& A, const NamedLinop* inner) {
+  return inner ? NamedLinop() : Identity(A.ishape());
+}
+
+NamedLinop wavelet_split(const NamedLinop& A, const Tile& tile) {
+  const Axes axes = A.attr("axes").as_integers();
+  return split_besides(A, tile, axes, axes, "it is transformed");
+}
+
+void check_wavelet(const NamedLinop& A) {
+  moments_of(A.attr("family").as_string());
+  const index_t levels = A.attr("levels").as_integer();
+  if (levels >= 0 && levels < 40) return;
+  throw ValueError(who(A) + "levels: got " + std::to_string(levels) + ", expected 0 to 39");
+}
+
+}  // namespace
+
+std::vector<double> wavelet_filter(std::string_view family) {
+  return daubechies(moments_of(family));
+}
+
+const LinopType& linop_types::wavelet() {
+  return immortal([] {
+    return LinopType{
+        .name = "Wavelet",
+        .functions = {.fn = wavelet_fn,
+                      .adj_fn = wavelet_adj_fn,
+                      .normal_fn = unchanged,
+                      .split = wavelet_split},
+        .adj_normal_fn = unchanged,
+        .normal = wavelet_normal,
+        .check = check_wavelet,
+        .inverse = [](const NamedLinop& A) { return A.H(); },
+        .one_shape = true,
+    };
+  });
+}
+
+NamedLinop Wavelet(Dims dims, Dims over, WaveletOptions options) {
+  Axes axes;
+  for (const ND& d : over) axes.push_back(axis_of(dims, d, "Wavelet"));
+  return make_linop(
+      linop_types::wavelet(), NamedShape(std::move(dims)), {},
+      {{"axes", Attribute(axes)}, {"family", options.family}, {"levels", options.levels}});
+}
+
+}  // namespace palimpsest

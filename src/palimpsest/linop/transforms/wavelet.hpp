@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+struct WaveletOptions {
+  /// haar, or db1 (the same) to db10.
+  std::string family = "db4";
+  int levels = 4;
+};
+/// Orthogonal wavelet transform over some dimensions, periodic.
+///
+/// Math     per level and axis, with the filter h of even length L and g[m] = (-1)^m h[L - 1 - m]:
+///          a[n] = sum_m h[m] x[(2n + m) mod N], b[n] = sum_m g[m] x[(2n + m) mod N], stored a,
+///          then b; the next level works on the corner of all a. The adjoint is the inverse, N is
+///          Identity
+/// Shapes   unchanged; sizes divisible by 2^levels
+/// Errors   ShapeError "divisible", or no such dimension; ValueError "family", "levels"
+/// Cost     per level and axis two short filters
+/// Source   Daubechies 1988, doi:10.1002/cpa.3160410705
+NamedLinop Wavelet(Dims dims, Dims over, WaveletOptions options = {});
+
+/// The low-pass filter of a family, of unit norm. ValueError "family".
+std::vector<double> wavelet_filter(std::string_view family);
+
+}  // namespace palimpsest

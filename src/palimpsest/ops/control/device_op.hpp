@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest::ops {
+
+/// Copies its input to another device.
+class ToDevice final : public Op {
+ public:
+  explicit ToDevice(Device target) : target_(target) {}
+
+  std::string name() const override { return "ToDevice"; }
+  std::string parameters() const override { return target_.str(); }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  double tolerance(const Apply&) const override { return 0; }
+  void run(RunContext& context) const override;
+
+ private:
+  Device target_;
+};
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/loop/extents.hpp"
+
+namespace palimpsest::ops {
+
+/// Inputs value and arrays: the value, broadcast, in a new array whose extents are computed from
+/// those of the inputs.
+class Alloc final : public Op {
+ public:
+  explicit Alloc(ExtentPrograms extents) : extents_(std::move(extents)) {}
+  const ExtentPrograms& extents() const { return extents_; }
+  std::string name() const override { return "Alloc"; }
+  std::string parameters() const override { return text_of(extents_); }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  Linearity linear_in(const Apply&, int in) const override {
+    return in == 0 ? Linearity::complex : Linearity::no;
+  }
+  bool uses_elements(const Apply&, int in) const override { return in == 0; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  bool is_cheap() const override { return true; }
+  void run(RunContext& context) const override;
+
+ private:
+  ExtentPrograms extents_;
+};
+
+/// How many elements x has along some axes together; 0-d.
+class AxisCount final : public Op {
+ public:
+  /// Axes sorted, counted from the front.
+  AxisCount(Axes axes, DType dtype) : axes_(std::move(axes)), dtype_(dtype) {}
+  const Axes& axes() const { return axes_; }
+  std::string name() const override { return "AxisCount"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
+    return {Extents()};
+  }
+  bool uses_elements(const Apply&, int) const override { return false; }
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+    return {Variable()};
+  }
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  Axes axes_;
+  DType dtype_;
+};
+
+/// The extents of x; int64.
+class ShapeOf final : public Op {
+ public:
+  std::string name() const override { return "Shape"; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {{static_cast<index_t>(inputs[0].size())}};
+  }
+  bool uses_elements(const Apply&, int) const override { return false; }
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+    return {Variable()};
+  }
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+};
+
+/// Numbers that depend on their position alone. Inputs: the arrays of whose extents the result's
+/// are computed.
+class Generator : public Op {
+ public:
+  Generator(ExtentPrograms extents, DType dtype, Device device)
+      : extents_(std::move(extents)), dtype_(dtype), device_(device) {}
+  DType dtype() const { return dtype_; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  bool can_fail() const override { return false; }
+  bool is_cheap() const override { return true; }
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  bool uses_elements(const Apply&, int) const override { return false; }
+  std::vector<Variable> pullback(const Apply& apply, std::span<const Variable>) const override {
+    return std::vector<Variable>(apply.input_count());
+  }
+
+ private:
+  ExtentPrograms extents_;
+  DType dtype_;
+  Device device_;
+};
+
+/// start + i * step; the last number is `last` where that is given.
+class Arange final : public Generator {
+ public:
+  struct Numbers {
+    double start = 0, step = 1;
+    std::optional<double> last = {};
+    index_t integer_start = 0, integer_step = 1;  // the same for integers
+  };
+  Arange(Numbers numbers, ExtentProgram n, DType dtype, Device device)
+      : Generator({std::move(n)}, dtype, device), numbers_(numbers) {}
+  std::string name() const override { return "Arange"; }
+  std::string parameters() const override;
+  void run(RunContext& context) const override;
+
+ private:
+  Numbers numbers_;
+};
+
+class Eye final : public Generator {
+ public:
+  Eye(index_t k, ExtentPrograms extents, DType dtype, Device device)
+      : Generator(std::move(extents), dtype, device), k_(k) {}
+  std::string name() const override { return "Eye"; }
+  std::string parameters() const override;
+  void run(RunContext& context) const override;
+
+ private:
+  index_t k_;
+};
+
+}  // namespace palimpsest::ops

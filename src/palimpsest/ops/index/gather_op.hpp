@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/kernels/elementwise/elementwise.hpp"
+#include "palimpsest/ops/index/array_index.hpp"
+
+namespace palimpsest::ops {
+
+/// Inputs x and index arrays: the points of x that these name.
+class Gather final : public Op {
+ public:
+  explicit Gather(ArrayIndex index) : index_(std::move(index)) {}
+  const ArrayIndex& index() const { return index_; }
+  std::string name() const override { return "Gather"; }
+  std::string parameters() const override { return index_.str(); }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  bool can_fail() const override { return !index_.constant; }
+  Linearity linear_in(const Apply& apply, int in) const override;
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  void run(RunContext& context) const override;
+
+ private:
+  ArrayIndex index_;
+};
+
+/// Inputs y (b.., k..) and index arrays (k..): adds every element of y to its point in an array of
+/// zeros (b.., sizes..).
+class ScatterAdd final : public Op {
+ public:
+  ScatterAdd(Extents sizes, bool constant_indices)
+      : sizes_(std::move(sizes)), constant_indices_(constant_indices) {}
+  const Extents& sizes() const { return sizes_; }
+  std::string name() const override { return "ScatterAdd"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  bool can_fail() const override { return !constant_indices_; }
+  Linearity linear_in(const Apply& apply, int in) const override;
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  void run(RunContext& context) const override;
+
+ private:
+  Extents result_extents(std::span<const Extents> actual, std::span<const Variable> inputs) const;
+
+  Extents sizes_;
+  bool constant_indices_;
+};
+
+/// Inputs x, value and index arrays: x with its points replaced, or increased, by the value, which
+/// broadcasts against them along axes known to be 1. `AdvancedSet`, `AdvancedInc`.
+///
+/// Math     of repeated points the last value is set, every one is added in index order
+/// Aliases  in place: the output lies in the memory of x; buffered, the value may show elements of
+///          x and is copied before any is written
+class UpdateAt final : public Op {
+ public:
+  enum class Kind : std::uint8_t { set, increase };
+
+  UpdateAt(Kind kind, ArrayIndex index, DType dtype, bool in_place = false, bool buffered = false)
+      : kind_(kind),
+        index_(std::move(index)),
+        dtype_(dtype),
+        in_place_(in_place),
+        buffered_(buffered) {}
+  std::string name() const override;
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  AliasMap destroy_map(const Apply&) const override;
+  IndexPairs tolerate_aliased(const Apply&) const override;
+  std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
+  OpPtr pure() const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  bool can_fail() const override { return !index_.constant; }
+  Linearity linear_in(const Apply& apply, int in) const override;
+  bool is_linear_sum(const Apply&) const override { return true; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  void run(RunContext& context) const override;
+
+ private:
+  // Which points have a value that is not overwritten by a later one; undefined if all have.
+  Variable winners(const Apply& apply) const;
+
+  Kind kind_;
+  ArrayIndex index_;
+  DType dtype_;
+  bool in_place_, buffered_;
+};
+
+/// The update of the points of x; the value is converted to the dtype of x.
+Variable update_at(UpdateAt::Kind kind, const Variable& x, ArrayIndex index,
+                   std::span<const Variable> indices, const Variable& value);
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/kernels/reduce/reduce.hpp"
+#include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/shape/contiguous_op.hpp"
+
+namespace palimpsest::ops {
+
+/// A reduction over axes, which the result lacks. `Sum`, `Prod`, `Max`, `Min`, `Any`, `All`.
+class Reduce final : public Op, public RoundsByLayout {
+ public:
+  /// Axes sorted, counted from the front. The largest or smallest of no elements is an error, or
+  /// with `allows_none`, for floating numbers only, -infinity or infinity.
+  Reduce(ReduceOp op, Axes axes, bool allows_none = false)
+      : op_(op), axes_(std::move(axes)), allows_none_(allows_none) {}
+  ReduceOp reduce_op() const { return op_; }
+  const Axes& axes() const { return axes_; }
+  bool allows_none() const { return allows_none_; }
+  /// Stores the extremum of no elements, if that is what inputs of these extents ask for.
+  bool runs_on_none(std::span<const index_t> extents, const MutableView& out) const;
+
+  std::string name() const override;
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  Linearity linear_in(const Apply& apply, int in) const override;
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  Extents result_extents(std::span<const index_t> in) const;
+
+  ReduceOp op_;
+  Axes axes_;
+  bool allows_none_;
+};
+
+/// A reduction of what an elementwise step of one result makes, which is never in memory.
+/// `FusedSum`, `FusedProd` and so on. Rewrites make it.
+class FusedReduce final : public Op {
+ public:
+  /// As for Reduce.
+  FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes, bool allows_none = false);
+  std::string name() const override { return "Fused" + reduce_->name(); }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  // The two steps that it stands for.
+  std::shared_ptr<const Elementwise> elementwise_;
+  std::shared_ptr<const Reduce> reduce_;
+};
+
+/// The position of the first extremum over axes, which the result lacks. `ArgMax`, `ArgMin`.
+class ArgReduce final : public Op {
+ public:
+  /// max or min; axes sorted, counted from the front.
+  ArgReduce(ReduceOp op, Axes axes) : op_(op), axes_(std::move(axes)) {}
+  std::string name() const override { return op_ == ReduceOp::max ? "ArgMax" : "ArgMin"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+    return {Variable()};
+  }
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  ReduceOp op_;
+  Axes axes_;
+};
+
+/// Cumulative sums or products along an axis. `CumSum`, `CumProd`.
+///
+/// Aliases  in place: the output lies in the memory of the input
+class Scan final : public Op {
+ public:
+  /// sum or prod; the axis is counted from the front.
+  Scan(ReduceOp op, std::size_t axis, bool in_place = false)
+      : op_(op), axis_(axis), in_place_(in_place) {}
+  std::string name() const override;
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  AliasMap destroy_map(const Apply&) const override;
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
+  OpPtr pure() const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  Linearity linear_in(const Apply& apply, int in) const override;
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  ReduceOp op_;
+  std::size_t axis_;
+  bool in_place_;
+};
+
+/// The largest elements, which stay as axes of one element; -infinity of none. Floating numbers.
+Variable largest_or_lowest(const Variable& x, const Axes& axes);
+
+/// Which axes a reduction with these options is over: sorted, counted from the front.
+Axes reduced_axes(const Variable& x, const AxesArgument& axes, std::string_view who);
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest::ops {
+
+/// Blocks of the last axes; `adjoint`: adds them up again.
+class Blocks final : public Op {
+ public:
+  Blocks(Extents image, Extents block, Extents stride, bool adjoint)
+      : image_(std::move(image)),
+        block_(std::move(block)),
+        stride_(std::move(stride)),
+        adjoint_(adjoint) {}
+
+  std::string name() const override { return adjoint_ ? "BlocksToArray" : "ArrayToBlocks"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  Extents blocked() const;
+
+  Extents image_, block_, stride_;
+  bool adjoint_;
+};
+
+}  // namespace palimpsest::ops

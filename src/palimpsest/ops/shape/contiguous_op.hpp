@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/ops/shape/view_op.hpp"
+
+namespace palimpsest::ops {
+
+/// Its input, dense in row-major order: a view where it lies so, else a copy.
+class Contiguous final : public ViewOp {
+ public:
+  std::string name() const override { return "Contiguous"; }
+  Extents result_extents(std::span<const index_t> in) const override { return in; }
+  std::optional<Layout> layout_of(const Layout& in) const override {
+    return in.is_dense() ? std::optional(in) : std::nullopt;
+  }
+  std::vector<Variable> pullback(const Apply&,
+                                 std::span<const Variable> cotangents) const override {
+    return {cotangents[0]};
+  }
+  void run(RunContext& context) const override;
+};
+
+/// An op whose results may differ in a bit when its inputs or results lie otherwise, since it adds
+/// in the order that suits the memory best. All others depend on values alone.
+class RoundsByLayout {
+ public:
+  virtual ~RoundsByLayout() = default;
+};
+inline bool rounds_by_layout(const Apply& node) {
+  return dynamic_cast<const RoundsByLayout*>(&node.op()) != nullptr;
+}
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest::ops {
+
+/// Output 0 is input 0, for the sake of what happens on the way.
+///
+/// Aliases  view_map {0: {0}}; it runs although it is a view
+class PassThrough : public Op {
+ public:
+  AliasMap view_map(const Apply&) const override { return {{0, {0}}}; }
+  std::optional<Layout> view_layout(const Apply&, int, const Layout& in) const override {
+    return in;
+  }
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  Linearity linear_in(const Apply&, int in) const override {
+    return in == 0 ? Linearity::complex : Linearity::no;
+  }
+  std::vector<Variable> pushforward(const Apply&,
+                                    std::span<const Variable> tangents) const override {
+    return {tangents[0]};
+  }
+
+ protected:
+  /// Copies input 0 where the output is no view of it.
+  static void pass(RunContext& context);
+};
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <array>
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/kernels/arrays/pad.hpp"
+
+namespace palimpsest::ops {
+
+/// x with a border of one value.
+class Pad final : public Op {
+ public:
+  Pad(Extents before, Extents after, double value)
+      : before_(std::move(before)), after_(std::move(after)), value_(value) {}
+  const Extents& before() const { return before_; }
+  const Extents& after() const { return after_; }
+  double value() const { return value_; }
+
+  std::string name() const override { return "Pad"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  Linearity linear_in(const Apply&, int) const override {
+    return value_ == 0 ? Linearity::complex : Linearity::no;
+  }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  Extents result_extents(std::span<const index_t> in) const;
+
+  Extents before_, after_;
+  double value_;
+};
+
+/// x with what a rule says around it, or the adjoint of that: `PadAround`, `Fold`.
+class PadAround final : public Op {
+ public:
+  PadAround(Extents before, Extents after, PadRule rule, DType dtype, bool adjoint = false);
+  std::string name() const override { return adjoint_ ? "Fold" : "PadAround"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
+  Linearity linear_in(const Apply&, int) const override {
+    return is_inexact(dtype_) ? Linearity::complex : Linearity::no;
+  }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  Extents result_extents(std::span<const index_t> in) const;
+
+  Extents before_, after_;
+  PadRule rule_;
+  DType dtype_;
+  bool adjoint_;
+  ElementwiseProgram sum_;
+};
+
+/// y[i] = x[i - shift] along an axis, modulo its extent.
+class Roll final : public Op {
+ public:
+  Roll(index_t shift, std::size_t axis) : shift_(shift), axis_(axis) {}
+  /// By half the extent: the first element comes to floor(n/2), or back from there.
+  static std::shared_ptr<const Roll> by_half(bool back, std::size_t axis);
+  index_t shift() const { return shift_; }
+  std::size_t axis() const { return axis_; }
+
+  std::string name() const override { return "Roll"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  enum class Half : std::uint8_t { no, there, back };
+  Roll(Half half, std::size_t axis) : half_(half), axis_(axis) {}
+  index_t shift_for(index_t n) const;
+
+  index_t shift_ = 0;
+  Half half_ = Half::no;
+  std::size_t axis_;
+};
+
+/// Inputs w and parts: the piece of w where part `position` lies when the parts are joined. A copy,
+/// because where it lies depends on more than w.
+class PartOf final : public Op {
+ public:
+  PartOf(std::size_t axis, std::size_t position) : axis_(axis), position_(position) {}
+  std::string name() const override { return "PartOf"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  Linearity linear_in(const Apply&, int in) const override {
+    return in == 0 ? Linearity::complex : Linearity::no;
+  }
+  bool uses_elements(const Apply&, int in) const override { return in == 0; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  std::size_t axis_, position_;
+};
+
+/// Its inputs one after the other along an axis.
+class Join final : public Op {
+ public:
+  explicit Join(std::size_t axis) : axis_(axis) {}
+  std::size_t axis() const { return axis_; }
+
+  std::string name() const override { return "Join"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  bool is_linear_sum(const Apply&) const override { return true; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  std::size_t axis_;
+};
+
+}  // namespace palimpsest::ops

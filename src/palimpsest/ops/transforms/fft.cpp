@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/transforms/fft.hpp"
+
+#include <cmath>
+
+#include "palimpsest/kernels/fft/fft.hpp"
+#include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/shape/rearrange_op.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/transforms/fft_op.hpp"
+
+namespace palimpsest::ops {
+namespace {
+
+FftScale scale_of(FftNorm norm) {
+  switch (norm) {
+    case FftNorm::backward:
+      return FftScale::one;
+    case FftNorm::ortho:
+      return FftScale::root;
+    case FftNorm::forward:
+      return FftScale::inverse;
+  }
+  throw InternalError("[fft] not a norm");
+}
+
+Fft::Parameters parameters_of(const Variable& x, const Axes& axes, const FftOptions& options) {
+  return {normalize_axes(axes, x.rank(), "fft"), true, scale_of(options.norm), options.centered};
+}
+
+}  // namespace
+
+Fft::Parameters Fft::inverse() const {
+  Parameters result = adjoint();
+  if (scale() == FftScale::one) result.scale = FftScale::inverse;
+  if (scale() == FftScale::inverse) result.scale = FftScale::one;
+  return result;
+}
+
+Fft::Parameters Fft::adjoint() const {
+  Parameters result = parameters_;
+  result.forward = !result.forward;
+  return result;
+}
+
+std::string Fft::parameters() const {
+  static constexpr const char* kScales[] = {"1", "1/sqrt(n)", "1/n"};
+  return parameter("axes", axes()) + ", " + parameter("forward", forward() ? 1 : 0) +
+         ", scale=" + kScales[static_cast<int>(scale())] + ", " +
+         parameter("centered", centered() ? 1 : 0);
+}
+
+Apply Fft::make_node(std::span<const Variable> inputs) const {
+  expect_inputs(inputs, 1, name());
+  const TensorType& type = inputs[0].type();
+  normalize_axes(axes(), type.rank(), "fft");
+  if (!is_complex(type.dtype)) {
+    throw DTypeError("[Fft] got " + type.str() + ", expected a complex array. Try astype");
+  }
+  if (in_place_ && may_overlap_itself(inputs[0])) {
+    throw ValueError("[FftInPlace] got " + inputs[0].str() +
+                     ", a broadcast view, expected an array that can be overwritten");
+  }
+  return node(inputs, {type});
+}
+
+AliasMap Fft::destroy_map(const Apply&) const {
+  if (in_place_) return {{0, {0}}};
+  return {};
+}
+
+OpPtr Fft::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
+  if (!allowed.contains(0) || may_overlap_itself(apply.input(0))) return nullptr;
+  return std::make_shared<Fft>(parameters_, true);
+}
+
+OpPtr Fft::pure() const {
+  if (!in_place_) return shared_from_this();
+  return std::make_shared<Fft>(parameters_);
+}
+
+std::vector<Variable> Fft::pullback(const Apply&, std::span<const Variable> cotangents) const {
+  return {transform(cotangents[0], adjoint())};
+}
+
+namespace {
+
+FftSpec spec_of(const Fft& op, DType dtype, std::span<const index_t> extents,
+                std::span<const index_t> in_strides, std::span<const index_t> out_strides) {
+  double n = 1;
+  for (index_t axis : op.axes()) n *= static_cast<double>(extents[static_cast<std::size_t>(axis)]);
+  FftSpec spec;
+  spec.dtype = dtype;
+  spec.extents = extents;
+  spec.in_strides = in_strides;
+  spec.out_strides = out_strides;
+  spec.axes = op.axes();
+  spec.forward = op.forward();
+  spec.centered = op.centered();
+  if (op.scale() == FftScale::root) spec.scale = 1 / std::sqrt(n);
+  if (op.scale() == FftScale::inverse) spec.scale = 1 / n;
+  spec.in_place = op.in_place();
+  return spec;
+}
+
+}  // namespace
+
+std::size_t Fft::library_bytes(const Apply&, std::span<const Layout> inputs,
+                               std::span<const Layout> outputs) const {
+  const Layout &in = inputs[0], &out = outputs[0];
+  if (element_count(in.extents) == 0) return 0;
+  return fft_plan(spec_of(*this, in.dtype, in.extents, in.strides, out.strides)).external_bytes();
+}
+
+void Fft::run(RunContext& context) const {
+  const ConstView& in = context.input(0);
+  const MutableView& out = context.output(0);
+  if (element_count(in.extents) == 0) return;
+  execute(fft_plan(spec_of(*this, in.dtype, in.extents, in.strides, out.strides)), in.data,
+          out.data);
+}
+
+Variable transform(const Variable& x, Fft::Parameters parameters) {
+  Variable z = astype(x, complex_of(x.dtype()));
+  if (parameters.axes.empty()) return z;
+  return std::make_shared<Fft>(std::move(parameters))->make_node({&z, 1}).output(0);
+}
+
+Variable fft(const Variable& x, const Axes& axes, FftOptions options) {
+  return transform(x, parameters_of(x, axes, options));
+}
+Variable ifft(const Variable& x, const Axes& axes, FftOptions options) {
+  return transform(x, Fft(parameters_of(x, axes, options)).inverse());
+}
+Variable fft_adjoint(const Variable& x, const Axes& axes, FftOptions options) {
+  return transform(x, Fft(parameters_of(x, axes, options)).adjoint());
+}
+
+// -- real transforms ---------------------------------------------------------------------------
+
+namespace {
+
+// The last axis is transformed first, so that the others work on half as much.
+struct RealAxes {
+  Axes others;
+  std::size_t last;
+};
+
+RealAxes real_axes(const Variable& x, const Axes& axes, const FftOptions& options,
+                   std::string_view who) {
+  if (axes.empty()) throw ValueError("[" + std::string(who) + "] got no axes");
+  if (options.centered) {
+    throw NotSupported("[" + std::string(who) +
+                       "] centered: half of a spectrum has no middle. Try fft");
+  }
+  normalize_axes(axes, x.rank(), who);
+  RealAxes result;
+  for (std::size_t k = 0; k + 1 < axes.size(); ++k) result.others.push_back(axes[k]);
+  result.last = static_cast<std::size_t>(normalize_axis(axes.back(), x.rank(), who));
+  return result;
+}
+
+std::vector<Index> along(std::size_t axis, const Slice& part) {
+  std::vector<Index> result(axis, Index(all));
+  result.emplace_back(part);
+  return result;
+}
+
+Variable shifted(const Variable& x, const std::optional<Axes>& axes, bool back) {
+  Axes every(x.rank());
+  for (std::size_t k = 0; k < x.rank(); ++k) every[k] = static_cast<index_t>(k);
+  Variable result = x;
+  for (index_t axis :
+       normalize_axes(axes.value_or(every), x.rank(), back ? "ifftshift" : "fftshift")) {
+    result = Roll::by_half(back, static_cast<std::size_t>(axis))->make_node({&result, 1}).output(0);
+  }
+  return result;
+}
+
+}  // namespace
+
+Variable rfft(const Variable& x, const Axes& axes, FftOptions options) {
+  if (is_complex(x.dtype())) {
+    throw DTypeError("[rfft] got " + x.type().str() + ", expected a real array. Try fft");
+  }
+  const RealAxes real = real_axes(x, axes, options, "rfft");
+  const index_t n = x.type().shape[real.last];
+  if (n == kUnknown) {
+    throw NotSupported("[rfft] last axis: got unknown extent in " + x.type().str() +
+                       ". Try specify_shape");
+  }
+  const Variable lines = fft(x, {static_cast<index_t>(real.last)}, options);
+  return fft(index(lines, along(real.last, slice(0, n / 2 + 1))), real.others, options);
+}
+
+// Each of the elements 1 .. (n-1)/2 stands for its mirror image too, which is its conjugate: twice
+// the real part of what it gives.
+Variable irfft(const Variable& y, index_t n, const Axes& axes, FftOptions options) {
+  const RealAxes parts = real_axes(y, axes, options, "irfft");
+  const index_t m = y.type().shape[parts.last];
+  if (n < 1 || (m != kUnknown && m != n / 2 + 1)) {
+    throw ShapeError("[irfft] last axis: got " + y.type().str() + " for " + std::to_string(n) +
+                     " elements, expected " + std::to_string(n / 2 + 1));
+  }
+  Extents whole(y.rank(), kUnknown);
+  whole[parts.last] = n / 2 + 1;
+  const Variable half = ifft(specify_shape(y, whole), parts.others, options);
+  std::vector<double> weights(static_cast<std::size_t>(n / 2 + 1), 2);
+  weights.front() = 1;
+  if (n % 2 == 0) weights.back() = 1;
+  Extents column(y.rank() - parts.last, 1);
+  column[0] = n / 2 + 1;
+  const Variable weight =
+      constant(Tensor::from(weights, column).to(real_of(half.dtype())).to(y.type().device));
+  std::vector<std::pair<index_t, index_t>> widths(y.rank());
+  widths[parts.last].second = n - (n / 2 + 1);
+  return real(ifft(pad(half * weight, widths), {static_cast<index_t>(parts.last)}, options));
+}
+
+Variable fftshift(const Variable& x, const std::optional<Axes>& axes) {
+  return shifted(x, axes, false);
+}
+Variable ifftshift(const Variable& x, const std::optional<Axes>& axes) {
+  return shifted(x, axes, true);
+}
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <cstdint>
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/transforms/library_memory.hpp"
+
+namespace palimpsest::ops {
+
+/// The factor of a transform of N points, as a power of N: 1, 1/sqrt(N), 1/N.
+enum class FftScale : std::uint8_t { one, root, inverse };
+
+/// A discrete Fourier transform.
+///
+/// Math     y[k] = s sum_j x[j] exp(-+2 pi i ...), minus if forward. The adjoint has the other sign
+///          and the same scale; two transforms over the same axes cancel if their signs differ and
+///          their scales together are 1/N
+/// Aliases  in place: the output lies in the memory of the input
+class Fft final : public Op, public HasLibraryMemory {
+ public:
+  struct Parameters {
+    Axes axes;  // sorted, counted from the front
+    bool forward = true;
+    FftScale scale = FftScale::one;
+    bool centered = false;
+    friend bool operator==(const Parameters&, const Parameters&) = default;
+  };
+
+  explicit Fft(Parameters parameters, bool in_place = false)
+      : parameters_(std::move(parameters)), in_place_(in_place) {}
+  const Axes& axes() const { return parameters_.axes; }
+  bool forward() const { return parameters_.forward; }
+  FftScale scale() const { return parameters_.scale; }
+  bool centered() const { return parameters_.centered; }
+  bool in_place() const { return in_place_; }
+  /// Parameters of the transform that undoes this one, and of its adjoint.
+  Parameters inverse() const;
+  Parameters adjoint() const;
+  const Parameters& values() const { return parameters_; }
+
+  std::string name() const override { return in_place_ ? "FftInPlace" : "Fft"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  AliasMap destroy_map(const Apply&) const override;
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
+  OpPtr pure() const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  std::size_t library_bytes(const Apply&, std::span<const Layout> inputs,
+                            std::span<const Layout> outputs) const override;
+  void run(RunContext& context) const override;
+
+ private:
+  Parameters parameters_;
+  bool in_place_;
+};
+
+/// The transform with these parameters; real input is converted.
+Variable transform(const Variable& x, Fft::Parameters parameters);
+
+}  // namespace palimpsest::ops

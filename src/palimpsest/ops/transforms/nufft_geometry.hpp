@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <vector>
+
+#include "palimpsest/ops/transforms/gridding_op.hpp"
+#include "palimpsest/ops/transforms/nufft.hpp"
+
+namespace palimpsest {
+
+/// Everything that follows from the size of the image and the options.
+struct NufftGeometry {
+  /// Errors   ValueError naming `who`
+  NufftGeometry(const Extents& image_size, const NufftOptions& options, DType real,
+                std::string_view who);
+
+  std::size_t ndim() const { return image.size(); }
+  /// Factors of the image along each axis, which undo what the interpolation does to it.
+  Tensor apodization(std::size_t axis, DType real) const;
+  /// The padded grid to points; its kernel has its largest value 1.
+  GriddingPlan interpolation() const { return GriddingPlan(spec, "Nufft"); }
+  /// The same when the image is multiplied by q / sinh(q), with the scale in the kernel.
+  GriddingSpec spec_for_given_apodization() const;
+
+  Extents image, padded;
+  /// That was asked for or follows from eps; padded sizes may be larger.
+  double oversamp = 1;
+  GriddingSpec spec;
+  /// Of the whole transform, per axis.
+  std::array<double, 3> axis_scale{1, 1, 1};
+};
+
+/// The accuracy that the estimate 6 D exp(-pi w sqrt(1 - 1/os)) promises.
+double nufft_error_estimate(int ndim, double width, double oversamp);
+
+namespace ops {
+
+/// The pipeline of a NUFFT around a given order of the points and, if defined, apodization (image
+/// extents).
+Variable nufft_graph(const NufftGeometry& geometry, const GriddingPlan& plan, const Variable& x,
+                     const Variable& locs, const Variable& order, const Variable& apodization = {});
+Variable nufft_adjoint_graph(const NufftGeometry& geometry, const GriddingPlan& plan,
+                             const Variable& y, const Variable& locs, const Variable& order,
+                             const Variable& apodization = {});
+/// The ends of the pipeline: image to spectrum on the padded grid, and back.
+Variable padded_spectrum(const NufftGeometry& geometry, const Variable& x,
+                         std::span<const Variable> factors);
+Variable padded_spectrum_adjoint(const NufftGeometry& geometry, const Variable& grid,
+                                 std::span<const Variable> factors);
+
+}  // namespace ops
+}  // namespace palimpsest

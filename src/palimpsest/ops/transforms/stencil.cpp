@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/transforms/stencil.hpp"
+
+#include <charconv>
+
+#include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/transforms/stencil_op.hpp"
+
+namespace palimpsest::ops {
+namespace {
+
+std::string exact(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+std::string who(bool adjoint) { return adjoint ? "[stencil_adjoint] " : "[stencil] "; }
+
+void check_stencil(const Stencil& s, bool adjoint) {
+  if (!s.taps.empty() && s.step >= 1) return;
+  throw ValueError(who(adjoint) + "got " + std::to_string(s.taps.size()) + " taps and step " +
+                   std::to_string(s.step) + ", expected at least one and a positive step");
+}
+
+}  // namespace
+
+std::string StencilOp::parameters() const {
+  std::string text = parameter("axis", static_cast<index_t>(stencil_.axis)) + ", taps=(";
+  for (const double tap : stencil_.taps) text += exact(tap) + ",";
+  return text + "), " + parameter("offset", stencil_.offset) + ", " +
+         parameter("step", stencil_.step) + ", " +
+         parameter("edge", static_cast<index_t>(stencil_.edge));
+}
+
+Apply StencilOp::make_node(std::span<const Variable> inputs) const {
+  expect_inputs(inputs, 1, name());
+  const TensorType& x = inputs[0].type();
+  if (!is_inexact(x.dtype)) {
+    throw DTypeError(who(adjoint_) + "got " + x.str() + ", expected floating or complex data");
+  }
+  normalize_axis(static_cast<index_t>(stencil_.axis), x.rank(), "stencil");
+  return node(inputs, {{x.dtype, infer_shapes({}, {&x.shape, 1})[0], x.device}});
+}
+
+std::vector<Extents> StencilOp::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+  Extents result = inputs[0];
+  index_t& n = result[stencil_.axis];
+  if (n == kUnknown) return {std::move(result)};
+  if (adjoint_) {
+    n = checked_multiply(n, stencil_.step);
+  } else if (n % stencil_.step == 0) {
+    n /= stencil_.step;
+  } else {
+    throw ShapeError(who(adjoint_) + "got " + to_string(inputs[0]) + ", expected axis " +
+                     std::to_string(stencil_.axis) + " divisible by " +
+                     std::to_string(stencil_.step));
+  }
+  return {std::move(result)};
+}
+
+std::vector<Variable> StencilOp::pullback(const Apply&,
+                                          std::span<const Variable> cotangents) const {
+  const auto transposed = std::make_shared<StencilOp>(stencil_, !adjoint_);
+  return {transposed->make_node(cotangents.first(1)).output(0)};
+}
+
+void StencilOp::run(RunContext& context) const {
+  (adjoint_ ? run_stencil_adjoint : run_stencil)(stencil_, context.input(0), context.output(0));
+}
+
+Variable stencil(const Variable& x, Stencil stencil) {
+  check_stencil(stencil, false);
+  return std::make_shared<StencilOp>(std::move(stencil), false)->make_node({&x, 1}).output(0);
+}
+
+Variable stencil_adjoint(const Variable& y, Stencil stencil) {
+  check_stencil(stencil, true);
+  return std::make_shared<StencilOp>(std::move(stencil), true)->make_node({&y, 1}).output(0);
+}
+
+}  // namespace palimpsest::ops

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/graph/variable.hpp"
+#include "palimpsest/kernels/arrays/stencil.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+namespace ops {
+
+/// A short filter along one axis.
+///
+/// Math     y[i] = sum_m taps[m] x[step i + offset + m]; beyond its ends x is what `edge` says
+/// Shapes   x (.., step n, ..) -> y (.., n, ..)
+/// Errors   ShapeError "divisible": an extent that is no multiple of step, or unknown
+/// Cost     one pass
+Variable stencil(const Variable& x, Stencil stencil);
+/// The adjoint of the stencil with the same parameters.
+Variable stencil_adjoint(const Variable& y, Stencil stencil);
+
+}  // namespace ops
+}  // namespace palimpsest

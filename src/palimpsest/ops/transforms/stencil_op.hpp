@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/kernels/arrays/stencil.hpp"
+#include "palimpsest/ops/shape/contiguous_op.hpp"
+
+namespace palimpsest::ops {
+
+/// A filter along one axis, or its adjoint.
+class StencilOp final : public Op, public RoundsByLayout {
+ public:
+  StencilOp(Stencil stencil, bool adjoint) : stencil_(std::move(stencil)), adjoint_(adjoint) {}
+
+  std::string name() const override { return adjoint_ ? "StencilAdjoint" : "Stencil"; }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  Stencil stencil_;
+  bool adjoint_;
+};
+
+}  // namespace palimpsest::ops

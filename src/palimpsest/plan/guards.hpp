@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <array>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "palimpsest/graph/function_graph.hpp"
+
+namespace palimpsest {
+
+/// What happens when a condition has this value.
+struct Branch {
+  Variable condition;
+  bool when = true;
+  int parent = -1;  // the branch that it lies in; -1: none
+};
+
+/// Which steps only one branch of an ifelse needs. A node belongs to a branch when every use of its
+/// elements is the branch's value or belongs to the branch in turn. All that one condition decides
+/// in one place is one branch, whichever ifelse asks; what several branches need belongs to all
+/// conditions that they have in common.
+class Branches {
+ public:
+  /// Moves what conditions are computed from in front of the branches' steps where data and memory
+  /// allow; where they do not, the steps run in any case.
+  Branches(const FunctionGraph& graph, std::vector<Apply>& order);
+
+  bool empty() const { return list_.empty(); }
+  /// The innermost branch of a node; -1: it runs in any case.
+  int of(const Apply& node) const;
+  const Branch& operator[](int branch) const { return list_[static_cast<std::size_t>(branch)]; }
+  /// The branch of this ifelse; -1 if it has no steps.
+  int find(const Apply& node, bool when) const;
+  /// Is `inner` the branch `outer` or within it? Everything is within -1.
+  bool is_within(int inner, int outer) const;
+  /// The innermost branch that both are within.
+  int around(int a, int b) const;
+
+ private:
+  int add(const Variable& condition, bool when, int parent);
+  int add(const Apply& node, bool when);
+  int common(int a, int b);
+  void assign(const FunctionGraph& graph, const Apply& node);
+  void hoist_conditions(std::vector<Apply>& order) const;
+  void drop_late_conditions(const std::vector<Apply>& order);
+
+  std::vector<Branch> list_;
+  std::unordered_map<const ApplyNode*, int> of_;
+  std::unordered_map<const ApplyNode*, std::array<int, 2>> by_node_;  // for false and for true
+  std::map<std::tuple<int, const VariableNode*, bool>, int> by_condition_;
+};
+
+}  // namespace palimpsest

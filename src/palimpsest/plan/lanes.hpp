@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: which steps of a plan run side by side.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "palimpsest/base/dtype.hpp"
+#include "palimpsest/graph/origin.hpp"
+
+namespace palimpsest {
+
+/// Steps, who waits for whom, and how long each of them takes.
+struct LaneProblem {
+  std::span<const int> order;                     // a legal one, with a low peak
+  std::span<const std::vector<int>> before;       // per step: those that it waits for
+  std::span<const index_t> work;                  // per step, in elements; at least 1
+  index_t grain = 0;                              // a step with less work begins no lane
+  std::span<const LaneLimit* const> limits = {};  // per step: of the group that it is of, or null
+};
+
+/// When each step would run if it took as long as its work, and where. The steps of a lane run one
+/// after the other.
+struct LaneSchedule {
+  std::vector<int> order;              // by start
+  std::vector<int> lane;               // per step
+  std::vector<index_t> start, finish;  // per step: [start, finish)
+  int n_lanes = 1;
+  index_t length = 0;
+};
+
+/// One step after the other, each of length 1.
+LaneSchedule in_one_lane(std::span<const int> order);
+
+/// Each step, in the given order, goes to the lane where it can start first; a small one to that of
+/// the step that it waits for longest. Lanes that gain nothing stay away. A group with a limit has
+/// no steps in more lanes than that. Of the terms of a sum at most as many as lanes are there
+/// besides the sum of those before them.
+/// Source  Graham 1969 (doi:10.1137/0117039)
+LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes);
+
+/// Of what each step needs (lower numbers; its predecessor in its lane included), the least that
+/// implies the rest.
+std::vector<std::vector<int>> least_waits(std::span<const std::vector<int>> needs,
+                                          std::span<const int> lane, int n_lanes);
+
+}  // namespace palimpsest

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/plan/loop_plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/plan/planner.hpp"
+
+namespace palimpsest {
+namespace {
+
+using Parts = ops::LoopParts;
+
+constexpr index_t kAlignment = 64;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// A piece of scratch.
+index_t take(index_t& end, index_t bytes) {
+  const index_t start = end;
+  end += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return start;
+}
+
+Layout without_rows(const Layout& array) {
+  return {array.dtype, Extents(array.extents.begin() + 1, array.extents.end()),
+          Strides(array.strides.begin() + 1, array.strides.end()), 0};
+}
+
+// How the inputs of the body lie in each step.
+std::vector<Layout> body_layouts(const ops::Loop& op, std::span<const Layout> inputs) {
+  const Parts& parts = op.structure();
+  std::vector<Layout> result;
+  for (std::size_t i = 0; i < parts.reads.size(); ++i) result.push_back(without_rows(inputs[i]));
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    const Layout& init = inputs[op.init_input(k)];
+    Extents extents(init.extents.begin() + (parts.states[k].rows > 1 ? 1 : 0), init.extents.end());
+    const Layout row = Layout::dense(init.dtype, std::move(extents));
+    result.insert(result.end(), parts.states[k].inner.size(), row);
+  }
+  for (std::size_t j = 0; j < parts.captured.size(); ++j) {
+    const Layout& value = inputs[op.captured_input(j)];
+    result.push_back({value.dtype, value.extents, value.strides, 0});
+  }
+  return result;
+}
+
+void place_results(LoopPlan& plan) {
+  for (std::size_t r = 0; r < plan.body.outputs.size(); ++r) {
+    const Delivery& delivery = plan.body.outputs[r];
+    const Slot& slot = plan.body.slots[at(delivery.slot)];
+    const PlannedBuffer& buffer = plan.body.buffers[at(slot.buffer)];
+    LoopPlan::Result result;
+    result.place = Layout::dense(slot.layout.dtype, slot.layout.extents);
+    result.bytes = byte_count(slot.layout.extents, slot.layout.dtype);
+    const bool is_own = buffer.kind == BufferKind::output && at(buffer.index) == r;
+    result.is_direct = is_own && delivery.how == Handover::own && slot.layout.is_dense() &&
+                       slot.layout.byte_offset == 0 && buffer.bytes == result.bytes;
+    if (is_own && !result.is_direct) result.offset = take(plan.scratch_bytes, buffer.bytes);
+    plan.results.push_back(std::move(result));
+  }
+}
+
+// The position of a state's first inner variable among the inputs of the body.
+std::size_t body_input_of(const Parts& parts, std::size_t k) {
+  std::size_t input = parts.reads.size();
+  for (std::size_t i = 0; i < k; ++i) input += parts.states[i].inner.size();
+  return input;
+}
+
+// Does the state need one place only? Its result is computed there, or is copied there when all
+// other results that show the old value are done with.
+bool has_one_place(LoopPlan& plan, std::size_t k) {
+  const Parts& parts = plan.op->structure();
+  if (!parts.states[k].is_replaced() || plan.results[k].is_direct) return false;
+  const auto input = body_input_of(parts, k);
+  const auto shows_old = [&](std::size_t r) {
+    const Slot& slot = plan.body.slots[at(plan.body.outputs[r].slot)];
+    const PlannedBuffer& buffer = plan.body.buffers[at(slot.buffer)];
+    return buffer.kind == BufferKind::argument && at(buffer.index) == input;
+  };
+  if (shows_old(k)) {
+    const Slot& slot = plan.body.slots[at(plan.body.outputs[k].slot)];
+    const Layout& place = plan.results[k].place;
+    plan.results[k].stays = slot.layout.is_dense() && slot.layout.byte_offset == 0 &&
+                            slot.layout.extents == place.extents &&
+                            slot.layout.dtype == place.dtype;
+    return plan.results[k].stays;
+  }
+  for (std::size_t r = 0; r < plan.results.size(); ++r) {
+    if (shows_old(r)) return false;
+  }
+  return true;
+}
+
+void place_states(LoopPlan& plan, std::span<const Layout> inputs) {
+  const Parts& parts = plan.op->structure();
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    LoopPlan::StatePlaces places;
+    places.row_bytes = plan.results[k].bytes;
+    places.count = has_one_place(plan, k) ? 1 : parts.states[k].rows + 1;
+    const Layout& init = inputs[plan.op->init_input(k)];
+    places.is_apart = parts.states[k].overwrites_init && !init.is_dense();
+    if (!parts.states[k].has_history) {
+      index_t size = 0;
+      take(size, places.row_bytes);
+      places.distance = size;
+      const bool uses_output = parts.states[k].has_last && !places.is_apart;
+      places.offset = take(plan.scratch_bytes, (places.count - (uses_output ? 1 : 0)) * size);
+    }
+    plan.states.push_back(places);
+  }
+  if (parts.until.defined()) plan.until_offset = take(plan.scratch_bytes, 1);
+}
+
+}  // namespace
+
+std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<const Layout> inputs) {
+  auto plan = std::make_shared<LoopPlan>();
+  plan->node = loop;
+  plan->op = &dynamic_cast<const ops::Loop&>(loop.op());
+  auto graph = std::make_shared<FunctionGraph>(plan->op->body_inputs(), plan->op->body_outputs());
+  plan->graph = graph;
+  PlanRequest request;
+  request.graph = graph.get();
+  request.n_arguments = graph->inputs().size();
+  request.n_results = graph->outputs().size();
+  for (const Variable& v : graph->inputs()) {
+    request.overwritten.push_back(!graph->destroyers(v).empty());
+    if (!request.overwritten.back()) graph->protect(v);
+  }
+  request.argument_is_lent.assign(request.n_arguments, false);
+  request.borrowed.assign(request.n_results, false);
+  request.input_layouts = body_layouts(*plan->op, inputs);
+  request.keeps_bits = true;  // what mode the function has is not known here
+  plan->body = make_plan(request);
+  if (!plan->body.run_time_extents.empty()) return plan;
+  std::vector<Extents> extents;
+  for (const Layout& layout : inputs) extents.push_back(layout.extents);
+  plan->n_steps = plan->op->n_steps(extents);
+  take(plan->scratch_bytes, plan->body.arena_bytes);  // at its start
+  place_results(*plan);
+  place_states(*plan, inputs);
+  return plan;
+}
+
+std::size_t measured_steps(const Plan& plan) {
+  std::size_t count = plan.steps.size();
+  for (const PlannedStep& step : plan.steps) {
+    if (step.loop) count += measured_steps(step.loop->body);
+  }
+  return count;
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "palimpsest/ops/loop/loop_op.hpp"
+#include "palimpsest/plan/plan.hpp"
+
+namespace palimpsest {
+
+/// How the body of a loop runs: planned once for all steps, in memory that the step around it gets
+/// as scratch.
+///
+/// A state with a history is computed in the rows of that. Any other has rows + 1 places that take
+/// turns; the last step's turn is the output, where there is one and it is dense. A state of one
+/// row has one place where its step works in place, or makes the new value elsewhere and nothing
+/// else looks at the old one when that is copied to its place.
+struct LoopPlan {
+  struct StatePlaces {
+    index_t row_bytes = 0;
+    index_t count = 0;      // of places
+    index_t distance = 0;   // between places in scratch
+    index_t offset = 0;     // of the first place in scratch
+    bool is_apart = false;  // the output lies as an init did that is overwritten, and is not dense
+  };
+  /// A result of the body, which goes to a dense place that differs from step to step.
+  struct Result {
+    Layout place;  // its type; byte offset 0
+    index_t bytes = 0;
+    bool is_direct = false;  // computed there; else it is copied
+    bool stays = false;      // computed in the old value's place, and that is where it belongs
+    index_t offset = -1;     // of its own buffer in scratch, if it is not computed there; -1: none
+  };
+
+  Apply node;  // keeps the loop and its body alive
+  const ops::Loop* op = nullptr;
+  std::shared_ptr<const FunctionGraph> graph;
+  Plan body;
+  std::optional<index_t> n_steps;  // nothing: an input tells
+  std::vector<StatePlaces> states;
+  std::vector<Result> results;
+  index_t until_offset = 0;  // of the place of `until` in scratch
+  index_t scratch_bytes = 0;
+};
+
+std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<const Layout> inputs);
+
+/// How many steps of a plan are measured: its own, and then those in the bodies of its loops.
+std::size_t measured_steps(const Plan& plan);
+
+}  // namespace palimpsest

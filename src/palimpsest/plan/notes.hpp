@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what an error at run time says about the step that it came from.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "palimpsest/base/view.hpp"
+#include "palimpsest/plan/plan.hpp"
+
+namespace palimpsest {
+
+/// The node, its number, and the types, shapes, strides and first elements of its inputs, as notes
+/// of an error, a line each; more with config().exception_verbosity.
+std::string describe_step(const Plan& plan, std::size_t step, std::span<const ConstView> inputs);
+/// The node and the shapes of its inputs, before anything ran.
+std::string describe_node(const Apply& node, std::span<const Extents> inputs);
+
+}  // namespace palimpsest

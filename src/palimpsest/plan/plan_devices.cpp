@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/plan/plan_devices.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "palimpsest/plan/placement.hpp"
+
+namespace palimpsest {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// The device of every buffer: that of the values in it. What no step and no input says is where the
+// first input is.
+std::vector<Device> devices_of(const Plan& plan, const PlanRequest& request) {
+  const FunctionGraph& graph = *request.graph;
+  Device usual;
+  if (!graph.inputs().empty()) {
+    usual = graph.inputs()[0].type().device;
+  } else if (!graph.outputs().empty()) {
+    usual = graph.outputs()[0].type().device;
+  }
+  std::vector<Device> devices(plan.buffers.size(), usual);
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const PlannedBuffer& buffer = plan.buffers[b];
+    const auto input = at(buffer.index);
+    if (buffer.kind == BufferKind::argument) devices[b] = graph.inputs()[input].type().device;
+    if (buffer.kind == BufferKind::container) {
+      devices[b] = graph.inputs()[request.n_arguments + input].type().device;
+    }
+    if (buffer.kind == BufferKind::constant) devices[b] = plan.constants[input].type().device;
+  }
+  for (const PlannedStep& step : plan.steps) {
+    for (std::size_t k = 0; k < step.outputs.size(); ++k) {
+      devices[at(plan.slots[at(step.outputs[k])].buffer)] = step.node.output(k).type().device;
+    }
+    if (step.scratch >= 0) devices[at(step.scratch)] = step.node.output(0).type().device;
+  }
+  return devices;
+}
+
+bool is_ours(const PlannedBuffer& buffer) {
+  return buffer.kind == BufferKind::arena || buffer.kind == BufferKind::output ||
+         buffer.kind == BufferKind::update;
+}
+
+// Gives the arena buffers of one device offsets in an arena of its own.
+PlannedArena place_on(Plan& plan, Device device, double effort) {
+  std::vector<Interval> intervals;
+  std::vector<PlannedBuffer*> placed;
+  for (PlannedBuffer& buffer : plan.buffers) {
+    if (buffer.kind != BufferKind::arena || buffer.device != device) continue;
+    intervals.push_back({buffer.bytes, buffer.first_step, buffer.last_step, 0});
+    placed.push_back(&buffer);
+  }
+  const Placement placement = place(intervals, {.capacity = 0, .effort = effort});
+  for (std::size_t i = 0; i < placed.size(); ++i) placed[i]->offset = intervals[i].offset;
+  return {device, placement.bytes, placement.lower_bound};
+}
+
+}  // namespace
+
+void separate_devices(Plan& plan, const PlanRequest& request) {
+  const std::vector<Device> devices = devices_of(plan, request);
+  if (std::all_of(devices.begin(), devices.end(), [&](Device d) { return d == devices[0]; })) {
+    return;
+  }
+  plan.lanes = 1;  // lives below are those of one step after the other
+  std::vector<Device> ours;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    plan.buffers[b].device = devices[b];
+    const bool is_new = std::find(ours.begin(), ours.end(), devices[b]) == ours.end();
+    if (is_ours(plan.buffers[b]) && is_new) ours.push_back(devices[b]);
+  }
+  std::sort(ours.begin(), ours.end());
+  plan.arena_bytes = 0;
+  plan.lower_bound_bytes = 0;
+  for (const Device device : ours) {
+    plan.arenas.push_back(place_on(plan, device, request.effort));
+    plan.arena_bytes += plan.arenas.back().bytes;
+    plan.lower_bound_bytes += plan.arenas.back().lower_bound_bytes;
+  }
+  plan.peak_bytes = plan.arena_bytes + plan.output_bytes + plan.update_bytes;
+}
+
+index_t Plan::peak_bytes_on(Device device) const {
+  index_t bytes = 0;
+  for (const PlannedArena& arena : arenas) bytes += arena.device == device ? arena.bytes : 0;
+  for (const PlannedBuffer& buffer : buffers) {
+    const bool counts = buffer.kind == BufferKind::output || buffer.kind == BufferKind::update;
+    if (counts && buffer.device == device) bytes += buffer.bytes;
+  }
+  for (const auto* deliveries : {&outputs, &updates}) {
+    for (const Delivery& delivery : *deliveries) {
+      const Slot& slot = slots[at(delivery.slot)];
+      if (delivery.how != Handover::compact || buffers[at(slot.buffer)].device != device) continue;
+      bytes += byte_count(slot.layout.extents, slot.layout.dtype);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace palimpsest

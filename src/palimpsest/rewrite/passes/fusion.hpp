@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/rewrite/pipeline.hpp"
+
+namespace palimpsest {
+
+/// Runs chains of elementwise ops as one pass, so that what lies between them never is in memory,
+/// and results of the graph that read the same array as one pass of several results.
+///
+/// Contract  the same operations on the same values in the same order: equal bit for bit. A value
+///           that has another reader, is an output, or is broadcast into its reader stays; so do
+///           two results that could be written over more values than one step of both could, and a
+///           sum of several computed arrays that is a term of another sum
+/// Order     one sweep in topological order; a node takes in the nodes that only it reads. Then one
+///           more, in which a result joins an earlier one
+int fuse_elementwise(FunctionGraph& graph, const RewriteHints& hints);
+
+}  // namespace palimpsest

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/rewrite/passes/inplace.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <typeinfo>
+
+#include "palimpsest/graph/graph_state.hpp"
+#include "palimpsest/graph/inplace_query.hpp"
+#include "palimpsest/ops/create/random_op.hpp"
+#include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/index/gather_op.hpp"
+#include "palimpsest/ops/index/index_op.hpp"
+#include "palimpsest/ops/products/contract_op.hpp"
+#include "palimpsest/ops/transforms/fft_op.hpp"
+#include "palimpsest/rewrite/memory_of_values.hpp"
+#include "palimpsest/rewrite/patterns.hpp"
+
+namespace palimpsest {
+namespace {
+
+enum class Family { updates, products, transforms, elementwise, keys };
+
+Family family_of(const Op& op) {
+  if (typeid(op) == typeid(ops::Elementwise)) return Family::elementwise;
+  const auto is = [&]<class... T>() { return (dynamic_cast<const T*>(&op) || ...); };
+  if (is.template operator()<ops::UpdateSubtensor, ops::UpdateAt>()) return Family::updates;
+  if (is.template operator()<ops::AddContract>()) return Family::products;
+  if (is.template operator()<ops::Fft>()) return Family::transforms;
+  if (is.template operator()<ops::NextKey>()) return Family::keys;
+  return Family::elementwise;
+}
+
+// One input that the node could overwrite, and how good it would be.
+struct Candidate {
+  int input;
+  OpPtr op;
+  Apply variant = {};  // made when it is asked for
+  bool realizes = false, continues = false, is_last = false;
+  double bytes = 0;
+};
+
+class InplacePass {
+ public:
+  InplacePass(FunctionGraph& graph, const RewriteHints& hints, Family family, const char* reason)
+      : graph_(graph),
+        hints_(hints),
+        family_(family),
+        reason_(reason),
+        order_(graph.toposort()),
+        memory_(graph, order_) {
+    for (const auto& [value, memory] : hints.preferred_memory) {
+      mark_chain(value, memory);
+      updates_[value.node()] = memory.node();
+    }
+  }
+
+  int run() {
+    int applied = 0;
+    for (std::size_t place = 0; place < order_.size(); ++place) {
+      const Apply& node = order_[place];
+      if (family_of(node.op()) != family_ || !overwritten_inputs(node).empty()) continue;
+      if (put_in_place(node, place)) ++applied;
+    }
+    return applied;
+  }
+
+ private:
+  // Every value on the way to `value` from which in-place steps could lead there: they would best
+  // lie in `memory` too.
+  void mark_chain(const Variable& value, const Variable& memory) {
+    std::vector<Variable> pending{value};
+    while (!pending.empty()) {
+      const Variable v = pending.back();
+      pending.pop_back();
+      if (!wanted_.try_emplace(v.node(), memory.node()).second) continue;
+      const Apply owner = v.owner();
+      if (!owner.defined() || !graph_.contains(owner)) continue;
+      for (const Variable& input : owner.inputs()) {
+        if (input.type().shape == value.type().shape && input.dtype() == value.dtype()) {
+          pending.push_back(input);
+        }
+      }
+    }
+  }
+
+  void refuse(const Apply& node, int input, InconsistencyKind kind) const {
+    if (!hints_.refusals) return;
+    const std::string variable =
+        input < 0 ? std::string() : node.input(static_cast<std::size_t>(input)).str();
+    hints_.refusals->push_back({{}, node.op().str(), input, variable, kind});
+  }
+
+  // Asking whether an input may be overwritten can cost as much as there are readers of it, so that
+  // it is asked about one after the other.
+  bool put_in_place(const Apply& node, std::size_t place) {
+    std::vector<Candidate> candidates = candidates_of(node);
+    if (candidates.empty()) return false;
+    if (candidates.size() > 1) {
+      rank(candidates, node, place);
+      if (try_all(node, candidates)) return true;
+    }
+    return std::any_of(candidates.begin(), candidates.end(), [&](Candidate& c) {
+      return is_possible(node, c) && try_variant(node, c.variant, c.input);
+    });
+  }
+
+  // The variant on these inputs. Of several results each one is put where it had better lie.
+  OpPtr variant_op(const Apply& node, const std::set<int>& allowed) {
+    const auto* const step = op_of<ops::Elementwise>(node);
+    if (!step || node.output_count() < 2) return node.op().inplace_on_inputs(node, allowed);
+    ops::Elementwise::Overwrites preferred(node.output_count(), ops::Elementwise::kNone);
+    for (std::size_t k = 0; k < preferred.size(); ++k) {
+      for (const int i : allowed) {
+        const VariableNode* const root = memory_.root(node.input(static_cast<std::size_t>(i)));
+        for (const auto* const map : {&wanted_, &updates_}) {
+          const auto* const memory = map->find(node.output(k).node());
+          if (memory && *memory == root) preferred[k] = i;
+        }
+      }
+    }
+    return step->inplace_on_inputs(node, allowed, preferred);
+  }
+
+  // Inputs that a kernel can overwrite and for which that is worth it.
+  std::vector<Candidate> candidates_of(const Apply& node) {
+    std::vector<Candidate> result;
+    for (int input = 0; input < static_cast<int>(node.input_count()); ++input) {
+      const Variable& v = node.input(static_cast<std::size_t>(input));
+      const auto is_same = [&](const Candidate& c) {
+        return node.input(static_cast<std::size_t>(c.input)) == v;
+      };
+      if (std::any_of(result.begin(), result.end(), is_same)) continue;
+      OpPtr op = variant_op(node, {input});
+      if (!op) continue;
+      Candidate candidate{input, std::move(op)};
+      if (helps(node, candidate, v)) result.push_back(std::move(candidate));
+    }
+    return result;
+  }
+
+  bool is_possible(const Apply& node, Candidate& c) {
+    if (!c.variant.defined()) c.variant = c.op->make_node(node.inputs());
+    if (!overwritten_inputs(c.variant).contains(c.input)) return false;
+    const InconsistencyKind kind = inplace_refusal(graph_, node, c.variant, c.input);
+    if (kind != InconsistencyKind::none) refuse(node, c.input, kind);
+    return kind == InconsistencyKind::none;
+  }
+
+  // Keys are small: only what would be copied into a shared variable is worth it.
+  bool helps(const Apply& node, Candidate& candidate, const Variable& v) {
+    const VariableNode* const root = memory_.root(v);
+    for (const Variable& out : node.outputs()) {
+      const auto *const update = updates_.find(out.node()), *const wanted =
+                                                                wanted_.find(out.node());
+      candidate.realizes |= update && *update == root;
+      candidate.continues |= wanted && *wanted == root;
+    }
+    candidate.bytes = MemoryOfValues::bytes(v);
+    if (family_ == Family::keys) return candidate.realizes || candidate.continues;
+    if (!memory_.would_keep_more(v, node.output(0))) return true;
+    refuse(node, candidate.input, InconsistencyKind::none);
+    return false;
+  }
+
+  void rank(std::vector<Candidate>& candidates, const Apply& node, std::size_t place) {
+    for (Candidate& c : candidates) {
+      c.is_last = memory_.is_last_reader(node.input(static_cast<std::size_t>(c.input)), place);
+    }
+    const auto key = [](const Candidate& c) {
+      return std::tuple(!c.realizes, !c.continues, -c.bytes, !c.is_last);
+    };
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+  }
+
+  // An op that can overwrite several inputs in one run: all that are possible by themselves.
+  bool try_all(const Apply& node, std::vector<Candidate>& candidates) {
+    const auto variant_of_all = [&] {
+      std::set<int> allowed;
+      for (const Candidate& c : candidates) allowed.insert(c.input);
+      const OpPtr op = variant_op(node, allowed);
+      return op ? op->make_node(node.inputs()) : Apply();
+    };
+    Apply variant = variant_of_all();
+    if (!variant.defined()) return false;
+    std::set<int> overwritten = overwritten_inputs(variant);
+    if (overwritten.size() < 2) {
+      for (Candidate& c : candidates) {
+        if (overwritten.contains(c.input)) c.variant = variant;
+      }
+      return false;
+    }
+    std::erase_if(candidates, [&](Candidate& c) { return !is_possible(node, c); });
+    variant = variant_of_all();
+    return variant.defined() && overwritten_inputs(variant).size() > 1 &&
+           try_variant(node, variant, -1);
+  }
+
+  bool try_variant(const Apply& node, const Apply& variant, int input) {
+    std::vector<std::pair<Variable, Variable>> pairs;
+    for (std::size_t k = 0; k < node.output_count(); ++k) {
+      const Variable old = node.output(k), with = variant.output(k);
+      with.node()->name = old.name();
+      with.tags() = old.tags();
+      pairs.emplace_back(old, with);
+    }
+    try {
+      graph_.replace_all_validate(pairs, reason_);
+    } catch (const InconsistencyError& error) {
+      kept_.push_back(variant);
+      refuse(node, input, error.kind());
+      return false;
+    }
+    for (const auto& [old, with] : pairs) {
+      for (auto* const map : {&wanted_, &updates_}) {
+        if (const auto* const memory = map->find(old.node())) {
+          const VariableNode* const same = *memory;  // adding moves it
+          map->try_emplace(with.node(), same);
+        }
+      }
+      memory_.replaced(old, with);
+    }
+    return true;
+  }
+
+  FunctionGraph& graph_;
+  const RewriteHints& hints_;
+  const Family family_;
+  const char* const reason_;
+  const std::vector<Apply> order_;
+  MemoryOfValues memory_;
+  // Values, and the inputs of the graph in whose memory they had better lie, or are to be stored.
+  PointerMap<const VariableNode, const VariableNode*> wanted_, updates_;
+  std::vector<Apply> kept_;  // so that no address is used twice
+};
+
+// Most graphs have no node of most families, which is found out without sorting them.
+int run_family(FunctionGraph& graph, const RewriteHints& hints, Family family, const char* reason) {
+  const bool has_any =
+      graph.state().any_node([&](const Apply& node) { return family_of(node.op()) == family; });
+  return has_any ? InplacePass(graph, hints, family, reason).run() : 0;
+}
+
+}  // namespace
+
+std::string InplaceRefusal::str() const {
+  std::string text = (body.empty() ? body : body + ": ") + node + ": ";
+  text += input < 0 ? "several inputs" : "input " + std::to_string(input) + " " + variable;
+  const bool is_fault = kind != InconsistencyKind::none;
+  return text + ": " + (is_fault ? std::string(name_of(kind)) : "part of a bigger buffer");
+}
+
+int run_updates_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return run_family(graph, hints, Family::updates, "run_updates_in_place");
+}
+int run_products_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return run_family(graph, hints, Family::products, "run_products_in_place");
+}
+int run_transforms_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return run_family(graph, hints, Family::transforms, "run_transforms_in_place");
+}
+int run_elementwise_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return run_family(graph, hints, Family::elementwise, "run_elementwise_in_place");
+}
+int run_keys_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  return run_family(graph, hints, Family::keys, "run_keys_in_place");
+}
+
+int run_in_place(FunctionGraph& graph, const RewriteHints& hints) {
+  int applied = 0;
+  for (const auto pass : {run_updates_in_place, run_products_in_place, run_transforms_in_place,
+                          run_elementwise_in_place, run_keys_in_place}) {
+    applied += pass(graph, hints);
+  }
+  return applied;
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/rewrite/pipeline.hpp"
+
+namespace palimpsest {
+
+/// Replaces elementwise operations with special constants by cheaper ones: x * 1, x / 1, x^1, x +
+/// -0, x - 0, x * -1, the division by a power of two, the square of an integer.
+///
+/// Contract  values are unchanged, bit for bit: what is not exact for NaN, infinities or a zero of
+///           some sign stays, such as x + 0 and a complex number times 1
+/// Order     to a fixed point
+RewriteResult specialize(FunctionGraph& graph, const RewriteHints& hints);
+
+/// Small powers become products and roots, |z|^2 becomes abs2, complex factors of 1 go.
+///
+/// Contract  equal up to rounding; where a power is infinite or NaN for some argument, so is what
+///           takes its place, except for complex infinities times 1
+/// Order     to a fixed point
+RewriteResult specialize_powers(FunctionGraph& graph, const RewriteHints& hints);
+
+}  // namespace palimpsest

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/rewrite/pipeline.hpp"
+
+namespace palimpsest {
+
+/// Gives every step that could overwrite the result of a cheap op, such as alloc, a result of its
+/// own to overwrite: making it again costs less than copying it, and takes no more memory than the
+/// copy.
+///
+/// Contract  values are unchanged, bit for bit; outputs, what must not be overwritten, and readers
+///           that could not write stay with the first result
+/// Order     one sweep in topological order
+RewriteResult split_buffers(FunctionGraph& graph, const RewriteHints& hints);
+
+}  // namespace palimpsest

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/run/container.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/base/per_thread.hpp"
+#include "palimpsest/base/pointer_map.hpp"
+
+namespace palimpsest {
+namespace {
+
+std::uint64_t next_container_id() {
+  static std::atomic<std::uint64_t> counter{0};
+  return counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The containers that the calling thread holds.
+using Held = PointerMap<const Container, HoldMode>;
+Held& held_here() { return of_this_thread<Held>(); }
+
+}  // namespace
+
+// Kept without the shared variables it refers back to: those are named weakly, or a container would
+// keep itself alive.
+struct Container::DefaultUpdate {
+  Variable expression;
+  std::vector<Variable> stand_ins;
+  std::vector<std::weak_ptr<VariableNode>> originals;
+};
+
+Container::Container(TensorType type, const Value& value, ContainerOptions options)
+    : type_(std::move(type)),
+      name_(std::move(options.name)),
+      strict_(options.strict),
+      allow_downcast_(options.allow_downcast),
+      id_(next_container_id()),
+      home_(value.tensor().defined() ? value.tensor().device() : type_.device) {
+  after_fork_in_child(keep_in_child);
+  store(admitted(value, options.borrow));
+}
+
+Container::~Container() {
+  if (value_.defined()) value_.storage().give_up_claim();
+}
+
+std::string Container::who() const {
+  return name_.empty() ? "shared variable " + type_.str() : "shared variable '" + name_ + "'";
+}
+
+// The container has claimed the Storage of the value.
+void Container::store(Tensor value) noexcept {
+  const ForkSection whole;
+  if (lock_.is_torn()) lock_.heal();
+  if (value_.defined()) value_.storage().give_up_claim();
+  value_ = std::move(value);
+}
+
+// filter() does not know how a variable comes to have fixed extents.
+static void check_extents(const TensorType& type, const Value& value, const std::string& who) {
+  const Tensor& tensor = value.tensor();
+  if (value.is_variable() || !tensor.defined() || type.admits(tensor.shape())) return;
+  throw ShapeError("[" + who + "] shape: got " + to_string(tensor.shape()) + ", expected " +
+                   type.str() +
+                   ". Try {.shape = std::nullopt} where it is made, for values of any "
+                   "extents");
+}
+
+// What is stored for a value, claimed: the caller's Storage when lent, unless it belongs to another
+// container or to the frame of a function, else a lazy clone. Elements that overlap one another
+// cannot be updated in place, so such a value is made dense.
+Tensor Container::admitted(const Value& value, bool borrow) {
+  check_extents(type_, value, who());
+  Tensor tensor = filter(type_, value, {strict_, allow_downcast_}, who());
+  const bool is_private = value.is_weak() || !shares_storage(tensor, value.tensor());
+  const bool is_present = value_.defined() && shares_storage(tensor, value_);
+  if (has_internal_overlap(tensor)) {
+    tensor = tensor.clone();
+  } else if (!is_private && !(borrow && is_present)) {
+    if (borrow && tensor.storage().claim_if_free()) return tensor;
+    tensor = tensor.lazy_clone();
+  }
+  tensor.storage().claim();
+  return tensor;
+}
+
+Tensor Container::get_value(GetOptions options) const {
+  Tensor value;
+  {
+    const ContainerHold hold(*this, HoldMode::shared, "get_value");
+    const bool moves = !options.return_internal_type && home_ != type_.device;
+    value = options.borrow || moves ? value_ : value_.lazy_clone();
+    if (moves) value = value.to(home_);
+  }
+  return value;
+}
+
+void Container::set_value(const Value& value, SetOptions options) {
+  Tensor dropped;  // after the lock
+  const ContainerHold hold(*this, HoldMode::replacing, "set_value");
+  Tensor made = admitted(value, options.borrow);
+  dropped = value_;
+  store(std::move(made));
+  count_version();
+}
+
+void Container::zero(SetOptions options) {
+  const ContainerHold hold(*this, HoldMode::replacing, "zero");
+  if (options.borrow) {
+    value_.fill(0);
+    lock_.heal();
+  } else {
+    Tensor zeros = Tensor::zeros(value_.shape(), value_.dtype(), value_.device());
+    zeros.storage().claim();
+    store(std::move(zeros));
+  }
+  count_version();
+}
+
+void Container::modify(const std::function<void(Tensor&)>& change) {
+  const ContainerHold hold(*this, HoldMode::exclusive, "modify");
+  Tensor value = value_;
+  count_version();
+  change(value);
+  const bool is_same = value.defined() && shares_storage(value, value_) &&
+                       passes_unchanged(type_, value) && !has_internal_overlap(value);
+  if (!is_same) return store(admitted(value, false));
+  value.storage().claim();
+  store(std::move(value));
+}
+
+Tensor Container::exchange(Value value) {
+  const ContainerHold hold(*this, HoldMode::exclusive, "exchange");
+  check_extents(type_, value, who());
+  Tensor made = filter(type_, value, {strict_, allow_downcast_}, who());
+  value = Value(Tensor());
+  if (has_internal_overlap(made)) {
+    made = made.clone();
+  } else if (made.storage().use_count() > 1) {
+    made = made.lazy_clone();  // somebody else still has a handle on it
+  }
+  Tensor old = value_;
+  made.storage().claim();
+  store(std::move(made));
+  count_version();
+  return old;
+}
+
+void Container::commit(Tensor&& value) noexcept {
+  store(std::move(value));
+  count_version();
+}
+
+void Container::set_default_update(const Variable& expression) {
+  auto made = std::make_unique<DefaultUpdate>();
+  if (expression.defined()) {
+    check_update_type(type_, expression.type(), "default update of " + who());
+    // Roots whose own default updates lead back to this container, itself included.
+    std::vector<Variable> back;
+    const auto leads_back = [&](const auto& self, const Variable& v, int depth) -> bool {
+      const auto container = container_of(v);
+      if (!container || depth > 64) return false;
+      if (container.get() == this) return true;
+      const Variable next = container->default_update();
+      if (!next.defined()) return false;
+      bool found = self(self, next, depth + 1);
+      for (const Apply& node : applications_of({&next, 1})) {
+        for (const Variable& input : node.inputs()) found = found || self(self, input, depth + 1);
+      }
+      return found;
+    };
+    const auto visit = [&](const Variable& v) {
+      if (!v.is_root() || std::find(back.begin(), back.end(), v) != back.end()) return;
+      if (leads_back(leads_back, v, 0)) back.push_back(v);
+    };
+    for (const Apply& node : applications_of({&expression, 1})) {
+      for (const Variable& input : node.inputs()) visit(input);
+    }
+    visit(expression);
+    for (const Variable& v : back) {
+      made->stand_ins.push_back(make_input(v.type(), v.name()));
+      made->originals.push_back(v.handle());
+    }
+    made->expression = clone_graph({&expression, 1}, back, made->stand_ins)[0];
+  }
+  const ContainerHold hold(*this, HoldMode::exclusive, "set_default_update");
+  default_update_.swap(made);
+}
+
+Variable Container::default_update() const {
+  const ContainerHold hold(*this, HoldMode::shared, "default_update");
+  if (!default_update_ || !default_update_->expression.defined()) return {};
+  std::vector<Variable> originals;
+  for (std::size_t i = 0; i < default_update_->originals.size(); ++i) {
+    auto node = default_update_->originals[i].lock();
+    originals.push_back(node ? Variable(std::move(node)) : default_update_->stand_ins[i]);
+  }
+  return clone_graph({&default_update_->expression, 1}, default_update_->stand_ins, originals)[0];
+}
+
+bool Container::is_held_here() const { return held_here().contains(this); }
+
+// The thread that called fork() still holds what it held.
+void Container::keep_in_child() noexcept {
+  for (const auto& [container, mode] : held_here()) {
+    mode == HoldMode::shared ? container->lock_.keep_shared() : container->lock_.keep();
+  }
+}
+
+void Container::check_not_held(std::string_view doing) const {
+  if (!is_held_here()) return;
+  throw StateError("[" + std::string(doing) + "] " + who() +
+                   " is held by this thread already. Try to leave modify() or the function's call "
+                   "first");
+}
+
+void Container::hold(HoldMode mode, std::string_view doing) const {
+  check_not_held(doing);
+  held_here().try_emplace(this, mode);
+  if (mode == HoldMode::shared) {
+    lock_.lock_shared();
+  } else {
+    lock_.lock();
+  }
+  if (!lock_.is_torn() || mode == HoldMode::replacing) [[likely]]
+    return;
+  release(mode);
+  throw StateError("[" + std::string(doing) + "] " + who() +
+                   " was being written by another thread when this process was forked: what it "
+                   "holds is lost. Try set_value, or to fork while no thread updates it");
+}
+
+void Container::release(HoldMode mode) const noexcept {
+  if (mode == HoldMode::shared) {
+    lock_.unlock_shared();
+  } else {
+    lock_.unlock();
+  }
+  held_here().erase(this);
+}
+
+std::shared_ptr<Container> container_of(const Variable& v) {
+  return std::dynamic_pointer_cast<Container>(v.handle()->attachment);
+}
+
+void check_update_type(const TensorType& type, const TensorType& given, std::string_view who) {
+  bool fits =
+      type.dtype == given.dtype && type.device == given.device && type.rank() == given.rank();
+  for (std::size_t i = 0; fits && i < type.rank(); ++i) {
+    const bool may_agree =
+        type.shape[i] == given.shape[i] || type.shape[i] == kUnknown || given.shape[i] == kUnknown;
+    fits = may_agree && (given.shape[i] != 1 || type.shape[i] == 1);
+  }
+  if (fits) return;
+  throw TypeError("[" + std::string(who) + "] got " + given.str() + ", expected " + type.str());
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/run/frame.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/kernels/pool/task_graph.hpp"
+#include "palimpsest/memory/file_pages.hpp"
+#include "palimpsest/plan/notes.hpp"
+#include "palimpsest/run/loop_frame.hpp"
+#include "palimpsest/run/profiler.hpp"
+
+namespace palimpsest {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// From the lowest to the highest byte of a view.
+std::pair<const std::byte*, std::size_t> bytes_read(const ConstView& view) {
+  const ReachedRange range = reached_range(view.extents, view.strides);
+  const auto item = static_cast<index_t>(item_size(view.dtype));
+  return {static_cast<const std::byte*>(view.data) + range.low * item,
+          static_cast<std::size_t>((range.high - range.low) * item)};
+}
+
+// Adds the seconds that a step takes to those of the step; those of the body of a loop are added to
+// the body's steps, which come after the plan's.
+template <class Step>
+void run_timed(const Step& step, const Plan& plan, std::size_t i, double* seconds) {
+  using Clock = std::chrono::steady_clock;
+  std::span<double> inner;
+  if (step.loop) {
+    std::size_t first = plan.steps.size();
+    for (std::size_t k = 0; k < i; ++k) {
+      if (plan.steps[k].loop) first += measured_steps(plan.steps[k].loop->body);
+    }
+    inner = {seconds + first, measured_steps(plan.steps[i].loop->body)};
+    step.loop->measure_into(inner.data());
+  }
+  const auto sum = [&] { return std::accumulate(inner.begin(), inner.end(), 0.0); };
+  const double before = sum();
+  const Clock::time_point start = Clock::now();
+  step.run();
+  const std::chrono::duration<double> time = Clock::now() - start;
+  seconds[i] += std::max(0.0, time.count() - (sum() - before));
+  if (step.loop) step.loop->measure_into(nullptr);
+}
+
+constexpr int kNoRank = std::numeric_limits<int>::max(), kLastRank = kNoRank - 1;
+
+bool writes_user_memory(const Plan& plan, const PlannedStep& step) {
+  const AliasMap views = step.node.op().view_map(step.node);
+  for (std::size_t k = 0; k < step.outputs.size(); ++k) {
+    if (views.contains(static_cast<int>(k))) continue;
+    const BufferKind kind = plan.buffers[at(plan.slots[at(step.outputs[k])].buffer)].kind;
+    if (kind == BufferKind::container || kind == BufferKind::argument) return true;
+  }
+  return false;
+}
+
+// Where each step comes in the graph: after all that it needs, inputs in their order. Steps that
+// write what a failed call must leave as it was come last.
+std::vector<int> ranks_of(const Plan& plan) {
+  std::vector<Variable> all, results;
+  for (const PlannedStep& step : plan.steps) all.push_back(step.node.output(0));
+  std::unordered_set<const ApplyNode*> is_needed;
+  for (const Apply& node : applications_of(all)) {
+    for (const Variable& v : node.inputs()) is_needed.insert(v.owner().node());
+  }
+  for (const PlannedStep& step : plan.steps) {
+    if (!is_needed.contains(step.node.node())) results.push_back(step.node.output(0));
+  }
+  std::unordered_map<const ApplyNode*, int> positions;
+  for (const Apply& node : applications_of(results)) {
+    positions.emplace(node.node(), static_cast<int>(positions.size()));
+  }
+  std::vector<int> ranks;
+  for (const PlannedStep& step : plan.steps) {
+    ranks.push_back(writes_user_memory(plan, step) ? kLastRank : positions.at(step.node.node()));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Frame::Frame(const Plan& plan, Device device, Arena arena)
+    : plan_(plan), device_(device), bases_(plan.buffers.size(), nullptr) {
+  const auto is_arena = [](const PlannedBuffer& b) { return b.kind == BufferKind::arena; };
+  if (arena == Arena::own && std::any_of(plan.buffers.begin(), plan.buffers.end(), is_arena)) {
+    if (plan.arenas.empty()) add_arena(plan.arena_bytes, device);
+    for (const PlannedArena& planned : plan.arenas) add_arena(planned.bytes, planned.device);
+  }
+  updates_.resize(plan.updates.size());
+  output_storages.resize(plan.outputs.size());
+  copies.resize(plan.outputs.size() + plan.updates.size());
+  delivered.resize(plan.outputs.size() + plan.updates.size());
+  moved.resize(plan.outputs.size());
+  for (const PlannedStep& planned : plan.steps) {
+    Step step{&planned.node.op(), {}, {}, {}, planned.guard};
+    if (planned.loop) step.loop = std::make_shared<LoopFrame>(*planned.loop, device);
+    for (int slot : planned.inputs) {
+      const Layout& layout = plan.slots[at(slot)].layout;
+      step.inputs.push_back({nullptr, layout.dtype, layout.extents, layout.strides});
+    }
+    for (int slot : planned.outputs) {
+      const Layout& layout = plan.slots[at(slot)].layout;
+      step.outputs.push_back({nullptr, layout.dtype, layout.extents, layout.strides});
+    }
+    steps_.push_back(std::move(step));
+  }
+  for (const PlannedGuard& guard : plan.guards) {
+    guards_.push_back({nullptr, guard.when, guard.parent});
+  }
+  if (plan.lanes > 1) {
+    std::vector<std::vector<int>> waits_for;
+    std::vector<bool> is_small;
+    for (const PlannedStep& planned : plan.steps) {
+      waits_for.push_back(planned.waits_for);
+      is_small.push_back(planned.work < plan.parallel_grain);
+    }
+    tasks_ = std::make_unique<TaskGraph>(waits_for, is_small);
+    ranks_ = ranks_of(plan);
+  }
+  refresh();
+}
+
+// Borrowed results may live longer, and are the caller's then.
+Frame::~Frame() {
+  for (Storage& arena : arenas_) arena.give_up_claim();
+}
+
+void Frame::add_arena(index_t bytes, Device device) {
+  arenas_.push_back(Storage::allocate(static_cast<std::size_t>(bytes), device, "arena"));
+  arenas_.back().claim();
+}
+
+bool Frame::is_reached_by(const Tensor& t) const {
+  return std::any_of(arenas_.begin(), arenas_.end(), [&](const Storage& arena) {
+    const auto bytes = static_cast<index_t>(arena.nbytes());
+    return may_share_memory(t, Tensor(arena, DType::uint8, {bytes}, {1}));
+  });
+}
+
+// Memory whose address was promised to somebody stays his.
+void Frame::replace_pinned_arenas() {
+  for (Storage& arena : arenas_) {
+    if (arena.state() != StorageState::pinned) continue;
+    Storage fresh = Storage::allocate(arena.nbytes(), arena.device(), "arena");
+    fresh.claim();
+    arena.give_up_claim();
+    arena = std::move(fresh);
+  }
+}
+
+std::size_t Frame::index_of(const PlannedBuffer& buffer) const {
+  for (std::size_t a = 0; a < plan_.arenas.size(); ++a) {
+    if (plan_.arenas[a].device == buffer.device) return a;
+  }
+  return 0;
+}
+
+void Frame::use_arena(std::byte* arena) {
+  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+    const PlannedBuffer& buffer = plan_.buffers[b];
+    if (buffer.kind == BufferKind::arena) bases_[b] = arena ? arena + buffer.offset : nullptr;
+  }
+}
+
+void Frame::refresh() {
+  replace_pinned_arenas();
+  if (plan_.arenas.empty()) use_arena(arenas_.empty() ? nullptr : arenas_[0].overwrite_data());
+  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+    const PlannedBuffer& buffer = plan_.buffers[b];
+    if (buffer.kind == BufferKind::arena && !plan_.arenas.empty()) {
+      bases_[b] = arenas_[index_of(buffer)].overwrite_data() + buffer.offset;
+    }
+    if (buffer.kind == BufferKind::update) {
+      Storage& storage = updates_[at(buffer.index)];
+      if (!storage.defined()) {
+        storage =
+            Storage::allocate(static_cast<std::size_t>(buffer.bytes), device_of(buffer), "update");
+      }
+      bases_[b] = storage.overwrite_data();
+    }
+  }
+}
+
+void Frame::bind() {
+  const auto address = [&](int slot) {
+    const Slot& s = plan_.slots[at(slot)];
+    std::byte* base = bases_[at(s.buffer)];
+    return base ? base + s.layout.byte_offset : nullptr;
+  };
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const PlannedStep& planned = plan_.steps[i];
+    Step& step = steps_[i];
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      step.inputs[k].data = address(planned.inputs[k]);
+    }
+    for (std::size_t k = 0; k < step.outputs.size(); ++k) {
+      step.outputs[k].data = address(planned.outputs[k]);
+    }
+    if (planned.scratch >= 0) {
+      const PlannedBuffer& buffer = plan_.buffers[at(planned.scratch)];
+      step.scratch = {bases_[at(planned.scratch)], static_cast<std::size_t>(buffer.bytes)};
+    }
+  }
+  for (std::size_t g = 0; g < guards_.size(); ++g) {
+    guards_[g].condition = reinterpret_cast<const bool*>(address(plan_.guards[g].condition));
+  }
+  if (streams_files_) find_file_bytes();
+}
+
+void Frame::find_file_bytes() {
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    step.file_bytes.clear();
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      const BufferKind kind =
+          plan_.buffers[at(plan_.slots[at(plan_.steps[i].inputs[k])].buffer)].kind;
+      if (kind != BufferKind::container && kind != BufferKind::argument) continue;
+      const auto [first, bytes] = bytes_read(step.inputs[k]);
+      if (is_file_mapped(first, bytes)) step.file_bytes.emplace_back(first, bytes);
+    }
+  }
+}
+
+// The condition of a guard whose parent does not hold was never computed.
+bool Frame::holds(int guard) const {
+  const Guard& g = guards_[at(guard)];
+  return (g.parent < 0 || holds(g.parent)) && *g.condition == g.when;
+}
+
+void Frame::Step::run() const {
+  RunContext context(inputs, outputs, scratch);
+  if (loop) {
+    loop->run(context);
+  } else {
+    op->run(context);
+  }
+  if (!context.set_outputs().empty()) context.take_set_outputs();
+  for (const auto& [first, bytes] : file_bytes) release_file_pages(first, bytes);
+}
+
+void Frame::run_step(std::size_t i, double* seconds) const {
+  const Step& step = steps_[i];
+  if (step.guard >= 0 && !holds(step.guard)) return;
+  if (!seconds) return step.run();
+  run_timed(step, plan_, i, seconds);
+}
+
+void Frame::run() const { run_measured({}); }
+
+void Frame::run_measured(std::span<double> seconds) const {
+  if (tasks_) return run_lanes(seconds.data());
+  std::size_t i = 0;
+  try {
+    for (; i < steps_.size(); ++i) run_step(i, seconds.data());
+  } catch (...) {
+    Failure failure{std::current_exception(), i};
+    const std::vector<int> ranks = ranks_of(plan_);
+    for (++i; i < steps_.size(); ++i) {
+      if (ranks[i] >= ranks[failure.step]) continue;
+      try {
+        run_step(i, seconds.data());
+      } catch (...) {
+        failure = {std::current_exception(), i};
+      }
+    }
+    rethrow(std::move(failure));
+  }
+}
+
+// After an error the steps that come earlier in the graph still run, which need nothing of those
+// that come later, and these do not. So the error is the same for any order and any number of
+// lanes.
+void Frame::run_lanes(double* seconds) const {
+  const std::shared_ptr<const Config> config = shared_config();
+  std::atomic<int> failed_rank{kNoRank};
+  Mutex mutex;
+  Failure failure;
+  tasks_->run([&](std::size_t i) {
+    const int rank = ranks_[i];
+    if (rank >= failed_rank.load()) return;
+    const ConfigScope scope(config);
+    try {
+      run_step(i, seconds);
+    } catch (...) {
+      const std::lock_guard guard(mutex);
+      if (rank >= failed_rank.load()) return;
+      failure = {std::current_exception(), i};
+      failed_rank.store(rank);
+    }
+  });
+  if (failure.error) rethrow(std::move(failure));
+}
+
+void Frame::rethrow(Failure failure) const {
+  try {
+    std::rethrow_exception(std::move(failure.error));
+  } catch (...) {
+    rethrow_from(failure.step);
+  }
+}
+
+void Frame::run_watched(CallWatch& watch, CallMeasurement* measurement) const {
+  const std::span<double> seconds = measurement ? measurement->steps(plan_) : std::span<double>();
+  std::size_t i = 0;
+  try {
+    for (; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
+      if (step.guard >= 0 && !holds(step.guard)) continue;
+      const StepAccess access{i, plan_.steps[i].node, step.inputs, step.outputs, step.scratch};
+      if (measurement) measurement->pause();
+      watch.before_step(access);
+      if (measurement) measurement->resume();
+      if (measurement) {
+        run_timed(step, plan_, i, seconds.data());
+        measurement->pause();
+      } else {
+        step.run();
+      }
+      watch.after_step(access);
+      if (measurement) measurement->resume();
+    }
+  } catch (...) {
+    rethrow_from(i);
+  }
+}
+
+void Frame::rethrow_from(std::size_t step) const {
+  const std::string where = describe_step(plan_, step, steps_[step].inputs);
+  try {
+    throw;
+  } catch (Error& error) {
+    error.add_note(where);
+    throw;
+  } catch (const std::exception& error) {
+    std::throw_with_nested(OpError("[" + steps_[step].op->name() + "] step " +
+                                   std::to_string(step) + " failed: " + error.what() + "\n  " +
+                                   where));
+  } catch (...) {
+    std::throw_with_nested(OpError("[" + steps_[step].op->name() + "] step " +
+                                   std::to_string(step) + " threw what is no exception\n  " +
+                                   where));
+  }
+}
+
+void Frame::forget_call() noexcept {
+  // Most are empty already, and asking costs less than emptying.
+  const auto drop = [](auto& list) {
+    for (auto& value : list) {
+      if (value.defined()) value = {};
+    }
+  };
+  drop(copies);
+  drop(moved);
+  drop(delivered);
+  drop(output_storages);
+}
+
+index_t Frame::arena_bytes() const {
+  std::size_t total = 0;
+  for (const Storage& s : arenas_) total += s.nbytes();
+  return static_cast<index_t>(total);
+}
+
+index_t Frame::bytes() const {
+  auto total = static_cast<std::size_t>(arena_bytes());
+  for (const Storage& s : updates_) total += s.defined() ? s.nbytes() : 0;
+  return static_cast<index_t>(total);
+}
+
+}  // namespace palimpsest

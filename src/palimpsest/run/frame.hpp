@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/base/view.hpp"
+#include "palimpsest/plan/plan.hpp"
+#include "palimpsest/run/inspection.hpp"
+
+namespace palimpsest {
+
+class CallMeasurement;
+class LoopFrame;
+class TaskGraph;
+
+/// What one call needs to run a plan: the arena, the buffers to exchange with containers, and the
+/// views that the kernels are given. Frames are pooled, never shared by two calls at once.
+///
+/// Invariants
+///  1. Views point into the shapes and strides of the plan, which outlives the frame.
+///  2. Between calls a frame holds no memory of a caller but what a borrowed result shows.
+class Frame {
+ public:
+  enum class Arena { own, given };
+  /// Allocates update buffers, and the arena unless that is given.
+  Frame(const Plan& plan, Device device, Arena arena = Arena::own);
+  ~Frame();
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  /// The start of each buffer; the caller fills in those that are not the frame's own.
+  std::span<std::byte*> bases() { return bases_; }
+  /// Addresses of the frame's own memory. Whatever still shares the arena with a clone that a
+  /// caller took of a borrowed result keeps the old bytes, and so does what was exported for
+  /// writing; the frame gets others.
+  void refresh();
+  /// May the tensor show bytes that a call with this frame writes?
+  bool is_reached_by(const Tensor& t) const;
+  /// Where the arena is if it is given: at least arena_bytes, 64-byte aligned.
+  void use_arena(std::byte* arena);
+  /// Whether pages of mapped files that a step has read are given back after it.
+  void stream_files(bool value) { streams_files_ = value; }
+  /// Points all views at the present bases.
+  void bind();
+  /// Runs all steps, those of several lanes side by side. What an op throws gets a note about the
+  /// step; what is no Error becomes an OpError. Of several errors that counts whose step comes
+  /// first in the graph: after an error the steps that do still run.
+  void run() const;
+  /// As run(), and adds the seconds of each step.
+  void run_measured(std::span<double> seconds) const;
+  /// As run(), one step after the other, with somebody who looks. The measurement (null: none)
+  /// pauses while that happens.
+  void run_watched(CallWatch& watch, CallMeasurement* measurement) const;
+
+  const Plan& plan() const { return plan_; }
+  /// That of the arguments.
+  Device device() const { return device_; }
+  /// That of a buffer's values.
+  Device device_of(const PlannedBuffer& buffer) const {
+    return plan_.arenas.empty() ? device_ : buffer.device;
+  }
+  /// Of all arenas.
+  index_t arena_bytes() const;
+  /// The arena that a buffer lies in.
+  const Storage& arena_of(const PlannedBuffer& buffer) const { return arenas_[index_of(buffer)]; }
+  Storage& update_storage(int update) { return updates_[static_cast<std::size_t>(update)]; }
+  /// Bytes that the frame holds.
+  index_t bytes() const;
+
+  // -- what a call keeps here, so that it allocates nothing --------------------------------------
+  std::vector<Storage> output_storages;  // of the buffers that callers will own
+  std::vector<Tensor> copies;            // where deliveries are copied to: results, then updates
+  std::vector<Tensor> moved;             // results on another device
+  std::vector<Tensor> delivered;         // results, then updates
+  std::thread::id last_user;
+  /// What an inspection remembers from one call to the next.
+  std::shared_ptr<void> watch_data;
+  /// Drops all of it but last_user.
+  void forget_call() noexcept;
+
+ private:
+  struct Step {
+    const Op* op;
+    std::vector<ConstView> inputs;
+    std::vector<MutableView> outputs;
+    std::span<std::byte> scratch;
+    int guard = -1;
+    std::shared_ptr<LoopFrame> loop = nullptr;
+    std::vector<std::pair<const void*, std::size_t>> file_bytes = {};  // that it reads
+
+    void run() const;
+  };
+  struct Guard {
+    const bool* condition = nullptr;
+    bool when = true;
+    int parent = -1;
+  };
+
+  void add_arena(index_t bytes, Device device);
+  void replace_pinned_arenas();
+  bool holds(int guard) const;
+  void run_step(std::size_t step, double* seconds) const;
+  void run_lanes(double* seconds) const;
+  void find_file_bytes();
+  std::size_t index_of(const PlannedBuffer& buffer) const;
+
+  struct Failure {
+    std::exception_ptr error = nullptr;
+    std::size_t step = 0;
+  };
+  [[noreturn]] void rethrow(Failure failure) const;
+  [[noreturn]] void rethrow_from(std::size_t step) const;
+
+  const Plan& plan_;
+  Device device_;
+  std::vector<Storage> arenas_;  // claimed: one, or as many as the plan has
+  std::vector<Storage> updates_;
+  std::vector<std::byte*> bases_;
+  std::vector<Step> steps_;
+  std::vector<Guard> guards_;
+  std::unique_ptr<TaskGraph> tasks_;  // of several lanes
+  std::vector<int> ranks_;            // of steps in several lanes: in what order errors count
+  bool streams_files_ = false;
+};
+
+}  // namespace palimpsest

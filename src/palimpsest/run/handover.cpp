@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last part of a call: who gets which memory.
+//
+// All memory that results need is there before the first step runs; afterwards elements are copied
+// into it and handles change hands, which cannot fail.
+#include <algorithm>
+
+#include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/memory/thread_local_state.hpp"
+#include "palimpsest/run/call.hpp"
+
+namespace palimpsest {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// The layout, counted from a byte of a storage, as a tensor on that storage. What has no elements
+// may count from beyond its end.
+Tensor tensor_on(const Storage& storage, const Layout& layout, index_t first_byte) {
+  const auto item = static_cast<index_t>(item_size(layout.dtype));
+  const bool is_empty = element_count(layout.extents) == 0;
+  return Tensor(storage, layout.dtype, layout.extents, layout.strides,
+                is_empty ? 0 : (first_byte + layout.byte_offset) / item);
+}
+
+index_t first_byte_of(const Tensor& t) {
+  return t.offset() * static_cast<index_t>(item_size(t.dtype()));
+}
+
+Tensor tensor_within(const Tensor& whole, const Layout& layout) {
+  return tensor_on(whole.storage(), layout, first_byte_of(whole));
+}
+
+// Of a result that could have been a lazy clone, or go into no destination.
+void note_copy(index_t bytes) {
+  count(Counter::eager_copies);
+  count(Counter::eager_copied_bytes, static_cast<std::uint64_t>(bytes));
+}
+
+bool is_cloned_eagerly(const Storage& storage) {
+  const StorageState state = storage.state();
+  return state == StorageState::foreign_writable || state == StorageState::pinned;
+}
+
+}  // namespace
+
+// The input whose value an argument's or a container's buffer shows; -1 for other buffers.
+int Call::input_behind(const PlannedBuffer& buffer) const {
+  if (buffer.kind == BufferKind::argument) return buffer.index;
+  if (buffer.kind != BufferKind::container) return -1;
+  return static_cast<int>(program_.arguments.size()) + buffer.index;
+}
+
+// That value; null for other buffers.
+const Tensor* Call::bound_to(const PlannedBuffer& buffer) const {
+  const int input = input_behind(buffer);
+  return input < 0 ? nullptr : bound_[at(input)].tensor;
+}
+
+// Can a tensor start where this lies? Not pairs of numbers, seen as complex ones, at an odd place
+// of a storage.
+bool Call::can_start(const Plan& plan, const Delivery& delivery) const {
+  const Slot& slot = plan.slots[at(delivery.slot)];
+  const Tensor* const bound = bound_to(plan.buffers[at(slot.buffer)]);
+  if (!bound) return true;
+  const index_t start = first_byte_of(*bound) + slot.layout.byte_offset;
+  return start % static_cast<index_t>(item_size(slot.layout.dtype)) == 0;
+}
+
+// Can this not be handed over as it lies? A lazy clone would copy, or keep a big buffer alive.
+bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update) const {
+  const Slot& slot = plan.slots[at(delivery.slot)];
+  const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
+  const Tensor* const bound = bound_to(buffer);
+  if (!bound) return false;
+  if (!can_start(plan, delivery)) return true;
+  if (delivery.how != Handover::clone) return false;
+  if (is_cloned_eagerly(bound->storage())) return true;
+  if (program_.overwritten[at(input_behind(buffer))]) return false;
+  const index_t bytes = byte_count(slot.layout.extents, slot.layout.dtype);
+  if (2 * bytes < static_cast<index_t>(bound->storage().nbytes())) return true;
+  return is_update && has_internal_overlap(*bound);
+}
+
+// A result that is copied to a destination anyway is copied twice only where the first copy could
+// overwrite what the destinations are still to show.
+void Call::choose_result_copies(const Plan& plan) {
+  const std::size_t n_results = plan.outputs.size(), n = n_results + plan.updates.size();
+  result_copies_.resize(n, ResultCopy::none);
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool is_update = i >= n_results;
+    const Delivery& delivery = is_update ? plan.updates[i - n_results] : plan.outputs[i];
+    const Slot& slot = plan.slots[at(delivery.slot)];
+    const int input = input_behind(plan.buffers[at(slot.buffer)]);
+    const bool meets = input >= 0 && bound_[at(input)].meets_destination;
+    bool forced = false;
+    if (has_destinations() && !is_update) {
+      forced = meets || !can_start(plan, delivery);
+    } else if (!is_in_its_container(plan, i)) {
+      forced = (meets && delivery.how == Handover::clone) || must_copy(plan, delivery, is_update);
+    }
+    if (forced) {
+      result_copies_[i] = ResultCopy::forced;
+      report_.entry_copy_bytes += byte_count(slot.layout.extents, slot.layout.dtype);
+    } else if (delivery.how == Handover::compact && (is_update || !has_destinations())) {
+      result_copies_[i] = ResultCopy::planned;
+    }
+  }
+}
+
+// Where a value is before it is handed over.
+Device Call::device_of(const Plan& plan, const Frame& frame, const Delivery& delivery) {
+  return frame.device_of(plan.buffers[at(plan.slots[at(delivery.slot)].buffer)]);
+}
+
+// Where results go: to the arguments that were given, else to where the containers' values came
+// from, if these agree.
+Device Call::result_device(Device computed_on) const {
+  std::optional<Device> common;
+  bool differ = false;
+  const auto add = [&](Device device) {
+    differ = differ || (common && *common != device);
+    common = device;
+  };
+  for (const GivenArgument& given : given_) {
+    if (given.tensor) add(given.tensor->device());
+    if (given.value && !given.value->is_weak()) add(given.value->tensor().device());
+  }
+  if (!common) {
+    for (const auto& container : impl_.containers) add(container->home());
+  }
+  return common && !differ ? *common : computed_on;
+}
+
+void Call::check_destinations(const Plan& plan, std::span<Tensor> outs) const {
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    check_destination(plan.slots[at(plan.outputs[i].slot)].layout, outs[i], i);
+  }
+}
+
+void Call::prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> outs) {
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (plan.buffers[b].kind == BufferKind::output) prepare_output(plan, frame, b, outs);
+  }
+  const std::size_t n_results = plan.outputs.size();
+  for (std::size_t i = 0; i < result_copies_.size(); ++i) {
+    if (result_copies_[i] == ResultCopy::none) continue;
+    const Delivery& delivery = i < n_results ? plan.outputs[i] : plan.updates[i - n_results];
+    const Layout& layout = plan.slots[at(delivery.slot)].layout;
+    Tensor& copy = frame.copies[i];
+    copy = Tensor::empty(layout.extents, layout.dtype, device_of(plan, frame, delivery), "output");
+    if (result_copies_[i] == ResultCopy::planned) allocated_ += copy.nbytes();
+  }
+  // From here on, writing them cannot fail.
+  for (Tensor& out : outs) out.raw_mutable_data();
+  const Device target = result_device(frame.device());
+  if (!outs.empty() || (target == frame.device() && plan.arenas.empty())) return;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    if (program_.outputs[i].return_internal_type) continue;
+    if (target == device_of(plan, frame, plan.outputs[i])) continue;
+    const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
+    frame.moved[i] = Tensor::empty(layout.extents, layout.dtype, target, "output");
+  }
+}
+
+// Memory that the caller will own. A destination is used directly where nothing that the call reads
+// or writes can lie in it.
+void Call::prepare_output(const Plan& plan, Frame& frame, std::size_t buffer,
+                          std::span<Tensor> outs) {
+  const PlannedBuffer& planned = plan.buffers[buffer];
+  const std::size_t i = at(planned.index);
+  Storage& storage = frame.output_storages[i];
+  if (!outs.empty() && outs[i].device() == frame.device_of(planned) && is_apart_[i] &&
+      is_usable(plan, i, outs[i])) {
+    frame.bases()[buffer] = static_cast<std::byte*>(outs[i].raw_overwrite_data());
+    storage = outs[i].storage();
+    return;
+  }
+  storage = Storage::allocate(static_cast<std::size_t>(planned.bytes), frame.device_of(planned),
+                              "output");
+  allocated_ += planned.bytes;
+  frame.bases()[buffer] = storage.overwrite_data();
+}
+
+bool Call::is_usable(const Plan& plan, std::size_t i, const Tensor& out) const {
+  const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
+  return out.is_contiguous() && layout.is_dense() && layout.byte_offset == 0;
+}
+
+void Call::check_destination(const Layout& layout, const Tensor& destination, std::size_t i) const {
+  const auto got = [&] { return "[call_into] destination " + std::to_string(i) + ": got "; };
+  if (destination.dtype() != layout.dtype) {
+    throw DTypeError(got() + std::string(name_of(destination.dtype())) + ", expected " +
+                     std::string(name_of(layout.dtype)));
+  }
+  if (destination.shape() != layout.extents) {
+    throw ShapeError(got() + "shape " + to_string(destination.shape()) + ", expected " +
+                     to_string(layout.extents));
+  }
+  if (destination.device() != device()) {
+    throw DeviceError(got() + destination.device().str() + ", expected " + device().str());
+  }
+  if (has_internal_overlap(destination)) {
+    throw AliasError("[call_into] destination " + std::to_string(i) +
+                     " has elements that overlap one another");
+  }
+}
+
+// Points the buffers of arguments, containers and constants at their memory.
+void Call::bind_memory(const Plan& plan, Frame& frame) const {
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const PlannedBuffer& buffer = plan.buffers[b];
+    const void* base = nullptr;
+    if (const Tensor* const bound = bound_to(buffer)) {
+      // What is overwritten is the caller's no longer: it has memory of its own by now.
+      base = bound->raw_data();
+    } else if (buffer.kind == BufferKind::constant) {
+      base = plan.constants[at(buffer.index)].node()->value.raw_data();
+    } else {
+      continue;
+    }
+    frame.bases()[b] = static_cast<std::byte*>(const_cast<void*>(base));
+  }
+}
+
+Tensor Call::value_of(const Plan& plan, Frame& frame, const Delivery& delivery) const {
+  const Slot& slot = plan.slots[at(delivery.slot)];
+  const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
+  switch (buffer.kind) {
+    case BufferKind::arena:
+      return tensor_on(frame.arena_of(buffer), slot.layout, buffer.offset);
+    case BufferKind::output: {
+      // At the start of its storage, except in a destination of the caller.
+      const Storage& storage = frame.output_storages[at(buffer.index)];
+      return tensor_on(storage, slot.layout, frame.bases()[at(slot.buffer)] - storage.data());
+    }
+    case BufferKind::update:
+      return tensor_on(frame.update_storage(buffer.index), slot.layout, 0);
+    case BufferKind::argument:
+    case BufferKind::container:
+      return tensor_within(*bound_to(buffer), slot.layout);
+    case BufferKind::constant:
+      return tensor_within(plan.constants[at(buffer.index)].node()->value, slot.layout);
+  }
+  throw InternalError("[call] not a kind of buffer");
+}
+
+// Has an update happened in the memory of its own container, which is the default value of an
+// argument that this call did not give?
+bool Call::is_in_its_container(const Plan& plan, std::size_t index) const {
+  if (index < plan.outputs.size()) return false;
+  const std::size_t u = index - plan.outputs.size();
+  const PlannedBuffer& buffer = plan.buffers[at(plan.slots[at(plan.updates[u].slot)].buffer)];
+  if (buffer.kind != BufferKind::argument || !bound_[at(buffer.index)].is_container) return false;
+  return program_.arguments[at(buffer.index)].container == program_.updated[u];
+}
+
+void Call::hand_over(const Plan& plan, Frame& frame) {
+  const std::size_t n_results = plan.outputs.size();
+  for (std::size_t i = 0; i < frame.delivered.size(); ++i) {
+    const Delivery& delivery = i < n_results ? plan.outputs[i] : plan.updates[i - n_results];
+    Tensor value;
+    if (frame.copies[i].defined()) {
+      const Slot& slot = plan.slots[at(delivery.slot)];
+      const std::byte* const first = frame.bases()[at(slot.buffer)] + slot.layout.byte_offset;
+      strided_copy({first, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
+                   frame.copies[i].mutable_view());
+      note_copy(frame.copies[i].nbytes());
+      value = std::move(frame.copies[i]);
+    } else if (delivery.how == Handover::clone && !is_in_its_container(plan, i) &&
+               (i >= n_results || !has_destinations())) {
+      value = value_of(plan, frame, delivery).lazy_clone();
+    } else {
+      value = value_of(plan, frame, delivery);
+    }
+    if (i < n_results && frame.moved[i].defined()) {
+      strided_copy(value.view_of(), frame.moved[i].mutable_view());
+      value = std::move(frame.moved[i]);
+    }
+    frame.delivered[i] = std::move(value);
+  }
+}
+
+// Nothing is kept of what is copied: a container's old Storage may become the frame's.
+void Call::copy_to(std::span<Tensor> outs, Frame& frame) {
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    const Tensor value = std::move(frame.delivered[i]);
+    const bool is_there = shares_storage(value, outs[i]) && value.offset() == outs[i].offset();
+    if (is_there) continue;
+    outs[i].copy_from(value);
+    note_copy(value.nbytes());
+  }
+}
+
+// The exchange of all values at once. A Storage that a container gave up becomes the frame's, to be
+// written by the next call, unless somebody else has it now.
+void Call::commit(const Plan& plan, Frame& frame) noexcept {
+  const std::size_t n_results = plan.outputs.size();
+  // All are claimed before any is given up, or another container could take one in between.
+  for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+    frame.delivered[n_results + u].storage().claim();
+  }
+  for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+    Container& container = *impl_.containers[at(program_.updated[u])];
+    const Slot& slot = plan.slots[at(plan.updates[u].slot)];
+    const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
+    const bool gives_update_buffer =
+        buffer.kind == BufferKind::update && plan.updates[u].how == Handover::own;
+    Storage old = container.held_value().storage();
+    container.commit(std::move(frame.delivered[n_results + u]));
+    if (!gives_update_buffer) continue;
+    Storage& spare = frame.update_storage(buffer.index);
+    spare = Storage();
+    const bool reusable = old.use_count() == 1 && old.state() == StorageState::owned &&
+                          old.nbytes() == static_cast<std::size_t>(buffer.bytes);
+    if (reusable) spare = std::move(old);
+  }
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what may look at the calls of a function while they run.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "palimpsest/base/view.hpp"
+#include "palimpsest/plan/plan.hpp"
+
+namespace palimpsest {
+
+class Frame;
+struct Program;
+
+/// One step of a plan and the memory that it works on.
+struct StepAccess {
+  std::size_t step;
+  const Apply& node;
+  std::span<const ConstView> inputs;
+  std::span<const MutableView> outputs;
+  std::span<std::byte> scratch;
+};
+
+/// What a call is about to run: memory is bound, nothing has been overwritten yet.
+struct CallAccess {
+  const Program& program;
+  const Plan& plan;
+  Frame& frame;
+  /// The values of the graph's inputs. Those that the plan overwrites are the call's own.
+  std::span<const Tensor* const> inputs;
+};
+
+/// Follows one call. What a member throws ends the call as an error of the step would.
+class CallWatch {
+ public:
+  virtual ~CallWatch() = default;
+  virtual void before_step(const StepAccess&) {}
+  virtual void after_step(const StepAccess&) {}
+  /// All steps have run; these are the results and then the updates, which the caller and the
+  /// containers do not have yet.
+  virtual void after_hand_over(std::span<const Tensor>) {}
+};
+
+/// What an inspection knows about one compiled graph.
+class CompileFacts {
+ public:
+  virtual ~CompileFacts() = default;
+};
+
+using FeatureMaker = std::function<std::shared_ptr<Feature>()>;
+
+/// What is being compiled.
+struct CompileAccess {
+  /// The graph as the user made it, and protected as it is rewritten.
+  std::function<FunctionGraph()> original;
+  /// Rewrites it from the start; the feature made last (none if empty) has followed all of it.
+  std::function<FunctionGraph(const FeatureMaker&)> rewritten;
+};
+
+/// Part of a program: immutable, used by any number of calls at once.
+class Inspection {
+ public:
+  virtual ~Inspection() = default;
+  virtual std::string_view name() const = 0;
+  /// Makes the graph of a program and what is to be remembered about it (may be nothing).
+  virtual FunctionGraph compile(const CompileAccess& access,
+                                std::shared_ptr<const CompileFacts>*) const {
+    return access.rewritten({});
+  }
+  /// A plan was made; `again` makes it once more.
+  virtual void planned(const Plan&, const std::function<Plan()>&) const {}
+  /// Called for every call, before its first step. An exception ends the call; then no container
+  /// and no argument has changed.
+  virtual std::unique_ptr<CallWatch> watch(const CallAccess& call) const = 0;
+};
+
+}  // namespace palimpsest

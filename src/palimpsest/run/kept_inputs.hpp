@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what a call that is looked at overwrites, for the case that somebody ends it.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "palimpsest/run/debug_value.hpp"
+#include "palimpsest/run/inspection.hpp"
+
+namespace palimpsest {
+
+/// Copies of the inputs that a plan overwrites: any step of a call that is looked at may end it,
+/// also those after the first that overwrites a shared variable.
+class KeptInputs {
+ public:
+  explicit KeptInputs(const CallAccess& call);
+  /// Puts them back unless release() was called.
+  ~KeptInputs();
+  KeptInputs(const KeptInputs&) = delete;
+  KeptInputs& operator=(const KeptInputs&) = delete;
+  void release() { kept_.clear(); }
+
+ private:
+  std::vector<std::pair<const Tensor*, DebugValue>> kept_;
+};
+
+}  // namespace palimpsest

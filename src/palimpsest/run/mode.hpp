@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/rewrite/pipeline.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// Observer of the calls of a function; made by MonitorMode(), NanGuardMode() and DebugMode().
+class Inspection;
+
+/// How function() rewrites a graph, and what looks at the calls, if anything does. A value: members
+/// that change something give another mode.
+///
+///     FastRun().excluding({"fusion"}).with_rewrite(mine, 2.5)
+class Mode {
+ public:
+  enum Base {
+    fast_run,      // everything
+    fast_compile,  // merging, what is useless goes, library calls; nothing is fused or put in place
+    no_rewrite     // plan only
+  };
+  using Tags = std::set<std::string>;
+
+  Mode(Base base = fast_run);
+  /// The same with something that looks at the calls.
+  /// Errors  ValueError: something does already
+  Mode(const Mode& base, std::shared_ptr<const Inspection> inspection);
+
+  /// With the rewrites that have one of these tags; the last word about a tag counts.
+  Mode including(Tags tags) const;
+  /// Without those that have one of these tags, whatever other tags they have.
+  Mode excluding(Tags tags) const;
+  /// Only those that have all of these tags.
+  Mode requiring(Tags tags) const;
+  /// With a rewrite of one's own, after those of the library that have its position. It takes the
+  /// place of all that have its name.
+  /// Errors  ValueError: it overwrites something and its position is below 49.5; it has no name,
+  ///         nothing to run, or a negative position
+  Mode with_rewrite(NodeRewrite rewrite, double position, Tags tags = {}) const;
+  Mode with_rewrite(Rewrite rewrite) const;
+  /// With a feature on every graph from this position on, made anew for each. It sees the graph of
+  /// the function, not the bodies of loops.
+  Mode with_feature(FeatureMaker make, double position) const;
+  /// Without what reorders arithmetic: results are bit for bit those of NoRewrite().
+  Mode exact() const { return excluding({"reorders"}); }
+
+  /// The mode without what looks at the calls.
+  Mode base() const;
+  Base preset() const { return preset_; }
+  /// `FastRun`, `FastCompile` or `NoRewrite`: what the mode was made from.
+  std::string_view name() const;
+  const RewriteSelection& selection() const { return selection_; }
+  /// The passes that run, in their order.
+  std::vector<Rewrite> rewrites() const { return selection_.list(); }
+  /// Null: nothing looks.
+  const std::shared_ptr<const Inspection>& inspection() const { return inspection_; }
+
+  /// Same preset and tags, rewrites of the same names at the same positions, as many features, and
+  /// the same inspection.
+  friend bool operator==(const Mode& a, const Mode& b);
+
+ private:
+  Base preset_;
+  RewriteSelection selection_;
+  std::shared_ptr<const Inspection> inspection_;
+};
+
+inline Mode FastRun() { return Mode::fast_run; }
+inline Mode FastCompile() { return Mode::fast_compile; }
+inline Mode NoRewrite() { return Mode::no_rewrite; }
+
+std::string_view name_of(Mode::Base base);
+
+}  // namespace palimpsest

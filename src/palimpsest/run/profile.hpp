@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/plan/plan.hpp"
+#include "palimpsest/rewrite/pipeline.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// Time and memory of one step, over all calls with one plan.
+struct StepProfile {
+  std::string op_class;  // such as Add
+  std::string op;        // with parameters
+  double seconds = 0;
+  index_t allocated_bytes = 0;  // results and scratch with a place of their own
+  index_t in_place_bytes = 0;   // results in memory that was overwritten
+};
+
+/// Time and memory of the calls of one signature, measured and announced.
+struct PlanProfile {
+  std::string signature;
+  std::uint64_t calls = 0;
+  double seconds = 0;
+  /// Seconds of MonitorMode, NanGuardMode or DebugMode, not part of `seconds`.
+  double check_seconds = 0;
+  std::vector<StepProfile> steps;
+  index_t peak_bytes = 0;
+  index_t arena_bytes = 0;
+  index_t output_bytes = 0;
+  index_t entry_copy_bytes = 0;
+  index_t lower_bound_bytes = 0;
+  index_t no_reuse_bytes = 0;
+  index_t saved_by_view_bytes = 0;
+  index_t saved_by_inplace_bytes = 0;
+  /// Of the last call, by the allocator: peak_bytes plus what the state of the call forced to be
+  /// copied. -1 without profile_memory.
+  index_t measured_peak_bytes = -1;
+};
+
+/// Time and memory of compiling and calling a function. Later calls do not change it.
+struct Profile {
+  std::string function;
+  std::uint64_t calls = 0;
+  double call_seconds = 0;
+  /// In steps; the rest is what a call costs beside them.
+  double step_seconds = 0;
+  /// In what looks at the calls: part of neither.
+  double check_seconds = 0;
+  double compile_seconds = 0;
+  std::vector<RewriteProfile> rewrites;
+  /// Of in-place passes: what they left alone.
+  std::vector<InplaceRefusal> refusals;
+  std::vector<PlanProfile> plans;
+
+  /// Seconds per class of ops, per op, over all plans.
+  std::map<std::string, double> seconds_by_class() const;
+  std::map<std::string, double> seconds_by_op() const;
+  /// Tables for people.
+  std::string summary() const;
+  std::string to_json() const;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what a function collects for its Profile.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/run/profile.hpp"
+
+namespace palimpsest {
+
+/// Collects over all threads. Plans must outlive it.
+class Profiler {
+ public:
+  explicit Profiler(bool measures_memory) : measures_memory_(measures_memory) {}
+  bool measures_memory() const { return measures_memory_; }
+  /// A call that has ended; `steps` are its seconds per step.
+  void add_call(const Plan& plan, double seconds, double check_seconds,
+                std::span<const double> steps, index_t measured_peak_bytes);
+  /// All plans so far.
+  std::vector<PlanProfile> plans() const;
+
+ private:
+  struct Entry {
+    const Plan* plan;
+    PlanProfile profile;
+  };
+  bool measures_memory_;
+  mutable Mutex mutex_;
+  std::vector<Entry> entries_;  // guarded by mutex_
+};
+
+/// One call under measurement: of time, and of what the device gives out if the profiler wants it.
+class CallMeasurement {
+ public:
+  CallMeasurement(Profiler& profiler, Device device);
+  /// Seconds per step, to be added to.
+  std::span<double> steps(const Plan& plan);
+  /// From here to resume() time counts as that of checks, and not as the call's.
+  void pause() { paused_ = Clock::now(); }
+  void resume() { check_seconds_ += std::chrono::duration<double>(Clock::now() - paused_).count(); }
+  /// The call has succeeded. `held_bytes` is what its frame held before the call.
+  void finish(const Plan& plan, index_t held_bytes);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Profiler& profiler_;
+  Clock::time_point start_ = Clock::now(), paused_ = start_;
+  double check_seconds_ = 0;
+  std::vector<double> steps_;
+  std::optional<MemoryScope> memory_;
+};
+
+}  // namespace palimpsest

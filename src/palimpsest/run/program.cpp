@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/run/program.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+
+namespace palimpsest {
+namespace {
+
+// Adds the variables in whose memory v may lie, itself included, and returns those that are new.
+// What is in `seen` already is so with all above it.
+std::vector<Variable> add_memory_of(const FunctionGraph& graph, const Variable& v,
+                                    std::unordered_set<const VariableNode*>& seen) {
+  std::vector<Variable> found;
+  if (seen.insert(v.node()).second) found.push_back(v);
+  for (std::size_t next = 0; next < found.size(); ++next) {
+    const Variable at = found[next];
+    const Apply owner = at.owner();
+    if (!owner.defined() || !graph.contains(owner)) continue;
+    for (const AliasMap& map : {owner.op().view_map(owner), owner.op().destroy_map(owner)}) {
+      const auto it = map.find(at.index());
+      if (it == map.end()) continue;
+      for (int i : it->second) {
+        const Variable& input = owner.input(static_cast<std::size_t>(i));
+        if (seen.insert(input.node()).second) found.push_back(input);
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+void Program::finish() {
+  std::unordered_set<const VariableNode*> written;
+  for (const Apply& node : graph.toposort()) {
+    for (int i : overwritten_inputs(node)) {
+      add_memory_of(graph, node.input(static_cast<std::size_t>(i)), written);
+    }
+  }
+  overwritten.clear();
+  for (const Variable& v : graph.inputs()) overwritten.push_back(written.contains(v.node()));
+  overwrites_any = std::find(overwritten.begin(), overwritten.end(), true) != overwritten.end();
+  borrows_any = false;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].borrow) continue;
+    borrows_any = true;
+    std::unordered_set<const VariableNode*> seen;
+    for (const Variable& v : add_memory_of(graph, graph.outputs()[i], seen)) {
+      const auto it = std::find(graph.inputs().begin(), graph.inputs().end(), v);
+      const auto input = static_cast<std::size_t>(it - graph.inputs().begin());
+      if (it == graph.inputs().end() || input < arguments.size()) continue;
+      containers[input - arguments.size()].is_lent = true;
+    }
+  }
+}
+
+PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
+  PlanRequest request;
+  request.graph = &graph;
+  request.n_arguments = arguments.size();
+  request.n_results = outputs.size();
+  request.overwritten = overwritten;
+  for (const ArgumentSpec& spec : arguments) request.argument_is_lent.push_back(spec.borrow);
+  for (const OutOptions& out : outputs) request.borrowed.push_back(out.borrow);
+  request.updated = updated;
+  request.budget = budget;
+  request.effort = static_cast<double>(config->plan_effort_ms);
+  request.places_joins = places_joins;
+  request.keeps_bits = keeps_bits;
+  request.threads = static_cast<int>(config->threads.value_or(pool_threads()));
+  request.parallel_grain = config->parallel_grain;
+  request.input_layouts = signature;
+  PlanCache::Entry entry{std::move(signature), make_plan(request)};
+  if (inspection && entry.plan.run_time_extents.empty())
+    inspection->planned(entry.plan, [&] { return make_plan(request); });
+  for (const InplaceRefusal& refusal : refusals) {
+    entry.plan.refused_in_place.push_back(refusal.str());
+  }
+  return entry;
+}
+
+const Stages& Program::staged() const {
+  const ForkSection whole;
+  std::call_once(stages->once, [&] { stages->made = make_stages(*this); });
+  return *stages->made;
+}
+
+}  // namespace palimpsest

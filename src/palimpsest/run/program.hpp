@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what compiling gives, shared by a function and its copies.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/call_lock.hpp"
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/plan/planner.hpp"
+#include "palimpsest/run/inputs.hpp"
+#include "palimpsest/run/inspection.hpp"
+#include "palimpsest/run/mode.hpp"
+
+namespace palimpsest {
+
+/// An input that calls can give.
+struct ArgumentSpec {
+  Variable variable;  // as the user made it: the key for kw() and container()
+  TensorType type;
+  std::string name;    // the keyword; empty: none
+  int container = -1;  // whose value it has when a call gives none
+  FilterOptions filter;
+  bool is_mutable = false;
+  bool borrow = false;
+};
+
+/// An input that calls cannot give.
+struct ImplicitSpec {
+  Variable variable;
+  std::string name;
+  int container = 0;
+};
+
+/// A cell that the program reads or updates. The cells themselves belong to the functions.
+struct ContainerSpec {
+  TensorType type;
+  std::string name;
+  /// The shared variables through which the graph reached it.
+  std::vector<Variable> variables;
+  bool is_updated = false;
+  /// A borrowed output may show its memory itself.
+  bool is_lent = false;
+};
+
+/// The plans of a program, one per signature. Plans are never moved nor dropped.
+class PlanCache {
+ public:
+  struct Entry {
+    std::vector<Layout> signature;
+    Plan plan;
+  };
+  /// Entry whose signature `fits`, else a new one. Errors of planning pass through.
+  template <class Fits, class Make>
+  const Entry& find_or_make(Fits fits, Make make) {
+    const std::lock_guard guard(lock_);
+    for (const Entry& entry : entries_) {
+      if (fits(entry.signature)) return entry;
+    }
+    Entry made = make();
+    const ForkSection whole;
+    return entries_.emplace_back(std::move(made));
+  }
+
+  /// The plan made last; null: none yet.
+  const Plan* latest() {
+    const std::lock_guard guard(lock_);
+    return entries_.empty() ? nullptr : &entries_.back().plan;
+  }
+
+ private:
+  CallLock lock_;
+  std::deque<Entry> entries_;  // guarded by lock_; changed in a ForkSection
+};
+
+/// A program whose extents are known only while it runs, cut into stages that are compiled one
+/// after the other. Compiling makes it; see StagedProgram.
+class Stages {
+ public:
+  struct Result {
+    std::vector<Tensor> outputs;  // each with a Storage of its own
+    index_t peak_bytes = 0;       // held above the inputs at the worst moment
+  };
+  virtual ~Stages() = default;
+  /// Errors  those of the steps; BudgetError before a stage that would exceed the budget
+  virtual Result run(std::span<const Tensor* const> inputs) const = 0;
+};
+
+/// The stages of a program, made when a call first needs them.
+struct StagesSlot {
+  std::once_flag once;
+  std::shared_ptr<const Stages> made;
+};
+
+/// An optimized graph and what its inputs and outputs are. Immutable but for the plans.
+///
+/// The graph's inputs are the arguments and then the containers; its outputs are the results and
+/// then the updates. A container that is only the default value of an argument comes last among the
+/// containers and is no input of its own.
+struct Program {
+  FunctionGraph graph;
+  std::vector<ArgumentSpec> arguments;
+  std::vector<ImplicitSpec> implicit;
+  std::vector<ContainerSpec> containers;
+  std::size_t n_container_inputs = 0;
+  std::vector<OutOptions> outputs;
+  bool is_single = false;
+  std::vector<int> updated;       // per update: which container
+  std::vector<bool> overwritten;  // per graph input: does a step write its memory?
+  bool overwrites_any = false;
+  bool borrows_any = false;                      // does an output lie in the frame?
+  Mode mode;                                     // without the inspection
+  std::shared_ptr<const Inspection> inspection;  // null: nothing looks at the calls
+  std::shared_ptr<const CompileFacts> facts;     // of the inspection; null: none
+  bool trust_input = false;
+  bool places_joins = true;  // are inputs of joins computed in their slice of the result?
+  bool keeps_bits = false;   // see RewriteSelection::keeps_bits()
+  std::optional<index_t> budget;
+  std::shared_ptr<const Config> config;
+  double compile_seconds = 0;
+  std::vector<RewriteProfile> rewrites;  // of the run that succeeded
+  std::vector<InplaceRefusal> refusals;  // of its in-place passes
+  std::unique_ptr<PlanCache> plans = std::make_unique<PlanCache>();
+  std::unique_ptr<StagesSlot> stages = std::make_unique<StagesSlot>();
+
+  using StagesMaker = std::shared_ptr<const Stages> (*)(const Program&);
+  Program(FunctionGraph made, StagesMaker stages_maker)
+      : graph(std::move(made)), make_stages(stages_maker) {}
+  StagesMaker make_stages;
+  /// Fills in what follows from the rest.
+  void finish();
+  std::size_t n_inputs() const { return arguments.size() + n_container_inputs; }
+  /// The container behind a graph input, or -1.
+  int container_of_input(std::size_t input) const {
+    return input < arguments.size() ? arguments[input].container
+                                    : static_cast<int>(input - arguments.size());
+  }
+  const PlanCache::Entry& plan_for(std::vector<Layout> signature) const;
+  PlanCache::Entry make_plan_for(std::vector<Layout> signature) const;
+  /// For signatures of which the plan says run_time_extents.
+  const Stages& staged() const;
+};
+
+}  // namespace palimpsest

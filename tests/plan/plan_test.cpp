@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/plan/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/ops.hpp"
+
+namespace palimpsest {
+namespace {
+
+struct PlanTest : ::testing::Test {
+  Variable x = make_input({DType::complex64, {kUnknown, kUnknown}, {}}, "x");
+  TensorType type{DType::complex64, {16, 32}, {}};
+  Function f = function({x}, {ops::sum(ops::abs2(ops::fft(x, {0, 1})))});
+};
+
+TEST_F(PlanTest, IsMadeForATypeWithoutRunning) {
+  const Plan& plan = f.plan(std::vector<TensorType>{type});
+  EXPECT_EQ(plan.peak_bytes, plan.arena_bytes + plan.output_bytes + plan.update_bytes);
+  EXPECT_EQ(plan.output_bytes, 4);
+  EXPECT_GE(plan.arena_bytes, plan.lower_bound_bytes);
+  EXPECT_LE(plan.peak_bytes, plan.no_reuse_bytes);
+  EXPECT_EQ(&plan, &f.plan(std::vector<TensorType>{type}));
+  EXPECT_THROW(f.plan(std::vector<TensorType>{x.type()}), ShapeError);
+}
+
+TEST_F(PlanTest, PrintsBuffersAndSteps) {
+  const std::string text = f.plan(std::vector<TensorType>{type}).to_string();
+  EXPECT_NE(text.find("peak "), std::string::npos) << text;
+  EXPECT_NE(text.find("Fft"), std::string::npos) << text;
+  EXPECT_NE(text.find("argument"), std::string::npos) << text;
+}
+
+TEST_F(PlanTest, JsonHoldsTheSameNumbers) {
+  const Plan& plan = f.plan(std::vector<TensorType>{type});
+  const auto json = nlohmann::json::parse(plan.to_json());
+  EXPECT_EQ(json["peak_bytes"], plan.peak_bytes);
+  EXPECT_EQ(json["steps"].size(), plan.steps.size());
+  EXPECT_EQ(json["buffers"].size(), plan.buffers.size());
+}
+
+TEST_F(PlanTest, BuffersThatAreLiveTogetherAreDisjoint) {
+  const Variable k = ops::fft(x, {0, 1}), a = k * 2.0, b = ops::roll(k, 1, 0), c = a + b;
+  const Function g = function({x}, {ops::sum(ops::abs2(c)), ops::sum(ops::abs2(b))});
+  const Plan& plan = g.plan(std::vector<TensorType>{type});
+  for (const PlannedBuffer& p : plan.buffers) {
+    for (const PlannedBuffer& q : plan.buffers) {
+      if (&p == &q || p.kind != BufferKind::arena || q.kind != BufferKind::arena) continue;
+      const bool together = p.first_step <= q.last_step && q.first_step <= p.last_step;
+      const bool disjoint = p.offset + p.bytes <= q.offset || q.offset + q.bytes <= p.offset;
+      EXPECT_TRUE(!together || disjoint) << plan.to_string();
+    }
+  }
+}
+
+TEST_F(PlanTest, OrderOfStepsLowersThePeak) {
+  // Written breadth first: all big values, then what is made of each.
+  const Variable v = dvector("v");
+  std::vector<Variable> big, small;
+  for (int i = 0; i < 5; ++i) big.push_back(ops::roll(v, i + 1, 0));
+  for (const Variable& b : big) small.push_back(ops::max(b));
+  Variable total = small[0];
+  for (std::size_t i = 1; i < small.size(); ++i) total = total + small[i];
+  const Function g = function({v}, {total});
+  const Plan& plan = g.plan(std::vector<TensorType>{{DType::float64, {1000}, {}}});
+  EXPECT_LT(plan.arena_bytes, 9000) << plan.to_string();
+  const Tensor values = Tensor::ones({1000});
+  const MemoryScope scope;
+  g(values);
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+}
+
+TEST_F(PlanTest, PictureShowsEachBufferOfTheArena) {
+  const Variable k = ops::fft(x, {0, 1});
+  const Function g = function({x}, {ops::sum(ops::abs2(ops::roll(k, 1, 0) * k))});
+  const Plan& plan = g.plan(std::vector<TensorType>{type});
+  const std::string picture = plan.to_svg();
+  std::size_t n_buffers = 0, n_boxes = 0;
+  for (const PlannedBuffer& b : plan.buffers) n_buffers += b.kind == BufferKind::arena;
+  for (std::size_t at = picture.find("<title>"); at != std::string::npos;
+       at = picture.find("<title>", at + 1)) {
+    ++n_boxes;
+  }
+  EXPECT_GT(n_buffers, 1u);
+  EXPECT_EQ(n_boxes, n_buffers);
+  EXPECT_EQ(picture.rfind("<svg", 0), 0u);
+  EXPECT_NE(picture.find("</svg>"), std::string::npos);
+  EXPECT_NE(picture.find("Fft"), std::string::npos);
+  EXPECT_EQ(picture, plan.to_svg());
+}
+
+TEST_F(PlanTest, PeakStepIsWhereMostBytesAreLive) {
+  const Plan& plan = f.plan(std::vector<TensorType>{type});
+  const int peak = plan.peak_step();
+  ASSERT_GE(peak, 0);
+  index_t live = 0;
+  for (const PlannedBuffer& b : plan.buffers) {
+    if (b.kind == BufferKind::arena && b.first_step <= peak && peak <= b.last_step) live += b.bytes;
+  }
+  EXPECT_GE(live + 64 * static_cast<index_t>(plan.buffers.size()), plan.lower_bound_bytes);
+  EXPECT_NE(plan.to_string().find("most bytes of the arena"), std::string::npos);
+  EXPECT_EQ(Plan().peak_step(), -1);
+}
+
+}  // namespace
+}  // namespace palimpsest
