@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "palimpsest/base/error.hpp"
@@ -49,6 +50,26 @@ TEST(KeptMemory, NoMoreIsResidentThanIsUsed) {
     EXPECT_EQ(static_cast<std::size_t>(n), used) << bytes;
     give_back_memory(raw);
   }
+}
+
+// Mappings are larger than what is wanted of them, so that huge pages fit in; the rest goes back.
+TEST(KeptMemory, TakesNoMoreAddressesThanAreWanted) {
+  const auto mapped_bytes = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::size_t pages = 0;
+    statm >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  };
+  constexpr std::size_t kBytes = std::size_t{5} << 20;
+  std::vector<Block> blocks;
+  Allocator& allocator = Allocator::of({});
+  allocator.trim();
+  const std::size_t before = mapped_bytes();
+  for (int k = 0; k < 64; ++k) blocks.push_back(allocator.allocate(kBytes));
+  EXPECT_LT(mapped_bytes() - before, 64 * (kBytes + kBytes / 4));
+  blocks.clear();
+  allocator.trim();
+  EXPECT_LT(mapped_bytes(), before + 8 * kBytes);
 }
 
 TEST(KeptMemory, GivesTheLatestOfTheClassAndDropsTheOldest) {

@@ -83,6 +83,20 @@ TEST(MemoryMap, DisjointViewsThatUseLessThanHalfLeaveTheGapsOut) {
   }
 }
 
+TEST(MemoryMap, TakesAnyNumberOfStorages) {
+  std::vector<Storage> storages;
+  MemoryMap map;
+  for (int k = 0; k < 1000; ++k) {
+    storages.push_back(counted(64));
+    map.add(storages.back(), bytes_at(k % 32, 8));
+  }
+  EXPECT_EQ(map.groups().size(), 1000u);
+  map.copy();
+  for (int k = 0; k < 1000; ++k) {
+    EXPECT_TRUE(shows_the_same(map, storages[static_cast<std::size_t>(k)], bytes_at(k % 32, 8), 8));
+  }
+}
+
 TEST(MemoryMap, OneViewTakesItsExtentAndItsAlignment) {
   const Storage storage = counted(8000);
   const ByteLayout view{80, {10}, {8}, 8};

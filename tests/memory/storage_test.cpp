@@ -472,6 +472,20 @@ TEST(StorageDensely, CopiesTheElementsOfTheViewOnly) {
   EXPECT_EQ(clone.state(), StorageState::owned);
 }
 
+TEST(StorageDensely, CopiesElementsOfAnySize) {
+  for (const std::int64_t size : {1, 2, 3, 4, 6, 8, 12, 16, 24}) {
+    Storage original = Storage::allocate(static_cast<std::size_t>(40 * size));
+    for (std::int64_t k = 0; k < 40 * size; ++k) {
+      original.mutable_data()[k] = static_cast<std::byte>(k % 251);
+    }
+    Storage clone = original.lazy_clone();
+    ASSERT_TRUE(clone.materialize_densely({size, {9}, {4 * size}, static_cast<int>(size)}, false));
+    for (std::int64_t k = 0; k < 9 * size; ++k) {
+      ASSERT_EQ(clone.data()[k], original.data()[size + k / size * 4 * size + k % size]) << size;
+    }
+  }
+}
+
 TEST(StorageDensely, CopiesASingleElement) {
   Storage original = Storage::allocate(400);
   for (std::size_t k = 0; k < 400; ++k) original.mutable_data()[k] = static_cast<std::byte>(k);
