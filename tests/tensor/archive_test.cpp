@@ -255,8 +255,8 @@ TEST_F(DamagedArchive, SizesThatOverflowAreRefused) {
 }
 
 TEST_F(DamagedArchive, DeepNestingIsRefusedBeforeItIsParsed) {
-  std::string deep(100, '['), end(100, ']');
-  expect_refused(archive_of({}, deep + end), "nested");
+  const std::string one_too_deep = std::string(65, '[') + std::string(65, ']');
+  expect_refused(archive_of({}, one_too_deep), "nested 65 levels deep, expected at most 64");
   std::string many = "[";
   for (int i = 0; i < 8'000'001; ++i) many += "0,";
   expect_refused(archive_of({}, many + "0]"), "values");

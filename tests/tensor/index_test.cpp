@@ -69,6 +69,11 @@ TEST(TensorIndex, MatchesAPlainLoopForAllSmallSlices) {
   }
 }
 
+TEST(TensorIndex, OfAnUndefinedTensorIsRefused) {
+  expect_error<ValueError>([] { Tensor()(0); }, "there is none");
+  expect_error<ValueError>([] { Tensor()(newaxis); }, "there is none");
+}
+
 TEST(TensorIndex, NamesTheAxisOfAWrongEntry) {
   const Tensor t = counted({2, 3, 4});
   expect_error<ShapeError>([&] { t(0, ellipsis, 4); },
