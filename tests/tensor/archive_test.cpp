@@ -255,7 +255,7 @@ TEST_F(DamagedArchive, SizesThatOverflowAreRefused) {
 }
 
 TEST_F(DamagedArchive, DeepNestingIsRefusedBeforeItIsParsed) {
-  const std::string one_too_deep = std::string(65, '[') + std::string(65, ']');
+  const std::string one_too_deep = std::string(64, '[') + std::string(64, ']');
   expect_refused(archive_of({}, one_too_deep), "nested 65 levels deep, expected at most 64");
   std::string many = "[";
   for (int i = 0; i < 8'000'001; ++i) many += "0,";

@@ -94,6 +94,8 @@ TEST(TensorViews, FlipReversesAxes) {
   EXPECT_EQ(values(t.flip(Axes{0, -1})), (Values{5, 4, 3, 2, 1, 0}));
   EXPECT_EQ(values(t.flip(Axes{0}).flip(Axes{0})), values(t));
   EXPECT_EQ(counted({0, 3}).flip(Axes{0, 1}).numel(), 0);
+  // Without elements there is no first one to move to.
+  EXPECT_EQ(counted({0, 3}).flip(Axes{0, 1}).offset(), 0);
   expect_error<ShapeError>([&] { t.flip(Axes{0, -2}); }, "[Tensor.flip] repeated axis");
 }
 

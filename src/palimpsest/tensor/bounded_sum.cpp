@@ -18,8 +18,9 @@ index_t quotient(index_t a, index_t b) {
   constexpr index_t kExact = index_t{1} << 52;
   if (a >= kExact || b >= kExact) [[unlikely]]
     return a / b;
-  // A quotient that is not whole is 1 / b away from the next whole number k at least. With k b <= 2^52
-  // that is more than half a unit in the last place of k, so the division does not round up to it.
+  // A quotient that is not whole is 1 / b away from the next whole number k at least. With k b <=
+  // 2^52 that is more than half a unit in the last place of k, so the division does not round up to
+  // it.
   return static_cast<index_t>(static_cast<double>(a) / static_cast<double>(b));
 }
 
