@@ -93,7 +93,9 @@ TEST_P(CgMemory, NothingIsAllocatedAfterTheFirstIteration) {
   EXPECT_EQ(allocations[6], allocations[1]);
   // A refreshing iteration sets its own function up when it runs for the first time.
   const std::size_t first = c.options.refresh > 0 ? 2 : 1;
-  if (testing::kKeepsHandles) EXPECT_EQ(mallocs[6] - mallocs[first], 0u);
+  if (testing::kKeepsHandles) {
+    EXPECT_EQ(mallocs[6] - mallocs[first], 0u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CgMemory, ::testing::ValuesIn(cases()),
