@@ -116,6 +116,9 @@ TEST(Fork, DoesNotWaitForTheSectionOfItsOwnThread) {
 }
 
 TEST(Fork, ThreadsOfAChildHaveSectionsToo) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer refuses threads in such a child";
+#endif
   const Busy busy(2, [] { const ForkSection section; });
   EXPECT_EQ(in_child([] {
               Mutex mutex;
