@@ -83,7 +83,6 @@ Slice slice(std::optional<index_t> start, std::optional<index_t> stop, index_t s
 }
 
 Tensor Tensor::index_with(const std::vector<Index>& index) const {
-  check_defined();
   std::size_t n_named = 0, n_ellipses = 0;
   for (const Index& entry : index) {
     if (std::holds_alternative<EllipsisIndex>(entry)) {
