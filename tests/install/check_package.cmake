@@ -34,5 +34,13 @@ if(TREE STREQUAL Install)
 endif()
 if(TREE STREQUAL Install AND EXISTS ${prefix}/bin/palimpsest)
   run(${prefix}/bin/palimpsest --version)
+  # Without its module the library says what is missing.
+  run(${prefix}/bin/palimpsest simulate ${WORK_DIR}/scan.h5 --size 32 --center 12)
+  file(REMOVE ${prefix}/lib/libpalimpsest_hdf5.so)
+  execute_process(COMMAND ${prefix}/bin/palimpsest info ${WORK_DIR}/scan.h5
+    RESULT_VARIABLE code OUTPUT_QUIET ERROR_VARIABLE text)
+  if(code EQUAL 0 OR NOT text MATCHES "cannot be read: the HDF5 module cannot be loaded")
+    message(FATAL_ERROR "info without the module: got ${code} and '${text}'")
+  endif()
 endif()
 file(REMOVE_RECURSE ${WORK_DIR})

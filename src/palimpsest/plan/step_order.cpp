@@ -18,9 +18,11 @@ constexpr index_t kFar = std::numeric_limits<index_t>::max();
 constexpr std::size_t kMostSets = 1 << 16;  // of done steps, in the exact search
 constexpr std::size_t kBeamWidth = 16;
 constexpr std::size_t kBeamChoices = 8;  // next steps looked at per state
-constexpr std::size_t kBeamReady = 256;  // of all that are ready, the first in the given order
-constexpr int kFullBeam = 500;           // steps: of longer programs the beam gets narrower,
-constexpr int kMostForBeam = 4000;       // so that the search takes time in proportion to them
+constexpr std::size_t kBeamReady = 256;  // ready steps looked at per state, in the given order
+// Steps of a program that gets the whole width. That of longer programs is less in proportion, so
+// that the time of a search grows with the number of steps and not with its square.
+constexpr int kFullBeam = 500;
+constexpr int kMostForBeam = 4000;  // steps; longer programs are not searched
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
