@@ -213,7 +213,12 @@ function(palimpsest_test name)
   target_precompile_headers(${name} PRIVATE ${palimpsest_common_headers} <gmock/gmock.h> <gtest/gtest.h>)
   palimpsest_link_layers(${name} ${T_LAYERS})
   target_link_libraries(${name} PRIVATE ${T_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
+  set(environment)
+  if(PALIMPSEST_SANITIZE)
+    # Sanitizers hide from dlopen() whose run path leads to the modules.
+    set(environment ENVIRONMENT_MODIFICATION LD_LIBRARY_PATH=path_list_prepend:${PROJECT_BINARY_DIR})
+  endif()
   # Estimated transforms are the same on every run, and leave no file behind.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
-    PROPERTIES TIMEOUT 600 ENVIRONMENT PALIMPSEST_FFT_WISDOM=off)
+    PROPERTIES TIMEOUT 600 ENVIRONMENT PALIMPSEST_FFT_WISDOM=off ${environment})
 endfunction()

@@ -11,15 +11,28 @@
 namespace palimpsest::io_detail {
 namespace {
 
-// The module lies beside the library, where its run path leads. It stays loaded: HDF5 has exit
-// handlers.
 struct Module {
   const Hdf5Functions* functions = nullptr;
   std::string problem;
 };
 
+// It stays loaded: HDF5 has exit handlers.
+void* open_module(const std::string& path) {
+  return ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+// Beside the library, by its full path: a sanitizer that stands between the caller and dlopen()
+// hides the run path. Programs that contain the library's objects find it as they find shared
+// objects.
 Module load_module() {
-  void* const module = ::dlopen("libpalimpsest_hdf5.so", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  const std::string name = "libpalimpsest_hdf5.so";
+  Dl_info self{};
+  void* module = nullptr;
+  if (::dladdr(reinterpret_cast<const void*>(&load_module), &self) != 0 && self.dli_fname) {
+    const std::string path = self.dli_fname;
+    module = open_module(path.substr(0, path.rfind('/') + 1) + name);
+  }
+  if (!module) module = open_module(name);
   const void* const found = module ? ::dlsym(module, "palimpsest_hdf5_functions") : nullptr;
   if (found) return {static_cast<const Hdf5Functions*>(found), {}};
   const char* const reason = ::dlerror();
