@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/graph/variable.hpp"
+#include "palimpsest/named/dims.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// The vectors of one kind in a solver: their type, the names of their axes, and which of these are
+/// the batch. Numbers of a solver (inner products, step sizes) have the shape of the batch, in the
+/// order in which the batch names its dimensions; without a batch they have no axes.
+class Space {
+ public:
+  Space() = default;
+  /// Errors   ShapeError "batch": a dimension of the batch is none of `dims`
+  explicit Space(TensorType type, Dims dims = {"..."}, const Dims& batch = {});
+
+  const TensorType& type() const { return type_; }
+  const Dims& dims() const { return dims_; }
+  /// The axes of the batch, counted from the front, in the order of the batch.
+  const Axes& batch_axes() const { return batch_axes_; }
+  /// A real number for each element of the batch, in the precision of the vectors.
+  TensorType number_type() const;
+
+  /// sum of conj(a) b over all axes but those of the batch; complex for complex vectors.
+  Variable dot(const Variable& a, const Variable& b) const;
+  /// The real part of dot(a, b).
+  Variable real_dot(const Variable& a, const Variable& b) const;
+  /// sum of |a|^2, real.
+  Variable norm2(const Variable& a) const;
+  /// A number with axes of extent 1 where the vectors have axes besides the batch, so that it
+  /// broadcasts against them. The number itself where there is no batch.
+  Variable spread(const Variable& number) const;
+
+ private:
+  TensorType type_;
+  Dims dims_;
+  Axes batch_axes_;
+};
+
+}  // namespace palimpsest
