@@ -1,7 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/solve.hpp"
 
+#include <utility>
+
 namespace palimpsest {
+namespace {
+
+thread_local const CancelScope* innermost_scope = nullptr;
+
+}  // namespace
+
+CancelScope::CancelScope(CancelToken token) : token_(std::move(token)), outer_(innermost_scope) {
+  innermost_scope = this;
+}
+
+CancelScope::~CancelScope() { innermost_scope = outer_; }
+
+bool CancelScope::is_cancelled() noexcept {
+  for (const CancelScope* scope = innermost_scope; scope != nullptr; scope = scope->outer_) {
+    if (scope->token_.is_cancelled()) return true;
+  }
+  return false;
+}
 
 std::string_view name_of(Status status) {
   switch (status) {
@@ -9,12 +29,16 @@ std::string_view name_of(Status status) {
       return "converged";
     case Status::max_iterations:
       return "max_iterations";
+    case Status::time_limit:
+      return "time_limit";
     case Status::breakdown:
       return "breakdown";
     case Status::diverged:
       return "diverged";
     case Status::stopped:
       return "stopped";
+    case Status::cancelled:
+      return "cancelled";
   }
   return "unknown";
 }

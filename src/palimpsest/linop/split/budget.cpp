@@ -37,42 +37,6 @@ ConfigOverrides of_search() {
 // More would take longer to compile than they save.
 constexpr index_t kMostTiles = 1024;
 
-index_t tiles_of(const NamedLinop& A, const DimMap& sizes) {
-  index_t n = 1;
-  for (const auto& [d, size] : sizes) n *= (*A.size(d) + size - 1) / size;
-  return n;
-}
-
-// Dimensions that can be cut in two, in their order.
-Dims splittable(const NamedLinop& A, const Dims& candidates) {
-  Dims result;
-  for (const ND& d : candidates) {
-    const auto n = d.is_ellipsis() ? std::nullopt : A.size(d);
-    if (!n || *n < 2) continue;
-    try {
-      A.split({{d, slice(0, *n / 2)}});
-      result.push_back(d);
-    } catch (const SplitError&) {
-      // What cannot be cut stays whole.
-    }
-  }
-  return result;
-}
-
-// The operator cut into tiles, along the candidates in their order; none where it is refused.
-std::optional<NamedLinop> cut(const NamedLinop& A, const Dims& order, const DimMap& sizes) {
-  TileSizes list;
-  for (const ND& d : order) {
-    const auto found = sizes.find(d);
-    if (found != sizes.end()) list.emplace_back(d, found->second);
-  }
-  try {
-    return create_batched_linop(A, BatchSpec{list});
-  } catch (const SplitError&) {
-    return std::nullopt;
-  }
-}
-
 // Lowers the peak, per added work; by how much it raises it, where it does.
 double merit(const BudgetCost& from, const BudgetCost& to) {
   const auto drop = static_cast<double>(from.peak_bytes - to.peak_bytes);
@@ -107,7 +71,7 @@ void note_attribute(const Attribute& a, std::set<std::uint64_t>& seen, index_t& 
   for (const Attribute& entry : a.as_list()) note_attribute(entry, seen, bytes);
 }
 
-[[noreturn]] void fail(const std::string& who, index_t bytes, const BudgetChoice& best) {
+[[noreturn]] void fail(const std::string& who, index_t bytes, const TileChoice& best) {
   std::string text = who + "nothing fits into the budget: got " + std::to_string(bytes) +
                      " bytes, the smallest budget found is " +
                      std::to_string(best.cost.peak_bytes) + " bytes";
@@ -166,45 +130,74 @@ NamedLinop sized_for(const NamedLinop& A, const TensorType& x) {
   return missing.empty() ? A : A.with_sizes(missing);
 }
 
+TileAxes tile_axes(const NamedLinop& A, const Dims& candidates) {
+  TileAxes axes;
+  for (const ND& d : candidates) {
+    const auto n = d.is_ellipsis() ? std::nullopt : A.size(d);
+    if (!n || *n < 2) continue;
+    try {
+      A.split({{d, slice(0, *n / 2)}});
+      axes.emplace_back(d, *n);
+    } catch (const SplitError&) {
+      // What cannot be cut stays whole.
+    }
+  }
+  return axes;
+}
+
+std::optional<NamedLinop> cut_into_tiles(const NamedLinop& A, const TileAxes& order,
+                                         const DimMap& sizes) {
+  TileSizes list;
+  for (const auto& [d, n] : order) {
+    const auto found = sizes.find(d);
+    if (found != sizes.end()) list.emplace_back(d, found->second);
+  }
+  if (list.empty()) return A;
+  try {
+    return create_batched_linop(A, BatchSpec{list});
+  } catch (const SplitError&) {
+    return std::nullopt;
+  }
+}
+
 namespace {
 
-using CostOf = std::function<BudgetCost(const NamedLinop&)>;
-
 // The choice after one more halving; none when there is nothing left to halve.
-std::optional<BudgetChoice> halved(const NamedLinop& A, const Dims& order,
-                                   const BudgetChoice& current, const CostOf& cost) {
-  std::optional<BudgetChoice> next;
-  for (const ND& d : order) {
+std::optional<TileChoice> halved(const TileAxes& axes, const TileChoice& current,
+                                 const TileCost& cost) {
+  std::optional<TileChoice> next;
+  for (const auto& [d, extent] : axes) {
     DimMap sizes = current.sizes;
-    index_t& size = sizes.emplace(d, *A.size(d)).first->second;
+    index_t& size = sizes.emplace(d, extent).first->second;
     if (size == 1) continue;
     size = (size + 1) / 2;
-    const index_t tiles = tiles_of(A, sizes);
+    index_t tiles = 1;
+    for (const auto& [axis, n] : axes) {
+      const auto found = sizes.find(axis);
+      if (found != sizes.end()) tiles *= (n + found->second - 1) / found->second;
+    }
     if (tiles > kMostTiles) continue;
-    const auto op = cut(A, order, sizes);
-    if (!op) continue;
-    BudgetChoice trial{*op, sizes, tiles, cost(*op)};
-    if (!next || merit(current.cost, trial.cost) > merit(current.cost, next->cost)) {
-      next = std::move(trial);
+    const std::optional<BudgetCost> there = cost(sizes);
+    if (!there) continue;
+    if (!next || merit(current.cost, *there) > merit(current.cost, next->cost)) {
+      next = TileChoice{sizes, tiles, *there};
     }
   }
   return next;
 }
 
 struct SearchResult {
-  BudgetChoice last, best;
+  TileChoice last, best;
   bool fits = false;
 };
 
-SearchResult searched(const NamedLinop& A, std::optional<index_t> bytes, const Dims& candidates,
-                      const CostOf& cost) {
-  const Dims order = splittable(A, candidates);
+SearchResult searched(const TileAxes& axes, std::optional<index_t> bytes, const TileCost& cost) {
   SearchResult result;
-  result.last = {A, {}, 1, cost(A)};
+  result.last.cost = *cost({});
   result.best = result.last;
   const auto fits = [&] { return bytes && result.last.cost.peak_bytes <= *bytes; };
   while (!fits()) {
-    auto next = halved(A, order, result.last, cost);
+    auto next = halved(axes, result.last, cost);
     if (!next) return result;
     result.last = std::move(*next);
     if (result.last.cost.peak_bytes < result.best.cost.peak_bytes) result.best = result.last;
@@ -213,17 +206,27 @@ SearchResult searched(const NamedLinop& A, std::optional<index_t> bytes, const D
   return result;
 }
 
+// The cost of an operator as that of its tiles.
+TileCost cost_of_tiles(const NamedLinop& A, const TileAxes& axes,
+                       const std::function<BudgetCost(const NamedLinop&)>& cost) {
+  return [&A, &axes, &cost](const DimMap& sizes) -> std::optional<BudgetCost> {
+    const auto op = cut_into_tiles(A, axes, sizes);
+    if (!op) return std::nullopt;
+    return cost(*op);
+  };
+}
+
 }  // namespace
 
-BudgetChoice search_budget(const NamedLinop& A, index_t bytes, const Dims& candidates,
-                           const CostOf& cost, const std::string& who) {
-  SearchResult result = searched(A, bytes, candidates, cost);
+TileChoice search_tiles(const TileAxes& axes, index_t bytes, const TileCost& cost,
+                        const std::string& who) {
+  SearchResult result = searched(axes, bytes, cost);
   if (!result.fits) fail(who, bytes, result.best);
   return std::move(result.last);
 }
 
-BudgetChoice smallest_choice(const NamedLinop& A, const Dims& candidates, const CostOf& cost) {
-  return searched(A, std::nullopt, candidates, cost).best;
+TileChoice smallest_tiles(const TileAxes& axes, const TileCost& cost) {
+  return searched(axes, std::nullopt, cost).best;
 }
 
 namespace {
@@ -262,9 +265,12 @@ BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t by
   const ConfigScope scope(of_search());
   BudgetSplit result;
   const ApplicationCost cost{x, options.streamed_input, result};
-  const BudgetChoice choice = search_budget(sized_for(A, x), bytes, candidates, cost, prefix);
-  result.peak_bytes = cost(choice.op).peak_bytes;
-  result.op = choice.sizes.empty() ? A : choice.op;
+  const NamedLinop sized = sized_for(A, x);
+  const TileAxes axes = tile_axes(sized, candidates);
+  const TileChoice choice = search_tiles(axes, bytes, cost_of_tiles(sized, axes, cost), prefix);
+  const NamedLinop op = *cut_into_tiles(sized, axes, choice.sizes);
+  result.peak_bytes = cost(op).peak_bytes;
+  result.op = choice.sizes.empty() ? A : op;
   result.sizes = choice.sizes;
   result.tiles = choice.tiles;
   return result;
@@ -275,7 +281,9 @@ index_t smallest_budget(const NamedLinop& A, const TensorType& x, const BudgetOp
   const ConfigScope scope(of_search());
   BudgetSplit seen;
   const ApplicationCost cost{x, options.streamed_input, seen};
-  return smallest_choice(sized_for(A, x), candidates, cost).cost.peak_bytes;
+  const NamedLinop sized = sized_for(A, x);
+  const TileAxes axes = tile_axes(sized, candidates);
+  return smallest_tiles(axes, cost_of_tiles(sized, axes, cost)).cost.peak_bytes;
 }
 
 }  // namespace palimpsest

@@ -4,7 +4,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "palimpsest/linop/split/budget.hpp"
 
@@ -17,28 +20,33 @@ struct BudgetCost {
   /// The programs that were compiled to find this out, for the use of what is chosen. May be null.
   std::shared_ptr<void> programs = nullptr;
 };
-/// An operator cut into tiles of these sizes.
-struct BudgetChoice {
-  NamedLinop op;
+/// Tiles of these sizes; dimensions that are not listed are whole.
+struct TileChoice {
   DimMap sizes = {};
   index_t tiles = 1;
   BudgetCost cost;
 };
+/// Dimensions that can be cut, in their order, with their extents.
+using TileAxes = std::vector<std::pair<ND, index_t>>;
+/// What tiles of these sizes take; none where such a cut is refused. Without sizes: uncut.
+using TileCost = std::function<std::optional<BudgetCost>(const DimMap& sizes)>;
 
-/// The search of split_to_budget() for any use of an operator whose sizes are known. `who` begins
-/// messages.
-BudgetChoice search_budget(const NamedLinop& A, index_t bytes, const Dims& candidates,
-                           const std::function<BudgetCost(const NamedLinop&)>& cost,
-                           const std::string& who);
+/// The search of split_to_budget() for anything that can be cut into tiles. `who` begins messages.
+/// Errors   BudgetError naming the smallest budget that the search found
+TileChoice search_tiles(const TileAxes& axes, index_t bytes, const TileCost& cost,
+                        const std::string& who);
+/// The choice of the smallest peak that the search finds, whatever the budget.
+TileChoice smallest_tiles(const TileAxes& axes, const TileCost& cost);
+/// The candidates along which an operator whose sizes are known can be cut.
+TileAxes tile_axes(const NamedLinop& A, const Dims& candidates);
+/// The operator cut into tiles, dimension after dimension; none where it is refused.
+std::optional<NamedLinop> cut_into_tiles(const NamedLinop& A, const TileAxes& order,
+                                         const DimMap& sizes);
 
 /// Bytes that the steps of a plan read and write.
 double work_of(const Plan& plan);
 /// Bytes of the constants of a plan.
 index_t constant_bytes(const Plan& plan);
-/// The choice of the smallest peak that the search finds, whatever the budget.
-BudgetChoice smallest_choice(const NamedLinop& A, const Dims& candidates,
-                             const std::function<BudgetCost(const NamedLinop&)>& cost);
-
 /// The operator with the sizes of an input recorded where it lacks them.
 NamedLinop sized_for(const NamedLinop& A, const TensorType& x);
 

@@ -28,22 +28,24 @@ void StateList::add_all(const std::string& prefix, const StateList& of) {
 }
 
 struct StateScope::Data {
-  std::vector<std::string> names;
+  std::vector<StateList::Entry> entries;
   std::vector<Variable> values, updates;
 };
 
 StateScope::StateScope(const StateList& state, std::vector<Variable> values)
     : data_(std::make_shared<Data>()) {
-  for (const StateList::Entry& entry : state.entries()) data_->names.push_back(entry.name);
+  data_->entries = state.entries();
   data_->values = std::move(values);
-  data_->updates.resize(data_->names.size());
+  data_->updates.resize(data_->entries.size());
 }
 
 std::size_t StateScope::index_of(std::string_view name) const {
   const std::string full = prefix_ + std::string(name);
-  const auto found = std::find(data_->names.begin(), data_->names.end(), full);
-  if (found == data_->names.end()) throw NameError("state: there is no '" + full + "'");
-  return static_cast<std::size_t>(found - data_->names.begin());
+  const auto& entries = data_->entries;
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&](const auto& entry) { return entry.name == full; });
+  if (found == entries.end()) throw NameError("state: there is no '" + full + "'");
+  return static_cast<std::size_t>(found - entries.begin());
 }
 
 const Variable& StateScope::operator[](std::string_view name) const {
@@ -53,7 +55,7 @@ const Variable& StateScope::operator[](std::string_view name) const {
 void StateScope::set(std::string_view name, const Variable& value) {
   const std::size_t i = index_of(name);
   const TensorType &got = value.type(), &expected = data_->values[i].type();
-  const std::string who = "state '" + data_->names[i] + "': got ";
+  const std::string who = "state '" + data_->entries[i].name + "': got ";
   if (got.shape != expected.shape) {
     throw ShapeError(who + "shape " + to_string(got.shape) + ", expected " +
                      to_string(expected.shape));
@@ -72,6 +74,10 @@ const Variable& StateScope::latest(std::string_view name) const {
 
 bool StateScope::is_set(std::string_view name) const {
   return data_->updates[index_of(name)].defined();
+}
+
+const Space& StateScope::space_of(std::string_view name) const {
+  return data_->entries[index_of(name)].space;
 }
 
 StateScope StateScope::within(std::string_view prefix) const {

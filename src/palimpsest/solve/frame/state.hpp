@@ -72,6 +72,8 @@ class StateScope {
   /// The new value as set, else the old one.
   const Variable& latest(std::string_view name) const;
   bool is_set(std::string_view name) const;
+  /// The space that the state was declared with.
+  const Space& space_of(std::string_view name) const;
   /// The same state, seen by a part of the solver: its name `n` is `prefix.n` here.
   StateScope within(std::string_view prefix) const;
 

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/frame/planned.hpp"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/split/budget_search.hpp"
+#include "palimpsest/named/matching.hpp"
+#include "palimpsest/solve/frame/solver.hpp"
+
+namespace palimpsest {
+namespace {
+
+// Reads a mapped file a step at a time, and is no limit otherwise. No step is worth a task: steps
+// side by side need memory of their own.
+ConfigOverrides of_search() {
+  ConfigOverrides overrides;
+  overrides.budget = std::numeric_limits<index_t>::max();
+  overrides.parallel_grain = std::numeric_limits<index_t>::max();
+  return overrides;
+}
+
+std::string who(const SolverType& type) { return "[" + std::string(type.name) + "] "; }
+
+void check_numbers(const SolverType& type, const SolveOptions& options) {
+  const auto expect = [&](bool holds, const std::string& what, double got, const char* expected) {
+    if (holds) return;
+    throw ValueError(who(type) + what + ": got " + Attribute(got).str() + ", expected " + expected);
+  };
+  expect(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
+  expect(options.max_iterations >= 0, "max_iterations", options.max_iterations, "at least 0");
+  expect(options.callback_every >= 1, "callback_every", options.callback_every, "at least 1");
+  const double limit = options.time_limit_s.value_or(1);
+  expect(limit > 0, "time_limit_s", limit, "more than 0");
+}
+
+void check_x0(const SolverType& type, const Problem& problem, const std::optional<Tensor>& x0) {
+  if (!x0) return;
+  const TensorType& x = problem.x().type();
+  if (x0->shape() != x.shape) {
+    throw ShapeError(who(type) + "x0: got shape " + to_string(x0->shape()) + ", expected " +
+                     to_string(x.shape));
+  }
+  if (x0->dtype() != x.dtype && x0->dtype() != real_of(x.dtype)) {
+    throw DTypeError(who(type) + "x0: got " + std::string(name_of(x0->dtype())) + ", expected " +
+                     std::string(name_of(x.dtype)));
+  }
+}
+
+// Sizes that the operators lack, from the extents of x and b.
+void record_sizes(Problem& problem) {
+  const NamedLinop A = sized_for(problem.op("A"), problem.x().type());
+  problem.replace("A", A);
+  for (const auto& [name, B] : Problem::Ops(problem.ops())) {
+    if (isequal(B.ishape(), A.ishape())) {
+      problem.replace(name, sized_for(B, problem.x().type()));
+    } else if (isequal(B.ishape(), A.oshape())) {
+      problem.replace(name, sized_for(B, problem.b().type()));
+    }
+  }
+}
+
+// The dimensions along which all operators that have them can be cut.
+TileAxes tile_axes_of(const Problem& problem) {
+  Dims all;
+  for (const auto& [name, A] : problem.ops()) all = unite(all, A.dims());
+  TileAxes axes;
+  for (const ND& d : all) {
+    std::optional<index_t> extent;
+    bool is_refused = false;
+    for (const auto& [name, A] : problem.ops()) {
+      if (!A.dims().contains(d)) continue;
+      const TileAxes of_op = tile_axes(A, Dims(d));
+      is_refused |= of_op.empty();
+      if (!of_op.empty()) extent = of_op[0].second;
+    }
+    if (extent && !is_refused) axes.emplace_back(d, *extent);
+  }
+  return axes;
+}
+
+std::optional<Problem> cut(const Problem& problem, const TileAxes& axes, const DimMap& sizes) {
+  Problem result = problem;
+  for (const auto& [name, A] : problem.ops()) {
+    DimMap own;
+    for (const auto& [d, size] : sizes) {
+      if (A.dims().contains(d)) own.emplace(d, size);
+    }
+    const auto op = cut_into_tiles(A, axes, own);
+    if (!op) return std::nullopt;
+    result.replace(name, *op);
+  }
+  return result;
+}
+
+std::shared_ptr<PlannedSolve> compiled(const SolverType& type, Problem problem) {
+  PlannedSolve made;
+  index_t operators = 0;
+  for (const auto& [name, A] : problem.ops()) operators += operator_bytes(A);
+  made.problem = std::make_shared<const Problem>(std::move(problem));
+  made.program = std::make_shared<SolverProgram>(type, *made.problem);
+  made.plan = made.program->plan();
+  made.plan.operator_bytes = operators;
+  return std::make_shared<PlannedSolve>(std::move(made));
+}
+
+TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes& axes) {
+  return [&](const DimMap& sizes) -> std::optional<BudgetCost> {
+    auto tiled = cut(problem, axes, sizes);
+    if (!tiled) return std::nullopt;
+    const auto made = compiled(type, std::move(*tiled));
+    return BudgetCost{made->plan.total_bytes(), made->program->work(), made};
+  };
+}
+
+void prepare(const SolverType& type, Problem& problem, const SolveOptions& options) {
+  if (type.check != nullptr) type.check(problem);
+  check_numbers(type, options);
+  problem.resolve(options.batch, options.x0.has_value(), type.name);
+  check_x0(type, problem, options.x0);
+}
+
+}  // namespace
+
+PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOptions& options) {
+  prepare(type, problem, options);
+  const auto budget = options.budget_bytes ? options.budget_bytes : config().budget;
+  if (!budget) return *compiled(type, std::move(problem));
+  const ConfigScope scope(of_search());
+  record_sizes(problem);
+  const TileAxes axes = tile_axes_of(problem);
+  const TileChoice choice = search_tiles(axes, *budget, cost_of(type, problem, axes), who(type));
+  PlannedSolve made = *std::static_pointer_cast<PlannedSolve>(choice.cost.programs);
+  made.plan.sizes = choice.sizes;
+  made.plan.tiles = choice.tiles;
+  return made;
+}
+
+index_t smallest_solve_budget(const SolverType& type, const Problem& problem,
+                              const SolveOptions& options) {
+  Problem sized = problem;
+  prepare(type, sized, options);
+  const ConfigScope scope(of_search());
+  record_sizes(sized);
+  const TileAxes axes = tile_axes_of(sized);
+  return smallest_tiles(axes, cost_of(type, sized, axes)).cost.peak_bytes;
+}
+
+void check_data(const SolverType& type, const Problem& problem, const Tensor& b) {
+  const TensorType& expected = problem.b_type();
+  if (b.shape() != expected.shape) {
+    throw ShapeError(who(type) + "b: got shape " + to_string(b.shape()) + ", expected " +
+                     to_string(expected.shape));
+  }
+  if (b.dtype() != expected.dtype) {
+    throw DTypeError(who(type) + "b: got " + std::string(name_of(b.dtype())) + ", expected " +
+                     std::string(name_of(expected.dtype)));
+  }
+}
+
+}  // namespace palimpsest

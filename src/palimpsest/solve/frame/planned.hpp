@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: from a problem to a program that fits a budget.
+#pragma once
+
+#include <memory>
+
+#include "palimpsest/solve/frame/program.hpp"
+
+namespace palimpsest {
+
+/// A problem with its operators cut for the budget, and what solves it.
+struct PlannedSolve {
+  std::shared_ptr<const Problem> problem;
+  std::shared_ptr<SolverProgram> program;  // refers to the problem
+  SolvePlan plan;
+};
+
+/// Checks the options, resolves the problem, and compiles it within the budget of the options, or
+/// of the config.
+/// Errors   those of Solver
+PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOptions& options);
+
+/// ShapeError, DTypeError, DeviceError: the data are not of the problem's type.
+void check_data(const SolverType& type, const Problem& problem, const Tensor& b);
+
+}  // namespace palimpsest

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/frame/problem.hpp"
+
+#include <algorithm>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/named/matching.hpp"
+
+namespace palimpsest {
+namespace {
+
+template <class List>
+auto find_named(List& list, std::string_view name) {
+  return std::find_if(list.begin(), list.end(),
+                      [&](const auto& entry) { return entry.first == name; });
+}
+
+template <class List, class Value>
+void put(List& list, std::string_view name, Value value) {
+  const auto found = find_named(list, name);
+  if (found == list.end()) {
+    list.emplace_back(std::string(name), std::move(value));
+  } else {
+    found->second = std::move(value);
+  }
+}
+
+template <class List>
+const auto& get(const List& list, std::string_view name, const char* kind) {
+  const auto found = find_named(list, name);
+  if (found == list.end()) {
+    throw NameError("problem: there is no " + std::string(kind) + " '" + std::string(name) + "'");
+  }
+  return found->second;
+}
+
+TensorType image_of(const NamedLinop& A, const TensorType& x) {
+  return A(make_input(x, "x")).type();
+}
+
+// Can A be cut along d into parts that have nothing to do with each other?
+bool is_separable(const NamedLinop& A, const ND& d) {
+  if (!A.ishape().contains(d) || !A.oshape().contains(d)) return false;
+  try {
+    A.split({{d, slice(0, 1)}});
+    return true;
+  } catch (const SplitError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Problem& Problem::set(std::string_view name, NamedLinop A) {
+  put(ops_, name, std::move(A));
+  return *this;
+}
+
+Problem& Problem::set(std::string_view name, Attribute value) {
+  put(attrs_, name, std::move(value));
+  return *this;
+}
+
+bool Problem::has_op(std::string_view name) const { return find_named(ops_, name) != ops_.end(); }
+const NamedLinop& Problem::op(std::string_view name) const { return get(ops_, name, "operator"); }
+bool Problem::has_attr(std::string_view name) const {
+  return find_named(attrs_, name) != attrs_.end();
+}
+const Attribute& Problem::attr(std::string_view name) const {
+  return get(attrs_, name, "attribute");
+}
+
+double Problem::real(std::string_view name, double otherwise) const {
+  return has_attr(name) ? attr(name).as_real() : otherwise;
+}
+index_t Problem::integer(std::string_view name, index_t otherwise) const {
+  return has_attr(name) ? attr(name).as_integer() : otherwise;
+}
+bool Problem::flag(std::string_view name, bool otherwise) const {
+  return has_attr(name) ? attr(name).as_bool() : otherwise;
+}
+
+void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
+  const std::string who = "[" + std::string(solver) + "] ";
+  const NamedLinop& A = op("A");
+  TensorType x = isequal(A.ishape(), A.oshape()) ? b_type_ : image_of(A.H(), b_type_);
+  TensorType b = b_type_;
+  const auto make_complex = [&] {
+    x.dtype = complex_of(x.dtype);
+    b.dtype = complex_of(b.dtype);
+  };
+  if (is_complex(x.dtype)) make_complex();
+  for (const auto& [name, B] : ops_) {
+    const bool is_of_x = isequal(B.ishape(), A.ishape());
+    if (is_of_x && is_complex(image_of(B, x).dtype)) make_complex();
+  }
+  for (const ND& d : batch) {
+    if (is_separable(A, d)) continue;
+    throw SplitError(who + "batch: " + d.str() + ": expected a dimension along which " + A.name() +
+                     " can be split, " + arrow(A.ishape(), A.oshape()));
+  }
+  batch_ = batch;
+  has_x0_ = has_x0;
+  x_ = Space(x, A.ishape(), batch);
+  b_ = Space(b, A.oshape(), batch);
+}
+
+Space Problem::range_of(std::string_view name) const {
+  const NamedLinop& K = op(name);
+  return Space(image_of(K, x_.type()), K.oshape(), batch_);
+}
+
+Space Problem::numbers() const { return Space(x_.number_type(), batch_, batch_); }
+
+void Problem::replace(std::string_view name, NamedLinop A) {
+  find_named(ops_, name)->second = std::move(A);
+}
+
+}  // namespace palimpsest

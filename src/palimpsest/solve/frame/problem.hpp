@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+#include "palimpsest/solve/frame/space.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// What a solver is to solve: operators, proximal functions and numbers by name, and the type of
+/// the data. A value.
+///
+/// The operator "A" maps the unknown x to the data b. Without other names the axes of x are its
+/// ishape, those of b its oshape.
+class Problem {
+ public:
+  using Ops = std::vector<std::pair<std::string, NamedLinop>>;
+
+  Problem() = default;
+  /// Of data of a dense type.
+  explicit Problem(TensorType b) : b_type_(std::move(b)) {}
+
+  Problem& set(std::string_view name, NamedLinop A);
+  Problem& set(std::string_view name, Attribute value);
+  const TensorType& b_type() const { return b_type_; }
+
+  bool has_op(std::string_view name) const;
+  /// NameError: there is none.
+  const NamedLinop& op(std::string_view name) const;
+  const Ops& ops() const { return ops_; }
+  bool has_attr(std::string_view name) const;
+  const Attribute& attr(std::string_view name) const;
+  const Attributes& attrs() const { return attrs_; }
+  /// A number of the attributes, or what is given.
+  double real(std::string_view name, double otherwise) const;
+  index_t integer(std::string_view name, index_t otherwise) const;
+  bool flag(std::string_view name, bool otherwise = false) const;
+
+  // -- what the driver adds ----------------------------------------------------------------------
+  /// Resolves the spaces of x and b. The dtype is complex where an operator makes it so.
+  /// Errors   those of applying the operators; ShapeError "batch"; SplitError: A is not separable
+  ///          along a dimension of the batch
+  void resolve(const Dims& batch, bool has_x0, std::string_view solver);
+  const Space& x() const { return x_; }
+  const Space& b() const { return b_; }
+  const Dims& batch() const { return batch_; }
+  bool has_x0() const { return has_x0_; }
+  /// The space that the operator maps x to.
+  Space range_of(std::string_view op) const;
+  /// The space of numbers.
+  Space numbers() const;
+  /// Is this operator there? Then it is replaced.
+  void replace(std::string_view name, NamedLinop A);
+
+ private:
+  TensorType b_type_;
+  Ops ops_;
+  Attributes attrs_;
+  Space x_, b_;
+  Dims batch_;
+  bool has_x0_ = false;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/frame/program.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/compile/streaming.hpp"
+#include "palimpsest/linop/split/budget_search.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/scaling.hpp"
+#include "palimpsest/tensor/content_hash.hpp"
+
+namespace palimpsest {
+namespace {
+
+// A value of a type without memory of its own: planning reads extents and strides only, and start()
+// puts the real state in its place before anything runs.
+Tensor placeholder(const TensorType& type) {
+  alignas(64) static std::byte anchor[64];
+  return Tensor::from_blob(anchor, type.dtype, type.shape, contiguous_strides(type.shape), {},
+                           /*writable=*/true, type.device);
+}
+
+index_t bytes_of(const TensorType& type) { return byte_count(type.shape, type.dtype); }
+
+// Bytes of the constants that compiled functions keep; one that two of them share counts once.
+index_t constant_bytes(const std::vector<const Function*>& functions) {
+  std::vector<Variable> seen;
+  index_t bytes = 0;
+  const auto visit = [&](const Variable& v) {
+    if (!v.is_constant() || std::find(seen.begin(), seen.end(), v) != seen.end()) return;
+    seen.push_back(v);
+    bytes += static_cast<index_t>(v.node()->value.storage().nbytes());
+  };
+  for (const Function* f : functions) {
+    for (const Apply& node : f->graph().toposort()) {
+      for (const Variable& v : node.inputs()) visit(v);
+    }
+    for (const Variable& v : f->graph().outputs()) visit(v);
+  }
+  return bytes;
+}
+
+const Plan& plan_of(const Function& f, const std::vector<TensorType>& arguments) {
+  return f.plan(std::span<const TensorType>(arguments));
+}
+
+}  // namespace
+
+SolverProgram::SolverProgram(const SolverType& type, const Problem& problem)
+    : type_(type),
+      problem_(problem),
+      batch_count_(static_cast<std::size_t>(element_count(problem.x().number_type().shape))),
+      numbers_(batch_count_) {
+  type.declare(problem, list_);
+  const TensorType number = problem.x().number_type();
+  for (const StateList::Entry& entry : list_.entries()) {
+    const TensorType& of = entry.space.type();
+    state_.emplace_back(of, placeholder(of),
+                        SharedOptions{.name = entry.name, .borrow = true, .shape = {}});
+  }
+  inputs_ = {.b = make_input(problem.b_type(), "b"),
+             .scale = make_input({number.dtype, {}, number.device}, "scale"),
+             .iteration = make_input({DType::int64, {}, number.device}, "iteration"),
+             .active = {}};
+  if (!problem.batch().empty()) {
+    inputs_.active = make_input({DType::bool_, number.shape, number.device}, "active");
+  }
+  if (type.setup != nullptr) {
+    Scope scope = make_scope();
+    type.setup(problem, scope);
+    setup_ = compiled(scope, std::string(type.name) + " setup");
+  }
+  const int variants = type.variants != nullptr ? type.variants(problem) : 1;
+  for (int variant = 0; variant < variants; ++variant) {
+    Scope scope = make_scope();
+    type.step(problem, scope, variant);
+    if (!scope.is_guarded()) {
+      throw ValueError("[" + std::string(type.name) +
+                       "] the step calls no guard: expected one before set");
+    }
+    steps_.push_back(compiled(scope, std::string(type.name) + " step"));
+  }
+  if (type.result != nullptr) {
+    Scope scope = make_scope();
+    result_ = function({}, {Out(type.result(problem, scope))},
+                       {.name = std::string(type.name) + " result"});
+  }
+}
+
+Scope SolverProgram::make_scope() const {
+  std::vector<Variable> values;
+  for (const SharedVariable& s : state_) values.push_back(s.var());
+  return Scope(problem_, list_, std::move(values), inputs_, type_.is_linear);
+}
+
+// Numbers as one array, so that a run gives a single result.
+SolverProgram::Part SolverProgram::compiled(const Scope& scope, const std::string& name) const {
+  Part part;
+  std::vector<Variable> packed;
+  const auto n = static_cast<index_t>(batch_count_);
+  for (const auto& [key, v] : scope.numbers()) {
+    part.numbers.push_back(key);
+    packed.push_back(v.reshape({n}));
+  }
+  for (const auto& [key, v] : scope.run_time_counts()) {
+    part.run_time_counts.push_back(key);
+    packed.push_back(v.astype(problem_.x().number_type().dtype).reshape({1}));
+  }
+  part.counts = scope.counts();
+  part.uses_b = scope.uses_b();
+  part.uses_iteration = scope.uses_iteration();
+  std::vector<In> inputs;
+  const auto take = [&](bool is_used, const Variable& v) {
+    if (!is_used) return;
+    inputs.emplace_back(v);
+    part.types.push_back(v.type());
+  };
+  take(part.uses_b, inputs_.b);
+  take(part.uses_b && type_.is_linear, inputs_.scale);
+  take(part.uses_iteration, inputs_.iteration);
+  take(inputs_.active.defined(), inputs_.active);
+  Updates updates;
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    if (scope.updates()[i].defined()) updates.emplace_back(state_[i].var(), scope.updates()[i]);
+  }
+  Outputs outputs;
+  if (!packed.empty()) {
+    outputs =
+        Outputs({Out(packed.size() == 1 ? packed[0] : ops::join(0, packed), {.borrow = true})});
+  }
+  FunctionOptions options;
+  options.updates = std::move(updates);
+  options.name = name;
+  options.on_unused_input = Reaction::ignore;
+  part.function = function(std::move(inputs), std::move(outputs), std::move(options));
+  return part;
+}
+
+std::vector<const Function*> SolverProgram::functions() const {
+  std::vector<const Function*> list;
+  if (setup_.function.defined()) list.push_back(&setup_.function);
+  for (const Part& part : steps_) list.push_back(&part.function);
+  if (result_.defined()) list.push_back(&result_);
+  return list;
+}
+
+index_t SolverProgram::input_bytes() const {
+  const auto any = [&](auto&& uses) {
+    return std::any_of(steps_.begin(), steps_.end(), uses) || uses(setup_);
+  };
+  index_t bytes = 0;
+  if (type_.is_linear && any([](const Part& p) { return p.uses_b; })) {
+    bytes += bytes_of(inputs_.scale.type());
+  }
+  if (any([](const Part& p) { return p.uses_iteration; })) {
+    bytes += bytes_of(inputs_.iteration.type());
+  }
+  if (inputs_.active.defined()) bytes += bytes_of(inputs_.active.type());
+  return bytes;
+}
+
+SolvePlan SolverProgram::plan() const {
+  SolvePlan result;
+  for (const SharedVariable& s : state_) result.state_bytes += bytes_of(s.type());
+  result.state_bytes += input_bytes();
+  const index_t constants = constant_bytes(functions());
+  result.setup_bytes = result.step_bytes = result.result_bytes = constants;
+  if (setup_.function.defined()) {
+    const Plan& plan = plan_of(setup_.function, setup_.types);
+    result.setup_bytes += plan.peak_bytes;
+    result.streamed_bytes = streamed_bytes(setup_.function, plan, setup_.uses_b);
+  }
+  for (const Part& part : steps_) {
+    const Plan& plan = plan_of(part.function, part.types);
+    result.step_bytes += plan.peak_bytes;
+    result.streamed_bytes =
+        std::max(result.streamed_bytes, streamed_bytes(part.function, plan, part.uses_b));
+  }
+  result.step = plan_of(steps_[0].function, steps_[0].types);
+  if (result_.defined()) result.result_bytes += plan_of(result_, {}).peak_bytes;
+  result.peak_bytes =
+      result.state_bytes + std::max({result.setup_bytes, result.step_bytes, result.result_bytes});
+  return result;
+}
+
+double SolverProgram::work() const { return work_of(plan_of(steps_[0].function, steps_[0].types)); }
+
+double SolverProgram::rounding() const {
+  return real_of(problem_.x().type().dtype) == DType::float32
+             ? std::numeric_limits<float>::epsilon()
+             : std::numeric_limits<double>::epsilon();
+}
+
+Tensor SolverProgram::first_value(const StateList::Entry& entry, const Tensor& b,
+                                  const std::optional<Tensor>& x0, std::uint64_t seed) const {
+  const TensorType& type = entry.space.type();
+  const bool is_from_x0 = entry.init.kind() == Init::Kind::x0_or_zero && x0;
+  const bool is_from_b = entry.init.kind() == Init::Kind::b;
+  if (is_from_x0 || is_from_b) {
+    Tensor made = Tensor::empty(type.shape, type.dtype, type.device, "solver state");
+    made.copy_from(is_from_x0 ? *x0 : b);
+    return made;
+  }
+  Tensor made = Tensor::zeros(type.shape, type.dtype, type.device);
+  if (entry.init.kind() == Init::Kind::key) {
+    auto* words = static_cast<std::uint64_t*>(made.raw_mutable_data());
+    words[0] = seed;
+    words[1] = content_hash(entry.name.data(), entry.name.size());
+  } else if (entry.init.kind() == Init::Kind::number && entry.init.value() != 0) {
+    made.fill(entry.init.value());
+  }
+  return made;
+}
+
+void SolverProgram::bind_arguments(Part& part) const {
+  part.arguments.clear();
+  if (part.uses_b) part.arguments.push_back(b_);
+  if (part.uses_b && type_.is_linear) part.arguments.push_back(scale_);
+  if (part.uses_iteration) part.arguments.push_back(iteration_);
+  if (active_.defined()) part.arguments.push_back(active_);
+}
+
+SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<Tensor>& x0,
+                                          std::uint64_t seed) {
+  is_running_ = true;
+  Start start;
+  exponent_ = 0;
+  std::vector<Tensor> values;
+  const Tensor* data = nullptr;
+  const Tensor* first = nullptr;
+  values.reserve(list_.entries().size());
+  for (const StateList::Entry& entry : list_.entries()) {
+    values.push_back(first_value(entry, b, x0, seed));
+    if (entry.init.kind() == Init::Kind::b) data = &values.back();
+    if (entry.init.kind() == Init::Kind::x0_or_zero && x0) first = &values.back();
+  }
+  if (data != nullptr && type_.is_linear) {
+    exponent_ = scale_exponent(*data, first != nullptr ? std::optional(*first) : std::nullopt);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Init::Kind kind = list_.entries()[i].init.kind();
+      if (kind == Init::Kind::b || kind == Init::Kind::x0_or_zero) {
+        multiply_by_power_of_two(values[i], exponent_);
+      }
+    }
+  }
+  if (data != nullptr) {
+    const double largest = largest_part(*data);
+    start.is_zero = largest == 0;
+    start.is_finite = std::isfinite(largest);
+    start.norm_b = safe_norm(*data);
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) state_[i].exchange(std::move(values[i]));
+  const auto any = [&](auto&& uses) {
+    return std::any_of(steps_.begin(), steps_.end(), uses) || uses(setup_);
+  };
+  const auto scalar = [&](const Variable& v) {
+    return Tensor::empty(v.type().shape, v.dtype(), v.type().device, "solver input");
+  };
+  if (any([](const Part& p) { return p.uses_b; })) {
+    b_ = b;
+    if (type_.is_linear) {
+      scale_ = scalar(inputs_.scale);
+      scale_.fill(std::ldexp(1.0, exponent_));
+    }
+  }
+  if (any([](const Part& p) { return p.uses_iteration; })) {
+    iteration_ = scalar(inputs_.iteration);
+    iteration_.fill(0.0);
+  }
+  if (inputs_.active.defined()) {
+    active_ = scalar(inputs_.active);
+    active_.fill(true);
+  }
+  for (Part& part : steps_) bind_arguments(part);
+  if (setup_.function.defined()) {
+    bind_arguments(setup_);
+    run(setup_, NumberTable::From::setup);
+    for (std::size_t k = 0; k < batch_count_; ++k) {
+      start.is_finite &= numbers_.is_finite(NumberTable::From::setup, k);
+    }
+    setup_.result[0] = Tensor();
+    setup_.arguments.clear();
+    setup_.function.free();  // its workspace goes before that of the iterations comes
+  }
+  return start;
+}
+
+void SolverProgram::run(Part& part, NumberTable::From from) {
+  const bool has_result = !part.numbers.empty() || !part.run_time_counts.empty();
+  part.function.call(part.arguments, std::span<Tensor>(part.result.data(), has_result ? 1 : 0));
+  latest_ = &part;
+  numbers_.set_names(from, part.numbers);
+  if (has_result) numbers_.set_values(from, part.result[0]);
+}
+
+void SolverProgram::step(int variant, int iteration) {
+  for (Part& part : steps_) {
+    if (!part.is_prepared) part.function.prepare(part.arguments);
+    part.is_prepared = true;
+  }
+  if (iteration_.defined()) *static_cast<std::int64_t*>(iteration_.raw_mutable_data()) = iteration;
+  run(steps_[static_cast<std::size_t>(variant)], NumberTable::From::step);
+}
+
+void SolverProgram::set_active(const std::vector<bool>& active) {
+  auto* flags = static_cast<bool*>(active_.raw_mutable_data());
+  std::copy(active.begin(), active.end(), flags);
+}
+
+void SolverProgram::add_counts(std::map<std::string, std::int64_t>& applications) const {
+  if (latest_ == nullptr) return;
+  for (const auto& [name, n] : latest_->counts) applications[name] += n;
+  const std::size_t first = latest_->numbers.size() * batch_count_;
+  for (std::size_t k = 0; k < latest_->run_time_counts.size(); ++k) {
+    const Tensor& packed = latest_->result[0];
+    const std::size_t at = first + k;
+    const double n = packed.dtype() == DType::float32
+                         ? static_cast<double>(packed.data<float>()[at])
+                         : packed.data<double>()[at];
+    applications[latest_->run_time_counts[k]] += static_cast<std::int64_t>(n);
+  }
+}
+
+Tensor SolverProgram::x(bool* is_in_range) {
+  Tensor x;
+  if (result_.defined()) {
+    std::array<Tensor, 1> results;
+    result_.call({}, results);
+    x = std::move(results[0]);
+  } else {
+    for (std::size_t i = 0; i < state_.size(); ++i) {
+      if (list_.entries()[i].name == "x")
+        x = state_[i].get_value({.borrow = is_in_range != nullptr});
+    }
+  }
+  const bool fits = multiply_by_power_of_two(x, -exponent_);
+  if (is_in_range != nullptr) *is_in_range = fits;
+  return x;
+}
+
+void SolverProgram::finish() {
+  is_running_ = false;
+  latest_ = nullptr;
+  b_ = scale_ = iteration_ = active_ = Tensor();
+  for (Part& part : steps_) {
+    part.result[0] = Tensor();
+    part.arguments.clear();
+    part.is_prepared = false;
+  }
+  for (const Function* f : functions()) f->free();
+  for (SharedVariable& s : state_) s.exchange(placeholder(s.type()));
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/solve/frame/solver_type.hpp"
+#include "palimpsest/solve/solve.hpp"
+
+namespace palimpsest {
+
+/// The numbers of the latest step and of the setup, for all elements of the batch.
+class NumberTable {
+ public:
+  enum class From : std::uint8_t { step = 0, setup = 1 };
+  explicit NumberTable(std::size_t batch_count) : batch_count_(batch_count) {}
+  void set_names(From from, std::span<const std::string> names);
+  void set_values(From from, const Tensor& packed);
+  /// Are the numbers of the step, or of the setup, of this element finite?
+  bool is_finite(From from, std::size_t element) const;
+  Numbers of(std::size_t element, int iteration, double norm_b, double tolerance) const;
+
+ private:
+  struct Part {
+    std::span<const std::string> names;
+    std::vector<double> values;
+  };
+  std::array<Part, 2> parts_;
+  std::size_t batch_count_;
+};
+
+/// A solver as compiled functions over shared state.
+///
+/// Invariants
+///  1. After the first step of each variant, step() allocates nothing.
+///  2. plan() is what start(), step() and x() take at the worst moment.
+///  3. Before start() and after finish() there is no memory for the state, nor a workspace.
+class SolverProgram {
+ public:
+  struct Start {
+    bool is_zero = false;   // b = 0
+    bool is_finite = true;  // b and the numbers of the setup are
+    double norm_b = 0;      // without overflow or underflow
+  };
+
+  /// Compiles; allocates no state. The problem is resolved, and outlives the program.
+  SolverProgram(const SolverType& type, const Problem& problem);
+  SolverProgram(const SolverProgram&) = delete;
+  SolverProgram& operator=(const SolverProgram&) = delete;
+
+  /// Without the bytes of operators.
+  SolvePlan plan() const;
+  /// Bytes that the steps of an iteration read and write.
+  double work() const;
+  std::size_t batch_count() const { return batch_count_; }
+  int variant_count() const { return static_cast<int>(steps_.size()); }
+  /// The rounding of the state's dtype.
+  double rounding() const;
+
+  /// Gives the state its memory and runs the setup.
+  Start start(const Tensor& b, const std::optional<Tensor>& x0, std::uint64_t seed);
+  void step(int variant, int iteration);
+  const NumberTable& numbers() const { return numbers_; }
+  /// Elements of the batch that are false keep their state from now on.
+  void set_active(const std::vector<bool>& active);
+  /// Adds what one run of the setup, or of a variant, applied.
+  void add_counts(std::map<std::string, std::int64_t>& applications) const;
+  /// The iterate in the units of b. False in `is_in_range` where a number left the dtype's range.
+  Tensor x(bool* is_in_range = nullptr);
+  /// The power of two by which the data were multiplied.
+  int exponent() const { return exponent_; }
+  bool is_running() const { return is_running_; }
+  /// Gives the memory of state and workspace back; start() may follow.
+  void finish();
+
+ private:
+  struct Part {
+    Function function;
+    std::vector<std::string> numbers;
+    std::map<std::string, std::int64_t> counts;
+    std::vector<std::string> run_time_counts;  // behind the numbers
+    bool uses_b = false, uses_iteration = false;
+    std::vector<TensorType> types;
+    std::vector<Tensor> arguments;
+    std::array<Tensor, 1> result;  // borrowed
+    bool is_prepared = false;
+  };
+
+  Scope make_scope() const;
+  Part compiled(const Scope& scope, const std::string& name) const;
+  void run(Part& part, NumberTable::From from);
+  void bind_arguments(Part& part) const;
+  Tensor first_value(const StateList::Entry& entry, const Tensor& b,
+                     const std::optional<Tensor>& x0, std::uint64_t seed) const;
+  void scale(const Tensor& b, const std::optional<Tensor>& x0);
+  index_t input_bytes() const;
+  std::vector<const Function*> functions() const;
+
+  const SolverType& type_;
+  const Problem& problem_;
+  StateList list_;
+  std::vector<SharedVariable> state_;
+  Scope::Inputs inputs_;
+  std::size_t batch_count_;
+  Part setup_;
+  std::vector<Part> steps_;
+  Function result_;  // undefined: x is a state
+  NumberTable numbers_;
+  const Part* latest_ = nullptr;
+  int exponent_ = 0;
+  bool is_running_ = false;
+  Tensor b_, scale_, iteration_, active_;
+};
+
+}  // namespace palimpsest

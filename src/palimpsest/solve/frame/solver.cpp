@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/frame/solver.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/solve/frame/planned.hpp"
+#include "palimpsest/solve/frame/program.hpp"
+
+namespace palimpsest {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// History up to here is reserved, so that it does not grow during the iterations.
+constexpr int kReservedRecords = 1 << 16;
+
+// The worse of two: the order in which a batch reports.
+Status worst(Status a, Status b) {
+  static constexpr std::array kOrder = {
+      Status::diverged,   Status::breakdown,      Status::cancelled, Status::stopped,
+      Status::time_limit, Status::max_iterations, Status::converged};
+  const auto rank = [](Status s) { return std::find(kOrder.begin(), kOrder.end(), s); };
+  return rank(a) < rank(b) ? a : b;
+}
+
+double larger(double a, double b) { return std::isnan(a) || b > a ? b : a; }
+
+// One run: decides when each element of the batch ends, and why.
+class Run {
+ public:
+  Run(const SolverType& type, const Problem& problem, const SolveOptions& options,
+      SolverProgram& program)
+      : type_(type),
+        problem_(problem),
+        options_(options),
+        program_(program),
+        tolerance_(type.is_linear ? std::max(options.tolerance, program.rounding())
+                                  : options.tolerance),
+        ended_(program.batch_count()),
+        iterations_(program.batch_count(), 0) {
+    if (options.history) {
+      result_.history.reserve(
+          static_cast<std::size_t>(std::min(options.max_iterations, kReservedRecords)));
+    }
+  }
+
+  void start(const Tensor& b) {
+    start_ = program_.start(b, options_.x0, options_.seed);
+    program_.add_counts(result_.applications);
+    if (!start_.is_finite) {
+      end_all(Status::diverged);
+    } else if (start_.is_zero && type_.is_linear) {
+      end_all(Status::converged);
+    } else if (type_.judge_start != nullptr) {
+      for (std::size_t k = 0; k < ended_.size(); ++k) {
+        if (is_converged(type_.judge_start(problem_, numbers(k, 0)))) {
+          ended_[k] = Status::converged;
+        }
+      }
+    }
+    if (!has_ended() && options_.max_iterations == 0) end_all(Status::max_iterations);
+    if (ended_.size() > 1 && !has_ended()) freeze();
+  }
+
+  bool step() {
+    if (has_ended()) return false;
+    const int k = ++iteration_;
+    program_.step(type_.variant != nullptr ? type_.variant(problem_, k) : 0, k);
+    program_.add_counts(result_.applications);
+    const bool has_progress = judge(k);
+    if (has_progress) report(k);
+    finish_step(k);
+    return !has_ended();
+  }
+
+  Tensor x() const { return program_.x(); }
+  const Record& last() const { return record_; }
+
+  SolveResult finish() {
+    if (!has_ended()) end_all(Status::stopped);
+    bool is_in_range = true;
+    result_.x = program_.x(&is_in_range);
+    if (start_.is_zero && type_.is_linear && iteration_ == 0) result_.x.fill(0.0);
+    if (!is_in_range) ended_[0] = Status::diverged;
+    result_.status = *ended_[0];
+    for (const auto& status : ended_) result_.status = worst(result_.status, *status);
+    result_.iterations = *std::max_element(iterations_.begin(), iterations_.end());
+    if (!problem_.batch().empty()) {
+      for (const auto& status : ended_) result_.batch_status.push_back(*status);
+      result_.batch_iterations = iterations_;
+    }
+    result_.seconds = seconds();
+    return std::move(result_);
+  }
+
+ private:
+  Numbers numbers(std::size_t element, int iteration) const {
+    return program_.numbers().of(element, iteration, start_.norm_b, tolerance_);
+  }
+
+  bool is_converged(const Verdict& verdict) const {
+    return verdict.is_converged || verdict.residual == 0 ||
+           (tolerance_ > 0 && verdict.residual <= tolerance_);
+  }
+
+  bool has_ended() const {
+    return std::all_of(ended_.begin(), ended_.end(), [](const auto& s) { return s.has_value(); });
+  }
+
+  void end_all(Status status) {
+    for (auto& ended : ended_) {
+      if (!ended) ended = status;
+    }
+  }
+
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+  // Ends what is not finite or cannot go on, and makes the record. False: all that ran in this step
+  // ended so.
+  bool judge(int k) {
+    record_ = {.iteration = k,
+               .residual = std::numeric_limits<double>::quiet_NaN(),
+               .objective = std::numeric_limits<double>::quiet_NaN()};
+    converged_.clear();
+    bool has_progress = false;
+    double objective = 0;
+    for (std::size_t e = 0; e < ended_.size(); ++e) {
+      if (ended_[e]) continue;
+      if (!program_.numbers().is_finite(NumberTable::From::step, e)) {
+        ended_[e] = Status::diverged;
+        continue;
+      }
+      const Verdict verdict =
+          type_.judge != nullptr ? type_.judge(problem_, numbers(e, k)) : Verdict{};
+      if (verdict.is_breakdown) {
+        ended_[e] = Status::breakdown;
+        continue;
+      }
+      iterations_[e] = k;
+      if (!has_progress) record_.numbers = verdict.numbers;
+      has_progress = true;
+      record_.residual = larger(record_.residual, verdict.residual);
+      objective += verdict.objective;
+      if (is_converged(verdict)) converged_.push_back(e);
+    }
+    if (has_progress) record_.objective = std::ldexp(objective, -2 * program_.exponent());
+    return has_progress;
+  }
+
+  // Record and callback, which may stop what has not converged by now.
+  void report(int k) {
+    record_.seconds = seconds();
+    if (options_.history) result_.history.push_back(record_);
+    bool goes_on = true;
+    if (options_.callback && k % options_.callback_every == 0) {
+      const double left = options_.time_limit_s ? *options_.time_limit_s - record_.seconds
+                                                : std::numeric_limits<double>::infinity();
+      goes_on = options_.callback(SolveInfo(record_, program_, left));
+    }
+    for (const std::size_t e : converged_) ended_[e] = Status::converged;
+    if (!goes_on) end_all(Status::stopped);
+  }
+
+  void finish_step(int k) {
+    if (has_ended()) return;
+    const bool is_cancelled =
+        CancelScope::is_cancelled() || (options_.cancel && options_.cancel->is_cancelled());
+    if (is_cancelled) {
+      end_all(Status::cancelled);
+    } else if (options_.time_limit_s && seconds() >= *options_.time_limit_s) {
+      end_all(Status::time_limit);
+    } else if (k >= options_.max_iterations) {
+      end_all(Status::max_iterations);
+    } else if (ended_.size() > 1) {
+      freeze();
+    }
+  }
+
+  void freeze() {
+    std::vector<bool> active;
+    for (const auto& status : ended_) active.push_back(!status.has_value());
+    program_.set_active(active);
+  }
+
+  const SolverType& type_;
+  const Problem& problem_;
+  const SolveOptions& options_;
+  SolverProgram& program_;
+  const double tolerance_;
+  SolverProgram::Start start_;
+  SolveResult result_;
+  Record record_;
+  std::vector<std::optional<Status>> ended_;  // of each element of the batch
+  std::vector<int> iterations_;
+  std::vector<std::size_t> converged_;  // in this step
+  int iteration_ = 0;
+  Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+Tensor SolveInfo::x() const { return program_.x(); }
+
+struct Solver::Impl {
+  const SolverType& type;
+  SolveOptions options;
+  PlannedSolve planned;
+  std::optional<Run> run = std::nullopt;
+
+  void end() {
+    run.reset();
+    planned.program->finish();
+  }
+};
+
+Solver::Solver(const SolverType& type, Problem problem, SolveOptions options) {
+  PlannedSolve planned = plan_program(type, std::move(problem), options);
+  impl_ = std::make_unique<Impl>(Impl{type, std::move(options), std::move(planned)});
+}
+
+Solver::Solver(Solver&& other) noexcept = default;
+Solver& Solver::operator=(Solver&& other) noexcept = default;
+Solver::~Solver() = default;
+
+const SolvePlan& Solver::plan() const { return impl_->planned.plan; }
+
+void Solver::start(const Tensor& b) {
+  check_data(impl_->type, *impl_->planned.problem, b);
+  impl_->end();
+  try {
+    impl_->run.emplace(impl_->type, *impl_->planned.problem, impl_->options,
+                       *impl_->planned.program);
+    impl_->run->start(b);
+  } catch (...) {
+    impl_->end();
+    throw;
+  }
+}
+
+namespace {
+
+template <class R>
+auto& running(R& run, const SolverType& type) {
+  if (!run) throw StateError("[" + std::string(type.name) + "] no run: expected start() before");
+  return *run;
+}
+
+}  // namespace
+
+bool Solver::step() { return running(impl_->run, impl_->type).step(); }
+Tensor Solver::x() const { return running(impl_->run, impl_->type).x(); }
+const Record& Solver::last() const { return running(impl_->run, impl_->type).last(); }
+
+SolveResult Solver::finish() {
+  SolveResult result = running(impl_->run, impl_->type).finish();
+  result.peak_bytes = impl_->planned.plan.peak_bytes;
+  impl_->end();
+  return result;
+}
+
+SolveResult Solver::run(const Tensor& b) {
+  start(b);
+  try {
+    while (step()) {
+    }
+    return finish();
+  } catch (...) {
+    impl_->end();
+    throw;
+  }
+}
+
+SolveResult solve(const SolverType& type, const Problem& problem, const Tensor& b,
+                  const SolveOptions& options) {
+  return Solver(type, problem, options).run(b);
+}
+
+SolvePlan plan_solve(const SolverType& type, const Problem& problem, const SolveOptions& options) {
+  return Solver(type, problem, options).plan();
+}
+
+}  // namespace palimpsest

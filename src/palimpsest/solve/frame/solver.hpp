@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/solve/frame/solver_type.hpp"
+#include "palimpsest/solve/solve.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// A solve that is planned and compiled once and run for any number of data of one type. Between
+/// two runs parameters of the operators may be set to other values. Move-only.
+///
+/// Order     after each step: a number is not finite (diverged); the recurrence cannot go on
+///           (breakdown); record and callback (stopped, unless the test holds as well); the test
+///           (converged); cancelled; time_limit; max_iterations
+/// Aliases   operators, b and x0 are unchanged; x is the caller's
+/// Cost      the constructor: the search for tiles, if there is a budget, and compiling; no memory
+///           for arrays. Between runs none is held either. Nothing is allocated after the first
+///           iteration, history aside
+/// Errors    all start with `[name of the solver]`. ShapeError, DTypeError: x0; ValueError: an
+///           option out of range; BudgetError: no tiles fit, naming the smallest budget found;
+///           SplitError: batch
+/// Threads   one run at a time
+class Solver {
+ public:
+  Solver(const SolverType& type, Problem problem, SolveOptions options = {});
+  Solver(Solver&& other) noexcept;
+  Solver& operator=(Solver&& other) noexcept;
+  ~Solver();
+
+  /// Memory that a run takes.
+  const SolvePlan& plan() const;
+
+  /// Begins a run; one that goes on ends as `stopped`.
+  /// Errors   ShapeError, DTypeError: b is not of the type of the problem
+  void start(const Tensor& b);
+  /// One iteration. False: the run has ended, by this step or before it.
+  bool step();
+  /// The present iterate.
+  Tensor x() const;
+  const Record& last() const;
+  /// Ends the run and gives its memory back.
+  SolveResult finish();
+  /// start, steps, finish.
+  SolveResult run(const Tensor& b);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+SolveResult solve(const SolverType& type, const Problem& problem, const Tensor& b,
+                  const SolveOptions& options = {});
+SolvePlan plan_solve(const SolverType& type, const Problem& problem,
+                     const SolveOptions& options = {});
+/// The smallest budget for which the solve finds tiles; that of the options does not count.
+index_t smallest_solve_budget(const SolverType& type, const Problem& problem,
+                              const SolveOptions& options = {});
+
+}  // namespace palimpsest

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/solve/frame/problem.hpp"
+#include "palimpsest/solve/frame/scope.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// The numbers of an iteration that the host reads, of one element of the batch.
+class Numbers {
+ public:
+  /// The number that the graph called so in this step, else in the setup. NameError: neither did.
+  double operator[](std::string_view name) const;
+  bool has(std::string_view name) const;
+  /// |b| without overflow or underflow, of the data as the solver sees them.
+  double norm_b() const { return norm_b_; }
+  /// 0 after the setup.
+  int iteration() const { return iteration_; }
+  /// As given; of a linear solver at least the rounding of the state's dtype.
+  double tolerance() const { return tolerance_; }
+
+ private:
+  friend class NumberTable;
+  struct Source {
+    std::span<const std::string> names;
+    std::span<const double> values;  // of each name, all elements of the batch
+  };
+  std::array<Source, 2> sources_;  // the step, the setup
+  std::size_t element_ = 0, batch_count_ = 1;
+  double norm_b_ = 0, tolerance_ = 0;
+  int iteration_ = 0;
+};
+
+/// What a solver makes of the numbers of an iteration.
+struct Verdict {
+  /// Compared with the tolerance; NaN: there is no such test.
+  double residual = std::numeric_limits<double>::quiet_NaN();
+  double objective = std::numeric_limits<double>::quiet_NaN();
+  /// The solver's own test holds.
+  bool is_converged = false;
+  /// The recurrence cannot go on.
+  bool is_breakdown = false;
+  std::array<double, 4> numbers = {};  ///< for Record::numbers
+};
+
+/// A solver: a table of plain functions that build graphs. The driver runs it. Must outlive every
+/// solve: make it a constant at namespace scope.
+///
+/// One iteration is one compiled function. Every scalar of the recurrence lives in the graph: the
+/// host reads the numbers once per iteration and only decides whether to go on.
+struct SolverType {
+  std::string_view name;  ///< starts messages, and is in checkpoints
+  int version = 1;
+  /// The state: names, spaces and first values.
+  void (*declare)(const Problem& p, StateList& state) = nullptr;
+  /// The graph before the first iteration; null: the first values are enough.
+  void (*setup)(const Problem& p, Scope& s) = nullptr;
+  /// The graph of one iteration.
+  void (*step)(const Problem& p, Scope& s, int variant) = nullptr;
+  /// Which graph iteration k, counted from 1, runs: 0 .. variants - 1. Null: always 0.
+  int (*variant)(const Problem& p, int iteration) = nullptr;
+  /// Number of graphs; null: 1.
+  int (*variants)(const Problem& p) = nullptr;
+  /// On the host, from a handful of numbers; null: runs until max_iterations.
+  Verdict (*judge)(const Problem& p, const Numbers& n) = nullptr;
+  /// The same after the setup; null: the setup never ends a solve.
+  Verdict (*judge_start)(const Problem& p, const Numbers& n) = nullptr;
+  /// The graph of x; null: the state "x".
+  Variable (*result)(const Problem& p, Scope& s) = nullptr;
+  /// Names, sizes and ranges of options, once and before anything else.
+  void (*check)(const Problem& p) = nullptr;
+  /// x is proportional to b and x0: data far from 1 are scaled by a power of two, b = 0 has the
+  /// solution 0, and a residual that is only rounding has converged, whatever the tolerance.
+  bool is_linear = false;
+};
+
+/// Makes a type known by its name. The type is kept by reference.
+/// Errors   ValueError "already registered"
+bool register_solver(const SolverType& type);
+/// Null: there is none of the name.
+const SolverType* find_solver(std::string_view name);
+/// Sorted.
+std::vector<std::string> solver_names();
+
+/// At namespace scope: registers a type when the program starts.
+#define PALIMPSEST_REGISTER_SOLVER(type)                \
+  [[maybe_unused]] static const bool PALIMPSEST_CONCAT( \
+      palimpsest_solver_is_registered_, __LINE__) = ::palimpsest::register_solver(type)
+
+}  // namespace palimpsest

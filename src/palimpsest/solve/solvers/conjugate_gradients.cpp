@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/conjugate_gradients.hpp"
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/solve/solvers/krylov.hpp"
+
+namespace palimpsest {
+namespace {
+
+using namespace krylov;
+
+// x the iterate, r = b - A x, p the direction, rho = <r, M r>, objective <x, A x> / 2 - Re <b, x>.
+void declare(const Problem& p, StateList& state) {
+  state.add("x", p.x(), Init::x0_or_zero());
+  state.add("r", p.x(), Init::b());
+  state.add("p", p.x());
+  state.add("rho", p.numbers());
+  state.add("objective", p.numbers());
+}
+
+// With a preconditioner a step makes its direction itself, the first from p = 0.
+void setup(const Problem& p, Scope& s) {
+  const Space& X = p.x();
+  const Variable &x = s["x"], &b = s["r"];
+  const Variable r = p.has_x0() ? b - s.apply("A", x) : b;
+  const Variable bb = X.norm2(b), rr = p.has_x0() ? X.norm2(r) : bb;
+  s.number("bb", bb);
+  s.number("start.rr", rr);
+  s.set("rho", rr);
+  if (!p.has_op("M")) s.set("p", r + s["p"]);
+  if (!p.has_x0()) return;
+  s.set("r", r);
+  // <x, A x> / 2 - Re <b, x> = -Re <x, b + r> / 2.
+  s.set("objective", (X.real_dot(x, b) + X.real_dot(x, r)) * -0.5);
+}
+
+// With M first z = M r, rho_before = rho, rho = <r, z>, p = z + rho / rho_before p, so that M is
+// not applied to a last residual; without M that is the end of the step, where rho is the norm of
+// the new residual.
+void step(const Problem& p, Scope& s, int variant) {
+  const Space& X = p.x();
+  const Variable &x = s["x"], &before = s["rho"];
+  Variable direction = s["p"], rho = before;
+  if (p.has_op("M")) {
+    const Variable z = s.apply("M", s["r"]);
+    rho = X.real_dot(s["r"], z);
+    direction = ops::fma(X.spread(ratio(rho, before)), direction, z);
+  }
+  const Variable q = s.apply("A", direction);
+  const Variable pq = X.dot(direction, q);
+  const Variable can_move =
+      ops::logical_and(ops::logical_and(is_positive(pq), ops::isfinite(rho)), ops::gt(rho, 0.0));
+  const Variable alpha = value_if(can_move, rho / ops::real(pq));
+  const Variable moved = ops::fma(X.spread(alpha), direction, x);
+  s.guard(ops::real(pq));
+  const Variable r =
+      variant == 1 ? s.b() - s.apply("A", moved) : ops::fma(X.spread(-alpha), q, s["r"]);
+  s.set("r", r);
+  const Variable rr = X.norm2(r);
+  s.guard(rr);
+  s.set("x", moved);
+  s.set("p", p.has_op("M") ? direction : ops::fma(X.spread(ratio(rr, before)), direction, r));
+  s.set("rho", p.has_op("M") ? rho : rr);
+  // The minimum along p lies rho^2 / (2 <p, A p>) below.
+  const Variable objective = s["objective"] - alpha * rho * 0.5;
+  s.set("objective", objective);
+  complex_number(s, "pq", pq);
+  s.number("rho", rho);
+  s.number("rr", rr);
+  s.number("objective", objective);
+}
+
+Verdict judge(const Problem& p, const Numbers& n) {
+  const double im = n.has("pq.im") ? n["pq.im"] : 0;
+  return {.residual = relative_residual(p, n, n["rr"]),
+          .objective = n["objective"],
+          .is_breakdown = n["rho"] <= 0 || !is_positive(n["pq"], im, p.x().type().dtype)};
+}
+
+constexpr SolverType kConjugateGradients{
+    .name = "conjugate_gradients",
+    .declare = declare,
+    .setup = setup,
+    .step = step,
+    .variant =
+        [](const Problem& p, int k) {
+          const index_t refresh = p.integer("refresh", 0);
+          return refresh > 0 && k % refresh == 0 ? 1 : 0;
+        },
+    .variants = [](const Problem& p) { return p.integer("refresh", 0) > 0 ? 2 : 1; },
+    .judge = judge,
+    .judge_start =
+        [](const Problem& p, const Numbers& n) {
+          return Verdict{.residual = relative_residual(p, n, n["start.rr"])};
+        },
+    .check =
+        [](const Problem& p) {
+          check_square(p, "conjugate_gradients");
+          if (p.integer("refresh", 0) >= 0) return;
+          throw ValueError("[conjugate_gradients] refresh: got " + p.attr("refresh").str() +
+                           ", expected at least 0");
+        },
+    .is_linear = true,
+};
+PALIMPSEST_REGISTER_SOLVER(kConjugateGradients);
+
+Problem problem_of(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
+  Problem p(b);
+  p.set("A", A).set("refresh", options.refresh);
+  if (options.M) p.set("M", *options.M);
+  return p;
+}
+
+TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
+
+}  // namespace
+
+ConjugateGradients::ConjugateGradients(const NamedLinop& A, const TensorType& b,
+                                       const CgOptions& options)
+    : Solver(kConjugateGradients, problem_of(A, b, options), solve_options(options)) {}
+
+SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
+  return ConjugateGradients(A, type_of(b), options).run(b);
+}
+
+SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
+  const NamedLinop adjoint = A.H();
+  std::optional<ConfigScope> scope;
+  if (const auto budget = options.budget_bytes ? options.budget_bytes : config().budget) {
+    // One lane: steps side by side would need memory of their own.
+    constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
+    scope.emplace(ConfigOverrides{.budget = budget, .parallel_grain = kOneLane});
+  }
+  const Tensor right_hand_side = adjoint(b);
+  // Only this one application was needed: its workspace would stay beside the solver's.
+  compiled_function(adjoint, type_of(b)).free();
+  return conjugate_gradients(A.N(), right_hand_side, options);
+}
+
+SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
+                                   const CgOptions& options) {
+  return ConjugateGradients(A, b, options).plan();
+}
+
+index_t smallest_cg_budget(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
+  return smallest_solve_budget(kConjugateGradients, problem_of(A, b, options),
+                               solve_options(options));
+}
+
+}  // namespace palimpsest

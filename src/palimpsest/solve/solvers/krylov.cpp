@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/solvers/krylov.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/named/matching.hpp"
+
+namespace palimpsest::krylov {
+namespace {
+
+// An imaginary part of <p, A p> up to this multiple of the real part counts as rounding. Not a few
+// units: along directions that A almost removes, both parts are small differences.
+double imaginary_bound(DType dtype) {
+  return 30 * std::sqrt(real_of(dtype) == DType::float32 ? std::numeric_limits<float>::epsilon()
+                                                         : std::numeric_limits<double>::epsilon());
+}
+
+Variable zero_of(DType dtype) { return constant(Tensor::zeros({}, dtype)); }
+
+}  // namespace
+
+void check_square(const Problem& p, std::string_view solver) {
+  const auto fail = [&](const NamedLinop& linop, const Dims& got, const Dims& expected) {
+    throw ShapeError("[" + std::string(solver) + "] Mismatched shape of " + linop.name() +
+                     ": got " + got.str() + ", expected " + expected.str());
+  };
+  const NamedLinop& A = p.op("A");
+  if (!isequal(A.ishape(), A.oshape())) fail(A, A.oshape(), A.ishape());
+  if (!p.has_op("M")) return;
+  const NamedLinop& M = p.op("M");
+  if (!isequal(M.ishape(), A.oshape())) fail(M, M.ishape(), A.oshape());
+  if (!isequal(M.oshape(), A.ishape())) fail(M, M.oshape(), A.ishape());
+}
+
+Variable value_if(const Variable& condition, const Variable& value) {
+  return ops::where(condition, value, zero_of(value.dtype()));
+}
+
+Variable ratio(const Variable& a, const Variable& b) {
+  return value_if(ops::ne(b, zero_of(b.dtype())), a / b);
+}
+
+Variable is_positive(const Variable& pq) {
+  const Variable re = ops::real(pq);
+  const Variable condition = ops::logical_and(ops::gt(re, zero_of(re.dtype())), ops::isfinite(pq));
+  if (!is_complex(pq.dtype())) return condition;
+  const Variable size = ops::abs(ops::imag(pq)), bound = re * imaginary_bound(pq.dtype());
+  return ops::logical_and(condition, ops::le(size, bound));
+}
+
+bool is_positive(double re, double im, DType dtype) {
+  return re > 0 && std::abs(im) <= imaginary_bound(dtype) * re;
+}
+
+void complex_number(Scope& s, std::string_view name, const Variable& z) {
+  s.number(name, ops::real(z));
+  if (is_complex(z.dtype())) s.number(std::string(name) + ".im", ops::imag(z));
+}
+
+double norm_of_b(const Problem& p, const Numbers& n) {
+  return p.batch().empty() ? n.norm_b() : std::sqrt(n["bb"]);
+}
+
+double relative_residual(const Problem& p, const Numbers& n, double rr) {
+  return rr == 0 ? 0 : std::sqrt(rr) / norm_of_b(p, n);
+}
+
+}  // namespace palimpsest::krylov

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what the solvers for square systems share.
+#pragma once
+
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/solver_type.hpp"
+
+namespace palimpsest::krylov {
+
+/// ShapeError "Mismatched": A is not square in its dimensions, or M does not map its range back.
+void check_square(const Problem& p, std::string_view solver);
+
+/// `value` where the condition holds, else 0, whatever the value.
+Variable value_if(const Variable& condition, const Variable& value);
+/// a / b, and 0 where b is 0.
+Variable ratio(const Variable& a, const Variable& b);
+/// Is <p, A p> positive, and real up to rounding? In a graph and on the host.
+Variable is_positive(const Variable& pq);
+bool is_positive(double re, double im, DType dtype);
+/// Re and Im of an inner product as numbers "name" and "name.im".
+void complex_number(Scope& s, std::string_view name, const Variable& z);
+
+/// |b| of an element of the batch, from the number "bb" of the setup.
+double norm_of_b(const Problem& p, const Numbers& n);
+/// sqrt(rr) / |b|; 0 for rr = 0.
+double relative_residual(const Problem& p, const Numbers& n, double rr);
+
+}  // namespace palimpsest::krylov
