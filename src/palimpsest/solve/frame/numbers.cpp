@@ -41,6 +41,11 @@ void NumberTable::set_values(From from, const Tensor& packed) {
   }
 }
 
+void NumberTable::restore_setup(std::span<const std::string> names,
+                                const std::vector<double>& values) {
+  parts_[static_cast<std::size_t>(From::setup)] = {names, values};
+}
+
 bool NumberTable::is_finite(From from, std::size_t element) const {
   const Part& part = parts_[static_cast<std::size_t>(from)];
   for (std::size_t k = 0; k < part.names.size(); ++k) {

@@ -223,6 +223,31 @@ void SolverProgram::bind_arguments(Part& part) const {
   if (active_.defined()) part.arguments.push_back(active_);
 }
 
+void SolverProgram::make_arguments(const Tensor& b) {
+  const auto any = [&](auto&& uses) {
+    return std::any_of(steps_.begin(), steps_.end(), uses) || uses(setup_);
+  };
+  const auto scalar = [&](const Variable& v) {
+    return Tensor::empty(v.type().shape, v.dtype(), v.type().device, "solver input");
+  };
+  if (any([](const Part& p) { return p.uses_b; })) {
+    b_ = b;
+    if (type_.is_linear) {
+      scale_ = scalar(inputs_.scale);
+      scale_.fill(std::ldexp(1.0, exponent_));
+    }
+  }
+  if (any([](const Part& p) { return p.uses_iteration; })) {
+    iteration_ = scalar(inputs_.iteration);
+    iteration_.fill(0.0);
+  }
+  if (inputs_.active.defined()) {
+    active_ = scalar(inputs_.active);
+    active_.fill(true);
+  }
+  for (Part& part : steps_) bind_arguments(part);
+}
+
 SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<Tensor>& x0,
                                           std::uint64_t seed) {
   is_running_ = true;
@@ -253,28 +278,7 @@ SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<T
     start.norm_b = safe_norm(*data);
   }
   for (std::size_t i = 0; i < values.size(); ++i) state_[i].exchange(std::move(values[i]));
-  const auto any = [&](auto&& uses) {
-    return std::any_of(steps_.begin(), steps_.end(), uses) || uses(setup_);
-  };
-  const auto scalar = [&](const Variable& v) {
-    return Tensor::empty(v.type().shape, v.dtype(), v.type().device, "solver input");
-  };
-  if (any([](const Part& p) { return p.uses_b; })) {
-    b_ = b;
-    if (type_.is_linear) {
-      scale_ = scalar(inputs_.scale);
-      scale_.fill(std::ldexp(1.0, exponent_));
-    }
-  }
-  if (any([](const Part& p) { return p.uses_iteration; })) {
-    iteration_ = scalar(inputs_.iteration);
-    iteration_.fill(0.0);
-  }
-  if (inputs_.active.defined()) {
-    active_ = scalar(inputs_.active);
-    active_.fill(true);
-  }
-  for (Part& part : steps_) bind_arguments(part);
+  make_arguments(b);
   if (setup_.function.defined()) {
     bind_arguments(setup_);
     run(setup_, NumberTable::From::setup);
@@ -286,6 +290,42 @@ SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<T
     setup_.function.free();  // its workspace goes before that of the iterations comes
   }
   return start;
+}
+
+SolverProgram::Start SolverProgram::restore(const Tensor& b, const Checkpoint& run,
+                                            const NamedTensors& state) {
+  const auto fail = [&](const std::string& what) {
+    throw FormatError("[" + std::string(type_.name) + "] checkpoint: " + what);
+  };
+  if (state.size() != state_.size()) fail("another number of states");
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    const auto& [name, t] = state[i];
+    const TensorType& type = state_[i].type();
+    if (name != list_.entries()[i].name || t.shape() != type.shape || t.dtype() != type.dtype) {
+      fail("state '" + name + "' is another one");
+    }
+  }
+  if (run.setup_numbers.size() != setup_.numbers.size() * batch_count_) fail("numbers");
+  if (run.ended.size() != batch_count_ || run.iterations.size() != batch_count_) fail("batch");
+  numbers_.restore_setup(setup_.numbers, run.setup_numbers);
+  is_running_ = true;
+  exponent_ = run.exponent;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    const TensorType& type = state_[i].type();
+    Tensor made = Tensor::empty(type.shape, type.dtype, type.device, "solver state");
+    made.copy_from(state[i].second);
+    state_[i].exchange(std::move(made));
+  }
+  make_arguments(b);
+  return {run.is_zero, true, run.norm_b};
+}
+
+NamedTensors SolverProgram::state() const {
+  NamedTensors all_states;
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    all_states.emplace_back(list_.entries()[i].name, state_[i].get_value({.borrow = true}));
+  }
+  return all_states;
 }
 
 void SolverProgram::run(Part& part, NumberTable::From from) {

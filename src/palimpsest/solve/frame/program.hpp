@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/solve/frame/checkpoint.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
 #include "palimpsest/solve/solve.hpp"
 
@@ -22,6 +23,9 @@ class NumberTable {
   void set_values(From from, const Tensor& packed);
   /// Are the numbers of the step, or of the setup, of this element finite?
   bool is_finite(From from, std::size_t element) const;
+  /// All numbers of the setup, for a checkpoint.
+  const std::vector<double>& setup_values() const { return parts_[1].values; }
+  void restore_setup(std::span<const std::string> names, const std::vector<double>& values);
   Numbers of(std::size_t element, int iteration, double norm_b, double tolerance) const;
 
  private:
@@ -63,6 +67,11 @@ class SolverProgram {
 
   /// Gives the state its memory and runs the setup.
   Start start(const Tensor& b, const std::optional<Tensor>& x0, std::uint64_t seed);
+  /// Takes up a run of a checkpoint, in place of start().
+  /// Errors   FormatError: the state is not that of this program
+  Start restore(const Tensor& b, const Checkpoint& run, const NamedTensors& state);
+  /// The state, where it lies.
+  NamedTensors state() const;
   void step(int variant, int iteration);
   const NumberTable& numbers() const { return numbers_; }
   /// Elements of the batch that are false keep their state from now on.
@@ -96,7 +105,8 @@ class SolverProgram {
   void bind_arguments(Part& part) const;
   Tensor first_value(const StateList::Entry& entry, const Tensor& b,
                      const std::optional<Tensor>& x0, std::uint64_t seed) const;
-  void scale(const Tensor& b, const std::optional<Tensor>& x0);
+  /// Makes the arguments of setup and steps.
+  void make_arguments(const Tensor& b);
   index_t input_bytes() const;
   std::vector<const Function*> functions() const;
 

@@ -50,6 +50,10 @@ class Run {
   }
 
   void start(const Tensor& b) {
+    if (options_.checkpoint || !options_.resume.empty()) {
+      fingerprint_ = fingerprint(type_, problem_, b);
+    }
+    if (!options_.resume.empty()) return resume(b);
     start_ = program_.start(b, options_.x0, options_.seed);
     program_.add_counts(result_.applications);
     if (!start_.is_finite) {
@@ -67,6 +71,22 @@ class Run {
     if (ended_.size() > 1 && !has_ended()) freeze();
   }
 
+  void resume(const Tensor& b) {
+    LoadedCheckpoint loaded = read_checkpoint(options_.resume, type_, fingerprint_);
+    start_ = program_.restore(b, loaded.run, loaded.state);
+    iteration_ = loaded.run.iteration;
+    seconds_before_ = loaded.run.seconds;
+    ended_ = std::move(loaded.run.ended);
+    iterations_ = std::move(loaded.run.iterations);
+    result_.applications = std::move(loaded.run.applications);
+    if (options_.history) {
+      result_.history.insert(result_.history.end(), loaded.run.history.begin(),
+                             loaded.run.history.end());
+    }
+    if (iteration_ >= options_.max_iterations) end_all(Status::max_iterations);
+    if (ended_.size() > 1 && !has_ended()) freeze();
+  }
+
   bool step() {
     if (has_ended()) return false;
     const int k = ++iteration_;
@@ -75,6 +95,7 @@ class Run {
     const bool has_progress = judge(k);
     if (has_progress) report(k);
     finish_step(k);
+    if (options_.checkpoint && has_progress) save(k);
     return !has_ended();
   }
 
@@ -118,7 +139,10 @@ class Run {
     }
   }
 
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double seconds_of_run() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+  double seconds() const { return seconds_before_ + seconds_of_run(); }
 
   // Ends what is not finite or cannot go on, and makes the record. False: all that ran in this step
   // ended so.
@@ -158,7 +182,7 @@ class Run {
     if (options_.history) result_.history.push_back(record_);
     bool goes_on = true;
     if (options_.callback && k % options_.callback_every == 0) {
-      const double left = options_.time_limit_s ? *options_.time_limit_s - record_.seconds
+      const double left = options_.time_limit_s ? *options_.time_limit_s - seconds_of_run()
                                                 : std::numeric_limits<double>::infinity();
       goes_on = options_.callback(SolveInfo(record_, program_, left));
     }
@@ -172,13 +196,54 @@ class Run {
         CancelScope::is_cancelled() || (options_.cancel && options_.cancel->is_cancelled());
     if (is_cancelled) {
       end_all(Status::cancelled);
-    } else if (options_.time_limit_s && seconds() >= *options_.time_limit_s) {
+    } else if (options_.time_limit_s && seconds_of_run() >= *options_.time_limit_s) {
       end_all(Status::time_limit);
     } else if (k >= options_.max_iterations) {
       end_all(Status::max_iterations);
     } else if (ended_.size() > 1) {
       freeze();
     }
+  }
+
+  // Writes a checkpoint when it is time for one, and when the run ends although it could go on.
+  void save(int k) {
+    const CheckpointOptions& options = *options_.checkpoint;
+    const bool is_time =
+        std::chrono::duration<double>(Clock::now() - last_save_).count() >= options.every_s;
+    const bool is_turn = options.every_iterations > 0 && k % options.every_iterations == 0;
+    if (!is_time && !is_turn && !(has_ended() && can_go_on())) return;
+    Checkpoint run{.iteration = k,
+                   .seconds = seconds(),
+                   .exponent = program_.exponent(),
+                   .is_zero = start_.is_zero,
+                   .norm_b = start_.norm_b,
+                   .setup_numbers = program_.numbers().setup_values(),
+                   .ended = ended_,
+                   .iterations = iterations_,
+                   .history = std::move(result_.history),
+                   .applications = result_.applications};
+    for (auto& status : run.ended) {
+      if (status && is_interruption(*status)) status.reset();
+    }
+    const auto give_back = [&] { result_.history = std::move(run.history); };
+    try {
+      write_checkpoint(options.path, type_, fingerprint_, run, program_.state());
+    } catch (...) {
+      give_back();
+      throw;
+    }
+    give_back();
+    last_save_ = Clock::now();
+  }
+
+  static bool is_interruption(Status status) {
+    return status == Status::time_limit || status == Status::cancelled ||
+           status == Status::stopped || status == Status::max_iterations;
+  }
+
+  bool can_go_on() const {
+    return std::any_of(ended_.begin(), ended_.end(),
+                       [](const auto& status) { return status && is_interruption(*status); });
   }
 
   void freeze() {
@@ -199,7 +264,9 @@ class Run {
   std::vector<int> iterations_;
   std::vector<std::size_t> converged_;  // in this step
   int iteration_ = 0;
-  Clock::time_point begin_ = Clock::now();
+  Fingerprint fingerprint_;  // where there are checkpoints
+  double seconds_before_ = 0;
+  Clock::time_point begin_ = Clock::now(), last_save_ = begin_;
 };
 
 }  // namespace

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/frame/checkpoint.hpp"
+
+#include <cstring>
+
+#include "palimpsest/base/checked_json.hpp"
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/tensor/archive.hpp"
+#include "palimpsest/tensor/content_hash.hpp"
+
+namespace palimpsest {
+namespace {
+
+using io_detail::CheckedJson;
+using Json = CheckedJson::Json;
+
+constexpr const char* kKind = "solve";
+
+void add_operator(const NamedLinop& A, ContentHasher& hash) {
+  const auto add_text = [&](const std::string& text) { hash.add(text.data(), text.size()); };
+  add_text(A.str());
+  for (const auto& [name, p] : A.params()) {
+    add_text(name);
+    if (p.present()) hash.add(p.value());
+  }
+  for (const auto& [name, a] : A.attrs()) {
+    add_text(name + "=" + (a.is_tensor() ? "" : a.str()));
+    if (a.is_tensor()) hash.add(a.as_tensor());
+  }
+  for (const NamedLinop& child : A.linops()) add_operator(child, hash);
+}
+
+std::string digits_of(const Tensor& t) {
+  ContentHasher hash;
+  hash.add(t);
+  return hash.digits();
+}
+
+// Rows of bytes that are read back by the same build.
+template <class T>
+Tensor bytes_of(const std::vector<T>& rows) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  static std::byte none{};
+  const auto bytes = static_cast<index_t>(rows.size() * sizeof(T));
+  auto* data = rows.empty() ? &none : const_cast<std::byte*>(std::as_bytes(std::span(rows)).data());
+  return Tensor::from_blob(data, DType::uint8, {bytes}, {1}, {}, /*writable=*/false);
+}
+
+template <class T>
+std::vector<T> rows_of(const Tensor& bytes, const CheckedJson& json) {
+  if (bytes.dtype() != DType::uint8 || bytes.rank() != 1 ||
+      bytes.numel() % static_cast<index_t>(sizeof(T)) != 0) {
+    json.fail("is no list of rows");
+  }
+  std::vector<T> rows(static_cast<std::size_t>(bytes.numel()) / sizeof(T));
+  if (!rows.empty()) std::memcpy(rows.data(), bytes.raw_data(), rows.size() * sizeof(T));
+  return rows;
+}
+
+}  // namespace
+
+Fingerprint fingerprint(const SolverType& type, const Problem& problem, const Tensor& b) {
+  Fingerprint parts = {{"solver", std::string(type.name)},
+                       {"b", problem.b_type().str()},
+                       {"batch", problem.batch().str()}};
+  for (const auto& [name, a] : problem.attrs()) {
+    parts.emplace_back(name, a.is_tensor() ? digits_of(a.as_tensor()) : a.str());
+  }
+  for (const auto& [name, A] : problem.ops()) {
+    ContentHasher hash;
+    add_operator(A, hash);
+    parts.emplace_back("operator " + name, arrow(A.ishape(), A.oshape()) + " " + hash.digits());
+  }
+  parts.emplace_back("data of b", digits_of(b));
+  return parts;
+}
+
+void write_checkpoint(const std::string& path, const SolverType& type, const Fingerprint& of,
+                      const Checkpoint& run, const NamedTensors& state) {
+  ArchiveWriter archive(kKind);
+  Json content;
+  content["solver"] = type.name;
+  content["version"] = type.version;
+  for (const auto& [name, text] : of) content["problem"].push_back({name, text});
+  content["iteration"] = run.iteration;
+  content["exponent"] = run.exponent;
+  content["is_zero"] = run.is_zero;
+  std::vector<double> numbers{run.seconds, run.norm_b};
+  numbers.insert(numbers.end(), run.setup_numbers.begin(), run.setup_numbers.end());
+  const Tensor packed = bytes_of(numbers), history = bytes_of(run.history);
+  content["numbers"] = archive.add(packed);
+  content["history"] = archive.add(history);
+  content["ended"] = Json::array();
+  for (const auto& status : run.ended) {
+    content["ended"].push_back(status ? static_cast<int>(*status) : -1);
+  }
+  content["iterations"] = run.iterations;
+  content["applications"] = Json::array();
+  for (const auto& [name, n] : run.applications) content["applications"].push_back({name, n});
+  content["state"] = Json::array();
+  for (const auto& [name, t] : state) content["state"].push_back({name, archive.add(t)});
+  archive.save(path, content.dump());
+}
+
+namespace {
+
+Checkpoint run_of(const CheckedJson& root, const Archive& archive) {
+  Checkpoint run;
+  const auto tensor = [&](const CheckedJson& json) -> const Tensor& {
+    return archive.tensor(static_cast<std::size_t>(json.size_value()));
+  };
+  const auto small = [](const CheckedJson& json) {
+    const std::int64_t n = json.integer();
+    if (n < -100'000 || n > INT32_MAX) json.fail("is out of range");
+    return static_cast<int>(n);
+  };
+  run.iteration = small(root.at("iteration"));
+  run.exponent = small(root.at("exponent"));
+  run.is_zero = root.at("is_zero").flag();
+  auto numbers = rows_of<double>(tensor(root.at("numbers")), root.at("numbers"));
+  if (numbers.size() < 2) root.at("numbers").fail("has too few entries");
+  run.seconds = numbers[0];
+  run.norm_b = numbers[1];
+  run.setup_numbers.assign(numbers.begin() + 2, numbers.end());
+  run.history = rows_of<Record>(tensor(root.at("history")), root.at("history"));
+  const CheckedJson ended = root.at("ended"), iterations = root.at("iterations");
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    const int status = small(ended.element(i, "status"));
+    if (status > static_cast<int>(Status::cancelled)) ended.fail("has an unknown status");
+    run.ended.push_back(status < 0 ? std::nullopt : std::optional(static_cast<Status>(status)));
+  }
+  for (std::size_t i = 0; i < iterations.size(); ++i) {
+    run.iterations.push_back(small(iterations.element(i, "iterations")));
+  }
+  const CheckedJson applications = root.at("applications");
+  for (std::size_t i = 0; i < applications.size(); ++i) {
+    const CheckedJson entry = applications.element(i, "application");
+    run.applications[entry.element(0, "name").text()] = entry.element(1, "count").integer();
+  }
+  return run;
+}
+
+void compare(const CheckedJson& got, const Fingerprint& expected, const std::string& who) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto& [name, text] = expected[i];
+    std::string found = "nothing";
+    if (i < got.size()) {
+      const CheckedJson entry = got.element(i, "part of the problem");
+      if (entry.element(0, "name").text() == name) found = entry.element(1, "text").text();
+    }
+    if (found == text) continue;
+    throw ValueError(who + "does not fit: " + name + ": the checkpoint has " + found +
+                     ", expected " + text);
+  }
+  if (got.size() > expected.size()) throw ValueError(who + "does not fit: it has more parts");
+}
+
+}  // namespace
+
+LoadedCheckpoint read_checkpoint(const std::string& path, const SolverType& type,
+                                 const Fingerprint& expected) {
+  const std::string who = "[" + std::string(type.name) + "] checkpoint '" + path + "': ";
+  try {
+    const Archive archive = Archive::load(path, {.verify = true});
+    if (archive.kind() != kKind) {
+      io_detail::fail_format(
+          path, "kind: got " + io_detail::quoted(archive.kind()) + ", expected 'solve'");
+    }
+    const Json content = Json::parse(archive.content());
+    const CheckedJson root(content, path, "the content");
+    const std::string& solver = root.at("solver").text();
+    const std::int64_t version = root.at("version").integer();
+    if (solver == type.name && version != type.version) {
+      throw FormatError(who + "version: got " + std::to_string(version) + ", expected " +
+                        std::to_string(type.version));
+    }
+    compare(root.at("problem"), expected, who);
+    LoadedCheckpoint loaded{run_of(root, archive), {}};
+    const CheckedJson state = root.at("state");
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      const CheckedJson entry = state.element(i, "state");
+      const auto number = static_cast<std::size_t>(entry.element(1, "tensor").size_value());
+      loaded.state.emplace_back(entry.element(0, "name").text(), archive.tensor(number));
+    }
+    return loaded;
+  } catch (const FormatError& error) {
+    const std::string text = error.what();
+    throw FormatError(text.starts_with(who) ? text : who + text);
+  }
+}
+
+}  // namespace palimpsest

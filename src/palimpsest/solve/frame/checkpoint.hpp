@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: a run on disk.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/solve/frame/solver_type.hpp"
+#include "palimpsest/solve/solve.hpp"
+
+namespace palimpsest {
+
+/// What a run is between two iterations, besides its state.
+struct Checkpoint {
+  int iteration = 0;
+  double seconds = 0;  ///< since the very start
+  int exponent = 0;
+  bool is_zero = false;
+  double norm_b = 0;
+  std::vector<double> setup_numbers;
+  std::vector<std::optional<Status>> ended;
+  std::vector<int> iterations;
+  std::vector<Record> history;
+  std::map<std::string, std::int64_t> applications;
+};
+
+/// Texts that tell two solves apart: each part of the problem with what it was.
+using Fingerprint = std::vector<std::pair<std::string, std::string>>;
+/// Reads the data and the parameters of the operators once.
+Fingerprint fingerprint(const SolverType& type, const Problem& problem, const Tensor& b);
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+/// Writes the file whole or not at all; the tensors are read where they lie.
+void write_checkpoint(const std::string& path, const SolverType& type, const Fingerprint& of,
+                      const Checkpoint& run, const NamedTensors& state);
+
+struct LoadedCheckpoint {
+  Checkpoint run;
+  NamedTensors state;  // pages of the file
+};
+/// Errors   FormatError "checkpoint": damaged, or another kind of file; "version"; ValueError "does
+///          not fit": another solver, problem or data; IoError
+LoadedCheckpoint read_checkpoint(const std::string& path, const SolverType& type,
+                                 const Fingerprint& expected);
+
+}  // namespace palimpsest

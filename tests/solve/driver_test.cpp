@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the driver does for every solver, shown by conjugate gradients: how a run ends, batches,
+// counts.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/solve/conjugate_gradients.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+using Statuses = std::vector<Status>;
+
+Tensor random(Extents shape, DType dtype, std::uint64_t stream = 0) {
+  return Tensor::random_normal(std::move(shape), dtype, {19, stream});
+}
+
+NamedLinop positive(DType dtype, index_t n) {
+  return Dense(random({n + 3, n}, dtype), "MN,N->M").N() + Identity("N");
+}
+
+TEST(Driver, CountsApplications) {
+  const SolveResult one = conjugate_gradients(2 * Identity("N"), Tensor::ones({4}));
+  EXPECT_EQ(one.applications.at("A"), 1);
+  EXPECT_GT(one.peak_bytes, 0);
+  EXPECT_GE(one.seconds, 0);
+  const NamedLinop A = positive(DType::float64, 12);
+  const Tensor b = random({12}, DType::float64, 1);
+  CgOptions options{.M = Scalar(0.5, "N"), .tolerance = 0, .max_iterations = 6, .refresh = 2};
+  const SolveResult result = conjugate_gradients(A, b, options);
+  EXPECT_EQ(result.applications.at("A"), 6 + 3);
+  EXPECT_EQ(result.applications.at("M"), 6);
+}
+
+TEST(Driver, EndsInTheOrderOfEvents) {
+  const NamedLinop A = 2 * Identity("N");
+  const Tensor b = Tensor::ones({4});
+  CgOptions options;
+  options.callback = [](const SolveInfo&) { return false; };
+  EXPECT_EQ(conjugate_gradients(A, b, options).status, Status::converged);
+  options = {.max_iterations = 0};
+  const SolveResult none = conjugate_gradients(A, b, options);
+  EXPECT_EQ(none.status, Status::max_iterations);
+  EXPECT_TRUE(equal(none.x, Tensor::zeros({4})));
+  options = {};
+  options.cancel = CancelToken();
+  options.cancel->cancel();
+  EXPECT_EQ(conjugate_gradients(A, b, options).status, Status::converged);
+}
+
+TEST(Driver, CancelsBetweenIterations) {
+  const NamedLinop A = positive(DType::float64, 30);
+  const Tensor b = random({30}, DType::float64, 1);
+  CgOptions options{.tolerance = 0};
+  CancelToken token;
+  options.cancel = token;
+  options.callback = [&](const SolveInfo& info) {
+    if (info.iteration() == 4) token.cancel();
+    return true;
+  };
+  const SolveResult result = conjugate_gradients(A, b, options);
+  EXPECT_EQ(result.status, Status::cancelled);
+  EXPECT_EQ(result.iterations, 4);
+  token.reset();
+  options.cancel.reset();
+  {
+    const CancelScope scope(token);
+    EXPECT_EQ(conjugate_gradients(A, b, options).status, Status::cancelled);
+  }
+  EXPECT_NE(conjugate_gradients(A, b, options).status, Status::cancelled);
+}
+
+TEST(Driver, StopsAtTheTimeLimitAfterOneIterationAtLeast) {
+  const NamedLinop A = positive(DType::float64, 30);
+  CgOptions options{.tolerance = 0};
+  options.time_limit_s = 1e-9;
+  options.callback = [](const SolveInfo& info) { return info.seconds_left() < 1e-9; };
+  const SolveResult result = conjugate_gradients(A, random({30}, DType::float64, 1), options);
+  EXPECT_EQ(result.status, Status::time_limit);
+  EXPECT_EQ(result.iterations, 1);
+  options.time_limit_s = 0.0;
+  expect_error<ValueError>([&] { conjugate_gradients(A, Tensor::ones({30}), options); },
+                           "[conjugate_gradients] time_limit");
+}
+
+TEST(Driver, CallsBackEverySoOften) {
+  std::vector<int> seen;
+  CgOptions options{.tolerance = 0, .max_iterations = 10};
+  options.callback_every = 3;
+  options.callback = [&](const SolveInfo& info) {
+    seen.push_back(info.iteration());
+    return true;
+  };
+  conjugate_gradients(positive(DType::float64, 30), random({30}, DType::float64, 1), options);
+  EXPECT_EQ(seen, (std::vector{3, 6, 9}));
+}
+
+TEST(Driver, StepsOnRequest) {
+  const NamedLinop A = positive(DType::complex64, 20);
+  const Tensor b = random({20}, DType::complex64, 1);
+  ConjugateGradients solver(A, {b.dtype(), b.shape(), b.device()}, {.max_iterations = 5});
+  solver.start(b);
+  int steps = 1;
+  while (solver.step()) EXPECT_EQ(solver.last().iteration, steps++);
+  const Tensor x = solver.x();
+  const SolveResult result = solver.finish();
+  EXPECT_EQ(result.iterations, 5);
+  EXPECT_TRUE(equal(result.x, x));
+  EXPECT_TRUE(equal(result.x, conjugate_gradients(A, b, {.max_iterations = 5}).x));
+  expect_error<StateError>([&] { solver.step(); }, "expected start() before");
+  solver.start(b);
+  EXPECT_EQ(solver.finish().status, Status::stopped);
+}
+
+// Two systems that end after different numbers of iterations.
+TEST(Driver, EachElementOfABatchEndsOnItsOwn) {
+  const Tensor weights = Tensor::from<double>({1, 2, 3, 4, 5, 2, 2, 2, 2, 2}).reshape({2, 5});
+  const NamedLinop A = Diagonal(weights, "S N");
+  CgOptions options;
+  options.batch = "S";
+  const SolveResult result = conjugate_gradients(A, Tensor::ones({2, 5}), options);
+  EXPECT_EQ(result.status, Status::converged);
+  EXPECT_EQ(result.batch_iterations, (std::vector{5, 1}));
+  EXPECT_EQ(result.batch_status, (Statuses{Status::converged, Status::converged}));
+  EXPECT_EQ(result.applications.at("A"), 5);
+  for (index_t s = 0; s < 2; ++s) {
+    const SolveResult own =
+        conjugate_gradients(Diagonal(weights.select(0, s), "N"), Tensor::ones({5}));
+    EXPECT_EQ(own.iterations, result.batch_iterations[static_cast<std::size_t>(s)]);
+    EXPECT_TRUE(allclose(result.x.select(0, s), own.x, 1e-14, 0)) << s;
+  }
+}
+
+// A batch in two dimensions whose axes are not in the order of the operator's, and elements that
+// break down, diverge or are zero beside those that converge.
+TEST(Driver, ABadElementLeavesTheOthersAlone) {
+  Tensor weights = Tensor::linspace(1, 9, 36, DType::float64).reshape({6, 3, 2}).clone();
+  Tensor b = random({6, 3, 2}, DType::float64, 1);
+  weights(slice({}, {}), 0, 0).fill(-1.0);
+  b(slice({}, {}), 1, 0).fill(0.0);
+  weights.set<double>({3, 2, 1}, std::numeric_limits<double>::quiet_NaN());
+  CgOptions options;
+  options.batch = "T S";
+  const SolveResult result = conjugate_gradients(Diagonal(weights, "N S T"), b, options);
+  const Statuses expected{Status::breakdown, Status::converged, Status::converged,
+                          Status::converged, Status::converged, Status::diverged};
+  EXPECT_EQ(result.batch_status, expected);
+  EXPECT_EQ(result.status, Status::diverged);
+  EXPECT_EQ(result.batch_iterations[1], 0);
+  EXPECT_TRUE(equal(result.x(slice({}, {}), 0, 0), Tensor::zeros({6})));
+  EXPECT_TRUE(equal(result.x(slice({}, {}), 2, 1), Tensor::zeros({6})));
+  for (const auto& [s, t] : {std::pair<index_t, index_t>{2, 0}, {0, 1}, {1, 1}}) {
+    const SolveResult own =
+        conjugate_gradients(Diagonal(weights(slice({}, {}), s, t), "N"), b(slice({}, {}), s, t));
+    EXPECT_TRUE(allclose(result.x(slice({}, {}), s, t), own.x, 1e-12, 1e-14)) << s << t;
+  }
+}
+
+TEST(Driver, ABatchMustFallApart) {
+  CgOptions options;
+  options.batch = "N";
+  const NamedLinop A = positive(DType::float64, 5);
+  expect_error<SplitError>([&] { conjugate_gradients(A, Tensor::ones({5}), options); },
+                           "[conjugate_gradients] batch: N");
+}
+
+TEST(Driver, ABatchTakesWhatThePlanSays) {
+  const NamedLinop A =
+      Diagonal(Tensor::linspace(1, 9, 960, DType::float32).reshape({8, 3, 40}), "S T N");
+  const Tensor b = random({8, 3, 40}, DType::complex64, 2);
+  CgOptions options{.tolerance = 0, .max_iterations = 4, .refresh = 2};
+  options.batch = "T S";
+  const SolvePlan plan = plan_conjugate_gradients(A, {b.dtype(), b.shape(), b.device()}, options);
+  const MemoryScope scope;
+  const SolveResult result = conjugate_gradients(A, b, options);
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+  EXPECT_EQ(result.iterations, 4);
+}
+
+}  // namespace
+}  // namespace palimpsest
