@@ -101,6 +101,15 @@ TEST_P(CgMemory, NothingIsAllocatedAfterTheFirstIteration) {
 INSTANTIATE_TEST_SUITE_P(Cases, CgMemory, ::testing::ValuesIn(cases()),
                          [](const auto& tested) { return tested.param.name; });
 
+TEST(CgMemory, ARefreshUsesTheWorkspaceOfAStep) {
+  const NamedLinop A = sense(DType::complex64, 24).N() + 0.1 * Identity("Ny Nx");
+  const TensorType b{DType::complex64, {24, 24}, {}};
+  const SolvePlan plain = plan_conjugate_gradients(A, b);
+  const SolvePlan refreshing = plan_conjugate_gradients(A, b, {.refresh = 5});
+  EXPECT_GT(plain.step_bytes, 24 * 24 * 8);
+  EXPECT_LT(refreshing.step_bytes, plain.step_bytes * 3 / 2);
+}
+
 TEST(CgMemory, TheStateIsUpdatedInPlace) {
   const NamedLinop A = sense(DType::complex64, 24).N();
   const SolvePlan plan = plan_conjugate_gradients(A, {DType::complex64, {24, 24}, {}});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "palimpsest/compile/compile.hpp"
+#include "palimpsest/compile/workspace.hpp"
 #include "palimpsest/run/function_state.hpp"
 
 namespace palimpsest {
@@ -132,6 +133,15 @@ Function Function::copy(const CopyOptions& options) const {
                                               options.profile.value_or(impl_->profiler != nullptr));
   made->pool->set_allow_gc(impl_->pool->allows_gc());
   if (options.share_memory) made->pool = impl_->pool;
+  return Function(std::move(made));
+}
+
+Function with_workspace_of(const Function& f, const Function& other) {
+  const FunctionState& state = f.impl();
+  auto made = std::make_shared<FunctionState>(state.program, state.containers, state.name,
+                                              state.profiler != nullptr);
+  made->pool = other.impl().pool;
+  made->pool->share_arenas();
   return Function(std::move(made));
 }
 

@@ -93,11 +93,21 @@ std::vector<int> ranks_of(const Plan& plan) {
 
 }  // namespace
 
-Frame::Frame(const Plan& plan, Device device, Arena arena)
+Frame::Frame(const Plan& plan, Device device, Arena arena) : Frame(plan, device, arena, nullptr) {}
+
+Frame::Frame(const Plan& plan, Device device, const Frame& other)
+    : Frame(plan, device, Arena::own, &other.arenas_.front()) {}
+
+Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared_arena)
     : plan_(plan), device_(device), bases_(plan.buffers.size(), nullptr) {
   const auto is_arena = [](const PlannedBuffer& b) { return b.kind == BufferKind::arena; };
   if (arena == Arena::own && std::any_of(plan.buffers.begin(), plan.buffers.end(), is_arena)) {
-    if (plan.arenas.empty()) add_arena(plan.arena_bytes, device);
+    if (shared_arena != nullptr) {
+      arenas_.push_back(*shared_arena);
+      arenas_.back().claim();
+    } else if (plan.arenas.empty()) {
+      add_arena(plan.arena_bytes, device);
+    }
     for (const PlannedArena& planned : plan.arenas) add_arena(planned.bytes, planned.device);
   }
   updates_.resize(plan.updates.size());
@@ -367,6 +377,11 @@ void Frame::forget_call() noexcept {
   drop(moved);
   drop(delivered);
   drop(output_storages);
+}
+
+bool Frame::has_arena_for(const Plan& plan, Device device) const {
+  return plan.arenas.empty() && plan_.arenas.empty() && arenas_.size() == 1 && device == device_ &&
+         static_cast<index_t>(arenas_.front().nbytes()) >= plan.arena_bytes;
 }
 
 index_t Frame::arena_bytes() const {

@@ -31,6 +31,8 @@ class Frame {
   enum class Arena { own, given };
   /// Allocates update buffers, and the arena unless that is given.
   Frame(const Plan& plan, Device device, Arena arena = Arena::own);
+  /// With the arena of another frame, which is idle whenever this one runs.
+  Frame(const Plan& plan, Device device, const Frame& other);
   ~Frame();
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
@@ -68,6 +70,8 @@ class Frame {
   }
   /// Of all arenas.
   index_t arena_bytes() const;
+  /// Could a frame of this plan use this frame's arena?
+  bool has_arena_for(const Plan& plan, Device device) const;
   /// The arena that a buffer lies in.
   const Storage& arena_of(const PlannedBuffer& buffer) const { return arenas_[index_of(buffer)]; }
   Storage& update_storage(int update) { return updates_[static_cast<std::size_t>(update)]; }
@@ -102,6 +106,8 @@ class Frame {
     bool when = true;
     int parent = -1;
   };
+
+  Frame(const Plan& plan, Device device, Arena arena, const Storage* shared_arena);
 
   void add_arena(index_t bytes, Device device);
   void replace_pinned_arenas();

@@ -25,6 +25,22 @@ std::unique_ptr<Frame> FramePool::take(const Plan& plan, bool any_thread, FrameU
   return frame;
 }
 
+std::unique_ptr<Frame> FramePool::make(const Plan& plan, Device device) const {
+  {
+    const std::lock_guard guard(mutex_);
+    const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const auto& frame) {
+      return shares_arenas_ && frame->has_arena_for(plan, device);
+    });
+    if (found != idle_.end()) return std::make_unique<Frame>(plan, device, **found);
+  }
+  return std::make_unique<Frame>(plan, device);
+}
+
+void FramePool::share_arenas() {
+  const std::lock_guard guard(mutex_);
+  shares_arenas_ = true;
+}
+
 void FramePool::give(std::unique_ptr<Frame> frame) noexcept {
   const std::lock_guard guard(mutex_);
   --in_use_;
@@ -64,7 +80,7 @@ BorrowedFrame::BorrowedFrame(FramePool& pool, const Plan& plan, Device device, b
       held_bytes_ = frame_->bytes();
       frame_->refresh();
     } else {
-      frame_ = std::make_unique<Frame>(plan, device);
+      frame_ = pool_.make(plan, device);
     }
   } catch (...) {
     pool_.give(std::move(frame_));

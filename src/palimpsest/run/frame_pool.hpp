@@ -22,18 +22,24 @@ class FramePool {
   /// An idle frame of the plan that this thread may use and that none of the values reaches; null
   /// if there is none.
   std::unique_ptr<Frame> take(const Plan& plan, bool any_thread, FrameUsers values);
+  /// A new frame of the plan.
+  std::unique_ptr<Frame> make(const Plan& plan, Device device) const;
   void give(std::unique_ptr<Frame> frame) noexcept;
   void clear();
   std::size_t size() const;
   /// Frames that are given back are released.
   void set_allow_gc(bool value);
   bool allows_gc() const;
+  /// New frames use the arena of an idle one where it is large enough: for functions of which one
+  /// runs at a time.
+  void share_arenas();
 
  private:
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Frame>> idle_;  // guarded by mutex_
   std::size_t in_use_ = 0;                    // guarded by mutex_
   bool allow_gc_ = false;                     // guarded by mutex_
+  bool shares_arenas_ = false;                // guarded by mutex_
 };
 
 /// A frame for the time of one call.

@@ -7,6 +7,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/compile/streaming.hpp"
+#include "palimpsest/compile/workspace.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/scaling.hpp"
@@ -82,6 +83,8 @@ SolverProgram::SolverProgram(const SolverType& type, const Problem& problem)
                        "] the step calls no guard: expected one before set");
     }
     steps_.push_back(compiled(scope, std::string(type.name) + " step"));
+    if (variant == 0) continue;
+    steps_.back().function = with_workspace_of(steps_.back().function, steps_[0].function);
   }
   if (type.result != nullptr) {
     Scope scope = make_scope();
@@ -173,12 +176,15 @@ SolvePlan SolverProgram::plan() const {
     result.setup_bytes += plan.peak_bytes;
     result.streamed_bytes = streamed_bytes(setup_.function, plan, setup_.uses_b);
   }
+  index_t arena = 0;
   for (const Part& part : steps_) {
     const Plan& plan = plan_of(part.function, part.types);
-    result.step_bytes += plan.peak_bytes;
+    arena = std::max(arena, plan.arena_bytes);
+    result.step_bytes += plan.peak_bytes - plan.arena_bytes;
     result.streamed_bytes =
         std::max(result.streamed_bytes, streamed_bytes(part.function, plan, part.uses_b));
   }
+  result.step_bytes += arena;
   result.step = plan_of(steps_[0].function, steps_[0].types);
   if (result_.defined()) result.result_bytes += plan_of(result_, {}).peak_bytes;
   result.peak_bytes =
@@ -336,11 +342,21 @@ void SolverProgram::run(Part& part, NumberTable::From from) {
   if (has_result) numbers_.set_values(from, part.result[0]);
 }
 
+// Makes the frames of all variants, the one with the largest arena first: the others use it.
+void SolverProgram::prepare() {
+  std::vector<const Part*> order;
+  for (const Part& part : steps_) order.push_back(&part);
+  const auto arena_of = [](const Part* part) {
+    return plan_of(part->function, part->types).arena_bytes;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Part* a, const Part* b) { return arena_of(a) > arena_of(b); });
+  for (const Part* part : order) part->function.prepare(part->arguments);
+  is_prepared_ = true;
+}
+
 void SolverProgram::step(int variant, int iteration) {
-  for (Part& part : steps_) {
-    if (!part.is_prepared) part.function.prepare(part.arguments);
-    part.is_prepared = true;
-  }
+  if (!is_prepared_) prepare();
   if (iteration_.defined()) *static_cast<std::int64_t*>(iteration_.raw_mutable_data()) = iteration;
   run(steps_[static_cast<std::size_t>(variant)], NumberTable::From::step);
 }
@@ -382,13 +398,12 @@ Tensor SolverProgram::x(bool* is_in_range) {
 }
 
 void SolverProgram::finish() {
-  is_running_ = false;
+  is_running_ = is_prepared_ = false;
   latest_ = nullptr;
   b_ = scale_ = iteration_ = active_ = Tensor();
   for (Part& part : steps_) {
     part.result[0] = Tensor();
     part.arguments.clear();
-    part.is_prepared = false;
   }
   for (const Function* f : functions()) f->free();
   for (SharedVariable& s : state_) s.exchange(placeholder(s.type()));

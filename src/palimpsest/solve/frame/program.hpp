@@ -96,12 +96,12 @@ class SolverProgram {
     std::vector<TensorType> types;
     std::vector<Tensor> arguments;
     std::array<Tensor, 1> result;  // borrowed
-    bool is_prepared = false;
   };
 
   Scope make_scope() const;
   Part compiled(const Scope& scope, const std::string& name) const;
   void run(Part& part, NumberTable::From from);
+  void prepare();
   void bind_arguments(Part& part) const;
   Tensor first_value(const StateList::Entry& entry, const Tensor& b,
                      const std::optional<Tensor>& x0, std::uint64_t seed) const;
@@ -122,7 +122,7 @@ class SolverProgram {
   NumberTable numbers_;
   const Part* latest_ = nullptr;
   int exponent_ = 0;
-  bool is_running_ = false;
+  bool is_running_ = false, is_prepared_ = false;
   Tensor b_, scale_, iteration_, active_;
 };
 
