@@ -56,6 +56,11 @@ Problem& Problem::set(std::string_view name, NamedLinop A) {
   return *this;
 }
 
+Problem& Problem::set(std::string_view name, Prox g) {
+  put(proxes_, name, std::move(g));
+  return *this;
+}
+
 Problem& Problem::set(std::string_view name, Attribute value) {
   put(attrs_, name, std::move(value));
   return *this;
@@ -63,6 +68,12 @@ Problem& Problem::set(std::string_view name, Attribute value) {
 
 bool Problem::has_op(std::string_view name) const { return find_named(ops_, name) != ops_.end(); }
 const NamedLinop& Problem::op(std::string_view name) const { return get(ops_, name, "operator"); }
+bool Problem::has_prox(std::string_view name) const {
+  return find_named(proxes_, name) != proxes_.end();
+}
+const Prox& Problem::prox(std::string_view name) const {
+  return get(proxes_, name, "proximal function");
+}
 bool Problem::has_attr(std::string_view name) const {
   return find_named(attrs_, name) != attrs_.end();
 }
@@ -103,11 +114,18 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
   has_x0_ = has_x0;
   x_ = Space(x, A.ishape(), batch);
   b_ = Space(b, A.oshape(), batch);
+  for (auto& [name, g] : proxes_) g = g.bound_to(argument_of(name).dims());
 }
 
 Space Problem::range_of(std::string_view name) const {
   const NamedLinop& K = op(name);
   return Space(image_of(K, x_.type()), K.oshape(), batch_);
+}
+
+Space Problem::argument_of(std::string_view prox) const {
+  if (prox == "h") return x_;
+  if (prox == "f") return b_;
+  return range_of("K" + std::string(prox.substr(1)));
 }
 
 Space Problem::numbers() const { return Space(x_.number_type(), batch_, batch_); }

@@ -9,14 +9,16 @@
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/linop/core/named_linop.hpp"
 #include "palimpsest/solve/frame/space.hpp"
+#include "palimpsest/solve/prox/prox.hpp"
 
 namespace PALIMPSEST_API palimpsest {
 
 /// What a solver is to solve: operators, proximal functions and numbers by name, and the type of
 /// the data. A value.
 ///
-/// The operator "A" maps the unknown x to the data b. Without other names the axes of x are its
-/// ishape, those of b its oshape.
+/// The operator "A" maps the unknown x to the data b: the axes of x are its ishape, those of b its
+/// oshape. The proximal function "h" is one of x, "f" one of A x, and "g0", "g1", .. are those of
+/// what the operators "K0", "K1", .. make of x.
 class Problem {
  public:
   using Ops = std::vector<std::pair<std::string, NamedLinop>>;
@@ -26,6 +28,7 @@ class Problem {
   explicit Problem(TensorType b) : b_type_(std::move(b)) {}
 
   Problem& set(std::string_view name, NamedLinop A);
+  Problem& set(std::string_view name, Prox g);
   Problem& set(std::string_view name, Attribute value);
   const TensorType& b_type() const { return b_type_; }
 
@@ -33,6 +36,9 @@ class Problem {
   /// NameError: there is none.
   const NamedLinop& op(std::string_view name) const;
   const Ops& ops() const { return ops_; }
+  bool has_prox(std::string_view name) const;
+  const Prox& prox(std::string_view name) const;
+  const std::vector<std::pair<std::string, Prox>>& proxes() const { return proxes_; }
   bool has_attr(std::string_view name) const;
   const Attribute& attr(std::string_view name) const;
   const Attributes& attrs() const { return attrs_; }
@@ -52,6 +58,8 @@ class Problem {
   bool has_x0() const { return has_x0_; }
   /// The space that the operator maps x to.
   Space range_of(std::string_view op) const;
+  /// The space of the argument of a proximal function.
+  Space argument_of(std::string_view prox) const;
   /// The space of numbers.
   Space numbers() const;
   /// Is this operator there? Then it is replaced.
@@ -60,6 +68,7 @@ class Problem {
  private:
   TensorType b_type_;
   Ops ops_;
+  std::vector<std::pair<std::string, Prox>> proxes_;
   Attributes attrs_;
   Space x_, b_;
   Dims batch_;

@@ -56,6 +56,9 @@ SolverProgram::SolverProgram(const SolverType& type, const Problem& problem)
       batch_count_(static_cast<std::size_t>(element_count(problem.x().number_type().shape))),
       numbers_(batch_count_) {
   type.declare(problem, list_);
+  for (const auto& [name, g] : problem.proxes()) {
+    list_.add_all(name, g.state(problem.argument_of(name)));
+  }
   const TensorType number = problem.x().number_type();
   for (const StateList::Entry& entry : list_.entries()) {
     const TensorType& of = entry.space.type();
@@ -189,6 +192,9 @@ SolvePlan SolverProgram::plan() const {
   if (result_.defined()) result.result_bytes += plan_of(result_, {}).peak_bytes;
   result.peak_bytes =
       result.state_bytes + std::max({result.setup_bytes, result.step_bytes, result.result_bytes});
+  if (type_.prepare_bytes != nullptr) {
+    result.peak_bytes = std::max(result.peak_bytes, type_.prepare_bytes(problem_));
+  }
   return result;
 }
 
@@ -255,7 +261,7 @@ void SolverProgram::make_arguments(const Tensor& b) {
 }
 
 SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<Tensor>& x0,
-                                          std::uint64_t seed) {
+                                          std::uint64_t seed, const Preparation& prepared) {
   is_running_ = true;
   Start start;
   exponent_ = 0;
@@ -265,6 +271,9 @@ SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<T
   values.reserve(list_.entries().size());
   for (const StateList::Entry& entry : list_.entries()) {
     values.push_back(first_value(entry, b, x0, seed));
+    for (const auto& [name, value] : prepared.values) {
+      if (name == entry.name) values.back().fill(value);
+    }
     if (entry.init.kind() == Init::Kind::b) data = &values.back();
     if (entry.init.kind() == Init::Kind::x0_or_zero && x0) first = &values.back();
   }

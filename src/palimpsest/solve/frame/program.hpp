@@ -66,7 +66,8 @@ class SolverProgram {
   double rounding() const;
 
   /// Gives the state its memory and runs the setup.
-  Start start(const Tensor& b, const std::optional<Tensor>& x0, std::uint64_t seed);
+  Start start(const Tensor& b, const std::optional<Tensor>& x0, std::uint64_t seed,
+              const Preparation& prepared = {});
   /// Takes up a run of a checkpoint, in place of start().
   /// Errors   FormatError: the state is not that of this program
   Start restore(const Tensor& b, const Checkpoint& run, const NamedTensors& state);

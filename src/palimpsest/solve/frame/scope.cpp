@@ -44,6 +44,23 @@ Variable Scope::adjoint(std::string_view op, const Variable& v) {
   return graph_->problem.op(op).H()(v);
 }
 
+Variable Scope::prox(std::string_view name, const Variable& v, const Variable& t) {
+  StateScope state = within(name);
+  const Problem& p = graph_->problem;
+  return p.prox(name).prox(v, p.argument_of(name).spread(t), state);
+}
+
+Variable Scope::conjugate_prox(std::string_view name, const Variable& u, const Variable& s) {
+  StateScope state = within(name);
+  const Problem& p = graph_->problem;
+  return p.prox(name).conjugate_prox(u, p.argument_of(name).spread(s), state);
+}
+
+Variable Scope::value(std::string_view name, const Variable& x) {
+  const Problem& p = graph_->problem;
+  return p.prox(name).value(x, p.argument_of(name).batch_axes());
+}
+
 void Scope::count(std::string_view name, const Variable& times) {
   graph_->run_time_counts.emplace_back(name, times);
 }

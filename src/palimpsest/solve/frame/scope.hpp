@@ -34,6 +34,12 @@ class Scope : public StateScope {
   Variable apply(std::string_view op, const Variable& v);
   /// Its adjoint, counted as "op^H".
   Variable adjoint(std::string_view op, const Variable& v);
+  /// argmin_x t g(x) + |x - v|^2 / 2 of a proximal function of the problem; t is a number.
+  Variable prox(std::string_view name, const Variable& v, const Variable& t);
+  /// prox_{s g*}(u).
+  Variable conjugate_prox(std::string_view name, const Variable& u, const Variable& s);
+  /// g(x) as a number.
+  Variable value(std::string_view name, const Variable& x);
   /// Adds to the count of a name what is only known when the graph has run: an integer, no axes.
   void count(std::string_view name, const Variable& times);
 

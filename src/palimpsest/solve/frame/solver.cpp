@@ -28,6 +28,25 @@ Status worst(Status a, Status b) {
   return rank(a) < rank(b) ? a : b;
 }
 
+// Steps that grow in so many iterations in a row, and by so much in all, diverge.
+constexpr int kGrowingSteps = 20;
+constexpr double kGrowth = 100;
+
+struct StepGrowth {
+  double before = std::numeric_limits<double>::infinity(), first = 0;
+  int count = 0;
+
+  bool is_divergence(double change) {
+    if (change > before) {
+      if (count++ == 0) first = before;
+    } else {
+      count = 0;
+    }
+    before = change;
+    return count >= kGrowingSteps && change > kGrowth * first;
+  }
+};
+
 double larger(double a, double b) { return std::isnan(a) || b > a ? b : a; }
 
 // One run: decides when each element of the batch ends, and why.
@@ -42,7 +61,8 @@ class Run {
         tolerance_(type.is_linear ? std::max(options.tolerance, program.rounding())
                                   : options.tolerance),
         ended_(program.batch_count()),
-        iterations_(program.batch_count(), 0) {
+        iterations_(program.batch_count(), 0),
+        growth_(program.batch_count()) {
     if (options.history) {
       result_.history.reserve(
           static_cast<std::size_t>(std::min(options.max_iterations, kReservedRecords)));
@@ -54,7 +74,10 @@ class Run {
       fingerprint_ = fingerprint(type_, problem_, b);
     }
     if (!options_.resume.empty()) return resume(b);
-    start_ = program_.start(b, options_.x0, options_.seed);
+    Preparation prepared;
+    if (type_.prepare != nullptr) prepared = type_.prepare(problem_, options_.seed);
+    if (prepared.applications > 0) result_.applications["setup"] = prepared.applications;
+    start_ = program_.start(b, options_.x0, options_.seed, prepared);
     program_.add_counts(result_.applications);
     if (!start_.is_finite) {
       end_all(Status::diverged);
@@ -166,6 +189,7 @@ class Run {
         continue;
       }
       iterations_[e] = k;
+      if (growth_[e].is_divergence(verdict.change)) ended_[e] = Status::diverged;
       if (!has_progress) record_.numbers = verdict.numbers;
       has_progress = true;
       record_.residual = larger(record_.residual, verdict.residual);
@@ -262,6 +286,7 @@ class Run {
   Record record_;
   std::vector<std::optional<Status>> ended_;  // of each element of the batch
   std::vector<int> iterations_;
+  std::vector<StepGrowth> growth_;
   std::vector<std::size_t> converged_;  // in this step
   int iteration_ = 0;
   Fingerprint fingerprint_;  // where there are checkpoints

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "palimpsest/base/api.hpp"
@@ -45,11 +46,19 @@ struct Verdict {
   /// Compared with the tolerance; NaN: there is no such test.
   double residual = std::numeric_limits<double>::quiet_NaN();
   double objective = std::numeric_limits<double>::quiet_NaN();
+  /// |x - x_before|, where growing steps mean divergence; NaN: they do not.
+  double change = std::numeric_limits<double>::quiet_NaN();
   /// The solver's own test holds.
   bool is_converged = false;
   /// The recurrence cannot go on.
   bool is_breakdown = false;
   std::array<double, 4> numbers = {};  ///< for Record::numbers
+};
+
+/// First values of states that are numbers, and what finding them took.
+struct Preparation {
+  std::vector<std::pair<std::string, double>> values;
+  int applications = 0;  ///< counted as "setup"
 };
 
 /// A solver: a table of plain functions that build graphs. The driver runs it. Must outlive every
@@ -62,6 +71,11 @@ struct SolverType {
   int version = 1;
   /// The state: names, spaces and first values.
   void (*declare)(const Problem& p, StateList& state) = nullptr;
+  /// Numbers that are found before a run by applying operators, such as step sizes: values of the
+  /// states of these names. Null: none.
+  Preparation (*prepare)(const Problem& p, std::uint64_t seed) = nullptr;
+  /// Bytes that prepare takes at the worst moment, before the state has its memory.
+  index_t (*prepare_bytes)(const Problem& p) = nullptr;
   /// The graph before the first iteration; null: the first values are enough.
   void (*setup)(const Problem& p, Scope& s) = nullptr;
   /// The graph of one iteration.

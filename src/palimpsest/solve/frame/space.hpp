@@ -7,6 +7,9 @@
 
 namespace PALIMPSEST_API palimpsest {
 
+/// The sum over all axes but those of a batch, which come out in its order.
+Variable sum_besides(const Variable& terms, const Axes& batch_axes);
+
 /// The vectors of one kind in a solver: their type, the names of their axes, and which of these are
 /// the batch. Numbers of a solver (inner products, step sizes) have the shape of the batch, in the
 /// order in which the batch names its dimensions; without a batch they have no axes.

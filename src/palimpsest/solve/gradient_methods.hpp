@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/solve/frame/solver.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+struct ProximalOptions {
+  PALIMPSEST_SOLVE_LIMITS(1e-6);
+  /// A bound of the largest eigenvalue of A.N(); unset: operator_norm2().
+  std::optional<double> L = {};
+  /// Momentum starts anew where it leads uphill; not of ista.
+  bool restart = true;
+  PALIMPSEST_SOLVE_OPTIONS;
+};
+
+// Minimize |A x - b|^2 / 2 + h(x).
+//
+// Stops      at |x - x_before| <= tolerance |x|
+// Status     diverged: NaN or Inf, x is the last finite iterate; or steps that grow in 20 iterations
+//            in a row, and by a factor of 100
+// Objective  with RecordObjective::always, for one N and one h more per iteration; else NaN
+// Units      lambda has those of the data: nothing is scaled
+// Errors     ValueError "L": not positive; those of Solver
+
+/// Proximal gradient steps of 1 / L.
+///
+/// Cost       one N and one prox per iteration, one A^H before; without L the steps of lanczos()
+/// Memory     x, A^H b
+/// Source     Daubechies, Defrise and De Mol 2004, doi:10.1002/cpa.20042
+SolveResult ista(const NamedLinop& A, const Prox& h, const Tensor& b,
+                 const ProximalOptions& options = {});
+/// With Nesterov's momentum.
+///
+/// Memory     x, its extrapolation, A^H b
+/// Source     Beck and Teboulle 2009, doi:10.1137/080716542; restart: O'Donoghue and Candes 2015,
+///            doi:10.1007/s10208-013-9150-3
+SolveResult fista(const NamedLinop& A, const Prox& h, const Tensor& b,
+                  const ProximalOptions& options = {});
+/// The proximal optimized gradient method: twice as fast as fista in the worst case. The last
+/// iteration is another one than those before, so that its result depends on max_iterations.
+///
+/// Memory     x, w, z, A^H b
+/// Source     Taylor, Hendrickx and Glineur 2017, doi:10.1137/16M108104X; restart: Kim and Fessler
+///            2018, doi:10.1007/s10957-018-1287-4
+SolveResult pogm(const NamedLinop& A, const Prox& h, const Tensor& b,
+                 const ProximalOptions& options = {});
+
+/// |A x - b|^2 / 2 alone, by steps of 1 / L, plain and with Nesterov's momentum.
+SolveResult gradient_descent(const NamedLinop& A, const Tensor& b,
+                             const ProximalOptions& options = {});
+SolveResult nesterov(const NamedLinop& A, const Tensor& b, const ProximalOptions& options = {});
+
+SolvePlan plan_fista(const NamedLinop& A, const Prox& h, const TensorType& b,
+                     const ProximalOptions& options = {});
+
+}  // namespace palimpsest

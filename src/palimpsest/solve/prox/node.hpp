@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/solve/prox/prox.hpp"
+
+namespace palimpsest {
+
+struct ProxNode {
+  ProxNode(const ProxType* t, ProxParts parts) : type(t), data(std::move(parts)) {}
+
+  const ProxType* type;
+  ProxParts data;
+
+  enum class Call : std::uint8_t { prox, conjugate, value, gradient };
+  struct Compiled {
+    Call call;
+    TensorType operand;
+    Function function;
+  };
+  mutable Mutex mutex;
+  mutable std::vector<Compiled> compiled = {};  // guarded by mutex
+};
+
+/// `[name] `: the start of every message.
+std::string who(const Prox& g);
+/// Lambda, or another weight, in a real precision.
+Variable weight_of(const Prox& g, std::string_view name, DType dtype);
+void put_weight(ProxParts& parts, std::string_view name, const Weight& weight);
+/// ValueError: negative or not finite.
+void check_weight(const Prox& g, std::string_view name);
+/// The axes, from the front, of the dimensions that the attribute `over` names; all of them where
+/// it is absent.
+Axes axes_over(const Prox& g, std::size_t rank);
+/// The axes that are in `axes` or in none.
+Axes other_axes(const Axes& axes, std::size_t rank);
+/// The norm of the vectors along axes, which keep extent 1.
+Variable norm_along(const Variable& x, const Axes& axes);
+/// v max(1 - threshold / size, 0), where size is |v| or a norm of v.
+Variable shrunk(const Variable& v, const Variable& size, const Variable& threshold);
+/// v with each element's size less threshold, or 0.
+Variable soft_threshold(const Variable& v, const Variable& threshold);
+/// 0 where the condition holds, else infinity, for each element of the batch.
+Variable indicator(const Variable& is_outside, DType dtype, const Axes& batch);
+
+}  // namespace palimpsest

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/prox/prox.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/base/immortal.hpp"
+#include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/named/sizes.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/prox/node.hpp"
+
+namespace palimpsest {
+namespace {
+
+struct Registry {
+  Mutex mutex;
+  std::map<std::string, const ProxType*, std::less<>> types;
+};
+
+Registry& registry() {
+  return immortal([] { return Registry(); });
+}
+
+template <class List>
+auto find_named(const List& list, std::string_view name) {
+  return std::find_if(list.begin(), list.end(),
+                      [&](const auto& entry) { return entry.first == name; });
+}
+
+template <class List>
+const auto& get_named(const List& list, std::string_view name, const Prox& g) {
+  const auto found = find_named(list, name);
+  if (found == list.end()) throw NameError(who(g) + "there is no '" + std::string(name) + "'");
+  return found->second;
+}
+
+// The first values of a state as graphs.
+std::vector<Variable> first_values(const StateList& state) {
+  std::vector<Variable> values;
+  for (std::size_t i = 0; i < state.entries().size(); ++i) {
+    const StateList::Entry& entry = state.entries()[i];
+    const TensorType& type = entry.space.type();
+    if (entry.init.kind() == Init::Kind::key) {
+      values.push_back(ops::random_key(0, i + 1));
+    } else {
+      values.push_back(constant(Tensor::zeros({}, type.dtype, type.device)) + entry.init.value());
+      values.back() = ops::broadcast_to(values.back().astype(type.dtype), type.shape);
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+bool register_prox(const ProxType& type) {
+  Registry& known = registry();
+  const std::lock_guard lock(known.mutex);
+  if (!known.types.emplace(std::string(type.name), &type).second) {
+    throw ValueError("[register_prox] '" + std::string(type.name) + "' is already registered");
+  }
+  return true;
+}
+
+const ProxType* find_prox(std::string_view name) {
+  Registry& known = registry();
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.types.find(name);
+  return found == known.types.end() ? nullptr : found->second;
+}
+
+std::vector<std::string> prox_names() {
+  Registry& known = registry();
+  const std::lock_guard lock(known.mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, type] : known.types) names.push_back(name);
+  return names;
+}
+
+Prox make_prox(const ProxType& type, ProxParts parts) {
+  if (parts.name.empty()) parts.name = type.name;
+  const Prox g(std::make_shared<const ProxNode>(&type, std::move(parts)));
+  if (type.check != nullptr) type.check(g);
+  return g;
+}
+
+const ProxType& Prox::type() const {
+  if (!node_) throw ValueError("[Prox] undefined: expected a function");
+  return *node_->type;
+}
+const std::string& Prox::name() const { return node_->data.name; }
+const std::optional<Dims>& Prox::dims() const { return node_->data.dims; }
+const Parameters& Prox::params() const { return node_->data.params; }
+const Attributes& Prox::attrs() const { return node_->data.attrs; }
+const std::vector<Prox>& Prox::parts() const { return node_->data.parts; }
+const std::vector<NamedLinop>& Prox::linops() const { return node_->data.linops; }
+bool Prox::has_param(std::string_view name) const {
+  return find_named(params(), name) != params().end();
+}
+const Parameter& Prox::param(std::string_view name) const {
+  return get_named(params(), name, *this);
+}
+bool Prox::has_attr(std::string_view name) const {
+  return find_named(attrs(), name) != attrs().end();
+}
+const Attribute& Prox::attr(std::string_view name) const { return get_named(attrs(), name, *this); }
+
+Prox Prox::bound_to(const Dims& dims) const {
+  ProxParts data = node_->data;
+  if (!data.dims) data.dims = dims;
+  for (Prox& part : data.parts) part = part.bound_to(dims);
+  return make_prox(type(), std::move(data));
+}
+
+Prox Prox::renamed(const Renaming& names) const {
+  ProxParts data = node_->data;
+  if (data.dims) data.dims = data.dims->renamed(names);
+  for (auto& [name, a] : data.attrs) {
+    if (a.kind() == Attribute::Kind::dims) a = a.as_dims().renamed(names);
+  }
+  for (Prox& part : data.parts) part = part.renamed(names);
+  for (NamedLinop& A : data.linops) A = A.renamed(names);
+  return make_prox(type(), std::move(data));
+}
+
+std::string Prox::str() const {
+  std::string text = name() + "(";
+  const auto add = [&](const std::string& entry) {
+    text += (text.back() == '(' ? "" : ", ") + entry;
+  };
+  for (const auto& [key, a] : attrs()) add(key + " " + (a.is_tensor() ? "..." : a.str()));
+  for (const auto& [key, p] : params()) add(key);
+  for (const Prox& part : parts()) add(part.str());
+  for (const NamedLinop& A : linops()) add(A.name());
+  return text + ")";
+}
+
+StateList Prox::state(const Space& v) const {
+  StateList list;
+  if (type().declare != nullptr) type().declare(*this, v, list);
+  return list;
+}
+
+bool Prox::has_state() const { return type().declare != nullptr; }
+
+Variable Prox::prox(const Variable& v, const Variable& t, StateScope& s) const {
+  return type().prox(*this, v, t, s);
+}
+
+// u - s prox_{g / s}(u / s).
+Variable Prox::conjugate_prox(const Variable& u, const Variable& s, StateScope& state) const {
+  if (type().conjugate != nullptr) return type().conjugate(*this, u, s, state);
+  const Variable step = s.astype(real_of(u.dtype()));
+  return u - step * prox(u / step, ops::reciprocal(step), state);
+}
+
+namespace {
+
+StateScope no_state(const Prox& g) {
+  if (g.has_state()) throw StateError(who(g) + "it has a state: expected a call with one");
+  return StateScope(StateList(), {});
+}
+
+}  // namespace
+
+Variable Prox::prox(const Variable& v, const Variable& t) const {
+  StateScope none = no_state(*this);
+  return prox(v, t, none);
+}
+
+Variable Prox::conjugate_prox(const Variable& u, const Variable& s) const {
+  StateScope none = no_state(*this);
+  return conjugate_prox(u, s, none);
+}
+
+Variable Prox::value(const Variable& x, const Axes& batch) const {
+  if (type().value == nullptr) throw ValueError(who(*this) + "value: it was given none");
+  return type().value(*this, x, batch);
+}
+
+bool Prox::is_smooth() const { return type().gradient != nullptr; }
+
+Variable Prox::gradient(const Variable& x) const {
+  if (!is_smooth()) throw ValueError(who(*this) + "gradient: expected a smooth function");
+  return type().gradient(*this, x);
+}
+
+double Prox::lipschitz() const {
+  if (!is_smooth()) throw ValueError(who(*this) + "lipschitz: expected a smooth function");
+  return type().lipschitz(*this);
+}
+
+namespace {
+
+Function compiled(const Prox& g, ProxNode::Call call, const Tensor& x) {
+  const TensorType operand{x.dtype(), x.shape(), x.device()};
+  if (!is_floating(x.dtype()) && !is_complex(x.dtype())) {
+    throw DTypeError(who(g) + "got " + std::string(name_of(x.dtype())) +
+                     ", expected a floating or complex dtype");
+  }
+  const ProxNode& node = g.node();
+  const std::lock_guard lock(node.mutex);
+  for (const auto& made : node.compiled) {
+    if (made.call == call && made.operand == operand) return made.function;
+  }
+  const Variable v = make_input(operand, "v");
+  const Variable t = make_input({real_of(x.dtype()), {}, x.device()}, "t");
+  const bool takes_t = call == ProxNode::Call::prox || call == ProxNode::Call::conjugate;
+  Variable result;
+  if (takes_t) {
+    const Dims dims = g.dims().value_or(Dims("..."));
+    const StateList state = g.state(Space(operand, dims));
+    StateScope s(state, first_values(state));
+    result = call == ProxNode::Call::prox ? g.prox(v, t, s) : g.conjugate_prox(v, t, s);
+  } else {
+    result = call == ProxNode::Call::value ? g.value(v) : g.gradient(v);
+  }
+  FunctionOptions options;
+  options.name = g.name();
+  options.on_unused_input = Reaction::ignore;
+  std::vector<In> inputs{In(v)};
+  if (takes_t) inputs.emplace_back(t);
+  const Function f = function(std::move(inputs), {Out(result)}, std::move(options));
+  constexpr std::size_t kKept = 16;
+  if (node.compiled.size() >= kKept) node.compiled.erase(node.compiled.begin());
+  node.compiled.push_back({call, operand, f});
+  return f;
+}
+
+Tensor called(const Prox& g, ProxNode::Call call, const Tensor& v, double t, const char* what) {
+  if (!(t > 0) || !std::isfinite(t)) {
+    throw ValueError(who(g) + what + ": got " + Attribute(t).str() +
+                     ", expected a positive number");
+  }
+  const Function f = compiled(g, call, v);
+  Tensor step = Tensor::empty({}, real_of(v.dtype()), v.device());
+  step.fill(t);
+  const std::array<Tensor, 2> arguments{v, step};
+  std::array<Tensor, 1> results;
+  f.call(arguments, results);
+  return results[0];
+}
+
+Tensor called(const Prox& g, ProxNode::Call call, const Tensor& x) {
+  std::array<Tensor, 1> results;
+  compiled(g, call, x).call(std::span<const Tensor>(&x, 1), results);
+  return results[0];
+}
+
+}  // namespace
+
+Tensor Prox::prox(const Tensor& v, double t) const {
+  return called(*this, ProxNode::Call::prox, v, t, "t");
+}
+Tensor Prox::conjugate_prox(const Tensor& u, double s) const {
+  return called(*this, ProxNode::Call::conjugate, u, s, "s");
+}
+double Prox::value(const Tensor& x) const {
+  const Tensor result = called(*this, ProxNode::Call::value, x);
+  return result.to(DType::float64).item<double>();
+}
+Tensor Prox::gradient(const Tensor& x) const { return called(*this, ProxNode::Call::gradient, x); }
+
+// -- for the types -------------------------------------------------------------------------------
+
+std::string who(const Prox& g) { return "[" + g.name() + "] "; }
+
+Variable weight_of(const Prox& g, std::string_view name, DType dtype) {
+  if (g.has_param(name)) return g.param(name).var().astype(dtype);
+  Tensor value = Tensor::empty({}, dtype);
+  value.fill(g.attr(name).as_real());
+  return constant(value);
+}
+
+void put_weight(ProxParts& parts, std::string_view name, const Weight& weight) {
+  if (weight.number()) {
+    parts.attrs.emplace_back(name, *weight.number());
+  } else {
+    parts.params.emplace_back(name, weight.parameter());
+  }
+}
+
+void check_weight(const Prox& g, std::string_view name) {
+  const auto check = [&](double value) {
+    if (value >= 0 && std::isfinite(value)) return;
+    throw ValueError(who(g) + std::string(name) + ": got " + Attribute(value).str() +
+                     ", expected a number that is not negative");
+  };
+  if (g.has_attr(name)) return check(g.attr(name).as_real());
+  for (const double value : g.param(name).value().to(DType::float64).to_vector<double>()) {
+    check(value);
+  }
+}
+
+Axes axes_over(const Prox& g, std::size_t rank) {
+  const bool is_all = !g.has_attr("over") || g.attr("over").as_dims().empty();
+  Axes axes;
+  if (is_all) {
+    for (std::size_t k = 0; k < rank; ++k) axes.push_back(static_cast<index_t>(k));
+    return axes;
+  }
+  const Dims& over = g.attr("over").as_dims();
+  const Dims dims = g.dims().value_or(over + Dims("..."));
+  for (const ND& d : over) {
+    if (!dims.contains(d)) {
+      throw ShapeError(who(g) + "over: got " + d.str() + ", expected some of " + dims.str());
+    }
+    axes.push_back(axis_of(dims, d));
+  }
+  return from_front(axes, rank);
+}
+
+Axes other_axes(const Axes& axes, std::size_t rank) {
+  Axes others;
+  for (index_t axis = 0; axis < static_cast<index_t>(rank); ++axis) {
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) others.push_back(axis);
+  }
+  return others;
+}
+
+Variable norm_along(const Variable& x, const Axes& axes) {
+  return ops::sqrt(ops::elementwise(ScalarOp::abs2, {x}).sum(axes, /*keepdims=*/true));
+}
+
+Variable shrunk(const Variable& v, const Variable& size, const Variable& threshold) {
+  const Variable factor = 1.0 - threshold / size;
+  return v * ops::where(ops::gt(size, threshold), factor, ops::zeros_like(factor));
+}
+
+Variable soft_threshold(const Variable& v, const Variable& threshold) {
+  if (is_complex(v.dtype())) return shrunk(v, ops::abs(v), threshold);
+  return v - ops::clip(v, -threshold, threshold);
+}
+
+Variable indicator(const Variable& is_outside, DType dtype, const Axes& batch) {
+  const Variable count = sum_besides(is_outside.astype(DType::float64), batch);
+  const Variable none = count * 0.0;
+  return ops::where(ops::gt(count, 0.0), none + std::numeric_limits<double>::infinity(), none)
+      .astype(dtype);
+}
+
+}  // namespace palimpsest

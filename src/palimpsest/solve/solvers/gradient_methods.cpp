@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/gradient_methods.hpp"
+
+#include <cmath>
+
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/solvers/proximal.hpp"
+
+namespace palimpsest {
+namespace {
+
+using namespace proximal;
+
+// prox_{step h}(v), or v.
+Variable prox_of_h(const Problem& p, Scope& s, const Variable& v, const Variable& step) {
+  return p.has_prox("h") ? s.prox("h", v, step) : v;
+}
+
+// The argument of the proximal step, which is the guard.
+Variable descended(const Problem& p, Scope& s, const Variable& from, const Variable& step) {
+  const Variable v = ops::fma(p.x().spread(-step), gradient(s, from), from);
+  s.guard(p.x().norm2(v));
+  return v;
+}
+
+Variable next_momentum(const Variable& t, double factor = 4) {
+  return (1.0 + ops::sqrt(1.0 + factor * t * t)) * 0.5;
+}
+
+// -- ista ----------------------------------------------------------------------------------------
+
+void declare_ista(const Problem& p, StateList& state) {
+  state.add("x", p.x(), Init::x0_or_zero());
+  declare_rhs(p, state);
+  state.add("L", p.numbers(), 1.0);
+}
+
+void step_ista(const Problem& p, Scope& s, int) {
+  const Variable x = s["x"], step = ops::reciprocal(s["L"]);
+  const Variable next = prox_of_h(p, s, descended(p, s, x, step), step);
+  s.set("x", next);
+  change_numbers(p, s, x, next);
+  objective_number(p, s, next);
+}
+
+// -- fista ---------------------------------------------------------------------------------------
+
+void declare_fista(const Problem& p, StateList& state) {
+  declare_ista(p, state);
+  state.add("z", p.x(), Init::x0_or_zero());
+  state.add("t", p.numbers(), 1.0);
+}
+
+// x' = prox(z - grad(z) / L), z' = x' + (t - 1) / t' (x' - x). Where the momentum leads uphill, t
+// is 1 again.
+void step_fista(const Problem& p, Scope& s, int) {
+  const Space& X = p.x();
+  const Variable x = s["x"], z = s["z"], step = ops::reciprocal(s["L"]);
+  const Variable next = prox_of_h(p, s, descended(p, s, z, step), step);
+  const Variable moved = next - x;
+  Variable t = s["t"];
+  if (p.flag("restart")) {
+    const Variable is_uphill = ops::gt(X.real_dot(z - next, moved), 0.0);
+    t = ops::where(is_uphill, ops::full_like(t, 1.0), t);
+  }
+  const Variable t_next = next_momentum(t);
+  s.set("x", next);
+  s.set("z", ops::fma(X.spread((t - 1.0) / t_next), moved, next));
+  s.set("t", t_next);
+  change_numbers(p, s, x, next);
+  objective_number(p, s, next);
+}
+
+// -- pogm ----------------------------------------------------------------------------------------
+
+void declare_pogm(const Problem& p, StateList& state) {
+  declare_ista(p, state);
+  state.add("w", p.x(), Init::x0_or_zero());
+  state.add("z", p.x(), Init::x0_or_zero());
+  state.add("theta", p.numbers(), 1.0);
+  state.add("gamma", p.numbers(), 1.0);
+}
+
+// w' = x - a grad(x), z' = w' + (theta - 1) / theta' (w' - w) + theta / theta' (w' - x)
+//      + a (theta - 1) / (gamma theta') (z - x), x' = prox_{gamma' h}(z'), with a = 1 / L.
+// Variant 1 is the last iteration.
+void step_pogm(const Problem& p, Scope& s, int variant) {
+  const Space& X = p.x();
+  const Variable x = s["x"], w = s["w"], z = s["z"], theta = s["theta"], gamma = s["gamma"];
+  const Variable a = ops::reciprocal(s["L"]);
+  const Variable theta_next = next_momentum(theta, variant == 1 ? 8 : 4);
+  const Variable gamma_next = a * (2.0 * theta + theta_next - 1.0) / theta_next;
+  const Variable w_next = ops::fma(X.spread(-a), gradient(s, x), x);
+  const Variable momentum = (theta - 1.0) / theta_next;
+  Variable v = ops::fma(X.spread(momentum), w_next - w, w_next);
+  v = ops::fma(X.spread(theta / theta_next), w_next - x, v);
+  v = ops::fma(X.spread(a * momentum / gamma), z - x, v);
+  s.guard(X.norm2(v));
+  const Variable next = prox_of_h(p, s, v, gamma_next);
+  s.set("x", next);
+  s.set("w", w_next);
+  s.set("z", v);
+  s.set("gamma", gamma_next);
+  if (p.flag("restart")) {
+    // G = grad(x) - (x' - z') / gamma' points uphill of the composite function at w'.
+    const Variable slope = (x - w_next) * X.spread(ops::reciprocal(a)) -
+                           (next - v) * X.spread(ops::reciprocal(gamma_next));
+    const Variable uphill = X.real_dot(slope, x - next);
+    s.set("theta", ops::where(ops::lt(uphill, 0.0), ops::full_like(theta, 1.0), theta_next));
+  } else {
+    s.set("theta", theta_next);
+  }
+  change_numbers(p, s, x, next);
+  objective_number(p, s, next);
+}
+
+// -- types ---------------------------------------------------------------------------------------
+
+template <class Declare, class Step>
+constexpr SolverType proximal_solver(std::string_view name, Declare declare, Step step) {
+  return {.name = name,
+          .declare = declare,
+          .prepare = lipschitz,
+          .prepare_bytes = lipschitz_bytes,
+          .setup = set_up_rhs,
+          .step = step,
+          .judge = judge_change};
+}
+
+constexpr SolverType kIsta = proximal_solver("ista", declare_ista, step_ista);
+constexpr SolverType kFista = proximal_solver("fista", declare_fista, step_fista);
+constexpr SolverType kDescent = proximal_solver("gradient_descent", declare_ista, step_ista);
+constexpr SolverType kNesterov = proximal_solver("nesterov", declare_fista, step_fista);
+constexpr SolverType kPogm = [] {
+  SolverType type = proximal_solver("pogm", declare_pogm, step_pogm);
+  type.variants = [](const Problem&) { return 2; };
+  type.variant = [](const Problem& p, int k) {
+    return k == p.integer("max_iterations", 0) ? 1 : 0;
+  };
+  return type;
+}();
+PALIMPSEST_REGISTER_SOLVER(kIsta);
+PALIMPSEST_REGISTER_SOLVER(kFista);
+PALIMPSEST_REGISTER_SOLVER(kPogm);
+PALIMPSEST_REGISTER_SOLVER(kDescent);
+PALIMPSEST_REGISTER_SOLVER(kNesterov);
+
+Problem problem_of(const SolverType& type, const NamedLinop& A, const Prox* h, const TensorType& b,
+                   const ProximalOptions& options) {
+  Problem p(b);
+  p.set("A", A);
+  with_normal(p);
+  if (h != nullptr) p.set("h", *h);
+  if (options.L) p.set("L", *options.L);
+  check_lipschitz(p, type.name);
+  p.set("restart", options.restart);
+  p.set("objective", options.objective == RecordObjective::always);
+  p.set("max_iterations", options.max_iterations);
+  return p;
+}
+
+TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
+
+SolveResult solved(const SolverType& type, const NamedLinop& A, const Prox* h, const Tensor& b,
+                   const ProximalOptions& options) {
+  return solve(type, problem_of(type, A, h, type_of(b), options), b, solve_options(options));
+}
+
+}  // namespace
+
+SolveResult ista(const NamedLinop& A, const Prox& h, const Tensor& b,
+                 const ProximalOptions& options) {
+  return solved(kIsta, A, &h, b, options);
+}
+SolveResult fista(const NamedLinop& A, const Prox& h, const Tensor& b,
+                  const ProximalOptions& options) {
+  return solved(kFista, A, &h, b, options);
+}
+SolveResult pogm(const NamedLinop& A, const Prox& h, const Tensor& b,
+                 const ProximalOptions& options) {
+  return solved(kPogm, A, &h, b, options);
+}
+SolveResult gradient_descent(const NamedLinop& A, const Tensor& b, const ProximalOptions& options) {
+  return solved(kDescent, A, nullptr, b, options);
+}
+SolveResult nesterov(const NamedLinop& A, const Tensor& b, const ProximalOptions& options) {
+  return solved(kNesterov, A, nullptr, b, options);
+}
+
+SolvePlan plan_fista(const NamedLinop& A, const Prox& h, const TensorType& b,
+                     const ProximalOptions& options) {
+  return plan_solve(kFista, problem_of(kFista, A, &h, b, options), solve_options(options));
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/solve/solvers/krylov.hpp"
+#include "palimpsest/solve/spectrum.hpp"
+
+namespace palimpsest {
+namespace {
+
+using namespace krylov;
+
+// u the vector of this step, not yet of length 1, and the one before; beta its length.
+void declare(const Problem& p, StateList& state) {
+  state.add("u", p.x(), Init::b());
+  state.add("before", p.x());
+  state.add("beta", p.numbers());
+}
+
+void setup(const Problem& p, Scope& s) { s.set("beta", ops::sqrt(p.x().norm2(s["u"]))); }
+
+// v = u / beta, w = A v - beta v_before, alpha = <v, w>, u' = w - alpha v. alpha is taken twice:
+// what rounding leaves along v is removed by the second (local reorthogonalization).
+void step(const Problem& p, Scope& s, int) {
+  const Space& X = p.x();
+  const Variable beta = s["beta"];
+  const Variable scale = value_if(ops::gt(beta, 0.0), ops::reciprocal(beta));
+  const Variable v = s["u"] * X.spread(scale);
+  const Variable w = ops::fma(X.spread(-beta), s["before"], s.apply("A", v));
+  const Variable first = X.real_dot(v, w);
+  const Variable rest = ops::fma(X.spread(-first), v, w);
+  const Variable second = X.real_dot(v, rest);
+  const Variable next = ops::fma(X.spread(-second), v, rest);
+  const Variable alpha = first + second;
+  s.guard(alpha);
+  const Variable next_beta = ops::sqrt(X.norm2(next));
+  s.guard(next_beta);
+  s.set("u", next);
+  s.set("before", v);
+  s.set("beta", next_beta);
+  s.number("alpha", alpha);
+  s.number("beta", next_beta);
+}
+
+constexpr SolverType kLanczos{
+    .name = "lanczos",
+    .declare = declare,
+    .setup = setup,
+    .step = step,
+    .judge =
+        [](const Problem&, const Numbers& n) {
+          return Verdict{.numbers = {n["alpha"], n["beta"]}};
+        },
+    .result = [](const Problem& p, Scope& s) { return p.x().real_dot(s["u"], s["u"]); },
+    .check = [](const Problem& p) { check_square(p, "lanczos"); },
+};
+PALIMPSEST_REGISTER_SOLVER(kLanczos);
+
+Problem problem_of(const NamedLinop& A, const TensorType& x) { return Problem(x).set("A", A); }
+
+// How many eigenvalues lie below `at`: negative pivots of the factorization of T - at I.
+std::size_t count_below(const std::vector<double>& diagonal, const std::vector<double>& below,
+                        double at) {
+  std::size_t count = 0;
+  double pivot = 1;
+  for (std::size_t i = 0; i < diagonal.size(); ++i) {
+    const double coupling = i == 0 ? 0 : below[i - 1] * below[i - 1];
+    pivot = diagonal[i] - at - coupling / pivot;
+    if (pivot == 0) pivot = std::numeric_limits<double>::min();
+    if (pivot < 0) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal,
+                                            const std::vector<double>& below) {
+  double radius = 0;
+  for (std::size_t i = 0; i < diagonal.size(); ++i) {
+    const double left = i == 0 ? 0 : std::abs(below[i - 1]);
+    const double right = i + 1 == diagonal.size() ? 0 : std::abs(below[i]);
+    radius = std::max(radius, std::abs(diagonal[i]) + left + right);
+  }
+  std::vector<double> values;
+  for (std::size_t k = 0; k < diagonal.size(); ++k) {
+    double low = -radius, high = radius;
+    for (int round = 0; round < 200 && low < high; ++round) {
+      const double middle = low + (high - low) / 2;
+      if (middle <= low || middle >= high) break;
+      (count_below(diagonal, below, middle) > k ? high : low) = middle;
+    }
+    values.push_back(high);
+  }
+  return values;
+}
+
+LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOptions& options) {
+  const auto expect = [](bool holds, const std::string& what, double got, const char* expected) {
+    if (holds) return;
+    throw ValueError("[lanczos] " + what + ": got " + Attribute(got).str() + ", expected " +
+                     expected);
+  };
+  expect(options.steps > 0, "steps", options.steps, "at least 1");
+  expect(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
+  Solver solver(kLanczos, problem_of(A, x), {.max_iterations = options.steps, .history = false});
+  solver.start(Tensor::random_normal(x.shape, x.dtype, {options.seed, 77}));
+  const double rounding = real_of(x.dtype) == DType::float32
+                              ? std::numeric_limits<float>::epsilon()
+                              : std::numeric_limits<double>::epsilon();
+  std::vector<double> diagonal, below;
+  LanczosResult result;
+  bool goes_on = true;
+  while (goes_on) {
+    goes_on = solver.step();
+    const double alpha = solver.last().numbers[0], beta = solver.last().numbers[1];
+    if (solver.last().iteration <= result.steps) break;  // it diverged
+    result.steps = solver.last().iteration;
+    diagonal.push_back(alpha);
+    const double before = result.values.empty() ? 0 : result.values.back();
+    result.values = tridiagonal_eigenvalues(diagonal, below);
+    const double largest = result.values.back(), scale = std::abs(largest);
+    if (result.steps > 1 && std::abs(largest - before) <= options.tolerance * scale) break;
+    if (beta <= 10 * rounding * scale) break;  // an invariant subspace
+    below.push_back(beta);
+  }
+  solver.finish();
+  return result;
+}
+
+index_t lanczos_bytes(const NamedLinop& A, const TensorType& x) {
+  // The start is a tensor of its own beside the state.
+  return plan_solve(kLanczos, problem_of(A, x), {.history = false}).peak_bytes +
+         byte_count(x.shape, x.dtype);
+}
+
+}  // namespace palimpsest

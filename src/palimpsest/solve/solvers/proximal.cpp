@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/solvers/proximal.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/spectrum.hpp"
+
+namespace palimpsest::proximal {
+
+NamedLinop with_normal(Problem& p) {
+  if (!p.has_op("N")) p.set("N", p.op("A").N());
+  return p.op("N");
+}
+
+void declare_rhs(const Problem& p, StateList& state) { state.add("rhs", p.x()); }
+
+void set_up_rhs(const Problem& p, Scope& s) {
+  const Variable b = s.b(), rhs = s.adjoint("A", b).astype(p.x().type().dtype);
+  s.set("rhs", rhs);
+  s.number("rhs", p.x().norm2(rhs));
+  if (p.flag("objective")) s.number("bb", p.b().norm2(b));
+}
+
+Variable gradient(Scope& s, const Variable& v) { return s.apply("N", v) - s["rhs"]; }
+
+Preparation lipschitz(const Problem& p, std::uint64_t seed) {
+  if (p.has_attr("L")) return {{{"L", p.attr("L").as_real()}}, 0};
+  const OperatorNorm norm = operator_norm2(p.op("A"), p.x().type(), seed);
+  return {{{"L", norm.value}}, norm.applications};
+}
+
+index_t lipschitz_bytes(const Problem& p) {
+  return p.has_attr("L") ? 0 : operator_norm2_bytes(p.op("A"), p.x().type());
+}
+
+void check_lipschitz(const Problem& p, std::string_view solver) {
+  const double L = p.real("L", 1);
+  if (L > 0 && std::isfinite(L)) return;
+  throw ValueError("[" + std::string(solver) + "] L: got " + p.attr("L").str() +
+                   ", expected a positive number");
+}
+
+void change_numbers(const Problem& p, Scope& s, const Variable& before, const Variable& after) {
+  s.number("change", p.x().norm2(after - before));
+  s.number("size", p.x().norm2(after));
+}
+
+Verdict judge_change(const Problem&, const Numbers& n) {
+  const double change = std::sqrt(n["change"]), size = std::sqrt(n["size"]);
+  Verdict verdict;
+  verdict.change = change;
+  verdict.residual = change == 0 ? 0 : size > 0 ? change / size : 1;
+  if (n.has("objective")) verdict.objective = n["objective"];
+  return verdict;
+}
+
+void objective_number(const Problem& p, Scope& s, const Variable& x) {
+  if (!p.flag("objective")) return;
+  const Space& X = p.x();
+  Variable value = X.real_dot(x, s.apply("N", x)) * 0.5 - X.real_dot(x, s["rhs"]);
+  if (p.has_prox("h")) value = value + s.value("h", x);
+  s.number("objective", value);
+}
+
+}  // namespace palimpsest::proximal

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what the solvers with a data term |A x - b|^2 / 2 share.
+#pragma once
+
+#include "palimpsest/solve/frame/solver_type.hpp"
+
+namespace palimpsest::proximal {
+
+/// The normal operator of the problem: "N" if it has one, else that of A.
+NamedLinop with_normal(Problem& p);
+/// State "rhs" = A^H b, and its setup: s.number("rhs", |A^H b|^2).
+void declare_rhs(const Problem& p, StateList& state);
+void set_up_rhs(const Problem& p, Scope& s);
+/// N v - A^H b.
+Variable gradient(Scope& s, const Variable& v);
+
+/// L of the problem: the attribute "L", or the norm of A.
+Preparation lipschitz(const Problem& p, std::uint64_t seed);
+index_t lipschitz_bytes(const Problem& p);
+void check_lipschitz(const Problem& p, std::string_view solver);
+
+/// Numbers "change" = |x' - x|^2 and "size" = |x'|^2, and the verdict on them.
+void change_numbers(const Problem& p, Scope& s, const Variable& before, const Variable& after);
+Verdict judge_change(const Problem& p, const Numbers& n);
+
+/// The number "objective" = <x, N x> / 2 - Re <x, A^H b> + |b|^2 / 2 + h(x) where the problem asks
+/// for it.
+void objective_number(const Problem& p, Scope& s, const Variable& x);
+
+}  // namespace palimpsest::proximal

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// ista, fista, pogm by the iterates of a small problem, and what all of them promise.
+#include "palimpsest/solve/gradient_methods.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/solve/prox/constraints.hpp"
+#include "palimpsest/solve/prox/norms.hpp"
+#include "palimpsest/solve/spectrum.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+
+// A = ((2, 1), (0, 1)), b = (1, 2), h = |x|_1 / 2: the solution is (0, 1.25), where F is 0.9375.
+class Small : public ::testing::TestWithParam<DType> {
+ protected:
+  ProximalOptions options(int iterations) const {
+    return {.tolerance = 0, .max_iterations = iterations, .L = 5.236068};
+  }
+  void expect_x(const SolveResult& result, double x0, double x1) const {
+    const double bound = is_single() ? 2e-6 : 1e-6;
+    const auto x = result.x.to(DType::complex128).to_vector<std::complex<double>>();
+    EXPECT_EQ(result.x.dtype(), GetParam());
+    EXPECT_NEAR(std::abs(x[0] - x0), 0, bound);
+    EXPECT_NEAR(std::abs(x[1] - x1), 0, bound);
+  }
+  double gap(const SolveResult& result) const {
+    const auto x = result.x.to(DType::complex128).to_vector<std::complex<double>>();
+    const auto r0 = 2.0 * x[0] + x[1] - 1.0, r1 = x[1] - 2.0;
+    return (std::norm(r0) + std::norm(r1)) / 2 + (std::abs(x[0]) + std::abs(x[1])) / 2 - 0.9375;
+  }
+  bool is_single() const { return real_of(GetParam()) == DType::float32; }
+
+  const NamedLinop A_ =
+      Dense(Tensor::from<double>({2, 1, 0, 1}).reshape({2, 2}).to(GetParam()), "MN,N->M");
+  const Tensor b_ = Tensor::from<double>({1, 2}).to(GetParam());
+  const Prox h_ = L1(0.5);
+};
+
+TEST_P(Small, IteratesOfIsta) {
+  expect_x(ista(A_, h_, b_, options(1)), 0.286475, 0.477458);
+  expect_x(ista(A_, h_, b_, options(2)), 0.171729, 0.663119);
+  if (is_single()) return;
+  EXPECT_NEAR(gap(ista(A_, h_, b_, options(10))), 2.66e-4, 1e-6);
+  EXPECT_NEAR(gap(ista(A_, h_, b_, options(20))), 1.76e-8, 1e-10);
+}
+
+TEST_P(Small, IteratesOfFista) {
+  ProximalOptions plain = options(2);
+  plain.restart = false;
+  expect_x(fista(A_, h_, b_, plain), 0.171729, 0.663119);
+  plain.max_iterations = 3;
+  expect_x(fista(A_, h_, b_, plain), 0.046112, 0.866372);
+  if (is_single()) return;
+  plain.max_iterations = 10;
+  EXPECT_NEAR(gap(fista(A_, h_, b_, plain)), 1.27e-3, 1e-5);
+  plain.max_iterations = 20;
+  EXPECT_NEAR(gap(fista(A_, h_, b_, plain)), 3.36e-6, 1e-8);
+  EXPECT_NEAR(gap(fista(A_, h_, b_, options(10))), 8.10e-5, 1e-7);
+  EXPECT_NEAR(gap(fista(A_, h_, b_, options(20))), 1.71e-11, 1e-13);
+}
+
+TEST_P(Small, IteratesOfPogm) {
+  expect_x(pogm(A_, h_, b_, options(1)), 0.429712, 0.716186);
+  expect_x(pogm(A_, h_, b_, options(2)), 0, 0.846216);
+  if (is_single()) return;
+  ProximalOptions plain = options(10);
+  plain.restart = false;
+  EXPECT_NEAR(gap(pogm(A_, h_, b_, plain)), 1.04e-4, 1e-6);
+  plain.max_iterations = 20;
+  EXPECT_NEAR(gap(pogm(A_, h_, b_, plain)), 3.47e-7, 1e-9);
+  EXPECT_LT(gap(pogm(A_, h_, b_, options(20))), 2e-7);
+}
+
+TEST_P(Small, ConvergesAndCounts) {
+  const ProximalOptions tolerant{.tolerance = 1e-5, .max_iterations = 500};
+  const SolveResult result = fista(A_, h_, b_, tolerant);
+  EXPECT_EQ(result.status, Status::converged);
+  EXPECT_EQ(result.applications.at("N"), result.iterations);
+  EXPECT_EQ(result.applications.at("A^H"), 1);
+  EXPECT_EQ(result.applications.at("setup"), 2);
+  EXPECT_NEAR(gap(result), 0, 1e-5);
+  EXPECT_FALSE(fista(A_, h_, b_, tolerant).applications.contains("setup"));
+  EXPECT_LT(result.history.back().residual, 1e-5);
+  EXPECT_TRUE(std::isnan(result.history.back().objective));
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryDtype, Small,
+                         ::testing::Values(DType::float32, DType::float64, DType::complex64,
+                                           DType::complex128),
+                         [](const auto& c) { return std::string(name_of(c.param)); });
+
+TEST(GradientMethods, WithoutARegularizerTheyAreLeastSquares) {
+  const NamedLinop A = Dense(Tensor::random_normal({30, 6}, DType::float64, {3, 0}), "MN,N->M");
+  const Tensor x = Tensor::random_normal({6}, DType::float64, {3, 1});
+  const ProximalOptions options{.tolerance = 1e-12, .max_iterations = 3000};
+  EXPECT_TRUE(allclose(gradient_descent(A, A(x), options).x, x, 1e-9, 0));
+  EXPECT_TRUE(allclose(nesterov(A, A(x), options).x, x, 1e-9, 0));
+}
+
+// Steps of 1 / L for an L that is too small.
+TEST(GradientMethods, StepsThatGrowHaveDiverged) {
+  const NamedLinop A = Diagonal(Tensor::linspace(1, 3, 4), "N");
+  const SolveResult result =
+      ista(A, L1(0.1), Tensor::ones({4}), {.max_iterations = 1000, .L = 3.0});
+  EXPECT_EQ(result.status, Status::diverged);
+  EXPECT_GE(result.iterations, 20);
+  EXPECT_LT(result.iterations, 60);
+}
+
+TEST(GradientMethods, TakeWhatThePlanSays) {
+  const NamedLinop A =
+      Dense(Tensor::random_normal({3, 50}, DType::complex64, {3, 0}), "C N,N->C N");
+  const Tensor b = Tensor::random_normal({3, 50}, DType::complex64, {3, 1});
+  for (const bool has_L : {true, false}) {
+    ProximalOptions options{.tolerance = 0, .max_iterations = 4};
+    if (has_L) options.L = 20.0;
+    options.objective = RecordObjective::always;
+    const SolvePlan plan = plan_fista(A, L1(0.1), {b.dtype(), b.shape(), {}}, options);
+    const MemoryScope scope;
+    const SolveResult result = fista(A, L1(0.1), b, options);
+    EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes) << has_L;
+    EXPECT_TRUE(std::isfinite(result.history.back().objective));
+  }
+}
+
+TEST(Spectrum, OperatorNorms) {
+  const Tensor weights = Tensor::linspace(1, 5, 5, DType::float64);
+  const TensorType x{DType::float64, {5}, {}};
+  const OperatorNorm found = operator_norm2(Diagonal(weights, "N"), x);
+  EXPECT_NEAR(found.value, 25, 0.26);
+  EXPECT_GT(found.applications, 0);
+  const NamedLinop A = Diagonal(weights, "N");
+  const double first = operator_norm2(A, x).value;
+  EXPECT_EQ(operator_norm2(A, x).applications, 0);
+  EXPECT_EQ(operator_norm2(A, x).value, first);
+  Parameter(A.param("weight")).set_value(Tensor::ones({5}));
+  EXPECT_NEAR(operator_norm2(A, x).value, 1.01, 1e-9);
+}
+
+TEST(Spectrum, TridiagonalEigenvalues) {
+  // Second differences: 2 - 2 cos(k pi / (n + 1)).
+  const std::vector<double> got = tridiagonal_eigenvalues({2, 2, 2, 2}, {-1, -1, -1});
+  for (int k = 1; k <= 4; ++k) {
+    EXPECT_NEAR(got[static_cast<std::size_t>(k - 1)], 2 - 2 * std::cos(k * M_PI / 5), 1e-14);
+  }
+  EXPECT_EQ(tridiagonal_eigenvalues({0, 0}, {0}), (std::vector<double>{0, 0}));
+}
+
+}  // namespace
+}  // namespace palimpsest

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proximal functions by hand-computed values.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/solve/prox/constraints.hpp"
+#include "palimpsest/solve/prox/norms.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+using Complex = std::complex<double>;
+using Numbers = std::vector<double>;
+
+Tensor real(const Numbers& values) { return Tensor::from<double>(values); }
+Tensor complex(const std::vector<Complex>& values) { return Tensor::from<Complex>(values); }
+
+// Each element within 1e-6.
+void expect_near(const Tensor& got, const Tensor& expected) {
+  ASSERT_EQ(got.shape(), expected.shape());
+  ASSERT_EQ(got.dtype(), expected.dtype());
+  const auto a = got.to(DType::complex128).to_vector<Complex>();
+  const auto b = expected.to(DType::complex128).to_vector<Complex>();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(std::abs(a[i] - b[i]), 0, 1e-6) << i;
+}
+
+TEST(Prox, L1KeepsThePhase) {
+  const Prox g = L1(1.0);
+  const Tensor v = complex({{3, 4}, {0.3, 0}, {0, -2}});
+  expect_near(g.prox(v, 1), complex({{2.4, 3.2}, {0, 0}, {0, -1}}));
+  EXPECT_NEAR(g.value(v), 7.3, 1e-12);
+  expect_near(g.conjugate_prox(v, 1), complex({{0.6, 0.8}, {0.3, 0}, {0, -1}}));
+  expect_near(g.prox(real({3, -0.5, -2}), 1), real({2, 0, -1}));
+  expect_near(g.prox(real({3, 0}), 1e-300), real({3, 0}));
+  expect_near(L1(0.0).prox(complex({{0, 0}, {1, 1}}), 1), complex({{0, 0}, {1, 1}}));
+  const Prox weighted = L1(2.0, {.weights = real({1, 0, 0.5})});
+  expect_near(weighted.prox(real({3, 3, 3}), 1), real({1, 3, 2}));
+  EXPECT_NEAR(weighted.value(real({3, 3, 3})), 9, 1e-12);
+}
+
+TEST(Prox, L2) {
+  const Tensor v = real({3, 4});
+  expect_near(L2(1.0).prox(v, 1), real({2.4, 3.2}));
+  expect_near(L2(1.0).prox(v, 6), real({0, 0}));
+  EXPECT_NEAR(L2(2.0).value(v), 10, 1e-12);
+  expect_near(SquaredL2(1.0).prox(v, 1), real({1.5, 2}));
+  expect_near(SquaredL2(2.0).conjugate_prox(real({3}), 1), real({2}));
+  const Prox off = SquaredL2(2.0, {.center = real({1, 1})});
+  expect_near(off.prox(v, 0.5), real({2, 2.5}));
+  EXPECT_NEAR(off.value(v), 13, 1e-12);
+  expect_near(off.gradient(v), real({4, 6}));
+  EXPECT_EQ(off.lipschitz(), 2);
+}
+
+TEST(Prox, L21JoinsADimension) {
+  const Tensor v = real({3, 1, 4, 0}).reshape({2, 2});
+  const Prox g = L21(1.0, "D");
+  expect_near(g.prox(v, 2), real({1.8, 0, 2.4, 0}).reshape({2, 2}));
+  EXPECT_NEAR(g.value(v), 6, 1e-12);
+  const Prox last = L21(1.0, "D", Dims("N D"));
+  expect_near(last.prox(v.transpose(0, 1), 2), real({1.8, 2.4, 0, 0}).reshape({2, 2}));
+  expect_error<ShapeError>([&] { L21(1.0, "Z", Dims("N D")).prox(v, 1); }, "over: got Z");
+}
+
+TEST(Prox, Huber) {
+  const Prox g = Huber(1.0, 1.0);
+  const Tensor v = real({0.5, 1.5, 3});
+  expect_near(g.prox(v, 1), real({0.25, 0.75, 2}));
+  EXPECT_NEAR(g.value(real({0.5})), 0.125, 1e-12);
+  EXPECT_NEAR(g.value(real({1.5})), 1, 1e-12);
+  EXPECT_NEAR(g.value(real({3})), 2.5, 1e-12);
+  expect_near(g.gradient(v), real({0.5, 1, 1}));
+}
+
+TEST(Prox, Constraints) {
+  expect_near(Ball(1.0).prox(real({3, 4}), 1), real({0.6, 0.8}));
+  expect_near(Ball(1.0).prox(real({0.3, 0.4}), 1), real({0.3, 0.4}));
+  expect_near(Box(-1, 2).prox(real({-3, 0.5, 7}), 1), real({-1, 0.5, 2}));
+  expect_near(NonNegative().prox(complex({{-1, 2}, {3, 4}}), 1), complex({{0, 0}, {3, 0}}));
+  expect_near(RealValued().prox(complex({{-1, 2}}), 1), complex({{-1, 0}}));
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Box(-1, 2).value(real({0, 2})), 0);
+  EXPECT_EQ(Box(-1, 2).value(real({0, 2 + 1e-7})), 0);
+  EXPECT_EQ(Box(-1, 2).value(real({0, 2.1})), infinity);
+  EXPECT_EQ(NonNegative().value(complex({{1, 0.5}})), infinity);
+  EXPECT_EQ(RealValued().value(complex({{1, 0}})), 0);
+  const NamedLinop sum = Dense(Tensor::ones({1, 3}), "MN,N->M");
+  const Prox affine = Affine(sum, real({1}));
+  expect_near(affine.prox(real({1, 2, 3}), 5), real({-2.0 / 3, 1.0 / 3, 4.0 / 3}));
+  EXPECT_EQ(affine.value(real({-2.0 / 3, 1.0 / 3, 4.0 / 3})), 0);
+  EXPECT_EQ(affine.value(real({1, 2, 3})), infinity);
+}
+
+TEST(Prox, RefusesNonsense) {
+  expect_error<ValueError>([] { L1(-1.0); }, "[L1] lambda: got -1");
+  expect_error<ValueError>([] { L1(std::nan("")); }, "[L1] lambda");
+  expect_error<ValueError>([] { L1(1.0).prox(Tensor::ones({2}), 0); }, "[L1] t: got 0");
+  expect_error<ValueError>([] { Huber(1.0, 0.0); }, "[Huber] delta");
+  expect_error<ValueError>([] { Box(2, 1); }, "[Box] lo: got 2");
+  expect_error<DTypeError>([] { Box(0, 1).prox(complex({{1, 1}}), 1); }, "real");
+  expect_error<DTypeError>([] { L1(1.0).prox(Tensor::ones({2}, DType::int32), 1); }, "int32");
+  expect_error<ValueError>([] { L1(1.0).gradient(Tensor::ones({2})); }, "smooth");
+}
+
+TEST(Prox, ALambdaMayBeAParameter) {
+  const Parameter lambda(Tensor::full<double>({}, 1.0));
+  const Prox g = L1(lambda);
+  const Tensor v = Tensor::from<float>({3, -5});
+  EXPECT_TRUE(equal(g.prox(v, 1), Tensor::from<float>({2, -4})));
+  Parameter(lambda).set_value(Tensor::full<double>({}, 2.0));
+  EXPECT_TRUE(equal(g.prox(v, 1), Tensor::from<float>({1, -3})));
+}
+
+}  // namespace
+}  // namespace palimpsest
