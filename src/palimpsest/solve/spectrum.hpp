@@ -37,6 +37,9 @@ struct OperatorNorm {
   int applications = 0;  ///< of A.N(), this time
 };
 OperatorNorm operator_norm2(const NamedLinop& A, const TensorType& x, std::uint64_t seed = 0);
+/// The largest eigenvalue of a Hermitian positive N, 1.01 times the largest Ritz value, kept as
+/// operator_norm2() is.
+OperatorNorm largest_eigenvalue(const NamedLinop& N, const TensorType& x, std::uint64_t seed = 0);
 /// Bytes that operator_norm2() takes when nothing is kept; 0 where it is known exactly.
 index_t operator_norm2_bytes(const NamedLinop& A, const TensorType& x);
 

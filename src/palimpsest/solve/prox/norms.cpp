@@ -214,7 +214,7 @@ Prox Huber(const Weight& lambda, double delta, std::optional<Dims> dims) {
   return make_prox(kHuber, std::move(parts));
 }
 
-Prox Zero() { return make_prox(kZero); }
+Prox ZeroProx() { return make_prox(kZero); }
 
 Prox CustomProx(ProxFunctions functions, std::string name) {
   if (!functions.prox) throw ValueError("[" + name + "] prox: expected a function");

@@ -40,7 +40,7 @@ Prox SquaredL2(const Weight& lambda = 1.0, const SquaredL2Options& options = {})
 Prox Huber(const Weight& lambda = 1.0, double delta = 1.0, std::optional<Dims> dims = {});
 
 /// 0 everywhere.
-Prox Zero();
+Prox ZeroProx();
 
 /// Functions of a user, which must be pure. The prox receives v and t > 0. Cannot be saved.
 /// Errors   ValueError: no prox

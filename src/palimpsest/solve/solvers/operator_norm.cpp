@@ -78,24 +78,28 @@ KeptNorms& kept_norms() {
 
 OperatorNorm operator_norm2(const NamedLinop& A, const TensorType& x, std::uint64_t seed) {
   if (const auto exact = exact_norm2(sized_for(A, x))) return {*exact, 0};
+  return largest_eigenvalue(A.N(), x, seed);
+}
+
+OperatorNorm largest_eigenvalue(const NamedLinop& N, const TensorType& x, std::uint64_t seed) {
   std::vector<std::uint64_t> versions;
-  note_versions(A, versions);
+  note_versions(N, versions);
   KeptNorms& kept = kept_norms();
   {
     const std::lock_guard lock(kept.mutex);
     for (const Kept& k : kept.list) {
-      if (k.node.lock() == A.node() && k.x == x && k.seed == seed && k.versions == versions) {
+      if (k.node.lock() == N.node() && k.x == x && k.seed == seed && k.versions == versions) {
         return {k.value, 0};
       }
     }
   }
-  const LanczosResult found = lanczos(A.N(), x, {.seed = seed});
+  const LanczosResult found = lanczos(N, x, {.seed = seed});
   const double value = found.values.empty() ? std::nan("") : 1.01 * found.values.back();
   const std::lock_guard lock(kept.mutex);
   std::erase_if(kept.list, [](const Kept& k) { return k.node.expired(); });
   constexpr std::size_t kMost = 64;
   if (kept.list.size() >= kMost) kept.list.pop_front();
-  kept.list.push_back({A.node(), x, seed, std::move(versions), value});
+  kept.list.push_back({N.node(), x, seed, std::move(versions), value});
   return {value, found.steps};
 }
 

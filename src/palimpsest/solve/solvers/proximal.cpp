@@ -19,7 +19,14 @@ NamedLinop with_normal(Problem& p) {
 void declare_rhs(const Problem& p, StateList& state) { state.add("rhs", p.x()); }
 
 void set_up_rhs(const Problem& p, Scope& s) {
-  const Variable b = s.b(), rhs = s.adjoint("A", b).astype(p.x().type().dtype);
+  const Variable b = s.b();
+  Variable rhs = s.adjoint("A", p.has_op("W") ? s.apply("W", b) : b);
+  for (index_t j = 0; p.has_op("L" + std::to_string(j)); ++j) {
+    const std::string name = std::to_string(j);
+    const Variable c = constant(p.attr("c" + name).as_tensor());
+    rhs = rhs + s.adjoint("L" + name, c) * p.attr("lambda" + name).as_real();
+  }
+  rhs = rhs.astype(p.x().type().dtype);
   s.set("rhs", rhs);
   s.number("rhs", p.x().norm2(rhs));
   if (p.flag("objective")) s.number("bb", p.b().norm2(b));
@@ -29,12 +36,17 @@ Variable gradient(Scope& s, const Variable& v) { return s.apply("N", v) - s["rhs
 
 Preparation lipschitz(const Problem& p, std::uint64_t seed) {
   if (p.has_attr("L")) return {{{"L", p.attr("L").as_real()}}, 0};
-  const OperatorNorm norm = operator_norm2(p.op("A"), p.x().type(), seed);
+  const bool is_plain = p.op("N").is(p.op("A").N());
+  const OperatorNorm norm = is_plain ? operator_norm2(p.op("A"), p.x().type(), seed)
+                                     : largest_eigenvalue(p.op("N"), p.x().type(), seed);
   return {{{"L", norm.value}}, norm.applications};
 }
 
 index_t lipschitz_bytes(const Problem& p) {
-  return p.has_attr("L") ? 0 : operator_norm2_bytes(p.op("A"), p.x().type());
+  if (p.has_attr("L")) return 0;
+  const bool is_plain = p.op("N").is(p.op("A").N());
+  return is_plain ? operator_norm2_bytes(p.op("A"), p.x().type())
+                  : lanczos_bytes(p.op("N"), p.x().type());
 }
 
 void check_lipschitz(const Problem& p, std::string_view solver) {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/solve/frame/solver.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// lambda / 2 |L x - c|^2; without L the identity, without c zero.
+struct Quadratic {
+  double lambda = 1;
+  std::optional<NamedLinop> L = {};
+  std::optional<Tensor> c = {};
+};
+/// g(K x - d); without K the identity, without d zero.
+struct Term {
+  Prox g;
+  std::optional<NamedLinop> K = {};
+  std::optional<Tensor> d = {};
+};
+/// |A x - b|_W^2 / 2 + sum of the quadratics + sum of g_i(K_i x - d_i) + h(x).
+struct Objective {
+  NamedLinop A;
+  std::optional<NamedLinop> W = {};  ///< Hermitian positive weights of the data
+  std::vector<Quadratic> quadratics = {};
+  std::vector<Term> terms = {};
+  std::optional<Prox> h = {};
+};
+
+enum class Method : std::uint8_t { automatic, cg, fista, condat_vu, admm };
+
+struct MinimizeOptions {
+  Method method = Method::automatic;
+  PALIMPSEST_SOLVE_LIMITS(1e-6);
+  /// A bound of the largest eigenvalue of the Hessian of the quadratic part; unset: found.
+  std::optional<double> L = {};
+  /// condat_vu: the steps of the dual variables relative to those of x.
+  double balance = 2.4;
+  /// fista: momentum starts anew where it leads uphill.
+  bool restart = true;
+  /// admm: the penalty, unset: L / 2; the relaxation; most iterations of the inner conjugate
+  /// gradients, and their tolerance relative to the outer residual.
+  std::optional<double> rho = {};
+  double relaxation = 1.6;
+  int inner = 10;
+  double inner_tolerance = 0.1;
+  PALIMPSEST_SOLVE_OPTIONS;
+};
+
+/// Minimizes an objective. The automatic method: conjugate gradients without terms and h; fista
+/// with h alone, or with a single term without K; else condat_vu.
+///
+/// Units     the functions act on x as it is: who scales the data scales lambda
+/// Errors    ValueError "lambda": negative; "method": one that cannot solve this; those of Solver
+SolveResult minimize(const Objective& f, const Tensor& b, const MinimizeOptions& options = {});
+SolvePlan plan_minimize(const Objective& f, const TensorType& b,
+                        const MinimizeOptions& options = {});
+
+/// The method of Condat and of Vu: one N, K and K^H of each term, and one prox of each function per
+/// iteration.
+///
+/// Stops      when the residuals of both optimality conditions, relative, are at most the tolerance
+/// Memory     2 vectors and one of each term
+/// Source     Condat 2013, doi:10.1007/s10957-012-0245-9; Vu 2013, doi:10.1007/s10444-011-9254-8
+SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions& options = {});
+
+struct PdhgOptions {
+  PALIMPSEST_SOLVE_LIMITS(1e-6);
+  /// The step of the dual variables over that of x.
+  double ratio = 1;
+  PALIMPSEST_SOLVE_OPTIONS;
+};
+/// Minimizes f(A x - b) + sum of g_i(K_i x - d_i) + h(x) by the primal-dual hybrid gradient method:
+/// for data terms that are not quadratic. Of the objective A, terms and h count.
+///
+/// Cost       A, A^H, and K and K^H of each term, per iteration
+/// Memory     a vector of x, of b and of each term
+/// Source     Chambolle and Pock 2011, doi:10.1007/s10851-010-0251-1
+SolveResult pdhg(const Prox& f, const Objective& rest, const Tensor& b,
+                 const PdhgOptions& options = {});
+
+}  // namespace palimpsest

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/prox/total_variation.hpp"
+
+#include <cmath>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/named/sizes.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/prox/node.hpp"
+
+namespace palimpsest {
+namespace {
+
+const ND kAxis("D");
+
+Dims operand_dims(const Dims& over, const TotalVariationOptions& options) {
+  return options.dims ? *options.dims : Dims("...") + over;
+}
+
+NamedLinop gradient_of(const Dims& dims, const Dims& over, DifferenceBoundary boundary) {
+  return Gradient(dims, over, {.boundary = boundary, .out = kAxis});
+}
+
+// The norm of the gradient: joint over its axis, and over other dimensions.
+Dims joined(const Dims& joint) { return Dims(kAxis) + joint; }
+
+// -- the function itself -------------------------------------------------------------------------
+
+const NamedLinop& gradient_in(const Prox& g) { return g.linops().front(); }
+
+// The norm of the gradient at each point, or the size of each component.
+Variable size_of(const Prox& g, const Variable& slope) {
+  if (!g.attr("isotropic").as_bool()) return ops::abs(slope);
+  Axes axes{axis_of(gradient_in(g).oshape(), kAxis)};
+  for (const ND& d : g.attr("joint").as_dims()) {
+    axes.push_back(axis_of(gradient_in(g).oshape(), d));
+  }
+  return norm_along(slope, from_front(axes, slope.rank()));
+}
+
+// A part of the dual that is larger than the threshold is cut back to it.
+Variable projected(const Prox& g, const Variable& u, const Variable& bound) {
+  const Variable size = size_of(g, u);
+  return u * ops::where(ops::gt(size, bound), bound / size, ops::full_like(size, 1.0));
+}
+
+Variable tv_of(const Prox& g, const Variable& slope, const Axes& batch) {
+  return sum_besides(size_of(g, slope), batch);
+}
+
+void declare(const Prox& g, const Space& v, StateList& state) {
+  const Variable slope = gradient_in(g)(make_input(v.type(), "v"));
+  state.add("dual", slope.type());
+}
+
+// min over |u| <= t lambda of |v - K^H u|^2 / 2, by projected gradients with momentum from the dual
+// of the last call; x = v - K^H u. The gap between t lambda TV(x) and Re <u, K x>, relative to the
+// objective at x, ends the loop.
+Variable tv_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  const NamedLinop& K = gradient_in(g);
+  const DType real = real_of(v.dtype());
+  const Variable bound = t.astype(real) * weight_of(g, "lambda", real);
+  const double step = 1.0 / (4.0 * static_cast<double>(K.linop_count()));
+  const Variable start = projected(g, s["dual"], bound);
+  const Variable one = constant(Tensor::ones({}, real));
+  ops::LoopOptions options;
+  options.states = {start, start, one, one};
+  options.n_steps = Operand(g.attr("inner").as_integer());
+  const auto body = [&](const std::vector<Variable>& a) -> std::vector<Variable> {
+    const Variable &u = a[0], &w = a[1], &momentum = a[2];
+    const Variable x = v - K.H()(w);
+    const Variable slope = K(x);
+    const Variable next = projected(g, w + slope * step, bound);
+    const Variable after = (1.0 + ops::sqrt(1.0 + 4.0 * momentum * momentum)) * 0.5;
+    const Variable ahead = next + (next - u) * ((momentum - 1.0) / after);
+    const Variable at = v - K.H()(next), there = K(at);
+    const Variable weighted = tv_of(g, there, {}) * bound;
+    const Variable gap = weighted - ops::real(ops::vdot(next, there));
+    const Variable objective = weighted + ops::norm2(at - v) * 0.5;
+    return {next, ahead, after, gap / ops::maximum(objective, 1e-30)};
+  };
+  const double tolerance = g.attr("inner_tolerance").as_real();
+  options.until = [tolerance](const std::vector<Variable>&, const std::vector<Variable>& next) {
+    return ops::le(next[3], tolerance);
+  };
+  const Variable u = ops::loop(body, options).last(0);
+  s.set("dual", u);
+  return v - K.H()(u);
+}
+
+Variable tv_value(const Prox& g, const Variable& x, const Axes& batch) {
+  Axes shifted;  // behind the axis of the gradient
+  for (const index_t axis : batch) shifted.push_back(axis + 1);
+  return tv_of(g, gradient_in(g)(x), shifted) * weight_of(g, "lambda", real_of(x.dtype()));
+}
+
+void check(const Prox& g) {
+  check_weight(g, "lambda");
+  if (g.attr("inner").as_integer() < 1) {
+    throw ValueError(who(g) + "inner: got " + g.attr("inner").str() + ", expected at least 1");
+  }
+  const double tolerance = g.attr("inner_tolerance").as_real();
+  if (!(tolerance >= 0)) {
+    throw ValueError(who(g) + "inner_tolerance: got " + g.attr("inner_tolerance").str() +
+                     ", expected at least 0");
+  }
+}
+
+constexpr ProxType kTotalVariation{.name = "TotalVariation",
+                                   .declare = declare,
+                                   .prox = tv_prox,
+                                   .value = tv_value,
+                                   .check = check};
+PALIMPSEST_REGISTER_PROX(kTotalVariation);
+
+}  // namespace
+
+Term tv_term(const Weight& lambda, const Dims& over, const TotalVariationOptions& options) {
+  const NamedLinop K = gradient_of(operand_dims(over, options), over, options.boundary);
+  const Prox g = options.isotropic ? L21(lambda, joined(options.joint), K.oshape()) : L1(lambda);
+  return {.g = g, .K = K};
+}
+
+Prox TotalVariation(const Weight& lambda, const Dims& over, const TotalVariationOptions& options) {
+  const Dims dims = operand_dims(over, options);
+  ProxParts parts{.dims = dims,
+                  .attrs = {{"isotropic", options.isotropic},
+                            {"joint", options.joint},
+                            {"inner", options.inner},
+                            {"inner_tolerance", options.inner_tolerance}},
+                  .linops = {gradient_of(dims, over, options.boundary)}};
+  put_weight(parts, "lambda", lambda);
+  return make_prox(kTotalVariation, std::move(parts));
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/objective.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/conjugate_gradients.hpp"
+#include "palimpsest/solve/solvers/objective_problem.hpp"
+
+namespace palimpsest {
+namespace {
+
+std::string numbered_name(const char* base, std::size_t i) { return base + std::to_string(i); }
+
+void check(const Objective& f) {
+  for (const Quadratic& q : f.quadratics) {
+    if (q.lambda >= 0 && std::isfinite(q.lambda)) continue;
+    throw ValueError("[minimize] lambda: got " + Attribute(q.lambda).str() +
+                     ", expected a number that is not negative");
+  }
+}
+
+// The sum of the normal operators of the data term and the quadratics.
+NamedLinop hessian(const Objective& f) {
+  NamedLinop N = f.W ? f.A.normal(*f.W) : f.A.N();
+  for (const Quadratic& q : f.quadratics) {
+    if (q.lambda == 0) continue;
+    const NamedLinop L = q.L ? *q.L : Identity(f.A.ishape());
+    N = N + q.lambda * L.N();
+  }
+  return N;
+}
+
+}  // namespace
+
+Problem objective_problem(const Objective& f, const TensorType& b) {
+  check(f);
+  Problem p(b);
+  p.set("A", f.A).set("N", hessian(f));
+  if (f.W) p.set("W", *f.W);
+  std::size_t n = 0;
+  for (const Quadratic& q : f.quadratics) {
+    if (!q.c || q.lambda == 0) continue;
+    const std::string i = std::to_string(n++);
+    p.set("L" + i, q.L ? *q.L : Identity(f.A.ishape()));
+    p.set("lambda" + i, q.lambda).set("c" + i, *q.c);
+  }
+  for (std::size_t i = 0; i < f.terms.size(); ++i) {
+    const Term& term = f.terms[i];
+    p.set(numbered_name("K", i), term.K ? *term.K : Identity(f.A.ishape()));
+    p.set(numbered_name("g", i), term.g);
+    if (term.d) p.set(numbered_name("d", i), *term.d);
+  }
+  p.set("terms", static_cast<index_t>(f.terms.size()));
+  if (f.h) p.set("h", *f.h);
+  return p;
+}
+
+namespace {
+
+Method method_of(const Objective& f, Method wanted) {
+  if (wanted != Method::automatic) return wanted;
+  if (f.terms.empty()) return f.h ? Method::fista : Method::cg;
+  return Method::condat_vu;
+}
+
+// One term without K, and no h, is h.
+Objective simplified(Objective f) {
+  if (f.h || f.terms.size() != 1 || f.terms[0].K || f.terms[0].d) return f;
+  f.h = f.terms[0].g;
+  f.terms.clear();
+  return f;
+}
+
+Problem problem_of(const Objective& f, const TensorType& b, const MinimizeOptions& options) {
+  Problem p = objective_problem(f, b);
+  if (options.L) p.set("L", *options.L);
+  p.set("balance", options.balance).set("restart", options.restart);
+  p.set("objective", options.objective == RecordObjective::always);
+  p.set("max_iterations", options.max_iterations);
+  if (options.rho) p.set("rho", *options.rho);
+  p.set("relaxation", options.relaxation).set("inner", options.inner);
+  p.set("inner_tolerance", options.inner_tolerance);
+  return p;
+}
+
+const SolverType& solver_of(const Objective& f, Method method) {
+  const char* name = method == Method::fista       ? "fista"
+                     : method == Method::condat_vu ? "condat_vu"
+                                                   : "admm";
+  if (method == Method::fista && !f.terms.empty()) {
+    throw ValueError("[minimize] method: fista takes no terms, expected condat_vu or admm");
+  }
+  return *find_solver(name);
+}
+
+TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
+
+CgOptions cg_options(const MinimizeOptions& o) {
+  return {.tolerance = o.tolerance,
+          .max_iterations = o.max_iterations,
+          .x0 = o.x0,
+          .callback = o.callback,
+          .history = o.history,
+          .budget_bytes = o.budget_bytes,
+          .callback_every = o.callback_every,
+          .time_limit_s = o.time_limit_s,
+          .batch = o.batch,
+          .checkpoint = o.checkpoint,
+          .resume = o.resume,
+          .cancel = o.cancel,
+          .seed = o.seed,
+          .objective = o.objective};
+}
+
+// A^H W b + sum of lambda_j L_j^H c_j.
+Tensor right_hand_side(const Objective& f, const Tensor& b) {
+  const Variable data = make_input(type_of(b), "b");
+  Variable rhs = f.A.H()(f.W ? (*f.W)(data) : data);
+  for (const Quadratic& q : f.quadratics) {
+    if (!q.c || q.lambda == 0) continue;
+    const Variable c = constant(*q.c);
+    rhs = rhs + (q.L ? q.L->H()(c) : c) * q.lambda;
+  }
+  return function({In(data)}, {Out(rhs)}, {.name = "right-hand side"})(b);
+}
+
+void refuse_cg(const Objective& f) {
+  if (f.terms.empty() && !f.h) return;
+  throw ValueError("[minimize] method: cg takes no terms and no h, expected another");
+}
+
+}  // namespace
+
+SolveResult minimize(const Objective& objective, const Tensor& b, const MinimizeOptions& options) {
+  const Objective f = simplified(objective);
+  check(f);
+  const Method method = method_of(f, options.method);
+  if (method == Method::cg) {
+    refuse_cg(f);
+    return conjugate_gradients(hessian(f), right_hand_side(f, b), cg_options(options));
+  }
+  return solve(solver_of(f, method), problem_of(f, type_of(b), options), b, solve_options(options));
+}
+
+SolvePlan plan_minimize(const Objective& objective, const TensorType& b,
+                        const MinimizeOptions& options) {
+  const Objective f = simplified(objective);
+  check(f);
+  const Method method = method_of(f, options.method);
+  if (method == Method::cg) {
+    refuse_cg(f);
+    const TensorType rhs = f.A.H()(make_input(b, "b")).type();
+    return plan_conjugate_gradients(hessian(f), rhs, cg_options(options));
+  }
+  return plan_solve(solver_of(f, method), problem_of(f, b, options), solve_options(options));
+}
+
+SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions& options) {
+  MinimizeOptions with = options;
+  with.method = Method::condat_vu;
+  return solve(*find_solver("condat_vu"), problem_of(f, type_of(b), with), b, solve_options(with));
+}
+
+SolveResult pdhg(const Prox& f, const Objective& rest, const Tensor& b,
+                 const PdhgOptions& options) {
+  Problem p = objective_problem(rest, type_of(b));
+  p.set("f", f).set("ratio", options.ratio);
+  return solve(*find_solver("pdhg"), p, b, solve_options(options));
+}
+
+}  // namespace palimpsest
