@@ -20,8 +20,8 @@ struct ProximalOptions {
 // Minimize |A x - b|^2 / 2 + h(x).
 //
 // Stops      at |x - x_before| <= tolerance |x|
-// Status     diverged: NaN or Inf, x is the last finite iterate; or steps that grow in 20 iterations
-//            in a row, and by a factor of 100
+// Status     diverged: NaN or Inf, x is the last finite iterate; or steps that grow in 20
+//            iterations in a row, and by a factor of 100
 // Objective  with RecordObjective::always, for one N and one h more per iteration; else NaN
 // Units      lambda has those of the data: nothing is scaled
 // Errors     ValueError "L": not positive; those of Solver

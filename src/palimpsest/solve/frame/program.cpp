@@ -26,23 +26,36 @@ Tensor placeholder(const TensorType& type) {
 
 index_t bytes_of(const TensorType& type) { return byte_count(type.shape, type.dtype); }
 
-// Bytes of the constants that compiled functions keep; one that two of them share counts once.
-index_t constant_bytes(const std::vector<const Function*>& functions) {
-  std::vector<Variable> seen;
-  index_t bytes = 0;
-  const auto visit = [&](const Variable& v) {
-    if (!v.is_constant() || std::find(seen.begin(), seen.end(), v) != seen.end()) return;
-    seen.push_back(v);
-    bytes += static_cast<index_t>(v.node()->value.storage().nbytes());
-  };
-  for (const Function* f : functions) {
-    for (const Apply& node : f->graph().toposort()) {
-      for (const Variable& v : node.inputs()) visit(v);
-    }
-    for (const Variable& v : f->graph().outputs()) visit(v);
+// Bytes of the constants that compiled functions keep, those in the bodies of loops included; one
+// that two of them share counts once.
+class ConstantBytes {
+ public:
+  void add(const Function& f) {
+    add(f.graph().toposort());
+    for (const Variable& v : f.graph().outputs()) add(v);
   }
-  return bytes;
-}
+  index_t bytes() const { return bytes_; }
+
+ private:
+  void add(const std::vector<Apply>& nodes) {
+    for (const Apply& node : nodes) {
+      for (const Variable& v : node.inputs()) add(v);
+      const auto inner = node.op().inner_results();
+      if (inner.empty()) continue;
+      const std::vector<Variable> results(inner.begin(), inner.end());
+      add(applications_of(results));
+      for (const Variable& v : results) add(v);
+    }
+  }
+  void add(const Variable& v) {
+    if (!v.is_constant() || std::find(seen_.begin(), seen_.end(), v) != seen_.end()) return;
+    seen_.push_back(v);
+    bytes_ += static_cast<index_t>(v.node()->value.storage().nbytes());
+  }
+
+  std::vector<Variable> seen_;
+  index_t bytes_ = 0;
+};
 
 const Plan& plan_of(const Function& f, const std::vector<TensorType>& arguments) {
   return f.plan(std::span<const TensorType>(arguments));
@@ -91,8 +104,8 @@ SolverProgram::SolverProgram(const SolverType& type, const Problem& problem)
   }
   if (type.result != nullptr) {
     Scope scope = make_scope();
-    result_ = function({}, {Out(type.result(problem, scope))},
-                       {.name = std::string(type.name) + " result"});
+    const Variable x = type.result(problem, scope);
+    if (x.defined()) result_ = function({}, {Out(x)}, {.name = std::string(type.name) + " result"});
   }
 }
 
@@ -172,7 +185,9 @@ SolvePlan SolverProgram::plan() const {
   SolvePlan result;
   for (const SharedVariable& s : state_) result.state_bytes += bytes_of(s.type());
   result.state_bytes += input_bytes();
-  const index_t constants = constant_bytes(functions());
+  ConstantBytes constant_bytes;
+  for (const Function* f : functions()) constant_bytes.add(*f);
+  const index_t constants = constant_bytes.bytes();
   result.setup_bytes = result.step_bytes = result.result_bytes = constants;
   if (setup_.function.defined()) {
     const Plan& plan = plan_of(setup_.function, setup_.types);
@@ -260,37 +275,30 @@ void SolverProgram::make_arguments(const Tensor& b) {
   for (Part& part : steps_) bind_arguments(part);
 }
 
+// The norm of the data, and the power of two that brings them near 1.
+SolverProgram::Start SolverProgram::look_at(const Tensor& b, const std::optional<Tensor>& x0) {
+  const Tensor dense = b.contiguous();
+  const double largest = largest_part(dense);
+  exponent_ = scale_exponent(dense, x0);
+  return {largest == 0, std::isfinite(largest), std::ldexp(safe_norm(dense), exponent_)};
+}
+
 SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<Tensor>& x0,
                                           std::uint64_t seed, const Preparation& prepared) {
   is_running_ = true;
-  Start start;
   exponent_ = 0;
+  Start made = type_.is_linear ? look_at(b, x0) : Start();
   std::vector<Tensor> values;
-  const Tensor* data = nullptr;
-  const Tensor* first = nullptr;
   values.reserve(list_.entries().size());
   for (const StateList::Entry& entry : list_.entries()) {
     values.push_back(first_value(entry, b, x0, seed));
     for (const auto& [name, value] : prepared.values) {
       if (name == entry.name) values.back().fill(value);
     }
-    if (entry.init.kind() == Init::Kind::b) data = &values.back();
-    if (entry.init.kind() == Init::Kind::x0_or_zero && x0) first = &values.back();
-  }
-  if (data != nullptr && type_.is_linear) {
-    exponent_ = scale_exponent(*data, first != nullptr ? std::optional(*first) : std::nullopt);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const Init::Kind kind = list_.entries()[i].init.kind();
-      if (kind == Init::Kind::b || kind == Init::Kind::x0_or_zero) {
-        multiply_by_power_of_two(values[i], exponent_);
-      }
+    const Init::Kind kind = entry.init.kind();
+    if (kind == Init::Kind::b || kind == Init::Kind::x0_or_zero) {
+      multiply_by_power_of_two(values.back(), exponent_);
     }
-  }
-  if (data != nullptr) {
-    const double largest = largest_part(*data);
-    start.is_zero = largest == 0;
-    start.is_finite = std::isfinite(largest);
-    start.norm_b = safe_norm(*data);
   }
   for (std::size_t i = 0; i < values.size(); ++i) state_[i].exchange(std::move(values[i]));
   make_arguments(b);
@@ -298,13 +306,13 @@ SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<T
     bind_arguments(setup_);
     run(setup_, NumberTable::From::setup);
     for (std::size_t k = 0; k < batch_count_; ++k) {
-      start.is_finite &= numbers_.is_finite(NumberTable::From::setup, k);
+      made.is_finite &= numbers_.is_finite(NumberTable::From::setup, k);
     }
     setup_.result[0] = Tensor();
     setup_.arguments.clear();
     setup_.function.free();  // its workspace goes before that of the iterations comes
   }
-  return start;
+  return made;
 }
 
 SolverProgram::Start SolverProgram::restore(const Tensor& b, const Checkpoint& run,
@@ -392,6 +400,12 @@ void SolverProgram::add_counts(std::map<std::string, std::int64_t>& applications
 Tensor SolverProgram::x(bool* is_in_range) {
   Tensor x;
   if (result_.defined()) {
+    // At the end the workspace of the steps goes before that of the result comes.
+    for (Part& part : steps_) {
+      if (is_in_range == nullptr) break;
+      part.result[0] = Tensor();
+      part.function.free();
+    }
     std::array<Tensor, 1> results;
     result_.call({}, results);
     x = std::move(results[0]);

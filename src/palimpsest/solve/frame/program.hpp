@@ -106,6 +106,7 @@ class SolverProgram {
   void bind_arguments(Part& part) const;
   Tensor first_value(const StateList::Entry& entry, const Tensor& b,
                      const std::optional<Tensor>& x0, std::uint64_t seed) const;
+  Start look_at(const Tensor& b, const std::optional<Tensor>& x0);
   /// Makes the arguments of setup and steps.
   void make_arguments(const Tensor& b);
   index_t input_bytes() const;

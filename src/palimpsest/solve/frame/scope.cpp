@@ -81,11 +81,15 @@ void Scope::guard(const Variable& v) {
   graph_->is_guarded = true;
 }
 
-void Scope::set(std::string_view name, const Variable& value) {
+Variable Scope::guarded(const Space& space, const Variable& value,
+                        const Variable& otherwise) const {
   const Variable& condition = graph_->condition;
-  const Space& space = space_of(name);
   const bool fits = condition.defined() && condition.rank() == space.batch_axes().size();
-  StateScope::set(name, fits ? ops::where(space.spread(condition), value, (*this)[name]) : value);
+  return fits ? ops::where(space.spread(condition), value, otherwise) : value;
+}
+
+void Scope::set(std::string_view name, const Variable& value) {
+  StateScope::set(name, guarded(space_of(name), value, (*this)[name]));
 }
 
 const std::vector<std::pair<std::string, Variable>>& Scope::numbers() const {

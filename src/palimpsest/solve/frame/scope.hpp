@@ -51,6 +51,12 @@ class Scope : public StateScope {
   /// The new value, guarded; simultaneous: s["x"] stays the old one.
   void set(std::string_view name, const Variable& value);
 
+  /// `value` where the guards so far hold, else `otherwise`: for a part of a state that is then set
+  /// as it is.
+  Variable guarded(const Space& space, const Variable& value, const Variable& otherwise) const;
+  /// The new value, whatever the guards say.
+  void set_as_is(std::string_view name, const Variable& value) { StateScope::set(name, value); }
+
   // -- what the driver reads ---------------------------------------------------------------------
   const std::vector<std::pair<std::string, Variable>>& numbers() const;
   const std::map<std::string, std::int64_t>& counts() const;

@@ -192,7 +192,8 @@ class Run {
       if (growth_[e].is_divergence(verdict.change)) ended_[e] = Status::diverged;
       if (!has_progress) record_.numbers = verdict.numbers;
       has_progress = true;
-      record_.residual = larger(record_.residual, verdict.residual);
+      record_.residual = larger(record_.residual,
+                                std::isnan(verdict.residual) ? verdict.reported : verdict.residual);
       objective += verdict.objective;
       if (is_converged(verdict)) converged_.push_back(e);
     }

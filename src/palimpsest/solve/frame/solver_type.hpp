@@ -46,6 +46,8 @@ struct Verdict {
   /// Compared with the tolerance; NaN: there is no such test.
   double residual = std::numeric_limits<double>::quiet_NaN();
   double objective = std::numeric_limits<double>::quiet_NaN();
+  /// Recorded in place of the residual where that is NaN.
+  double reported = std::numeric_limits<double>::quiet_NaN();
   /// |x - x_before|, where growing steps mean divergence; NaN: they do not.
   double change = std::numeric_limits<double>::quiet_NaN();
   /// The solver's own test holds.
@@ -88,7 +90,7 @@ struct SolverType {
   Verdict (*judge)(const Problem& p, const Numbers& n) = nullptr;
   /// The same after the setup; null: the setup never ends a solve.
   Verdict (*judge_start)(const Problem& p, const Numbers& n) = nullptr;
-  /// The graph of x; null: the state "x".
+  /// The graph of x; null, or an undefined result: the state "x".
   Variable (*result)(const Problem& p, Scope& s) = nullptr;
   /// Names, sizes and ranges of options, once and before anything else.
   void (*check)(const Problem& p) = nullptr;

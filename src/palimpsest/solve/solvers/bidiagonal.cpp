@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/solvers/bidiagonal.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+
+namespace palimpsest {
+namespace bidiagonal {
+
+using namespace krylov;
+
+Rotation rotation(const Variable& a, const Variable& b) {
+  const Variable r = ops::hypot(a, b), is_zero = ops::eq(r, 0.0);
+  const Variable one = ops::full_like(r, 1.0), safe = ops::where(is_zero, one, r);
+  return {ops::where(is_zero, one, a / safe), b / safe, r};
+}
+
+Variable number(const Problem& p, double value) {
+  Tensor t = Tensor::empty({}, p.x().number_type().dtype);
+  t.fill(value);
+  return constant(t);
+}
+
+void declare(const Problem& p, StateList& state) {
+  state.add("u", p.b(), Init::b());
+  state.add("v", p.x());
+  state.add("alpha", p.numbers());
+}
+
+Start start(const Problem& p, Scope& s) {
+  const Space &X = p.x(), &B = p.b();
+  const Variable bb = B.norm2(s["u"]);
+  const Variable u = p.has_x0() ? s["u"] - s.apply("A", s["x"]) : s["u"];
+  const Variable beta = p.has_x0() ? ops::sqrt(B.norm2(u)) : ops::sqrt(bb);
+  const Variable unit = u * B.spread(value_if(ops::gt(beta, 0.0), ops::reciprocal(beta)));
+  const Variable image = s.adjoint("A", unit).astype(X.type().dtype);
+  const Variable alpha = ops::sqrt(X.norm2(image));
+  const Variable v = image * X.spread(value_if(ops::gt(alpha, 0.0), ops::reciprocal(alpha)));
+  s.set("u", unit);
+  s.set("v", v);
+  s.set("alpha", alpha);
+  s.number("bb", bb);
+  s.number("start.rnorm", beta);
+  s.number("start.normal", alpha * beta);
+  return {v, alpha, beta};
+}
+
+Lengths advance(const Problem& p, Scope& s) {
+  const Space &X = p.x(), &B = p.b();
+  const Variable image = s.apply("A", s["v"]);
+  const Variable u = ops::fma(B.spread(-s["alpha"]), s["u"], image);
+  const Variable beta = ops::sqrt(B.norm2(u));
+  s.guard(beta);
+  const Variable unit = u * B.spread(value_if(ops::gt(beta, 0.0), ops::reciprocal(beta)));
+  const Variable back = s.adjoint("A", unit).astype(X.type().dtype);
+  const Variable w = ops::fma(X.spread(-beta), s["v"], back);
+  const Variable alpha = ops::sqrt(X.norm2(w));
+  s.guard(alpha);
+  const Variable v = w * X.spread(value_if(ops::gt(alpha, 0.0), ops::reciprocal(alpha)));
+  s.set("u", unit);
+  s.set("v", v);
+  s.set("alpha", alpha);
+  return {v, alpha, beta};
+}
+
+Verdict judge(const Problem& p, const Numbers& n) {
+  const double norm_b = norm_of_b(p, n), rnorm = n["rnorm"], arnorm = n["arnorm"];
+  const double anorm = n["anorm"], acond = n["acond"], xnorm = n["xnorm"];
+  const double atol = p.real("atol", 0), btol = p.real("btol", 0), conlim = p.real("conlim", 0);
+  const double residual = rnorm / norm_b, scaled = anorm * xnorm / norm_b;
+  const double normal = rnorm == 0 || anorm == 0 ? 0 : arnorm / (anorm * rnorm);
+  double reason = 0;
+  // Beyond rounding no test says anything: sums with 1 tell.
+  if (conlim > 0 && (acond >= conlim || 1 + 1 / acond <= 1)) reason = 3;
+  if (normal <= atol || 1 + normal <= 1) reason = 2;
+  if (residual <= btol + atol * scaled || 1 + residual / (1 + scaled) <= 1) reason = 1;
+  Verdict verdict{.residual = std::nan(""), .objective = 0.5 * rnorm * rnorm};
+  verdict.is_converged = reason != 0;
+  verdict.numbers = {reason, anorm, acond, arnorm};
+  verdict.reported = residual;
+  return verdict;
+}
+
+Verdict judge_start(const Problem&, const Numbers& n) {
+  return {.is_converged = n["start.normal"] == 0};
+}
+
+void check(const Problem& p, std::string_view solver) {
+  for (const char* name : {"damp", "atol", "btol", "conlim"}) {
+    const double value = p.real(name, 0);
+    if (value >= 0 && std::isfinite(value)) continue;
+    throw ValueError("[" + std::string(solver) + "] " + name + ": got " + p.attr(name).str() +
+                     ", expected a number that is not negative");
+  }
+}
+
+Variable result(const Problem& p, Scope& s) {
+  return p.has_op("M") ? p.op("M")(s["x"]) : Variable();
+}
+
+}  // namespace bidiagonal
+
+namespace {
+
+TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
+
+SolveResult solved(const char* solver, const NamedLinop& A, const Tensor& b,
+                   const LeastSquaresOptions& o) {
+  Problem p(type_of(b));
+  p.set("A", o.M ? A * *o.M : A).set("damp", o.damp).set("atol", o.atol).set("btol", o.btol);
+  p.set("conlim", o.conlim);
+  if (o.M) p.set("M", *o.M);
+  if (o.M && o.x0) {
+    throw ValueError("[" + std::string(solver) + "] x0: expected none together with M");
+  }
+  SolveOptions options;
+  options.max_iterations = o.max_iterations;
+  options.tolerance = 0;
+  options.x0 = o.x0;
+  options.callback = o.callback;
+  options.history = o.history;
+  options.budget_bytes = o.budget_bytes;
+  options.callback_every = o.callback_every;
+  options.time_limit_s = o.time_limit_s;
+  options.batch = o.batch;
+  options.checkpoint = o.checkpoint;
+  options.resume = o.resume;
+  options.cancel = o.cancel;
+  options.seed = o.seed;
+  options.objective = o.objective;
+  return solve(*find_solver(solver), p, b, options);
+}
+
+}  // namespace
+
+SolveResult lsqr(const NamedLinop& A, const Tensor& b, const LeastSquaresOptions& options) {
+  return solved("lsqr", A, b, options);
+}
+SolveResult lsmr(const NamedLinop& A, const Tensor& b, const LeastSquaresOptions& options) {
+  return solved("lsmr", A, b, options);
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/solve/least_squares.hpp"
+#include "palimpsest/solve/solvers/krylov.hpp"
+
+namespace palimpsest {
+namespace {
+
+using namespace krylov;
+
+double damp2(const Problem& p) { return p.real("damp", 0) * p.real("damp", 0); }
+
+// A^H r - damp^2 x.
+Variable slope(const Problem& p, Scope& s, const Variable& r, const Variable& x) {
+  const Variable image = s.adjoint("A", r).astype(p.x().type().dtype);
+  return damp2(p) == 0 ? image : image - x * damp2(p);
+}
+
+void declare(const Problem& p, StateList& state) {
+  state.add("x", p.x(), Init::x0_or_zero());
+  state.add("r", p.b(), Init::b());
+  state.add("p", p.x());
+  state.add("gamma", p.numbers());
+}
+
+void setup(const Problem& p, Scope& s) {
+  const Space& X = p.x();
+  const Variable b = s["r"];
+  const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
+  const Variable direction =
+      p.has_x0() ? slope(p, s, r, s["x"]) : s.adjoint("A", b).astype(X.type().dtype);
+  const Variable gamma = X.norm2(direction);
+  s.set("r", r);
+  s.set("p", direction);
+  s.set("gamma", gamma);
+  s.number("start", gamma);
+  s.number("normal", p.has_x0() ? X.norm2(s.adjoint("A", b)) : gamma);
+}
+
+void step(const Problem& p, Scope& s, int) {
+  const Space &X = p.x(), &B = p.b();
+  const Variable x = s["x"], direction = s["p"], gamma = s["gamma"];
+  const Variable q = s.apply("A", direction);
+  Variable delta = B.norm2(q);
+  if (damp2(p) != 0) delta = delta + X.norm2(direction) * damp2(p);
+  s.guard(delta);
+  const Variable alpha = value_if(ops::gt(delta, 0.0), gamma / delta);
+  const Variable moved = ops::fma(X.spread(alpha), direction, x);
+  const Variable r = ops::fma(B.spread(-alpha), q, s["r"]);
+  s.set("r", r);
+  const Variable next = slope(p, s, r, moved), next_gamma = X.norm2(next);
+  s.guard(next_gamma);
+  s.set("x", moved);
+  s.set("p", ops::fma(X.spread(ratio(next_gamma, gamma)), direction, next));
+  s.set("gamma", next_gamma);
+  s.number("delta", delta);
+  s.number("gamma", next_gamma);
+  Variable objective = B.norm2(r);
+  if (damp2(p) != 0) objective = objective + X.norm2(moved) * damp2(p);
+  s.number("objective", objective * 0.5);
+}
+
+double relative(const Numbers& n, const char* gamma) {
+  return n[gamma] == 0 ? 0 : std::sqrt(n[gamma] / n["normal"]);
+}
+
+constexpr SolverType kCgls{
+    .name = "cgls",
+    .declare = declare,
+    .setup = setup,
+    .step = step,
+    .judge =
+        [](const Problem&, const Numbers& n) {
+          return Verdict{.residual = relative(n, "gamma"),
+                         .objective = n["objective"],
+                         .is_breakdown = !(n["delta"] > 0)};
+        },
+    .judge_start = [](const Problem&,
+                      const Numbers& n) { return Verdict{.residual = relative(n, "start")}; },
+    .check =
+        [](const Problem& p) {
+          if (p.real("damp", 0) >= 0) return;
+          throw ValueError("[cgls] damp: got " + p.attr("damp").str() +
+                           ", expected a number that is not negative");
+        },
+    .is_linear = true};
+PALIMPSEST_REGISTER_SOLVER(kCgls);
+
+}  // namespace
+
+SolveResult cgls(const NamedLinop& A, const Tensor& b, const CglsOptions& options) {
+  Problem p({b.dtype(), b.shape(), b.device()});
+  p.set("A", A).set("damp", options.damp);
+  return solve(kCgls, p, b, solve_options(options));
+}
+
+}  // namespace palimpsest

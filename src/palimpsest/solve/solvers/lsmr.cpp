@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "palimpsest/solve/solvers/bidiagonal.hpp"
+
+namespace palimpsest {
+namespace {
+
+using namespace bidiagonal;
+
+void declare_lsmr(const Problem& p, StateList& state) {
+  state.add("x", p.x(), Init::x0_or_zero());
+  bidiagonal::declare(p, state);
+  state.add("h", p.x());
+  state.add("hbar", p.x());
+  for (const char* name : {"alphabar", "zetabar", "sbar", "betadd", "betad", "tautilde",
+                           "thetatilde", "zeta", "d", "anorm2", "maxrbar"}) {
+    state.add(name, p.numbers());
+  }
+  for (const char* name : {"rho", "rhobar", "cbar", "rhod"}) state.add(name, p.numbers(), 1.0);
+  state.add("minrbar", p.numbers(), std::numeric_limits<float>::max());
+}
+
+void setup(const Problem& p, Scope& s) {
+  const Start first = start(p, s);
+  s.set("h", first.v);
+  s.set("alphabar", first.alpha);
+  s.set("zetabar", first.alpha * first.beta);
+  s.set("betadd", first.beta);
+  s.set("anorm2", first.alpha * first.alpha);
+}
+
+// The norm of the residual, by a third rotation. Names as in the paper.
+Variable residual_norm(Scope& s, const Rotation& hat, const Rotation& turn,
+                       const Variable& thetabar, const Variable& rhobar, const Variable& zeta) {
+  const Variable acute = hat.c * s["betadd"], check = -hat.s * s["betadd"];
+  const Variable betahat = turn.c * acute, betadd = -turn.s * acute;
+  const Rotation tilde = rotation(s["rhod"], thetabar);
+  const Variable thetatilde = tilde.s * rhobar, rhod = tilde.c * rhobar;
+  const Variable betad = tilde.c * betahat - tilde.s * s["betad"];
+  const Variable tautilde = krylov::ratio(s["zeta"] - s["thetatilde"] * s["tautilde"], tilde.r);
+  const Variable taud = krylov::ratio(zeta - thetatilde * tautilde, rhod);
+  const Variable d = s["d"] + check * check, miss = betad - taud;
+  s.set("betadd", betadd);
+  s.set("betad", betad);
+  s.set("rhod", rhod);
+  s.set("thetatilde", thetatilde);
+  s.set("tautilde", tautilde);
+  s.set("d", d);
+  return ops::sqrt(d + miss * miss + betadd * betadd);
+}
+
+void step(const Problem& p, Scope& s, int) {
+  const Space& X = p.x();
+  const Lengths next = advance(p, s);
+  const Rotation hat = rotation(s["alphabar"], number(p, p.real("damp", 0)));
+  const Rotation turn = rotation(hat.r, next.beta);
+  const Variable rho = turn.r, theta = turn.s * next.alpha;
+  const Variable thetabar = s["sbar"] * rho, rhotemp = s["cbar"] * rho;
+  const Rotation bar = rotation(rhotemp, theta);
+  const Variable rhobar = bar.r, zeta = bar.c * s["zetabar"], zetabar = -bar.s * s["zetabar"];
+  const Variable back = krylov::ratio(thetabar * rho, s["rho"] * s["rhobar"]);
+  const Variable hbar = ops::fma(X.spread(-back), s["hbar"], s["h"]);
+  const Variable x = ops::fma(X.spread(krylov::ratio(zeta, rho * rhobar)), hbar, s["x"]);
+  const Variable rnorm = residual_norm(s, hat, turn, thetabar, rhobar, zeta);
+  const Variable anorm2 = s["anorm2"] + next.beta * next.beta;
+  // From the second iteration on the smallest counts too.
+  const Variable maxrbar = ops::maximum(s["maxrbar"], s["rhobar"]);
+  const Variable minrbar = ops::where(ops::gt(s.iteration(), 1.0),
+                                      ops::minimum(s["minrbar"], s["rhobar"]), s["minrbar"]);
+  s.set("x", x);
+  s.set("hbar", hbar);
+  s.set("h", ops::fma(X.spread(-krylov::ratio(theta, rho)), s["h"], next.v));
+  s.set("alphabar", turn.c * next.alpha);
+  s.set("rho", rho);
+  s.set("rhobar", rhobar);
+  s.set("cbar", bar.c);
+  s.set("sbar", bar.s);
+  s.set("zeta", zeta);
+  s.set("zetabar", zetabar);
+  s.set("anorm2", anorm2 + next.alpha * next.alpha);
+  s.set("maxrbar", maxrbar);
+  s.set("minrbar", minrbar);
+  s.number("rnorm", rnorm);
+  s.number("arnorm", ops::abs(zetabar));
+  s.number("anorm", ops::sqrt(anorm2));
+  s.number("acond", ops::maximum(maxrbar, rhotemp) / ops::minimum(minrbar, rhotemp));
+  s.number("xnorm", ops::sqrt(X.norm2(x)));
+}
+
+constexpr SolverType kLsmr{.name = "lsmr",
+                           .declare = declare_lsmr,
+                           .setup = setup,
+                           .step = step,
+                           .judge = judge,
+                           .judge_start = judge_start,
+                           .result = result,
+                           .check = [](const Problem& p) { check(p, "lsmr"); },
+                           .is_linear = true};
+PALIMPSEST_REGISTER_SOLVER(kLsmr);
+
+}  // namespace
+}  // namespace palimpsest

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "palimpsest/solve/solvers/krylov.hpp"
+#include "palimpsest/solve/square_systems.hpp"
+
+namespace palimpsest {
+namespace {
+
+using namespace krylov;
+
+// Lanczos vectors r1 (before), r2 (now) and y = M r2; directions w, w2 (before); the QR
+// factorization of the tridiagonal matrix. Names as in the paper.
+void declare(const Problem& p, StateList& state) {
+  state.add("x", p.x(), Init::x0_or_zero());
+  state.add("r2", p.x(), Init::b());
+  for (const char* name : {"r1", "w", "w2"}) state.add(name, p.x());
+  if (p.has_op("M")) state.add("y", p.x());
+  for (const char* name : {"beta", "oldb", "dbar", "epsln", "phibar", "sn"}) {
+    state.add(name, p.numbers());
+  }
+  state.add("cs", p.numbers(), -1.0);
+}
+
+Variable preconditioned(const Problem& p, Scope& s, const Variable& r) {
+  return p.has_op("M") ? s.apply("M", r) : r;
+}
+
+// |r| in the norm of M.
+Variable length(const Problem& p, const Variable& r, const Variable& y) {
+  return p.has_op("M") ? p.x().real_dot(r, y) : p.x().norm2(r);
+}
+
+void setup(const Problem& p, Scope& s) {
+  const Variable b = s["r2"];
+  const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
+  const Variable y = preconditioned(p, s, r);
+  const Variable bb = p.has_op("M") && p.has_x0() ? length(p, b, preconditioned(p, s, b))
+                                                  : length(p, b, p.has_x0() ? b : y);
+  const Variable square = p.has_x0() ? length(p, r, y) : bb;
+  const Variable beta = ops::sqrt(ops::maximum(square, 0.0));
+  s.number("bb", bb);
+  s.number("start", square);
+  s.set("r2", r);
+  if (p.has_op("M")) s.set("y", y);
+  s.set("beta", beta);
+  s.set("phibar", beta);
+}
+
+void step(const Problem& p, Scope& s, int) {
+  const Space& X = p.x();
+  const Variable beta = s["beta"], oldb = s["oldb"];
+  const Variable r2 = s["r2"], y = p.has_op("M") ? s["y"] : r2;
+  const Variable v = y * X.spread(ratio(ops::full_like(beta, 1.0), beta));
+  // oldb is 0 in the first iteration, where there is no vector before.
+  const Variable image = ops::fma(X.spread(-ratio(beta, oldb)), s["r1"], s.apply("A", v));
+  const Variable alpha = X.real_dot(v, image);
+  s.guard(alpha);
+  const Variable r = ops::fma(X.spread(-ratio(alpha, beta)), r2, image);
+  const Variable next_y = preconditioned(p, s, r);
+  const Variable square = length(p, r, next_y);
+  s.guard(square);
+  const Variable next = ops::sqrt(ops::maximum(square, 0.0));
+  const Variable oldeps = s["epsln"], delta = s["cs"] * s["dbar"] + s["sn"] * alpha;
+  const Variable gbar = s["sn"] * s["dbar"] - s["cs"] * alpha;
+  const Variable gamma = ops::hypot(gbar, next);
+  const Variable denom = ratio(ops::full_like(gamma, 1.0), gamma);
+  const Variable cs = gbar * denom, sn = next * denom;
+  const Variable phi = cs * s["phibar"], phibar = sn * s["phibar"];
+  Variable w = ops::fma(X.spread(-oldeps), s["w2"], v);
+  w = ops::fma(X.spread(-delta), s["w"], w) * X.spread(denom);
+  s.set("x", ops::fma(X.spread(phi), w, s["x"]));
+  s.set("w2", s["w"]);
+  s.set("w", w);
+  s.set("r1", r2);
+  s.set("r2", r);
+  if (p.has_op("M")) s.set("y", next_y);
+  s.set("oldb", beta);
+  s.set("beta", next);
+  s.set("dbar", -s["cs"] * next);
+  s.set("epsln", s["sn"] * next);
+  s.set("cs", cs);
+  s.set("sn", sn);
+  s.set("phibar", phibar);
+  s.number("phibar", ops::abs(phibar));
+  s.number("square", square);
+  s.number("gamma", gamma);
+}
+
+constexpr SolverType kMinres{
+    .name = "minres",
+    .declare = declare,
+    .setup = setup,
+    .step = step,
+    .judge =
+        [](const Problem&, const Numbers& n) {
+          return Verdict{.residual = n["phibar"] == 0 ? 0 : n["phibar"] / std::sqrt(n["bb"]),
+                         .is_breakdown = n["square"] < 0 || n["bb"] < 0};
+        },
+    .judge_start =
+        [](const Problem&, const Numbers& n) {
+          return Verdict{.residual = n["start"] == 0 ? 0 : std::sqrt(n["start"] / n["bb"])};
+        },
+    .check = [](const Problem& p) { check_square(p, "minres"); },
+    .is_linear = true};
+PALIMPSEST_REGISTER_SOLVER(kMinres);
+
+}  // namespace
+
+SolveResult minres(const NamedLinop& A, const Tensor& b, const MinresOptions& options) {
+  Problem p({b.dtype(), b.shape(), b.device()});
+  p.set("A", A);
+  if (options.M) p.set("M", *options.M);
+  return solve(kMinres, p, b, solve_options(options));
+}
+
+}  // namespace palimpsest

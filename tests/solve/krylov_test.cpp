@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Solvers for square systems and for least squares: residuals known by hand, agreement with direct
+// solutions, and what each promises of memory and applications.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/linop/operators/shape_spec.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/solve/conjugate_gradients.hpp"
+#include "palimpsest/solve/least_squares.hpp"
+#include "palimpsest/solve/square_systems.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+using Complex = std::complex<double>;
+using Values = std::vector<double>;
+
+std::vector<Complex> values_of(const Tensor& t) {
+  return t.to(DType::complex128).to_vector<Complex>();
+}
+
+double difference(const Tensor& a, const Tensor& b) {
+  const auto x = values_of(a), y = values_of(b);
+  double top = 0, below = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    top += std::norm(x[i] - y[i]);
+    below += std::norm(y[i]);
+  }
+  return std::sqrt(top / below);
+}
+
+class Krylov : public ::testing::TestWithParam<DType> {
+ protected:
+  Tensor of(const Values& values) const { return Tensor::from<double>(values).to(GetParam()); }
+  NamedLinop diagonal(const Values& values) const { return Diagonal(of(values), "N"); }
+  NamedLinop matrix(const Values& values, index_t rows, index_t columns) const {
+    return Dense(of(values).reshape({rows, columns}), "MN,N->M");
+  }
+  // Square, in the dimensions N -> N.
+  NamedLinop square(const Tensor& weights) const {
+    return ShapeSpec("M", "N") * Dense(weights, "MN,N->M");
+  }
+  Tensor random(Extents shape, std::uint64_t stream) const {
+    return Tensor::random_normal(std::move(shape), GetParam(), {31, stream});
+  }
+  bool is_single() const { return real_of(GetParam()) == DType::float32; }
+  double bound() const { return is_single() ? 1e-4 : 1e-9; }
+  void expect_residuals(const SolveResult& result, const Values& expected) const {
+    ASSERT_EQ(result.history.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(result.history[i].residual, expected[i], 1e-5) << i;
+    }
+  }
+};
+
+TEST_P(Krylov, ResidualsOfConjugateGradients) {
+  const SolveResult result = conjugate_gradients(diagonal({1, 2, 3, 4, 5}), of({1, 1, 1, 1, 1}));
+  expect_residuals(result, {0.471405, 0.239046, 0.101015, 0.029696, 0});
+}
+
+TEST_P(Krylov, ResidualsOfMinres) {
+  const SolveResult result = minres(diagonal({-2, -1, 1, 2, 3}), of({1, 1, 1, 1, 1}));
+  EXPECT_EQ(result.status, Status::converged);
+  expect_residuals(result, {0.951453, 0.581775, 0.484234, 0.362738, 0});
+  EXPECT_LE(difference(result.x, of({-0.5, -1, 1, 0.5, 1.0 / 3})), bound());
+  EXPECT_EQ(result.applications.at("A"), 5);
+}
+
+TEST_P(Krylov, ResidualsOfChebyshev) {
+  ChebyshevOptions options{.lower = 1, .upper = 5, .max_iterations = 6};
+  const SolveResult result = chebyshev(diagonal({1, 2, 3, 4, 5}), of({1, 1, 1, 1, 1}), options);
+  EXPECT_EQ(result.status, Status::max_iterations);
+  expect_residuals(result, {0.471405, 0.239046, 0.099381, 0.035603, 0.011498, 0.006211});
+  options.residual = false;
+  const SolveResult blind = chebyshev(diagonal({1, 2, 3, 4, 5}), of({1, 1, 1, 1, 1}), options);
+  EXPECT_TRUE(equal(blind.x, result.x));
+}
+
+TEST_P(Krylov, ResidualsOfGmres) {
+  const NamedLinop A = square(of({0, 1, -1, 0}).reshape({2, 2}));
+  const SolveResult result = gmres(A, of({1, 0}));
+  EXPECT_EQ(result.status, Status::converged);
+  expect_residuals(result, {1, 0});
+  EXPECT_LE(difference(result.x, of({0, 1})), bound());
+}
+
+TEST_P(Krylov, ThePowerMethodFindsTheLargestEigenvalue) {
+  const PowerResult result = power_method(diagonal({1, 2, 3, 4, 5}), of({1, 1, 1, 1, 1}));
+  EXPECT_EQ(result.status, Status::converged);
+  EXPECT_NEAR(result.eigenvalue, 4.99992, is_single() ? 2e-5 : 1e-5);
+  if (!is_single()) {
+    EXPECT_EQ(result.iterations, 22);
+  }
+  EXPECT_EQ(power_method(diagonal({0, 0}), of({1, 1})).eigenvalue, 0);
+}
+
+TEST_P(Krylov, LeastSquaresOfASmallMatrix) {
+  const NamedLinop A = matrix({1, 0, 1, 1, 0, 1}, 3, 2);
+  for (const auto solver : {lsqr, lsmr}) {
+    const SolveResult exact = solver(A, of({1, 0, -1}), {});
+    EXPECT_EQ(exact.status, Status::converged);
+    EXPECT_EQ(exact.iterations, 1);
+    EXPECT_EQ(exact.history.back().numbers[0], 1);
+    EXPECT_LE(difference(exact.x, of({1, -1})), bound());
+    const SolveResult rest = solver(A, of({1, 0.01, -1}), {});
+    EXPECT_EQ(rest.history.back().numbers[0], 2);
+    EXPECT_LE(difference(rest.x, of({1.0033333333, -0.9966666667})), 1e-5);
+    EXPECT_NEAR(rest.history.back().residual * std::sqrt(2 + 1e-4), 0.00577350, 1e-6);
+  }
+}
+
+// Overdetermined, underdetermined and damped: compared with the normal equations.
+TEST_P(Krylov, LeastSquaresSolvers) {
+  for (const auto& [rows, columns] : {std::pair<index_t, index_t>{20, 8}, {8, 8}}) {
+    const NamedLinop A = Dense(random({rows, columns}, 1), "MN,N->M");
+    const Tensor b = random({rows}, 2);
+    for (const double damp : {0.0, 0.7}) {
+      const NamedLinop N = damp == 0 ? A.N() : A.N() + damp * damp * Identity("N");
+      const Tensor rhs = A.H()(b);
+      const double tight = is_single() ? 1e-6 : 1e-14;
+      const LeastSquaresOptions options{
+          .damp = damp, .atol = tight, .btol = tight, .conlim = 0, .max_iterations = 300};
+      for (const auto solver : {lsqr, lsmr}) {
+        const SolveResult result = solver(A, b, options);
+        EXPECT_EQ(result.status, Status::converged);
+        EXPECT_LE(difference(N(result.x), rhs), 20 * bound()) << rows << " " << damp;
+        EXPECT_EQ(result.applications.at("A"), result.iterations);
+        EXPECT_EQ(result.applications.at("A^H"), result.iterations + 1);
+      }
+      const SolveResult result =
+          cgls(A, b, {.damp = damp, .tolerance = tight, .max_iterations = 300});
+      EXPECT_LE(difference(N(result.x), rhs), 20 * bound());
+      EXPECT_EQ(result.applications.at("A"), result.iterations);
+      EXPECT_EQ(result.applications.at("A^H"), result.iterations + 1);
+    }
+  }
+}
+
+TEST_P(Krylov, LeastSquaresFromAStartAndWithAPreconditioner) {
+  const NamedLinop A = Dense(random({20, 8}, 1), "MN,N->M");
+  const Tensor x = random({8}, 3), b = A(x);
+  const double tight = is_single() ? 1e-6 : 1e-13;
+  LeastSquaresOptions options{.atol = tight, .btol = tight, .max_iterations = 200};
+  options.M = diagonal({1, 2, 1, 0.5, 1, 1, 2, 1});
+  EXPECT_LE(difference(lsqr(A, b, options).x, x), bound());
+  EXPECT_LE(difference(lsmr(A, b, options).x, x), bound());
+  options.x0 = random({8}, 4);
+  expect_error<ValueError>([&] { lsqr(A, b, options); }, "[lsqr] x0");
+  options.M.reset();
+  EXPECT_LE(difference(lsqr(A, b, options).x, x), bound());
+  EXPECT_LE(difference(lsmr(A, b, options).x, x), bound());
+}
+
+TEST_P(Krylov, AnySquareSystem) {
+  const index_t n = 24;
+  const NamedLinop A = square(random({n, n}, 5)) + 12 * Identity("N");
+  const Tensor x = random({n}, 6), b = A(x),
+               weights = Tensor::linspace(0.05, 0.15, n).to(GetParam());
+  const double tight = is_single() ? 2e-6 : 1e-12;
+  for (const bool has_m : {false, true}) {
+    std::optional<NamedLinop> M;
+    if (has_m) M = Diagonal(weights, "N");
+    for (const bool has_x0 : {false, true}) {
+      GmresOptions options{.M = M, .tolerance = tight, .max_iterations = 300};
+      if (has_x0) options.x0 = random({n}, 7);
+      const SolveResult whole = gmres(A, b, options);
+      EXPECT_EQ(whole.status, Status::converged) << has_m << has_x0;
+      EXPECT_LE(difference(whole.x, x), bound());
+      EXPECT_LE(whole.iterations, n);
+      EXPECT_EQ(whole.applications.at("A"), whole.iterations + (has_x0 ? 1 : 0));
+      options.restart = 7;
+      const SolveResult short_of_memory = gmres(A, b, options);
+      EXPECT_EQ(short_of_memory.status, Status::converged) << has_m << has_x0;
+      EXPECT_LE(difference(short_of_memory.x, x), bound());
+      BicgstabOptions two{.M = M, .tolerance = tight, .max_iterations = 300};
+      two.x0 = options.x0;
+      const SolveResult stab = bicgstab(A, b, two);
+      EXPECT_EQ(stab.status, Status::converged) << has_m << has_x0;
+      EXPECT_LE(difference(stab.x, x), bound());
+      EXPECT_EQ(stab.applications.at("A"), 2 * stab.iterations + (has_x0 ? 1 : 0));
+    }
+  }
+}
+
+TEST_P(Krylov, HermitianIndefiniteSystems) {
+  const index_t n = 16;
+  const Tensor weights = random({n, n}, 8);
+  const NamedLinop W = square(weights), A = W + W.H();
+  const Tensor x = random({n}, 9), b = A(x);
+  const double tight = is_single() ? 2e-6 : 1e-12;
+  MinresOptions options{.tolerance = tight, .max_iterations = 300};
+  EXPECT_LE(difference(minres(A, b, options).x, x), 100 * bound());
+  options.M = Diagonal(Tensor::linspace(0.5, 1.5, n).to(GetParam()), "N");
+  EXPECT_LE(difference(minres(A, b, options).x, x), 100 * bound());
+  options.x0 = random({n}, 7);
+  EXPECT_LE(difference(minres(A, b, options).x, x), 100 * bound());
+  options.M = -1 * Identity("N");
+  options.x0.reset();
+  EXPECT_EQ(minres(A, b, options).status, Status::breakdown);
+  // A singular consistent system: the solution of least norm.
+  EXPECT_LE(difference(minres(diagonal({0, 2, -4}), of({0, 2, 4})).x, of({0, 1, -1})), bound());
+}
+
+TEST_P(Krylov, RestartsOfGmresTakeWhatThePlanSays) {
+  const index_t n = 60;
+  const NamedLinop A = square(random({n, n}, 5)) + 20 * Identity("N");
+  const Tensor b = random({n}, 6);
+  const MemoryScope scope;
+  const SolveResult result = gmres(A, b, {.tolerance = 0, .max_iterations = 12, .restart = 5});
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), result.peak_bytes);
+  EXPECT_EQ(result.applications.at("A"), 12 + 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryDtype, Krylov,
+                         ::testing::Values(DType::float32, DType::float64, DType::complex64,
+                                           DType::complex128),
+                         [](const auto& c) { return std::string(name_of(c.param)); });
+
+TEST(SquareSystems, RefuseNonsense) {
+  const NamedLinop A = Diagonal(Tensor::ones({3}), "N");
+  const Tensor b = Tensor::ones({3});
+  expect_error<ValueError>([&] { chebyshev(A, b, {.lower = 2, .upper = 1}); },
+                           "[chebyshev] lower: got bounds 2");
+  expect_error<ValueError>([&] { gmres(A, b, {.restart = 0}); }, "[gmres] restart: got 0");
+  expect_error<ShapeError>(
+      [&] {
+        minres(Dense(Tensor::ones({3, 2}), "MN,N->M"), b);
+      },
+      "[minres] Mismatched");
+  expect_error<ValueError>([&] { cgls(A, b, {.damp = -1}); }, "[cgls] damp: got -1");
+  expect_error<ValueError>([&] { lsmr(A, b, {.damp = -1}); }, "[lsmr] damp: got -1");
+}
+
+}  // namespace
+}  // namespace palimpsest
