@@ -178,6 +178,16 @@ TEST(RandomFunctions, GiveNoAlarmInDebugMode) {
   }
 }
 
+// Two duplicates were merged, and later the inputs of the one that stayed were replaced by values
+// equal up to rounding.
+TEST(RandomFunctions, AMergeWhoseInputsWereRewrittenLaterIsNoAlarm) {
+  RandomMatrices program(37626);
+  const Function f = program.compiled(DebugMode({.base = FastRun(), .patience = 1}));
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_NO_THROW(program.call(f, program.arguments())) << text_of(f);
+  }
+}
+
 TEST(RandomFunctions, GiveTheBitsOfNoRewriteInExactModes) {
   const int n = testing::longer_unless_sanitized(4000);
   for (int seed = 0; seed < n; ++seed) {

@@ -66,7 +66,7 @@ void Call::bind_containers() {
     container->renew();
   }
   hold_containers();
-  SmallVector<char, 16> stays(is_held_.size());
+  SmallVector<char, 32> stays(is_held_.size());
   for (std::size_t c = 0; c < impl_.containers.size(); ++c) {
     const ContainerSpec& spec = program_.containers[c];
     stays[c] = is_planning_ || spec.is_updated || spec.is_lent;
@@ -287,7 +287,7 @@ void Call::prepare() {
 
 // As Frame::run and hand_over, with somebody who looks and may end the call at any step.
 void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement) {
-  SmallVector<const Tensor*, 16> inputs;
+  SmallVector<const Tensor*, 32> inputs;
   for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);
   const CallAccess access{program_, plan, frame, inputs};
   if (measurement) measurement->pause();
@@ -303,8 +303,8 @@ void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurem
 }
 
 // What may lie in a frame: results that were borrowed from it, directly or through foreign memory.
-SmallVector<const Tensor*, 16> Call::values_in_frames(std::span<Tensor> outs) const {
-  SmallVector<const Tensor*, 16> values;
+SmallVector<const Tensor*, 32> Call::values_in_frames(std::span<Tensor> outs) const {
+  SmallVector<const Tensor*, 32> values;
   if (!program_.borrows_any) return values;
   const auto add = [&](const Tensor& t, bool is_container) {
     const StorageState state = t.storage().state();
@@ -321,7 +321,7 @@ SmallVector<const Tensor*, 16> Call::values_in_frames(std::span<Tensor> outs) co
 void Call::run_in_stages(const Plan& plan, std::span<Tensor> results, std::span<Tensor> outs,
                          CallReport* report, CallMeasurement* measurement) {
   const Device where = device();
-  SmallVector<const Tensor*, 16> inputs;
+  SmallVector<const Tensor*, 32> inputs;
   for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);
   Stages::Result made;
   const auto run_steps = [&] {

@@ -89,7 +89,7 @@ class Call {
   bool meets_another(const OverlapFinder& finder, std::size_t input) const;
   bool would_lose_value(std::size_t input) const;
   void make_copies();
-  SmallVector<const Tensor*, 16> values_in_frames(std::span<Tensor> outs) const;
+  SmallVector<const Tensor*, 32> values_in_frames(std::span<Tensor> outs) const;
   bool fits(const std::vector<Layout>& signature) const;
   std::vector<Layout> signature() const;
   Device device() const;
@@ -122,11 +122,11 @@ class Call {
   const FunctionState& impl_;
   const Program& program_;
   SmallVector<GivenArgument, 8> given_;
-  SmallVector<BoundInput, 16> bound_;
+  SmallVector<BoundInput, 32> bound_;
   MadeTensors made_;
-  SmallVector<char, 16> is_held_;              // per cell
+  SmallVector<char, 32> is_held_;              // per cell
   SmallVector<char, 8> is_apart_;              // per destination: no value of the call meets it
-  SmallVector<ResultCopy, 16> result_copies_;  // per result, then update
+  SmallVector<ResultCopy, 32> result_copies_;  // per result, then update
   bool copies_any_ = false;
   bool is_planning_ = false;  // nothing will be updated: hold all as readers do
   CallReport report_;

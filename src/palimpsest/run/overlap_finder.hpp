@@ -109,8 +109,8 @@ class OverlapFinder {
   void note_blocks();
   void note_places();
 
-  SmallVector<Entry, 16> entries_;
-  SmallVector<std::uint32_t, 16> position_;  // by number
+  SmallVector<Entry, 32> entries_;
+  SmallVector<std::uint32_t, 32> position_;  // by number
   SmallVector<Block, 1> blocks_;             // by address; only if any is foreign
   SmallVector<Place, 1> places_;             // by file and place in it
 };

@@ -119,6 +119,56 @@ void DebugInspection::bind(IsolatedPass& pass, const std::vector<Variable>& inpu
   }
 }
 
+namespace {
+
+// By how much a replacement may differ that is equal up to rounding.
+Tolerance tolerance_of(IsolatedPass& pass, const RewriteRecord::Replacement& r, index_t results) {
+  Tolerance tolerance;
+  for (const Variable& v : {r.old, r.with}) {
+    const Apply owner = v.owner();
+    if (!owner.defined()) continue;
+    double elements = 1;
+    for (const Variable& input : owner.inputs()) {
+      const DebugValue value = pass.evaluate(input);
+      if (!value.defined()) continue;
+      elements = std::max(elements, static_cast<double>(value.numel()));
+      if (is_inexact(value.dtype())) {
+        tolerance.scale = std::max(tolerance.scale, scale_of(value));
+      }
+    }
+    const double terms = elements / std::max(1.0, static_cast<double>(results));
+    tolerance.roundings =
+        std::max(tolerance.roundings, kRoundingsOfReplacement * owner.op().tolerance(owner) *
+                                          std::sqrt(std::max(1.0, terms)));
+  }
+  tolerance.roundings = std::max(tolerance.roundings, kRoundingsOfReplacement);
+  return tolerance;
+}
+
+// Does either variable follow, in the graph as it is now, from what came of a rewrite that is equal
+// up to rounding only? When the replacement was made both may have had the same inputs.
+bool rests_on_inexact(const RewriteRecord::Replacement& r, const RewriteRecord& record,
+                      const RewriteSelection& selection) {
+  std::vector<Variable> rounded;
+  const auto rests = [&](const Variable& v) {
+    const auto is_rounded = [&](const Variable& w) {
+      return std::find(rounded.begin(), rounded.end(), w) != rounded.end();
+    };
+    if (is_rounded(v)) return true;
+    const std::vector<Apply> nodes = applications_of(std::span<const Variable>(&v, 1));
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Apply& node) {
+      const std::vector<Variable> outputs = node.outputs();
+      return std::any_of(outputs.begin(), outputs.end(), is_rounded);
+    });
+  };
+  for (const RewriteRecord::Replacement& other : record.replacements()) {
+    if (!is_exact(selection, other.reason) || rests(other.old)) rounded.push_back(other.with);
+  }
+  return rests(r.old) || rests(r.with);
+}
+
+}  // namespace
+
 // Each variable that was replaced must have the value of the one in its place. Of nodes that only a
 // refused attempt needed, memory and poison are checked, and nothing is compared.
 void DebugInspection::check_replacements(IsolatedPass& pass, const RewriteRecord& record,
@@ -127,27 +177,12 @@ void DebugInspection::check_replacements(IsolatedPass& pass, const RewriteRecord
     if (r.uses == 0) continue;
     const DebugValue old = pass.evaluate(r.old), with = pass.evaluate(r.with);
     if (!old.defined() || !with.defined()) continue;
-    Tolerance tolerance;
-    if (!is_exact(selection, r.reason)) {
-      for (const Variable& v : {r.old, r.with}) {
-        const Apply owner = v.owner();
-        double elements = 1, results = std::max(1.0, static_cast<double>(old.numel()));
-        if (!owner.defined()) continue;
-        for (const Variable& input : owner.inputs()) {
-          const DebugValue value = pass.evaluate(input);
-          if (!value.defined()) continue;
-          elements = std::max(elements, static_cast<double>(value.numel()));
-          if (is_inexact(value.dtype())) {
-            tolerance.scale = std::max(tolerance.scale, scale_of(value));
-          }
-        }
-        tolerance.roundings =
-            std::max(tolerance.roundings, kRoundingsOfReplacement * owner.op().tolerance(owner) *
-                                              std::sqrt(std::max(1.0, elements / results)));
-      }
-      tolerance.roundings = std::max(tolerance.roundings, kRoundingsOfReplacement);
+    const bool exact = is_exact(selection, r.reason);
+    Difference difference =
+        compare(old, with, exact ? Tolerance() : tolerance_of(pass, r, old.numel()));
+    if (!difference.is_within && exact && rests_on_inexact(r, record, selection)) {
+      difference = compare(old, with, tolerance_of(pass, r, old.numel()));
     }
-    const Difference difference = compare(old, with, tolerance);
     if (difference.is_within) continue;
     StepContext context;
     context.pass = "isolated";

@@ -324,15 +324,29 @@ std::vector<Extents> Elementwise::infer_shapes(const Apply& apply,
   return std::vector<Extents>(program().outputs().size(), result);
 }
 
-void Elementwise::run(RunContext& context) const {
+namespace {
+
+// Up to N inputs of up to 4 axes without an allocation.
+template <std::size_t N>
+void run_stretched(const ElementwiseProgram& program, RunContext& context) {
   const MutableView& out = context.output(0);
   const std::size_t n = context.inputs().size(), rank = out.rank();
-  SmallVector<ConstView, 8> views(n);
-  SmallVector<index_t, 32> strides(n * rank);
+  SmallVector<ConstView, N> views(n);
+  SmallVector<index_t, 4 * N> strides(n * rank);
   for (std::size_t i = 0; i < n; ++i) {
     views[i] = stretched(context.input(i), out.extents, {strides.data() + i * rank, rank});
   }
-  run_elementwise(program(), views, context.outputs());
+  run_elementwise(program, views, context.outputs());
+}
+
+}  // namespace
+
+void Elementwise::run(RunContext& context) const {
+  if (context.inputs().size() <= 8) {
+    run_stretched<8>(program(), context);
+  } else {
+    run_stretched<ElementwiseProgram::kMaxInputs>(program(), context);
+  }
 }
 
 // -- derivatives -------------------------------------------------------------------------------

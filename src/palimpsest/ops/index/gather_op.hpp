@@ -87,6 +87,8 @@ class UpdateAt final : public Op {
   void run(RunContext& context) const override;
 
  private:
+  std::string_view title() const;  // the name, without an allocation
+
   // Which points have a value that is not overwritten by a later one; undefined if all have.
   Variable winners(const Apply& apply) const;
 

@@ -56,10 +56,12 @@ bool has_repeated_points(std::span<const Variable> indices, const Axes& axes, co
 
 }  // namespace
 
-std::string UpdateAt::name() const {
-  const std::string result = kind_ == Kind::set ? "AdvancedSet" : "AdvancedInc";
-  return in_place_ ? result + "InPlace" : result;
+std::string_view UpdateAt::title() const {
+  if (kind_ == Kind::set) return in_place_ ? "AdvancedSetInPlace" : "AdvancedSet";
+  return in_place_ ? "AdvancedIncInPlace" : "AdvancedInc";
 }
+
+std::string UpdateAt::name() const { return std::string(title()); }
 
 std::string UpdateAt::parameters() const {
   return index_.str() + ", " + std::string(name_of(dtype_)) + (buffered_ ? ", buffered" : "");
@@ -180,7 +182,7 @@ void UpdateAt::run(RunContext& context) const {
   const MutableView& out = context.output(0);
   const auto indices = context.inputs().subspan(2);
   for (std::size_t d = 0; !index_.constant && d < indices.size(); ++d) {
-    check_index_range(indices[d], out.extents[static_cast<std::size_t>(index_.axes[d])], name());
+    check_index_range(indices[d], out.extents[static_cast<std::size_t>(index_.axes[d])], title());
   }
   if (!in_place_) run_copy(context.input(0), out);
   // The value stretched to what is written.

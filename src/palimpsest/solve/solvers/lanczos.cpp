@@ -12,22 +12,22 @@ namespace {
 
 using namespace krylov;
 
-// u the vector of this step, not yet of length 1, and the one before; beta its length.
+// x the vector of this step, not yet of length 1, and the one before; beta its length.
 void declare(const Problem& p, StateList& state) {
-  state.add("u", p.x(), Init::b());
+  state.add("x", p.x(), Init::b());
   state.add("before", p.x());
   state.add("beta", p.numbers());
 }
 
-void setup(const Problem& p, Scope& s) { s.set("beta", ops::sqrt(p.x().norm2(s["u"]))); }
+void setup(const Problem& p, Scope& s) { s.set("beta", ops::sqrt(p.x().norm2(s["x"]))); }
 
-// v = u / beta, w = A v - beta v_before, alpha = <v, w>, u' = w - alpha v. alpha is taken twice:
+// v = x / beta, w = A v - beta v_before, alpha = <v, w>, x' = w - alpha v. alpha is taken twice:
 // what rounding leaves along v is removed by the second (local reorthogonalization).
 void step(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable beta = s["beta"];
   const Variable scale = value_if(ops::gt(beta, 0.0), ops::reciprocal(beta));
-  const Variable v = s["u"] * X.spread(scale);
+  const Variable v = s["x"] * X.spread(scale);
   const Variable w = ops::fma(X.spread(-beta), s["before"], s.apply("A", v));
   const Variable first = X.real_dot(v, w);
   const Variable rest = ops::fma(X.spread(-first), v, w);
@@ -37,7 +37,7 @@ void step(const Problem& p, Scope& s, int) {
   s.guard(alpha);
   const Variable next_beta = ops::sqrt(X.norm2(next));
   s.guard(next_beta);
-  s.set("u", next);
+  s.set("x", next);
   s.set("before", v);
   s.set("beta", next_beta);
   s.number("alpha", alpha);
@@ -53,7 +53,6 @@ constexpr SolverType kLanczos{
         [](const Problem&, const Numbers& n) {
           return Verdict{.numbers = {n["alpha"], n["beta"]}};
         },
-    .result = [](const Problem& p, Scope& s) { return p.x().real_dot(s["u"], s["u"]); },
     .check = [](const Problem& p) { check_square(p, "lanczos"); },
 };
 PALIMPSEST_REGISTER_SOLVER(kLanczos);
@@ -131,9 +130,10 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
 }
 
 index_t lanczos_bytes(const NamedLinop& A, const TensorType& x) {
-  // The start is a tensor of its own beside the state.
-  return plan_solve(kLanczos, problem_of(A, x), {.history = false}).peak_bytes +
-         byte_count(x.shape, x.dtype);
+  const SolvePlan plan = plan_solve(kLanczos, problem_of(A, x), {.history = false});
+  // While the state is made, the start is a tensor of its own beside it.
+  const index_t start = byte_count(x.shape, x.dtype) + plan.setup_bytes;
+  return plan.state_bytes + std::max(start, plan.step_bytes);
 }
 
 }  // namespace palimpsest

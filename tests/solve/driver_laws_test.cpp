@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for every solver: it takes what it announced, allocates nothing after the first
+// iteration, continues from a checkpoint bit for bit, ends when it is told to, and gives the same
+// bits for any number of threads. A solver that is registered and not listed here fails a test.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <ostream>
+#include <set>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/solve/frame/solver.hpp"
+#include "palimpsest/solve/prox/constraints.hpp"
+#include "palimpsest/solve/prox/total_variation.hpp"
+#include "palimpsest/solve/solvers/objective_problem.hpp"
+#include "support/malloc_counter.hpp"
+
+namespace palimpsest {
+namespace {
+
+struct Sample {
+  std::string solver, variant;
+  std::function<Problem(DType)> problem;
+  Extents data;
+  bool has_batch = true;
+  friend std::ostream& operator<<(std::ostream& stream, const Sample& s) {
+    return stream << s.solver << s.variant;
+  }
+};
+
+Tensor random(Extents shape, DType dtype, std::uint64_t stream) {
+  return Tensor::random_normal(std::move(shape), dtype, {41, stream});
+}
+
+constexpr index_t kN = 24;
+
+// Maps of 3 coils on S slices of kN points: S N -> C S N, separable along S.
+NamedLinop coils(DType dtype) { return Dense(random({3, 2, kN}, dtype, 1), "C S N,S N->C S N"); }
+NamedLinop positive(DType dtype) { return coils(dtype).N() + 0.5 * Identity("S N"); }
+TensorType square_type(DType dtype) { return {dtype, {2, kN}, {}}; }
+TensorType data_type(DType dtype) { return {dtype, {3, 2, kN}, {}}; }
+
+Problem square(DType dtype) { return Problem(square_type(dtype)).set("A", positive(dtype)); }
+Problem square_with_m(DType dtype) {
+  Tensor weights = Tensor::linspace(0.1, 0.4, 2 * kN, real_of(dtype)).reshape({2, kN});
+  return square(dtype).set("M", Diagonal(weights, "S N"));
+}
+Problem rectangular(DType dtype) { return Problem(data_type(dtype)).set("A", coils(dtype)); }
+Problem with_h(DType dtype) {
+  Problem p = objective_problem({.A = coils(dtype), .h = L1(0.05)}, data_type(dtype));
+  return p.set("restart", true).set("max_iterations", 1000);
+}
+Objective with_terms(DType dtype) {
+  return {.A = coils(dtype), .terms = {tv_term(0.05, "N"), {.g = L1(0.05)}}, .h = NonNegative()};
+}
+
+std::vector<Sample> samples() {
+  const Extents b{2, kN}, y{3, 2, kN};
+  std::vector<Sample> list;
+  for (const char* name : {"conjugate_gradients", "minres", "bicgstab"}) {
+    list.push_back({name, "", square, b});
+    list.push_back({name, "WithM", square_with_m, b});
+  }
+  list.push_back({"conjugate_gradients", "Refreshing",
+                  [](DType d) { return square_with_m(d).set("refresh", 3); }, b});
+  list.push_back({"gmres", "", square, b, false});
+  list.push_back({"gmres", "Restarting", [](DType d) { return square_with_m(d).set("restart", 3); },
+                  b, false});
+  const auto bounded = [](DType d) {
+    return square(d).set("lower", 0.4).set("upper", 20.0).set("residual", true);
+  };
+  list.push_back({"chebyshev", "", bounded, b});
+  list.push_back({"power_method", "", square, b});
+  list.push_back({"lanczos", "", square, b});
+  for (const char* name : {"cgls", "lsqr", "lsmr"}) {
+    list.push_back({name, "", rectangular, y});
+    list.push_back({name, "Damped", [](DType d) { return rectangular(d).set("damp", 0.3); }, y});
+  }
+  for (const char* name : {"ista", "fista", "pogm", "gradient_descent", "nesterov"}) {
+    list.push_back({name, "", with_h, y});
+    list.push_back({name, "WithL", [](DType d) { return with_h(d).set("L", 40.0); }, y});
+  }
+  const auto with_prox = [](DType d) {
+    const Prox tv = TotalVariation(0.05, "N", {.dims = Dims("S N"), .inner = 5});
+    return objective_problem({.A = coils(d), .h = tv}, data_type(d));
+  };
+  list.push_back({"fista", "TotalVariation", with_prox, y, false});
+  const auto terms = [](DType d) { return objective_problem(with_terms(d), data_type(d)); };
+  list.push_back({"condat_vu", "", terms, y});
+  list.push_back({"pdhg", "", [terms](DType d) { return terms(d).set("f", SquaredL2(1.0)); }, y});
+  return list;
+}
+
+class DriverLaws : public ::testing::TestWithParam<Sample> {
+ protected:
+  const SolverType& type() const { return *find_solver(GetParam().solver); }
+  Problem problem(DType dtype) const { return GetParam().problem(dtype); }
+  Tensor data(DType dtype) const { return random(GetParam().data, dtype, 2); }
+  static SolveOptions options(int iterations) {
+    return {.tolerance = 0, .max_iterations = iterations};
+  }
+  // Of the solvers that report no test of their own and go on.
+  SolveResult solved(DType dtype, const SolveOptions& with) const {
+    return solve(type(), problem(dtype), data(dtype), with);
+  }
+};
+
+constexpr std::array kDTypes = {DType::float32, DType::float64, DType::complex64,
+                                DType::complex128};
+
+TEST_P(DriverLaws, ThePlannedPeakIsTheMeasuredOne) {
+  for (const DType dtype : kDTypes) {
+    for (const bool has_x0 : {false, true}) {
+      SolveOptions with = options(4);
+      if (has_x0) with.x0 = random({2, kN}, dtype, 3);
+      const Problem p = problem(dtype);
+      const Tensor b = data(dtype);
+      const SolvePlan plan = plan_solve(type(), p, with);
+      const MemoryScope scope;
+      const SolveResult result = solve(type(), p, b, with);
+      EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes)
+          << name_of(dtype) << has_x0;
+      EXPECT_EQ(result.peak_bytes, plan.peak_bytes);
+      EXPECT_EQ(result.x.dtype(), dtype);
+    }
+  }
+}
+
+TEST_P(DriverLaws, NothingIsAllocatedAfterTheFirstIterations) {
+  // Another thread takes memory for itself when it is first given work, which may be late.
+  const ConfigScope alone({.threads = 1});
+  std::array<std::size_t, 11> mallocs{};
+  std::array<std::uint64_t, 11> allocations{};
+  SolveOptions with = options(10);
+  with.callback = [&](const SolveInfo& info) {
+    const auto k = static_cast<std::size_t>(info.iteration());
+    mallocs[k] = testing::count_of_mallocs();
+    allocations[k] = Allocator::of({}).stats().calls;
+    return true;
+  };
+  const SolveResult result = solved(DType::complex64, with);
+  const auto last = static_cast<std::size_t>(result.iterations);
+  ASSERT_GE(last, 4u);
+  EXPECT_EQ(allocations[last], allocations[1]);
+  // A variant sets its own function up when it runs for the first time.
+  if (testing::kKeepsHandles && last > 5) {
+    EXPECT_EQ(mallocs[last] - mallocs[5], 0u);
+  }
+}
+
+TEST_P(DriverLaws, ACheckpointContinuesBitForBit) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("palimpsest_laws_" + std::to_string(getpid())))
+          .string();
+  for (const DType dtype : {DType::float32, DType::complex128}) {
+    const SolveResult whole = solved(dtype, options(6));
+    for (int k = 1; k < 6; ++k) {
+      SolveOptions first = options(6), again = options(6);
+      first.checkpoint = {.path = path, .every_iterations = 1};
+      first.callback = [k](const SolveInfo& info) { return info.iteration() < k; };
+      again.resume = path;
+      solved(dtype, first);
+      const SolveResult rest = solved(dtype, again);
+      EXPECT_TRUE(equal(rest.x, whole.x)) << k;
+      EXPECT_EQ(rest.iterations, whole.iterations) << k;
+      EXPECT_EQ(rest.status, whole.status) << k;
+      EXPECT_EQ(rest.history.size(), whole.history.size()) << k;
+      // Some solvers have no residual: NaN, whose bits are compared as well.
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(rest.history.back().residual),
+                std::bit_cast<std::uint64_t>(whole.history.back().residual))
+          << k;
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_P(DriverLaws, EndsWhenItIsTold) {
+  SolveOptions with = options(50);
+  with.cancel = CancelToken();
+  CancelToken token = *with.cancel;
+  with.callback = [&](const SolveInfo& info) {
+    if (info.iteration() == 2) token.cancel();
+    return true;
+  };
+  const SolveResult cancelled = solved(DType::complex64, with);
+  EXPECT_EQ(cancelled.status, Status::cancelled);
+  EXPECT_EQ(cancelled.iterations, 2);
+  const SolveResult two = solved(DType::complex64, options(2));
+  EXPECT_TRUE(equal(cancelled.x, two.x));
+  EXPECT_EQ(cancelled.applications, two.applications);
+  with = options(50);
+  with.time_limit_s = 1e-9;
+  EXPECT_EQ(solved(DType::complex64, with).status, Status::time_limit);
+  const SolveResult none = solved(DType::complex64, options(0));
+  EXPECT_EQ(none.iterations, 0);
+  EXPECT_EQ(none.status, Status::max_iterations);
+}
+
+TEST_P(DriverLaws, DataThatAreNotFiniteDiverge) {
+  const Problem p = problem(DType::float64);
+  std::vector<double> values = data(DType::float64).to_vector<double>();
+  values[7] = std::numeric_limits<double>::quiet_NaN();
+  const Tensor b = Tensor::from<double>(values).reshape(GetParam().data);
+  const SolveResult result = solve(type(), p, b, options(4));
+  EXPECT_EQ(result.status, Status::diverged);
+  EXPECT_EQ(result.iterations, 0);
+}
+
+TEST_P(DriverLaws, ThreadsChangeNoBit) {
+  Tensor x;
+  for (const int threads : {1, 4}) {
+    ConfigOverrides overrides;
+    overrides.threads = threads;
+    overrides.parallel_grain = 1;
+    const ConfigScope scope(overrides);
+    const SolveResult result = solved(DType::complex64, options(5));
+    if (threads == 1) {
+      x = result.x;
+    } else {
+      EXPECT_TRUE(equal(result.x, x));
+    }
+  }
+}
+
+// Slices that do not touch each other, solved at once and one by one.
+TEST_P(DriverLaws, ABatchIsItsElements) {
+  if (!GetParam().has_batch) GTEST_SKIP();
+  SolveOptions with = options(4);
+  with.batch = "S";
+  const Problem p = problem(DType::complex128);
+  const Tensor b = data(DType::complex128);
+  // One step size for all: that of a slice alone would be its own.
+  if (!p.has_attr("L") && type().prepare != nullptr) GTEST_SKIP();
+  const SolveResult batch = solve(type(), p, b, with);
+  const index_t axis = GetParam().data.size() == 3 ? 1 : 0;
+  for (index_t s = 0; s < 2; ++s) {
+    Problem part(TensorType{DType::complex128, b.narrow(axis, s, 1).shape(), {}});
+    for (const auto& [name, A] : p.ops()) part.set(name, A.split({{"S", slice(s, s + 1)}}));
+    for (const auto& [name, g] : p.proxes()) part.set(name, g);
+    for (const auto& [name, a] : p.attrs()) part.set(name, a);
+    const SolveResult own = solve(type(), part, b.narrow(axis, s, 1), options(4));
+    EXPECT_TRUE(allclose(batch.x.narrow(0, s, 1), own.x, 1e-10, 1e-12)) << s;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Solvers, DriverLaws, ::testing::ValuesIn(samples()),
+                         [](const auto& c) { return c.param.solver + c.param.variant; });
+
+TEST(DriverLaws, EverySolverIsListed) {
+  std::set<std::string> listed;
+  for (const Sample& s : samples()) listed.insert(s.solver);
+  for (const std::string& name : solver_names()) EXPECT_TRUE(listed.contains(name)) << name;
+}
+
+}  // namespace
+}  // namespace palimpsest
