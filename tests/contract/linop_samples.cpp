@@ -155,6 +155,8 @@ void add_structure(std::vector<LinopSample>& all) {
         [=](DType) { return Wavelet("C Y X", "Y X", {.family = family, .levels = 2}); },
         {.sizes = {{"C", 3}, {"Y", 8}, {"X", 12}}});
   }
+  add("Wavelet_odd", [](DType) { return Wavelet("C Y X", "Y X", {.family = "db2", .levels = 2}); },
+      {.sizes = {{"C", 2}, {"Y", 7}, {"X", 11}}});
   add("Kronecker", [](DType t) {
     return Kronecker(Dense(random({4, 3}, t), "MN,N->M"),
                      Fft(1, {.norm = FftNorm::backward}).with_sizes({{"Nx", 5}}));

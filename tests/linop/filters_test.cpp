@@ -400,10 +400,38 @@ TEST(Wavelet, StoresAveragesBeforeDifferences) {
   const Tensor x = random({2, 16, 8});
   const NamedLinop V = Wavelet("C Y X", "Y X", {.family = "db10", .levels = 3});
   EXPECT_LE(difference(V.inverse()(V(x)), x), 1e-14);
-  expect_error<ShapeError>([&] { W(numbers({1, 2, 3})); }, "divisible");
   expect_error<ValueError>([] { Wavelet("A", "A", {.family = "db11"}); }, "family");
   expect_error<ValueError>([] { Wavelet("A", "A", {.family = "coif1"}); }, "family");
-  expect_error<ValueError>([] { Wavelet("A", "A", {.levels = -1}); }, "levels");
+  expect_error<ValueError>([] { Wavelet("A", "A", {.levels = -2}); }, "levels");
+}
+
+// Of an odd line the last entry goes to the end of the averages.
+TEST(Wavelet, IsOrthogonalForEverySize) {
+  const auto y = reals(Wavelet("A", "A", {.family = "haar", .levels = 1})(numbers({1, 2, 3})));
+  const double expected[] = {2.121320, 3, -0.707107};
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(y[i], expected[i], 1e-6);
+  for (const char* family : {"haar", "db2", "db4"}) {
+    for (index_t n = 1; n <= 21; ++n) {
+      for (const int levels : {1, 3, kAutomaticLevels}) {
+        const NamedLinop W = Wavelet("A B", "A B", {.family = family, .levels = levels});
+        const Tensor x = random({n, 22 - n});
+        EXPECT_LE(difference(W.H()(W(x)), x), 1e-13) << family << n << levels;
+        EXPECT_LE(difference(W(W.H()(x)), x), 1e-13) << family << n << levels;
+      }
+    }
+  }
+}
+
+TEST(Wavelet, AutomaticLevelsKeepSixteen) {
+  EXPECT_EQ(wavelet_levels({31}), 1);
+  EXPECT_EQ(wavelet_levels({30}), 0);
+  EXPECT_EQ(wavelet_levels({230, 180}), 3);
+  EXPECT_EQ(wavelet_levels({256, 256}), 4);
+  EXPECT_EQ(wavelet_levels({256, 8}), 0);
+  const NamedLinop automatic = Wavelet("A", "A", {.family = "haar", .levels = kAutomaticLevels});
+  const NamedLinop two = Wavelet("A", "A", {.family = "haar", .levels = 2});
+  const Tensor x = random({64});
+  EXPECT_TRUE(equal(automatic(x), two(x)));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "palimpsest/solve/frame/solver.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
+#include "palimpsest/solve/prox/wavelets.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 #include "support/malloc_counter.hpp"
 
@@ -93,6 +94,19 @@ std::vector<Sample> samples() {
     return objective_problem({.A = coils(d), .h = tv}, data_type(d));
   };
   list.push_back({"fista", "TotalVariation", with_prox, y, false});
+  const auto with_shifts = [](DType d) {
+    const Prox h = L1Wavelet(0.05, "N", {.shift = Shift::random, .dims = Dims("S N")});
+    return objective_problem({.A = coils(d), .h = h}, data_type(d));
+  };
+  list.push_back({"fista", "ShiftedWavelets", with_shifts, y, false});
+  const auto split = [](DType d) {
+    Objective f = with_terms(d);
+    f.terms.push_back({.g = *f.h});
+    f.h.reset();
+    return objective_problem(f, data_type(d)).set("inner", 3).set("adapt", true);
+  };
+  list.push_back({"admm", "", split, y});
+  list.push_back({"admm", "WithL", [split](DType d) { return split(d).set("L", 40.0); }, y});
   const auto terms = [](DType d) { return objective_problem(with_terms(d), data_type(d)); };
   list.push_back({"condat_vu", "", terms, y});
   list.push_back({"pdhg", "", [terms](DType d) { return terms(d).set("f", SquaredL2(1.0)); }, y});

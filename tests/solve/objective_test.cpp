@@ -110,6 +110,33 @@ TEST(Objectives, ShiftedTerms) {
   expect_near(minimize(f, real({7, 7}), {.max_iterations = 2000}).x, {2, -1}, 1e-5);
 }
 
+// The solutions known by hand, and those of condat_vu.
+TEST(Objectives, AdmmFindsTheSameSolutions) {
+  AdmmOptions tight{.tolerance = 1e-7, .max_iterations = 2000};
+  for (const bool adapts : {false, true}) {
+    tight.adapt = adapts;
+    const Objective line{.A = Identity("N"), .terms = {tv_term(1.0, "N")}};
+    expect_near(admm(line, real({0, 4, 1}), tight).x, {1, 2, 2}, 1e-5);
+    const Objective shifted{.A = Identity("N"),
+                            .terms = {{.g = L1(10.0), .K = Scalar(2.0, "N"), .d = real({4, -2})}}};
+    expect_near(admm(shifted, real({7, 7}), tight).x, {2, -1}, 1e-5);
+    const NamedLinop A = Dense(Tensor::random_normal({30, 12}, DType::float64, {3, 0}), "MN,N->M");
+    const Tensor b = Tensor::random_normal({30}, DType::float64, {3, 1});
+    const Objective two{.A = A, .terms = {tv_term(1.0, "N"), {.g = L1(0.5)}}, .h = NonNegative()};
+    const SolveResult by_admm = admm(two, b, tight);
+    EXPECT_EQ(by_admm.status, Status::converged);
+    const SolveResult by_condat_vu =
+        condat_vu(two, b, {.tolerance = 1e-9, .max_iterations = 20000});
+    EXPECT_TRUE(allclose(by_admm.x, by_condat_vu.x, 1e-4, 1e-4)) << adapts;
+    EXPECT_EQ(by_admm.applications.at("K0"), by_admm.iterations);
+    EXPECT_EQ(by_admm.applications.at("K0^H"), 2 * by_admm.iterations);
+    EXPECT_EQ(by_admm.applications.at("N"), by_admm.applications.at("K1.N"));
+  }
+  expect_error<ValueError>([&] { admm({.A = Identity("N")}, real({1})); }, "[admm] terms");
+  expect_error<ValueError>(
+      [&] { admm({.A = Identity("N"), .h = L1(1.0)}, real({1}), {.rho = -1.0}); }, "[admm] rho");
+}
+
 TEST(Objectives, TakeWhatThePlanSays) {
   const NamedLinop A =
       Dense(Tensor::random_normal({3, 20, 20}, DType::complex64, {3, 0}), "C Ny Nx,Ny Nx->C Ny Nx");

@@ -67,6 +67,33 @@ SolvePlan plan_minimize(const Objective& f, const TensorType& b,
 /// Source     Condat 2013, doi:10.1007/s10957-012-0245-9; Vu 2013, doi:10.1007/s10444-011-9254-8
 SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions& options = {});
 
+struct AdmmOptions {
+  /// Of both residuals, relative.
+  PALIMPSEST_SOLVE_LIMITS(1e-3);
+  std::optional<double> L = {};
+  /// The penalty; unset: L / 2. Smaller than needed, the terms are met late; larger, the data.
+  std::optional<double> rho = {};
+  double relaxation = 1.6;
+  /// Most steps of the inner conjugate gradients, and where they end, relative to the residual of
+  /// the last iteration.
+  int inner = 10;
+  double inner_tolerance = 0.1;
+  /// Up to iteration 50 rho doubles or halves where one residual is ten times the other.
+  bool adapt = false;
+  PALIMPSEST_SOLVE_OPTIONS;
+};
+/// The alternating direction method of multipliers; h counts as a term without K.
+///
+/// Math       x' minimizes the quadratic part + sum of rho / 2 |K_i x - d_i - z_i + u_i|^2, by
+///            conjugate gradients from x; r_i = a (K_i x' - d_i) + (1 - a) z_i,
+///            z_i' = prox_{g_i / rho}(r_i + u_i), u_i' = u_i + r_i - z_i'
+/// Cost       per iteration as many N and K^H K of each term as the inner steps and one, counted as
+///            "N" and "K0.N", ..; one K and two K^H of each term
+/// Memory     6 vectors and two of each term
+/// Errors     ValueError "rho", "relaxation", "inner"
+/// Source     Boyd et al. 2011, doi:10.1561/2200000016
+SolveResult admm(const Objective& f, const Tensor& b, const AdmmOptions& options = {});
+
 struct PdhgOptions {
   PALIMPSEST_SOLVE_LIMITS(1e-6);
   /// The step of the dual variables over that of x.

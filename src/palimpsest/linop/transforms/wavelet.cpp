@@ -97,41 +97,68 @@ struct Filters {
   std::vector<double> low, high;
 };
 
-// The corner that level `level` works on.
+// The corner that level `level` works on: each level leaves the larger half.
 std::vector<Index> corner(const Extents& shape, const Axes& axes, index_t level) {
   std::vector<Index> index(shape.size(), Index(all));
   for (index_t axis : axes) {
     const auto k = static_cast<std::size_t>(axis);
-    index[k] = slice(0, shape[k] >> level);
+    index[k] = slice(0, (shape[k] + (index_t{1} << level) - 1) >> level);
   }
   return index;
 }
 
-Axes checked_axes(const NamedLinop& A, const Variable& x) {
-  const Axes axes = from_front(A.attr("axes").as_integers(), x.rank());
+Axes axes_of(const NamedLinop& A, const Variable& x) {
+  return from_front(A.attr("axes").as_integers(), x.rank());
+}
+
+index_t levels_of(const NamedLinop& A, const Variable& x) {
   const index_t levels = A.attr("levels").as_integer();
-  for (index_t axis : axes) {
-    const index_t n = x.type().shape[static_cast<std::size_t>(axis)];
-    if (n % (index_t{1} << levels) == 0) continue;
-    throw ShapeError(who(A) + "got " + x.type().str() + ", expected axis " + std::to_string(axis) +
-                     " divisible by 2^" + std::to_string(levels) + ". Try fewer levels");
+  if (levels != kAutomaticLevels) return levels;
+  Extents sizes;
+  for (const index_t axis : axes_of(A, x)) {
+    sizes.push_back(x.type().shape[static_cast<std::size_t>(axis)]);
   }
-  return axes;
+  return wavelet_levels(sizes);
+}
+
+// Entries [first, last) along axis k.
+Variable entries(const Variable& x, std::size_t k, index_t first, index_t last) {
+  std::vector<Index> index(k, Index(all));
+  index.emplace_back(slice(first, last));
+  return ops::index(x, index);
+}
+
+// The last entry of a line of odd length goes to the end of its low band as it is.
+Variable analysed(const Variable& x, std::size_t k, const Filters& filters) {
+  const index_t n = x.type().shape[k], even = n - n % 2;
+  if (even == 0) return x;
+  const Variable part = even == n ? x : entries(x, k, 0, even);
+  std::vector<Variable> bands{ops::stencil(part, Filters::along(k, filters.low))};
+  if (even != n) bands.push_back(entries(x, k, even, n));
+  bands.push_back(ops::stencil(part, Filters::along(k, filters.high)));
+  return ops::join(static_cast<index_t>(k), bands);
+}
+
+Variable synthesized(const Variable& y, std::size_t k, const Filters& filters) {
+  const index_t n = y.type().shape[k], half = n / 2;
+  if (half == 0) return y;
+  const Variable low = entries(y, k, 0, half), high = entries(y, k, n - half, n);
+  const Variable part = ops::stencil_adjoint(low, Filters::along(k, filters.low)) +
+                        ops::stencil_adjoint(high, Filters::along(k, filters.high));
+  if (2 * half == n) return part;
+  const std::vector<Variable> both{part, entries(y, k, half, half + 1)};
+  return ops::join(static_cast<index_t>(k), both);
 }
 
 Variable wavelet_fn(const NamedLinop& A, const Variable& x) {
   const Filters filters(A);
-  const Axes axes = checked_axes(A, x);
+  const Axes axes = axes_of(A, x);
   const Extents shape = x.type().shape;
   Variable result = x;
-  for (index_t level = 0; level < A.attr("levels").as_integer(); ++level) {
+  const index_t levels = levels_of(A, x);
+  for (index_t level = 0; level < levels; ++level) {
     Variable part = level == 0 ? x : ops::index(result, corner(shape, axes, level));
-    for (index_t axis : axes) {
-      const auto k = static_cast<std::size_t>(axis);
-      const Variable bands[] = {ops::stencil(part, Filters::along(k, filters.low)),
-                                ops::stencil(part, Filters::along(k, filters.high))};
-      part = ops::join(axis, bands);
-    }
+    for (index_t axis : axes) part = analysed(part, static_cast<std::size_t>(axis), filters);
     result = level == 0 ? part : ops::set_subtensor(result, corner(shape, axes, level), part);
   }
   return result;
@@ -139,19 +166,13 @@ Variable wavelet_fn(const NamedLinop& A, const Variable& x) {
 
 Variable wavelet_adj_fn(const NamedLinop& A, const Variable& y) {
   const Filters filters(A);
-  const Axes axes = checked_axes(A, y);
+  const Axes axes = axes_of(A, y);
   const Extents shape = y.type().shape;
   Variable result = y;
-  for (index_t level = A.attr("levels").as_integer(); level-- > 0;) {
+  for (index_t level = levels_of(A, y); level-- > 0;) {
     Variable part = level == 0 ? result : ops::index(result, corner(shape, axes, level));
     for (std::size_t i = axes.size(); i-- > 0;) {
-      const auto k = static_cast<std::size_t>(axes[i]);
-      const index_t half = part.type().shape[k] / 2;
-      std::vector<Index> low(k, Index(all)), high(k, Index(all));
-      low.emplace_back(slice(0, half));
-      high.emplace_back(slice(half, 2 * half));
-      part = ops::stencil_adjoint(ops::index(part, low), Filters::along(k, filters.low)) +
-             ops::stencil_adjoint(ops::index(part, high), Filters::along(k, filters.high));
+      part = synthesized(part, static_cast<std::size_t>(axes[i]), filters);
     }
     result = level == 0 ? part : ops::set_subtensor(result, corner(shape, axes, level), part);
   }
@@ -172,11 +193,21 @@ NamedLinop wavelet_split(const NamedLinop& A, const Tile& tile) {
 void check_wavelet(const NamedLinop& A) {
   moments_of(A.attr("family").as_string());
   const index_t levels = A.attr("levels").as_integer();
-  if (levels >= 0 && levels < 40) return;
+  if (levels == kAutomaticLevels || (levels >= 0 && levels < 40)) return;
   throw ValueError(who(A) + "levels: got " + std::to_string(levels) + ", expected 0 to 39");
 }
 
 }  // namespace
+
+int wavelet_levels(const Extents& sizes) {
+  constexpr index_t kLeast = 16;
+  int levels = 0;
+  for (Extents now = sizes; !now.empty(); ++levels) {
+    for (index_t& n : now) n = (n + 1) / 2;
+    if (*std::min_element(now.begin(), now.end()) < kLeast) break;
+  }
+  return levels;
+}
 
 std::vector<double> wavelet_filter(std::string_view family) {
   return daubechies(moments_of(family));

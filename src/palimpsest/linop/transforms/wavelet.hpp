@@ -8,22 +8,29 @@
 
 namespace PALIMPSEST_API palimpsest {
 
+/// As many levels as wavelet_levels() says.
+inline constexpr int kAutomaticLevels = -1;
+
 struct WaveletOptions {
   /// haar, or db1 (the same) to db10.
   std::string family = "db4";
-  int levels = 4;
+  int levels = 4;  ///< or kAutomaticLevels
 };
 /// Orthogonal wavelet transform over some dimensions, periodic.
 ///
 /// Math     per level and axis, with the filter h of even length L and g[m] = (-1)^m h[L - 1 - m]:
 ///          a[n] = sum_m h[m] x[(2n + m) mod N], b[n] = sum_m g[m] x[(2n + m) mod N], stored a,
-///          then b; the next level works on the corner of all a. The adjoint is the inverse, N is
-///          Identity
-/// Shapes   unchanged; sizes divisible by 2^levels
-/// Errors   ShapeError "divisible", or no such dimension; ValueError "family", "levels"
+///          then b; the next level works on the corner of all a. Of a line of odd length the last
+///          entry goes unchanged to the end of the a, and the others are transformed. The adjoint
+///          is the inverse, N is Identity, for every size
+/// Shapes   unchanged
+/// Errors   ShapeError: no such dimension; ValueError "family", "levels"
 /// Cost     per level and axis two short filters
 /// Source   Daubechies 1988, doi:10.1002/cpa.3160410705
 NamedLinop Wavelet(Dims dims, Dims over, WaveletOptions options = {});
+
+/// How often all sizes can be halved, rounding up, while the smallest stays at least 16.
+int wavelet_levels(const Extents& sizes);
 
 /// The low-pass filter of a family, of unit norm. ValueError "family".
 std::vector<double> wavelet_filter(std::string_view family);

@@ -38,6 +38,16 @@ TensorType image_of(const NamedLinop& A, const TensorType& x) {
   return A(make_input(x, "x")).type();
 }
 
+// The oshape of K, with the dimensions of x that its ellipsis stands for.
+Dims spelled_out(const NamedLinop& K, const Dims& x) {
+  const ND dots = ND::ellipsis();
+  if (!K.ishape().has_ellipsis() || x.has_ellipsis()) return K.oshape();
+  const Partition parts = partition(K.ishape(), dots);
+  const std::size_t named = parts.before.size() + parts.after.size();
+  if (named > x.size()) return K.oshape();
+  return K.oshape().replaced(dots, x.slice(parts.before.size(), x.size() - parts.after.size()));
+}
+
 // Can A be cut along d into parts that have nothing to do with each other?
 bool is_separable(const NamedLinop& A, const ND& d) {
   if (!A.ishape().contains(d) || !A.oshape().contains(d)) return false;
@@ -119,7 +129,7 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
 
 Space Problem::range_of(std::string_view name) const {
   const NamedLinop& K = op(name);
-  return Space(image_of(K, x_.type()), K.oshape(), batch_);
+  return Space(image_of(K, x_.type()), spelled_out(K, x_.dims()), batch_);
 }
 
 Space Problem::argument_of(std::string_view prox) const {

@@ -76,8 +76,16 @@ Objective simplified(Objective f) {
   return f;
 }
 
+// h as a further term.
+Objective without_h(Objective f) {
+  if (f.h) f.terms.push_back({.g = *f.h});
+  f.h.reset();
+  return f;
+}
+
 Problem problem_of(const Objective& f, const TensorType& b, const MinimizeOptions& options) {
-  Problem p = objective_problem(f, b);
+  const bool is_admm = options.method == Method::admm;
+  Problem p = objective_problem(is_admm ? without_h(f) : f, b);
   if (options.L) p.set("L", *options.L);
   p.set("balance", options.balance).set("restart", options.restart);
   p.set("objective", options.objective == RecordObjective::always);
@@ -164,6 +172,15 @@ SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions
   MinimizeOptions with = options;
   with.method = Method::condat_vu;
   return solve(*find_solver("condat_vu"), problem_of(f, type_of(b), with), b, solve_options(with));
+}
+
+SolveResult admm(const Objective& f, const Tensor& b, const AdmmOptions& o) {
+  Problem p = objective_problem(without_h(f), type_of(b));
+  if (o.L) p.set("L", *o.L);
+  if (o.rho) p.set("rho", *o.rho);
+  p.set("relaxation", o.relaxation).set("inner", o.inner).set("adapt", o.adapt);
+  p.set("inner_tolerance", o.inner_tolerance);
+  return solve(*find_solver("admm"), p, b, solve_options(o));
 }
 
 SolveResult pdhg(const Prox& f, const Objective& rest, const Tensor& b,

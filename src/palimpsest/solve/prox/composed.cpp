@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/prox/composed.hpp"
+
+#include <cmath>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/prox/node.hpp"
+
+namespace palimpsest {
+namespace {
+
+const Prox& part_of(const Prox& g) { return g.parts().front(); }
+double number(const Prox& g, const char* name) { return g.attr(name).as_real(); }
+
+// The state is that of the part, under its own names.
+void declare(const Prox& g, const Space& v, StateList& state) {
+  state.add_all("part", part_of(g).state(v));
+}
+Variable prox_of_part(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  StateScope inner = s.within("part");
+  return part_of(g).prox(v, t, inner);
+}
+
+// A type with and without a state: one without may be called without a scope.
+constexpr ProxType stateful(ProxType type) {
+  type.declare = declare;
+  return type;
+}
+
+// -- w g -----------------------------------------------------------------------------------------
+
+Variable weighted_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  return prox_of_part(g, v, t * number(g, "w"), s);
+}
+Variable weighted_value(const Prox& g, const Variable& x, const Axes& batch) {
+  return part_of(g).value(x, batch) * number(g, "w");
+}
+
+// -- g(a x) --------------------------------------------------------------------------------------
+
+Variable scaled_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  const double a = number(g, "a");
+  return prox_of_part(g, v * a, t * (a * a), s) * (1 / a);
+}
+Variable scaled_value(const Prox& g, const Variable& x, const Axes& batch) {
+  return part_of(g).value(x * number(g, "a"), batch);
+}
+
+// -- g(x - c) ------------------------------------------------------------------------------------
+
+Variable center_of(const Prox& g, const Variable& v) {
+  return g.param("c").var().astype(v.dtype());
+}
+Variable translated_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  const Variable c = center_of(g, v);
+  return c + prox_of_part(g, v - c, t, s);
+}
+Variable translated_value(const Prox& g, const Variable& x, const Axes& batch) {
+  return part_of(g).value(x - center_of(g, x), batch);
+}
+
+// -- g + mu / 2 |x - c|^2 ------------------------------------------------------------------------
+
+Variable quadratic_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  const Variable step = t.astype(real_of(v.dtype())), weight = step * number(g, "mu");
+  const Variable scale = ops::reciprocal(weight + 1.0);
+  const Variable pulled = g.has_param("c") ? v + weight * center_of(g, v) : v;
+  return prox_of_part(g, pulled * scale, step * scale, s);
+}
+Variable quadratic_value(const Prox& g, const Variable& x, const Axes& batch) {
+  const Variable off = g.has_param("c") ? x - center_of(g, x) : x;
+  return part_of(g).value(x, batch) +
+         sum_besides(ops::elementwise(ScalarOp::abs2, {off}), batch) * (0.5 * number(g, "mu"));
+}
+
+// -- g(W x) --------------------------------------------------------------------------------------
+
+Variable unitary_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  const NamedLinop& W = g.linops().front();
+  return W.H()(prox_of_part(g, W(v), t, s));
+}
+Variable unitary_value(const Prox& g, const Variable& x, const Axes& batch) {
+  if (!batch.empty()) throw ShapeError(who(g) + "batch: got one, expected none");
+  return part_of(g).value(g.linops().front()(x));
+}
+
+// -- g* ------------------------------------------------------------------------------------------
+
+Variable conjugate_of_part(const Prox& g, const Variable& u, const Variable& t, StateScope& s) {
+  StateScope inner = s.within("part");
+  return part_of(g).conjugate_prox(u, t, inner);
+}
+
+// -- min over y of g(y) + |x - y|^2 / (2 mu) -----------------------------------------------------
+
+// The envelope's prox is a mean of v and of a prox of g at v.
+Variable envelope_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  const Variable step = t.astype(real_of(v.dtype())), whole = step + number(g, "mu");
+  return v + (prox_of_part(g, v, whole, s) - v) * (step / whole);
+}
+Variable nearest(const Prox& g, const Variable& x) {
+  const double mu = number(g, "mu");
+  return part_of(g).prox(x, constant(Tensor::full<double>({}, mu)).astype(real_of(x.dtype())));
+}
+Variable envelope_value(const Prox& g, const Variable& x, const Axes& batch) {
+  const Variable y = nearest(g, x);
+  return part_of(g).value(y, batch) +
+         sum_besides(ops::elementwise(ScalarOp::abs2, {x - y}), batch) * (0.5 / number(g, "mu"));
+}
+Variable envelope_gradient(const Prox& g, const Variable& x) {
+  return (x - nearest(g, x)) * (1 / number(g, "mu"));
+}
+
+constexpr ProxType kWeighted{.name = "weighted", .prox = weighted_prox, .value = weighted_value};
+constexpr ProxType kScaled{.name = "scaled", .prox = scaled_prox, .value = scaled_value};
+constexpr ProxType kTranslated{
+    .name = "translated", .prox = translated_prox, .value = translated_value};
+constexpr ProxType kPlusQuadratic{
+    .name = "plus_quadratic", .prox = quadratic_prox, .value = quadratic_value};
+constexpr ProxType kWithUnitary{
+    .name = "with_unitary", .prox = unitary_prox, .value = unitary_value};
+constexpr ProxType kConjugate{
+    .name = "conjugate", .prox = conjugate_of_part, .conjugate = prox_of_part};
+constexpr ProxType kEnvelope{.name = "moreau_envelope",
+                             .prox = envelope_prox,
+                             .value = envelope_value,
+                             .gradient = envelope_gradient,
+                             .lipschitz = [](const Prox& g) { return 1 / number(g, "mu"); }};
+#define PALIMPSEST_COMPOSED(type)           \
+  constexpr ProxType type##WithState = [] { \
+    ProxType made = stateful(type);         \
+    return made;                            \
+  }()
+PALIMPSEST_COMPOSED(kWeighted);
+PALIMPSEST_COMPOSED(kScaled);
+PALIMPSEST_COMPOSED(kTranslated);
+PALIMPSEST_COMPOSED(kPlusQuadratic);
+PALIMPSEST_COMPOSED(kWithUnitary);
+PALIMPSEST_COMPOSED(kConjugate);
+PALIMPSEST_COMPOSED(kEnvelope);
+#undef PALIMPSEST_COMPOSED
+
+Prox composed(const ProxType& plain, const ProxType& with_state, const Prox& g, ProxParts parts) {
+  parts.parts = {g};
+  if (!parts.dims) parts.dims = g.dims();
+  return make_prox(g.has_state() ? with_state : plain, std::move(parts));
+}
+
+void expect(bool holds, const char* who, const char* what, double got, const char* expected) {
+  if (holds && std::isfinite(got)) return;
+  throw ValueError("[" + std::string(who) + "] " + what + ": got " + Attribute(got).str() +
+                   ", expected " + expected);
+}
+
+}  // namespace
+
+Prox weighted(const Prox& g, double w) {
+  expect(w >= 0, "weighted", "w", w, "a number that is not negative");
+  return composed(kWeighted, kWeightedWithState, g, {.attrs = {{"w", w}}});
+}
+
+Prox scaled(const Prox& g, double a) {
+  expect(a != 0, "scaled", "scale", a, "a number that is not 0");
+  return composed(kScaled, kScaledWithState, g, {.attrs = {{"a", a}}});
+}
+
+Prox translated(const Prox& g, const Tensor& c) {
+  return composed(kTranslated, kTranslatedWithState, g, {.params = {{"c", Parameter(c)}}});
+}
+
+Prox plus_quadratic(const Prox& g, double mu, const std::optional<Tensor>& c) {
+  expect(mu >= 0, "plus_quadratic", "mu", mu, "a number that is not negative");
+  ProxParts parts{.attrs = {{"mu", mu}}};
+  if (c) parts.params.emplace_back("c", Parameter(*c));
+  return composed(kPlusQuadratic, kPlusQuadraticWithState, g, std::move(parts));
+}
+
+Prox with_unitary(const Prox& g, const NamedLinop& W) {
+  if (&W.N().type() != &linop_types::identity()) {
+    throw ValueError("[with_unitary] got " + W.name() + ", expected a unitary operator");
+  }
+  return composed(kWithUnitary, kWithUnitaryWithState, g.bound_to(W.oshape()),
+                  {.dims = W.ishape(), .linops = {W}});
+}
+
+Prox conjugate(const Prox& g) { return composed(kConjugate, kConjugateWithState, g, {}); }
+
+Prox moreau_envelope(const Prox& g, double mu) {
+  expect(mu > 0, "moreau_envelope", "mu", mu, "a positive number");
+  return composed(kEnvelope, kEnvelopeWithState, g, {.attrs = {{"mu", mu}}});
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/linop/transforms/wavelet.hpp"
+#include "palimpsest/solve/prox/norms.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// How the image lies under the wavelets: as it is, or rolled by another random number of entries
+/// along each axis in each call, which averages out the blocks that a fixed grid leaves.
+enum class Shift : std::uint8_t { none, random };
+
+struct L1WaveletOptions {
+  std::string family = "db2";
+  int levels = kAutomaticLevels;
+  Shift shift = Shift::none;
+  /// Dimensions whose coefficients are thresholded together, by their norm.
+  Dims joint = {};
+  /// Dimensions of the operand; unset: those of `over` are the last.
+  std::optional<Dims> dims = {};
+};
+/// lambda |W x|_1, W a Wavelet along `over`: all coefficients count, the coarsest too.
+///
+/// Math     prox: W^H soft(W v, t lambda); the value is that of the image as it lies
+/// State    a key of random numbers with Shift::random
+/// Errors   ValueError "lambda", "family", "levels"
+/// Cost     one Wavelet and its adjoint; with shifts two passes more
+Prox L1Wavelet(const Weight& lambda, const Dims& over, const L1WaveletOptions& options = {});
+
+}  // namespace palimpsest

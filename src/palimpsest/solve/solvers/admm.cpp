@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/solvers/krylov.hpp"
+#include "palimpsest/solve/solvers/proximal.hpp"
+
+namespace palimpsest {
+namespace {
+
+using namespace proximal;
+
+constexpr int kLastAdaption = 50;
+constexpr double kImbalance = 10;
+
+std::string of_term(const char* base, index_t i) { return base + std::to_string(i); }
+index_t term_count(const Problem& p) { return p.integer("terms", 0); }
+
+// x; z_i and u_i of each term; "kz" and "ku", the sums of K_i^H z_i and K_i^H u_i, which serve the
+// test and the next right-hand side; "outer", the residual of the last iteration.
+void declare(const Problem& p, StateList& state) {
+  state.add("x", p.x(), Init::x0_or_zero());
+  declare_rhs(p, state);
+  state.add("kz", p.x());
+  state.add("ku", p.x());
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Space range = p.range_of(of_term("K", i));
+    state.add(of_term("z", i), range);
+    state.add(of_term("u", i), range);
+  }
+  state.add("L", p.numbers(), 1.0);
+  state.add("rho", p.numbers(), p.real("rho", 0.0));
+  state.add("outer", p.numbers(), 1.0);
+}
+
+void setup(const Problem& p, Scope& s) {
+  set_up_rhs(p, s);
+  if (!p.has_attr("rho")) s.set("rho", s["L"] * 0.5);
+}
+
+// N v + rho sum of K_i^H K_i v.
+Variable hessian(const Problem& p, const Variable& rho, const Variable& v) {
+  Variable terms;
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Variable image = p.op(of_term("K", i)).N()(v);
+    terms = terms.defined() ? terms + image : image;
+  }
+  const Variable data = p.op("N")(v);
+  return terms.defined() ? ops::fma(p.x().spread(rho), terms, data) : data;
+}
+
+// Of conjugate gradients from x until the residual is small next to that of the last iteration.
+Variable x_step(const Problem& p, Scope& s, const Variable& right) {
+  const Space& X = p.x();
+  const Variable rho = s["rho"], x = s["x"];
+  const Variable r = right - hessian(p, rho, x), rr = X.norm2(r);
+  const Variable size = s["outer"] * p.real("inner_tolerance", 0.1);
+  ops::LoopOptions options;
+  options.states = {x, r, r, rr};
+  options.fixed = {size * size * X.norm2(right), rho};
+  options.n_steps = Operand(p.integer("inner", 10));
+  const auto body = [&](const std::vector<Variable>& a) -> std::vector<Variable> {
+    const Variable q = hessian(p, a[5], a[2]), pq = X.real_dot(a[2], q);
+    const Variable goes_on = ops::logical_and(ops::gt(a[3], a[4]), ops::gt(pq, 0.0));
+    const Variable alpha = krylov::value_if(goes_on, a[3] / pq);
+    const Variable next = ops::fma(X.spread(-alpha), q, a[1]), square = X.norm2(next);
+    const Variable along = ops::fma(X.spread(krylov::ratio(square, a[3])), a[2], next);
+    return {ops::fma(X.spread(alpha), a[2], a[0]), next, along, square};
+  };
+  options.until = [](const std::vector<Variable>& a, const std::vector<Variable>& next) {
+    return ops::le(next[3], a[4]).all();
+  };
+  const ops::LoopResult loop = ops::loop(body, options);
+  const Variable times = loop.n_steps() + 1;
+  s.count("N", times);
+  for (index_t i = 0; i < term_count(p); ++i) s.count(of_term("K", i) + ".N", times);
+  return loop.last(0);
+}
+
+Variable shift_of(const Problem& p, index_t i, const Variable& like) {
+  const std::string name = of_term("d", i);
+  if (!p.has_attr(name)) return {};
+  return constant(p.attr(name).as_tensor()).astype(like.dtype());
+}
+
+Variable sum_of(const Variable& sum, const Variable& term) {
+  return sum.defined() ? sum + term : term;
+}
+
+struct TermResult {
+  Variable z, u, primal;  // primal: the relative residual
+};
+TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
+  const std::string K = of_term("K", i), g = of_term("g", i);
+  const Space range = p.argument_of(g);
+  const Variable z = s[of_term("z", i)], u = s[of_term("u", i)], image = s.apply(K, x);
+  const Variable shift = shift_of(p, i, image);
+  const Variable off = shift.defined() ? image - shift : image;
+  const double a = p.real("relaxation", 1.6);
+  const Variable relaxed = off * a + z * (1 - a);
+  const Variable next_z = s.prox(g, relaxed + u, ops::reciprocal(s["rho"]));
+  const Variable next_u = u + relaxed - next_z;
+  Variable size = ops::maximum(range.norm2(image), range.norm2(next_z));
+  if (shift.defined())
+    size = ops::maximum(size, range.norm2(ops::broadcast_to(shift, image.type().shape)));
+  return {next_z, next_u, ops::sqrt(krylov::ratio(range.norm2(off - next_z), size))};
+}
+
+void step(const Problem& p, Scope& s, int) {
+  const Space& X = p.x();
+  const Variable rho = s["rho"];
+  Variable pull = s["kz"] - s["ku"];
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Variable shift = shift_of(p, i, s[of_term("z", i)]);
+    if (!shift.defined()) continue;
+    const Extents& shape = s[of_term("z", i)].type().shape;
+    pull = pull + s.adjoint(of_term("K", i), ops::broadcast_to(shift, shape));
+  }
+  const Variable right = ops::fma(X.spread(rho), pull, s["rhs"]);
+  const Variable x = x_step(p, s, right);
+  s.guard(X.norm2(x));
+  Variable kz, ku, primal;
+  std::vector<TermResult> results;
+  for (index_t i = 0; i < term_count(p); ++i) {
+    results.push_back(term_step(p, s, i, x));
+    const std::string K = of_term("K", i);
+    kz = sum_of(kz, s.adjoint(K, results.back().z));
+    ku = sum_of(ku, s.adjoint(K, results.back().u));
+    const Variable& own = results.back().primal;
+    primal = primal.defined() ? ops::maximum(primal, own) : own;
+  }
+  const Variable dual = ops::sqrt(krylov::ratio(X.norm2(kz - s["kz"]), X.norm2(ku)));
+  // With another rho the scaled multipliers u change as well.
+  Variable growth;
+  if (p.flag("adapt")) {
+    const Variable one = ops::full_like(rho, 1.0);
+    const Variable wanted =
+        ops::where(ops::gt(primal, dual * kImbalance), one * 2.0,
+                   ops::where(ops::gt(dual, primal * kImbalance), one * 0.5, one));
+    growth = ops::where(ops::le(s.iteration(), kLastAdaption), wanted, one);
+    s.set("rho", rho * growth);
+  }
+  const auto scaled = [&](const Space& space, const Variable& u) {
+    return growth.defined() ? u * space.spread(ops::reciprocal(growth)) : u;
+  };
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const auto& result = results[static_cast<std::size_t>(i)];
+    s.set(of_term("z", i), result.z);
+    s.set(of_term("u", i), scaled(p.range_of(of_term("K", i)), result.u));
+  }
+  s.set("kz", kz);
+  s.set("ku", scaled(X, ku));
+  s.set("x", x);
+  s.set("outer", ops::minimum(ops::maximum(primal, dual), 1.0));
+  s.number("primal", primal);
+  s.number("dual", dual);
+  s.number("rho", rho);
+}
+
+void check(const Problem& p) {
+  check_lipschitz(p, "admm");
+  const auto expect = [&](bool holds, const char* name, const char* expected) {
+    if (holds) return;
+    throw ValueError("[admm] " + std::string(name) + ": got " + p.attr(name).str() + ", expected " +
+                     expected);
+  };
+  expect(p.real("rho", 1) > 0 && std::isfinite(p.real("rho", 1)), "rho", "a positive number");
+  const double a = p.real("relaxation", 1.6);
+  expect(a > 0 && a < 2, "relaxation", "a number between 0 and 2");
+  expect(p.integer("inner", 10) >= 1, "inner", "at least 1");
+  expect(p.real("inner_tolerance", 0.1) >= 0, "inner_tolerance", "at least 0");
+  if (term_count(p) == 0) throw ValueError("[admm] terms: got none, expected at least one");
+}
+
+constexpr SolverType kAdmm{.name = "admm",
+                           .declare = declare,
+                           .prepare = lipschitz,
+                           .prepare_bytes = lipschitz_bytes,
+                           .setup = setup,
+                           .step = step,
+                           .judge =
+                               [](const Problem&, const Numbers& n) {
+                                 return Verdict{.residual = std::max(n["primal"], n["dual"]),
+                                                .numbers = {n["primal"], n["dual"], n["rho"]}};
+                               },
+                           .check = check};
+PALIMPSEST_REGISTER_SOLVER(kAdmm);
+
+}  // namespace
+}  // namespace palimpsest
