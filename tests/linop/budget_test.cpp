@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/split/budget.hpp"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <string>
 
@@ -171,7 +173,9 @@ TEST(SplitToBudget, WhatWasPlannedIsAppliedWithoutCompilingAgain) {
 
 class MappedMaps : public ::testing::Test {
  protected:
-  MappedMaps() : path_(::testing::TempDir() + "palimpsest_mapped_maps.bin") {
+  MappedMaps()
+      : path_(::testing::TempDir() + "palimpsest_mapped_maps_" + std::to_string(getpid()) +
+              ".bin") {
     const Tensor maps = random({12, 16, 32}, DType::complex64);
     maps_ = maps;
     AtomicFile file(path_);

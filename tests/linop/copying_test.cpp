@@ -2,6 +2,8 @@
 // Shallow and deep copies, moves and conversions: what is shared afterwards, and what is not.
 #include "palimpsest/linop/copies/copying.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <filesystem>
 #include <thread>
@@ -344,7 +346,9 @@ TEST_P(DeepCopy, OfADerivedTileTakesThePartOfItsSource) {
 }
 
 TEST_P(DeepCopy, OfAMappedFileIsOrdinaryMemoryOnceItIsCopied) {
-  const std::string path = ::testing::TempDir() + "palimpsest_mapped_source.bin";
+  // Of this process alone: both cases may run at once.
+  const std::string path =
+      ::testing::TempDir() + "palimpsest_mapped_" + std::to_string(getpid()) + ".bin";
   const Tensor values = counted({600});
   {
     AtomicFile file(path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conjugate gradients on a number of bytes: 3-D SENSE, 48^3, 6 coils, maps in memory or in a file.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -113,7 +114,8 @@ TEST_F(CgBudget, APlannedSolveRunsAgainAndAgainWithoutCompiling) {
 }
 
 TEST_F(CgBudget, MapsInAFileAreStreamed) {
-  const std::string path = ::testing::TempDir() + "palimpsest_cg_budget_maps.npy";
+  const std::string path =
+      ::testing::TempDir() + "palimpsest_cg_budget_" + std::to_string(getpid()) + ".npy";
   write_npy(path, maps);
   {
     const NamedLinop A = normal_operator(map_npy(path));

@@ -11,6 +11,7 @@
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
@@ -150,6 +151,55 @@ TEST(Objectives, TakeWhatThePlanSays) {
     minimize(f, b, options);
     EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes) << has_L;
   }
+}
+
+TEST(Objectives, CountNothingThatIsTheCallers) {
+  const NamedLinop A = Diagonal(Tensor::linspace(1, 2, 400, DType::float64), "N");
+  const Tensor b = Tensor::random_normal({400}, DType::float64, {3, 1});
+  const Objective f{
+      .A = A,
+      .quadratics = {{.lambda = 0.5, .c = Tensor::random_normal({400}, DType::float64, {3, 2})}},
+      .terms = {{.g = L1(0.1),
+                 .K = Scalar(2.0, "N"),
+                 .d = Tensor::random_normal({400}, DType::float64, {3, 3})}}};
+  const MinimizeOptions options{.tolerance = 0, .max_iterations = 3};
+  const SolvePlan plan = plan_minimize(f, {b.dtype(), b.shape(), {}}, options);
+  const MemoryScope scope;
+  minimize(f, b, options);
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+}
+
+// The coils are cut; the image, its gradient and the dual are state.
+TEST(Objectives, KeepABudget) {
+  const Tensor maps = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 0});
+  const NamedLinop A = Chain(Dense(maps, "C Ny Nx,Ny Nx->C Ny Nx"),
+                             Fft(2, {.batch = "C", .grid = Grid{"Ny Nx", "Ky Kx"}}));
+  const Tensor b = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 1});
+  const Objective f{.A = A, .terms = {tv_term(0.1, "Ny Nx")}};
+  MinimizeOptions options{.tolerance = 0, .max_iterations = 5, .L = 40.0};
+  const TensorType type{b.dtype(), b.shape(), {}};
+  const SolvePlan whole = plan_minimize(f, type, options);
+  const Tensor x = minimize(f, b, options).x;
+  const index_t least = smallest_minimize_budget(f, type, options);
+  EXPECT_LT(least, whole.total_bytes());
+  for (const index_t budget : {whole.total_bytes(), (whole.total_bytes() + least) / 2, least}) {
+    options.budget_bytes = budget;
+    const SolvePlan plan = plan_minimize(f, type, options);
+    EXPECT_LE(plan.total_bytes(), budget);
+    const MemoryScope scope;
+    const SolveResult result = minimize(f, b, options);
+    EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+    EXPECT_TRUE(allclose(result.x, x, 1e-4, 1e-4));
+  }
+  options.budget_bytes = least * 99 / 100;
+  expect_error<BudgetError>([&] { minimize(f, b, options); }, std::to_string(least));
+}
+
+// Whatever the step, nothing moves.
+TEST(Objectives, AnOperatorThatIsZero) {
+  const Objective f{.A = Diagonal(Tensor::zeros({4}), "N"), .terms = {tv_term(0.1, "N")}};
+  EXPECT_TRUE(equal(minimize(f, Tensor::ones({4})).x, Tensor::zeros({4})));
+  EXPECT_TRUE(equal(minimize({.A = f.A, .h = L1(0.1)}, Tensor::ones({4})).x, Tensor::zeros({4})));
 }
 
 TEST(TotalVariation, OfALine) {

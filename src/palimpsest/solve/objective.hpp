@@ -59,6 +59,10 @@ SolveResult minimize(const Objective& f, const Tensor& b, const MinimizeOptions&
 SolvePlan plan_minimize(const Objective& f, const TensorType& b,
                         const MinimizeOptions& options = {});
 
+/// The smallest budget for which minimize() finds tiles; that of the options does not count.
+index_t smallest_minimize_budget(const Objective& f, const TensorType& b,
+                                 const MinimizeOptions& options = {});
+
 /// The method of Condat and of Vu: one N, K and K^H of each term, and one prox of each function per
 /// iteration.
 ///

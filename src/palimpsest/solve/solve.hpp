@@ -173,6 +173,7 @@ struct SolvePlan {
   index_t setup_bytes = 0;     ///< workspace before the first iteration
   index_t step_bytes = 0;      ///< workspace of the iterations
   index_t result_bytes = 0;    ///< for making x after the last iteration, x included
+  index_t tile_bytes = 0;      ///< data that the tiles of operators need besides, such as weights
   index_t operator_bytes = 0;  ///< data of operators: see operator_bytes()
   index_t streamed_bytes = 0;  ///< of mapped files, that one step reads
   /// The number compared with budget_bytes: peak, operator data and streamed file bytes.

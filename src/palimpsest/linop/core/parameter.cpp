@@ -25,8 +25,11 @@ SharedVariable fixed(const Tensor& value, bool borrow) {
   return shared(value, {.borrow = borrow, .strict = true, .shape = value.shape()});
 }
 
+// The value lives as long as the operator; the rest of a larger buffer is not kept with it.
 Tensor evaluate(const Variable& expression) {
-  return function({}, {Out(expression)}, {.name = "derived parameter"})()[0];
+  const Tensor value = function({}, {Out(expression)}, {.name = "derived parameter"})()[0];
+  const bool is_all = static_cast<std::size_t>(value.nbytes()) == value.storage().nbytes();
+  return is_all ? value : value.clone();
 }
 
 // Calls visit(variable) for every input of an application behind the expression, and for itself.

@@ -113,10 +113,12 @@ index_t constant_bytes(const Plan& plan) {
   return bytes;
 }
 
-index_t operator_bytes(const NamedLinop& A) {
+index_t operator_bytes(const NamedLinop& A) { return operator_bytes(std::vector{A}); }
+
+index_t operator_bytes(const std::vector<NamedLinop>& operators) {
   std::set<std::uint64_t> seen;
   index_t bytes = 0;
-  note_operator(A, seen, bytes);
+  for (const NamedLinop& A : operators) note_operator(A, seen, bytes);
   return bytes;
 }
 

@@ -43,6 +43,8 @@ TileAxes tile_axes(const NamedLinop& A, const Dims& candidates);
 std::optional<NamedLinop> cut_into_tiles(const NamedLinop& A, const TileAxes& order,
                                          const DimMap& sizes);
 
+/// operator_bytes() of several operators together: what they share counts once.
+index_t operator_bytes(const std::vector<NamedLinop>& operators);
 /// Bytes that the steps of a plan read and write.
 double work_of(const Plan& plan);
 /// Bytes of the constants of a plan.

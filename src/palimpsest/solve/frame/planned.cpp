@@ -98,14 +98,24 @@ std::optional<Problem> cut(const Problem& problem, const TileAxes& axes, const D
   return result;
 }
 
-std::shared_ptr<PlannedSolve> compiled(const SolverType& type, Problem problem) {
+std::vector<NamedLinop> operators_of(const Problem& problem) {
+  std::vector<NamedLinop> operators;
+  for (const auto& [name, A] : problem.ops()) operators.push_back(A);
+  return operators;
+}
+
+// The problem may be `whole` itself, or that cut into tiles.
+std::shared_ptr<PlannedSolve> compiled(const SolverType& type, Problem problem,
+                                       const std::vector<NamedLinop>& whole) {
   PlannedSolve made;
-  index_t operators = 0;
-  for (const auto& [name, A] : problem.ops()) operators += operator_bytes(A);
+  std::vector<NamedLinop> both = whole;
+  for (const NamedLinop& A : operators_of(problem)) both.push_back(A);
   made.problem = std::make_shared<const Problem>(std::move(problem));
   made.program = std::make_shared<SolverProgram>(type, *made.problem);
   made.plan = made.program->plan();
-  made.plan.operator_bytes = operators;
+  made.plan.operator_bytes = operator_bytes(whole);
+  made.plan.tile_bytes = operator_bytes(both) - made.plan.operator_bytes;
+  made.plan.peak_bytes += made.plan.tile_bytes;
   return std::make_shared<PlannedSolve>(std::move(made));
 }
 
@@ -113,7 +123,7 @@ TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes&
   return [&](const DimMap& sizes) -> std::optional<BudgetCost> {
     auto tiled = cut(problem, axes, sizes);
     if (!tiled) return std::nullopt;
-    const auto made = compiled(type, std::move(*tiled));
+    const auto made = compiled(type, std::move(*tiled), operators_of(problem));
     return BudgetCost{made->plan.total_bytes(), made->program->work(), made};
   };
 }
@@ -130,7 +140,10 @@ void prepare(const SolverType& type, Problem& problem, const SolveOptions& optio
 PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOptions& options) {
   prepare(type, problem, options);
   const auto budget = options.budget_bytes ? options.budget_bytes : config().budget;
-  if (!budget) return *compiled(type, std::move(problem));
+  if (!budget) {
+    const std::vector<NamedLinop> whole = operators_of(problem);
+    return *compiled(type, std::move(problem), whole);
+  }
   const ConfigScope scope(of_search());
   record_sizes(problem);
   const TileAxes axes = tile_axes_of(problem);

@@ -30,6 +30,12 @@ index_t bytes_of(const TensorType& type) { return byte_count(type.shape, type.dt
 // that two of them share counts once.
 class ConstantBytes {
  public:
+  /// Not those that lie in memory of the caller.
+  explicit ConstantBytes(const Problem& problem) {
+    for (const auto& [name, a] : problem.attrs()) {
+      if (a.is_tensor()) callers_.push_back(a.as_tensor().storage().data_id());
+    }
+  }
   void add(const Function& f) {
     add(f.graph().toposort());
     for (const Variable& v : f.graph().outputs()) add(v);
@@ -50,9 +56,12 @@ class ConstantBytes {
   void add(const Variable& v) {
     if (!v.is_constant() || std::find(seen_.begin(), seen_.end(), v) != seen_.end()) return;
     seen_.push_back(v);
+    const std::uint64_t id = v.node()->value.storage().data_id();
+    if (std::find(callers_.begin(), callers_.end(), id) != callers_.end()) return;
     bytes_ += static_cast<index_t>(v.node()->value.storage().nbytes());
   }
 
+  std::vector<std::uint64_t> callers_;
   std::vector<Variable> seen_;
   index_t bytes_ = 0;
 };
@@ -185,7 +194,7 @@ SolvePlan SolverProgram::plan() const {
   SolvePlan result;
   for (const SharedVariable& s : state_) result.state_bytes += bytes_of(s.type());
   result.state_bytes += input_bytes();
-  ConstantBytes constant_bytes;
+  ConstantBytes constant_bytes(problem_);
   for (const Function* f : functions()) constant_bytes.add(*f);
   const index_t constants = constant_bytes.bytes();
   result.setup_bytes = result.step_bytes = result.result_bytes = constants;

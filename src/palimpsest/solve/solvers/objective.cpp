@@ -168,6 +168,20 @@ SolvePlan plan_minimize(const Objective& objective, const TensorType& b,
   return plan_solve(solver_of(f, method), problem_of(f, b, options), solve_options(options));
 }
 
+index_t smallest_minimize_budget(const Objective& objective, const TensorType& b,
+                                 const MinimizeOptions& options) {
+  const Objective f = simplified(objective);
+  check(f);
+  const Method method = method_of(f, options.method);
+  if (method == Method::cg) {
+    refuse_cg(f);
+    const TensorType rhs = f.A.H()(make_input(b, "b")).type();
+    return smallest_cg_budget(hessian(f), rhs, cg_options(options));
+  }
+  return smallest_solve_budget(solver_of(f, method), problem_of(f, b, options),
+                               solve_options(options));
+}
+
 SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions& options) {
   MinimizeOptions with = options;
   with.method = Method::condat_vu;

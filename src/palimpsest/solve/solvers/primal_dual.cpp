@@ -120,10 +120,10 @@ Preparation prepare_condat(const Problem& p, std::uint64_t seed) {
   for (index_t i = 0; i < term_count(p); ++i) {
     const OperatorNorm K = operator_norm2(p.op(of_term("K", i)), p.x().type(), seed);
     made.applications += K.applications;
-    const double sigma = balance * L / (terms * K.value);
+    const double norm = K.value == 0 ? 1 : K.value, sigma = balance * L / (terms * norm);
     made.values.emplace_back(of_term("sigma", i), sigma);
-    made.values.emplace_back(of_term("norm", i), K.value);
-    sum += sigma * K.value;
+    made.values.emplace_back(of_term("norm", i), norm);
+    sum += sigma * norm;
   }
   made.values.emplace_back("tau", 0.99 / (L / 2 + sum));
   return made;
@@ -205,6 +205,7 @@ Preparation prepare_pdhg(const Problem& p, std::uint64_t seed) {
     made.applications += K.applications;
     norm += K.value;
   }
+  if (norm == 0) norm = 1;
   const double ratio = p.real("ratio", 1), tau = std::sqrt(0.99 / (norm * ratio));
   made.values = {{"tau", tau}, {"sigma", ratio * tau}, {"norm", norm}};
   return made;

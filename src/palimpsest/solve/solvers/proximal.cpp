@@ -39,7 +39,8 @@ Preparation lipschitz(const Problem& p, std::uint64_t seed) {
   const bool is_plain = p.op("N").is(p.op("A").N());
   const OperatorNorm norm = is_plain ? operator_norm2(p.op("A"), p.x().type(), seed)
                                      : largest_eigenvalue(p.op("N"), p.x().type(), seed);
-  return {{{"L", norm.value}}, norm.applications};
+  // Where A is 0 any step will do.
+  return {{{"L", norm.value == 0 ? 1 : norm.value}}, norm.applications};
 }
 
 index_t lipschitz_bytes(const Problem& p) {
