@@ -7,14 +7,16 @@
 
 #include "graph/reference.hpp"
 #include "graph/toy_ops.hpp"
+#include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/graph/inplace_query.hpp"
+#include "support/long_run.hpp"
 
 namespace palimpsest {
 namespace {
 
 constexpr int kEdits = 100000;
 constexpr int kEditsPerGraph = 125;
-constexpr std::size_t kMostNodes = 14;
+constexpr std::size_t kMostNodes = 16;
 
 // Counts nodes and uses by what it is told, to be compared with the graph.
 class Counter : public Feature {
@@ -49,6 +51,7 @@ class Editor {
     if (counter_->n_nodes != static_cast<int>(graph_.node_count())) return "a feature lost count";
     const Inconsistency fault = graph_.check();
     if (fault) ++n_inconsistent;
+    if (graph_.state().run_count() > 0) ++n_with_runs;
     if (fault.kind == InconsistencyKind::transaction) ++n_transactions;
     if (n_edits % 5 == 0) {
       const std::string wrong = ask();
@@ -60,7 +63,7 @@ class Editor {
   }
 
   int n_edits = 0, n_failed = 0, n_inconsistent = 0, n_reverts = 0, n_possible = 0, n_refused = 0;
-  int n_transactions = 0;
+  int n_transactions = 0, n_with_runs = 0;
 
  private:
   std::size_t pick(std::size_t n) {
@@ -126,7 +129,25 @@ class Editor {
     return from[pick(from.size())];
   }
 
+  // A part of one value is overwritten, then a part of the result, and so on. The value is no view
+  // of a part: regions of these ops reach beyond it.
+  Variable random_chain(const std::vector<Variable>& from) {
+    const Variable start = from[pick(from.size())];
+    Variable v = start.is_root() ? start : toy::apply(toy::S, {constants_[0]});
+    for (std::size_t n = 3 + pick(4); n > 0; --n) {
+      toy::Spec spec{"C" + std::to_string(n_ops_), {}, {{0, {0}}}};
+      spec.serial = std::to_string(n_ops_++);
+      spec.can_fail = chance(can_fail_);
+      if (chance(0.1)) spec.unread = {0};
+      if (chance(0.05)) spec.view_regions.emplace(std::pair(0, 0), toy::slice(0, 5));
+      spec.write_regions.emplace(0, toy::slice(static_cast<index_t>(pick(5)), 1 + chance(0.2)));
+      v = toy::apply(toy::make(spec), {v, chance(0.2) ? random_variable(from) : constants_[0]});
+    }
+    return v;
+  }
+
   Variable random_value(const std::vector<Variable>& from) {
+    if (chance(chains_)) return random_chain(from);
     std::vector<Variable> inputs;
     const std::size_t n = 1 + pick(3);
     for (std::size_t i = 0; i < n; ++i) inputs.push_back(random_variable(from));
@@ -139,6 +160,7 @@ class Editor {
   FunctionGraph make_graph() {
     joins_ = chance(0.5) ? 0.2 : 0.0;
     can_fail_ = chance(0.5) ? 0.3 : 0.05;
+    chains_ = chance(0.5) ? 0.25 : 0.0;
     std::vector<Variable> inputs;
     for (int i = 0; i < 3; ++i) inputs.push_back(make_input(type(), "x" + std::to_string(i)));
     for (int i = 0; i < 2; ++i) constants_.push_back(constant(Tensor::full<double>({6}, 1.0)));
@@ -306,7 +328,7 @@ class Editor {
 
   std::mt19937_64 random_;
   bool is_known_;
-  double joins_ = 0, can_fail_ = 0;
+  double joins_ = 0, can_fail_ = 0, chains_ = 0;
   int n_ops_ = 0;
   std::vector<Variable> constants_;
   FunctionGraph graph_;
@@ -317,8 +339,9 @@ class Editor {
 
 TEST(RandomEdits, AgreeWithTheReference) {
   int n_edits = 0, n_failed = 0, n_inconsistent = 0, n_reverts = 0, n_possible = 0, n_refused = 0;
-  int n_transactions = 0;
-  for (std::uint64_t seed = 1; n_edits < kEdits; ++seed) {
+  int n_transactions = 0, n_with_runs = 0;
+  const int n = testing::longer(kEdits);
+  for (std::uint64_t seed = 1; n_edits < n; ++seed) {
     Editor editor(seed);
     for (int i = 0; i < kEditsPerGraph; ++i) {
       const std::string text = editor.step();
@@ -329,6 +352,7 @@ TEST(RandomEdits, AgreeWithTheReference) {
     n_inconsistent += editor.n_inconsistent;
     n_reverts += editor.n_reverts;
     n_transactions += editor.n_transactions;
+    n_with_runs += editor.n_with_runs;
     n_possible += editor.n_possible;
     n_refused += editor.n_refused;
   }
@@ -340,8 +364,10 @@ TEST(RandomEdits, AgreeWithTheReference) {
   EXPECT_GT(n_possible, 1000);
   EXPECT_GT(n_refused, 1000);
   EXPECT_GT(n_transactions, 1000);
+  EXPECT_GT(n_with_runs, 1000);
   RecordProperty("failed", n_failed);
   RecordProperty("inconsistent", n_inconsistent);
+  RecordProperty("with runs", n_with_runs);
 }
 
 }  // namespace

@@ -74,6 +74,22 @@ TEST_F(GrowthTest, StacksOfComputedParts) {
   expect_linear_assembly([](const auto& parts) { return ops::stack(parts, 1); });
 }
 
+TEST_F(GrowthTest, SetsOfPartsOfOneArray) {
+  const auto sets_of = [](bool columns) {
+    return [columns](const std::vector<Variable>& parts) {
+      const auto n = static_cast<index_t>(parts.size());
+      Variable v = columns ? ops::zeros({8, n}) : ops::zeros({n, 8});
+      for (index_t i = 0; i < n; ++i) {
+        const Variable& part = parts[static_cast<std::size_t>(i)];
+        v = columns ? ops::set_subtensor(v, {all, i}, part) : ops::set_subtensor(v, {i, all}, part);
+      }
+      return v;
+    };
+  };
+  expect_linear_assembly(sets_of(false));
+  expect_linear_assembly(sets_of(true));
+}
+
 TEST_F(GrowthTest, StackOfOperators) {
   expect_linear([](int n) { apply(Stack(diagonals(n), {.out = {ND("c"), 0}}), {4, 4}); });
 }

@@ -5,7 +5,8 @@
 // A walk goes up from the overwritten variable to the tops, the variables that alias nothing
 // further, and from each of them down to everything that it reaches by alias edges and whose
 // region meets what is written. It stops upward at an output that took over the whole of what is
-// written from an earlier writer: what lies above precedes that writer already.
+// written from an earlier writer: what lies above precedes that writer already. Where it may stop,
+// it also passes runs in one step.
 #include <algorithm>
 
 #include "palimpsest/graph/graph_state.hpp"
@@ -71,15 +72,14 @@ bool has_many_outputs(const NodeInfo& node) {
                      [&](const AliasEdge& e) { return e.out != node.edges.front().out; });
 }
 
-// Does the earlier writer that made this output overwrite all of the region?
+}  // namespace
+
 bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region) {
   if (!e.is_write || !e.map.is_whole()) return false;
   return std::any_of(writer.records.begin(), writer.records.end(), [&](const Record& record) {
     return record.input == e.in && record.written.covers(region);
   });
 }
-
-}  // namespace
 
 InconsistencyKind must_keep(const VarInfo& m) {
   if (!m.v) return InconsistencyKind::none;
@@ -111,7 +111,8 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
         return;
       }
       is_top = false;
-      visit(parent, region.within(e.map, parent.type()));
+      VarInfo& next = may_stop && parent.run ? *parent.run->values.front() : parent;
+      visit(next, region.within(e.map, parent.type()));
     });
     if (!is_top && !is_cut) continue;
     const auto it =
@@ -146,7 +147,8 @@ bool GraphState::is_after(const NodeInfo& node, VarInfo& v, std::vector<VarInfo*
 Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& written,
                       bool may_stop) const {
   Walk walk;
-  walk.tops = tops_of(destroyed, written, may_stop && n_joins_ == 0);
+  may_stop = may_stop && n_joins_ == 0;
+  walk.tops = tops_of(destroyed, written, may_stop);
   PointerSet<VarInfo> members;
   PointerMap<VarInfo, bool> after;  // of variables with several parents
   for (std::size_t t = 0; t < walk.tops.size(); ++t) {
@@ -179,6 +181,13 @@ Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& wr
     while (!open.empty()) {
       const auto [v, map] = std::move(open.back());
       open.pop_back();
+      if (may_stop && v->run) {
+        if (VarInfo& end = end_for(node, *v->run); &end != v) {
+          walk.runs.push_back(v->run);
+          visit(end, map);
+          continue;
+        }
+      }
       for_each_child(*v, [&](VarInfo& child, const AliasEdge& e) {
         visit(child, e.map.within(map, top.var->type()));
       });
@@ -222,6 +231,8 @@ void GraphState::clear(Record& record) {
     std::erase_if(v->entries, [&](const Entry& e) { return e.record == &record; });
   }
   for (const auto& [reader, count] : record.support) add_support(*reader, *record.node, -count);
+  for (Run* run : record.runs) run->passed.erase(&record);
+  record.runs.clear();
   record.seen.clear();
   record.members.clear();
   record.tops.clear();
@@ -257,7 +268,9 @@ void GraphState::compute(Record& record) {
   VarInfo& destroyed = *node.slots[static_cast<std::size_t>(record.input)].var;
   // An input that is only passed on is no reader, so that beyond an earlier writer nothing but the
   // walk itself would find it.
-  Walk found = walk(node, destroyed, record.written, node.reads_all() && !has_many_outputs(node));
+  const bool may_stop = node.reads_all() && !has_many_outputs(node);
+  if (may_stop) extend_run(destroyed);
+  Walk found = walk(node, destroyed, record.written, may_stop);
   const bool was_join = record.is_join;
   record.is_join = is_join(record, found.members);
   record.tops = std::move(found.tops);
@@ -277,6 +290,8 @@ void GraphState::compute(Record& record) {
     }
   }
   record.members = std::move(found.members);
+  record.runs = std::move(found.runs);
+  for (Run* run : record.runs) run->passed.insert(&record);
   // The latest reader first: once the node is behind it, the others agree with the order.
   std::vector<std::pair<NodeInfo*, int>> readers(record.support.begin(), record.support.end());
   std::sort(readers.begin(), readers.end(),
@@ -353,6 +368,7 @@ void GraphState::raise(UseSlot& slot) {
   if (!slot.var) return;
   VarInfo& v = *slot.var;
   NodeInfo* const node = slot.node;
+  end_run(v);
   if (!node) {
     if (v.n_outputs == 1) queue_all_at(v, true);
     return;
@@ -384,6 +400,7 @@ void GraphState::drop(UseSlot& slot) {
   if (!slot.var) return;
   VarInfo& v = *slot.var;
   NodeInfo* const node = slot.node;
+  end_run(v);
   if (!node) {
     if (v.n_outputs == 1) queue_all_at(v, true);
     return;
@@ -392,6 +409,7 @@ void GraphState::drop(UseSlot& slot) {
   for (Record& record : node->records) queue(record);
   for (const AliasEdge& e : node->edges) {
     if (e.is_hidden || e.in != slot.index) continue;
+    end_run(node->outs[static_cast<std::size_t>(e.out)]);
     queue_all_at(node->outs[static_cast<std::size_t>(e.out)], false);
   }
   if (!slot.reads) return;

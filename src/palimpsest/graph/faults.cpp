@@ -292,9 +292,10 @@ Inconsistency GraphState::transaction_fault() const {
   return fault;
 }
 
-Inconsistency GraphState::check() const {
+Inconsistency GraphState::check() {
   if (!faulty_.empty()) return gravest_record();
   if (aside_.empty()) return {};
+  end_all_runs();
   if (Inconsistency hidden = hidden_fault()) return hidden;
   return cycle_fault();
 }

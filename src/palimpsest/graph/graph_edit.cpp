@@ -418,7 +418,7 @@ void FunctionGraph::Impl::overwrite_last(const Variable& v) {
   finish();
 }
 
-void FunctionGraph::Impl::validate() const {
+void FunctionGraph::Impl::validate() {
   if (Inconsistency fault = state.check()) throw InconsistencyError(std::move(fault));
   for (const auto& f : features) f->on_validate(*self);
 }

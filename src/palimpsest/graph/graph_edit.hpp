@@ -33,7 +33,7 @@ class FunctionGraph::Impl {
   void redirect(const Use& use, const Variable& with, std::string_view reason);
   void protect(const Variable& v, bool value);
   void overwrite_last(const Variable& v);
-  void validate() const;
+  void validate();
   Token checkpoint();
   void revert(Token token);
   void release(Token token);

@@ -14,6 +14,9 @@
 //     record that reaches such a variable the one that its node comes after the barrier.
 //  5. Every reader of a member, other than the record's node, supports the constraint that it
 //     precedes that node.
+//  6. A walk that comes to one end of a Run may go on at the other. Its record then has no entries
+//     between the two, and is one of those that passed the run; whatever changes at a value of
+//     a run ends the run and queues these.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +38,7 @@ namespace palimpsest::graph_detail {
 struct NodeInfo;
 struct VarInfo;
 struct Record;
+struct Run;
 
 /// Input `index` of a node, or output `index` of the graph when `node` is null.
 struct UseSlot {
@@ -63,6 +67,7 @@ struct VarInfo {
   UseSlot *first = nullptr, *last = nullptr;
   std::size_t n_uses = 0;
   bool is_protected = false, is_input = false, is_last = false;
+  Run* run = nullptr;
   std::vector<Entry> entries;
 
   const TensorType& type() const;
@@ -92,6 +97,15 @@ struct Top {
   std::vector<Region> written;
 };
 
+/// Values each of which is the one before it with a part overwritten, as a chain of
+/// `set_subtensor` makes them. Nothing but the node that overwrites it reads any of them, nobody has
+/// to keep one, and none has other aliases. A walk finds nothing between the first and the last: who
+/// reads a value in between precedes, by data, who reads the last.
+struct Run {
+  std::vector<VarInfo*> values;  // at least three
+  PointerSet<Record> passed;     // those whose walks left out what lies between
+};
+
 /// One input that a node overwrites, and what shares its memory.
 struct Record {
   NodeInfo* node = nullptr;
@@ -103,6 +117,7 @@ struct Record {
   std::vector<Top> tops;
   std::vector<VarInfo*> seen;
   std::vector<VarInfo*> members;
+  std::vector<Run*> runs;  // those it passed
   PointerMap<NodeInfo, int> support;
   InconsistencyKind fault = InconsistencyKind::none;  // the gravest, by R1 and R3
   VarInfo* culprit = nullptr;
@@ -143,11 +158,18 @@ struct NodeInfo {
 /// Why nobody may overwrite the variable (R1); `none` if somebody may.
 InconsistencyKind must_keep(const VarInfo& m);
 
+/// Does the earlier writer that made this output overwrite all of the region?
+bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region);
+
+/// The last value of the run that a walk for this node comes by.
+VarInfo& end_for(const NodeInfo& node, const Run& run);
+
 /// What a walk from an overwritten variable comes by.
 struct Walk {
   std::vector<Top> tops;
   std::vector<std::pair<VarInfo*, Entry>> visits;
   std::vector<VarInfo*> members;
+  std::vector<Run*> runs;
 };
 
 /// The list of nodes in an order that obeys data edges and constraints, with labels whose
@@ -243,12 +265,14 @@ class GraphState {
   std::pair<InconsistencyKind, VarInfo*> fault_of(const NodeInfo& node, const Apply& writer,
                                                   int input,
                                                   const std::vector<VarInfo*>& members) const;
-  Inconsistency check() const;
+  /// Leaves no run, so that what is reported depends on the graph alone.
+  Inconsistency check();
   bool is_consistent() const { return faulty_.empty() && aside_.empty(); }
   /// With the barrier, which is nobody's node, among them.
   std::vector<std::pair<NodeInfo*, NodeInfo*>> constraints() const;
   NodeInfo* barrier() const { return barrier_.get(); }
   std::size_t record_count() const { return records_.size(); }
+  std::size_t run_count() const { return runs_.size(); }
   bool has_joins() const { return n_joins_ > 0; }
   bool regions_count() const { return alias_regions_; }
   const OrderList& order() const { return order_; }
@@ -269,6 +293,9 @@ class GraphState {
   void queue_all_at(VarInfo& v, bool members_only);
   void clear(Record& record);
   void compute(Record& record);
+  void extend_run(const VarInfo& destroyed);
+  void end_run(VarInfo& v);
+  void end_all_runs();
   void support(Record& record, NodeInfo& reader, int count);
   void add_support(NodeInfo& before, NodeInfo& after, int count);
   void try_insert(NodeInfo& before, NodeInfo& after);
@@ -291,6 +318,8 @@ class GraphState {
   PointerSet<Record> records_, faulty_;
   std::set<std::pair<NodeInfo*, NodeInfo*>> aside_;
   std::vector<std::pair<NodeInfo*, NodeInfo*>> extra_;
+  PointerMap<Run, std::unique_ptr<Run>> runs_;
+  bool makes_runs_ = true;
   PointerSet<NodeInfo> stale_;  // declarations may depend on an input's type
   int n_joins_ = 0;
   bool edge_gone_ = false;

@@ -174,6 +174,7 @@ void GraphState::set_protected(VarInfo& v, bool value) {
   if (v.is_protected == value) return;
   v.is_protected = value;
   if (!value && v.n_uses == 0 && !v.owner) idle_roots_.insert(v.v);
+  end_run(v);
   queue_all_at(v, true);
 }
 

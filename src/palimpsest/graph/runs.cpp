@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs: the chains of partly overwritten values that a walk passes in one step. Without them the
+// n-th of n writes into one array would be compared with all that were before it.
+#include <algorithm>
+
+#include "palimpsest/graph/graph_state.hpp"
+
+namespace palimpsest::graph_detail {
+namespace {
+
+// What is left out must be worth the run.
+constexpr std::size_t kShortest = 3;
+
+// The one value in whose memory v lies and of which it differs by what its owner wrote; null if
+// there is none, or if several values are involved. What was overwritten wholly is none: there a
+// walk ends.
+VarInfo* written_over(const VarInfo& v) {
+  if (!v.owner || v.index < 0) return nullptr;
+  const AliasEdge* found = nullptr;
+  for (const AliasEdge& e : v.owner->edges) {
+    if (e.out != v.index) continue;
+    if (found || e.is_hidden || !e.is_write || !e.map.is_whole()) return nullptr;
+    found = &e;
+  }
+  if (!found || took_over(*found, *v.owner, Region::whole())) return nullptr;
+  return &v.owner->parent(*found);
+}
+
+// Is v read by nobody but a node that makes the next such value of it?
+bool is_between(const VarInfo& v) {
+  if (v.n_uses != 1 || must_keep(v) != InconsistencyKind::none) return false;
+  const UseSlot& slot = *v.first;
+  if (!slot.node || !slot.node->is_declared || !slot.reads || !written_over(v)) return false;
+  const AliasEdge* found = nullptr;
+  for (const AliasEdge& e : slot.node->edges) {
+    if (e.is_hidden || e.in != slot.index) continue;
+    if (found) return false;
+    found = &e;
+  }
+  return found && written_over(slot.node->outs[static_cast<std::size_t>(found->out)]) == &v;
+}
+
+// Would every walk from below end here? Then the way through the run is in the coordinates of this
+// variable, and passing an earlier writer at which a walk could have stopped makes no region
+// coarser.
+bool is_base(const VarInfo& v) {
+  if (!v.owner || v.index < 0) return true;
+  return std::all_of(v.owner->edges.begin(), v.owner->edges.end(), [&](const AliasEdge& e) {
+    return e.out != v.index || took_over(e, *v.owner, Region::whole());
+  });
+}
+
+}  // namespace
+
+VarInfo& end_for(const NodeInfo& node, const Run& run) {
+  for (const VarInfo& out : node.outs) {
+    if (out.run == &run && &out != run.values.front()) return *written_over(out);
+  }
+  return *run.values.back();
+}
+
+// Adds to the run above a value that is to be overwritten what has come between since, or makes a
+// run of it.
+void GraphState::extend_run(const VarInfo& destroyed) {
+  if (!makes_runs_) return;
+  std::vector<VarInfo*> found;
+  VarInfo* v = written_over(destroyed);
+  for (; v && !v->run && is_between(*v); v = written_over(*v)) found.push_back(v);
+  Run* run = v && !found.empty() ? v->run : nullptr;
+  if (!run) {
+    if (found.size() < kShortest || !is_base(*v)) return;
+    auto made = std::make_unique<Run>();
+    run = made.get();
+    runs_.try_emplace(run, std::move(made));
+  }
+  for (auto it = found.rbegin(); it != found.rend(); ++it) {
+    (*it)->run = run;
+    run->values.push_back(*it);
+  }
+}
+
+void GraphState::end_run(VarInfo& v) {
+  if (!v.run) return;
+  Run& run = *v.run;
+  for (VarInfo* value : run.values) value->run = nullptr;
+  const std::vector<Record*> passed(run.passed.begin(), run.passed.end());
+  for (Record* record : passed) queue(*record);
+  runs_.erase(&run);
+}
+
+void GraphState::end_all_runs() {
+  if (runs_.empty()) return;
+  makes_runs_ = false;
+  while (!runs_.empty()) end_run(*(*runs_.begin()).second->values.front());
+  refresh();
+  makes_runs_ = true;
+}
+
+}  // namespace palimpsest::graph_detail
