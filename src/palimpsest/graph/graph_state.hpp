@@ -97,10 +97,10 @@ struct Top {
   std::vector<Region> written;
 };
 
-/// Values each of which is the one before it with a part overwritten, as a chain of
-/// `set_subtensor` makes them. Nothing but the node that overwrites it reads any of them, nobody has
-/// to keep one, and none has other aliases. A walk finds nothing between the first and the last: who
-/// reads a value in between precedes, by data, who reads the last.
+/// Values each of which is the one before it with a part overwritten, as a chain of `set_subtensor`
+/// makes them. Nothing but the node that overwrites it reads any of them, nobody has to keep one,
+/// and none has other aliases. A walk finds nothing between the first and the last: who reads a
+/// value in between precedes, by data, who reads the last.
 struct Run {
   std::vector<VarInfo*> values;  // at least three
   PointerSet<Record> passed;     // those whose walks left out what lies between
