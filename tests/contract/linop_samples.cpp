@@ -147,7 +147,10 @@ void add_structure(std::vector<LinopSample>& all) {
         },
         {.sizes = {{"A", 6}, {"B", 3}}, .ellipsis = {2}});
     add("Gradient" + suffix,
-        [=](DType) { return Gradient("Ny Nx", "Ny Nx", {.boundary = boundary}); },
+        [=](DType) {
+          return Gradient("Ny Nx", "Ny Nx",
+                          {.boundary = boundary, .direction = DifferenceDirection::backward});
+        },
         {.sizes = {{"Ny", 4}, {"Nx", 5}}});
   }
   for (const char* family : {"haar", "db2", "db5"}) {
@@ -157,6 +160,11 @@ void add_structure(std::vector<LinopSample>& all) {
   }
   add("Wavelet_odd", [](DType) { return Wavelet("C Y X", "Y X", {.family = "db2", .levels = 2}); },
       {.sizes = {{"C", 2}, {"Y", 7}, {"X", 11}}});
+  add("Roll",
+      [](DType) {
+        return Roll("C Y ... X", "Y X", {2, -1});
+      },
+      {.sizes = {{"C", 2}, {"Y", 5}, {"X", 4}}, .ellipsis = {2}});
   add("Kronecker", [](DType t) {
     return Kronecker(Dense(random({4, 3}, t), "MN,N->M"),
                      Fft(1, {.norm = FftNorm::backward}).with_sizes({{"Nx", 5}}));
@@ -362,8 +370,13 @@ std::vector<LinopSample> linop_samples() {
   });
   add("Nufft3", [](DType t) { return Nufft(locations({4, 5, 3}, 20, t), {4, 5, 3}, "K"); });
   add("NufftSampling", [](DType t) {
-    return Nufft(locations({6, 7}, 20, t), {6, 7}, "K", {.mode = NufftMode::sampling});
+    return SamplingNufft(locations({6, 7}, 20, t), {6, 7}, "K");
   });
+  add("NufftSamplingOfManyPoints",
+      [](DType t) {
+        return SamplingNufft(locations({3, 4}, 60, t), {3, 4}, "K", {.batch = "C"});
+      },
+      {.sizes = {{"C", 2}}});
   add("NufftToeplitz",
       [](DType t) {
         return Nufft(locations({6, 7}, 20, t), {6, 7}, "K",

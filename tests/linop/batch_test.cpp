@@ -74,6 +74,52 @@ TEST(CreateBatchedLinop, SeveralLevelsEqualTheOperator) {
 
 Device cpu(int i) { return {DeviceType::cpu, static_cast<std::int16_t>(i)}; }
 
+TEST(TilingStrategy, CutsAtTheGivenEdges) {
+  const NamedLinop A = Dense(random({10, 7}), "MN,N->M");
+  const Tensor x = random({7});
+  const NamedLinop tiled =
+      create_batched_linop(A, TilingStrategy{.bounds = {{"M", {0, 2, 9, 10}}, {"N", {0, 7}}}});
+  EXPECT_LE(difference(tiled(x), A(x)), 1e-14);
+  const SplitGrid grid = split_linop_at(A, {{"M", {0, 2, 9, 10}}});
+  EXPECT_EQ(grid.shape, Extents{3});
+  EXPECT_EQ(grid.tiles[1].size("M"), 7);
+  for (const Extents& wrong : {Extents{1, 10}, Extents{0, 9}, Extents{0, 5, 5, 10}, Extents{0},
+                               Extents{}, Extents{0, 11}}) {
+    testing::expect_error<ValueError>([&] { split_linop_at(A, {{"M", wrong}}); }, "bounds");
+  }
+  testing::expect_error<ValueError>([&] { split_linop_at(A, {{"Q", {0, 1}}}); }, "Q");
+}
+
+TEST(TilingStrategy, GivesEachTileThreeDevices) {
+  const Device host, one = Device::parse("cpu:1"), two = Device::parse("cpu:2");
+  const NamedLinop A = Dense(random({10, 7}), "MN,N->M");
+  TilingStrategy strategy{.bounds = {{"M", {0, 2, 9, 10}}}, .devices = {one, two}};
+  testing::expect_error<ValueError>([&] { strategy.distribute("N"); }, "bounds");
+  strategy.place_all(host).distribute("M");
+  EXPECT_EQ(strategy.roles[1].compute, two);
+  EXPECT_EQ(strategy.roles[2].compute, one);
+  EXPECT_EQ(strategy.roles[2].input, host);
+  const Tensor x = random({7});
+  const NamedLinop tiled = create_batched_linop(A, strategy);
+  EXPECT_LE(difference(tiled(x), A(x)), 1e-14);
+  const Plan plan = tiled.plan({x.dtype(), x.shape(), {}});
+  EXPECT_GT(plan.peak_bytes_on(one), 0);
+  EXPECT_GT(plan.peak_bytes_on(two), 0);
+
+  // All on one device, input and result included.
+  strategy.devices = {one};
+  strategy.distribute("M").copy_role(TileRole::compute, TileRole::input);
+  strategy.copy_role(TileRole::compute, TileRole::output);
+  const Tensor there = create_batched_linop(A, strategy)(x.to(one));
+  EXPECT_EQ(there.device(), one);
+  EXPECT_LE(difference(there.to(host), A(x)), 1e-14);
+
+  strategy.roles.pop_back();
+  testing::expect_error<ValueError>([&] { create_batched_linop(A, strategy); }, "roles");
+  strategy.devices.clear();
+  testing::expect_error<ValueError>([&] { strategy.distribute("M"); }, "devices");
+}
+
 TEST(DeviceGrid, IsRepeatedAlongTheLastAxes) {
   const DeviceGrid two{cpu(0), cpu(1)};
   const std::vector<int> expected{0, 1, 0, 1, 0};

@@ -329,17 +329,33 @@ TEST(FiniteDifference, HasThreeBoundaries) {
   expect_error<ShapeError>([] { FiniteDifference("A", "B"); }, "FiniteDifference");
   NamedLinop A = FiniteDifference("A", "A");
   expect_error<ValueError>([&] { A.set_attr("boundary", "mirror"); }, "boundary");
+  expect_error<ValueError>([&] { A.set_attr("direction", "up"); }, "direction");
+}
+
+TEST(FiniteDifference, HasTwoDirections) {
+  const Tensor x = numbers({1, 4, 2});
+  const auto backward = [&](DifferenceBoundary boundary) {
+    return reals(FiniteDifference(
+        "A", "A",
+        {.boundary = boundary, .spacing = 0.5, .direction = DifferenceDirection::backward})(x));
+  };
+  EXPECT_EQ(backward(DifferenceBoundary::periodic), (std::vector<double>{-2, 6, -4}));
+  EXPECT_EQ(backward(DifferenceBoundary::neumann), (std::vector<double>{0, 6, -4}));
+  EXPECT_EQ(backward(DifferenceBoundary::zero), (std::vector<double>{2, 6, -4}));
 }
 
 TEST(FiniteDifference, ItsNormalIsTheSecondDifferenceInOnePass) {
   for (const DifferenceBoundary boundary :
        {DifferenceBoundary::periodic, DifferenceBoundary::neumann, DifferenceBoundary::zero}) {
     for (const index_t n : {1, 2, 3, 8}) {
-      const NamedLinop A = FiniteDifference("B A", "A", {.boundary = boundary, .spacing = 0.5});
-      const TestOptions options{.sizes = {{"B", 2}, {"A", n}}};
-      const Matrix D = dense(A, options);
-      expect_close(dense(A.N(), options), testing::adjoint(D) * D, 1e-13);
-      expect_close(dense(A.H().N(), options), D * testing::adjoint(D), 1e-13);
+      for (const auto direction : {DifferenceDirection::forward, DifferenceDirection::backward}) {
+        const NamedLinop A = FiniteDifference(
+            "B A", "A", {.boundary = boundary, .spacing = 0.5, .direction = direction});
+        const TestOptions options{.sizes = {{"B", 2}, {"A", n}}};
+        const Matrix D = dense(A, options);
+        expect_close(dense(A.N(), options), testing::adjoint(D) * D, 1e-13);
+        expect_close(dense(A.H().N(), options), D * testing::adjoint(D), 1e-13);
+      }
     }
     const NamedLinop A = FiniteDifference("A", "A", {.boundary = boundary});
     EXPECT_EQ(A.N().plan({DType::float64, {9}, {}}).steps.size(), 1U);

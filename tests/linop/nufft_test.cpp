@@ -102,12 +102,10 @@ TEST(Nufft, AnApodizationOfOnesOwn) {
       "apodization");
 }
 
-TEST(Nufft, ModeSamplingReadsThePaddedSpectrum) {
-  const Extents image{6, 5};
-  const Tensor k = Tensor::from<double>({0, 0, 1, -2, 2.96, 1, -3, -2, 1, -2}, Extents{5, 2});
-  const NamedLinop A = Nufft(k, image, "K", {.oversamp = 2.0, .mode = NufftMode::sampling});
+void expect_padded_spectrum(const Tensor& k) {
+  const NamedLinop A = SamplingNufft(k, {6, 5}, "K", {.oversamp = 2.0});
   std::vector<index_t> rows, columns;
-  for (index_t i = 0; i < 5; ++i) {
+  for (index_t i = 0; i < k.shape()[0]; ++i) {
     rows.push_back(static_cast<index_t>(std::nearbyint(k.at<double>({i, 0}) * 2)) + 6);
     columns.push_back(static_cast<index_t>(std::nearbyint(k.at<double>({i, 1}) * 2)) + 5);
     rows.back() = (rows.back() % 12 + 12) % 12;
@@ -119,6 +117,28 @@ TEST(Nufft, ModeSamplingReadsThePaddedSpectrum) {
   expect_close(dense(A), dense(expected), 1e-13);
   EXPECT_TRUE(dot_test(A).ok);
   EXPECT_TRUE(A.param("index0").is_derived());
+}
+
+TEST(SamplingNufft, ReadsThePaddedSpectrum) {
+  const Tensor k = Tensor::from<double>({0, 0, 1, -2, 2.96, 1, -3, -2, 1, -2}, Extents{5, 2});
+  expect_padded_spectrum(k);
+  EXPECT_TRUE(SamplingNufft(k, {6, 5}, "K").has_param("phase"));
+}
+
+// Then the centring is done on the grid.
+TEST(SamplingNufft, OfMorePointsThanTheGridHas) {
+  const Tensor k = trajectory({6, 5}, 300);
+  expect_padded_spectrum(k);
+  EXPECT_FALSE(SamplingNufft(k, {6, 5}, "K").has_param("phase"));
+}
+
+TEST(SamplingNufft, OfOddSizesAlongThreeAxes) {
+  const Extents image{3, 4, 5};
+  const NamedLinop A = SamplingNufft(trajectory(image, 40), image, "K");
+  EXPECT_TRUE(dot_test(A).ok);
+  const Tensor x = testing::random(image);
+  const Tensor half = A.split({{"K", slice(5, 25)}})(x);
+  EXPECT_LE(testing::difference(half, A(x).narrow(0, 5, 20)), 1e-14);
 }
 
 TEST(Nufft, ErrorsSayWhatIsWrong) {

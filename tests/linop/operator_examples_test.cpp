@@ -172,6 +172,8 @@ TEST(OperatorExample, Convolution) {
   EXPECT_EQ(text(FftConvolution(h)(x)), "2 3 0 1");
 }
 
+TEST(OperatorExample, Roll) { EXPECT_EQ(text(Roll("A", "A", {1})(numbers({1, 2, 3}))), "3 1 2"); }
+
 TEST(OperatorExample, FiniteDifference) {
   const Tensor x = numbers({1, 4, 9});
   EXPECT_EQ(text(FiniteDifference("A", "A")(x)), "3 5 -8");

@@ -325,10 +325,12 @@ class Grower {
         return leaf_of(Repeat({{name, 2}}, s.dims, out.dims), s, out);
       }
       case 12:
-        return leaf_of(FiniteDifference(s.dims, s.dims[k],
-                                        {.boundary = static_cast<DifferenceBoundary>(pick(0, 2)),
-                                         .spacing = 0.5}),
-                       s, s);
+        return leaf_of(
+            FiniteDifference(s.dims, s.dims[k],
+                             {.boundary = static_cast<DifferenceBoundary>(pick(0, 2)),
+                              .spacing = 0.5,
+                              .direction = static_cast<DifferenceDirection>(pick(0, 1))}),
+            s, s);
       case 13:
         if (n % 2 != 0) break;
         return leaf_of(

@@ -6,6 +6,7 @@
 #include "palimpsest/linop/operators/permute.hpp"
 #include "palimpsest/linop/operators/rearrange.hpp"
 #include "palimpsest/linop/operators/restrict.hpp"
+#include "palimpsest/linop/operators/roll.hpp"
 #include "palimpsest/linop/operators/shape_spec.hpp"
 
 namespace palimpsest {
@@ -99,6 +100,24 @@ TEST(Permute, ReordersByName) {
   EXPECT_EQ(A.N().name(), "Identity");
   expect_error<ShapeError>([] { Permute("A B", "A C"); }, "permutation");
   expect_error<ShapeError>([] { Permute("A B", "A"); }, "permutation");
+}
+
+TEST(Roll, ShiftsPeriodicallyAndBack) {
+  const Tensor x = testing::random({2, 3, 5}, DType::float64);
+  const NamedLinop A = Roll("C Ny Nx", "Nx Ny", {2, -1});
+  const Tensor y = A(x);
+  for (index_t i = 0; i < 3; ++i) {
+    for (index_t j = 0; j < 5; ++j) {
+      EXPECT_EQ(y.at<double>({1, i, j}), x.at<double>({1, (i + 1) % 3, (j + 3) % 5}));
+    }
+  }
+  EXPECT_TRUE(equal(A.H()(y), x));
+  EXPECT_TRUE(equal(A.inverse()(y), x));
+  EXPECT_EQ(A.N().type().name, "Identity");
+  EXPECT_TRUE(equal(Roll("Nx", "Nx", {1000001})(x.select(0, 0).select(0, 0)),
+                    Roll("Nx", "Nx", {1})(x.select(0, 0).select(0, 0))));
+  testing::expect_error<ValueError>([] { Roll("Nx", "Nx", {1, 2}); }, "shifts");
+  testing::expect_error<ShapeError>([] { Roll("Nx", "Ny", {1}); }, "Roll");
 }
 
 TEST(Rearrange, GroupsAndUngroups) {

@@ -541,7 +541,7 @@ OpPtr stencil(std::string_view name, ParameterText& text) {
   result.offset = text.integer("offset");
   result.step = text.integer("step");
   const index_t edge = text.integer("edge");
-  if (result.taps.empty() || result.step < 1 || edge < 0 || edge > 3) {
+  if (result.taps.empty() || result.step < 1 || edge < 0 || edge > 4) {
     throw FormatError("no filter");
   }
   result.edge = static_cast<StencilEdge>(edge);

@@ -36,6 +36,9 @@ index_t within(index_t j, index_t n, StencilEdge edge) {
     case StencilEdge::nearest_then_zero:
       if (j < 0) return 0;
       break;
+    case StencilEdge::zero_then_nearest:
+      if (j >= n) return n - 1;
+      break;
     case StencilEdge::zero:
       break;
   }

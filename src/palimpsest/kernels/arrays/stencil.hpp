@@ -16,6 +16,7 @@ enum class StencilEdge : std::uint8_t {
   nearest,   // its first and last element
   zero,
   nearest_then_zero,  // its first element before it, zeros behind it
+  zero_then_nearest,
 };
 
 /// A filter along one axis, with every step-th result: real taps t.

@@ -2,6 +2,7 @@
 #include "palimpsest/linop/split/batch.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "palimpsest/linop/containers/add.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
@@ -21,20 +22,59 @@ index_t known_size(const NamedLinop& A, const ND& d) {
                    "' is unknown. Try with_sizes, or .sizes of create_batched_linop");
 }
 
-void check_sizes(const NamedLinop& A, const TileSizes& sizes) {
+void check_dims(const NamedLinop& A, const Dims& cut) {
   const Dims dims = A.dims();
   Dims seen;
-  for (const auto& [d, n] : sizes) {
+  for (const ND& d : cut) {
     if (!dims.contains(d)) {
       throw ValueError(error_about(d) + "the operator has no such dimension: expected some of " +
                        dims.str());
     }
     if (seen.contains(d)) throw ValueError(error_about(d) + "given twice");
+    seen.push_back(d);
+  }
+}
+
+Dims dims_of(const TileBounds& bounds) {
+  Dims dims;
+  for (const auto& [d, edges] : bounds) dims.push_back(d);
+  return dims;
+}
+
+Extents grid_shape(const TileBounds& bounds) {
+  Extents shape;
+  for (const auto& [d, edges] : bounds) shape.push_back(static_cast<index_t>(edges.size()) - 1);
+  return shape;
+}
+
+TileBounds bounds_of(const NamedLinop& A, const TileSizes& sizes) {
+  TileBounds bounds;
+  for (const auto& [d, n] : sizes) {
     if (n < 1) {
       throw ValueError(error_about(d) + "size of a tile: got " + std::to_string(n) +
                        ", expected at least 1");
     }
-    seen.push_back(d);
+    bounds.emplace_back(d, Extents());
+  }
+  check_dims(A, dims_of(bounds));
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    const index_t end = known_size(A, sizes[k].first), n = sizes[k].second;
+    Extents& edges = bounds[k].second;
+    for (index_t at = 0; at < end; at += n) edges.push_back(at);
+    edges.push_back(end);
+  }
+  return bounds;
+}
+
+void check_bounds(const NamedLinop& A, const TileBounds& bounds) {
+  check_dims(A, dims_of(bounds));
+  for (const auto& [d, edges] : bounds) {
+    const index_t end = known_size(A, d);
+    const bool grow =
+        std::adjacent_find(edges.begin(), edges.end(), std::greater_equal<>()) == edges.end();
+    if (edges.size() > 1 && edges.front() == 0 && edges.back() == end && grow) continue;
+    throw ValueError(error_about(d) + "bounds: got " + to_string(edges) +
+                     ", expected numbers that grow from 0 to " + std::to_string(end));
   }
 }
 
@@ -67,14 +107,14 @@ NamedLinop joined(std::vector<NamedLinop> parts, const NamedLinop& A, const ND& 
 }
 
 // The tiles of a grid put together, the last dimension first.
-NamedLinop reassembled(const NamedLinop& A, const SplitGrid& grid, const TileSizes& sizes) {
+NamedLinop reassembled(const NamedLinop& A, const SplitGrid& grid, const Dims& dims) {
   std::vector<NamedLinop> parts = grid.tiles;
-  for (std::size_t k = sizes.size(); k-- > 0;) {
+  for (std::size_t k = dims.size(); k-- > 0;) {
     const auto n = static_cast<std::size_t>(grid.shape[k]);
     std::vector<NamedLinop> longer;
     for (std::size_t i = 0; i < parts.size(); i += n) {
       const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(i);
-      longer.push_back(joined({begin, begin + static_cast<std::ptrdiff_t>(n)}, A, sizes[k].first));
+      longer.push_back(joined({begin, begin + static_cast<std::ptrdiff_t>(n)}, A, dims[k]));
     }
     parts = std::move(longer);
   }
@@ -114,11 +154,21 @@ void place(std::vector<NamedLinop>& tiles, const std::vector<Device>& devices) {
   }
 }
 
+// The tile where its input and its result are to be.
+NamedLinop between_copies(const NamedLinop& tile, const TileDevices& at) {
+  std::vector<NamedLinop> parts;
+  if (at.input != at.compute) parts.push_back(ToDevice(at.input, at.compute, tile.ishape()));
+  parts.push_back(tile);
+  if (at.compute != at.output) parts.push_back(ToDevice(at.compute, at.output, tile.oshape()));
+  return parts.size() == 1 ? tile : Chain(std::move(parts));
+}
+
 NamedLinop batched(const NamedLinop& A, std::span<const BatchSpec> specs, Device where) {
   if (specs.empty()) return A;
   const BatchSpec& spec = specs[0];
   const Device base = spec.base_device.value_or(where);
-  SplitGrid grid = split_linop(A, spec.sizes);
+  const TileBounds bounds = bounds_of(A, spec.sizes);
+  SplitGrid grid = split_linop_at(A, bounds);
   std::vector<Device> devices;
   Extents index(grid.shape.size(), 0);
   for (std::size_t i = 0; i < grid.tiles.size(); ++i) {
@@ -127,13 +177,18 @@ NamedLinop batched(const NamedLinop& A, std::span<const BatchSpec> specs, Device
   }
   if (!spec.devices.empty()) place(grid.tiles, devices);
   for (std::size_t i = 0; i < grid.tiles.size(); ++i) {
-    NamedLinop& tile = grid.tiles[i];
-    tile = batched(tile, specs.subspan(1), devices[i]);
-    if (devices[i] == base) continue;
-    tile = Chain(ToDevice(base, devices[i], tile.ishape()), tile,
-                 ToDevice(devices[i], base, tile.oshape()));
+    const NamedLinop tile = batched(grid.tiles[i], specs.subspan(1), devices[i]);
+    grid.tiles[i] = between_copies(tile, {base, devices[i], base});
   }
-  return reassembled(A, grid, spec.sizes);
+  return reassembled(A, grid, dims_of(bounds));
+}
+
+NamedLinop with_missing_sizes(const NamedLinop& A, const DimMap& sizes) {
+  DimMap missing;
+  for (const auto& [d, n] : sizes) {
+    if (!A.size(d)) missing.emplace(d, n);
+  }
+  return missing.empty() ? A : A.with_sizes(missing);
 }
 
 }  // namespace
@@ -162,19 +217,20 @@ Device DeviceGrid::at(const Extents& index) const {
 }
 
 SplitGrid split_linop(const NamedLinop& A, const TileSizes& sizes) {
-  check_sizes(A, sizes);
+  return split_linop_at(A, bounds_of(A, sizes));
+}
+
+SplitGrid split_linop_at(const NamedLinop& A, const TileBounds& bounds) {
+  check_bounds(A, bounds);
   SplitGrid grid;
-  for (const auto& [d, n] : sizes) grid.shape.push_back((known_size(A, d) + n - 1) / n);
-  if (element_count(grid.shape) == 0) {
-    throw ValueError("[split_linop] a dimension has no elements: got " + A.str());
-  }
-  Extents index(sizes.size(), 0);
+  grid.shape = grid_shape(bounds);
+  Extents index(bounds.size(), 0);
   do {
     Tile tile;
-    for (std::size_t k = 0; k < sizes.size(); ++k) {
-      const auto& [d, n] = sizes[k];
-      const index_t start = index[k] * n;
-      tile.emplace(d, slice(start, std::min(start + n, *A.size(d))));
+    for (std::size_t k = 0; k < bounds.size(); ++k) {
+      const auto& [d, edges] = bounds[k];
+      const auto i = static_cast<std::size_t>(index[k]);
+      tile.emplace(d, slice(edges[i], edges[i + 1]));
     }
     grid.tiles.push_back(with_tile_sizes(A.split(tile), tile));
     grid.input_slices.push_back(tile_within(tile, A.ishape()));
@@ -185,17 +241,67 @@ SplitGrid split_linop(const NamedLinop& A, const TileSizes& sizes) {
 
 NamedLinop create_batched_linop(const NamedLinop& A, const std::vector<BatchSpec>& specs,
                                 const BatchOptions& options) {
-  DimMap missing;
-  for (const auto& [d, n] : options.sizes) {
-    if (!A.size(d)) missing.emplace(d, n);
-  }
-  const NamedLinop sized = missing.empty() ? A : A.with_sizes(missing);
-  return batched(sized, specs, device_of(A).value_or(Device{}));
+  return batched(with_missing_sizes(A, options.sizes), specs, device_of(A).value_or(Device{}));
 }
 
 NamedLinop create_batched_linop(const NamedLinop& A, const BatchSpec& spec,
                                 const BatchOptions& options) {
   return create_batched_linop(A, std::vector<BatchSpec>{spec}, options);
+}
+
+Device& TileDevices::at(TileRole role) {
+  if (role == TileRole::input) return input;
+  return role == TileRole::compute ? compute : output;
+}
+
+TilingStrategy& TilingStrategy::place_all(Device device) {
+  roles.assign(static_cast<std::size_t>(element_count(grid_shape(bounds))),
+               {device, device, device});
+  return *this;
+}
+
+TilingStrategy& TilingStrategy::distribute(const ND& d, TileRole role) {
+  const Dims dims = dims_of(bounds);
+  const auto found = std::find(dims.begin(), dims.end(), d);
+  if (found == dims.end()) {
+    throw ValueError("[TilingStrategy] bounds: got " + d.str() + ", expected some of " +
+                     dims.str());
+  }
+  if (devices.empty()) throw ValueError("[TilingStrategy] devices: got none, expected some");
+  if (roles.empty()) place_all(devices.front());
+  const auto k = static_cast<std::size_t>(found - dims.begin());
+  const Extents shape = grid_shape(bounds);
+  Extents index(shape.size(), 0);
+  for (TileDevices& tile : roles) {
+    tile.at(role) = devices[static_cast<std::size_t>(index[k]) % devices.size()];
+    advance(index, shape);
+  }
+  return *this;
+}
+
+TilingStrategy& TilingStrategy::copy_role(TileRole from, TileRole to) {
+  for (TileDevices& tile : roles) tile.at(to) = tile.at(from);
+  return *this;
+}
+
+NamedLinop create_batched_linop(const NamedLinop& A, const TilingStrategy& strategy,
+                                const BatchOptions& options) {
+  const NamedLinop sized = with_missing_sizes(A, options.sizes);
+  SplitGrid grid = split_linop_at(sized, strategy.bounds);
+  const std::size_t n = grid.tiles.size();
+  if (!strategy.roles.empty() && strategy.roles.size() != n) {
+    throw ValueError("[create_batched_linop] roles: got " + std::to_string(strategy.roles.size()) +
+                     ", expected " + std::to_string(n) + ", one for each tile");
+  }
+  if (!strategy.roles.empty()) {
+    std::vector<Device> devices;
+    for (const TileDevices& tile : strategy.roles) devices.push_back(tile.compute);
+    place(grid.tiles, devices);
+    for (std::size_t i = 0; i < n; ++i) {
+      grid.tiles[i] = between_copies(grid.tiles[i], strategy.roles[i]);
+    }
+  }
+  return reassembled(sized, grid, dims_of(strategy.bounds));
 }
 
 }  // namespace palimpsest

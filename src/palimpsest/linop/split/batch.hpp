@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <utility>
@@ -28,6 +29,14 @@ struct SplitGrid {
 /// Errors   ValueError: a dimension that the operator does not have, or given twice, a size below
 ///          1; ShapeError "is unknown"; SplitError
 SplitGrid split_linop(const NamedLinop& A, const TileSizes& sizes);
+
+/// Dimensions in order, and where the tiles along each begin and end: 0, .., the size.
+using TileBounds = std::vector<std::pair<ND, Extents>>;
+/// Cuts an operator at these places.
+///
+/// Errors   ValueError "bounds": they do not begin at 0, end at the size, or grow; those of
+///          split_linop()
+SplitGrid split_linop_at(const NamedLinop& A, const TileBounds& bounds);
 
 /// Devices for a grid of tiles: a list with one or more axes that belong to the last axes of the
 /// grid and are repeated cyclically along each. Two devices on a grid of 3 x 5: each row is 0 1 0 1
@@ -76,6 +85,37 @@ struct BatchOptions {
 NamedLinop create_batched_linop(const NamedLinop& A, const std::vector<BatchSpec>& specs,
                                 const BatchOptions& options = {});
 NamedLinop create_batched_linop(const NamedLinop& A, const BatchSpec& spec,
+                                const BatchOptions& options = {});
+
+/// The three devices of a tile: where it reads its input, computes, and leaves its result.
+enum class TileRole : std::uint8_t { input, compute, output };
+struct TileDevices {
+  Device input = {}, compute = {}, output = {};
+  Device& at(TileRole role);
+};
+
+/// Tiles between given edges, each with three devices of its own: where BatchSpec has tiles of one
+/// size on a cyclic list of devices. Edges are known beforehand, so that tiles can be balanced by
+/// hand.
+struct TilingStrategy {
+  TileBounds bounds;
+  /// What distribute() deals out.
+  std::vector<Device> devices = {};
+  /// Of the tiles, row-major; empty: all of a tile is where the operator's parameters are.
+  std::vector<TileDevices> roles = {};
+
+  /// One device for all roles of all tiles.
+  TilingStrategy& place_all(Device device);
+  /// The tiles along d get the devices in turn, in one role. ValueError "devices": there are none;
+  /// "bounds": d is not cut
+  TilingStrategy& distribute(const ND& d, TileRole role = TileRole::compute);
+  /// Gives each tile's device of one role to another role.
+  TilingStrategy& copy_role(TileRole from, TileRole to);
+};
+/// As with a BatchSpec. A tile stands between copies where its devices differ.
+///
+/// Errors   ValueError "roles": another number than there are tiles; those of split_linop_at()
+NamedLinop create_batched_linop(const NamedLinop& A, const TilingStrategy& strategy,
                                 const BatchOptions& options = {});
 
 }  // namespace palimpsest

@@ -14,13 +14,15 @@
 namespace palimpsest {
 namespace {
 
+bool is_backward(const NamedLinop& A) { return A.attr("direction").as_string() == "backward"; }
+
 Stencil difference(const NamedLinop& A, std::size_t rank) {
   const std::string& boundary = A.attr("boundary").as_string();
   const double step = 1 / A.attr("spacing").as_real();
   const Axes axis{A.attr("axis").as_integer()};
   return {.axis = static_cast<std::size_t>(from_front(axis, rank)[0]),
           .taps = {-step, step},
-          .offset = 0,
+          .offset = is_backward(A) ? -1 : 0,
           .step = 1,
           .edge = boundary == "periodic"  ? StencilEdge::periodic
                   : boundary == "neumann" ? StencilEdge::nearest
@@ -35,13 +37,15 @@ Variable difference_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 // The second difference: one pass instead of two. The last difference of neumann is 0, so that both
-// ends are mirrors; that of zero is not, and before the first element there is none.
+// ends are mirrors; that of zero is not, and at the other end there is none.
 Variable difference_normal_fn(const NamedLinop& A, const Variable& x) {
   Stencil second = difference(A, x.rank());
   const double weight = second.taps[1] * second.taps[1];
   second.taps = {-weight, 2 * weight, -weight};
   second.offset = -1;
-  if (second.edge == StencilEdge::zero) second.edge = StencilEdge::nearest_then_zero;
+  if (second.edge == StencilEdge::zero) {
+    second.edge = is_backward(A) ? StencilEdge::zero_then_nearest : StencilEdge::nearest_then_zero;
+  }
   return ops::stencil(x, second);
 }
 
@@ -55,6 +59,10 @@ void check_difference(const NamedLinop& A) {
   if (!std::isfinite(spacing) || spacing == 0) {
     throw ValueError(who(A) + "spacing: got " + std::to_string(spacing) +
                      ", expected a finite number that is not 0");
+  }
+  const std::string& direction = A.attr("direction").as_string();
+  if (direction != "forward" && direction != "backward") {
+    throw ValueError(who(A) + "direction: got '" + direction + "', expected forward or backward");
   }
   const std::string& boundary = A.attr("boundary").as_string();
   if (boundary == "periodic" || boundary == "neumann" || boundary == "zero") return;
@@ -84,17 +92,21 @@ const LinopType& linop_types::finite_difference() {
 
 NamedLinop FiniteDifference(Dims dims, ND d, FiniteDifferenceOptions options) {
   const index_t axis = axis_of(dims, d, "FiniteDifference");
-  return make_linop(linop_types::finite_difference(), NamedShape(std::move(dims)), {},
-                    {{"axis", axis},
-                     {"boundary", name_of_boundary(options.boundary)},
-                     {"spacing", options.spacing}});
+  return make_linop(
+      linop_types::finite_difference(), NamedShape(std::move(dims)), {},
+      {{"axis", axis},
+       {"boundary", name_of_boundary(options.boundary)},
+       {"spacing", options.spacing},
+       {"direction", options.direction == DifferenceDirection::backward ? "backward" : "forward"}});
 }
 
 NamedLinop Gradient(Dims dims, Dims over, GradientOptions options) {
   std::vector<NamedLinop> parts;
   for (const ND& d : over) {
-    parts.push_back(
-        FiniteDifference(dims, d, {.boundary = options.boundary, .spacing = options.spacing}));
+    parts.push_back(FiniteDifference(dims, d,
+                                     {.boundary = options.boundary,
+                                      .spacing = options.spacing,
+                                      .direction = options.direction}));
   }
   if (parts.empty()) throw ValueError("[Gradient] over: got none, expected at least one dimension");
   return Stack(std::move(parts), {.out = {options.out, 0}}).named("Gradient");

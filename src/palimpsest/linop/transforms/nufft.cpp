@@ -2,6 +2,7 @@
 #include "palimpsest/linop/transforms/nufft.hpp"
 
 #include <cmath>
+#include <numbers>
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/axes.hpp"
@@ -11,6 +12,8 @@
 #include "palimpsest/linop/transforms/point_axes.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/transforms/fft.hpp"
 
 namespace palimpsest {
 namespace {
@@ -32,20 +35,74 @@ std::vector<Variable> indices_of(const NamedLinop& A, std::size_t n) {
   return result;
 }
 
+// -- sampling: the image is padded at its end only and transformed as it lies ----------------------
+
+// The spectrum of an image whose middle is element 0 has these factors along axis d, for element u
+// of a grid that begins with frequency 0: exp(2 pi i u floor(N / 2) / P).
+Variable turns(const NufftGeometry& g, const Variable& u, std::size_t d) {
+  const auto middle = static_cast<double>(g.image[d] / 2), size = static_cast<double>(g.padded[d]);
+  const Variable whole = ops::astype(u, DType::float64) * middle;
+  return ops::elementwise(ScalarOp::mod, {whole, constant(Tensor::scalar(size))}) * (1 / size);
+}
+Variable phase_of(const Variable& turns, DType dtype) {
+  constexpr double kTurn = 2 * std::numbers::pi;
+  return ops::astype(ops::complex(ops::cos(turns * kTurn), ops::sin(turns * kTurn)), dtype);
+}
+
+bool has_phase_at_points(const NamedLinop& A) { return A.has_param("phase"); }
+
+// On the grid: a product over the axes, in one pass.
+Variable centred(const NufftGeometry& g, Variable grid, bool is_adjoint) {
+  for (std::size_t d = 0; d < g.ndim(); ++d) {
+    Extents shape(g.ndim() - d, 1);
+    shape[0] = g.padded[d];
+    const Variable u = constant(Tensor::arange(g.padded[d]).reshape(shape));
+    const Variable phase = phase_of(turns(g, u, d), grid.dtype());
+    grid = grid * (is_adjoint ? ops::conj(phase) : phase);
+  }
+  return grid;
+}
+
+Variable sampled(const NamedLinop& A, const NufftGeometry& g, const Variable& x) {
+  std::vector<std::pair<index_t, index_t>> widths(x.rank(), {0, 0});
+  for (std::size_t d = 0; d < g.ndim(); ++d) {
+    widths[x.rank() - g.ndim() + d].second = g.padded[d] - g.image[d];
+  }
+  const Variable image = ops::pad(ops::astype(x, complex_of(x.dtype())), std::move(widths));
+  const Variable grid = ops::fft(image, last_axes(g.ndim()), {.norm = FftNorm::ortho});
+  if (!has_phase_at_points(A)) {
+    return ops::gather(centred(g, grid, false), indices_of(A, g.ndim()));
+  }
+  const Variable y = ops::gather(grid, indices_of(A, g.ndim()));
+  return y * ops::astype(A.param("phase").var(), y.dtype());
+}
+
+Variable sampled_adjoint(const NamedLinop& A, const NufftGeometry& g, const Variable& y) {
+  Variable samples = ops::astype(y, complex_of(y.dtype()));
+  const bool at_points = has_phase_at_points(A);
+  if (at_points) {
+    samples = samples * ops::conj(ops::astype(A.param("phase").var(), samples.dtype()));
+  }
+  Variable grid = ops::scatter_add(samples, indices_of(A, g.ndim()), g.padded);
+  if (!at_points) grid = centred(g, grid, true);
+  const Variable image = ops::fft_adjoint(grid, last_axes(g.ndim()), {.norm = FftNorm::ortho});
+  std::vector<Index> front{ellipsis};
+  for (const index_t n : g.image) front.push_back(slice(0, n));
+  return ops::index(image, std::move(front));
+}
+
+// -- the operator --------------------------------------------------------------------------------
+
 Variable nufft_fn(const NamedLinop& A, const Variable& x) {
   const NufftGeometry g = nufft_geometry(A);
-  if (is_sampling(A)) return ops::gather(ops::padded_spectrum(g, x, {}), indices_of(A, g.ndim()));
+  if (is_sampling(A)) return sampled(A, g, x);
   return ops::nufft_graph(g, plan_of(A, g), x, A.param("locs").var(), A.param("order").var(),
                           apodization_of(A));
 }
 
 Variable nufft_adj_fn(const NamedLinop& A, const Variable& y) {
   const NufftGeometry g = nufft_geometry(A);
-  if (is_sampling(A)) {
-    const Variable samples = ops::astype(y, complex_of(y.dtype()));
-    const Variable grid = ops::scatter_add(samples, indices_of(A, g.ndim()), g.padded);
-    return ops::padded_spectrum_adjoint(g, grid, {});
-  }
+  if (is_sampling(A)) return sampled_adjoint(A, g, y);
   return ops::nufft_adjoint_graph(g, plan_of(A, g), y, A.param("locs").var(),
                                   A.param("order").var(), apodization_of(A));
 }
@@ -98,8 +155,19 @@ Parameters derive_nufft(const NamedLinop& A) {
     return {{"order", Parameter::derived(ops::point_order(plan_of(A, g), locs))}};
   }
   Parameters result;
+  Variable turned;
   for (std::size_t d = 0; d < g.ndim(); ++d) {
-    result.emplace_back(index_key(d), Parameter::derived(nearest_index(g, locs, d)));
+    const Variable centred = ops::astype(nearest_index(g, locs, d), DType::float64);
+    const auto size = static_cast<double>(g.padded[d]);
+    const Variable u =
+        ops::elementwise(ScalarOp::mod, {centred - static_cast<double>(g.padded[d] / 2),
+                                         constant(Tensor::scalar(size, locs.type().device))});
+    result.emplace_back(index_key(d), Parameter::derived(ops::astype(u, DType::int64)));
+    const Variable more = turns(g, u, d);
+    turned = turned.defined() ? turned + more : more;
+  }
+  if (element_count(point_extents(A)) <= element_count(g.padded)) {
+    result.emplace_back("phase", Parameter::derived(phase_of(turned, complex_of(locs.dtype()))));
   }
   return result;
 }
@@ -186,6 +254,12 @@ const LinopType& linop_types::nufft() {
         .derive = derive_nufft,
     };
   });
+}
+
+NamedLinop SamplingNufft(Parameter locs, Extents grid_size, Dims output,
+                         NufftLinopOptions options) {
+  options.mode = NufftMode::sampling;
+  return Nufft(std::move(locs), std::move(grid_size), std::move(output), std::move(options));
 }
 
 NamedLinop Nufft(Parameter locs, Extents grid_size, Dims output, NufftLinopOptions options) {

@@ -59,6 +59,16 @@ struct NufftLinopOptions {
 ///          doi:10.1109/TMI.2005.848376
 NamedLinop Nufft(Parameter locs, Extents grid_size, Dims output, NufftLinopOptions options = {});
 
+/// The Nufft with NufftMode::sampling: image to the elements of the padded spectrum that lie next
+/// to the points, without apodization and scale.
+///
+/// Math     y[k] = s sum_n x[n] exp(-2 pi i sum_d g_d (n_d - floor(N_d / 2)) / P_d), s = prod
+///          P^(-1/2), P the padded sizes, g the grid point nearest to k
+/// Cost     an FFT of the padded grid and a gather; the centring is a phase, at the points or on
+///          the grid, whichever are fewer
+NamedLinop SamplingNufft(Parameter locs, Extents grid_size, Dims output,
+                         NufftLinopOptions options = {});
+
 /// Factors of the spectrum in the Toeplitz normal operator A^H inner A (inner undefined: none), on
 /// the grid of twice the size, its zero frequency in the middle. Real for real weights.
 /// Errors   ValueError "Toeplitz"

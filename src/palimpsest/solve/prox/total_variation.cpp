@@ -18,8 +18,9 @@ Dims operand_dims(const Dims& over, const TotalVariationOptions& options) {
   return options.dims ? *options.dims : Dims("...") + over;
 }
 
-NamedLinop gradient_of(const Dims& dims, const Dims& over, DifferenceBoundary boundary) {
-  return Gradient(dims, over, {.boundary = boundary, .out = kAxis});
+NamedLinop gradient_of(const Dims& dims, const Dims& over, const TotalVariationOptions& options) {
+  return Gradient(dims, over,
+                  {.boundary = options.boundary, .out = kAxis, .direction = options.direction});
 }
 
 // The norm of the gradient: joint over its axis, and over other dimensions.
@@ -117,7 +118,7 @@ PALIMPSEST_REGISTER_PROX(kTotalVariation);
 }  // namespace
 
 Term tv_term(const Weight& lambda, const Dims& over, const TotalVariationOptions& options) {
-  const NamedLinop K = gradient_of(operand_dims(over, options), over, options.boundary);
+  const NamedLinop K = gradient_of(operand_dims(over, options), over, options);
   const Prox g = options.isotropic ? L21(lambda, joined(options.joint), K.oshape()) : L1(lambda);
   return {.g = g, .K = K};
 }
@@ -129,7 +130,7 @@ Prox TotalVariation(const Weight& lambda, const Dims& over, const TotalVariation
                             {"joint", options.joint},
                             {"inner", options.inner},
                             {"inner_tolerance", options.inner_tolerance}},
-                  .linops = {gradient_of(dims, over, options.boundary)}};
+                  .linops = {gradient_of(dims, over, options)}};
   put_weight(parts, "lambda", lambda);
   return make_prox(kTotalVariation, std::move(parts));
 }

@@ -12,6 +12,8 @@ struct TotalVariationOptions {
   /// The norm of the gradient at each point; else the sum of its components.
   bool isotropic = true;
   DifferenceBoundary boundary = DifferenceBoundary::neumann;
+  /// Of the isotropic norm: the other one has another optimum.
+  DifferenceDirection direction = DifferenceDirection::forward;
   /// Dimensions whose gradients are joined with those of `over` in one norm.
   Dims joint = {};
   /// Dimensions of the operand; unset: those over which differences are taken are the last.
