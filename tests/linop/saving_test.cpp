@@ -94,6 +94,7 @@ std::vector<Sample> samples() {
       {Convolution(random({3, 2}), {.boundary = Boundary::circular}).N(), {6, 5}},
       {FftConvolution(random({5})), {8}},
       {FiniteDifference("A", "A", {.spacing = 0.5}), {5}},
+      {Roll("A B", "B", {2}), {2, 5}},
       {Gradient("A B", "A B"), {3, 4}},
       {Wavelet("A B", "B", {.family = "db2", .levels = 2}), {2, 8}},
       {Kronecker(W, Fft(1, {.batch = Dims()})), {4, 5}},

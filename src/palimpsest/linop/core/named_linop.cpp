@@ -2,6 +2,7 @@
 #include "palimpsest/linop/core/named_linop.hpp"
 
 #include <algorithm>
+#include <array>
 #include <ostream>
 
 #include "palimpsest/linop/core/builtin_types.hpp"
@@ -75,7 +76,13 @@ LinopNode::~LinopNode() {
   left_behind = nullptr;
 }
 
+// Shapes that operators keep for themselves: lists of dimensions.
+static constexpr std::array kHiddenDims{"summed", "absorbed"};
+
 NamedLinop from_data(LinopData data) {
+  for (const char* const hidden : kHiddenDims) {
+    if (data.shape.contains(hidden)) data.shape.dims(hidden);
+  }
   return NamedLinop(std::make_shared<const LinopNode>(std::move(data)));
 }
 
@@ -202,7 +209,7 @@ DimMap NamedLinop::recorded_sizes() const { return sizes_in(shape()); }
 
 Dims NamedLinop::dims() const {
   Dims result = unite(ishape(), oshape());
-  for (const char* const hidden : {"summed", "absorbed"}) {
+  for (const char* const hidden : kHiddenDims) {
     if (shape().contains(hidden)) result = unite(result, shape().dims(hidden));
   }
   for (const NamedLinop& child : linops()) result = unite(result, child.dims());

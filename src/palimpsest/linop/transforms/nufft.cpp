@@ -42,7 +42,8 @@ std::vector<Variable> indices_of(const NamedLinop& A, std::size_t n) {
 Variable turns(const NufftGeometry& g, const Variable& u, std::size_t d) {
   const auto middle = static_cast<double>(g.image[d] / 2), size = static_cast<double>(g.padded[d]);
   const Variable whole = ops::astype(u, DType::float64) * middle;
-  return ops::elementwise(ScalarOp::mod, {whole, constant(Tensor::scalar(size))}) * (1 / size);
+  return ops::elementwise(ScalarOp::mod, {whole, constant(Tensor::scalar(size, u.type().device))}) *
+         (1 / size);
 }
 Variable phase_of(const Variable& turns, DType dtype) {
   constexpr double kTurn = 2 * std::numbers::pi;
@@ -56,7 +57,8 @@ Variable centred(const NufftGeometry& g, Variable grid, bool is_adjoint) {
   for (std::size_t d = 0; d < g.ndim(); ++d) {
     Extents shape(g.ndim() - d, 1);
     shape[0] = g.padded[d];
-    const Variable u = constant(Tensor::arange(g.padded[d]).reshape(shape));
+    const Device device = grid.type().device;
+    const Variable u = constant(Tensor::arange(g.padded[d], DType::int64, device).reshape(shape));
     const Variable phase = phase_of(turns(g, u, d), grid.dtype());
     grid = grid * (is_adjoint ? ops::conj(phase) : phase);
   }
