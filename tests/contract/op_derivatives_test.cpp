@@ -120,7 +120,9 @@ void check_pullback(const Applied& a, Coverage& coverage) {
 TEST(OpDerivatives, PullbackIsTheAdjointOfTheDerivative) {
   Coverage coverage;
   for_each_sample([&](const Applied& a) { check_pullback(a, coverage); });
-  const std::set<std::string> without{"Interpolate in input 1", "InterpolateAdjoint in input 1"};
+  // Singular values that meet have no derivative.
+  const std::set<std::string> without{"Interpolate in input 1", "InterpolateAdjoint in input 1",
+                                      "NuclearNorms", "SoftenSingularValues"};
   EXPECT_EQ(coverage.without, without);
   coverage.differentiable.erase("Cast of complex");  // from one precision to another
   for (const std::string& name : coverage.differentiable) {

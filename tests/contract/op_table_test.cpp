@@ -105,8 +105,12 @@ std::map<std::string, Row> rows() {
       }
       if (!any || !is_inexact(a.node.output(0).dtype())) continue;
       const Variable w = make_input(a.node.output(0).type());
-      for (const Variable& v : op.pullback(a.node, std::vector<Variable>{w})) {
-        row.is_differentiable = row.is_differentiable || v.defined();
+      try {
+        for (const Variable& v : op.pullback(a.node, std::vector<Variable>{w})) {
+          row.is_differentiable = row.is_differentiable || v.defined();
+        }
+      } catch (const NotSupported&) {
+        // It has no derivative.
       }
     }
   }

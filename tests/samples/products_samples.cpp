@@ -107,4 +107,43 @@ std::vector<OpSample> diagonal_into_samples() {
            into(-2)}};
 }
 
+namespace {
+
+struct MatricesCase {
+  const char* name;
+  Extents shape, axes, threshold;
+  std::vector<index_t> shift;
+  DType dtype;
+};
+
+std::vector<MatricesCase> matrices_cases() {
+  return {{"one matrix", {3, 4}, {100, -1}, {1, 1}, {0}, DType::float64},
+          {"tall", {9, 2}, {100, -1}, {1, 1}, {0}, DType::complex64},
+          {"shifted blocks", {2, 5, 6, 3}, {0, 2, 4, -1}, {2, 1, 1, 1}, {1, -3}, DType::complex128},
+          {"columns in front", {3, 2, 70}, {-1, 0, 100}, {1, 2, 1}, {69}, DType::float32},
+          {"nothing", {0, 4}, {2, -1}, {1, 1}, {0}, DType::float32}};
+}
+
+}  // namespace
+
+std::vector<OpSample> soften_singular_values_samples() {
+  std::vector<OpSample> result;
+  for (const MatricesCase& c : matrices_cases()) {
+    result.push_back({c.name,
+                      {sample_values(c.shape, c.dtype),
+                       sample_values(c.threshold, real_of(c.dtype)), Tensor::from(c.shift)},
+                      [c](Vars v) { return soften_singular_values(v[0], v[1], v[2], c.axes); }});
+  }
+  return result;
+}
+
+std::vector<OpSample> nuclear_norms_samples() {
+  std::vector<OpSample> result;
+  for (const MatricesCase& c : matrices_cases()) {
+    result.push_back(unary(c.name, sample_values(c.shape, c.dtype),
+                           [c](const Variable& x) { return nuclear_norms(x, c.axes); }));
+  }
+  return result;
+}
+
 }  // namespace palimpsest::ops

@@ -13,6 +13,7 @@
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/linear.hpp"
 #include "palimpsest/ops/loop/loop.hpp"
+#include "palimpsest/ops/products/block_matrices.hpp"
 #include "palimpsest/ops/products/products.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/shape/blocks.hpp"

@@ -22,6 +22,7 @@
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/loop/measured_op.hpp"
 #include "palimpsest/ops/parameter_text.hpp"
+#include "palimpsest/ops/products/block_matrices_op.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "palimpsest/ops/registry.hpp"
@@ -530,6 +531,13 @@ OpPtr blocks(std::string_view name, ParameterText& text) {
                                   name == "BlocksToArray");
 }
 
+OpPtr soften_singular_values(std::string_view name, ParameterText& text) {
+  return std::make_shared<SoftenSingularValues>(text.integers("axes"), is_in_place(name));
+}
+OpPtr nuclear_norms(std::string_view, ParameterText& text) {
+  return std::make_shared<NuclearNorms>(text.integers("axes"));
+}
+
 OpPtr stencil(std::string_view name, ParameterText& text) {
   Stencil result;
   result.axis = axis_of(text.integer("axis"));
@@ -655,6 +663,8 @@ void register_library_ops() {
     for (const char* name : {"ArrayToBlocks", "BlocksToArray"}) add(name, blocks);
     for (const char* name : {"Stencil", "StencilAdjoint"}) add(name, stencil);
     add_with_in_place("Fft", fft);
+    add_with_in_place("SoftenSingularValues", soften_singular_values);
+    add("NuclearNorms", nuclear_norms);
     add_with_in_place("NextKey", next_key);
     add("Alloc", of_programs<Alloc>);
     add("Arange", arange);

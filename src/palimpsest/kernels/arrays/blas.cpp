@@ -2,17 +2,13 @@
 #include "palimpsest/kernels/arrays/blas.hpp"
 
 #include <cblas.h>
-#include <sys/mman.h>
 
-#include <atomic>
 #include <cassert>
 #include <complex>
-#include <cstddef>
-#include <mutex>
 #include <string>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/base/fork.hpp"
+#include "palimpsest/kernels/arrays/blas_caller.hpp"
 
 namespace palimpsest {
 namespace {
@@ -21,43 +17,6 @@ CBLAS_TRANSPOSE mode(const GemmFactor& x) {
   if (x.conjugated) return x.transposed ? CblasConjTrans : CblasConjNoTrans;
   return x.transposed ? CblasTrans : CblasNoTrans;
 }
-
-// OpenBLAS maps a buffer for every caller beyond those that there were at one time before, and
-// where the system has no memory for it tries again for ever. So the memory is asked for first. Its
-// lock knows nothing of fork(), hence the section.
-constexpr std::size_t kBufferBytes = 32U << 22;
-
-class Caller {
- public:
-  Caller() {
-    if (present.fetch_add(1, std::memory_order_relaxed) + 1 <= most.load()) return;
-    const std::lock_guard guard(mutex);
-    const int now = present.load(std::memory_order_relaxed);
-    if (now <= most.load()) return;
-    // One for each that is new, and a page that OpenBLAS adds.
-    const std::size_t bytes = static_cast<std::size_t>(now - most.load()) * (kBufferBytes + 4096);
-    void* const memory =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      present.fetch_sub(1, std::memory_order_relaxed);
-      throw OutOfMemory("[gemm] OpenBLAS needs a buffer that the system does not give: asked " +
-                        std::to_string(bytes) +
-                        " bytes of address space. Try a higher limit (ulimit -v)");
-    }
-    munmap(memory, bytes);
-    most.store(now);
-  }
-  ~Caller() { present.fetch_sub(1, std::memory_order_relaxed); }
-  Caller(const Caller&) = delete;
-  Caller& operator=(const Caller&) = delete;
-
- private:
-  const ForkSection whole_;
-  static constinit std::atomic<int> present, most;
-  static constinit Mutex mutex;
-};
-constinit std::atomic<int> Caller::present{0}, Caller::most{0};
-constinit Mutex Caller::mutex;
 
 template <class T>
 T number_at(const void* at, T otherwise) {
@@ -87,7 +46,7 @@ void call_complex(Function function, const int (&sizes)[3], const GemmFactor& a,
 
 void gemm(DType dtype, index_t m, index_t n, index_t k, const GemmFactor& a, const GemmFactor& b,
           void* out, index_t leading, const GemmScale& scale) {
-  const Caller caller;
+  const BlasCaller caller;
   const int sizes[3] = {static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)};
   const int rows = static_cast<int>(leading);
   switch (dtype) {

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// LAPACK counts along columns: a row-major matrix is its transpose there, and a Hermitian one its
+// complex conjugate.
+#include "palimpsest/kernels/arrays/lapack.hpp"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/kernels/arrays/blas_caller.hpp"
+
+using Complex = std::complex<double>;
+
+extern "C" {
+void dsyevd_(const char* jobz, const char* uplo, const int* n, double* a, const int* lda, double* w,
+             double* work, const int* lwork, int* iwork, const int* liwork, int* info);
+void zheevd_(const char* jobz, const char* uplo, const int* n, Complex* a, const int* lda,
+             double* w, Complex* work, const int* lwork, double* rwork, const int* lrwork,
+             int* iwork, const int* liwork, int* info);
+void dgesdd_(const char* jobz, const int* m, const int* n, double* a, const int* lda, double* s,
+             double* u, const int* ldu, double* vt, const int* ldvt, double* work, const int* lwork,
+             int* iwork, int* info);
+void zgesdd_(const char* jobz, const int* m, const int* n, Complex* a, const int* lda, double* s,
+             Complex* u, const int* ldu, Complex* vt, const int* ldvt, Complex* work,
+             const int* lwork, double* rwork, int* iwork, int* info);
+}
+
+namespace palimpsest {
+namespace {
+
+template <class T>
+constexpr bool kIsReal = std::is_same_v<T, double>;
+
+// Elements of the work arrays of dsyevd and zheevd.
+struct EigenWork {
+  int work, reals, integers;
+};
+template <class T>
+EigenWork eigen_work(index_t size) {
+  const auto n = static_cast<int>(size);
+  if (n <= 1) return {1, 1, 1};
+  if (kIsReal<T>) return {1 + 6 * n + 2 * n * n, 0, 3 + 5 * n};
+  return {2 * n + n * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n};
+}
+
+void expect_done(int info, const char* what) {
+  if (info == 0) return;
+  throw InternalError("[" + std::string(what) + "] LAPACK gave up: info = " + std::to_string(info));
+}
+
+template <class T>
+void expect_finite(const T* begin, index_t n, const char* what) {
+  const double* reals = reinterpret_cast<const double*>(begin);
+  const index_t count = n * static_cast<index_t>(sizeof(T) / sizeof(double));
+  if (std::all_of(reals, reals + count, [](double v) { return std::isfinite(v); })) return;
+  throw InternalError("[" + std::string(what) + "] got an element that is not finite");
+}
+
+}  // namespace
+
+template <class T>
+std::size_t hermitian_eigen_work(index_t n) {
+  const EigenWork w = eigen_work<T>(n);
+  return static_cast<std::size_t>(w.work) * sizeof(T) +
+         static_cast<std::size_t>(w.reals) * sizeof(double) +
+         static_cast<std::size_t>(w.integers + 1) * sizeof(int);
+}
+
+template <class T>
+void hermitian_eigen(index_t size, T* matrix, double* values, std::span<std::byte> work) {
+  expect_finite(matrix, size * size, "hermitian_eigen");
+  const auto n = static_cast<int>(size);
+  if (n == 0) return;
+  const EigenWork w = eigen_work<T>(size);
+  T* const first = reinterpret_cast<T*>(work.data());
+  double* const reals = reinterpret_cast<double*>(first + w.work);
+  int* const integers = reinterpret_cast<int*>(reals + w.reals);
+  int info = 0;
+  {
+    const BlasCaller caller;
+    if constexpr (kIsReal<T>) {
+      dsyevd_("V", "L", &n, matrix, &n, values, first, &w.work, integers, &w.integers, &info);
+    } else {
+      zheevd_("V", "L", &n, matrix, &n, values, first, &w.work, reals, &w.reals, integers,
+              &w.integers, &info);
+    }
+  }
+  expect_done(info, "hermitian_eigen");
+  if constexpr (!kIsReal<T>) {
+    for (index_t i = 0; i < size * size; ++i) matrix[i] = std::conj(matrix[i]);
+  }
+}
+
+template <class T>
+void singular_values(index_t rows, index_t columns, T* matrix, T* u, double* s, T* vh) {
+  expect_finite(matrix, rows * columns, "singular_values");
+  // The transpose: its left vectors are the rows of vh.
+  const auto m = static_cast<int>(columns), n = static_cast<int>(rows), k = std::min(m, n);
+  if (k == 0) return;
+  std::vector<int> integers(static_cast<std::size_t>(8 * k));
+  const int query = -1;
+  T best{};
+  int info = 0;
+  const BlasCaller caller;
+  if constexpr (kIsReal<T>) {
+    dgesdd_("S", &m, &n, matrix, &m, s, vh, &m, u, &k, &best, &query, integers.data(), &info);
+    const int length = static_cast<int>(best);
+    std::vector<T> work(static_cast<std::size_t>(length));
+    dgesdd_("S", &m, &n, matrix, &m, s, vh, &m, u, &k, work.data(), &length, integers.data(),
+            &info);
+  } else {
+    const int larger = std::max(m, n);
+    std::vector<double> reals(
+        static_cast<std::size_t>(k) *
+        static_cast<std::size_t>(std::max(5 * k + 7, 2 * larger + 2 * k + 1)));
+    zgesdd_("S", &m, &n, matrix, &m, s, vh, &m, u, &k, &best, &query, reals.data(), integers.data(),
+            &info);
+    const int length = static_cast<int>(best.real());
+    std::vector<T> work(static_cast<std::size_t>(length));
+    zgesdd_("S", &m, &n, matrix, &m, s, vh, &m, u, &k, work.data(), &length, reals.data(),
+            integers.data(), &info);
+  }
+  expect_done(info, "singular_values");
+}
+
+template <class T>
+void add_gram(index_t rows, index_t n, const T* a, T* c) {
+  const BlasCaller caller;
+  const auto k = static_cast<int>(rows), side = static_cast<int>(n);
+  if constexpr (kIsReal<T>) {
+    cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, side, k, 1.0, a, side, 1.0, c, side);
+  } else {
+    cblas_zherk(CblasRowMajor, CblasUpper, CblasConjTrans, side, k, 1.0, a, side, 1.0, c, side);
+  }
+}
+
+template <class T>
+void times(index_t rows, index_t n, const T* a, const T* p, T* out) {
+  const BlasCaller caller;
+  const auto k = static_cast<int>(rows), side = static_cast<int>(n);
+  const T one = 1, none = 0;
+  if constexpr (kIsReal<T>) {
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, k, side, side, one, a, side, p, side,
+                none, out, side);
+  } else {
+    cblas_zgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, k, side, side, &one, a, side, p, side,
+                &none, out, side);
+  }
+}
+
+#define PALIMPSEST_LAPACK(T)                                                    \
+  template void hermitian_eigen<T>(index_t, T*, double*, std::span<std::byte>); \
+  template std::size_t hermitian_eigen_work<T>(index_t);                        \
+  template void singular_values<T>(index_t, index_t, T*, T*, double*, T*);      \
+  template void add_gram<T>(index_t, index_t, const T*, T*);                    \
+  template void times<T>(index_t, index_t, const T*, const T*, T*)
+PALIMPSEST_LAPACK(double);
+PALIMPSEST_LAPACK(Complex);
+#undef PALIMPSEST_LAPACK
+
+}  // namespace palimpsest
