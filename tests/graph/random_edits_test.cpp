@@ -14,7 +14,7 @@
 namespace palimpsest {
 namespace {
 
-constexpr int kEdits = 100000;
+constexpr int kEdits = 120000;
 constexpr int kEditsPerGraph = 125;
 constexpr std::size_t kMostNodes = 16;
 

@@ -10,6 +10,7 @@
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
+#include "palimpsest/solve/prox/low_rank.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
 #include "palimpsest/solve/prox/wavelets.hpp"
 #include "palimpsest/solve/testing/check_prox.hpp"
@@ -80,6 +81,12 @@ std::vector<Sample> samples() {
   add("L1Wavelet", L1Wavelet(0.4, "Ny Nx", {.levels = 2}));
   add("L1WaveletJoint",
       L1Wavelet(0.4, "Nx", {.family = "haar", .levels = 2, .joint = "Ny", .dims = Dims("Ny Nx")}));
+  add("Nuclear", Nuclear(0.6, "Ny", "Nx"));
+  add("LocallyLowRank", LocallyLowRank(0.5, {{"Ny", 3}}, "Nx"));
+  add("LocallyLowRankScaled",
+      LocallyLowRank(0.1, {{"Ny", 8}}, "Nx", {.scale = LowRankScale::bart}));
+  add("Stacked", stacked({L1(0.5), SquaredL2(0.3)}, "Ny", {1, 3}, "Ny Nx"));
+  add("On", on(L1(0.5), "Nx", 1, 4, "Ny Nx"));
   add("Weighted", weighted(L1(0.5), 1.7));
   add("Scaled", scaled(L1(0.5), -1.7));
   list.push_back({"Translated", [](DType d) { return translated(L1(0.5), random(d, 6)); }});

@@ -7,7 +7,9 @@
 #include <limits>
 
 #include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
+#include "palimpsest/solve/prox/low_rank.hpp"
 #include "palimpsest/solve/prox/norms.hpp"
 #include "support/expect_error.hpp"
 
@@ -66,6 +68,77 @@ TEST(Prox, L21JoinsADimension) {
   const Prox last = L21(1.0, "D", Dims("N D"));
   expect_near(last.prox(v.transpose(0, 1), 2), real({1.8, 2.4, 0, 0}).reshape({2, 2}));
   expect_error<ShapeError>([&] { L21(1.0, "Z", Dims("N D")).prox(v, 1); }, "over: got Z");
+}
+
+TEST(Prox, NuclearLowersSingularValues) {
+  const Prox g = Nuclear(1.0, "Ny", "Nx");
+  const Tensor v = real({3, 0, 4, 5}).reshape({2, 2});
+  const Tensor expected = real({1.211146, 0.894427, 3.105573, 3.211146}).reshape({2, 2});
+  EXPECT_TRUE(allclose(g.prox(v, 2.0), expected, 1e-6, 1e-6));
+  EXPECT_NEAR(g.value(v), 8.944272, 1e-6);
+  const Tensor nothing = g.prox(v, 100.0);
+  EXPECT_TRUE(equal(nothing, Tensor::zeros({2, 2}, DType::float64)));
+  testing::expect_error<ShapeError>([] { Nuclear(1.0, "", "Nx"); }, "rows");
+  testing::expect_error<ShapeError>([] { Nuclear(1.0, "Nx", "Nx"); }, "rows");
+}
+
+TEST(Prox, LocallyLowRankTakesEachBlockForItself) {
+  const Tensor v = Tensor::random_normal({5, 6, 3}, DType::complex128, {2, 2});
+  const LocallyLowRankOptions options{.dims = Dims("Ny Nx T")};
+  const Prox g = LocallyLowRank(0.8, {{"Ny", 2}, {"Nx", 4}}, "T", options);
+  const Tensor x = g.prox(v, 0.5);
+  double value = 0;
+  for (const auto& [y, height] : {std::pair(0, 2), std::pair(2, 2), std::pair(4, 1)}) {
+    for (const auto& [at, width] : {std::pair(0, 4), std::pair(4, 2)}) {
+      const Tensor block = v.narrow(0, y, height).narrow(1, at, width);
+      const Prox one = Nuclear(0.8, "Ny Nx", "T", Dims("Ny Nx T"));
+      EXPECT_TRUE(allclose(x.narrow(0, y, height).narrow(1, at, width), one.prox(block, 0.5), 1e-12,
+                           1e-12));
+      value += one.value(block);
+    }
+  }
+  EXPECT_NEAR(g.value(v), value, 1e-10);
+  // The factor for 20 columns and 660 blocks of 64 elements.
+  const Tensor zeros = Tensor::zeros({8 * 22, 8 * 30, 20});
+  const Prox scaled = LocallyLowRank(1.0, {{"Ny", 8}, {"Nx", 8}}, "T",
+                                     {.scale = LowRankScale::bart, .dims = Dims("Ny Nx T")});
+  Tensor one = zeros;
+  one.set<double>({0, 0, 0}, 1.0);
+  EXPECT_NEAR(scaled.value(one), 15.552391, 1e-5);
+  testing::expect_error<ValueError>([] { LocallyLowRank(1.0, {{"Ny", 0}}, "T"); }, "block");
+}
+
+TEST(Prox, LocallyLowRankOverlapIsTheMeanOfAllShifts) {
+  const Tensor v = Tensor::random_normal({5, 3}, DType::float64, {2, 3});
+  const Prox plain = LocallyLowRank(0.8, {{"Ny", 2}}, "T");
+  const Tensor whole = plain.prox(v, 1.0);
+  // Begun at element 1: rows 1, 2, then 3, 4, then 0.
+  const auto part = [&](index_t from, index_t count) {
+    return Nuclear(0.8, "Ny", "T").prox(v.narrow(0, from, count), 1.0);
+  };
+  const Prox mean = LocallyLowRank(0.8, {{"Ny", 2}}, "T", {.overlap = true});
+  const Tensor x = mean.prox(v, 1.0);
+  const Tensor shifted[] = {part(0, 1), part(1, 2), part(3, 2)};
+  for (index_t row = 0; row < 5; ++row) {
+    const index_t k = row == 0 ? 0 : row < 3 ? 1 : 2, at = row == 0 ? 0 : (row - 1) % 2;
+    for (index_t t = 0; t < 3; ++t) {
+      const double expected = (whole.at<double>({row, t}) + shifted[k].at<double>({at, t})) / 2;
+      EXPECT_NEAR(x.at<double>({row, t}), expected, 1e-12);
+    }
+  }
+}
+
+TEST(Prox, PartsAlongADimension) {
+  const Tensor v = real({3, -2, 1, 4});
+  const Prox g = stacked({L1(1.0), SquaredL2(1.0)}, "N", {2, 2}, "N");
+  EXPECT_TRUE(allclose(g.prox(v, 1.0), real({2, -1, 0.5, 2})));
+  EXPECT_NEAR(g.value(v), 5 + 8.5, 1e-12);
+  EXPECT_TRUE(allclose(on(L1(1.0), "N", 1, 3, "N").prox(v, 1.0), real({3, -1, 0, 4})));
+  EXPECT_NEAR(on(L1(1.0), "N", 1, 3, "N").value(v), 3, 1e-12);
+  testing::expect_error<ValueError>([] { on(L1(1.0), "N", 2, 2, "N"); }, "range");
+  testing::expect_error<ValueError>([] { stacked({L1(1.0)}, "N", {1, 2}, "N"); }, "parts");
+  testing::expect_error<ShapeError>([&] { stacked({L1(1.0)}, "N", {3}, "N").prox(v, 1.0); },
+                                    "extent");
 }
 
 TEST(Prox, Huber) {

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 
@@ -24,7 +26,8 @@ Variable prox_of_part(const Prox& g, const Variable& v, const Variable& t, State
 }
 
 // A type with and without a state: one without may be called without a scope.
-constexpr ProxType stateful(ProxType type) {
+constexpr ProxType stateful(ProxType type, std::string_view name) {
+  type.name = name;
   type.declare = declare;
   return type;
 }
@@ -93,6 +96,78 @@ Variable conjugate_of_part(const Prox& g, const Variable& u, const Variable& t, 
   return part_of(g).conjugate_prox(u, t, inner);
 }
 
+// -- parts along a dimension ---------------------------------------------------------------------
+
+index_t axis_in(const Prox& g, const Variable& v) {
+  return from_front(Axes{axis_of(*g.dims(), g.attr("along").as_dims()[0])}, v.rank())[0];
+}
+Variable part_along(const Variable& v, index_t axis, index_t start, index_t stop) {
+  std::vector<Index> index(static_cast<std::size_t>(axis), all);
+  index.emplace_back(slice(start, stop));
+  return ops::index(v, std::move(index));
+}
+
+void stacked_declare(const Prox& g, const Space& v, StateList& state) {
+  const Variable whole = make_input(v.type(), "v");
+  const Extents extents = g.attr("extents").as_integers();
+  index_t start = 0;
+  for (std::size_t k = 0; k < extents.size(); start += extents[k++]) {
+    const Variable part = part_along(whole, axis_in(g, whole), start, start + extents[k]);
+    state.add_all("part" + std::to_string(k), g.parts()[k].state(Space(part.type(), v.dims())));
+  }
+}
+
+Variable stacked_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  const index_t axis = axis_in(g, v);
+  const Extents extents = g.attr("extents").as_integers();
+  const index_t n = v.type().shape[static_cast<std::size_t>(axis)];
+  std::vector<Variable> results;
+  index_t start = 0;
+  for (std::size_t k = 0; k < extents.size(); start += extents[k++]) {
+    StateScope inner = s.within("part" + std::to_string(k));
+    const Variable part = part_along(v, axis, start, start + extents[k]);
+    results.push_back(g.parts()[k].prox(part, t, inner));
+  }
+  if (start != n) {
+    throw ShapeError(who(g) + "extent: got " + std::to_string(n) + ", expected " +
+                     std::to_string(start) + ", the sum of the parts");
+  }
+  return ops::join(axis, results);
+}
+
+Variable stacked_value(const Prox& g, const Variable& x, const Axes& batch) {
+  const index_t axis = axis_in(g, x);
+  const Extents extents = g.attr("extents").as_integers();
+  Variable sum;
+  index_t start = 0;
+  for (std::size_t k = 0; k < extents.size(); start += extents[k++]) {
+    const Variable part = part_along(x, axis, start, start + extents[k]);
+    const Variable more = g.parts()[k].value(part, batch);
+    sum = sum.defined() ? sum + more : more;
+  }
+  return sum;
+}
+
+void on_declare(const Prox& g, const Space& v, StateList& state) {
+  const Variable whole = make_input(v.type(), "v");
+  const Extents range = g.attr("range").as_integers();
+  const Variable part = part_along(whole, axis_in(g, whole), range[0], range[1]);
+  state.add_all("part", part_of(g).state(Space(part.type(), v.dims())));
+}
+Variable part_of_range(const Prox& g, const Variable& v) {
+  const Extents range = g.attr("range").as_integers();
+  return part_along(v, axis_in(g, v), range[0], range[1]);
+}
+Variable on_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
+  const Extents range = g.attr("range").as_integers();
+  std::vector<Index> index(static_cast<std::size_t>(axis_in(g, v)), all);
+  index.emplace_back(slice(range[0], range[1]));
+  return ops::set_subtensor(v, std::move(index), prox_of_part(g, part_of_range(g, v), t, s));
+}
+Variable on_value(const Prox& g, const Variable& x, const Axes& batch) {
+  return part_of(g).value(part_of_range(g, x), batch);
+}
+
 // -- min over y of g(y) + |x - y|^2 / (2 mu) -----------------------------------------------------
 
 // The envelope's prox is a mean of v and of a prox of g at v.
@@ -121,6 +196,14 @@ constexpr ProxType kPlusQuadratic{
     .name = "plus_quadratic", .prox = quadratic_prox, .value = quadratic_value};
 constexpr ProxType kWithUnitary{
     .name = "with_unitary", .prox = unitary_prox, .value = unitary_value};
+constexpr ProxType kStacked{.name = "stacked", .prox = stacked_prox, .value = stacked_value};
+constexpr ProxType kStackedWithState{.name = "stacked_with_state",
+                                     .declare = stacked_declare,
+                                     .prox = stacked_prox,
+                                     .value = stacked_value};
+constexpr ProxType kOn{.name = "on", .prox = on_prox, .value = on_value};
+constexpr ProxType kOnWithState{
+    .name = "on_with_state", .declare = on_declare, .prox = on_prox, .value = on_value};
 constexpr ProxType kConjugate{
     .name = "conjugate", .prox = conjugate_of_part, .conjugate = prox_of_part};
 constexpr ProxType kEnvelope{.name = "moreau_envelope",
@@ -128,23 +211,27 @@ constexpr ProxType kEnvelope{.name = "moreau_envelope",
                              .value = envelope_value,
                              .gradient = envelope_gradient,
                              .lipschitz = [](const Prox& g) { return 1 / number(g, "mu"); }};
-#define PALIMPSEST_COMPOSED(type)           \
-  constexpr ProxType type##WithState = [] { \
-    ProxType made = stateful(type);         \
-    return made;                            \
-  }()
-PALIMPSEST_COMPOSED(kWeighted);
-PALIMPSEST_COMPOSED(kScaled);
-PALIMPSEST_COMPOSED(kTranslated);
-PALIMPSEST_COMPOSED(kPlusQuadratic);
-PALIMPSEST_COMPOSED(kWithUnitary);
-PALIMPSEST_COMPOSED(kConjugate);
-PALIMPSEST_COMPOSED(kEnvelope);
+#define PALIMPSEST_COMPOSED(type, name_with_state)                      \
+  constexpr ProxType type##WithState = stateful(type, name_with_state); \
+  [[maybe_unused]] static const bool type##IsRegistered =               \
+      register_prox(type) && register_prox(type##WithState)
+PALIMPSEST_COMPOSED(kWeighted, "weighted_with_state");
+PALIMPSEST_COMPOSED(kScaled, "scaled_with_state");
+PALIMPSEST_COMPOSED(kTranslated, "translated_with_state");
+PALIMPSEST_COMPOSED(kPlusQuadratic, "plus_quadratic_with_state");
+PALIMPSEST_COMPOSED(kWithUnitary, "with_unitary_with_state");
+PALIMPSEST_COMPOSED(kConjugate, "conjugate_with_state");
+PALIMPSEST_COMPOSED(kEnvelope, "moreau_envelope_with_state");
 #undef PALIMPSEST_COMPOSED
+PALIMPSEST_REGISTER_PROX(kStacked);
+PALIMPSEST_REGISTER_PROX(kStackedWithState);
+PALIMPSEST_REGISTER_PROX(kOn);
+PALIMPSEST_REGISTER_PROX(kOnWithState);
 
 Prox composed(const ProxType& plain, const ProxType& with_state, const Prox& g, ProxParts parts) {
   parts.parts = {g};
   if (!parts.dims) parts.dims = g.dims();
+  if (parts.name.empty()) parts.name = plain.name;
   return make_prox(g.has_state() ? with_state : plain, std::move(parts));
 }
 
@@ -183,6 +270,36 @@ Prox with_unitary(const Prox& g, const NamedLinop& W) {
   }
   return composed(kWithUnitary, kWithUnitaryWithState, g.bound_to(W.oshape()),
                   {.dims = W.ishape(), .linops = {W}});
+}
+
+Prox stacked(const std::vector<Prox>& parts, const ND& d, const Extents& extents,
+             const Dims& dims) {
+  if (parts.empty() || parts.size() != extents.size()) {
+    throw ValueError("[stacked] parts: got " + std::to_string(parts.size()) + " and " +
+                     std::to_string(extents.size()) + " extents, expected as many, at least one");
+  }
+  ProxParts data{.dims = dims, .attrs = {{"along", Dims(d)}, {"extents", Attribute(extents)}}};
+  bool has_state = false;
+  for (const Prox& part : parts) {
+    data.parts.push_back(part.bound_to(dims));
+    has_state |= part.has_state();
+  }
+  axis_of(dims, d, "stacked");
+  data.name = kStacked.name;
+  return make_prox(has_state ? kStackedWithState : kStacked, std::move(data));
+}
+
+Prox on(const Prox& g, const ND& d, index_t start, index_t stop, const Dims& dims) {
+  if (start < 0 || stop <= start) {
+    throw ValueError("[on] range: got " + std::to_string(start) + " to " + std::to_string(stop) +
+                     ", expected 0 <= start < stop");
+  }
+  axis_of(dims, d, "on");
+  return make_prox(g.has_state() ? kOnWithState : kOn,
+                   {.name = "on",
+                    .dims = dims,
+                    .attrs = {{"along", Dims(d)}, {"range", Attribute(Extents{start, stop})}},
+                    .parts = {g.bound_to(dims)}});
 }
 
 Prox conjugate(const Prox& g) { return composed(kConjugate, kConjugateWithState, g, {}); }

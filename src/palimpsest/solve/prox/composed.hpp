@@ -20,6 +20,15 @@ Prox plus_quadratic(const Prox& g, double mu, const std::optional<Tensor>& c = {
 Prox with_unitary(const Prox& g, const NamedLinop& W);
 /// The convex conjugate g*(u) = sup Re <u, x> - g(x). It has no value().
 Prox conjugate(const Prox& g);
+/// The sum of functions of parts that lie one after the other along a dimension: g_k of the k-th,
+/// with these extents.
+///
+/// Errors   ValueError "parts": none, or another number of extents; ShapeError: the operand has
+///          another extent along d
+Prox stacked(const std::vector<Prox>& parts, const ND& d, const Extents& extents, const Dims& dims);
+/// g of the elements start .. stop - 1 along a dimension; the others are free.
+/// Errors   ValueError "range": not 0 <= start < stop
+Prox on(const Prox& g, const ND& d, index_t start, index_t stop, const Dims& dims);
 /// min over y of g(y) + |x - y|^2 / (2 mu): smooth. ValueError "mu": not positive
 Prox moreau_envelope(const Prox& g, double mu);
 
