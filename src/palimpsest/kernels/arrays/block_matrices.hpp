@@ -10,8 +10,8 @@
 namespace palimpsest {
 
 /// An array as many matrices. Along some axes it is cut into blocks, from element `shift` on and
-/// periodically, the last block maybe shorter: the elements of a block are the rows of a matrix, and
-/// the elements along other axes its columns. What is left are axes of a batch.
+/// periodically, the last block maybe shorter: the elements of a block are the rows of a matrix,
+/// and the elements along other axes its columns. What is left are axes of a batch.
 struct BlockMatrices {
   static constexpr index_t kColumns = -1, kBatch = 0;
   /// For each axis the extent of a block, kColumns or kBatch.

@@ -35,7 +35,7 @@ std::vector<Variable> indices_of(const NamedLinop& A, std::size_t n) {
   return result;
 }
 
-// -- sampling: the image is padded at its end only and transformed as it lies ----------------------
+// -- sampling: the image is padded at its end only and transformed as it lies --------------------
 
 // The spectrum of an image whose middle is element 0 has these factors along axis d, for element u
 // of a grid that begins with frequency 0: exp(2 pi i u floor(N / 2) / P).

@@ -34,8 +34,8 @@ struct LocallyLowRankOptions {
 };
 /// Extents of a block; one larger than the image is the image.
 using BlockExtents = std::vector<std::pair<ND, index_t>>;
-/// The sum of the nuclear norms of blocks: the elements of a block are the rows of its matrix, those
-/// of the dimensions `across` the columns, what is left is a batch.
+/// The sum of the nuclear norms of blocks: the elements of a block are the rows of its matrix,
+/// those of the dimensions `across` the columns, what is left is a batch.
 ///
 /// Math     prox: the singular values of each block less t lambda, or 0. Blocks tile the image
 ///          periodically, the last along a dimension maybe shorter. The value is that of the
