@@ -172,7 +172,11 @@ TEST(OperatorExample, Convolution) {
   EXPECT_EQ(text(FftConvolution(h)(x)), "2 3 0 1");
 }
 
-TEST(OperatorExample, Roll) { EXPECT_EQ(text(Roll("A", "A", {1})(numbers({1, 2, 3}))), "3 1 2"); }
+TEST(OperatorExample, Roll) {
+  const NamedLinop A = Roll("A", "A", {1});
+  EXPECT_EQ(text(A(numbers({1, 2, 3}))), "3 1 2");
+  EXPECT_EQ(text(A.H()(numbers({3, 1, 2}))), "1 2 3");
+}
 
 TEST(OperatorExample, FiniteDifference) {
   const Tensor x = numbers({1, 4, 9});

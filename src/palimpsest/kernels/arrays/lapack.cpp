@@ -3,8 +3,6 @@
 // complex conjugate.
 #include "palimpsest/kernels/arrays/lapack.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -28,6 +26,16 @@ void dgesdd_(const char* jobz, const int* m, const int* n, double* a, const int*
 void zgesdd_(const char* jobz, const int* m, const int* n, Complex* a, const int* lda, double* s,
              Complex* u, const int* ldu, Complex* vt, const int* ldvt, Complex* work,
              const int* lwork, double* rwork, int* iwork, int* info);
+void dsyrk_(const char* uplo, const char* trans, const int* n, const int* k, const double* alpha,
+            const double* a, const int* lda, const double* beta, double* c, const int* ldc);
+void zherk_(const char* uplo, const char* trans, const int* n, const int* k, const double* alpha,
+            const Complex* a, const int* lda, const double* beta, Complex* c, const int* ldc);
+void dgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
+            const double* alpha, const double* a, const int* lda, const double* b, const int* ldb,
+            const double* beta, double* c, const int* ldc);
+void zgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
+            const Complex* alpha, const Complex* a, const int* lda, const Complex* b,
+            const int* ldb, const Complex* beta, Complex* c, const int* ldc);
 }
 
 namespace palimpsest {
@@ -132,10 +140,11 @@ template <class T>
 void add_gram(index_t rows, index_t n, const T* a, T* c) {
   const BlasCaller caller;
   const auto k = static_cast<int>(rows), side = static_cast<int>(n);
+  const double one = 1;
   if constexpr (kIsReal<T>) {
-    cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, side, k, 1.0, a, side, 1.0, c, side);
+    dsyrk_("L", "N", &side, &k, &one, a, &side, &one, c, &side);
   } else {
-    cblas_zherk(CblasRowMajor, CblasUpper, CblasConjTrans, side, k, 1.0, a, side, 1.0, c, side);
+    zherk_("L", "N", &side, &k, &one, a, &side, &one, c, &side);
   }
 }
 
@@ -145,11 +154,9 @@ void times(index_t rows, index_t n, const T* a, const T* p, T* out) {
   const auto k = static_cast<int>(rows), side = static_cast<int>(n);
   const T one = 1, none = 0;
   if constexpr (kIsReal<T>) {
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, k, side, side, one, a, side, p, side,
-                none, out, side);
+    dgemm_("N", "N", &side, &k, &side, &one, p, &side, a, &side, &none, out, &side);
   } else {
-    cblas_zgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, k, side, side, &one, a, side, p, side,
-                &none, out, side);
+    zgemm_("N", "N", &side, &k, &side, &one, p, &side, a, &side, &none, out, &side);
   }
 }
 
