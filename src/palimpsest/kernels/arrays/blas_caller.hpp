@@ -33,7 +33,7 @@ class BlasCaller {
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
       present.fetch_sub(1, std::memory_order_relaxed);
-      throw OutOfMemory("[OpenBLAS] it needs a buffer that the system does not give: asked " +
+      throw OutOfMemory("[blas] OpenBLAS needs a buffer that the system does not give: asked " +
                         std::to_string(bytes) +
                         " bytes of address space. Try a higher limit (ulimit -v)");
     }

@@ -36,6 +36,14 @@ void dgemm_(const char* transa, const char* transb, const int* m, const int* n, 
 void zgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
             const Complex* alpha, const Complex* a, const int* lda, const Complex* b,
             const int* ldb, const Complex* beta, Complex* c, const int* ldc);
+// All that LAPACK asks of the Fortran runtime, which is not linked for it: a // b, cut or filled up
+// with blanks.
+void _gfortran_concat_string(std::size_t length, char* out, std::size_t a_length, const char* a,
+                             std::size_t b_length, const char* b) {
+  std::string both(a, a_length);
+  both.append(b, b_length).resize(length, ' ');
+  std::copy(both.begin(), both.end(), out);
+}
 }
 
 namespace palimpsest {
