@@ -8,8 +8,8 @@ if(PALIMPSEST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${PALIMPSEST_CCACHE})
 endif()
 
-# Headers of others that most files read, parsed once per target. Every file still includes what it
-# uses: the lint preset builds without them.
+# Headers of others that most files read, parsed once for the library, in the layer `base`, and once for
+# the tests. Every file still includes what it uses: the lint preset builds without them.
 set(palimpsest_common_headers
   <algorithm> <array> <complex> <cstdint> <functional> <map> <memory> <optional> <span> <string>
   <string_view> <unordered_map> <utility> <vector> <fmt/format.h>)
@@ -19,6 +19,9 @@ set(palimpsest_generated ${PROJECT_BINARY_DIR}/include)
 
 add_library(palimpsest_options INTERFACE)
 target_include_directories(palimpsest_options INTERFACE ${palimpsest_generated})
+# Precompiled headers are shared by targets that see the same macros, those of fmt among them.
+target_compile_definitions(palimpsest_options INTERFACE
+  $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
 target_compile_options(palimpsest_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
   -Woverloaded-virtual -ffp-contract=off)
@@ -60,7 +63,11 @@ function(palimpsest_layer name)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${public})
   set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
-  target_precompile_headers(${target} PRIVATE ${palimpsest_common_headers})
+  if(name STREQUAL base)
+    target_precompile_headers(${target} PRIVATE ${palimpsest_common_headers})
+  else()
+    target_precompile_headers(${target} REUSE_FROM palimpsest_base)
+  endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:palimpsest_options> ${L_LIBRARIES})
   set(closure ${name})
@@ -200,9 +207,20 @@ function(palimpsest_command)
   add_executable(palimpsest_command ${C_SOURCES})
   set_target_properties(palimpsest_command PROPERTIES
     OUTPUT_NAME palimpsest RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-  target_precompile_headers(palimpsest_command PRIVATE ${palimpsest_common_headers})
   target_link_libraries(palimpsest_command
     PRIVATE palimpsest palimpsest_options ${C_LIBRARIES})
+endfunction()
+
+# The headers of all test programs.
+function(palimpsest_test_headers)
+  add_library(palimpsest_test_headers OBJECT ${PROJECT_SOURCE_DIR}/tests/support/precompiled.cpp)
+  target_precompile_headers(palimpsest_test_headers
+    PRIVATE ${palimpsest_common_headers} <gmock/gmock.h> <gtest/gtest.h>)
+  target_compile_features(palimpsest_test_headers PUBLIC cxx_std_20)
+  # As programs are compiled.
+  set_target_properties(palimpsest_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(palimpsest_test_headers PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
+  target_link_libraries(palimpsest_test_headers PRIVATE palimpsest_options GTest::gtest GTest::gmock)
 endfunction()
 
 # palimpsest_test(NAME LAYERS <layers> SOURCES <files> [LIBRARIES <targets>]): one program, its cases found by ctest.
@@ -210,7 +228,7 @@ function(palimpsest_test name)
   cmake_parse_arguments(PARSE_ARGV 1 T "" "" "LAYERS;SOURCES;LIBRARIES")
   add_executable(${name} ${T_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  target_precompile_headers(${name} PRIVATE ${palimpsest_common_headers} <gmock/gmock.h> <gtest/gtest.h>)
+  target_precompile_headers(${name} REUSE_FROM palimpsest_test_headers)
   palimpsest_link_layers(${name} ${T_LAYERS})
   target_link_libraries(${name} PRIVATE ${T_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
   set(environment)
