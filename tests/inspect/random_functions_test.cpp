@@ -188,6 +188,15 @@ TEST(RandomFunctions, AMergeWhoseInputsWereRewrittenLaterIsNoAlarm) {
   }
 }
 
+// A product of columns that sum to zero with what is the same in each row.
+TEST(RandomFunctions, AProductWhoseTermsCancelIsNoAlarm) {
+  RandomMatrices program(83051);
+  const Function f = program.compiled(DebugMode({.base = FastRun(), .patience = 1}));
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_NO_THROW(program.call(f, program.arguments())) << text_of(f);
+  }
+}
+
 TEST(RandomFunctions, GiveTheBitsOfNoRewriteInExactModes) {
   const int n = testing::longer_unless_sanitized(4000);
   for (int seed = 0; seed < n; ++seed) {

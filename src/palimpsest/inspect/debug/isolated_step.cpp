@@ -77,11 +77,16 @@ void IsolatedStep::choose_implementations() {
 }
 
 Tolerance IsolatedStep::tolerance() const {
-  double elements = 1, results = 1, scale = 0;
-  for (const DebugValue& v : context_.inputs) {
+  double elements = 1, results = 1, scale = 0, product = 1;
+  for (std::size_t k = 0; k < context_.inputs.size(); ++k) {
+    const DebugValue& v = context_.inputs[k];
     elements = std::max(elements, count(v.extents()));
-    if (is_inexact(v.dtype())) scale = std::max(scale, scale_of(v));
+    if (!is_inexact(v.dtype())) continue;
+    scale = std::max(scale, scale_of(v));
+    if (op_.linear_in(context_.node, static_cast<int>(k)) != Linearity::no) product *= scale_of(v);
   }
+  // The terms of a product may cancel; each has been rounded at its own size.
+  if (!op_.is_linear_sum(context_.node)) scale = std::max(scale, product);
   for (const Extents& extents : extents_) results = std::max(results, count(extents));
   const double terms = std::max(1.0, elements / results);
   return {op_.tolerance(context_.node) * std::sqrt(terms), scale};
