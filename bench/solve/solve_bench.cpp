@@ -49,7 +49,7 @@ NamedLinop parallel_imaging(const Tensor& maps, const Tensor& mask) {
                SamplingFromMask(mask, {.input = Dims("Ky Kx"), .batch = "C"}));
 }
 
-// -- an iteration against its operators ------------------------------------------------------------
+// -- an iteration against its operators --------------------------------------------------------
 
 // An operator with memory for its input and its output.
 struct Applied {
@@ -111,7 +111,7 @@ void iterations_against_operators() {
           });
 }
 
-// -- convergence on measured data ------------------------------------------------------------------
+// -- convergence on measured data --------------------------------------------------------------
 
 double distance(const Tensor& a, const Tensor& b) {
   return norm(a - b).item<double>() / norm(b).item<double>();
