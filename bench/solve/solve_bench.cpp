@@ -14,15 +14,17 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
-#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/linop/transforms/finite_difference.hpp"
 #include "palimpsest/linop/transforms/sampling.hpp"
 #include "palimpsest/linop/transforms/wavelet.hpp"
+#include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/gradient_methods.hpp"
 #include "palimpsest/solve/objective.hpp"
