@@ -86,8 +86,9 @@ TYPED_TEST(Lapack, SingularValuesGiveTheMatrixBack) {
     const index_t k = std::min(rows, columns);
     std::vector<T> u(static_cast<std::size_t>(rows * k)), vh(static_cast<std::size_t>(k * columns));
     std::vector<double> s(static_cast<std::size_t>(k));
-    std::vector<T> work = a;
-    singular_values(rows, columns, work.data(), u.data(), s.data(), vh.data());
+    std::vector<T> overwritten = a;
+    std::vector<std::byte> work(singular_values_work<T>(rows, columns));
+    singular_values(rows, columns, overwritten.data(), u.data(), s.data(), vh.data(), work);
     for (index_t i = 0; i < rows; ++i) {
       for (index_t j = 0; j < columns; ++j) {
         T sum = 0;
@@ -105,7 +106,9 @@ TYPED_TEST(Lapack, RefusesWhatIsNotFinite) {
   std::vector<double> values(2);
   std::vector<std::byte> work(hermitian_eigen_work<T>(2));
   EXPECT_THROW(hermitian_eigen(2, a.data(), values.data(), work), InternalError);
-  EXPECT_THROW(singular_values(2, 2, a.data(), u.data(), values.data(), vh.data()), InternalError);
+  work.resize(singular_values_work<T>(2, 2));
+  EXPECT_THROW(singular_values(2, 2, a.data(), u.data(), values.data(), vh.data(), work),
+               InternalError);
 }
 
 }  // namespace

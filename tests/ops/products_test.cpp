@@ -8,6 +8,7 @@
 #include "ops/op_runner.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
+#include "palimpsest/ops/products/svd.hpp"
 #include "samples/op_samples.hpp"
 #include "support/expect_error.hpp"
 
@@ -294,6 +295,43 @@ TEST(Gemm, RefusesWhatDoesNotFit) {
   expect_error<ValueError>([&] { in_place->make_node(wide); }, "a broadcast view");
   const Apply pure = ops::gemm(square, 1, square, input({3, 3}), 1).owner();
   EXPECT_EQ(pure.op().inplace_on_inputs(pure, {0}), nullptr);
+}
+
+TEST(Svd, GivesTheMatrixBack) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    const double bound = real_of(dtype) == DType::float32 ? 1e-5 : 1e-13;
+    for (const Extents& shape : {Extents{4, 3}, Extents{2, 3, 5}, Extents{1, 1}}) {
+      const Variable a = input(shape, dtype);
+      const Tensor value = Tensor::random_normal(shape, dtype, {29});
+      const auto [u, s, vh] = ops::svd(a);
+      const Variable back = ops::matmul(u * ops::expand_dims(s, {-2}), vh);
+      EXPECT_LE(testing::distance(evaluate(back, {{a, value}}), value), bound);
+      const Variable square = ops::matmul(vh, ops::conj(ops::swapaxes(vh, -1, -2)));
+      const Variable one = ops::eye(square.type().shape.back(), {}, 0, dtype);
+      EXPECT_LE(testing::distance(evaluate(square, {{a, value}}),
+                                  evaluate(ops::zeros_like(square) + one, {{a, value}})),
+                bound);
+    }
+  }
+  const Variable a = input({2, 2});
+  const Tensor s =
+      evaluate(ops::svd(a).s, {{a, Tensor::from<double>({3, 0, 4, 5}, Extents{2, 2})}});
+  EXPECT_NEAR(s.at<double>({0}), 6.708204, 1e-6);
+  EXPECT_NEAR(s.at<double>({1}), 2.236068, 1e-6);
+}
+
+TEST(Svd, MatricesThatAreNotFiniteGiveNaN) {
+  const Variable a = input({2, 1, 2});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor s =
+      evaluate(ops::svd(a).s, {{a, Tensor::from<double>({nan, 0, 3, 4}, Extents{2, 1, 2})}});
+  EXPECT_TRUE(std::isnan(s.at<double>({0, 0})));
+  EXPECT_NEAR(s.at<double>({1, 0}), 5, 1e-14);
+}
+
+TEST(Svd, RefusesWhatIsNoMatrix) {
+  expect_error<ShapeError>([] { ops::svd(input({3})); }, "[Svd] got float64 (3,)");
+  expect_error<DTypeError>([] { ops::svd(input({3, 3}, DType::int64)); }, "[Svd] got int64");
 }
 
 }  // namespace

@@ -87,6 +87,7 @@ std::span<const OpEntry> op_samples() {
       {"Strided", strided_samples},
       {"StridedAdjoint", strided_adjoint_samples},
       {"Subtensor", subtensor_samples},
+      {"Svd", svd_samples},
       {"ToDevice", to_device_samples},
       {"Transpose", transpose_samples},
       {"UpdateAt", update_at_samples},

@@ -97,6 +97,7 @@ std::vector<OpSample> point_order_samples();
 std::vector<OpSample> array_to_blocks_samples();
 std::vector<OpSample> blocks_to_array_samples();
 std::vector<OpSample> soften_singular_values_samples();
+std::vector<OpSample> svd_samples();
 std::vector<OpSample> nuclear_norms_samples();
 std::vector<OpSample> stencil_samples();
 std::vector<OpSample> stencil_adjoint_samples();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
+#include "palimpsest/ops/products/svd_op.hpp"
 #include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {
@@ -144,6 +145,17 @@ std::vector<OpSample> nuclear_norms_samples() {
                            [c](const Variable& x) { return nuclear_norms(x, c.axes); }));
   }
   return result;
+}
+
+std::vector<OpSample> svd_samples() {
+  const auto triplets = [](const Variable& a) {
+    return std::make_shared<Svd>()->make_node({&a, 1}).output(0);
+  };
+  return {unary("wide", sample_values({3, 5}, DType::float64), triplets),
+          unary("tall", sample_values({5, 2}, DType::complex64), triplets),
+          unary("batch", sample_values({2, 3, 4, 4}, DType::float32), triplets),
+          unary("complex", sample_values({2, 6, 3}, DType::complex128), triplets),
+          unary("nothing", sample_values({2, 0, 3}, DType::float64), triplets)};
 }
 
 }  // namespace palimpsest::ops

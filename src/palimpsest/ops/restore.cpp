@@ -24,6 +24,7 @@
 #include "palimpsest/ops/parameter_text.hpp"
 #include "palimpsest/ops/products/block_matrices_op.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
+#include "palimpsest/ops/products/svd_op.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "palimpsest/ops/registry.hpp"
 #include "palimpsest/ops/shape/blocks_op.hpp"
@@ -705,6 +706,7 @@ void register_library_ops() {
     add("Strided", strided);
     add("StridedAdjoint", strided_adjoint);
     add("Subtensor", subtensor);
+    add("Svd", plain<Svd>);
     add("ToDevice", to_device);
     add("Transpose", transpose);
     add("ViewAsComplex", plain<ViewAsComplex>);

@@ -26,7 +26,7 @@ struct PolynomialOptions {
 ///          cancel, and of degree 8 no digit would be left in single precision
 /// Errors   ShapeError "Mismatched": T is not square; ValueError "lower": unless lower < upper,
 ///          finite, and for linf 0 < lower; ValueError "positive": p is 0 or negative somewhere
-///          between lower and upper; ValueError "degree": rounding would exceed p; ValueError "norm"
+///          between lower and upper; "degree": rounding would exceed p; "norm": none of these
 /// Cost     `degree` applications of T; degree < 0: Identity
 /// Source   Johnson, Micchelli and Paul 1983, doi:10.1137/0720025; Iyer et al. 2022,
 ///          doi:10.48550/arXiv.2204.10252

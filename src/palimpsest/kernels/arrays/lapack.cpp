@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/kernels/arrays/blas_caller.hpp"
@@ -77,6 +77,44 @@ void expect_finite(const T* begin, index_t n, const char* what) {
   throw InternalError("[" + std::string(what) + "] got an element that is not finite");
 }
 
+int size_of(index_t n) {
+  if (n <= std::numeric_limits<int>::max()) return static_cast<int>(n);
+  throw InternalError("LAPACK counts to 2^31 - 1: got " + std::to_string(n));
+}
+
+// The vectors of the smaller side only; with length -1 the best length of work, in work[0].
+template <class T>
+int gesdd(int m, int n, int k, T* a, double* s, T* u, T* vh, T* work, int length, double* reals,
+          int* integers) {
+  const BlasCaller caller;
+  int info = 0;
+  if constexpr (kIsReal<T>) {
+    dgesdd_("S", &m, &n, a, &m, s, u, &m, vh, &k, work, &length, integers, &info);
+  } else {
+    zgesdd_("S", &m, &n, a, &m, s, u, &m, vh, &k, work, &length, reals, integers, &info);
+  }
+  return info;
+}
+
+// Elements of the work arrays of dgesdd and zgesdd.
+struct SingularWork {
+  std::size_t work, reals, integers;
+};
+template <class T>
+SingularWork singular_work(index_t rows, index_t columns) {
+  const int m = size_of(columns), n = size_of(rows), k = std::min(m, n), larger = std::max(m, n);
+  if (k == 0) return {0, 0, 0};
+  T best{}, none{};
+  double real = 0;
+  int integer = 0;
+  expect_done(gesdd(m, n, k, &none, &real, &none, &none, &best, -1, &real, &integer),
+              "singular_values");
+  const auto count = [](index_t v) { return static_cast<std::size_t>(v); };
+  const index_t side = k;
+  const index_t reals = kIsReal<T> ? 0 : side * std::max(5 * side + 7, 2 * (larger + side) + 1);
+  return {count(static_cast<index_t>(std::real(best))), count(reals), count(8 * side)};
+}
+
 }  // namespace
 
 template <class T>
@@ -113,35 +151,24 @@ void hermitian_eigen(index_t size, T* matrix, double* values, std::span<std::byt
 }
 
 template <class T>
-void singular_values(index_t rows, index_t columns, T* matrix, T* u, double* s, T* vh) {
+std::size_t singular_values_work(index_t rows, index_t columns) {
+  const SingularWork w = singular_work<T>(rows, columns);
+  return w.work * sizeof(T) + w.reals * sizeof(double) + (w.integers + 1) * sizeof(int);
+}
+
+template <class T>
+void singular_values(index_t rows, index_t columns, T* matrix, T* u, double* s, T* vh,
+                     std::span<std::byte> work) {
   expect_finite(matrix, rows * columns, "singular_values");
   // The transpose: its left vectors are the rows of vh.
-  const auto m = static_cast<int>(columns), n = static_cast<int>(rows), k = std::min(m, n);
+  const int m = size_of(columns), n = size_of(rows), k = std::min(m, n);
   if (k == 0) return;
-  std::vector<int> integers(static_cast<std::size_t>(8 * k));
-  const int query = -1;
-  T best{};
-  int info = 0;
-  const BlasCaller caller;
-  if constexpr (kIsReal<T>) {
-    dgesdd_("S", &m, &n, matrix, &m, s, vh, &m, u, &k, &best, &query, integers.data(), &info);
-    const int length = static_cast<int>(best);
-    std::vector<T> work(static_cast<std::size_t>(length));
-    dgesdd_("S", &m, &n, matrix, &m, s, vh, &m, u, &k, work.data(), &length, integers.data(),
-            &info);
-  } else {
-    const int larger = std::max(m, n);
-    std::vector<double> reals(
-        static_cast<std::size_t>(k) *
-        static_cast<std::size_t>(std::max(5 * k + 7, 2 * larger + 2 * k + 1)));
-    zgesdd_("S", &m, &n, matrix, &m, s, vh, &m, u, &k, &best, &query, reals.data(), integers.data(),
-            &info);
-    const int length = static_cast<int>(best.real());
-    std::vector<T> work(static_cast<std::size_t>(length));
-    zgesdd_("S", &m, &n, matrix, &m, s, vh, &m, u, &k, work.data(), &length, reals.data(),
-            integers.data(), &info);
-  }
-  expect_done(info, "singular_values");
+  const SingularWork w = singular_work<T>(rows, columns);
+  T* const first = reinterpret_cast<T*>(work.data());
+  double* const reals = reinterpret_cast<double*>(first + w.work);
+  int* const integers = reinterpret_cast<int*>(reals + w.reals);
+  expect_done(gesdd(m, n, k, matrix, s, vh, u, first, static_cast<int>(w.work), reals, integers),
+              "singular_values");
 }
 
 template <class T>
@@ -168,11 +195,12 @@ void times(index_t rows, index_t n, const T* a, const T* p, T* out) {
   }
 }
 
-#define PALIMPSEST_LAPACK(T)                                                    \
-  template void hermitian_eigen<T>(index_t, T*, double*, std::span<std::byte>); \
-  template std::size_t hermitian_eigen_work<T>(index_t);                        \
-  template void singular_values<T>(index_t, index_t, T*, T*, double*, T*);      \
-  template void add_gram<T>(index_t, index_t, const T*, T*);                    \
+#define PALIMPSEST_LAPACK(T)                                                                     \
+  template void hermitian_eigen<T>(index_t, T*, double*, std::span<std::byte>);                  \
+  template std::size_t hermitian_eigen_work<T>(index_t);                                         \
+  template void singular_values<T>(index_t, index_t, T*, T*, double*, T*, std::span<std::byte>); \
+  template std::size_t singular_values_work<T>(index_t, index_t);                                \
+  template void add_gram<T>(index_t, index_t, const T*, T*);                                     \
   template void times<T>(index_t, index_t, const T*, const T*, T*)
 PALIMPSEST_LAPACK(double);
 PALIMPSEST_LAPACK(Complex);

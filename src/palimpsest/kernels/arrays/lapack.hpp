@@ -22,11 +22,17 @@ template <class T>
 std::size_t hermitian_eigen_work(index_t n);
 
 /// A = U diag(s) Vh for a row-major matrix: s descends; U is rows x k, Vh k x columns with k the
-/// smaller side, both row-major. The matrix is overwritten. Allocates its workspace.
+/// smaller side, both row-major.
 ///
-/// Errors   InternalError: elements that are not finite, or no convergence
+/// Errors   InternalError: elements that are not finite, no convergence, or a side above 2^31 - 1
+/// Aliases  the matrix is overwritten; work holds singular_values_work<T>(rows, columns) bytes,
+///          aligned for T
+/// Cost     O(rows columns k), by divide and conquer (dgesdd, zgesdd)
 template <class T>
-void singular_values(index_t rows, index_t columns, T* matrix, T* u, double* s, T* vh);
+void singular_values(index_t rows, index_t columns, T* matrix, T* u, double* s, T* vh,
+                     std::span<std::byte> work);
+template <class T>
+std::size_t singular_values_work(index_t rows, index_t columns);
 
 /// C = A^H A of a row-major matrix of `rows` rows of n elements, added to the elements on and above
 /// the diagonal of C, which has n rows.

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/graph/op.hpp"
+
+namespace palimpsest::ops {
+
+/// Output: for each triplet its left vector, its singular value and its right vector.
+class Svd final : public Op {
+ public:
+  std::string name() const override { return "Svd"; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
+  void run(RunContext& context) const override;
+};
+
+}  // namespace palimpsest::ops
