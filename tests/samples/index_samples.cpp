@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/index/rows.hpp"
 #include "palimpsest/ops/loop/measured_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "samples/op_samples.hpp"
@@ -84,6 +85,10 @@ std::vector<OpSample> gather_samples() {
            [](Vars v) {
              return indexed(v[0], {v[1], all, v[2]});
            }},
+          {"a row", {x, points({-3}, {})}, [](Vars v) { return row(v[0], v[1]); }},
+          {"the only axis",
+           {sample_values({4}, DType::float64), points({7}, {})},
+           [](Vars v) { return row(v[0], v[1]); }},
           {"one point", {x, points({2}, {})}, [](Vars v) {
              return indexed(v[0], {all, v[1]});
            }}};
@@ -143,6 +148,10 @@ std::vector<OpSample> update_at_samples() {
       }
     }
   }
+  result.push_back({"a row",
+                    {sample_values({3, 2, 4}, DType::complex64, 1),
+                     sample_values({2, 4}, DType::complex64, 2), points({5}, {})},
+                    [](Vars v) { return set_row(v[0], v[2], v[1]); }});
   return result;
 }
 

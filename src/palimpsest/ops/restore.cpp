@@ -337,6 +337,7 @@ ArrayIndex array_index(ParameterText& text) {
   index.axes = axes(text);
   index.position = static_cast<std::size_t>(std::max<index_t>(text.integer("position"), 0));
   index.constant = text.integer("constant_indices") != 0;
+  index.wraps = text.take(", wraps");
   return index;
 }
 OpPtr gather(std::string_view, ParameterText& text) {

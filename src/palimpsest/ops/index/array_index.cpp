@@ -68,7 +68,7 @@ Extents points_extents(std::span<const Extents> actual, std::span<const Variable
 
 std::string ArrayIndex::str() const {
   return parameter("axes", axes) + ", " + parameter("position", static_cast<index_t>(position)) +
-         ", " + parameter("constant_indices", constant ? 1 : 0);
+         ", " + parameter("constant_indices", constant ? 1 : 0) + (wraps ? ", wraps" : "");
 }
 
 void ArrayIndex::check(const Variable& x, std::span<const Variable> indices,
@@ -80,6 +80,10 @@ void ArrayIndex::check(const Variable& x, std::span<const Variable> indices,
                      to_string(axes));
   }
   normalize_axes(axes, x.rank(), who);
+  if (wraps && indices[0].rank() > 0) {
+    throw ValueError("[" + std::string(who) + "] index array: got " + indices[0].type().str() +
+                     ", expected a number that wraps around");
+  }
   check_constants(indices, x.type().shape, who);
 }
 
@@ -87,7 +91,10 @@ void ArrayIndex::check_constants(std::span<const Variable> indices, std::span<co
                                  std::string_view who) const {
   for (std::size_t d = 0; d < indices.size(); ++d) {
     const index_t size = x[static_cast<std::size_t>(axes[d])];
-    if (indices[d].is_constant() && size != kUnknown) {
+    if (wraps && size == 0) {
+      throw ValueError("[" + std::string(who) + "] got an axis without elements");
+    }
+    if (!wraps && indices[d].is_constant() && size != kUnknown) {
       check_index_range(indices[d].constant_value().view_of(), size, who);
     }
   }
@@ -113,6 +120,19 @@ Extents ArrayIndex::extents(std::span<const index_t> x, std::span<const Extents>
                      std::to_string(kMaxRank));
   }
   return result;
+}
+
+Positions::Positions(const ArrayIndex& index, std::span<const ConstView> given,
+                     std::span<const index_t> extents)
+    : views_(given) {
+  if (!index.wraps) return;
+  for (std::size_t d = 0; d < given.size(); ++d) {
+    const index_t n = extents[static_cast<std::size_t>(index.axes[d])];
+    const index_t rest = *static_cast<const index_t*>(given[d].data) % n;
+    wrapped_[d] = rest < 0 ? rest + n : rest;
+    wrapped_views_.push_back({&wrapped_[d], DType::int64, {}, {}});
+  }
+  views_ = {wrapped_views_.begin(), wrapped_views_.size()};
 }
 
 // -- views -------------------------------------------------------------------------------------

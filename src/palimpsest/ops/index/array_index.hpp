@@ -18,6 +18,8 @@ struct ArrayIndex {
   std::size_t position = 0;  // of the points among the axes of the result
   /// The index arrays are constants, checked when shapes are known; else each run checks them.
   bool constant = false;
+  /// The index arrays have no axes and count modulo the extents, so that no run can fail.
+  bool wraps = false;
 
   std::string str() const;
   /// Errors  ValueError: no index array, one outside its axis; DTypeError, ShapeError
@@ -38,6 +40,21 @@ void check_index_arrays(std::span<const Variable> indices, bool constant, std::s
 /// The index arrays of one rank, as int64; constants stay constants.
 std::vector<Variable> as_index_arrays(std::span<const Variable> indices, std::string_view who);
 bool are_constant(std::span<const Variable> indices);
+
+/// The index arrays of a run: as given, or wrapped around the extents of the array.
+class Positions {
+ public:
+  Positions(const ArrayIndex& index, std::span<const ConstView> given,
+            std::span<const index_t> extents);
+  Positions(const Positions&) = delete;
+  Positions& operator=(const Positions&) = delete;
+  std::span<const ConstView> views() const { return views_; }
+
+ private:
+  std::array<index_t, kMaxRank> wrapped_;
+  SmallVector<ConstView, 4> wrapped_views_;
+  std::span<const ConstView> views_;
+};
 
 /// The views that the kernels want: in x the indexed axes are the last ones, in the values the
 /// points, and the index arrays are stretched to the points.

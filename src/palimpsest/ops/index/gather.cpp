@@ -7,6 +7,7 @@
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/index/rows.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
@@ -68,7 +69,7 @@ std::vector<Variable> Gather::pullback(const Apply& apply,
   const Extents sizes = std::span<const index_t>(x.type().shape).subspan(n_batch);
   const bool is_last =
       index_.position == n_batch && index_.axes == last_axes(x.rank(), indices.size());
-  if (is_last && std::find(sizes.begin(), sizes.end(), kUnknown) == sizes.end()) {
+  if (is_last && !index_.wraps && std::find(sizes.begin(), sizes.end(), kUnknown) == sizes.end()) {
     result[0] = scatter_add(cotangents[0], indices, sizes);
   } else {
     result[0] = update_at(UpdateAt::Kind::increase, zeros_like(x), index_, indices, cotangents[0]);
@@ -78,8 +79,9 @@ std::vector<Variable> Gather::pullback(const Apply& apply,
 
 void Gather::run(RunContext& context) const {
   const ConstView& x = context.input(0);
-  const auto indices = context.inputs().subspan(1);
-  for (std::size_t d = 0; !index_.constant && d < indices.size(); ++d) {
+  const Positions positions(index_, context.inputs().subspan(1), x.extents);
+  const auto indices = positions.views();
+  for (std::size_t d = 0; can_fail() && d < indices.size(); ++d) {
     check_index_range(indices[d], x.extents[static_cast<std::size_t>(index_.axes[d])], "gather");
   }
   PointViews views(index_, indices);
@@ -104,6 +106,11 @@ Variable take(const Variable& x, const Variable& indices, std::optional<index_t>
   const std::vector<Variable> points = as_index_arrays({&indices, 1}, "take");
   ArrayIndex index{{k}, static_cast<std::size_t>(k), are_constant(points)};
   return std::make_shared<Gather>(std::move(index))->make_node(with_data(line, points)).output(0);
+}
+
+Variable row(const Variable& x, const Variable& position) {
+  const ArrayIndex index{{0}, 0, false, true};
+  return std::make_shared<Gather>(index)->make_node(with_data(x, {&position, 1})).output(0);
 }
 
 // -- scatter -----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ class Gather final : public Op {
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
-  bool can_fail() const override { return !index_.constant; }
+  bool can_fail() const override { return !index_.constant && !index_.wraps; }
   Linearity linear_in(const Apply& apply, int in) const override;
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
@@ -79,7 +79,7 @@ class UpdateAt final : public Op {
   OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
-  bool can_fail() const override { return !index_.constant; }
+  bool can_fail() const override { return !index_.constant && !index_.wraps; }
   Linearity linear_in(const Apply& apply, int in) const override;
   bool is_linear_sum(const Apply&) const override { return true; }
   std::vector<Variable> pullback(const Apply& apply,

@@ -11,6 +11,7 @@
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/index/rows.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
@@ -180,8 +181,9 @@ std::vector<Variable> UpdateAt::pullback(const Apply& apply,
 
 void UpdateAt::run(RunContext& context) const {
   const MutableView& out = context.output(0);
-  const auto indices = context.inputs().subspan(2);
-  for (std::size_t d = 0; !index_.constant && d < indices.size(); ++d) {
+  const Positions positions(index_, context.inputs().subspan(2), out.extents);
+  const auto indices = positions.views();
+  for (std::size_t d = 0; can_fail() && d < indices.size(); ++d) {
     check_index_range(indices[d], out.extents[static_cast<std::size_t>(index_.axes[d])], title());
   }
   if (!in_place_) run_copy(context.input(0), out);
@@ -227,7 +229,7 @@ Variable update_at(UpdateAt::Kind kind, const Variable& x, ArrayIndex index,
                    std::span<const Variable> indices, const Variable& value) {
   const char* who = kind == UpdateAt::Kind::set ? "set" : "inc";
   const std::vector<Variable> points = as_index_arrays(indices, who);
-  index.constant = are_constant(points);
+  index.constant = !index.wraps && are_constant(points);
   const std::size_t rank = x.rank() - index.axes.size() + points[0].rank();
   if (value.rank() > rank) {
     throw ShapeError("[" + std::string(who) + "] number of axes of the value: got " +
@@ -236,6 +238,10 @@ Variable update_at(UpdateAt::Kind kind, const Variable& x, ArrayIndex index,
   std::vector<Variable> inputs{x, with_rank(astype(value, x.dtype()), rank)};
   inputs.insert(inputs.end(), points.begin(), points.end());
   return std::make_shared<UpdateAt>(kind, std::move(index), x.dtype())->make_node(inputs).output(0);
+}
+
+Variable set_row(const Variable& x, const Variable& position, const Variable& value) {
+  return update_at(UpdateAt::Kind::set, x, {{0}, 0, false, true}, {&position, 1}, value);
 }
 
 }  // namespace palimpsest::ops
