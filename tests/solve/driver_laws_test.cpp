@@ -72,9 +72,9 @@ std::vector<Sample> samples() {
   }
   list.push_back({"conjugate_gradients", "Refreshing",
                   [](DType d) { return square_with_m(d).set("refresh", 3); }, b});
-  list.push_back({"gmres", "", square, b, false});
-  list.push_back({"gmres", "Restarting", [](DType d) { return square_with_m(d).set("restart", 3); },
-                  b, false});
+  list.push_back({"gmres", "", square, b});
+  const auto restarting = [](DType d) { return square_with_m(d).set("restart", 3); };
+  list.push_back({"gmres", "Restarting", restarting, b});
   const auto bounded = [](DType d) {
     return square(d).set("lower", 0.4).set("upper", 20.0).set("residual", true);
   };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
@@ -217,6 +218,62 @@ TEST_P(Krylov, RestartsOfGmresTakeWhatThePlanSays) {
   const SolveResult result = gmres(A, b, {.tolerance = 0, .max_iterations = 12, .restart = 5});
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), result.peak_bytes);
   EXPECT_EQ(result.applications.at("A"), 12 + 2);
+}
+
+// Elements end one after the other, some when others have started anew since.
+TEST_P(Krylov, ABatchOfGmresIsItsElements) {
+  const index_t n = 20;
+  for (const bool is_first : {true, false}) {
+    const Extents shape = is_first ? Extents{3, n} : Extents{n, 3};
+    const Dims dims = is_first ? Dims("S N") : Dims("N S");
+    Tensor weights = Tensor::ones({3, n});
+    weights(index_t{1}).copy_from(Tensor::linspace(1.0, 2.0, n));
+    weights(index_t{2}).copy_from(Tensor::linspace(1.0, 30.0, n));
+    if (!is_first) weights = weights.permute({1, 0}).contiguous();
+    const NamedLinop A = Diagonal(weights.to(GetParam()), dims);
+    const Tensor b = random(shape, 12);
+    const double tight = is_single() ? 1e-5 : 1e-12;
+    GmresOptions options{.tolerance = tight, .max_iterations = 300, .restart = 6};
+    options.batch = "S";
+    const SolveResult result = gmres(A, b, options);
+    EXPECT_EQ(result.status, Status::converged);
+    ASSERT_EQ(result.batch_iterations.size(), 3u);
+    EXPECT_EQ(result.batch_iterations[0], 1);
+    EXPECT_GT(result.batch_iterations[1], 6);
+    EXPECT_GT(result.batch_iterations[2], 2 * result.batch_iterations[1]);
+    const index_t axis = is_first ? 0 : 1;
+    options.batch = {};
+    for (index_t k = 0; k < 3; ++k) {
+      const NamedLinop part = A.split({{"S", slice(k, k + 1)}});
+      const SolveResult own = gmres(part, b.narrow(axis, k, 1), options);
+      const int together = result.batch_iterations[static_cast<std::size_t>(k)];
+      EXPECT_LE(std::abs(own.iterations - together), is_single() ? 3 : 0);
+      EXPECT_LE(difference(result.x.narrow(axis, k, 1), own.x), 100 * bound());
+    }
+  }
+}
+
+// In an iteration that starts anew (the 4th), and in others.
+TEST_P(Krylov, GmresKeepsTheLastFiniteSolution) {
+  const index_t n = 12;
+  const Tensor b = random({n}, 13);
+  for (const int last : {1, 3, 4, 5}) {
+    Parameter weights(Tensor::linspace(1.0, 9.0, n).to(GetParam()));
+    const NamedLinop A = Diagonal(weights, "N");
+    GmresOptions options{.tolerance = 0, .max_iterations = last, .restart = 3};
+    const SolveResult expected = gmres(A, b, options);
+    options.max_iterations = 20;
+    options.callback = [&](const SolveInfo& info) {
+      if (info.iteration() == last) {
+        weights.modify([](Tensor& t) { t.fill(std::numeric_limits<double>::quiet_NaN()); });
+      }
+      return true;
+    };
+    const SolveResult result = gmres(A, b, options);
+    EXPECT_EQ(result.status, Status::diverged) << last;
+    EXPECT_EQ(result.iterations, last);
+    EXPECT_TRUE(equal(result.x, expected.x)) << last;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryDtype, Krylov,

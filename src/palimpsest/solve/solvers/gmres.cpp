@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/ops/index/rows.hpp"
+#include "palimpsest/solve/solvers/basis.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 #include "palimpsest/solve/square_systems.hpp"
 
@@ -13,61 +15,40 @@ using namespace krylov;
 
 index_t restart_of(const Problem& p) { return p.integer("restart", 30); }
 
-Space stacked(const Problem& p, Extents extents) {
-  const TensorType& x = p.x().type();
-  return Space(TensorType{x.dtype, std::move(extents), x.device});
-}
-
-// V the basis, zeros where no vector is yet; H the Hessenberg matrix, a row for each column of it;
+// V the basis, of which the rows up to that of this iteration count; H the Hessenberg matrix, a row for each column of it;
 // null its left null vector; beta the first residual.
 void declare(const Problem& p, StateList& state) {
   const index_t k = restart_of(p);
-  Extents basis = p.x().type().shape;
-  basis.insert(0, k + 1);
+  const DType dtype = p.x().type().dtype;
   state.add("x", p.x(), Init::x0_or_zero());
-  state.add("V", stacked(p, basis));
-  state.add("H", stacked(p, {k, k + 1}));
-  state.add("null", stacked(p, {k + 1}));
+  state.add("V", basis::vectors(p, p.x(), k + 1));
+  state.add("H", basis::table(p, dtype, {k, k + 1}));
+  state.add("null", basis::table(p, dtype, {k + 1}));
   state.add("beta", p.numbers());
 }
 
-// |H| columns as rows: entry i of a vector is where `at` is i.
-Variable unit_vector(const Problem& p, const Variable& at, index_t n) {
-  const Variable positions = constant(Tensor::arange(n));
-  return ops::eq(positions, at).astype(p.x().type().dtype);
-}
+Variable at(index_t position) { return constant(Tensor::scalar(position)); }
 
-// sum over i of conj(V_i) w, for all rows at once.
-Variable products(const Variable& V, const Variable& w) {
-  const auto rows = V.type().shape[0];
-  const Variable flat = V.reshape({rows, -1});
-  return ops::conj(ops::matmul(flat, ops::conj(w.ravel())));
-}
-
-// sum over i of c_i V_i.
-Variable combination(const Variable& V, const Variable& c, const Variable& like) {
-  const auto rows = V.type().shape[0];
-  return ops::matmul(c, V.reshape({rows, -1})).reshape(like.type().shape);
+Variable unit_vector(const Problem& p, const Variable& at) {
+  return basis::unit_vector(p, at, restart_of(p) + 1, p.x().type().dtype);
 }
 
 // The first vector of a basis, and the numbers of an empty H.
 struct Basis {
-  Variable V, H, null, beta;
+  Variable v, H, null, beta;
 };
 Basis first_basis(const Problem& p, Scope& s, const Variable& r) {
-  const Variable beta = ops::sqrt(p.x().norm2(r));
-  const Variable v = r * value_if(ops::gt(beta, 0.0), ops::reciprocal(beta));
-  const Variable V = ops::zeros_like(s["V"]);
-  const Variable at_0 = constant(Tensor::zeros({}, DType::int64));
-  return {ops::set_subtensor(V[at_0], v), ops::zeros_like(s["H"]),
-          unit_vector(p, at_0, restart_of(p) + 1), beta};
+  const Space& X = p.x();
+  const Variable beta = ops::sqrt(X.norm2(r));
+  const Variable v = r * X.spread(value_if(ops::gt(beta, 0.0), ops::reciprocal(beta)));
+  return {v, ops::zeros_like(s["H"]), ops::zeros_like(s["null"]) + unit_vector(p, at(0)), beta};
 }
 
 void setup(const Problem& p, Scope& s) {
   const Variable b = s.b().astype(p.x().type().dtype);
   const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
   const Basis basis = first_basis(p, s, r);
-  s.set_as_is("V", basis.V);
+  s.set_as_is("V", ops::set_row(s["V"], at(0), basis.v));
   s.set_as_is("null", basis.null);
   s.set("beta", basis.beta);
   s.number("bb", p.x().norm2(b));
@@ -75,76 +56,97 @@ void setup(const Problem& p, Scope& s) {
 }
 
 // z of |b e_1 - H z| = min: rows 1 .. k of H are a triangle T, and T z = -(beta / |y|^2) y_1..k.
-Variable coefficients(const Problem& p, const Variable& H, const Variable& null,
-                      const Variable& beta) {
-  const index_t k = restart_of(p);
-  const Variable yy = ops::norm2(null);
-  const Variable right = null * (-beta / yy).astype(null.dtype());
+Variable coefficients(const Problem& p, const Scope& s) {
+  const Variable &H = s["H"], &null = s["null"];
+  const Variable yy = s.space_of("null").norm2(null);
+  const Variable right = null * (-s["beta"] / yy).astype(null.dtype());
   ops::LoopOptions options;
   options.states = {ops::zeros_like(H[0])};
-  options.sequences = {constant(Tensor::arange(k))};
+  options.sequences = {constant(Tensor::arange(restart_of(p)))};
   options.backwards = true;
-  options.fixed = {H, right};
+  options.fixed = {ops::swapaxes(H, 0, 1), right};
   const auto body = [&](const std::vector<Variable>& a) -> std::vector<Variable> {
     const Variable &i = a[0], &z = a[1], &columns = a[2], &rhs = a[3];
     // z_i is entry i + 1 of z, as in the rows of H.
-    const Variable row = ops::take(columns, i + 1, 1), diagonal = row[i];
+    const Variable row = ops::row(columns, i + 1), diagonal = ops::row(row, i);
     const Variable shifted = z(slice(1, std::nullopt));
-    const Variable rest = rhs[i + 1] - (row * shifted).sum();
-    const Variable value = ratio(rest, diagonal);
-    return {z + unit_vector(p, i + 1, k + 1) * value};
+    const Variable rest = ops::row(rhs, i + 1) - (row * shifted).sum({0});
+    return {z + unit_vector(p, i + 1) * ratio(rest, diagonal)};
   };
   return ops::loop(body, options).last(0)(slice(1, std::nullopt));
 }
 
 Variable solution(const Problem& p, Scope& s) {
-  const Variable z = coefficients(p, s["H"], s["null"], s["beta"]);
   const Variable V = s["V"](slice(std::nullopt, -1));
-  const Variable y = combination(V, z, s["x"]);
+  const Variable y = basis::combination(p.x(), V, coefficients(p, s));
   return s["x"] + (p.has_op("M") ? p.op("M")(y) : y);
 }
 
+// What is only rounding is no new direction: lengths up to this multiple of those before.
+double rounding_of(const Problem& p) {
+  return real_of(p.x().type().dtype) == DType::float32 ? std::numeric_limits<float>::epsilon()
+                                                       : std::numeric_limits<double>::epsilon();
+}
+
+// w less its part in the basis, taken out twice, and the coefficients of that part.
+struct Orthogonal {
+  Variable next, column;
+};
+Orthogonal against_rows(const Problem& p, const Variable& V, const Variable& j, const Variable& w) {
+  const Space& X = p.x();
+  const Variable counts = basis::first_rows(p, j, restart_of(p) + 1, w.dtype());
+  const Variable once = basis::products(X, V, w) * counts;
+  const Variable rest = w - basis::combination(X, V, once);
+  const Variable again = basis::products(X, V, rest) * counts;
+  return {rest - basis::combination(X, V, again), once + again};
+}
+Orthogonal against_first(const Problem& p, const Variable& v, const Variable& w) {
+  const Space& X = p.x();
+  const Variable once = X.dot(v, w), rest = ops::fma(X.spread(-once), v, w);
+  const Variable again = X.dot(v, rest);
+  return {ops::fma(X.spread(-again), v, rest), unit_vector(p, at(0)) * (once + again)};
+}
+
+// Variant 1 starts anew: x becomes the solution so far, and its residual the first vector.
 void step(const Problem& p, Scope& s, int variant) {
   const Space& X = p.x();
-  const index_t k = restart_of(p);
-  Variable V = s["V"], H = s["H"], null = s["null"], beta = s["beta"];
-  if (variant == 1) {
-    const Variable x = solution(p, s);
+  const bool is_anew = variant == 1;
+  const Variable j = is_anew ? at(0) : ops::mod(s.iteration() - 1, restart_of(p));
+  Variable x;
+  Basis basis{{}, s["H"], s["null"], s["beta"]};
+  if (is_anew) {
+    x = solution(p, s);
     if (p.has_op("M")) s.count("M", constant(Tensor::ones({}, DType::int64)));
-    const Basis anew = first_basis(p, s, s.b() - s.apply("A", x));
-    s.guard(anew.beta);
-    s.set("x", x);
-    V = anew.V, H = anew.H, null = anew.null, beta = anew.beta;
+    basis = first_basis(p, s, s.b() - s.apply("A", x));
   }
-  const Variable j = ops::mod(s.iteration() - 1, k);
-  const Variable v = V[j];
+  const Variable v = is_anew ? basis.v : ops::row(s["V"], j);
   const Variable w = s.apply("A", p.has_op("M") ? s.apply("M", v) : v);
-  const Variable once = products(V, w);
-  const Variable rest = w - combination(V, once, w);
-  const Variable again = products(V, rest);
-  const Variable next = rest - combination(V, again, w);
+  const auto [next, column] = is_anew ? against_first(p, v, w) : against_rows(p, s["V"], j, w);
   const Variable length = ops::sqrt(X.norm2(next));
+  s.guard(basis.beta);
   s.guard(length);
-  // What is only rounding is no new direction; its length stays a number to divide by.
-  const double rounding = real_of(X.type().dtype) == DType::float32
-                              ? std::numeric_limits<float>::epsilon()
-                              : std::numeric_limits<double>::epsilon();
-  const Variable size = ops::sqrt(X.norm2(w)), least = size * rounding;
+  // The length of a vector that is only rounding stays a number to divide by.
+  const Variable size = ops::sqrt(X.norm2(w)), least = size * rounding_of(p);
   const Variable below = ops::maximum(length, least);
   const Variable is_new = ops::gt(length, least * 10.0);
-  const Variable row =
-      s.guarded(X, next * value_if(is_new, ops::reciprocal(length)), ops::zeros_like(next));
-  const Variable at_next = unit_vector(p, j + 1, k + 1);
-  const Variable column = once + again;
-  const Variable dot = (ops::conj(null) * column).sum();
+  const Variable unit = next * X.spread(value_if(is_new, ops::reciprocal(length)));
+  // Rows of an element that has ended stay: its solution may need them.
+  const auto set_row = [&](const Variable& V, const Variable& i, const Variable& value) {
+    const bool may_count = is_anew || !p.batch().empty();
+    const Variable old = may_count ? ops::row(V, i) : ops::zeros_like(value);
+    return ops::set_row(V, i, s.guarded(X, value, old));
+  };
+  const Variable V = is_anew ? set_row(s["V"], j, v) : s["V"];
+  s.set_as_is("V", set_row(V, j + 1, unit));
+  if (is_anew) s.set("x", x);
+  const Variable at_next = unit_vector(p, j + 1);
+  const Variable dot = (ops::conj(basis.null) * column).sum({0});
   const Variable entry = ops::conj(-dot * value_if(ops::gt(below, 0.0), ops::reciprocal(below)));
-  const Variable next_null = null + at_next * entry;
-  const Variable filled = column + at_next * below.astype(column.dtype());
-  s.set_as_is("V", ops::set_subtensor(V[j + 1], row));
-  s.set("H", ops::set_subtensor(H[j], filled));
-  s.set("null", next_null);
-  s.set("beta", beta);
-  s.number("residual", beta / ops::sqrt(ops::norm2(next_null)));
+  const Variable null = basis.null + at_next * entry;
+  s.set("H", ops::set_row(basis.H, j, column + at_next * below.astype(column.dtype())));
+  s.set("null", null);
+  s.set("beta", basis.beta);
+  s.number("residual", basis.beta / ops::sqrt(s.space_of("null").norm2(null)));
 }
 
 Verdict judge(const Problem&, const Numbers& n) {
@@ -178,9 +180,6 @@ PALIMPSEST_REGISTER_SOLVER(kGmres);
 }  // namespace
 
 SolveResult gmres(const NamedLinop& A, const Tensor& b, const GmresOptions& options) {
-  if (!options.batch.empty()) {
-    throw SplitError("[gmres] batch: got " + options.batch.str() + ", expected none");
-  }
   Problem p({b.dtype(), b.shape(), b.device()});
   p.set("A", A).set("restart", options.restart);
   if (options.M) p.set("M", *options.M);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: many vectors of a space in one array, whose first axis counts them, and their
+// coefficients. Those have the axes of the batch last, so that numbers broadcast against them.
+#pragma once
+
+#include "palimpsest/solve/frame/problem.hpp"
+
+namespace palimpsest::basis {
+
+/// The space of `count` vectors of X in one array: (count, x..).
+Space vectors(const Problem& p, const Space& X, index_t count);
+/// The space of arrays (extents.., batch..).
+Space table(const Problem& p, DType dtype, Extents extents);
+
+/// <V_i, w> for all i: (count, batch..).
+Variable products(const Space& X, const Variable& V, const Variable& w);
+/// The sum over i of c_i V_i; c is (count, batch..).
+Variable combination(const Space& X, const Variable& V, const Variable& c);
+/// The sums over i of c_ij V_i for all j: (n, x..); c is (count, n, batch..).
+Variable combinations(const Space& X, const Variable& V, const Variable& c);
+
+/// 1 at position `at`, else 0: (n, 1..), with as many axes as a table of one extent has.
+Variable unit_vector(const Problem& p, const Variable& at, index_t n, DType dtype);
+/// 1 at the positions up to `at`, else 0, of the same shape.
+Variable first_rows(const Problem& p, const Variable& at, index_t n, DType dtype);
+
+/// The matrices whose rows are the vectors: (batch.., count, elements of a vector).
+Variable as_rows(const Space& X, const Variable& V);
+/// The inverse.
+Variable from_rows(const Space& X, const Variable& rows);
+
+}  // namespace palimpsest::basis
