@@ -81,6 +81,11 @@ std::vector<Sample> samples() {
   list.push_back({"chebyshev", "", bounded, b});
   list.push_back({"power_method", "", square, b});
   list.push_back({"lanczos", "", square, b});
+  const auto triplets = [](DType d) { return rectangular(d).set("k", 3); };
+  const auto restarted = [](DType d) { return rectangular(d).set("k", 1).set("vectors", 4); };
+  list.push_back({"dense_svd", "", triplets, y, false});
+  list.push_back({"svd", "", triplets, y, false});
+  list.push_back({"svd", "Restarted", restarted, y, false});
   for (const char* name : {"cgls", "lsqr", "lsmr"}) {
     list.push_back({name, "", rectangular, y});
     list.push_back({name, "Damped", [](DType d) { return rectangular(d).set("damp", 0.3); }, y});

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "palimpsest/base/api.hpp"
@@ -47,5 +50,46 @@ index_t operator_norm2_bytes(const NamedLinop& A, const TensorType& x);
 /// `diagonal`. By bisection, to rounding.
 std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal,
                                             const std::vector<double>& below);
+
+struct SvdOptions {
+  /// Compared with the largest |A^H u - s v| of the triplets, relative to the largest s.
+  double tolerance = 1e-5;
+  /// Steps of one A and one A^H.
+  int max_iterations = 1000;
+  /// Vectors of each basis; 0: 2 k + 10.
+  index_t vectors = 0;
+  /// Matrices with a side of at most this are computed whole, where the budget allows it.
+  index_t dense_side = 512;
+  /// Of U and Vh, or the real one below; unset: the precision of A's parameters.
+  std::optional<DType> dtype = {};
+  PALIMPSEST_SOLVE_OPTIONS;
+};
+struct SvdResult {
+  Tensor U;   ///< (o.., k) with the axes of A's output, views of one array with Vh
+  Tensor S;   ///< (k), of a batch (batch.., k); real, descending
+  Tensor Vh;  ///< (k, i..) with the axes of A's input
+  Status status = Status::max_iterations;
+  int iterations = 0;
+  std::map<std::string, std::int64_t> applications;
+  index_t peak_bytes = 0;
+};
+/// The k largest singular values of A and their vectors, A = U diag(S) Vh.
+///
+/// Math     Golub-Kahan-Lanczos with both bases kept orthonormal; when they are full, those of the
+///          best triplets stay. Vectors of S = 0 are orthonormal too. Matrices with a small side:
+///          every column or row, then a dense decomposition
+/// Status   converged; a run that ends before k steps has vectors that are 0
+/// Memory   `vectors` vectors of the input and one more than as many of the output; with a side s,
+///          s of the longer ones, and twice that, in double precision, at the end
+/// Cost     one A and one A^H per step, two passes over both bases; a dense decomposition of
+///          `vectors` rows when they are full. With a small side: one A per column, or one A^H per
+///          row
+/// Errors   ValueError "k": not positive, or more than the smaller side; "vectors": at most k;
+///          "x0": it takes none; ShapeError "is unknown": a size; those of Solver
+/// Source   Golub and Kahan 1965, doi:10.1137/0702016; restart: Baglama and Reichel 2005,
+///          doi:10.1137/04060593X
+SvdResult svd(const NamedLinop& A, index_t k, const SvdOptions& options = {});
+/// What svd() takes; a start vector of the size of the output included.
+SolvePlan plan_svd(const NamedLinop& A, index_t k, const SvdOptions& options = {});
 
 }  // namespace palimpsest

@@ -15,8 +15,8 @@ using namespace krylov;
 
 index_t restart_of(const Problem& p) { return p.integer("restart", 30); }
 
-// V the basis, of which the rows up to that of this iteration count; H the Hessenberg matrix, a row for each column of it;
-// null its left null vector; beta the first residual.
+// V the basis, of which the rows up to that of this iteration count; H the Hessenberg matrix, a row
+// for each column of it; null its left null vector; beta the first residual.
 void declare(const Problem& p, StateList& state) {
   const index_t k = restart_of(p);
   const DType dtype = p.x().type().dtype;

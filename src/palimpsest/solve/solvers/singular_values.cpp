@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/named/sizes.hpp"
+#include "palimpsest/solve/solvers/svd.hpp"
+#include "palimpsest/solve/spectrum.hpp"
+
+namespace palimpsest {
+namespace svd_parts {
+
+index_t rows_of(const Problem& p) {
+  return element_count(p.b().type().shape) / element_count(p.x().number_type().shape);
+}
+index_t columns_of(const Problem& p) {
+  return element_count(p.x().type().shape) / element_count(p.x().number_type().shape);
+}
+
+index_t count_of(const Problem& p) {
+  const index_t k = p.integer("k", 1), side = std::min(rows_of(p), columns_of(p));
+  if (k <= side) return k;
+  throw ValueError("[svd] k: got " + std::to_string(k) + ", expected at most " +
+                   std::to_string(side) + ", the smaller side");
+}
+
+void check(const Problem& p, std::string_view solver) {
+  const auto fail = [&](const std::string& what, const std::string& expected) {
+    throw ValueError("[" + std::string(solver) + "] " + what + ", expected " + expected);
+  };
+  const index_t k = p.integer("k", 1), vectors = p.integer("vectors", 0);
+  if (k < 1) fail("k: got " + std::to_string(k), "at least 1");
+  if (vectors != 0 && vectors <= k) {
+    fail("vectors: got " + std::to_string(vectors), "more than k, " + std::to_string(k));
+  }
+}
+
+Variable packed(const Problem& p, const Variable& u, const Variable& s, const Variable& vh) {
+  const DType dtype = p.x().type().dtype;
+  const Variable values = ops::moveaxis(s, 0, -1).astype(dtype);
+  return ops::join(0, {ops::moveaxis(u, 0, -1).ravel(), vh.ravel(), values.ravel()});
+}
+
+}  // namespace svd_parts
+
+namespace {
+
+// The widest precision of the floating parameters; none: double.
+std::optional<DType> precision_of(const NamedLinop& A) {
+  std::optional<DType> widest;
+  const auto note = [&](std::optional<DType> of) {
+    if (!of || !is_inexact(*of)) return;
+    if (!widest || real_of(*of) == DType::float64) widest = real_of(*of);
+  };
+  for (const auto& [name, parameter] : A.params()) {
+    if (parameter.present()) note(parameter.dtype());
+  }
+  for (const NamedLinop& child : A.linops()) note(precision_of(child));
+  return widest;
+}
+
+TensorType data_type(const NamedLinop& A, const SvdOptions& options) {
+  A.matrix_size();  // says which size is unknown
+  DimSizes sizes;
+  for (const ND& d : A.oshape()) {
+    if (const auto n = A.size(d)) sizes.set(d, *n);
+  }
+  const DType dtype = options.dtype.value_or(precision_of(A).value_or(DType::float64));
+  return {dtype, extents_of(A.oshape(), sizes, "svd"), {}};
+}
+
+// The run of one of the two solvers.
+struct Prepared {
+  TensorType data;
+  bool is_dense = false;
+  Problem problem = {};
+  SolveOptions options = {};
+  const SolverType& type() const { return *find_solver(is_dense ? "dense_svd" : "svd"); }
+};
+
+Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
+  if (o.x0) throw ValueError("[svd] x0: expected none");
+  Prepared made{.data = data_type(A, o)};
+  made.problem = Problem(made.data);
+  made.problem.set("A", A).set("k", k).set("vectors", o.vectors);
+  made.options = {o.tolerance,    o.max_iterations, o.x0,           o.callback, o.history,
+                  o.budget_bytes, o.callback_every, o.time_limit_s, o.batch,    o.checkpoint,
+                  o.resume,       o.cancel,         o.seed,         o.objective};
+  svd_parts::check(made.problem, "svd");
+  Problem resolved = made.problem;
+  resolved.resolve(o.batch, false, "svd");
+  svd_parts::count_of(resolved);
+  const index_t side = std::min(svd_parts::rows_of(resolved), svd_parts::columns_of(resolved));
+  if (side > o.dense_side) return made;
+  SolveOptions dense = made.options;
+  dense.max_iterations = static_cast<int>(side);
+  dense.tolerance = 0;
+  const SolverType& type = *find_solver("dense_svd");
+  const auto budget = o.budget_bytes ? o.budget_bytes : config().budget;
+  if (budget && smallest_solve_budget(type, made.problem, dense) > *budget) return made;
+  made.is_dense = true;
+  made.options = dense;
+  return made;
+}
+
+// The number `part` of the elements of x from `at` on, as an array; moves `at` behind them.
+Tensor next_part(const Tensor& x, index_t& at, const Extents& shape) {
+  const index_t n = element_count(shape);
+  at += n;
+  return x.narrow(0, at - n, n).reshape(shape);
+}
+
+Tensor real_part(const Tensor& x) {
+  Tensor made = Tensor::empty(x.shape(), real_of(x.dtype()));
+  const index_t n = x.numel(), step = is_complex(x.dtype()) ? 2 : 1;
+  const auto copy = [&](const auto* from, auto* to) {
+    for (index_t i = 0; i < n; ++i) to[i] = from[i * step];
+  };
+  if (made.dtype() == DType::float32) {
+    copy(static_cast<const float*>(x.raw_data()), static_cast<float*>(made.raw_mutable_data()));
+  } else {
+    copy(static_cast<const double*>(x.raw_data()), static_cast<double*>(made.raw_mutable_data()));
+  }
+  return made;
+}
+
+}  // namespace
+
+SvdResult svd(const NamedLinop& A, index_t k, const SvdOptions& options) {
+  const Prepared run = prepared(A, k, options);
+  Problem resolved = run.problem;
+  resolved.resolve(options.batch, false, "svd");
+  const Tensor start = Tensor::random_normal(run.data.shape, run.data.dtype, {options.seed, 78});
+  SolveResult result = solve(run.type(), run.problem, start, run.options);
+  Extents left = resolved.b().type().shape, right = resolved.x().type().shape;
+  Extents values = resolved.x().number_type().shape;
+  left.push_back(k);
+  values.push_back(k);
+  right.insert(0, k);
+  index_t at = 0;
+  SvdResult made;
+  made.status = result.status;
+  made.iterations = result.iterations;
+  made.U = next_part(result.x, at, left);
+  made.Vh = next_part(result.x, at, right);
+  made.S = real_part(next_part(result.x, at, values));
+  made.applications = std::move(result.applications);
+  made.peak_bytes = result.peak_bytes + byte_count(run.data.shape, run.data.dtype);
+  return made;
+}
+
+SolvePlan plan_svd(const NamedLinop& A, index_t k, const SvdOptions& options) {
+  const Prepared run = prepared(A, k, options);
+  SolvePlan plan = plan_solve(run.type(), run.problem, run.options);
+  plan.peak_bytes += byte_count(run.data.shape, run.data.dtype);
+  return plan;
+}
+
+}  // namespace palimpsest
