@@ -39,19 +39,6 @@ void check_numbers(const SolverType& type, const SolveOptions& options) {
   expect(limit > 0, "time_limit_s", limit, "more than 0");
 }
 
-void check_x0(const SolverType& type, const Problem& problem, const std::optional<Tensor>& x0) {
-  if (!x0) return;
-  const TensorType& x = problem.x().type();
-  if (x0->shape() != x.shape) {
-    throw ShapeError(who(type) + "x0: got shape " + to_string(x0->shape()) + ", expected " +
-                     to_string(x.shape));
-  }
-  if (x0->dtype() != x.dtype && x0->dtype() != real_of(x.dtype)) {
-    throw DTypeError(who(type) + "x0: got " + std::string(name_of(x0->dtype())) + ", expected " +
-                     std::string(name_of(x.dtype)));
-  }
-}
-
 // Sizes that the operators lack, from the extents of x and b.
 void record_sizes(Problem& problem) {
   const NamedLinop A = sized_for(problem.op("A"), problem.x().type());
@@ -136,6 +123,19 @@ void prepare(const SolverType& type, Problem& problem, const SolveOptions& optio
 }
 
 }  // namespace
+
+void check_x0(const SolverType& type, const Problem& problem, const std::optional<Tensor>& x0) {
+  if (!x0) return;
+  const TensorType& x = problem.x().type();
+  if (x0->shape() != x.shape) {
+    throw ShapeError(who(type) + "x0: got shape " + to_string(x0->shape()) + ", expected " +
+                     to_string(x.shape));
+  }
+  if (x0->dtype() != x.dtype && x0->dtype() != real_of(x.dtype)) {
+    throw DTypeError(who(type) + "x0: got " + std::string(name_of(x0->dtype())) + ", expected " +
+                     std::string(name_of(x.dtype)));
+  }
+}
 
 PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOptions& options) {
   prepare(type, problem, options);

@@ -23,4 +23,10 @@ PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOp
 /// ShapeError, DTypeError, DeviceError: the data are not of the problem's type.
 void check_data(const SolverType& type, const Problem& problem, const Tensor& b);
 
+/// ShapeError, DTypeError "x0": the start is not of the problem's type.
+void check_x0(const SolverType& type, const Problem& problem, const std::optional<Tensor>& x0);
+
+/// The worse of two: the order in which a batch reports.
+Status worst(Status a, Status b);
+
 }  // namespace palimpsest

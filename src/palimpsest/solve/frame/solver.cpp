@@ -19,15 +19,6 @@ using Clock = std::chrono::steady_clock;
 // History up to here is reserved, so that it does not grow during the iterations.
 constexpr int kReservedRecords = 1 << 16;
 
-// The worse of two: the order in which a batch reports.
-Status worst(Status a, Status b) {
-  static constexpr std::array kOrder = {
-      Status::diverged,   Status::breakdown,      Status::cancelled, Status::stopped,
-      Status::time_limit, Status::max_iterations, Status::converged};
-  const auto rank = [](Status s) { return std::find(kOrder.begin(), kOrder.end(), s); };
-  return rank(a) < rank(b) ? a : b;
-}
-
 // Steps that grow in so many iterations in a row, and by so much in all, diverge.
 constexpr int kGrowingSteps = 20;
 constexpr double kGrowth = 100;
@@ -297,6 +288,14 @@ class Run {
 
 }  // namespace
 
+Status worst(Status a, Status b) {
+  static constexpr std::array kOrder = {
+      Status::diverged,   Status::breakdown,      Status::cancelled, Status::stopped,
+      Status::time_limit, Status::max_iterations, Status::converged};
+  const auto rank = [](Status s) { return std::find(kOrder.begin(), kOrder.end(), s); };
+  return rank(a) < rank(b) ? a : b;
+}
+
 Tensor SolveInfo::x() const { return program_.x(); }
 
 struct Solver::Impl {
@@ -346,6 +345,14 @@ auto& running(R& run, const SolverType& type) {
 }  // namespace
 
 bool Solver::step() { return running(impl_->run, impl_->type).step(); }
+void Solver::set_x0(Tensor x0) {
+  if (!impl_->options.x0) {
+    throw StateError("[" + std::string(impl_->type.name) + "] x0: expected options with one");
+  }
+  check_x0(impl_->type, *impl_->planned.problem, x0);
+  impl_->options.x0 = std::move(x0);
+}
+
 Tensor Solver::x() const { return running(impl_->run, impl_->type).x(); }
 const Record& Solver::last() const { return running(impl_->run, impl_->type).last(); }
 
