@@ -9,7 +9,7 @@ set -eu
 build='g++ cmake ninja-build ccache pkg-config libfmt-dev libfftw3-dev libopenblas-serial-dev
   libtbb-dev libhwy-dev libcli11-dev nlohmann-json3-dev libhdf5-dev libpng-dev zlib1g-dev libpugixml-dev
   librandom123-dev libxxhash-dev mricron-data'
-test="$build libgtest-dev libgmock-dev spin python3 python3-numpy ismrmrd-tools
+test="$build libgtest-dev libgmock-dev spin python3 python3-numpy python3-scipy ismrmrd-tools
   libismrmrd-dev clang-format git"
 lint="$test clang-tidy"
 bench="$build libbenchmark-dev"

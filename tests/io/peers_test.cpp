@@ -7,20 +7,13 @@
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
+#include "support/python.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::counting;
 using testing::TemporaryDirectory;
-
-/// The first Python that has NumPy; empty if there is none.
-std::string python_with_numpy() {
-  for (const std::string python : {"python3", "/usr/bin/python3"}) {
-    if (std::system((python + " -c 'import numpy' >/dev/null 2>&1").c_str()) == 0) return python;
-  }
-  return {};
-}
 
 bool has_program(const std::string& name) {
   return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;
@@ -38,7 +31,7 @@ class NumPy : public ::testing::Test {
         "import sys\nimport numpy as np\nd = " + ("'" + directory_.path() + "/'\n") + program);
     ASSERT_EQ(std::system((python_ + " " + directory_ / "program.py").c_str()), 0) << program;
   }
-  std::string python_ = python_with_numpy();
+  std::string python_ = testing::python_with("numpy");
   TemporaryDirectory directory_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "palimpsest/base/config.hpp"
@@ -98,8 +99,11 @@ Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   dense.max_iterations = static_cast<int>(side);
   dense.tolerance = 0;
   const SolverType& type = *find_solver("dense_svd");
-  const auto budget = o.budget_bytes ? o.budget_bytes : config().budget;
-  if (budget && smallest_solve_budget(type, made.problem, dense) > *budget) return made;
+  if (const auto budget = o.budget_bytes ? o.budget_bytes : config().budget) {
+    SolveOptions uncut = dense;
+    uncut.budget_bytes = std::numeric_limits<index_t>::max();
+    if (plan_solve(type, made.problem, uncut).total_bytes() > *budget) return made;
+  }
   made.is_dense = true;
   made.options = dense;
   return made;
