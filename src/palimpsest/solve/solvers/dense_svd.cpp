@@ -36,9 +36,12 @@ void step(const Problem& p, Scope& s, int) {
   const Variable j = s.iteration() - 1;
   const Variable unit = unit_vector(short_space(p), j, side_of(p));
   const Variable image = is_tall(p) ? s.apply("A", unit) : ops::conj(s.adjoint("A", unit));
-  const Variable row = image.astype(Long.type().dtype), size = Long.norm2(row);
-  s.guard(size);
-  s.number("size", size);
+  // No norm: the square of an element may be beyond the range of its dtype.
+  const Variable row = image.astype(Long.type().dtype), size = ops::abs(row);
+  const Variable excess =
+      sum_besides(ops::where(ops::isfinite(size), 0.0, size), Long.batch_axes());
+  s.guard(excess);
+  s.number("excess", excess);
   const Variable old = ops::row(s["D"], j);
   s.set_as_is("D", ops::set_row(s["D"], j, s.guarded(Long, row, old)));
 }

@@ -13,12 +13,18 @@
 namespace palimpsest {
 namespace svd_parts {
 
-index_t rows_of(const Problem& p) {
-  return element_count(p.b().type().shape) / element_count(p.x().number_type().shape);
+namespace {
+
+// Of one element of the batch.
+index_t size_of(const Problem& p, const Space& space) {
+  const index_t batch = element_count(p.x().number_type().shape);
+  return batch == 0 ? 0 : element_count(space.type().shape) / batch;
 }
-index_t columns_of(const Problem& p) {
-  return element_count(p.x().type().shape) / element_count(p.x().number_type().shape);
-}
+
+}  // namespace
+
+index_t rows_of(const Problem& p) { return size_of(p, p.b()); }
+index_t columns_of(const Problem& p) { return size_of(p, p.x()); }
 
 index_t count_of(const Problem& p) {
   const index_t k = p.integer("k", 1), side = std::min(rows_of(p), columns_of(p));
@@ -89,6 +95,10 @@ Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   made.options = {o.tolerance,    o.max_iterations, o.x0,           o.callback, o.history,
                   o.budget_bytes, o.callback_every, o.time_limit_s, o.batch,    o.checkpoint,
                   o.resume,       o.cancel,         o.seed,         o.objective};
+  // The start vector is there besides.
+  if (const auto budget = o.budget_bytes ? o.budget_bytes : config().budget) {
+    made.options.budget_bytes = *budget - byte_count(made.data.shape, made.data.dtype);
+  }
   svd_parts::check(made.problem, "svd");
   Problem resolved = made.problem;
   resolved.resolve(o.batch, false, "svd");
@@ -99,10 +109,12 @@ Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   dense.max_iterations = static_cast<int>(side);
   dense.tolerance = 0;
   const SolverType& type = *find_solver("dense_svd");
-  if (const auto budget = o.budget_bytes ? o.budget_bytes : config().budget) {
+  if (made.options.budget_bytes) {
     SolveOptions uncut = dense;
     uncut.budget_bytes = std::numeric_limits<index_t>::max();
-    if (plan_solve(type, made.problem, uncut).total_bytes() > *budget) return made;
+    if (plan_solve(type, made.problem, uncut).total_bytes() > *made.options.budget_bytes) {
+      return made;
+    }
   }
   made.is_dense = true;
   made.options = dense;
