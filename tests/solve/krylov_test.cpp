@@ -276,6 +276,41 @@ TEST_P(Krylov, GmresKeepsTheLastFiniteSolution) {
   }
 }
 
+// One element stops being finite on the way, the other goes on to its own solution.
+TEST_P(Krylov, GmresOfABatchKeepsWhatIsFinite) {
+  const index_t n = 12;
+  const Tensor b = random({2, n}, 14), x0 = random({2, n}, 15);
+  const Tensor values = Tensor::linspace(1.0, 6.0, 2 * n).reshape({2, n}).to(GetParam());
+  for (const int last : {2, 3, 5}) {
+    Parameter weights(values);
+    const NamedLinop A = Diagonal(weights, "S N");
+    GmresOptions options{.M = Diagonal(Tensor::linspace(0.3, 0.6, n).to(GetParam()), "S N"),
+                         .tolerance = is_single() ? 1e-5 : 1e-11,
+                         .max_iterations = 100,
+                         .restart = 3,
+                         .x0 = x0,
+                         .batch = "S"};
+    const SolveResult whole = gmres(A, b, options);
+    EXPECT_EQ(whole.status, Status::converged);
+    GmresOptions few = options;
+    few.max_iterations = last;
+    const SolveResult expected = gmres(A, b, few);
+    options.callback = [&](const SolveInfo& info) {
+      if (info.iteration() == last) {
+        weights.modify(
+            [](Tensor& t) { t.narrow(0, 0, 1).fill(std::numeric_limits<double>::quiet_NaN()); });
+      }
+      return true;
+    };
+    const SolveResult result = gmres(A, b, options);
+    EXPECT_EQ(result.batch_status, (std::vector{Status::diverged, Status::converged}));
+    EXPECT_EQ(result.batch_iterations[0], last);
+    EXPECT_EQ(result.batch_iterations[1], whole.batch_iterations[1]);
+    EXPECT_TRUE(equal(result.x.narrow(0, 0, 1), expected.x.narrow(0, 0, 1))) << last;
+    EXPECT_TRUE(equal(result.x.narrow(0, 1, 1), whole.x.narrow(0, 1, 1))) << last;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryDtype, Krylov,
                          ::testing::Values(DType::float32, DType::float64, DType::complex64,
                                            DType::complex128),
