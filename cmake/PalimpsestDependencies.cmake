@@ -21,6 +21,8 @@ find_library(OPENBLAS_LIBRARY NAMES libopenblas.a PATH_SUFFIXES openblas-serial 
 find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-serial NO_CACHE REQUIRED)
 add_library(palimpsest_openblas INTERFACE)
 target_link_libraries(palimpsest_openblas INTERFACE ${OPENBLAS_LIBRARY} m)
+# Without threads it has no locks either, but calls come from several: kernels/arrays/blas_memory.cpp.
+target_link_options(palimpsest_openblas INTERFACE LINKER:--wrap=blas_memory_alloc)
 target_include_directories(palimpsest_openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE_DIR})
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 add_library(palimpsest_random123 INTERFACE)

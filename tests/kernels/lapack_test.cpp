@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -43,6 +44,33 @@ class Lapack : public ::testing::Test {
 
 using Types = ::testing::Types<double, std::complex<double>>;
 TYPED_TEST_SUITE(Lapack, Types);
+
+// Buffers of the library below are not shared by calls that run at the same time.
+TYPED_TEST(Lapack, ConcurrentProductsAreThoseOfOneThread) {
+  using T = TypeParam;
+  constexpr index_t n = 8;
+  constexpr std::size_t kThreads = 4;
+  constexpr int kCalls = 300000;
+  std::vector<std::vector<T>> a;
+  for (std::size_t t = 0; t < kThreads; ++t) a.push_back(this->random(n * n));
+  std::vector<std::vector<T>> expected;
+  for (const std::vector<T>& m : a) {
+    times(n, n, m.data(), m.data(), expected.emplace_back(m.size()).data());
+  }
+  std::vector<index_t> n_wrong(kThreads, 0);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<T> product(a[t].size());
+      for (int i = 0; i < kCalls; ++i) {
+        times(n, n, a[t].data(), a[t].data(), product.data());
+        if (product != expected[t]) ++n_wrong[t];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const index_t wrong : n_wrong) EXPECT_EQ(wrong, 0) << "of " << kCalls;
+}
 
 TYPED_TEST(Lapack, EigenvectorsGiveTheMatrixBack) {
   using T = TypeParam;
