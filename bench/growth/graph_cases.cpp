@@ -126,6 +126,27 @@ void add_graphs(std::vector<GrowthCase>& cases) {
       called("call: join of rolls", [](auto& x, int n) { return ops::join(0, rolls_of(x, n)); }));
 }
 
+std::vector<SharedVariable> shared_vectors(int n) {
+  std::vector<SharedVariable> list;
+  for (int i = 0; i < n; ++i) list.push_back(shared(Tensor::ones({8})));
+  return list;
+}
+
+// What a loop whose states begin with these values makes of each of them: the last, or all.
+std::vector<Variable> looped(const std::vector<Variable>& inits, bool traces) {
+  const std::vector<ops::LoopState> states(inits.begin(), inits.end());
+  const auto body = [](std::vector<Variable> a) {
+    for (Variable& v : a) v = v * 2.0;
+    return a;
+  };
+  const auto result = ops::loop(body, {.states = states, .n_steps = index_t{2}});
+  std::vector<Variable> values;
+  for (std::size_t k = 0; k < inits.size(); ++k) {
+    values.push_back(traces ? result.trace(k) : result.last(k));
+  }
+  return values;
+}
+
 // n inputs, outputs, constants, loops.
 void add_signatures(std::vector<GrowthCase>& cases) {
   cases.push_back({"inputs", [](int n) -> Work {
@@ -160,17 +181,28 @@ void add_signatures(std::vector<GrowthCase>& cases) {
     return v;
   }));
   cases.push_back(compiled("loop with many states", [](auto& x, int n) {
-    std::vector<ops::LoopState> states;
-    for (const Variable& v : rolls_of(x, n)) states.emplace_back(v);
-    const auto body = [](std::vector<Variable> a) {
-      for (Variable& v : a) v = v * 2.0;
-      return a;
-    };
-    const auto result = ops::loop(body, {.states = states, .n_steps = index_t{2}});
-    std::vector<Variable> last;
-    for (int k = 0; k < n; ++k) last.push_back(result.last(static_cast<std::size_t>(k)));
-    return ops::join(0, last);
+    return ops::join(0, looped(rolls_of(x, n), false));
   }));
+  cases.push_back(compiled("two loops with many states", [](auto& x, int n) {
+    return ops::join(0, looped(looped(rolls_of(x, n), false), false));
+  }));
+  cases.push_back(compiled("loop with many states, traced", [](auto& x, int n) {
+    return ops::join(0, looped(rolls_of(x, n), true));
+  }));
+  cases.push_back(compiled("gradient of a loop with many states", [](auto& x, int n) {
+    return grad(ops::sum(ops::join(0, looped(rolls_of(ops::tanh(x), n), false))), x);
+  }));
+  cases.push_back({"loop that updates shared variables", [](int n) -> Work {
+                     const std::vector<SharedVariable> list = shared_vectors(n);
+                     std::vector<Variable> values;
+                     for (const SharedVariable& s : list) values.push_back(s.var());
+                     const std::vector<Variable> next = looped(values, false);
+                     Updates updates;
+                     for (std::size_t k = 0; k < next.size(); ++k) {
+                       updates.emplace_back(list[k], next[k]);
+                     }
+                     return [updates] { function({}, {}, {.updates = updates})(); };
+                   }});
   cases.push_back(compiled("loop with a long body", [](auto& x, int n) {
     const auto body = [n](const std::vector<Variable>& a) {
       return std::vector{chain_of(a[0], n, false)};
@@ -179,11 +211,6 @@ void add_signatures(std::vector<GrowthCase>& cases) {
   }));
 }
 
-std::vector<SharedVariable> shared_vectors(int n) {
-  std::vector<SharedVariable> list;
-  for (int i = 0; i < n; ++i) list.push_back(shared(Tensor::ones({8})));
-  return list;
-}
 Function reads_of(const Variable& x, int n) {
   Variable v = x;
   for (const SharedVariable& s : shared_vectors(n)) v = v + s.var();

@@ -115,9 +115,7 @@ TEST(Embedding, LittleMemoryIsAnErrorAndNoHang) {
   expect_uses("little_memory", "used in little memory\n");
 }
 
-TEST(Embedding, AStackOf128KiBIsEnough) {
-  expect_uses("small_stack", "used in a small stack\n");
-}
+TEST(Embedding, AStackOf128KiBIsEnough) { expect_uses("small_stack", "used in a small stack\n"); }
 
 TEST(Embedding, APluginMayBeUnloaded) {
   const Folder folder;

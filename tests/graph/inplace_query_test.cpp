@@ -76,6 +76,32 @@ TEST_F(InplaceQuery, AnyNumberOfReadersCanPrecedeOneWriter) {
   EXPECT_TRUE(graph.consistent());
 }
 
+// x must stay, y is free, z is read by somebody who needs a result.
+TEST_F(InplaceQuery, SaysOfEachInputOfAVariantWhyItWouldBeRefusedAlone) {
+  const auto several = [](AliasMap destroys) {
+    return toy::make(toy::Spec{.name = "E", .destroys = std::move(destroys), .n_outputs = 3});
+  };
+  const Variable inputs[] = {x, y, z};
+  const Apply node = several({})->make_node(inputs);
+  FunctionGraph graph = graph_of({x, y, z}, {node.output(0), apply(toy::D, {node.output(1), z})});
+  graph.protect(x);
+  const auto all = several({{0, {0}}, {1, {1}}, {2, {2}}})->make_node(inputs);
+  const auto refusals = inplace_refusals(graph, node, all);
+  ASSERT_EQ(refusals.size(), 3u);
+  EXPECT_EQ(refusals.at(0), InconsistencyKind::destroys_protected);
+  EXPECT_EQ(refusals.at(1), InconsistencyKind::none);
+  EXPECT_EQ(refusals.at(2), InconsistencyKind::ordering_cycle);
+  for (const auto& [input, refusal] : refusals) {
+    const Apply alone = several({{input, {input}}})->make_node(inputs);
+    EXPECT_EQ(inplace_refusal(graph, node, alone, input), refusal) << input;
+  }
+  // Where two outputs come into one input, only trying tells.
+  const auto twice = several({{0, {1}}, {1, {1}}, {2, {0, 2}}})->make_node(inputs);
+  for (const auto& [input, refusal] : inplace_refusals(graph, node, twice)) {
+    EXPECT_FALSE(refusal.has_value()) << input;
+  }
+}
+
 TEST_F(InplaceQuery, UnknownNodeIsAnError) {
   FunctionGraph graph = graph_of({x}, {apply(toy::S, {x})});
   try {

@@ -96,8 +96,10 @@ class Editor {
     spec.serial = std::to_string(n_ops_++);
     const auto input = [&] { return static_cast<int>(pick(n_inputs)); };
     if (chance(0.15)) spec.n_outputs = 2;
+    const bool is_wide = chance(0.02);  // as a loop with many states is
+    if (is_wide) spec.n_outputs = 9 + static_cast<int>(pick(4));
     for (int out = 0; out < spec.n_outputs; ++out) {
-      const double kind = std::uniform_real_distribution<double>()(random_);
+      const double kind = std::uniform_real_distribution<double>(0, is_wide ? 0.35 : 1)(random_);
       if (kind < 0.35) {
         AliasMap& map = kind < 0.2 ? spec.destroys : spec.views;
         map[out].insert(input());
@@ -108,7 +110,7 @@ class Editor {
       for (int in : inputs) spec.view_regions.emplace(std::pair(out, in), region());
     }
     if (chance(0.03)) spec.destroyed.insert(input());
-    if (chance(joins_ / 3) && spec.n_outputs == 2) spec.output_aliases = {{0, 1}};
+    if (chance(joins_ / 3) && spec.n_outputs >= 2) spec.output_aliases = {{0, 1}};
     std::set<int> overwritten = spec.destroyed;
     for (const auto& [out, inputs] : spec.destroys)
       overwritten.insert(inputs.begin(), inputs.end());

@@ -56,6 +56,19 @@ struct GrowthTest : ::testing::Test {
     });
   }
 
+  // The last values of the states of a loop that begin with these and are doubled twice.
+  static std::vector<Variable> looped(const std::vector<Variable>& inits) {
+    const std::vector<ops::LoopState> states(inits.begin(), inits.end());
+    const auto body = [](std::vector<Variable> a) {
+      for (Variable& v : a) v = v * 2.0;
+      return a;
+    };
+    const auto result = ops::loop(body, {.states = states, .n_steps = index_t{2}});
+    std::vector<Variable> last;
+    for (std::size_t k = 0; k < inits.size(); ++k) last.push_back(result.last(k));
+    return last;
+  }
+
   static Tensor weights(const Extents& extents, int i) {
     return Tensor::full(extents, std::complex<float>(static_cast<float>(i % 5 + 1)));
   }
@@ -93,6 +106,31 @@ TEST_F(GrowthTest, SetsOfPartsOfOneArray) {
   for (const bool columns : {false, true}) {
     expect_linear([&](int n) { assembled(n, sets_of(columns)); });
   }
+}
+
+TEST_F(GrowthTest, LoopsWithManyStates) {
+  expect_linear(
+      [](int n) { assembled(n, [](const auto& parts) { return ops::join(0, looped(parts)); }); });
+  // Here the states of the second loop begin in memory that the first one overwrites.
+  expect_linear([](int n) {
+    assembled(n, [](const auto& parts) { return ops::join(0, looped(looped(parts))); });
+  });
+}
+
+TEST_F(GrowthTest, LoopsThatUpdateManySharedVariables) {
+  expect_linear([](int n) {
+    std::vector<SharedVariable> list;
+    std::vector<Variable> values;
+    for (int i = 0; i < n; ++i) {
+      list.push_back(shared(Tensor::ones({8})));
+      values.push_back(list.back().var());
+    }
+    const std::vector<Variable> next = looped(values);
+    Updates updates;
+    for (std::size_t k = 0; k < list.size(); ++k) updates.emplace_back(list[k], next[k]);
+    function({}, {}, {.updates = updates})();
+    EXPECT_EQ(list.back().get_value().at<double>({7}), 4);
+  });
 }
 
 TEST_F(GrowthTest, StackOfOperators) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "palimpsest/graph/aliased_inputs.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
 
 namespace palimpsest {
@@ -12,7 +13,7 @@ namespace {
 bool is_loop(const Apply& node) { return dynamic_cast<const ops::Loop*>(&node.op()) != nullptr; }
 
 // Does the value lie, or may it, in the memory of an input of the graph?
-bool may_lie_in(const Variable& value, const Variable& memory) {
+bool may_lie_in(AliasedInputs& aliased, const Variable& value, const Variable& memory) {
   std::vector<Variable> pending{value};
   std::unordered_set<const VariableNode*> seen;
   while (!pending.empty()) {
@@ -21,12 +22,7 @@ bool may_lie_in(const Variable& value, const Variable& memory) {
     if (v == memory) return true;
     const Apply owner = v.owner();
     if (!owner.defined() || !seen.insert(v.node()).second) continue;
-    for (const AliasMap& map : {owner.op().view_map(owner), owner.op().destroy_map(owner)}) {
-      const auto found = map.find(v.index());
-      if (found == map.end()) continue;
-      for (int input : found->second)
-        pending.push_back(owner.input(static_cast<std::size_t>(input)));
-    }
+    for (const int i : aliased.of(v)) pending.push_back(owner.input(static_cast<std::size_t>(i)));
   }
   return false;
 }
@@ -57,7 +53,9 @@ class StateMemory {
   // A state's memory is for what computes its own next value. True if one was used otherwise, which
   // it will not be next time.
   bool withdraw_misused(const FunctionGraph& body) {
-    return std::erase_if(states_, [&](const State& state) { return is_misused(body, state); }) > 0;
+    AliasedInputs aliased;
+    return std::erase_if(states_,
+                         [&](const State& state) { return is_misused(body, aliased, state); }) > 0;
   }
 
  private:
@@ -65,7 +63,7 @@ class StateMemory {
     std::size_t input, result;  // of the body
   };
 
-  static bool is_misused(const FunctionGraph& body, const State& state) {
+  static bool is_misused(const FunctionGraph& body, AliasedInputs& aliased, const State& state) {
     const Variable &memory = body.inputs()[state.input], &next = body.outputs()[state.result];
     const std::vector<Apply> writers = body.destroyers(memory);
     if (writers.empty()) return false;
@@ -75,9 +73,9 @@ class StateMemory {
     });
     if (!is_needed) return true;
     const auto& results = body.outputs();
-    return !may_lie_in(next, memory) &&
+    return !may_lie_in(aliased, next, memory) &&
            std::any_of(results.begin(), results.end(),
-                       [&](const Variable& other) { return may_lie_in(other, memory); });
+                       [&](const Variable& other) { return may_lie_in(aliased, other, memory); });
   }
 
   std::vector<State> states_;

@@ -20,9 +20,7 @@ constexpr std::size_t kMostWays = 64;
 template <class F>
 void for_each_parent(const VarInfo& v, F&& f) {
   if (!v.owner || v.index < 0) return;
-  for (const AliasEdge& e : v.owner->edges) {
-    if (e.out == v.index) f(v.owner->parent(e), e);
-  }
+  v.owner->for_each_edge_to(v.index, [&](const AliasEdge& e) { f(v.owner->parent(e), e); });
 }
 
 template <class F>
@@ -37,9 +35,18 @@ void for_each_child(const VarInfo& v, F&& f) {
   }
   for (const UseSlot* slot = v.first; slot; slot = slot->next) {
     if (!slot->node) continue;
-    for (const AliasEdge& e : slot->node->edges) {
-      if (e.is_hidden || e.in != slot->index) continue;
+    slot->node->for_each_edge_from(slot->index, [&](const AliasEdge& e) {
       f(slot->node->outs[static_cast<std::size_t>(e.out)], e);
+    });
+  }
+}
+
+// The uses of these variables by the node, but for one input of it.
+template <class F>
+void for_each_other_use(const NodeInfo& node, int input, const std::vector<VarInfo*>& of, F&& f) {
+  for (const VarInfo* v : of) {
+    for (const UseSlot* slot = v->first; slot; slot = slot->next) {
+      if (slot->node == &node && slot->index != input) f(*slot);
     }
   }
 }
@@ -76,9 +83,8 @@ bool has_many_outputs(const NodeInfo& node) {
 
 bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region) {
   if (!e.is_write || !e.map.is_whole()) return false;
-  return std::any_of(writer.records.begin(), writer.records.end(), [&](const Record& record) {
-    return record.input == e.in && record.written.covers(region);
-  });
+  const Record* const record = writer.record_on(e.in);
+  return record && record->written.covers(region);
 }
 
 InconsistencyKind must_keep(const VarInfo& m) {
@@ -206,14 +212,15 @@ std::pair<InconsistencyKind, VarInfo*> GraphState::fault_of(
   };
   const VarInfo* const destroyed = node.slots[static_cast<std::size_t>(input)].var;
   for (VarInfo* m : members) report(must_keep(*m), m);
-  for (const UseSlot& slot : node.slots) {
-    if (slot.index == input) continue;
-    if (std::find(members.begin(), members.end(), slot.var) == members.end()) continue;
+  const UseSlot* first = nullptr;
+  for_each_other_use(node, input, members, [&](const UseSlot& slot) {
+    if (first && first->index < slot.index) return;
     const std::pair both{input, slot.index};
-    if (writer.op().tolerate_aliased(writer).contains(both)) continue;
-    if (slot.var == destroyed && writer.op().tolerate_same(writer).contains(both)) continue;
-    report(InconsistencyKind::input_aliasing, slot.var);
-  }
+    if (writer.op().tolerate_aliased(writer).contains(both)) return;
+    if (slot.var == destroyed && writer.op().tolerate_same(writer).contains(both)) return;
+    first = &slot;
+  });
+  if (first) report(InconsistencyKind::input_aliasing, first->var);
   return worst;
 }
 
@@ -251,16 +258,28 @@ void GraphState::queue_all_at(VarInfo& v, bool members_only) {
   for (Record* record : found) queue(*record);
 }
 
+// The node's own records that a change of this use may concern: that of the input, and those whose
+// walks come by its variable.
+void GraphState::queue_those_at(NodeInfo& node, const UseSlot& slot) {
+  if (node.records.empty()) return;
+  std::vector<Record*> found;
+  if (Record* const record = node.record_on(slot.index)) found.push_back(record);
+  for (const Entry& e : slot.var->entries) {
+    if (e.record->node == &node) found.push_back(e.record);
+  }
+  for (Record* record : found) queue(*record);
+}
+
 // Does another output of the node lie in memory that overlaps the overwritten input? Then a walk
 // must not stop at the node.
 bool GraphState::is_join(const Record& record, const std::vector<VarInfo*>& members) {
   const NodeInfo& node = *record.node;
   if (!has_many_outputs(node)) return false;
-  return std::any_of(node.edges.begin(), node.edges.end(), [&](const AliasEdge& e) {
-    if (e.is_hidden || e.in == record.input) return false;
-    const VarInfo* const parent = node.slots[static_cast<std::size_t>(e.in)].var;
-    return std::find(members.begin(), members.end(), parent) != members.end();
+  bool found = false;
+  for_each_other_use(node, record.input, members, [&](const UseSlot& slot) {
+    node.for_each_edge_from(slot.index, [&](const AliasEdge&) { found = true; });
   });
+  return found;
 }
 
 void GraphState::compute(Record& record) {
@@ -268,7 +287,7 @@ void GraphState::compute(Record& record) {
   VarInfo& destroyed = *node.slots[static_cast<std::size_t>(record.input)].var;
   // An input that is only passed on is no reader, so that beyond an earlier writer nothing but the
   // walk itself would find it.
-  const bool may_stop = node.reads_all() && !has_many_outputs(node);
+  const bool may_stop = node.reads_all && !has_many_outputs(node);
   if (may_stop) extend_run(destroyed);
   Walk found = walk(node, destroyed, record.written, may_stop);
   const bool was_join = record.is_join;
@@ -374,22 +393,19 @@ void GraphState::raise(UseSlot& slot) {
     return;
   }
   if (!node->is_declared) return;  // not declared yet
-  for (Record& record : node->records) queue(record);
+  queue_those_at(*node, slot);
   std::vector<Record*> changed;
-  if (!node->edges.empty()) {
-    for (const AliasEdge& e : node->edges) {
-      if (e.is_hidden || e.in != slot.index) continue;
-      queue_all_at(node->outs[static_cast<std::size_t>(e.out)], false);
-      for (const Entry& entry : v.entries) {
-        if (!entry.is_member || entry.record->node == node) continue;
-        const Top& top = entry.record->tops[entry.top];
-        const Region shown = e.map.within(entry.map, top.var->type());
-        if (meets_any(top.written, shown, top.var->type())) changed.push_back(entry.record);
-      }
+  node->for_each_edge_from(slot.index, [&](const AliasEdge& e) {
+    queue_all_at(node->outs[static_cast<std::size_t>(e.out)], false);
+    for (const Entry& entry : v.entries) {
+      if (!entry.is_member || entry.record->node == node) continue;
+      const Top& top = entry.record->tops[entry.top];
+      const Region shown = e.map.within(entry.map, top.var->type());
+      if (meets_any(top.written, shown, top.var->type())) changed.push_back(entry.record);
     }
-    for (Record* record : changed) queue(*record);
-    if (node->edges.size() > 1) count_joins(*node);
-  }
+  });
+  for (Record* record : changed) queue(*record);
+  if (node->edges.size() > 1) uncounted_.insert(node);
   if (!slot.reads) return;
   for (const Entry& e : v.entries) {
     if (e.is_member && e.is_first && e.record->node != node) support(*e.record, *node, 1);
@@ -406,12 +422,11 @@ void GraphState::drop(UseSlot& slot) {
     return;
   }
   if (!node->is_declared) return;
-  for (Record& record : node->records) queue(record);
-  for (const AliasEdge& e : node->edges) {
-    if (e.is_hidden || e.in != slot.index) continue;
+  queue_those_at(*node, slot);
+  node->for_each_edge_from(slot.index, [&](const AliasEdge& e) {
     end_run(node->outs[static_cast<std::size_t>(e.out)]);
     queue_all_at(node->outs[static_cast<std::size_t>(e.out)], false);
-  }
+  });
   if (!slot.reads) return;
   for (const Entry& e : v.entries) {
     if (e.is_member && e.is_first && e.record->node != node) support(*e.record, *node, -1);
@@ -426,6 +441,8 @@ void GraphState::refresh() {
     undeclare(*node);
     declare(*node);
   }
+  for (NodeInfo* node : uncounted_) count_joins(*node);
+  uncounted_.clear();
   while (!queue_.empty()) {
     Record* const record = queue_.back();
     queue_.pop_back();

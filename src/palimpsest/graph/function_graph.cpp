@@ -166,11 +166,9 @@ std::vector<Apply> FunctionGraph::destroyers(const Variable& v) const {
   const auto views = [](const VarInfo& var, auto&& f) {
     for (const UseSlot* slot = var.first; slot; slot = slot->next) {
       if (!slot->node) continue;
-      for (const auto& e : slot->node->edges) {
-        if (!e.is_write && !e.is_hidden && e.in == slot->index) {
-          f(slot->node->outs[static_cast<std::size_t>(e.out)]);
-        }
-      }
+      slot->node->for_each_edge_from(slot->index, [&](const auto& e) {
+        if (!e.is_write) f(slot->node->outs[static_cast<std::size_t>(e.out)]);
+      });
     }
   };
   std::vector<const VarInfo*> open{start}, roots;
@@ -180,13 +178,13 @@ std::vector<Apply> FunctionGraph::destroyers(const Variable& v) const {
     const VarInfo* const top = open.back();
     open.pop_back();
     bool is_root = true;
-    for (std::size_t k = 0; top->owner && k < top->owner->edges.size(); ++k) {
-      const auto& e = top->owner->edges[k];
-      if (e.is_write || e.is_hidden || e.out != top->index) continue;
+    const auto visit = [&](const auto& e) {
+      if (e.is_write || e.is_hidden) return;
       is_root = false;
       const VarInfo& parent = top->owner->parent(e);
       if (seen.insert(&parent)) open.push_back(&parent);
-    }
+    };
+    if (top->owner) top->owner->for_each_edge_to(top->index, visit);
     if (is_root) roots.push_back(top);
   }
   seen.clear();
@@ -196,7 +194,7 @@ std::vector<Apply> FunctionGraph::destroyers(const Variable& v) const {
     const VarInfo* const top = open.back();
     open.pop_back();
     for (const UseSlot* slot = top->first; slot; slot = slot->next) {
-      if (slot->node && slot->node->overwrites(*top)) found.insert(slot->node);
+      if (slot->node && slot->node->record_on(slot->index)) found.insert(slot->node);
     }
     views(*top, [&](const VarInfo& child) {
       if (seen.insert(&child)) open.push_back(&child);

@@ -134,7 +134,9 @@ struct NodeInfo {
   // What the op declares.
   std::vector<VarInfo> hidden;
   std::vector<AliasEdge> edges;
-  std::vector<Record> records;  // one for each overwritten input; they do not move
+  std::vector<int> edges_by_input, edges_by_output;  // positions of them, while they are many
+  std::vector<Record> records;  // one for each overwritten input, in their order; they do not move
+  bool reads_all = true;        // elements of all inputs
   int n_joins = 0;
   // The order list.
   std::uint64_t label = 0;
@@ -151,8 +153,36 @@ struct NodeInfo {
     const auto i = static_cast<std::size_t>(e.in);
     return e.is_hidden ? hidden[i] : *slots[i].var;
   }
-  bool overwrites(const VarInfo& v) const;
-  bool reads_all() const;
+  void set_edges(std::vector<AliasEdge> list);
+  /// The edges from an input, and those to an output, in their order. Cost  O(log n) and those
+  template <class F>
+  void for_each_edge_from(int in, F&& f) const {
+    for_each_edge(edges_by_input, in, &AliasEdge::in, [&](const AliasEdge& e) {
+      if (!e.is_hidden) f(e);
+    });
+  }
+  template <class F>
+  void for_each_edge_to(int out, F&& f) const {
+    for_each_edge(edges_by_output, out, &AliasEdge::out, f);
+  }
+  /// Null if the input is not overwritten.
+  Record* record_on(int input);
+  const Record* record_on(int input) const;
+
+ private:
+  template <class F>
+  void for_each_edge(const std::vector<int>& sorted, int key, int AliasEdge::*end, F&& f) const {
+    if (sorted.empty()) {
+      for (const AliasEdge& e : edges) {
+        if (e.*end == key) f(e);
+      }
+      return;
+    }
+    const auto edge = [&](int k) -> const AliasEdge& { return edges[static_cast<std::size_t>(k)]; };
+    auto it = std::partition_point(sorted.begin(), sorted.end(),
+                                   [&](int k) { return edge(k).*end < key; });
+    for (; it != sorted.end() && edge(*it).*end == key; ++it) f(edge(*it));
+  }
 };
 
 /// Why nobody may overwrite the variable (R1); `none` if somebody may.
@@ -288,6 +318,7 @@ class GraphState {
   void read_declarations(NodeInfo& node);
   void count_joins(NodeInfo& node);
   void add_joins(int n);
+  void queue_those_at(NodeInfo& node, const UseSlot& slot);
   static bool is_join(const Record& record, const std::vector<VarInfo*>& members);
   void queue(Record& record);
   void queue_all_at(VarInfo& v, bool members_only);
@@ -320,7 +351,8 @@ class GraphState {
   std::vector<std::pair<NodeInfo*, NodeInfo*>> extra_;
   PointerMap<Run, std::unique_ptr<Run>> runs_;
   bool makes_runs_ = true;
-  PointerSet<NodeInfo> stale_;  // declarations may depend on an input's type
+  PointerSet<NodeInfo> stale_;      // declarations may depend on an input's type
+  PointerSet<NodeInfo> uncounted_;  // their joins are to be counted
   int n_joins_ = 0;
   bool edge_gone_ = false;
 };

@@ -2,6 +2,8 @@
 // Nodes, uses and the data order: what an edit changes.
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <utility>
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/graph/graph_state.hpp"
@@ -24,14 +26,27 @@ Variable VarInfo::handle() const {
   return static_cast<const RootInfo*>(this)->root;
 }
 
-bool NodeInfo::overwrites(const VarInfo& v) const {
-  return std::any_of(records.begin(), records.end(), [&](const auto& record) {
-    return slots[static_cast<std::size_t>(record.input)].var == &v;
-  });
+void NodeInfo::set_edges(std::vector<AliasEdge> list) {
+  constexpr std::size_t kMany = 8;
+  edges = std::move(list);
+  const auto sort_by = [&](std::vector<int>& sorted, int AliasEdge::*end) {
+    sorted.resize(edges.size() > kMany ? edges.size() : 0);
+    std::iota(sorted.begin(), sorted.end(), 0);
+    std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) {
+      return edges[static_cast<std::size_t>(a)].*end < edges[static_cast<std::size_t>(b)].*end;
+    });
+  };
+  sort_by(edges_by_input, &AliasEdge::in);
+  sort_by(edges_by_output, &AliasEdge::out);
 }
 
-bool NodeInfo::reads_all() const {
-  return std::all_of(slots.begin(), slots.end(), [](const UseSlot& slot) { return slot.reads; });
+const Record* NodeInfo::record_on(int input) const {
+  const auto it = std::partition_point(records.begin(), records.end(),
+                                       [&](const Record& r) { return r.input < input; });
+  return it != records.end() && it->input == input ? &*it : nullptr;
+}
+Record* NodeInfo::record_on(int input) {
+  return const_cast<Record*>(std::as_const(*this).record_on(input));
 }
 
 NodeInfo* GraphState::find(const ApplyNode* node) const {
@@ -83,6 +98,7 @@ void GraphState::erase(NodeInfo& node) {
 
 void GraphState::destroy(NodeInfo& node) {
   stale_.erase(&node);
+  uncounted_.erase(&node);
   order_.remove(node);
   nodes_.erase(node.apply.node());
 }
@@ -209,16 +225,20 @@ void GraphState::forget_roots() {
 
 void GraphState::read_declarations(NodeInfo& node) {
   const Op& op = node.apply.op();
-  node.edges.clear();
+  std::vector<AliasEdge> edges;
   node.is_declared = true;
-  for (UseSlot& slot : node.slots) slot.reads = op.reads(node.apply, slot.index);
+  node.reads_all = true;
+  for (UseSlot& slot : node.slots) {
+    slot.reads = op.reads(node.apply, slot.index);
+    node.reads_all = node.reads_all && slot.reads;
+  }
   const AliasMap views = op.view_map(node.apply), destroys = op.destroy_map(node.apply);
   const auto add = [&](const AliasMap& map, bool is_write) {
     for (const auto& [out, inputs] : map) {
       for (int in : inputs) {
         Region region = op.view_region(node.apply, out, in);
         if (!alias_regions_ && !is_write) region = Region::unknown();
-        node.edges.push_back({out, in, false, is_write, std::move(region)});
+        edges.push_back({out, in, false, is_write, std::move(region)});
       }
     }
   };
@@ -230,9 +250,10 @@ void GraphState::read_declarations(NodeInfo& node) {
     node.hidden[g].owner = &node;
     node.hidden[g].index = -1;
     for (int out : groups[g]) {
-      node.edges.push_back({out, static_cast<int>(g), true, false, Region::unknown()});
+      edges.push_back({out, static_cast<int>(g), true, false, Region::unknown()});
     }
   }
+  node.set_edges(std::move(edges));
   const std::set<int> overwritten = overwritten_inputs(node.apply);
   node.records.reserve(overwritten.size());
   for (int input : overwritten) {
@@ -280,7 +301,7 @@ void GraphState::declare(NodeInfo& node) {
   read_declarations(node);
   node.can_fail = node.apply.op().can_fail();
   if (node.can_fail && n_last_ > 0) add_support(node, *barrier_, 1);
-  if (node.edges.size() > 1) count_joins(node);
+  if (node.edges.size() > 1) uncounted_.insert(&node);
   for (Record& record : node.records) queue(record);
   for (UseSlot& slot : node.slots) raise(slot);
 }
@@ -294,15 +315,17 @@ void GraphState::undeclare(NodeInfo& node) {
     clear(record);
     if (record.is_join) add_joins(-1);
     records_.erase(&record);
-    std::erase(queue_, &record);
   }
+  std::erase_if(queue_, [&](const Record* record) { return record->node == &node; });
   if (node.can_fail && n_last_ > 0) add_support(node, *barrier_, -1);
   node.can_fail = false;
   node.records.clear();
-  node.edges.clear();
+  node.set_edges({});
+  node.reads_all = true;
   node.is_declared = false;
   node.hidden.clear();
-  count_joins(node);
+  uncounted_.erase(&node);
+  add_joins(-std::exchange(node.n_joins, 0));
 }
 
 }  // namespace palimpsest::graph_detail

@@ -2,7 +2,9 @@
 #include "palimpsest/graph/inplace_query.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "palimpsest/graph/graph_state.hpp"
 
@@ -22,23 +24,31 @@ using Answer = std::optional<InconsistencyKind>;
 constexpr Answer kUnclear = std::nullopt;
 constexpr Answer kYes = InconsistencyKind::none;
 
-// Does the variant do nothing but put one output wholly in the place of the input?
-bool is_simple(const Apply& variant, int input) {
+// The inputs that a variant overwrites, each with: does it do nothing else to it than to put one
+// output wholly in its place?
+std::map<int, bool> simply_overwritten(const Apply& variant) {
   const Op& op = variant.op();
-  const AliasMap destroys = op.destroy_map(variant);
-  if (!op.view_map(variant).empty() || !op.output_aliases(variant).empty()) return false;
-  const auto is_input_only = [&](const std::set<int>& inputs) {
-    return inputs.size() == 1 && inputs.contains(input);
-  };
-  const std::set<int> others = op.destroyed_inputs(variant);
-  if (destroys.empty()) return is_input_only(others);
-  const auto& [output, overwritten] = *destroys.begin();
-  return destroys.size() == 1 && is_input_only(overwritten) &&
-         (others.empty() || is_input_only(others)) &&
-         op.view_region(variant, output, input).is_whole();
+  const bool has_views = !op.view_map(variant).empty() || !op.output_aliases(variant).empty();
+  std::map<int, bool> result;
+  for (const int input : op.destroyed_inputs(variant)) result[input] = !has_views;
+  std::set<int> written;
+  for (const auto& [output, inputs] : op.destroy_map(variant)) {
+    for (const int input : inputs) {
+      const bool is_first = written.insert(input).second;
+      result[input] = is_first && !has_views && inputs.size() == 1 &&
+                      op.view_region(variant, output, input).is_whole();
+    }
+  }
+  return result;
 }
 
+// Looks through the uses of the variable or the inputs of the node, whatever are fewer.
 bool reads(const NodeInfo& node, const VarInfo& v) {
+  if (v.n_uses < node.slots.size()) {
+    const UseSlot* slot = v.first;
+    while (slot && !(slot->node == &node && slot->reads)) slot = slot->next;
+    return slot != nullptr;
+  }
   return std::any_of(node.slots.begin(), node.slots.end(),
                      [&](const UseSlot& slot) { return slot.var == &v && slot.reads; });
 }
@@ -49,9 +59,10 @@ bool is_read_soon_after(const NodeInfo& node, const VarInfo& v) {
   constexpr std::size_t kLooked = 16;
   std::vector<const NodeInfo*> behind{&node};
   for (std::size_t k = 0; k < behind.size() && k < kLooked; ++k) {
-    for (const VarInfo& out : behind[k]->outs) {
-      std::size_t n = 0;
-      for (const UseSlot* slot = out.first; slot && n < kLooked; slot = slot->next, ++n) {
+    std::size_t n = 0;
+    const auto& outs = behind[k]->outs;
+    for (const VarInfo* out = outs.begin(); out != outs.end() && n < kLooked; ++out, ++n) {
+      for (const UseSlot* slot = out->first; slot && n < kLooked; slot = slot->next, ++n) {
         if (!slot->node) continue;
         if (reads(*slot->node, v)) return true;
         if (behind.size() < kLooked) behind.push_back(slot->node);
@@ -61,63 +72,89 @@ bool is_read_soon_after(const NodeInfo& node, const VarInfo& v) {
   return false;
 }
 
-// The answer from what is known about the present graph, where nothing else overwrites memory of
-// the input or of the node's outputs.
-Answer from_analysis(const GraphState& state, NodeInfo& node, const Apply& variant, int input) {
-  if (!state.is_consistent() || state.has_joins() || !is_simple(variant, input)) {
-    return kUnclear;
+// What is known about the present graph about a node in whose place a variant of it would come.
+class Analysis {
+ public:
+  Analysis(const GraphState& state, NodeInfo& node, const Apply& variant)
+      : state_(state), node_(node), variant_(variant), inputs_(simply_overwritten(variant)) {
+    is_free_ = node.edges.empty() && node.records.empty() &&
+               std::all_of(node.outs.begin(), node.outs.end(),
+                           [](const VarInfo& out) { return out.entries.empty(); }) &&
+               !(state.barrier() && variant.op().can_fail() != node.can_fail);
   }
-  VarInfo& destroyed = *node.slots[static_cast<std::size_t>(input)].var;
-  if (const InconsistencyKind kind = graph_detail::must_keep(destroyed);
-      kind != InconsistencyKind::none) {
-    return kind;
+
+  /// The answer for a variant that overwrites nothing but this input.
+  Answer of_only(int input) const { return inputs_.size() == 1 ? of(input) : kUnclear; }
+  /// Those for variants that overwrite one each of the inputs that this one overwrites.
+  std::map<int, Answer> of_each() const {
+    std::map<int, Answer> result;
+    for (const auto& [input, is_simple] : inputs_) result[input] = of(input);
+    return result;
   }
-  if (!node.edges.empty() || !node.records.empty()) return kUnclear;
-  const bool is_free = std::all_of(node.outs.begin(), node.outs.end(),
-                                   [](const VarInfo& out) { return out.entries.empty(); });
-  if (!is_free) return kUnclear;
-  const Op& op = variant.op();
-  if (state.barrier() && op.can_fail() != node.can_fail) return kUnclear;
-  bool is_shared = false;
-  for (const Entry& e : destroyed.entries) {
-    // The other writer reads what this node would overwrite, and this node reads what that one
-    // overwrites.
-    if (e.is_member && op.reads(variant, input) && reads(*e.record->node, destroyed)) {
-      return InconsistencyKind::multiple_destroyers;
+
+ private:
+  // Known where nothing else overwrites memory of the input or of the node's outputs.
+  Answer of(int input) const {
+    const auto found = inputs_.find(input);
+    const bool is_simple = found != inputs_.end() && found->second;
+    if (!state_.is_consistent() || state_.has_joins() || !is_simple) return kUnclear;
+    VarInfo& destroyed = *node_.slots[static_cast<std::size_t>(input)].var;
+    if (const InconsistencyKind kind = graph_detail::must_keep(destroyed);
+        kind != InconsistencyKind::none) {
+      return kind;
     }
-    is_shared = true;
-  }
-  if (is_shared) return kUnclear;
-  if (is_read_soon_after(node, destroyed)) return InconsistencyKind::ordering_cycle;
-  const Region written = state.regions_count() ? op.write_region(variant, input) : Region::whole();
-  // An array that must stay as it is settles it, however many views of it there are.
-  for (const Top& top : state.tops_of(destroyed, written, node.reads_all())) {
-    const InconsistencyKind kind = graph_detail::must_keep(*top.var);
-    const bool meets = std::any_of(top.written.begin(), top.written.end(), [&](const Region& w) {
-      return w.meets(Region::whole(), top.var->type());
-    });
-    if (kind != InconsistencyKind::none && meets) return kind;
-  }
-  const Walk walk = state.walk(node, destroyed, written, node.reads_all());
-  const auto fault = state.fault_of(node, variant, input, walk.members);
-  if (fault.first != InconsistencyKind::none) return fault.first;
-  std::vector<NodeInfo*> readers;
-  for (const VarInfo* m : walk.members) {
-    for (const UseSlot* slot = m->first; slot; slot = slot->next) {
-      if (!slot->node || slot->node == &node) continue;
-      if (slot->reads) readers.push_back(slot->node);
+    if (!is_free_) return kUnclear;
+    for (const Entry& e : destroyed.entries) {
+      // The other writer reads what this node would overwrite, and this node reads what that one
+      // overwrites.
+      if (e.is_member && variant_.op().reads(variant_, input) &&
+          reads(*e.record->node, destroyed)) {
+        return InconsistencyKind::multiple_destroyers;
+      }
     }
+    if (!destroyed.entries.empty()) return kUnclear;
+    if (is_read_soon_after(node_, destroyed)) return InconsistencyKind::ordering_cycle;
+    return by_walk(destroyed, input);
   }
-  const bool is_last = std::any_of(walk.tops.begin(), walk.tops.end(),
-                                   [](const auto& top) { return top.var->is_last; });
-  if (is_last && op.can_fail()) return InconsistencyKind::transaction;
-  if (state.order().leads_to(node, readers)) return InconsistencyKind::ordering_cycle;
-  NodeInfo* const barrier = state.barrier();
-  if (is_last && state.order().leads_to(node, {&barrier, 1})) {
-    return InconsistencyKind::transaction;
+
+  InconsistencyKind by_walk(VarInfo& destroyed, int input) const {
+    const Region written =
+        state_.regions_count() ? variant_.op().write_region(variant_, input) : Region::whole();
+    // An array that must stay as it is settles it, however many views of it there are.
+    for (const Top& top : state_.tops_of(destroyed, written, node_.reads_all)) {
+      const InconsistencyKind kind = graph_detail::must_keep(*top.var);
+      const bool meets = std::any_of(top.written.begin(), top.written.end(), [&](const Region& w) {
+        return w.meets(Region::whole(), top.var->type());
+      });
+      if (kind != InconsistencyKind::none && meets) return kind;
+    }
+    const Walk walk = state_.walk(node_, destroyed, written, node_.reads_all);
+    const auto fault = state_.fault_of(node_, variant_, input, walk.members);
+    if (fault.first != InconsistencyKind::none) return fault.first;
+    std::vector<NodeInfo*> readers;
+    for (const VarInfo* m : walk.members) {
+      for (const UseSlot* slot = m->first; slot; slot = slot->next) {
+        if (!slot->node || slot->node == &node_) continue;
+        if (slot->reads) readers.push_back(slot->node);
+      }
+    }
+    const bool is_last = std::any_of(walk.tops.begin(), walk.tops.end(),
+                                     [](const auto& top) { return top.var->is_last; });
+    if (is_last && variant_.op().can_fail()) return InconsistencyKind::transaction;
+    if (state_.order().leads_to(node_, readers)) return InconsistencyKind::ordering_cycle;
+    NodeInfo* const barrier = state_.barrier();
+    if (is_last && state_.order().leads_to(node_, {&barrier, 1})) {
+      return InconsistencyKind::transaction;
+    }
+    return InconsistencyKind::none;
   }
-  return kYes;
-}
+
+  const GraphState& state_;
+  NodeInfo& node_;
+  const Apply& variant_;
+  const std::map<int, bool> inputs_;  // overwritten, and whether simply
+  bool is_free_ = false;
+};
 
 Inconsistency try_out(FunctionGraph& graph, const Apply& node, const Apply& variant) {
   std::vector<std::pair<Variable, Variable>> pairs;
@@ -148,7 +185,7 @@ NodeInfo& info_of(const FunctionGraph& graph, const Apply& node) {
 }
 
 InconsistencyKind refusal(FunctionGraph& graph, NodeInfo& info, const Apply& variant, int input) {
-  const Answer answer = from_analysis(graph.state(), info, variant, input);
+  const Answer answer = Analysis(graph.state(), info, variant).of_only(input);
   return answer ? *answer : try_out(graph, info.apply, variant).kind;
 }
 
@@ -162,7 +199,7 @@ std::vector<InplaceCandidate> inplace_candidates(FunctionGraph& graph, const App
     const Apply variant = variant_on(node, input, op);
     if (!op || !overwritten_inputs(variant).contains(input)) continue;
     InplaceCandidate& candidate = result.emplace_back(InplaceCandidate{input, op, {}});
-    if (from_analysis(graph.state(), info, variant, input) == kYes) continue;
+    if (Analysis(graph.state(), info, variant).of_only(input) == kYes) continue;
     candidate.refusal = try_out(graph, node, variant);
   }
   return result;
@@ -186,6 +223,12 @@ std::vector<int> fast_inplace_check(FunctionGraph& graph, const Apply& node,
 InconsistencyKind inplace_refusal(FunctionGraph& graph, const Apply& node, const Apply& variant,
                                   int input) {
   return refusal(graph, info_of(graph, node), variant, input);
+}
+
+std::map<int, std::optional<InconsistencyKind>> inplace_refusals(FunctionGraph& graph,
+                                                                 const Apply& node,
+                                                                 const Apply& variant) {
+  return Analysis(graph.state(), info_of(graph, node), variant).of_each();
 }
 
 }  // namespace palimpsest

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,5 +36,13 @@ std::vector<int> fast_inplace_check(FunctionGraph& graph, const Apply& node,
 /// for Features; `none` if it would not. Of several reasons the one that is found first.
 InconsistencyKind inplace_refusal(FunctionGraph& graph, const Apply& node, const Apply& variant,
                                   int input);
+
+/// The same for each input that the variant overwrites, as if it overwrote that one alone. Nothing
+/// where only trying tells.
+///
+/// Cost  what shares the memory of each and who reads it, and once the node's inputs and outputs
+std::map<int, std::optional<InconsistencyKind>> inplace_refusals(FunctionGraph& graph,
+                                                                 const Apply& node,
+                                                                 const Apply& variant);
 
 }  // namespace palimpsest

@@ -17,12 +17,12 @@ constexpr std::size_t kShortest = 3;
 VarInfo* written_over(const VarInfo& v) {
   if (!v.owner || v.index < 0) return nullptr;
   const AliasEdge* found = nullptr;
-  for (const AliasEdge& e : v.owner->edges) {
-    if (e.out != v.index) continue;
-    if (found || e.is_hidden || !e.is_write || !e.map.is_whole()) return nullptr;
+  bool is_one = true;
+  v.owner->for_each_edge_to(v.index, [&](const AliasEdge& e) {
+    is_one = is_one && !found && !e.is_hidden && e.is_write && e.map.is_whole();
     found = &e;
-  }
-  if (!found || took_over(*found, *v.owner, Region::whole())) return nullptr;
+  });
+  if (!found || !is_one || took_over(*found, *v.owner, Region::whole())) return nullptr;
   return &v.owner->parent(*found);
 }
 
@@ -32,12 +32,12 @@ bool is_between(const VarInfo& v) {
   const UseSlot& slot = *v.first;
   if (!slot.node || !slot.node->is_declared || !slot.reads || !written_over(v)) return false;
   const AliasEdge* found = nullptr;
-  for (const AliasEdge& e : slot.node->edges) {
-    if (e.is_hidden || e.in != slot.index) continue;
-    if (found) return false;
+  int count = 0;
+  slot.node->for_each_edge_from(slot.index, [&](const AliasEdge& e) {
     found = &e;
-  }
-  return found && written_over(slot.node->outs[static_cast<std::size_t>(found->out)]) == &v;
+    ++count;
+  });
+  return count == 1 && written_over(slot.node->outs[static_cast<std::size_t>(found->out)]) == &v;
 }
 
 // Would every walk from below end here? Then the way through the run is in the coordinates of this
@@ -45,9 +45,11 @@ bool is_between(const VarInfo& v) {
 // coarser.
 bool is_base(const VarInfo& v) {
   if (!v.owner || v.index < 0) return true;
-  return std::all_of(v.owner->edges.begin(), v.owner->edges.end(), [&](const AliasEdge& e) {
-    return e.out != v.index || took_over(e, *v.owner, Region::whole());
+  bool is_end = true;
+  v.owner->for_each_edge_to(v.index, [&](const AliasEdge& e) {
+    is_end = is_end && took_over(e, *v.owner, Region::whole());
   });
+  return is_end;
 }
 
 }  // namespace

@@ -62,25 +62,21 @@ void place_results(LoopPlan& plan) {
   }
 }
 
-// The position of a state's first inner variable among the inputs of the body.
-std::size_t body_input_of(const Parts& parts, std::size_t k) {
-  std::size_t input = parts.reads.size();
-  for (std::size_t i = 0; i < k; ++i) input += parts.states[i].inner.size();
-  return input;
+// The input of the body whose memory a result shows; -1 if that of none.
+int shown_input(const LoopPlan& plan, std::size_t r) {
+  const Slot& slot = plan.body.slots[at(plan.body.outputs[r].slot)];
+  const PlannedBuffer& buffer = plan.body.buffers[at(slot.buffer)];
+  return buffer.kind == BufferKind::argument ? buffer.index : -1;
 }
 
 // Does the state need one place only? Its result is computed there, or is copied there when all
-// other results that show the old value are done with.
-bool has_one_place(LoopPlan& plan, std::size_t k) {
+// other results that show the old value are done with. `input` is its first inner variable's
+// position among the inputs of the body, `is_shown` says of each of these whether a result does.
+bool has_one_place(LoopPlan& plan, std::size_t k, std::size_t input,
+                   const std::vector<bool>& is_shown) {
   const Parts& parts = plan.op->structure();
   if (!parts.states[k].is_replaced() || plan.results[k].is_direct) return false;
-  const auto input = body_input_of(parts, k);
-  const auto shows_old = [&](std::size_t r) {
-    const Slot& slot = plan.body.slots[at(plan.body.outputs[r].slot)];
-    const PlannedBuffer& buffer = plan.body.buffers[at(slot.buffer)];
-    return buffer.kind == BufferKind::argument && at(buffer.index) == input;
-  };
-  if (shows_old(k)) {
+  if (shown_input(plan, k) == static_cast<int>(input)) {
     const Slot& slot = plan.body.slots[at(plan.body.outputs[k].slot)];
     const Layout& place = plan.results[k].place;
     plan.results[k].stays = slot.layout.is_dense() && slot.layout.byte_offset == 0 &&
@@ -88,18 +84,21 @@ bool has_one_place(LoopPlan& plan, std::size_t k) {
                             slot.layout.dtype == place.dtype;
     return plan.results[k].stays;
   }
-  for (std::size_t r = 0; r < plan.results.size(); ++r) {
-    if (shows_old(r)) return false;
-  }
-  return true;
+  return !is_shown[input];
 }
 
 void place_states(LoopPlan& plan, std::span<const Layout> inputs) {
   const Parts& parts = plan.op->structure();
+  std::vector<bool> is_shown(plan.op->body_inputs().size(), false);
+  for (std::size_t r = 0; r < plan.results.size(); ++r) {
+    if (const int input = shown_input(plan, r); input >= 0) is_shown[at(input)] = true;
+  }
+  std::size_t body_input = parts.reads.size();
   for (std::size_t k = 0; k < parts.states.size(); ++k) {
     LoopPlan::StatePlaces places;
     places.row_bytes = plan.results[k].bytes;
-    places.count = has_one_place(plan, k) ? 1 : parts.states[k].rows + 1;
+    places.count = has_one_place(plan, k, body_input, is_shown) ? 1 : parts.states[k].rows + 1;
+    body_input += parts.states[k].inner.size();
     const Layout& init = inputs[plan.op->init_input(k)];
     places.is_apart = parts.states[k].overwrites_init && !init.is_dense();
     if (!parts.states[k].has_history) {

@@ -14,15 +14,6 @@ namespace {
 constexpr std::size_t kForever = std::numeric_limits<std::size_t>::max();
 constexpr double kUnknownExtent = 1e3;
 
-// The position of the input in whose memory an output lies; -1: it has memory of its own.
-int aliased_input(const Apply& owner, int output) {
-  for (const AliasMap& map : {owner.op().view_map(owner), owner.op().destroy_map(owner)}) {
-    const auto it = map.find(output);
-    if (it != map.end() && !it->second.empty()) return *it->second.begin();
-  }
-  return -1;
-}
-
 // Of arrays with unknown extents the op tells.
 bool shows_all(const Apply& view, const Variable& from, const Variable& to) {
   const auto is_known = [](const Variable& v) { return v.type().is_fully_known(); };
@@ -40,6 +31,12 @@ bool shows_all(const Apply& view, const Variable& from, const Variable& to) {
 MemoryOfValues::MemoryOfValues(const FunctionGraph& graph, const std::vector<Apply>& order)
     : graph_(graph), order_(order) {}
 
+// The position of the input in whose memory a value lies; -1: it has memory of its own.
+int MemoryOfValues::aliased_input(const Variable& v) {
+  const std::span<const int> inputs = aliased_.of(v);
+  return inputs.empty() ? -1 : inputs.front();
+}
+
 const VariableNode* MemoryOfValues::find_root(const Variable& start, Roots& roots) {
   Variable v = start;
   const VariableNode* found = nullptr;
@@ -48,10 +45,9 @@ const VariableNode* MemoryOfValues::find_root(const Variable& start, Roots& root
       found = *known;
       break;
     }
-    const Apply owner = v.owner();
-    const int input = owner.defined() ? aliased_input(owner, v.index()) : -1;
+    const int input = aliased_input(v);
     if (input >= 0) {
-      v = owner.input(static_cast<std::size_t>(input));
+      v = v.owner().input(static_cast<std::size_t>(input));
     } else {
       found = v.node();
     }
@@ -92,9 +88,9 @@ bool MemoryOfValues::shows_part(const Variable& start) {
       is_part = *known;
       break;
     }
-    const Apply owner = v.owner();
-    const int input = owner.defined() ? aliased_input(owner, v.index()) : -1;
+    const int input = aliased_input(v);
     if (input < 0) break;
+    const Apply owner = v.owner();
     const Variable from = owner.input(static_cast<std::size_t>(input));
     is_part = !shows_all(owner, from, v);
     if (is_part) break;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/graph/aliased_inputs.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 
 namespace palimpsest {
@@ -33,13 +34,15 @@ class MemoryOfValues {
  private:
   using Roots = PointerMap<const VariableNode, const VariableNode*>;
 
-  static const VariableNode* find_root(const Variable& v, Roots& roots);
+  int aliased_input(const Variable& v);
+  const VariableNode* find_root(const Variable& v, Roots& roots);
   void find_last_uses();
   bool shows_part(const Variable& v);
 
   const FunctionGraph& graph_;
   const std::vector<Apply>& order_;
   Roots roots_;
+  AliasedInputs aliased_;
   PointerMap<const VariableNode, bool> is_part_;
   bool has_last_uses_ = false;
   PointerMap<const VariableNode, std::size_t> last_use_;  // of memory, by its root

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "palimpsest/base/fork.hpp"
+#include "palimpsest/graph/aliased_inputs.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -12,7 +13,8 @@ namespace {
 
 // Adds the variables in whose memory v may lie, itself included, and returns those that are new.
 // What is in `seen` already is so with all above it.
-std::vector<Variable> add_memory_of(const FunctionGraph& graph, const Variable& v,
+std::vector<Variable> add_memory_of(const FunctionGraph& graph, AliasedInputs& aliased,
+                                    const Variable& v,
                                     std::unordered_set<const VariableNode*>& seen) {
   std::vector<Variable> found;
   if (seen.insert(v.node()).second) found.push_back(v);
@@ -20,13 +22,9 @@ std::vector<Variable> add_memory_of(const FunctionGraph& graph, const Variable& 
     const Variable at = found[next];
     const Apply owner = at.owner();
     if (!owner.defined() || !graph.contains(owner)) continue;
-    for (const AliasMap& map : {owner.op().view_map(owner), owner.op().destroy_map(owner)}) {
-      const auto it = map.find(at.index());
-      if (it == map.end()) continue;
-      for (int i : it->second) {
-        const Variable& input = owner.input(static_cast<std::size_t>(i));
-        if (seen.insert(input.node()).second) found.push_back(input);
-      }
+    for (const int i : aliased.of(at)) {
+      const Variable& input = owner.input(static_cast<std::size_t>(i));
+      if (seen.insert(input.node()).second) found.push_back(input);
     }
   }
   return found;
@@ -35,10 +33,11 @@ std::vector<Variable> add_memory_of(const FunctionGraph& graph, const Variable& 
 }  // namespace
 
 void Program::finish() {
+  AliasedInputs aliased;
   std::unordered_set<const VariableNode*> written;
   for (const Apply& node : graph.toposort()) {
     for (int i : overwritten_inputs(node)) {
-      add_memory_of(graph, node.input(static_cast<std::size_t>(i)), written);
+      add_memory_of(graph, aliased, node.input(static_cast<std::size_t>(i)), written);
     }
   }
   overwritten.clear();
@@ -49,7 +48,7 @@ void Program::finish() {
     if (!outputs[i].borrow) continue;
     borrows_any = true;
     std::unordered_set<const VariableNode*> seen;
-    for (const Variable& v : add_memory_of(graph, graph.outputs()[i], seen)) {
+    for (const Variable& v : add_memory_of(graph, aliased, graph.outputs()[i], seen)) {
       const auto it = std::find(graph.inputs().begin(), graph.inputs().end(), v);
       const auto input = static_cast<std::size_t>(it - graph.inputs().begin());
       if (it == graph.inputs().end() || input < arguments.size()) continue;

@@ -304,16 +304,18 @@ IndexPairs Loop::tolerate_aliased(const Apply&) const {
 }
 
 OpPtr Loop::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  LoopParts parts = parts_;
-  bool any = false;
-  for (std::size_t k = 0; k < parts.states.size(); ++k) {
-    LoopParts::State& state = parts.states[k];
-    state.overwrites_init = allowed.contains(static_cast<int>(init_input(k))) &&
-                            can_overwrite_init(state) &&
-                            !may_overlap_itself(apply.input(init_input(k)));
-    any = any || state.overwrites_init;
+  std::vector<std::size_t> overwritten;
+  for (auto it = allowed.lower_bound(static_cast<int>(init_input(0))); it != allowed.end(); ++it) {
+    const std::size_t k = static_cast<std::size_t>(*it) - init_input(0);
+    if (k >= parts_.states.size()) break;
+    if (can_overwrite_init(parts_.states[k]) && !may_overlap_itself(apply.input(init_input(k)))) {
+      overwritten.push_back(k);
+    }
   }
-  if (!any) return nullptr;
+  if (overwritten.empty()) return nullptr;
+  LoopParts parts = parts_;
+  for (LoopParts::State& state : parts.states) state.overwrites_init = false;
+  for (const std::size_t k : overwritten) parts.states[k].overwrites_init = true;
   return std::shared_ptr<const Loop>(new Loop(std::move(parts)));
 }
 

@@ -2,6 +2,8 @@
 #include "palimpsest/rewrite/passes/inplace.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <typeinfo>
 
@@ -76,10 +78,15 @@ class InplacePass {
       if (!wanted_.try_emplace(v.node(), memory.node()).second) continue;
       const Apply owner = v.owner();
       if (!owner.defined() || !graph_.contains(owner)) continue;
+      const auto is_alike = [&](const Variable& other) {
+        return other.type().shape == value.type().shape && other.dtype() == value.dtype();
+      };
+      // Another output has led to the same inputs already.
+      auto& seen = marked_outputs_[owner.node()];
+      if (std::any_of(seen.begin(), seen.end(), is_alike)) continue;
+      if (owner.output_count() > 1) seen.push_back(v);
       for (const Variable& input : owner.inputs()) {
-        if (input.type().shape == value.type().shape && input.dtype() == value.dtype()) {
-          pending.push_back(input);
-        }
+        if (is_alike(input)) pending.push_back(input);
       }
     }
   }
@@ -94,12 +101,18 @@ class InplacePass {
   // Asking whether an input may be overwritten can cost as much as there are readers of it, so that
   // it is asked about one after the other.
   bool put_in_place(const Apply& node, std::size_t place) {
-    std::vector<Candidate> candidates = candidates_of(node);
-    if (candidates.empty()) return false;
+    std::set<int> all;
+    for (int i = 0; i < static_cast<int>(node.input_count()); ++i) all.insert(i);
+    if (may_overwrite_several(node)) return put_together(node, place, std::move(all));
+    std::vector<Candidate> candidates = candidates_of(node, all);
     if (candidates.size() > 1) {
       rank(candidates, node, place);
       if (try_all(node, candidates)) return true;
     }
+    return try_one(node, candidates);
+  }
+
+  bool try_one(const Apply& node, std::vector<Candidate>& candidates) {
     return std::any_of(candidates.begin(), candidates.end(), [&](Candidate& c) {
       return is_possible(node, c) && try_variant(node, c.variant, c.input);
     });
@@ -122,10 +135,58 @@ class InplacePass {
     return step->inplace_on_inputs(node, allowed, preferred);
   }
 
+  // Can the op overwrite several inputs by an output each, as a loop with several states can?
+  bool may_overwrite_several(const Apply& node) const {
+    return node.output_count() > 1 && node.input_count() > 1 && family_ != Family::keys &&
+           typeid(node.op()) != typeid(ops::Elementwise);
+  }
+
+  // All inputs that are possible at once. A variant on a single input costs as much as one on all:
+  // it is made where nothing but trying tells, and only once all together are refused.
+  bool put_together(const Apply& node, std::size_t place, std::set<int> allowed) {
+    InconsistencyKind refusal = InconsistencyKind::none;  // of all that are left together
+    while (const OpPtr op = node.op().inplace_on_inputs(node, allowed)) {
+      const Apply variant = op->make_node(node.inputs());
+      const auto answers = inplace_refusals(graph_, node, variant);
+      if (answers.empty()) return false;
+      const std::size_t before = allowed.size();
+      for (const auto& [input, answer] : answers) {
+        const bool tries = !answer && refusal != InconsistencyKind::none;
+        const InconsistencyKind kind =
+            tries ? refusal_alone(node, input) : answer.value_or(InconsistencyKind::none);
+        if (kind != InconsistencyKind::none) refuse(node, input, kind);
+        if (kind != InconsistencyKind::none || !is_worth(node, input)) allowed.erase(input);
+      }
+      if (allowed.size() < before) {
+        refusal = InconsistencyKind::none;
+        continue;
+      }
+      if (refusal != InconsistencyKind::none) {
+        refuse(node, -1, refusal);
+        std::vector<Candidate> candidates = candidates_of(node, allowed);
+        rank(candidates, node, place);
+        return try_one(node, candidates);
+      }
+      refusal = replace(node, variant);
+      if (refusal == InconsistencyKind::none) return true;
+      if (answers.size() > 1) continue;
+      refuse(node, answers.begin()->first, refusal);
+      allowed.erase(answers.begin()->first);
+      refusal = InconsistencyKind::none;
+    }
+    return false;
+  }
+
+  InconsistencyKind refusal_alone(const Apply& node, int input) {
+    const OpPtr op = node.op().inplace_on_inputs(node, {input});
+    if (!op) return InconsistencyKind::none;
+    return inplace_refusal(graph_, node, op->make_node(node.inputs()), input);
+  }
+
   // Inputs that a kernel can overwrite and for which that is worth it.
-  std::vector<Candidate> candidates_of(const Apply& node) {
+  std::vector<Candidate> candidates_of(const Apply& node, const std::set<int>& allowed) {
     std::vector<Candidate> result;
-    for (int input = 0; input < static_cast<int>(node.input_count()); ++input) {
+    for (const int input : allowed) {
       const Variable& v = node.input(static_cast<std::size_t>(input));
       const auto is_same = [&](const Candidate& c) {
         return node.input(static_cast<std::size_t>(c.input)) == v;
@@ -158,8 +219,13 @@ class InplacePass {
     }
     candidate.bytes = MemoryOfValues::bytes(v);
     if (family_ == Family::keys) return candidate.realizes || candidate.continues;
+    return is_worth(node, candidate.input);
+  }
+
+  bool is_worth(const Apply& node, int input) {
+    const Variable& v = node.input(static_cast<std::size_t>(input));
     if (!memory_.would_keep_more(v, node.output(0))) return true;
-    refuse(node, candidate.input, InconsistencyKind::none);
+    refuse(node, input, InconsistencyKind::none);
     return false;
   }
 
@@ -198,6 +264,13 @@ class InplacePass {
   }
 
   bool try_variant(const Apply& node, const Apply& variant, int input) {
+    const InconsistencyKind refusal = replace(node, variant);
+    if (refusal != InconsistencyKind::none) refuse(node, input, refusal);
+    return refusal == InconsistencyKind::none;
+  }
+
+  // Puts the variant in the node's place; why not, if that is refused.
+  InconsistencyKind replace(const Apply& node, const Apply& variant) {
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < node.output_count(); ++k) {
       const Variable old = node.output(k), with = variant.output(k);
@@ -209,8 +282,7 @@ class InplacePass {
       graph_.replace_all_validate(pairs, reason_);
     } catch (const InconsistencyError& error) {
       kept_.push_back(variant);
-      refuse(node, input, error.kind());
-      return false;
+      return error.kind();
     }
     for (const auto& [old, with] : pairs) {
       for (auto* const map : {&wanted_, &updates_}) {
@@ -221,7 +293,7 @@ class InplacePass {
       }
       memory_.replaced(old, with);
     }
-    return true;
+    return InconsistencyKind::none;
   }
 
   FunctionGraph& graph_;
@@ -232,6 +304,7 @@ class InplacePass {
   MemoryOfValues memory_;
   // Values, and the inputs of the graph in whose memory they had better lie, or are to be stored.
   PointerMap<const VariableNode, const VariableNode*> wanted_, updates_;
+  PointerMap<const ApplyNode, std::vector<Variable>> marked_outputs_;  // one of each type
   std::vector<Apply> kept_;  // so that no address is used twice
 };
 
