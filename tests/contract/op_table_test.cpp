@@ -104,9 +104,10 @@ std::map<std::string, Row> rows() {
         }
       }
       if (!any || !is_inexact(a.node.output(0).dtype())) continue;
-      const Variable w = make_input(a.node.output(0).type());
+      std::vector<Variable> cotangents(a.node.output_count());
+      cotangents[0] = make_input(a.node.output(0).type());
       try {
-        for (const Variable& v : op.pullback(a.node, std::vector<Variable>{w})) {
+        for (const Variable& v : op.pullback(a.node, cotangents)) {
           row.is_differentiable = row.is_differentiable || v.defined();
         }
       } catch (const NotSupported&) {

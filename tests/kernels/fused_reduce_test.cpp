@@ -143,5 +143,160 @@ TEST(FusedReduce, ManyInputs) {
   EXPECT_EQ(std::memcmp(got.memory(), expected.memory(), got.bytes()), 0);
 }
 
+// -- programs that store some of what they make and sum up the rest ---------------------------------
+
+struct StoredAndSummed {
+  ElementwiseProgram program;
+  std::size_t n_stored = 0;
+  std::vector<SumOfOutputs> sums;
+};
+
+StoredAndSummed random_sums(Random& random, const std::vector<DType>& inputs) {
+  StoredAndSummed made;
+  made.program = random_program(random, inputs);
+  const ElementwiseProgram all = std::exchange(made.program, ElementwiseProgram());
+  std::vector<int> registers;
+  for (const DType dtype : inputs) registers.push_back(made.program.input(dtype));
+  made.program.append(all, registers);  // without its output
+  const auto any = [&] {
+    return static_cast<int>(uniform(random, 0, made.program.n_registers() - 1));
+  };
+  made.n_stored = static_cast<std::size_t>(uniform(random, 0, 2));
+  for (std::size_t k = 0; k < made.n_stored; ++k) made.program.output(any());
+  for (index_t i = uniform(random, made.n_stored == 0 ? 1 : 0, 3); i > 0; --i) {
+    const int a = any(), b = any();
+    const DType dtype = made.program.dtype_of_register(a);
+    if (!is_inexact(dtype)) continue;
+    SumOfOutputs sum{static_cast<SumOfOutputs::Kind>(uniform(random, 0, 3))};
+    const bool is_product = sum.kind >= SumOfOutputs::Kind::product;
+    if (is_product && made.program.dtype_of_register(b) != dtype) continue;
+    sum.a = static_cast<int>(made.program.outputs().size());
+    made.program.output(a);
+    if (is_product) {
+      sum.b = static_cast<int>(made.program.outputs().size());
+      made.program.output(b);
+    }
+    made.sums.push_back(sum);
+  }
+  return made;
+}
+
+void sum_up(const SumOfOutputs& sum, const std::vector<Array>& outputs, const MutableView& out) {
+  const ConstView a = outputs[static_cast<std::size_t>(sum.a)].view();
+  const ConstView b = outputs[static_cast<std::size_t>(sum.b)].view();
+  Axes axes;
+  for (std::size_t k = 0; k < a.rank(); ++k) axes.push_back(static_cast<index_t>(k));
+  switch (sum.kind) {
+    case SumOfOutputs::Kind::plain:
+      return run_reduce(ReduceOp::sum, a, axes, out);
+    case SumOfOutputs::Kind::norm2:
+      return run_norm2(a, out);
+    case SumOfOutputs::Kind::product:
+    case SumOfOutputs::Kind::conj_product:
+      return run_inner(a, sum.kind == SumOfOutputs::Kind::conj_product, b, out);
+  }
+}
+
+bool is_stretched(const Array& x) {
+  for (std::size_t k = 0; k < x.extents().size(); ++k) {
+    if (x.extents()[k] > 1 && x.strides()[k] == 0) return true;
+  }
+  return false;
+}
+
+// Runs both ways on copies of the inputs; the first stored array may lie where an input lies.
+void expect_same_bits(Random& random, const StoredAndSummed& made, const std::vector<Array>& inputs,
+                      const std::string& what) {
+  const ElementwiseProgram& program = made.program;
+  std::vector<ConstView> views;
+  for (const Array& x : inputs) views.push_back(x.view());
+  std::vector<Array> outputs;
+  std::vector<MutableView> output_views;
+  for (const int r : program.outputs()) {
+    outputs.emplace_back(program.dtype_of_register(r), inputs[0].extents());
+  }
+  for (Array& y : outputs) output_views.push_back(y.mutable_view());
+  run_elementwise(program, views, output_views);
+
+  std::vector<Array> copies(inputs.begin(), inputs.end()), stored, sums;
+  std::vector<MutableView> array_views, sum_views;
+  views.clear();
+  for (const Array& x : copies) views.push_back(x.view());
+  for (std::size_t k = 0; k < made.n_stored; ++k) {
+    const DType dtype = outputs[k].dtype();
+    const std::size_t i = static_cast<std::size_t>(uniform(random, 0, 3)) % copies.size();
+    const bool in_place = k == 0 && copies[i].dtype() == dtype && !is_stretched(copies[i]);
+    stored.push_back(random_array(random, dtype, inputs[0].extents(), false));
+    array_views.push_back(in_place ? copies[i].mutable_view() : MutableView());
+  }
+  for (std::size_t k = 0; k < made.n_stored; ++k) {
+    if (array_views[k].data == nullptr) array_views[k] = stored[k].mutable_view();
+  }
+  for (const SumOfOutputs& sum : made.sums) sums.emplace_back(sum_dtype(sum, program), Extents());
+  for (Array& y : sums) sum_views.push_back(y.mutable_view());
+  run_elementwise_sums(program, made.sums, views, array_views, sum_views);
+
+  for (std::size_t k = 0; k < made.n_stored; ++k) {
+    Array dense(outputs[k].dtype(), outputs[k].extents());
+    strided_copy(array_views[k], dense.mutable_view());
+    ASSERT_EQ(std::memcmp(dense.memory(), outputs[k].memory(), dense.bytes()), 0)
+        << what << " array " << k;
+  }
+  for (std::size_t s = 0; s < sums.size(); ++s) {
+    Array expected(sums[s].dtype(), Extents());
+    sum_up(made.sums[s], outputs, expected.mutable_view());
+    ASSERT_EQ(std::memcmp(sums[s].memory(), expected.memory(), expected.bytes()), 0)
+        << what << " sum " << s << " of kind " << static_cast<int>(made.sums[s].kind);
+  }
+}
+
+TEST(ElementwiseSums, GiveTheBitsOfOneStepAfterTheOther) {
+  Random random(64);
+  for (int trial = 0; trial < 2000; ++trial) {
+    const Extents extents = random_extents(random, 6, trial % 3 == 0 ? 700 : 12);
+    std::vector<DType> dtypes;
+    std::vector<Array> arrays;
+    for (index_t i = uniform(random, 1, 4); i > 0; --i) {
+      const DType dtype = uniform(random, 0, 4) == 0   ? random_dtype(random)
+                          : uniform(random, 0, 1) == 0 ? DType::float32
+                                                       : DType::complex64;
+      arrays.push_back(random_array(random, dtype, extents, true));
+      if (is_inexact(dtype)) arrays.back().fill_normal(random);
+      const bool converts = uniform(random, 0, 7) == 0 && !is_complex(dtype);
+      dtypes.push_back(converts ? DType::float64 : dtype);
+    }
+    const StoredAndSummed made = random_sums(random, dtypes);
+    if (made.program.outputs().empty()) continue;
+    expect_same_bits(random, made, arrays, std::to_string(trial) + to_string(extents));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(ElementwiseSums, OfManyElementsWithEveryNumberOfThreads) {
+  Random random(65);
+  for (const Extents& extents : {Extents{300000}, Extents{70, 41, 130}, Extents{32768}}) {
+    for (const std::size_t threads : {1, 2, 4}) {
+      const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
+      std::vector<Array> arrays;
+      for (int i = 0; i < 3; ++i) {
+        arrays.emplace_back(DType::complex64, extents);
+        arrays.back().fill_normal(random);
+      }
+      StoredAndSummed made;
+      ElementwiseProgram& p = made.program;
+      for (int i = 0; i < 3; ++i) p.input(DType::complex64);
+      const int difference = p.apply(ScalarOp::sub, {0, 1});
+      const int sum = p.apply(ScalarOp::add, {difference, 2});
+      for (const int r : {difference, sum, difference, 2, sum}) p.output(r);
+      made.n_stored = 1;
+      made.sums = {{SumOfOutputs::Kind::norm2, 1},
+                   {SumOfOutputs::Kind::conj_product, 2, 3},
+                   {SumOfOutputs::Kind::plain, 4}};
+      expect_same_bits(random, made, arrays, to_string(extents) + std::to_string(threads));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace palimpsest

@@ -48,6 +48,7 @@ std::span<const OpEntry> op_samples() {
       {"Diagonal", diagonal_samples},
       {"DiagonalInto", diagonal_into_samples},
       {"Elementwise", elementwise_samples},
+      {"ElementwiseSums", elementwise_sums_samples},
       {"ExpandDims", expand_dims_samples},
       {"Eye", eye_samples},
       {"Fft", fft_samples},

@@ -45,6 +45,7 @@ std::vector<OpSample> complex_part_samples();
 std::vector<OpSample> view_as_real_samples();
 std::vector<OpSample> view_as_complex_samples();
 std::vector<OpSample> reduce_samples();
+std::vector<OpSample> elementwise_sums_samples();
 std::vector<OpSample> fused_reduce_samples();
 std::vector<OpSample> arg_reduce_samples();
 std::vector<OpSample> scan_samples();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include "palimpsest/ops/elementwise/elementwise_sums.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "samples/op_samples.hpp"
@@ -65,6 +66,36 @@ std::vector<OpSample> fused_reduce_samples() {
       {sample_values(shape, DType::float64), sample_values(shape, DType::float64, 2)});
   add("of nothing", ScalarOp::mul, ScalarOp::add, ReduceOp::sum, {1},
       {sample_values({3, 0}, DType::float64), sample_values({3, 0}, DType::float64)});
+  return result;
+}
+
+std::vector<OpSample> elementwise_sums_samples() {
+  std::vector<OpSample> result;
+  using Kind = SumOfOutputs::Kind;
+  // x + 2 y, its norm, and its product with x; the array is stored or not.
+  const auto add = [&](const std::string& name, std::size_t n_arrays, Tensor x, Tensor y) {
+    ElementwiseProgram program;
+    const int a = program.input(x.dtype()), b = program.input(y.dtype());
+    const int twice = program.apply(ScalarOp::add, {b, b});
+    program.output(program.apply(ScalarOp::add, {a, twice}));
+    program.output(a);
+    const std::vector<SumOfOutputs> sums = {
+        {Kind::norm2, 0}, {Kind::conj_product, 0, 1}, {Kind::product, 1, 0}, {Kind::plain, 0}};
+    const auto op = std::make_shared<const ElementwiseSums>(std::move(program), n_arrays, sums);
+    for (std::size_t k = 0; k < n_arrays + sums.size(); ++k) {
+      result.push_back({name + " " + std::to_string(k), {x, y}, [op, k](Vars v) {
+                          return op->make_node(v).output(k);
+                        }});
+    }
+  };
+  for (DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    const std::string name(name_of(dtype));
+    const Tensor x = sample_values({3, 4, 2}, dtype), y = sample_values({3, 4, 2}, dtype, 2);
+    add("stored " + name, 1, x, y);
+    add("not stored " + name, 0, x, y);
+  }
+  add("row", 1, sample_values({3, 4}, DType::float64), sample_values({1, 4}, DType::float64));
+  add("nothing", 1, sample_values({0, 4}, DType::float64), sample_values({0, 4}, DType::float64));
   return result;
 }
 

@@ -17,7 +17,7 @@
 #include "palimpsest/ops/control/stop_gradient_op.hpp"
 #include "palimpsest/ops/create/create_op.hpp"
 #include "palimpsest/ops/create/random_op.hpp"
-#include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/elementwise/elementwise_sums.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/loop/measured_op.hpp"
@@ -159,6 +159,33 @@ OpPtr elementwise(std::string_view name, ParameterText& text) {
     }
   }
   return std::make_shared<Elementwise>(std::move(program), overwrites);
+}
+
+OpPtr elementwise_sums(std::string_view name, ParameterText& text) {
+  ElementwiseProgram program = program_of(text);
+  text.expect("; ");
+  const index_t n_arrays = text.integer("arrays");
+  text.expect(", sums=(");
+  std::vector<SumOfOutputs> sums;
+  do {
+    SumOfOutputs sum;
+    const std::string_view kind = text.word();
+    while (name_of(sum.kind) != kind) {
+      if (sum.kind == SumOfOutputs::Kind::conj_product) throw FormatError("no such sum");
+      sum.kind = static_cast<SumOfOutputs::Kind>(static_cast<int>(sum.kind) + 1);
+    }
+    text.expect(" ");
+    sum.a = static_cast<int>(text.integer());
+    if (text.take(" ")) sum.b = static_cast<int>(text.integer());
+    sums.push_back(sum);
+  } while (text.take(", "));
+  text.expect(")");
+  Elementwise::Overwrites overwrites;
+  if (is_in_place(name)) {
+    for (const index_t i : text.integers("overwrites")) overwrites.push_back(i);
+  }
+  return std::make_shared<ElementwiseSums>(std::move(program), static_cast<std::size_t>(n_arrays),
+                                           std::move(sums), std::move(overwrites));
 }
 
 // -- products -------------------------------------------------------------------------------------
@@ -649,6 +676,7 @@ void register_library_ops() {
       add(camel_case(name_of(op)) + std::string(kInPlace), elementwise);
     }
     for (const char* name : {"Cast", "Fused"}) add_with_in_place(name, elementwise);
+    add_with_in_place("ElementwiseSums", elementwise_sums);
     for (const std::string name : {"Sum", "Prod", "Max", "Min", "Any", "All"}) {
       add(name, reduce);
       add("Fused" + name, fused_reduce);

@@ -79,4 +79,15 @@ Variable number_like(double value, const Variable& like) {
 
 bool is_real_floating(const Variable& v) { return is_inexact(v.dtype()) && !is_complex(v.dtype()); }
 
+bool is_computed(Variable v) {
+  while (v.owner().defined()) {
+    const Apply node = v.owner();
+    const AliasMap views = node.op().view_map(node);
+    const auto shown = views.find(v.index());
+    if (shown == views.end() || shown->second.size() != 1) return true;
+    v = node.input(static_cast<std::size_t>(*shown->second.begin()));
+  }
+  return false;
+}
+
 }  // namespace palimpsest

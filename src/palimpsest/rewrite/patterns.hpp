@@ -60,4 +60,7 @@ Variable number_like(double value, const Variable& like);
 
 bool is_real_floating(const Variable& v);
 
+/// Is this an array that a step makes, not a view of an input of the graph?
+bool is_computed(Variable v);
+
 }  // namespace palimpsest

@@ -16,6 +16,7 @@
 #include "palimpsest/rewrite/passes/fold_constants.hpp"
 #include "palimpsest/rewrite/passes/fold_shapes.hpp"
 #include "palimpsest/rewrite/passes/fuse_reductions.hpp"
+#include "palimpsest/rewrite/passes/fuse_sums.hpp"
 #include "palimpsest/rewrite/passes/fusion.hpp"
 #include "palimpsest/rewrite/passes/inplace.hpp"
 #include "palimpsest/rewrite/passes/linear_identities.hpp"
@@ -77,6 +78,8 @@ std::vector<Rewrite> library() {
        "a reduction computes what only it reads on the way"},
       {"merge_duplicates", 49.1, always({"merge"}), merge_duplicates,
        "what became equal becomes one"},
+      {"fuse_sums", 49.2, fast({"fusion", "reorders"}), fuse_sums,
+       "norms and inner products are summed up where their operand is made or read"},
       {"split_buffers", 49.4, fast({"split"}), split_buffers,
        "each step that could overwrite the result of a cheap op gets one of its own"},
       {"run_updates_in_place", 50.1, fast({"inplace"}), run_updates_in_place,

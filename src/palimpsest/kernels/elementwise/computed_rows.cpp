@@ -17,42 +17,89 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs)
     : program_(program), plan_(program) {
-  assert(!inputs.empty() && inputs.size() == program.inputs().size());
+  prepare(inputs, {}, true);
+}
+
+ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs,
+                           std::span<const MutableView> stored)
+    : program_(program), plan_(program), n_stored_(static_cast<int>(stored.size())) {
+  assert(program.n_registers() <= kMostStoring);
+  prepare(inputs, stored, false);
+  block_ = std::max(kRun, block_ / kRun * kRun);
+  place_in_scratch();
+}
+
+void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const MutableView> stored,
+                           bool reads) {
+  assert(!inputs.empty() && inputs.size() == program_.inputs().size());
   loop_.set_extents(inputs[0].extents);
   Strides dense(inputs[0].rank());
   index_t elements = 1;
   for (std::size_t k = dense.size(); k-- > 0; elements *= inputs[0].extents[k]) dense[k] = elements;
   loop_.add_operand(nullptr, dense, 1);
   for (const ConstView& v : inputs) loop_.add_operand(v.data, v.strides, item_size(v.dtype));
+  for (const MutableView& v : stored) loop_.add_operand(v.data, v.strides, item_size(v.dtype));
   loop_.squeeze();
   loop_.merge(0, loop_.rank);
 
   plan_.begin_placing();
   index_t item = 1, copied = 0;  // bytes of an element of the largest register, of all copies
-  for (int r = 0; r < program.n_registers(); ++r) item = std::max(item, item_of(r));
-  for (int i = 0; i < program.n_inputs(); ++i) {
-    const int r = program.inputs()[at(i)];
+  for (int r = 0; r < program_.n_registers(); ++r) item = std::max(item, item_of(r));
+  for (int i = 0; i < program_.n_inputs(); ++i) {
+    const int r = program_.inputs()[at(i)];
     const DType dtype = inputs[at(i)].dtype;
-    copy_[at(i)] = copy_row_between(dtype, program.dtype_of_register(r));
-    is_as_computed_[at(i)] = dtype == program.dtype_of_register(r);
-    still_[at(i)] = loop_.rank > 0;
+    copy_[at(i)] = copy_row_between(dtype, program_.dtype_of_register(r));
+    const auto outputs = program_.outputs();
+    const bool is_output = std::find(outputs.begin(), outputs.end(), r) != outputs.end();
+    // What is an output is read after arrays were stored, maybe in its place.
+    is_as_computed_[at(i)] = dtype == program_.dtype_of_register(r) && !is_output;
+    still_[at(i)] = loop_.rank > 0 && !is_output;
     for (int axis = 0; axis < loop_.rank; ++axis) {
       if (loop_.step(i + 1, axis) != 0) still_[at(i)] = false;
     }
     if (!still_[at(i)]) copied += item_of(r);
     plan_.place_input(i, !still_[at(i)], still_[at(i)]);
   }
-  plan_.place_output(0, true, false);
+  for (int k = 0; k < n_stored_; ++k) {
+    const DType made = program_.dtype_of_register(program_.outputs()[at(k)]);
+    store_[at(k)] = copy_row_between(made, stored[at(k)].dtype);
+  }
+  if (reads) plan_.place_output(0, true, false);
   plan_.finish();
+  item_ = item;
   const index_t bytes = plan_.slots() * item + copied + 1;  // of scratch for an element
   const index_t cached = std::clamp(kCachedBytes / bytes, kTileBlock, kLongestBlock);
   block_ = std::min(cached, kScratchBytes / bytes) / kTileLanes * kTileLanes;
-  slot_bytes_ = block_ * item;
+  place_in_scratch();
+}
+
+void ComputedRows::place_in_scratch() {
+  slot_bytes_ = block_ * item_;
   index_t begin = plan_.slots() * slot_bytes_;
-  for (int i = 0; i < program.n_inputs(); ++i) {
+  for (int i = 0; i < program_.n_inputs(); ++i) {
     copies_[at(i)] = begin;
-    if (!still_[at(i)]) begin += block_ * item_of(program.inputs()[at(i)]);
+    if (!still_[at(i)]) begin += block_ * item_of(program_.inputs()[at(i)]);
   }
+  assert(begin <= kScratchBytes);
+}
+
+// The position of the element, and the axis along which the next ones follow.
+ComputedRows::Piece ComputedRows::piece_at(index_t element, index_t step, index_t n) const {
+  Piece piece{.offset = {}, .along = loop_.rank - 1, .jump = 1, .length = n};
+  index_t position = 0;
+  for (int axis = loop_.rank - 1; axis >= 0; --axis) {
+    const index_t here = element % loop_.at(axis).extent;
+    element /= loop_.at(axis).extent;
+    for (int k = 1; k < loop_.n_operands; ++k) piece.offset[at(k)] += here * loop_.step(k, axis);
+    if (loop_.step(0, axis) > step) continue;
+    piece.along = axis;
+    position = here;
+  }
+  if (piece.along < 0) return piece;
+  piece.jump = step / loop_.step(0, piece.along);
+  const index_t left = loop_.at(piece.along).extent - position;
+  if (piece.jump != 0) piece.length = std::min(n, (left + piece.jump - 1) / piece.jump);
+  return piece;
 }
 
 ComputedRows::Reader::Reader(const ComputedRows& rows) : rows_(rows) {
@@ -76,37 +123,23 @@ void ComputedRows::Reader::bring_inputs(index_t first, index_t step, index_t n) 
   const auto& loop = rows_.loop_;
   const ElementwiseProgram& program = rows_.program_;
   for (index_t done = 0; done < n;) {
-    // The position of the element, and the axis along which the next ones follow.
-    std::array<index_t, kMaxInputs + 1> offset{};
-    index_t rest = first + done * step, position = 0;
-    int along = loop.rank - 1;
-    for (int axis = loop.rank - 1; axis >= 0; --axis) {
-      const index_t here = rest % loop.at(axis).extent;
-      rest /= loop.at(axis).extent;
-      for (int k = 1; k < loop.n_operands; ++k) offset[at(k)] += here * loop.step(k, axis);
-      if (loop.step(0, axis) > step) continue;
-      along = axis;
-      position = here;
-    }
-    const index_t jump = along < 0 ? 1 : step / loop.step(0, along);
-    const index_t left = along < 0 ? n : loop.at(along).extent - position;
-    const index_t length = jump == 0 ? n : std::min(n - done, (left + jump - 1) / jump);
+    const Piece piece = rows_.piece_at(first + done * step, step, n - done);
     for (int i = 0; i < program.n_inputs(); ++i) {
       if (rows_.still_[at(i)]) continue;
       const int r = program.inputs()[at(i)];
       const index_t item = rows_.item_of(r);
-      std::byte* from = loop.data[at(i + 1)] + offset[at(i + 1)];
-      const index_t stride = along < 0 ? 0 : jump * loop.step(i + 1, along);
+      std::byte* from = loop.data[at(i + 1)] + piece.offset[at(i + 1)];
+      const index_t stride = piece.along < 0 ? 0 : piece.jump * loop.step(i + 1, piece.along);
       const bool is_dense = rows_.is_as_computed_[at(i)] && (stride == item || n == 1);
-      if (is_dense && length == n) {
+      if (is_dense && piece.length == n) {
         registers_[at(r)] = from;
         continue;
       }
       std::byte* const copy = scratch_.data() + rows_.copies_[at(i)];
-      rows_.copy_[at(i)](from, stride, copy + done * item, item, length);
+      rows_.copy_[at(i)](from, stride, copy + done * item, item, piece.length);
       registers_[at(r)] = copy;
     }
-    done += length;
+    done += piece.length;
   }
 }
 
@@ -123,6 +156,28 @@ void ComputedRows::Reader::read(index_t first, index_t step, index_t n, std::byt
       std::memcpy(out, registers_[at(result)], static_cast<std::size_t>(count * item));
     }
   }
+}
+
+void ComputedRows::Reader::compute(index_t first, index_t n) {
+  const auto& loop = rows_.loop_;
+  bring_inputs(first, 1, n);
+  rows_.plan_.run(registers_, n);
+  const int begin = 1 + rows_.program_.n_inputs();
+  for (index_t done = 0; rows_.n_stored_ > 0 && done < n;) {
+    const Piece piece = rows_.piece_at(first + done, 1, n - done);
+    for (int k = 0; k < rows_.n_stored_; ++k) {
+      const int r = rows_.program_.outputs()[at(k)], operand = begin + k;
+      const index_t item = rows_.item_of(r);
+      const index_t stride = piece.along < 0 ? item : piece.jump * loop.step(operand, piece.along);
+      rows_.store_[at(k)](registers_[at(r)] + done * item, item,
+                          loop.data[at(operand)] + piece.offset[at(operand)], stride, piece.length);
+    }
+    done += piece.length;
+  }
+}
+
+const std::byte* ComputedRows::Reader::output(int k) const {
+  return registers_[at(rows_.program_.outputs()[at(k)])];
 }
 
 }  // namespace palimpsest

@@ -11,34 +11,56 @@
 namespace palimpsest {
 
 /// The first output of a program, for inputs of the same extents, as if it lay dense in row-major
-/// order. Holds no memory of its own.
+/// order; or all outputs, of which the first ones are stored. Holds no memory of its own.
 class ComputedRows {
  public:
   class Reader;
+  /// block() is a multiple of this where outputs are stored.
+  static constexpr index_t kRun = 256;
+  /// Most registers of a program whose outputs are stored.
+  static constexpr int kMostStoring = 40;
 
   ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs);
+  /// The first outputs go to `stored`, of the inputs' extents; each may be one of the inputs.
+  ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs,
+               std::span<const MutableView> stored);
   DType dtype() const { return program_.dtype_of_register(program_.outputs()[0]); }
+  /// Elements that are computed at once.
+  index_t block() const { return block_; }
 
  private:
   static constexpr int kMaxInputs = ElementwiseProgram::kMaxInputs;
-  static constexpr index_t kScratchBytes = 65536;
+  static constexpr int kMaxOperands = 1 + kMaxInputs + ElementwiseProgram::kMaxOutputs;
+  static constexpr index_t kScratchBytes = kRun * kMostStoring * 16 + 16384;
+  // A stretch of elements along one axis: where it begins, and its step and length.
+  struct Piece {
+    std::array<index_t, kMaxOperands> offset;
+    int along;
+    index_t jump, length;
+  };
+
+  void prepare(std::span<const ConstView> inputs, std::span<const MutableView> stored, bool reads);
+  void place_in_scratch();
+  Piece piece_at(index_t element, index_t step, index_t n) const;
 
   index_t item_of(int r) const {
     return static_cast<index_t>(item_size(program_.dtype_of_register(r)));
   }
 
   const ElementwiseProgram& program_;
-  StridedLoop<kMaxInputs + 1> loop_;  // operand 0 counts elements; then the inputs
+  StridedLoop<kMaxOperands> loop_;  // operand 0 counts elements; then inputs; then what is stored
   TilePlan plan_;
   std::array<CopyRow, kMaxInputs> copy_;
+  std::array<CopyRow, ElementwiseProgram::kMaxOutputs> store_;
+  int n_stored_ = 0;
   std::array<bool, kMaxInputs> still_;           // one element for all
   std::array<bool, kMaxInputs> is_as_computed_;  // has the dtype of its register
   std::array<index_t, kMaxInputs> copies_;       // where copies of an input go in scratch
   index_t slots_ = 0, slot_bytes_ = 0;           // where slots begin in scratch
-  index_t block_ = 1;                            // elements computed at once
+  index_t block_ = 1, item_ = 1;                 // elements computed at once; bytes of the largest
 };
 
-/// One thread's reader. About 80 KiB.
+/// One thread's reader. About 190 KiB, of which most programs touch a tenth.
 class ComputedRows::Reader {
  public:
   explicit Reader(const ComputedRows& rows);
@@ -46,6 +68,10 @@ class ComputedRows::Reader {
   Reader& operator=(const Reader&) = delete;
   /// Writes elements first, first + step, ... of all in row-major order, n of them, densely.
   void read(index_t first, index_t step, index_t n, std::byte* to);
+  /// Computes and stores n <= block() elements from `first` on.
+  void compute(index_t first, index_t n);
+  /// What compute() made of output k, dense, until it is called again.
+  const std::byte* output(int k) const;
 
  private:
   void bring_inputs(index_t first, index_t step, index_t n);

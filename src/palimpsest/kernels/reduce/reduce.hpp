@@ -49,6 +49,35 @@ void run_fused_reduce(ReduceOp op, const ElementwiseProgram& program,
                       std::span<const ConstView> inputs, std::span<const index_t> axes,
                       const MutableView& out);
 
+/// A sum over all elements of what a program makes.
+struct SumOfOutputs {
+  enum class Kind : std::uint8_t {
+    plain,         ///< of output a
+    norm2,         ///< of |a|^2
+    product,       ///< of a b
+    conj_product,  ///< of conj(a) b
+  };
+  Kind kind = Kind::plain;
+  int a = 0, b = 0;  ///< outputs of the program; b of products only
+  friend bool operator==(const SumOfOutputs&, const SumOfOutputs&) = default;
+};
+/// The dtype of the sum of outputs of these dtypes. DTypeError: not floating or complex, or factors
+/// of two dtypes.
+DType sum_dtype(const SumOfOutputs& sum, const ElementwiseProgram& program);
+
+/// Runs a program and sums up what it makes, in one pass: its first outputs are stored in `arrays`,
+/// those that follow are in no memory.
+///
+/// Math     bit for bit run_elementwise, and run_reduce, run_norm2, run_inner of its outputs, dense
+///          in row-major order
+/// Shapes   inputs and arrays have the same extents, inputs broadcast by stride 0; sums have rank 0
+/// DTypes   an input may have another dtype than its register; a sum has sum_dtype()
+/// Aliases  an array may be one of the inputs; else all that is written is disjoint
+/// Cost     one pass; at most 256 KiB of scratch per thread. The program has at most 40 registers
+void run_elementwise_sums(const ElementwiseProgram& program, std::span<const SumOfOutputs> sums,
+                          std::span<const ConstView> inputs, std::span<const MutableView> arrays,
+                          std::span<const MutableView> results);
+
 /// out = sum over all elements of a * b, a conjugated if `conj_a`: as accurate as run_reduce.
 ///
 /// Shapes   a and b have the same extents, broadcast by stride 0; out has rank 0

@@ -26,6 +26,7 @@
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/kernels/arrays/strided_loop.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/kernels/reduce/cascade.hpp"
 
 namespace palimpsest {
 namespace {
@@ -35,9 +36,8 @@ constexpr index_t kRowBytes = 16384;      // of accumulators, where operands are
 constexpr index_t kComputedBytes = 8192;  // of a row that is computed
 constexpr int kComputedRuns = 4;          // that are computed at once
 constexpr index_t kItem = 16;             // bytes of the largest element
-constexpr index_t kMaxLevels = 44;
-constexpr index_t kCascadeBytes = (kMaxLevels + 1) * kWidth * kItem;
-constexpr index_t kMaxChunks = 64, kMaxPartials = 4096;
+constexpr index_t kCascadeBytes = (kCascadeLevels + 1) * kWidth * kItem;
+constexpr index_t kMaxPartials = 4096;
 constexpr index_t kCacheLine = 64;
 
 constexpr std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
@@ -60,56 +60,6 @@ struct Reduction {
 
   int inner() const { return vertical ? n_kept - 1 : loop.rank - 1; }
   index_t row_extent() const { return vertical ? loop.at(n_kept - 1).extent : 1; }
-};
-
-// Sums of 2^l leaves at level l, of which those are valid whose bit is set in the count of leaves.
-// A level has a row of memory from its first sum on.
-class Cascade {
- public:
-  // Of n elements each.
-  Cascade(const Reduction& r, index_t n) : combine_(r.leaf.combine), n_(n) {
-    row_bytes_ = (n * r.item + kCacheLine - 1) / kCacheLine * kCacheLine;
-  }
-  /// Where the next leaf belongs.
-  std::byte* next() { return next_; }
-  /// Takes over what next() holds: one leaf, or 2^level of them where as many may follow.
-  void push(std::size_t level = 0) {
-    const std::uint64_t leaves = std::uint64_t{1} << level;
-    for (; has(count_, level); ++level) combine_(rows_[level], next_, n_);
-    if (has(made_, level)) {
-      std::swap(next_, rows_[level]);
-    } else {
-      made_ |= std::uint64_t{1} << level;
-      rows_[level] = std::exchange(next_, fresh());
-    }
-    count_ += leaves;
-  }
-  /// May so many leaves follow, a power of two, that are one already?
-  bool takes(int leaves) const { return count_ % static_cast<std::uint64_t>(leaves) == 0; }
-  const std::byte* total() {
-    auto level = at(std::countr_zero(count_));
-    for (std::uint64_t rest = count_ & (count_ - 1); rest != 0; rest &= rest - 1) {
-      const auto higher = at(std::countr_zero(rest));
-      combine_(rows_[level], rows_[higher], n_);
-      level = higher;
-    }
-    return rows_[level];
-  }
-
- private:
-  static bool has(std::uint64_t levels, std::size_t level) { return (levels >> level & 1) != 0; }
-  std::byte* fresh() {
-    used_ += row_bytes_;
-    assert(used_ + row_bytes_ <= kCascadeBytes);
-    return memory_.data() + used_;
-  }
-
-  void (*combine_)(const std::byte*, std::byte*, index_t);
-  index_t n_, row_bytes_, used_ = 0;
-  std::uint64_t count_ = 0, made_ = 0;
-  std::array<std::byte*, kMaxLevels> rows_;
-  alignas(kCacheLine) std::array<std::byte, kCascadeBytes> memory_;
-  std::byte* next_ = memory_.data();
 };
 
 // A position among the reduced axes [first, last) and the operands' addresses there.
@@ -258,7 +208,7 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
     }
     return;
   }
-  const Scratched<Cascade> cascade(r, n);
+  const Scratched<Cascade<kCascadeBytes>> cascade(r.leaf.combine, r.item, n);
   for (index_t t = begin; t < end; t += kLeafRows) {
     const RowList x(r, walker, std::min<index_t>(kLeafRows, end - t));
     reduce_leaf(r, *loader, x, n, cascade->next());
@@ -271,7 +221,7 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
 template <class Loader>
 void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t begin, index_t end,
                  std::byte* out) {
-  const Scratched<Cascade> cascade(r, 1);
+  const Scratched<Cascade<kCascadeBytes>> cascade(r.leaf.combine, r.item, 1);
   const Scratched<Loader> loader(r);
   const int inner = r.loop.rank - 1;
   const index_t length = r.loop.at(inner).extent;
@@ -454,9 +404,7 @@ void widen_rows(Reduction& r) {
 void choose_chunks(Reduction& r) {
   r.chunk = r.terms;
   if (r.tiles < 16 && r.outputs <= kMaxPartials / 2) {
-    const index_t wanted = std::min(
-        {kMaxChunks, kMaxPartials / r.outputs, r.terms * r.outputs / kParallelGrain, r.terms});
-    if (wanted > 1) r.chunk = (r.terms + wanted - 1) / wanted;
+    r.chunk = chunk_of_terms(r.terms, r.outputs);
   }
   r.chunks = (r.terms + r.chunk - 1) / r.chunk;
 }
@@ -496,6 +444,12 @@ void run(Reduction& r) {
 }
 
 }  // namespace
+
+index_t chunk_of_terms(index_t terms, index_t outputs) {
+  const index_t wanted =
+      std::min({kMaxChunks, kMaxPartials / outputs, terms * outputs / kParallelGrain, terms});
+  return wanted > 1 ? (terms + wanted - 1) / wanted : terms;
+}
 
 void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
                    const MutableView& out) {

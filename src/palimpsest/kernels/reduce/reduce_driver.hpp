@@ -9,6 +9,11 @@
 
 namespace palimpsest {
 
+/// Most parts that the terms of few outputs are cut into.
+inline constexpr index_t kMaxChunks = 64;
+/// The length of each but the last: it depends on these numbers alone, not on threads.
+index_t chunk_of_terms(index_t terms, index_t outputs);
+
 /// out[kept] = reduction of leaf(x...) over the axes along which out has stride 0.
 ///
 /// Shapes   all views have the same extents, none of them 0; an axis of one element may count as

@@ -39,18 +39,6 @@ bool is_sum(const ElementwiseProgram& program) {
                      });
 }
 
-// Is this an array that a step makes, not a view of an input of the graph?
-bool is_computed(Variable v) {
-  while (v.owner().defined()) {
-    const Apply node = v.owner();
-    const AliasMap views = node.op().view_map(node);
-    const auto shown = views.find(v.index());
-    if (shown == views.end() || shown->second.size() != 1) return true;
-    v = node.input(static_cast<std::size_t>(*shown->second.begin()));
-  }
-  return false;
-}
-
 // What a program of these inputs gives: along every axis 1 where all are 1, else what is known.
 TensorType type_of_result(const ElementwiseProgram& program, std::span<const Variable> inputs) {
   TensorType type = inputs[0].type();
@@ -237,21 +225,28 @@ class OutputFusion {
     });
   }
 
-  // Joins the node with the first one before it that is a candidate and reads what it reads, or
-  // computes it; else the node waits for later ones.
-  bool join_earlier(const Apply& node) {
+  // Joins the node with those before it that are candidates and read what it reads, or compute it,
+  // as long as one fits; what is made waits for later ones.
+  bool join_earlier(Apply node) {
+    bool has_joined = false;
+    for (Apply with = joined_with_one(node); with.defined(); with = joined_with_one(node)) {
+      node = with;
+      has_joined = true;
+    }
+    wait(node);
+    return has_joined;
+  }
+
+  Apply joined_with_one(const Apply& node) {
     const Variable out = node.output(0);
     for (const Variable& v : node.inputs()) {
       if (is_broadcast(v.type(), out.type())) continue;
       const Apply* const found = waiting_.find(v.node());
       if (!found || !graph_.contains(*found)) continue;
       const Apply with = joined(*found, node);
-      if (!with.defined()) continue;
-      wait(with);
-      return true;
+      if (with.defined()) return with;
     }
-    wait(node);
-    return false;
+    return {};
   }
 
   void wait(const Apply& node) {

@@ -10,7 +10,7 @@
 #include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/graph/inplace_query.hpp"
 #include "palimpsest/ops/create/random_op.hpp"
-#include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/elementwise/elementwise_sums.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
@@ -121,8 +121,10 @@ class InplacePass {
   // The variant on these inputs. Of several results each one is put where it had better lie.
   OpPtr variant_op(const Apply& node, const std::set<int>& allowed) {
     const auto* const step = op_of<ops::Elementwise>(node);
-    if (!step || node.output_count() < 2) return node.op().inplace_on_inputs(node, allowed);
-    ops::Elementwise::Overwrites preferred(node.output_count(), ops::Elementwise::kNone);
+    const auto* const with_sums = op_of<ops::ElementwiseSums>(node);
+    const std::size_t n = step ? node.output_count() : with_sums ? with_sums->n_arrays() : 0;
+    if (n < 2) return node.op().inplace_on_inputs(node, allowed);
+    ops::Elementwise::Overwrites preferred(n, ops::Elementwise::kNone);
     for (std::size_t k = 0; k < preferred.size(); ++k) {
       for (const int i : allowed) {
         const VariableNode* const root = memory_.root(node.input(static_cast<std::size_t>(i)));
@@ -132,7 +134,8 @@ class InplacePass {
         }
       }
     }
-    return step->inplace_on_inputs(node, allowed, preferred);
+    return step ? step->inplace_on_inputs(node, allowed, preferred)
+                : with_sums->inplace_on_inputs(node, allowed, preferred);
   }
 
   // Can the op overwrite several inputs by an output each, as a loop with several states can?

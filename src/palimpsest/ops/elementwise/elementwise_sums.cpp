@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/ops/elementwise/elementwise_sums.hpp"
+
+#include <array>
+
+#include "palimpsest/kernels/elementwise/computed_rows.hpp"
+#include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/products/products.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/ops/shape/shape_op.hpp"
+
+namespace palimpsest::ops {
+namespace {
+
+// The program with its first outputs only.
+ElementwiseProgram of_arrays(const ElementwiseProgram& program, std::size_t n) {
+  ElementwiseProgram result;
+  std::vector<int> registers;
+  for (const int r : program.inputs()) {
+    registers.push_back(result.input(program.dtype_of_register(r)));
+  }
+  const std::vector<int> outputs = result.append(program, registers);
+  for (std::size_t k = 0; k < n; ++k) result.output(outputs[k]);
+  return result;
+}
+
+bool is_product(const SumOfOutputs& sum) { return sum.kind >= SumOfOutputs::Kind::product; }
+
+}  // namespace
+
+std::string_view name_of(SumOfOutputs::Kind kind) {
+  static constexpr std::array<std::string_view, 4> kNames{"sum", "norm2", "product",
+                                                          "conj_product"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string describe(const SumOfOutputs& sum) {
+  std::string text = std::string(name_of(sum.kind)) + " " + std::to_string(sum.a);
+  return is_product(sum) ? text + " " + std::to_string(sum.b) : text;
+}
+
+ElementwiseSums::ElementwiseSums(ElementwiseProgram program, std::size_t n_arrays,
+                                 std::vector<SumOfOutputs> sums, Elementwise::Overwrites overwrites)
+    : whole_(std::make_shared<Elementwise>(std::move(program))),
+      n_arrays_(n_arrays),
+      sums_(std::move(sums)) {
+  const auto n = static_cast<int>(whole_->program().outputs().size());
+  bool is_right = n_arrays <= static_cast<std::size_t>(n) && !sums_.empty() &&
+                  whole_->program().n_inputs() > 0 &&
+                  whole_->program().n_registers() <= ComputedRows::kMostStoring &&
+                  sums_.size() <= static_cast<std::size_t>(ElementwiseProgram::kMaxOutputs);
+  for (const SumOfOutputs& sum : sums_) {
+    is_right = is_right && sum.a >= 0 && sum.a < n && sum.b >= 0 && sum.b < n;
+  }
+  if (!is_right) {
+    throw ValueError("[ElementwiseSums] got " + std::to_string(n_arrays) + " arrays and " +
+                     std::to_string(sums_.size()) + " sums of " + std::to_string(n) +
+                     " outputs and " + std::to_string(whole_->program().n_registers()) +
+                     " registers, expected inputs, outputs that are there, and at most " +
+                     std::to_string(ComputedRows::kMostStoring) + " registers");
+  }
+  for (const SumOfOutputs& sum : sums_) sum_dtype(sum, whole_->program());
+  if (n_arrays > 0) {
+    arrays_ = std::make_shared<Elementwise>(of_arrays(whole_->program(), n_arrays),
+                                            std::move(overwrites));
+  } else if (!overwrites.empty()) {
+    throw ValueError("[ElementwiseSums] inputs to overwrite: got " + to_string(overwrites) +
+                     ", expected none, since there is no array");
+  }
+}
+
+std::string ElementwiseSums::parameters() const {
+  std::string text = describe(program()) + "; " +
+                     parameter("arrays", static_cast<index_t>(n_arrays_)) + ", sums=(";
+  for (std::size_t s = 0; s < sums_.size(); ++s) {
+    text += (s > 0 ? ", " : "") + describe(sums_[s]);
+  }
+  text += ")";
+  return is_in_place() ? text + ", " + parameter("overwrites", arrays_->overwrites()) : text;
+}
+
+Apply ElementwiseSums::make_node(std::span<const Variable> inputs) const {
+  const Apply computed = whole_->make_node(inputs);
+  std::vector<TensorType> types;
+  for (std::size_t k = 0; k < n_arrays_; ++k) types.push_back(computed.output(k).type());
+  for (const SumOfOutputs& sum : sums_) {
+    types.push_back({sum_dtype(sum, program()), Extents(), inputs[0].type().device});
+  }
+  if (is_in_place()) arrays_->make_node(inputs);  // checks what is overwritten
+  return node(inputs, std::move(types));
+}
+
+AliasMap ElementwiseSums::destroy_map(const Apply& apply) const {
+  return arrays_ ? arrays_->destroy_map(apply) : AliasMap();
+}
+
+IndexPairs ElementwiseSums::tolerate_same(const Apply& apply) const {
+  return arrays_ ? arrays_->tolerate_same(apply) : IndexPairs();
+}
+
+OpPtr ElementwiseSums::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
+                                         const Elementwise::Overwrites& preferred) const {
+  if (!arrays_) return nullptr;
+  const auto plain = std::make_shared<Elementwise>(*arrays_, Elementwise::Overwrites());
+  const Apply alone = plain->make_node(apply.inputs());
+  const OpPtr chosen = plain->inplace_on_inputs(alone, allowed, preferred);
+  if (!chosen) return nullptr;
+  const auto& overwrites = static_cast<const Elementwise&>(*chosen).overwrites();
+  return std::make_shared<ElementwiseSums>(program(), n_arrays_, sums_, overwrites);
+}
+
+OpPtr ElementwiseSums::pure() const {
+  if (!is_in_place()) return shared_from_this();
+  return std::make_shared<ElementwiseSums>(program(), n_arrays_, sums_);
+}
+
+std::vector<Extents> ElementwiseSums::infer_shapes(const Apply& apply,
+                                                   std::span<const Extents> inputs) const {
+  std::vector<Extents> result = whole_->infer_shapes(apply, inputs);
+  result.resize(n_arrays_);
+  result.resize(n_arrays_ + sums_.size());
+  return result;
+}
+
+std::vector<Variable> ElementwiseSums::pullback(const Apply& apply,
+                                                std::span<const Variable> cotangents) const {
+  // What is summed up has the extents of all inputs together.
+  const Variable like = whole_->make_node(apply.inputs()).output(0);
+  return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
+    std::vector<Variable> made = unrolled(program(), inputs);
+    for (Variable& v : made) v = broadcast_like(v, like);
+    std::vector<Variable> outputs(made.begin(),
+                                  made.begin() + static_cast<std::ptrdiff_t>(n_arrays_));
+    for (const SumOfOutputs& sum : sums_) {
+      const Variable &a = made[static_cast<std::size_t>(sum.a)],
+                     &b = made[static_cast<std::size_t>(sum.b)];
+      switch (sum.kind) {
+        case SumOfOutputs::Kind::plain:
+          outputs.push_back(ops::sum(a));
+          break;
+        case SumOfOutputs::Kind::norm2:
+          outputs.push_back(norm2(a));
+          break;
+        case SumOfOutputs::Kind::product:
+          outputs.push_back(ops::sum(a * b));
+          break;
+        case SumOfOutputs::Kind::conj_product:
+          outputs.push_back(vdot(a, b));
+          break;
+      }
+    }
+    return outputs;
+  });
+}
+
+void ElementwiseSums::run(RunContext& context) const {
+  const std::size_t n = context.inputs().size(), rank = context.input(0).rank();
+  Extents extents(rank, 1);
+  for (const ConstView& view : context.inputs()) {
+    for (std::size_t k = 0; k < rank; ++k) {
+      if (view.extents[k] != 1) extents[k] = view.extents[k];
+    }
+  }
+  SmallVector<ConstView, 8> views(n);
+  SmallVector<index_t, 32> strides(n * rank);
+  for (std::size_t i = 0; i < n; ++i) {
+    views[i] = stretched(context.input(i), extents, {strides.data() + i * rank, rank});
+  }
+  run_elementwise_sums(program(), sums_, views, context.outputs().first(n_arrays_),
+                       context.outputs().subspan(n_arrays_));
+}
+
+}  // namespace palimpsest::ops

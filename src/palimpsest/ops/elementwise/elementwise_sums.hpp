@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "palimpsest/kernels/reduce/reduce.hpp"
+#include "palimpsest/ops/elementwise/elementwise_op.hpp"
+
+namespace palimpsest::ops {
+
+/// An elementwise program whose first outputs are arrays; sums over all elements of what it makes
+/// are further outputs, of rank 0. Rewrites make it, so that arrays and their sums take one pass.
+///
+/// Aliases  as Elementwise, for the arrays
+/// Errors   ValueError: a sum of an output that is not there, no sum, more than 40 registers
+class ElementwiseSums final : public Op {
+ public:
+  ElementwiseSums(ElementwiseProgram program, std::size_t n_arrays, std::vector<SumOfOutputs> sums,
+                  Elementwise::Overwrites overwrites = {});
+
+  const ElementwiseProgram& program() const { return whole_->program(); }
+  std::size_t n_arrays() const { return n_arrays_; }
+  const std::vector<SumOfOutputs>& sums() const { return sums_; }
+  bool is_in_place() const { return arrays_ && arrays_->is_in_place(); }
+
+  std::string name() const override {
+    return is_in_place() ? "ElementwiseSumsInPlace" : "ElementwiseSums";
+  }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  AliasMap destroy_map(const Apply& apply) const override;
+  IndexPairs tolerate_same(const Apply& apply) const override;
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override {
+    return inplace_on_inputs(apply, allowed, {});
+  }
+  /// The same with inputs that arrays had better overwrite; no entries: any.
+  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
+                          const Elementwise::Overwrites& preferred) const;
+  OpPtr pure() const override;
+  std::vector<Extents> infer_shapes(const Apply& apply,
+                                    std::span<const Extents> inputs) const override;
+  std::vector<Variable> pullback(const Apply& apply,
+                                 std::span<const Variable> cotangents) const override;
+  bool can_fail() const override { return false; }
+  void run(RunContext& context) const override;
+
+ private:
+  std::shared_ptr<const Elementwise> whole_;   // all outputs
+  std::shared_ptr<const Elementwise> arrays_;  // those that are stored; null: there is none
+  std::size_t n_arrays_;
+  std::vector<SumOfOutputs> sums_;
+};
+
+/// `norm2 1`, `product 2 3`.
+std::string describe(const SumOfOutputs& sum);
+std::string_view name_of(SumOfOutputs::Kind kind);
+
+}  // namespace palimpsest::ops

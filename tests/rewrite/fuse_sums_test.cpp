@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Norms and inner products that are summed up where their operand is made.
+#include <gtest/gtest.h>
+
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "rewrite/rewrite_runner.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::nearly_equal;
+using testing::ops_in;
+
+using Names = std::vector<std::string>;
+
+struct FuseSums : ::testing::Test {
+  static constexpr index_t kN = 1000;
+  Variable x = make_input({DType::complex64, {kN}, {}}, "x");
+  Variable y = make_input({DType::complex64, {kN}, {}}, "y");
+  Variable a = make_input({DType::float32, {}, {}}, "a");
+  Tensor at_x = Tensor::random_normal({kN}, DType::complex64, {1, 0});
+  Tensor at_y = Tensor::random_normal({kN}, DType::complex64, {2, 0});
+
+  // The ops of the optimized function; it gives what the plain one gives, in DebugMode too.
+  Names ops_of(const std::vector<Variable>& results) const {
+    const std::vector<Variable> inputs = testing::inputs_of(results);
+    std::vector<Tensor> arguments;
+    for (const Variable& v : inputs) {
+      arguments.push_back(v == x ? at_x : v == y ? at_y : Tensor::scalar(0.5F));
+    }
+    std::vector<In> ins(inputs.begin(), inputs.end());
+    std::vector<Out> outs(results.begin(), results.end());
+    const auto values = [&](const Mode& mode) {
+      const Function f = function(ins, outs, {.mode = mode});
+      std::vector<Tensor> made(f.output_count());
+      f.call(arguments, made);
+      return made;
+    };
+    const std::vector<Tensor> expected = values(NoRewrite());
+    for (const Mode& mode : {FastRun(), DebugMode({.base = FastRun(), .patience = 1})}) {
+      const std::vector<Tensor> got = values(mode);
+      for (std::size_t k = 0; k < got.size(); ++k) {
+        EXPECT_TRUE(nearly_equal(got[k], expected[k])) << k;
+      }
+    }
+    return ops_in(inputs, results, "FastRun");
+  }
+};
+
+TEST_F(FuseSums, ANormIsTakenWhereItsOperandIsMade) {
+  EXPECT_EQ(ops_of({ops::norm2(x - y)}), Names{"ElementwiseSums"});
+  const Variable r = x - a * y;
+  EXPECT_EQ(ops_of({r, ops::norm2(r)}), Names{"ElementwiseSums"});
+}
+
+TEST_F(FuseSums, SoAreProductsOfWhatIsMadeAndWhatIsRead) {
+  const Variable r = x + y;
+  EXPECT_EQ(ops_of({r, ops::vdot(r, x), ops::vdot(y, r), ops::sum(r)}), Names{"ElementwiseSums"});
+}
+
+TEST_F(FuseSums, ANormOfWhatIsReadJoinsTheReader) {
+  EXPECT_EQ(ops_of({x * 2.0 + y, ops::norm2(x)}), Names{"ElementwiseSums"});
+}
+
+TEST_F(FuseSums, WhatANormIsNeededForComesAfterIt) {
+  const Variable r = x - y, size = ops::norm2(r);
+  EXPECT_EQ(ops_of({r / size}), (Names{"ElementwiseSums", "DivInPlace"}));
+}
+
+TEST_F(FuseSums, NormsOfFewElementsAndOfInputsStay) {
+  const Variable few = make_input({DType::float32, {7}, {}}, "few");
+  EXPECT_EQ(ops_in({few}, {ops::norm2(few - 1.0)}, "FastRun"), (Names{"Sub", "Norm2"}));
+  EXPECT_EQ(ops_of({ops::norm2(x)}), Names{"Norm2"});
+}
+
+// Terms that are added one after the other would all be in memory at once.
+TEST_F(FuseSums, TermsAreNotGathered) {
+  std::vector<Variable> inputs;
+  Variable total;
+  for (int k = 0; k < 6; ++k) {
+    inputs.push_back(make_input({DType::complex64, {kN}, {}}, "t" + std::to_string(k)));
+    const Variable term = ops::fft(inputs.back(), {0});
+    total = total.defined() ? total + term : term;
+  }
+  const std::vector<In> ins(inputs.begin(), inputs.end());
+  const std::vector<Out> outs{Out(total, {.borrow = true}), Out(ops::norm2(total))};
+  const std::vector<Tensor> arguments(6, at_x);
+  EXPECT_LE(function(ins, outs).plan(arguments).peak_bytes, 3 * kN * 8 + 64);
+}
+
+TEST_F(FuseSums, ExactModesKeepTheOrderOfTheTerms) {
+  const Function f = function({x, y}, ops::norm2(x - y), {.mode = FastRun().exact()});
+  EXPECT_EQ(f.dprint().find("ElementwiseSums"), std::string::npos) << f.dprint();
+}
+
+}  // namespace
+}  // namespace palimpsest
