@@ -222,7 +222,9 @@ TEST(OpContract, RunningAllocatesNothing) {
     const Op& op = a.node.op();
     Tensor out =
         Tensor::empty(testing::result_extents(a.node, a.values)[0], a.node.output(0).dtype());
-    const MutableView outputs[] = {out.mutable_view()};
+    std::vector<Tensor> others = testing::further_destinations(a.node, a.values);
+    std::vector<MutableView> outputs{out.mutable_view()};
+    for (Tensor& t : others) outputs.push_back(t.mutable_view());
     std::vector<std::byte> scratch(op.scratch_bytes(a.node, layouts) + 64);
     auto address = reinterpret_cast<std::uintptr_t>(scratch.data());
     RunContext context(views, outputs,

@@ -143,7 +143,7 @@ TEST(FusedReduce, ManyInputs) {
   EXPECT_EQ(std::memcmp(got.memory(), expected.memory(), got.bytes()), 0);
 }
 
-// -- programs that store some of what they make and sum up the rest ---------------------------------
+// -- programs that store some of what they make and sum up the rest -------------------------------
 
 struct StoredAndSummed {
   ElementwiseProgram program;

@@ -90,6 +90,15 @@ std::vector<Extents> result_extents(const Apply& node, const std::vector<Tensor>
   return measured ? measured->measured_shapes(node, views) : node.op().infer_shapes(node, extents);
 }
 
+std::vector<Tensor> further_destinations(const Apply& node, const std::vector<Tensor>& inputs) {
+  const std::vector<Extents> extents = result_extents(node, inputs);
+  std::vector<Tensor> made;
+  for (std::size_t k = 1; k < extents.size(); ++k) {
+    made.push_back(Tensor::empty(extents[k], node.output(k).dtype()));
+  }
+  return made;
+}
+
 Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options) {
   const Op& op = node.op();
   std::vector<Layout> layouts;
@@ -116,7 +125,9 @@ Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options)
         strided ? strided_destination(dtype, shape, whole) : dense_destination(dtype, shape, whole);
     poison_all(whole, options.poison);
   }
-  const MutableView outputs[] = {out.mutable_view()};
+  std::vector<Tensor> others = further_destinations(node, inputs);
+  std::vector<MutableView> outputs{out.mutable_view()};
+  for (Tensor& t : others) outputs.push_back(t.mutable_view());
   std::vector<ConstView> views;
   for (const Tensor& t : inputs) views.push_back(t.view_of());
   Scratch scratch(op.scratch_bytes(node, layouts), options.poison);

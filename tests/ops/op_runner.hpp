@@ -15,13 +15,17 @@ struct RunOptions {
   bool strided_output = false;
 };
 
-/// Runs one application on these inputs, without a compiler: the destination is what infer_shapes
+/// Runs one application on these inputs, without a compiler, and gives its first result: the
+/// destination is what infer_shapes
 /// says, or the memory of the input that is destroyed; scratch is exactly what scratch_bytes says.
 /// Expects that guard zones around both, and every input that is not destroyed, keep their bytes.
 Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options = {});
 
 /// The extents of a node's results: inferred, or measured where elements decide.
 std::vector<Extents> result_extents(const Apply& node, const std::vector<Tensor>& inputs);
+
+/// Destinations of all results but the first.
+std::vector<Tensor> further_destinations(const Apply& node, const std::vector<Tensor>& inputs);
 
 using Bindings = std::vector<std::pair<Variable, Tensor>>;
 

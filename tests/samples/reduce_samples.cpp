@@ -72,30 +72,33 @@ std::vector<OpSample> fused_reduce_samples() {
 std::vector<OpSample> elementwise_sums_samples() {
   std::vector<OpSample> result;
   using Kind = SumOfOutputs::Kind;
-  // x + 2 y, its norm, and its product with x; the array is stored or not.
-  const auto add = [&](const std::string& name, std::size_t n_arrays, Tensor x, Tensor y) {
+  // x + 2 y, stored or not, and sums of it and of its product with x.
+  const auto add = [&](const std::string& name, std::size_t n_arrays,
+                       const std::vector<SumOfOutputs>& sums, Tensor x, Tensor y) {
     ElementwiseProgram program;
     const int a = program.input(x.dtype()), b = program.input(y.dtype());
     const int twice = program.apply(ScalarOp::add, {b, b});
     program.output(program.apply(ScalarOp::add, {a, twice}));
     program.output(a);
-    const std::vector<SumOfOutputs> sums = {
-        {Kind::norm2, 0}, {Kind::conj_product, 0, 1}, {Kind::product, 1, 0}, {Kind::plain, 0}};
     const auto op = std::make_shared<const ElementwiseSums>(std::move(program), n_arrays, sums);
-    for (std::size_t k = 0; k < n_arrays + sums.size(); ++k) {
-      result.push_back({name + " " + std::to_string(k), {x, y}, [op, k](Vars v) {
-                          return op->make_node(v).output(k);
-                        }});
-    }
+    result.push_back({name + " " + std::string(name_of(x.dtype())),
+                      {std::move(x), std::move(y)},
+                      [op](Vars v) { return op->make_node(v).output(0); }});
   };
+  const SumOfOutputs norm{Kind::norm2, 0}, inner{Kind::conj_product, 0, 1},
+      product{Kind::product, 1, 0}, plain{Kind::plain, 0};
   for (DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
-    const std::string name(name_of(dtype));
     const Tensor x = sample_values({3, 4, 2}, dtype), y = sample_values({3, 4, 2}, dtype, 2);
-    add("stored " + name, 1, x, y);
-    add("not stored " + name, 0, x, y);
+    add("stored", 1, {norm, inner}, x, y);
+    add("norm", 0, {norm}, x, y);
+    add("inner product", 0, {inner, product}, x, y);
+    add("product", 0, {product}, x, y);
+    add("sum", 0, {plain}, x, y);
   }
-  add("row", 1, sample_values({3, 4}, DType::float64), sample_values({1, 4}, DType::float64));
-  add("nothing", 1, sample_values({0, 4}, DType::float64), sample_values({0, 4}, DType::float64));
+  add("of a row", 1, {norm}, sample_values({3, 4}, DType::float64),
+      sample_values({1, 4}, DType::float64));
+  add("of nothing", 0, {plain}, sample_values({0, 4}, DType::float64),
+      sample_values({0, 4}, DType::float64));
   return result;
 }
 

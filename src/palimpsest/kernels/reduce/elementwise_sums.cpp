@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An elementwise program and sums of what it makes, in one pass: blocks of elements are computed in
-// cache, stored, and summed up from there. The sums are those of reduce_driver.cpp: the same leaves,
-// paired in the same order, in chunks that depend on the number of elements alone.
+// cache, stored, and summed up from there. The sums are those of reduce_driver.cpp: the same
+// leaves, paired in the same order, in chunks that depend on the number of elements alone.
 #include <algorithm>
 #include <array>
 #include <bit>
