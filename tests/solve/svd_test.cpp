@@ -195,6 +195,35 @@ TEST_P(Svd, ABatchIsItsElements) {
   }
 }
 
+// One element has ended when the bases of the other start anew.
+TEST_P(Svd, ElementsOfABatchEndOnTheirOwn) {
+  const index_t n = 60;
+  for (const bool is_first : {true, false}) {
+    Tensor weights = Tensor::linspace(1.0, 2.0, 2 * n).reshape({2, n});
+    weights.narrow(0, 0, 1).narrow(1, 7, 1).fill(50.0);
+    if (!is_first) weights = weights.permute({1, 0}).contiguous();
+    const NamedLinop A = Diagonal(weights.to(dtype()), is_first ? "S N" : "N S");
+    SvdOptions options{.tolerance = bound(), .vectors = 6, .dense_side = 0};
+    options.batch = "S";
+    const SvdResult found = svd(A, 1, options);
+    EXPECT_EQ(found.status, Status::converged);
+    const std::vector<double> s = reals_of(found.S);
+    EXPECT_NEAR(s[0], 50, 50 * bound());
+    EXPECT_NEAR(s[1], 2, 2 * bound());
+    options.batch = {};
+    const SvdResult first = svd(A.split({{"S", slice(0, 1)}}), 1, options);
+    EXPECT_LT(3 * first.iterations, found.iterations);
+    for (index_t k = 0; k < 2; ++k) {
+      SvdResult own;
+      own.U = found.U.narrow(is_first ? 0 : 1, k, 1).contiguous();
+      own.Vh = found.Vh.narrow(is_first ? 1 : 2, k, 1).contiguous();
+      own.S = found.S.narrow(0, k, 1).reshape({1});
+      expect_triplets(A.split({{"S", slice(k, k + 1)}}), own,
+                      is_first ? Extents{1, n} : Extents{n, 1}, bound());
+    }
+  }
+}
+
 // Of elements whose squares are beyond the range of the dtype.
 TEST_P(Svd, UnitsDoNotMatterToWholeMatrices) {
   for (const double unit : {1e-30, 1e30}) {
