@@ -330,6 +330,9 @@ int CommandLine::run(int argc, const char* const* argv) {
   } catch (const UsageError& error) {
     print_error(impl_->name(), impl_->with_advice(error.what()));
     return kWrongUsage;
+  } catch (const ValueError& error) {  // of a step of imaging/: what the user gave
+    print_error(impl_->name(), impl_->with_advice(error.what()));
+    return kWrongUsage;
   } catch (const FormatError& error) {
     print_error(impl_->name(), error.what());
     return kWrongUsage;

@@ -13,13 +13,13 @@
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/outputs.hpp"
-#include "palimpsest/cli/recon/coil_maps.hpp"
 #include "palimpsest/cli/recon/image.hpp"
-#include "palimpsest/cli/recon/phantom.hpp"
-#include "palimpsest/cli/recon/sampling_pattern.hpp"
 #include "palimpsest/cli/recon/sense.hpp"
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
+#include "palimpsest/imaging/coil_maps.hpp"
+#include "palimpsest/imaging/patterns.hpp"
+#include "palimpsest/imaging/phantom.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/report.hpp"
@@ -147,6 +147,15 @@ std::string summary_of(const SimulateOptions& options, const Tensor& mask) {
                      static_cast<double>(points) / static_cast<double>(samples), options.noise);
 }
 
+// sampling_pattern(), whose errors name the options.
+Tensor pattern_of(index_t ny, index_t nx, const PatternOptions& options) {
+  try {
+    return sampling_pattern(ny, nx, options);
+  } catch (const ValueError& error) {
+    throw UsageError(std::string(error.what()) + " (--acceleration, --center, --pattern)");
+  }
+}
+
 void simulate(const SimulateOptions& options) {
   check_options(options);
   const PatternKind kind = parse_pattern(options.pattern);
@@ -161,7 +170,7 @@ void simulate(const SimulateOptions& options) {
   const Tensor image = object_image(options);
   const index_t ny = image.shape(0), nx = image.shape(1);
   const index_t center = center_extent(options, ny, nx);
-  const Tensor mask = sampling_pattern(
+  const Tensor mask = pattern_of(
       ny, nx, {.kind = kind, .acceleration = options.acceleration, .center = center, .seed = seed});
   const Tensor maps = ring_coil_maps(options.coils, ny, nx);
   Tensor kspace = coil_kspace(image, maps);

@@ -36,9 +36,9 @@ std::string cut_text(const Cut& cut) {
 }
 
 // The extents that are used of the centre.
-std::pair<index_t, index_t> used_center(const CenterRegion& center) {
-  const index_t most = SensitivityOptions{}.largest_center;
-  return {std::min(center.height, most), std::min(center.width, most)};
+std::pair<index_t, index_t> used_center(const CalibrationArea& center) {
+  const index_t most = EspiritOptions{}.calibration;
+  return {std::min(center.extent[1], most), std::min(center.extent[2], most)};
 }
 
 JsonReport sizes_of(const Reconstruction& r) {
@@ -53,7 +53,8 @@ JsonReport sizes_of(const Reconstruction& r) {
   sizes.set("repetitions", layout.n_repetitions).set("averages", layout.n_averages);
   sizes.set("samples_per_coil", layout.samples_per_coil());
   sizes.set("acceleration", layout.acceleration());
-  sizes.set("center_rows", r.center().height).set("center_columns", r.center().width);
+  const auto& [planes, rows_of_center, columns_of_center] = r.center().extent;
+  sizes.set("center_rows", rows_of_center).set("center_columns", columns_of_center);
   return sizes;
 }
 

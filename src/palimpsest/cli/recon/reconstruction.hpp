@@ -10,7 +10,7 @@
 #include "palimpsest/cli/columns.hpp"
 #include "palimpsest/cli/recon/scan.hpp"
 #include "palimpsest/cli/recon/sense.hpp"
-#include "palimpsest/cli/recon/sensitivities.hpp"
+#include "palimpsest/imaging/sensitivities.hpp"
 
 namespace palimpsest::cli {
 
@@ -75,7 +75,7 @@ class Reconstruction {
 
   const ScanLayout& layout() const { return scan_.layout(); }
   /// Where maps are estimated from; empty if they are given.
-  const CenterRegion& center() const { return center_; }
+  const CalibrationArea& center() const { return center_; }
   /// Are they estimated from separate calibration lines, not from the image's own?
   bool uses_calibration() const { return !has_maps() && scan_.calibration_mask().defined(); }
   const ReconstructionPlan& plan() const { return plan_; }
@@ -99,6 +99,7 @@ class Reconstruction {
 
   index_t plan_calibration(Draft& draft, index_t beside) const;
   void plan_kspace(Draft& draft) const;
+  index_t espirit_bytes() const;
   void plan_maps(Draft& draft) const;
   void plan_solve(Draft& draft) const;
   Draft draft(bool in_memory) const;
@@ -119,7 +120,8 @@ class Reconstruction {
   MemoryLedger ledger_;
   Scan scan_;
   GridFile maps_file_;
-  CenterRegion center_;
+  CalibrationArea center_;  // without a limit of its extents
+  EspiritOptions espirit_;
   ReconstructionPlan plan_;
   std::unique_ptr<SenseSolver> solver_;
   // While running.

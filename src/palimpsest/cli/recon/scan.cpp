@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "palimpsest/cli/inputs.hpp"
-#include "palimpsest/cli/recon/sampling_pattern.hpp"
+#include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/npy.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/recon/phantom.hpp"
+#include "palimpsest/imaging/phantom.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "palimpsest/cli/failure.hpp"
-
-namespace palimpsest::cli {
+namespace palimpsest {
 namespace {
 
 double sum(const Tensor& image) {
@@ -55,8 +53,8 @@ TEST(Phantom, ALargerImageAveragesToTheSmallerOne) {
 
 TEST(Phantom, RejectsAnEmptySize) {
   EXPECT_THAT([] { ellipse_image(modified_shepp_logan(), 0, 8); },
-              testing::ThrowsMessage<UsageError>(testing::HasSubstr("the size is empty")));
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("the size is empty")));
 }
 
 }  // namespace
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

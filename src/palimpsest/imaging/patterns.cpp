@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/recon/sampling_pattern.hpp"
+#include "palimpsest/imaging/patterns.hpp"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/error.hpp"
 #include "palimpsest/base/random.hpp"
-#include "palimpsest/cli/failure.hpp"
 
-namespace palimpsest::cli {
+namespace palimpsest {
 namespace {
 
 // The wanted distance between neighbours, in units that bisection finds, is 1 at the centre and
@@ -163,9 +163,9 @@ Mask random(const Grid& grid, std::uint64_t seed, index_t wanted) {
 Mask uniform(const Grid& grid, double acceleration) {
   const auto n = static_cast<index_t>(std::llround(acceleration));
   if (static_cast<double>(n) != acceleration) {
-    throw UsageError(fmt::format(
+    throw ValueError(fmt::format(
         "[uniform pattern] a lattice needs an integer: got acceleration {}, expected for instance "
-        "{}. Try --pattern poisson",
+        "{}. Try poisson",
         acceleration, n));
   }
   index_t shift = 0, best = 0;
@@ -191,16 +191,17 @@ Mask uniform(const Grid& grid, double acceleration) {
 
 index_t wanted_samples(const Grid& grid, double acceleration) {
   if (!(acceleration >= 1)) {
-    throw UsageError(
-        fmt::format("[--acceleration] got {}, expected a number of at least 1", acceleration));
+    throw ValueError(fmt::format(
+        "[sampling pattern] acceleration: got {}, expected a number of at least 1", acceleration));
   }
   const index_t wanted = std::llround(static_cast<double>(grid.points()) / acceleration);
   const index_t center = grid.center_y * grid.center_x;
   if (wanted < center) {
-    throw UsageError(fmt::format(
-        "[--acceleration] {} leaves {} samples of {} x {}, but the fully sampled centre alone has "
-        "{}. Try a lower acceleration or --center",
-        acceleration, wanted, grid.ny, grid.nx, center));
+    throw ValueError(
+        fmt::format("[sampling pattern] acceleration {} leaves {} samples of {} x {}, but the "
+                    "fully sampled centre alone has "
+                    "{}. Try a lower acceleration or a smaller centre",
+                    acceleration, wanted, grid.ny, grid.nx, center));
   }
   return wanted;
 }
@@ -212,13 +213,14 @@ PatternKind parse_pattern(std::string_view name) {
   if (name == "random") return PatternKind::random;
   if (name == "uniform") return PatternKind::uniform;
   if (name == "full") return PatternKind::full;
-  throw UsageError(fmt::format(
-      "[--pattern] no such pattern: got '{}', expected poisson, random, uniform or full", name));
+  throw ValueError(fmt::format(
+      "[sampling pattern] no such pattern: got '{}', expected poisson, random, uniform or full",
+      name));
 }
 
 Tensor sampling_pattern(index_t ny, index_t nx, const PatternOptions& options) {
   if (ny < 1 || nx < 1 || options.center < 0) {
-    throw UsageError(
+    throw ValueError(
         fmt::format("[sampling pattern] got {} x {} with a centre of {}, expected "
                     "positive sizes",
                     ny, nx, options.center));
@@ -251,4 +253,4 @@ index_t count_samples(const Tensor& mask) {
   return std::count(values, values + dense.numel(), true);
 }
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/recon/coil_maps.hpp"
+#include "palimpsest/imaging/coil_maps.hpp"
 
 #include <cmath>
 #include <complex>
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/base/error.hpp"
 
-namespace palimpsest::cli {
+namespace palimpsest {
 namespace {
 
 // Beyond the corners of the field of view, at sqrt(2).
@@ -24,11 +24,11 @@ double position(index_t j, index_t n) {
 
 Tensor ring_coil_maps(index_t n_coils, index_t ny, index_t nx, double radius) {
   if (n_coils < 1 || ny < 1 || nx < 1) {
-    throw UsageError("[coil maps] got the shape " + to_string(Extents{n_coils, ny, nx}) +
+    throw ValueError("[coil maps] got the shape " + to_string(Extents{n_coils, ny, nx}) +
                      ", expected at least one coil and one pixel");
   }
   if (!(radius > kSmallestRadius)) {
-    throw UsageError("[coil maps] wires lie inside the field of view: got radius " +
+    throw ValueError("[coil maps] wires lie inside the field of view: got radius " +
                      std::to_string(radius) + ", expected more than 1.42 half fields of view");
   }
   Tensor maps = Tensor::empty({n_coils, ny, nx}, DType::complex64);
@@ -55,4 +55,4 @@ Tensor ring_coil_maps(index_t n_coils, index_t ny, index_t nx, double radius) {
   return maps;
 }
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

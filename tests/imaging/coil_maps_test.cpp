@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/recon/coil_maps.hpp"
+#include "palimpsest/imaging/coil_maps.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <complex>
 
-#include "palimpsest/cli/failure.hpp"
-
-namespace palimpsest::cli {
+namespace palimpsest {
 namespace {
 
 using Sample = std::complex<float>;
@@ -42,10 +40,10 @@ TEST(RingCoilMaps, AreSmooth) {
 
 TEST(RingCoilMaps, RejectBadArguments) {
   EXPECT_THAT([] { ring_coil_maps(0, 8, 8); },
-              testing::ThrowsMessage<UsageError>(testing::HasSubstr("at least one coil")));
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("at least one coil")));
   EXPECT_THAT([] { ring_coil_maps(4, 8, 8, 1.0); },
-              testing::ThrowsMessage<UsageError>(testing::HasSubstr("inside the field of view")));
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("inside the field of view")));
 }
 
 }  // namespace
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

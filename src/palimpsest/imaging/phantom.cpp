@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/recon/phantom.hpp"
+#include "palimpsest/imaging/phantom.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 #include <numbers>
 #include <string>
 
-#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/base/error.hpp"
 
-namespace palimpsest::cli {
+namespace palimpsest {
 namespace {
 
 constexpr int kLinesPerPixel = 16;
@@ -64,7 +64,7 @@ std::span<const Ellipse> modified_shepp_logan() { return kSheppLogan; }
 
 Tensor ellipse_image(std::span<const Ellipse> ellipses, index_t ny, index_t nx) {
   if (ny < 1 || nx < 1) {
-    throw UsageError("[phantom] the size is empty: got " + to_string(Extents{ny, nx}) +
+    throw ValueError("[phantom] the size is empty: got " + to_string(Extents{ny, nx}) +
                      ", expected at least one pixel along each axis");
   }
   Tensor image = Tensor::zeros({ny, nx}, DType::float32);
@@ -85,4 +85,4 @@ Tensor ellipse_image(std::span<const Ellipse> ellipses, index_t ny, index_t nx) 
   return image;
 }
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/recon/sampling_pattern.hpp"
+#include "palimpsest/imaging/patterns.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "palimpsest/cli/failure.hpp"
-
-namespace palimpsest::cli {
+namespace palimpsest {
 namespace {
 
 index_t samples_in(const Tensor& mask, index_t y, index_t x, index_t height, index_t width) {
@@ -101,16 +99,16 @@ TEST(FullPattern, MeasuresEverything) {
 
 TEST(SamplingPattern, RejectsWhatCannotBe) {
   EXPECT_THAT([] { sampling_pattern(64, 64, {.acceleration = 0.5}); },
-              testing::ThrowsMessage<UsageError>(testing::HasSubstr("at least 1")));
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("at least 1")));
   EXPECT_THAT([] { sampling_pattern(64, 64, {.acceleration = 50, .center = 24}); },
-              testing::ThrowsMessage<UsageError>(testing::HasSubstr("centre alone has 576")));
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("centre alone has 576")));
   EXPECT_THAT([] { sampling_pattern(64, 64, {.kind = PatternKind::uniform, .acceleration = 2.5}); },
-              testing::ThrowsMessage<UsageError>(testing::HasSubstr("needs an integer")));
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("needs an integer")));
   EXPECT_THAT([] { sampling_pattern(0, 64, {}); },
-              testing::ThrowsMessage<UsageError>(testing::HasSubstr("positive sizes")));
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("positive sizes")));
   EXPECT_THAT([] { parse_pattern("spiral"); },
-              testing::ThrowsMessage<UsageError>(testing::HasSubstr("poisson, random")));
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("poisson, random")));
 }
 
 }  // namespace
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -3,9 +3,10 @@
 
 #include <span>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest::cli {
+namespace PALIMPSEST_API palimpsest {
 
 /// An ellipse of constant value; lengths in half fields of view, so the field is [-1, 1]^2.
 struct Ellipse {
@@ -24,7 +25,7 @@ std::span<const Ellipse> modified_shepp_logan();
 /// The sum of ellipses, averaged over each pixel: along x exactly, along y in 16 lines per pixel.
 ///
 /// Shapes   (ny, nx) float32; row 0 is the top (y = +1)
-/// Errors   UsageError: an extent below 1
+/// Errors   ValueError: an extent below 1
 Tensor ellipse_image(std::span<const Ellipse> ellipses, index_t ny, index_t nx);
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -4,15 +4,16 @@
 #include <cstdint>
 #include <string_view>
 
+#include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest::cli {
+namespace PALIMPSEST_API palimpsest {
 
 /// poisson: no two samples nearer than a distance that grows with the distance from the centre.
 /// random: independent, as dense. uniform: a lattice, sheared so that its points lie far apart.
 enum class PatternKind { poisson, random, uniform, full };
 
-/// `poisson`, ...; UsageError for other names.
+/// `poisson`, ...; ValueError for other names.
 PatternKind parse_pattern(std::string_view name);
 
 struct PatternOptions {
@@ -28,7 +29,7 @@ struct PatternOptions {
 ///
 /// Shapes   (ny, nx) bool
 /// Cost     poisson, random: round(ny nx / acceleration) samples exactly, the same for the same
-/// seed Errors   UsageError: acceleration below 1, or so high that the centre alone has more
+/// seed Errors   ValueError: acceleration below 1, or so high that the centre alone has more
 /// samples;
 ///          a lattice of an acceleration that is no integer
 /// Source   Cook 1986, doi:10.1145/7529.8927; Efraimidis & Spirakis 2006,
@@ -38,4 +39,4 @@ Tensor sampling_pattern(index_t ny, index_t nx, const PatternOptions& options);
 /// Number of true elements.
 index_t count_samples(const Tensor& mask);
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// A block of the k-space grid in which every point is measured, along z, y, x. Axes that an array
+/// lacks have start 0 and extent 1.
+struct CalibrationArea {
+  std::array<index_t, 3> start = {0, 0, 0}, extent = {1, 1, 1};
+
+  bool operator==(const CalibrationArea&) const = default;
+};
+
+/// The block around the middle of the grid in which every point is measured.
+///
+/// It starts as the point floor((n - 1) / 2). Then x, y, z grow in turn by one, the block of c
+/// points lying at floor((n - c) / 2), while every point in it is measured and c < largest. Extents
+/// are 0 where the point in the middle is not measured.
+///
+/// Shapes   measured (y, x) or (z, y, x), bool
+/// Errors   ShapeError: another number of axes, an empty one; DTypeError: not bool
+/// Cost     the points of the block
+CalibrationArea calibration_area(const Tensor& measured, index_t largest = 24);
+
+/// The same for k-space, where a point counts as measured that is not 0 in some coil; along the
+/// readout x the block is moved to where it is measured and its energy is largest.
+///
+/// Shapes   kspace (C, y, x) or (C, z, y, x), complex64
+/// Errors   ShapeError, DTypeError: not such
+/// Cost     reads k-space once
+CalibrationArea calibration_area_of(const Tensor& kspace, index_t largest = 24);
+
+/// The samples of a block: a view, with the axes of kspace.
+Tensor calibration_samples(const Tensor& kspace, const CalibrationArea& area);
+
+}  // namespace palimpsest
