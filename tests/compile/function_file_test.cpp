@@ -66,6 +66,20 @@ TEST_F(FunctionFileTest, ErrorsOfALoadedFunctionNameTheRewriteThatMadeTheirStep)
   }
 }
 
+TEST_F(FunctionFileTest, LoopsKeepANumberOfStepsThatIsAValue) {
+  const Variable n = make_input({DType::int64, {}, {}}, "n");
+  const auto twice = [](const std::vector<Variable>& v) { return std::vector{v[0] * 2.0}; };
+  const Variable steps = ops::astype(ops::sum(x), DType::int64) + n;
+  const Function f = function({x, n}, ops::loop(twice, {.states = {x}, .n_steps = steps}).last(0));
+  const Function g = round_trip(f);
+  const Tensor start = Tensor::from<double>({0.5, 1.5});
+  for (const index_t more : {0, 3}) {
+    const double factor = std::pow(2.0, static_cast<double>(2 + more));
+    EXPECT_EQ(g(start, Tensor::full({}, more)).tensor().to_vector<double>(),
+              (std::vector<double>{0.5 * factor, 1.5 * factor}));
+  }
+}
+
 TEST_F(FunctionFileTest, PlansComeOutTheSame) {
   const Function f = function({x, y}, ops::roll(x * y, 1, 0) + ops::roll(x, 2, 0));
   const std::vector<TensorType> types(2, {DType::float64, {1000}, {}});

@@ -10,6 +10,7 @@
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/plan/repeat_steps.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
@@ -55,6 +56,27 @@ TEST_F(BudgetTest, CheapStepIsDoneAgainWhereKeepingItsResultWouldExceedTheBudget
   EXPECT_TRUE(equal(got, free(value)[0]));
   const Function checked = function({x}, y, {.mode = DebugMode(), .budget_bytes = budget});
   EXPECT_TRUE(equal(checked(value)[0], got));
+}
+
+// The first of the two steps alone would not give the value back.
+TEST_F(BudgetTest, WhatIsWrittenInTwoStepsIsNotRepeated) {
+  const auto idle_steps = [&](bool writes_twice) {
+    Variable wide = ops::exp(column(x) * ops::sum(x, {.axes = Axes{0}, .keepdims = true}));
+    if (writes_twice) wide = ops::cumsum(wide, 0);
+    const Variable first = ops::sum(ops::roll(wide, 1, 0));
+    const Variable last = wide * ops::max(ops::roll(x * first, 1, 0));
+    const Plan plan = plan_of(function({x}, ops::sum(last)));
+    int count = 0;
+    for (int full = 0; full < static_cast<int>(plan.steps.size()); ++full) {
+      const std::vector<bool> is_kept(plan.buffers.size(), false);
+      for (const Repetition& r : repetitions_at(plan, is_kept, full)) {
+        count += plan.buffers[static_cast<std::size_t>(r.buffer)].bytes == bytes ? 1 : 0;
+      }
+    }
+    return count;
+  };
+  EXPECT_GT(idle_steps(false), 0);
+  EXPECT_EQ(idle_steps(true), 0);
 }
 
 TEST_F(BudgetTest, NothingIsRepeatedThatDoesNotLowerThePeak) {

@@ -169,6 +169,21 @@ TEST(Placement, PiecesOfARectangleFillItAgain) {
   }
 }
 
+// The pieces of a rectangle, which are not packed at once, and buffers that meet nothing.
+TEST(Placement, SearchesForUpTo2000Buffers) {
+  unsigned seed = 0;
+  const auto bytes_of = [&](int n_buffers, double effort) {
+    std::vector<Interval> buffers = pieces_of(60, 1000, 40, seed);
+    for (int step = 60; static_cast<int>(buffers.size()) < n_buffers; ++step) {
+      buffers.push_back({64, step, step});
+    }
+    return place(buffers, {.effort = effort}).bytes;
+  };
+  while (bytes_of(2000, 0) == 64000) ++seed;
+  EXPECT_EQ(bytes_of(2000, 1000), 64000);
+  EXPECT_GT(bytes_of(2001, 1000), 64000);
+}
+
 TEST(Placement, ManyPiecesComeClose) {
   for (unsigned seed = 0; seed < 3; ++seed) {
     std::vector<Interval> pieces = pieces_of(300, 10000, 200, seed);

@@ -453,5 +453,28 @@ TEST(SharedVariable, DefaultUpdatesInACircleKeepNothingAlive) {
   EXPECT_TRUE(b_cell.expired());
 }
 
+TEST(SharedVariable, DefaultUpdatesInALongCircleKeepNothingAlive) {
+  std::weak_ptr<Container> first;
+  {
+    std::vector<SharedVariable> list;
+    for (int i = 0; i < 100; ++i) list.push_back(shared(Tensor::ones({2})));
+    for (std::size_t i = list.size(); i > 0; --i) {
+      list[i - 1].set_default_update(list[i % list.size()].var() * 2.0);
+    }
+    first = list[0].container_ptr();
+  }
+  EXPECT_TRUE(first.expired());
+}
+
+// Following each use of the variable by itself would take 3^n steps for n of them in a row.
+TEST(SharedVariable, DefaultUpdatesMayReadOneVariableOften) {
+  SharedVariable a = shared(Tensor::ones({2})), b = shared(Tensor::ones({2}));
+  a.set_default_update(a.var() * a.var() + a.var());
+  b.set_default_update(a.var() + b.var());
+  const Function f = function({}, b.var());
+  f();
+  EXPECT_EQ(b.get_value().to_vector<double>(), (std::vector<double>{2, 2}));
+}
+
 }  // namespace
 }  // namespace palimpsest

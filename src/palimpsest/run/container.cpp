@@ -159,21 +159,26 @@ void Container::set_default_update(const Variable& expression) {
     check_update_type(type_, expression.type(), "default update of " + who());
     // Roots whose own default updates lead back to this container, itself included.
     std::vector<Variable> back;
-    const auto leads_back = [&](const auto& self, const Variable& v, int depth) -> bool {
-      const auto container = container_of(v);
-      if (!container || depth > 64) return false;
-      if (container.get() == this) return true;
-      const Variable next = container->default_update();
-      if (!next.defined()) return false;
-      bool found = self(self, next, depth + 1);
-      for (const Apply& node : applications_of({&next, 1})) {
-        for (const Variable& input : node.inputs()) found = found || self(self, input, depth + 1);
+    const auto leads_back = [&](const Variable& root) {
+      std::vector<Variable> pending{root};
+      PointerSet<const Container> seen;
+      while (!pending.empty()) {
+        const auto container = container_of(pending.back());
+        pending.pop_back();
+        if (container.get() == this) return true;
+        if (!container || !seen.insert(container.get())) continue;
+        const Variable next = container->default_update();
+        if (!next.defined()) continue;
+        pending.push_back(next);
+        for (const Apply& node : applications_of({&next, 1})) {
+          for (const Variable& input : node.inputs()) pending.push_back(input);
+        }
       }
-      return found;
+      return false;
     };
     const auto visit = [&](const Variable& v) {
       if (!v.is_root() || std::find(back.begin(), back.end(), v) != back.end()) return;
-      if (leads_back(leads_back, v, 0)) back.push_back(v);
+      if (leads_back(v)) back.push_back(v);
     };
     for (const Apply& node : applications_of({&expression, 1})) {
       for (const Variable& input : node.inputs()) visit(input);

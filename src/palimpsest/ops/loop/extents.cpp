@@ -75,8 +75,12 @@ class Translator {
     ExtentProgram result;
     if (!extent.is_number()) {
       const Variable& v = extent.variable();
+      if (!is_number(v)) {
+        throw DTypeError("[" + who_ + "] extent " + v.str() + ": got " + v.type().str() +
+                         ", expected an integer of no axes");
+      }
       const std::size_t n_arrays = arrays_.size();
-      if (add(v, v, result)) return result;
+      if (add(v, result)) return result;
       // Only running tells: then it is the extent of an array that is there for that.
       arrays_.resize(n_arrays);
       result = {};
@@ -123,13 +127,11 @@ class Translator {
     return array;
   }
 
-  // False if it needs more than extents. `whole` is the extent that v is a part of, for the
-  // message.
-  bool add(const Variable& v, const Variable& whole, ExtentProgram& program) {
-    if (!is_integer(v.dtype()) || v.rank() != 0) {
-      throw DTypeError("[" + who_ + "] extent " + whole.str() + ": got " + v.type().str() +
-                       ", expected an integer of no axes");
-    }
+  static bool is_number(const Variable& v) { return is_integer(v.dtype()) && v.rank() == 0; }
+
+  // False if it needs more than extents.
+  bool add(const Variable& v, ExtentProgram& program) {
+    if (!is_number(v)) return false;
     if (v.is_constant()) {
       program.number(v.constant_value().item<index_t>());
       return true;
@@ -150,16 +152,14 @@ class Translator {
       }
     }
     const auto* scalar = dynamic_cast<const Elementwise*>(op);
-    return scalar && scalar->scalar_op() &&
-           add_operation(*scalar->scalar_op(), owner, whole, program);
+    return scalar && scalar->scalar_op() && add_operation(*scalar->scalar_op(), owner, program);
   }
 
-  bool add_operation(ScalarOp op, const Apply& owner, const Variable& whole,
-                     ExtentProgram& program) {
+  bool add_operation(ScalarOp op, const Apply& owner, ExtentProgram& program) {
     const std::optional<ExtentProgram::Code> code = code_of(op);
     if (!code && op != ScalarOp::identity) return false;
     for (const Variable& input : owner.inputs()) {
-      if (!add(input, whole, program)) return false;
+      if (!add(input, program)) return false;
     }
     if (code) program.apply(*code);
     return true;
