@@ -194,7 +194,7 @@ bool Storage::shares_data(const Storage& other) const {
 
 StorageState Storage::state() const {
   const Impl& me = impl();
-  switch (me.block.kind()) {
+  switch (me.kind) {
     case BlockKind::foreign_read_only:
       return StorageState::foreign_read_only;
     case BlockKind::foreign_writable:

