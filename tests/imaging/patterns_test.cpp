@@ -110,5 +110,95 @@ TEST(SamplingPattern, RejectsWhatCannotBe) {
               testing::ThrowsMessage<ValueError>(testing::HasSubstr("poisson, random")));
 }
 
+TEST(SamplingPattern, AnEllipseHasNoCornersAndAsManySamples) {
+  for (const PatternKind kind : {PatternKind::poisson, PatternKind::random}) {
+    const Tensor mask = sampling_pattern(
+        96, 80, {.kind = kind, .acceleration = 3, .center = 12, .seed = 2, .ellipse = true});
+    EXPECT_EQ(count_samples(mask), std::llround(96 * 80 / 3.0));
+    for (index_t y = 0; y < 96; ++y) {
+      for (index_t x = 0; x < 80; ++x) {
+        if (std::hypot((y - 48) / 48.0, (x - 40) / 40.0) > 1.0001) {
+          EXPECT_FALSE(mask.at<bool>({y, x}));
+        }
+      }
+    }
+  }
+  EXPECT_THAT([] { sampling_pattern(32, 32, {.acceleration = 1.1, .ellipse = true}); },
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("the ellipse has")));
+}
+
+TEST(SamplingPattern, WithoutSpreadTheDensityIsEven) {
+  const auto middle = [](double spread) {
+    const Tensor mask =
+        sampling_pattern(96, 96, {.acceleration = 5, .center = 0, .seed = 2, .spread = spread});
+    return count_samples(mask.narrow(0, 24, 48).narrow(1, 24, 48));
+  };
+  EXPECT_NEAR(static_cast<double>(middle(0)), 48 * 48 / 5.0, 40);
+  EXPECT_GT(middle(3), middle(1));
+  EXPECT_GT(middle(1), middle(0) + 50);
+  EXPECT_THAT([] { sampling_pattern(32, 32, {.spread = -1}); },
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("spread: got -1")));
+}
+
+TEST(CaipiPattern, ShiftsEveryMeasuredRow) {
+  const Tensor mask = caipi_pattern(12, 12, 2, 3, 1);
+  EXPECT_EQ(count_samples(mask), 24);
+  EXPECT_TRUE(mask.at<bool>({6, 6}));
+  EXPECT_TRUE(mask.at<bool>({8, 7}));
+  EXPECT_TRUE(mask.at<bool>({4, 5}));
+  EXPECT_FALSE(mask.at<bool>({8, 6}));
+  EXPECT_FALSE(mask.at<bool>({7, 6}));
+  const Tensor centered = caipi_pattern(12, 12, 2, 3, 1, 4);
+  EXPECT_EQ(count_samples(centered.narrow(0, 4, 4).narrow(1, 4, 4)), 16);
+  EXPECT_THAT([] { caipi_pattern(8, 8, 0, 2, 1); },
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("steps 0 and 2")));
+}
+
+TEST(PartialPattern, HasTheFirstLines) {
+  const Tensor rows = partial_pattern({10, 6}, 0.65, 0);
+  EXPECT_EQ(count_samples(rows), 7 * 6);  // round(6.5)
+  EXPECT_FALSE(rows.at<bool>({7, 0}));
+  EXPECT_EQ(count_samples(partial_pattern({10, 6}, 1, 1)), 60);
+  EXPECT_THAT(
+      [] {
+        partial_pattern({4, 4}, 0.5, 0);
+      },
+      testing::ThrowsMessage<ValueError>(testing::HasSubstr("(0.5, 1]")));
+  EXPECT_THAT(
+      [] {
+        partial_pattern({4, 4}, 0.75, 2);
+      },
+      testing::ThrowsMessage<ShapeError>(testing::HasSubstr("axis: got 2")));
+}
+
+TEST(LinePatterns, FramesHaveTheirLinesAtOtherPlaces) {
+  const Tensor golden = line_patterns(64, {.lines = 8, .frames = 5});
+  EXPECT_TRUE(golden.at<bool>({0, 32}));
+  for (index_t t = 0; t < 5; ++t) EXPECT_EQ(count_samples(golden.select(0, t)), 8);
+  EXPECT_FALSE(equal(golden.select(0, 0), golden.select(0, 1)));
+  // Evenly spread offsets fill everything after n / lines frames.
+  const Tensor even = line_patterns(64, {.lines = 8, .frames = 8, .golden = false});
+  for (index_t k = 0; k < 64; ++k) EXPECT_EQ(count_samples(even.narrow(1, k, 1)), 1) << k;
+  const Tensor centered = line_patterns(30, {.lines = 3, .frames = 4, .center = 6});
+  EXPECT_EQ(count_samples(centered.narrow(1, 12, 6)), 24);
+  EXPECT_THAT([] { line_patterns(8, {.lines = 9}); },
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("got 9 of 8 lines")));
+}
+
+TEST(Interleaved, FramesAreDisjointAndComplete) {
+  const Tensor pattern = sampling_pattern(40, 30, {.acceleration = 3, .center = 0, .seed = 4});
+  const Tensor frames = interleaved(pattern, 4);
+  for (index_t y = 0; y < 40; ++y) {
+    for (index_t x = 0; x < 30; ++x) {
+      EXPECT_EQ(count_samples(frames.narrow(1, y, 1).narrow(2, x, 1)),
+                pattern.at<bool>({y, x}) ? 1 : 0);
+    }
+  }
+  const Tensor shared = interleaved(Tensor::full<bool>({8, 8}, true), 2, 4);
+  EXPECT_EQ(count_samples(shared), 64 + 16);
+  EXPECT_THAT([] { interleaved(Tensor::full<bool>({8}, true), 2); },
+              testing::ThrowsMessage<ShapeError>(testing::HasSubstr("(ny, nx)")));
+}
+
 }  // namespace
 }  // namespace palimpsest

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -16,25 +17,26 @@
 namespace palimpsest {
 namespace {
 
-// The wanted distance between neighbours, in units that bisection finds, is 1 at the centre and
-// 1 + kSpread at the end of an axis.
-constexpr double kSpread = 1;
 constexpr int kBisections = 14;
 
 struct Grid {
   index_t ny = 0, nx = 0, center_y = 0, center_x = 0;
+  double spread = 1;
+  bool is_ellipse = false;
 
   index_t points() const { return ny * nx; }
   bool in_center(index_t y, index_t x) const {
     const index_t dy = y - (ny / 2 - center_y / 2), dx = x - (nx / 2 - center_x / 2);
     return dy >= 0 && dy < center_y && dx >= 0 && dx < center_x;
   }
-  /// Wanted distance to neighbours, up to a factor.
-  double spacing(index_t y, index_t x) const {
+  double radius(index_t y, index_t x) const {
     const double v = 2 * static_cast<double>(y - ny / 2) / static_cast<double>(ny);
     const double u = 2 * static_cast<double>(x - nx / 2) / static_cast<double>(nx);
-    return 1 + kSpread * std::sqrt(u * u + v * v);
+    return std::sqrt(u * u + v * v);
   }
+  bool may_have(index_t y, index_t x) const { return !is_ellipse || radius(y, x) <= 1; }
+  /// Wanted distance to neighbours, up to a factor.
+  double spacing(index_t y, index_t x) const { return 1 + spread * radius(y, x); }
 };
 
 using Mask = std::vector<char>;
@@ -54,7 +56,7 @@ std::vector<index_t> random_order(const Grid& grid, std::uint64_t seed) {
   std::vector<index_t> order;
   for (index_t y = 0; y < grid.ny; ++y) {
     for (index_t x = 0; x < grid.nx; ++x) {
-      if (!grid.in_center(y, x)) order.push_back(y * grid.nx + x);
+      if (!grid.in_center(y, x) && grid.may_have(y, x)) order.push_back(y * grid.nx + x);
     }
   }
   for (std::size_t i = order.size(); i > 1; --i) {
@@ -145,7 +147,7 @@ Mask random(const Grid& grid, std::uint64_t seed, index_t wanted) {
   Mask mask = center_mask(grid);
   std::vector<std::pair<double, index_t>> arrival;
   for (index_t p = 0; p < grid.points(); ++p) {
-    if (mask[static_cast<std::size_t>(p)]) continue;
+    if (mask[static_cast<std::size_t>(p)] || !grid.may_have(p / grid.nx, p % grid.nx)) continue;
     const std::uint64_t bits = random_bits({seed, 2}, static_cast<std::uint64_t>(p)) >> 11;
     const double uniform = (static_cast<double>(bits) + 0.5) * 0x1p-53;
     const double spacing = grid.spacing(p / grid.nx, p % grid.nx);
@@ -183,7 +185,8 @@ Mask uniform(const Grid& grid, double acceleration) {
   Mask mask = center_mask(grid);
   for (index_t y = 0; y < grid.ny; ++y) {
     for (index_t x = 0; x < grid.nx; ++x) {
-      if ((x + shift * y) % n == 0) mask[static_cast<std::size_t>(y * grid.nx + x)] = 1;
+      if ((x + shift * y) % n == 0 && grid.may_have(y, x))
+        mask[static_cast<std::size_t>(y * grid.nx + x)] = 1;
     }
   }
   return mask;
@@ -196,6 +199,17 @@ index_t wanted_samples(const Grid& grid, double acceleration) {
   }
   const index_t wanted = std::llround(static_cast<double>(grid.points()) / acceleration);
   const index_t center = grid.center_y * grid.center_x;
+  index_t possible = 0;
+  for (index_t p = 0; p < grid.points(); ++p) {
+    const index_t y = p / grid.nx, x = p % grid.nx;
+    possible += grid.in_center(y, x) || grid.may_have(y, x) ? 1 : 0;
+  }
+  if (wanted > possible) {
+    throw ValueError(fmt::format(
+        "[sampling pattern] acceleration {} wants {} samples, but the ellipse has {} points. Try a "
+        "higher acceleration",
+        acceleration, wanted, possible));
+  }
   if (wanted < center) {
     throw ValueError(
         fmt::format("[sampling pattern] acceleration {} leaves {} samples of {} x {}, but the "
@@ -225,7 +239,16 @@ Tensor sampling_pattern(index_t ny, index_t nx, const PatternOptions& options) {
                     "positive sizes",
                     ny, nx, options.center));
   }
-  const Grid grid{ny, nx, std::min(options.center, ny), std::min(options.center, nx)};
+  if (!(options.spread >= 0) || !std::isfinite(options.spread)) {
+    throw ValueError(fmt::format(
+        "[sampling pattern] spread: got {}, expected a number of at least 0", options.spread));
+  }
+  const Grid grid{ny,
+                  nx,
+                  std::min(options.center, ny),
+                  std::min(options.center, nx),
+                  options.spread,
+                  options.ellipse};
   Mask mask;
   switch (options.kind) {
     case PatternKind::poisson:
@@ -238,12 +261,102 @@ Tensor sampling_pattern(index_t ny, index_t nx, const PatternOptions& options) {
       mask = uniform(grid, options.acceleration);
       break;
     case PatternKind::full:
-      mask.assign(static_cast<std::size_t>(grid.points()), 1);
+      for (index_t p = 0; p < grid.points(); ++p) {
+        mask.push_back(grid.may_have(p / nx, p % nx) ? 1 : 0);
+      }
       break;
   }
   Tensor result = Tensor::empty({ny, nx}, DType::bool_);
   std::transform(mask.begin(), mask.end(), result.mutable_data<bool>(),
                  [](char taken) { return taken != 0; });
+  return result;
+}
+
+Tensor caipi_pattern(index_t ny, index_t nz, index_t dy, index_t dz, index_t shift,
+                     index_t center) {
+  if (std::min({ny, nz, dy, dz}) < 1 || shift < 0 || center < 0) {
+    throw ValueError(
+        fmt::format("[caipi_pattern] got {} x {} points, steps {} and {}, shift {}, centre {}, "
+                    "expected positive "
+                    "sizes and steps, shift and centre of at least 0",
+                    ny, nz, dy, dz, shift, center));
+  }
+  const Grid grid{ny, nz, std::min(center, ny), std::min(center, nz)};
+  Tensor result = Tensor::empty({ny, nz}, DType::bool_);
+  auto* out = result.mutable_data<bool>();
+  for (index_t y = 0; y < ny; ++y) {
+    for (index_t z = 0; z < nz; ++z) {
+      const index_t row = y - ny / 2, along = z - nz / 2;
+      const bool is_row = row % dy == 0;
+      *out++ = grid.in_center(y, z) || (is_row && (along - row / dy * shift) % dz == 0);
+    }
+  }
+  return result;
+}
+
+Tensor partial_pattern(const Extents& shape, double fraction, index_t axis) {
+  if (!(fraction > 0.5 && fraction <= 1)) {
+    throw ValueError(
+        fmt::format("[partial_pattern] fraction: got {}, expected a number in (0.5, 1]", fraction));
+  }
+  if (axis < 0 || axis >= std::ssize(shape)) {
+    throw ShapeError(
+        fmt::format("[partial_pattern] axis: got {} of the shape {}", axis, to_string(shape)));
+  }
+  Tensor result = Tensor::zeros(shape, DType::bool_);
+  const auto n = static_cast<double>(shape[static_cast<std::size_t>(axis)]);
+  result.narrow(axis, 0, std::llround(fraction * n)).fill<bool>(true);
+  return result;
+}
+
+Tensor line_patterns(index_t n, const LineOptions& o) {
+  if (n < 1 || o.lines < 1 || o.lines > n || o.frames < 1 || o.center < 0) {
+    throw ValueError(
+        fmt::format("[line_patterns] got {} of {} lines, {} frames and a centre of {}, expected 1 "
+                    "to {} lines and "
+                    "at least one frame",
+                    o.lines, n, o.frames, o.center, n));
+  }
+  Tensor result = Tensor::zeros({o.frames, n}, DType::bool_);
+  auto* out = result.mutable_data<bool>();
+  const double step = static_cast<double>(n) / static_cast<double>(o.lines);
+  const index_t center = std::min(o.center, n);
+  for (index_t t = 0; t < o.frames; ++t) {
+    const double part =
+        o.golden ? static_cast<double>(t) * (std::numbers::phi - 1) : static_cast<double>(t) / step;
+    const double offset = (part - std::floor(part)) * step + static_cast<double>(n / 2);
+    for (index_t k = 0; k < o.lines; ++k) {
+      // Less than half a line is added against rounding just below a whole number.
+      const double at = offset + static_cast<double>(k) * step + 1e-9;
+      out[t * n + static_cast<index_t>(at) % n] = true;
+    }
+    for (index_t k = 0; k < center; ++k) out[t * n + n / 2 - center / 2 + k] = true;
+  }
+  return result;
+}
+
+Tensor interleaved(const Tensor& pattern, index_t frames, index_t center) {
+  if (pattern.rank() != 2 || frames < 1 || center < 0) {
+    throw ShapeError(
+        fmt::format("[interleaved] got a pattern {} and {} frames, expected (ny, nx) and "
+                    "at least one",
+                    to_string(pattern.shape()), frames));
+  }
+  const Tensor dense = pattern.contiguous();
+  const bool* taken = dense.data<bool>();
+  const index_t ny = dense.shape(0), nx = dense.shape(1);
+  const Grid grid{ny, nx, std::min(center, ny), std::min(center, nx)};
+  Tensor result = Tensor::zeros({frames, ny, nx}, DType::bool_);
+  auto* out = result.mutable_data<bool>();
+  index_t next = 0;
+  for (index_t p = 0; p < grid.points(); ++p) {
+    if (!taken[p]) continue;
+    if (grid.in_center(p / nx, p % nx)) {
+      for (index_t t = 0; t < frames; ++t) out[t * grid.points() + p] = true;
+    } else {
+      out[next++ % frames * grid.points() + p] = true;
+    }
+  }
   return result;
 }
 
