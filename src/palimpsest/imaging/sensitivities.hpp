@@ -86,4 +86,47 @@ struct EspiritPlan {
 EspiritPlan plan_espirit(const Extents& kspace, const EspiritOptions& options = {},
                          bool into_array = false);
 
+struct WalshOptions {
+  /// Extent along each axis of the block over which covariances are averaged, odd.
+  index_t block = 7;
+  index_t sets = 1;
+};
+/// Coil sensitivities as dominant eigenvectors of the covariance of coil images around each point.
+///
+/// Math     R(r) = sum over a block around r of y y^H; set j is the eigenvector to the j-th largest
+///          eigenvalue, |s| = 1, its phase that of the strongest virtual coil; 0 where R is 0
+/// Shapes   coil_images (C, y, x) or (C, z, y, x) -> (M, C, ..)
+/// DTypes   complex64
+/// Errors   ShapeError, DTypeError: not such an array; ValueError "block", "sets": out of range;
+///          "NaN"
+/// Cost     O(voxels C^2 (block d + C)); memory: C (C + 1) / 2 complex128 numbers for each point
+/// Source   Walsh et al. 2000, doi:10.1002/(SICI)1522-2594(200005)43:5<682::AID-MRM10>3.0.CO;2-G
+Tensor walsh(const Tensor& coil_images, const WalshOptions& options = {});
+
+struct DirectOptions {
+  /// Largest extent of the calibration area along an axis, and where it lies if not there.
+  index_t calibration = 24;
+  std::optional<CalibrationArea> area = {};
+};
+/// Coil sensitivities as low-resolution coil images over their root sum of squares.
+///
+/// Math     y_c: inverse transform of the calibration area under a Kaiser window (beta 4);
+///          s_c = y_c / sqrt(sum |y|^2), 0 where all are 0
+/// Shapes   kspace (C, y, x) or (C, z, y, x) -> (1, C, ..)
+/// DTypes   complex64
+/// Errors   ShapeError, DTypeError: not such an array; ValueError: no calibration area
+/// Source   McKenzie et al. 2002, doi:10.1002/mrm.10087
+Tensor direct_maps(const Tensor& kspace, const DirectOptions& options = {});
+
+/// The image that maps of walsh() or of others make of coil images: s^H y of each set.
+///
+/// Shapes   coil_images (C, ..), maps (M, C, ..) -> (M, ..)
+/// Errors   ShapeError, DTypeError: they do not fit
+Tensor adaptive_combine(const Tensor& coil_images, const Tensor& maps);
+
+/// Maps that are 0 where `support` is false.
+///
+/// Shapes   maps (M, C, ..) complex64, support (..) bool
+Tensor apply_mask(const Tensor& maps, const Tensor& support);
+
 }  // namespace palimpsest
