@@ -82,6 +82,13 @@ TEST(BorrowedResult, IsSeenThroughForeignMemory) {
   EXPECT_EQ(values(f(blob).tensor()), (Numbers{2, 3, 1}));
 }
 
+TEST(CallInto, DestinationMayLieBesideTheArgumentInOneStorage) {
+  Tensor whole = vector_of({1, 2, 3, 4});
+  Tensor out = whole.index_with({slice(2, 4)});
+  function({x}, x).call_into(out, whole.index_with({slice(0, 2)}));
+  EXPECT_EQ(values(whole), (Numbers{1, 2, 1, 2}));
+}
+
 TEST(CallInto, SegmentAttachedTwiceIsOneMemory) {
   const Function f = function({x}, ops::cumsum(x, 0));
   const Storage segment = Storage::shared_memory(48);
