@@ -7,7 +7,6 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/function.hpp"
-#include "palimpsest/compile/streaming.hpp"
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
@@ -78,17 +77,6 @@ TEST_F(BudgetTest, WhatIsWrittenInTwoStepsIsNotRepeated) {
   };
   EXPECT_GT(idle_steps(false), 0);
   EXPECT_EQ(idle_steps(true), 0);
-}
-
-TEST_F(BudgetTest, StreamedBytesAreThoseThatOneStepReadsOfArguments) {
-  const auto streamed = [&](const Variable& y, bool arguments = true) {
-    const Function f = function({x}, y);
-    return streamed_bytes(f, plan_of(f), arguments);
-  };
-  EXPECT_EQ(streamed(ops::roll(x, 1, 0)), bytes);
-  EXPECT_EQ(streamed(ops::roll(ops::flip(x, {0, 1}), 1, 0)), bytes);
-  EXPECT_EQ(streamed(ops::roll(x(slice(8, 16), all), 1, 0)), bytes / 2);
-  EXPECT_EQ(streamed(ops::roll(x, 1, 0), false), 0);
 }
 
 TEST_F(BudgetTest, NothingIsRepeatedThatDoesNotLowerThePeak) {
