@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <complex>
+#include <numbers>
+#include <vector>
 
 #include "imaging/simulated.hpp"
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/trajectories.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
@@ -75,6 +78,61 @@ TEST(CalibrationArea, NamesWhatDoesNotFit) {
         calibration_area_of(Tensor::ones({4, 4}, DType::complex64));
       },
       "(coil, y, x)");
+}
+
+// Radial samples of a head, by exact sums, give the calibration block of its Cartesian k-space.
+TEST(CalibrationFrom, RadialSamplesGiveTheGrid) {
+  const index_t n = 32, size = 12;
+  const Tensor k = radial_trajectory({.spokes = 50, .samples = 2 * n});
+  const Tensor image = ellipse_image(modified_shepp_logan(), n, n), maps = ring_coil_maps(2, n, n);
+  const std::vector<Sample> s = maps.to_vector<Sample>();
+  const std::vector<float> x = image.to_vector<float>();
+  std::vector<Sample> y;
+  for (std::size_t c = 0; c < 2; ++c) {
+    for (index_t p = 0; p < 50 * 2 * n; ++p) {
+      const index_t spoke = p / (2 * n), sample = p % (2 * n);
+      const double kx = static_cast<double>(k.at<float>({spoke, sample, 0}));
+      const double ky = static_cast<double>(k.at<float>({spoke, sample, 1}));
+      std::complex<double> sum = 0;
+      // The rest lies outside of the block and is left out.
+      for (index_t i = 0; i < n * n && kx * kx + ky * ky < 50; ++i) {
+        const double turn =
+            (kx * static_cast<double>(i % n - n / 2) + ky * static_cast<double>(i / n - n / 2)) / n;
+        sum += static_cast<double>(x[static_cast<std::size_t>(i)]) *
+               std::complex<double>(s[c * n * n + static_cast<std::size_t>(i)]) *
+               std::polar(1.0 / n, -2 * std::numbers::pi * turn);
+      }
+      y.emplace_back(sum);
+    }
+  }
+  const Tensor block = calibration_from(Tensor::from(y, Extents{2, 50, 2 * n}), k, size);
+  ASSERT_EQ(block.shape(), (Extents{2, size, size}));
+  const Tensor exact = testing::coil_kspace(image, maps);
+  // Corners of the block are not measured.
+  double error = 0, energy = 0;
+  for (index_t c = 0; c < 2; ++c) {
+    for (index_t v = -4; v <= 4; ++v) {
+      for (index_t u = -4; u <= 4; ++u) {
+        const std::complex<double> a(block.at<Sample>({c, size / 2 + v, size / 2 + u}));
+        const std::complex<double> b(exact.at<Sample>({c, n / 2 + v, n / 2 + u}));
+        error += std::norm(a - b);
+        energy += std::norm(b);
+      }
+    }
+  }
+  EXPECT_LT(std::sqrt(error / energy), 0.05);
+}
+
+TEST(CalibrationFrom, NamesWhatIsWrong) {
+  const Tensor k = radial_trajectory({.spokes = 4, .samples = 16});
+  const Tensor y = Tensor::ones({2, 4, 16}, DType::complex64);
+  expect_error<ShapeError>([&] { calibration_from(y.narrow(1, 0, 3), k); }, "(2, 3, 16)");
+  expect_error<ValueError>([&] { calibration_from(y, k, 1); }, "size: got 1");
+  expect_error<ValueError>(
+      [&] {
+        calibration_from(y.narrow(1, 0, 1).narrow(2, 0, 2), k.narrow(0, 0, 1).narrow(1, 0, 2), 4);
+      },
+      "too few samples in the middle");
 }
 
 }  // namespace

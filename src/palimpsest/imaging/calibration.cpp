@@ -4,10 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <vector>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
+#include "palimpsest/solve/least_squares.hpp"
+#include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
 namespace {
@@ -126,6 +131,62 @@ Tensor calibration_samples(const Tensor& kspace, const CalibrationArea& area) {
     samples = samples.narrow(static_cast<index_t>(1 + k + axes - 3), area.start[k], area.extent[k]);
   }
   return samples;
+}
+
+Tensor calibration_from(const Tensor& kspace, const Tensor& trajectory, index_t size) {
+  const index_t d = trajectory.rank() > 0 ? trajectory.shape(-1) : 0;
+  const bool fits = kspace.rank() == 3 && trajectory.rank() == 3 && (d == 2 || d == 3) &&
+                    kspace.shape(1) == trajectory.shape(0) &&
+                    kspace.shape(2) == trajectory.shape(1) && kspace.shape(0) > 0 &&
+                    kspace.dtype() == DType::complex64 && trajectory.dtype() == DType::float32;
+  if (!fits) {
+    throw ShapeError(fmt::format(
+        "[calibration_from] got k-space {} {} and trajectory {} {}, expected complex64 (coil, "
+        "readout, sample) and float32 (readout, sample, 2 or 3)",
+        name_of(kspace.dtype()), to_string(kspace.shape()), name_of(trajectory.dtype()),
+        to_string(trajectory.shape())));
+  }
+  if (size < 2) {
+    throw ValueError(fmt::format("[calibration_from] size: got {}, expected at least 2", size));
+  }
+  const std::vector<float> k = trajectory.to_vector<float>();
+  const index_t points = kspace.shape(1) * kspace.shape(2), coils = kspace.shape(0);
+  std::vector<index_t> taken;
+  std::vector<float> locs;
+  for (index_t p = 0; p < points; ++p) {
+    const float* at = k.data() + p * d;
+    double norm2 = 0;
+    for (index_t a = 0; a < d; ++a)
+      norm2 += static_cast<double>(at[a]) * static_cast<double>(at[a]);
+    if (!(4 * norm2 <= static_cast<double>(size * size))) continue;
+    taken.push_back(p);
+    for (index_t a = d; a-- > 0;) locs.push_back(at[a]);  // as the axes of the grid
+  }
+  if (std::ssize(taken) < size) {
+    throw ValueError(fmt::format(
+        "[calibration_from] too few samples in the middle of k-space: got {} with |k| <= {}, "
+        "expected at least {}",
+        taken.size(), static_cast<double>(size) / 2, size));
+  }
+  const auto n = std::ssize(taken);
+  const Extents grid(static_cast<std::size_t>(d), size);
+  const NamedLinop A = Nufft(Tensor::from(locs, Extents{n, d}), grid, "K", {.eps = 1e-4});
+  const double norm2 = operator_norm2(A, {DType::complex64, grid, {}}).value;
+  const NamedLinop F = Fft(static_cast<int>(d), {.centered = true});
+  const Tensor dense = kspace.contiguous();
+  Extents shape = grid;
+  shape.insert(0, coils);
+  Tensor result = Tensor::empty(shape, DType::complex64);
+  std::vector<Sample> y(taken.size());
+  for (index_t c = 0; c < coils; ++c) {
+    const Sample* data = dense.data<Sample>() + c * points;
+    std::transform(taken.begin(), taken.end(), y.begin(), [&](index_t p) { return data[p]; });
+    const SolveResult x =
+        cgls(A, Tensor::from(y),
+             {.damp = std::sqrt(1e-3 * norm2), .tolerance = 0, .max_iterations = 20});
+    result.select(0, c).copy_from(F(x.x));
+  }
+  return result;
 }
 
 }  // namespace palimpsest

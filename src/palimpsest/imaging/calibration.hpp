@@ -38,4 +38,16 @@ CalibrationArea calibration_area_of(const Tensor& kspace, index_t largest = 24);
 /// The samples of a block: a view, with the axes of kspace.
 Tensor calibration_samples(const Tensor& kspace, const CalibrationArea& area);
 
+/// Calibration data on a grid, from samples off the grid around the middle of k-space.
+///
+/// Math     of the samples with |k| <= size / 2, x minimizes |A x - y|^2 + 1e-3 |A|^2 |x|^2 by 20
+///          steps of conjugate gradients, A the Nufft of an image of size^D points; then F x
+/// Shapes   kspace (C, readouts, samples), trajectory (readouts, samples, D), D = 2, 3, x first
+///          -> (C, size, size) or (C, size, size, size)
+/// Units    trajectory in cycles per field of view
+/// DTypes   complex64, float32
+/// Errors   ShapeError: they do not fit; ValueError "size": below 2; "middle": fewer samples there
+///          than an axis of the grid has points
+Tensor calibration_from(const Tensor& kspace, const Tensor& trajectory, index_t size = 24);
+
 }  // namespace palimpsest
