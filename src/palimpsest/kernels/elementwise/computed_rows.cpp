@@ -9,7 +9,7 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kCachedBytes = 16384;  // half a first level cache
-constexpr index_t kLongestBlock = 1024;
+constexpr index_t kLongestBlock = 2048;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -25,7 +25,10 @@ ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const Co
     : program_(program), plan_(program), n_stored_(static_cast<int>(stored.size())) {
   assert(program.n_registers() <= kMostStoring);
   prepare(inputs, stored, false);
-  block_ = std::max(kRun, block_ / kRun * kRun);
+  // Sums are quickest over long stretches; what they read of a block is in the cache next to it.
+  index_t bytes = plan_.slots() * item_ + 1;
+  for (const int r : program.inputs()) bytes += item_of(r);
+  block_ = std::clamp(kScratchBytes / bytes, kRun, kLongestBlock) / kRun * kRun;
   place_in_scratch();
 }
 
@@ -52,7 +55,11 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
     const auto outputs = program_.outputs();
     const bool is_output = std::find(outputs.begin(), outputs.end(), r) != outputs.end();
     // What is an output is read after arrays were stored, maybe in its place.
-    is_as_computed_[at(i)] = dtype == program_.dtype_of_register(r) && !is_output;
+    const bool is_overwritten = std::any_of(stored.begin(), stored.end(), [&](const MutableView& v) {
+      return v.data == inputs[at(i)].data;
+    });
+    is_as_computed_[at(i)] =
+        dtype == program_.dtype_of_register(r) && !(is_output && is_overwritten);
     still_[at(i)] = loop_.rank > 0 && !is_output;
     for (int axis = 0; axis < loop_.rank; ++axis) {
       if (loop_.step(i + 1, axis) != 0) still_[at(i)] = false;
@@ -63,6 +70,12 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
   for (int k = 0; k < n_stored_; ++k) {
     const DType made = program_.dtype_of_register(program_.outputs()[at(k)]);
     store_[at(k)] = copy_row_between(made, stored[at(k)].dtype);
+    // Where elements lie one after the other they are made in their place.
+    const int operand = 1 + program_.n_inputs() + k;
+    const bool is_dense =
+        loop_.rank == 0 ||
+        (loop_.rank == 1 && loop_.step(operand, 0) == item_of(program_.outputs()[at(k)]));
+    plan_.place_output(k, is_dense && made == stored[at(k)].dtype, false);
   }
   if (reads) plan_.place_output(0, true, false);
   plan_.finish();
@@ -160,13 +173,23 @@ void ComputedRows::Reader::read(index_t first, index_t step, index_t n, std::byt
 
 void ComputedRows::Reader::compute(index_t first, index_t n) {
   const auto& loop = rows_.loop_;
+  const int begin = 1 + rows_.program_.n_inputs();
+  bool is_all_in_place = true;
+  for (int k = 0; k < rows_.n_stored_; ++k) {
+    const int r = rows_.program_.outputs()[at(k)];
+    if (rows_.plan_.output_of(r) != k) {
+      is_all_in_place = false;
+      continue;
+    }
+    registers_[at(r)] = loop.data[at(begin + k)] + first * rows_.item_of(r);
+  }
   bring_inputs(first, 1, n);
   rows_.plan_.run(registers_, n);
-  const int begin = 1 + rows_.program_.n_inputs();
-  for (index_t done = 0; rows_.n_stored_ > 0 && done < n;) {
+  for (index_t done = 0; !is_all_in_place && done < n;) {
     const Piece piece = rows_.piece_at(first + done, 1, n - done);
     for (int k = 0; k < rows_.n_stored_; ++k) {
       const int r = rows_.program_.outputs()[at(k)], operand = begin + k;
+      if (rows_.plan_.output_of(r) == k) continue;
       const index_t item = rows_.item_of(r);
       const index_t stride = piece.along < 0 ? item : piece.jump * loop.step(operand, piece.along);
       rows_.store_[at(k)](registers_[at(r)] + done * item, item,

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMaxSums = ElementwiseProgram::kMaxOutputs;
 constexpr index_t kItem = 16;   // bytes of the largest sum
-constexpr int kRunsAtOnce = 4;  // leaves that are taken up at once
+constexpr int kRunsAtOnce = 8;  // leaves that are taken up at once
 constexpr index_t kScalarBytes = (kCascadeLevels + 1) * kCascadeUnit;
 using ScalarCascade = Cascade<kScalarBytes>;
 
