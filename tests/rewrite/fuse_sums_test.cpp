@@ -16,6 +16,7 @@ using testing::ops_in;
 using Names = std::vector<std::string>;
 
 struct FuseSums : ::testing::Test {
+  const ConfigScope with_sums{{.rewrites_including = std::vector<std::string>{"fuse_sums"}}};
   static constexpr index_t kN = 1000;
   Variable x = make_input({DType::complex64, {kN}, {}}, "x");
   Variable y = make_input({DType::complex64, {kN}, {}}, "y");
@@ -39,7 +40,8 @@ struct FuseSums : ::testing::Test {
       return made;
     };
     const std::vector<Tensor> expected = values(NoRewrite());
-    for (const Mode& mode : {FastRun(), DebugMode({.base = FastRun(), .patience = 1})}) {
+    const Mode fused = FastRun().including({"fuse_sums"});
+    for (const Mode& mode : {fused, DebugMode({.base = fused, .patience = 1})}) {
       const std::vector<Tensor> got = values(mode);
       for (std::size_t k = 0; k < got.size(); ++k) {
         EXPECT_TRUE(nearly_equal(got[k], expected[k])) << k;
@@ -91,7 +93,8 @@ TEST_F(FuseSums, TermsAreNotGathered) {
 }
 
 TEST_F(FuseSums, ExactModesKeepTheOrderOfTheTerms) {
-  const Function f = function({x, y}, ops::norm2(x - y), {.mode = FastRun().exact()});
+  const Function f =
+      function({x, y}, ops::norm2(x - y), {.mode = FastRun().including({"fuse_sums"}).exact()});
   EXPECT_EQ(f.dprint().find("ElementwiseSums"), std::string::npos) << f.dprint();
 }
 

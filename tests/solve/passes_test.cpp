@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sweeps over vectors of the length of x in one iteration, apart from the operators: read from the
-// compiled steps.
+// compiled steps, with sums taken where their operands are made.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,6 +42,7 @@ int passes(const SolvePlan& plan) {
 }
 
 struct Passes : ::testing::Test {
+  const ConfigScope with_sums{{.rewrites_including = std::vector<std::string>{"fuse_sums"}}};
   const NamedLinop A = Dense(Tensor::random_normal({16, kN}, DType::float32, {1, 0}), "M N,N->M");
   const TensorType x{DType::float32, {kN}, {}}, b{DType::float32, {16}, {}};
 };

@@ -55,9 +55,9 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
     const auto outputs = program_.outputs();
     const bool is_output = std::find(outputs.begin(), outputs.end(), r) != outputs.end();
     // What is an output is read after arrays were stored, maybe in its place.
-    const bool is_overwritten = std::any_of(stored.begin(), stored.end(), [&](const MutableView& v) {
-      return v.data == inputs[at(i)].data;
-    });
+    const bool is_overwritten =
+        std::any_of(stored.begin(), stored.end(),
+                    [&](const MutableView& v) { return v.data == inputs[at(i)].data; });
     is_as_computed_[at(i)] =
         dtype == program_.dtype_of_register(r) && !(is_output && is_overwritten);
     still_[at(i)] = loop_.rank > 0 && !is_output;
