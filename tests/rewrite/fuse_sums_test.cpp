@@ -2,6 +2,7 @@
 // Norms and inner products that are summed up where their operand is made.
 #include <gtest/gtest.h>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
