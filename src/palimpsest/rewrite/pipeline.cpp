@@ -78,8 +78,9 @@ std::vector<Rewrite> library() {
        "a reduction computes what only it reads on the way"},
       {"merge_duplicates", 49.1, always({"merge"}), merge_duplicates,
        "what became equal becomes one"},
-      // Not in fast_run: it saves memory, and an iteration of many norms (Condat-Vu) takes 8 % less;
-      // one of few (conjugate gradients) takes up to a quarter more where vectors fit the caches.
+      // Not in fast_run: it saves memory, and an iteration of many norms (Condat-Vu) takes 8 %
+      // less; one of few (conjugate gradients) takes up to a quarter more where vectors fit the
+      // caches.
       {"fuse_sums",
        49.2,
        {"reorders"},
