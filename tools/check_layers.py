@@ -22,7 +22,7 @@ import subprocess
 import sys
 
 # Folders of src/palimpsest that stand on public headers only.
-CLIENTS = ["cli"]
+CLIENTS = ["cli", "python"]
 # Folders of tests that are unit tests of layers of another name.
 TESTS_OF = {"model": {"memory"}, "samples": {"ops"}, "inspect": {"inspect", "run", "compile"}}
 # Headers that only one file of src may include, each its adapter.

@@ -17,6 +17,7 @@ struct CopyCounts {
   std::uint64_t overwrites = 0;          ///< whole overwrites that got fresh memory, nothing copied
   std::uint64_t eager_copies = 0;        ///< lazy clones and results that had to be copied at once
   std::uint64_t eager_copied_bytes = 0;  ///< what these moved
+  std::uint64_t import_copies = 0;       ///< arrays of others that no tensor could show in place
 
   /// All bytes moved.
   std::uint64_t bytes_copied() const { return copied_bytes + eager_copied_bytes; }
@@ -33,6 +34,8 @@ class CopyStats {
   CopyCounts counts() const;
   /// Since the process began.
   static CopyCounts process();
+  /// For bindings: an array of another library was copied on its way in.
+  static void add_import_copy();
 
  private:
   CopyCounts start_;

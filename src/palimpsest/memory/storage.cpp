@@ -125,6 +125,8 @@ inline void Storage::Impl::operator delete(void* memory) noexcept { give_back_po
 
 CopyCounts CopyStats::process() { return all_counts(); }
 
+void CopyStats::add_import_copy() { count(Counter::import_copies); }
+
 CopyCounts CopyStats::counts() const {
   CopyCounts now = process();
   now.lazy_clones -= start_.lazy_clones;
@@ -135,6 +137,7 @@ CopyCounts CopyStats::counts() const {
   now.overwrites -= start_.overwrites;
   now.eager_copies -= start_.eager_copies;
   now.eager_copied_bytes -= start_.eager_copied_bytes;
+  now.import_copies -= start_.import_copies;
   return now;
 }
 

@@ -91,7 +91,8 @@ CopyCounts all_counts() {
           .take_overs = sum(Counter::take_overs),
           .overwrites = sum(Counter::overwrites),
           .eager_copies = sum(Counter::eager_copies),
-          .eager_copied_bytes = sum(Counter::eager_copied_bytes)};
+          .eager_copied_bytes = sum(Counter::eager_copied_bytes),
+          .import_copies = sum(Counter::import_copies)};
 }
 
 }  // namespace palimpsest

@@ -24,6 +24,7 @@ enum class Counter : std::size_t {
   overwrites,
   eager_copies,
   eager_copied_bytes,
+  import_copies,
   n_counters,
 };
 inline constexpr auto kCounters = static_cast<std::size_t>(Counter::n_counters);

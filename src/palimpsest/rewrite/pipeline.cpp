@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/rewrite/passes/call_libraries.hpp"
@@ -169,6 +170,7 @@ class Runner {
     };
     for (const Rewrite* rewrite : chosen(options_.selection)) {
       attach_up_to(rewrite->position);
+      check_interrupt();
       run(*rewrite);
     }
     attach_up_to(std::numeric_limits<double>::infinity());

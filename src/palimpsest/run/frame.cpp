@@ -14,6 +14,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/fork.hpp"
+#include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/kernels/pool/task_graph.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/plan/notes.hpp"
@@ -273,22 +274,27 @@ void Frame::run() const { run_measured({}); }
 
 void Frame::run_measured(std::span<double> seconds) const {
   if (tasks_) return run_lanes(seconds.data());
-  std::size_t i = 0;
-  try {
-    for (; i < steps_.size(); ++i) run_step(i, seconds.data());
-  } catch (...) {
-    Failure failure{std::current_exception(), i};
-    const std::vector<int> ranks = ranks_of(plan_);
-    for (++i; i < steps_.size(); ++i) {
-      if (ranks[i] >= ranks[failure.step]) continue;
-      try {
-        run_step(i, seconds.data());
-      } catch (...) {
-        failure = {std::current_exception(), i};
-      }
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    check_interrupt();
+    try {
+      run_step(i, seconds.data());
+    } catch (...) {
+      finish_after(Failure{std::current_exception(), i}, seconds);
     }
-    rethrow(std::move(failure));
   }
+}
+
+void Frame::finish_after(Failure failure, std::span<double> seconds) const {
+  const std::vector<int> ranks = ranks_of(plan_);
+  for (std::size_t i = failure.step + 1; i < steps_.size(); ++i) {
+    if (ranks[i] >= ranks[failure.step]) continue;
+    try {
+      run_step(i, seconds.data());
+    } catch (...) {
+      failure = {std::current_exception(), i};
+    }
+  }
+  rethrow(std::move(failure));
 }
 
 // After an error the steps that come earlier in the graph still run, which need nothing of those
@@ -299,10 +305,19 @@ void Frame::run_lanes(double* seconds) const {
   std::atomic<int> failed_rank{kNoRank};
   Mutex mutex;
   Failure failure;
+  std::exception_ptr interrupt;
   tasks_->run([&](std::size_t i) {
     const int rank = ranks_[i];
     if (rank >= failed_rank.load()) return;
     const ConfigScope scope(config);
+    try {
+      check_interrupt();
+    } catch (...) {
+      const std::lock_guard guard(mutex);
+      interrupt = std::current_exception();
+      failed_rank.store(std::numeric_limits<int>::min());
+      return;
+    }
     try {
       run_step(i, seconds);
     } catch (...) {
@@ -312,6 +327,7 @@ void Frame::run_lanes(double* seconds) const {
       failed_rank.store(rank);
     }
   });
+  if (interrupt) std::rethrow_exception(interrupt);
   if (failure.error) rethrow(std::move(failure));
 }
 

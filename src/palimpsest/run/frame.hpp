@@ -121,6 +121,8 @@ class Frame {
     std::exception_ptr error = nullptr;
     std::size_t step = 0;
   };
+  /// Runs the steps after a failed one that come before it in the graph, then rethrows.
+  [[noreturn]] void finish_after(Failure failure, std::span<double> seconds) const;
   [[noreturn]] void rethrow(Failure failure) const;
   [[noreturn]] void rethrow_from(std::size_t step) const;
 

@@ -53,6 +53,12 @@ class Value {
   template <Number T>
   Value(std::initializer_list<T> numbers) : Value(std::vector<T>(numbers)) {}
   Value(const Variable& variable) : variable_(variable) {}
+  /// Numbers of any number of axes, that are weak like those above.
+  static Value weak(Tensor numbers) {
+    Value value(std::move(numbers));
+    value.is_weak_ = true;
+    return value;
+  }
   /// Types that stand for a variable, such as SharedVariable.
   template <class T>
   requires StandsForVariable<T> Value(const T& v) : variable_(static_cast<const Variable&>(v)) {}

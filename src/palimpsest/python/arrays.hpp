@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: arrays of other packages, in and out, without copies.
+#pragma once
+
+#include "palimpsest/python/convert.hpp"
+
+namespace palimpsest::python {
+
+/// What an array came as, and so what results come back as. Later ones win over numpy; two of the
+/// others do not go together.
+enum class Kind : std::uint8_t { none, numpy, tensor, torch, cupy, jax, xarray };
+
+/// The kind of the result of a call with arguments of these two. TypeError "mixed kinds".
+Kind merged(Kind a, Kind b);
+
+/// True for what import() takes as an array: no numbers and lists of them.
+bool is_array(nb::handle object);
+
+/// The memory of an array, as a tensor: no copy, unless there is no tensor that shows it (another
+/// byte order, unaligned addresses, strides that are no multiple of the item); such copies are
+/// counted in import_copies().
+///
+/// Aliases  foreign memory, read-only if the array says so; the array lives as long as the tensor.
+///          What this library exported comes back as a view of the Storage that it left
+/// Errors   DTypeError: float16, strings, objects, ..; TypeError: masked and sparse arrays, data
+///          frames; ValueError "cannot be used in place": it must copy, and may_copy is false
+Tensor import_array(nb::handle object, bool may_copy = true);
+Kind kind_of(nb::handle object);
+/// Copies that import_array() made so far.
+std::uint64_t import_copies();
+
+/// An array, a number or a list of numbers. Numbers of Python are weak, those of NumPy are not.
+Value value_of(nb::handle object);
+
+/// The result of a call, as an array of a kind: numpy for numbers.
+///
+/// Aliases  writable, and shows no other tensor: what is shared with a lazy clone is copied before.
+///          The memory stays where it is while the array lives
+nb::object export_array(Tensor&& result, Kind kind);
+/// A view of the very memory, also where it is shared: for borrowed results.
+nb::object export_borrowed(Tensor&& result, Kind kind);
+/// Read-only, never copies.
+nb::object export_read_only(const Tensor& tensor);
+
+}  // namespace palimpsest::python

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what all bindings share. A C++ type of the library stands in the signature of a bound
+// function as it stands in C++; From<T> makes it of any Python object that may be meant, when the
+// function is called, so that what is wrong is said in the words of the library.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/complex.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/linop/core/named_linop.hpp"
+#include "palimpsest/run/inputs.hpp"
+#include "palimpsest/run/mode.hpp"
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace palimpsest::python {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+/// How a T is made of a Python object: `static T from(nb::handle)`. Throws errors of the library.
+template <class T>
+struct From;
+
+template <class T>
+T from_python(nb::handle object) {
+  return From<T>::from(object);
+}
+
+/// `numpy.ndarray`, as it is called in errors.
+std::string class_name(nb::handle object);
+/// What str() gives.
+std::string str_of(nb::handle object);
+/// The text of a Python string; TypeError naming what was expected.
+std::string text_of(nb::handle object, const char* expected);
+/// A whole number, of any type that has __index__.
+bool is_integer(nb::handle object);
+index_t integer_of(nb::handle object, const char* expected);
+/// A sequence that is no string.
+bool is_list(nb::handle object);
+
+/// Calls `f` without the lock of the interpreter.
+template <class F>
+decltype(auto) released(F&& f) {
+  const nb::gil_scoped_release release;
+  return f();
+}
+
+// -- objects of Python that hold one of the library ----------------------------------------------
+
+struct DTypeObject {
+  DType value;
+};
+struct TensorObject {
+  Tensor value;
+};
+struct VariableObject {
+  Variable value;
+};
+struct TypeObject {
+  TensorType value;
+};
+struct SharedObject {
+  SharedVariable value;
+};
+struct ParameterObject {
+  Parameter value;
+};
+struct LinopObject {
+  NamedLinop value;
+};
+
+/// The object of a handle. Two handles of one operator, or of one parameter, are one object.
+nb::object object_of(const NamedLinop& A);
+nb::object object_of(const Parameter& p);
+
+// -- enumerations, by their names ------------------------------------------------------------
+
+/// Names of the values of an enumeration, in their order from 0 on.
+template <class E>
+struct Names;
+
+template <class E>
+E enumerator(nb::handle object, const char* what) {
+  std::string all;
+  const std::string text = text_of(object, what);
+  for (std::size_t i = 0; i < std::size(Names<E>::list); ++i) {
+    if (text == Names<E>::list[i]) return static_cast<E>(i);
+    all += (i ? ", '" : "'") + std::string(Names<E>::list[i]) + "'";
+  }
+  throw ValueError("[" + std::string(what) + "] got '" + text + "', expected one of " + all + ".");
+}
+
+/// In place of `template <> struct From<E>`, with the words of Python for the values.
+#define PALIMPSEST_NAMES(E, what, ...)                                       \
+  template <>                                                                \
+  struct Names<E> {                                                          \
+    static constexpr const char* list[] = {__VA_ARGS__};                     \
+  };                                                                         \
+  template <>                                                                \
+  struct From<E> {                                                           \
+    static constexpr auto name = nb::detail::const_name("str");              \
+    static E from(nb::handle object) { return enumerator<E>(object, what); } \
+  };
+
+// -- types of the library as arguments ---------------------------------------------------------
+
+#define PALIMPSEST_FROM(T, text)                               \
+  template <>                                                  \
+  struct From<T> {                                             \
+    static constexpr auto name = nb::detail::const_name(text); \
+    static T from(nb::handle object);                          \
+  };
+
+PALIMPSEST_FROM(DType, "DTypeLike")
+PALIMPSEST_FROM(Device, "str")
+PALIMPSEST_FROM(Extents, "int | Sequence[int]")
+PALIMPSEST_FROM(Tensor, "ArrayLike")
+PALIMPSEST_FROM(Value, "ArrayLike")
+PALIMPSEST_FROM(Variable, "VariableLike")
+PALIMPSEST_FROM(Operand, "VariableLike")
+PALIMPSEST_FROM(AxesArgument, "int | Sequence[int] | None")
+PALIMPSEST_FROM(ShapeArgument, "ShapeLike")
+PALIMPSEST_FROM(Slice, "slice")
+PALIMPSEST_FROM(RandomKey, "int")
+PALIMPSEST_FROM(Mode, "Mode | str")
+PALIMPSEST_FROM(ND, "str")
+PALIMPSEST_FROM(Dims, "DimsLike")
+PALIMPSEST_FROM(DimMap, "Mapping[str, int]")
+PALIMPSEST_FROM(NamedLinop, "NamedLinop")
+PALIMPSEST_FROM(Parameter, "ArrayLike | Parameter")
+PALIMPSEST_FROM(TensorType, "TensorType | ArrayLike")
+#undef PALIMPSEST_FROM
+
+template <class T>
+struct From<std::optional<T>> {
+  static constexpr auto name = From<T>::name + nb::detail::const_name(" | None");
+  static std::optional<T> from(nb::handle object) {
+    if (object.is_none()) return std::nullopt;
+    return From<T>::from(object);
+  }
+};
+
+template <class T>
+struct From<std::vector<T>> {
+  static constexpr auto name =
+      nb::detail::const_name("Sequence[") + From<T>::name + nb::detail::const_name("]");
+  static std::vector<T> from(nb::handle object) {
+    if (!is_list(object)) throw TypeError("got " + class_name(object) + ", expected a list.");
+    std::vector<T> list;
+    for (nb::handle item : object) list.push_back(From<T>::from(item));
+    return list;
+  }
+};
+
+/// Keeps the Python object until the function is called.
+template <class T>
+struct LazyCaster {
+  NB_INLINE bool from_python(nb::handle object, std::uint8_t, nb::detail::cleanup_list*) noexcept {
+    source = object;
+    return true;
+  }
+  template <class>
+  using Cast = T;
+  template <class>
+  static constexpr bool can_cast() {
+    return true;
+  }
+  operator T() { return From<T>::from(source); }
+
+  static constexpr auto Name = From<T>::name;
+  nb::handle source;
+};
+
+/// Results of the library as objects of Python.
+nb::object to_python(DType dtype);
+nb::object to_python(const Tensor& tensor);
+nb::object to_python(const Variable& variable);
+nb::object to_python(const NamedLinop& A);
+nb::object to_python(const Parameter& p);
+nb::object to_python(const Extents& extents);
+nb::object to_python(const Dims& dims);
+nb::object to_python(const ND& dim);
+nb::object to_python(const DimMap& sizes);
+nb::object to_python(const Device& device);
+
+}  // namespace palimpsest::python
+
+namespace nanobind::detail {
+
+#define PALIMPSEST_LAZY(T)                                                              \
+  template <>                                                                           \
+  struct type_caster<palimpsest::T> : palimpsest::python::LazyCaster<palimpsest::T> {}; \
+  template <>                                                                           \
+  struct type_caster<std::optional<palimpsest::T>>                                      \
+      : palimpsest::python::LazyCaster<std::optional<palimpsest::T>> {};
+#define PALIMPSEST_LAZY_BOTH(T)                                                             \
+  template <>                                                                               \
+  struct type_caster<palimpsest::T> : palimpsest::python::LazyCaster<palimpsest::T> {       \
+    static handle from_cpp(const palimpsest::T& value, rv_policy, cleanup_list*) noexcept { \
+      try {                                                                                 \
+        return palimpsest::python::to_python(value).release();                              \
+      } catch (python_error & error) {                                                      \
+        error.restore();                                                                    \
+      } catch (const std::exception& error) {                                               \
+        PyErr_SetString(PyExc_RuntimeError, error.what());                                  \
+      }                                                                                     \
+      return {};                                                                            \
+    }                                                                                       \
+  };                                                                                        \
+  template <>                                                                               \
+  struct type_caster<std::optional<palimpsest::T>>                                          \
+      : palimpsest::python::LazyCaster<std::optional<palimpsest::T>> {};
+#define PALIMPSEST_LAZY_LIST(T)                                                               \
+  template <>                                                                                 \
+  struct type_caster<std::vector<palimpsest::T>>                                              \
+      : palimpsest::python::LazyCaster<std::vector<palimpsest::T>> {                          \
+    static handle from_cpp(const std::vector<palimpsest::T>& values, rv_policy policy,        \
+                           cleanup_list* cleanup) noexcept {                                  \
+      object list = steal(PyList_New(static_cast<Py_ssize_t>(values.size())));                \
+      if (!list.is_valid()) return {};                                                        \
+      for (std::size_t i = 0; i < values.size(); ++i) {                                       \
+        const handle item = type_caster<palimpsest::T>::from_cpp(values[i], policy, cleanup); \
+        if (!item.is_valid()) return {};                                                      \
+        PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), item.ptr());                   \
+      }                                                                                       \
+      return list.release();                                                                  \
+    }                                                                                         \
+  };
+
+PALIMPSEST_LAZY_BOTH(DType)
+PALIMPSEST_LAZY_BOTH(Device)
+PALIMPSEST_LAZY_BOTH(Extents)
+PALIMPSEST_LAZY_BOTH(Tensor)
+PALIMPSEST_LAZY_BOTH(Variable)
+PALIMPSEST_LAZY_BOTH(NamedLinop)
+PALIMPSEST_LAZY_BOTH(Parameter)
+PALIMPSEST_LAZY_BOTH(Dims)
+PALIMPSEST_LAZY_BOTH(ND)
+PALIMPSEST_LAZY_BOTH(DimMap)
+PALIMPSEST_LAZY(Value)
+PALIMPSEST_LAZY(Operand)
+PALIMPSEST_LAZY(AxesArgument)
+PALIMPSEST_LAZY(ShapeArgument)
+PALIMPSEST_LAZY(Slice)
+PALIMPSEST_LAZY(RandomKey)
+PALIMPSEST_LAZY(Mode)
+PALIMPSEST_LAZY(TensorType)
+PALIMPSEST_LAZY_LIST(Variable)
+PALIMPSEST_LAZY_LIST(Tensor)
+PALIMPSEST_LAZY_LIST(NamedLinop)
+PALIMPSEST_LAZY_LIST(Parameter)
+#undef PALIMPSEST_LAZY
+#undef PALIMPSEST_LAZY_BOTH
+#undef PALIMPSEST_LAZY_LIST
+
+}  // namespace nanobind::detail
+
+/// Enumerations and structures that few bindings take: `PALIMPSEST_ARGUMENT(FftNorm)`, at global
+/// scope.
+#define PALIMPSEST_ARGUMENT(T)                                       \
+  template <>                                                        \
+  struct nanobind::detail::type_caster<palimpsest::T>                \
+      : palimpsest::python::LazyCaster<palimpsest::T> {};            \
+  template <>                                                        \
+  struct nanobind::detail::type_caster<std::optional<palimpsest::T>> \
+      : palimpsest::python::LazyCaster<std::optional<palimpsest::T>> {};

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of the library as exceptions of Python.
+#include <array>
+#include <exception>
+#include <stdexcept>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/graph/inconsistency.hpp"
+#include "palimpsest/inspect/debug/debug_errors.hpp"
+#include "palimpsest/inspect/debug/nan_guard.hpp"
+#include "palimpsest/python/families.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+// A class: its name, that of the class it is derived from, and the built-in class it is besides.
+struct ErrorClass {
+  const char* name;
+  const char* base;
+  PyObject* const* built_in;
+  bool (*is)(const Error& error);
+};
+
+#define PALIMPSEST_ERROR(name, base, built_in)                                  \
+  ErrorClass {                                                                  \
+#name, #base, built_in,                                                     \
+        [](const Error& e) { return dynamic_cast<const name*>(&e) != nullptr; } \
+  }
+// Bases first.
+const ErrorClass kClasses[] = {
+    {"Error", nullptr, &PyExc_Exception, [](const Error&) { return true; }},
+    PALIMPSEST_ERROR(ValueError, Error, &PyExc_ValueError),
+    PALIMPSEST_ERROR(ShapeError, ValueError, nullptr),
+    PALIMPSEST_ERROR(NameError, ValueError, &PyExc_NameError),
+    PALIMPSEST_ERROR(OverflowError, ValueError, &PyExc_OverflowError),
+    PALIMPSEST_ERROR(UnusedInputError, ValueError, nullptr),
+    PALIMPSEST_ERROR(DisconnectedError, ValueError, nullptr),
+    PALIMPSEST_ERROR(TypeError, Error, &PyExc_TypeError),
+    PALIMPSEST_ERROR(DTypeError, TypeError, nullptr),
+    PALIMPSEST_ERROR(DeviceError, TypeError, nullptr),
+    PALIMPSEST_ERROR(AssertionError, Error, &PyExc_AssertionError),
+    PALIMPSEST_ERROR(NanGuardError, AssertionError, nullptr),
+    PALIMPSEST_ERROR(AliasError, Error, &PyExc_ValueError),
+    PALIMPSEST_ERROR(SplitError, Error, &PyExc_ValueError),
+    PALIMPSEST_ERROR(NotLinearError, Error, &PyExc_ValueError),
+    PALIMPSEST_ERROR(MissingInputError, Error, &PyExc_ValueError),
+    PALIMPSEST_ERROR(IoError, Error, &PyExc_OSError),
+    PALIMPSEST_ERROR(FormatError, IoError, nullptr),
+    PALIMPSEST_ERROR(OutOfMemory, Error, &PyExc_MemoryError),
+    PALIMPSEST_ERROR(BudgetError, OutOfMemory, nullptr),
+    PALIMPSEST_ERROR(NotSupported, Error, &PyExc_NotImplementedError),
+    PALIMPSEST_ERROR(StateError, Error, &PyExc_RuntimeError),
+    PALIMPSEST_ERROR(OpError, Error, &PyExc_RuntimeError),
+    PALIMPSEST_ERROR(CycleError, Error, &PyExc_RuntimeError),
+    PALIMPSEST_ERROR(ReplaceError, Error, &PyExc_RuntimeError),
+    PALIMPSEST_ERROR(InconsistencyError, Error, &PyExc_RuntimeError),
+    PALIMPSEST_ERROR(InternalError, Error, &PyExc_RuntimeError),
+    PALIMPSEST_ERROR(DebugModeError, Error, &PyExc_RuntimeError),
+    PALIMPSEST_ERROR(InvalidValueError, DebugModeError, nullptr),
+};
+#undef PALIMPSEST_ERROR
+constexpr std::size_t kCount = std::size(kClasses);
+
+// The classes of Python, which live as long as the interpreter.
+std::array<PyObject*, kCount> classes{};
+
+std::size_t position_of(std::string_view name) {
+  std::size_t i = 0;
+  while (name != kClasses[i].name) ++i;
+  return i;
+}
+
+// Is this, or what it was thrown from, an exception of Python? Then that is raised again.
+bool raise_nested(const std::exception& error) {
+  const auto* const nested = dynamic_cast<const std::nested_exception*>(&error);
+  if (!nested || !nested->nested_ptr()) return false;
+  try {
+    nested->rethrow_nested();
+  } catch (nb::python_error& inner) {
+    inner.restore();
+    return true;
+  } catch (const std::exception& inner) {
+    return raise_nested(inner);
+  } catch (...) {
+    return false;
+  }
+}
+
+void raise(const Error& error) {
+  std::size_t i = kCount - 1;
+  while (!kClasses[i].is(error)) --i;
+  PyErr_SetString(classes[i], error.what());
+}
+
+void translate(const std::exception_ptr& error, void*) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    if (!raise_nested(e)) raise(e);
+  }
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& m) {
+  nb::module_ errors = m.def_submodule("errors", "Exceptions of the library.");
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const ErrorClass& c = kClasses[i];
+    nb::object bases;
+    if (!c.base) {
+      bases = nb::make_tuple(nb::handle(*c.built_in));
+    } else {
+      const nb::handle base = classes[position_of(c.base)];
+      bases = c.built_in ? nb::make_tuple(base, nb::handle(*c.built_in)) : nb::make_tuple(base);
+    }
+    const std::string name = std::string("palimpsest.errors.") + c.name;
+    classes[i] = PyErr_NewException(name.c_str(), bases.ptr(), nullptr);
+    if (!classes[i]) throw nb::python_error();
+    errors.attr(c.name) = nb::handle(classes[i]);
+  }
+  nb::register_exception_translator(translate);
+}
+
+}  // namespace palimpsest::python

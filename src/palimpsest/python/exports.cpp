@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/python/exports.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "palimpsest/python/array_struct.hpp"
+#include "palimpsest/python/arrays.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+// The exported ranges of bytes by their starts. Guarded by the lock of the interpreter.
+struct Range {
+  const std::byte* end;
+  Storage storage;
+  int exports;
+};
+using Ranges = std::map<const std::byte*, Range>;
+Ranges& ranges() {
+  static Ranges& all = *new Ranges();
+  return all;
+}
+
+// For as long as the capsule lives.
+struct Description {
+  ArrayStruct array;
+  Py_ssize_t sizes[1];  // extents, then strides
+};
+
+void free_description(PyObject* capsule) {
+  auto* const owner = static_cast<PyObject*>(PyCapsule_GetContext(capsule));
+  ::operator delete(PyCapsule_GetPointer(capsule, nullptr));
+  Py_XDECREF(owner);
+}
+
+// What is not asked for is not imported.
+nb::object function_of(const char* module, const char* name) {
+  return nb::module_::import_(module).attr(name);
+}
+
+nb::object numpy_array(Tensor tensor, bool writable) {
+  static PyObject* const as_array = function_of("numpy", "asarray").release().ptr();
+  return nb::borrow(as_array)(std::make_shared<ExportedMemory>(std::move(tensor), writable));
+}
+
+// torch shows no negative strides.
+nb::object torch_tensor(Tensor&& tensor) {
+  const bool is_flipped = std::any_of(tensor.strides().begin(), tensor.strides().end(),
+                                      [](index_t stride) { return stride < 0; });
+  return function_of(
+      "torch", "from_numpy")(numpy_array(is_flipped ? tensor.clone() : std::move(tensor), true));
+}
+
+nb::object in_kind(Tensor&& tensor, Kind kind) {
+  switch (kind) {
+    case Kind::tensor:
+      return to_python(tensor);
+    case Kind::torch:
+      return torch_tensor(std::move(tensor));
+    case Kind::jax:
+      return function_of("jax.numpy", "asarray")(numpy_array(std::move(tensor), false));
+    case Kind::cupy:
+      throw DeviceError("[cupy] this library was built without CUDA.");
+    default:
+      return numpy_array(std::move(tensor), true);
+  }
+}
+
+}  // namespace
+
+ExportedMemory::ExportedMemory(Tensor tensor, bool writable)
+    : tensor_(std::move(tensor)), writable_(writable) {
+  if (writable) pin_ = tensor_.storage().pin();
+  const std::byte* const start = tensor_.storage().data();
+  if (!start) return;
+  auto [found, is_new] =
+      ranges().try_emplace(start, Range{start + tensor_.storage().nbytes(), tensor_.storage(), 0});
+  // A lazy clone may show the same bytes: the one that is written is the one to be found.
+  if (!is_new && writable) found->second.storage = tensor_.storage();
+  ++found->second.exports;
+}
+
+ExportedMemory::~ExportedMemory() {
+  const auto found = ranges().find(tensor_.storage().data());
+  if (found != ranges().end() && --found->second.exports == 0) ranges().erase(found);
+}
+
+nb::object ExportedMemory::array_struct(nb::handle self) const {
+  const std::size_t rank = tensor_.rank();
+  auto* const made = static_cast<Description*>(
+      ::operator new(sizeof(Description) + 2 * rank * sizeof(Py_ssize_t)));
+  Py_ssize_t* const sizes = made->sizes;
+  const auto item = static_cast<Py_ssize_t>(item_size(tensor_.dtype()));
+  for (std::size_t k = 0; k < rank; ++k) {
+    sizes[k] = tensor_.shape()[k];
+    sizes[rank + k] = tensor_.strides()[k] * item;
+  }
+  made->array = ArrayStruct{.rank = static_cast<int>(rank),
+                            .kind = item_kind(tensor_.dtype()),
+                            .itemsize = static_cast<int>(item),
+                            .flags = ArrayStruct::kAligned | ArrayStruct::kNativeOrder |
+                                     (writable_ ? ArrayStruct::kWritable : 0),
+                            .shape = sizes,
+                            .strides = sizes + rank,
+                            .data = const_cast<void*>(tensor_.raw_data())};
+  nb::object capsule = nb::steal(PyCapsule_New(made, nullptr, free_description));
+  PyCapsule_SetContext(capsule.ptr(), self.inc_ref().ptr());
+  return capsule;
+}
+
+Storage exported_storage(const void* data) {
+  const auto* const address = static_cast<const std::byte*>(data);
+  auto after = ranges().upper_bound(address);
+  if (after == ranges().begin()) return {};
+  --after;
+  return address < after->second.end ? after->second.storage : Storage();
+}
+
+nb::object export_array(Tensor&& result, Kind kind) {
+  if (kind == Kind::tensor) return to_python(result);
+  // What others may write shows no other tensor, and every element of it has a place of its own.
+  if (has_internal_overlap(result)) result = result.clone();
+  if (result.numel() > 0) result.raw_mutable_data();
+  return in_kind(std::move(result), kind);
+}
+
+nb::object export_borrowed(Tensor&& result, Kind kind) { return in_kind(std::move(result), kind); }
+
+nb::object export_read_only(const Tensor& tensor) { return numpy_array(tensor, false); }
+
+}  // namespace palimpsest::python

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: the families of bindings, each in a file of its name. module.cpp calls them in this
+// order.
+#pragma once
+
+#include "palimpsest/python/convert.hpp"
+
+namespace palimpsest::python {
+
+#define PALIMPSEST_FOR_EACH_FAMILY(X) \
+  X(errors)                           \
+  X(dtypes)                           \
+  X(tensors)                          \
+  X(memory)
+
+#define PALIMPSEST_DECLARE_FAMILY(name) void bind_##name(nb::module_& m);
+PALIMPSEST_FOR_EACH_FAMILY(PALIMPSEST_DECLARE_FAMILY)
+#undef PALIMPSEST_DECLARE_FAMILY
+
+}  // namespace palimpsest::python

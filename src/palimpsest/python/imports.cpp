@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays of other packages as tensors over their memory.
+#include <unordered_map>
+
+#include "palimpsest/memory/copy_stats.hpp"
+#include "palimpsest/python/array_struct.hpp"
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/exports.hpp"
+#include "palimpsest/tensor/dlpack.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+// How the memory of the objects of a class is reached.
+enum class Road : std::uint8_t {
+  none,
+  tensor,
+  array_struct,
+  dlpack,
+  to_numpy,  ///< numpy.asarray() knows: the older interfaces
+  variable,
+  shared,
+  parameter,
+  refused,
+};
+struct ClassFacts {
+  Road road = Road::none;
+  Kind kind = Kind::none;
+  std::string advice = {};  // for a class that is refused
+};
+
+bool has(nb::handle type, const char* name) { return nb::hasattr(type, name); }
+
+ClassFacts find_facts(nb::handle type) {
+  const std::string name = nb::cast<std::string>(type.attr("__name__"));
+  const std::string module = str_of(nb::object(type.attr("__module__")));
+  const auto is_from = [&](std::string_view package) {
+    return module == package || module.rfind(std::string(package) + ".", 0) == 0;
+  };
+  if (type.is(nb::type<TensorObject>())) return {Road::tensor, Kind::tensor};
+  if (type.is(nb::type<VariableObject>())) return {Road::variable};
+  if (type.is(nb::type<SharedObject>())) return {Road::shared};
+  if (type.is(nb::type<ParameterObject>())) return {Road::parameter};
+  if (has(type, "filled") && has(type, "mask")) return {Road::refused, {}, ".filled()"};
+  if (has(type, "tocsr")) return {Road::refused, {}, "ps.Sparse"};
+  if (has(type, "to_numpy") && has(type, "iloc")) return {Road::refused, {}, ".to_numpy()"};
+  if (is_from("xarray") && has(type, "dims")) return {Road::to_numpy, Kind::xarray};
+  if (has(type, "__array_struct__")) return {Road::array_struct, Kind::numpy};
+  if (is_from("torch")) return {Road::dlpack, Kind::torch};
+  if (is_from("cupy")) return {Road::dlpack, Kind::cupy};
+  if (is_from("jaxlib") || is_from("jax")) return {Road::dlpack, Kind::jax};
+  if (has(type, "__dlpack__")) return {Road::dlpack, Kind::numpy};
+  if (has(type, "__array_interface__") || has(type, "__array__"))
+    return {Road::to_numpy, Kind::numpy};
+  if (name == "memoryview" || name == "bytearray" || module == "array") {
+    return {Road::to_numpy, Kind::numpy};
+  }
+  return {};
+}
+
+// Asked once per class, which lives on for that.
+const ClassFacts& facts_of(nb::handle object) {
+  static auto& known = *new std::unordered_map<PyObject*, ClassFacts>();
+  const nb::handle type = object.type();
+  const auto found = known.find(type.ptr());
+  if (found != known.end()) return found->second;
+  type.inc_ref();
+  return known.emplace(type.ptr(), find_facts(type)).first->second;
+}
+
+nb::object numpy() { return nb::module_::import_("numpy"); }
+
+[[noreturn]] void throw_dtype(const std::string& got) {
+  throw DTypeError("[array] got elements of " + got +
+                   ", expected bool, integers of 8 to 64 bits, float32, float64, complex64 or "
+                   "complex128. Try .astype('float32') or .astype('float64').");
+}
+
+// A reference that is given up on whatever thread, but not when the interpreter has ended.
+std::function<void()> releases(nb::handle owner) {
+  owner.inc_ref();
+  return [object = owner.ptr()] {
+    if (!nb::is_alive()) return;
+    const nb::gil_scoped_acquire acquire;
+    Py_DECREF(object);
+  };
+}
+
+// A view of the storage that the memory was exported from, if there is one that shows it.
+std::optional<Tensor> back_again(const ArrayStruct& array, DType dtype, const Strides& strides) {
+  Storage storage = exported_storage(array.data);
+  if (!storage.defined()) return std::nullopt;
+  const auto item = static_cast<std::ptrdiff_t>(item_size(dtype));
+  const std::ptrdiff_t bytes = static_cast<const std::byte*>(array.data) - storage.data();
+  if (bytes % item != 0) return std::nullopt;
+  Extents shape(array.shape, array.shape + array.rank);
+  return Tensor(std::move(storage), dtype, shape, strides, bytes / item);
+}
+
+Tensor from_array_struct(nb::handle object, bool may_copy) {
+  const nb::object capsule = nb::steal(PyObject_GetAttrString(object.ptr(), "__array_struct__"));
+  if (!capsule.is_valid()) throw nb::python_error();
+  const auto* const array =
+      static_cast<const ArrayStruct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+  if (!array) throw nb::python_error();
+  const std::optional<DType> dtype = dtype_of_items(array->kind, array->itemsize);
+  if (!dtype) throw_dtype(str_of(nb::object(object.attr("dtype"))));
+  const auto item = static_cast<Py_ssize_t>(item_size(*dtype));
+  const char* reason = nullptr;
+  if (!(array->flags & ArrayStruct::kNativeOrder)) reason = "its byte order is foreign";
+  if (!(array->flags & ArrayStruct::kAligned)) reason = "its elements are not aligned";
+  Strides strides;
+  for (int k = 0; k < array->rank; ++k) {
+    if (array->strides[k] % item != 0) reason = "its strides are no multiple of the element";
+    strides.push_back(array->strides[k] / item);
+  }
+  if (reason) {
+    if (!may_copy) {
+      throw ValueError("[array] cannot be used in place: " + std::string(reason) + ".");
+    }
+    CopyStats::add_import_copy();
+    const nb::object native = object.attr("dtype").attr("newbyteorder")("=");
+    return from_array_struct(numpy().attr("array")(object, native), false);
+  }
+  if (auto own = back_again(*array, *dtype, strides)) return *own;
+  // The capsule owns what it describes: the array, also where this is that of a scalar of NumPy.
+  return Tensor::from_blob(array->data, *dtype, Extents(array->shape, array->shape + array->rank),
+                           strides, releases(capsule), array->flags & ArrayStruct::kWritable);
+}
+
+template <class Managed>
+Tensor take_capsule(nb::handle capsule, const char* name, const char* used) {
+  auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (!managed) throw nb::python_error();
+  Tensor tensor = from_dlpack(managed);
+  PyCapsule_SetName(capsule.ptr(), used);
+  return tensor;
+}
+
+Tensor from_capsule(nb::handle object) {
+  nb::object capsule;
+  try {
+    capsule = object.attr("__dlpack__")("max_version"_a = nb::make_tuple(1, 0));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    capsule = object.attr("__dlpack__")();
+  }
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
+    return take_capsule<dlpack::ManagedTensorVersioned>(capsule, "dltensor_versioned",
+                                                        "used_dltensor_versioned");
+  }
+  return take_capsule<dlpack::ManagedTensor>(capsule, "dltensor", "used_dltensor");
+}
+
+// torch hands out neither what requires a gradient nor what is conjugated lazily.
+Tensor from_torch(nb::handle object, bool may_copy) {
+  nb::object plain = nb::borrow(object);
+  if (nb::cast<bool>(plain.attr("requires_grad"))) plain = plain.attr("detach")();
+  const bool is_pending =
+      nb::cast<bool>(plain.attr("is_conj")()) || nb::cast<bool>(plain.attr("is_neg")());
+  if (is_pending) {
+    if (!may_copy) {
+      throw ValueError("[array] cannot be used in place: its conjugation or negation is pending.");
+    }
+    CopyStats::add_import_copy();
+    plain = plain.attr("resolve_conj")().attr("resolve_neg")();
+  }
+  return from_capsule(plain);
+}
+
+// The memory that a tensor of DLPack shows may be ours.
+Tensor known_memory(Tensor tensor) {
+  if (tensor.numel() == 0) return tensor;
+  Storage storage = exported_storage(tensor.raw_data());
+  if (!storage.defined()) return tensor;
+  const auto item = static_cast<std::ptrdiff_t>(item_size(tensor.dtype()));
+  const std::ptrdiff_t bytes = static_cast<const std::byte*>(tensor.raw_data()) - storage.data();
+  if (bytes % item != 0) return tensor;
+  return Tensor(std::move(storage), tensor.dtype(), tensor.shape(), tensor.strides(), bytes / item);
+}
+
+// -- numbers of Python and lists of them -------------------------------------------------------
+
+enum class Rank : std::uint8_t { boolean, integer, real, complex };
+
+struct Numbers {
+  Extents shape;
+  std::vector<nb::handle> leaves;
+  Rank rank = Rank::boolean;
+};
+
+std::optional<Rank> rank_of(nb::handle object) {
+  if (PyBool_Check(object.ptr())) return Rank::boolean;
+  if (PyLong_CheckExact(object.ptr())) return Rank::integer;
+  if (PyFloat_CheckExact(object.ptr())) return Rank::real;
+  if (PyComplex_CheckExact(object.ptr())) return Rank::complex;
+  return std::nullopt;
+}
+
+void collect(nb::handle object, std::size_t depth, Numbers& numbers) {
+  if (const auto rank = rank_of(object)) {
+    if (depth != numbers.shape.size()) throw ShapeError("[list] its parts differ in length.");
+    numbers.rank = std::max(numbers.rank, *rank);
+    numbers.leaves.push_back(object);
+    return;
+  }
+  if (!is_list(object)) {
+    throw TypeError("[array] got " + class_name(object) +
+                    ", expected an array, a number or a list of numbers.");
+  }
+  const auto n = static_cast<index_t>(nb::len(object));
+  const bool is_first = numbers.leaves.empty() && depth == numbers.shape.size();
+  if (is_first) numbers.shape.push_back(n);
+  if (depth >= numbers.shape.size() || numbers.shape[depth] != n) {
+    throw ShapeError("[list] its parts differ in length: got " + std::to_string(n) + ", expected " +
+                     std::to_string(depth < numbers.shape.size() ? numbers.shape[depth] : 1) + ".");
+  }
+  if (depth > 30) throw ShapeError("[list] is nested too deeply.");
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const nb::object item = nb::steal(PySequence_GetItem(object.ptr(), i));
+    if (!item.is_valid()) throw nb::python_error();
+    collect(item, depth + 1, numbers);
+  }
+}
+
+template <class T, class Convert>
+Tensor filled(const Numbers& numbers, Convert convert) {
+  Tensor tensor = Tensor::empty(numbers.shape, dtype_of<T>);
+  T* out = tensor.mutable_data<T>();
+  for (nb::handle leaf : numbers.leaves) *out++ = convert(leaf);
+  return tensor;
+}
+
+Tensor integers_of(const Numbers& numbers) {
+  bool is_unsigned = false;
+  for (nb::handle leaf : numbers.leaves) {
+    const long long value = PyLong_AsLongLong(leaf.ptr());
+    if (value != -1 || !PyErr_Occurred()) continue;
+    PyErr_Clear();
+    is_unsigned = true;
+  }
+  if (!is_unsigned) {
+    return filled<std::int64_t>(numbers, [](nb::handle h) { return PyLong_AsLongLong(h.ptr()); });
+  }
+  return filled<std::uint64_t>(numbers, [](nb::handle h) {
+    const unsigned long long value = PyLong_AsUnsignedLongLong(h.ptr());
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      throw OverflowError("[array] got " + str_of(h) + ", expected integers of 64 bits.");
+    }
+    return value;
+  });
+}
+
+Tensor tensor_of(const Numbers& numbers) {
+  switch (numbers.leaves.empty() ? Rank::real : numbers.rank) {
+    case Rank::boolean:
+      return filled<bool>(numbers, [](nb::handle h) { return h.ptr() == Py_True; });
+    case Rank::integer:
+      return integers_of(numbers);
+    case Rank::real:
+      return filled<double>(numbers, [](nb::handle h) {
+        const double value = PyFloat_AsDouble(h.ptr());
+        if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+        return value;
+      });
+    default:
+      return filled<std::complex<double>>(
+          numbers, [](nb::handle h) { return nb::cast<std::complex<double>>(h); });
+  }
+}
+
+// Does a list hold arrays, so that NumPy joins them?
+bool holds_arrays(nb::handle object) {
+  if (!is_list(object)) return is_array(object);
+  const Py_ssize_t n = PySequence_Size(object.ptr());
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const nb::object item = nb::steal(PySequence_GetItem(object.ptr(), i));
+    if (!item.is_valid()) throw nb::python_error();
+    if (rank_of(item)) continue;
+    return holds_arrays(item);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<DType> dtype_of_items(char kind, int itemsize) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (item_kind(dtype) == kind && static_cast<int>(item_size(dtype)) == itemsize) return dtype;
+  }
+  return std::nullopt;
+}
+
+char item_kind(DType dtype) {
+  if (is_bool(dtype)) return 'b';
+  if (is_integer(dtype)) return is_unsigned(dtype) ? 'u' : 'i';
+  return is_complex(dtype) ? 'c' : 'f';
+}
+
+bool is_array(nb::handle object) {
+  const Road road = facts_of(object).road;
+  return road == Road::tensor || road == Road::array_struct || road == Road::dlpack ||
+         road == Road::to_numpy;
+}
+
+Kind kind_of(nb::handle object) { return facts_of(object).kind; }
+
+Kind merged(Kind a, Kind b) {
+  if (a == b || b == Kind::none) return a;
+  if (a == Kind::none || a == Kind::numpy) return b;
+  if (b == Kind::numpy) return a;
+  if (a == Kind::tensor) return b;
+  if (b == Kind::tensor) return a;
+  constexpr const char* names[] = {"", "NumPy", "Tensor", "torch", "CuPy", "JAX", "xarray"};
+  throw TypeError(std::string("[call] mixed kinds: got arrays of ") + names[static_cast<int>(a)] +
+                  " and of " + names[static_cast<int>(b)] + ", expected one kind besides NumPy.");
+}
+
+Tensor import_array(nb::handle object, bool may_copy) {
+  const ClassFacts& facts = facts_of(object);
+  switch (facts.road) {
+    case Road::tensor:
+      return nb::cast<TensorObject&>(object).value;
+    case Road::array_struct:
+      return from_array_struct(object, may_copy);
+    case Road::dlpack:
+      return known_memory(facts.kind == Kind::torch ? from_torch(object, may_copy)
+                                                    : from_capsule(object));
+    case Road::to_numpy:
+      return from_array_struct(numpy().attr("asarray")(object), may_copy);
+    default:
+      throw TypeError("[array] got " + class_name(object) + ", expected an array.");
+  }
+}
+
+Value value_of(nb::handle object) {
+  const ClassFacts& facts = facts_of(object);
+  switch (facts.road) {
+    case Road::variable:
+      return nb::cast<VariableObject&>(object).value;
+    case Road::shared:
+      return nb::cast<SharedObject&>(object).value.var();
+    case Road::parameter:
+      return nb::cast<ParameterObject&>(object).value.var();
+    case Road::refused:
+      throw TypeError("[array] got " + class_name(object) + ", expected an array. Try " +
+                      facts.advice + ".");
+    case Road::none:
+      break;
+    default:
+      return import_array(object);
+  }
+  if (is_list(object) && holds_arrays(object)) {
+    return from_array_struct(numpy().attr("asarray")(object), false);
+  }
+  Numbers numbers;
+  collect(object, 0, numbers);
+  return Value::weak(tensor_of(numbers));
+}
+
+}  // namespace palimpsest::python

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/python/families.hpp"
+
+// Leaks are reported when the interpreter ends, in builds for tests only: a program that ends by
+// os._exit() or with a running thread has some.
+#ifdef PALIMPSEST_LEAK_WARNINGS
+constexpr bool kLeakWarnings = true;
+#else
+constexpr bool kLeakWarnings = false;
+#endif
+
+NB_MODULE(_core, m) {
+  nanobind::set_leak_warnings(kLeakWarnings);
+  m.doc() = "Bindings of the C++ library palimpsest; use the package palimpsest.";
+  m.attr("__version__") = PALIMPSEST_VERSION;
+#define PALIMPSEST_BIND_FAMILY(name) palimpsest::python::bind_##name(m);
+  PALIMPSEST_FOR_EACH_FAMILY(PALIMPSEST_BIND_FAMILY)
+#undef PALIMPSEST_BIND_FAMILY
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// class Tensor: a view of memory with copy-on-write.
+#include <nanobind/stl/shared_ptr.h>
+
+#include "palimpsest/python/array_struct.hpp"
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/exports.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/tensor/dlpack.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+using Self = TensorObject&;
+using ConstSelf = const TensorObject&;
+
+// -- indices ---------------------------------------------------------------------------------
+
+Index index_entry(nb::handle entry) {
+  if (entry.is_none()) return newaxis;
+  if (entry.ptr() == Py_Ellipsis) return ellipsis;
+  if (PySlice_Check(entry.ptr())) return from_python<Slice>(entry);
+  if (is_integer(entry) && !PyBool_Check(entry.ptr())) return integer_of(entry, "an index");
+  throw TypeError(
+      "[Tensor] got an index of " + class_name(entry) +
+      ", expected integers, slices, None and ... . Try numpy.asarray(t)[..], or index a "
+      "Variable.");
+}
+
+std::vector<Index> index_of(nb::handle key) {
+  if (!PyTuple_Check(key.ptr())) return {index_entry(key)};
+  std::vector<Index> index;
+  for (nb::handle entry : key) index.push_back(index_entry(entry));
+  return index;
+}
+
+nb::object element(const Tensor& t) {
+  if (t.numel() != 1) {
+    throw ShapeError("[item] got " + std::to_string(t.numel()) + " elements, expected one.");
+  }
+  return visit_dtype(t.dtype(), [&](auto tag) -> nb::object {
+    return nb::cast(t.item<typename decltype(tag)::type>());
+  });
+}
+
+nb::object nested_list(const Tensor& t) {
+  if (t.rank() == 0) return element(t);
+  nb::list list;
+  for (index_t i = 0; i < t.shape(0); ++i) list.append(nested_list(t.select(0, i)));
+  return list;
+}
+
+void fill(Tensor& t, nb::handle value) { t.copy_from(from_python<Tensor>(value)); }
+
+void set_item(Self self, nb::handle key, nb::handle value) {
+  // Views that are made of a handle write through it: it is to stay the only one on a dense copy.
+  if (self.value.numel() > 0) self.value.raw_mutable_data();
+  Tensor part = self.value.index_with(index_of(key));
+  fill(part, value);
+}
+
+// -- numbers and memory ----------------------------------------------------------------------
+
+nb::tuple byte_strides(const Tensor& t) {
+  Extents bytes;
+  for (index_t stride : t.strides()) {
+    bytes.push_back(stride * static_cast<index_t>(item_size(t.dtype())));
+  }
+  return nb::borrow<nb::tuple>(to_python(bytes));
+}
+
+nb::object as_numpy(Self self, bool writable) {
+  return writable ? export_borrowed(Tensor(self.value), Kind::numpy) : export_read_only(self.value);
+}
+
+nb::object dlpack_capsule(dlpack::ManagedTensorVersioned* managed) {
+  constexpr const char* name = "dltensor_versioned";
+  return nb::steal(PyCapsule_New(managed, name, [](PyObject* capsule) {
+    if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) return;  // somebody took it
+    auto* const m = static_cast<dlpack::ManagedTensorVersioned*>(
+        PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+    m->deleter(m);
+  }));
+}
+
+nb::object old_dlpack_capsule(dlpack::ManagedTensor* managed) {
+  return nb::steal(PyCapsule_New(managed, "dltensor", [](PyObject* capsule) {
+    if (!PyCapsule_IsValid(capsule, "dltensor")) return;
+    auto* const m = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    m->deleter(m);
+  }));
+}
+
+[[noreturn]] void throw_buffer_error(const char* text) {
+  PyErr_SetString(PyExc_BufferError, text);
+  throw nb::python_error();
+}
+
+nb::object to_capsule(Self self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+                      nb::handle copy) {
+  if (!stream.is_none()) throw ValueError("[__dlpack__] got a stream, expected None on the host.");
+  if (!dl_device.is_none() && from_python<Extents>(dl_device) != Extents{1, 0}) {
+    throw_buffer_error("[__dlpack__] got another device than the tensor's. Try .to(device).");
+  }
+  Tensor t = copy.ptr() == Py_True ? self.value.clone() : self.value;
+  const bool is_versioned = !max_version.is_none() && from_python<Extents>(max_version)[0] >= 1;
+  if (is_versioned) return dlpack_capsule(to_dlpack(t, DlpackAccess::automatic));
+  if (t.is_shared()) {
+    throw_buffer_error(
+        "[__dlpack__] the data are shared with a lazy clone, and DLPack before 1.0 cannot say that "
+        "they are not to be written. Try clone() first.");
+  }
+  return old_dlpack_capsule(to_unversioned_dlpack(t));
+}
+
+nb::object array_protocol(Self self, nb::handle dtype, nb::handle copy) {
+  if (!dtype.is_none() && from_python<DType>(dtype) != self.value.dtype()) {
+    if (copy.ptr() == Py_False) throw ValueError("[__array__] cannot convert without a copy.");
+    return export_array(self.value.to(from_python<DType>(dtype)), Kind::numpy);
+  }
+  if (copy.ptr() == Py_True) return export_array(self.value.clone(), Kind::numpy);
+  return export_borrowed(Tensor(self.value), Kind::numpy);
+}
+
+Tensor as_tensor(nb::handle object, std::optional<DType> dtype, nb::handle copy,
+                 std::optional<Device> device) {
+  const bool must_copy = copy.ptr() == Py_True;
+  const bool may_copy = copy.ptr() != Py_False;
+  Tensor t = is_array(object) ? import_array(object, may_copy) : from_python<Tensor>(object);
+  const bool converts = dtype && *dtype != t.dtype();
+  if (!may_copy && (converts || !is_array(object))) {
+    throw ValueError("[asarray] cannot be used in place: it would be converted.");
+  }
+  if (converts) t = t.to(*dtype);
+  if (device) t = t.to(*device);
+  return must_copy ? t.clone() : t;
+}
+
+Tensor full_tensor(const Extents& shape, nb::handle value, std::optional<DType> dtype) {
+  const Tensor number = from_python<Tensor>(value);
+  Tensor t = Tensor::empty(shape, dtype.value_or(number.dtype()));
+  t.copy_from(number);
+  return t;
+}
+
+void bind_facts(nb::class_<TensorObject>& c) {
+  c.def_prop_ro("shape", [](ConstSelf self) { return self.value.shape(); })
+      .def_prop_ro("dtype", [](ConstSelf self) { return self.value.dtype(); })
+      .def_prop_ro("ndim", [](ConstSelf self) { return self.value.rank(); })
+      .def_prop_ro("size", [](ConstSelf self) { return self.value.numel(); })
+      .def_prop_ro("itemsize", [](ConstSelf self) { return item_size(self.value.dtype()); })
+      .def_prop_ro("nbytes", [](ConstSelf self) { return self.value.nbytes(); })
+      .def_prop_ro(
+          "strides", [](ConstSelf self) { return byte_strides(self.value); },
+          "Distances of neighbours along each axis, in bytes.")
+      .def_prop_ro("device", [](ConstSelf self) { return self.value.device(); })
+      .def("is_contiguous", [](ConstSelf self) { return self.value.is_contiguous(); })
+      .def(
+          "data_ptr",
+          [](ConstSelf self) { return reinterpret_cast<std::uintptr_t>(self.value.raw_data()); },
+          "Address of the first element.")
+      .def("__len__",
+           [](ConstSelf self) {
+             if (self.value.rank() == 0) throw TypeError("[len] got a tensor without axes.");
+             return self.value.shape(0);
+           })
+      .def("__bool__",
+           [](ConstSelf self) { return nb::cast<bool>(nb::bool_(element(self.value))); })
+      .def("__int__", [](ConstSelf self) { return nb::int_(element(self.value)); })
+      .def("__float__", [](ConstSelf self) { return nb::float_(element(self.value)); })
+      .def("__complex__",
+           [](ConstSelf self) { return nb::cast<std::complex<double>>(element(self.value)); })
+      .def(
+          "item", [](ConstSelf self) { return element(self.value); },
+          "The only element as a number of Python.")
+      .def("tolist", [](ConstSelf self) { return nested_list(self.value); })
+      .def("__repr__", [](ConstSelf self) { return to_string(self.value); });
+}
+
+void bind_views(nb::class_<TensorObject>& c) {
+  c.def(
+       "__getitem__",
+       [](Self self, nb::handle key) { return self.value.index_with(index_of(key)); },
+       nb::arg("key").none())
+      .def("__setitem__", set_item, nb::arg("key").none(), "value"_a)
+      .def("__iter__",
+           [](ConstSelf self) {
+             nb::list parts;
+             if (self.value.rank() == 0) throw TypeError("[iter] got a tensor without axes.");
+             for (index_t i = 0; i < self.value.shape(0); ++i) {
+               parts.append(to_python(self.value.select(0, i)));
+             }
+             return nb::iter(parts);
+           })
+      .def_prop_ro("T",
+                   [](Self self) {
+                     Axes axes;
+                     for (auto i = static_cast<index_t>(self.value.rank()); i > 0;)
+                       axes.push_back(--i);
+                     return self.value.permute(axes);
+                   })
+      .def(
+          "view", [](Self self, Extents shape) { return self.value.view(shape); }, "shape"_a,
+          "The same elements in another shape, without a copy.")
+      .def(
+          "permute", [](Self self, Extents axes) { return self.value.permute(axes); }, "axes"_a)
+      .def(
+          "transpose", [](Self self, index_t a, index_t b) { return self.value.transpose(a, b); },
+          "a"_a = -2, "b"_a = -1)
+      .def(
+          "expand", [](Self self, Extents shape) { return self.value.expand(shape); }, "shape"_a)
+      .def(
+          "squeeze", [](Self self, index_t axis) { return self.value.squeeze(axis); }, "axis"_a)
+      .def(
+          "unsqueeze", [](Self self, index_t axis) { return self.value.unsqueeze(axis); }, "axis"_a)
+      .def(
+          "flip", [](Self self, Extents axes) { return self.value.flip(axes); }, "axes"_a)
+      .def(
+          "diagonal",
+          [](Self self, index_t offset, index_t a, index_t b) {
+            return self.value.diagonal(offset, a, b);
+          },
+          "offset"_a = 0, "a"_a = -2, "b"_a = -1)
+      .def(
+          "unfold",
+          [](Self self, index_t axis, index_t size, index_t step) {
+            return self.value.unfold(axis, size, step);
+          },
+          "axis"_a, "size"_a, "step"_a)
+      .def("view_as_real", [](Self self) { return self.value.view_as_real(); })
+      .def("view_as_complex", [](Self self) { return self.value.view_as_complex(); })
+      .def(
+          "bitcast", [](Self self, DType dtype) { return self.value.bitcast(dtype); }, "dtype"_a);
+}
+
+void bind_copies(nb::class_<TensorObject>& c) {
+  c.def(
+       "lazy_clone", [](Self self) { return self.value.lazy_clone(); },
+       "An independent tensor that shares the data until either side is written.")
+      .def("clone", [](Self self) { return self.value.clone(); })
+      .def(
+          "reshape", [](Self self, Extents shape) { return self.value.reshape(shape); }, "shape"_a)
+      .def("contiguous", [](Self self) { return self.value.contiguous(); })
+      .def(
+          "astype", [](Self self, DType dtype) { return self.value.to(dtype); }, "dtype"_a)
+      .def(
+          "to",
+          [](Self self, nb::handle where) {
+            const bool is_device = PyUnicode_Check(where.ptr()) &&
+                                   (nb::cast<std::string>(where).rfind("cpu", 0) == 0 ||
+                                    nb::cast<std::string>(where).rfind("cuda", 0) == 0);
+            return is_device ? self.value.to(from_python<Device>(where))
+                             : self.value.to(from_python<DType>(where));
+          },
+          "device_or_dtype"_a)
+      .def("__copy__", [](Self self) { return self.value; })
+      .def(
+          "__deepcopy__", [](Self self, nb::handle) { return self.value.lazy_clone(); }, "memo"_a)
+      .def(
+          "fill_",
+          [](Self self, nb::handle value) -> Self {
+            fill(self.value, value);
+            return self;
+          },
+          "value"_a, nb::rv_policy::reference)
+      .def(
+          "zero_",
+          [](Self self) -> Self {
+            self.value.fill(false);
+            return self;
+          },
+          nb::rv_policy::reference)
+      .def(
+          "copy_",
+          [](Self self, nb::handle value) -> Self {
+            fill(self.value, value);
+            return self;
+          },
+          "source"_a, nb::rv_policy::reference);
+}
+
+void bind_sharing(nb::class_<TensorObject>& c) {
+  c.def(
+       "is_alias_of",
+       [](ConstSelf self, ConstSelf other) {
+         return shares_storage(self.value, other.value) &&
+                may_share_memory(self.value, other.value);
+       },
+       "other"_a)
+      .def(
+          "may_share_memory",
+          [](ConstSelf self, ConstSelf other) { return may_share_memory(self.value, other.value); },
+          "other"_a)
+      .def(
+          "overlaps",
+          [](ConstSelf self, ConstSelf other) { return overlaps(self.value, other.value); },
+          "other"_a)
+      .def(
+          "is_shared", [](ConstSelf self) { return self.value.is_shared(); },
+          "True while a lazy clone shares the data.")
+      .def_prop_ro("storage_id", [](ConstSelf self) { return self.value.storage().id(); })
+      .def_prop_ro("storage", [](ConstSelf self) { return self.value.storage(); });
+  c.def("numpy", as_numpy, nb::kw_only(), "writable"_a = true,
+        "An array over this memory. Read-only it never copies; writable, data that are shared with "
+        "a\n"
+        "lazy clone are copied first.")
+      .def("__array__", array_protocol, "dtype"_a.none() = nb::none(), "copy"_a.none() = nb::none())
+      .def("__dlpack__", to_capsule, nb::kw_only(), "stream"_a.none() = nb::none(),
+           "max_version"_a.none() = nb::none(), "dl_device"_a.none() = nb::none(),
+           "copy"_a.none() = nb::none())
+      .def("__dlpack_device__", [](ConstSelf) { return nb::make_tuple(1, 0); });
+}
+
+}  // namespace
+
+void bind_tensors(nb::module_& m) {
+  nb::class_<ExportedMemory>(m, "_ExportedMemory")
+      .def_prop_ro("__array_struct__", [](nb::handle self) {
+        return nb::cast<ExportedMemory&>(self).array_struct(self);
+      });
+  nb::class_<Storage>(m, "Storage", "The memory that tensors are views of.")
+      .def_prop_ro("references", [](const Storage& s) { return s.references(); })
+      .def_prop_ro("nbytes", [](const Storage& s) { return s.nbytes(); })
+      .def_prop_ro("state", [](const Storage& s) { return std::string(name_of(s.state())); });
+  nb::class_<TensorObject> c(m, "Tensor", nb::is_weak_referenceable(),
+                             "A view of memory with copy-on-write. It has no arithmetic: use\n"
+                             "numpy.asarray(t), or a Variable.");
+  bind_facts(c);
+  bind_views(c);
+  bind_copies(c);
+  bind_sharing(c);
+  m.def(
+      "asarray",
+      [](nb::handle x, std::optional<DType> dtype, nb::handle copy, std::optional<Device> device) {
+        return as_tensor(x, dtype, copy, device);
+      },
+      "x"_a, "dtype"_a.none() = nb::none(), nb::kw_only(), "copy"_a.none() = nb::none(),
+      "device"_a.none() = nb::none(), "A tensor over the memory of x.");
+  m.def(
+      "from_dlpack", [](nb::handle x) { return import_array(x); }, "x"_a);
+  m.def(
+      "empty", [](Extents s, DType d, Device v) { return Tensor::empty(s, d, v); }, "shape"_a,
+      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
+  m.def(
+      "zeros", [](Extents s, DType d, Device v) { return Tensor::zeros(s, d, v); }, "shape"_a,
+      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
+  m.def(
+      "ones", [](Extents s, DType d, Device v) { return Tensor::ones(s, d, v); }, "shape"_a,
+      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
+  m.def("full", full_tensor, "shape"_a, "value"_a, "dtype"_a.none() = nb::none());
+  m.def(
+      "arange", [](index_t n, DType d) { return Tensor::arange(n, d); }, "n"_a,
+      "dtype"_a = DTypeObject{DType::int64});
+  m.def(
+      "linspace",
+      [](double first, double last, index_t n, DType d) {
+        return Tensor::linspace(first, last, n, d);
+      },
+      "first"_a, "last"_a, "n"_a, "dtype"_a = DTypeObject{DType::float64});
+  m.def(
+      "eye", [](index_t n, DType d) { return Tensor::eye(n, d); }, "n"_a,
+      "dtype"_a = DTypeObject{DType::float64});
+  m.def(
+      "random_normal",
+      [](Extents s, DType d, RandomKey key) { return Tensor::random_normal(s, d, key); }, "shape"_a,
+      "dtype"_a = DTypeObject{DType::float64}, nb::kw_only(), "key"_a = 0);
+  m.def(
+      "random_uniform",
+      [](Extents s, DType d, RandomKey key) { return Tensor::random_uniform(s, d, key); },
+      "shape"_a, "dtype"_a = DTypeObject{DType::float64}, nb::kw_only(), "key"_a = 0);
+  m.def(
+      "equal", [](Tensor a, Tensor b) { return equal(a, b); }, "a"_a, "b"_a,
+      "Same shape, dtype and bits.");
+  m.def(
+      "allclose",
+      [](Tensor a, Tensor b, double rtol, double atol) { return allclose(a, b, rtol, atol); },
+      "a"_a, "b"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8);
+}
+
+}  // namespace palimpsest::python
