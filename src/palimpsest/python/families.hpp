@@ -11,6 +11,7 @@ namespace palimpsest::python {
   X(errors)                           \
   X(dtypes)                           \
   X(tensors)                          \
+  X(pickles)                          \
   X(memory)
 
 #define PALIMPSEST_DECLARE_FAMILY(name) void bind_##name(nb::module_& m);

@@ -181,6 +181,9 @@ Tensor known_memory(Tensor tensor) {
 
 // -- numbers of Python and lists of them -------------------------------------------------------
 
+// As many axes as an array of NumPy may have.
+constexpr std::size_t kDeepest = 64;
+
 enum class Rank : std::uint8_t { boolean, integer, real, complex };
 
 struct Numbers {
@@ -208,6 +211,7 @@ void collect(nb::handle object, std::size_t depth, Numbers& numbers) {
     throw TypeError("[array] got " + class_name(object) +
                     ", expected an array, a number or a list of numbers.");
   }
+  if (depth > kDeepest) throw ShapeError("[list] is nested too deeply.");
   const auto n = static_cast<index_t>(nb::len(object));
   const bool is_first = numbers.leaves.empty() && depth == numbers.shape.size();
   if (is_first) numbers.shape.push_back(n);
@@ -215,7 +219,6 @@ void collect(nb::handle object, std::size_t depth, Numbers& numbers) {
     throw ShapeError("[list] its parts differ in length: got " + std::to_string(n) + ", expected " +
                      std::to_string(depth < numbers.shape.size() ? numbers.shape[depth] : 1) + ".");
   }
-  if (depth > 30) throw ShapeError("[list] is nested too deeply.");
   for (Py_ssize_t i = 0; i < n; ++i) {
     const nb::object item = nb::steal(PySequence_GetItem(object.ptr(), i));
     if (!item.is_valid()) throw nb::python_error();
@@ -271,14 +274,15 @@ Tensor tensor_of(const Numbers& numbers) {
 }
 
 // Does a list hold arrays, so that NumPy joins them?
-bool holds_arrays(nb::handle object) {
+bool holds_arrays(nb::handle object, std::size_t depth = 0) {
+  if (depth > kDeepest) return false;
   if (!is_list(object)) return is_array(object);
   const Py_ssize_t n = PySequence_Size(object.ptr());
   for (Py_ssize_t i = 0; i < n; ++i) {
     const nb::object item = nb::steal(PySequence_GetItem(object.ptr(), i));
     if (!item.is_valid()) throw nb::python_error();
     if (rank_of(item)) continue;
-    return holds_arrays(item);
+    return holds_arrays(item, depth + 1);
   }
   return false;
 }

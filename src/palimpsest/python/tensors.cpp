@@ -318,7 +318,8 @@ void bind_tensors(nb::module_& m) {
       .def_prop_ro("__array_struct__", [](nb::handle self) {
         return nb::cast<ExportedMemory&>(self).array_struct(self);
       });
-  nb::class_<Storage>(m, "Storage", "The memory that tensors are views of.")
+  nb::class_<Storage>(m, "Storage", nb::is_weak_referenceable(),
+                      "The memory that tensors are views of.")
       .def_prop_ro("references", [](const Storage& s) { return s.references(); })
       .def_prop_ro("nbytes", [](const Storage& s) { return s.nbytes(); })
       .def_prop_ro("state", [](const Storage& s) { return std::string(name_of(s.state())); });

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pickles name to make objects again: functions of Python, which a pickle can refer to."""
+
+from palimpsest import _core
+
+
+def storage_of_bytes(data):
+    return _core._storage_of_bytes(data)
+
+
+def tensor_of_storage(storage, dtype, shape, strides, offset):
+    return _core._tensor_of_storage(storage, dtype, shape, strides, offset)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views, lazy clones and writes, as storage promises them."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import palimpsest as ps
+
+
+def test_lazy_clones():
+    t = ps.arange(4, "float64")
+    u = t.lazy_clone()
+    assert u.storage_id != t.storage_id and u.data_ptr() == t.data_ptr()
+    assert not u.is_alias_of(t) and t.is_shared() and t.storage.references == 2
+    u.fill_(0)
+    assert u.data_ptr() != t.data_ptr() and t.tolist() == [0, 1, 2, 3]
+    assert not t.is_shared()
+
+
+def test_copies_of_python():
+    t = ps.arange(4, "float64")
+    assert copy.copy(t).is_alias_of(t)
+    deep = copy.deepcopy(t)
+    assert not deep.is_alias_of(t) and deep.data_ptr() == t.data_ptr()
+
+
+def test_facts():
+    t = ps.zeros((2, 3), "complex64")
+    assert (t.shape, t.ndim, t.size, t.itemsize, t.nbytes) == ((2, 3), 2, 6, 8, 48)
+    assert t.strides == (24, 8) and t.device == "cpu" and t.T.shape == (3, 2)
+    assert len(t) == 2 and t.is_contiguous() and not t.T.is_contiguous()
+    assert [row.shape for row in t] == [(3,), (3,)]
+    assert ps.full((), 3).item() == 3 and int(ps.full((), 3)) == 3 and float(ps.full((), 3)) == 3.0
+    assert bool(ps.ones(())) and complex(ps.full((), 1j)) == 1j
+    assert "dtype=complex64" in repr(t)
+    with pytest.raises(ps.errors.ShapeError):
+        t.item()
+    with pytest.raises(TypeError):
+        len(ps.zeros(()))
+
+
+def test_views_alias():
+    t = ps.arange(12, "float64").view((3, 4))
+    a = np.arange(12.0).reshape(3, 4)
+    for key in [0, -1, slice(1, None), (slice(None), 2), (..., 1), (None, 0), (slice(None, None, -1),)]:
+        assert t[key].tolist() == a[key].tolist()
+        assert t[key].storage_id == t.storage_id
+    assert t.permute((1, 0)).tolist() == a.T.tolist()
+    assert t.expand((2, 3, 4)).shape == (2, 3, 4)
+    assert t.flip((0,)).tolist() == a[::-1].tolist()
+    assert t.diagonal().tolist() == a.diagonal().tolist()
+    assert t.unfold(1, 2, 2).shape == (3, 2, 2)
+    assert t.unsqueeze(0).squeeze(0).shape == (3, 4)
+    assert t.bitcast("int64").dtype == "int64"
+    assert t.view((4, 3)).is_alias_of(t)
+    with pytest.raises(TypeError, match="Variable"):
+        t[[0, 1]]
+    with pytest.raises(TypeError):
+        t[1.5]
+    with pytest.raises(ps.errors.ValueError):
+        t[3]
+
+
+def test_writes():
+    t = ps.zeros((2, 3))
+    t[1] = [1, 2, 3]
+    t[0, 1:] = 7
+    assert t.tolist() == [[0, 7, 7], [1, 2, 3]]
+    t[...] = 0
+    assert t.tolist() == [[0] * 3] * 2
+    t.copy_(np.ones(3))
+    assert t.tolist() == [[1] * 3] * 2
+    t.zero_()
+    u = t.lazy_clone()
+    t[0, 0] = 5
+    assert u.tolist() == [[0] * 3] * 2 and t[0, 0].item() == 5
+    assert t.fill_(2) is t
+
+
+def test_there_is_no_arithmetic():
+    t = ps.ones(3)
+    for f in (lambda: t + 1, lambda: 2 * t, lambda: -t, lambda: t @ t):
+        with pytest.raises(TypeError):
+            f()
+    assert t == t and not (t == ps.ones(3)) and len({t, t}) == 1
+
+
+def test_conversions():
+    t = ps.asarray([1.5, 2.5])
+    assert t.astype(int).tolist() == [1, 2] and t.to("float32").dtype == "float32"
+    assert t.to("cpu:1").device == "cpu:1" and t.to("cpu:1").to("cpu").tolist() == [1.5, 2.5]
+    assert ps.asarray(t, "complex64").tolist() == [1.5, 2.5]
+    with pytest.raises(TypeError):
+        ps.ones(2, complex).astype(float)
+
+
+def test_making():
+    assert ps.linspace(0, 1, 3).tolist() == [0, 0.5, 1]
+    assert ps.eye(2).tolist() == [[1, 0], [0, 1]]
+    assert ps.full((2,), 3).dtype == "int64" and ps.full(2, 1.5, "float32").dtype == "float32"
+    a, b = ps.random_normal(5, key=3), ps.random_normal(5, key=3)
+    assert ps.equal(a, b) and not ps.equal(a, ps.random_normal(5, key=4))
+    assert ps.allclose(a, np.asarray(a) + 1e-12)
+    with pytest.raises(ps.errors.ValueError):
+        ps.zeros(-1)
+
+
+def test_pickles_keep_sharing_and_the_bytes_in_use_only():
+    t = ps.arange(1000, "float64")
+    a, b = pickle.loads(pickle.dumps([t, t[1:]]))
+    a.fill_(3)
+    assert b.tolist() == [3] * 999 and t.tolist() == list(range(1000))
+    assert len(pickle.dumps(ps.zeros(1000)[10:20])) < 500
+    buffers = []
+    data = pickle.dumps(t, protocol=5, buffer_callback=buffers.append)
+    assert len(data) < 500 and sum(memoryview(x).nbytes for x in buffers) == 8000
+    assert pickle.loads(data, buffers=buffers).tolist() == t.tolist()
+
+
+def test_memory_limits_and_scopes():
+    with ps.MemoryScope() as m:
+        t = ps.zeros(1000)
+        assert m.peak_bytes == 8000
+        del t
+    assert m.allocated_bytes == 8000 and m.calls == 1
+    with ps.MemoryLimit(100):
+        with pytest.raises(MemoryError):
+            ps.zeros(1000)
+    ps.zeros(1000)
