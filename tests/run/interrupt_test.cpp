@@ -82,6 +82,17 @@ TEST(Interrupt, BetweenTheStepsOfALoop) {
   EXPECT_LT(checks_left.load(), 1);
 }
 
+TEST(Interrupt, NotWhileANewValueIsWrittenInPlaceOfTheOldOne) {
+  const SharedVariable s = shared(Tensor::ones({2, 2}));
+  const ops::LoopResult loop =
+      ops::loop([](const std::vector<Variable>& v) { return std::vector<Variable>{v[0] * 2.0}; },
+                {.states = {s}, .n_steps = 8});
+  const Function f = function({}, std::vector<Variable>{}, {.updates = {{s, loop.last(0)}}});
+  const InterruptAfter interrupt(0);
+  f();
+  EXPECT_TRUE(equal(s.get_value(), Tensor::full({2, 2}, 256.0)));
+}
+
 TEST(Interrupt, WhileAFunctionIsCompiled) {
   const Variable x = dmatrix("x");
   const InterruptAfter interrupt(3);

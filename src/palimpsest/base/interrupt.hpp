@@ -12,7 +12,8 @@ using InterruptCheck = void (*)();
 
 /// Sets what is called between the steps of functions, the iterations of loops and solvers and the
 /// passes of a compilation, by the threads that run them; null, as at the start: nothing. What it
-/// throws arrives at the caller as it is. Shared variables are then as before the call.
+/// throws arrives at the caller as it is. Shared variables are then as before the call: it is not
+/// called any more when a step has begun to write a new value in place of the old one.
 ///
 ///     set_interrupt_check([] {
 ///       if (stop_was_asked_for) throw Stopped();
@@ -24,11 +25,24 @@ void set_interrupt_check(InterruptCheck check) noexcept;
 
 namespace detail {
 extern std::atomic<InterruptCheck> interrupt_check;
+void run_interrupt_check();
+}  // namespace detail
+
+inline bool has_interrupt_check() {
+  return detail::interrupt_check.load(std::memory_order_relaxed) != nullptr;
+}
+/// Calls the check, if there is one and no UninterruptedScope of this thread forbids it.
+inline void check_interrupt() {
+  if (has_interrupt_check()) detail::run_interrupt_check();
 }
 
-/// Calls the check, if there is one.
-inline void check_interrupt() {
-  if (const InterruptCheck check = detail::interrupt_check.load(std::memory_order_acquire)) check();
-}
+/// While it lives, this thread does not call the check. Scopes nest.
+class UninterruptedScope {
+ public:
+  UninterruptedScope();
+  ~UninterruptedScope();
+  UninterruptedScope(const UninterruptedScope&) = delete;
+  UninterruptedScope& operator=(const UninterruptedScope&) = delete;
+};
 
 }  // namespace palimpsest

@@ -1,41 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/cli/byte_size.hpp"
 
-#include <fmt/format.h>
-
-#include <cctype>
-#include <charconv>
-#include <cmath>
-#include <string_view>
-
+#include "palimpsest/base/byte_size.hpp"
 #include "palimpsest/cli/failure.hpp"
 
 namespace palimpsest::cli {
 
 index_t parse_bytes(const std::string& option, const std::string& text) {
-  const auto fail = [&] {
-    throw UsageError(
-        fmt::format("[{}] got {}, expected a number of bytes such as 300M or 1.5G", option, text));
-  };
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, problem] = std::from_chars(text.data(), end, number);
-  if (problem != std::errc() || !(number >= 0)) fail();
-  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  if (unit.ends_with('B')) unit.remove_suffix(1);
-  const bool binary = unit.ends_with('i');
-  if (binary) unit.remove_suffix(1);
-  constexpr std::string_view kUnits = "KMGT";
-  if (unit.size() > 1 || (unit.empty() && binary)) fail();
-  double factor = 1;
-  if (!unit.empty()) {
-    const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
-    const std::size_t power = kUnits.find(letter);
-    if (power == std::string_view::npos) fail();
-    factor = std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
+  try {
+    return palimpsest::parse_bytes(text, option);
+  } catch (const ValueError& error) {
+    throw UsageError(error.what());
   }
-  if (number * factor > 9e18) fail();
-  return static_cast<index_t>(number * factor);
 }
 
 }  // namespace palimpsest::cli

@@ -47,16 +47,15 @@ Function function(std::vector<In> inputs, Outputs outputs, FunctionOptions optio
       std::move(made.program), std::move(made.containers), std::move(name), is_profiled));
 }
 
-Results Function::give(std::initializer_list<Argument> arguments) const {
+Results Function::call(std::span<const Argument> arguments) const {
   const std::size_t count = output_count();
   Results results(count, count == 1 ? nullptr : impl_->title);
-  call_with({arguments.begin(), arguments.size()}, {results.begin(), results.end()}, {});
+  call_with(arguments, {results.begin(), results.end()}, {});
   return results;
 }
 
-void Function::call_into_with(std::initializer_list<Argument> arguments,
-                              std::span<Tensor> outs) const {
-  call_with({arguments.begin(), arguments.size()}, {}, outs);
+void Function::call_into(std::span<Tensor> outs, std::span<const Argument> arguments) const {
+  call_with(arguments, {}, outs);
 }
 
 void Function::call_with(std::span<const Argument> arguments, std::span<Tensor> results,

@@ -126,6 +126,10 @@ class Function {
     call_into(std::span<Tensor>(&out, 1), arguments...);
   }
 
+  /// The same with a list of arguments whose length is known when it runs.
+  Results call(std::span<const Argument> arguments) const;
+  void call_into(std::span<Tensor> outs, std::span<const Argument> arguments) const;
+
   /// The plan for arguments like these, without running.
   const Plan& plan(std::span<const Tensor> arguments) const;
   /// The plan for dense arguments of these types, which must be fully known.
@@ -181,8 +185,12 @@ class Function {
   const FunctionState& impl() const;
 
  private:
-  Results give(std::initializer_list<Argument> arguments) const;
-  void call_into_with(std::initializer_list<Argument> arguments, std::span<Tensor> outs) const;
+  Results give(std::initializer_list<Argument> arguments) const {
+    return call({arguments.begin(), arguments.size()});
+  }
+  void call_into_with(std::initializer_list<Argument> arguments, std::span<Tensor> outs) const {
+    call_into(outs, {arguments.begin(), arguments.size()});
+  }
   void call_with(std::span<const Argument> arguments, std::span<Tensor> results,
                  std::span<Tensor> outs) const;
 

@@ -25,6 +25,8 @@ bool is_array(nb::handle object);
 /// Errors   DTypeError: float16, strings, objects, ..; TypeError: masked and sparse arrays, data
 ///          frames; ValueError "cannot be used in place": it must copy, and may_copy is false
 Tensor import_array(nb::handle object, bool may_copy = true);
+/// The memory of an array that will be written; `who` begins errors.
+Tensor writable_array(nb::handle object, const char* who);
 Kind kind_of(nb::handle object);
 /// Copies that import_array() made so far.
 std::uint64_t import_copies();
@@ -37,8 +39,11 @@ Value value_of(nb::handle object);
 /// Aliases  writable, and shows no other tensor: what is shared with a lazy clone is copied before.
 ///          The memory stays where it is while the array lives
 nb::object export_array(Tensor&& result, Kind kind);
-/// A view of the very memory, also where it is shared: for borrowed results.
-nb::object export_borrowed(Tensor&& result, Kind kind);
+/// Over the memory of this very tensor. Data that are shared with a lazy clone are copied first,
+/// and lazy clones that are made while the array lives are copies.
+nb::object export_in_place(Tensor&& tensor, Kind kind);
+/// Over memory that a function lends until its next call.
+nb::object export_lent(Tensor&& result, Kind kind);
 /// Read-only, never copies.
 nb::object export_read_only(const Tensor& tensor);
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/python/convert.hpp"
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include "palimpsest/inspect/mode_named.hpp"
 #include "palimpsest/python/arrays.hpp"
 
@@ -20,6 +23,22 @@ WeakNumber weak_number(nb::handle object) {
 }
 
 }  // namespace
+
+Unlocked::~Unlocked() {
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
+Locked::Locked() {
+  try {
+    state_ = PyGILState_Ensure();
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
 
 std::string class_name(nb::handle object) {
   const nb::handle type = object.type();
@@ -62,7 +81,7 @@ index_t integer_of(nb::handle object, const char* expected) {
 
 bool is_list(nb::handle object) {
   return PySequence_Check(object.ptr()) && !PyUnicode_Check(object.ptr()) &&
-         !PyBytes_Check(object.ptr());
+         !PyBytes_Check(object.ptr()) && !nb::isinstance<VariableObject>(object);
 }
 
 Device From<Device>::from(nb::handle object) {
@@ -93,6 +112,9 @@ ShapeArgument From<ShapeArgument>::from(nb::handle object) {
 
 Tensor From<Tensor>::from(nb::handle object) {
   if (is_array(object)) return import_array(object);
+  if (nb::isinstance<ParameterObject>(object)) {
+    return nb::cast<ParameterObject&>(object).parameter.value();
+  }
   const Value value = value_of(object);
   if (value.is_variable()) {
     throw TypeError("got a Variable, expected values. Try function() or .get_value().");

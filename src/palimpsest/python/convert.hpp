@@ -49,10 +49,33 @@ index_t integer_of(nb::handle object, const char* expected);
 /// A sequence that is no string.
 bool is_list(nb::handle object);
 
+// A thread that wants the lock of the interpreter after that has begun to end gets an unwinding
+// that must not pass through C++. It waits for the end of the process instead.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  ~Unlocked();
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+class Locked {
+ public:
+  Locked();
+  ~Locked() { PyGILState_Release(state_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 /// Calls `f` without the lock of the interpreter.
 template <class F>
 decltype(auto) released(F&& f) {
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   return f();
 }
 
@@ -70,11 +93,21 @@ struct VariableObject {
 struct TypeObject {
   TensorType value;
 };
-struct SharedObject {
-  SharedVariable value;
+enum class Kind : std::uint8_t;
+/// A shared variable is a Variable; values come back as what the first one was.
+struct SharedObject : VariableObject {
+  SharedObject(SharedVariable variable, Kind of);
+  SharedVariable shared;
+  Kind kind;
 };
-struct ParameterObject {
-  Parameter value;
+/// A parameter that is present is one, too.
+struct ParameterObject : VariableObject {
+  explicit ParameterObject(const Parameter& of)
+      : VariableObject{of.present() ? of.var() : Variable()}, parameter(of) {}
+  Parameter parameter;
+};
+struct ModeObject {
+  Mode value;
 };
 struct LinopObject {
   NamedLinop value;

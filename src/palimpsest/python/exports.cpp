@@ -42,49 +42,52 @@ nb::object function_of(const char* module, const char* name) {
   return nb::module_::import_(module).attr(name);
 }
 
-nb::object numpy_array(Tensor tensor, bool writable) {
+nb::object numpy_array(Tensor tensor, Access access) {
   static PyObject* const as_array = function_of("numpy", "asarray").release().ptr();
-  return nb::borrow(as_array)(std::make_shared<ExportedMemory>(std::move(tensor), writable));
+  return nb::borrow(as_array)(std::make_shared<ExportedMemory>(std::move(tensor), access));
 }
 
 // torch shows no negative strides.
-nb::object torch_tensor(Tensor&& tensor) {
+nb::object torch_tensor(Tensor&& tensor, Access access) {
   const bool is_flipped = std::any_of(tensor.strides().begin(), tensor.strides().end(),
                                       [](index_t stride) { return stride < 0; });
   return function_of(
-      "torch", "from_numpy")(numpy_array(is_flipped ? tensor.clone() : std::move(tensor), true));
+      "torch", "from_numpy")(numpy_array(is_flipped ? tensor.clone() : std::move(tensor), access));
 }
 
-nb::object in_kind(Tensor&& tensor, Kind kind) {
+nb::object in_kind(Tensor&& tensor, Kind kind, Access access) {
   switch (kind) {
     case Kind::tensor:
       return to_python(tensor);
     case Kind::torch:
-      return torch_tensor(std::move(tensor));
+      return torch_tensor(std::move(tensor), access);
     case Kind::jax:
-      return function_of("jax.numpy", "asarray")(numpy_array(std::move(tensor), false));
+      return function_of("jax.numpy", "asarray")(numpy_array(std::move(tensor), Access::read));
     case Kind::cupy:
       throw DeviceError("[cupy] this library was built without CUDA.");
     default:
-      return numpy_array(std::move(tensor), true);
+      return numpy_array(std::move(tensor), access);
   }
 }
 
 }  // namespace
 
-ExportedMemory::ExportedMemory(Tensor tensor, bool writable)
-    : tensor_(std::move(tensor)), writable_(writable) {
-  if (writable) pin_ = tensor_.storage().pin();
+ExportedMemory::ExportedMemory(Tensor tensor, Access access)
+    : tensor_(std::move(tensor)), access_(access) {
+  // What is lent is not known when it comes back: it is memory that others write.
+  if (access == Access::write_lent) return;
+  if (access == Access::write) pin_ = tensor_.storage().pin();
   const std::byte* const start = tensor_.storage().data();
   if (!start) return;
   auto [found, is_new] =
       ranges().try_emplace(start, Range{start + tensor_.storage().nbytes(), tensor_.storage(), 0});
   // A lazy clone may show the same bytes: the one that is written is the one to be found.
-  if (!is_new && writable) found->second.storage = tensor_.storage();
+  if (!is_new && access == Access::write) found->second.storage = tensor_.storage();
   ++found->second.exports;
 }
 
 ExportedMemory::~ExportedMemory() {
+  if (access_ == Access::write_lent) return;
   const auto found = ranges().find(tensor_.storage().data());
   if (found != ranges().end() && --found->second.exports == 0) ranges().erase(found);
 }
@@ -103,7 +106,7 @@ nb::object ExportedMemory::array_struct(nb::handle self) const {
                             .kind = item_kind(tensor_.dtype()),
                             .itemsize = static_cast<int>(item),
                             .flags = ArrayStruct::kAligned | ArrayStruct::kNativeOrder |
-                                     (writable_ ? ArrayStruct::kWritable : 0),
+                                     (access_ == Access::read ? 0 : ArrayStruct::kWritable),
                             .shape = sizes,
                             .strides = sizes + rank,
                             .data = const_cast<void*>(tensor_.raw_data())};
@@ -125,11 +128,17 @@ nb::object export_array(Tensor&& result, Kind kind) {
   // What others may write shows no other tensor, and every element of it has a place of its own.
   if (has_internal_overlap(result)) result = result.clone();
   if (result.numel() > 0) result.raw_mutable_data();
-  return in_kind(std::move(result), kind);
+  return in_kind(std::move(result), kind, Access::write);
 }
 
-nb::object export_borrowed(Tensor&& result, Kind kind) { return in_kind(std::move(result), kind); }
+nb::object export_in_place(Tensor&& tensor, Kind kind) {
+  return in_kind(std::move(tensor), kind, Access::write);
+}
 
-nb::object export_read_only(const Tensor& tensor) { return numpy_array(tensor, false); }
+nb::object export_lent(Tensor&& result, Kind kind) {
+  return in_kind(std::move(result), kind, Access::write_lent);
+}
+
+nb::object export_read_only(const Tensor& tensor) { return numpy_array(tensor, Access::read); }
 
 }  // namespace palimpsest::python

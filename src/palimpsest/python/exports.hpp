@@ -6,12 +6,19 @@
 
 namespace palimpsest::python {
 
-/// The memory of a tensor while arrays of others show it: it stays where it is. Arrays keep it
-/// alive.
+/// Rights of the arrays that show exported memory.
+enum class Access : std::uint8_t {
+  read,
+  /// The memory stays where it is, and lazy clones of it are copies.
+  write,
+  /// Of a function that lends it until its next call.
+  write_lent,
+};
+
+/// The memory of a tensor while arrays of others show it, which keep it alive.
 class ExportedMemory {
  public:
-  /// Pins what is not pinned: a write.
-  ExportedMemory(Tensor tensor, bool writable);
+  ExportedMemory(Tensor tensor, Access access);
   ~ExportedMemory();
   ExportedMemory(const ExportedMemory&) = delete;
   ExportedMemory& operator=(const ExportedMemory&) = delete;
@@ -23,7 +30,7 @@ class ExportedMemory {
  private:
   Tensor tensor_;
   std::optional<Storage::Pin> pin_;
-  bool writable_;
+  Access access_;
 };
 
 /// The storage that this address was exported from, while it is. Undefined: none.

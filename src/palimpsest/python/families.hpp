@@ -12,6 +12,15 @@ namespace palimpsest::python {
   X(dtypes)                           \
   X(tensors)                          \
   X(pickles)                          \
+  X(variables)                        \
+  X(ops_elementwise)                  \
+  X(ops_arrays)                       \
+  X(ops_transforms)                   \
+  X(shared)                           \
+  X(functions)                        \
+  X(config)                           \
+  X(graphs)                           \
+  X(process)                          \
   X(memory)
 
 #define PALIMPSEST_DECLARE_FAMILY(name) void bind_##name(nb::module_& m);

@@ -19,8 +19,6 @@ enum class Road : std::uint8_t {
   dlpack,
   to_numpy,  ///< numpy.asarray() knows: the older interfaces
   variable,
-  shared,
-  parameter,
   refused,
 };
 struct ClassFacts {
@@ -38,9 +36,10 @@ ClassFacts find_facts(nb::handle type) {
     return module == package || module.rfind(std::string(package) + ".", 0) == 0;
   };
   if (type.is(nb::type<TensorObject>())) return {Road::tensor, Kind::tensor};
-  if (type.is(nb::type<VariableObject>())) return {Road::variable};
-  if (type.is(nb::type<SharedObject>())) return {Road::shared};
-  if (type.is(nb::type<ParameterObject>())) return {Road::parameter};
+  if (type.is(nb::type<VariableObject>()) || type.is(nb::type<SharedObject>()) ||
+      type.is(nb::type<ParameterObject>())) {
+    return {Road::variable};
+  }
   if (has(type, "filled") && has(type, "mask")) return {Road::refused, {}, ".filled()"};
   if (has(type, "tocsr")) return {Road::refused, {}, "ps.Sparse"};
   if (has(type, "to_numpy") && has(type, "iloc")) return {Road::refused, {}, ".to_numpy()"};
@@ -81,7 +80,7 @@ std::function<void()> releases(nb::handle owner) {
   owner.inc_ref();
   return [object = owner.ptr()] {
     if (!nb::is_alive()) return;
-    const nb::gil_scoped_acquire acquire;
+    const Locked locked;
     Py_DECREF(object);
   };
 }
@@ -339,15 +338,23 @@ Tensor import_array(nb::handle object, bool may_copy) {
   }
 }
 
+Tensor writable_array(nb::handle object, const char* who) {
+  if (!is_array(object)) {
+    throw TypeError("[" + std::string(who) + "] got " + class_name(object) +
+                    ", expected an array to write into.");
+  }
+  Tensor tensor = import_array(object, false);
+  if (tensor.storage().state() == StorageState::foreign_read_only) {
+    throw ValueError("[" + std::string(who) + "] cannot be used in place: it is read-only.");
+  }
+  return tensor;
+}
+
 Value value_of(nb::handle object) {
   const ClassFacts& facts = facts_of(object);
   switch (facts.road) {
     case Road::variable:
       return nb::cast<VariableObject&>(object).value;
-    case Road::shared:
-      return nb::cast<SharedObject&>(object).value.var();
-    case Road::parameter:
-      return nb::cast<ParameterObject&>(object).value.var();
     case Road::refused:
       throw TypeError("[array] got " + class_name(object) + ", expected an array. Try " +
                       facts.advice + ".");

@@ -70,7 +70,7 @@ nb::tuple byte_strides(const Tensor& t) {
 }
 
 nb::object as_numpy(Self self, bool writable) {
-  return writable ? export_borrowed(Tensor(self.value), Kind::numpy) : export_read_only(self.value);
+  return writable ? export_in_place(Tensor(self.value), Kind::numpy) : export_read_only(self.value);
 }
 
 nb::object dlpack_capsule(dlpack::ManagedTensorVersioned* managed) {
@@ -119,7 +119,7 @@ nb::object array_protocol(Self self, nb::handle dtype, nb::handle copy) {
     return export_array(self.value.to(from_python<DType>(dtype)), Kind::numpy);
   }
   if (copy.ptr() == Py_True) return export_array(self.value.clone(), Kind::numpy);
-  return export_borrowed(Tensor(self.value), Kind::numpy);
+  return export_in_place(Tensor(self.value), Kind::numpy);
 }
 
 Tensor as_tensor(nb::handle object, std::optional<DType> dtype, nb::handle copy,

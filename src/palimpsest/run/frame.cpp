@@ -8,6 +8,7 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -118,6 +119,7 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
   moved.resize(plan.outputs.size());
   for (const PlannedStep& planned : plan.steps) {
     Step step{&planned.node.op(), {}, {}, {}, planned.guard};
+    step.writes_user_memory = writes_user_memory(plan, planned);
     if (planned.loop) step.loop = std::make_shared<LoopFrame>(*planned.loop, device);
     for (int slot : planned.inputs) {
       const Layout& layout = plan.slots[at(slot)].layout;
@@ -274,7 +276,9 @@ void Frame::run() const { run_measured({}); }
 
 void Frame::run_measured(std::span<double> seconds) const {
   if (tasks_) return run_lanes(seconds.data());
+  std::optional<UninterruptedScope> last_part;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (!last_part && steps_[i].writes_user_memory) last_part.emplace();
     check_interrupt();
     try {
       run_step(i, seconds.data());
@@ -306,18 +310,26 @@ void Frame::run_lanes(double* seconds) const {
   Mutex mutex;
   Failure failure;
   std::exception_ptr interrupt;
-  tasks_->run([&](std::size_t i) {
-    const int rank = ranks_[i];
-    if (rank >= failed_rank.load()) return;
-    const ConfigScope scope(config);
+  bool is_last_part = false;
+  const auto may_start = [&](const Step& step) {
+    if (!has_interrupt_check()) return true;
+    const std::lock_guard guard(mutex);
+    if (interrupt) return false;
+    is_last_part = is_last_part || step.writes_user_memory;
+    if (is_last_part) return true;
     try {
       check_interrupt();
+      return true;
     } catch (...) {
-      const std::lock_guard guard(mutex);
       interrupt = std::current_exception();
-      failed_rank.store(std::numeric_limits<int>::min());
-      return;
+      return false;
     }
+  };
+  tasks_->run([&](std::size_t i) {
+    const int rank = ranks_[i];
+    if (rank >= failed_rank.load() || !may_start(steps_[i])) return;
+    const ConfigScope scope(config);
+    const UninterruptedScope whole_step;  // another lane may be in its last part
     try {
       run_step(i, seconds);
     } catch (...) {

@@ -97,6 +97,7 @@ class Frame {
     std::span<std::byte> scratch;
     int guard = -1;
     std::shared_ptr<LoopFrame> loop = nullptr;
+    bool writes_user_memory = false;
     std::vector<std::pair<const void*, std::size_t>> file_bytes = {};  // that it reads
 
     void run() const;

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions: arguments, results, updates, destinations, and who sees whose memory."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import palimpsest as ps
+import palimpsest.ops as pt
+
+
+def test_forms_of_results():
+    x = ps.dvector("x")
+    assert ps.function([x], x + 1)([1.0]).tolist() == [2]
+    assert [r.tolist() for r in ps.function([x], [x, x * 2])([1.0])] == [[1], [2]]
+    assert ps.function([x], {"a": x + 1})([1.0])["a"].tolist() == [2]
+    assert ps.function([x], None, on_unused_input="ignore")([1.0]) is None
+    assert isinstance(ps.function([x], pt.sum(x))([1.0]), np.ndarray)
+    assert ps.function([x], pt.sum(x))([1.0]).shape == ()
+
+
+def test_names_and_keywords():
+    x, y = ps.dvectors("x", "y")
+    f = ps.function([x, ps.In(y, value=[1.0, 2.0])], x - y, name="f")
+    assert f([3.0, 3.0]).tolist() == [2, 1]
+    assert f(x=[3.0, 3.0], y=[0.0, 0.0]).tolist() == [3, 3]
+    f["y"] = [5.0, 5.0]
+    assert f([5.0, 5.0]).tolist() == [0, 0] and f["y"].tolist() == [5, 5]
+    assert "x: float64 (?,)" in repr(f) and f.name == "f"
+    for wrong in (lambda: f(), lambda: f(z=[1.0]), lambda: f([1.0], [1.0], [1.0]),
+                  lambda: f([1.0], x=[1.0])):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_arguments_are_read_where_they_lie():
+    x = ps.dmatrix("x")
+    f = ps.function([x], pt.sum(x))
+    a = np.ones((1000, 1000))
+    with ps.CopyStats() as copies, ps.MemoryScope() as memory:
+        f(a), f(a.T), f(a[::2])
+    assert copies.import_copies == copies.copies == copies.eager_copies == 0
+    assert memory.peak_bytes < 1000
+    assert a.sum() == 1e6
+
+
+@pytest.mark.parametrize("argument", [np.arange(6.0).reshape(2, 3)[:, ::-1], np.ones((2, 3), ">f8"),
+                                      [[1, 2, 3], [4, 5, 6]], np.ones((2, 3), "int32"),
+                                      np.broadcast_to(2.0, (2, 3)), "tensor"])
+def test_anything_that_is_an_array(argument):
+    if isinstance(argument, str):
+        argument = ps.ones((2, 3))
+    x = ps.dmatrix("x")
+    f = ps.function([x], x * 2)
+    np.testing.assert_array_equal(np.asarray(f(argument)), np.asarray(argument) * 2)
+
+
+def test_results_are_of_the_kind_of_the_arguments():
+    x, y = ps.dvectors("x", "y")
+    f = ps.function([x, y], x + y)
+    assert isinstance(f([1.0], np.ones(1)), np.ndarray)
+    assert isinstance(f(ps.ones(1), np.ones(1)), ps.Tensor)
+    assert isinstance(ps.function([x], x, returns="tensor")([1.0]), ps.Tensor)
+    assert isinstance(ps.function([x], x, returns="numpy")(ps.ones(1)), np.ndarray)
+
+
+def test_results_belong_to_the_caller():
+    x = ps.dvector("x")
+    f = ps.function([x], [x, x[1:], x * 1.0])
+    a = np.arange(3.0)
+    for r in f(a):
+        r[...] = 9
+    assert a.tolist() == [0, 1, 2]
+    one, two = f(a)[2], f(a)[2]
+    one[...] = 7
+    assert two.tolist() == [0, 1, 2]
+
+
+def test_borrowed_results_lie_in_one_memory():
+    x = ps.dmatrix("x")
+    f = ps.function([x], ps.Out(2 * x, borrow=True))
+    a = f(np.ones((2, 2)))
+    address = a.ctypes.data
+    b = f(3 * np.ones((2, 2)))
+    assert b.ctypes.data == address and a.tolist() == [[6, 6], [6, 6]]
+    kept = ps.shared(b)
+    f(np.zeros((2, 2)))
+    assert kept.get_value().tolist() == [[6, 6], [6, 6]]
+    assert f(f(np.ones((2, 2)))).tolist() == [[4, 4], [4, 4]]
+
+
+def test_lent_arguments():
+    x = ps.dvector("x")
+    f = ps.function([ps.In(x, mutable=True)], x + 1)
+    a = np.zeros(3)
+    assert f(a).tolist() == [1, 1, 1]
+    a.flags.writeable = False
+    with pytest.raises(ValueError, match="cannot be used in place"):
+        f(a)
+    with pytest.raises(ValueError, match="cannot be used in place"):
+        f(np.zeros(3, ">f8"))
+
+
+def test_call_into():
+    x = ps.dvector("x")
+    f = ps.function([x], x[::-1] * 2)
+    out = np.zeros(3)
+    f.call_into(out, [1.0, 2.0, 3.0])
+    assert out.tolist() == [6, 4, 2]
+    f.call_into(out, out)
+    assert out.tolist() == [4, 8, 12]
+    f.call_into(out[::-1], out)
+    assert out.tolist() == [8, 16, 24]
+    for bad in (np.zeros(2), np.zeros(3, "f4"), np.broadcast_to(0.0, 3), [0.0] * 3, "out"):
+        with pytest.raises((ValueError, TypeError)):
+            f.call_into(bad, [1.0, 2.0, 3.0])
+    assert out.tolist() == [8, 16, 24]
+
+
+def test_shared_variables_and_updates():
+    s = ps.shared(np.zeros(2), "s")
+    f = ps.function([], s * 1.0, updates={s: s + 1})
+    assert f().tolist() == [0, 0] and f().tolist() == [1, 1] and s.get_value().tolist() == [2, 2]
+    assert s.version >= 2 and isinstance(s, ps.Variable)
+    assert s.exchange(np.ones(2)).tolist() == [2, 2]
+    s.modify(lambda t: t.fill_(4))
+    assert s.get_value().tolist() == [4, 4]
+    s.zero()
+    assert s.get_value().tolist() == [0, 0]
+    s.default_update = s + 3
+    g = ps.function([], s)
+    g()
+    assert s.get_value().tolist() == [3, 3]
+    ps.function([], s, no_default_updates=True)()
+    assert s.get_value().tolist() == [3, 3]
+    assert isinstance(ps.shared(3.0).get_value(), np.ndarray)
+    assert isinstance(ps.shared(ps.ones(2)).get_value(), ps.Tensor)
+    with pytest.raises(ps.errors.Error):
+        s.set_value(np.ones(3))
+    assert ps.shared(np.ones(2), shape=(None,)).type.shape == (None,)
+
+
+def test_borrowing_as_the_tutorial_shows_it():
+    a = np.ones(2, "float32")
+    by_default, copied, borrowed = ps.shared(a), ps.shared(a, borrow=False), ps.shared(a, borrow=True)
+    a += 1
+    assert by_default.get_value().tolist() == [1, 1]
+    assert copied.get_value().tolist() == [1, 1]
+    assert borrowed.get_value().tolist() == [2, 2]
+    s = ps.shared(np.zeros(3))
+    v = s.get_value(borrow=True)
+    v[0] = 5
+    assert s.get_value().tolist() == [5, 0, 0]
+    w = s.get_value()
+    w[0] = 7
+    assert s.get_value().tolist() == [5, 0, 0]
+
+
+def test_a_callback_that_raises_arrives_as_it_is():
+    s = ps.shared(np.zeros(2))
+
+    class Mine(Exception):
+        pass
+
+    def change(t):
+        raise Mine("mine")
+
+    with pytest.raises(Mine, match="mine"):
+        s.modify(change)
+    s.modify(lambda t: None)
+    with pytest.raises(ps.StateError):
+        s.modify(lambda t: s.get_value())
+
+
+def test_givens_modes_and_budgets():
+    x, y = ps.dvectors("x", "y")
+    assert ps.function([y], x + 1, givens={x: y * 2})([1.0]).tolist() == [3]
+    for mode in ("FAST_RUN", "FastRun", "FAST_COMPILE", "NoRewrite", ps.FAST_RUN.excluding("fusion"),
+                 ps.DebugMode(), ps.NanGuardMode()):
+        assert ps.function([x], pt.exp(x) * 2, mode=mode)([0.0]).tolist() == [2]
+    with pytest.raises(ps.errors.ValueError):
+        ps.function([x], x, mode="FastWalk")
+    f = ps.function([x], pt.sum(pt.exp(x) @ pt.exp(x)), budget="1k")
+    assert f(np.ones(10)) > 0
+    with pytest.raises(MemoryError):
+        ps.function([x], pt.cumsum(x) + pt.cumsum(-x), budget=100)(np.ones(1000))
+    with pytest.raises(ValueError, match="300M"):
+        ps.function([x], x, budget="much")
+    with pytest.raises(ps.errors.Error):
+        ps.function([x], pt.log(x), mode=ps.NanGuardMode())([-1.0])
+
+
+def test_plans_announce_what_is_measured():
+    x = ps.dmatrix("x")
+    f = ps.function([x], pt.exp(x) @ x)
+    plan = f.plan((float, (100, 100)))
+    a = np.ones((100, 100))
+    with ps.MemoryScope() as m:
+        f(a)
+    assert m.peak_bytes == plan.peak_bytes and plan.output_bytes == 80000
+    assert "peak" in str(plan) and plan.to_svg().startswith("<svg") and plan.to_json()[0] == "{"
+
+
+def test_config():
+    before = ps.config.parallel_grain
+    with ps.config.using(parallel_grain=7, budget="1M"):
+        assert ps.config.parallel_grain == 7 and ps.config.budget == 1000000
+        with ps.config.using(budget=None):
+            assert ps.config.budget is None
+    assert ps.config.parallel_grain == before and ps.config.budget is None
+    with pytest.raises(AttributeError, match="parallel_grain"):
+        ps.config.paralel_grain = 3
+    with pytest.raises(AttributeError):
+        ps.config.using(nonsense=3)
+    with pytest.raises(TypeError):
+        ps.config.using(profile=3)
+    assert "budget" in dir(ps.config)
+
+
+def test_what_a_variable_is_not():
+    x = ps.dvector("x")
+    for wrong, hint in ((lambda: bool(x), "where"), (lambda: np.asarray(x), "compile"),
+                        (lambda: np.sin(x), "ops"), (lambda: iter(x), "specify_shape"),
+                        (lambda: len(x), "known"), (lambda: x.__setitem__(0, 1), r"\.set")):
+        with pytest.raises(TypeError, match=hint):
+            wrong()
+    with pytest.raises(AttributeError):
+        x.anything = 1
+    assert x == x and x != ps.dvector("x") and len({x, x}) == 1
+    x.tag.indestructible = True
+    assert x.tag.indestructible
+    fixed = ps.tensor(float, (3,))
+    assert len(fixed) == 3 and len(list(fixed)) == 3
+
+
+def test_calls_from_many_threads_give_the_bits_of_one():
+    x = ps.dmatrix("x")
+    f = ps.function([x], pt.exp(x) @ x)
+    arrays = [np.random.default_rng(i).normal(size=(40, 40)) for i in range(8)]
+    expected = [f(a) for a in arrays]
+    wrong = []
+
+    def work(i):
+        for _ in range(50):
+            if not np.array_equal(f(arrays[i]), expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_nothing_piles_up():
+    x = ps.dvector("x")
+    f = ps.function([x], x + 1)
+    a = np.ones(1000)
+
+    def rounds(n):
+        for _ in range(n):
+            f(a)
+            try:
+                f(np.ones((2, 2)))
+            except ps.ShapeError:
+                pass
+
+    rounds(10)
+    gc.collect()
+    with ps.MemoryScope() as m:
+        rounds(10000)
+        gc.collect()
+        assert m.peak_bytes <= 3 * 8000
+
+
+def test_save_and_load(tmp_path):
+    x = ps.dvector("x")
+    s = ps.shared(np.ones(2), "s")
+    f = ps.function([x], x * s)
+    f.save(str(tmp_path / "f.pal"))
+    g = ps.Function.load(str(tmp_path / "f.pal"))
+    assert g([3.0, 4.0]).tolist() == [3, 4] and g(x=[3.0, 4.0]).tolist() == [3, 4]
+    with pytest.raises(OSError):
+        ps.Function.load(str(tmp_path / "none.pal"))

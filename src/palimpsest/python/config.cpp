@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration, modes, threads.
+#include "palimpsest/base/config.hpp"
+
+#include "palimpsest/base/byte_size.hpp"
+#include "palimpsest/inspect/debug/debug_mode.hpp"
+#include "palimpsest/inspect/debug/nan_guard.hpp"
+#include "palimpsest/inspect/mode_named.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/plan_object.hpp"
+
+namespace palimpsest::python {
+
+PALIMPSEST_NAMES(Reaction, "reaction", "raise", "warn", "ignore")
+PALIMPSEST_NAMES(Verbosity, "exception_verbosity", "low", "medium", "high")
+
+Reaction reaction_named(const std::string& name) { return from_python<Reaction>(nb::cast(name)); }
+
+index_t bytes_of(nb::handle object) {
+  if (PyUnicode_Check(object.ptr())) return parse_bytes(nb::cast<std::string>(object), "budget");
+  const index_t bytes = integer_of(object, "a number of bytes");
+  if (bytes < 0) throw ValueError("[budget] got fewer than 0, expected a number of bytes.");
+  return bytes;
+}
+
+// FAST_RUN is another spelling of FastRun.
+Mode From<Mode>::from(nb::handle object) {
+  if (nb::isinstance<ModeObject>(object)) return nb::cast<ModeObject&>(object).value;
+  const std::string text = text_of(object, "a Mode or the name of one");
+  std::string name;
+  bool starts_word = true;
+  const bool is_shouted = text.find('_') != std::string::npos ||
+                          text.find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;
+  for (char c : text) {
+    if (c == '_') {
+      starts_word = true;
+    } else {
+      name += is_shouted && !starts_word ? static_cast<char>(std::tolower(c)) : c;
+      starts_word = false;
+    }
+  }
+  return mode_named(name);
+}
+
+namespace {
+
+// -- fields as objects of Python, and back -------------------------------------------------------
+
+nb::object field(bool value) { return nb::cast(value); }
+nb::object field(index_t value) { return nb::cast(value); }
+nb::object field(double value) { return nb::cast(value); }
+nb::object field(const std::string& value) { return nb::cast(value); }
+nb::object field(DType value) { return to_python(value); }
+nb::object field(Reaction value) {
+  return nb::cast(Names<Reaction>::list[static_cast<int>(value)]);
+}
+nb::object field(Verbosity value) {
+  return nb::cast(Names<Verbosity>::list[static_cast<int>(value)]);
+}
+nb::object field(const std::optional<index_t>& value) {
+  return value ? nb::cast(*value) : nb::none();
+}
+nb::object field(const std::vector<std::string>& value) { return nb::cast(value); }
+
+template <class T>
+T field_of(nb::handle object, const char* name);
+template <>
+bool field_of(nb::handle object, const char* name) {
+  if (!PyBool_Check(object.ptr())) {
+    throw TypeError("[config] got " + class_name(object) + " for " + name + ", expected a bool.");
+  }
+  return object.ptr() == Py_True;
+}
+template <>
+index_t field_of(nb::handle object, const char* name) {
+  return integer_of(object, name);
+}
+template <>
+double field_of(nb::handle object, const char* name) {
+  const double value = PyFloat_AsDouble(object.ptr());
+  if (value == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throw TypeError("[config] got " + class_name(object) + " for " + name + ", expected a number.");
+  }
+  return value;
+}
+template <>
+std::string field_of(nb::handle object, const char* name) {
+  return text_of(object, name);
+}
+template <>
+DType field_of(nb::handle object, const char*) {
+  return from_python<DType>(object);
+}
+template <>
+Reaction field_of(nb::handle object, const char*) {
+  return from_python<Reaction>(object);
+}
+template <>
+Verbosity field_of(nb::handle object, const char*) {
+  return from_python<Verbosity>(object);
+}
+// The only numbers that may be absent are counts and bytes.
+template <>
+std::optional<index_t> field_of(nb::handle object, const char* name) {
+  if (object.is_none()) return std::nullopt;
+  return std::string_view(name) == "budget" ? bytes_of(object) : integer_of(object, name);
+}
+template <>
+std::vector<std::string> field_of(nb::handle object, const char* name) {
+  if (!is_list(object))
+    throw TypeError("[config] expected a list of texts for " + std::string(name));
+  std::vector<std::string> list;
+  for (nb::handle item : object) list.push_back(text_of(item, name));
+  return list;
+}
+
+struct ConfigObject {};
+
+[[noreturn]] void throw_unknown(const std::string& key) {
+  std::string text;
+  try {
+    config().get(key);
+  } catch (const ValueError& error) {
+    text = error.what();
+  }
+  PyErr_SetString(PyExc_AttributeError, text.c_str());
+  throw nb::python_error();
+}
+
+nb::object get_field(const ConfigObject&, const std::string& key) {
+#define PALIMPSEST_GET(Type, name, ...) \
+  if (key == #name) return field(config().name);
+  PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_GET)
+#undef PALIMPSEST_GET
+  throw_unknown(key);
+}
+
+void set_field(const ConfigObject&, const std::string& key, nb::handle value) {
+  Config changed = config();
+#define PALIMPSEST_SET(Type, name, ...)          \
+  if (key == #name) {                            \
+    changed.name = field_of<Type>(value, #name); \
+    return set_default_config(changed);          \
+  }
+  PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_SET)
+#undef PALIMPSEST_SET
+  throw_unknown(key);
+}
+
+// Overrides for the calling thread, between __enter__ and __exit__.
+class Using {
+ public:
+  explicit Using(nb::kwargs fields) {
+    for (const auto& [key, value] : fields) add(nb::cast<std::string>(key), value);
+  }
+  Using(const Using&) = delete;
+  Using& operator=(const Using&) = delete;
+  void enter() { scopes_.push_back(std::make_unique<ConfigScope>(overrides_)); }
+  void leave() { scopes_.pop_back(); }
+  void set_threads(index_t n) { overrides_.threads = n; }
+
+ private:
+  void add(const std::string& key, nb::handle value) {
+#define PALIMPSEST_OVERRIDE(Type, name, ...)               \
+  if (key == #name) {                                      \
+    overrides_.name.emplace(field_of<Type>(value, #name)); \
+    return;                                                \
+  }
+    PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_OVERRIDE)
+#undef PALIMPSEST_OVERRIDE
+    throw_unknown(key);
+  }
+
+  ConfigOverrides overrides_;
+  std::vector<std::unique_ptr<ConfigScope>> scopes_;
+};
+
+void bind_modes(nb::module_& m) {
+  const auto tags = [](nb::args names) {
+    Mode::Tags set;
+    for (nb::handle name : names) set.insert(text_of(name, "a tag"));
+    return set;
+  };
+  nb::class_<ModeObject>(m, "Mode", "How function() rewrites a graph, and what looks at its calls.")
+      .def("including", [tags](const ModeObject& s,
+                               nb::args t) { return ModeObject{s.value.including(tags(t))}; })
+      .def("excluding", [tags](const ModeObject& s,
+                               nb::args t) { return ModeObject{s.value.excluding(tags(t))}; })
+      .def("requiring", [tags](const ModeObject& s,
+                               nb::args t) { return ModeObject{s.value.requiring(tags(t))}; })
+      .def_prop_ro(
+          "exact", [](const ModeObject& s) { return ModeObject{s.value.exact()}; },
+          "Without what reorders arithmetic.")
+      .def_prop_ro("name", [](const ModeObject& s) { return std::string(s.value.name()); })
+      .def("__eq__", [](const ModeObject& a, const ModeObject& b) { return a.value == b.value; })
+      .def("__hash__",
+           [](const ModeObject& s) { return std::hash<std::string_view>{}(s.value.name()); })
+      .def("__repr__", [](const ModeObject& s) { return std::string(s.value.name()); });
+  m.attr("FAST_RUN") = ModeObject{FastRun()};
+  m.attr("FAST_COMPILE") = ModeObject{FastCompile()};
+  m.attr("NO_REWRITE") = ModeObject{NoRewrite()};
+  m.def(
+      "DebugMode",
+      [](std::optional<Mode> base, std::optional<int> patience, std::optional<bool> check_finite) {
+        DebugOptions options;
+        if (base) options.base = *base;
+        if (patience) options.patience = *patience;
+        if (check_finite) options.check_finite = *check_finite;
+        return ModeObject{DebugMode(options)};
+      },
+      "base"_a.none() = nb::none(), nb::kw_only(), "patience"_a.none() = nb::none(),
+      "check_finite"_a.none() = nb::none(), "Functions that check every step, and compare.");
+  m.def(
+      "NanGuardMode",
+      [](std::optional<bool> nan, std::optional<bool> inf, std::optional<bool> big,
+         std::optional<Mode> base) {
+        NanGuardOptions options;
+        if (nan) options.nan_is_error = *nan;
+        if (inf) options.inf_is_error = *inf;
+        if (big) options.big_is_error = *big;
+        if (base) options.base = *base;
+        return ModeObject{NanGuardMode(options)};
+      },
+      "nan_is_error"_a.none() = nb::none(), "inf_is_error"_a.none() = nb::none(),
+      "big_is_error"_a.none() = nb::none(), "base"_a.none() = nb::none(),
+      "Functions that look for NaN, infinities and big numbers.");
+}
+
+}  // namespace
+
+void bind_config(nb::module_& m) {
+  bind_modes(m);
+  nb::class_<Using>(m, "_Using")
+      .def("__enter__", [](Using& self) { self.enter(); })
+      .def("__exit__", [](Using& self, nb::args) { self.leave(); });
+  nb::class_<ConfigObject>(m, "_Config",
+                           "Choices of the calling thread; assigning sets the process default.")
+      .def("__getattr__", get_field)
+      .def("__setattr__", set_field, "key"_a, "value"_a.none())
+      .def("__dir__",
+           [](const ConfigObject&) {
+             nb::list names;
+#define PALIMPSEST_NAME(Type, name, ...) names.append(#name);
+             PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_NAME)
+#undef PALIMPSEST_NAME
+             names.append("using");
+             return names;
+           })
+      .def(
+          "using", [](const ConfigObject&, nb::kwargs fields) { return new Using(fields); },
+          nb::rv_policy::take_ownership, "Overrides fields within a `with` block.");
+  m.attr("config") = nb::cast(ConfigObject{});
+  m.def(
+      "threads",
+      [](index_t n) {
+        Using* const scope = new Using(nb::kwargs());
+        scope->set_threads(n);
+        return scope;
+      },
+      "n"_a, nb::rv_policy::take_ownership, "`with threads(n):` as config.using(threads=n).");
+}
+
+}  // namespace palimpsest::python

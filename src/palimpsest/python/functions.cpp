@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// function() and class Function.
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/compile/function_file.hpp"
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/plan_object.hpp"
+#include "palimpsest/python/values.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+struct InObject {
+  In in;
+};
+struct OutObject {
+  Out out;
+};
+// What a call gives back.
+enum class Form : std::uint8_t { none, single, list, dict };
+
+struct FunctionObject {
+  Function f;
+  Form form = Form::list;
+  std::vector<std::string> keys = {};   // of a dict
+  std::vector<char> borrowed = {};      // per output
+  std::vector<char> lent = {};          // per input
+  std::vector<std::string> names = {};  // of the inputs that a call may give
+  Kind returns = Kind::none;
+};
+using Self = const FunctionObject&;
+
+Kind kind_named(nb::handle name) {
+  if (name.is_none()) return Kind::none;
+  const std::string text = text_of(name, "a kind of array");
+  if (text == "numpy") return Kind::numpy;
+  if (text == "tensor") return Kind::tensor;
+  if (text == "torch") return Kind::torch;
+  if (text == "jax") return Kind::jax;
+  if (text == "cupy") return Kind::cupy;
+  throw ValueError("[returns] got '" + text +
+                   "', expected one of 'numpy', 'tensor', 'torch', 'jax', 'cupy'.");
+}
+
+// -- definitions -------------------------------------------------------------------------------
+
+In input_of(nb::handle object) {
+  if (nb::isinstance<InObject>(object)) return nb::cast<InObject&>(object).in;
+  if (nb::isinstance<SharedObject>(object)) return In(nb::cast<SharedObject&>(object).shared);
+  if (nb::isinstance<VariableObject>(object)) return In(nb::cast<VariableObject&>(object).value);
+  throw TypeError("[function] got " + class_name(object) +
+                  " among the inputs, expected a Variable or In.");
+}
+
+Out output_of(nb::handle object) {
+  if (nb::isinstance<OutObject>(object)) return nb::cast<OutObject&>(object).out;
+  return Out(from_python<Variable>(object));
+}
+
+// A dict, or pairs.
+std::vector<std::pair<Variable, Value>> pairs_of(nb::handle object, const char* what) {
+  std::vector<std::pair<Variable, Value>> pairs;
+  if (object.is_none()) return pairs;
+  nb::object items =
+      PyDict_Check(object.ptr()) ? nb::object(object.attr("items")()) : nb::borrow(object);
+  for (nb::handle item : items) {
+    if (!PySequence_Check(item.ptr()) || nb::len(item) != 2) {
+      throw TypeError("[function] expected a dict or pairs as " + std::string(what) + ".");
+    }
+    const nb::object key = item[0], value = item[1];
+    if (!nb::isinstance<VariableObject>(key)) {
+      throw TypeError("[function] got " + class_name(key) + " as a key of " + what +
+                      ", expected a Variable.");
+    }
+    pairs.emplace_back(nb::cast<VariableObject&>(key).value, value_of(value));
+  }
+  return pairs;
+}
+
+Outputs outputs_of(nb::handle object, FunctionObject& made) {
+  if (object.is_none()) {
+    made.form = Form::none;
+    return std::vector<Out>{};
+  }
+  if (PyDict_Check(object.ptr())) {
+    made.form = Form::dict;
+    std::vector<Out> list;
+    const nb::object items = object.attr("items")();
+    for (nb::handle item : items) {
+      made.keys.push_back(text_of(nb::object(item[0]), "a text as the key of an output"));
+      list.push_back(output_of(nb::object(item[1])));
+    }
+    return list;
+  }
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
+    made.form = Form::list;
+    std::vector<Out> list;
+    for (nb::handle item : object) list.push_back(output_of(item));
+    return list;
+  }
+  made.form = Form::single;
+  return output_of(object);
+}
+
+// What calls need to know of the compiled function.
+void note_inputs(const std::vector<In>& inputs, FunctionObject& made) {
+  for (const In& in : inputs) {
+    const InOptions& o = in.options;
+    const bool implicit = o.implicit.value_or(o.value.container() != nullptr);
+    if (implicit) continue;
+    const bool is_mutable = o.is_mutable.value_or(o.update.defined() || o.borrow.value_or(false));
+    // An input with a value of its own has a container: what is given to it is not lent.
+    made.lent.push_back(!o.value.defined() && (is_mutable || o.borrow.value_or(false)));
+    made.names.push_back(o.name.value_or(in.variable.name()));
+  }
+}
+
+FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optional<Mode> mode,
+                             nb::handle updates, nb::handle givens, nb::handle no_default_updates,
+                             bool accept_inplace, const std::optional<std::string>& name,
+                             bool rebuild_strict, std::optional<bool> allow_input_downcast,
+                             std::optional<bool> profile,
+                             const std::optional<std::string>& on_unused_input, bool trust_input,
+                             nb::handle budget, nb::handle returns) {
+  FunctionObject made;
+  if (!is_list(inputs)) {
+    throw TypeError("[function] got " + class_name(inputs) + " as inputs, expected a list.");
+  }
+  std::vector<In> ins;
+  for (nb::handle item : inputs) ins.push_back(input_of(item));
+  Outputs outs = outputs_of(outputs, made);
+  for (const Out& out : outs.list()) made.borrowed.push_back(out.options.borrow);
+  note_inputs(ins, made);
+  made.returns = kind_named(returns);
+  FunctionOptions options;
+  options.updates = pairs_of(updates, "updates");
+  options.givens = pairs_of(givens, "givens");
+  options.mode = std::move(mode);
+  options.name = name.value_or("");
+  if (!budget.is_none()) options.budget_bytes = bytes_of(budget);
+  options.profile = profile;
+  if (on_unused_input) options.on_unused_input = reaction_named(*on_unused_input);
+  options.accept_inplace = accept_inplace;
+  if (PyBool_Check(no_default_updates.ptr())) {
+    options.no_default_updates = no_default_updates.ptr() == Py_True;
+  } else {
+    options.no_default_updates = from_python<std::vector<Variable>>(no_default_updates);
+  }
+  options.rebuild_strict = rebuild_strict;
+  options.allow_input_downcast = allow_input_downcast;
+  options.trust_input = trust_input;
+  made.f = released([&] { return function(std::move(ins), std::move(outs), std::move(options)); });
+  return made;
+}
+
+InValue in_value(nb::handle value) {
+  if (value.is_none()) return {};
+  if (nb::isinstance<SharedObject>(value)) return nb::cast<SharedObject&>(value).shared.container();
+  return value_of(value);
+}
+
+InObject make_in(nb::handle variable, const std::optional<std::string>& name, nb::handle value,
+                 nb::handle update, std::optional<bool> is_mutable, std::optional<bool> borrow,
+                 bool strict, std::optional<bool> allow_downcast, std::optional<bool> implicit,
+                 bool autoname) {
+  In in = input_of(variable);
+  in.options = {.name = name,
+                .value = in_value(value),
+                .update = update.is_none() ? Value() : value_of(update),
+                .is_mutable = is_mutable,
+                .borrow = borrow,
+                .strict = strict,
+                .allow_downcast = allow_downcast,
+                .implicit = implicit,
+                .autoname = autoname};
+  return {std::move(in)};
+}
+
+// -- calls -------------------------------------------------------------------------------------
+
+// The arguments of one call: what they refer to lives beside them.
+class Arguments {
+ public:
+  Arguments(Self self, nb::args positional, nb::kwargs named, std::size_t first = 0) {
+    const std::size_t n = positional.size() - first;
+    values_.reserve(n);
+    keywords_.reserve(named.size());
+    list_.reserve(n + named.size());
+    for (std::size_t i = 0; i < n; ++i) add(self, i, positional[i + first]);
+    for (const auto& [key, value] : named) {
+      keywords_.push_back(kw(nb::cast<std::string>(key), imported(value, false)));
+      list_.emplace_back(keywords_.back());
+    }
+  }
+  std::span<const Argument> list() const { return list_; }
+  Kind kind() const { return kind_; }
+
+ private:
+  void add(Self self, std::size_t i, nb::handle object) {
+    values_.push_back(imported(object, i < self.lent.size() && self.lent[i]));
+    const Value& value = values_.back();
+    if (value.is_weak() || value.is_variable()) {
+      list_.emplace_back(value);
+    } else {
+      list_.emplace_back(value.tensor());
+    }
+  }
+  Value imported(nb::handle object, bool is_lent) {
+    if (!is_array(object)) return value_of(object);
+    kind_ = merged(kind_, kind_of(object));
+    return is_lent ? writable_array(object, "argument") : import_array(object);
+  }
+
+  std::vector<Value> values_;
+  std::vector<Keyword> keywords_;
+  std::vector<Argument> list_;
+  Kind kind_ = Kind::none;
+};
+
+nb::object handed_out(Self self, std::size_t i, Tensor&& result, Kind kind) {
+  return i < self.borrowed.size() && self.borrowed[i] ? export_lent(std::move(result), kind)
+                                                      : export_array(std::move(result), kind);
+}
+
+nb::object given_back(Self self, Results&& results, Kind kind) {
+  Tensor* const list = results.begin();
+  switch (self.form) {
+    case Form::none:
+      return nb::none();
+    case Form::single:
+      return handed_out(self, 0, std::move(list[0]), kind);
+    case Form::dict: {
+      nb::dict dict;
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        dict[nb::cast(self.keys[i])] = handed_out(self, i, std::move(list[i]), kind);
+      }
+      return dict;
+    }
+    default: {
+      nb::list all;
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        all.append(handed_out(self, i, std::move(list[i]), kind));
+      }
+      return all;
+    }
+  }
+}
+
+nb::object call(Self self, nb::args positional, nb::kwargs named) {
+  const Arguments arguments(self, positional, named);
+  Results results = released([&] { return self.f.call(arguments.list()); });
+  return given_back(self, std::move(results),
+                    self.returns == Kind::none ? arguments.kind() : self.returns);
+}
+
+void call_into(Self self, nb::args positional, nb::kwargs named) {
+  if (positional.size() == 0) throw TypeError("[call_into] expected arrays to write into, first.");
+  const Arguments arguments(self, positional, named, 1);
+  const nb::object out = positional[0];
+  std::vector<Tensor> outs;
+  if (PyList_Check(out.ptr()) || PyTuple_Check(out.ptr())) {
+    for (nb::handle item : out) outs.push_back(writable_array(item, "call_into"));
+  } else {
+    outs.push_back(writable_array(out, "call_into"));
+  }
+  released([&] { self.f.call_into(outs, arguments.list()); });
+}
+
+PlanObject planned(Self self, nb::args positional) {
+  std::vector<TensorType> types;
+  for (nb::handle argument : positional) types.push_back(from_python<TensorType>(argument));
+  return {std::make_shared<const Plan>(released([&] { return self.f.plan(types); }))};
+}
+
+Container& container_of_key(Self self, nb::handle key) {
+  if (PyUnicode_Check(key.ptr())) return self.f.container(nb::cast<std::string>(key));
+  return self.f.container(from_python<Variable>(key));
+}
+
+std::string signature_of(Self self) {
+  std::string text = "Function(";
+  const std::vector<Variable> inputs = self.f.inputs();
+  for (std::size_t i = 0; i < self.names.size() && i < inputs.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += (self.names[i].empty() ? "_" : self.names[i]) + ": " + inputs[i].type().str();
+  }
+  text += ") -> " + std::to_string(self.f.output_count()) + " output";
+  if (self.f.output_count() != 1) text += "s";
+  return self.f.name().empty() ? text : self.f.name() + " = " + text;
+}
+
+FunctionObject copy_of(Self self, bool share_memory, nb::handle swap, bool delete_updates,
+                       const std::optional<std::string>& name, std::optional<bool> profile) {
+  CopyOptions options{.share_memory = share_memory,
+                      .delete_updates = delete_updates,
+                      .name = name,
+                      .profile = profile};
+  if (!swap.is_none()) {
+    const nb::object items = swap.attr("items")();
+    for (nb::handle item : items) {
+      options.swap.emplace_back(nb::cast<SharedObject&>(nb::object(item[0])).shared,
+                                nb::cast<SharedObject&>(nb::object(item[1])).shared);
+    }
+  }
+  FunctionObject copied = self;
+  copied.f = released([&] { return self.f.copy(options); });
+  return copied;
+}
+
+FunctionObject loaded(const std::string& path) {
+  FunctionObject made;
+  made.f = released([&] { return Function::load(path); });
+  made.form = made.f.is_single() ? Form::single : Form::list;
+  for (const Variable& input : made.f.inputs()) made.names.push_back(input.name());
+  return made;
+}
+
+void bind_ends(nb::module_& m) {
+  nb::class_<InObject>(m, "In", "An input of a function, and what calls may do with it.")
+      .def(
+          "__init__",
+          [](InObject* self, nb::handle variable, std::optional<std::string> name, nb::handle value,
+             nb::handle update, std::optional<bool> is_mutable, std::optional<bool> borrow,
+             bool strict, std::optional<bool> allow_downcast, std::optional<bool> implicit,
+             bool autoname) {
+            new (self) InObject(make_in(variable, name, value, update, is_mutable, borrow, strict,
+                                        allow_downcast, implicit, autoname));
+          },
+          "variable"_a, nb::kw_only(), "name"_a.none() = nb::none(), "value"_a.none() = nb::none(),
+          "update"_a.none() = nb::none(), "mutable"_a.none() = nb::none(),
+          "borrow"_a.none() = nb::none(), "strict"_a = false,
+          "allow_downcast"_a.none() = nb::none(), "implicit"_a.none() = nb::none(),
+          "autoname"_a = true)
+      .def_prop_ro("variable", [](const InObject& in) { return in.in.variable; });
+  nb::class_<OutObject>(m, "Out", "An output of a function.")
+      .def(
+          "__init__",
+          [](OutObject* self, Variable variable, bool borrow, bool internal) {
+            new (self)
+                OutObject{Out(variable, {.borrow = borrow, .return_internal_type = internal})};
+          },
+          "variable"_a, nb::kw_only(), "borrow"_a = false, "return_internal_type"_a = false)
+      .def_prop_ro("variable", [](const OutObject& out) { return out.out.variable; });
+}
+
+}  // namespace
+
+void bind_functions(nb::module_& m) {
+  bind_ends(m);
+  nb::class_<FunctionObject>(m, "Function", nb::is_weak_referenceable(), "A compiled graph.")
+      .def("__call__", call, "Runs it: values in the order of the inputs, or by name.")
+      .def("call_into", call_into,
+           "call_into(out, *args, **kwargs): writes the results into given arrays.")
+      .def("plan", planned,
+           "The plan for arguments like these: arrays, TensorType or (dtype, shape).")
+      .def(
+          "free", [](Self self) { released([&] { self.f.free(); }); },
+          "Releases the memory that waits for a call.")
+      .def("copy", copy_of, "share_memory"_a = false, "swap"_a.none() = nb::none(),
+           "delete_updates"_a = false, "name"_a.none() = nb::none(),
+           "profile"_a.none() = nb::none())
+      .def(
+          "__getitem__",
+          [](Self self, nb::handle key) {
+            return value_in_kind(container_of_key(self, key), Kind::numpy, false, false);
+          },
+          "key"_a)
+      .def(
+          "__setitem__",
+          [](Self self, nb::handle key, nb::handle value) {
+            Container& cell = container_of_key(self, key);
+            const Value given = value_of(value);
+            released([&] { cell.set_value(given); });
+          },
+          "key"_a, "value"_a)
+      .def_prop_ro("name", [](Self self) { return self.f.name(); })
+      .def_prop_ro("inputs", [](Self self) { return self.f.inputs(); })
+      .def_prop_ro("n_outputs", [](Self self) { return self.f.output_count(); })
+      .def(
+          "save", [](Self self, const std::string& path) { released([&] { self.f.save(path); }); },
+          "path"_a)
+      .def_static("load", loaded, "path"_a)
+      .def("dprint", [](Self self) { return self.f.dprint(); })
+      .def("__repr__", signature_of);
+  m.def("function", make_function, "inputs"_a, "outputs"_a.none() = nb::none(),
+        "mode"_a.none() = nb::none(), "updates"_a.none() = nb::none(),
+        "givens"_a.none() = nb::none(), "no_default_updates"_a = false, "accept_inplace"_a = false,
+        "name"_a.none() = nb::none(), "rebuild_strict"_a = true,
+        "allow_input_downcast"_a.none() = nb::none(), "profile"_a.none() = nb::none(),
+        "on_unused_input"_a.none() = nb::none(), "trust_input"_a = false, nb::kw_only(),
+        "budget"_a.none() = nb::none(), "returns"_a.none() = nb::none(), "Compiles a graph.");
+}
+
+}  // namespace palimpsest::python

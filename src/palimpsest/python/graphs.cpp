@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Derivatives of graphs, their texts, and plans.
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/print.hpp"
+#include "palimpsest/ops/gradient.hpp"
+#include "palimpsest/ops/linear.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/plan_object.hpp"
+
+namespace palimpsest::python {
+
+PALIMPSEST_NAMES(Disconnected, "disconnected", "raise", "zero", "none")
+
+namespace {
+
+nb::object gradient(Variable cost, nb::handle wrt, std::vector<Variable> consider_constant,
+                    const std::string& disconnected, nb::handle known_grads) {
+  GradOptions options{.consider_constant = std::move(consider_constant),
+                      .disconnected = from_python<Disconnected>(nb::cast(disconnected))};
+  if (!known_grads.is_none()) {
+    const nb::object items = known_grads.attr("items")();
+    for (nb::handle item : items) {
+      options.known_grads.emplace_back(from_python<Variable>(nb::object(item[0])),
+                                       from_python<Variable>(nb::object(item[1])));
+    }
+  }
+  if (is_list(wrt) && !nb::isinstance<VariableObject>(wrt)) {
+    return nb::cast(grad(cost, from_python<std::vector<Variable>>(wrt), options));
+  }
+  return to_python(grad(cost, from_python<Variable>(wrt), options));
+}
+
+// None is a cotangent or a tangent of zeros.
+std::vector<Variable> open_list(nb::handle list) {
+  std::vector<Variable> variables;
+  for (nb::handle item : list) {
+    variables.push_back(item.is_none() ? Variable() : from_python<Variable>(item));
+  }
+  return variables;
+}
+
+const char* name_of(Linearity linearity) {
+  constexpr const char* names[] = {"no", "real", "complex", "conjugate"};
+  return names[static_cast<int>(linearity)];
+}
+
+const Plan& plan_of(const PlanObject& p) { return *p.plan; }
+
+void bind_plan(nb::module_& m) {
+  nb::class_<PlanObject> c(m, "Plan", "Order, placement and peak of a call, before it runs.");
+#define PALIMPSEST_BYTES(name, doc) \
+  c.def_prop_ro(                    \
+      #name, [](const PlanObject& p) { return plan_of(p).name; }, doc);
+  PALIMPSEST_BYTES(peak_bytes, "All that a call holds above arguments, containers and constants.")
+  PALIMPSEST_BYTES(arena_bytes, "Of this, the memory of intermediate values.")
+  PALIMPSEST_BYTES(output_bytes, "Of this, results.")
+  PALIMPSEST_BYTES(update_bytes, "Of this, new values of shared variables.")
+  PALIMPSEST_BYTES(entry_copy_bytes, "The most that the state of a call can force to be copied.")
+  PALIMPSEST_BYTES(lower_bound_bytes, "No placement in this order takes less.")
+  PALIMPSEST_BYTES(serial_peak_bytes, "The peak with one lane.")
+  PALIMPSEST_BYTES(external_bytes, "What libraries hold besides.")
+  PALIMPSEST_BYTES(no_reuse_bytes, "What a call would hold if nothing were freed.")
+  PALIMPSEST_BYTES(saved_by_view_bytes, "Results that show other values.")
+  PALIMPSEST_BYTES(saved_by_inplace_bytes, "Results that overwrite other values.")
+  PALIMPSEST_BYTES(lanes, "How many steps may run side by side.")
+#undef PALIMPSEST_BYTES
+  c.def_prop_ro("n_steps", [](const PlanObject& p) { return plan_of(p).steps.size(); })
+      .def("to_json", [](const PlanObject& p) { return plan_of(p).to_json(); })
+      .def("to_svg", [](const PlanObject& p) { return plan_of(p).to_svg(); })
+      .def(
+          "explain", [](const PlanObject& p) { nb::print(plan_of(p).to_string().c_str()); },
+          "Prints the report.")
+      .def("_repr_html_", [](const PlanObject& p) { return plan_of(p).to_svg(); })
+      .def("__str__", [](const PlanObject& p) { return plan_of(p).to_string(); })
+      .def("__repr__", [](const PlanObject& p) {
+        return "Plan(" + std::to_string(plan_of(p).steps.size()) + " steps, peak " +
+               std::to_string(plan_of(p).peak_bytes) + " bytes)";
+      });
+}
+
+}  // namespace
+
+void bind_graphs(nb::module_& m) {
+  m.def("grad", gradient, "cost"_a, "wrt"_a, nb::kw_only(),
+        "consider_constant"_a = nb::make_tuple(), "disconnected"_a = "raise",
+        "known_grads"_a.none() = nb::none(),
+        "The gradients of a real scalar: a Variable for a Variable, a list for a list.\n\n"
+        "Of a complex z = a + ib it is dC/da + i dC/db.");
+  m.def(
+      "pullback",
+      [](std::vector<Variable> outs, std::vector<Variable> wrt, nb::handle cotangents) {
+        return pullback(outs, wrt, open_list(cotangents));
+      },
+      "outs"_a, "wrt"_a, "cotangents"_a, "Cotangents of wrt, given those of outs.");
+  m.def(
+      "pushforward",
+      [](std::vector<Variable> outs, std::vector<Variable> wrt, nb::handle tangents) {
+        return pushforward(outs, wrt, open_list(tangents));
+      },
+      "outs"_a, "wrt"_a, "tangents"_a, "Tangents of outs, given those of wrt.");
+  m.def("linear_adjoint", &linear_adjoint, "y"_a, "x"_a, "w"_a, "A^H w for a graph y = A x.");
+  m.def(
+      "is_linear", [](Variable y, Variable x) { return name_of(is_linear(y, x)); }, "y"_a, "x"_a,
+      "'no', 'real', 'complex' or 'conjugate': in what sense y is linear in x.");
+  m.def(
+      "debugprint", [](Variable x) { return debugprint(x); }, "x"_a, "The graph as a tree.");
+  m.def(
+      "dprint", [](Variable x) { nb::print(debugprint(x).c_str()); }, "x"_a,
+      "Prints the graph as a tree.");
+  m.def(
+      "pprint", [](Variable x) { return pprint(x); }, "x"_a, "The graph as a formula.");
+  m.def(
+      "to_dot", [](Variable x) { return to_dot(x); }, "x"_a, "The graph for Graphviz.");
+  bind_plan(m);
+}
+
+}  // namespace palimpsest::python

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: plans as objects, and what budgets are written as.
+#pragma once
+
+#include <memory>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/plan/plan.hpp"
+#include "palimpsest/python/convert.hpp"
+
+namespace palimpsest::python {
+
+struct PlanObject {
+  std::shared_ptr<const Plan> plan;
+};
+
+/// A number of bytes: an integer, or a text such as `300M`, `1.5G`, `256MiB`.
+index_t bytes_of(nb::handle object);
+/// `raise`, `warn` or `ignore`.
+Reaction reaction_named(const std::string& name);
+
+}  // namespace palimpsest::python

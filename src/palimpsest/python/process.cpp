@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library inside a process of Python: messages and Ctrl-C.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "palimpsest/base/interrupt.hpp"
+#include "palimpsest/base/log.hpp"
+#include "palimpsest/python/families.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+// -- messages: they come on any thread, and go to Python's logging from the main one -----------
+
+struct Message {
+  LogLevel level;
+  std::string text;
+  Message* before;
+};
+// The latest one first. No lock: a message may come while the library holds some.
+std::atomic<Message*> messages{nullptr};
+
+// In the order in which they came.
+std::vector<std::unique_ptr<Message>> taken() {
+  std::vector<std::unique_ptr<Message>> list;
+  for (Message* m = messages.exchange(nullptr); m != nullptr; m = m->before) list.emplace_back(m);
+  std::reverse(list.begin(), list.end());
+  return list;
+}
+
+int deliver(void*) {
+  constexpr int levels[] = {10, 20, 30, 40, 50};  // of the module logging
+  try {
+    const nb::object log =
+        nb::module_::import_("logging").attr("getLogger")("palimpsest").attr("log");
+    for (const auto& message : taken()) {
+      log(levels[static_cast<int>(message->level)], "%s", message->text);
+    }
+    return 0;
+  } catch (nb::python_error& error) {
+    error.restore();
+    return -1;
+  }
+}
+
+void note(LogLevel level, std::string_view text) {
+  auto* const message = new Message{level, std::string(text), messages.load()};
+  while (!messages.compare_exchange_weak(message->before, message)) {
+  }
+  if (message->before == nullptr) Py_AddPendingCall(deliver, nullptr);
+}
+
+// -- Ctrl-C -----------------------------------------------------------------------------------
+
+std::thread::id main_thread;
+
+// Asks Python for signals, in its main thread and not all the time.
+void check_signals() {
+  if (std::this_thread::get_id() != main_thread) return;
+  using Clock = std::chrono::steady_clock;
+  static Clock::time_point last;
+  const Clock::time_point now = Clock::now();
+  if (now - last < std::chrono::milliseconds(10)) return;
+  last = now;
+  const Locked locked;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+void let_go() {
+  set_interrupt_check(nullptr);
+  set_log_sink({});
+  deliver(nullptr);
+}
+
+}  // namespace
+
+void bind_process(nb::module_&) {
+  main_thread = std::this_thread::get_id();
+  set_interrupt_check(check_signals);
+  set_log_sink(note);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(let_go));
+}
+
+}  // namespace palimpsest::python

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: values of containers.
+#pragma once
+
+#include <functional>
+
+#include "palimpsest/python/arrays.hpp"
+
+namespace palimpsest::python {
+
+/// The value of a container as an array of a kind, or as a Tensor where `internal`.
+nb::object value_in_kind(const Container& container, Kind kind, bool borrow, bool internal);
+/// Calls a function of Python with the tensor that `modify` gives to its argument.
+void change_in_place(const std::function<void(const std::function<void(Tensor&)>&)>& modify,
+                     nb::handle change);
+
+}  // namespace palimpsest::python
