@@ -10,3 +10,7 @@ def storage_of_bytes(data):
 
 def tensor_of_storage(storage, dtype, shape, strides, offset):
     return _core._tensor_of_storage(storage, dtype, shape, strides, offset)
+
+
+def linop_of_bytes(data):
+    return _core.from_bytes(data)

@@ -20,6 +20,12 @@ namespace palimpsest::python {
   X(functions)                        \
   X(config)                           \
   X(graphs)                           \
+  X(names)                            \
+  X(parameters)                       \
+  X(linops)                           \
+  X(factories)                        \
+  X(transforms)                       \
+  X(linop_tools)                      \
   X(process)                          \
   X(memory)
 

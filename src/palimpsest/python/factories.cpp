@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that rearrange, weight and sum.
+#include "palimpsest/linop/operators/complex_parts.hpp"
+#include "palimpsest/linop/operators/debugging.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/operators/pad.hpp"
+#include "palimpsest/linop/operators/pad_dim.hpp"
+#include "palimpsest/linop/operators/permute.hpp"
+#include "palimpsest/linop/operators/rearrange.hpp"
+#include "palimpsest/linop/operators/repeat.hpp"
+#include "palimpsest/linop/operators/restrict.hpp"
+#include "palimpsest/linop/operators/roll.hpp"
+#include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/linop/operators/shape_spec.hpp"
+#include "palimpsest/linop/operators/sparse.hpp"
+#include "palimpsest/linop/operators/sum_reduce.hpp"
+#include "palimpsest/linop/operators/to_device.hpp"
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/linop_conversions.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+// A dict or pairs of dimensions and slices, in their order.
+std::vector<std::pair<ND, Slice>> cuts_of(nb::handle object) {
+  std::vector<std::pair<ND, Slice>> cuts;
+  const nb::object items =
+      PyDict_Check(object.ptr()) ? nb::object(object.attr("items")()) : nb::borrow(object);
+  for (nb::handle item : items) {
+    cuts.emplace_back(from_python<ND>(nb::object(item[0])),
+                      from_python<Slice>(nb::object(item[1])));
+  }
+  return cuts;
+}
+
+nb::object dense(Parameter weight, nb::handle einsum, std::optional<Dims> ishape,
+                 std::optional<Dims> oshape, Dims broadcast, std::optional<Dims> output) {
+  DenseOptions options{.broadcast = broadcast, .output = output};
+  if (ishape || oshape) {
+    if (!ishape || !oshape || einsum.is_none()) {
+      throw TypeError("[Dense] expected weightshape, ishape and oshape together.");
+    }
+    return to_python(Dense(weight, from_python<Dims>(einsum), *ishape, *oshape, options));
+  }
+  if (einsum.is_none()) return to_python(Dense(weight));
+  return to_python(Dense(weight, text_of(einsum, "an einsum such as 'MN,N->M'"), options));
+}
+
+nb::object scalar(nb::handle alpha, Dims dims) {
+  if (nb::isinstance<VariableObject>(alpha) || is_array(alpha)) {
+    return to_python(Scalar(from_python<Parameter>(alpha), dims));
+  }
+  if (PyComplex_Check(alpha.ptr())) {
+    return to_python(Scalar(LinopScalar(nb::cast<std::complex<double>>(alpha)), dims));
+  }
+  if (!PyLong_Check(alpha.ptr()) && !PyFloat_Check(alpha.ptr())) {
+    throw TypeError("[Scalar] got " + class_name(alpha) + ", expected a number.");
+  }
+  return to_python(Scalar(LinopScalar(PyFloat_AsDouble(alpha.ptr())), dims));
+}
+
+// Values, columns and starts of rows; or a matrix of scipy.sparse.
+nb::object sparse(nb::handle values, nb::handle columns, nb::handle starts, nb::handle n_columns,
+                  Dims in, Dims out, Dims batch) {
+  const SparseOptions options{.in = in, .out = out, .batch = batch};
+  if (columns.is_none()) {
+    if (!nb::hasattr(values, "tocsr")) {
+      throw TypeError("[Sparse] got " + class_name(values) +
+                      ", expected a matrix of scipy.sparse, or values, columns and row starts.");
+    }
+    const nb::object csr = values.attr("tocsr")();
+    csr.attr("sum_duplicates")();
+    return to_python(Sparse(from_python<Parameter>(nb::object(csr.attr("data"))),
+                            from_python<Tensor>(nb::object(csr.attr("indices"))),
+                            from_python<Tensor>(nb::object(csr.attr("indptr"))),
+                            integer_of(nb::object(csr.attr("shape")[1]), "columns"), options));
+  }
+  return to_python(Sparse(from_python<Parameter>(values), from_python<Tensor>(columns),
+                          from_python<Tensor>(starts), integer_of(n_columns, "columns"), options));
+}
+
+void bind_weights(nb::module_& m) {
+  m.def("Dense", dense, "weight"_a, "einsum_or_weightshape"_a.none() = nb::none(),
+        "ishape"_a.none() = nb::none(), "oshape"_a.none() = nb::none(), nb::kw_only(),
+        "broadcast"_a = nb::make_tuple(), "output"_a.none() = nb::none(),
+        "A contraction with a weight: Dense(W, 'MN,N->M').");
+  m.def(
+      "Diagonal",
+      [](Parameter w, Dims dims, std::optional<Dims> weight_shape, Dims broadcast, DimMap sizes) {
+        return Diagonal(w, dims,
+                        {.weight_shape = weight_shape, .broadcast = broadcast, .sizes = sizes});
+      },
+      "w"_a, "dims"_a = "...", nb::kw_only(), "weight_shape"_a.none() = nb::none(),
+      "broadcast"_a = nb::make_tuple(), "sizes"_a.none() = nb::none(), "Multiplies elementwise.");
+  m.def("Scalar", scalar, "alpha"_a, "dims"_a = "...", "Multiplies by one number.");
+  m.def("Sparse", sparse, "values"_a, "column_index"_a.none() = nb::none(),
+        "row_start"_a.none() = nb::none(), "columns"_a.none() = nb::none(), nb::kw_only(),
+        "in_"_a = "N", "out"_a = "M", "batch"_a = "...", "A sparse matrix in compressed rows.");
+  m.def(
+      "Identity",
+      [](Dims ishape, std::optional<Dims> oshape) {
+        return oshape ? Identity(ishape, *oshape) : Identity(ishape);
+      },
+      "ishape"_a = "...", "oshape"_a.none() = nb::none(), "x itself.");
+  m.def(
+      "Zero",
+      [](Dims ishape, std::optional<Dims> oshape, DimMap sizes) {
+        return oshape ? Zero(ishape, *oshape, {.sizes = sizes}) : Zero(ishape);
+      },
+      "ishape"_a = "...", "oshape"_a.none() = nb::none(), nb::kw_only(),
+      "sizes"_a.none() = nb::none(), "Zeros.");
+  m.def(
+      "SumReduce",
+      [](Dims ishape, Dims oshape, DimMap sizes) {
+        return SumReduce(ishape, oshape, {.sizes = sizes});
+      },
+      "ishape"_a, "oshape"_a, nb::kw_only(), "sizes"_a.none() = nb::none(),
+      "Sums over the dimensions that oshape lacks.");
+  m.def(
+      "Repeat",
+      [](nb::handle repeats, Dims ishape, Dims oshape) {
+        return Repeat(ordered_sizes(repeats), ishape, oshape);
+      },
+      "repeats"_a, "ishape"_a, "oshape"_a, "New dimensions along which x is repeated.");
+}
+
+void bind_rearrangements(nb::module_& m) {
+  m.def(
+      "Permute", [](Dims i, Dims o) { return Permute(i, o); }, "ishape"_a, "oshape"_a,
+      "The same dimensions in another order.");
+  m.def(
+      "Rearrange",
+      [](const std::string& pattern, DimMap sizes, std::optional<Dims> in,
+         std::optional<Dims> out) {
+        return Rearrange(pattern, {.sizes = sizes, .in = in, .out = out});
+      },
+      "pattern"_a, "sizes"_a.none() = nb::none(), nb::kw_only(), "in_"_a.none() = nb::none(),
+      "out"_a.none() = nb::none(), "Groups and ungroups axes: Rearrange('(A B) C -> A B C').");
+  m.def(
+      "ShapeSpec", [](Dims i, Dims o) { return ShapeSpec(i, o); }, "ishape"_a, "oshape"_a,
+      "Renames dimensions.");
+  const auto def_pad = [&](const char* name, NamedLinop (*f)(Extents, Extents, PadOptions),
+                           const char* doc) {
+    m.def(
+        name,
+        [f](Extents im_size, Extents size, Dims batch, std::optional<Dims> in,
+            std::optional<Dims> out) {
+          return f(im_size, size, {.batch = batch, .in = in, .out = out});
+        },
+        "im_size"_a, "size"_a, nb::kw_only(), "batch"_a = "...", "in_"_a.none() = nb::none(),
+        "out"_a.none() = nb::none(), doc);
+  };
+  def_pad("Pad", &Pad, "Zeros around the last axes, centre on centre.");
+  def_pad("Crop", &Crop, "The centre of the last axes.");
+  const auto def_length = [&](const char* name,
+                              NamedLinop (*f)(ND, index_t, index_t, Dims, PadDimOptions),
+                              const char* doc) {
+    m.def(
+        name,
+        [f](ND dim, index_t from, index_t to, Dims dims, std::optional<ND> out) {
+          return f(dim, from, to, dims, {.out = out});
+        },
+        "dim"_a, "from_length"_a, "to_length"_a, "dims"_a, nb::kw_only(),
+        "out"_a.none() = nb::none(), doc);
+  };
+  def_length("PadDim", &PadDim, "Zeros after the end of one dimension.");
+  def_length("Truncate", &Truncate, "The first entries of one dimension.");
+  const auto def_cut =
+      [&](const char* name,
+          NamedLinop (*f)(Dims, std::vector<std::pair<ND, Slice>>, RestrictOptions),
+          const char* doc) {
+        m.def(
+            name,
+            [f](Dims dims, nb::handle cuts, DimMap sizes, std::optional<Dims> out) {
+              return f(dims, cuts_of(cuts), {.sizes = sizes, .out = out});
+            },
+            "dims"_a, "cuts"_a, nb::kw_only(), "sizes"_a.none() = nb::none(),
+            "out"_a.none() = nb::none(), doc);
+      };
+  def_cut("Restrict", &Restrict, "Parts of dimensions.");
+  def_cut("Embed", &Embed, "Zeros around: the adjoint of Restrict.");
+  m.def(
+      "Roll", [](Dims d, Dims over, Extents shifts) { return Roll(d, over, shifts); }, "dims"_a,
+      "over"_a, "shifts"_a, "A periodic shift along some dimensions.");
+}
+
+void bind_rest(nb::module_& m) {
+  m.def(
+      "RealPart", [](Dims d) { return RealPart(d); }, "dims"_a = "...", "The real part.");
+  m.def(
+      "ImagPart", [](Dims d) { return ImagPart(d); }, "dims"_a = "...", "The imaginary part.");
+  m.def(
+      "AsReal", [](Dims d, ND pair) { return AsReal(d, pair); }, "dims"_a = "...", "pair"_a = "R",
+      "Complex numbers as pairs of real ones.");
+  m.def(
+      "AsComplex", [](Dims d, ND pair) { return AsComplex(d, pair); }, "dims"_a = "...",
+      "pair"_a = "R", "The adjoint of AsReal.");
+  m.def(
+      "ToDevice", [](Device from, Device to, Dims d) { return ToDevice(from, to, d); },
+      "from_device"_a, "to_device"_a, "dims"_a = "...", "Copies x to another device.");
+  m.def(
+      "Sleep", [](double seconds, Dims d) { return Sleep(seconds, d); }, "seconds"_a = 0.1,
+      "dims"_a = "...", "Identity that takes its time.");
+}
+
+}  // namespace
+
+void bind_factories(nb::module_& m) {
+  bind_weights(m);
+  bind_rearrangements(m);
+  bind_rest(m);
+}
+
+}  // namespace palimpsest::python

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: attributes, tiles and renamings of operators.
+#pragma once
+
+#include "palimpsest/linop/core/attribute.hpp"
+#include "palimpsest/linop/core/linop_type.hpp"
+#include "palimpsest/named/named_shape.hpp"
+#include "palimpsest/python/convert.hpp"
+
+namespace palimpsest::python {
+
+template <>
+struct From<NamedShape> {
+  static constexpr auto name = nb::detail::const_name("NamedShape");
+  static NamedShape from(nb::handle object);
+};
+nb::object to_python(const NamedShape& shape);
+
+nb::object attribute_object(const Attribute& attribute);
+Attribute attribute_of(nb::handle object);
+Tile tile_of(nb::handle object);
+nb::dict tile_object(const Tile& tile);
+Renaming renaming_of(nb::handle object);
+/// A dict or pairs: the order counts.
+std::vector<std::pair<ND, index_t>> ordered_sizes(nb::handle object);
+
+}  // namespace palimpsest::python

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// class NamedLinop, and the parameters of operators.
+#include "palimpsest/linop/copies/copying.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/core/attribute.hpp"
+#include "palimpsest/linop/core/linop_type.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+#include "palimpsest/linop/core/parameter.hpp"
+#include "palimpsest/linop/split/budget.hpp"
+#include "palimpsest/linop/testing/testing.hpp"
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/linop_conversions.hpp"
+#include "palimpsest/python/plan_object.hpp"
+#include "palimpsest/python/values.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+using Self = LinopObject&;
+
+// -- one object per operator: the table does not keep it alive ----------------------------------
+
+nb::object operators_by_node;   // WeakValueDictionary
+nb::object parameters_by_cell;  // likewise
+
+nb::object known_object(nb::handle table, const void* key) {
+  return table.attr("get")(reinterpret_cast<std::uintptr_t>(key));
+}
+
+template <class Object>
+nb::object new_object(nb::handle table, const void* key, Object object) {
+  nb::object made = nb::cast(std::move(object));
+  table.attr("__setitem__")(reinterpret_cast<std::uintptr_t>(key), made);
+  return made;
+}
+
+// A setter gives the handle another node: this object stands for that now.
+void change(nb::handle self, const std::function<void(NamedLinop&)>& change_handle) {
+  NamedLinop& handle = nb::cast<LinopObject&>(self).value;
+  operators_by_node.attr("pop")(reinterpret_cast<std::uintptr_t>(handle.node().get()), nb::none());
+  change_handle(handle);
+  operators_by_node.attr("__setitem__")(reinterpret_cast<std::uintptr_t>(handle.node().get()),
+                                        self);
+}
+
+// -- application --------------------------------------------------------------------------------
+
+nb::object apply(const NamedLinop& A, nb::handle x) {
+  if (nb::isinstance<VariableObject>(x)) {
+    return to_python(A(nb::cast<VariableObject&>(x).value));
+  }
+  if (!is_array(x) && !is_list(x)) {
+    throw TypeError("[" + A.name() + "] got " + class_name(x) +
+                    ", expected an array, a Variable or an operator.");
+  }
+  const Tensor given = from_python<Tensor>(x);
+  Tensor y = released([&] { return A(given); });
+  return export_array(std::move(y), is_array(x) ? kind_of(x) : Kind::numpy);
+}
+
+nb::object matmul(Self self, nb::handle other) {
+  if (nb::isinstance<LinopObject>(other)) {
+    return to_python(self.value * nb::cast<LinopObject&>(other).value);
+  }
+  return apply(self.value, other);
+}
+
+std::optional<LinopScalar> scalar_of(nb::handle object) {
+  if (PyComplex_Check(object.ptr())) return LinopScalar(nb::cast<std::complex<double>>(object));
+  if (PyBool_Check(object.ptr())) return std::nullopt;
+  if (PyFloat_Check(object.ptr())) return LinopScalar(PyFloat_AsDouble(object.ptr()));
+  if (PyLong_Check(object.ptr())) return LinopScalar(integer_of(object, "a number"));
+  if (!is_array(object)) return std::nullopt;
+  const Tensor t = import_array(object);
+  if (t.rank() != 0) return std::nullopt;
+  return is_complex(t.dtype()) ? LinopScalar(t.item<std::complex<double>>())
+                               : LinopScalar(t.item<double>());
+}
+
+[[noreturn]] void refuse_product(nb::handle other, const char* advice) {
+  throw TypeError("[*] got " + class_name(other) + ", expected a number or an operator. Try " +
+                  advice + ".");
+}
+
+nb::object multiplied(Self self, nb::handle other) {
+  if (nb::isinstance<LinopObject>(other)) {
+    return to_python(self.value * nb::cast<LinopObject&>(other).value);
+  }
+  if (nb::isinstance<ParameterObject>(other)) {
+    return to_python(self.value * nb::cast<ParameterObject&>(other).parameter);
+  }
+  if (const auto s = scalar_of(other)) return to_python(self.value * *s);
+  refuse_product(other, "A @ x");
+}
+
+nb::object multiplied_from_left(Self self, nb::handle other) {
+  if (nb::isinstance<ParameterObject>(other)) {
+    return to_python(nb::cast<ParameterObject&>(other).parameter * self.value);
+  }
+  if (const auto s = scalar_of(other)) return to_python(*s * self.value);
+  refuse_product(other, "A.H @ x");
+}
+
+nb::object divided(Self self, nb::handle other) {
+  if (nb::isinstance<ParameterObject>(other)) {
+    return to_python(self.value / nb::cast<ParameterObject&>(other).parameter);
+  }
+  if (const auto s = scalar_of(other)) return to_python(self.value / *s);
+  refuse_product(other, "1 / s");
+}
+
+nb::object chained(Self self, nb::handle other) {
+  return to_python(from_python<NamedLinop>(other) * self.value);
+}
+
+// -- parts --------------------------------------------------------------------------------------
+
+// The nearest name to one that there is not, by shared letters.
+std::string advice_for(const NamedLinop& A, const std::string& name) {
+  std::string text;
+  for (const auto& [key, parameter] : A.params()) text += (text.empty() ? "" : ", ") + key;
+  std::string best;
+  std::size_t most = 0;
+  for (const auto& [key, parameter] : A.params()) {
+    std::size_t common = 0;
+    for (char c : name) common += key.find(c) != std::string::npos;
+    if (common > most && 2 * common > name.size()) {
+      most = common;
+      best = key;
+    }
+  }
+  std::string advice = "'" + A.name() + "' has no attribute or parameter '" + name + "'";
+  if (!best.empty()) advice += "; did you mean " + best + "?";
+  return advice + (text.empty() ? "" : " Parameters: " + text);
+}
+
+nb::object member(Self self, const std::string& name) {
+  if (self.value.has_param(name)) return to_python(self.value.param(name));
+  if (self.value.has_attr(name)) return attribute_object(self.value.attr(name));
+  PyErr_SetString(PyExc_AttributeError, advice_for(self.value, name).c_str());
+  throw nb::python_error();
+}
+
+void set_member(nb::handle self, nb::handle name, nb::handle value) {
+  const std::string key = text_of(name, "a name");
+  Self object = nb::cast<LinopObject&>(self);
+  if (!object.value.has_param(key)) {
+    // ishape, oshape, name: properties of the class; and attributes that there are not.
+    if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) throw nb::python_error();
+    return;
+  }
+  const Parameter parameter = from_python<Parameter>(value);
+  change(self, [&](NamedLinop& A) { A.set_param(key, parameter); });
+}
+
+nb::object child(Self self, nb::handle key) {
+  const auto n = static_cast<index_t>(self.value.linop_count());
+  const auto inside = [n](index_t i) { return i < 0 ? i + n : i; };
+  if (PySlice_Check(key.ptr())) {
+    const Slice range = from_python<Slice>(key);
+    if (range.step != 1) throw ValueError("[linops] got a slice with a step, expected none.");
+    const index_t start = std::clamp<index_t>(inside(range.start.value_or(0)), 0, n);
+    const index_t stop = std::clamp<index_t>(inside(range.stop.value_or(n)), 0, n);
+    return to_python(self.value.slice(static_cast<std::size_t>(start),
+                                      static_cast<std::size_t>(std::max(start, stop))));
+  }
+  const index_t i = inside(integer_of(key, "an index"));
+  if (i < 0 || i >= n) throw nb::index_error("[linops] index out of range");
+  return to_python(self.value[static_cast<std::size_t>(i)]);
+}
+
+nb::dict all_parameters(Self self) {
+  nb::dict dict;
+  for (const auto& [key, parameter] : self.value.params()) {
+    dict[nb::cast(key)] = parameter.present() ? to_python(parameter) : nb::none();
+  }
+  return dict;
+}
+
+nb::dict all_attributes(Self self) {
+  nb::dict dict;
+  for (const auto& [key, value] : self.value.attrs()) dict[nb::cast(key)] = attribute_object(value);
+  return dict;
+}
+
+nb::bytes bytes_of_operator(const NamedLinop& A) {
+  const std::vector<std::byte> bytes = released([&] { return to_bytes(A); });
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+nb::object on(Self self, nb::handle where) {
+  const bool is_device = PyUnicode_Check(where.ptr()) && (str_of(where).rfind("cpu", 0) == 0 ||
+                                                          str_of(where).rfind("cuda", 0) == 0);
+  if (is_device) {
+    const Device device = from_python<Device>(where);
+    return to_python(released([&] { return self.value.to(device); }));
+  }
+  const DType dtype = from_python<DType>(where);
+  return to_python(released([&] { return self.value.to(dtype); }));
+}
+
+void bind_shape(nb::class_<LinopObject>& c) {
+  c.def_prop_ro("shape", [](Self self) { return to_python(self.value.shape()); })
+      .def_prop_rw(
+          "ishape", [](Self self) { return self.value.ishape(); },
+          [](nb::handle self, Dims d) { change(self, [&](auto& A) { A.set_ishape(d); }); })
+      .def_prop_rw(
+          "oshape", [](Self self) { return self.value.oshape(); },
+          [](nb::handle self, Dims d) { change(self, [&](auto& A) { A.set_oshape(d); }); })
+      .def_prop_rw(
+          "name", [](Self self) { return self.value.name(); },
+          [](nb::handle self, const std::string& name) {
+            change(self, [&](NamedLinop& A) { A.set_name(name); });
+          })
+      .def_prop_ro("dims", [](Self self) { return self.value.dims(); })
+      .def_prop_ro(
+          "sizes",
+          [](Self self) {
+            nb::dict sizes;
+            for (const ND& d : self.value.dims()) {
+              if (const auto size = self.value.size(d)) sizes[nb::cast(d.str())] = nb::cast(*size);
+            }
+            return sizes;
+          },
+          "The known sizes of dimensions.")
+      .def(
+          "size", [](Self self, ND d) { return self.value.size(d); }, "dim"_a,
+          "The size of a dimension, or None.")
+      .def(
+          "matrix_size",
+          [](Self self, std::optional<Extents> shape) {
+            const MatrixSize size =
+                shape ? self.value.matrix_size(*shape) : self.value.matrix_size();
+            return nb::make_tuple(size.rows, size.columns);
+          },
+          "input_shape"_a.none() = nb::none())
+      .def(
+          "output_shape", [](Self self, Extents shape) { return self.value.output_shape(shape); },
+          "input_shape"_a)
+      .def(
+          "rename",
+          [](nb::handle self, nb::dict names) {
+            const Renaming renaming = renaming_of(names);
+            change(self, [&](NamedLinop& A) { A.rename(renaming); });
+          },
+          "names"_a)
+      .def(
+          "renamed",
+          [](Self self, nb::dict names) { return self.value.renamed(renaming_of(names)); },
+          "names"_a)
+      .def(
+          "named", [](Self self, const std::string& name) { return self.value.named(name); },
+          "name"_a)
+      .def(
+          "with_sizes", [](Self self, DimMap sizes) { return self.value.with_sizes(sizes); },
+          "sizes"_a);
+}
+
+void bind_algebra(nb::class_<LinopObject>& c) {
+  c.def(
+       "__call__", [](Self self, nb::handle x) { return apply(self.value, x); }, "x"_a,
+       "A x, of the kind of x; of a Variable a Variable.")
+      .def("__matmul__", matmul, "x"_a)
+      .def("__rmatmul__", [](Self, nb::handle x) { refuse_product(x, "A.H @ x"); })
+      .def("__mul__", multiplied, "other"_a)
+      .def("__rmul__", multiplied_from_left, "other"_a)
+      .def("__truediv__", divided, "other"_a)
+      .def("__or__", chained, "other"_a, "A | B: first A, then B.")
+      .def(
+          "compose", [](Self self, NamedLinop inner) { return self.value.compose(inner); },
+          "inner"_a, "x -> A(inner(x)).")
+      .def("__add__", [](Self self, NamedLinop other) { return self.value + other; })
+      .def("__sub__", [](Self self, NamedLinop other) { return self.value - other; })
+      .def("__neg__", [](Self self) { return -self.value; })
+      .def("__pow__",
+           [](Self self, nb::handle n) {
+             return PyLong_Check(n.ptr())
+                        ? pow(self.value, static_cast<int>(integer_of(n, "a power")))
+                        : pow(self.value, PyFloat_AsDouble(n.ptr()));
+           })
+      .def_prop_ro(
+          "H", [](Self self) { return self.value.H(); }, "The adjoint.")
+      .def("adjoint", [](Self self) { return self.value.H(); })
+      .def_prop_ro(
+          "N", [](Self self) { return self.value.N(); }, "The normal operator A^H A.")
+      .def(
+          "normal",
+          [](Self self, std::optional<NamedLinop> inner) {
+            return inner ? self.value.normal(*inner) : self.value.normal();
+          },
+          "inner"_a.none() = nb::none())
+      .def("inverse", [](Self self) { return self.value.inverse(); });
+  // Arrays on the left leave the operation to the operator.
+  c.attr("__array_ufunc__") = nb::none();
+}
+
+void bind_runs(nb::class_<LinopObject>& c) {
+  c.def(
+       "apply",
+       [](Self self, nb::handle x, nb::handle out) {
+         const Tensor given = from_python<Tensor>(x);
+         Tensor result = writable_array(out, "apply");
+         released([&] { self.value.apply(given, result); });
+       },
+       "x"_a, "out"_a, "Writes A x into an array.")
+      .def(
+          "plan",
+          [](Self self, nb::handle x) {
+            const TensorType type = from_python<TensorType>(x);
+            return PlanObject{
+                std::make_shared<const Plan>(released([&] { return self.value.plan(type); }))};
+          },
+          "x"_a, "The plan of an application to an array, or to (dtype, shape).")
+      .def(
+          "split",
+          [](nb::handle self, nb::handle a, nb::handle b) {
+            // A.split(A, tile) is how another library writes it.
+            return nb::cast<LinopObject&>(self).value.split(tile_of(b.is_none() ? a : b));
+          },
+          "tile"_a, "tile_of_it"_a.none() = nb::none(), "The operator on a part of its dimensions.")
+      .def(
+          "matrix",
+          [](Self self, nb::kwargs sizes) {
+            const TestOptions options{.sizes = from_python<DimMap>(sizes)};
+            return export_array(released([&] { return to_dense(self.value, options); }),
+                                Kind::numpy);
+          },
+          "The dense matrix.")
+      .def("to", on, "device_or_dtype"_a)
+      .def("copy", [](Self self) { return self.value.copy(); })
+      .def(
+          "deepcopy",
+          [](Self self, bool eager) {
+            return released([&] { return self.value.deepcopy(eager ? Copy::eager : Copy::lazy); });
+          },
+          "eager"_a = false)
+      .def("__copy__", [](Self self) { return self.value.copy(); })
+      .def(
+          "__deepcopy__",
+          [](Self self, nb::handle) { return released([&] { return self.value.deepcopy(); }); },
+          "memo"_a)
+      .def("__reduce__", [](Self self) {
+        return nb::make_tuple(nb::module_::import_("palimpsest._pickles").attr("linop_of_bytes"),
+                              nb::make_tuple(bytes_of_operator(self.value)));
+      });
+}
+
+}  // namespace
+
+nb::object object_of(const NamedLinop& A) {
+  if (!A.defined()) return nb::none();
+  nb::object found = known_object(operators_by_node, A.node().get());
+  if (!found.is_none()) return found;
+  return new_object(operators_by_node, A.node().get(), LinopObject{A});
+}
+nb::object to_python(const NamedLinop& A) { return object_of(A); }
+
+nb::object object_of(const Parameter& p) {
+  if (!p.present()) return nb::none();
+  if (p.is_view()) return nb::cast(ParameterObject(p));
+  const void* const cell = &p.variable().container();
+  nb::object found = known_object(parameters_by_cell, cell);
+  const bool is_same =
+      !found.is_none() &&
+      nb::cast<ParameterObject&>(found).parameter.is_trainable() == p.is_trainable();
+  return is_same ? found : new_object(parameters_by_cell, cell, ParameterObject(p));
+}
+nb::object to_python(const Parameter& p) { return object_of(p); }
+
+NamedLinop From<NamedLinop>::from(nb::handle object) {
+  if (nb::isinstance<LinopObject>(object)) return nb::cast<LinopObject&>(object).value;
+  throw TypeError("got " + class_name(object) + ", expected an operator.");
+}
+
+void bind_linops(nb::module_& m) {
+  const nb::object weak = nb::module_::import_("weakref").attr("WeakValueDictionary");
+  operators_by_node = weak();
+  parameters_by_cell = weak();
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+    operators_by_node.reset();
+    parameters_by_cell.reset();
+  }));
+  nb::class_<LinopObject> c(m, "NamedLinop", nb::is_weak_referenceable(),
+                            "A linear operator whose axes have names.");
+  bind_shape(c);
+  bind_algebra(c);
+  bind_runs(c);
+  c.def_prop_ro(
+       "linops", [](Self self) { return self.value.linops(); }, "Children of a container.")
+      .def_prop_ro("params", all_parameters)
+      .def_prop_ro("attrs", all_attributes)
+      .def("__getattr__", member, "name"_a)
+      .def("__setattr__", set_member, "name"_a, "value"_a.none())
+      .def("__len__", [](Self self) { return self.value.linop_count(); })
+      .def("__getitem__", child, "key"_a)
+      .def("__bool__", [](Self) { return true; })
+      .def("__repr__", [](Self self) { return self.value.str(); });
+  m.def(
+      "save", [](NamedLinop A, const std::string& path) { released([&] { save(A, path); }); },
+      "A"_a, "path"_a, "Writes an operator to a file.");
+  m.def(
+      "load", [](const std::string& path) { return released([&] { return load(path); }); },
+      "path"_a, "The operator of a file, mapped.");
+  m.def(
+      "to_bytes", [](NamedLinop A) { return bytes_of_operator(A); }, "A"_a);
+  m.def(
+      "from_bytes",
+      [](nb::bytes bytes) {
+        const auto* const data = static_cast<const std::byte*>(bytes.data());
+        const std::span<const std::byte> span(data, bytes.size());
+        return released([&] { return from_bytes(span); });
+      },
+      "data"_a);
+}
+
+}  // namespace palimpsest::python

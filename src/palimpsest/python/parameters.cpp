@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// class Parameter, attributes, tiles.
+#include "palimpsest/linop/core/parameter.hpp"
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/linop_conversions.hpp"
+#include "palimpsest/python/values.hpp"
+
+namespace palimpsest::python {
+
+nb::object attribute_object(const Attribute& a) {
+  switch (a.kind()) {
+    case Attribute::Kind::absent:
+      return nb::none();
+    case Attribute::Kind::boolean:
+      return nb::cast(a.as_bool());
+    case Attribute::Kind::integer:
+      return nb::cast(a.as_integer());
+    case Attribute::Kind::real:
+      return nb::cast(a.as_real());
+    case Attribute::Kind::complex:
+      return nb::cast(a.as_complex());
+    case Attribute::Kind::string:
+      return nb::cast(a.as_string());
+    case Attribute::Kind::dims:
+      return to_python(a.as_dims());
+    case Attribute::Kind::device:
+      return to_python(a.as_device());
+    case Attribute::Kind::tensor:
+      return to_python(a.as_tensor().lazy_clone());
+    default: {
+      nb::list list;
+      for (const Attribute& item : a.as_list()) list.append(attribute_object(item));
+      return nb::tuple(list);
+    }
+  }
+}
+
+Tile tile_of(nb::handle object) {
+  if (!PyDict_Check(object.ptr())) {
+    throw TypeError("[split] got " + class_name(object) +
+                    ", expected a dict such as {'C': slice(0, 2)}.");
+  }
+  Tile tile;
+  const nb::object items = object.attr("items")();
+  for (nb::handle item : items) {
+    tile[from_python<ND>(nb::object(item[0]))] = from_python<Slice>(nb::object(item[1]));
+  }
+  return tile;
+}
+
+nb::dict tile_object(const Tile& tile) {
+  nb::dict dict;
+  for (const auto& [dim, range] : tile) {
+    const auto end = [](const std::optional<index_t>& i) {
+      return i ? nb::cast(*i) : nb::object(nb::none());
+    };
+    const nb::object step = range.step == 1 ? nb::object(nb::none()) : nb::cast(range.step);
+    dict[nb::cast(dim.str())] = nb::slice(end(range.start), end(range.stop), step);
+  }
+  return dict;
+}
+
+Renaming renaming_of(nb::handle object) {
+  Renaming names;
+  const nb::object items = object.attr("items")();
+  for (nb::handle item : items) {
+    names[from_python<ND>(nb::object(item[0]))] = from_python<ND>(nb::object(item[1]));
+  }
+  return names;
+}
+
+std::vector<std::pair<ND, index_t>> ordered_sizes(nb::handle object) {
+  std::vector<std::pair<ND, index_t>> sizes;
+  const nb::object items =
+      PyDict_Check(object.ptr()) ? nb::object(object.attr("items")()) : nb::borrow(object);
+  for (nb::handle item : items) {
+    sizes.emplace_back(from_python<ND>(nb::object(item[0])),
+                       integer_of(nb::object(item[1]), "a size"));
+  }
+  return sizes;
+}
+
+Parameter From<Parameter>::from(nb::handle object) {
+  if (object.is_none()) return {};
+  if (nb::isinstance<ParameterObject>(object)) return nb::cast<ParameterObject&>(object).parameter;
+  if (nb::isinstance<SharedObject>(object)) return nb::cast<SharedObject&>(object).shared;
+  return from_python<Tensor>(object);
+}
+
+namespace {
+
+using Self = ParameterObject&;
+
+nb::object shown(Self self) {
+  return export_in_place(released([&] { return self.parameter.borrowed(); }), Kind::numpy);
+}
+
+// numpy.sum(A.weight) calls A.weight.sum(axis=.., out=..): with `out` the value is meant, else a
+// Variable.
+void def_reduction(nb::class_<ParameterObject, VariableObject>& c, const char* name) {
+  c.def(name, [name](nb::handle self, nb::args args, nb::kwargs named) -> nb::object {
+    if (named.contains("out")) return shown(nb::cast<Self>(self)).attr(name)(*args, **named);
+    const nb::object variable = to_python(nb::cast<Self>(self).parameter.var());
+    return variable.attr(name)(*args, **named);
+  });
+}
+
+// Functions of NumPy take the value.
+nb::object universal(nb::handle, nb::handle ufunc, nb::handle method, nb::args inputs,
+                     nb::kwargs named) {
+  nb::list values;
+  for (nb::handle input : inputs) {
+    values.append(nb::isinstance<ParameterObject>(input) ? shown(nb::cast<Self>(input))
+                                                         : nb::borrow(input));
+  }
+  return ufunc.attr(nb::str(nb::borrow<nb::str>(method)))(*nb::tuple(values), **named);
+}
+
+}  // namespace
+
+void bind_parameters(nb::module_& m) {
+  nb::class_<ParameterObject, VariableObject> c(m, "Parameter", nb::is_weak_referenceable(),
+                                                "Data of an operator: in graphs a Variable, for "
+                                                "NumPy its value.");
+  for (const char* name : {"sum", "prod", "mean", "max", "min", "any", "all"})
+    def_reduction(c, name);
+  c.def("__array_ufunc__", universal)
+      .def(
+          "__init__",
+          [](ParameterObject* self, nb::handle value, bool trainable, bool borrow) {
+            Parameter made = borrow ? Parameter::borrow(writable_array(value, "Parameter"))
+                                    : from_python<Parameter>(value);
+            new (self) ParameterObject(trainable ? made.as_trainable() : made);
+          },
+          "value"_a, nb::kw_only(), "trainable"_a = false, "borrow"_a = false)
+      .def_prop_ro(
+          "data", [](Self self) { return to_python(self.parameter.borrowed()); },
+          "A Tensor over the very memory. Call touch() after writing another way.")
+      .def_prop_ro(
+          "value",
+          [](Self self) {
+            return export_read_only(released([&] { return self.parameter.value(); }));
+          },
+          "The value, read-only.")
+      .def(
+          "set_value",
+          [](Self self, nb::handle value) {
+            const Tensor given = from_python<Tensor>(value);
+            released([&] { self.parameter.set_value(given); });
+          },
+          "value"_a)
+      .def(
+          "modify",
+          [](Self self, nb::handle change) {
+            change_in_place([&](const auto& f) { self.parameter.modify(f); }, change);
+          },
+          "change"_a)
+      .def("touch", [](Self self) { self.parameter.touch(); })
+      .def_prop_ro("shape", [](Self self) { return self.parameter.shape(); })
+      .def_prop_ro("dtype", [](Self self) { return self.parameter.dtype(); })
+      .def_prop_ro("device", [](Self self) { return self.parameter.type().device; })
+      .def_prop_ro("trainable", [](Self self) { return self.parameter.is_trainable(); })
+      .def_prop_ro("version", [](Self self) { return self.parameter.version(); })
+      .def("data_ptr",
+           [](Self self) {
+             return reinterpret_cast<std::uintptr_t>(self.parameter.borrowed().raw_data());
+           })
+      .def("view",
+           [](Self self, nb::args slices) {
+             std::vector<Slice> list;
+             for (nb::handle range : slices) list.push_back(from_python<Slice>(range));
+             return self.parameter.view(list);
+           })
+      .def(
+          "__array__",
+          [](Self self, nb::handle dtype, nb::handle copy) {
+            const nb::object value =
+                nb::module_::import_("numpy").attr("array")(shown(self), dtype);
+            if (copy.ptr() == Py_True || !dtype.is_none()) return value;
+            return export_read_only(released([&] { return self.parameter.value(); }));
+          },
+          "dtype"_a.none() = nb::none(), "copy"_a.none() = nb::none())
+      .def("__len__",
+           [](Self self) {
+             if (self.parameter.shape().empty()) throw TypeError("[len] got no axes.");
+             return self.parameter.shape()[0];
+           })
+      .def("__bool__", [](Self) { return true; })
+      .def("__repr__", [](Self self) { return to_string(self.parameter.value()); });
+}
+
+}  // namespace palimpsest::python
