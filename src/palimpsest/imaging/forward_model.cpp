@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/imaging/forward_model.hpp"
+
+#include <fmt/format.h>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/trajectories.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr double kNufftAccuracy = 1e-4;
+
+// The roles of the axes of maps.
+struct ModelAxes {
+  bool has_sets = false, has_frames = false;
+  Tensor maps;  // without the axis of a single set
+  std::size_t spatial = 2;
+
+  Dims grid(const char* names) const { return Dims(names).slice(3 - spatial, 3); }
+  Dims sets() const { return has_sets ? Dims("M") : Dims(); }
+  Dims frames() const { return has_frames ? Dims("T") : Dims(); }
+  Dims image() const { return frames() + sets() + grid("Nz Ny Nx"); }
+};
+
+[[noreturn]] void refuse(const char* what, const Tensor& array, const char* expected) {
+  throw ShapeError(fmt::format("[sense_model] {}: got {} {}, expected {}", what,
+                               name_of(array.dtype()), to_string(array.shape()), expected));
+}
+
+// Of the sizes of mask or trajectory follows whether four axes are sets or a volume.
+std::size_t spatial_axes(const Tensor& maps, const KspaceSampling& sampling) {
+  if (sampling.trajectory) return static_cast<std::size_t>(sampling.trajectory->shape(-1));
+  if (maps.rank() == 3) return 2;
+  if (maps.rank() == 5) return 3;
+  if (!sampling.mask) return maps.shape(0) == 1 ? 2 : 3;
+  const auto& mask = sampling.mask->shape();
+  const auto& n = maps.shape();
+  const bool is_volume = mask.size() >= 3 && mask[mask.size() - 3] == n[1] &&
+                         mask[mask.size() - 2] == n[2] && mask.back() == n[3];
+  return is_volume && (mask.size() == 4 || n[0] != 1) ? 3 : 2;
+}
+
+ModelAxes axes_of(const Tensor& maps, const KspaceSampling& sampling) {
+  if (maps.dtype() != DType::complex64 || maps.rank() < 3 || maps.rank() > 5) {
+    refuse("maps", maps, "complex64 (C, y, x), (C, z, y, x) or (M, C, ..)");
+  }
+  if (sampling.mask && sampling.trajectory) {
+    throw ValueError("[sense_model] got a mask and a trajectory, expected one of them");
+  }
+  if (sampling.trajectory &&
+      (sampling.trajectory->rank() != 3 || sampling.trajectory->dtype() != DType::float32 ||
+       sampling.trajectory->shape(2) < 2 || sampling.trajectory->shape(2) > 3)) {
+    refuse("trajectory", *sampling.trajectory, "float32 (readouts, samples, 2 or 3)");
+  }
+  ModelAxes axes;
+  axes.spatial = spatial_axes(maps, sampling);
+  axes.maps = maps;
+  if (maps.rank() == axes.spatial + 2) {
+    axes.has_sets = maps.shape(0) != 1;
+    if (!axes.has_sets) axes.maps = maps.select(0, 0);
+  } else if (maps.rank() != axes.spatial + 1) {
+    refuse("maps", maps,
+           axes.spatial == 2 ? "(C, y, x) or (M, C, y, x)" : "(C, z, y, x) or (M, C, z, y, x)");
+  }
+  if (!sampling.mask) return axes;
+  const Extents& mask = sampling.mask->shape();
+  axes.has_frames = mask.size() == axes.spatial + 1;
+  bool fits = axes.has_frames || mask.size() == axes.spatial;
+  for (std::size_t k = 1; fits && k <= axes.spatial; ++k) {
+    fits = mask[mask.size() - k] == maps.shape()[maps.rank() - k];
+  }
+  if (!fits) refuse("mask", *sampling.mask, "the grid of the maps, or frames of it");
+  return axes;
+}
+
+}  // namespace
+
+Dims image_dimensions(const Tensor& maps, const KspaceSampling& sampling) {
+  return axes_of(maps, sampling).image();
+}
+
+NamedLinop sense_model(const Tensor& maps, const KspaceSampling& sampling) {
+  const ModelAxes axes = axes_of(maps, sampling);
+  const Dims grid = axes.grid("Nz Ny Nx"), frames = axes.frames();
+  const Dims coils = frames + Dims("C");
+  const NamedLinop S = Dense(axes.maps, axes.sets() + Dims("C") + grid, axes.image(), coils + grid);
+  const auto d = static_cast<int>(axes.spatial);
+  if (sampling.trajectory) {
+    Extents extents;
+    for (std::size_t k = axes.maps.rank() - axes.spatial; k < axes.maps.rank(); ++k) {
+      extents.push_back(axes.maps.shape()[k]);
+    }
+    const NamedLinop F = Nufft(coordinates_of_grid(*sampling.trajectory), extents, "Sp Ro",
+                               {.input = grid,
+                                .kspace = axes.grid("Kz Ky Kx"),
+                                .batch = coils,
+                                .eps = kNufftAccuracy,
+                                .toeplitz = sampling.toeplitz ? Toeplitz::yes : Toeplitz::no});
+    return Chain(S, F);
+  }
+  const Dims k = axes.grid("Kz Ky Kx");
+  const NamedLinop F = Fft(d, {.batch = coils, .grid = Grid{grid, k}, .centered = true});
+  if (!sampling.mask) return Chain(S, F);
+  return Chain(
+      S, F, Diagonal(sampling.mask->to(DType::float32), coils + k, {.weight_shape = frames + k}));
+}
+
+}  // namespace palimpsest

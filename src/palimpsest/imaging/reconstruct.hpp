@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/imaging/forward_model.hpp"
+#include "palimpsest/imaging/regularizers.hpp"
+#include "palimpsest/imaging/scale.hpp"
+#include "palimpsest/solve/solve.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// How an image is found.
+enum class ReconstructMethod : std::uint8_t {
+  automatic,    ///< cg where all is quadratic, fista for one function, else primal_dual
+  adjoint,      ///< A^H y: zeros where nothing was measured
+  cg,           ///< conjugate gradients
+  fista,        ///< proximal gradient steps
+  primal_dual,  ///< the method of Condat and Vu
+  admm,
+};
+const char* name_of(ReconstructMethod method);
+
+/// The method for an objective: the wanted one, or the best if that is automatic.
+///
+/// Errors   ValueError "cannot": the wanted one does not do its functions
+ReconstructMethod reconstruct_method(const Objective& objective, ReconstructMethod wanted);
+
+struct ReconstructOptions {
+  std::vector<Regularizer> regularizers = {};
+  ReconstructMethod method = ReconstructMethod::automatic;
+  int iterations = 30;
+  /// Ends earlier where the solver's residual is below it; 0: never.
+  double tolerance = 0;
+  /// Unit of the weights of what is proportional to |x|; `std::nullopt`: Brightness::scale() of the
+  /// data.
+  std::optional<double> scale = {};
+  /// The image is divided by the scale.
+  bool keep_scale = false;
+  /// Start of the iteration, an image.
+  std::optional<Tensor> start = {};
+  /// Bytes that the solve may take: operators are cut into tiles.
+  std::optional<index_t> budget_bytes = {};
+  std::optional<double> time_limit_s = {};
+  std::function<bool(const SolveInfo&)> callback = {};
+  std::optional<CancelToken> cancel = {};
+  std::uint64_t seed = 0;
+};
+
+struct Reconstruction {
+  /// complex64, in the units of the data: ([T], [M], y, x) or ([T], [M], z, y, x).
+  Tensor image;
+  double scale = 1;
+  /// The method that was used.
+  ReconstructMethod method = ReconstructMethod::cg;
+  /// How the solve ended; x is undefined.
+  SolveResult solve;
+};
+
+/// An image from k-space.
+///
+/// Math     min |A x - y|^2 / 2 + sum of regularizers, A = sense_model(maps, sampling); weights of
+///          what is proportional to |x| are multiplied by the scale
+/// Shapes   kspace (C, ..), of a series (T, C, ..); without mask, points that are 0 in all coils
+///          count as not measured
+/// DTypes   complex64
+/// Errors   ShapeError, DTypeError: arrays do not fit; ValueError "cannot": a method that cannot
+///          do the regularizers; "NaN"; those of the solvers
+/// Cost     plan_reconstruct()
+/// Source   Pruessmann et al. 2001, doi:10.1002/mrm.1241; Lustig et al. 2007,
+///          doi:10.1002/mrm.21391
+Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps,
+                           const KspaceSampling& sampling = {},
+                           const ReconstructOptions& options = {});
+
+/// What reconstruct() will take, beside k-space and maps: the plan of its solve.
+SolvePlan plan_reconstruct(const Tensor& kspace, const Tensor& maps,
+                           const KspaceSampling& sampling = {},
+                           const ReconstructOptions& options = {});
+
+/// bool (y, x) or (z, y, x), of a series (T, ..): the points that are not 0 in some coil.
+///
+/// Shapes   kspace (C, ..), of a series (T, C, ..)
+Tensor measured_points(const Tensor& kspace, bool is_series = false);
+
+}  // namespace palimpsest

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/linop/transforms/finite_difference.hpp"
+#include "palimpsest/solve/objective.hpp"
+#include "palimpsest/solve/prox/low_rank.hpp"
+#include "palimpsest/solve/prox/wavelets.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// What is asked of an image besides its data.
+enum class Penalty : std::uint8_t {
+  l2,                ///< lambda / 2 |x|^2
+  l1,                ///< lambda |x|_1
+  l1_wavelet,        ///< lambda |W x|_1
+  l1_fourier,        ///< lambda |F x|_1, F the unitary transform along `over`
+  total_variation,   ///< lambda sum |grad x|
+  low_rank,          ///< lambda times the nuclear norm of the matrix (all others) x `across`
+  locally_low_rank,  ///< the same of every block
+  non_negative,      ///< x real and not negative
+  real_valued,       ///< x real
+};
+
+struct Regularizer {
+  Penalty penalty = Penalty::l2;
+  double lambda = 0;
+  /// Dimensions of the image along which it acts; none: all spatial ones.
+  Dims over = {};
+  /// Of low rank: dimensions that are the columns, and the extents of blocks.
+  Dims across = {};
+  BlockExtents block = {};
+  /// Of wavelets.
+  std::string wavelet = "db2";
+  int levels = kAutomaticLevels;
+  Dims joint = {};
+  /// Of wavelets and blocks: at random along the iterations, or none.
+  Shift shift = Shift::random;
+  LowRankScale scale = LowRankScale::none;
+  /// Of total variation.
+  bool isotropic = true;
+  DifferenceBoundary boundary = DifferenceBoundary::periodic;
+  DifferenceDirection direction = DifferenceDirection::backward;
+};
+
+/// Reads `NAME[(DIMS)][:LAMBDA][,KEY=VALUE]..`, such as `tv:0.01`, `l1wav(Ny,Nx):0.01,wavelet=db4`
+/// or `llr(Nx=8,Ny=8;T):0.02`.
+///
+/// NAME is l2, l1, l1wav, l1fft, tv, lr, llr, nonneg or real. Keys: wavelet, levels (a number or
+/// auto), shift (random, none), joint of l1wav; iso (0, 1), boundary (periodic, neumann, zero),
+/// direction (backward, forward) of tv; shift, scale (none, bart) of llr.
+///
+/// Errors   ValueError with the text and the character: an unknown name, naming the nearest; "needs
+///          a weight"; "expected a number >= 0"; keys and dimensions that it does not have
+Regularizer parse_regularizer(const std::string& text);
+
+/// The factor of a function that is proportional to |x|; by default lambda.
+using WeightOf = std::function<Weight(const Regularizer&)>;
+
+/// Adds the functions to an objective whose unknown is an image with these dimensions. The first
+/// of them that is no quadratic is `h`; constraints come first, so that the image obeys them.
+/// Random shifts are left out where there are several.
+///
+/// Errors   ValueError "no dimension": one that the image lacks; those of the functions
+void add_regularizers(Objective& objective, const std::vector<Regularizer>& regularizers,
+                      const Dims& image, const WeightOf& weight = {});
+
+/// Are all of them quadratic, so that the image is linear in the data?
+bool are_quadratic(const std::vector<Regularizer>& regularizers);
+
+}  // namespace palimpsest

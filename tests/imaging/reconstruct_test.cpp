@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/imaging/reconstruct.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "imaging/simulated.hpp"
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/patterns.hpp"
+#include "palimpsest/imaging/sensitivities.hpp"
+#include "palimpsest/imaging/trajectories.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::coil_kspace;
+using testing::expect_error;
+using testing::Sample;
+
+constexpr index_t kCoils = 4, kRows = 48, kColumns = 40;
+
+double nrmse(const Tensor& image, const Tensor& reference) {
+  const std::vector<Sample> x = image.contiguous().to_vector<Sample>();
+  const std::vector<Sample> r = reference.to(DType::complex64).to_vector<Sample>();
+  EXPECT_EQ(x.size(), r.size());
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    error += std::norm(std::complex<double>(x[i]) - std::complex<double>(r[i]));
+    size += std::norm(std::complex<double>(r[i]));
+  }
+  return std::sqrt(error / size);
+}
+
+Tensor masked(const Tensor& kspace, const Tensor& mask) {
+  std::vector<Sample> values = kspace.to_vector<Sample>();
+  const std::vector<bool> taken = mask.to_vector<bool>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!taken[i % taken.size()]) values[i] = 0;
+  }
+  return Tensor::from(values, kspace.shape());
+}
+
+Tensor with_noise(const Tensor& kspace, const Tensor& mask, double level) {
+  const Tensor noise = Tensor::random_normal(kspace.shape(), DType::complex64, {7});
+  std::vector<Sample> values = kspace.to_vector<Sample>();
+  const std::vector<Sample> added = noise.to_vector<Sample>();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(level) * added[i];
+  return masked(Tensor::from(values, kspace.shape()), mask);
+}
+
+struct Head {
+  Tensor image = ellipse_image(modified_shepp_logan(), kRows, kColumns);
+  Tensor maps = ring_coil_maps(kCoils, kRows, kColumns);
+  Tensor mask = sampling_pattern(kRows, kColumns, {.acceleration = 4, .center = 12, .seed = 3});
+  Tensor full = coil_kspace(image, maps);
+  Tensor kspace = with_noise(full, mask, 0.02);
+};
+
+double error_of(const Head& head, const std::string& reg, int iterations) {
+  ReconstructOptions options{.iterations = iterations};
+  if (!reg.empty()) options.regularizers = {parse_regularizer(reg)};
+  return nrmse(reconstruct(head.kspace, head.maps, {}, options).image, head.image);
+}
+
+TEST(Reconstruct, AFullGridGivesTheImageByEveryMethod) {
+  const Head head;
+  for (const auto method :
+       {ReconstructMethod::adjoint, ReconstructMethod::cg, ReconstructMethod::fista}) {
+    const auto result = reconstruct(head.full, head.maps, {}, {.method = method, .iterations = 60});
+    EXPECT_LT(nrmse(result.image, head.image), 1e-3) << name_of(method);
+    EXPECT_EQ(result.method, method);
+  }
+}
+
+TEST(Reconstruct, SparsityBeatsLeastSquaresWhichBeatsZeros) {
+  const Head head;
+  const double zeros =
+      nrmse(reconstruct(head.kspace, head.maps, {}, {.method = ReconstructMethod::adjoint}).image,
+            head.image);
+  const double squares = error_of(head, "l2:0.01", 30);
+  const double wavelet = error_of(head, "l1wav:0.01", 100);
+  const double variation = error_of(head, "tv:0.01", 200);
+  EXPECT_LT(squares, 0.8 * zeros);
+  EXPECT_LT(wavelet, 0.9 * squares);
+  EXPECT_LT(variation, 0.7 * squares);
+}
+
+TEST(Reconstruct, TheUnitsOfTheDataDoNotMatter) {
+  const Head head;
+  const ReconstructOptions options{.regularizers = {parse_regularizer("l1wav:0.01,shift=none")},
+                                   .iterations = 20};
+  const auto once = reconstruct(head.kspace, head.maps, {}, options);
+  const Tensor louder = (head.kspace.to(DType::complex128)).to(DType::complex64);
+  std::vector<Sample> values = louder.to_vector<Sample>();
+  for (Sample& v : values) v *= 1024.0f;
+  const auto more = reconstruct(Tensor::from(values, head.kspace.shape()), head.maps, {}, options);
+  EXPECT_NEAR(more.scale, 1024 * once.scale, 1e-6 * more.scale);
+  std::vector<Sample> back = more.image.to_vector<Sample>();
+  for (Sample& v : back) v /= 1024.0f;
+  EXPECT_LT(nrmse(Tensor::from(back, once.image.shape()), once.image), 1e-6);
+}
+
+TEST(Reconstruct, KeepScaleGivesTheScaledImage) {
+  const Head head;
+  const auto plain = reconstruct(head.kspace, head.maps, {}, {.scale = 4.0});
+  auto kept = reconstruct(head.kspace, head.maps, {}, {.scale = 4.0, .keep_scale = true});
+  std::vector<Sample> values = kept.image.to_vector<Sample>();
+  for (Sample& v : values) v *= 4.0f;
+  EXPECT_LT(nrmse(Tensor::from(values, kept.image.shape()), plain.image), 1e-6);
+}
+
+TEST(Reconstruct, ABudgetCutsTheSolveAndChangesLittle) {
+  const Head head;
+  ReconstructOptions options{.regularizers = {parse_regularizer("l1wav:0.01,shift=none")},
+                             .iterations = 10};
+  const Tensor whole = reconstruct(head.kspace, head.maps, {}, options).image;
+  const SolvePlan plan = plan_reconstruct(head.kspace, head.maps, {}, options);
+  EXPECT_EQ(plan.tiles, 1);
+  options.budget_bytes = plan.total_bytes() * 3 / 4;
+  const SolvePlan cut = plan_reconstruct(head.kspace, head.maps, {}, options);
+  EXPECT_GT(cut.tiles, 1);
+  EXPECT_LE(cut.total_bytes(), *options.budget_bytes);
+  EXPECT_LT(nrmse(reconstruct(head.kspace, head.maps, {}, options).image, whole), 1e-5);
+}
+
+TEST(Reconstruct, ASeriesGainsFromItsOtherFrames) {
+  const Head head;
+  constexpr index_t kFrames = 6;
+  Tensor kspace = Tensor::zeros({kFrames, kCoils, kRows, kColumns}, DType::complex64);
+  Tensor masks = Tensor::zeros({kFrames, kRows, kColumns}, DType::bool_);
+  for (index_t t = 0; t < kFrames; ++t) {
+    const Tensor mask = sampling_pattern(
+        kRows, kColumns,
+        {.acceleration = 8, .center = 8, .seed = static_cast<std::uint64_t>(t + 1)});
+    masks.select(0, t).copy_from(mask);
+    kspace.select(0, t).copy_from(masked(head.full, mask));
+  }
+  const auto error = [&](const std::string& reg) {
+    ReconstructOptions options{.regularizers = {parse_regularizer(reg)}, .iterations = 80};
+    const Tensor image = reconstruct(kspace, head.maps, {.mask = masks}, options).image;
+    EXPECT_EQ(image.shape(), (Extents{kFrames, kRows, kColumns})) << reg;
+    return nrmse(image.select(0, 2).contiguous(), head.image);
+  };
+  const double alone = error("l2:0.001");
+  for (const char* reg : {"tv(T):0.05", "l1fft(T):0.02", "lr(;T):0.05", "llr(Ny=8,Nx=8;T):0.02"}) {
+    EXPECT_LT(error(reg), 0.6 * alone) << reg;
+  }
+}
+
+TEST(Reconstruct, SamplesAlongSpokesGiveTheImage) {
+  const Head head;
+  const Tensor trajectory = radial_trajectory({.spokes = 60, .samples = 96, .oversampling = 2});
+  const NamedLinop A = sense_model(head.maps, {.trajectory = trajectory});
+  const Tensor kspace = A(head.image.to(DType::complex64)).contiguous();
+  const auto image = [&](const std::string& reg, int iterations, bool toeplitz) {
+    return reconstruct(kspace, head.maps, {.trajectory = trajectory, .toeplitz = toeplitz},
+                       {.regularizers = {parse_regularizer(reg)}, .iterations = iterations})
+        .image;
+  };
+  const Tensor squares = image("l2:0", 40, true), sharp = image("tv:0.0003", 200, true);
+  EXPECT_LT(nrmse(squares, head.image), 0.1);
+  EXPECT_LT(nrmse(sharp, head.image), 0.11);
+  EXPECT_LT(nrmse(image("l2:0", 40, false), squares), 1e-2);
+}
+
+TEST(Reconstruct, TwoSetsOfMapsGiveTwoImages) {
+  const Head head;
+  Tensor maps = Tensor::zeros({2, kCoils, kRows, kColumns}, DType::complex64);
+  maps.select(0, 0).copy_from(head.maps);
+  const auto result =
+      reconstruct(head.full, maps, {.mask = head.mask},
+                  {.regularizers = {parse_regularizer("l1wav:0.001,joint=M")}, .iterations = 30});
+  EXPECT_EQ(result.image.shape(), (Extents{2, kRows, kColumns}));
+  EXPECT_LT(nrmse(result.image.select(0, 0).contiguous(), head.image), 0.3);
+  for (const Sample v : result.image.select(0, 1).contiguous().to_vector<Sample>()) {
+    EXPECT_EQ(v, Sample(0));
+  }
+}
+
+TEST(Reconstruct, WhatCannotBeDoneIsNamed) {
+  const Head head;
+  const auto run = [&](const ReconstructOptions& options) {
+    return [&head, options] { reconstruct(head.kspace, head.maps, {}, options); };
+  };
+  const std::vector<Regularizer> tv = {parse_regularizer("tv:0.01")};
+  expect_error<ValueError>(run({.regularizers = tv, .method = ReconstructMethod::cg}), "cannot");
+  expect_error<ValueError>(run({.regularizers = tv, .method = ReconstructMethod::fista}),
+                           "Try primal-dual");
+  expect_error<ValueError>(run({.method = ReconstructMethod::admm}), "Try cg");
+  expect_error<ValueError>(run({.regularizers = tv, .method = ReconstructMethod::adjoint}),
+                           "adjoint cannot");
+  expect_error<ValueError>(run({.iterations = 0}), "iterations");
+  expect_error<ValueError>(run({.scale = 0.0}), "scale");
+  expect_error<ValueError>(run({.regularizers = {parse_regularizer("tv(T):0.01")}}),
+                           "no dimension T in the image (Ny, Nx)");
+  Tensor bad = head.kspace.clone();
+  bad.set<Sample>({0, 1, 2}, Sample(std::numeric_limits<float>::quiet_NaN(), 0));
+  expect_error<ValueError>([&] { reconstruct(bad, head.maps); }, "NaN");
+  expect_error<ShapeError>([&] { reconstruct(head.kspace, ring_coil_maps(kCoils, 8, 8)); }, "mask");
+}
+
+}  // namespace
+}  // namespace palimpsest

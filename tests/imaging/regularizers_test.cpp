@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/imaging/regularizers.hpp"
+
+#include <gtest/gtest.h>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/solve/prox/constraints.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+using testing::expect_error;
+
+TEST(Regularizer, TextBecomesWhatItSays) {
+  const Regularizer plain = parse_regularizer("tv:0.01");
+  EXPECT_EQ(plain.penalty, Penalty::total_variation);
+  EXPECT_EQ(plain.lambda, 0.01);
+  EXPECT_TRUE(plain.over.empty());
+  EXPECT_EQ(plain.boundary, DifferenceBoundary::periodic);
+  EXPECT_EQ(plain.direction, DifferenceDirection::backward);
+
+  const Regularizer wavelet =
+      parse_regularizer("l1wav(Ny,Nx):2e-3,wavelet=db4,levels=3,shift=none,joint=M");
+  EXPECT_EQ(wavelet.over, Dims("Ny Nx"));
+  EXPECT_EQ(wavelet.lambda, 2e-3);
+  EXPECT_EQ(wavelet.wavelet, "db4");
+  EXPECT_EQ(wavelet.levels, 3);
+  EXPECT_EQ(wavelet.shift, Shift::none);
+  EXPECT_EQ(wavelet.joint, Dims("M"));
+
+  const Regularizer blocks = parse_regularizer("llr(Nx=8,Ny=4;T):0.02,scale=bart,shift=random");
+  EXPECT_EQ(blocks.over, Dims("Nx Ny"));
+  EXPECT_EQ(blocks.across, Dims("T"));
+  EXPECT_EQ(blocks.block, (BlockExtents{{"Nx", 8}, {"Ny", 4}}));
+  EXPECT_EQ(blocks.scale, LowRankScale::bart);
+
+  EXPECT_EQ(parse_regularizer("lr(;T):1").across, Dims("T"));
+  EXPECT_FALSE(parse_regularizer("tv:1,iso=0,boundary=zero,direction=forward").isotropic);
+  EXPECT_EQ(parse_regularizer("nonneg").penalty, Penalty::non_negative);
+  EXPECT_EQ(parse_regularizer("real").penalty, Penalty::real_valued);
+}
+
+TEST(Regularizer, MistakesAreShownWhereTheyAre) {
+  const auto expect = [](const std::string& text, const char* message) {
+    expect_error<ValueError>([&] { parse_regularizer(text); }, message);
+  };
+  expect("", "unknown regularizer");
+  expect("wavelet:1",
+         "'wavelet:1', character 1: unknown regularizer 'wavelet', expected one of l2");
+  expect("tv", "character 3: tv needs a weight");
+  expect("tv:", "character 4: expected a number >= 0");
+  expect("tv:-1", "expected a number >= 0");
+  expect("tv:nan", "expected a number >= 0");
+  expect("tv:inf", "expected a number >= 0");
+  expect("tv:0.01x", "expected a number >= 0");
+  expect("tv(Nx:1", "character 6: expected ')'");
+  expect("tv(Nx,):1", "character 7: expected the name of a dimension");
+  expect("tv(Nx,Nx):1", "character 7: Nx stands there twice");
+  expect("tv(Nx=8):1", "only blocks of llr have extents");
+  expect("tv(;T):1", "expected");
+  expect("llr(Nx=0;T):1", "character 8: expected a number of at least 1");
+  expect("nonneg:1", "has no weight");
+  expect("l2(Nx):1", "has no dimensions");
+  expect("tv:1,wavelet=db2", "character 6: tv has no key 'wavelet'");
+  expect("tv:1,iso", "expected '='");
+  expect("tv:1,iso=2", "expected 1 or 0, got '2'");
+  expect("l1wav:1,wavelet=db99", "db99");
+  expect("l1wav:1,levels=0", "auto");
+  expect("nonneg8", "unknown regularizer 'nonneg8'");
+  expect("lr(;T)8", "character 7: lr needs a weight");
+}
+
+TEST(Regularizer, ConstraintsComeFirstAndOthersBecomeTerms) {
+  const auto added = [](const std::vector<std::string>& texts) {
+    std::vector<Regularizer> all;
+    for (const std::string& text : texts) all.push_back(parse_regularizer(text));
+    Objective f{.A = Identity("Ny Nx")};
+    add_regularizers(f, all, "Ny Nx");
+    return f;
+  };
+  const Objective smooth = added({"l2:0.5", "l2:0.25", "l2:0"});
+  EXPECT_EQ(smooth.quadratics.size(), 2U);
+  EXPECT_FALSE(smooth.h);
+  const Objective one = added({"l1wav:1"});
+  EXPECT_TRUE(one.h && one.terms.empty());
+  const Objective both = added({"l1wav:1", "nonneg"});
+  EXPECT_EQ(both.terms.size(), 1U);
+  EXPECT_EQ(both.h->name(), NonNegative().name());
+  EXPECT_EQ(added({"tv:1", "l1wav:1"}).terms.size(), 1U);
+  expect_error<ValueError>([&] { added({"tv(Nx,Qy):0.01"}); },
+                           "no dimension Qy in the image (Ny, Nx)");
+  expect_error<ValueError>([&] { added({"lr(;T):0.01"}); }, "no dimension T");
+}
+
+}  // namespace
+}  // namespace palimpsest
