@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that are missing: tools/install_dependencies.sh [build|test|lint|bench]...
+# Installs the Debian packages that are missing:
+#   tools/install_dependencies.sh [build|python|test|lint|bench]...
 # Each set but `bench` contains the ones before it. Does nothing, quickly, when all are there, or when
 # PALIMPSEST_SKIP_INSTALL is set.
 set -eu
@@ -9,7 +10,8 @@ set -eu
 build='g++ cmake ninja-build ccache pkg-config libfmt-dev libfftw3-dev libopenblas-serial-dev
   libtbb-dev libhwy-dev libcli11-dev nlohmann-json3-dev libhdf5-dev libpng-dev zlib1g-dev libpugixml-dev
   librandom123-dev libxxhash-dev mricron-data'
-test="$build libgtest-dev libgmock-dev spin python3 python3-numpy python3-scipy ismrmrd-tools
+python="$build python3 python3-dev python3-venv"
+test="$python libgtest-dev libgmock-dev spin python3-numpy python3-scipy ismrmrd-tools
   libismrmrd-dev clang-format git"
 lint="$test clang-tidy"
 bench="$build libbenchmark-dev"
@@ -19,11 +21,12 @@ wanted=
 for set in "$@"; do
   case $set in
     build) wanted="$wanted $build" ;;
+    python) wanted="$wanted $python" ;;
     test) wanted="$wanted $test" ;;
     lint) wanted="$wanted $lint" ;;
     bench) wanted="$wanted $bench" ;;
     *)
-      echo "install_dependencies.sh: unknown set '$set'. Try build, test, lint or bench." >&2
+      echo "install_dependencies.sh: unknown set '$set'. Try build, python, test, lint or bench." >&2
       exit 2
       ;;
   esac

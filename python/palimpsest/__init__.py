@@ -12,6 +12,17 @@ from palimpsest.errors import *  # noqa: F403
 errors = _importlib.import_module("palimpsest.errors")
 ops = _importlib.import_module("palimpsest.ops")
 
+
+
+def _as_scipy(self, sizes=None, dtype=None):
+    """A scipy.sparse.linalg.LinearOperator; see palimpsest.interop.scipy.as_scipy."""
+    from palimpsest.interop.scipy import as_scipy
+
+    return as_scipy(self, sizes, dtype)
+
+
+NamedLinop.as_scipy = _as_scipy  # noqa: F405
+
 # Errors that have the name of a built-in stay in palimpsest.errors.
 for _name in errors.__all__:
     if hasattr(_builtins, _name):

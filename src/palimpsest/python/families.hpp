@@ -26,6 +26,8 @@ namespace palimpsest::python {
   X(factories)                        \
   X(transforms)                       \
   X(linop_tools)                      \
+  X(proxes)                           \
+  X(solvers)                          \
   X(process)                          \
   X(memory)
 

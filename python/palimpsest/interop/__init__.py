@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other packages: a module each, imported when it is asked for."""

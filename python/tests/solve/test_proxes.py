@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proximal functions: no point near the prox is better."""
+
+import numpy as np
+import pytest
+
+import palimpsest as ps
+
+RNG = np.random.default_rng(4)
+V = RNG.normal(size=(8, 8))
+BAND = ps.Restrict("AB", {"A": slice(0, 2)}, sizes={"A": 8, "B": 8})
+
+PROXES = {
+    "L1": lambda: ps.L1(0.3), "L2": lambda: ps.L2(0.3), "L21": lambda: ps.L21(0.3, "A", "AB"),
+    "SquaredL2": lambda: ps.SquaredL2(0.3, center=np.ones((8, 8))), "Huber": lambda: ps.Huber(0.3, 0.5),
+    "ZeroProx": ps.ZeroProx, "Box": lambda: ps.Box(-0.5, 0.5), "NonNegative": ps.NonNegative,
+    "RealValued": ps.RealValued, "Ball": lambda: ps.Ball(2.0),
+    "Affine": lambda: ps.Affine(BAND, np.zeros((2, 8))),
+    "TotalVariation": lambda: ps.TotalVariation(0.2, "AB", dims="AB", inner=500, inner_tolerance=1e-10),
+    "L1Wavelet": lambda: ps.L1Wavelet(0.3, "AB", dims="AB", levels=2),
+    "Nuclear": lambda: ps.Nuclear(0.3, "A", "B", dims="AB"),
+    "LocallyLowRank": lambda: ps.LocallyLowRank(0.3, {"A": 4}, "B", dims="AB"),
+    "weighted": lambda: ps.weighted(ps.L1(0.3), 2.0), "scaled": lambda: ps.scaled(ps.L1(0.3), -2.0),
+    "translated": lambda: ps.translated(ps.L1(0.3), np.ones((8, 8))),
+    "plus_quadratic": lambda: ps.plus_quadratic(ps.L1(0.3), 0.5),
+    "moreau_envelope": lambda: ps.moreau_envelope(ps.L1(0.3), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", PROXES)
+def test_no_point_near_the_prox_is_better(name):
+    g, t = PROXES[name](), 0.7
+    x = g.prox(V, t)
+
+    def objective(u):
+        return t * g.value(u) + 0.5 * np.sum((u - V) ** 2)
+
+    best = objective(x)
+    assert np.isfinite(best)
+    for scale in (1e-1, 1e-2, 1e-3):
+        for _ in range(20):
+            assert objective(x + scale * RNG.normal(size=x.shape)) >= best - 1e-9 * (1 + abs(best))
+        assert objective(x + scale * (V - x)) >= best - 1e-9 * (1 + abs(best))
+
+
+@pytest.mark.parametrize("name", set(PROXES) - {"moreau_envelope"})
+def test_moreau(name):
+    g, s = PROXES[name](), 0.7
+    u = V
+    np.testing.assert_allclose(g.conjugate_prox(u, s), u - s * g.prox(u / s, 1 / s), atol=1e-5)
+
+
+def test_kinds_weights_and_errors():
+    assert isinstance(ps.L1(1.0).prox(ps.asarray(V)), ps.Tensor)
+    weighted = ps.L1(1.0, weights=np.array([0.0, 1.0]))
+    assert weighted.prox(np.array([3.0, 3.0])).tolist() == [3, 2]
+    lam = ps.Parameter(np.array(1.0))
+    g = ps.L1(lam)
+    assert g.prox(np.array([3.0])).tolist() == [2]
+    lam.set_value(np.array(2.0))
+    assert g.prox(np.array([3.0])).tolist() == [1]
+    with pytest.raises(ValueError, match="lambda"):
+        ps.L1(-1.0)
+    with pytest.raises(ValueError, match="'none', 'random'"):
+        ps.L1Wavelet(1.0, "AB", shift="often")
+    with pytest.raises(TypeError, match="Term"):
+        ps.Objective(ps.Identity("N"), terms=[3])

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Solvers from Python: answers, announced memory, callbacks, budgets, Ctrl-C."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import palimpsest as ps
+
+RNG = np.random.default_rng(3)
+W = RNG.normal(size=(30, 20)) + 1j * RNG.normal(size=(30, 20))
+A = ps.Dense(W, "MN,N->M")
+B = RNG.normal(size=30) + 1j * RNG.normal(size=30)
+LEAST_SQUARES = np.linalg.lstsq(W, B, rcond=None)[0]
+
+
+@pytest.mark.parametrize("solve", [ps.cg_normal, ps.cgls, ps.lsqr, ps.lsmr])
+def test_least_squares(solve):
+    options = {} if solve in (ps.lsqr, ps.lsmr) else {"tolerance": 1e-12}
+    if not options:
+        options = {"atol": 1e-14, "btol": 1e-14}
+    r = solve(A, B, max_iterations=200, **options)
+    np.testing.assert_allclose(r.x, LEAST_SQUARES, rtol=1e-8)
+    assert isinstance(r.x, np.ndarray) and r.iterations == len(r.history) > 0
+
+
+@pytest.mark.parametrize("solve", [ps.conjugate_gradients, ps.minres, ps.gmres, ps.bicgstab])
+def test_square_systems(solve):
+    b = W.conj().T @ B
+    r = solve(A.N, b, tolerance=1e-10, max_iterations=200)
+    assert r.converged and r.status == "converged"
+    np.testing.assert_allclose(r.x, LEAST_SQUARES, rtol=1e-6)
+    assert (np.diff(r.history.iteration) == 1).all() and r.history.residual[-1] <= 1e-9
+    assert r.applications["A"] >= r.iterations
+
+
+def test_kinds_and_starts():
+    b = ps.asarray(W.conj().T @ B)
+    r = ps.conjugate_gradients(A.N, b, x0=LEAST_SQUARES)
+    assert isinstance(r.x, ps.Tensor) and r.iterations <= 1
+    assert ps.conjugate_gradients(A.N, np.zeros(20, complex)).x.tolist() == [0] * 20
+
+
+def test_announced_memory_is_measured_memory():
+    b = W.conj().T @ B
+    plan = ps.plan_conjugate_gradients(A.N, b)
+    for data in (b, ps.asarray(b)):
+        with ps.MemoryScope() as m:
+            r = ps.conjugate_gradients(A.N, data)
+        assert m.peak_bytes == plan.peak_bytes == r.peak_bytes
+        del r
+    with ps.CopyStats() as copies:
+        ps.conjugate_gradients(A.N, b)
+    assert copies.import_copies == 0
+
+
+def test_budgets():
+    F = ps.Chain(ps.Repeat({"C": 8}, "NxNy", "CNxNy"), ps.Fft(2, batch="C"))
+    b = np.ones((64, 64), "complex64")
+    smallest = ps.smallest_cg_budget(F.N, b)
+    whole = ps.plan_conjugate_gradients(F.N, b)
+    assert ps.conjugate_gradients(F.N, b, budget=whole.total_bytes).converged
+    assert smallest <= whole.total_bytes
+    with pytest.raises(ps.BudgetError):
+        ps.conjugate_gradients(F.N, b, budget="1k")
+    with pytest.raises(MemoryError):
+        ps.conjugate_gradients(F.N, b, budget="1k")
+
+
+def test_sparsity_and_total_variation():
+    kernel = np.ones(5) / 5
+    C = ps.Convolution(kernel, grid="N", batch=())
+    x = np.zeros(64)
+    x[20:40] = 1
+    b = C(x)
+    r = ps.minimize(ps.Objective(C, terms=[ps.tv_term(1e-3, "N")]), b, max_iterations=2000)
+    assert np.abs(r.x - x).max() < 0.1
+    s = ps.fista(ps.Identity("N"), ps.L1(0.5), np.array([3.0, -0.2, 1.0]), L=1.0, tolerance=1e-12)
+    np.testing.assert_allclose(s.x, [2.5, 0, 0.5], atol=1e-9)
+    q = ps.minimize(ps.Objective(ps.Identity("N"), quadratics=[ps.Quadratic(1.0)]), np.ones(3))
+    np.testing.assert_allclose(q.x, 0.5 * np.ones(3))
+    h = ps.minimize(ps.Objective(ps.Identity("N"), h=ps.NonNegative()), np.array([-1.0, 2.0]), L=1.0)
+    np.testing.assert_allclose(h.x, [0, 2], atol=1e-5)
+    assert ps.L1(0.5).prox(np.array([1.0, -2.0]), 1.0).tolist() == [0.5, -1.5]
+    assert ps.L1(2.0)(np.array([1.0, -2.0])) == 6 and "L1" in repr(ps.L1(2.0))
+
+
+def test_spectra():
+    u, s, vh = ps.svd(A, 3)
+    np.testing.assert_allclose(s, np.linalg.svd(W)[1][:3], rtol=1e-5)
+    assert abs(ps.operator_norm2(A, (complex, (20,))) / np.linalg.norm(W, 2) ** 2 - 1) < 0.1
+    value, v = ps.power_method(A.N, np.ones(20, complex), max_iterations=2000)
+    np.testing.assert_allclose(value, np.linalg.norm(W, 2) ** 2, rtol=1e-3)
+
+
+def test_callbacks():
+    seen = []
+
+    def watch(info):
+        seen.append((info.iteration, info.x.tolist()))
+        return info.iteration < 3
+
+    r = ps.conjugate_gradients(A.N, W.conj().T @ B, callback=watch)
+    assert r.status == "stopped" and [i for i, _ in seen] == [1, 2, 3]
+    assert seen[-1][1] == r.x.tolist() and seen[0][1] != seen[1][1]
+    infos = []
+    ps.conjugate_gradients(A.N, W.conj().T @ B, callback=infos.append)
+    with pytest.raises(ps.StateError):
+        infos[0].iteration
+
+    class Mine(Exception):
+        pass
+
+    def fail(info):
+        raise Mine("mine")
+
+    with pytest.raises(Mine):
+        ps.conjugate_gradients(A.N, W.conj().T @ B, callback=fail)
+
+
+def test_options_that_there_are_not():
+    with pytest.raises(TypeError, match="max_iterations"):
+        ps.conjugate_gradients(A.N, B[:20], max_iteration=3)
+    with pytest.raises(TypeError, match="number"):
+        ps.conjugate_gradients(A.N, B[:20], tolerance="small")
+    with pytest.raises(ps.ShapeError):
+        ps.conjugate_gradients(A.N, B)
+    with pytest.raises(ps.ShapeError, match="Mismatched"):
+        ps.conjugate_gradients(A, B)
+
+
+def test_ctrl_c_in_a_solve():
+    big = ps.Fft(2, batch=()).N + ps.Fft(2, batch=()).N
+    b = np.random.default_rng(0).normal(size=(256, 256)) + 0j
+    slow = ps.Chain(ps.Fft(2), ps.Diagonal(np.linspace(1, 1e6, 65536).reshape(256, 256), "KxKy"))
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ps.conjugate_gradients(slow.N, b, max_iterations=10**7, tolerance=0.0)
+    assert np.array_equal(big(b).shape, b.shape)

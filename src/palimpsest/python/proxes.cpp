@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proximal functions, and objectives made of them.
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/linop_conversions.hpp"
+#include "palimpsest/python/prox_object.hpp"
+#include "palimpsest/solve/prox/composed.hpp"
+#include "palimpsest/solve/prox/constraints.hpp"
+#include "palimpsest/solve/prox/low_rank.hpp"
+#include "palimpsest/solve/prox/norms.hpp"
+#include "palimpsest/solve/prox/total_variation.hpp"
+#include "palimpsest/solve/prox/wavelets.hpp"
+
+namespace palimpsest::python {
+
+PALIMPSEST_NAMES(Shift, "shift", "none", "random")
+PALIMPSEST_NAMES(LowRankScale, "scale", "none", "bart")
+template <>
+struct Names<DifferenceBoundary> {
+  static constexpr const char* list[] = {"periodic", "neumann", "zero"};
+};
+
+}  // namespace palimpsest::python
+
+PALIMPSEST_ARGUMENT(Shift)
+PALIMPSEST_ARGUMENT(LowRankScale)
+
+namespace palimpsest::python {
+
+namespace {
+
+Weight weight_of(nb::handle object) {
+  if (PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr())) {
+    return PyFloat_AsDouble(object.ptr());
+  }
+  return from_python<Parameter>(object);
+}
+
+using Self = const ProxObject&;
+using MaybeDims = std::optional<Dims>;
+
+nb::object kept_kind(nb::handle x, Tensor&& y) {
+  return export_array(std::move(y), is_array(x) ? kind_of(x) : Kind::numpy);
+}
+
+void bind_class(nb::module_& m) {
+  nb::class_<ProxObject>(m, "Prox", "A convex function that is known by its proximal operator.")
+      .def(
+          "prox",
+          [](Self self, nb::handle v, double t) {
+            const Tensor given = from_python<Tensor>(v);
+            return kept_kind(v, released([&] { return self.value.prox(given, t); }));
+          },
+          "v"_a, "t"_a = 1.0, "argmin over x of t g(x) + |x - v|^2 / 2.")
+      .def(
+          "conjugate_prox",
+          [](Self self, nb::handle u, double s) {
+            const Tensor given = from_python<Tensor>(u);
+            return kept_kind(u, released([&] { return self.value.conjugate_prox(given, s); }));
+          },
+          "u"_a, "s"_a = 1.0)
+      .def(
+          "value",
+          [](Self self, nb::handle x) {
+            const Tensor given = from_python<Tensor>(x);
+            return released([&] { return self.value.value(given); });
+          },
+          "x"_a)
+      .def(
+          "__call__",
+          [](Self self, nb::handle x) {
+            const Tensor given = from_python<Tensor>(x);
+            return released([&] { return self.value.value(given); });
+          },
+          "x"_a, "g(x).")
+      .def_prop_ro("is_smooth", [](Self self) { return self.value.is_smooth(); })
+      .def_prop_ro("name", [](Self self) { return self.value.name(); })
+      .def("__repr__", [](Self self) { return self.value.str(); });
+}
+
+void bind_norms(nb::module_& m) {
+  m.def(
+      "L1",
+      [](nb::handle lambda, std::optional<Tensor> weights, MaybeDims dims) {
+        return ProxObject{L1(weight_of(lambda), {.weights = weights, .dims = dims})};
+      },
+      "lam"_a = 1.0, nb::kw_only(), "weights"_a.none() = nb::none(), "dims"_a.none() = nb::none(),
+      "lam times the sum of |x|.");
+  m.def(
+      "L2",
+      [](nb::handle lambda, Dims over, MaybeDims dims) {
+        return ProxObject{L2(weight_of(lambda), {.over = over, .dims = dims})};
+      },
+      "lam"_a = 1.0, nb::kw_only(), "over"_a = nb::make_tuple(), "dims"_a.none() = nb::none(),
+      "lam |x|, the norm over some dimensions.");
+  m.def(
+      "L21",
+      [](nb::handle lambda, Dims over, MaybeDims dims) {
+        return ProxObject{L21(weight_of(lambda), over, dims)};
+      },
+      "lam"_a, "over"_a, "dims"_a.none() = nb::none(), "Joint sparsity.");
+  m.def(
+      "SquaredL2",
+      [](nb::handle lambda, std::optional<Tensor> center, MaybeDims dims) {
+        return ProxObject{SquaredL2(weight_of(lambda), {.center = center, .dims = dims})};
+      },
+      "lam"_a = 1.0, nb::kw_only(), "center"_a.none() = nb::none(), "dims"_a.none() = nb::none(),
+      "lam / 2 |x - center|^2.");
+  m.def(
+      "Huber",
+      [](nb::handle lambda, double delta, MaybeDims dims) {
+        return ProxObject{Huber(weight_of(lambda), delta, dims)};
+      },
+      "lam"_a = 1.0, "delta"_a = 1.0, "dims"_a.none() = nb::none(),
+      "Quadratic near 0, then linear.");
+  m.def(
+      "ZeroProx", [] { return ProxObject{ZeroProx()}; }, "0 everywhere.");
+  m.def(
+      "Box", [](double lo, double hi) { return ProxObject{Box(lo, hi)}; }, "lo"_a, "hi"_a,
+      "lo <= x <= hi.");
+  m.def(
+      "NonNegative", [] { return ProxObject{NonNegative()}; }, "x real and not negative.");
+  m.def(
+      "RealValued", [] { return ProxObject{RealValued()}; }, "x real.");
+  m.def(
+      "Ball",
+      [](nb::handle radius, std::optional<Tensor> center, Dims over, MaybeDims dims) {
+        return ProxObject{Ball(weight_of(radius), {.center = center, .over = over, .dims = dims})};
+      },
+      "radius"_a, nb::kw_only(), "center"_a.none() = nb::none(), "over"_a = nb::make_tuple(),
+      "dims"_a.none() = nb::none(), "|x - center| <= radius.");
+  m.def(
+      "Affine",
+      [](NamedLinop B, Tensor c, int inner) { return ProxObject{Affine(B, c, {.inner = inner})}; },
+      "B"_a, "c"_a, nb::kw_only(), "inner"_a = 20, "B x = c.");
+}
+
+TotalVariationOptions tv_options(bool isotropic, const std::string& boundary, Dims joint,
+                                 MaybeDims dims, int inner, double inner_tolerance) {
+  return {.isotropic = isotropic,
+          .boundary = enumerator<DifferenceBoundary>(nb::cast(boundary), "boundary"),
+          .joint = joint,
+          .dims = dims,
+          .inner = inner,
+          .inner_tolerance = inner_tolerance};
+}
+
+void bind_images(nb::module_& m) {
+  m.def(
+      "TotalVariation",
+      [](nb::handle lambda, Dims over, bool isotropic, const std::string& boundary, Dims joint,
+         MaybeDims dims, int inner, double tolerance) {
+        return ProxObject{
+            TotalVariation(weight_of(lambda), over,
+                           tv_options(isotropic, boundary, joint, dims, inner, tolerance))};
+      },
+      "lam"_a, "over"_a, nb::kw_only(), "isotropic"_a = true, "boundary"_a = "neumann",
+      "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(), "inner"_a = 20,
+      "inner_tolerance"_a = 1e-3, "The total variation.");
+  m.def(
+      "tv_term",
+      [](nb::handle lambda, Dims over, bool isotropic, const std::string& boundary, Dims joint,
+         MaybeDims dims) {
+        return TermObject{tv_term(weight_of(lambda), over,
+                                  tv_options(isotropic, boundary, joint, dims, 20, 1e-3))};
+      },
+      "lam"_a, "over"_a, nb::kw_only(), "isotropic"_a = true, "boundary"_a = "neumann",
+      "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(),
+      "The total variation as a Term, without an inner loop.");
+  m.def(
+      "L1Wavelet",
+      [](nb::handle lambda, Dims over, const std::string& family, std::optional<int> levels,
+         Shift shift, Dims joint, MaybeDims dims) {
+        return ProxObject{L1Wavelet(weight_of(lambda), over,
+                                    {.family = family,
+                                     .levels = levels.value_or(kAutomaticLevels),
+                                     .shift = shift,
+                                     .joint = joint,
+                                     .dims = dims})};
+      },
+      "lam"_a, "over"_a, nb::kw_only(), "family"_a = "db2", "levels"_a.none() = nb::none(),
+      "shift"_a = "none", "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(),
+      "lam times the sum of |wavelet coefficients|.");
+  m.def(
+      "Nuclear",
+      [](nb::handle lambda, Dims rows, Dims columns, MaybeDims dims) {
+        return ProxObject{Nuclear(weight_of(lambda), rows, columns, dims)};
+      },
+      "lam"_a, "rows"_a, "columns"_a, "dims"_a.none() = nb::none(), "The sum of singular values.");
+  m.def(
+      "LocallyLowRank",
+      [](nb::handle lambda, nb::handle block, Dims across, Shift shift, bool overlap,
+         LowRankScale scale, MaybeDims dims) {
+        return ProxObject{
+            LocallyLowRank(weight_of(lambda), ordered_sizes(block), across,
+                           {.shift = shift, .overlap = overlap, .scale = scale, .dims = dims})};
+      },
+      "lam"_a, "block"_a, "across"_a, nb::kw_only(), "shift"_a = "none", "overlap"_a = false,
+      "scale"_a = "none", "dims"_a.none() = nb::none(), "The sum of the nuclear norms of blocks.");
+}
+
+void bind_composed(nb::module_& m) {
+  m.def(
+      "weighted", [](Self g, double w) { return ProxObject{weighted(g.value, w)}; }, "g"_a, "w"_a);
+  m.def(
+      "scaled", [](Self g, double a) { return ProxObject{scaled(g.value, a)}; }, "g"_a, "a"_a,
+      "g(a x).");
+  m.def(
+      "translated", [](Self g, Tensor c) { return ProxObject{translated(g.value, c)}; }, "g"_a,
+      "c"_a, "g(x - c).");
+  m.def(
+      "plus_quadratic",
+      [](Self g, double mu, std::optional<Tensor> c) {
+        return ProxObject{plus_quadratic(g.value, mu, c)};
+      },
+      "g"_a, "mu"_a, "c"_a.none() = nb::none(), "g + mu / 2 |x - c|^2.");
+  m.def(
+      "with_unitary", [](Self g, NamedLinop W) { return ProxObject{with_unitary(g.value, W)}; },
+      "g"_a, "W"_a, "g(W x) for a unitary W.");
+  m.def(
+      "conjugate", [](Self g) { return ProxObject{conjugate(g.value)}; }, "g"_a);
+  m.def(
+      "moreau_envelope", [](Self g, double mu) { return ProxObject{moreau_envelope(g.value, mu)}; },
+      "g"_a, "mu"_a);
+}
+
+std::vector<Term> terms_of(nb::handle list) {
+  std::vector<Term> terms;
+  for (nb::handle item : list) {
+    if (nb::isinstance<TermObject>(item)) {
+      terms.push_back(nb::cast<TermObject&>(item).value);
+    } else if (nb::isinstance<ProxObject>(item)) {
+      terms.push_back({.g = nb::cast<ProxObject&>(item).value});
+    } else {
+      throw TypeError("[Objective] got " + class_name(item) + " among the terms, expected a Term.");
+    }
+  }
+  return terms;
+}
+
+void bind_objectives(nb::module_& m) {
+  nb::class_<TermObject>(m, "Term", "g(K x - d).")
+      .def(
+          "__init__",
+          [](TermObject* self, Self g, std::optional<NamedLinop> K, std::optional<Tensor> d) {
+            new (self) TermObject{{.g = g.value, .K = K, .d = d}};
+          },
+          "g"_a, "K"_a.none() = nb::none(), "d"_a.none() = nb::none());
+  nb::class_<QuadraticObject>(m, "Quadratic", "lam / 2 |L x - c|^2.")
+      .def(
+          "__init__",
+          [](QuadraticObject* self, double lambda, std::optional<NamedLinop> L,
+             std::optional<Tensor> c) {
+            new (self) QuadraticObject{{.lambda = lambda, .L = L, .c = c}};
+          },
+          "lam"_a = 1.0, "L"_a.none() = nb::none(), "c"_a.none() = nb::none());
+  nb::class_<ObjectiveObject>(m, "Objective",
+                              "|A x - b|_W^2 / 2 + quadratics + sum of g_i(K_i x - d_i) + h(x).")
+      .def(
+          "__init__",
+          [](ObjectiveObject* self, NamedLinop A, std::optional<NamedLinop> W,
+             nb::handle quadratics, nb::handle terms, nb::handle h) {
+            Objective made{.A = A, .W = W, .terms = terms_of(terms)};
+            for (nb::handle q : quadratics) {
+              made.quadratics.push_back(nb::cast<QuadraticObject&>(q).value);
+            }
+            if (!h.is_none()) made.h = nb::cast<ProxObject&>(h).value;
+            new (self) ObjectiveObject{std::move(made)};
+          },
+          "A"_a, nb::kw_only(), "W"_a.none() = nb::none(), "quadratics"_a = nb::make_tuple(),
+          "terms"_a = nb::make_tuple(), "h"_a.none() = nb::none());
+}
+
+}  // namespace
+
+void bind_proxes(nb::module_& m) {
+  bind_class(m);
+  bind_norms(m);
+  bind_images(m);
+  bind_composed(m);
+  bind_objectives(m);
+}
+
+}  // namespace palimpsest::python
