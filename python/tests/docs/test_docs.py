@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code of README.md and docs/python/ does what the pages say."""
+
+import contextlib
+import doctest
+import io
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PAGES = sorted((ROOT / "docs" / "python").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page):
+    text = page.read_text()
+    assert "```python\n" in text
+    # A fence ends an example, as an empty line does.
+    examples = re.sub(r"^```.*$", "", text, flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(examples, {}, page.name, str(page), 0)
+    failures = io.StringIO()
+    doctest.DocTestRunner().run(test, out=failures.write)
+    assert not failures.getvalue(), failures.getvalue()
+
+
+def test_example_of_the_readme():
+    text = (ROOT / "README.md").read_text()
+    program, output = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL).groups()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "README.md", "exec"), {})  # noqa: S102
+    assert printed.getvalue() == output
