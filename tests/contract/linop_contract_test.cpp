@@ -213,6 +213,7 @@ TEST(LinopContract, CoversEveryType) {
     visit(sample.make(DType::complex128));
   }
   for (const std::string& name : linop_names()) {
+    if (name.find('.') != std::string::npos) continue;  // it holds no operator
     EXPECT_TRUE(covered.contains(name)) << name << " has no sample";
   }
 }

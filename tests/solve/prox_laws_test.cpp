@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The laws of proximal operators, for every type and every composition.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <ostream>
 #include <set>
 
+#include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/roll.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/low_rank.hpp"
+#include "palimpsest/solve/prox/saving.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
 #include "palimpsest/solve/prox/wavelets.hpp"
 #include "palimpsest/solve/testing/check_prox.hpp"
@@ -122,6 +127,122 @@ TEST_P(ProxLaws, Hold) {
 
 INSTANTIATE_TEST_SUITE_P(Types, ProxLaws, ::testing::ValuesIn(samples()),
                          [](const auto& c) { return c.param.name; });
+
+// Of functions that draw shifts, prox and value belong to different shifts: they hold fewer laws.
+std::vector<Prox> stateful() {
+  const Prox shifted =
+      L1Wavelet(0.4, "Nx", {.levels = 2, .shift = Shift::random, .dims = Dims("Ny Nx")});
+  const Tensor c = random(DType::complex128, 6);
+  return {shifted,
+          LocallyLowRank(0.5, {{"Ny", 3}}, "Nx", {.shift = Shift::random}),
+          weighted(shifted, 2.0),
+          scaled(shifted, 2.0),
+          translated(shifted, c),
+          plus_quadratic(shifted, 0.5, c),
+          with_unitary(shifted, Fft(2)),
+          conjugate(shifted),
+          moreau_envelope(shifted, 0.5),
+          stacked({shifted, L1(0.5)}, "Ny", {2, 2}, "Ny Nx"),
+          on(shifted, "Ny", 1, 3, "Ny Nx")};
+}
+
+TEST(ProxSaving, KeepsStates) {
+  const Tensor v = random(DType::complex128, 7);
+  for (const Prox& g : stateful()) {
+    SCOPED_TRACE(g.str());
+    ASSERT_TRUE(g.has_state());
+    const Tensor x = g.prox(v, 0.7);
+    const Prox loaded = prox_from_bytes(to_bytes(g));
+    EXPECT_TRUE(loaded.has_state());
+    EXPECT_TRUE(equal(loaded.prox(v, 0.7), x));
+    EXPECT_TRUE(equal(g.deepcopy().prox(v, 0.7), x));
+    EXPECT_EQ(to_bytes(loaded), to_bytes(g));
+  }
+}
+
+TEST(ProxSaving, CoversEveryType) {
+  std::set<std::string_view> seen;
+  for (const Sample& s : samples()) seen.insert(s.make(DType::complex128).type().name);
+  for (const Prox& g : stateful()) seen.insert(g.type().name);
+  for (const std::string& name : prox_names()) EXPECT_TRUE(seen.contains(name)) << name;
+}
+
+TEST(ProxSaving, GoesThroughAFile) {
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            ("palimpsest_prox_" + std::to_string(::getpid()) + ".pal"))
+                               .string();
+  const Parameter lambda(Tensor::full<double>({}, 0.5));
+  const Prox g = stacked({L1(lambda), L1(lambda)}, "N", {1, 2}, "N");
+  save(g, path);
+  const Prox loaded = load_prox(path);
+  std::filesystem::remove(path);
+  const Tensor v = Tensor::from<double>({3, -2, 1});
+  EXPECT_TRUE(equal(loaded.prox(v, 1), Tensor::from<double>({2.5, -1.5, 0.5})));
+  // What was one parameter still is, and it is another one than before.
+  Parameter(loaded.parts()[0].param("lambda")).set_value(Tensor::full<double>({}, 1.0));
+  EXPECT_TRUE(equal(loaded.prox(v, 1), Tensor::from<double>({2, -1, 0})));
+  EXPECT_TRUE(equal(g.prox(v, 1), Tensor::from<double>({2.5, -1.5, 0.5})));
+  const Prox copy = g.deepcopy();
+  Parameter(lambda).set_value(Tensor::full<double>({}, 0.0));
+  EXPECT_TRUE(equal(g.prox(v, 1), v));
+  EXPECT_TRUE(equal(copy.prox(v, 1), Tensor::from<double>({2.5, -1.5, 0.5})));
+}
+
+TEST(ProxSaving, RefusesWhatItCannotRead) {
+  const auto identity = [](const Variable& v, const Variable&) { return v; };
+  const Prox custom = CustomProx({.prox = identity});
+  expect_error<FormatError>([&] { to_bytes(custom); }, "closure");
+  expect_error<FormatError>([&] { to_bytes(weighted(custom, 2.0)); }, "closure");
+  EXPECT_TRUE(equal(custom.deepcopy().prox(Tensor::ones({2}), 1), Tensor::ones({2})));
+  expect_error<FormatError>([] { prox_from_bytes(to_bytes(Fft(2))); }, "no proximal function");
+  // A function is no operator.
+  const NamedLinop holder = from_bytes(to_bytes(L1(1.0)));
+  expect_error<ValueError>([&] { holder(Tensor::ones({2})); }, "it holds a proximal function");
+  static constexpr ProxType kUnknown{
+      .name = "unregistered",
+      .prox = [](const Prox&, const Variable& v, const Variable&, StateScope&) { return v; }};
+  expect_error<FormatError>([] { to_bytes(make_prox(kUnknown)); }, "unknown type");
+  std::vector<std::byte> bytes = to_bytes(L1(1.0));
+  bytes.resize(bytes.size() / 2);
+  expect_error<FormatError>([&] { prox_from_bytes(bytes); }, "");
+}
+
+// Files may say anything about a function: what its type needs is looked for.
+TEST(ProxSaving, TypesRefuseMissingParts) {
+  for (const std::string& name : prox_names()) {
+    const ProxType& type = *find_prox(name);
+    if (type.check == nullptr && type.parts == 0 && type.linops == 0) continue;
+    EXPECT_THROW(make_prox(type), Error) << name;
+  }
+  const ProxType& on_type = on(L1(1.0), "N", 0, 1, "N").type();
+  const Attributes attrs{{"along", Dims("N")}, {"range", Attribute(Extents{1})}};
+  expect_error<ValueError>(
+      [&] { make_prox(on_type, {.dims = Dims("N"), .attrs = attrs, .parts = {L1(1.0)}}); },
+      "range: got");
+}
+
+TEST(LocallyLowRanks, ShiftsAreThoseOfBlocksMovedAlong) {
+  const Tensor v = Tensor::random_normal({7, 3}, DType::float64, {2, 3});
+  const LocallyLowRankOptions shifted{.shift = Shift::random};
+  const Prox g = LocallyLowRank(0.8, {{"Ny", 3}}, "T", shifted);
+  const Tensor x = g.prox(v, 1.0);
+  EXPECT_TRUE(equal(g.prox(v, 1.0), x));  // the same key, the same shift
+  // One of the three shifts: the first block begins there, and the rows before it come last.
+  int matches = 0;
+  for (index_t shift = 0; shift < 3; ++shift) {
+    const NamedLinop roll = Roll("Ny T", "Ny", {-shift});
+    const Tensor expected = roll.H()(LocallyLowRank(0.8, {{"Ny", 3}}, "T").prox(roll(v), 1.0));
+    if (allclose(x, expected, 1e-12, 1e-12)) ++matches;
+  }
+  EXPECT_EQ(matches, 1);
+  EXPECT_TRUE(
+      allclose(LocallyLowRank(0.0, {{"Ny", 3}}, "T", shifted).prox(v, 1.0), v, 1e-12, 1e-12));
+  expect_error<ValueError>(
+      [] {
+        LocallyLowRank(1.0, {{"Ny", 3}}, "T", {.shift = Shift::random, .overlap = true});
+      },
+      "shift");
+}
 
 // A check that cannot fail would say nothing.
 TEST(ProxLaws, TellAWrongProx) {

@@ -148,6 +148,30 @@ Variable stacked_value(const Prox& g, const Variable& x, const Axes& batch) {
   return sum;
 }
 
+// The one dimension that the parts lie along.
+void check_along(const Prox& g) {
+  const Dims& along = g.attr("along").as_dims();
+  if (!g.dims() || along.size() != 1) {
+    throw ShapeError(who(g) + "along: got " + along.str() + ", expected one of the dimensions");
+  }
+  axis_of(*g.dims(), along[0], g.name());
+}
+
+void stacked_check(const Prox& g) {
+  check_along(g);
+  const std::size_t n = g.attr("extents").as_integers().size();
+  if (g.parts().size() == n) return;
+  throw ValueError(who(g) + "parts: got " + std::to_string(g.parts().size()) + " and " +
+                   std::to_string(n) + " extents, expected as many, at least one");
+}
+
+void on_check(const Prox& g) {
+  check_along(g);
+  const Extents range = g.attr("range").as_integers();
+  if (range.size() == 2 && range[0] >= 0 && range[0] < range[1]) return;
+  throw ValueError(who(g) + "range: got " + g.attr("range").str() + ", expected 0 <= start < stop");
+}
+
 void on_declare(const Prox& g, const Space& v, StateList& state) {
   const Variable whole = make_input(v.type(), "v");
   const Extents range = g.attr("range").as_integers();
@@ -188,25 +212,39 @@ Variable envelope_gradient(const Prox& g, const Variable& x) {
   return (x - nearest(g, x)) * (1 / number(g, "mu"));
 }
 
-constexpr ProxType kWeighted{.name = "weighted", .prox = weighted_prox, .value = weighted_value};
-constexpr ProxType kScaled{.name = "scaled", .prox = scaled_prox, .value = scaled_value};
+constexpr ProxType kWeighted{
+    .name = "weighted", .parts = 1, .prox = weighted_prox, .value = weighted_value};
+constexpr ProxType kScaled{
+    .name = "scaled", .parts = 1, .prox = scaled_prox, .value = scaled_value};
 constexpr ProxType kTranslated{
-    .name = "translated", .prox = translated_prox, .value = translated_value};
+    .name = "translated", .parts = 1, .prox = translated_prox, .value = translated_value};
 constexpr ProxType kPlusQuadratic{
-    .name = "plus_quadratic", .prox = quadratic_prox, .value = quadratic_value};
+    .name = "plus_quadratic", .parts = 1, .prox = quadratic_prox, .value = quadratic_value};
 constexpr ProxType kWithUnitary{
-    .name = "with_unitary", .prox = unitary_prox, .value = unitary_value};
-constexpr ProxType kStacked{.name = "stacked", .prox = stacked_prox, .value = stacked_value};
-constexpr ProxType kStackedWithState{.name = "stacked_with_state",
-                                     .declare = stacked_declare,
-                                     .prox = stacked_prox,
-                                     .value = stacked_value};
-constexpr ProxType kOn{.name = "on", .prox = on_prox, .value = on_value};
-constexpr ProxType kOnWithState{
-    .name = "on_with_state", .declare = on_declare, .prox = on_prox, .value = on_value};
+    .name = "with_unitary", .parts = 1, .linops = 1, .prox = unitary_prox, .value = unitary_value};
+constexpr ProxType kStacked{.name = "stacked",
+                            .parts = 1,
+                            .prox = stacked_prox,
+                            .value = stacked_value,
+                            .check = stacked_check};
+constexpr ProxType kStackedWithState = [] {
+  ProxType type = kStacked;
+  type.name = "stacked_with_state";
+  type.declare = stacked_declare;
+  return type;
+}();
+constexpr ProxType kOn{
+    .name = "on", .parts = 1, .prox = on_prox, .value = on_value, .check = on_check};
+constexpr ProxType kOnWithState = [] {
+  ProxType type = kOn;
+  type.name = "on_with_state";
+  type.declare = on_declare;
+  return type;
+}();
 constexpr ProxType kConjugate{
-    .name = "conjugate", .prox = conjugate_of_part, .conjugate = prox_of_part};
+    .name = "conjugate", .parts = 1, .prox = conjugate_of_part, .conjugate = prox_of_part};
 constexpr ProxType kEnvelope{.name = "moreau_envelope",
+                             .parts = 1,
                              .prox = envelope_prox,
                              .value = envelope_value,
                              .gradient = envelope_gradient,
@@ -274,27 +312,17 @@ Prox with_unitary(const Prox& g, const NamedLinop& W) {
 
 Prox stacked(const std::vector<Prox>& parts, const ND& d, const Extents& extents,
              const Dims& dims) {
-  if (parts.empty() || parts.size() != extents.size()) {
-    throw ValueError("[stacked] parts: got " + std::to_string(parts.size()) + " and " +
-                     std::to_string(extents.size()) + " extents, expected as many, at least one");
-  }
   ProxParts data{.dims = dims, .attrs = {{"along", Dims(d)}, {"extents", Attribute(extents)}}};
   bool has_state = false;
   for (const Prox& part : parts) {
     data.parts.push_back(part.bound_to(dims));
     has_state |= part.has_state();
   }
-  axis_of(dims, d, "stacked");
   data.name = kStacked.name;
   return make_prox(has_state ? kStackedWithState : kStacked, std::move(data));
 }
 
 Prox on(const Prox& g, const ND& d, index_t start, index_t stop, const Dims& dims) {
-  if (start < 0 || stop <= start) {
-    throw ValueError("[on] range: got " + std::to_string(start) + " to " + std::to_string(stop) +
-                     ", expected 0 <= start < stop");
-  }
-  axis_of(dims, d, "on");
   return make_prox(g.has_state() ? kOnWithState : kOn,
                    {.name = "on",
                     .dims = dims,

@@ -129,6 +129,7 @@ Variable affine_value(const Prox& g, const Variable& x, const Axes& batch) {
 }
 
 constexpr ProxType kAffine{.name = "Affine",
+                           .linops = 1,
                            .prox = project_prox<onto_affine>,
                            .value = affine_value,
                            .check = check_affine};

@@ -112,7 +112,12 @@ void check(const Prox& g) {
     throw ShapeError(who(g) + "rows: got " + rows.str() + " and columns " + columns.str() +
                      ", expected at least one dimension that is not among the columns");
   }
-  for (const index_t n : g.attr("block").as_integers()) {
+  const Extents block = g.attr("block").as_integers();
+  if (block.size() != rows.size()) {
+    throw ValueError(who(g) + "block: got " + std::to_string(block.size()) + " extents, expected " +
+                     std::to_string(rows.size()));
+  }
+  for (const index_t n : block) {
     if (n > 0) continue;
     throw ValueError(who(g) + "block: got " + std::to_string(n) + ", expected at least 1");
   }

@@ -29,6 +29,8 @@ struct ProxNode {
   mutable std::vector<Compiled> compiled = {};  // guarded by mutex
 };
 
+/// The first values of a state as graphs.
+std::vector<Variable> first_values(const StateList& state);
 /// `[name] `: the start of every message.
 std::string who(const Prox& g);
 /// Lambda, or another weight, in a real precision.

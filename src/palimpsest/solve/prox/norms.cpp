@@ -177,7 +177,13 @@ Variable custom_value(const Prox& g, const Variable& x, const Axes&) {
   return value(x);
 }
 
-constexpr ProxType kCustom{.name = "Custom", .prox = custom_prox, .value = custom_value};
+void custom_check(const Prox& g) {
+  if (g.node().data.functions) return;
+  throw ValueError(who(g) + "prox: expected a function");
+}
+
+constexpr ProxType kCustom{
+    .name = "Custom", .prox = custom_prox, .value = custom_value, .check = custom_check};
 PALIMPSEST_REGISTER_PROX(kCustom);
 
 }  // namespace

@@ -38,22 +38,6 @@ const auto& get_named(const List& list, std::string_view name, const Prox& g) {
   return found->second;
 }
 
-// The first values of a state as graphs.
-std::vector<Variable> first_values(const StateList& state) {
-  std::vector<Variable> values;
-  for (std::size_t i = 0; i < state.entries().size(); ++i) {
-    const StateList::Entry& entry = state.entries()[i];
-    const TensorType& type = entry.space.type();
-    if (entry.init.kind() == Init::Kind::key) {
-      values.push_back(ops::random_key(0, i + 1));
-    } else {
-      values.push_back(constant(Tensor::zeros({}, type.dtype, type.device)) + entry.init.value());
-      values.back() = ops::broadcast_to(values.back().astype(type.dtype), type.shape);
-    }
-  }
-  return values;
-}
-
 }  // namespace
 
 bool register_prox(const ProxType& type) {
@@ -82,6 +66,13 @@ std::vector<std::string> prox_names() {
 
 Prox make_prox(const ProxType& type, ProxParts parts) {
   if (parts.name.empty()) parts.name = type.name;
+  const auto expect = [&](std::size_t got, std::size_t least, const char* what) {
+    if (got >= least) return;
+    throw ValueError("[" + parts.name + "] " + what + ": got " + std::to_string(got) +
+                     ", expected at least " + std::to_string(least));
+  };
+  expect(parts.parts.size(), type.parts, "parts");
+  expect(parts.linops.size(), type.linops, "operators");
   const Prox g(std::make_shared<const ProxNode>(&type, std::move(parts)));
   if (type.check != nullptr) type.check(g);
   return g;
@@ -265,6 +256,21 @@ double Prox::value(const Tensor& x) const {
 Tensor Prox::gradient(const Tensor& x) const { return called(*this, ProxNode::Call::gradient, x); }
 
 // -- for the types -------------------------------------------------------------------------------
+
+std::vector<Variable> first_values(const StateList& state) {
+  std::vector<Variable> values;
+  for (std::size_t i = 0; i < state.entries().size(); ++i) {
+    const StateList::Entry& entry = state.entries()[i];
+    const TensorType& type = entry.space.type();
+    if (entry.init.kind() == Init::Kind::key) {
+      values.push_back(ops::random_key(0, i + 1));
+    } else {
+      values.push_back(constant(Tensor::zeros({}, type.dtype, type.device)) + entry.init.value());
+      values.back() = ops::broadcast_to(values.back().astype(type.dtype), type.shape);
+    }
+  }
+  return values;
+}
 
 std::string who(const Prox& g) { return "[" + g.name() + "] "; }
 

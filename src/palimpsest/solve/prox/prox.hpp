@@ -23,7 +23,9 @@ class Prox;
 /// To add one: a type with its functions and a factory that calls make_prox, both in one .cpp.
 struct ProxType {
   std::string_view name;  ///< starts messages
-  int version = 1;
+  int version = 1;        ///< of its attributes in files
+  /// How many functions and operators it is made of; at least so many.
+  std::size_t parts = 0, linops = 0;
   /// State between two calls, such as dual fields and random keys; null: none.
   void (*declare)(const Prox& g, const Space& v, StateList& state) = nullptr;
   /// argmin_x t g(x) + |x - v|^2 / 2. t is real and positive, and broadcasts against v.
@@ -88,6 +90,8 @@ class Prox {
   /// The same function of an operand with these dimensions, where it has none of its own.
   Prox bound_to(const Dims& dims) const;
   Prox renamed(const Renaming& names) const;
+  /// A function that shares nothing with this one that can be written, as an operator's deepcopy().
+  Prox deepcopy(Copy when = Copy::lazy) const;
   bool has_param(std::string_view name) const;
   const Parameter& param(std::string_view name) const;
   const Parameters& params() const;

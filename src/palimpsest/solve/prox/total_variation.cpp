@@ -109,6 +109,7 @@ void check(const Prox& g) {
 }
 
 constexpr ProxType kTotalVariation{.name = "TotalVariation",
+                                   .linops = 1,
                                    .declare = declare,
                                    .prox = tv_prox,
                                    .value = tv_value,

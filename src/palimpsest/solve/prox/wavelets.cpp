@@ -3,6 +3,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
@@ -72,15 +73,21 @@ Variable wavelet_value(const Prox& g, const Variable& x, const Axes& batch) {
   return sum_besides(sizes, batch) * weight_of(g, "lambda", real_of(x.dtype()));
 }
 
+void check(const Prox& g) {
+  check_weight(g, "lambda");
+  if (!g.dims()) throw ShapeError(who(g) + "dims: got none, expected those of the operand");
+  if (&wavelet_of(g).type() == &linop_types::wavelet()) return;
+  throw ValueError(who(g) + "got " + wavelet_of(g).name() + ", expected a Wavelet");
+}
+
 constexpr ProxType kL1Wavelet{
-    .name = "L1Wavelet", .prox = wavelet_prox, .value = wavelet_value, .check = [](const Prox& g) {
-      check_weight(g, "lambda");
-    }};
+    .name = "L1Wavelet", .linops = 1, .prox = wavelet_prox, .value = wavelet_value, .check = check};
 constexpr ProxType kShiftedL1Wavelet{.name = "ShiftedL1Wavelet",
+                                     .linops = 1,
                                      .declare = declare,
                                      .prox = wavelet_prox,
                                      .value = wavelet_value,
-                                     .check = [](const Prox& g) { check_weight(g, "lambda"); }};
+                                     .check = check};
 PALIMPSEST_REGISTER_PROX(kL1Wavelet);
 PALIMPSEST_REGISTER_PROX(kShiftedL1Wavelet);
 

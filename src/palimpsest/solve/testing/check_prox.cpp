@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/testing/check_prox.hpp"
 
+#include <array>
 #include <cmath>
 #include <complex>
 #include <sstream>
+#include <string_view>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/prox/node.hpp"
+#include "palimpsest/solve/prox/saving.hpp"
 
 namespace palimpsest {
 namespace {
@@ -42,6 +49,8 @@ class Check {
     check_moreau(v, x);
     check_distances(v, x);
     check_threads(v);
+    check_copies(v, x);
+    check_memory(v, x);
     return std::move(broken_);
   }
 
@@ -129,6 +138,44 @@ class Check {
       if (threads == 1) first = x;
       expect(equal(x, first), "threads change no bit", "other bits");
     }
+  }
+
+  void check_copies(const Tensor& v, const Tensor& x) {
+    expect(equal(g_.deepcopy().prox(v, o_.t), x), "a deep copy is the same function", "other bits");
+    std::vector<std::byte> bytes;
+    try {
+      bytes = to_bytes(g_);
+    } catch (const FormatError& error) {
+      if (std::string_view(error.what()).find("closure") != std::string_view::npos) return;
+      throw;
+    }
+    const Prox loaded = prox_from_bytes(bytes);
+    expect(loaded.str() == g_.str(), "loading gives the same function", loaded.str());
+    expect(equal(loaded.prox(v, o_.t), x), "loading gives the same function", "other bits");
+    expect(to_bytes(loaded) == bytes, "what was loaded is written as it was read", "other bytes");
+  }
+
+  // In place of its operand, and within what the plan says.
+  void check_memory(const Tensor& v, const Tensor& x) {
+    const TensorType operand{v.dtype(), v.shape(), v.device()};
+    const Variable in = make_input(operand, "v");
+    const Variable t = make_input({real_of(v.dtype()), {}, v.device()}, "t");
+    const Prox g = g_.deepcopy();
+    const StateList state = g.state(Space(operand, g.dims().value_or(Dims("..."))));
+    StateScope s(state, first_values(state));
+    FunctionOptions options;
+    options.on_unused_input = Reaction::ignore;
+    const Function f = function({In(in, {.is_mutable = true, .borrow = true}), In(t)},
+                                {Out(g.prox(in, t, s))}, std::move(options));
+    const std::array<Tensor, 2> arguments{v.clone(), Tensor::full<double>({}, o_.t).to(t.dtype())};
+    const index_t planned = f.plan(arguments).peak_bytes;
+    std::array<Tensor, 1> results;
+    const MemoryScope scope(v.device());
+    f.call(arguments, results);
+    const auto measured = static_cast<index_t>(scope.peak_bytes());
+    expect(measured == planned, "it takes what the plan says",
+           std::to_string(measured) + " bytes, planned " + std::to_string(planned));
+    expect(equal(results[0], x), "in place it is the same", "other bits");
   }
 
   const Prox& g_;

@@ -21,7 +21,8 @@ struct ProxCheckOptions {
 /// The laws that a proximal operator breaks on random operands, a line each; none: it holds them.
 ///
 /// Laws   its result minimizes t g(x) + |x - v|^2 / 2; Moreau's identity; distances do not grow;
-///        the dtype stays; the operand stays; one thread and four give the same bits
+///        the dtype stays; the operand stays; one thread and four give the same bits, so do a deep
+///        copy, what save() wrote, and the operand's memory for the result; planned is measured
 std::vector<std::string> check_prox(const Prox& g, const ProxCheckOptions& options = {});
 
 }  // namespace palimpsest
