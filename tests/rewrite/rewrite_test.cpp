@@ -222,6 +222,30 @@ TEST_F(RewriteTest, SeveralResultsOverwriteSeveralInputs) {
   EXPECT_EQ(overwritten_inputs(lent.outputs()[0].owner()), (std::set<int>{0, 1}));
 }
 
+// What is prepared for running a step is found by its program.
+TEST_F(RewriteTest, StepsThatComputeTheSameShareOneOp) {
+  const Variable z = make_input(x.type(), "z"), r = dmatrix("r"), s = dmatrix("s");
+  const auto chain = [](const Variable& a, const Variable& b) { return ops::exp(a * b) + a; };
+  FunctionGraph graph = graph_of(
+      {x, y, z, r, s}, {ops::roll(chain(x, y), 1, 0), ops::roll(chain(y, z), 1, 0),
+                        ops::roll(ops::sin(x * z) + x, 1, 0), ops::roll(chain(r, s), 1, 0)});
+  EXPECT_GT(fuse_elementwise(graph, none), 0);
+  const auto made_by = [&](std::size_t k) {
+    const Apply node = graph.outputs()[k].owner();
+    return &(node.input_count() == 1 ? node.input(0).owner() : node).op();
+  };
+  EXPECT_EQ(made_by(0), made_by(1));
+  EXPECT_NE(made_by(0), made_by(2));  // another operation
+  EXPECT_NE(made_by(0), made_by(3));  // of another dtype
+
+  const Variable w = make_input(x.type(), "w");
+  FunctionGraph pairs = graph_of({x, y, z, w}, {x + y, x * y, z + w, z * w});
+  EXPECT_EQ(fuse_elementwise(pairs, none), 2);
+  const Apply first = pairs.outputs()[0].owner(), second = pairs.outputs()[2].owner();
+  EXPECT_NE(first, second);
+  EXPECT_EQ(&first.op(), &second.op());
+}
+
 TEST_F(RewriteTest, BroadcastValueIsNotComputedAgainPerElement) {
   const Variable row = make_input({DType::complex64, {1, 6}, {}}, "row");
   FunctionGraph graph = graph_of({x, row}, {ops::exp(row) * x});

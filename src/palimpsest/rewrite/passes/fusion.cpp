@@ -2,9 +2,12 @@
 #include "palimpsest/rewrite/passes/fusion.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "palimpsest/base/pointer_map.hpp"
@@ -75,11 +78,40 @@ class FusedStep {
   std::vector<int> registers_;
 };
 
+// Steps that compute the same share one op, and with it what was prepared for running it.
+class SharedOps {
+ public:
+  std::shared_ptr<const ops::Elementwise> op_of(ElementwiseProgram program) {
+    auto& alike = ops_[hash_of(program)];
+    for (const auto& op : alike) {
+      if (op->program() == program) return op;
+    }
+    return alike.emplace_back(std::make_shared<const ops::Elementwise>(std::move(program)));
+  }
+
+ private:
+  static std::uint64_t hash_of(const ElementwiseProgram& program) {
+    std::uint64_t hash = program.inputs().size();
+    const auto add = [&](auto word) {
+      hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9E3779B97F4A7C15;
+      hash ^= hash >> 32;
+    };
+    for (const ElementwiseProgram::Instruction& i : program.instructions()) {
+      add(i.op);
+      add(i.destination);
+      for (const std::int16_t source : i.sources) add(source);
+    }
+    return hash;
+  }
+
+  std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<const ops::Elementwise>>> ops_;
+};
+
 // First it is found out which step takes in which, reader by reader in topological order; then each
 // step that nothing takes in is put into the graph, so that a chain is one replacement.
 class Fusion {
  public:
-  explicit Fusion(FunctionGraph& graph) : graph_(graph) {}
+  Fusion(FunctionGraph& graph, SharedOps& ops) : graph_(graph), ops_(ops) {}
 
   int run() {
     const std::vector<Apply> order = graph_.toposort();
@@ -182,7 +214,7 @@ class Fusion {
     for (Variable& v : inputs) {
       if (const Variable* const with = replaced_.find(v.node())) v = *with;
     }
-    const auto op = std::make_shared<const ops::Elementwise>(step.program);
+    const auto op = ops_.op_of(step.program);
     const Variable old = node.output(0), result = op->make_node(inputs).output(0);
     result.node()->name = old.name();
     result.tags() = old.tags();
@@ -193,6 +225,7 @@ class Fusion {
   }
 
   FunctionGraph& graph_;
+  SharedOps& ops_;
   PointerMap<const ApplyNode, Step> steps_;            // of those that take in others
   PointerMap<const VariableNode, Variable> replaced_;  // by what is in the graph now
 };
@@ -200,7 +233,8 @@ class Fusion {
 // Results of the graph that read the same array are computed in one pass over it.
 class OutputFusion {
  public:
-  OutputFusion(FunctionGraph& graph, const RewriteHints& hints) : graph_(graph) {
+  OutputFusion(FunctionGraph& graph, const RewriteHints& hints, SharedOps& ops)
+      : graph_(graph), ops_(ops) {
     for (const auto& [value, memory] : hints.preferred_memory) {
       if (!value.owner().defined()) continue;
       preferred_memory_.try_emplace(value.owner().node()).first->push_back(memory);
@@ -320,7 +354,7 @@ class OutputFusion {
     }
     for (const int r : step.program.append(second, operands)) results.push_back(r);
     for (const int r : results) step.program.output(r);
-    const auto op = std::make_shared<const ops::Elementwise>(std::move(step.program));
+    const auto op = ops_.op_of(std::move(step.program));
     const Apply with = op->make_node(step.inputs);
     return overwrites_as_much(a, b, with) ? replaced(a, b, with) : Apply();
   }
@@ -351,6 +385,7 @@ class OutputFusion {
   static constexpr std::size_t kMostUses = 64;
 
   FunctionGraph& graph_;
+  SharedOps& ops_;
   PointerMap<const ApplyNode, std::vector<Variable>> preferred_memory_;  // of a step's results
   PointerMap<const VariableNode, Apply> waiting_;
   std::vector<Apply> kept_;  // so that no address in waiting_ is used twice
@@ -359,8 +394,9 @@ class OutputFusion {
 }  // namespace
 
 int fuse_elementwise(FunctionGraph& graph, const RewriteHints& hints) {
-  const int fused = Fusion(graph).run();
-  return fused + OutputFusion(graph, hints).run();
+  SharedOps ops;
+  const int fused = Fusion(graph, ops).run();
+  return fused + OutputFusion(graph, hints, ops).run();
 }
 
 }  // namespace palimpsest
