@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "inspect/liar_ops.hpp"
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/log.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
@@ -72,6 +74,16 @@ TEST_F(InplaceFunctions, OpsThatOverwriteAreRefusedUnlessAccepted) {
       "AddInPlace destroys x");
   const Function f = function({In(x, lent), y}, v, {.accept_inplace = true});
   EXPECT_EQ(values(f(Tensor::from(V{1, 2}), Tensor::from(V{3, 4})).tensor()), (V{4, 6}));
+}
+
+TEST_F(InplaceFunctions, WhatIsWrongBeforeAnyRewriteIsNotBlamedOnOne) {
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  const ConfigScope scope({.on_opt_error = Reaction::warn});
+  EXPECT_THROW(function({x, y}, inplace::add_inplace(x, y), {.accept_inplace = true}),
+               InconsistencyError);
+  set_log_sink(nullptr);
+  EXPECT_TRUE(lines.empty()) << lines[0];
 }
 
 TEST_F(InplaceFunctions, XorLeavesTheResultInItsFirstArgumentsMemory) {

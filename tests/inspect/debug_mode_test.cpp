@@ -52,6 +52,19 @@ struct DebugModeTest : ::testing::Test {
 
 // -- what is right -------------------------------------------------------------------------------
 
+TEST_F(DebugModeTest, ABranchThatAConstantLeavesOutMayFail) {
+  const Variable far = ops::assert_that(x, ops::gt(x, 100.0), "far");
+  for (const bool holds : {true, false}) {
+    const Variable v = ops::ifelse(constant(Tensor::scalar(holds)), x * 2.0, far);
+    const Function f = function({x}, v, {.mode = all_patterns()});
+    if (holds) {
+      EXPECT_EQ(f(a).tensor().to_vector<double>(), (std::vector<double>{2, 4, 6, 8}));
+    } else {
+      EXPECT_THROW(f(a), AssertionError);
+    }
+  }
+}
+
 TEST_F(DebugModeTest, TheExampleOfTheSpecificationPasses) {
   const Variable v = ((2.0 * x) + 7.0) / 2.0;
   const Function f = function({x}, v, {.mode = all_patterns()}), plain = function({x}, v);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/function.hpp"
@@ -77,6 +78,37 @@ TEST_F(BudgetTest, WhatIsWrittenInTwoStepsIsNotRepeated) {
   };
   EXPECT_GT(idle_steps(false), 0);
   EXPECT_EQ(idle_steps(true), 0);
+}
+
+// Views of what is computed again are views of the second result, each with its own layout.
+TEST_F(BudgetTest, LaterUsersOfARepeatedResultReadItAsTheyDid) {
+  const Variable wide = ops::exp(column(x) * ops::sum(x, {.axes = Axes{0}, .keepdims = true}));
+  const Variable big = ops::max(ops::roll(x * ops::sum(ops::roll(wide, 1, 0)), 1, 0));
+  const Variable turned = ops::cumsum(ops::transpose(wide), 0);
+  const Plan plan = plan_of(function(
+      {x}, {ops::sum(ops::roll(wide, 2, 0) * big), ops::sum(turned * big), ops::sum(wide * big)}));
+  const auto slot = [](const Plan& p, int i) { return p.slots.at(static_cast<std::size_t>(i)); };
+  std::size_t most_views = 0;
+  for (int full = 0; full < static_cast<int>(plan.steps.size()); ++full) {
+    const std::vector<bool> is_kept(plan.buffers.size(), false);
+    for (const Repetition& r : repetitions_at(plan, is_kept, full)) {
+      const Plan other = with_repeated(plan, r);
+      ASSERT_EQ(other.steps.size(), plan.steps.size() + 1);
+      std::set<int> views;
+      for (auto i = static_cast<std::size_t>(r.first_late); i < plan.steps.size(); ++i) {
+        for (std::size_t k = 0; k < plan.steps[i].inputs.size(); ++k) {
+          const int number = plan.steps[i].inputs[k];
+          const Slot before = slot(plan, number), after = slot(other, other.steps[i + 1].inputs[k]);
+          const bool moves = before.buffer == r.buffer;
+          if (moves) views.insert(number);
+          EXPECT_EQ(after.buffer, moves ? static_cast<int>(plan.buffers.size()) : before.buffer);
+          EXPECT_EQ(after.layout, before.layout) << other.to_string();
+        }
+      }
+      most_views = std::max(most_views, views.size());
+    }
+  }
+  EXPECT_GT(most_views, 1u);
 }
 
 TEST_F(BudgetTest, NothingIsRepeatedThatDoesNotLowerThePeak) {

@@ -93,6 +93,13 @@ TEST_F(PlanTest, PictureShowsEachBufferOfTheArena) {
   EXPECT_EQ(picture, plan.to_svg());
 }
 
+TEST_F(PlanTest, PictureShowsNamesThatLookLikeMarkup) {
+  Plan plan = f.plan(std::vector<TensorType>{type});
+  for (PlannedBuffer& b : plan.buffers) b.name = R"(a<b>&"c")";
+  const std::string picture = plan.to_svg();
+  EXPECT_NE(picture.find("<title>a&lt;b&gt;&amp;&quot;c&quot;"), std::string::npos) << picture;
+}
+
 TEST_F(PlanTest, PeakStepIsWhereMostBytesAreLive) {
   const Plan& plan = f.plan(std::vector<TensorType>{type});
   const int peak = plan.peak_step();
