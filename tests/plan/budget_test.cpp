@@ -94,7 +94,7 @@ TEST_F(BudgetTest, LaterUsersOfARepeatedResultReadItAsTheyDid) {
     for (const Repetition& r : repetitions_at(plan, is_kept, full)) {
       const Plan other = with_repeated(plan, r);
       ASSERT_EQ(other.steps.size(), plan.steps.size() + 1);
-      std::set<int> views;
+      std::set<int> views{plan.steps[static_cast<std::size_t>(r.step)].outputs[0]};
       for (auto i = static_cast<std::size_t>(r.first_late); i < plan.steps.size(); ++i) {
         for (std::size_t k = 0; k < plan.steps[i].inputs.size(); ++k) {
           const int number = plan.steps[i].inputs[k];
@@ -104,7 +104,11 @@ TEST_F(BudgetTest, LaterUsersOfARepeatedResultReadItAsTheyDid) {
           EXPECT_EQ(after.buffer, moves ? static_cast<int>(plan.buffers.size()) : before.buffer);
           EXPECT_EQ(after.layout, before.layout) << other.to_string();
         }
+        for (const int number : plan.steps[i].outputs) {
+          if (slot(plan, number).buffer == r.buffer) views.insert(number);
+        }
       }
+      EXPECT_EQ(other.slots.size(), plan.slots.size() + views.size());
       most_views = std::max(most_views, views.size());
     }
   }

@@ -347,7 +347,6 @@ class Compiler {
     hints.refusals = refusals_.get();
     const std::shared_ptr<Feature> feature = make_feature ? make_feature() : nullptr;
     if (feature) graph.add_feature(feature);
-    graph.validate();  // what is wrong already is no pass's fault
     rewrite_graph(graph, hints, options, reports);
     rewrite_bodies(graph, options, reports, refusals_.get());
     graph.validate();
