@@ -94,6 +94,12 @@ std::vector<Sample> samples() {
     list.push_back({name, "", with_h, y});
     list.push_back({name, "WithL", [](DType d) { return with_h(d).set("L", 40.0); }, y});
   }
+  const auto averaged = [](DType d) {
+    return with_h(d).set("average", 3).set("max_iterations", 6);
+  };
+  list.push_back({"fista", "Averaged", averaged, y});
+  list.push_back({"ista", "WithoutN",
+                  [](DType d) { return rectangular(d).set("h", L1(0.05)).set("L", 40.0); }, y});
   const auto with_prox = [](DType d) {
     const Prox tv = TotalVariation(0.05, "N", {.dims = Dims("S N"), .inner = 5});
     return objective_problem({.A = coils(d), .h = tv}, data_type(d));

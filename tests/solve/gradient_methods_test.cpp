@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/memory/allocator.hpp"
@@ -104,6 +105,58 @@ TEST(GradientMethods, WithoutARegularizerTheyAreLeastSquares) {
   const ProximalOptions options{.tolerance = 1e-12, .max_iterations = 3000};
   EXPECT_TRUE(allclose(gradient_descent(A, A(x), options).x, x, 1e-9, 0));
   EXPECT_TRUE(allclose(nesterov(A, A(x), options).x, x, 1e-9, 0));
+}
+
+TEST(GradientMethods, TheMeanIsThatOfTheLastIterates) {
+  const NamedLinop A = Dense(Tensor::random_normal({9, 4}, DType::complex128, {3, 0}), "MN,N->M");
+  const Tensor b = Tensor::random_normal({9}, DType::complex128, {3, 1});
+  using Solve =
+      SolveResult (*)(const NamedLinop&, const Prox&, const Tensor&, const ProximalOptions&);
+  for (const Solve method : {Solve(ista), Solve(fista), Solve(pogm)}) {
+    std::vector<Tensor> iterates;
+    ProximalOptions options{.tolerance = 0, .max_iterations = 7};
+    options.callback = [&](const SolveInfo& info) {
+      iterates.push_back(info.x());
+      return true;
+    };
+    method(A, L1(0.3), b, options);
+    options.callback = {};
+    options.average = 3;
+    const Tensor mean = (iterates[4] + iterates[5] + iterates[6]) / 3.0;
+    EXPECT_TRUE(allclose(method(A, L1(0.3), b, options).x, mean, 1e-13, 1e-13));
+    options.average = 100;  // no more than there are
+    Tensor all = iterates[0];
+    for (std::size_t k = 1; k < 7; ++k) all = all + iterates[k];
+    EXPECT_TRUE(allclose(method(A, L1(0.3), b, options).x, all / 7.0, 1e-13, 1e-13));
+    // One that has converged before has x.
+    options = {.tolerance = 1e-3, .max_iterations = 5000};
+    const Tensor x = method(A, L1(0.3), b, options).x;
+    options.average = 2;
+    EXPECT_TRUE(equal(method(A, L1(0.3), b, options).x, x));
+    options.average = 0;
+    expect_error<ValueError>([&] { method(A, L1(0.3), b, options); }, "average: got 0");
+  }
+}
+
+TEST(GradientMethods, AProblemNeedsNoNormalOperator) {
+  const NamedLinop A = Dense(Tensor::random_normal({9, 4}, DType::complex128, {3, 0}), "MN,N->M");
+  const NamedLinop W = Diagonal(Tensor::linspace(0.5, 2, 9), "M");
+  const Tensor b = Tensor::random_normal({9}, DType::complex128, {3, 1});
+  const SolveOptions options{.tolerance = 0, .max_iterations = 20};
+  for (const char* name : {"ista", "fista", "pogm"}) {
+    for (const bool has_L : {true, false}) {
+      Problem p({b.dtype(), b.shape(), b.device()});
+      p.set("A", A).set("W", W).set("h", L1(0.3)).set("max_iterations", 20);
+      if (has_L) p.set("L", 60.0);
+      const SolveResult apart = solve(*find_solver(name), p, b, options);
+      EXPECT_EQ(apart.applications.at("A"), 20);
+      EXPECT_EQ(apart.applications.at("A^H"), 21);
+      p.set("N", A.normal(W));
+      const SolveResult joint = solve(*find_solver(name), p, b, options);
+      EXPECT_EQ(joint.applications.at("N"), 20);
+      EXPECT_TRUE(allclose(apart.x, joint.x, 1e-11, 1e-11)) << name;
+    }
+  }
 }
 
 // Steps of 1 / L for an L that is too small.

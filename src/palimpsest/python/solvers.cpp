@@ -118,6 +118,7 @@ void take_own(Keywords& k, ChebyshevOptions& o) {
 void take_own(Keywords& k, ProximalOptions& o) {
   k.take("L", o.L);
   k.take("restart", o.restart);
+  k.take("average", o.average);
 }
 void take_own(Keywords& k, MinimizeOptions& o) {
   k.take("method", o.method);

@@ -14,6 +14,10 @@ struct ProximalOptions {
   std::optional<double> L = {};
   /// Momentum starts anew where it leads uphill; not of ista.
   bool restart = true;
+  /// The result is the mean of the last so many iterates before max_iterations, for one vector
+  /// more: functions with random shifts then depend less on the seed. A solve that ends before has
+  /// the mean of those it reached, or x.
+  int average = 1;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 
@@ -24,7 +28,7 @@ struct ProximalOptions {
 //            iterations in a row, and by a factor of 100
 // Objective  with RecordObjective::always, for one N and one h more per iteration; else NaN
 // Units      lambda has those of the data: nothing is scaled
-// Errors     ValueError "L": not positive; those of Solver
+// Errors     ValueError "L", "average": not positive; those of Solver
 
 /// Proximal gradient steps of 1 / L.
 ///

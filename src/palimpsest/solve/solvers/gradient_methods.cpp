@@ -2,7 +2,9 @@
 #include "palimpsest/solve/gradient_methods.hpp"
 
 #include <cmath>
+#include <string>
 
+#include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/solvers/proximal.hpp"
 
@@ -18,7 +20,7 @@ Variable prox_of_h(const Problem& p, Scope& s, const Variable& v, const Variable
 
 // The argument of the proximal step, which is the guard.
 Variable descended(const Problem& p, Scope& s, const Variable& from, const Variable& step) {
-  const Variable v = ops::fma(p.x().spread(-step), gradient(s, from), from);
+  const Variable v = ops::fma(p.x().spread(-step), gradient(p, s, from), from);
   s.guard(p.x().norm2(v));
   return v;
 }
@@ -33,6 +35,27 @@ void declare_ista(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   declare_rhs(p, state);
   state.add("L", p.numbers(), 1.0);
+  if (p.integer("average", 1) > 1) state.add("sum", p.x());
+  if (p.integer("average", 1) > 1) state.add("summed", p.numbers());
+}
+
+// The last iterates, as many as there are to be in the mean, are summed up.
+void add_to_mean(const Problem& p, Scope& s, const Variable& next) {
+  const index_t count = p.integer("average", 1);
+  if (count <= 1) return;
+  const index_t last_without = p.integer("max_iterations", 0) - count;
+  const Variable is_in = ops::gt(s.iteration(), last_without);
+  const Variable one = is_in.astype(p.x().number_type().dtype);
+  s.set("sum", ops::where(is_in, s["sum"] + next, s["sum"]));
+  s.set("summed", s["summed"] + one);
+}
+
+// The mean; x, where the solve ended before the iterates that are in it.
+Variable mean_or_x(const Problem& p, Scope& s) {
+  if (p.integer("average", 1) <= 1) return {};
+  const Variable count = s["summed"], is_there = ops::gt(count, 0.0);
+  const Variable scale = ops::reciprocal(ops::maximum(count, 1.0));
+  return ops::where(p.x().spread(is_there), s["sum"] * p.x().spread(scale), s["x"]);
 }
 
 void step_ista(const Problem& p, Scope& s, int) {
@@ -41,6 +64,7 @@ void step_ista(const Problem& p, Scope& s, int) {
   s.set("x", next);
   change_numbers(p, s, x, next);
   objective_number(p, s, next);
+  add_to_mean(p, s, next);
 }
 
 // -- fista ---------------------------------------------------------------------------------------
@@ -69,6 +93,7 @@ void step_fista(const Problem& p, Scope& s, int) {
   s.set("t", t_next);
   change_numbers(p, s, x, next);
   objective_number(p, s, next);
+  add_to_mean(p, s, next);
 }
 
 // -- pogm ----------------------------------------------------------------------------------------
@@ -90,7 +115,7 @@ void step_pogm(const Problem& p, Scope& s, int variant) {
   const Variable a = ops::reciprocal(s["L"]);
   const Variable theta_next = next_momentum(theta, variant == 1 ? 8 : 4);
   const Variable gamma_next = a * (2.0 * theta + theta_next - 1.0) / theta_next;
-  const Variable w_next = ops::fma(X.spread(-a), gradient(s, x), x);
+  const Variable w_next = ops::fma(X.spread(-a), gradient(p, s, x), x);
   const Variable momentum = (theta - 1.0) / theta_next;
   Variable v = ops::fma(X.spread(momentum), w_next - w, w_next);
   v = ops::fma(X.spread(theta / theta_next), w_next - x, v);
@@ -112,6 +137,7 @@ void step_pogm(const Problem& p, Scope& s, int variant) {
   }
   change_numbers(p, s, x, next);
   objective_number(p, s, next);
+  add_to_mean(p, s, next);
 }
 
 // -- types ---------------------------------------------------------------------------------------
@@ -124,7 +150,8 @@ constexpr SolverType proximal_solver(std::string_view name, Declare declare, Ste
           .prepare_bytes = lipschitz_bytes,
           .setup = set_up_rhs,
           .step = step,
-          .judge = judge_change};
+          .judge = judge_change,
+          .result = mean_or_x};
 }
 
 constexpr SolverType kIsta = proximal_solver("ista", declare_ista, step_ista);
@@ -149,10 +176,15 @@ Problem problem_of(const SolverType& type, const NamedLinop& A, const Prox* h, c
                    const ProximalOptions& options) {
   Problem p(b);
   p.set("A", A);
-  with_normal(p);
+  p.set("N", A.N());
   if (h != nullptr) p.set("h", *h);
   if (options.L) p.set("L", *options.L);
   check_lipschitz(p, type.name);
+  if (options.average < 1) {
+    throw ValueError("[" + std::string(type.name) + "] average: got " +
+                     std::to_string(options.average) + ", expected at least 1");
+  }
+  p.set("average", options.average);
   p.set("restart", options.restart);
   p.set("objective", options.objective == RecordObjective::always);
   p.set("max_iterations", options.max_iterations);

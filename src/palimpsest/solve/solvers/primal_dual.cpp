@@ -75,7 +75,7 @@ void declare_condat(const Problem& p, StateList& state) {
 void step_condat(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable x = s["x"];
-  const Variable next = primal_step(p, s, gradient(s, x));
+  const Variable next = primal_step(p, s, gradient(p, s, x));
   const Variable ahead = 2.0 * next - x;
   Variable moved;
   for (index_t i = 0; i < term_count(p); ++i) {

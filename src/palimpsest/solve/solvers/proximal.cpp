@@ -11,9 +11,15 @@
 
 namespace palimpsest::proximal {
 
-NamedLinop with_normal(Problem& p) {
-  if (!p.has_op("N")) p.set("N", p.op("A").N());
-  return p.op("N");
+NamedLinop normal_of(const Problem& p) {
+  if (p.has_op("N")) return p.op("N");
+  return p.has_op("W") ? p.op("A").normal(p.op("W")) : p.op("A").N();
+}
+
+Variable applied_normal(const Problem& p, Scope& s, const Variable& v) {
+  if (p.has_op("N")) return s.apply("N", v);
+  const Variable image = s.apply("A", v);
+  return s.adjoint("A", p.has_op("W") ? s.apply("W", image) : image);
 }
 
 void declare_rhs(const Problem& p, StateList& state) { state.add("rhs", p.x()); }
@@ -32,22 +38,25 @@ void set_up_rhs(const Problem& p, Scope& s) {
   if (p.flag("objective")) s.number("bb", p.b().norm2(b));
 }
 
-Variable gradient(Scope& s, const Variable& v) { return s.apply("N", v) - s["rhs"]; }
+Variable gradient(const Problem& p, Scope& s, const Variable& v) {
+  return applied_normal(p, s, v) - s["rhs"];
+}
 
 Preparation lipschitz(const Problem& p, std::uint64_t seed) {
   if (p.has_attr("L")) return {{{"L", p.attr("L").as_real()}}, 0};
-  const bool is_plain = p.op("N").is(p.op("A").N());
+  const NamedLinop N = normal_of(p);
+  const bool is_plain = N.is(p.op("A").N());
   const OperatorNorm norm = is_plain ? operator_norm2(p.op("A"), p.x().type(), seed)
-                                     : largest_eigenvalue(p.op("N"), p.x().type(), seed);
+                                     : largest_eigenvalue(N, p.x().type(), seed);
   // Where A is 0 any step will do.
   return {{{"L", norm.value == 0 ? 1 : norm.value}}, norm.applications};
 }
 
 index_t lipschitz_bytes(const Problem& p) {
   if (p.has_attr("L")) return 0;
-  const bool is_plain = p.op("N").is(p.op("A").N());
-  return is_plain ? operator_norm2_bytes(p.op("A"), p.x().type())
-                  : lanczos_bytes(p.op("N"), p.x().type());
+  const NamedLinop N = normal_of(p);
+  const bool is_plain = N.is(p.op("A").N());
+  return is_plain ? operator_norm2_bytes(p.op("A"), p.x().type()) : lanczos_bytes(N, p.x().type());
 }
 
 void check_lipschitz(const Problem& p, std::string_view solver) {
@@ -74,7 +83,7 @@ Verdict judge_change(const Problem&, const Numbers& n) {
 void objective_number(const Problem& p, Scope& s, const Variable& x) {
   if (!p.flag("objective")) return;
   const Space& X = p.x();
-  Variable value = X.real_dot(x, s.apply("N", x)) * 0.5 - X.real_dot(x, s["rhs"]);
+  Variable value = X.real_dot(x, applied_normal(p, s, x)) * 0.5 - X.real_dot(x, s["rhs"]);
   if (p.has_prox("h")) value = value + s.value("h", x);
   s.number("objective", value);
 }

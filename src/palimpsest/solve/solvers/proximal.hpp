@@ -6,13 +6,15 @@
 
 namespace palimpsest::proximal {
 
-/// The normal operator of the problem: "N" if it has one, else that of A.
-NamedLinop with_normal(Problem& p);
+/// The normal operator of the problem: "N" if it has one, else A^H W A.
+NamedLinop normal_of(const Problem& p);
 /// State "rhs" = A^H b, and its setup: s.number("rhs", |A^H b|^2).
 void declare_rhs(const Problem& p, StateList& state);
 void set_up_rhs(const Problem& p, Scope& s);
+/// N v; A and A^H apart, and counted so, where the problem has no "N".
+Variable applied_normal(const Problem& p, Scope& s, const Variable& v);
 /// N v - A^H b.
-Variable gradient(Scope& s, const Variable& v);
+Variable gradient(const Problem& p, Scope& s, const Variable& v);
 
 /// L of the problem: the attribute "L", or the norm of A.
 Preparation lipschitz(const Problem& p, std::uint64_t seed);
