@@ -6,6 +6,8 @@ import importlib as _importlib
 
 from palimpsest._core import *  # noqa: F403
 from palimpsest._core import __version__  # noqa: F401
+from palimpsest._factories import Dense, Diagonal, Sampling  # noqa: F401
+from palimpsest._user import linop  # noqa: F401
 from palimpsest.errors import *  # noqa: F403
 
 # The modules of these names, in place of the parts of _core that they show.

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pickles name to make objects again: functions of Python, which a pickle can refer to."""
 
+import importlib
+
 from palimpsest import _core
 
 
@@ -12,5 +14,7 @@ def tensor_of_storage(storage, dtype, shape, strides, offset):
     return _core._tensor_of_storage(storage, dtype, shape, strides, offset)
 
 
-def linop_of_bytes(data):
+def linop_of_bytes(data, modules=()):
+    for name in modules:  # they register the types that the operator is made of
+        importlib.import_module(name)
     return _core.from_bytes(data)

@@ -26,6 +26,7 @@ namespace palimpsest::python {
   X(factories)                        \
   X(transforms)                       \
   X(linop_tools)                      \
+  X(user_linops)                      \
   X(proxes)                           \
   X(solvers)                          \
   X(process)                          \

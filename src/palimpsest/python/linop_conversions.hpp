@@ -18,6 +18,11 @@ nb::object to_python(const NamedShape& shape);
 
 nb::object attribute_object(const Attribute& attribute);
 Attribute attribute_of(nb::handle object);
+/// A NamedDimension or Dims, not a text that spells one.
+bool is_dims(nb::handle object);
+/// The modules of Python that define the types of an operator and of its parts.
+/// Errors   FormatError "closure": a type that no module has by its name
+nb::tuple modules_of(const NamedLinop& A);
 Tile tile_of(nb::handle object);
 nb::dict tile_object(const Tile& tile);
 Renaming renaming_of(nb::handle object);

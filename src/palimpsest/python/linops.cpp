@@ -185,6 +185,7 @@ nb::dict all_attributes(Self self) {
 }
 
 nb::bytes bytes_of_operator(const NamedLinop& A) {
+  modules_of(A);
   const std::vector<std::byte> bytes = released([&] { return to_bytes(A); });
   return nb::bytes(bytes.data(), bytes.size());
 }
@@ -341,8 +342,9 @@ void bind_runs(nb::class_<LinopObject>& c) {
           [](Self self, nb::handle) { return released([&] { return self.value.deepcopy(); }); },
           "memo"_a)
       .def("__reduce__", [](Self self) {
-        return nb::make_tuple(nb::module_::import_("palimpsest._pickles").attr("linop_of_bytes"),
-                              nb::make_tuple(bytes_of_operator(self.value)));
+        return nb::make_tuple(
+            nb::module_::import_("palimpsest._pickles").attr("linop_of_bytes"),
+            nb::make_tuple(bytes_of_operator(self.value), modules_of(self.value)));
       });
 }
 
@@ -397,7 +399,11 @@ void bind_linops(nb::module_& m) {
       .def("__bool__", [](Self) { return true; })
       .def("__repr__", [](Self self) { return self.value.str(); });
   m.def(
-      "save", [](NamedLinop A, const std::string& path) { released([&] { save(A, path); }); },
+      "save",
+      [](NamedLinop A, const std::string& path) {
+        modules_of(A);
+        released([&] { save(A, path); });
+      },
       "A"_a, "path"_a, "Writes an operator to a file.");
   m.def(
       "load", [](const std::string& path) { return released([&] { return load(path); }); },

@@ -123,6 +123,10 @@ void bind_dims(nb::module_& m) {
 
 }  // namespace
 
+bool is_dims(nb::handle object) {
+  return nb::isinstance<DimensionObject>(object) || nb::isinstance<DimsObject>(object);
+}
+
 ND From<ND>::from(nb::handle object) {
   if (nb::isinstance<DimensionObject>(object)) return nb::cast<DimensionObject&>(object).value;
   if (object.ptr() == Py_Ellipsis) return ND::ellipsis();

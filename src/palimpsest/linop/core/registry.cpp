@@ -4,6 +4,7 @@
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/replace_linop.hpp"
 
 namespace palimpsest {
 namespace {
@@ -31,6 +32,13 @@ bool register_linop(const LinopType& type) {
                      "' is already registered. Try a name with a prefix of yours");
   }
   return true;
+}
+
+void replace_linop(const LinopType& type) {
+  if (type.name.empty()) throw ValueError("[replace_linop] the name is empty");
+  Registry& known = registry();
+  const std::lock_guard guard(known.mutex);
+  known.types.insert_or_assign(type.name, &type);
 }
 
 const LinopType* find_linop(std::string_view name) {

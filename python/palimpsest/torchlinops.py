@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names and signatures of torch-named-linops, for programs that were written for it.
+
+Parameters are borrowed: the operator reads the array that it was given, and sees what is written to
+it. Iterative methods give arrays of the kind of their input. Where the two packages differ in more
+than that, the docstring of the function says so.
+"""
+
+from palimpsest import _core, _factories, copying  # noqa: F401
+from palimpsest._core import (  # noqa: F401
+    Chain,
+    Dim,
+    Identity,
+    NamedDimension,
+    NamedLinop,
+    NamedShape,
+    Parameter,
+    ShapeSpec,
+    SumReduce,
+    Variable,
+)
+from palimpsest._core import config as _config
+from palimpsest.errors import NotSupported
+
+ELLIPSES = "..."
+ANY = "()"
+ND = NamedDimension
+NS = NamedShape
+Shape = "str | tuple"  # what a shape may be
+
+
+def _given(**options):
+    """The options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _shared(value):
+    """A parameter over the memory of an array; numbers and read-only arrays are copied."""
+    if value is None or isinstance(value, Variable):
+        return value
+    flags = getattr(value, "flags", None)
+    if flags is not None and not flags.writeable:
+        return value
+    if hasattr(value, "__dlpack__"):
+        return Parameter(value, borrow=True)
+    return value
+
+
+# -- operators with data ------------------------------------------------------------------------
+
+
+def _dense(weight, weightshape=None, ishape=None, oshape=None, broadcast_dims=None):
+    """A contraction with a weight."""
+    given = [shape is not None for shape in (weightshape, ishape, oshape)]
+    if any(given) and not all(given):
+        raise ValueError("[Dense] expected weightshape, ishape and oshape together, or none.")
+    return _core.Dense(_shared(weight), weightshape, ishape, oshape, broadcast=broadcast_dims or ())
+
+
+def _from_einstr(weight, einstr, broadcast_dims=None):
+    """Dense of an einsum such as 'MN,N->M'."""
+    return _core.Dense(_shared(weight), einstr, broadcast=broadcast_dims or ())
+
+
+def _diagonal(weight, ioshape=None, broadcast_dims=None):
+    """Multiplication elementwise."""
+    return _core.Diagonal(_shared(weight), **_given(dims=ioshape, broadcast=broadcast_dims))
+
+
+def _from_weight(weight, weight_shape, ioshape, shape_kwargs=None):
+    """Diagonal whose weight has only some of the dimensions."""
+    return _factories.from_weight(_shared(weight), weight_shape, ioshape, shape_kwargs)
+
+
+def _sampling(idx, input_size, output_shape=None, input_shape=None, batch_shape=None):
+    """Reads points of the last axes."""
+    return _core.Sampling(idx, input_size, **_given(
+        output=output_shape, input=input_shape, batch=batch_shape))
+
+
+def _from_mask(mask, output_shape=None, input_shape=None, batch_shape=None):
+    """Reads the true entries of a mask."""
+    return _core.SamplingFromMask(mask, **_given(
+        output=output_shape, input=input_shape, batch=batch_shape))
+
+
+def _from_stacked_idx(idx, input_size, output_shape=None, input_shape=None, batch_shape=None, *,
+                      dim=-1):
+    """The indices of a point lie along the axis `dim`."""
+    if dim not in (-1, len(idx.shape) - 1):
+        axes = [axis for axis in range(len(idx.shape)) if axis != dim % len(idx.shape)]
+        idx = _core.asarray(idx).permute((*axes, dim % len(idx.shape)))
+    return _core.SamplingFromStacked(idx, input_size, **_given(
+        output=output_shape, input=input_shape, batch=batch_shape))
+
+
+Dense = _factories._Factory(_dense, from_einstr=_from_einstr)
+Diagonal = _factories._Factory(_diagonal, from_weight=_from_weight)
+Sampling = _factories._Factory(
+    _sampling, from_mask=_from_mask, from_stacked_idx=_from_stacked_idx)
+
+
+def Scalar(weight, ioshape=None):
+    """Multiplication by one number."""
+    return _core.Scalar(weight, **_given(dims=ioshape))
+
+
+# -- transforms ---------------------------------------------------------------------------------
+
+
+def FFT(ndim, batch_shape=None, grid_shapes=None, norm="ortho", centered=False):
+    """Fourier transform over the last `ndim` axes."""
+    return _core.Fft(ndim, norm=norm or "backward", centered=centered, **_given(
+        batch=batch_shape, grid=grid_shapes))
+
+
+def NUFFT(locs, grid_size, output_shape, input_shape=None, input_kshape=None, batch_shape=None,
+          oversamp=1.25, width=4.0, mode="interpolate", do_prep_locs=True, apodize_weights=None,
+          **options):
+    """Image to samples at frequencies in cycles per field of view."""
+    return _core.Nufft(
+        locs, grid_size, output_shape, oversamp=oversamp, width=width, mode=mode,
+        prepared=not do_prep_locs, **_given(input=input_shape, kspace=input_kshape,
+                                            batch=batch_shape, apodization=apodize_weights),
+        **options)
+
+
+def Interpolate(locs, grid_size, batch_shape=None, locs_batch_shape=None, grid_shape=None,
+                width=4.0, kernel="kaiser_bessel", norm=1, pad_mode="circular",
+                kernel_params=None):
+    """Reads a grid between its elements. Of the kernels there is 'kaiser_bessel'."""
+    if kernel != "kaiser_bessel":
+        raise NotSupported(f"[Interpolate] got kernel '{kernel}', expected 'kaiser_bessel'.")
+    return _core.Interpolate(
+        locs, grid_size, width=width, norm=norm, pad_mode=pad_mode, **_given(
+            batch=batch_shape, locs_batch=locs_batch_shape, grid=grid_shape),
+        **(kernel_params or {}))
+
+
+def Convolution(kernel, batch_shape=None, in_grid_shape=None, out_grid_shape=None,
+                padding_mode="zeros", **options):
+    """Convolution of the last axes with a kernel."""
+    return _core.Convolution(_shared(kernel), boundary=padding_mode, **_given(
+        batch=batch_shape, grid=in_grid_shape, out=out_grid_shape), **options)
+
+
+def FFTConvolution(kernel, batch_shape=None, in_grid_shape=None, out_grid_shape=None):
+    """The circular convolution, by FFT."""
+    return _core.FftConvolution(_shared(kernel), **_given(
+        batch=batch_shape, grid=in_grid_shape, out=out_grid_shape))
+
+
+# -- rearrangements -----------------------------------------------------------------------------
+
+
+def ArrayToBlocks(grid_size, block_size, stride, mask=None, batch_shape=None, array_shape=None,
+                  blocks_shape=None):
+    """Blocks of the last axes, which may overlap."""
+    return _core.ArrayToBlocks(grid_size, block_size, stride, **_given(
+        mask=mask, batch=batch_shape, array=array_shape, blocks=blocks_shape))
+
+
+def BlocksToArray(grid_size, block_size, stride, mask=None, batch_shape=None, blocks_shape=None,
+                  array_shape=None):
+    """The sum of blocks."""
+    return _core.BlocksToArray(grid_size, block_size, stride, **_given(
+        mask=mask, batch=batch_shape, array=array_shape, blocks=blocks_shape))
+
+
+def Pad(pad_im_size, im_size, in_shape=None, out_shape=None, batch_shape=None):
+    """Zeros around the last axes. The size of the result comes first."""
+    return _core.Pad(im_size, pad_im_size, **_given(
+        in_=in_shape, out=out_shape, batch=batch_shape))
+
+
+def Crop(crop_im_size, im_size, in_shape=None, out_shape=None, batch_shape=None):
+    """The centre of the last axes. The size of the result comes first."""
+    return _core.Crop(im_size, crop_im_size, **_given(
+        in_=in_shape, out=out_shape, batch=batch_shape))
+
+
+PadLast = Pad
+
+
+def _along(make, dim, from_length, to_length, ishape, oshape):
+    ishape, oshape = _core.Dims(ishape), _core.Dims(oshape)
+    return make(ishape[dim], from_length, to_length, ishape, out=oshape[dim])
+
+
+def Truncate(dim, from_length, to_length, ishape, oshape):
+    """The first entries of axis `dim`."""
+    return _along(_core.Truncate, dim, from_length, to_length, ishape, oshape)
+
+
+def PadDim(dim, from_length, to_length, ishape, oshape):
+    """Zeros after the end of axis `dim`."""
+    return _along(_core.PadDim, dim, from_length, to_length, ishape, oshape)
+
+
+def Rearrange(ipattern, opattern, ishape, oshape, axes_lengths=None):
+    """Groups and ungroups axes."""
+    return _core.Rearrange(f"{ipattern} -> {opattern}", axes_lengths or {}, in_=ishape, out=oshape)
+
+
+def Repeat(n_repeats, ishape, oshape, broadcast_dims=None):
+    """New dimensions along which x is repeated; broadcast_dims has no meaning here."""
+    return _core.Repeat(n_repeats, ishape, oshape)
+
+
+def Zero(ishape=("...",), oshape=None):
+    """Zeros."""
+    return _core.Zero(ishape, oshape)
+
+
+def Sleep(duration=0.1, ioshape=("...",), oshape=None):
+    """Identity that takes its time, in seconds."""
+    slow = _core.Sleep(duration, ioshape)
+    return slow if oshape is None else _core.ShapeSpec(ioshape, oshape) @ slow
+
+
+def SimpleLinop(forward, adjoint, normal=None, ishape=("...",), oshape=None, name=None):
+    """An operator of functions. They get a Variable and use palimpsest.ops."""
+    return _core.SimpleLinop(forward, adjoint, normal, ishape=ishape, oshape=oshape,
+                             name=name or "SimpleLinop")
+
+
+class DeviceSpec:
+    """A device; streams have no meaning here."""
+
+    def __init__(self, device="cpu", compute_stream=None, transfer_stream=None):
+        self.device = device
+        self.compute_stream = compute_stream
+        self.transfer_stream = transfer_stream
+
+
+def ToDevice(idevice, odevice, ioshape=None):
+    """Copies x to another device; None is the CPU."""
+    names = [getattr(spec, "device", spec) or "cpu" for spec in (idevice, odevice)]
+    return _core.ToDevice(*(str(name) for name in names), **_given(dims=ioshape))
+
+
+# -- containers: their children are copies that share the data ----------------------------------
+
+
+def Add(*linops, threaded=True, num_workers=None):
+    """The sum of operators. Threads are those of palimpsest.config."""
+    return _core.Add([A.copy() for A in linops])
+
+
+def Concat(*linops, idim=None, odim=None, threaded=True, num_workers=None):
+    """Operators side by side along a dimension that they have."""
+    return _core.Concat([A.copy() for A in linops], in_=idim, out=odim)
+
+
+def Stack(*linops, idim_and_idx=(None, None), odim_and_idx=(None, None), threaded=True,
+          num_workers=None):
+    """Operators side by side along a new dimension."""
+    axes = [pair if pair[0] is not None else None for pair in (idim_and_idx, odim_and_idx)]
+    return _core.Stack([A.copy() for A in linops], in_=axes[0], out=axes[1])
+
+
+# -- cutting ------------------------------------------------------------------------------------
+
+
+def BatchSpec(batch_sizes, device_matrix=None, base_device=None):
+    """One level of cutting; devices are taken in the order of the flattened matrix."""
+    devices = device_matrix
+    if devices is not None:
+        devices = [str(device) for device in getattr(devices, "flat", devices)]
+    return _core.BatchSpec(batch_sizes, devices, None if base_device is None else str(base_device))
+
+
+def create_batched_linop(linop, batch_specs, default_device=None):
+    """The operator cut into tiles and put together again; devices are those of the specs."""
+    return _core.create_batched_linop(linop, batch_specs)
+
+
+def split_linop(linop, batch_sizes):
+    """Object arrays of the tiles, and of what each reads and gives."""
+    return _core.split_linop(linop, batch_sizes)
+
+
+# -- iterative methods --------------------------------------------------------------------------
+
+
+def conjugate_gradients(A, y, x0=None, max_num_iters=20, gtol=1e-3, ltol=1e-5,
+                        disable_tracking=False, tqdm_kwargs=None):
+    """x with A x = y for a Hermitian positive A.
+
+    It stops when |A x - y| is below gtol. ltol, a bound of the change of the loss that the original
+    asks for besides, is not used.
+    """
+    import numpy as np
+
+    norm = float(np.linalg.norm(np.asarray(y)))
+    tolerance = min(gtol / norm, 1.0) if norm else gtol
+    return _core.conjugate_gradients(A, y, max_iterations=max_num_iters, tolerance=tolerance,
+                                     **_given(x0=x0)).x
+
+
+def power_method(A, v_init, max_iters=50, eps=0.0, tol=1e-5, dim=None, tqdm_kwargs=None):
+    """The eigenvector and the largest eigenvalue."""
+    if dim is not None:
+        raise NotSupported(f"[power_method] got dim={dim}, expected None.")
+    value, vector = _core.power_method(A, v_init, max_iterations=max_iters, tolerance=tol)
+    return vector, value
+
+
+def polynomial_preconditioner(T, degree, norm="l_2", lower_eig=0.0, upper_eig=1.0):
+    """A polynomial in T that approximates its inverse."""
+    return _core.polynomial_preconditioner(
+        T, degree, norm=norm.replace("_", ""), lower=lower_eig, upper=upper_eig)
+
+
+# -- names --------------------------------------------------------------------------------------
+
+
+def AnyDim(i=None):
+    """The wildcard of one dimension."""
+    return NamedDimension(ANY) if i is None else NamedDimension(f"({i})")
+
+
+def get_nd_shape(dim, kspace=False):
+    """Names of the axes of an image of 1 to 3 dimensions, or of its spectrum."""
+    if dim not in (1, 2, 3):
+        raise ValueError(f"[get_nd_shape] got {dim}, expected 1, 2 or 3 dimensions.")
+    return tuple(("K" if kspace else "N") + axis for axis in "xyz"[:dim])
+
+
+def N2K(dims):
+    """Names of an image as those of its spectrum."""
+    return _renamed_axes(dims, "N", "K")
+
+
+def K2N(dims):
+    """Names of a spectrum as those of its image."""
+    return _renamed_axes(dims, "K", "N")
+
+
+def _renamed_axes(dims, old, new):
+    names = [str(dim) for dim in dims]
+    return tuple(NamedDimension(name.replace(old, new) if set(name) & set("xyz") else name)
+                 for name in names)
+
+
+# -- config, testing ----------------------------------------------------------------------------
+
+
+class _Config:
+    """The keys of the original; they are keys of palimpsest.config."""
+
+    _keys = ("reduce_identity_in_normal", "cache_adjoint_normal", "log_device_transfers",
+             "shape_inference")
+
+    def __getattr__(self, key):
+        if key not in self._keys:
+            raise AttributeError(f"config has no '{key}', expected one of {', '.join(self._keys)}")
+        return getattr(_config, key)
+
+    def __setattr__(self, key, value):
+        if key not in self._keys:
+            raise AttributeError(f"config has no '{key}', expected one of {', '.join(self._keys)}")
+        setattr(_config, key, value)
+
+    def using(self, **changes):
+        """Other values within a with statement."""
+        unknown = set(changes) - set(self._keys)
+        if unknown:
+            raise ValueError(f"Invalid config key: {unknown.pop()!r}. Valid keys: {self._keys}")
+        return _config.using(**changes)
+
+
+config = _Config()
+
+
+class BaseNamedLinopTests:
+    """Tests that any operator passes; `linop_input_output` is a fixture: operator, input, output."""
+
+    equality_check = "approx"
+    isclose_kwargs: dict = {}
+
+    def _check(self, a, b):
+        import numpy as np
+
+        if self.equality_check == "exact":
+            assert np.array_equal(a, b)
+        else:
+            np.testing.assert_allclose(a, b, **{"rtol": 1e-4, "atol": 1e-6, **self.isclose_kwargs})
+
+    def test_input_mutation(self, linop_input_output):
+        import numpy as np
+
+        A, x, y = linop_input_output
+        before = np.array(x), np.array(y)
+        A(x), A.H(y), A.N(x)
+        assert np.array_equal(before[0], x) and np.array_equal(before[1], y)
+
+    def test_adjoint(self, linop_input_output):
+        import numpy as np
+
+        A, x, y = linop_input_output
+        self._check(np.vdot(y, A(x)), np.vdot(A.H(y), x))
+        assert A.H.shape == A.shape.H
+
+    def test_normal(self, linop_input_output):
+        A, x, _ = linop_input_output
+        self._check(A.H(A(x)), A.N(x))
+
+    def test_adjoint_level2(self, linop_input_output):
+        A, x, y = linop_input_output
+        self.test_adjoint((A.H, y, x))
+        self.test_normal((A.H, y, y))
+
+    def test_normal_level2(self, linop_input_output):
+        A, x, _ = linop_input_output
+        self.test_adjoint((A.N, x, x))
+        self.test_normal((A.N, x, x))
+
+    def test_size(self, linop_input_output):
+        A, _, _ = linop_input_output
+        assert all(A.size(dim) is None or isinstance(A.size(dim), int) for dim in A.dims)
+
+
+class testing:
+    """Where the original has its base class of tests."""
+
+    BaseNamedLinopTests = BaseNamedLinopTests

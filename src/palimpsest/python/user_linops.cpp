@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators whose functions are written in Python: they build graphs.
+#include <array>
+#include <deque>
+#include <set>
+
+#include "palimpsest/linop/core/replace_linop.hpp"
+#include "palimpsest/linop/operators/simple.hpp"
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/linop_conversions.hpp"
+
+namespace palimpsest::python {
+
+namespace {
+
+enum Role { fn, adj_fn, normal_fn, adj_normal_fn, split, adj_split, size, check, role_count };
+constexpr std::array<const char*, role_count> kRoles{
+    "fn", "adj_fn", "normal_fn", "adj_normal_fn", "split", "adj_split", "size", "check"};
+
+// A type whose functions are those of Python, which the list `functions` keeps alive.
+struct PythonType : LinopType {
+  std::string module;
+  bool has_name = true;  // the module has it by its name
+  std::array<nb::handle, role_count> functions;
+};
+
+nb::object functions;  // a list
+
+// Types live as long as the process: operators refer to them.
+std::deque<PythonType>& types() {
+  static auto* const list = new std::deque<PythonType>;
+  return *list;
+}
+
+const PythonType& python_type(const NamedLinop& A) {
+  return static_cast<const PythonType&>(A.type());
+}
+
+const PythonType* find_python_type(const NamedLinop& A) {
+  for (const PythonType& type : types()) {
+    if (static_cast<const LinopType*>(&type) == &A.type()) return &type;
+  }
+  return nullptr;
+}
+
+void add_note(nb::python_error& error, const std::string& note) {
+  const nb::object value = nb::borrow(error.value());
+  if (nb::hasattr(value, "add_note")) value.attr("add_note")(note);
+}
+
+// Calls a function of the type with the lock of the interpreter; an exception gets a note.
+template <class Result, class... Arguments>
+Result call(Role role, const NamedLinop& A, const Arguments&... arguments) {
+  try {
+    const nb::object result =
+        nb::borrow(python_type(A).functions[role])(to_python(A), arguments...);
+    if constexpr (!std::is_void_v<Result>) return from_python<Result>(result);
+  } catch (nb::python_error& error) {
+    add_note(error, "while building " + A.type().name + " (" + A.ishape().str() + " -> " +
+                        A.oshape().str() + "), " + kRoles[role]);
+    throw;
+  }
+}
+
+template <Role role>
+Variable build(const NamedLinop& A, const Variable& x) {
+  const Locked locked;
+  return call<Variable>(role, A, to_python(x));
+}
+
+template <Role role>
+NamedLinop cut(const NamedLinop& A, const Tile& tile) {
+  const Locked locked;
+  return call<NamedLinop>(role, A, tile_object(tile));
+}
+
+std::optional<index_t> known_size(const NamedLinop& A, const ND& d) {
+  const Locked locked;
+  const nb::object result =
+      nb::borrow(python_type(A).functions[Role::size])(to_python(A), to_python(d));
+  if (result.is_none()) return std::nullopt;
+  return integer_of(result, "a size");
+}
+
+void check_arguments(const NamedLinop& A) {
+  const Locked locked;
+  call<void>(Role::check, A);
+}
+
+std::size_t define(const std::string& name, const std::string& module, bool has_name,
+                   nb::dict given, int version, bool is_real_linear) {
+  PythonType type;
+  type.name = name;
+  type.version = version;
+  type.real_linear = is_real_linear;
+  type.module = module;
+  type.has_name = has_name;
+  for (std::size_t role = 0; role < kRoles.size(); ++role) {
+    if (!given.contains(kRoles[role])) continue;
+    type.functions[role] = given[kRoles[role]];
+    functions.attr("append")(type.functions[role]);
+  }
+  const auto is_given = [&](Role role) { return type.functions[role].is_valid(); };
+  type.LinopType::functions.fn = build<fn>;
+  if (is_given(adj_fn)) type.LinopType::functions.adj_fn = build<adj_fn>;
+  if (is_given(normal_fn)) type.LinopType::functions.normal_fn = build<normal_fn>;
+  if (is_given(adj_normal_fn)) type.adj_normal_fn = build<adj_normal_fn>;
+  if (is_given(split)) type.LinopType::functions.split = cut<split>;
+  if (is_given(adj_split)) type.LinopType::functions.adj_split = cut<adj_split>;
+  if (is_given(Role::size)) type.LinopType::functions.size = known_size;
+  if (is_given(Role::check)) type.check = check_arguments;
+  types().push_back(std::move(type));
+  if (has_name) replace_linop(types().back());
+  return types().size() - 1;
+}
+
+bool is_parameter(nb::handle value) {
+  return nb::isinstance<VariableObject>(value) || is_array(value);
+}
+
+NamedLinop make(std::size_t index, Dims ishape, std::optional<Dims> oshape,
+                std::optional<std::string> name, DimMap sizes, nb::dict values) {
+  Parameters parameters;
+  Attributes attributes;
+  for (const auto& [key, value] : values) {
+    const std::string text = nb::cast<std::string>(key);
+    if (is_parameter(value)) {
+      parameters.emplace_back(text, from_python<Parameter>(value));
+    } else {
+      attributes.emplace_back(text, attribute_of(value));
+    }
+  }
+  NamedLinop A = make_linop(types().at(index), NamedShape(ishape, oshape.value_or(ishape)),
+                            std::move(parameters), std::move(attributes));
+  if (name) A.set_name(*name);
+  return sizes.empty() ? A : A.with_sizes(sizes);
+}
+
+// A function of Python that any thread may drop.
+VariableFunction function_of(nb::handle object, const char* what) {
+  if (object.is_none()) return {};
+  if (!PyCallable_Check(object.ptr())) {
+    throw TypeError("[SimpleLinop] got " + class_name(object) + " for " + what +
+                    ", expected a function of a Variable.");
+  }
+  const std::shared_ptr<PyObject> kept(object.inc_ref().ptr(), [](PyObject* dropped) {
+    const Locked locked;
+    Py_DECREF(dropped);
+  });
+  return [kept](const Variable& x) {
+    const Locked locked;
+    return from_python<Variable>(nb::borrow(kept.get())(to_python(x)));
+  };
+}
+
+}  // namespace
+
+Attribute attribute_of(nb::handle object) {
+  if (object.is_none()) return {};
+  if (PyBool_Check(object.ptr())) return Attribute(object.ptr() == Py_True);
+  if (is_integer(object)) return Attribute(integer_of(object, "a number"));
+  if (PyFloat_Check(object.ptr())) return Attribute(PyFloat_AsDouble(object.ptr()));
+  if (PyComplex_Check(object.ptr())) return Attribute(nb::cast<std::complex<double>>(object));
+  if (PyUnicode_Check(object.ptr())) return Attribute(nb::cast<std::string>(object));
+  if (is_dims(object)) return Attribute(from_python<Dims>(object));
+  if (is_list(object)) {
+    Attribute::List list;
+    for (nb::handle item : object) list.push_back(attribute_of(item));
+    return Attribute(std::move(list));
+  }
+  throw TypeError("got " + class_name(object) +
+                  ", expected an array, a number, a string, dimensions or a list of these.");
+}
+
+nb::tuple modules_of(const NamedLinop& A) {
+  std::set<std::string> names;
+  std::vector<NamedLinop> rest{A};
+  while (!rest.empty()) {
+    const NamedLinop part = rest.back();
+    rest.pop_back();
+    rest.insert(rest.end(), part.linops().begin(), part.linops().end());
+    const PythonType* const type = find_python_type(part);
+    if (!type) continue;
+    if (!type->has_name) {
+      throw FormatError("[" + part.name() + "] save: '" + type->name +
+                        "' is a closure: its module does not have it by its name. Try to define it "
+                        "at the top of a module.");
+    }
+    names.insert(type->module);
+  }
+  nb::list list;
+  for (const std::string& name : names) list.append(name);
+  return nb::tuple(list);
+}
+
+void bind_user_linops(nb::module_& m) {
+  functions = nb::list();
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { functions.reset(); }));
+  m.def("_define_linop", define, "name"_a, "module"_a, "has_name"_a, "functions"_a, "version"_a,
+        "real_linear"_a);
+  m.def("_make_linop", make, "index"_a, "ishape"_a, "oshape"_a.none(), "name"_a.none(),
+        "sizes"_a.none(), "values"_a);
+  m.def(
+      "SimpleLinop",
+      [](nb::handle f, nb::handle adjoint, nb::handle normal, Dims ishape,
+         std::optional<Dims> oshape, const std::string& name) {
+        return SimpleLinop({.fn = function_of(f, "fn"),
+                            .adj_fn = function_of(adjoint, "adj_fn"),
+                            .normal_fn = function_of(normal, "normal_fn"),
+                            .ishape = ishape,
+                            .oshape = oshape,
+                            .name = name});
+      },
+      "fn"_a, "adj_fn"_a.none() = nb::none(), "normal_fn"_a.none() = nb::none(), nb::kw_only(),
+      "ishape"_a = "...", "oshape"_a.none() = nb::none(), "name"_a = "SimpleLinop",
+      "An operator of functions of a Variable; the adjoint is derived where it is not given.");
+}
+
+}  // namespace palimpsest::python
