@@ -121,6 +121,10 @@ std::vector<Sample> samples() {
   const auto terms = [](DType d) { return objective_problem(with_terms(d), data_type(d)); };
   list.push_back({"condat_vu", "", terms, y});
   list.push_back({"pdhg", "", [terms](DType d) { return terms(d).set("f", SquaredL2(1.0)); }, y});
+  const auto strong = [terms](DType d) {
+    return terms(d).set("f", SquaredL2(1.0)).set("h", SquaredL2(0.5)).set("strong", 0.5);
+  };
+  list.push_back({"pdhg", "Strong", strong, y});
   return list;
 }
 

@@ -138,7 +138,10 @@ void take_own(Keywords& k, AdmmOptions& o) {
   k.take("inner_tolerance", o.inner_tolerance);
   k.take("adapt", o.adapt);
 }
-void take_own(Keywords& k, PdhgOptions& o) { k.take("ratio", o.ratio); }
+void take_own(Keywords& k, PdhgOptions& o) {
+  k.take("ratio", o.ratio);
+  k.take("strong", o.strong);
+}
 void take_own(Keywords&, PowerOptions&) {}
 void take_own(Keywords& k, SvdOptions& o) {
   k.take("vectors", o.vectors);

@@ -200,7 +200,7 @@ SolveResult admm(const Objective& f, const Tensor& b, const AdmmOptions& o) {
 SolveResult pdhg(const Prox& f, const Objective& rest, const Tensor& b,
                  const PdhgOptions& options) {
   Problem p = objective_problem(rest, type_of(b));
-  p.set("f", f).set("ratio", options.ratio);
+  p.set("f", f).set("ratio", options.ratio).set("strong", options.strong);
   return solve(*find_solver("pdhg"), p, b, solve_options(options));
 }
 

@@ -161,13 +161,23 @@ void declare_pdhg(const Problem& p, StateList& state) {
 }
 
 void step_pdhg(const Problem& p, Scope& s, int) {
-  const Variable x = s["x"], sigma = s["sigma"];
+  const Variable x = s["x"];
+  Variable sigma = s["sigma"];
   Variable slope = s.adjoint("A", s["y"]);
   for (index_t i = 0; i < term_count(p); ++i) {
     slope = slope + s.adjoint(of_term("K", i), s[of_term("u", i)]);
   }
   const Variable next = primal_step(p, s, slope);
-  const Variable ahead = 2.0 * next - x;
+  const double modulus = p.real("strong", 0);
+  Variable ahead = 2.0 * next - x;
+  if (modulus > 0) {  // steps that fit a strongly convex h, of which those of x go to 0
+    const Variable tau = s["tau"];
+    const Variable theta = ops::reciprocal(ops::sqrt(1.0 + tau * (2 * modulus)));
+    s.set("tau", tau * theta);
+    sigma = sigma / theta;
+    s.set("sigma", sigma);
+    ahead = ops::fma(p.x().spread(theta), next - x, next);
+  }
   const Variable image = s.apply("A", ahead) - s.b();
   dual_step(p, s, "y", "f", image, "no shift", sigma);
   for (index_t i = 0; i < term_count(p); ++i) {
@@ -216,6 +226,11 @@ index_t prepare_pdhg_bytes(const Problem& p) {
 }
 
 void check_pdhg(const Problem& p) {
+  const double modulus = p.real("strong", 0);
+  if (!(modulus >= 0) || !std::isfinite(modulus)) {
+    throw ValueError("[pdhg] strong: got " + p.attr("strong").str() +
+                     ", expected a number that is not negative");
+  }
   if (p.real("ratio", 1) > 0) return;
   throw ValueError("[pdhg] ratio: got " + p.attr("ratio").str() + ", expected a positive number");
 }
