@@ -199,6 +199,21 @@ TEST(Spectrum, OperatorNorms) {
   EXPECT_NEAR(operator_norm2(A, x).value, 1.01, 1e-9);
 }
 
+TEST(Spectrum, LanczosWatchesTheEndThatIsAskedFor) {
+  // One large eigenvalue is found at once; the smallest is among many.
+  Tensor weights = Tensor::linspace(-1, 1, 40, DType::float64);
+  weights(39).fill(50.0);
+  const NamedLinop A = Diagonal(weights, "N");
+  const TensorType x{DType::float64, {40}, {}};
+  const LanczosResult largest = lanczos(A, x, {.steps = 39, .tolerance = 1e-9});
+  EXPECT_NEAR(largest.values.back(), 50, 1e-6);
+  EXPECT_GT(std::abs(largest.values.front() + 1), 1e-3);
+  const LanczosResult smallest =
+      lanczos(A, x, {.steps = 39, .tolerance = 1e-9, .which = SpectrumEnd::smallest});
+  EXPECT_NEAR(smallest.values.front(), -1, 1e-6);
+  EXPECT_GT(smallest.steps, largest.steps);
+}
+
 TEST(Spectrum, TridiagonalEigenvalues) {
   // Second differences: 2 - 2 cos(k pi / (n + 1)).
   const std::vector<double> got = tridiagonal_eigenvalues({2, 2, 2, 2}, {-1, -1, -1});

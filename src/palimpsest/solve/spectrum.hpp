@@ -12,10 +12,14 @@
 
 namespace PALIMPSEST_API palimpsest {
 
+/// An end of a spectrum.
+enum class SpectrumEnd : std::uint8_t { largest, smallest };
+
 struct LanczosOptions {
   int steps = 20;
-  /// Relative change of the largest Ritz value from one step to the next.
+  /// Relative change of the Ritz value at the end `which` from one step to the next.
   double tolerance = 1e-3;
+  SpectrumEnd which = SpectrumEnd::largest;
   std::uint64_t seed = 0;
 };
 struct LanczosResult {

@@ -73,6 +73,10 @@ std::size_t count_below(const std::vector<double>& diagonal, const std::vector<d
   return count;
 }
 
+double end_of(const std::vector<double>& values, SpectrumEnd which) {
+  return which == SpectrumEnd::largest ? values.back() : values.front();
+}
+
 }  // namespace
 
 std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal,
@@ -118,10 +122,11 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
     if (solver.last().iteration <= result.steps) break;  // it diverged
     result.steps = solver.last().iteration;
     diagonal.push_back(alpha);
-    const double before = result.values.empty() ? 0 : result.values.back();
+    const double before = result.values.empty() ? 0 : end_of(result.values, options.which);
     result.values = tridiagonal_eigenvalues(diagonal, below);
-    const double largest = result.values.back(), scale = std::abs(largest);
-    if (result.steps > 1 && std::abs(largest - before) <= options.tolerance * scale) break;
+    const double value = end_of(result.values, options.which);
+    const double scale = std::max(std::abs(result.values.front()), std::abs(result.values.back()));
+    if (result.steps > 1 && std::abs(value - before) <= options.tolerance * std::abs(value)) break;
     if (beta <= 10 * rounding * scale) break;  // an invariant subspace
     below.push_back(beta);
   }
