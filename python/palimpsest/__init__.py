@@ -9,6 +9,7 @@ from palimpsest._core import __version__  # noqa: F401
 from palimpsest._factories import Dense, Diagonal, Sampling  # noqa: F401
 from palimpsest._user import linop  # noqa: F401
 from palimpsest.errors import *  # noqa: F403
+from palimpsest.user_ops import Apply, Op, as_op  # noqa: F401
 
 # The modules of these names, in place of the parts of _core that they show.
 errors = _importlib.import_module("palimpsest.errors")

@@ -31,6 +31,9 @@ Kind kind_of(nb::handle object);
 /// Copies that import_array() made so far.
 std::uint64_t import_copies();
 
+/// Gives up what is known of classes: when the interpreter ends.
+void forget_classes();
+
 /// An array, a number or a list of numbers. Numbers of Python are weak, those of NumPy are not.
 Value value_of(nb::handle object);
 

@@ -29,6 +29,7 @@ namespace palimpsest::python {
   X(user_linops)                      \
   X(proxes)                           \
   X(solvers)                          \
+  X(user_ops)                         \
   X(process)                          \
   X(memory)
 

@@ -57,9 +57,15 @@ ClassFacts find_facts(nb::handle type) {
   return {};
 }
 
-// Asked once per class, which lives on for that.
+// Asked once per class, which lives on for that until the interpreter ends.
+using KnownClasses = std::unordered_map<PyObject*, ClassFacts>;
+KnownClasses& known_classes() {
+  static auto& known = *new KnownClasses();
+  return known;
+}
+
 const ClassFacts& facts_of(nb::handle object) {
-  static auto& known = *new std::unordered_map<PyObject*, ClassFacts>();
+  KnownClasses& known = known_classes();
   const nb::handle type = object.type();
   const auto found = known.find(type.ptr());
   if (found != known.end()) return found->second;
@@ -369,6 +375,11 @@ Value value_of(nb::handle object) {
   Numbers numbers;
   collect(object, 0, numbers);
   return Value::weak(tensor_of(numbers));
+}
+
+void forget_classes() {
+  KnownClasses& known = known_classes();
+  for (const auto& [type, facts] : std::exchange(known, {})) Py_DECREF(type);
 }
 
 }  // namespace palimpsest::python

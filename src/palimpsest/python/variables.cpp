@@ -369,7 +369,7 @@ void bind_variables(nb::module_& m) {
   bind_refusals(c);
   bind_facts(c);
   bind_methods(c);
-  nb::class_<Apply>(m, "Apply", "An op applied to inputs.")
+  nb::class_<Apply>(m, "_Apply", "An op applied to inputs.")
       .def_prop_ro("op_name", [](const Apply& a) { return std::string(a.op().name()); })
       .def_prop_ro("inputs",
                    [](const Apply& a) {
