@@ -27,8 +27,8 @@ std::string props_text(nb::handle op) {
   const nb::object names = op.attr("__props__");
   for (nb::handle name : names) {
     const nb::object value = nb::getattr(op, name);
-    text += (text.empty() ? "" : ", ") + str_of(name) + "=" +
-            nb::cast<std::string>(nb::repr(value));
+    text +=
+        (text.empty() ? "" : ", ") + str_of(name) + "=" + nb::cast<std::string>(nb::repr(value));
   }
   return text;
 }
@@ -128,7 +128,8 @@ class UserOp final : public Op {
   nb::handle object() const { return object_; }
   std::vector<int> destroyed_positions() const {
     std::vector<int> list;
-    for (const auto& [output, inputs] : destroys_) list.insert(list.end(), inputs.begin(), inputs.end());
+    for (const auto& [output, inputs] : destroys_)
+      list.insert(list.end(), inputs.begin(), inputs.end());
     return list;
   }
 
@@ -140,7 +141,8 @@ class UserOp final : public Op {
         const nb::object array = (*list)[i];
         // One reference here and one in the list.
         if (Py_REFCNT(array.ptr()) > 2) {
-          throw OpError("[" + name_ + "] kept an array after perform() returned. Try a copy of it.");
+          throw OpError("[" + name_ +
+                        "] kept an array after perform() returned. Try a copy of it.");
         }
       }
     }
