@@ -157,7 +157,10 @@ class Using {
   Using(const Using&) = delete;
   Using& operator=(const Using&) = delete;
   void enter() { scopes_.push_back(std::make_unique<ConfigScope>(overrides_)); }
-  void leave() { scopes_.pop_back(); }
+  void leave() {
+    if (scopes_.empty()) throw StateError("[config] got a scope that is not entered. Try `with`.");
+    scopes_.pop_back();
+  }
   void set_threads(index_t n) { overrides_.threads = n; }
 
  private:

@@ -80,9 +80,9 @@ index_t integer_of(nb::handle object, const char* expected) {
 }
 
 bool is_list(nb::handle object) {
-  return PySequence_Check(object.ptr()) && !PyUnicode_Check(object.ptr()) &&
-         !PyBytes_Check(object.ptr()) && !nb::isinstance<VariableObject>(object) &&
-         !nb::isinstance<LinopObject>(object);
+  return PySequence_Check(object.ptr()) && nb::hasattr(object, "__len__") &&
+         !PyUnicode_Check(object.ptr()) && !PyBytes_Check(object.ptr()) &&
+         !nb::isinstance<VariableObject>(object) && !nb::isinstance<LinopObject>(object);
 }
 
 Device From<Device>::from(nb::handle object) {

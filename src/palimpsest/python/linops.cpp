@@ -372,7 +372,7 @@ nb::object to_python(const Parameter& p) { return object_of(p); }
 
 NamedLinop From<NamedLinop>::from(nb::handle object) {
   if (nb::isinstance<LinopObject>(object)) return nb::cast<LinopObject&>(object).value;
-  throw TypeError("got " + class_name(object) + ", expected an operator.");
+  throw TypeError("[operator] got " + class_name(object) + ", expected a NamedLinop.");
 }
 
 void bind_linops(nb::module_& m) {
