@@ -28,6 +28,33 @@ namespace palimpsest::python {
 namespace nb = nanobind;
 using namespace nb::literals;
 
+/// A variable at namespace scope that no start of the module makes and no end of the process
+/// destroys. Guarded by the lock of the interpreter.
+template <class T>
+class Global {
+ public:
+  /// Made at the first use.
+  T& get() {
+    if (!made_) made_ = new T();
+    return *made_;
+  }
+
+ private:
+  T* made_ = nullptr;
+};
+/// An object of Python as one. What holds types of this module is given up by an exit handler of
+/// Python.
+class GlobalObject {
+ public:
+  nb::handle get() const { return object_; }
+  bool is_set() const { return object_ != nullptr; }
+  void set(nb::object object) { object_ = object.release().ptr(); }
+  void clear() { Py_CLEAR(object_); }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
 /// How a T is made of a Python object: `static T from(nb::handle)`. Throws errors of the library.
 template <class T>
 struct From;

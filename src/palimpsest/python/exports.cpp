@@ -20,10 +20,8 @@ struct Range {
   int exports;
 };
 using Ranges = std::map<const std::byte*, Range>;
-Ranges& ranges() {
-  static Ranges& all = *new Ranges();
-  return all;
-}
+constinit Global<Ranges> all_ranges;
+Ranges& ranges() { return all_ranges.get(); }
 
 // For as long as the capsule lives.
 struct Description {
@@ -42,9 +40,11 @@ nb::object function_of(const char* module, const char* name) {
   return nb::module_::import_(module).attr(name);
 }
 
+constinit GlobalObject as_array;  // numpy.asarray
+
 nb::object numpy_array(Tensor tensor, Access access) {
-  static PyObject* const as_array = function_of("numpy", "asarray").release().ptr();
-  return nb::borrow(as_array)(std::make_shared<ExportedMemory>(std::move(tensor), access));
+  if (!as_array.is_set()) as_array.set(function_of("numpy", "asarray"));
+  return as_array.get()(std::make_shared<ExportedMemory>(std::move(tensor), access));
 }
 
 // torch shows no negative strides.

@@ -59,10 +59,8 @@ ClassFacts find_facts(nb::handle type) {
 
 // Asked once per class, which lives on for that until the interpreter ends.
 using KnownClasses = std::unordered_map<PyObject*, ClassFacts>;
-KnownClasses& known_classes() {
-  static auto& known = *new KnownClasses();
-  return known;
-}
+constinit Global<KnownClasses> all_classes;
+KnownClasses& known_classes() { return all_classes.get(); }
 
 const ClassFacts& facts_of(nb::handle object) {
   KnownClasses& known = known_classes();

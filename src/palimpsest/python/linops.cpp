@@ -21,8 +21,8 @@ using Self = LinopObject&;
 
 // -- one object per operator: the table does not keep it alive ----------------------------------
 
-nb::object operators_by_node;   // WeakValueDictionary
-nb::object parameters_by_cell;  // likewise
+constinit GlobalObject operators_by_node;   // WeakValueDictionary
+constinit GlobalObject parameters_by_cell;  // likewise
 
 nb::object known_object(nb::handle table, const void* key) {
   return table.attr("get")(reinterpret_cast<std::uintptr_t>(key));
@@ -38,10 +38,11 @@ nb::object new_object(nb::handle table, const void* key, Object object) {
 // A setter gives the handle another node: this object stands for that now.
 void change(nb::handle self, const std::function<void(NamedLinop&)>& change_handle) {
   NamedLinop& handle = nb::cast<LinopObject&>(self).value;
-  operators_by_node.attr("pop")(reinterpret_cast<std::uintptr_t>(handle.node().get()), nb::none());
+  operators_by_node.get().attr("pop")(reinterpret_cast<std::uintptr_t>(handle.node().get()),
+                                      nb::none());
   change_handle(handle);
-  operators_by_node.attr("__setitem__")(reinterpret_cast<std::uintptr_t>(handle.node().get()),
-                                        self);
+  operators_by_node.get().attr("__setitem__")(reinterpret_cast<std::uintptr_t>(handle.node().get()),
+                                              self);
 }
 
 // -- application --------------------------------------------------------------------------------
@@ -352,9 +353,9 @@ void bind_runs(nb::class_<LinopObject>& c) {
 
 nb::object object_of(const NamedLinop& A) {
   if (!A.defined()) return nb::none();
-  nb::object found = known_object(operators_by_node, A.node().get());
+  nb::object found = known_object(operators_by_node.get(), A.node().get());
   if (!found.is_none()) return found;
-  return new_object(operators_by_node, A.node().get(), LinopObject{A});
+  return new_object(operators_by_node.get(), A.node().get(), LinopObject{A});
 }
 nb::object to_python(const NamedLinop& A) { return object_of(A); }
 
@@ -362,11 +363,11 @@ nb::object object_of(const Parameter& p) {
   if (!p.present()) return nb::none();
   if (p.is_view()) return nb::cast(ParameterObject(p));
   const void* const cell = &p.variable().container();
-  nb::object found = known_object(parameters_by_cell, cell);
+  nb::object found = known_object(parameters_by_cell.get(), cell);
   const bool is_same =
       !found.is_none() &&
       nb::cast<ParameterObject&>(found).parameter.is_trainable() == p.is_trainable();
-  return is_same ? found : new_object(parameters_by_cell, cell, ParameterObject(p));
+  return is_same ? found : new_object(parameters_by_cell.get(), cell, ParameterObject(p));
 }
 nb::object to_python(const Parameter& p) { return object_of(p); }
 
@@ -377,11 +378,11 @@ NamedLinop From<NamedLinop>::from(nb::handle object) {
 
 void bind_linops(nb::module_& m) {
   const nb::object weak = nb::module_::import_("weakref").attr("WeakValueDictionary");
-  operators_by_node = weak();
-  parameters_by_cell = weak();
+  operators_by_node.set(weak());
+  parameters_by_cell.set(weak());
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
-    operators_by_node.reset();
-    parameters_by_cell.reset();
+    operators_by_node.clear();
+    parameters_by_cell.clear();
   }));
   nb::class_<LinopObject> c(m, "NamedLinop", nb::is_weak_referenceable(),
                             "A linear operator whose axes have names.");

@@ -10,14 +10,14 @@ namespace palimpsest::python {
 namespace {
 
 // From the id of a Storage to its object, as long as that lives.
-nb::object storage_objects;
+constinit GlobalObject storage_objects;
 
 nb::object object_of(const Storage& storage) {
   const nb::object key = nb::cast(storage.id());
-  nb::object found = storage_objects.attr("get")(key);
+  nb::object found = storage_objects.get().attr("get")(key);
   if (!found.is_none()) return found;
   found = nb::cast(storage);
-  storage_objects.attr("__setitem__")(key, found);
+  storage_objects.get().attr("__setitem__")(key, found);
   return found;
 }
 
@@ -63,9 +63,9 @@ nb::object reduced_tensor(const TensorObject& self) {
 }  // namespace
 
 void bind_pickles(nb::module_& m) {
-  storage_objects = nb::module_::import_("weakref").attr("WeakValueDictionary")();
+  storage_objects.set(nb::module_::import_("weakref").attr("WeakValueDictionary")());
   nb::module_::import_("atexit").attr("register")(
-      nb::cpp_function([] { storage_objects.reset(); }));
+      nb::cpp_function([] { storage_objects.clear(); }));
   m.def("_storage_of_bytes", storage_of_bytes);
   m.def("_tensor_of_storage",
         [](const Storage& storage, const std::string& dtype, Extents shape, Extents strides,

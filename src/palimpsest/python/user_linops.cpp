@@ -25,13 +25,11 @@ struct PythonType : LinopType {
   std::array<nb::handle, role_count> functions;
 };
 
-nb::object functions;  // a list
+constinit GlobalObject functions;  // a list
 
 // Types live as long as the process: operators refer to them.
-std::deque<PythonType>& types() {
-  static auto* const list = new std::deque<PythonType>;
-  return *list;
-}
+constinit Global<std::deque<PythonType>> all_types;
+std::deque<PythonType>& types() { return all_types.get(); }
 
 const PythonType& python_type(const NamedLinop& A) {
   return static_cast<const PythonType&>(A.type());
@@ -99,7 +97,7 @@ std::size_t define(const std::string& name, const std::string& module, bool has_
   for (std::size_t role = 0; role < kRoles.size(); ++role) {
     if (!given.contains(kRoles[role])) continue;
     type.functions[role] = given[kRoles[role]];
-    functions.attr("append")(type.functions[role]);
+    functions.get().attr("append")(type.functions[role]);
   }
   const auto is_given = [&](Role role) { return type.functions[role].is_valid(); };
   type.LinopType::functions.fn = build<fn>;
@@ -195,8 +193,8 @@ nb::tuple modules_of(const NamedLinop& A) {
 }
 
 void bind_user_linops(nb::module_& m) {
-  functions = nb::list();
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { functions.reset(); }));
+  functions.set(nb::list());
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { functions.clear(); }));
   m.def("_define_linop", define, "name"_a, "module"_a, "has_name"_a, "functions"_a, "version"_a,
         "real_linear"_a);
   m.def("_make_linop", make, "index"_a, "ishape"_a, "oshape"_a.none(), "name"_a.none(),
