@@ -13,6 +13,9 @@
 #include "palimpsest/linop/operators/scalar.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
+#include "palimpsest/solve/gradient_methods.hpp"
+#include "palimpsest/solve/objective.hpp"
+#include "palimpsest/solve/prox/norms.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
@@ -66,6 +69,35 @@ TEST_F(Checkpoints, ContinueBitForBit) {
       EXPECT_EQ(rest.history[i].objective, whole.history[i].objective) << k << " " << i;
     }
   }
+}
+
+// A run of few iterations goes on to more, unless its iterates depend on how many there are.
+TEST_F(Checkpoints, OfProximalMethodsGoOnToMoreIterations) {
+  const auto run = [&](auto solve) {
+    solve(ProximalOptions{.tolerance = 0,
+                          .max_iterations = 3,
+                          .L = 1e4,
+                          .checkpoint = CheckpointOptions{.path = path(), .every_iterations = 1}});
+    const SolveResult rest =
+        solve(ProximalOptions{.tolerance = 0, .max_iterations = 9, .L = 1e4, .resume = path()});
+    const SolveResult whole = solve(ProximalOptions{.tolerance = 0, .max_iterations = 9, .L = 1e4});
+    EXPECT_TRUE(equal(rest.x, whole.x));
+    EXPECT_EQ(rest.iterations, 9);
+  };
+  run([&](const ProximalOptions& o) { return fista(A_, L1(0.1), b_, o); });
+  run([&](const ProximalOptions& o) { return ista(A_, L1(0.1), b_, o); });
+  run([&](const ProximalOptions& o) { return nesterov(A_, b_, o); });
+  run([&](const ProximalOptions& o) {
+    return minimize({.A = A_, .h = L1(0.1)}, b_,
+                    {.tolerance = 0,
+                     .max_iterations = o.max_iterations,
+                     .L = o.L,
+                     .checkpoint = o.checkpoint,
+                     .resume = o.resume});
+  });
+  expect_error<ValueError>(
+      [&] { run([&](const ProximalOptions& o) { return pogm(A_, L1(0.1), b_, o); }); },
+      "max_iterations");
 }
 
 TEST_F(Checkpoints, AreWrittenWhenARunIsBrokenOff) {

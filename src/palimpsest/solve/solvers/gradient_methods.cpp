@@ -187,7 +187,10 @@ Problem problem_of(const SolverType& type, const NamedLinop& A, const Prox* h, c
   p.set("average", options.average);
   p.set("restart", options.restart);
   p.set("objective", options.objective == RecordObjective::always);
-  p.set("max_iterations", options.max_iterations);
+  // Only where the iterates depend on it: what a checkpoint was made for must be what goes on.
+  if (type.name == kPogm.name || options.average > 1) {
+    p.set("max_iterations", options.max_iterations);
+  }
   return p;
 }
 

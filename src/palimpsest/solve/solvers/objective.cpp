@@ -89,7 +89,6 @@ Problem problem_of(const Objective& f, const TensorType& b, const MinimizeOption
   if (options.L) p.set("L", *options.L);
   p.set("balance", options.balance).set("restart", options.restart);
   p.set("objective", options.objective == RecordObjective::always);
-  p.set("max_iterations", options.max_iterations);
   if (options.rho) p.set("rho", *options.rho);
   p.set("relaxation", options.relaxation).set("inner", options.inner);
   p.set("inner_tolerance", options.inner_tolerance);
