@@ -151,26 +151,23 @@ struct FloorDiv {
     }
   }
 };
+// Of integers.
 struct Pow {
   template <class T>
   static T call(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return std::pow(a, b);
-    } else {
-      if constexpr (std::is_signed_v<T>) {
-        if (b < 0) {  // 1 / a^|b| cut towards zero
-          if (a == 1) return 1;
-          if (a == -1) return b % 2 == 0 ? T{1} : T{-1};
-          return 0;
-        }
+    if constexpr (std::is_signed_v<T>) {
+      if (b < 0) {  // 1 / a^|b| cut towards zero
+        if (a == 1) return 1;
+        if (a == -1) return b % 2 == 0 ? T{1} : T{-1};
+        return 0;
       }
-      Wide<T> power = 1, factor = wide(a);
-      for (Wide<T> rest = wide(b); rest != 0; rest >>= 1) {
-        if ((rest & 1) != 0) power *= factor;
-        factor *= factor;
-      }
-      return static_cast<T>(power);
     }
+    Wide<T> power = 1, factor = wide(a);
+    for (Wide<T> rest = wide(b); rest != 0; rest >>= 1) {
+      if ((rest & 1) != 0) power *= factor;
+      factor *= factor;
+    }
+    return static_cast<T>(power);
   }
 };
 struct Round {
@@ -295,7 +292,8 @@ ScalarKernel ordered_kernel(ScalarOp op) {
     case ScalarOp::mod:
       return binary_loop<T, T, Mod>;
     case ScalarOp::pow:
-      return binary_loop<T, T, Pow>;
+      if constexpr (std::is_integral_v<T>) return binary_loop<T, T, Pow>;
+      return nullptr;
     case ScalarOp::round:
       return unary_loop<T, T, Round>;
     default:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic and functions of complex numbers. Products and quotients are the plain formulas; the
-// operators of std::complex would call the slow ones that repair infinities.
+// Arithmetic and functions of complex numbers, but for those of vector_functions.hpp. Products and
+// quotients are the plain formulas; the operators of std::complex would call the slow ones that
+// repair infinities.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -34,17 +35,6 @@ inline float magnitude(Complex<float> a) {
 inline double magnitude(Complex<double> a) {
   const double square = a.real() * a.real() + a.imag() * a.imag();
   return is_safe_norm2(square) ? std::sqrt(square) : std::hypot(a.real(), a.imag());
-}
-
-// The library's function takes longer, for the sake of what overflows, vanishes or is infinite.
-template <class T>
-Complex<T> exponential(Complex<T> x) {
-  const T size = std::exp(x.real());
-  if (!(size >= std::numeric_limits<T>::min() && size <= std::numeric_limits<T>::max()) ||
-      !std::isfinite(x.imag())) {
-    return std::exp(x);
-  }
-  return {size * std::cos(x.imag()), size * std::sin(x.imag())};
 }
 
 // Small integer exponents by multiplication, which is exact where the numbers are.
@@ -118,12 +108,8 @@ PALIMPSEST_COMPLEX_FUNCTION(Reciprocal, quotient(C(1), x))
 PALIMPSEST_COMPLEX_FUNCTION(Round, C(std::nearbyint(re), std::nearbyint(im)))
 PALIMPSEST_COMPLEX_FUNCTION(Abs, magnitude(x))
 PALIMPSEST_COMPLEX_FUNCTION(Abs2, re* re + im * im)
-PALIMPSEST_COMPLEX_FUNCTION(Angle, std::atan2(im, re))
 PALIMPSEST_COMPLEX_FUNCTION(Real, re)
 PALIMPSEST_COMPLEX_FUNCTION(Imag, im)
-PALIMPSEST_COMPLEX_FUNCTION(Sqrt, std::sqrt(x))
-PALIMPSEST_COMPLEX_FUNCTION(Exp, exponential(x))
-PALIMPSEST_COMPLEX_FUNCTION(Log, std::log(x))
 PALIMPSEST_COMPLEX_FUNCTION(Sin, std::sin(x))
 PALIMPSEST_COMPLEX_FUNCTION(Cos, std::cos(x))
 PALIMPSEST_COMPLEX_FUNCTION(Tan, std::tan(x))
@@ -219,8 +205,6 @@ ScalarKernel arithmetic_of(ScalarOp op) {
       return unary_loop<C, T, Abs>;
     case ScalarOp::abs2:
       return unary_loop<C, T, Abs2>;
-    case ScalarOp::angle:
-      return unary_loop<C, T, Angle>;
     case ScalarOp::real:
       return unary_loop<C, T, Real>;
     case ScalarOp::imag:
@@ -243,10 +227,7 @@ ScalarKernel function_of(ScalarOp op) {
     PALIMPSEST_CASE(square, Square)
     PALIMPSEST_CASE(reciprocal, Reciprocal)
     PALIMPSEST_CASE(round, Round)
-    PALIMPSEST_CASE(sqrt, Sqrt)
-    PALIMPSEST_CASE(exp, Exp)
     PALIMPSEST_CASE(expm1, Expm1)
-    PALIMPSEST_CASE(log, Log)
     PALIMPSEST_CASE(log1p, Log1p)
     PALIMPSEST_CASE(log2, Log2)
     PALIMPSEST_CASE(log10, Log10)

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <complex>
 
+#include "palimpsest/kernels/functions/vector_functions.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -39,9 +41,13 @@ ScalarKernel scalar_kernel(ScalarOp op, DType working) {
   if (op == ScalarOp::where) return where_kernel(working);
   ScalarKernel kernel = comparison_kernel(op, working);
   if (is_complex(working)) {
+    if (kernel == nullptr) kernel = complex_vector_kernel(op, working);
     if (kernel == nullptr) kernel = complex_kernel(op, working);
     if (kernel == nullptr) kernel = complex_function_kernel(op, working);
   } else {
+    if (kernel == nullptr) kernel = exponential_kernel(op, working);
+    if (kernel == nullptr) kernel = logarithm_kernel(op, working);
+    if (kernel == nullptr) kernel = trigonometric_kernel(op, working);
     if (kernel == nullptr) kernel = real_arithmetic_kernel(op, working);
     if (kernel == nullptr) kernel = real_function_kernel(op, working);
   }

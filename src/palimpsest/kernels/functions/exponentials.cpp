@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exponential functions of vectors. This file is compiled once per instruction set; the best one
+// is chosen when the program runs.
+#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/kernels/functions/vector_functions.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/functions/exponentials.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "palimpsest/kernels/functions/vector_loops-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+PALIMPSEST_VECTOR_FUNCTION(Exp, exp_of);
+PALIMPSEST_VECTOR_FUNCTION(Expm1, expm1_of);
+PALIMPSEST_VECTOR_FUNCTION(Sigmoid, sigmoid_of);
+PALIMPSEST_VECTOR_FUNCTION(Tanh, tanh_of);
+PALIMPSEST_VECTOR_FUNCTION(Sinh, sinh_of);
+PALIMPSEST_VECTOR_FUNCTION(Cosh, cosh_of);
+
+ScalarKernel of_singles(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::exp:
+      return function_loop<Single, Exp>;
+    case ScalarOp::expm1:
+      return function_loop<Widened, Expm1>;
+    case ScalarOp::sigmoid:
+      return function_loop<Single, Sigmoid>;
+    case ScalarOp::tanh:
+      return function_loop<Single, Tanh>;
+    case ScalarOp::sinh:
+      return function_loop<Widened, Sinh>;
+    case ScalarOp::cosh:
+      return function_loop<Widened, Cosh>;
+    default:
+      return nullptr;
+  }
+}
+ScalarKernel of_doubles(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::exp:
+      return function_loop<Double, Exp>;
+    case ScalarOp::expm1:
+      return function_loop<Double, Expm1>;
+    case ScalarOp::sigmoid:
+      return function_loop<Double, Sigmoid>;
+    case ScalarOp::tanh:
+      return function_loop<Double, Tanh>;
+    case ScalarOp::sinh:
+      return function_loop<Double, Sinh>;
+    case ScalarOp::cosh:
+      return function_loop<Double, Cosh>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+ScalarKernel exponentials(ScalarOp op, DType working) {
+  if (working == DType::float32) return of_singles(op);
+  if (working == DType::float64) return of_doubles(op);
+  return nullptr;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(exponentials);
+
+ScalarKernel exponential_kernel(ScalarOp op, DType working) {
+  return HWY_DYNAMIC_DISPATCH(exponentials)(op, working);
+}
+
+}  // namespace palimpsest
+#endif

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logarithms and powers of vectors. This file is compiled once per instruction set; the best one
+// is chosen when the program runs.
+#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/kernels/functions/vector_functions.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/functions/logarithms.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "palimpsest/kernels/functions/vector_loops-inl.hpp"
+#include "palimpsest/kernels/functions/vector_powers-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+PALIMPSEST_VECTOR_FUNCTION(Log, log_of);
+PALIMPSEST_VECTOR_FUNCTION(Log1p, log1p_of);
+PALIMPSEST_VECTOR_FUNCTION(Log2, log2_of);
+PALIMPSEST_VECTOR_FUNCTION(Log10, log10_of);
+PALIMPSEST_VECTOR_FUNCTION(Arcsinh, arcsinh_of);
+PALIMPSEST_VECTOR_FUNCTION(Arccosh, arccosh_of);
+PALIMPSEST_VECTOR_FUNCTION(Arctanh, arctanh_of);
+struct Pow {
+  template <class F, class V>
+  static HWY_INLINE V call(V x, V y) {
+    return pow_of<F>(x, y);
+  }
+};
+
+ScalarKernel of_singles(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::log:
+      return function_loop<Single, Log>;
+    case ScalarOp::log1p:
+      return function_loop<Widened, Log1p>;
+    case ScalarOp::log2:
+      return function_loop<Widened, Log2>;
+    case ScalarOp::log10:
+      return function_loop<Widened, Log10>;
+    case ScalarOp::arcsinh:
+      return function_loop<Widened, Arcsinh>;
+    case ScalarOp::arccosh:
+      return function_loop<Widened, Arccosh>;
+    case ScalarOp::arctanh:
+      return function_loop<Widened, Arctanh>;
+    case ScalarOp::pow:
+      return function_loop<Widened, Pow>;
+    default:
+      return nullptr;
+  }
+}
+ScalarKernel of_doubles(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::log:
+      return function_loop<Double, Log>;
+    case ScalarOp::log1p:
+      return function_loop<Double, Log1p>;
+    case ScalarOp::log2:
+      return function_loop<Double, Log2>;
+    case ScalarOp::log10:
+      return function_loop<Double, Log10>;
+    case ScalarOp::arcsinh:
+      return function_loop<Double, Arcsinh>;
+    case ScalarOp::arccosh:
+      return function_loop<Double, Arccosh>;
+    case ScalarOp::arctanh:
+      return function_loop<Double, Arctanh>;
+    case ScalarOp::pow:
+      return function_loop<Double, Pow>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+ScalarKernel logarithms(ScalarOp op, DType working) {
+  if (working == DType::float32) return of_singles(op);
+  if (working == DType::float64) return of_doubles(op);
+  return nullptr;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(logarithms);
+
+ScalarKernel logarithm_kernel(ScalarOp op, DType working) {
+  return HWY_DYNAMIC_DISPATCH(logarithms)(op, working);
+}
+
+}  // namespace palimpsest
+#endif

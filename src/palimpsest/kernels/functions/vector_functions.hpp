@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: transcendental functions as loops of vectors.
+#pragma once
+
+#include "palimpsest/kernels/elementwise/scalar_kernels.hpp"
+
+namespace palimpsest {
+
+/// The loop of a function of float32 or float64, null if there is none here. All instruction sets
+/// give the same bits; zeros and their signs, infinities and what is no number are as in the C
+/// library. Largest errors in units of the last place:
+///
+///     float32   0.51, but exp 1.0, log 0.8, tanh and sigmoid 2.4
+///     float64   exp, log, log2, log10, pow, sin, cos, tan, arcsin, arccos, arctan 1.0;
+///               expm1, log1p, arctan2 1.4; sinh, cosh, arcsinh, arctanh 1.7;
+///               tanh, arccosh, sigmoid 2.4
+ScalarKernel exponential_kernel(ScalarOp op, DType working);
+ScalarKernel logarithm_kernel(ScalarOp op, DType working);
+ScalarKernel trigonometric_kernel(ScalarOp op, DType working);
+/// The same of complex64 and complex128: exp, log, sqrt, angle. Errors are those of a few roundings
+/// of the larger part; log keeps the digits of both parts.
+ScalarKernel complex_vector_kernel(ScalarOp op, DType working);
+
+}  // namespace palimpsest

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: exponential and logarithmic functions of vectors. Included once per instruction set.
+//
+// 1. Only sums, products, quotients, roots, comparisons and bits are used, each rounded on its own:
+//    all instruction sets give the same bits. What a lane gets depends on that lane alone; branches
+//    only leave out what would change none.
+// 2. A function is written once for three formats: Double; Single, computed in single precision;
+//    Widened, single precision computed in double, whose results are rounded correctly but for one
+//    in a thousand.
+// 3. Polynomials are minimax fits (Remez), the largest relative error of the function stands beside
+//    each.
+#if defined(PALIMPSEST_VECTOR_MATH_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef PALIMPSEST_VECTOR_MATH_INL_HPP
+#undef PALIMPSEST_VECTOR_MATH_INL_HPP
+#else
+#define PALIMPSEST_VECTOR_MATH_INL_HPP
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class V>
+using NumberOf = hn::TFromD<hn::DFromV<V>>;
+template <class V>
+using BitsOf = hn::Vec<hn::RebindToUnsigned<hn::DFromV<V>>>;
+
+// Layout of a number: bits of the fraction, bias of the exponent, 1.5 2^fraction, which rounds what
+// is added to it to an integer.
+template <class T>
+struct Layout;
+template <>
+struct Layout<double> {
+  using Bits = std::uint64_t;
+  static constexpr int kFraction = 52, kBias = 1023;
+  static constexpr double kRounder = 6755399441055744.0;
+  // Bits of sqrt(1/2), the least number that a logarithm leaves unscaled.
+  static constexpr Bits kRootHalf = 0x3fe6a09e667f3bcd;
+};
+template <>
+struct Layout<float> {
+  using Bits = std::uint32_t;
+  static constexpr int kFraction = 23, kBias = 127;
+  static constexpr float kRounder = 12582912.0F;
+  static constexpr Bits kRootHalf = 0x3f3504f3;
+};
+
+struct InDouble {
+  using T = double;
+  // ln 2 in two parts; products of the first one with 11 bits are exact.
+  static constexpr T kLn2 = 0.69314718055920821, kLn2Low = 7.3710025651677989e-13;
+  static constexpr T kExpLow = -746, kExpHigh = 712;
+};
+struct Double : InDouble {
+  // exp(r) = 1 + r + r^2 p(r): 2^-57.9
+  static constexpr T kExp[] = {0.50000000000000111,    0.16666666666666413,
+                               0.041666666666530155,   0.0083333333334944699,
+                               0.0013888888943630361,  0.00019841269506555356,
+                               2.4801493098733352e-05, 2.7557586396741581e-06,
+                               2.7630248422432849e-07, 2.5000053878886233e-08};
+  // 2 artanh(s) = 2 s + s z p(z), z = s^2: 2^-58.5
+  static constexpr T kLog[] = {0.6666666666666734,  0.39999999999413965, 0.2857142874256316,
+                               0.22222198553650335, 0.18183565414682856, 0.1531402092623847,
+                               0.14796263108064794};
+  // sinh(x) = x + x z p(z): 2^-63.2
+  static constexpr T kSinh[] = {0.16666666666666669,    0.0083333333333331389,
+                                0.00019841269841437676, 2.7557319155337921e-06,
+                                2.5052123398425761e-08, 1.6057240349040648e-10,
+                                7.7593120225675641e-13};
+};
+struct Widened : InDouble {
+  // 2^-34.2, 2^-36.6, 2^-34.0
+  static constexpr T kExp[] = {0.5000000067596595,    0.16666665863999802,
+                               0.04166629506053187,   0.0083334979463780719,
+                               0.0013944656404427354, 0.00019789960726517944};
+  static constexpr T kLog[] = {0.66666665645139345, 0.40000335319524272, 0.28537297346200097,
+                               0.23582407945328465};
+  static constexpr T kSinh[] = {0.16666666488790205, 0.0083333505947665917, 0.0001983606662566018,
+                                2.8174384738017633e-06};
+};
+struct Single {
+  using T = float;
+  static constexpr T kLn2 = 0.693145752F, kLn2Low = 1.42860682e-06F;
+  static constexpr T kExpLow = -104, kExpHigh = 89;
+  // 2^-28.3, 2^-29.2
+  static constexpr T kExp[] = {0.49999994F, 0.166665211F, 0.041668389F, 0.00836871658F,
+                               0.00138146395F};
+  static constexpr T kLog[] = {0.666667759F, 0.399775326F, 0.2987203F};
+};
+
+template <class V>
+HWY_INLINE V of(NumberOf<V> value) {
+  return hn::Set(hn::DFromV<V>(), value);
+}
+template <class V>
+HWY_INLINE BitsOf<V> bits(V v) {
+  return hn::BitCast(hn::RebindToUnsigned<hn::DFromV<V>>(), v);
+}
+template <class V>
+HWY_INLINE V from_bits(BitsOf<V> v) {
+  return hn::BitCast(hn::DFromV<V>(), v);
+}
+template <class V>
+HWY_INLINE BitsOf<V> bits_of(typename Layout<NumberOf<V>>::Bits value) {
+  return hn::Set(hn::RebindToUnsigned<hn::DFromV<V>>(), value);
+}
+template <class V>
+HWY_INLINE V infinity() {
+  return of<V>(std::numeric_limits<NumberOf<V>>::infinity());
+}
+template <class V>
+HWY_INLINE V not_a_number() {
+  return of<V>(std::numeric_limits<NumberOf<V>>::quiet_NaN());
+}
+template <class V>
+HWY_INLINE V rounder() {
+  return of<V>(Layout<NumberOf<V>>::kRounder);
+}
+// To an integer below a quarter of the rounder.
+template <class V>
+HWY_INLINE V rounded(V v) {
+  return hn::Sub(hn::Add(v, rounder<V>()), rounder<V>());
+}
+
+template <std::size_t kFirst, class V, class T, std::size_t kN>
+HWY_INLINE V polynomial_from(V x, const T (&c)[kN]) {
+  if constexpr (kFirst + 1 == kN) {
+    return of<V>(c[kFirst]);
+  } else {
+    return hn::Add(hn::Mul(polynomial_from<kFirst + 1>(x, c), x), of<V>(c[kFirst]));
+  }
+}
+// c[0] + c[1] x + ...
+template <class V, class T, std::size_t kN>
+HWY_INLINE V polynomial(V x, const T (&c)[kN]) {
+  return polynomial_from<0>(x, c);
+}
+
+// A number as an unevaluated sum.
+template <class V>
+struct Pair {
+  V high, low;
+};
+// a + b exactly, where |a| >= |b| or a is 0.
+template <class V>
+HWY_INLINE Pair<V> fast_sum(V a, V b) {
+  const V sum = hn::Add(a, b);
+  return {sum, hn::Sub(b, hn::Sub(sum, a))};
+}
+// a + b exactly.
+template <class V>
+HWY_INLINE Pair<V> exact_sum(V a, V b) {
+  const V sum = hn::Add(a, b), part = hn::Sub(sum, a);
+  return {sum, hn::Add(hn::Sub(a, hn::Sub(sum, part)), hn::Sub(b, part))};
+}
+// The first 26 bits, and the rest.
+template <class V>
+HWY_INLINE Pair<V> split(V v) {
+  static_assert(sizeof(NumberOf<V>) == 8);
+  const V high = from_bits<V>(hn::And(bits(v), bits_of<V>(~std::uint64_t{0x7ffffff})));
+  return {high, hn::Sub(v, high)};
+}
+// a b to 2^-104.
+template <class V>
+HWY_INLINE Pair<V> exact_product(V a, V b) {
+  const Pair<V> x = split(a), y = split(b);
+  const V product = hn::Mul(a, b);
+  const V first = hn::Sub(hn::Mul(x.high, y.high), product);
+  const V cross = hn::Add(hn::Add(first, hn::Mul(x.high, y.low)), hn::Mul(x.low, y.high));
+  return {product, hn::Add(cross, hn::Mul(x.low, y.low))};
+}
+template <class V>
+HWY_INLINE Pair<V> product(Pair<V> a, Pair<V> b) {
+  const Pair<V> high = exact_product(a.high, b.high);
+  const V cross = hn::Add(hn::Mul(a.high, b.low), hn::Mul(a.low, b.high));
+  return fast_sum(high.high, hn::Add(high.low, cross));
+}
+
+// 2^n for an integer n of the exponents of numbers.
+template <class V>
+HWY_INLINE V power_of_two(V n) {
+  using L = Layout<NumberOf<V>>;
+  const auto biased = hn::Add(bits(hn::Add(n, rounder<V>())), bits_of<V>(L::kBias));
+  return from_bits<V>(hn::ShiftLeft<L::kFraction>(biased));
+}
+// v 2^n, rounded once if v is near 1.
+template <class V>
+HWY_INLINE V scaled(V v, V n) {
+  const hn::DFromV<V> d;
+  const V most = of<V>(static_cast<NumberOf<V>>(Layout<NumberOf<V>>::kBias - 2));
+  if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(n), most)))) return hn::Mul(v, power_of_two(n));
+  const V half = rounded(hn::Mul(n, of<V>(NumberOf<V>{0.5})));
+  return hn::Mul(hn::Mul(v, power_of_two(half)), power_of_two(hn::Sub(n, half)));
+}
+
+// x between two numbers; not a number stays.
+template <class V>
+HWY_INLINE V within(V x, NumberOf<V> low, NumberOf<V> high) {
+  x = hn::IfThenElse(hn::Gt(x, of<V>(high)), of<V>(high), x);
+  return hn::IfThenElse(hn::Lt(x, of<V>(low)), of<V>(low), x);
+}
+
+// x + low = n ln 2 + r + rest, |r| <= ln(2) / 2.
+template <class V>
+struct Halvings {
+  V n, r, rest;
+};
+template <class F, class V>
+HWY_INLINE Halvings<V> halvings(V x, V low) {
+  const V n = rounded(hn::Mul(x, of<V>(static_cast<NumberOf<V>>(1.4426950408889634))));
+  const V high = hn::Sub(x, hn::Mul(n, of<V>(F::kLn2)));
+  const V part = hn::Sub(hn::Mul(n, of<V>(F::kLn2Low)), low);
+  const V r = hn::Sub(high, part);
+  return {n, r, hn::Sub(hn::Sub(high, r), part)};
+}
+
+// exp(r), from sqrt(1/2) to sqrt(2).
+template <class F, class V>
+HWY_INLINE V exp_of_rest(const Halvings<V>& h) {
+  const V curved = hn::Mul(hn::Mul(h.r, h.r), polynomial(h.r, F::kExp));
+  return hn::Add(of<V>(1), hn::Add(h.r, curved));
+}
+// exp(x + low) 2^shift
+template <class F, class V>
+HWY_INLINE V exp_scaled(V x, V low, V shift) {
+  const Halvings<V> h = halvings<F>(within(x, F::kExpLow, F::kExpHigh), low);
+  return scaled(exp_of_rest<F>(h), hn::Add(h.n, shift));
+}
+template <class F, class V>
+HWY_INLINE V exp_of(V x) {
+  return exp_scaled<F>(x, of<V>(0), of<V>(0));
+}
+
+// e^x - 1 = 2 (2^(n-1) p + (2^(n-1) - 1/2)), where p = exp(r) - 1.
+template <class F, class V>
+HWY_INLINE V expm1_of(V x) {
+  using T = NumberOf<V>;
+  constexpr T kHigh = sizeof(T) == 8 ? T{710} : T{89};  // n - 1 is an exponent of numbers
+  const Halvings<V> h = halvings<F>(within(x, T{-60}, kHigh), of<V>(0));
+  const V curved = hn::Mul(hn::Mul(h.r, h.r), polynomial(h.r, F::kExp));
+  const V p = hn::Add(h.r, hn::Add(curved, h.rest));
+  const V power = power_of_two(hn::Sub(h.n, of<V>(1)));
+  const V half = hn::Add(hn::Mul(power, p), hn::Sub(power, of<V>(T{0.5})));
+  // As small as this p is x, and the sum above would lose its sign.
+  const auto tiny = hn::Lt(hn::Abs(x), of<V>(std::numeric_limits<T>::epsilon() / 4));
+  return hn::IfThenElse(tiny, x, hn::Add(half, half));
+}
+
+template <class F, class V>
+HWY_INLINE V sigmoid_of(V x) {
+  const V e = exp_of<F>(hn::Neg(hn::Abs(x)));
+  const V over = hn::IfThenElse(hn::Lt(x, of<V>(0)), e, of<V>(1));
+  return hn::Div(over, hn::Add(of<V>(1), e));
+}
+
+template <class F, class V>
+HWY_INLINE V tanh_of(V x) {
+  const V size = within(hn::Abs(x), NumberOf<V>{0}, NumberOf<V>{22});
+  const V t = expm1_of<F>(hn::Add(size, size));
+  return hn::CopySign(hn::Div(t, hn::Add(t, of<V>(2))), x);
+}
+
+template <class F, class V>
+HWY_INLINE V cosh_of(V x) {
+  const V half = exp_scaled<F>(hn::Abs(x), of<V>(0), of<V>(-1));
+  return hn::Add(half, hn::Div(of<V>(NumberOf<V>{0.25}), half));
+}
+template <class F, class V>
+HWY_INLINE V sinh_of(V x) {
+  const V size = hn::Abs(x), z = hn::Mul(x, x);
+  const V small = hn::Add(x, hn::Mul(hn::Mul(x, z), polynomial(z, F::kSinh)));
+  const V half = exp_scaled<F>(size, of<V>(0), of<V>(-1));
+  const V large = hn::Sub(half, hn::Div(of<V>(NumberOf<V>{0.25}), half));
+  return hn::IfThenElse(hn::Lt(size, of<V>(1)), small, hn::CopySign(large, x));
+}
+
+// x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), of a positive finite x.
+template <class V>
+struct Mantissa {
+  V k, f;
+};
+template <class V>
+HWY_INLINE Mantissa<V> mantissa(V x) {
+  using T = NumberOf<V>;
+  using L = Layout<T>;
+  // Numbers without a leading bit are scaled up.
+  const auto is_small = hn::Lt(x, of<V>(std::numeric_limits<T>::min()));
+  const T raised = static_cast<T>(std::uint64_t{1} << (L::kFraction + 2));
+  const V big = hn::IfThenElse(is_small, hn::Mul(x, of<V>(raised)), x);
+  const typename L::Bits one = static_cast<typename L::Bits>(L::kBias) << L::kFraction;
+  const auto raised_bits = hn::Add(bits(big), bits_of<V>(one - L::kRootHalf));
+  const auto exponent = hn::ShiftRight<L::kFraction>(raised_bits);
+  const auto fraction = hn::And(raised_bits, bits_of<V>((typename L::Bits{1} << L::kFraction) - 1));
+  const V m = from_bits<V>(hn::Add(fraction, bits_of<V>(L::kRootHalf)));
+  const T integer = static_cast<T>(std::uint64_t{1} << L::kFraction);
+  const V counted = from_bits<V>(
+      hn::Or(exponent,
+             bits_of<V>(static_cast<typename L::Bits>(L::kBias + L::kFraction) << L::kFraction)));
+  const V k = hn::Sub(counted, of<V>(integer + static_cast<T>(L::kBias)));
+  const V lowered = hn::Sub(k, of<V>(static_cast<T>(L::kFraction + 2)));
+  return {hn::IfThenElse(is_small, lowered, k), hn::Sub(m, of<V>(1))};
+}
+
+// k ln 2 + log(1 + f) as log(1 + f) = f - (h - s (h + z p(z))), h = f^2 / 2, s = f / (2 + f).
+template <class F, class V>
+HWY_INLINE V log_of_mantissa(Mantissa<V> m) {
+  const V half = hn::Mul(hn::Mul(m.f, m.f), of<V>(NumberOf<V>{0.5}));
+  const V s = hn::Div(m.f, hn::Add(m.f, of<V>(2))), z = hn::Mul(s, s);
+  const V inner = hn::Mul(s, hn::Add(half, hn::Mul(z, polynomial(z, F::kLog))));
+  const V low = hn::Add(inner, hn::Mul(m.k, of<V>(F::kLn2Low)));
+  return hn::Sub(hn::Mul(m.k, of<V>(F::kLn2)), hn::Sub(hn::Sub(half, low), m.f));
+}
+
+// The logarithm of what is no positive finite number.
+template <class V>
+HWY_INLINE V with_limits_of_log(V x, V result) {
+  const hn::DFromV<V> d;
+  const auto common = hn::And(hn::Gt(x, of<V>(0)), hn::Lt(x, infinity<V>()));
+  if (HWY_LIKELY(hn::AllTrue(d, common))) return result;
+  const V none = hn::IfThenElse(hn::Eq(x, of<V>(0)), hn::Neg(infinity<V>()), not_a_number<V>());
+  const V other = hn::IfThenElse(hn::Eq(x, infinity<V>()), x, none);
+  return hn::IfThenElse(common, result, other);
+}
+template <class F, class V>
+HWY_INLINE V log_of(V x) {
+  return with_limits_of_log(x, log_of_mantissa<F>(mantissa(x)));
+}
+
+// log(u + lost) + extra ln 2, where `lost` is what rounding took from u: it comes back as part of
+// the mantissa.
+template <class F, class V>
+HWY_INLINE V log_of_sum(V u, V lost, V extra) {
+  using T = NumberOf<V>;
+  Mantissa<V> m = mantissa(u);
+  // Where the exponent is largest nothing is lost.
+  const V power = power_of_two(hn::Neg(hn::Min(m.k, of<V>(T{Layout<T>::kBias - 3}))));
+  m.f = hn::Add(m.f, hn::Mul(lost, power));
+  m.k = hn::Add(m.k, extra);
+  return with_limits_of_log(u, log_of_mantissa<F>(m));
+}
+template <class F, class V>
+HWY_INLINE V log1p_of(V x, V extra) {
+  using T = NumberOf<V>;
+  const V one = of<V>(1), u = hn::Add(x, one);
+  const V lost = hn::IfThenElse(hn::Lt(hn::Abs(x), one), hn::Sub(x, hn::Sub(u, one)),
+                                hn::Sub(one, hn::Sub(u, x)));
+  const V result = log_of_sum<F>(u, lost, extra);
+  const auto tiny = hn::Lt(hn::Abs(x), of<V>(std::numeric_limits<T>::epsilon() / 4));
+  return hn::IfThenElse(hn::AndNot(hn::Ne(extra, of<V>(0)), tiny), x, result);
+}
+template <class F, class V>
+HWY_INLINE V log1p_of(V x) {
+  return log1p_of<F>(x, of<V>(0));
+}
+
+// Beyond this 1 + x^2 is x^2.
+template <class V>
+HWY_INLINE V huge() {
+  return of<V>(static_cast<NumberOf<V>>(std::uint64_t{1} << 55));
+}
+template <class F, class V>
+HWY_INLINE V arcsinh_of(V x) {
+  const V size = hn::Abs(x), one = of<V>(1);
+  const auto is_huge = hn::Gt(size, huge<V>());
+  const V t = hn::IfThenElse(is_huge, one, size), square = hn::Mul(t, t);
+  const V sum = hn::Add(t, hn::Div(square, hn::Add(one, hn::Sqrt(hn::Add(one, square)))));
+  const V extra = hn::IfThenElseZero(is_huge, one);
+  return hn::CopySign(log1p_of<F>(hn::IfThenElse(is_huge, size, sum), extra), x);
+}
+template <class F, class V>
+HWY_INLINE V arccosh_of(V x) {
+  const V one = of<V>(1);
+  const auto is_huge = hn::Gt(x, huge<V>());
+  const V t = hn::Sub(hn::IfThenElse(is_huge, one, x), one);
+  const V sum = hn::Add(t, hn::Sqrt(hn::Add(hn::Add(t, t), hn::Mul(t, t))));
+  const V extra = hn::IfThenElseZero(is_huge, one);
+  const V result = log1p_of<F>(hn::IfThenElse(is_huge, x, sum), extra);
+  return hn::IfThenElse(hn::Lt(x, one), not_a_number<V>(), result);
+}
+template <class F, class V>
+HWY_INLINE V arctanh_of(V x) {
+  const V size = hn::Abs(x), one = of<V>(1);
+  const V ratio = hn::Div(hn::Add(size, size), hn::Sub(one, size));
+  const V half = hn::Mul(log1p_of<F>(ratio), of<V>(NumberOf<V>{0.5}));
+  // Half of a number without a leading bit loses a digit, which x has.
+  const auto tiny = hn::Lt(size, of<V>(std::numeric_limits<NumberOf<V>>::epsilon() / 4));
+  return hn::IfThenElse(hn::Gt(size, one), not_a_number<V>(),
+                        hn::CopySign(hn::IfThenElse(tiny, size, half), x));
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#endif  // PALIMPSEST_VECTOR_MATH_INL_HPP

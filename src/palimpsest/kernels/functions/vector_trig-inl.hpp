@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: trigonometric functions of vectors and their inverses. Included once per instruction
+// set; what holds of vector_math-inl.hpp holds here.
+#if defined(PALIMPSEST_VECTOR_TRIG_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef PALIMPSEST_VECTOR_TRIG_INL_HPP
+#undef PALIMPSEST_VECTOR_TRIG_INL_HPP
+#else
+#define PALIMPSEST_VECTOR_TRIG_INL_HPP
+#endif
+
+#include "palimpsest/kernels/functions/large_angle.hpp"
+#include "palimpsest/kernels/functions/vector_math-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Coefficients: sin(r) = r + r z p(z), cos(r) = 1 - z/2 + z^2 p(z) for |r| <= pi/4, z = r^2;
+// arctan(t) = t + t z p(z) for |t| <= 7/16, arcsin(s) = s + s z p(z) for |s| <= 1/2.
+template <class F>
+struct Trig;
+template <>
+struct Trig<Double> {
+  // 2^-58.0, 2^-64.2, 2^-57.7, 2^-59.8
+  static constexpr double kSin[] = {-0.16666666666666632,    0.0083333333333224357,
+                                    -0.00019841269829823241, 2.7557313696573923e-06,
+                                    -2.5050758751780796e-08, 1.5896828163371551e-10};
+  static constexpr double kCos[] = {0.041666666666666602,   -0.0013888888888874136,
+                                    2.4801587289488957e-05, -2.7557314354263153e-07,
+                                    2.0875723534010143e-09, -1.1359661296288786e-11};
+  static constexpr double kArctan[] = {
+      -0.33333333333332926,  0.19999999999875645,  -0.14285714272431427,  0.11111110402307296,
+      -0.090908870529010158, 0.07691874923911135,  -0.066610600571136963, 0.058334844202341425,
+      -0.049765296083189227, 0.036523580111749054, -0.016277911711233602};
+  static constexpr double kArcsin[] = {
+      0.16666666666666763,  0.074999999999700931,  0.04464285717528977,  0.030381942675136959,
+      0.022372215909211728, 0.017351595450520622,  0.013981019035750207, 0.011397289576331399,
+      0.010789337810814474, 0.0036721307209865825, 0.021790762326896883, -0.021116862092511023,
+      0.032702240547225501};
+};
+template <>
+struct Trig<Widened> {
+  // 2^-37.6, 2^-33.3, 2^-34.4, 2^-35.8
+  static constexpr double kSin[] = {-0.16666666641631647, 0.0083333293851907807,
+                                    -0.00019839334431060999, 2.7183068017105652e-06};
+  static constexpr double kCos[] = {0.041666646874325503, -0.0013887367700346901,
+                                    2.4438456084338979e-05};
+  static constexpr double kArctan[] = {-0.33333331841039265,  0.19999844795363433,
+                                       -0.1428031276681917,   0.11023756361414531,
+                                       -0.083600853333382963, 0.04506133712714102};
+  static constexpr double kArcsin[] = {
+      0.1666666719154927,   0.074999480087632409, 0.044660205399636659, 0.030109710098968706,
+      0.024621896859220362, 0.007457866202915853, 0.034706927905194883};
+};
+
+constexpr double kHalfPi = 1.5707963267948966, kHalfPiLow = 6.123233995736766e-17;
+
+// x = n pi/2 + r + low, |r| <= pi/4; the last bits of `turns` are those of n.
+template <class V>
+struct Angle {
+  V r, low;
+  BitsOf<V> turns;
+};
+
+// In place of what lanes beyond `limit` hold, the exact remainder.
+template <class V>
+HWY_NOINLINE void reduce_large_lanes(V x, double limit, Angle<V>& angle) {
+  const hn::DFromV<V> d;
+  const hn::RebindToUnsigned<hn::DFromV<V>> di;
+  constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(double);
+  HWY_ALIGN double numbers[kMost], r[kMost], low[kMost];
+  HWY_ALIGN std::uint64_t turns[kMost];
+  hn::Store(x, d, numbers);
+  hn::Store(angle.r, d, r);
+  hn::Store(angle.low, d, low);
+  hn::Store(angle.turns, di, turns);
+  for (std::size_t k = 0; k < hn::Lanes(d); ++k) {
+    if (numbers[k] <= limit && numbers[k] >= -limit) continue;
+    const LargeAngle exact = reduce_large_angle(numbers[k]);
+    r[k] = exact.r;
+    low[k] = exact.low;
+    turns[k] = exact.turns;
+  }
+  angle = {hn::Load(d, r), hn::Load(d, low), hn::Load(di, turns)};
+}
+
+template <class F, class V>
+HWY_INLINE Angle<V> reduce_angle(V x) {
+  const hn::DFromV<V> d;
+  const V counted = hn::Add(hn::Mul(x, of<V>(0.63661977236758138)), rounder<V>());
+  const V n = hn::Sub(counted, rounder<V>());
+  Angle<V> angle;
+  angle.turns = bits(counted);
+  double limit;
+  if constexpr (std::is_same_v<F, Widened>) {
+    // The first part has 26 bits, n no more than 27.
+    limit = 1e8;
+    const V high = hn::Sub(x, hn::Mul(n, of<V>(1.5707963109016418)));
+    angle.r = hn::Sub(high, hn::Mul(n, of<V>(1.5893254773528196e-08)));
+    angle.low = of<V>(0);
+  } else {
+    // Parts of 33 bits; n has no more than 20.
+    limit = 1.6e6;
+    const V high = hn::Sub(x, hn::Mul(n, of<V>(1.5707963267341256)));
+    const Pair<V> first = exact_sum(high, hn::Mul(n, of<V>(-6.077100506303966e-11)));
+    const Pair<V> second = exact_sum(first.high, hn::Mul(n, of<V>(-2.0222662487111665e-21)));
+    const V last = hn::Mul(n, of<V>(-8.4784276603688996e-32));
+    const V rest = hn::Add(first.low, hn::Add(second.low, last));
+    const Pair<V> sum = fast_sum(second.high, rest);
+    angle.r = sum.high;
+    angle.low = sum.low;
+  }
+  if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Le(hn::Abs(x), of<V>(limit))))) {
+    reduce_large_lanes(x, limit, angle);
+  }
+  return angle;
+}
+
+// The sine and cosine of r + low as sums of two numbers: the first one is the leading term.
+template <class V>
+struct SineCosine {
+  Pair<V> sine, cosine;
+};
+template <class F, class V>
+HWY_INLINE SineCosine<V> sine_cosine(const Angle<V>& a) {
+  const V z = hn::Mul(a.r, a.r), half = hn::Mul(z, of<V>(0.5)), one = of<V>(1);
+  const V w = hn::Sub(one, half);
+  const V bent = hn::Mul(hn::Mul(a.r, z), polynomial(z, Trig<F>::kSin));
+  const V tail = hn::Mul(hn::Mul(z, z), polynomial(z, Trig<F>::kCos));
+  if constexpr (std::is_same_v<F, Widened>) {
+    return {{a.r, bent}, {w, tail}};
+  } else {
+    const V rest = hn::Sub(hn::Sub(one, w), half);
+    return {{a.r, hn::Add(bent, hn::Mul(a.low, w))},
+            {w, hn::Add(rest, hn::Sub(tail, hn::Mul(a.r, a.low)))}};
+  }
+}
+
+// One where the quarter turns are odd, the other where they are even.
+template <class V>
+HWY_INLINE V if_odd(BitsOf<V> turns, V odd, V even) {
+  const auto is_odd = hn::Eq(hn::And(turns, bits_of<V>(1)), bits_of<V>(1));
+  return hn::IfThenElse(hn::RebindMask(hn::DFromV<V>(), is_odd), odd, even);
+}
+// -v after two or three quarter turns.
+template <class V>
+HWY_INLINE V turned(BitsOf<V> turns, V v) {
+  const V sign = from_bits<V>(hn::ShiftLeft<63>(hn::ShiftRight<1>(turns)));
+  return hn::Xor(v, sign);
+}
+template <class V>
+HWY_INLINE BitsOf<V> after_a_quarter(BitsOf<V> turns) {
+  return hn::Add(turns, bits_of<V>(1));
+}
+
+template <class V>
+HWY_INLINE V sum_of(Pair<V> v) {
+  return hn::Add(v.high, v.low);
+}
+template <class F, class V>
+HWY_INLINE V sin_of(V x) {
+  const Angle<V> a = reduce_angle<F>(x);
+  const SineCosine<V> both = sine_cosine<F>(a);
+  const V high = if_odd(a.turns, both.cosine.high, both.sine.high);
+  const V low = if_odd(a.turns, both.cosine.low, both.sine.low);
+  // The sum below would make 0 of -0.
+  return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, turned<V>(a.turns, hn::Add(high, low)));
+}
+template <class F, class V>
+HWY_INLINE V cos_of(V x) {
+  const Angle<V> a = reduce_angle<F>(x);
+  const SineCosine<V> both = sine_cosine<F>(a);
+  const V high = if_odd(a.turns, both.sine.high, both.cosine.high);
+  const V low = if_odd(a.turns, both.sine.low, both.cosine.low);
+  return turned<V>(after_a_quarter<V>(a.turns), hn::Add(high, low));
+}
+// sin / cos, or -cos / sin after an odd number of quarter turns.
+template <class F, class V>
+HWY_INLINE V tan_of(V x) {
+  const Angle<V> a = reduce_angle<F>(x);
+  SineCosine<V> both = sine_cosine<F>(a);
+  V result;
+  if constexpr (std::is_same_v<F, Widened>) {
+    const V sine = sum_of(both.sine), cosine = sum_of(both.cosine);
+    result = hn::Div(if_odd(a.turns, hn::Neg(cosine), sine), if_odd(a.turns, sine, cosine));
+  } else {
+    const Pair<V> sine = fast_sum(both.sine.high, both.sine.low);
+    const Pair<V> cosine = fast_sum(both.cosine.high, both.cosine.low);
+    const V over = if_odd(a.turns, hn::Neg(cosine.high), sine.high);
+    const V over_low = if_odd(a.turns, hn::Neg(cosine.low), sine.low);
+    const V under = if_odd(a.turns, sine.high, cosine.high);
+    const V under_low = if_odd(a.turns, sine.low, cosine.low);
+    const V inverse = hn::Div(of<V>(1), under), first = hn::Mul(over, inverse);
+    const Pair<V> back = exact_product(first, under);
+    const V missing = hn::Sub(hn::Sub(hn::Sub(over, back.high), back.low),
+                              hn::Sub(hn::Mul(first, under_low), over_low));
+    result = hn::Add(first, hn::Mul(missing, inverse));
+  }
+  return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, result);
+}
+
+// arctan(a / b) for 0 <= a <= b, as an unevaluated sum: t = (a - c b) / (b + c a) is the tangent of
+// the difference to the angle whose tangent c is 0, 1/2 or 1.
+template <class F, class V>
+HWY_INLINE Pair<V> arctan_of_ratio(V a, V b) {
+  const V zero = of<V>(0), half = of<V>(0.5), one = of<V>(1);
+  const auto above_first = hn::Gt(a, hn::Mul(b, of<V>(0.4375)));
+  const auto above_second = hn::Gt(a, hn::Mul(b, of<V>(0.6875)));
+  const V c = hn::IfThenElse(above_second, one, half);
+  const V over = hn::Sub(a, hn::IfThenElseZero(above_first, hn::Mul(c, b)));
+  const V under = hn::Add(b, hn::IfThenElseZero(above_first, hn::Mul(c, a)));
+  const V t = hn::Div(over, under), z = hn::Mul(t, t);
+  const V bent = hn::Mul(hn::Mul(t, z), polynomial(z, Trig<F>::kArctan));
+  const V middle =
+      hn::IfThenElse(above_second, of<V>(0.7853981633974483), of<V>(0.4636476090008061));
+  const V middle_low =
+      hn::IfThenElse(above_second, of<V>(3.061616997868383e-17), of<V>(2.2698777452961687e-17));
+  const Pair<V> sum = exact_sum(hn::IfThenElseZero(above_first, middle), t);
+  const V low = hn::Add(bent, hn::Add(sum.low, hn::IfThenElse(above_first, middle_low, zero)));
+  return {sum.high, low};
+}
+// pi / 2 - angle
+template <class V>
+HWY_INLINE Pair<V> complement(Pair<V> angle) {
+  const Pair<V> sum = exact_sum(of<V>(kHalfPi), hn::Neg(angle.high));
+  return {sum.high, hn::Sub(hn::Add(sum.low, of<V>(kHalfPiLow)), angle.low)};
+}
+template <class V>
+HWY_INLINE Pair<V> chosen(hn::Mask<hn::DFromV<V>> which, Pair<V> yes, Pair<V> no) {
+  return {hn::IfThenElse(which, yes.high, no.high), hn::IfThenElse(which, yes.low, no.low)};
+}
+
+template <class F, class V>
+HWY_INLINE V arctan_of(V x) {
+  const V size = hn::Abs(x), one = of<V>(1);
+  const auto is_steep = hn::Gt(size, one);
+  const Pair<V> angle =
+      arctan_of_ratio<F>(hn::IfThenElse(is_steep, one, size), hn::IfThenElse(is_steep, size, one));
+  return hn::CopySign(sum_of(chosen(is_steep, complement(angle), angle)), x);
+}
+// The angle of the point (x, y).
+template <class F, class V>
+HWY_INLINE V arctan2_of(V y, V x) {
+  const V one = of<V>(1), zero = of<V>(0);
+  V a = hn::Abs(y), b = hn::Abs(x);
+  // Two infinities, or two zeros, are as far out as each other, or 0 of 1.
+  const auto both_infinite = hn::And(hn::Eq(a, infinity<V>()), hn::Eq(b, infinity<V>()));
+  const auto both_zero = hn::And(hn::Eq(a, zero), hn::Eq(b, zero));
+  a = hn::IfThenElse(both_infinite, one, a);
+  b = hn::IfThenElse(hn::Or(both_infinite, both_zero), one, b);
+  // Ratios keep their digits where both are huge or tiny.
+  const auto is_steep = hn::Gt(a, b);
+  const V less = hn::IfThenElse(is_steep, b, a), more = hn::IfThenElse(is_steep, a, b);
+  const V scale =
+      hn::IfThenElse(hn::Gt(more, of<V>(0x1p1000)), of<V>(0x1p-100),
+                     hn::IfThenElse(hn::Lt(more, of<V>(0x1p-800)), of<V>(0x1p200), one));
+  Pair<V> angle = arctan_of_ratio<F>(hn::Mul(less, scale), hn::Mul(more, scale));
+  angle = chosen(is_steep, complement(angle), angle);
+  const auto is_left = hn::Lt(hn::CopySign(one, x), zero);
+  const Pair<V> pi{of<V>(2 * kHalfPi), of<V>(2 * kHalfPiLow)};
+  const Pair<V> sum = exact_sum(pi.high, hn::Neg(angle.high));
+  const Pair<V> other{sum.high, hn::Sub(hn::Add(sum.low, pi.low), angle.low)};
+  const V result = hn::CopySign(sum_of(chosen(is_left, other, angle)), y);
+  return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), not_a_number<V>(), result);
+}
+
+// The root s of (1 - |x|) / 2 where |x| > 1/2, else |x|; arcsin(s) = s + bent + lost.
+template <class V>
+struct Arc {
+  V s, bent, lost;
+  hn::Mask<hn::DFromV<V>> is_far;
+};
+template <class F, class V>
+HWY_INLINE Arc<V> arc_of(V size) {
+  const V half = of<V>(0.5);
+  Arc<V> arc;
+  arc.is_far = hn::Gt(size, half);
+  const V z =
+      hn::IfThenElse(arc.is_far, hn::Mul(hn::Sub(of<V>(1), size), half), hn::Mul(size, size));
+  arc.s = hn::IfThenElse(arc.is_far, hn::Sqrt(z), size);
+  arc.bent = hn::Mul(hn::Mul(arc.s, z), polynomial(z, Trig<F>::kArcsin));
+  arc.lost = of<V>(0);
+  if constexpr (!std::is_same_v<F, Widened>) {
+    const Pair<V> square = exact_product(arc.s, arc.s);
+    const V missing = hn::Sub(hn::Sub(z, square.high), square.low);
+    const auto has_root = hn::And(arc.is_far, hn::Gt(z, of<V>(0)));
+    arc.lost = hn::IfThenElseZero(has_root, hn::Div(missing, hn::Add(arc.s, arc.s)));
+  }
+  return arc;
+}
+template <class F, class V>
+HWY_INLINE V arcsin_of(V x) {
+  const Arc<V> arc = arc_of<F>(hn::Abs(x));
+  const V near = hn::Add(arc.s, arc.bent);
+  const Pair<V> sum = exact_sum(of<V>(kHalfPi), hn::Mul(arc.s, of<V>(-2)));
+  const V bent = hn::Add(arc.bent, arc.lost);
+  const V low = hn::Sub(hn::Add(sum.low, of<V>(kHalfPiLow)), hn::Add(bent, bent));
+  return hn::CopySign(hn::IfThenElse(arc.is_far, hn::Add(sum.high, low), near), x);
+}
+template <class F, class V>
+HWY_INLINE V arccos_of(V x) {
+  const V zero = of<V>(0);
+  const Arc<V> arc = arc_of<F>(hn::Abs(x));
+  const auto is_left = hn::Lt(x, zero);
+  const V bent = hn::Add(arc.bent, arc.lost);
+  // pi/2 - arcsin(x)
+  const V signed_s = hn::CopySign(arc.s, x), signed_bent = hn::CopySign(arc.bent, x);
+  const Pair<V> near_sum = exact_sum(of<V>(kHalfPi), hn::Neg(signed_s));
+  const V near =
+      hn::Add(near_sum.high, hn::Sub(hn::Add(near_sum.low, of<V>(kHalfPiLow)), signed_bent));
+  // 2 arcsin(s), or pi - 2 arcsin(s)
+  const V twice = hn::Add(arc.s, arc.s), twice_bent = hn::Add(bent, bent);
+  const Pair<V> far_sum = exact_sum(of<V>(2 * kHalfPi), hn::Neg(twice));
+  const V left =
+      hn::Add(far_sum.high, hn::Sub(hn::Add(far_sum.low, of<V>(2 * kHalfPiLow)), twice_bent));
+  const V far = hn::IfThenElse(is_left, left, hn::Add(twice, twice_bent));
+  return hn::IfThenElse(arc.is_far, far, near);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#endif  // PALIMPSEST_VECTOR_TRIG_INL_HPP
