@@ -1,14 +1,33 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the Python environment build/venv, with the packages of python/requirements-test.txt. Does nothing,
-# quickly, when it has been made from this file. Exit status 3: there is no package index.
+# Makes the Python environment build/venv, with the packages of python/requirements-test.txt, and with the
+# argument `extras` those of python/requirements-extras.txt too. Does nothing, quickly, when it has been made
+# from these files. Exit status 3: there is no package index.
 set -eu
 cd "$(dirname "$0")/.."
 wanted=python/requirements-test.txt
 venv=build/venv
-if cmp -s "$wanted" "$venv/made-from.txt"; then exit 0; fi
-mkdir -p build
 log=build/python-environment.log
+
+# Installs the packages of a file and notes that they are there.
+install() {
+  if cmp -s "$1" "$venv/$2"; then return; fi
+  if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$1" >>"$log" 2>&1; then
+    echo "python_environment.sh: pip could not install $1; see $log." >&2
+    exit 3
+  fi
+  cp "$1" "$venv/$2"
+}
+
+extras() {
+  if [ "${1:-}" = extras ]; then install python/requirements-extras.txt made-from-extras.txt; fi
+}
+
+if cmp -s "$wanted" "$venv/made-from.txt"; then
+  extras "$@"
+  exit 0
+fi
+mkdir -p build
 # Debian's Python, for which its packages of headers are, whatever else is on the path.
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3
@@ -16,8 +35,5 @@ if ! "$python" -m venv --clear "$venv" >"$log" 2>&1; then
   cat "$log" >&2
   exit 1
 fi
-if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted" >>"$log" 2>&1; then
-  echo "python_environment.sh: pip could not install $wanted; see $log." >&2
-  exit 3
-fi
-cp "$wanted" "$venv/made-from.txt"
+install "$wanted" made-from.txt
+extras "$@"

@@ -4,11 +4,13 @@
 import builtins as _builtins
 import importlib as _importlib
 
+from palimpsest import interop as _interop
 from palimpsest._core import *  # noqa: F403
 from palimpsest._core import __version__  # noqa: F401
 from palimpsest._factories import Dense, Diagonal, Sampling  # noqa: F401
 from palimpsest._user import linop  # noqa: F401
 from palimpsest.errors import *  # noqa: F403
+from palimpsest.interop import from_pylops, from_scipy, from_sigpy  # noqa: F401
 from palimpsest.user_ops import Apply, Op, as_op  # noqa: F401
 
 # The modules of these names, in place of the parts of _core that they show.
@@ -16,15 +18,17 @@ errors = _importlib.import_module("palimpsest.errors")
 ops = _importlib.import_module("palimpsest.ops")
 
 
-
-def _as_scipy(self, sizes=None, dtype=None):
-    """A scipy.sparse.linalg.LinearOperator; see palimpsest.interop.scipy.as_scipy."""
-    from palimpsest.interop.scipy import as_scipy
-
-    return as_scipy(self, sizes, dtype)
+NamedLinop.as_scipy = _interop.as_scipy  # noqa: F405
+NamedLinop.as_pylops = _interop.as_pylops  # noqa: F405
+NamedLinop.as_sigpy = _interop.as_sigpy  # noqa: F405
 
 
-NamedLinop.as_scipy = _as_scipy  # noqa: F405
+def __getattr__(name):
+    """palimpsest.torch and palimpsest.jax, which import those packages."""
+    if name in ("torch", "jax"):
+        return _importlib.import_module("palimpsest.interop." + name)
+    raise AttributeError(f"module 'palimpsest' has no attribute '{name}'")
+
 
 # Errors that have the name of a built-in stay in palimpsest.errors.
 for _name in errors.__all__:

@@ -1,2 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other packages: a module each, imported when it is asked for."""
+
+
+def from_scipy(L, ishape, oshape, sizes, *, check=True):
+    """An operator of a scipy.sparse.linalg.LinearOperator, or of what makes one.
+
+    Parameters
+    ----------
+    L : LinearOperator, array or sparse matrix
+        Its matvec and rmatvec are called with arrays in row-major order.
+    ishape, oshape : str or dims
+        Names of the axes of x and of y.
+    sizes : dict of str to int
+        The extent of every axis.
+    check : bool
+        Compare L with its adjoint on random vectors before it is used.
+
+    Returns
+    -------
+    NamedLinop
+        It calls L, cannot be saved, and runs one application at a time.
+
+    Raises
+    ------
+    ValueError
+        "adjoint": rmatvec is not the adjoint of matvec; the sizes are not those of L.
+
+    Examples
+    --------
+    >>> import numpy as np, palimpsest as ps
+    >>> A = ps.from_scipy(np.array([[1.0, 2.0], [3.0, 4.0]]), "N", "M", {"N": 2, "M": 2})
+    >>> A(np.ones(2))
+    array([3., 7.])
+    """
+    from palimpsest.interop import scipy
+
+    return scipy.from_scipy(L, ishape, oshape, sizes, check=check)
+
+
+def from_pylops(Op, ishape, oshape, *, check=True):
+    """An operator of a pylops.LinearOperator; see from_scipy. The sizes are Op.dims and Op.dimsd."""
+    from palimpsest.interop import pylops
+
+    return pylops.from_pylops(Op, ishape, oshape, check=check)
+
+
+def from_sigpy(L, ishape, oshape, *, check=True):
+    """An operator of a sigpy.linop.Linop; see from_scipy. The sizes are L.ishape and L.oshape."""
+    from palimpsest.interop import sigpy
+
+    return sigpy.from_sigpy(L, ishape, oshape, check=check)
+
+
+def as_scipy(self, sizes=None, dtype=None):
+    """A scipy.sparse.linalg.LinearOperator; see palimpsest.interop.scipy.as_scipy."""
+    from palimpsest.interop import scipy
+
+    return scipy.as_scipy(self, sizes, dtype)
+
+
+def as_pylops(self, sizes=None, dtype=None):
+    """A pylops.LinearOperator; see palimpsest.interop.pylops.as_pylops."""
+    from palimpsest.interop import pylops
+
+    return pylops.as_pylops(self, sizes, dtype)
+
+
+def as_sigpy(self, sizes=None):
+    """A sigpy.linop.Linop; see palimpsest.interop.sigpy.as_sigpy."""
+    from palimpsest.interop import sigpy
+
+    return sigpy.as_sigpy(self, sizes)

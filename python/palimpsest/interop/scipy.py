@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators for the solvers of SciPy: vectors are the arrays in row-major order, without copies."""
+"""Operators of SciPy: vectors are the arrays in row-major order, without copies."""
 
 import math
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-
-def _extents(dims, sizes, side):
-    missing = [str(d) for d in dims if str(d) not in sizes]
-    if missing:
-        raise ValueError(
-            f"[as_scipy] the size of {', '.join(missing)} of the {side} is unknown. "
-            f"Try sizes={{'{missing[0]}': 64}}."
-        )
-    return tuple(sizes[str(d)] for d in dims)
+from palimpsest import _core
+from palimpsest.interop import _opaque
 
 
 def as_scipy(A, sizes=None, dtype=None):
@@ -27,15 +20,8 @@ def as_scipy(A, sizes=None, dtype=None):
     dtype : dtype, optional
         Default: that of its parameters, complex where it is not known to be real.
     """
-    known = A.with_sizes(sizes or {})
-    ishape = _extents(known.ishape, {**known.sizes, **(sizes or {})}, "input")
-    oshape = tuple(known.output_shape(ishape))
-    if dtype is None:
-        kinds = [p.dtype.name for p in _all_parameters(A)]
-        dtype = np.result_type(*kinds) if kinds else np.dtype("complex128")
-        if dtype.kind not in "fc":
-            dtype = np.dtype("float64")
-    dtype = np.dtype(dtype)
+    ishape, oshape = _opaque.extents("as_scipy", A, sizes)
+    dtype = np.dtype(dtype) if dtype is not None else _opaque.dtype_of_parameters(A)
 
     def matvec(x):
         return A(np.asarray(x, dtype=np.result_type(dtype, x)).reshape(ishape)).ravel()
@@ -47,8 +33,19 @@ def as_scipy(A, sizes=None, dtype=None):
                           dtype=dtype)
 
 
-def _all_parameters(A):
-    found = [p for p in A.params.values() if p is not None]
-    for child in A.linops:
-        found += _all_parameters(child)
-    return found
+def from_scipy(L, ishape, oshape, sizes, *, check=True):
+    """An operator of a LinearOperator; see palimpsest.from_scipy."""
+    L = aslinearoperator(L)
+    sizes = {str(dim): int(size) for dim, size in sizes.items()}
+    shapes = []
+    for dims, side in ((_core.Dims(ishape), "input"), (_core.Dims(oshape), "output")):
+        missing = [str(d) for d in dims if str(d) not in sizes]
+        if missing:
+            raise _core.errors.ValueError(
+                f"[from_scipy] sizes of the {side}: got none for {', '.join(missing)}.")
+        shapes.append(tuple(sizes[str(d)] for d in dims))
+    if (math.prod(shapes[1]), math.prod(shapes[0])) != tuple(L.shape):
+        raise _core.errors.ShapeError(
+            f"[from_scipy] sizes: got {shapes[1]} and {shapes[0]}, expected products "
+            f"{L.shape[0]} and {L.shape[1]}.")
+    return _opaque.typed("from_scipy", L, ishape, oshape, shapes, check)

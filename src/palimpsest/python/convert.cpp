@@ -6,6 +6,7 @@
 
 #include "palimpsest/inspect/mode_named.hpp"
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/interop/torch_tensors.hpp"
 
 namespace palimpsest::python {
 namespace {
@@ -23,6 +24,11 @@ WeakNumber weak_number(nb::handle object) {
 }
 
 }  // namespace
+
+Unlocked::Unlocked() {
+  if (has_torch_containers) announce_torch_writes();
+  state_ = PyEval_SaveThread();
+}
 
 Unlocked::~Unlocked() {
   try {

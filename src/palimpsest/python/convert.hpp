@@ -78,9 +78,10 @@ bool is_list(nb::handle object);
 
 // A thread that wants the lock of the interpreter after that has begun to end gets an unwinding
 // that must not pass through C++. It waits for the end of the process instead.
+// Writes of torch to memory that parameters borrow are announced before.
 class Unlocked {
  public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
+  Unlocked();
   ~Unlocked();
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;

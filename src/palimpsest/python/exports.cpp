@@ -63,6 +63,8 @@ nb::object in_kind(Tensor&& tensor, Kind kind, Access access) {
       return torch_tensor(std::move(tensor), access);
     case Kind::jax:
       return function_of("jax.numpy", "asarray")(numpy_array(std::move(tensor), Access::read));
+    case Kind::xarray:  // of an axis whose name is not known, xarray makes one
+      return function_of("xarray", "DataArray")(numpy_array(std::move(tensor), access));
     case Kind::cupy:
       throw DeviceError("[cupy] this library was built without CUDA.");
     default:

@@ -30,6 +30,7 @@ namespace palimpsest::python {
   X(proxes)                           \
   X(solvers)                          \
   X(user_ops)                         \
+  X(torch_tensors)                    \
   X(process)                          \
   X(memory)
 

@@ -27,6 +27,8 @@ struct FunctionObject {
   std::vector<char> lent = {};          // per input
   std::vector<std::string> names = {};  // of the inputs that a call may give
   Kind returns = Kind::none;
+  std::vector<Variable> inputs = {}, outputs = {};  // as they were given
+  bool is_pure = false;  // computes these outputs of these inputs, and lends nothing
 };
 using Self = const FunctionObject&;
 
@@ -115,6 +117,20 @@ void note_inputs(const std::vector<In>& inputs, FunctionObject& made) {
   }
 }
 
+// Does a call change or read anything but its arguments and the values of shared variables?
+bool is_pure(const std::vector<In>& inputs, const FunctionOptions& options,
+             const FunctionObject& made) {
+  if (!options.updates.empty() || !options.givens.empty() || options.trust_input) return false;
+  for (const In& in : inputs) {
+    if (in.options.value.defined() || in.options.update.defined()) return false;
+  }
+  for (const auto& cell : made.f.shared_variables()) {
+    if (cell->default_update().defined()) return false;
+  }
+  return std::none_of(made.lent.begin(), made.lent.end(), [](char lent) { return lent; }) &&
+         std::none_of(made.borrowed.begin(), made.borrowed.end(), [](char lent) { return lent; });
+}
+
 FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optional<Mode> mode,
                              nb::handle updates, nb::handle givens, nb::handle no_default_updates,
                              bool accept_inplace, const std::optional<std::string>& name,
@@ -149,7 +165,10 @@ FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optiona
   options.rebuild_strict = rebuild_strict;
   options.allow_input_downcast = allow_input_downcast;
   options.trust_input = trust_input;
-  made.f = released([&] { return function(std::move(ins), std::move(outs), std::move(options)); });
+  made.f = released([&] { return function(ins, outs, options); });
+  made.is_pure = is_pure(ins, options, made);
+  for (const In& in : ins) made.inputs.push_back(in.variable);
+  for (const Out& out : outs.list()) made.outputs.push_back(out.variable);
   return made;
 }
 
@@ -220,6 +239,23 @@ class Arguments {
 nb::object handed_out(Self self, std::size_t i, Tensor&& result, Kind kind) {
   return i < self.borrowed.size() && self.borrowed[i] ? export_lent(std::move(result), kind)
                                                       : export_array(std::move(result), kind);
+}
+
+// Results in a list, as a call gives them back.
+nb::object formed(Self self, nb::list results) {
+  switch (self.form) {
+    case Form::none:
+      return nb::none();
+    case Form::single:
+      return results[0];
+    case Form::dict: {
+      nb::dict dict;
+      for (std::size_t i = 0; i < self.keys.size(); ++i) dict[nb::cast(self.keys[i])] = results[i];
+      return dict;
+    }
+    default:
+      return results;
+  }
 }
 
 nb::object given_back(Self self, Results&& results, Kind kind) {
@@ -380,6 +416,12 @@ void bind_functions(nb::module_& m) {
           "save", [](Self self, const std::string& path) { released([&] { self.f.save(path); }); },
           "path"_a)
       .def_static("load", loaded, "path"_a)
+      .def_prop_ro("_definition",
+                   [](Self self) -> nb::object {
+                     if (!self.is_pure) return nb::none();
+                     return nb::make_tuple(self.inputs, self.outputs);
+                   })
+      .def("_formed", formed)
       .def("dprint", [](Self self) { return self.f.dprint(); })
       .def("__repr__", signature_of);
   m.def("function", make_function, "inputs"_a, "outputs"_a.none() = nb::none(),

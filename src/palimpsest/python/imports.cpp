@@ -6,6 +6,7 @@
 #include "palimpsest/python/array_struct.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/exports.hpp"
+#include "palimpsest/python/interop/torch_tensors.hpp"
 #include "palimpsest/tensor/dlpack.hpp"
 
 namespace palimpsest::python {
@@ -33,7 +34,12 @@ ClassFacts find_facts(nb::handle type) {
   const std::string name = nb::cast<std::string>(type.attr("__name__"));
   const std::string module = str_of(nb::object(type.attr("__module__")));
   const auto is_from = [&](std::string_view package) {
-    return module == package || module.rfind(std::string(package) + ".", 0) == 0;
+    const nb::object bases = type.attr("__mro__");
+    for (nb::handle base : bases) {
+      const std::string of = str_of(nb::object(base.attr("__module__")));
+      if (of == package || of.rfind(std::string(package) + ".", 0) == 0) return true;
+    }
+    return false;
   };
   if (type.is(nb::type<TensorObject>())) return {Road::tensor, Kind::tensor};
   if (type.is(nb::type<VariableObject>()) || type.is(nb::type<SharedObject>()) ||
@@ -155,10 +161,28 @@ Tensor from_capsule(nb::handle object) {
   return take_capsule<dlpack::ManagedTensor>(capsule, "dltensor", "used_dltensor");
 }
 
+// The same with the dtype named where it is none of ours.
+Tensor from_dlpack_of(nb::handle object) {
+  try {
+    return from_capsule(object);
+  } catch (const NotSupported& error) {
+    if (std::string_view(error.what()).find("element type") == std::string_view::npos) throw;
+    throw_dtype(nb::hasattr(object, "dtype") ? str_of(nb::object(object.attr("dtype")))
+                                             : "another dtype");
+  }
+}
+
 // torch hands out neither what requires a gradient nor what is conjugated lazily.
 Tensor from_torch(nb::handle object, bool may_copy) {
   nb::object plain = nb::borrow(object);
-  if (nb::cast<bool>(plain.attr("requires_grad"))) plain = plain.attr("detach")();
+  if (nb::cast<bool>(plain.attr("requires_grad"))) {
+    if (records_gradients()) {
+      throw TypeError(
+          "[array] got a tensor of torch that requires a gradient, expected one of which none is "
+          "taken here. Try detach() first, or palimpsest.torch.wrap().");
+    }
+    plain = plain.attr("detach")();
+  }
   const bool is_pending =
       nb::cast<bool>(plain.attr("is_conj")()) || nb::cast<bool>(plain.attr("is_neg")());
   if (is_pending) {
@@ -168,7 +192,7 @@ Tensor from_torch(nb::handle object, bool may_copy) {
     CopyStats::add_import_copy();
     plain = plain.attr("resolve_conj")().attr("resolve_neg")();
   }
-  return from_capsule(plain);
+  return from_dlpack_of(plain);
 }
 
 // The memory that a tensor of DLPack shows may be ours.
@@ -334,7 +358,7 @@ Tensor import_array(nb::handle object, bool may_copy) {
       return from_array_struct(object, may_copy);
     case Road::dlpack:
       return known_memory(facts.kind == Kind::torch ? from_torch(object, may_copy)
-                                                    : from_capsule(object));
+                                                    : from_dlpack_of(object));
     case Road::to_numpy:
       return from_array_struct(numpy().attr("asarray")(object), may_copy);
     default:

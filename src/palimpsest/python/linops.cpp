@@ -10,6 +10,7 @@
 #include "palimpsest/linop/testing/testing.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/interop/torch_tensors.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
 #include "palimpsest/python/plan_object.hpp"
 #include "palimpsest/python/values.hpp"
@@ -55,9 +56,15 @@ nb::object apply(const NamedLinop& A, nb::handle x) {
     throw TypeError("[" + A.name() + "] got " + class_name(x) +
                     ", expected an array, a Variable or an operator.");
   }
+  const Kind kind = is_array(x) ? kind_of(x) : Kind::numpy;
+  if (kind == Kind::xarray || (kind == Kind::torch && is_recorded(A, x))) {
+    const char* package =
+        kind == Kind::xarray ? "palimpsest.interop.xarray" : "palimpsest.interop.torch";
+    return nb::module_::import_(package).attr("apply")(to_python(A), x);
+  }
   const Tensor given = from_python<Tensor>(x);
   Tensor y = released([&] { return A(given); });
-  return export_array(std::move(y), is_array(x) ? kind_of(x) : Kind::numpy);
+  return export_array(std::move(y), kind);
 }
 
 nb::object matmul(Self self, nb::handle other) {
@@ -391,6 +398,9 @@ void bind_linops(nb::module_& m) {
   bind_runs(c);
   c.def_prop_ro(
        "linops", [](Self self) { return self.value.linops(); }, "Children of a container.")
+      .def_prop_ro(
+          "_node_id",
+          [](Self self) { return reinterpret_cast<std::uintptr_t>(self.value.node().get()); })
       .def_prop_ro("params", all_parameters)
       .def_prop_ro("attrs", all_attributes)
       .def("__getattr__", member, "name"_a)

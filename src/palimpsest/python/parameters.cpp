@@ -3,6 +3,7 @@
 #include "palimpsest/linop/core/parameter.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/interop/torch_tensors.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
 #include "palimpsest/python/values.hpp"
 
@@ -85,6 +86,7 @@ Parameter From<Parameter>::from(nb::handle object) {
   if (object.is_none()) return {};
   if (nb::isinstance<ParameterObject>(object)) return nb::cast<ParameterObject&>(object).parameter;
   if (nb::isinstance<SharedObject>(object)) return nb::cast<SharedObject&>(object).shared;
+  if (kind_of(object) == Kind::torch && is_learned(object)) return learned_parameter(object);
   return from_python<Tensor>(object);
 }
 
@@ -129,8 +131,10 @@ void bind_parameters(nb::module_& m) {
       .def(
           "__init__",
           [](ParameterObject* self, nb::handle value, bool trainable, bool borrow) {
-            Parameter made = borrow ? Parameter::borrow(writable_array(value, "Parameter"))
-                                    : from_python<Parameter>(value);
+            const bool is_of_torch = kind_of(value) == Kind::torch && is_learned(value);
+            Parameter made = borrow && !is_of_torch
+                                 ? Parameter::borrow(writable_array(value, "Parameter"))
+                                 : from_python<Parameter>(value);
             new (self) ParameterObject(trainable ? made.as_trainable() : made);
           },
           "value"_a, nb::kw_only(), "trainable"_a = false, "borrow"_a = false)
@@ -147,9 +151,17 @@ void bind_parameters(nb::module_& m) {
           "set_value",
           [](Self self, nb::handle value) {
             const Tensor given = from_python<Tensor>(value);
+            if (write_torch_tensor(self.parameter, given)) return;
             released([&] { self.parameter.set_value(given); });
           },
           "value"_a)
+      .def_prop_ro(
+          "grad",
+          [](Self self) -> nb::object {
+            const nb::object tensor = torch_tensor_of(self.parameter);
+            return tensor.is_none() ? tensor : nb::object(tensor.attr("grad"));
+          },
+          "Of a parameter over a tensor of torch: the gradient of that.")
       .def(
           "modify",
           [](Self self, nb::handle change) {

@@ -31,6 +31,7 @@ namespace {
 struct ResultObject {
   SolveResult result;
   Kind kind;
+  nb::object A = {}, b = {};  // of a DataArray b: what x has its labels from
 };
 struct HistoryObject {
   std::vector<Record> records;
@@ -161,11 +162,25 @@ Options options_of(const char* who, nb::kwargs given) {
 
 // -- solvers ------------------------------------------------------------------------------------
 
+nb::object xarrays() { return nb::module_::import_("palimpsest.interop.xarray"); }
+
+// For an A x that b is compared with.
 template <class Solve>
-ResultObject solved(nb::handle b, Solve solve) {
+ResultObject solved(const NamedLinop& A, nb::handle b, Solve solve) {
   const Kind kind = is_array(b) ? kind_of(b) : Kind::numpy;
-  const Tensor data = from_python<Tensor>(b);
-  return {released([&] { return solve(data); }), kind};
+  if (kind != Kind::xarray) {
+    const Tensor data = from_python<Tensor>(b);
+    return {released([&] { return solve(data); }), kind};
+  }
+  const nb::object ordered = xarrays().attr("ordered")(b, to_python(A.oshape()));
+  const Tensor data = from_python<Tensor>(nb::object(ordered[0]));
+  return {released([&] { return solve(data); }), kind, to_python(A), nb::borrow(b)};
+}
+
+// The solution, as what b was.
+nb::object solution(const ResultObject& r) {
+  if (r.kind != Kind::xarray) return export_in_place(Tensor(r.result.x), r.kind);
+  return xarrays().attr("solution")(r.A, export_in_place(Tensor(r.result.x), Kind::numpy), r.b);
 }
 
 template <class Options, SolveResult (*f)(const NamedLinop&, const Tensor&, const Options&)>
@@ -174,7 +189,7 @@ void def_linear(nb::module_& m, const char* name, const char* doc) {
       name,
       [name](NamedLinop A, nb::handle b, nb::kwargs given) {
         const Options options = options_of<Options>(name, given);
-        return solved(b, [&](const Tensor& data) { return f(A, data, options); });
+        return solved(A, b, [&](const Tensor& data) { return f(A, data, options); });
       },
       "A"_a, "b"_a, "options"_a, doc);
 }
@@ -185,7 +200,7 @@ void def_proximal(nb::module_& m, const char* name, const char* doc) {
       name,
       [name](NamedLinop A, const ProxObject& h, nb::handle b, nb::kwargs given) {
         const auto options = options_of<ProximalOptions>(name, given);
-        return solved(b, [&](const Tensor& data) { return f(A, h.value, data, options); });
+        return solved(A, b, [&](const Tensor& data) { return f(A, h.value, data, options); });
       },
       "A"_a, "h"_a, "b"_a, "options"_a, doc);
 }
@@ -196,7 +211,8 @@ void def_objective(nb::module_& m, const char* name, const char* doc) {
       name,
       [name](const ObjectiveObject& objective, nb::handle b, nb::kwargs given) {
         const Options options = options_of<Options>(name, given);
-        return solved(b, [&](const Tensor& data) { return f(objective.value, data, options); });
+        return solved(objective.value.A, b,
+                      [&](const Tensor& data) { return f(objective.value, data, options); });
       },
       "objective"_a, "b"_a, "options"_a, doc);
 }
@@ -212,8 +228,7 @@ void bind_results(nb::module_& m) {
       .def("__len__", [](const HistoryObject& h) { return h.records.size(); });
   nb::class_<ResultObject>(m, "SolveResult", nb::dynamic_attr(), "What a solver found.")
       .def_prop_ro(
-          "x", [](ResultObject& r) { return export_in_place(Tensor(r.result.x), r.kind); },
-          "The solution, as what b was.")
+          "x", [](const ResultObject& r) { return solution(r); }, "The solution, as what b was.")
       .def_prop_ro("status",
                    [](const ResultObject& r) { return std::string(name_of(r.result.status)); })
       .def_prop_ro("converged",
@@ -289,7 +304,7 @@ void bind_linear(nb::module_& m) {
       "pdhg",
       [](const ProxObject& f, const ObjectiveObject& rest, nb::handle b, nb::kwargs given) {
         const auto options = options_of<PdhgOptions>("pdhg", given);
-        return solved(b,
+        return solved(rest.value.A, b,
                       [&](const Tensor& data) { return pdhg(f.value, rest.value, data, options); });
       },
       "f"_a, "rest"_a, "b"_a, "options"_a, "The primal-dual hybrid gradient method.");

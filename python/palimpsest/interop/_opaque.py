@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of other packages as steps of a graph, and what they need to know of ours."""
+
+import itertools
+
+import numpy as np
+
+from palimpsest import _core
+from palimpsest.user_ops import Apply, Op
+
+_counter = itertools.count()
+
+
+class _Side:
+    """One direction of an operator of another package: its function and its result."""
+
+    def __init__(self, who, call, shape, dtype_of):
+        self.who = who
+        self.call = call  # array of the input's extents -> array of as many elements as shape says
+        self.shape = shape
+        self.dtype_of = dtype_of  # dtype of the input -> dtype of the result
+
+
+class _Call(Op):
+    """Calls one direction; its pullback calls the other one."""
+
+    __props__ = ("number",)
+
+    def __init__(self, forward, adjoint):
+        self.number = next(_counter)  # no two are equal
+        self.forward = forward
+        self.adjoint = adjoint
+
+    def make_node(self, x):
+        dtype = self.forward.dtype_of(np.dtype(x.dtype.name))
+        return Apply(self, [x], [_core.TensorType(dtype.name, self.forward.shape)])
+
+    def infer_shapes(self, node, shapes):
+        return [self.forward.shape]
+
+    def perform(self, node, inputs, outputs):
+        result = np.asarray(self.forward.call(inputs[0]))
+        if result.size != outputs[0].size:
+            raise ValueError(
+                f"[{self.forward.who}] got a result of shape {result.shape}, expected "
+                f"{self.forward.shape}."
+            )
+        if result.dtype.kind == "c" and outputs[0].dtype.kind != "c":
+            raise TypeError(
+                f"[{self.forward.who}] got a result of {result.dtype}, expected "
+                f"{outputs[0].dtype}, as its dtype says."
+            )
+        outputs[0][...] = result.reshape(self.forward.shape)
+
+    def pullback(self, node, cotangents):
+        back = _Call(self.adjoint, self.forward)(cotangents[0])
+        is_real = np.dtype(node.inputs[0].dtype.name).kind != "c"
+        return [_core.ops.real(back) if is_real and back.dtype.name.startswith("complex") else back]
+
+
+def by_parts(call):
+    """A function of real arrays as one of complex arrays too: of both parts."""
+
+    def called(x):
+        if not np.iscomplexobj(x):
+            return call(x)
+        return call(np.ascontiguousarray(x.real)) + 1j * call(np.ascontiguousarray(x.imag))
+
+    return called
+
+
+def opaque(who, forward, adjoint, ishape, oshape, extents, dtype_of, check):
+    """An operator of two functions of arrays.
+
+    Parameters
+    ----------
+    who : str
+        Begins messages.
+    extents : pair of tuples
+        Those of x and of y.
+    dtype_of : function
+        Of the dtype of an input: that of the result.
+    check : dtype or None
+        Of the vectors of a dot test.
+    """
+    ishape, oshape = _core.Dims(ishape), _core.Dims(oshape)
+    sizes = {}
+    for dims, shape, side in ((ishape, extents[0], "input"), (oshape, extents[1], "output")):
+        if len(dims) != len(shape):
+            raise _core.errors.ShapeError(
+                f"[{who}] the {side} has other axes: got {dims}, expected {len(shape)} names for "
+                f"{tuple(shape)}."
+            )
+        for dim, size in zip(dims, shape):
+            if sizes.setdefault(str(dim), int(size)) != size:
+                raise _core.errors.ShapeError(
+                    f"[{who}] size of dim '{dim}': got {size} and {sizes[str(dim)]}, expected one."
+                )
+    there = _Side(who, forward, tuple(extents[1]), dtype_of)
+    back = _Side(who + ", adjoint", adjoint, tuple(extents[0]), dtype_of)
+    one, other = _Call(there, back), _Call(back, there)
+    A = _core.SimpleLinop(one, other, ishape=ishape, oshape=oshape, name=who).with_sizes(sizes)
+    if check is not None:
+        test = _core.dot_test(A, dtype=np.dtype(check).name)
+        if not test:
+            raise _core.errors.ValueError(
+                f"[{who}] the adjoint is another operator's: got <A x, y> = {test.lhs}, "
+                f"expected <x, A^H y> = {test.rhs}. Try to mend it, or check=False."
+            )
+    return A
+
+
+def typed(who, L, ishape, oshape, extents, check):
+    """opaque() for an operator that has matvec, rmatvec and a dtype."""
+    dtype = np.dtype(L.dtype if L.dtype is not None else "float64")
+    if dtype.kind not in "fc":
+        dtype = np.dtype("float64")
+
+    def forward(x):
+        return L.matvec(x.reshape(-1))
+
+    def adjoint(y):
+        return L.rmatvec(y.reshape(-1))
+
+    if dtype.kind == "f":
+        forward, adjoint = by_parts(forward), by_parts(adjoint)
+    return opaque(who, forward, adjoint, ishape, oshape, extents,
+                  lambda given: np.result_type(dtype, given), dtype if check else None)
+
+
+def extents(who, A, sizes):
+    """The extents of x and of y."""
+    sizes = {str(dim): int(size) for dim, size in (sizes or {}).items()}
+    known = A.with_sizes(sizes)
+    both = {**known.sizes, **sizes}
+    missing = [str(d) for d in known.ishape if str(d) not in both]
+    if missing:
+        raise _core.errors.ValueError(
+            f"[{who}] the size of {', '.join(missing)} of the input is unknown. "
+            f"Try sizes={{'{missing[0]}': 64}}."
+        )
+    ishape = tuple(both[str(d)] for d in known.ishape)
+    return ishape, tuple(known.output_shape(ishape))
+
+
+def dtype_of_parameters(A):
+    """The dtype of the data of an operator; complex128 where it has none."""
+    kinds = inexact_kinds(A)
+    return np.result_type(*kinds) if kinds else np.dtype("complex128")
+
+
+def inexact_kinds(A):
+    """The dtypes of its parameters that are no integers, by name."""
+    names = [p.dtype.name for p in A.params.values() if p is not None]
+    found = [name for name in names if np.dtype(name).kind in "fc"]
+    for child in A.linops:
+        found += inexact_kinds(child)
+    return found

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of SigPy, in and out."""
+
+import functools
+
+import numpy as np
+import sigpy.linop
+
+from palimpsest.interop import _opaque
+
+
+def from_sigpy(L, ishape, oshape, *, check=True):
+    """An operator of a sigpy.linop.Linop; see palimpsest.from_sigpy.
+
+    A Linop does not say of what dtype its results are: it is applied once to zeros for that.
+    """
+    if not isinstance(L, sigpy.linop.Linop):
+        raise TypeError(f"[from_sigpy] got {type(L).__name__}, expected a sigpy.linop.Linop.")
+
+    @functools.cache
+    def dtype_of(given):
+        return np.result_type(L(np.zeros(L.ishape, given)).dtype, given)
+
+    adjoint = L.H
+    return _opaque.opaque("from_sigpy", L, adjoint, ishape, oshape,
+                          (tuple(L.ishape), tuple(L.oshape)), dtype_of,
+                          dtype_of(np.dtype("float64")) if check else None)
+
+
+class PalimpsestLinop(sigpy.linop.Linop):
+    """A named operator as one of SigPy."""
+
+    def __init__(self, A, oshape, ishape):
+        super().__init__(list(oshape), list(ishape), repr_str=A.name)
+        self.linop = A
+
+    def _apply(self, input):
+        dtype = np.result_type(input, *_opaque.inexact_kinds(self.linop))
+        return self.linop(input.astype(dtype, copy=False))
+
+    def _adjoint_linop(self):
+        return PalimpsestLinop(self.linop.H, self.ishape, self.oshape)
+
+
+def as_sigpy(A, sizes=None):
+    """A sigpy.linop.Linop of an operator, whose `linop` is A.
+
+    Parameters
+    ----------
+    sizes : dict of str to int
+        Sizes of dimensions that the operator does not know.
+    """
+    ishape, oshape = _opaque.extents("as_sigpy", A, sizes)
+    return PalimpsestLinop(A, oshape, ishape)

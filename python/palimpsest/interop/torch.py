@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of torch through operators and functions, of any order.
+
+A tensor of torch that requires a gradient, given as a parameter, is borrowed: the operator reads its
+memory, and torch learns it. One application is one node of torch's graph; its backward is the
+adjoint, or a compiled function for the gradients of parameters, and is such a node itself.
+"""
+
+import weakref
+
+import torch
+
+from palimpsest import _core
+
+# -- nodes: functions of variables --------------------------------------------------------------
+
+
+class _Graph:
+    """Outputs as a function of inputs and of the learned variables that they depend on."""
+
+    def __init__(self, inputs, outputs, function=None):
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        weights = _core._torch_weights(self.outputs)
+        self.weights = [variable for variable, _ in weights]
+        self.tensors = [tensor for _, tensor in weights]
+        self._function = function
+        self._pullbacks = {}
+
+    def __call__(self, *values):
+        return _Node.apply(self, *values, *self.tensors)
+
+    def run(self, values):
+        """The values of the outputs, without a gradient."""
+        if self._function is None:
+            self._function = _core.function(
+                self.inputs, self.outputs, on_unused_input="ignore", returns="torch")
+        return self._function(*values)
+
+    def pullback(self, wanted, given):
+        """The graph of the gradients of what is wanted, given cotangents of some outputs."""
+        key = (wanted, given)
+        if key not in self._pullbacks:
+            cotangents = [
+                _core.tensor(y.dtype, y.type.shape) if is_given else None
+                for y, is_given in zip(self.outputs, given)
+            ]
+            wrt = [v for v, is_wanted in zip(self.inputs + self.weights, wanted) if is_wanted]
+            back = _core.pullback(self.outputs, wrt, cotangents)
+            inputs = self.inputs + [c for c in cotangents if c is not None]
+            self._pullbacks[key] = _Graph(inputs, back)
+        return self._pullbacks[key]
+
+
+class _Node(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, graph, *values):
+        ctx.graph = graph
+        ctx.save_for_backward(*values)
+        ctx.set_materialize_grads(False)
+        results = tuple(graph.run(values[: len(graph.inputs)]))
+        ctx.mark_non_differentiable(
+            *(r for r in results if not (r.is_floating_point() or r.is_complex())))
+        return results
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        graph, values = ctx.graph, ctx.saved_tensors
+        wanted = ctx.needs_input_grad[1:]
+        given = tuple(c is not None for c in cotangents)
+        if not any(given):
+            return None, *(None for _ in wanted)
+        back = graph.pullback(tuple(wanted), given)
+        found = iter(back(*values[: len(graph.inputs)], *(c for c in cotangents if c is not None)))
+        return None, *(next(found) if is_wanted else None for is_wanted in wanted)
+
+
+# -- operators ----------------------------------------------------------------------------------
+
+
+class _Known:
+    """What was made for one operator: graphs by the type of x. It refers to no operator."""
+
+    def __init__(self, A):
+        self.node = A._node_id
+        self.graphs = {}
+        self.adjoint = None  # what is known of the adjoint, kept when its object is gone
+
+
+_operators = weakref.WeakKeyDictionary()
+
+
+def _known(A):
+    known = _operators.get(A)
+    if known is None or known.node != A._node_id:  # a setter may have changed it
+        known = _operators[A] = _Known(A)
+    return known
+
+
+def _adjoint(A):
+    """A.H, with what is known of it."""
+    known, H = _known(A), A.H
+    if known.adjoint is not None and known.adjoint.node == H._node_id:
+        _operators[H] = known.adjoint
+        return H
+    of_adjoint = _known(H)
+    if of_adjoint is not known and of_adjoint.adjoint is not known:  # one way, so no cycle
+        known.adjoint = of_adjoint
+    return H
+
+
+def _graph_of(A, x, weights):
+    graphs = _known(A).graphs
+    key = (x.dtype, tuple(x.shape), tuple(id(w) for w in weights))
+    if key not in graphs:
+        v = _core.tensor(x.dtype, tuple(x.shape))
+        graphs[key] = _Graph([v], [A(v)])
+    return graphs[key]
+
+
+class _Application(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, A, graph, x, *weights):
+        ctx.linop = A
+        ctx.graph = graph
+        ctx.save_for_backward(x, *weights)
+        return A(x)
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        A = ctx.linop
+        x, *weights = ctx.saved_tensors
+        _, _, of_x, *of_weights = ctx.needs_input_grad
+        if not any(of_weights):
+            back = _adjoint(A)(cotangent) if of_x else None
+            return None, None, _like(back, x), *(None for _ in weights)
+        found = iter(ctx.graph.pullback((of_x, *of_weights), (True,))(x, cotangent))
+        return None, None, *(next(found) if wanted else None for wanted in (of_x, *of_weights))
+
+
+def _like(gradient, x):
+    """The gradient of a real x is real, and of its precision."""
+    if gradient is None:
+        return None
+    if gradient.is_complex() and not x.is_complex():
+        gradient = gradient.real
+    return gradient.to(x.dtype)
+
+
+@torch.compiler.disable
+def apply(A, x):
+    """A x as one node of torch's graph."""
+    weights = _core._torch_weights_of(A)
+    if not weights:
+        return _Application.apply(A, None, x)
+    graph = _graph_of(A, x, weights)  # it says in what order the weights come
+    return _Application.apply(A, graph, x, *graph.tensors)
+
+
+# -- for users ----------------------------------------------------------------------------------
+
+
+def wrap(f):
+    """A compiled Function as a function of tensors of torch that has gradients of any order.
+
+    Parameters
+    ----------
+    f : Function
+        Without updates, givens, lent arguments and trust_input.
+
+    Returns
+    -------
+    callable
+        It takes the inputs of f in their order, and gives what f gives.
+
+    Raises
+    ------
+    ValueError
+        f does more than to compute its outputs.
+
+    Examples
+    --------
+    >>> import torch, palimpsest as ps
+    >>> x = ps.dvector("x")
+    >>> f = ps.torch.wrap(ps.function([x], ps.ops.sum(x**2)))
+    >>> t = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> f(t).backward()
+    >>> t.grad
+    tensor([2., 4.], dtype=torch.float64)
+    """
+    definition = f._definition
+    if definition is None:
+        raise _core.errors.ValueError(
+            "[wrap] got a function with updates, givens, lent arguments or trust_input, expected one "
+            "that computes its outputs from its inputs alone."
+        )
+    inputs, outputs = definition
+    graph = _Graph(inputs, outputs)
+    dtypes = [_torch_dtype(v.dtype) for v in inputs]
+
+    def wrapped(*arguments):
+        if len(arguments) != len(inputs):
+            raise TypeError(f"[{f.name or 'function'}] got {len(arguments)} arguments, "
+                            f"expected {len(inputs)}.")
+        values = [_as_input(a, dtype) for a, dtype in zip(arguments, dtypes)]
+        return f._formed(list(graph(*values)))
+
+    wrapped.__name__ = f.name or "function"
+    wrapped.__wrapped__ = f
+    return wrapped
+
+
+def _torch_dtype(dtype):
+    return getattr(torch, dtype.name)
+
+
+def _as_input(value, dtype):
+    value = torch.as_tensor(value)
+    if value.dtype != dtype and torch.promote_types(value.dtype, dtype) == dtype:
+        value = value.to(dtype)
+    return value
+
+
+class Module(torch.nn.Module):
+    """An operator as a module: its trainable parameters are those of the module.
+
+    Parameters
+    ----------
+    A : NamedLinop
+        `module.linop`. Parameters of its parts are those of the modules in `module.linops`.
+
+    Examples
+    --------
+    >>> import numpy as np, torch, palimpsest as ps
+    >>> A = ps.Diagonal(ps.Parameter(np.ones(3), trainable=True), "N")
+    >>> module = ps.torch.Module(A)
+    >>> module(torch.ones(3, dtype=torch.float64)).sum().backward()
+    >>> module.weight.grad
+    tensor([1., 1., 1.], dtype=torch.float64)
+    """
+
+    def __init__(self, A):
+        super().__init__()
+        self.linop = A
+        for name, parameter in A.params.items():
+            if parameter is not None and parameter.trainable:
+                backing = _core._torch_backing(parameter)
+                if isinstance(backing, torch.nn.Parameter):
+                    self.register_parameter(name, backing)
+        if len(A.linops):
+            self.linops = torch.nn.ModuleList(Module(child) for child in A.linops)
+
+    def forward(self, x):
+        return self.linop(x)
