@@ -4,6 +4,7 @@
 import builtins
 import contextlib
 import doctest
+import gc
 import importlib.util
 import io
 import pathlib
@@ -28,6 +29,7 @@ def test_page(page):
     test = doctest.DocTestParser().get_doctest(examples, {}, page.name, str(page), 0)
     failures = io.StringIO()
     doctest.DocTestRunner().run(test, out=failures.write)
+    gc.collect()
     vars(builtins).pop("_", None)  # the last result, which the display of Python keeps
     assert not failures.getvalue(), failures.getvalue()
 

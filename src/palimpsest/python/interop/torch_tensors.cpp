@@ -34,9 +34,7 @@ constinit GlobalObject is_grad_enabled;  // torch.is_grad_enabled
 
 nb::object torch() { return nb::module_::import_("torch"); }
 
-nb::object tensor_of(const Backed& entry) {
-  return nb::borrow(nb::handle(entry.weak_tensor))();
-}
+nb::object tensor_of(const Backed& entry) { return nb::borrow(nb::handle(entry.weak_tensor))(); }
 
 std::int64_t version_of(nb::handle tensor) {
   return nb::cast<std::int64_t>(nb::object(tensor.attr("_version")));
@@ -251,8 +249,10 @@ void bind_torch_tensors(nb::module_& m) {
     is_grad_enabled.clear();
   }));
   m.def("_torch_weights", weights_of_graph, "outputs"_a);
-  m.def("_torch_weights_of", [](NamedLinop A) { return weights_of_operator(A); }, "A"_a);
-  m.def("_torch_backing", [](Parameter p) { return backing(p); }, "parameter"_a);
+  m.def(
+      "_torch_weights_of", [](NamedLinop A) { return weights_of_operator(A); }, "A"_a);
+  m.def(
+      "_torch_backing", [](Parameter p) { return backing(p); }, "parameter"_a);
 }
 
 }  // namespace palimpsest::python
