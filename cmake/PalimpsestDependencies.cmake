@@ -27,6 +27,8 @@ target_include_directories(palimpsest_openblas SYSTEM INTERFACE ${OPENBLAS_INCLU
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 add_library(palimpsest_random123 INTERFACE)
 target_include_directories(palimpsest_random123 SYSTEM INTERFACE ${RANDOM123_INCLUDE_DIR})
+# Several processes; optional: without it there are teams of one rank.
+find_package(MPI COMPONENTS CXX QUIET)
 if(PALIMPSEST_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "palimpsest/graph/collective.hpp"
 #include "palimpsest/plan/lanes.hpp"
 #include "palimpsest/plan/part_places.hpp"
 #include "palimpsest/plan/placement.hpp"
@@ -73,6 +74,7 @@ class Arranger {
     std::vector<User> whole(plan_.buffers.size()), parts(plan_.parts.size());
     steps_of_.assign(plan_.buffers.size(), {});
     std::vector<int> failing;
+    int last_collective = -1;
     for (int i = 0; i < problem.n_steps; ++i) {
       const PlannedStep& planned = plan_.steps[at(i)];
       bool overwrites_container = false;
@@ -102,6 +104,10 @@ class Arranger {
         for (int earlier : failing) problem.constraints.emplace_back(earlier, i);
       }
       if (planned.node.op().can_fail()) failing.push_back(i);
+      if (as_collective(planned.node.op())) {
+        if (last_collective >= 0) problem.constraints.emplace_back(last_collective, i);
+        last_collective = i;
+      }
     }
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       if (plan_.buffers[b].kind != BufferKind::arena || steps_of_[b].empty()) continue;
@@ -228,6 +234,10 @@ class Arranger {
                                               const Arrangement& serial) const {
     constexpr int kMostSteps = 2000;
     if (request_.threads < 2 || step() < 2 || step() > kMostSteps) return {};
+    const bool has_collective = std::any_of(
+        plan_.steps.begin(), plan_.steps.end(),
+        [](const PlannedStep& planned) { return as_collective(planned.node.op()) != nullptr; });
+    if (has_collective) return {};
     std::vector<std::vector<int>> before(plan_.steps.size());
     for (const auto& [first, second] : problem.constraints) {
       before[at(second)].push_back(first);

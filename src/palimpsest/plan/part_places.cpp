@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "palimpsest/graph/collective.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
@@ -125,7 +126,9 @@ class Finder {
     const auto layout = slice ? layout_in(place, *slice) : std::nullopt;
     if (!layout) return;
     // A loop fills its outputs row by row, and takes them for dense.
-    if (dynamic_cast<const ops::Loop*>(&part.owner().op()) && !layout->is_dense()) return;
+    const bool must_be_dense =
+        dynamic_cast<const ops::Loop*>(&part.owner().op()) || as_collective(part.owner().op());
+    if (must_be_dense && !layout->is_dense()) return;
     if (laid_.keeps_bits && !layout->is_dense() && rounds(part, value.buffer)) return;
     const bool fits = set_in_place(step.node) ? is_free_before(j, place, part, *slice)
                                               : whole == step.node.output(0);

@@ -16,6 +16,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/interrupt.hpp"
+#include "palimpsest/graph/collective.hpp"
 #include "palimpsest/kernels/pool/task_graph.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/plan/notes.hpp"
@@ -143,6 +144,11 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
     }
     tasks_ = std::make_unique<TaskGraph>(waits_for, is_small);
     ranks_ = ranks_of(plan);
+  }
+  if (arena == Arena::own) {
+    for (const Step& step : steps_) {
+      if (!collective_) collective_ = as_collective(*step.op);
+    }
   }
   refresh();
 }
@@ -275,6 +281,26 @@ void Frame::run_step(std::size_t i, double* seconds) const {
 void Frame::run() const { run_measured({}); }
 
 void Frame::run_measured(std::span<double> seconds) const {
+  try {
+    run_steps(seconds);
+  } catch (...) {
+    tell_other_processes();
+    throw;
+  }
+}
+
+void Frame::tell_other_processes() const noexcept {
+  if (!collective_) return;
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    collective_->abandon(error.what());
+  } catch (...) {
+    collective_->abandon("a step threw what is no exception");
+  }
+}
+
+void Frame::run_steps(std::span<double> seconds) const {
   if (tasks_) return run_lanes(seconds.data());
   std::optional<UninterruptedScope> last_part;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -289,6 +315,8 @@ void Frame::run_measured(std::span<double> seconds) const {
 }
 
 void Frame::finish_after(Failure failure, std::span<double> seconds) const {
+  // Other processes do not wait for what these steps would send.
+  if (collective_) rethrow(std::move(failure));
   const std::vector<int> ranks = ranks_of(plan_);
   for (std::size_t i = failure.step + 1; i < steps_.size(); ++i) {
     if (ranks[i] >= ranks[failure.step]) continue;
@@ -372,6 +400,7 @@ void Frame::run_watched(CallWatch& watch, CallMeasurement* measurement) const {
       if (measurement) measurement->resume();
     }
   } catch (...) {
+    tell_other_processes();
     rethrow_from(i);
   }
 }

@@ -17,6 +17,7 @@
 namespace palimpsest {
 
 class CallMeasurement;
+class Collective;
 class LoopFrame;
 class TaskGraph;
 
@@ -114,7 +115,10 @@ class Frame {
   void replace_pinned_arenas();
   bool holds(int guard) const;
   void run_step(std::size_t step, double* seconds) const;
+  void run_steps(std::span<double> seconds) const;
   void run_lanes(double* seconds) const;
+  /// While an exception is handled: processes that wait for steps of this one end their calls too.
+  void tell_other_processes() const noexcept;
   void find_file_bytes();
   std::size_t index_of(const PlannedBuffer& buffer) const;
 
@@ -137,6 +141,7 @@ class Frame {
   std::unique_ptr<TaskGraph> tasks_;  // of several lanes
   std::vector<int> ranks_;            // of steps in several lanes: in what order errors count
   bool streams_files_ = false;
+  const Collective* collective_ = nullptr;  // the first step that is one; null in bodies of loops
 };
 
 }  // namespace palimpsest

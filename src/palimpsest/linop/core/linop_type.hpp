@@ -48,6 +48,8 @@ struct Assembly {
   std::vector<std::pair<std::string, Attribute>> attrs = {};
 };
 
+enum class VectorSide;
+
 /// A kind of operator. Must outlive every operator of it: make it a constant at namespace scope.
 struct LinopType {
   std::string name;  ///< key in the registry, unique
@@ -70,6 +72,9 @@ struct LinopType {
   /// Containers: checks the children, completes their names in place and gives ishape and oshape of
   /// the whole.
   NamedShape (*assemble)(std::vector<NamedLinop>& children, const Assembly& how) = nullptr;
+  /// Of operators between vectors that several processes hold parts of: the sum over them of a
+  /// number that each has computed from its part. Null: vectors are whole.
+  Variable (*total)(const NamedLinop& A, VectorSide side, const Variable& number) = nullptr;
   /// Parameters that follow from the others (sort orders): made anew after each check.
   std::vector<std::pair<std::string, Parameter>> (*derive)(const NamedLinop& A) = nullptr;
 };

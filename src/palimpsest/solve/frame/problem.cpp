@@ -122,14 +122,14 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
   }
   batch_ = batch;
   has_x0_ = has_x0;
-  x_ = Space(x, A.ishape(), batch);
-  b_ = Space(b, A.oshape(), batch);
+  x_ = Space(x, A.ishape(), batch).of(A, VectorSide::input);
+  b_ = Space(b, A.oshape(), batch).of(A, VectorSide::output);
   for (auto& [name, g] : proxes_) g = g.bound_to(argument_of(name).dims());
 }
 
 Space Problem::range_of(std::string_view name) const {
   const NamedLinop& K = op(name);
-  return Space(image_of(K, x_.type()), spelled_out(K, x_.dims()), batch_);
+  return Space(image_of(K, x_.type()), spelled_out(K, x_.dims()), batch_).of(K, VectorSide::output);
 }
 
 Space Problem::argument_of(std::string_view prox) const {

@@ -17,6 +17,17 @@ Space::Space(TensorType type, Dims dims, const Dims& batch)
   batch_axes_ = from_front(axes, type_.rank());
 }
 
+Space Space::of(const NamedLinop& A, VectorSide side) const {
+  Space space = *this;
+  space.spread_by_ = A;
+  space.side_ = side;
+  return space;
+}
+
+Variable Space::total(const Variable& number) const {
+  return spread_by_.defined() ? palimpsest::total(spread_by_, side_, number) : number;
+}
+
 TensorType Space::number_type() const {
   Extents extents;
   for (const index_t axis : batch_axes_) {
@@ -43,8 +54,7 @@ Variable sum_besides(const Variable& terms, const Axes& batch_axes) {
 }
 
 Variable Space::dot(const Variable& a, const Variable& b) const {
-  if (batch_axes_.empty()) return ops::vdot(a, b);
-  return sum_besides(ops::conj(a) * b, batch_axes_);
+  return total(batch_axes_.empty() ? ops::vdot(a, b) : sum_besides(ops::conj(a) * b, batch_axes_));
 }
 
 Variable Space::real_dot(const Variable& a, const Variable& b) const {
@@ -54,8 +64,9 @@ Variable Space::real_dot(const Variable& a, const Variable& b) const {
 }
 
 Variable Space::norm2(const Variable& a) const {
-  if (batch_axes_.empty()) return ops::norm2(a);
-  return sum_besides(ops::elementwise(ScalarOp::abs2, {a}), batch_axes_);
+  return total(batch_axes_.empty()
+                   ? ops::norm2(a)
+                   : sum_besides(ops::elementwise(ScalarOp::abs2, {a}), batch_axes_));
 }
 
 Variable Space::spread(const Variable& number) const {

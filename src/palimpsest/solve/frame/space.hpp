@@ -3,6 +3,7 @@
 
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/graph/variable.hpp"
+#include "palimpsest/linop/core/total.hpp"
 #include "palimpsest/named/dims.hpp"
 
 namespace PALIMPSEST_API palimpsest {
@@ -18,6 +19,10 @@ class Space {
   Space() = default;
   /// Errors   ShapeError "batch": a dimension of the batch is none of `dims`
   explicit Space(TensorType type, Dims dims = {"..."}, const Dims& batch = {});
+
+  /// The same space, of the vectors on one side of an operator: where several processes hold parts
+  /// of them, inner products are summed up over these.
+  Space of(const NamedLinop& A, VectorSide side) const;
 
   const TensorType& type() const { return type_; }
   const Dims& dims() const { return dims_; }
@@ -37,9 +42,13 @@ class Space {
   Variable spread(const Variable& number) const;
 
  private:
+  Variable total(const Variable& number) const;
+
   TensorType type_;
   Dims dims_;
   Axes batch_axes_;
+  NamedLinop spread_by_;  // undefined: vectors are whole
+  VectorSide side_ = VectorSide::input;
 };
 
 }  // namespace palimpsest

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/distributed/communication_ops.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/kernels/arrays/copy.hpp"
+#include "palimpsest/ops/common.hpp"
+
+namespace palimpsest::distributed_detail {
+namespace {
+
+// Below, latency costs more than bytes.
+constexpr index_t kAtOnceBytes = 8192;
+
+index_t bytes_of(const TensorType& type) {
+  return element_count(type.shape) * static_cast<index_t>(item_size(type.dtype));
+}
+
+std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
+
+// acc = parts[0] + parts[1] + .., element by element, in this order.
+template <class T>
+void add_up(std::span<const std::byte* const> parts, index_t n, std::byte* result) {
+  constexpr index_t kBlock = 512;
+  std::array<T, kBlock> sums;
+  for (index_t start = 0; start < n; start += kBlock) {
+    const index_t count = std::min(kBlock, n - start);
+    const auto offset = at(start) * sizeof(T);
+    std::memcpy(sums.data(), parts[0] + offset, at(count) * sizeof(T));
+    for (const std::byte* const part : parts.subspan(1)) {
+      const T* const terms = reinterpret_cast<const T*>(part + offset);
+      for (index_t i = 0; i < count; ++i) sums[at(i)] += terms[i];
+    }
+    std::memcpy(result + offset, sums.data(), at(count) * sizeof(T));
+  }
+}
+
+// Complex numbers are pairs of real ones.
+void add_up(DType dtype, std::span<const std::byte* const> parts, index_t n, std::byte* result) {
+  switch (dtype) {
+    case DType::float32:
+      return add_up<float>(parts, n, result);
+    case DType::float64:
+      return add_up<double>(parts, n, result);
+    case DType::complex64:
+      return add_up<float>(parts, 2 * n, result);
+    case DType::complex128:
+      return add_up<double>(parts, 2 * n, result);
+    case DType::int64:
+      return add_up<std::int64_t>(parts, n, result);
+    case DType::int32:
+      return add_up<std::int32_t>(parts, n, result);
+    default:
+      throw InternalError("[AllReduce] dtype: got " + std::string(name_of(dtype)));
+  }
+}
+
+bool is_summed(DType dtype) {
+  return is_floating(dtype) || is_complex(dtype) || dtype == DType::int64 || dtype == DType::int32;
+}
+
+}  // namespace
+
+CommunicationOp::CommunicationOp(Team team, AxisNames axes)
+    : team_(std::move(team)), axes_(std::move(axes)), group_(group_of(team_, axes_)) {}
+
+std::string CommunicationOp::parameters() const { return team_parameters(team_, axes_); }
+
+void CommunicationOp::abandon(std::string_view why) const noexcept {
+  if (const auto& ranks = team_.node().communicator) ranks->abandon(why);
+}
+
+std::string team_parameters(const Team& team, const AxisNames& axes) {
+  return fmt::format("team={}, axes=({})", team.node().id, fmt::join(axes, ", "));
+}
+
+Apply AllReduce::make_node(std::span<const Variable> inputs) const {
+  ops::expect_inputs(inputs, 1, name());
+  const TensorType& type = inputs[0].type();
+  if (!is_summed(type.dtype)) {
+    throw DTypeError(
+        fmt::format("[AllReduce] x: got {}, expected a floating or complex dtype, int32 or int64",
+                    name_of(type.dtype)));
+  }
+  return node(inputs, {type});
+}
+
+AliasMap AllReduce::destroy_map(const Apply&) const {
+  return in_place_ ? AliasMap{{0, {0}}} : AliasMap{};
+}
+
+OpPtr AllReduce::inplace_on_inputs(const Apply&, const std::set<int>& allowed) const {
+  if (in_place_ || !allowed.contains(0)) return nullptr;
+  return std::make_shared<AllReduce>(team(), axes(), true);
+}
+
+OpPtr AllReduce::pure() const {
+  return in_place_ ? std::make_shared<AllReduce>(team(), axes()) : shared_from_this();
+}
+
+std::size_t AllReduce::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
+  const index_t n = element_count(inputs[0].extents),
+                item = static_cast<index_t>(item_size(inputs[0].dtype));
+  if (n * item <= kAtOnceBytes) return at(n * item) * others();
+  return at(part_range(n, group().self, group().size()).size() * item) * others();
+}
+
+std::vector<Variable> AllReduce::pullback(const Apply&,
+                                          std::span<const Variable> cotangents) const {
+  if (!cotangents[0].defined()) return {Variable()};
+  return {replicate(cotangents[0], team(), axes())};
+}
+
+Traffic AllReduce::traffic(const Apply& apply) const {
+  const index_t bytes = bytes_of(apply.input(0).type());
+  const auto n = static_cast<index_t>(others());
+  if (bytes == 0 || n == 0) return {};
+  if (bytes <= kAtOnceBytes) return {n * bytes, n, 1};
+  const index_t elements = element_count(apply.input(0).type().shape);
+  const index_t item = bytes / elements;
+  Traffic sum{0, 0, 2};
+  for (int k = 0; k < group().size(); ++k) {
+    if (k == group().self) continue;
+    const index_t theirs = part_range(elements, k, group().size()).size() * item;
+    const index_t ours = part_range(elements, group().self, group().size()).size() * item;
+    sum += {theirs + ours, (theirs > 0 ? 1 : 0) + (ours > 0 ? 1 : 0), 0};
+  }
+  return sum;
+}
+
+void AllReduce::run(RunContext& context) const {
+  const ConstView& x = context.input(0);
+  if (x.data != context.output(0).data) run_copy(x, context.output(0));
+  const index_t bytes = element_count(x.extents) * static_cast<index_t>(item_size(x.dtype));
+  if (bytes == 0) return;
+  return bytes <= kAtOnceBytes ? run_at_once(context) : run_in_parts(context);
+}
+
+// Everybody gets all arrays and adds them up.
+void AllReduce::run_at_once(RunContext& context) const {
+  const MutableView& y = context.output(0);
+  const index_t n = element_count(y.extents);
+  const std::size_t bytes = at(n) * item_size(y.dtype);
+  auto* const own = static_cast<std::byte*>(y.data);
+  std::vector<const std::byte*> parts(group().members.size(), own);
+  std::byte* next = context.scratch().data();
+  exchange_all([&](int) { return std::span<const std::byte>(own, bytes); },
+               [&](int k) {
+                 std::byte* const place = next;
+                 next += bytes;
+                 parts[at(k)] = place;
+                 return std::span(place, bytes);
+               });
+  add_up(y.dtype, parts, n, own);
+}
+
+// Each rank adds up one part and gives the sum to all.
+void AllReduce::run_in_parts(RunContext& context) const {
+  const MutableView& y = context.output(0);
+  const index_t n = element_count(y.extents);
+  const std::size_t item = item_size(y.dtype);
+  auto* const whole = static_cast<std::byte*>(y.data);
+  const auto part_of = [&](int k) {
+    const PartRange range = part_range(n, k, group().size());
+    return std::span(whole + at(range.start) * item, at(range.size()) * item);
+  };
+  const std::span<std::byte> own = part_of(group().self);
+  std::vector<const std::byte*> parts(group().members.size(), own.data());
+  std::byte* next = context.scratch().data();
+  exchange_all([&](int k) { return std::span<const std::byte>(part_of(k)); },
+               [&](int k) {
+                 std::byte* const place = next;
+                 next += own.size();
+                 parts[at(k)] = place;
+                 return std::span(place, own.size());
+               });
+  add_up(y.dtype, parts, static_cast<index_t>(own.size() / item), own.data());
+  exchange_all([&](int) { return std::span<const std::byte>(own); },
+               [&](int k) { return part_of(k); });
+}
+
+std::string Replicate::parameters() const { return team_parameters(team_, axes_); }
+
+std::vector<Variable> Replicate::pullback(const Apply&,
+                                          std::span<const Variable> cotangents) const {
+  if (!cotangents[0].defined()) return {Variable()};
+  return {all_reduce(cotangents[0], team_, axes_)};
+}
+
+Variable all_reduce(const Variable& x, const Team& team, const AxisNames& axes) {
+  if (group_of(team, axes).size() == 1) return x;
+  return std::make_shared<AllReduce>(team, axes)->make_node({&x, 1}).output(0);
+}
+
+Variable replicate(const Variable& x, const Team& team, const AxisNames& axes) {
+  if (group_of(team, axes).size() == 1) return x;
+  return std::make_shared<Replicate>(team, axes)->make_node({&x, 1}).output(0);
+}
+
+}  // namespace palimpsest::distributed_detail

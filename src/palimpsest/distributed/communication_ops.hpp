@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "palimpsest/distributed/team_node.hpp"
+#include "palimpsest/graph/collective.hpp"
+#include "palimpsest/ops/shape/view_op.hpp"
+
+namespace palimpsest::distributed_detail {
+
+using AxisNames = std::vector<std::string>;
+
+/// What ops on a team share: the team, the axes along which ranks communicate.
+class CommunicationOp : public Op, public Collective {
+ public:
+  CommunicationOp(Team team, AxisNames axes);
+  std::string parameters() const override;
+  bool can_fail() const override { return true; }
+  Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  double tolerance(const Apply&) const override { return 0; }
+  void abandon(std::string_view why) const noexcept override;
+
+ protected:
+  const Team& team() const { return team_; }
+  const Group& group() const { return group_; }
+  const AxisNames& axes() const { return axes_; }
+  std::size_t others() const { return group_.members.size() - 1; }
+  /// Sends to and receives from the other ranks of the group.
+  template <class Send, class Receive>
+  void exchange_all(Send&& bytes_for, Receive&& place_of) const {
+    std::vector<Parcel> parcels;
+    std::vector<Place> places;
+    for (int k = 0; k < group_.size(); ++k) {
+      if (k == group_.self) continue;
+      const int peer = group_.members[static_cast<std::size_t>(k)];
+      parcels.push_back({peer, bytes_for(k)});
+      places.push_back({peer, place_of(k)});
+    }
+    exchange(team_, parcels, places);
+  }
+
+ private:
+  Team team_;
+  AxisNames axes_;
+  Group group_;
+};
+
+/// The sum over the ranks along some axes, on each of them, added up in the order of the ranks.
+///
+/// Aliases  view_map {}, destroy_map {}; in place {0: {0}}
+/// Cost     arrays of up to 8 KiB: (n - 1) messages of all of it, one synchronisation; others:
+///          2 (n - 1)/n of it in 2 (n - 1) messages, two synchronisations; n ranks. Scratch: what
+///          is received of the parts that this rank adds up
+class AllReduce final : public CommunicationOp {
+ public:
+  AllReduce(Team team, AxisNames axes, bool in_place = false)
+      : CommunicationOp(std::move(team), std::move(axes)), in_place_(in_place) {}
+  std::string name() const override { return in_place_ ? "AllReduceInplace" : "AllReduce"; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  AliasMap destroy_map(const Apply&) const override;
+  OpPtr inplace_on_inputs(const Apply&, const std::set<int>& allowed) const override;
+  OpPtr pure() const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  std::size_t scratch_bytes(const Apply&, std::span<const Layout> inputs) const override;
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable> cotangents) const override;
+  Traffic traffic(const Apply& apply) const override;
+  void run(RunContext& context) const override;
+
+ private:
+  void run_at_once(RunContext& context) const;
+  void run_in_parts(RunContext& context) const;
+
+  bool in_place_;
+};
+
+/// A value that is the same on all ranks along some axes, read by parts of an operator that differ
+/// between them. Its adjoint is the sum over these ranks. A view.
+class Replicate final : public ops::ViewOp {
+ public:
+  Replicate(Team team, AxisNames axes) : team_(std::move(team)), axes_(std::move(axes)) {}
+  std::string name() const override { return "Replicate"; }
+  std::string parameters() const override;
+  Extents result_extents(std::span<const index_t> in) const override {
+    return {in.begin(), in.end()};
+  }
+  std::optional<Layout> layout_of(const Layout& in) const override { return in; }
+  Region region_of(std::span<const index_t>) const override { return Region::whole(); }
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable> cotangents) const override;
+
+ private:
+  Team team_;
+  AxisNames axes_;
+};
+
+/// x summed over the ranks along the axes; x itself where there is one.
+Variable all_reduce(const Variable& x, const Team& team, const AxisNames& axes);
+/// x, whose adjoint is all_reduce.
+Variable replicate(const Variable& x, const Team& team, const AxisNames& axes);
+
+/// `team=1, axes=(rank)`.
+std::string team_parameters(const Team& team, const AxisNames& axes);
+
+}  // namespace palimpsest::distributed_detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/distributed/placement.hpp"
+#include "palimpsest/distributed/team.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// This rank's part of an operator that all ranks of a team apply together.
+///
+/// What a cut along a dimension means follows from where A has it:
+///
+///     in both shapes     each rank holds its part of input and output; nothing is sent
+///     in oshape only     its part of the output, the whole input; the adjoint sums over ranks
+///     in ishape only     its part of the input, the whole output; forward sums over ranks
+///     in neither, inside its summands; both directions sum over ranks
+///     nowhere            everything: all ranks compute the same
+///
+/// All ranks call it with the same operator, sizes and placement, and apply the result together.
+/// A.N() keeps data where they are: one sum over ranks for an output dimension. Solvers run on it
+/// as on any operator: their inner products are summed over the ranks that hold parts.
+///
+/// Shapes   those of A with the sizes of this rank's part, which part_range() gives
+/// Aliases  parameters are views of those of A
+/// Errors   SplitError: A cannot be cut along a placed dimension; ShapeError "is unknown": no size;
+///          ShapeError "ranks": another operator, size or placement on another rank; IoError: a
+///          rank failed or was silent
+/// Cost     a direction that sums sends 2 (n - 1)/n of its result per rank, n ranks
+NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement);
+
+/// Is this an operator that distribute() made?
+bool is_distributed(const NamedLinop& A);
+/// Its team. ValueError: none.
+Team team_of(const NamedLinop& A);
+/// This rank's part of it, which communicates with nobody.
+NamedLinop local_part(const NamedLinop& A);
+
+}  // namespace palimpsest

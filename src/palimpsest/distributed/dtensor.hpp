@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/distributed/placement.hpp"
+#include "palimpsest/distributed/team.hpp"
+#include "palimpsest/graph/type.hpp"
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// An array of which each rank of a team holds a part: the part that part_range() gives along each
+/// placed dimension, all of the others. Along axes of the team that cut none of its dimensions,
+/// ranks hold the same.
+///
+/// Aliases  a handle: copies show the same local tensor, which is an ordinary one
+class DTensor {
+ public:
+  /// What each rank holds. All ranks call it.
+  /// Errors   ShapeError "ranks": extents that are not those of the parts; NameError, ValueError:
+  ///          those of the placement
+  static DTensor from_local(Tensor local, Dims dims, Extents global, Team team,
+                            Placement placement);
+  /// This rank's part of an array that every rank has: a view of it. Nothing is sent.
+  static DTensor part_of(const Tensor& whole, Dims dims, Team team, Placement placement);
+  /// Parts of an array that rank `root` has; other ranks give its type alone. All ranks call it.
+  static DTensor scatter(const std::optional<Tensor>& whole, const TensorType& type, Dims dims,
+                         Team team, Placement placement, int root = 0);
+
+  const Tensor& local() const { return local_; }
+  const Dims& dims() const { return dims_; }
+  const Extents& global_shape() const { return global_; }
+  const Team& team() const { return team_; }
+  const Placement& placement() const { return placement_; }
+  /// Where the part of a rank starts and ends along each dimension.
+  std::vector<PartRange> ranges_of(int rank) const;
+
+  /// The whole array, on rank `root` alone. All ranks call it.
+  std::optional<Tensor> gather(int root = 0) const;
+  /// The whole array, on all ranks.
+  Tensor gather_to_all() const;
+  /// The same array with other parts. All ranks call it.
+  /// Cost     each rank sends to each other what that will hold of its part
+  DTensor redistribute(const Placement& placement) const;
+
+ private:
+  DTensor(Tensor local, Dims dims, Extents global, Team team, Placement placement);
+
+  Tensor local_;
+  Dims dims_;
+  Extents global_;
+  Team team_;
+  Placement placement_;
+};
+
+}  // namespace palimpsest

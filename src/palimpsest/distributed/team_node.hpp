@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what a team is, and the groups of its ranks that communicate.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/distributed/communicator.hpp"
+#include "palimpsest/distributed/team.hpp"
+
+namespace palimpsest {
+
+struct Team::Node {
+  index_t id = 0;  // number in the list of all teams; operators hold it
+  TeamAxes axes;
+  int rank = 0, size = 1;
+  double timeout_s = 60;
+  bool is_pretended = false;
+  std::shared_ptr<distributed_detail::Communicator> communicator =
+      nullptr;  // null: one rank, or pretended
+};
+
+namespace distributed_detail {
+
+/// The team of an operator's attribute. StateError: there is none in this process.
+Team team_of_id(index_t id);
+
+/// The ranks of a team that differ from this one at most along some axes, in the order of their
+/// numbers.
+struct Group {
+  std::vector<int> members;
+  int self = 0;  // position of this rank among them
+  int size() const { return static_cast<int>(members.size()); }
+};
+Group group_of(const Team& team, const std::vector<std::string>& axes);
+
+/// Sends and receives among the ranks of a team.
+/// Errors   StateError: a pretended team; CommunicationError
+void exchange(const Team& team, std::span<const Parcel> parcels, std::span<const Place> places);
+
+/// One block of bytes of each rank of the team, in the order of ranks.
+std::vector<std::string> gather_texts(const Team& team, const std::string& mine);
+
+}  // namespace distributed_detail
+}  // namespace palimpsest

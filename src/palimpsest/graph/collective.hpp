@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "palimpsest/graph/op.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// Messages that one process sends when an op runs.
+struct Traffic {
+  index_t bytes = 0;     ///< of elements; envelopes of the message library are not counted
+  index_t messages = 0;  ///< that hold at least one byte
+  /// How often this process waits for others.
+  index_t synchronisations = 0;
+
+  Traffic& operator+=(const Traffic& other) {
+    bytes += other.bytes;
+    messages += other.messages;
+    synchronisations += other.synchronisations;
+    return *this;
+  }
+  friend Traffic operator+(Traffic a, const Traffic& b) { return a += b; }
+  friend bool operator==(const Traffic&, const Traffic&) = default;
+};
+
+/// An op that several processes run together, each with its own part of the data.
+///
+/// All of them must run the same ops of this kind in the same order. So a plan keeps the order of
+/// the graph among them, runs them in one lane, on the thread that calls, and their results are
+/// dense.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+  /// What this process sends, all extents being known.
+  virtual Traffic traffic(const Apply& apply) const = 0;
+  /// A step that is no Collective failed here: tells the other processes, which wait for this one.
+  virtual void abandon(std::string_view why) const noexcept = 0;
+};
+
+/// Null for an op of one process.
+inline const Collective* as_collective(const Op& op) {
+  return dynamic_cast<const Collective*>(&op);
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/distributed/distribute.hpp"
+
+#include <gtest/gtest.h>
+
+#include "distributed/counted_messages.hpp"
+#include "distributed/distributed_support.hpp"
+#include "palimpsest/distributed/team_plan.hpp"
+#include "palimpsest/linop/operators/sum_reduce.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest::testing {
+namespace {
+
+struct Case {
+  std::string name;
+  NamedLinop A;
+  Extents input, output;
+  Placement placement;
+};
+
+// Every row of the table of distribute(), with parts of unequal sizes and, on four ranks, empty
+// ones.
+std::vector<Case> cases() {
+  const DType c = DType::complex128;
+  const NamedLinop matrix = Dense(Parameter(random_values({5, 3}, c, 1)), "MN,N->M");
+  const NamedLinop batched = Dense(Parameter(random_values({3, 5, 4}, c, 2)), "BMN,BN->BM");
+  const NamedLinop diagonal = Diagonal(Parameter(random_values({3, 7}, c, 4)), {"S", "N"});
+  return {
+      {"an output dimension", matrix, {3}, {5}, {{"M", "rank"}}},
+      {"an input dimension", matrix, {3}, {5}, {{"N", "rank"}}},
+      {"a dimension of both", batched, {3, 4}, {3, 5}, {{"B", "rank"}}},
+      {"a dimension of a diagonal", diagonal, {3, 7}, {3, 7}, {{"N", "rank"}}},
+      {"a dimension that is nowhere", matrix, {3}, {5}, {{"Q", "rank"}}},
+      {"no dimension", matrix, {3}, {5}, {}},
+      {"coils", sense(5, 6, 4, c), {6, 4}, {5, 6, 4}, {{"C", "rank"}}},
+      {"summands", sense(5, 6, 4, c).N(), {6, 4}, {6, 4}, {{"C", "rank"}}},
+  };
+}
+
+// What the ranks compute together, whole.
+Tensor applied(const NamedLinop& part, const Tensor& x, const Dims& from, const Dims& to,
+               const Extents& result, const Placement& placement) {
+  const Team team = Team::world();
+  const DTensor input = DTensor::part_of(x, from, team, placement);
+  return DTensor::from_local(part(input.local().contiguous()), to, result, team, placement)
+      .gather_to_all();
+}
+
+TEST(Distribute, GivesWhatTheWholeOperatorGives) {
+  for (const Case& c : cases()) {
+    const NamedLinop part = distribute(c.A, Team::world(), c.placement);
+    const Tensor x = random_values(c.input, DType::complex128, 10);
+    const Tensor y = random_values(c.output, DType::complex128, 11);
+    const Dims &in = c.A.ishape(), &out = c.A.oshape();
+    EXPECT_LT(distance(applied(part, x, in, out, c.output, c.placement), c.A(x)), 1e-13) << c.name;
+    EXPECT_LT(distance(applied(part.H(), y, out, in, c.input, c.placement), c.A.H()(y)), 1e-13)
+        << c.name;
+    EXPECT_LT(distance(applied(part.N(), x, in, in, c.input, c.placement), c.A.N()(x)), 1e-12)
+        << c.name;
+    EXPECT_LT(distance(applied(part.H().N(), y, out, out, c.output, c.placement), c.A.H().N()(y)),
+              1e-12)
+        << c.name;
+  }
+}
+
+TEST(Distribute, IsTheAdjointOfItsAdjoint) {
+  for (const Case& c : cases()) {
+    const NamedLinop part = distribute(c.A, Team::world(), c.placement);
+    EXPECT_TRUE(part.H().H().is(part)) << c.name;
+    EXPECT_TRUE(is_distributed(part.H()));
+    EXPECT_EQ(team_of(part), Team::world());
+  }
+}
+
+TEST(Distribute, NormalOperatorOfCoilsSendsOneImage) {
+  const Team team = Team::world();
+  const NamedLinop A = sense(8, 32, 40, DType::complex64);
+  const NamedLinop N = distribute(A, team, {{"C", "rank"}}).N();
+  const Plan plan = N.plan(type_of(DType::complex64, {32, 40}));
+  const index_t image = 32 * 40 * 8, n = team.size();
+  const Traffic announced = traffic_of(plan);
+  EXPECT_EQ(announced.synchronisations, n == 1 ? 0 : 2);
+  EXPECT_NEAR(static_cast<double>(announced.bytes), 2.0 * (n - 1) * image / n, 16.0 * n);
+  const Tensor x = random_values({32, 40}, DType::complex64, 5);
+  const Traffic before = sent_messages();
+  N(x);
+  EXPECT_EQ(sent_messages().bytes - before.bytes, announced.bytes);
+  EXPECT_EQ(sent_messages().messages - before.messages, announced.messages);
+}
+
+TEST(Distribute, HoldsAndSendsWhatThePretendedTeamAnnounces) {
+  const Team team = Team::world();
+  const NamedLinop A = sense(7, 32, 40, DType::complex64);
+  const TensorType image = type_of(DType::complex64, {32, 40});
+  const TeamPlan announced = plan_on_team(A, Team::pretend({{"rank", team.size()}}),
+                                          {{"C", "rank"}}, image, Direction::normal);
+  const NamedLinop N = distribute(A, team, {{"C", "rank"}}).N();
+  const RankPlan& mine = announced.ranks[static_cast<std::size_t>(team.rank())];
+  const Tensor x = random_values({32, 40}, DType::complex64, 5);
+  const Traffic before = sent_messages();
+  MemoryScope scope;
+  const Tensor y = N(x);
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), mine.peak_bytes);
+  EXPECT_EQ(sent_messages().bytes - before.bytes, mine.traffic.bytes);
+  EXPECT_EQ(sent_messages().messages - before.messages, mine.traffic.messages);
+}
+
+TEST(TeamPlan, OfManyRanksIsMadeAnywhere) {
+  const NamedLinop A = sense(32, 64, 64, DType::complex64);
+  const TeamPlan plan = plan_on_team(A, Team::pretend({{"rank", 24}}), {{"C", "rank"}},
+                                     type_of(DType::complex64, {64, 64}), Direction::normal);
+  ASSERT_EQ(plan.ranks.size(), 24u);
+  const index_t image = 64 * 64 * 8;
+  // 2 (n - 1)/n of an image each.
+  EXPECT_EQ(plan.traffic().bytes, 2 * 23 * image);
+  EXPECT_EQ(plan.traffic().messages, 2 * 23 * 24);
+  EXPECT_EQ(plan.traffic().synchronisations, 2);
+  // 8 ranks have two coils, 16 one.
+  EXPECT_EQ(plan.largest().parameter_bytes, 2 * image + 64 * 64 * 4);
+  EXPECT_EQ(plan.smallest().parameter_bytes, image + 64 * 64 * 4);
+  EXPECT_NE(plan.str().find("all 24 ranks send"), std::string::npos);
+}
+
+TEST(Distribute, OnTwoAxesCutsTwoDimensions) {
+  if (Team::world().size() != 4) return;  // the shape of four ranks
+  const Team team({{"a", 2}, {"b", 2}});
+  const NamedLinop A = Dense(Parameter(random_values({5, 3}, DType::complex128, 1)), "MN,N->M");
+  const Placement placement{{"M", "a"}, {"N", "b"}};
+  const NamedLinop part = distribute(A, team, placement);
+  const Tensor x = random_values({3}, DType::complex128, 10);
+  const DTensor input = DTensor::part_of(x, A.ishape(), team, placement);
+  const Tensor y =
+      DTensor::from_local(part(input.local().contiguous()), A.oshape(), {5}, team, placement)
+          .gather_to_all();
+  EXPECT_LT(distance(y, A(x)), 1e-13);
+}
+
+TEST(Distribute, RefusesWhatCannotBeCut) {
+  const Team team = Team::pretend({{"rank", 2}});
+  expect_error<SplitError>(
+      [&] {
+        distribute(Fft(1).with_sizes({{"Nx", 4}}), team, {{"Nx", "rank"}});
+      },
+      "cannot split");
+  expect_error<ShapeError>(
+      [&] {
+        distribute(SumReduce({"N", "M"}, {"M"}), team, {{"M", "rank"}});
+      },
+      "unknown");
+  expect_error<NameError>([&] { distribute(Fft(1), team, {{"Nx", "other"}}); }, "axis");
+  const NamedLinop part =
+      distribute(Dense(Parameter(Tensor::ones({4, 4})), "MN,N->M"), team, {{"M", "rank"}});
+  expect_error<SplitError>([&] { part.split({{"N", slice(0, 2)}}); }, "other ranks");
+  expect_error<ValueError>([] { team_of(Fft(1)); }, "distribute()");
+  expect_error<ValueError>([] { local_part(Fft(1)); }, "distribute()");
+}
+
+TEST(Distribute, FindsRanksWithAnotherOperator) {
+  const Team team = Team::world();
+  if (team.size() == 1) return;
+  const index_t n = team.rank() == 0 ? 4 : 6;
+  const NamedLinop A = Dense(Parameter(Tensor::ones({n, 4})), "MN,N->M");
+  expect_error<ShapeError>([&] { distribute(A, team, {{"M", "rank"}}); }, "ranks 0 and 1 differ");
+}
+
+}  // namespace
+}  // namespace palimpsest::testing

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Solvers run on distributed operators as on any other.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "distributed/distributed_support.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/distributed/communication_ops.hpp"
+#include "palimpsest/graph/inputs.hpp"
+#include "palimpsest/solve/conjugate_gradients.hpp"
+#include "palimpsest/solve/gradient_methods.hpp"
+#include "palimpsest/solve/least_squares.hpp"
+#include "palimpsest/solve/square_systems.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest::testing {
+namespace {
+
+const Placement kCoils{{"C", "rank"}};
+
+Tensor coil_data(const NamedLinop& A) { return A(random_values({12, 10}, DType::complex128, 20)); }
+
+Tensor part_of(const Tensor& whole, const Dims& dims, const Placement& placement) {
+  return DTensor::part_of(whole, dims, Team::world(), placement).local().contiguous();
+}
+
+TEST(DistributedSolve, CoilsGiveTheImageOfOneProcess) {
+  const NamedLinop A = sense(6, 12, 10, DType::complex128);
+  const Tensor b = A.H()(coil_data(A));
+  const NamedLinop part = distribute(A, Team::world(), kCoils);
+  const CgOptions options{.tolerance = 1e-10, .max_iterations = 20};
+  const SolveResult whole = conjugate_gradients(A.N(), b, options);
+  const SolveResult together = conjugate_gradients(part.N(), b, options);
+  EXPECT_EQ(together.status, whole.status);
+  EXPECT_EQ(together.iterations, whole.iterations);
+  EXPECT_LT(distance(together.x, whole.x), 1e-6);
+}
+
+TEST(DistributedSolve, DataThatAreSpreadAreSummedUp) {
+  const NamedLinop A = sense(6, 12, 10, DType::complex128);
+  const Tensor data = coil_data(A);
+  const NamedLinop part = distribute(A, Team::world(), kCoils);
+  const Tensor mine = part_of(data, A.oshape(), kCoils);
+  const SolveResult whole = cgls(A, data, {.tolerance = 0, .max_iterations = 10});
+  const SolveResult together = cgls(part, mine, {.tolerance = 0, .max_iterations = 10});
+  EXPECT_LT(distance(together.x, whole.x), 1e-8);
+  ASSERT_EQ(together.history.size(), whole.history.size());
+  for (std::size_t k = 0; k < whole.history.size(); ++k) {
+    EXPECT_NEAR(together.history[k].objective, whole.history[k].objective,
+                1e-8 * whole.history[0].objective);
+  }
+  const SolveResult lsqr_whole = lsqr(A, data, {.max_iterations = 8});
+  const SolveResult lsqr_together = lsqr(part, mine, {.max_iterations = 8});
+  EXPECT_LT(distance(lsqr_together.x, lsqr_whole.x), 1e-8);
+}
+
+TEST(DistributedSolve, UnknownsThatAreSpreadAreSolvedTogether) {
+  const NamedLinop A = Diagonal(Parameter(Tensor::linspace(1, 5, 9)), "N");
+  const Placement placement{{"N", "rank"}};
+  const NamedLinop part = distribute(A, Team::world(), placement);
+  const Tensor b = Tensor::ones({9});
+  const SolveResult whole = conjugate_gradients(A, b, {.tolerance = 1e-9, .max_iterations = 20});
+  const SolveResult together = conjugate_gradients(part, part_of(b, {"N"}, placement),
+                                                   {.tolerance = 1e-9, .max_iterations = 20});
+  EXPECT_EQ(together.status, Status::converged);
+  EXPECT_EQ(together.iterations, whole.iterations);
+  EXPECT_LT(
+      distance(
+          DTensor::from_local(together.x, {"N"}, {9}, Team::world(), placement).gather_to_all(),
+          whole.x),
+      1e-9);
+  const SolveResult minres_together = minres(part, part_of(b, {"N"}, placement), {});
+  EXPECT_EQ(minres_together.iterations, minres(A, b, {}).iterations);
+}
+
+TEST(DistributedSolve, AnnouncesThePeakOfEachRank) {
+  const NamedLinop A = sense(6, 12, 10, DType::complex64);
+  const NamedLinop N = distribute(A, Team::world(), kCoils).N();
+  const Tensor b = random_values({12, 10}, DType::complex64, 8);
+  const CgOptions options{.tolerance = 0, .max_iterations = 4};
+  const index_t announced =
+      plan_conjugate_gradients(N, type_of(b.dtype(), b.shape()), options).peak_bytes;
+  MemoryScope scope;
+  conjugate_gradients(N, b, options);
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), announced);
+}
+
+// Throws on one rank while others wait for it.
+class ThrowsOn final : public Op {
+ public:
+  explicit ThrowsOn(int rank) : rank_(rank) {}
+  std::string name() const override { return "ThrowsOn"; }
+  std::string parameters() const override { return std::to_string(rank_); }
+  Apply make_node(std::span<const Variable> inputs) const override {
+    return node(inputs, {inputs[0].type()});
+  }
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  void run(RunContext&) const override {
+    if (Team::world().rank() == rank_) throw ValueError("the disk of this rank is full");
+  }
+
+ private:
+  int rank_;
+};
+
+TEST(Failure, OfOneRankEndsTheCallOnAllAndLeavesTheTeamUsable) {
+  const Team team = Team::world();
+  for (int failing = 0; failing < team.size(); ++failing) {
+    const Variable x = tensor(DType::float64, {2000}, "x");
+    const Variable broken = std::make_shared<ThrowsOn>(failing)->make_node({&x, 1}).output(0);
+    const Function f = function({x}, distributed_detail::all_reduce(broken, team, {"rank"}));
+    if (team.rank() == failing) {
+      expect_error<ValueError>([&] { f(Tensor::ones({2000})); }, "the disk of this rank is full");
+    } else {
+      expect_error<IoError>([&] { f(Tensor::ones({2000})); },
+                            "rank " + std::to_string(failing) + " failed");
+    }
+    const Function works = function({x}, distributed_detail::all_reduce(x, team, {"rank"}));
+    const Tensor sum = works(Tensor::ones({2000}));
+    EXPECT_TRUE(equal(sum, Tensor::full({2000}, static_cast<double>(team.size()))));
+  }
+}
+
+// A file that all ranks see; mpirun is the parent of each.
+std::string mark_of(int rank) {
+  return ::testing::TempDir() + "palimpsest_silent_" + std::to_string(::getppid()) + "_" +
+         std::to_string(rank);
+}
+
+TEST(Failure, ARankThatIsSilentIsNamedAfterTheTimeLimit) {
+  const Team team = Team::world(0.3), patient = Team::world();
+  const Variable x = tensor(DType::float64, {2000}, "x");
+  const Function f = function({x}, distributed_detail::all_reduce(x, team, {"rank"}));
+  const Function late = function({x}, distributed_detail::all_reduce(x, patient, {"rank"}));
+  if (team.rank() != 0) {
+    expect_error<IoError>([&] { f(Tensor::ones({2000})); }, "rank");
+    std::ofstream(mark_of(team.rank())) << "done";
+  } else if (team.size() > 1) {
+    // Not before the others have given up.
+    for (int r = 1; r < team.size(); ++r) {
+      while (!std::filesystem::exists(mark_of(r))) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      std::filesystem::remove(mark_of(r));
+    }
+    expect_error<IoError>([&] { late(Tensor::ones({2000})); }, "failed: ");
+  }
+  const Tensor sum = late(Tensor::ones({2000}));
+  EXPECT_TRUE(equal(sum, Tensor::full({2000}, static_cast<double>(team.size()))));
+}
+
+}  // namespace
+}  // namespace palimpsest::testing
