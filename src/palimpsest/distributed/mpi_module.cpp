@@ -150,7 +150,7 @@ class MpiCommunicator final : public Communicator {
       if (error != MPI_SUCCESS) return failed_request(error, statuses, peers);
       if (done) return {};
       if (std::string notice = notice_of_others(); !notice.empty()) return notice;
-      if (round < 2000) {
+      if (round < 300) {
         sched_yield();
         continue;
       }
