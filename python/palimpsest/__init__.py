@@ -5,6 +5,7 @@ import builtins as _builtins
 import importlib as _importlib
 
 from palimpsest import interop as _interop
+from palimpsest import notebook as _notebook
 from palimpsest._core import *  # noqa: F403
 from palimpsest._core import __version__  # noqa: F401
 from palimpsest._factories import Dense, Diagonal, Sampling  # noqa: F401
@@ -21,6 +22,10 @@ ops = _importlib.import_module("palimpsest.ops")
 NamedLinop.as_scipy = _interop.as_scipy  # noqa: F405
 NamedLinop.as_pylops = _interop.as_pylops  # noqa: F405
 NamedLinop.as_sigpy = _interop.as_sigpy  # noqa: F405
+NamedLinop._repr_html_ = _notebook.operator_html  # noqa: F405
+Plan._repr_html_ = _notebook.plan_html  # noqa: F405
+SolvePlan._repr_html_ = _notebook.solve_plan_html  # noqa: F405
+Tensor._repr_html_ = _notebook.tensor_html  # noqa: F405
 
 
 def __getattr__(name):
