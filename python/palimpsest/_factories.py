@@ -1,33 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
 """Factories that have other ways to make the same operator as attributes."""
 
+from __future__ import annotations
+
 import functools
 
 from palimpsest import _core
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Generic, ParamSpec
 
-class _Factory:
-    """A function with other functions as attributes."""
+    from palimpsest._core import NamedLinop
+    from palimpsest.typing import ArrayLike, DimsLike
 
-    def __init__(self, make, **others):
-        functools.update_wrapper(self, make)
-        self.__wrapped__ = make
-        for name, function in others.items():
-            setattr(self, name, function)
+    P = ParamSpec("P")
 
-    def __call__(self, *arguments, **options):
-        return self.__wrapped__(*arguments, **options)
+    class _Factory(Generic[P]):
+        __name__: str
 
-    def __repr__(self):
-        return f"<operator {self.__name__}>"
+        def __init__(self, make: Callable[..., NamedLinop], described: Callable[P, NamedLinop] | None = None,
+                     **others: Callable[..., NamedLinop]) -> None: ...
+        def __call__(self, *arguments: P.args, **options: P.kwargs) -> NamedLinop: ...
+        def __getattr__(self, name: str) -> Callable[..., NamedLinop]: ...
+
+else:
+
+    class _Factory:
+        """A function with other functions as attributes."""
+
+        def __init__(self, make, described=None, **others):
+            # Signature and docstring are those of the function of C++, where one is given.
+            shown = {described.__name__: described} if described else {make.__name__: make}
+            _core._show(shown, "palimpsest", "")
+            functools.update_wrapper(self, *shown.values())
+            self._make = make
+            for name, function in others.items():
+                setattr(self, name, function)
+
+        def __call__(self, *arguments, **options):
+            return self._make(*arguments, **options)
+
+        def __reduce__(self):
+            return self.__name__
+
+        def __repr__(self):
+            return f"<operator {self.__name__}>"
 
 
-def from_einstr(weight, einstr, broadcast_dims=()):
+def from_einstr(weight: ArrayLike, einstr: str, broadcast_dims: DimsLike = ()) -> NamedLinop:
     """Dense of an einsum such as 'MN,N->M'."""
     return _core.Dense(weight, einstr, broadcast=broadcast_dims or ())
 
 
-def from_weight(weight, weight_shape, ioshape, shape_kwargs=None):
+def from_weight(weight: ArrayLike, weight_shape: DimsLike, ioshape: DimsLike,
+                shape_kwargs: dict[str, Any] | None = None) -> NamedLinop:
     """Diagonal whose weight has only some of the dimensions."""
     options = dict(shape_kwargs or {})
     broadcast = options.pop("broadcast_dims", None) or ()
@@ -36,7 +63,7 @@ def from_weight(weight, weight_shape, ioshape, shape_kwargs=None):
     return _core.Diagonal(weight, ioshape, weight_shape=weight_shape, broadcast=broadcast)
 
 
-def _names_of(weight):
+def _names_of(weight: Any) -> list[str] | None:
     """The dimensions of a DataArray; None for another weight."""
     if not type(weight).__module__.startswith("xarray."):
         return None
@@ -45,8 +72,7 @@ def _names_of(weight):
     return xarray.names_of(weight)
 
 
-@functools.wraps(_core.Diagonal)
-def _diagonal(w, dims=None, **options):
+def _diagonal(w: Any, dims: DimsLike | None = None, **options: Any) -> NamedLinop:
     names = _names_of(w)
     if names is not None and options.get("weight_shape") is None:
         dims = _core.Dims(names if dims is None else dims)
@@ -57,8 +83,8 @@ def _diagonal(w, dims=None, **options):
     return _core.Diagonal(w, "..." if dims is None else dims, **options)
 
 
-@functools.wraps(_core.Dense)
-def _dense(weight, einsum_or_weightshape=None, ishape=None, oshape=None, **options):
+def _dense(weight: Any, einsum_or_weightshape: Any = None, ishape: DimsLike | None = None,
+           oshape: DimsLike | None = None, **options: Any) -> NamedLinop:
     names = _names_of(weight)
     if names is not None and einsum_or_weightshape is None:
         einsum_or_weightshape, weight = names, weight.data
@@ -69,9 +95,10 @@ def _dense(weight, einsum_or_weightshape=None, ishape=None, oshape=None, **optio
     return _core.Dense(weight, einsum_or_weightshape, ishape, oshape, **options)
 
 
-Dense = _Factory(_dense, from_einstr=from_einstr)
-Diagonal = _Factory(_diagonal, from_weight=from_weight)
+Dense = _Factory(_dense, _core.Dense, from_einstr=from_einstr)
+Diagonal = _Factory(_diagonal, _core.Diagonal, from_weight=from_weight)
 Sampling = _Factory(
+    _core.Sampling,
     _core.Sampling,
     from_mask=_core.SamplingFromMask,
     from_stacked_idx=_core.SamplingFromStacked,

@@ -73,6 +73,15 @@ def linop(definition=None, /, *, name=None):
     ValueError
         "closure": a function that captures variables; "already registered": another definition
         has the name.
+
+    Examples
+    --------
+    >>> import numpy as np, palimpsest as ps
+    >>> @ps.linop(name="doubled difference")
+    ... def Edge(A, x):
+    ...     return A.w * (x - ps.ops.roll(x, 1, axis=-1))
+    >>> Edge("N", w=2 * np.ones(3))([1.0, 2.0, 4.0])
+    array([-6.,  2.,  4.])
     """
     if definition is None:
         return lambda late: linop(late, name=name)

@@ -11,6 +11,15 @@ def Apply(op, inputs, outputs):
     ----------
     outputs : list of TensorType or Variable
         Of a Variable the type counts.
+
+    Examples
+    --------
+    >>> import palimpsest as ps
+    >>> class Copy(ps.Op):
+    ...     def make_node(self, x):
+    ...         return ps.Apply(self, [x], [x.type])
+    >>> len(Copy().make_node(ps.dvector("x")).inputs)
+    1
     """
     return _core._make_apply(op, inputs, outputs)
 

@@ -111,7 +111,7 @@ def test_every_factory_is_tested():
                  if name[0].isupper() and type(getattr(core, name)).__name__ == "nb_func"}
     tested = {name.split()[0] for name in CASES}
     aliases = {"FFT", "NUFFT", "FFTConvolution"}
-    no_operators = {"DebugMode", "NanGuardMode", "Dim", "SimpleLinop"}  # user/test_user_linop.py
+    no_operators = {"DebugMode", "NanGuardMode", "MonitorMode", "Breakpoint", "Dim", "SimpleLinop"}  # functions/test_monitor.py, user/test_user_linop.py
     proxes = {"L1", "L2", "L21", "SquaredL2", "Huber", "ZeroProx", "Box", "NonNegative",
               "RealValued", "Ball", "Affine", "TotalVariation", "L1Wavelet", "Nuclear",
               "LocallyLowRank"}

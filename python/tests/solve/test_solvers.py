@@ -141,3 +141,66 @@ def test_ctrl_c_in_a_solve():
     with pytest.raises(KeyboardInterrupt):
         ps.conjugate_gradients(slow.N, b, max_iterations=10**7, tolerance=0.0)
     assert np.array_equal(big(b).shape, b.shape)
+
+
+def test_progress_prints_lines_without_tqdm(monkeypatch, capsys):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    A = ps.Diagonal(np.linspace(1, 100, 50), "N")
+    ps.conjugate_gradients(A, np.ones(50), max_iterations=5, tolerance=0, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines and lines[-1].startswith("iteration 5 of 5, residual ")
+
+
+def test_progress_uses_tqdm_where_it_is(monkeypatch):
+    import sys
+    import types
+
+    made = []
+
+    class Bar:
+        n = 0
+
+        def __init__(self, total, unit):
+            self.total = total
+            made.append(self)
+
+        def update(self, by):
+            self.n += by
+
+        def set_postfix(self, **facts):
+            self.facts = facts
+
+        def close(self):
+            self.closed = True
+
+    module = types.ModuleType("tqdm.auto")
+    module.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    A = ps.Diagonal(np.linspace(1, 100, 50), "N")
+    ps.conjugate_gradients(A, np.ones(50), max_iterations=5, tolerance=0, progress=True)
+    assert made[0].total == made[0].n == 5 and made[0].closed
+
+
+@pytest.mark.parametrize("progress", [3, "yes"])
+def test_progress_refuses_what_it_does_not_know(progress):
+    with pytest.raises(TypeError, match="progress"):
+        ps.conjugate_gradients(ps.Diagonal([1.0], "N"), np.ones(1), progress=progress)
+
+
+def test_exceptions_of_progress_end_the_solve():
+    def fail(info):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        ps.conjugate_gradients(ps.Diagonal([1.0, 2.0], "N"), np.ones(2), progress=fail)
+
+
+def test_history_plot():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    result = ps.conjugate_gradients(ps.Diagonal([1.0, 2.0], "N"), np.ones(2))
+    ax = result.history.plot()
+    assert len(ax.lines[0].get_xdata()) == len(result.history)
+    assert len(result.history.plot(ax=ax).lines) == 2

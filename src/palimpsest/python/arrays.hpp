@@ -47,7 +47,37 @@ nb::object export_array(Tensor&& result, Kind kind);
 nb::object export_in_place(Tensor&& tensor, Kind kind);
 /// Over memory that a function lends until its next call.
 nb::object export_lent(Tensor&& result, Kind kind);
+/// A result of the kind of an argument, with a name for signatures.
+struct ArrayObject : nb::object {
+  ArrayObject(nb::object array) : nb::object(std::move(array)) {}
+};
+ArrayObject array_like(nb::handle argument, Tensor&& result);
+/// An argument as it was given.
+struct ArrayGiven : nb::handle {
+  using nb::handle::handle;
+};
 /// Read-only, never copies.
 nb::object export_read_only(const Tensor& tensor);
 
 }  // namespace palimpsest::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<palimpsest::python::ArrayObject> {
+  static constexpr auto Name = const_name("Array");
+  static handle from_cpp(const palimpsest::python::ArrayObject& value, rv_policy,
+                         cleanup_list*) noexcept {
+    return value.inc_ref();
+  }
+};
+template <>
+struct type_caster<palimpsest::python::ArrayGiven> {
+  NB_TYPE_CASTER(palimpsest::python::ArrayGiven, const_name("ArrayLike"))
+  bool from_python(handle source, std::uint8_t, cleanup_list*) noexcept {
+    value = palimpsest::python::ArrayGiven(source.ptr());
+    return true;
+  }
+};
+
+}  // namespace nanobind::detail

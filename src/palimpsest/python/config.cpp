@@ -4,9 +4,12 @@
 
 #include "palimpsest/base/byte_size.hpp"
 #include "palimpsest/inspect/debug/debug_mode.hpp"
+#include "palimpsest/inspect/debug/monitor_mode.hpp"
 #include "palimpsest/inspect/debug/nan_guard.hpp"
 #include "palimpsest/inspect/mode_named.hpp"
+#include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/options.hpp"
 #include "palimpsest/python/plan_object.hpp"
 
 namespace palimpsest::python {
@@ -179,6 +182,32 @@ class Using {
   std::vector<std::unique_ptr<ConfigScope>> scopes_;
 };
 
+nb::list copies_of(std::size_t n, const std::function<const Tensor&(std::size_t)>& value) {
+  nb::list list;
+  for (std::size_t i = 0; i < n; ++i) list.append(export_array(value(i).clone(), Kind::numpy));
+  return list;
+}
+
+// A function of Python gets copies: the values are gone when it returns.
+StepCallback step_callback(nb::handle f) {
+  if (f.is_none()) return {};
+  if (PyUnicode_Check(f.ptr()) && str_of(f) == "detect_nan") return detect_nan;
+  if (!PyCallable_Check(f.ptr())) {
+    throw TypeError("[MonitorMode] got " + class_name(f) +
+                    ", expected a function f(step, node, inputs, outputs) or 'detect_nan'.");
+  }
+  return [f = shared_object(nb::borrow(f))](const FunctionGraph&, int step, const Apply& node,
+                                            const StepView& view) {
+    const Locked locked;
+    nb::handle(f.get())(
+        step, node,
+        copies_of(
+            view.input_count(), [&](std::size_t i) -> auto& { return view.input(i); }),
+        copies_of(
+            view.output_count(), [&](std::size_t i) -> auto& { return view.output(i); }));
+  };
+}
+
 void bind_modes(nb::module_& m) {
   const auto tags = [](nb::args names) {
     Mode::Tags set;
@@ -228,6 +257,15 @@ void bind_modes(nb::module_& m) {
       "nan_is_error"_a.none() = nb::none(), "inf_is_error"_a.none() = nb::none(),
       "big_is_error"_a.none() = nb::none(), "base"_a.none() = nb::none(),
       "Functions that look for NaN, infinities and big numbers.");
+  m.def(
+      "MonitorMode",
+      [](nb::handle pre, nb::handle post, std::optional<Mode> base) {
+        MonitorOptions options{.pre = step_callback(pre), .post = step_callback(post)};
+        if (base) options.base = *base;
+        return ModeObject{MonitorMode(std::move(options))};
+      },
+      "pre"_a.none() = nb::none(), "post"_a.none() = nb::none(), "base"_a.none() = nb::none(),
+      "Functions that call back before and after every step: f(step, node, inputs, outputs).");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -224,6 +225,42 @@ struct From<std::vector<T>> {
   }
 };
 
+/// The type of a T that comes back, in signatures; otherwise that of an argument.
+template <class T>
+constexpr auto kResultName = From<T>::name;
+template <>
+inline constexpr auto kResultName<Variable> = nb::detail::const_name("Variable");
+template <>
+inline constexpr auto kResultName<Tensor> = nb::detail::const_name("Tensor");
+template <>
+inline constexpr auto kResultName<DType> = nb::detail::const_name("DType");
+template <>
+inline constexpr auto kResultName<Dims> = nb::detail::const_name("Dims");
+template <>
+inline constexpr auto kResultName<ND> = nb::detail::const_name("NamedDimension");
+template <>
+inline constexpr auto kResultName<DimMap> = nb::detail::const_name("dict[str, int]");
+template <>
+inline constexpr auto kResultName<Extents> = nb::detail::const_name("tuple[int, ...]");
+template <>
+inline constexpr auto kResultName<Parameter> = nb::detail::const_name("Parameter");
+template <class T>
+constexpr auto kResultName<std::vector<T>> =
+    nb::detail::const_name("list[") + kResultName<T> + nb::detail::const_name("]");
+
+/// An object of Python whose type signatures show: `Shown<"NamedLinop | Variable">`.
+template <std::size_t N>
+struct Text {
+  consteval Text(const char (&given)[N]) { std::copy_n(given, N, text); }
+  char text[N] = {};
+};
+template <Text type>
+struct Shown : nb::object {
+  static constexpr bool nb_typed = true;
+  Shown() = default;
+  Shown(nb::object object) : nb::object(std::move(object)) {}
+};
+
 /// Keeps the Python object until the function is called.
 template <class T>
 struct LazyCaster {
@@ -239,7 +276,9 @@ struct LazyCaster {
   }
   operator T() { return From<T>::from(source); }
 
-  static constexpr auto Name = From<T>::name;
+  static constexpr auto Name = nb::detail::const_name('@') + From<T>::name +
+                               nb::detail::const_name('@') + kResultName<T> +
+                               nb::detail::const_name('@');
   nb::handle source;
 };
 
@@ -258,6 +297,27 @@ nb::object to_python(const Device& device);
 }  // namespace palimpsest::python
 
 namespace nanobind::detail {
+
+template <palimpsest::python::Text type>
+struct type_caster<palimpsest::python::Shown<type>> {
+  using Value = palimpsest::python::Shown<type>;
+  static constexpr auto Name = const_name(type.text);
+  template <class>
+  using Cast = Value;
+  template <class>
+  static constexpr bool can_cast() {
+    return true;
+  }
+  bool from_python(handle source, std::uint8_t, cleanup_list*) noexcept {
+    value = Value(borrow(source));
+    return true;
+  }
+  static handle from_cpp(const Value& value, rv_policy, cleanup_list*) noexcept {
+    return value.inc_ref();
+  }
+  explicit operator Value() { return value; }
+  Value value;
+};
 
 #define PALIMPSEST_LAZY(T)                                                              \
   template <>                                                                           \

@@ -98,7 +98,9 @@ void bind_dtypes(nb::module_& m) {
           nb::arg("other").none());
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
-    m.attr(std::string(name_of(dtype)).c_str()) = to_python(dtype);
+    // A name of Python gets the underscore that NumPy gives it.
+    const std::string name(name_of(dtype));
+    m.attr((name == "bool" ? "bool_" : name).c_str()) = to_python(dtype);
   }
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(forget_objects));
 }

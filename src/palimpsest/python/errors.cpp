@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of the library as exceptions of Python.
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <exception>
 #include <stdexcept>
 
@@ -86,10 +88,75 @@ bool raise_nested(const std::exception& error) {
   }
 }
 
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// `Reaction::ignore` is the text 'ignore', `Options::profile` a keyword, `Storage::make()` a
+// method.
+void replace_scopes(std::string& text) {
+  for (std::size_t at = text.find("::"); at != std::string::npos; at = text.find("::", at)) {
+    std::size_t first = at, last = at + 2;
+    while (first > 0 && is_word(text[first - 1])) --first;
+    while (last < text.size() && is_word(text[last])) ++last;
+    const std::string scope = text.substr(first, at - first);
+    const std::string name = text.substr(at + 2, last - at - 2);
+    const bool is_call = last < text.size() && text[last] == '(';
+    const std::string word = is_call                      ? scope + "." + name
+                             : scope.ends_with("Options") ? name
+                                                          : "'" + name + "'";
+    text.replace(first, last - first, word);
+    at = first + word.size();
+  }
+}
+
+// `{.shape = x}` is the keyword shape=x, and {2, 3} a tuple.
+void replace_braces(std::string& text) {
+  for (std::size_t at = text.find('{'); at != std::string::npos; at = text.find('{', at)) {
+    const std::size_t end = text.find('}', at);
+    if (end == std::string::npos) return;
+    std::string inner = text.substr(at + 1, end - at - 1);
+    const bool is_options = inner.starts_with('.');
+    if (!is_options) inner = "(" + inner + ")";
+    text.replace(at, end - at + 1, inner);
+    at += inner.size();
+  }
+  for (std::size_t at = text.find('.'); at != std::string::npos; at = text.find('.', at + 1)) {
+    // The dot of a designator: ` .value=..`, `(.value=..` or at the start.
+    const bool begins = at == 0 || text[at - 1] == ' ' || text[at - 1] == '(';
+    std::size_t end = at + 1;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (begins && end > at + 1 && end < text.size() && text[end] == '=') text.erase(at, 1);
+  }
+}
+
+// The advice at the end of a message is written in C++; users of Python are told theirs.
+std::string in_python(const std::string& message) {
+  const std::size_t start = message.rfind("Try ");
+  if (start == std::string::npos) return message;
+  const std::size_t end = std::min(message.find('\n', start), message.size());
+  std::string advice = message.substr(start, end - start);
+  replace_all(advice, "std::nullopt", "None");
+  replace_all(advice, "Device{}", "'cpu'");
+  replace_all(advice, " = true", "=True");
+  replace_all(advice, " = false", "=False");
+  replace_all(advice, " = ", "=");
+  replace_all(advice, "budget_bytes", "budget");
+  replace_all(advice, "is_mutable", "mutable");
+  replace_scopes(advice);
+  replace_braces(advice);
+  return message.substr(0, start) + advice + message.substr(end);
+}
+
 void raise(const Error& error) {
   std::size_t i = kCount - 1;
   while (!kClasses[i].is(error)) --i;
-  PyErr_SetString(classes[i], error.what());
+  PyErr_SetString(classes[i], in_python(error.what()).c_str());
 }
 
 void translate(const std::exception_ptr& error, void*) {

@@ -141,6 +141,10 @@ nb::object export_lent(Tensor&& result, Kind kind) {
   return in_kind(std::move(result), kind, Access::write_lent);
 }
 
+ArrayObject array_like(nb::handle argument, Tensor&& result) {
+  return export_array(std::move(result), is_array(argument) ? kind_of(argument) : Kind::numpy);
+}
+
 nb::object export_read_only(const Tensor& tensor) { return numpy_array(tensor, Access::read); }
 
 }  // namespace palimpsest::python

@@ -36,8 +36,8 @@ std::vector<std::pair<ND, Slice>> cuts_of(nb::handle object) {
   return cuts;
 }
 
-nb::object dense(Parameter weight, nb::handle einsum, std::optional<Dims> ishape,
-                 std::optional<Dims> oshape, Dims broadcast, std::optional<Dims> output) {
+Shown<"NamedLinop"> dense(Parameter weight, nb::handle einsum, std::optional<Dims> ishape,
+                          std::optional<Dims> oshape, Dims broadcast, std::optional<Dims> output) {
   DenseOptions options{.broadcast = broadcast, .output = output};
   if (ishape || oshape) {
     if (!ishape || !oshape || einsum.is_none()) {
@@ -49,7 +49,7 @@ nb::object dense(Parameter weight, nb::handle einsum, std::optional<Dims> ishape
   return to_python(Dense(weight, text_of(einsum, "an einsum such as 'MN,N->M'"), options));
 }
 
-nb::object scalar(nb::handle alpha, Dims dims) {
+Shown<"NamedLinop"> scalar(nb::handle alpha, Dims dims) {
   if (nb::isinstance<VariableObject>(alpha) || is_array(alpha)) {
     return to_python(Scalar(from_python<Parameter>(alpha), dims));
   }
@@ -63,8 +63,8 @@ nb::object scalar(nb::handle alpha, Dims dims) {
 }
 
 // Values, columns and starts of rows; or a matrix of scipy.sparse.
-nb::object sparse(nb::handle values, nb::handle columns, nb::handle starts, nb::handle n_columns,
-                  Dims in, Dims out, Dims batch) {
+Shown<"NamedLinop"> sparse(nb::handle values, nb::handle columns, nb::handle starts,
+                           nb::handle n_columns, Dims in, Dims out, Dims batch) {
   const SparseOptions options{.in = in, .out = out, .batch = batch};
   if (columns.is_none()) {
     if (!nb::hasattr(values, "tocsr")) {

@@ -16,6 +16,7 @@ namespace palimpsest::python {
   X(ops_elementwise)                  \
   X(ops_arrays)                       \
   X(ops_transforms)                   \
+  X(ops_sampling)                     \
   X(shared)                           \
   X(functions)                        \
   X(config)                           \
@@ -28,11 +29,17 @@ namespace palimpsest::python {
   X(linop_tools)                      \
   X(user_linops)                      \
   X(proxes)                           \
+  X(options)                          \
+  X(results)                          \
   X(solvers)                          \
+  X(maps_and_coils)                   \
+  X(scans)                            \
+  X(files)                            \
   X(user_ops)                         \
   X(torch_tensors)                    \
   X(process)                          \
-  X(memory)
+  X(memory)                           \
+  X(visible)
 
 #define PALIMPSEST_DECLARE_FAMILY(name) void bind_##name(nb::module_& m);
 PALIMPSEST_FOR_EACH_FAMILY(PALIMPSEST_DECLARE_FAMILY)

@@ -282,7 +282,7 @@ nb::object given_back(Self self, Results&& results, Kind kind) {
   }
 }
 
-nb::object call(Self self, nb::args positional, nb::kwargs named) {
+Shown<"Any"> call(Self self, nb::args positional, nb::kwargs named) {
   const Arguments arguments(self, positional, named);
   Results results = released([&] { return self.f.call(arguments.list()); });
   return given_back(self, std::move(results),

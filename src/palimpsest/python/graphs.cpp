@@ -70,6 +70,18 @@ void bind_plan(nb::module_& m) {
       .def(
           "explain", [](const PlanObject& p) { nb::print(plan_of(p).to_string().c_str()); },
           "Prints the report.")
+      .def(
+          "plot",
+          [](nb::handle self, nb::handle ax) {
+            return nb::module_::import_("palimpsest.plotting").attr("plot_plan")(self, ax);
+          },
+          "ax"_a.none() = nb::none(),
+          "Draws buffers over steps with matplotlib; returns the axes.\n\n"
+          "Examples\n--------\n"
+          ">>> import matplotlib; matplotlib.use('Agg')\n"
+          ">>> plan = ps.Scalar(2.0, 'N').plan(np.ones(4))\n"
+          ">>> plan.plot().get_xlabel()\n"
+          "'step'")
       .def("_repr_html_", [](const PlanObject& p) { return plan_of(p).to_svg(); })
       .def("__str__", [](const PlanObject& p) { return plan_of(p).to_string(); })
       .def("__repr__", [](const PlanObject& p) {

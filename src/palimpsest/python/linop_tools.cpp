@@ -30,7 +30,8 @@ nb::object grid_array(const Extents& shape, const std::vector<Item>& items, Conv
   return flat.attr("reshape")(to_python(shape));
 }
 
-nb::object split_grid(NamedLinop A, nb::handle sizes) {
+Shown<"tuple[NDArray[Any], NDArray[Any], NDArray[Any]]"> split_grid(NamedLinop A,
+                                                                    nb::handle sizes) {
   const SplitGrid grid = split_linop(A, spec_of(sizes).sizes);
   return nb::make_tuple(
       grid_array(grid.shape, grid.tiles, [](const NamedLinop& t) { return to_python(t); }),
@@ -38,7 +39,7 @@ nb::object split_grid(NamedLinop A, nb::handle sizes) {
       grid_array(grid.shape, grid.output_slices, tile_object));
 }
 
-nb::object batched(NamedLinop A, nb::handle specs, DimMap sizes) {
+Shown<"NamedLinop"> batched(NamedLinop A, nb::handle specs, DimMap sizes) {
   std::vector<BatchSpec> list;
   if (PyList_Check(specs.ptr())) {
     for (nb::handle spec : specs) list.push_back(spec_of(spec));

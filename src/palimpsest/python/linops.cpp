@@ -91,7 +91,7 @@ std::optional<LinopScalar> scalar_of(nb::handle object) {
                   advice + ".");
 }
 
-nb::object multiplied(Self self, nb::handle other) {
+Shown<"NamedLinop"> multiplied(Self self, nb::handle other) {
   if (nb::isinstance<LinopObject>(other)) {
     return to_python(self.value * nb::cast<LinopObject&>(other).value);
   }
@@ -102,7 +102,7 @@ nb::object multiplied(Self self, nb::handle other) {
   refuse_product(other, "A @ x");
 }
 
-nb::object multiplied_from_left(Self self, nb::handle other) {
+Shown<"NamedLinop"> multiplied_from_left(Self self, nb::handle other) {
   if (nb::isinstance<ParameterObject>(other)) {
     return to_python(nb::cast<ParameterObject&>(other).parameter * self.value);
   }
@@ -110,7 +110,7 @@ nb::object multiplied_from_left(Self self, nb::handle other) {
   refuse_product(other, "A.H @ x");
 }
 
-nb::object divided(Self self, nb::handle other) {
+Shown<"NamedLinop"> divided(Self self, nb::handle other) {
   if (nb::isinstance<ParameterObject>(other)) {
     return to_python(self.value / nb::cast<ParameterObject&>(other).parameter);
   }
@@ -118,7 +118,7 @@ nb::object divided(Self self, nb::handle other) {
   refuse_product(other, "1 / s");
 }
 
-nb::object chained(Self self, nb::handle other) {
+Shown<"NamedLinop"> chained(Self self, nb::handle other) {
   return to_python(from_python<NamedLinop>(other) * self.value);
 }
 
@@ -143,7 +143,7 @@ std::string advice_for(const NamedLinop& A, const std::string& name) {
   return advice + (text.empty() ? "" : " Parameters: " + text);
 }
 
-nb::object member(Self self, const std::string& name) {
+Shown<"Any"> member(Self self, const std::string& name) {
   if (self.value.has_param(name)) return to_python(self.value.param(name));
   if (self.value.has_attr(name)) return attribute_object(self.value.attr(name));
   PyErr_SetString(PyExc_AttributeError, advice_for(self.value, name).c_str());
@@ -162,7 +162,7 @@ void set_member(nb::handle self, nb::handle name, nb::handle value) {
   change(self, [&](NamedLinop& A) { A.set_param(key, parameter); });
 }
 
-nb::object child(Self self, nb::handle key) {
+Shown<"NamedLinop"> child(Self self, nb::handle key) {
   const auto n = static_cast<index_t>(self.value.linop_count());
   const auto inside = [n](index_t i) { return i < 0 ? i + n : i; };
   if (PySlice_Check(key.ptr())) {
@@ -178,7 +178,7 @@ nb::object child(Self self, nb::handle key) {
   return to_python(self.value[static_cast<std::size_t>(i)]);
 }
 
-nb::dict all_parameters(Self self) {
+Shown<"dict[str, Parameter | None]"> all_parameters(Self self) {
   nb::dict dict;
   for (const auto& [key, parameter] : self.value.params()) {
     dict[nb::cast(key)] = parameter.present() ? to_python(parameter) : nb::none();
@@ -186,7 +186,7 @@ nb::dict all_parameters(Self self) {
   return dict;
 }
 
-nb::dict all_attributes(Self self) {
+Shown<"dict[str, Any]"> all_attributes(Self self) {
   nb::dict dict;
   for (const auto& [key, value] : self.value.attrs()) dict[nb::cast(key)] = attribute_object(value);
   return dict;
@@ -198,7 +198,7 @@ nb::bytes bytes_of_operator(const NamedLinop& A) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-nb::object on(Self self, nb::handle where) {
+Shown<"NamedLinop"> on(Self self, nb::handle where) {
   const bool is_device = PyUnicode_Check(where.ptr()) && (str_of(where).rfind("cpu", 0) == 0 ||
                                                           str_of(where).rfind("cuda", 0) == 0);
   if (is_device) {

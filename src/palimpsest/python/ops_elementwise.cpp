@@ -151,19 +151,27 @@ void bind_reductions(nb::module_& m) {
 }
 
 void bind_inplace(nb::module_ m) {
+// One example for all of them.
+#define PALIMPSEST_DOC(name)                                                    \
+#name                                                                         \
+      " in the memory of its first argument.\n\nExamples\n--------\n"           \
+      ">>> x = ps.dvector('x')\n"                                               \
+      ">>> y = ps.ops.inplace.exp_inplace(x)\n"                                 \
+      ">>> f = ps.function([ps.In(x, mutable=True)], y, accept_inplace=True)\n" \
+      ">>> f(np.zeros(2))\narray([1., 1.])"
 #define PALIMPSEST_INPLACE_1(name) \
-  m.def(#name "_inplace", &inplace::name##_inplace, "x"_a, #name " in the memory of x.");
+  m.def(#name "_inplace", &inplace::name##_inplace, "x"_a, PALIMPSEST_DOC(name));
 #define PALIMPSEST_INPLACE_2(name) \
-  m.def(#name "_inplace", &inplace::name##_inplace, "x"_a, "y"_a, #name " in the memory of x.");
-#define PALIMPSEST_INPLACE_3(name)                                       \
-  m.def(#name "_inplace", &inplace::name##_inplace, "x"_a, "y"_a, "z"_a, \
-        #name " in the memory of its first array.");
+  m.def(#name "_inplace", &inplace::name##_inplace, "x"_a, "y"_a, PALIMPSEST_DOC(name));
+#define PALIMPSEST_INPLACE_3(name) \
+  m.def(#name "_inplace", &inplace::name##_inplace, "x"_a, "y"_a, "z"_a, PALIMPSEST_DOC(name));
 #define PALIMPSEST_INPLACE(name, arity, rule) PALIMPSEST_INPLACE_##arity(name)
   PALIMPSEST_FOR_EACH_SCALAR_OP(PALIMPSEST_INPLACE)
 #undef PALIMPSEST_INPLACE
 #undef PALIMPSEST_INPLACE_1
 #undef PALIMPSEST_INPLACE_2
 #undef PALIMPSEST_INPLACE_3
+#undef PALIMPSEST_DOC
 }
 
 }  // namespace

@@ -73,10 +73,10 @@ void bind_ffts(nb::module_& m) {
 
 // -- conditions and loops ---------------------------------------------------------------------
 
-nb::object if_else(Variable condition, nb::handle then, nb::handle otherwise) {
+Shown<"Any"> if_else(Variable condition, nb::handle then, nb::handle otherwise) {
   if (is_list(then)) {
-    return nb::cast(ops::ifelse(condition, from_python<std::vector<Variable>>(then),
-                                from_python<std::vector<Variable>>(otherwise)));
+    return nb::object(nb::cast(ops::ifelse(condition, from_python<std::vector<Variable>>(then),
+                                           from_python<std::vector<Variable>>(otherwise))));
   }
   return to_python(
       ops::ifelse(condition, from_python<Operand>(then), from_python<Operand>(otherwise)));

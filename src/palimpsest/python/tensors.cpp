@@ -69,7 +69,7 @@ nb::tuple byte_strides(const Tensor& t) {
   return nb::borrow<nb::tuple>(to_python(bytes));
 }
 
-nb::object as_numpy(Self self, bool writable) {
+Shown<"NDArray[Any]"> as_numpy(Self self, bool writable) {
   return writable ? export_in_place(Tensor(self.value), Kind::numpy) : export_read_only(self.value);
 }
 
@@ -113,7 +113,7 @@ nb::object to_capsule(Self self, nb::handle stream, nb::handle max_version, nb::
   return old_dlpack_capsule(to_unversioned_dlpack(t));
 }
 
-nb::object array_protocol(Self self, nb::handle dtype, nb::handle copy) {
+Shown<"NDArray[Any]"> array_protocol(Self self, nb::handle dtype, nb::handle copy) {
   if (!dtype.is_none() && from_python<DType>(dtype) != self.value.dtype()) {
     if (copy.ptr() == Py_False) throw ValueError("[__array__] cannot convert without a copy.");
     return export_array(self.value.to(from_python<DType>(dtype)), Kind::numpy);

@@ -23,10 +23,7 @@ PALIMPSEST_NAMES(ConvolutionMethod, "method", "automatic", "direct", "fft")
 PALIMPSEST_NAMES(ConvolutionNormal, "normal", "automatic", "fft", "kernel", "composed")
 PALIMPSEST_NAMES(DifferenceBoundary, "boundary", "periodic", "neumann", "zero")
 PALIMPSEST_NAMES(DifferenceDirection, "direction", "forward", "backward")
-PALIMPSEST_NAMES(LocsUnit, "units", "cycles", "normalized", "radians")
-PALIMPSEST_NAMES(NufftScale, "scale", "ortho", "none")
 PALIMPSEST_NAMES(NufftMode, "mode", "interpolate", "sampling")
-PALIMPSEST_NAMES(PadMode, "pad_mode", "circular", "zero")
 
 namespace {
 
@@ -35,15 +32,9 @@ E named(const std::string& text) {
   return from_python<E>(nb::cast(text));
 }
 
-PerAxis per_axis(nb::handle object) {
-  if (!is_list(object)) return PerAxis(nb::cast<double>(nb::float_(nb::borrow(object))));
-  std::vector<double> values;
-  for (nb::handle item : object) values.push_back(nb::cast<double>(nb::float_(nb::borrow(item))));
-  return PerAxis(std::span<const double>(values));
-}
 std::optional<PerAxis> maybe_per_axis(nb::handle object) {
   if (object.is_none()) return std::nullopt;
-  return per_axis(object);
+  return from_python<PerAxis>(object);
 }
 
 NamedLinop fourier(int ndim, Dims batch, nb::handle grid, const std::string& norm, bool centered) {
@@ -108,8 +99,8 @@ void bind_fourier(nb::module_& m) {
          const std::string& pad_mode, Dims batch, std::optional<Dims> locs_batch,
          std::optional<Dims> grid) {
         return Interpolate(locs, grid_size,
-                           {.width = per_axis(width),
-                            .kernel = KaiserBessel{per_axis(beta)},
+                           {.width = from_python<PerAxis>(width),
+                            .kernel = KaiserBessel{from_python<PerAxis>(beta)},
                             .norm = norm,
                             .pad_mode = named<PadMode>(pad_mode),
                             .batch = batch,

@@ -44,14 +44,14 @@ bool is_operand(nb::handle object) {
 }
 
 template <Variable (*f)(const Operand&, const Operand&)>
-nb::object binary(Self self, nb::handle other) {
-  if (!is_operand(other)) return nb::borrow(Py_NotImplemented);
+Shown<"Variable"> binary(Self self, nb::handle other) {
+  if (!is_operand(other)) return nb::object(nb::borrow(Py_NotImplemented));
   return to_python(f(self.value, from_python<Operand>(other)));
 }
 
 template <Variable (*f)(const Operand&, const Operand&)>
-nb::object reflected(Self self, nb::handle other) {
-  if (!is_operand(other)) return nb::borrow(Py_NotImplemented);
+Shown<"Variable"> reflected(Self self, nb::handle other) {
+  if (!is_operand(other)) return nb::object(nb::borrow(Py_NotImplemented));
   return to_python(f(from_python<Operand>(other), self.value));
 }
 
@@ -184,8 +184,7 @@ void bind_facts(nb::class_<VariableObject>& c) {
       .def_prop_ro("T", [](Self self) { return self.value.T(); })
       .def_prop_ro("H", [](Self self) { return self.value.H(); })
       .def_prop_rw(
-          "name",
-          [](Self self) -> nb::object {
+          "name", [](Self self) -> Shown<"str | None"> {
             if (self.value.name().empty()) return nb::none();
             return nb::cast(self.value.name());
           },
@@ -306,6 +305,8 @@ void bind_types(nb::module_& m) {
 
 // Letters as in graph/inputs.hpp.
 void bind_inputs(nb::module_& m) {
+  // What makes inputs of graphs belongs to `ops`, too: pt.dmatrix("x").
+  nb::module_ ops = m.def_submodule("ops", "Builders of graphs.");
   static constexpr std::pair<const char*, int> kinds[] = {
       {"scalar", 0},  {"vector", 1},  {"matrix", 2}, {"tensor3", 3},
       {"tensor4", 4}, {"tensor5", 5}, {"row", -1},   {"col", -2}};
@@ -314,31 +315,42 @@ void bind_inputs(nb::module_& m) {
       const char which = *letter == ' ' ? '\0' : *letter;
       const std::string name = which ? std::string(1, which) + kind : std::string(kind);
       const int axes = n_axes;
+      const int rank = axes < 0 ? 2 : axes;
+      const std::string doc = "An input of a graph, of " + std::to_string(rank) +
+                              " axes.\n\nExamples\n--------\n>>> ps." + name + "('x').ndim\n" +
+                              std::to_string(rank);
       if (which) {
         m.def(
             name.c_str(),
             [which, axes](const std::string& of) {
               return detail::input_of_kind(which, axes, {}, of);
             },
-            "name"_a = "");
+            "name"_a = "", doc.c_str());
       } else {
         m.def(
             name.c_str(),
             [axes](const std::string& of, std::optional<DType> dtype) {
               return detail::input_of_kind(0, axes, dtype, of);
             },
-            "name"_a = "", "dtype"_a.none() = nb::none());
+            "name"_a = "", "dtype"_a.none() = nb::none(), doc.c_str());
       }
       const bool is_matrix = std::string_view(kind) == "matrix";
       const std::string plural = is_matrix ? name.substr(0, name.size() - 1) + "ces" : name + "s";
-      m.def(plural.c_str(), [which, axes](nb::args names) {
-        nb::list inputs;
-        for (nb::handle of : names) {
-          inputs.append(to_python(
-              detail::input_of_kind(which, axes, {}, text_of(of, "the name of an input"))));
-        }
-        return inputs;
-      });
+      const std::string docs = "Several inputs of a graph, as " + name +
+                               "() makes one.\n\nExamples\n--------\n>>> [v.name for v in ps." +
+                               plural + "('x', 'y')]\n['x', 'y']";
+      m.def(
+          plural.c_str(),
+          [which, axes](nb::args names) {
+            std::vector<Variable> inputs;
+            for (nb::handle of : names) {
+              inputs.push_back(
+                  detail::input_of_kind(which, axes, {}, text_of(of, "the name of an input")));
+            }
+            return inputs;
+          },
+          docs.c_str());
+      for (const std::string& made : {name, plural}) ops.attr(made.c_str()) = m.attr(made.c_str());
     }
   }
   m.def(

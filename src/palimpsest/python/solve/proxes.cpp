@@ -3,7 +3,7 @@
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
-#include "palimpsest/python/prox_object.hpp"
+#include "palimpsest/python/solve/prox_object.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/low_rank.hpp"
@@ -39,36 +39,32 @@ Weight weight_of(nb::handle object) {
 using Self = const ProxObject&;
 using MaybeDims = std::optional<Dims>;
 
-nb::object kept_kind(nb::handle x, Tensor&& y) {
-  return export_array(std::move(y), is_array(x) ? kind_of(x) : Kind::numpy);
-}
-
 void bind_class(nb::module_& m) {
   nb::class_<ProxObject>(m, "Prox", "A convex function that is known by its proximal operator.")
       .def(
           "prox",
-          [](Self self, nb::handle v, double t) {
+          [](Self self, ArrayGiven v, double t) {
             const Tensor given = from_python<Tensor>(v);
-            return kept_kind(v, released([&] { return self.value.prox(given, t); }));
+            return array_like(v, released([&] { return self.value.prox(given, t); }));
           },
           "v"_a, "t"_a = 1.0, "argmin over x of t g(x) + |x - v|^2 / 2.")
       .def(
           "conjugate_prox",
-          [](Self self, nb::handle u, double s) {
+          [](Self self, ArrayGiven u, double s) {
             const Tensor given = from_python<Tensor>(u);
-            return kept_kind(u, released([&] { return self.value.conjugate_prox(given, s); }));
+            return array_like(u, released([&] { return self.value.conjugate_prox(given, s); }));
           },
           "u"_a, "s"_a = 1.0)
       .def(
           "value",
-          [](Self self, nb::handle x) {
+          [](Self self, ArrayGiven x) {
             const Tensor given = from_python<Tensor>(x);
             return released([&] { return self.value.value(given); });
           },
           "x"_a)
       .def(
           "__call__",
-          [](Self self, nb::handle x) {
+          [](Self self, ArrayGiven x) {
             const Tensor given = from_python<Tensor>(x);
             return released([&] { return self.value.value(given); });
           },

@@ -9,15 +9,19 @@
 namespace palimpsest::python {
 
 struct ProxObject {
+  static constexpr const char* kName = "Prox";
   Prox value;
 };
 struct TermObject {
+  static constexpr const char* kName = "Term";
   Term value;
 };
 struct QuadraticObject {
+  static constexpr const char* kName = "Quadratic";
   Quadratic value;
 };
 struct ObjectiveObject {
+  static constexpr const char* kName = "Objective";
   Objective value;
 };
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/python/options.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+namespace palimpsest::python {
+namespace {
+
+// What a callback sees, while it runs.
+struct InfoObject {
+  const SolveInfo* info;
+  const SolveInfo& get() const {
+    if (!info) throw StateError("[SolveInfo] got a callback that is over. Keep what you need.");
+    return *info;
+  }
+};
+
+bool call_with_info(nb::handle f, const SolveInfo& info) {
+  nb::object seen = nb::cast(InfoObject{&info});
+  const nb::object goes_on = f(seen);
+  nb::cast<InfoObject&>(seen).info = nullptr;
+  return goes_on.ptr() != Py_False;
+}
+
+}  // namespace
+
+std::shared_ptr<PyObject> shared_object(nb::object object) {
+  return {object.release().ptr(), [](PyObject* last) {
+            const Locked locked;
+            Py_DECREF(last);
+          }};
+}
+
+const char* keyword_of(const char* field) {
+  static constexpr std::pair<std::string_view, const char*> words[] = {
+      {"budget_bytes", "budget"}, {"is_mutable", "mutable"}, {"in", "in_"}, {"lambda", "lam"}};
+  for (const auto& [name, word] : words) {
+    if (name == field) return word;
+  }
+  return field;
+}
+
+std::function<bool(const SolveInfo&)> as_callback(nb::handle f) {
+  if (!PyCallable_Check(f.ptr())) {
+    throw TypeError("[callback] got " + class_name(f) + ", expected a function.");
+  }
+  return [f](const SolveInfo& info) {
+    const Locked locked;
+    return call_with_info(f, info);
+  };
+}
+
+std::function<bool(const SolveInfo&)> with_progress(
+    nb::handle progress, int iterations, std::function<bool(const SolveInfo&)> callback) {
+  if (!progress.is_valid() || progress.is_none() || progress.ptr() == Py_False) return callback;
+  const nb::object report =
+      nb::module_::import_("palimpsest._progress").attr("reporter")(progress, iterations);
+  return [report = shared_object(report), callback = std::move(callback)](const SolveInfo& info) {
+    {
+      const Locked locked;
+      call_with_info(report.get(), info);
+    }
+    return !callback || callback(info);
+  };
+}
+
+std::string literal_of(double value) {
+  if (std::isinf(value)) return value > 0 ? "float('inf')" : "-float('inf')";
+  if (std::isnan(value)) return "float('nan')";
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  std::string written(text, end.ptr);
+  if (written.find_first_of(".e") == std::string::npos) written += ".0";
+  return written;
+}
+
+void refuse_keyword(nb::handle object, const char* name, const char* expected) {
+  throw TypeError("[" + std::string(name) + "] got " + class_name(object) + ", expected " +
+                  expected + ".");
+}
+
+nb::object KeywordReader::find(const char* name) {
+  known_.push_back(name);
+  if (!given_.contains(name)) return {};
+  ++taken_;
+  return given_[name];
+}
+
+void KeywordReader::expect_none_left(const char* who) const {
+  if (taken_ == given_.size()) return;
+  for (const auto& [key, value] : given_) {
+    const std::string name = nb::cast<std::string>(key);
+    std::string all;
+    bool is_known = false;
+    for (const char* known : known_) {
+      all += (all.empty() ? "" : ", ") + std::string(known);
+      is_known |= name == known;
+    }
+    if (!is_known) {
+      throw TypeError("[" + std::string(who) + "] got an unknown option '" + name +
+                      "', expected one of: " + all + ".");
+    }
+  }
+}
+
+void KeywordReader::take_checkpoint(nb::handle path, std::optional<CheckpointOptions>& option) {
+  const nb::object seconds = find("checkpoint_every_s");
+  const nb::object iterations = find("checkpoint_every_iterations");
+  if (!path.is_valid() || path.is_none()) return;
+  option.emplace();
+  option->path = text_of(path, "the path of a checkpoint");
+  if (seconds.is_valid()) {
+    option->every_s = value_of_keyword<double>(seconds, "checkpoint_every_s");
+  }
+  if (iterations.is_valid()) {
+    option->every_iterations = value_of_keyword<int>(iterations, "checkpoint_every_iterations");
+  }
+}
+
+void bind_options(nb::module_& m) {
+  nb::class_<InfoObject>(m, "SolveInfo", "State of an iteration, during a callback.")
+      .def_prop_ro(
+          "iteration", [](const InfoObject& i) { return i.get().iteration(); },
+          "Number of the iteration, from 1 on.")
+      .def_prop_ro(
+          "residual", [](const InfoObject& i) { return i.get().residual(); },
+          "What the tolerance is compared with.")
+      .def_prop_ro(
+          "objective", [](const InfoObject& i) { return i.get().objective(); },
+          "What the solver minimizes; NaN where it is not known.")
+      .def_prop_ro(
+          "seconds", [](const InfoObject& i) { return i.get().seconds(); },
+          "Seconds since the start.")
+      .def_prop_ro(
+          "x", [](const InfoObject& i) { return to_python(i.get().x()); },
+          "The present iterate, a Tensor that stays as it is.");
+}
+
+}  // namespace palimpsest::python

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: aggregates of options as keywords. headers.py lists their fields; the signature that
+// help(), stubs and errors show is made of these and of the defaults of C++.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <type_traits>
+
+#include "options.inc"  // made by headers.py
+#include "palimpsest/ops/transforms/nufft.hpp"
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/convert.hpp"
+#include "palimpsest/python/plan_object.hpp"
+#include "palimpsest/solve/solve.hpp"
+
+namespace palimpsest::python {
+
+/// `visit(v, options)` calls `v(name, field)` for each field, in order.
+template <class Options>
+struct Fields;
+
+/// At namespace scope, for an aggregate that a binding takes.
+#define PALIMPSEST_OPTIONS(Name)     \
+  template <>                        \
+  struct Fields<Name> {              \
+    template <class V, class O>      \
+    static void visit(V& v, O& o) {  \
+      PALIMPSEST_FIELDS_##Name(v, o) \
+    }                                \
+  };
+
+/// Two aggregates whose fields are keywords of one function.
+template <class A, class B>
+struct Both {
+  A first;
+  B second;
+};
+template <class A, class B>
+struct Fields<Both<A, B>> {
+  template <class V, class O>
+  static void visit(V& v, O& o) {
+    Fields<A>::visit(v, o.first);
+    Fields<B>::visit(v, o.second);
+  }
+};
+
+/// The name of a field in Python.
+const char* keyword_of(const char* field);
+/// An object of Python that threads without the lock of the interpreter may give up.
+std::shared_ptr<PyObject> shared_object(nb::object object);
+/// A callback of Python. Its exceptions end the solve and arrive as they are.
+std::function<bool(const SolveInfo&)> as_callback(nb::handle f);
+/// One that shows how far a solve is, then calls `callback`. None: nothing is shown.
+std::function<bool(const SolveInfo&)> with_progress(nb::handle progress, int iterations,
+                                                    std::function<bool(const SolveInfo&)> callback);
+
+// -- fields as texts ----------------------------------------------------------------------------
+
+template <class T>
+constexpr bool is_optional = false;
+template <class T>
+constexpr bool is_optional<std::optional<T>> = true;
+using Callback = std::function<bool(const SolveInfo&)>;
+
+/// The type of a field as an annotation.
+template <class T>
+std::string annotation() {
+  if constexpr (is_optional<T>) {
+    return annotation<typename T::value_type>() + " | None";
+  } else if constexpr (std::same_as<T, Callback>) {
+    return "Callable[[SolveInfo], bool | None] | None";
+  } else if constexpr (std::same_as<T, CheckpointOptions>) {
+    return "str";
+  } else if constexpr (requires { From<T>::name; }) {
+    return From<T>::name.text;
+  } else if constexpr (std::same_as<T, bool>) {
+    return "bool";
+  } else if constexpr (std::integral<T>) {
+    return "int";
+  } else if constexpr (std::floating_point<T>) {
+    return "float";
+  } else {
+    static_assert(std::same_as<T, std::string>,
+                  "no annotation is known for the type of this field");
+    return "str";
+  }
+}
+
+std::string literal_of(double value);
+[[noreturn]] void refuse_keyword(nb::handle object, const char* name, const char* expected);
+template <class T>
+std::string literal(const T& value) {
+  if constexpr (is_optional<T>) {
+    return value ? literal(*value) : "None";
+  } else if constexpr (std::same_as<T, bool>) {
+    return value ? "True" : "False";
+  } else if constexpr (std::integral<T>) {
+    return std::to_string(value);
+  } else if constexpr (std::floating_point<T>) {
+    return literal_of(value);
+  } else if constexpr (requires { Names<T>::list; }) {
+    return "'" + std::string(Names<T>::list[static_cast<std::size_t>(value)]) + "'";
+  } else if constexpr (std::same_as<T, std::string>) {
+    return "'" + value + "'";
+  } else if constexpr (std::same_as<T, ND>) {
+    return "'" + value.str() + "'";
+  } else if constexpr (std::same_as<T, PerAxis>) {
+    return literal_of(value[0]);
+  } else if constexpr (requires { value.empty(); }) {
+    return value.empty() ? "()" : "...";
+  } else {
+    return "None";
+  }
+}
+
+/// Appends `name: type = default` of each field.
+class SignatureWriter {
+ public:
+  explicit SignatureWriter(std::string& text) : text_(text) {}
+  template <class T>
+  void operator()(const char* field, const T& value) {
+    add(keyword_of(field), annotation<T>(), literal(value));
+    if constexpr (std::same_as<T, std::optional<CheckpointOptions>>) {
+      const CheckpointOptions defaults;
+      add("checkpoint_every_s", "float", literal_of(defaults.every_s));
+      add("checkpoint_every_iterations", "int", std::to_string(defaults.every_iterations));
+    }
+    if constexpr (std::same_as<T, Callback>) add("progress", "Progress | None", "None");
+  }
+
+ private:
+  void add(const char* name, const std::string& type, const std::string& value) {
+    text_ += std::string(", ") + name + ": " + type + " = " + value;
+  }
+
+  std::string& text_;
+};
+
+// -- fields of a call ---------------------------------------------------------------------------
+
+template <class T>
+T value_of_keyword(nb::handle object, const char* name) {
+  if constexpr (requires { From<T>::from(object); }) {
+    return from_python<T>(object);
+  } else if constexpr (std::same_as<T, bool>) {
+    if (!PyBool_Check(object.ptr())) refuse_keyword(object, name, "a bool");
+    return object.ptr() == Py_True;
+  } else {
+    T value{};
+    if (!nb::try_cast<T>(object, value)) {
+      refuse_keyword(object, name,
+                     std::is_same_v<T, std::string> ? "a text"
+                     : std::is_integral_v<T>        ? "an integer"
+                                                    : "a number");
+    }
+    return value;
+  }
+}
+
+/// The keywords of one call. Each is taken once; what is left over is refused.
+class KeywordReader {
+ public:
+  explicit KeywordReader(nb::kwargs given) : given_(std::move(given)) {}
+
+  /// None stands for the absent value of an optional, and for the default of any other field.
+  template <class T>
+  void operator()(const char* field, T& option) {
+    const char* const name = keyword_of(field);
+    const nb::object found = find(name);
+    if constexpr (std::same_as<T, Callback>) {
+      if (found.is_valid() && !found.is_none()) option = as_callback(found);
+    } else if constexpr (std::same_as<T, std::optional<CheckpointOptions>>) {
+      take_checkpoint(found, option);
+    } else if constexpr (is_optional<T>) {
+      if (found.is_valid()) take_optional(found, name, option);
+    } else if (found.is_valid() && !found.is_none()) {
+      option = value_of_keyword<T>(found, name);
+    }
+  }
+  /// Not valid where the keyword was not given.
+  nb::object find(const char* name);
+  /// TypeError naming what is left over, and all that there is.
+  void expect_none_left(const char* who) const;
+
+ private:
+  template <class T>
+  void take_optional(nb::handle found, const char* name, std::optional<T>& option) {
+    if (found.is_none()) {
+      option = std::nullopt;
+    } else if (std::string_view(name) == "budget") {
+      if constexpr (std::integral<T>) option = bytes_of(found);
+    } else {
+      option = value_of_keyword<T>(found, name);
+    }
+  }
+  void take_checkpoint(nb::handle path, std::optional<CheckpointOptions>& option);
+
+  nb::kwargs given_;
+  std::vector<const char*> known_;
+  std::size_t taken_ = 0;
+};
+
+template <class Options>
+Options options_of(const char* who, nb::kwargs given) {
+  KeywordReader reader(std::move(given));
+  Options options;
+  Fields<Options>::visit(reader, options);
+  if constexpr (requires { options.callback, options.max_iterations; }) {
+    options.callback =
+        with_progress(reader.find("progress"), options.max_iterations, std::move(options.callback));
+  } else if constexpr (requires { options.second.callback; }) {
+    options.second.callback = with_progress(reader.find("progress"), options.second.iterations,
+                                            std::move(options.second.callback));
+  }
+  reader.expect_none_left(who);
+  return options;
+}
+
+// -- functions ------------------------------------------------------------------------------------
+
+/// An array or the type of one, as it was given.
+struct TypeGiven : nb::handle {
+  using nb::handle::handle;
+};
+
+}  // namespace palimpsest::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<palimpsest::python::TypeGiven> {
+  NB_TYPE_CASTER(palimpsest::python::TypeGiven, const_name("TensorType | ArrayLike"))
+  bool from_python(handle source, std::uint8_t, cleanup_list*) noexcept {
+    value = palimpsest::python::TypeGiven(source.ptr());
+    return true;
+  }
+};
+
+}  // namespace nanobind::detail
+
+namespace palimpsest::python {
+
+template <class T>
+std::string argument_type() {
+  if constexpr (std::is_base_of_v<nb::handle, T>) {
+    return nb::detail::make_caster<T>::Name.text;
+  } else if constexpr (std::is_class_v<std::remove_cvref_t<T>> &&
+                       requires { std::remove_cvref_t<T>::kName; }) {
+    return std::remove_cvref_t<T>::kName;
+  } else {
+    return annotation<std::remove_cvref_t<T>>();
+  }
+}
+
+template <class T>
+auto named_argument(const char* name) {
+  if constexpr (is_optional<std::remove_cvref_t<T>>) {
+    return nb::arg(name).none();
+  } else {
+    return nb::arg(name);
+  }
+}
+
+/// Binds `f(options, arguments..)` as `name(arguments.., *, fields of options)`.
+template <class Options, class R, class... A>
+void def_with_options(nb::module_& m, const char* name, const char* result,
+                      std::array<const char*, sizeof...(A)> names, R (*f)(const Options&, A...)) {
+  std::string signature = std::string("def ") + name + "(";
+  std::size_t i = 0;
+  ((signature += std::string(i ? ", " : "") + names[i] + ": " + argument_type<A>(), ++i), ...);
+  std::string options = sizeof...(A) ? ", *" : "*";
+  const Options defaults;
+  SignatureWriter writer(options);
+  Fields<Options>::visit(writer, defaults);
+  signature += options + ") -> " + result;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    m.def(
+        name,
+        [name, f](A... arguments, nb::kwargs given) {
+          return f(options_of<Options>(name, std::move(given)), arguments...);
+        },
+        named_argument<A>(names[I])..., "options"_a, nb::sig(signature.c_str()));
+  }
+  (std::index_sequence_for<A...>());
+}
+
+}  // namespace palimpsest::python

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What solvers give: results, histories and plans.
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/plan_object.hpp"
+#include "palimpsest/python/solve/result_object.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+struct HistoryObject {
+  std::vector<Record> records;
+};
+
+template <class T>
+Shown<"NDArray[Any]"> column(const HistoryObject& h, T Record::*field) {
+  Tensor values =
+      Tensor::empty({static_cast<index_t>(h.records.size())},
+                    dtype_of<std::conditional_t<std::is_same_v<T, int>, std::int64_t, T>>);
+  for (std::size_t i = 0; i < h.records.size(); ++i) {
+    using Item = std::conditional_t<std::is_same_v<T, int>, std::int64_t, T>;
+    values.set<Item>({static_cast<index_t>(i)}, static_cast<Item>(h.records[i].*field));
+  }
+  return export_array(std::move(values), Kind::numpy);
+}
+
+// As what b was.
+Shown<"Any"> solution(const ResultObject& r) {
+  if (!r.result.x.defined()) return nb::none();
+  if (r.kind != Kind::xarray || !r.A.is_valid()) {
+    return export_in_place(Tensor(r.result.x), r.kind);
+  }
+  return nb::module_::import_("palimpsest.interop.xarray")
+      .attr("solution")(r.A, export_in_place(Tensor(r.result.x), Kind::numpy), r.b);
+}
+
+}  // namespace
+
+void bind_results(nb::module_& m) {
+  nb::class_<HistoryObject>(m, "History", "One record per iteration, as arrays.")
+      .def_prop_ro("iteration",
+                   [](const HistoryObject& h) { return column(h, &Record::iteration); })
+      .def_prop_ro("residual", [](const HistoryObject& h) { return column(h, &Record::residual); })
+      .def_prop_ro("objective",
+                   [](const HistoryObject& h) { return column(h, &Record::objective); })
+      .def_prop_ro("seconds", [](const HistoryObject& h) { return column(h, &Record::seconds); })
+      .def(
+          "plot",
+          [](nb::handle self, nb::handle ax) {
+            return nb::module_::import_("palimpsest.plotting").attr("plot_history")(self, ax);
+          },
+          "ax"_a.none() = nb::none(),
+          "Draws the residual over the iterations with matplotlib; returns the axes.")
+      .def("__len__", [](const HistoryObject& h) { return h.records.size(); });
+  nb::class_<ResultObject>(m, "SolveResult", nb::dynamic_attr(), "What a solver found.")
+      .def_prop_ro(
+          "x", [](const ResultObject& r) { return solution(r); }, "The solution, as what b was.")
+      .def_prop_ro("status",
+                   [](const ResultObject& r) { return std::string(name_of(r.result.status)); })
+      .def_prop_ro("converged",
+                   [](const ResultObject& r) { return r.result.status == Status::converged; })
+      .def_prop_ro("iterations", [](const ResultObject& r) { return r.result.iterations; })
+      .def_prop_ro("history", [](const ResultObject& r) { return HistoryObject{r.result.history}; })
+      .def_prop_ro("seconds", [](const ResultObject& r) { return r.result.seconds; })
+      .def_prop_ro("peak_bytes", [](const ResultObject& r) { return r.result.peak_bytes; })
+      .def_prop_ro(
+          "applications",
+          [](const ResultObject& r) {
+            nb::dict counts;
+            for (const auto& [name, n] : r.result.applications)
+              counts[nb::cast(name)] = nb::cast(n);
+            return counts;
+          },
+          "How often each operator was applied.")
+      .def_prop_ro("batch_status",
+                   [](const ResultObject& r) {
+                     std::vector<std::string> names;
+                     for (Status s : r.result.batch_status) names.emplace_back(name_of(s));
+                     return names;
+                   })
+      .def_prop_ro("batch_iterations",
+                   [](const ResultObject& r) { return r.result.batch_iterations; })
+      .def("__repr__", [](const ResultObject& r) {
+        return "SolveResult(" + std::string(name_of(r.result.status)) + " after " +
+               std::to_string(r.result.iterations) + " iterations)";
+      });
+  nb::class_<SolvePlan>(m, "SolvePlan", "Memory that a solve will take, in bytes.")
+      .def_ro("peak_bytes", &SolvePlan::peak_bytes)
+      .def_ro("state_bytes", &SolvePlan::state_bytes)
+      .def_ro("step_bytes", &SolvePlan::step_bytes)
+      .def_ro("result_bytes", &SolvePlan::result_bytes)
+      .def_ro("operator_bytes", &SolvePlan::operator_bytes)
+      .def_prop_ro("total_bytes", [](const SolvePlan& p) { return p.total_bytes(); })
+      .def_ro("tiles", &SolvePlan::tiles)
+      .def_prop_ro("sizes", [](const SolvePlan& p) { return p.sizes; })
+      .def_prop_ro("step", [](const SolvePlan& p) {
+        return PlanObject{std::make_shared<const Plan>(p.step)};
+      });
+}
+
+}  // namespace palimpsest::python

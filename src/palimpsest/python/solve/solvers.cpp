@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Solvers: functions of the names and the options of C++.
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/families.hpp"
+#include "palimpsest/python/options.hpp"
+#include "palimpsest/python/solve/prox_object.hpp"
+#include "palimpsest/python/solve/result_object.hpp"
+#include "palimpsest/solve/conjugate_gradients.hpp"
+#include "palimpsest/solve/gradient_methods.hpp"
+#include "palimpsest/solve/least_squares.hpp"
+#include "palimpsest/solve/objective.hpp"
+#include "palimpsest/solve/preconditioner.hpp"
+#include "palimpsest/solve/spectrum.hpp"
+#include "palimpsest/solve/square_systems.hpp"
+
+namespace palimpsest::python {
+
+PALIMPSEST_NAMES(RecordObjective, "objective", "never", "automatic", "always")
+PALIMPSEST_NAMES(Method, "method", "automatic", "cg", "fista", "condat_vu", "admm")
+PALIMPSEST_NAMES(PolynomialNorm, "norm", "l2", "linf", "ifista")
+PALIMPSEST_NAMES(SpectrumEnd, "which", "largest", "smallest")
+PALIMPSEST_OPTIONS(CgOptions)
+PALIMPSEST_OPTIONS(CglsOptions)
+PALIMPSEST_OPTIONS(LeastSquaresOptions)
+PALIMPSEST_OPTIONS(MinresOptions)
+PALIMPSEST_OPTIONS(BicgstabOptions)
+PALIMPSEST_OPTIONS(GmresOptions)
+PALIMPSEST_OPTIONS(ChebyshevOptions)
+PALIMPSEST_OPTIONS(ProximalOptions)
+PALIMPSEST_OPTIONS(MinimizeOptions)
+PALIMPSEST_OPTIONS(AdmmOptions)
+PALIMPSEST_OPTIONS(PdhgOptions)
+PALIMPSEST_OPTIONS(PowerOptions)
+PALIMPSEST_OPTIONS(SvdOptions)
+PALIMPSEST_OPTIONS(LanczosOptions)
+PALIMPSEST_OPTIONS(PolynomialOptions)
+
+namespace {
+
+// -- solvers ------------------------------------------------------------------------------------
+
+// For an A x that b is compared with.
+template <class Solve>
+ResultObject solved(const NamedLinop& A, nb::handle b, Solve solve) {
+  const Kind kind = is_array(b) ? kind_of(b) : Kind::numpy;
+  if (kind != Kind::xarray) {
+    const Tensor data = from_python<Tensor>(b);
+    return {released([&] { return solve(data); }), kind};
+  }
+  const nb::object ordered =
+      nb::module_::import_("palimpsest.interop.xarray").attr("ordered")(b, to_python(A.oshape()));
+  const Tensor data = from_python<Tensor>(nb::object(ordered[0]));
+  return {released([&] { return solve(data); }), kind, to_python(A), nb::borrow(b)};
+}
+
+template <class Options, SolveResult (*f)(const NamedLinop&, const Tensor&, const Options&)>
+void def_linear(nb::module_& m, const char* name) {
+  def_with_options<Options>(
+      m, name, "SolveResult", {"A", "b"}, +[](const Options& options, NamedLinop A, ArrayGiven b) {
+        return solved(A, b, [&](const Tensor& data) { return f(A, data, options); });
+      });
+}
+
+template <SolveResult (*f)(const NamedLinop&, const Prox&, const Tensor&, const ProximalOptions&)>
+void def_proximal(nb::module_& m, const char* name) {
+  def_with_options<ProximalOptions>(
+      m, name, "SolveResult", {"A", "h", "b"},
+      +[](const ProximalOptions& options, NamedLinop A, const ProxObject& h, ArrayGiven b) {
+        return solved(A, b, [&](const Tensor& data) { return f(A, h.value, data, options); });
+      });
+}
+
+template <class Options, SolveResult (*f)(const Objective&, const Tensor&, const Options&)>
+void def_objective(nb::module_& m, const char* name) {
+  def_with_options<Options>(
+      m, name, "SolveResult", {"f", "b"},
+      +[](const Options& options, const ObjectiveObject& objective, ArrayGiven b) {
+        return solved(objective.value.A, b,
+                      [&](const Tensor& data) { return f(objective.value, data, options); });
+      });
+}
+
+void bind_linear(nb::module_& m) {
+  def_linear<CgOptions, &conjugate_gradients>(m, "conjugate_gradients");
+  def_linear<CgOptions, &cg_normal>(m, "cg_normal");
+  def_linear<CglsOptions, &cgls>(m, "cgls");
+  def_linear<LeastSquaresOptions, &lsqr>(m, "lsqr");
+  def_linear<LeastSquaresOptions, &lsmr>(m, "lsmr");
+  def_linear<MinresOptions, &minres>(m, "minres");
+  def_linear<GmresOptions, &gmres>(m, "gmres");
+  def_linear<BicgstabOptions, &bicgstab>(m, "bicgstab");
+  def_linear<ChebyshevOptions, &chebyshev>(m, "chebyshev");
+  def_linear<ProximalOptions, &gradient_descent>(m, "gradient_descent");
+  def_linear<ProximalOptions, &nesterov>(m, "nesterov");
+  def_proximal<&ista>(m, "ista");
+  def_proximal<&fista>(m, "fista");
+  def_proximal<&pogm>(m, "pogm");
+  def_objective<MinimizeOptions, &minimize>(m, "minimize");
+  def_objective<MinimizeOptions, &condat_vu>(m, "condat_vu");
+  def_objective<AdmmOptions, &admm>(m, "admm");
+  def_with_options<PdhgOptions>(
+      m, "pdhg", "SolveResult", {"f", "rest", "b"},
+      +[](const PdhgOptions& options, const ProxObject& f, const ObjectiveObject& rest,
+          ArrayGiven b) {
+        return solved(rest.value.A, b,
+                      [&](const Tensor& data) { return pdhg(f.value, rest.value, data, options); });
+      });
+}
+
+void bind_plans(nb::module_& m) {
+  def_with_options<CgOptions>(
+      m, "plan_conjugate_gradients", "SolvePlan", {"A", "b"},
+      +[](const CgOptions& options, NamedLinop A, TypeGiven b) {
+        const TensorType type = from_python<TensorType>(b);
+        return released([&] { return plan_conjugate_gradients(A, type, options); });
+      });
+  def_with_options<CgOptions>(
+      m, "smallest_cg_budget", "int", {"A", "b"},
+      +[](const CgOptions& options, NamedLinop A, TypeGiven b) {
+        const TensorType type = from_python<TensorType>(b);
+        return released([&] { return smallest_cg_budget(A, type, options); });
+      });
+  def_with_options<ProximalOptions>(
+      m, "plan_fista", "SolvePlan", {"A", "h", "b"},
+      +[](const ProximalOptions& options, NamedLinop A, const ProxObject& h, TypeGiven b) {
+        const TensorType type = from_python<TensorType>(b);
+        return released([&] { return plan_fista(A, h.value, type, options); });
+      });
+  def_with_options<MinimizeOptions>(
+      m, "plan_minimize", "SolvePlan", {"f", "b"},
+      +[](const MinimizeOptions& options, const ObjectiveObject& f, TypeGiven b) {
+        const TensorType type = from_python<TensorType>(b);
+        return released([&] { return plan_minimize(f.value, type, options); });
+      });
+}
+
+void bind_spectrum(nb::module_& m) {
+  def_with_options<SvdOptions>(
+      m, "svd", "tuple[NDArray, NDArray, NDArray]", {"A", "k"},
+      +[](const SvdOptions& options, NamedLinop A, index_t k) {
+        SvdResult r = released([&] { return svd(A, k, options); });
+        return nb::make_tuple(export_array(std::move(r.U), Kind::numpy),
+                              export_array(std::move(r.S), Kind::numpy),
+                              export_array(std::move(r.Vh), Kind::numpy));
+      });
+  def_with_options<PowerOptions>(
+      m, "power_method", "tuple[float, NDArray]", {"A", "v0"},
+      +[](const PowerOptions& options, NamedLinop A, ArrayGiven v0) {
+        const Tensor start = from_python<Tensor>(v0);
+        PowerResult r = released([&] { return power_method(A, start, options); });
+        return nb::make_tuple(r.eigenvalue, export_array(std::move(r.v), Kind::numpy));
+      });
+  def_with_options<LanczosOptions>(
+      m, "lanczos", "list[float]", {"A", "x"},
+      +[](const LanczosOptions& options, NamedLinop A, TypeGiven x) {
+        const TensorType type = from_python<TensorType>(x);
+        return released([&] { return lanczos(A, type, options); }).values;
+      });
+  m.def(
+      "operator_norm2",
+      [](NamedLinop A, TypeGiven x, std::uint64_t seed) {
+        const TensorType type = from_python<TensorType>(x);
+        return released([&] { return operator_norm2(A, type, seed); }).value;
+      },
+      "A"_a, "x"_a, nb::kw_only(), "seed"_a = 0);
+  def_with_options<PolynomialOptions>(
+      m, "polynomial_preconditioner", "NamedLinop", {"T", "degree"},
+      +[](const PolynomialOptions& options, NamedLinop T, int degree) {
+        return polynomial_preconditioner(T, degree, options);
+      });
+}
+
+}  // namespace
+
+void bind_solvers(nb::module_& m) {
+  bind_linear(m);
+  bind_plans(m);
+  bind_spectrum(m);
+}
+
+}  // namespace palimpsest::python
