@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "distributed/counted_messages.hpp"
 #include "distributed/distributed_support.hpp"
 #include "palimpsest/distributed/team_plan.hpp"
@@ -120,6 +123,92 @@ TEST(TeamPlan, OfManyRanksIsMadeAnywhere) {
   EXPECT_EQ(plan.largest().parameter_bytes, 2 * image + 64 * 64 * 4);
   EXPECT_EQ(plan.smallest().parameter_bytes, image + 64 * 64 * 4);
   EXPECT_NE(plan.str().find("all 24 ranks send"), std::string::npos);
+}
+
+// Fourier transforms along dimensions that are cut.
+std::vector<Case> transforms() {
+  const DType c = DType::complex128;
+  const NamedLinop F = Fft(2, {.batch = "C", .grid = Grid{"Ny Nx", "Ky Kx"}, .centered = true});
+  const NamedLinop G =
+      Fft(3, {.batch = {}, .grid = Grid{"Nz Ny Nx", "Kz Ky Kx"}, .norm = FftNorm::backward});
+  const DimMap sizes{{"C", 3}, {"Ny", 5}, {"Nx", 6}, {"Ky", 5}, {"Kx", 6}};
+  const DimMap cube{{"Nz", 4}, {"Ny", 5}, {"Nx", 6}, {"Kz", 4}, {"Ky", 5}, {"Kx", 6}};
+  Tensor mask = Tensor::zeros({6, 10}, DType::float64);
+  for (index_t k = 0; k < 6; k += 2) mask.select(0, k).fill(1.0);
+  return {
+      {"rows of planes", F.with_sizes(sizes), {3, 5, 6}, {3, 5, 6}, {{"Ny", "rank"}}},
+      {"columns of planes", F.with_sizes(sizes), {3, 5, 6}, {3, 5, 6}, {{"Kx", "rank"}}},
+      {"its adjoint", F.with_sizes(sizes).H(), {3, 5, 6}, {3, 5, 6}, {{"Ky", "rank"}}},
+      {"a volume", G.with_sizes(cube), {4, 5, 6}, {4, 5, 6}, {{"Nz", "rank"}}},
+      {"coils of a cut image", sense(3, 6, 10, c), {6, 10}, {3, 6, 10}, {{"Nx", "rank"}}},
+  };
+}
+
+// The placement of the output: the transform of a dimension is cut in its place.
+Placement behind(const Placement& placement, const Dims& to) {
+  Placement::Entries entries;
+  for (const auto& [d, axis] : placement.entries()) {
+    ND name = d;
+    for (const auto& [n, k] : {std::pair{"Nx", "Kx"}, {"Ny", "Ky"}, {"Nz", "Kz"}}) {
+      const bool is_there = std::find(to.begin(), to.end(), d) != to.end();
+      if (!is_there && d == ND(n)) name = ND(k);
+      if (!is_there && d == ND(k)) name = ND(n);
+    }
+    entries.emplace_back(name, axis);
+  }
+  return Placement(std::move(entries));
+}
+
+TEST(Distribute, TransformsAlongDimensionsThatAreCut) {
+  for (const Case& c : transforms()) {
+    const Team team = Team::world();
+    const NamedLinop part = distribute(c.A, team, c.placement);
+    const Dims &in = c.A.ishape(), &out = c.A.oshape();
+    const Placement from = behind(c.placement, in), to = behind(c.placement, out);
+    const Tensor x = random_values(c.input, DType::complex128, 10);
+    const Tensor y = random_values(c.output, DType::complex128, 11);
+    const auto run = [&](const NamedLinop& A, const Tensor& v, const Dims& a, const Placement& p,
+                         const Dims& b, const Placement& q, const Extents& extents) {
+      const DTensor local = DTensor::part_of(v, a, team, p);
+      return DTensor::from_local(A(local.local().contiguous()), b, extents, team, q)
+          .gather_to_all();
+    };
+    EXPECT_LT(distance(run(part, x, in, from, out, to, c.output), c.A(x)), 1e-13) << c.name;
+    EXPECT_LT(distance(run(part.H(), y, out, to, in, from, c.input), c.A.H()(y)), 1e-13) << c.name;
+    EXPECT_LT(distance(run(part.N(), x, in, from, in, from, c.input), c.A.N()(x)), 1e-12) << c.name;
+  }
+}
+
+TEST(Distribute, TransformsOfAVolumeOnTwoAxes) {
+  if (Team::world().size() != 4) return;  // the shape of four ranks
+  const Team team({{"a", 2}, {"b", 2}});
+  const NamedLinop F =
+      Fft(3, {.batch = {}, .grid = Grid{"Nz Ny Nx", "Kz Ky Kx"}})
+          .with_sizes({{"Nz", 6}, {"Ny", 5}, {"Nx", 7}, {"Kz", 6}, {"Ky", 5}, {"Kx", 7}});
+  const NamedLinop part = distribute(F, team, {{"Nz", "a"}, {"Ny", "b"}});
+  const Tensor x = random_values({6, 5, 7}, DType::complex128, 1);
+  const DTensor local = DTensor::part_of(x, F.ishape(), team, {{"Nz", "a"}, {"Ny", "b"}});
+  const Tensor y = DTensor::from_local(part(local.local().contiguous()), F.oshape(), {6, 5, 7},
+                                       team, {{"Kz", "a"}, {"Ky", "b"}})
+                       .gather_to_all();
+  EXPECT_LT(distance(y, F(x)), 1e-13);
+}
+
+TEST(TeamPlan, OfATransformOnTwoAxesFollowsTheFormula) {
+  const index_t n = 64;
+  const NamedLinop F =
+      Fft(3, {.batch = {}, .grid = Grid{"Nz Ny Nx", "Kz Ky Kx"}})
+          .with_sizes({{"Nz", n}, {"Ny", n}, {"Nx", n}, {"Kz", n}, {"Ky", n}, {"Kx", n}});
+  const Team team = Team::pretend({{"a", 8}, {"b", 16}});
+  const TeamPlan plan =
+      plan_on_team(F, team, {{"Nz", "a"}, {"Ny", "b"}}, type_of(DType::complex64, {n, n, n}));
+  // Two exchanges along each axis: 1 - 1/8 and 1 - 1/16 of a rank's part.
+  const index_t part = n * n * n * 8 / team.size();
+  for (const RankPlan& rank : plan.ranks) {
+    EXPECT_EQ(rank.traffic.bytes, 2 * (part - part / 8) + 2 * (part - part / 16));
+    EXPECT_EQ(rank.traffic.messages, 2 * 7 + 2 * 15);
+    EXPECT_EQ(rank.traffic.synchronisations, 4);
+  }
 }
 
 TEST(Distribute, OnTwoAxesCutsTwoDimensions) {

@@ -8,6 +8,8 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/distributed/communication_ops.hpp"
+#include "palimpsest/distributed/distributed_fft.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
 #include "palimpsest/linop/core/total.hpp"
@@ -164,9 +166,10 @@ NamedLinop empty_part(const NamedLinop& A, const Tile& tile) {
 
 }  // namespace
 
-NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement) {
-  placement.check(team);
-  check_agreement(A, team, placement);
+namespace {
+
+// An operator of which every placed dimension can be cut.
+NamedLinop distribute_whole(const NamedLinop& A, const Team& team, const Placement& placement) {
   Tile tile;
   Roles roles;
   bool is_empty = false;
@@ -189,6 +192,52 @@ NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& pl
   }
   const NamedLinop local = is_empty ? empty_part(A, tile) : tile.empty() ? A : A.split(tile);
   return make_distributed(local, team.node().id, roles);
+}
+
+bool needs_exchange(const NamedLinop& A, Placement placement) {
+  for (const NamedLinop& part : flatten(A)) {
+    if (distributed_detail::transforms_placed(part, placement)) return true;
+    placement = distributed_detail::placement_behind(part, placement);
+  }
+  return false;
+}
+
+// The sizes that the whole chain knows.
+NamedLinop sized(const NamedLinop& part, const NamedLinop& chain) {
+  DimMap sizes;
+  for (const ND& d : part.dims()) {
+    const auto n = d.is_concrete() ? chain.size(d) : std::nullopt;
+    if (n) sizes.emplace(d, *n);
+  }
+  return sizes.empty() ? part : part.with_sizes(sizes);
+}
+
+// Part after part; transforms hand their cut on to the names that they give.
+NamedLinop distribute_parts(const NamedLinop& A, const Team& team, Placement placement) {
+  std::vector<NamedLinop> parts;
+  for (const NamedLinop& part : flatten(A)) {
+    const NamedLinop known = sized(part, A);
+    parts.push_back(distributed_detail::transforms_placed(known, placement)
+                        ? distributed_detail::distributed_fft(known, team, placement)
+                        : distribute_whole(known, team, placement));
+    placement = distributed_detail::placement_behind(known, placement);
+  }
+  return parts.size() == 1 ? parts[0] : Chain(std::move(parts));
+}
+
+}  // namespace
+
+NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement) {
+  placement.check(team);
+  check_agreement(A, team, placement);
+  // A dimension may be named as the last operator has it.
+  Placement in_front = placement;
+  const std::vector<NamedLinop> parts = flatten(A);
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    in_front = distributed_detail::placement_before(*part, in_front);
+  }
+  return needs_exchange(A, in_front) ? distribute_parts(A, team, in_front)
+                                     : distribute_whole(A, team, placement);
 }
 
 bool is_distributed(const NamedLinop& A) { return &A.type() == &distributed_type(); }

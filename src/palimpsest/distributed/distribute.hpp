@@ -18,6 +18,10 @@ namespace PALIMPSEST_API palimpsest {
 ///     in neither, inside its summands; both directions sum over ranks
 ///     nowhere            everything: all ranks compute the same
 ///
+/// A Fourier transform along a placed dimension, alone or in a Chain, exchanges parts: for each
+/// such dimension a direction sends (1 - 1/n) of this rank's part twice. Its transform is cut in
+/// its place: Ky for Ny.
+///
 /// All ranks call it with the same operator, sizes and placement, and apply the result together.
 /// A.N() keeps data where they are: one sum over ranks for an output dimension. Solvers run on it
 /// as on any operator: their inner products are summed over the ranks that hold parts.

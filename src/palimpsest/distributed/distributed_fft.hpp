@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/distributed/placement.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+
+namespace palimpsest::distributed_detail {
+
+/// Does A transform a dimension that the placement cuts?
+bool transforms_placed(const NamedLinop& A, const Placement& placement);
+
+/// This rank's part of a Fourier transform of which some transformed dimensions are cut.
+///
+/// For each of them: all other axes are transformed where they are, the array is cut along another
+/// axis instead (`ExchangeParts`), the dimension is transformed, and the cut goes back to it.
+/// Errors   SplitError: there is no other axis to cut, or an ellipsis hides axes; ShapeError "is
+///          unknown"
+NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placement& placement);
+
+/// The placement behind A of vectors that are placed so in front of it: a dimension that A
+/// transforms is followed by its transform.
+Placement placement_behind(const NamedLinop& A, const Placement& placement);
+Placement placement_before(const NamedLinop& A, const Placement& placement);
+
+}  // namespace palimpsest::distributed_detail
