@@ -101,6 +101,48 @@ TEST(StridedCopy, WrapsWhatIsOutOfRange) {
   EXPECT_TRUE(std::isinf(converted<float>(1e300)));
 }
 
+// Rows are converted in pieces, some of which hold what does not fit.
+template <class From, class To>
+void expect_rows_as_single_numbers() {
+  const std::vector<double> values{0,        -0.5,   3.9,  -3.9,  127.5,  -129,    300,
+                                   65536.25, 2e9,    -2e9, 2.2e9, 4.3e9,  -9.3e18, 1e19,
+                                   1e30,     -1e300, 1,    2,     1e-310, -1e-310, 2147483648.0};
+  for (const std::size_t n : {1U, 63U, 64U, 65U, 200U}) {
+    for (const std::size_t strange : {0U, 1U, 70U}) {
+      std::vector<From> x(n, From{-7.75});
+      for (std::size_t i = strange; i < n; i += 1 + strange) {
+        x[i] = static_cast<From>(values[i % values.size()]);
+      }
+      if (n > 66) x[66] = std::numeric_limits<From>::quiet_NaN();
+      std::vector<To> y(n);
+      const Extents extents{static_cast<index_t>(n)};
+      const Strides dense{1};
+      strided_copy({x.data(), dtype_of<From>, extents, dense},
+                   {y.data(), dtype_of<To>, extents, dense});
+      for (std::size_t i = 0; i < n; ++i) {
+        To alone{};
+        strided_copy({&x[i], dtype_of<From>, {}, {}}, {&alone, dtype_of<To>, {}, {}});
+        // What fits the middle type is a plain cast.
+        if (std::abs(x[i]) < From{100}) {
+          EXPECT_EQ(y[i], static_cast<To>(static_cast<int>(x[i])));
+        }
+        if (!(std::abs(x[i]) < From{9e18})) continue;
+        const auto whole = static_cast<std::uint64_t>(static_cast<std::int64_t>(x[i]));
+        EXPECT_EQ(y[i], static_cast<To>(whole)) << x[i];
+        EXPECT_EQ(y[i], alone) << x[i];
+      }
+    }
+  }
+}
+TEST(StridedCopy, ConvertsRowsToIntegersAsSingleNumbers) {
+  expect_rows_as_single_numbers<float, std::int32_t>();
+  expect_rows_as_single_numbers<float, std::uint8_t>();
+  expect_rows_as_single_numbers<float, std::int64_t>();
+  expect_rows_as_single_numbers<double, std::int16_t>();
+  expect_rows_as_single_numbers<double, std::uint32_t>();
+  expect_rows_as_single_numbers<double, std::uint64_t>();
+}
+
 TEST(StridedCopy, ConvertsComplexAndBool) {
   using C64 = std::complex<float>;
   using C128 = std::complex<double>;

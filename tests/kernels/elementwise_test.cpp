@@ -311,5 +311,39 @@ TEST(Elementwise, ResultsDoNotDependOnLayoutOrAlignment) {
   }
 }
 
+// One condition for all elements, as of a guarded step: also where the result overwrites a choice.
+TEST(RunElementwise, ChoosesByOneConditionForAll) {
+  constexpr index_t kCount = 5000;
+  const std::array dtypes{DType::bool_, DType::float32, DType::float32};
+  const ElementwiseProgram program(ScalarOp::where, dtypes);
+  for (const bool yes : {false, true}) {
+    Array condition(DType::bool_, {1}), a(DType::float32, {kCount}), b(DType::float32, {kCount});
+    condition.set<bool>(0, yes);
+    for (index_t i = 0; i < kCount; ++i) {
+      a.set<float>(i, static_cast<float>(i));
+      b.set<float>(i, static_cast<float>(-i));
+    }
+    const Extents extents{kCount};
+    const Strides still{0};
+    const ConstView for_all{condition.view().data, DType::bool_, extents, still};
+    Array out(DType::float32, {kCount}), in_a(a), in_b(b),
+        backwards(DType::float32, {kCount}, {-1});
+    const std::array inputs{for_all, a.view(), b.view()};
+    run_elementwise(program, inputs, std::array{out.mutable_view()});
+    run_elementwise(program, inputs, std::array{backwards.mutable_view()});
+    run_elementwise(program, std::array{for_all, in_a.view(), b.view()},
+                    std::array{in_a.mutable_view()});
+    run_elementwise(program, std::array{for_all, a.view(), in_b.view()},
+                    std::array{in_b.mutable_view()});
+    for (index_t i = 0; i < kCount; ++i) {
+      const auto expected = static_cast<float>(yes ? i : -i);
+      ASSERT_EQ(out.get<float>(i), expected);
+      ASSERT_EQ(backwards.get<float>(i), expected);
+      ASSERT_EQ(in_a.get<float>(i), expected);
+      ASSERT_EQ(in_b.get<float>(i), expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace palimpsest::testing

@@ -91,6 +91,29 @@ To convert(From value) {
   }
 }
 
+// Dense numbers to integers: where the integer parts of a piece all fit, as they mostly do,
+// compilers make vectors of the conversion, for which casts of C++ have to be defined.
+template <class From, class To>
+void to_integers(const std::byte* x, std::byte* y, index_t n) {
+  using Middle = std::conditional_t<sizeof(To) == 8, std::int64_t, std::int32_t>;
+  constexpr From kLimit = sizeof(To) == 8 ? From{9223372036854775808.0} : From{2147483648.0};
+  constexpr index_t kPiece = 64;
+  std::array<From, kPiece> from;
+  std::array<To, kPiece> to;
+  for (index_t i = 0; i < n; i += kPiece) {
+    const auto count = static_cast<std::size_t>(std::min(kPiece, n - i));
+    std::memcpy(from.data(), x + i * index_t{sizeof(From)}, count * sizeof(From));
+    int n_fit = 0;
+    for (std::size_t k = 0; k < count; ++k) n_fit += std::abs(from[k]) < kLimit ? 1 : 0;
+    if (n_fit == static_cast<int>(count)) {
+      for (std::size_t k = 0; k < count; ++k) to[k] = static_cast<To>(static_cast<Middle>(from[k]));
+    } else {
+      for (std::size_t k = 0; k < count; ++k) to[k] = convert<To>(from[k]);
+    }
+    std::memcpy(y + i * index_t{sizeof(To)}, to.data(), count * sizeof(To));
+  }
+}
+
 template <class From, class To>
 void convert_row(const std::byte* x, index_t from, std::byte* y, index_t to, index_t n) {
   if (from == sizeof(From) && to == sizeof(To)) {
@@ -99,6 +122,11 @@ void convert_row(const std::byte* x, index_t from, std::byte* y, index_t to, ind
       using FromPart = typename From::value_type;
       using ToPart = typename To::value_type;
       convert_row<FromPart, ToPart>(x, sizeof(FromPart), y, sizeof(ToPart), 2 * n);
+      return;
+    }
+    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> &&
+                  !std::is_same_v<To, bool>) {
+      to_integers<From, To>(x, y, n);
       return;
     }
     for (index_t i = 0; i < n; ++i) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 namespace palimpsest {
@@ -559,6 +560,14 @@ void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index
     if (step.convert != nullptr) {
       const int source = instruction.sources[0];
       step.convert(registers[at(source)], item(source), out, item(instruction.destination), n);
+      continue;
+    }
+    if (instruction.op == ScalarOp::where && still_[at(instruction.sources[0])]) {
+      // One condition for all, as of a guarded step: a copy, or nothing in place.
+      const bool yes = *registers[at(instruction.sources[0])] != std::byte{0};
+      const std::byte* const chosen = registers[at(instruction.sources[yes ? 1 : 2])];
+      const index_t bytes = n * item(instruction.destination);
+      if (chosen != out) std::memcpy(out, chosen, static_cast<std::size_t>(bytes));
       continue;
     }
     std::array<const std::byte*, kMaxArity> sources{};

@@ -2,52 +2,114 @@
 #include "palimpsest/kernels/reduce/arg_reduce.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <complex>
 
 #include "palimpsest/kernels/arrays/strided_loop.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/kernels/reduce/reduce_leaves.hpp"
 
 namespace palimpsest {
 namespace {
 
-// The best element so far and where it is; `position` counts rows of the scan.
 template <class T, bool kMax>
 bool is_better(T candidate, T best) {
   if (best != best) return false;
   return candidate != candidate || (kMax ? candidate > best : candidate < best);
 }
 
+// The best element so far and where it is; `position` counts in row-major order.
+struct Best {
+  alignas(16) std::byte value[16];
+  index_t position = 0;
+  bool is_empty = true;
+};
+
 // Scans n elements `step` bytes apart, the first of which is number `number`.
-using RowScan = void (*)(const std::byte* from, index_t step, index_t n, index_t number,
-                         std::byte* best, index_t& position);
+using RowScan = void (*)(const ReduceLeaf& leaf, const std::byte* from, index_t step, index_t n,
+                         index_t number, Best& best);
 
 template <class T, bool kMax>
-void scan_row(const std::byte* from, index_t step, index_t n, index_t number, std::byte* best,
-              index_t& position) {
-  T found = *reinterpret_cast<const T*>(number == 0 ? from : best);
+void scan_elements(const std::byte* from, index_t step, index_t n, index_t number, Best& best) {
+  T found = *reinterpret_cast<const T*>(best.is_empty ? from : best.value);
+  if (best.is_empty) best.position = number;
+  best.is_empty = false;
   for (index_t i = 0; i < n; ++i) {
     const T element = *reinterpret_cast<const T*>(from + i * step);
     if (!is_better<T, kMax>(element, found)) continue;
     found = element;
-    position = number + i;
+    best.position = number + i;
   }
-  *reinterpret_cast<T*>(best) = found;
+  *reinterpret_cast<T*>(best.value) = found;
 }
 
-RowScan row_scan(ReduceOp op, DType dtype) {
+// Dense elements are looked at one by one only in blocks whose extremum, which vectors find, is
+// better than what was found before.
+template <class T, bool kMax>
+void scan_row(const ReduceLeaf& leaf, const std::byte* from, index_t step, index_t n,
+              index_t number, Best& best) {
+  constexpr index_t kItem{sizeof(T)};
+  for (index_t i = 0; i < n;) {
+    const index_t count = step == kItem ? std::min(n - i, kLeafElements) : n - i;
+    const std::byte* const block = from + i * step;
+    bool is_candidate = best.is_empty || step != kItem;
+    if (!is_candidate) {
+      T extremum;
+      leaf.horizontal(&block, count, reinterpret_cast<std::byte*>(&extremum));
+      is_candidate = is_better<T, kMax>(extremum, *reinterpret_cast<const T*>(best.value));
+    }
+    if (is_candidate) scan_elements<T, kMax>(block, step, count, number + i, best);
+    i += count;
+  }
+}
+
+// Takes over what was found further on.
+using Take = void (*)(Best& best, const Best& later);
+template <class T, bool kMax>
+void take(Best& best, const Best& later) {
+  const T& value = *reinterpret_cast<const T*>(later.value);
+  if (is_better<T, kMax>(value, *reinterpret_cast<const T*>(best.value))) best = later;
+}
+
+struct Scan {
+  RowScan row;
+  Take take;
+  ReduceLeaf leaf;
+};
+Scan make_scan(ReduceOp op, DType dtype) {
   const bool is_max = op == ReduceOp::max;
-  return visit_dtype(dtype, [&](auto tag) -> RowScan {
+  // A bool is a byte; 0 and 1 are in order.
+  const DType ordered = is_bool(dtype) ? DType::uint8 : dtype;
+  return visit_dtype(ordered, [&](auto tag) -> Scan {
     using T = typename decltype(tag)::type;
-    if constexpr (!std::is_arithmetic_v<T>) {
+    if constexpr (!std::is_arithmetic_v<T> || std::is_same_v<T, bool>) {
       assert(false && "complex numbers have no order");
-      return nullptr;
+      return {};
     } else {
-      // A bool is a byte; 0 and 1 are in order.
-      using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
-      return is_max ? scan_row<Element, true> : scan_row<Element, false>;
+      return {is_max ? scan_row<T, true> : scan_row<T, false>,
+              is_max ? take<T, true> : take<T, false>, reduce_leaf(op, ordered)};
     }
   });
+}
+
+// The best of a single dense line, in pieces on several threads.
+index_t position_in_line(const Scan& scan, const std::byte* from, index_t step, index_t n) {
+  constexpr index_t kMostPieces = 64;
+  std::array<Best, kMostPieces> found;
+  const index_t pieces = std::clamp<index_t>(n / kParallelGrain, 1, kMostPieces);
+  const index_t length = (n + pieces - 1) / pieces;
+  parallel_ranges(pieces, 1, [&](index_t begin, index_t end) {
+    for (index_t k = begin; k < end; ++k) {
+      const index_t first = k * length, count = std::min(length, n - first);
+      if (count <= 0) continue;
+      scan.row(scan.leaf, from + first * step, step, count, first,
+               found[static_cast<std::size_t>(k)]);
+    }
+  });
+  for (std::size_t k = 1; k < found.size() && !found[k].is_empty; ++k)
+    scan.take(found[0], found[k]);
+  return found[0].position;
 }
 
 }  // namespace
@@ -77,19 +139,23 @@ void run_arg_reduce(ReduceOp op, const ConstView& x, std::span<const index_t> ax
   const index_t length = inner < 0 ? 1 : reduced.at(inner).extent;
   const index_t step = inner < 0 ? 0 : reduced.step(0, inner);
   const index_t terms = reduced.count();
-  const RowScan scan = row_scan(op, x.dtype);
+  const Scan scan = make_scan(op, x.dtype);
+  if (kept.count() == 1 && reduced.rank == 1) {
+    *reinterpret_cast<index_t*>(kept.data[1]) = position_in_line(scan, kept.data[0], step, length);
+    return;
+  }
   parallel_ranges(kept.count(), kParallelGrain / std::max<index_t>(terms, 1) + 1,
                   [&](index_t begin, index_t end) {
                     for (index_t i = begin; i < end; ++i) {
                       const std::byte* from = kept.data[0] + kept.offset(0, 0, kept.rank, i);
-                      alignas(16) std::byte best[16];
-                      index_t position = 0;
+                      Best best;
                       for (index_t t = 0; t < terms; t += length) {
-                        scan(from + reduced.offset(0, 0, std::max(inner, 0), t / length), step,
-                             length, t, best, position);
+                        scan.row(scan.leaf,
+                                 from + reduced.offset(0, 0, std::max(inner, 0), t / length), step,
+                                 length, t, best);
                       }
                       *reinterpret_cast<index_t*>(kept.data[1] + kept.offset(1, 0, kept.rank, i)) =
-                          position;
+                          best.position;
                     }
                   });
 }

@@ -303,6 +303,9 @@ HWY_EXPORT(norm2_leaf);
 
 ReduceLeaf reduce_leaf(ReduceOp op, DType dtype) {
   ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(reduce_leaf)(op, dtype);
+  if (op == ReduceOp::max || op == ReduceOp::min) {
+    leaf.runs = runs_of_extremum(dtype, op == ReduceOp::max);
+  }
   if (op != ReduceOp::sum) return leaf;
   leaf.runs = runs_of_sum(dtype);
   if (const RowsOfSum rows = rows_of_sum(dtype)) leaf.vertical = rows;

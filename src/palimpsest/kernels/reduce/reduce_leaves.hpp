@@ -44,6 +44,7 @@ using Runs = void (*)(const std::byte* const* x, int n, std::byte* result, bool 
 Runs runs_of_sum(DType dtype);
 Runs runs_of_product(DType dtype, bool conj_a, bool conj_b);
 Runs runs_of_norm2(DType load);
+Runs runs_of_extremum(DType dtype, bool is_max);
 // The same bits as the plain `vertical`.
 using RowsOfSum = void (*)(const std::byte* const* x, int rows, std::byte* accumulators, index_t n,
                            Rows how);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of runs, one after the other, as memory likes to be read; the next one begins before the
-// last additions of a run are done. Compiled once per instruction set.
+// Sums and extrema of runs, one after the other, as memory likes to be read; the next one begins
+// before the last additions of a run are done. Compiled once per instruction set.
 //
 // As in the plain loop, a run has 16 lanes, which are added like the leaves of a tree in the end. A
 // lane of a complex sum is a pair of neighbouring numbers.
@@ -88,6 +88,31 @@ struct ComplexProduct {
   }
 };
 
+// What a lane makes of itself and the next number, as the plain loop has it.
+struct Sum {
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return hn::Add(a, b);
+  }
+  static float of(float a, float b) { return a + b; }
+  static double of(double a, double b) { return a + b; }
+};
+// The first one if it is beyond the other, or no number.
+template <bool kMax>
+struct Extremum {
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    const auto beyond = kMax ? hn::Gt(a, b) : hn::Lt(a, b);
+    return hn::IfThenElse(hn::Or(beyond, hn::IsNaN(a)), a, b);
+  }
+  template <class R>
+  static R of_numbers(R a, R b) {
+    return (kMax ? a > b : a < b) || a != a ? a : b;
+  }
+  static float of(float a, float b) { return of_numbers(a, b); }
+  static double of(double a, double b) { return of_numbers(a, b); }
+};
+
 // Asks for what a processor would not find by itself in time: the short stops after each run
 // mislead it.
 constexpr index_t kAheadBytes = 1024, kLine = 64;
@@ -102,21 +127,22 @@ HWY_INLINE void ask_ahead(const R* const* x, index_t i, index_t numbers) {
 
 // The sum of all lanes, kParts numbers each: those of the upper half are added to those of the
 // lower one, and so on.
-template <int kParts, class D, class R = hn::TFromD<D>>
+template <class Combine, int kParts, class D, class R = hn::TFromD<D>>
 HWY_INLINE void add_lanes(D d, hn::Vec<D> v, R* sum) {
   constexpr std::size_t kN = hn::MaxLanes(D());
   if constexpr (kN * sizeof(R) > 16) {
     const hn::Half<D> half;
-    add_lanes<kParts>(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), sum);
+    add_lanes<Combine, kParts>(half, Combine::of(hn::LowerHalf(half, v), hn::UpperHalf(half, v)),
+                               sum);
   } else {
-    if constexpr (kN == 4) v = hn::Add(v, hn::Shuffle1032(v));
-    if constexpr (kN == 4 && kParts == 1) v = hn::Add(v, hn::Shuffle2301(v));
-    if constexpr (kN == 2 && kParts == 1) v = hn::Add(v, hn::Shuffle01(v));
+    if constexpr (kN == 4) v = Combine::of(v, hn::Shuffle1032(v));
+    if constexpr (kN == 4 && kParts == 1) v = Combine::of(v, hn::Shuffle2301(v));
+    if constexpr (kN == 2 && kParts == 1) v = Combine::of(v, hn::Shuffle01(v));
     hn::Store(v, d, sum);
   }
 }
 
-template <class R, class F, bool kFar>
+template <class R, class F, class Combine, bool kFar>
 void runs_of(const std::byte* const* operands, int n, std::byte* result) {
   constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
   constexpr index_t kLanes = 16 * F::kParts, kRun = kLeafElements * F::kParts;
@@ -132,20 +158,21 @@ void runs_of(const std::byte* const* operands, int n, std::byte* result) {
     _Pragma("GCC unroll 5") for (index_t i = kLanes; i < kRun; i += kLanes) {
       if constexpr (kFar) ask_ahead<F>(x, run * kRun + i, kLanes);
       _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
-        sums[v] = hn::Add(sums[v], F::at(x, run * kRun + i + v * kN));
+        sums[v] = Combine::of(sums[v], F::at(x, run * kRun + i + v * kN));
       }
     }
     _Pragma("GCC unroll 5") for (int half = kVectors / 2; half > 0; half /= 2) {
       _Pragma("GCC unroll 16") for (int v = 0; v < half; ++v) {
-        sums[v] = hn::Add(sums[v], sums[v + half]);
+        sums[v] = Combine::of(sums[v], sums[v + half]);
       }
     }
-    add_lanes<F::kParts>(Tag<R>(), sums[0], results[run]);
+    add_lanes<Combine, F::kParts>(Tag<R>(), sums[0], results[run]);
   }
   for (int width = 1; width < n; width *= 2) {
     for (int run = 0; run < n; run += 2 * width) {
       for (int part = 0; part < F::kParts; ++part) {
-        results[run][part] = results[run][part] + results[run + width][part];
+        // The later one first, as the cascade has it.
+        results[run][part] = Combine::of(results[run + width][part], results[run][part]);
       }
     }
   }
@@ -154,9 +181,10 @@ void runs_of(const std::byte* const* operands, int n, std::byte* result) {
   }
 }
 
-template <class R, class F>
+template <class R, class F, class Combine = Sum>
 void runs(const std::byte* const* operands, int n, std::byte* result, bool far) {
-  far ? runs_of<R, F, true>(operands, n, result) : runs_of<R, F, false>(operands, n, result);
+  far ? runs_of<R, F, Combine, true>(operands, n, result)
+      : runs_of<R, F, Combine, false>(operands, n, result);
 }
 
 // So many rows one after the other, a line of each at a time.
@@ -251,6 +279,7 @@ Runs runs_of_sum(DType) { return nullptr; }
 RowsOfSum rows_of_sum(DType) { return nullptr; }
 Runs runs_of_product(DType, bool, bool) { return nullptr; }
 Runs runs_of_norm2(DType) { return nullptr; }
+Runs runs_of_extremum(DType, bool) { return nullptr; }
 #else
 Runs runs_of_sum(DType dtype) {
   switch (dtype) {
@@ -307,6 +336,19 @@ Runs runs_of_norm2(DType load) {
       return nullptr;
   }
 }
+
+Runs runs_of_extremum(DType dtype, bool is_max) {
+  switch (dtype) {
+    case DType::float32:
+      return is_max ? runs<float, Plain<float, 1>, Extremum<true>>
+                    : runs<float, Plain<float, 1>, Extremum<false>>;
+    case DType::float64:
+      return is_max ? runs<double, Plain<double, 1>, Extremum<true>>
+                    : runs<double, Plain<double, 1>, Extremum<false>>;
+    default:
+      return nullptr;
+  }
+}
 #endif
 
 }  // namespace HWY_NAMESPACE
@@ -320,6 +362,7 @@ HWY_EXPORT(runs_of_sum);
 HWY_EXPORT(rows_of_sum);
 HWY_EXPORT(runs_of_product);
 HWY_EXPORT(runs_of_norm2);
+HWY_EXPORT(runs_of_extremum);
 
 Runs runs_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(runs_of_sum)(dtype); }
 RowsOfSum rows_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(rows_of_sum)(dtype); }
@@ -327,6 +370,9 @@ Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
   return HWY_DYNAMIC_DISPATCH(runs_of_product)(dtype, conj_a, conj_b);
 }
 Runs runs_of_norm2(DType load) { return HWY_DYNAMIC_DISPATCH(runs_of_norm2)(load); }
+Runs runs_of_extremum(DType dtype, bool is_max) {
+  return HWY_DYNAMIC_DISPATCH(runs_of_extremum)(dtype, is_max);
+}
 
 }  // namespace palimpsest
 #endif
