@@ -75,8 +75,9 @@ Variable convolution_kernel(const NamedLinop& A, const Variable& weights) {
   const NufftGeometry g = nufft_geometry(A);
   Extents doubled;
   for (const index_t n : g.image) doubled.push_back(2 * n);
-  NufftGeometry wide(doubled, {.scale = NufftScale::none, .eps = A.attr("toeplitz_eps").as_real()},
-                     DType::float64, path_of(A));
+  // toeplitz_eps holds for any image, the accuracy of a Nufft for white noise.
+  const double eps = std::max(A.attr("toeplitz_eps").as_real() / 4, 1e-14);
+  NufftGeometry wide(doubled, {.scale = NufftScale::none, .eps = eps}, DType::float64, path_of(A));
   for (std::size_t d = 0; d < g.ndim(); ++d) {
     // Positions on the padded grid of A, less its middle, are cycles times padded / image.
     const double ratio = static_cast<double>(wide.padded[d]) / static_cast<double>(g.padded[d]);
@@ -265,7 +266,7 @@ double nufft_normal_allowance(const NamedLinop& A) {
   double error = A.attr("toeplitz_eps").as_real();
   for (std::size_t d = 0; d < g.ndim(); ++d) {
     const double oversamp = static_cast<double>(g.padded[d]) / static_cast<double>(g.image[d]);
-    error += 4 * nufft_error_estimate(1, g.spec.width[d], oversamp);
+    error += 4 * nufft_error_bound(g.spec.width[d], oversamp);
   }
   return error;
 }

@@ -29,7 +29,7 @@ bool has_small_factors(index_t n) {
 // The smallest width that promises eps; 0 if there is none.
 int width_for(double eps, int ndim, double oversamp) {
   for (int w = 2; w <= kWidestForEps; ++w) {
-    if (nufft_error_estimate(ndim, w, oversamp) <= eps) return w;
+    if (nufft_expected_error(ndim, w, oversamp) <= eps) return w;
   }
   return 0;
 }
@@ -132,8 +132,15 @@ double kaiser_bessel_beta(double width, double oversamp) {
                    ", expected a wider kernel. Try width 2");
 }
 
-double nufft_error_estimate(int ndim, double width, double oversamp) {
-  return 6 * ndim * std::exp(-kPi * width * std::sqrt(1 - 1 / oversamp));
+// Measured errors of one axis are 1.3, 1.9 and 2.9 times the exponential at an oversampling of
+// 1.25, 1.5 and 2; half is added for kernels of two and three points and for small samples.
+double nufft_expected_error(int ndim, double width, double oversamp) {
+  const double factor = 1.5 * (2 * oversamp - 1.1);
+  return std::sqrt(ndim) * factor * std::exp(-kPi * width * std::sqrt(1 - 1 / oversamp));
+}
+
+double nufft_error_bound(double width, double oversamp) {
+  return 6 * std::exp(-kPi * width * std::sqrt(1 - 1 / oversamp));
 }
 
 NufftGeometry::NufftGeometry(const Extents& image_size, const NufftOptions& options, DType real,

@@ -31,8 +31,11 @@ struct NufftGeometry {
   std::array<double, 3> axis_scale{1, 1, 1};
 };
 
-/// The accuracy that the estimate 6 D exp(-pi w sqrt(1 - 1/os)) promises.
-double nufft_error_estimate(int ndim, double width, double oversamp);
+/// What the relative error for white-noise images is at most, D axes of the same width:
+/// 1.5 sqrt(D) (2 os - 1.1) exp(-pi w sqrt(1 - 1/os)).
+double nufft_expected_error(int ndim, double width, double oversamp);
+/// The same for any image, and for an axis, in the spectral norm: about twice this.
+double nufft_error_bound(double width, double oversamp);
 
 namespace ops {
 
