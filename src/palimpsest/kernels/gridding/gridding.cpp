@@ -10,6 +10,7 @@
 #include <string>
 
 #include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/kernels/arrays/strided_loop.hpp"
 #include "palimpsest/kernels/gridding/gridding_tables.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
@@ -208,7 +209,97 @@ void fill_zero(const MutableView& x) {
                   });
 }
 
+// Real data, two batch elements at a time, as the real and the imaginary part of complex ones:
+// weights are real, so the parts stay apart.
+class PairedParts {
+ public:
+  PairedParts(const GriddingPlan& plan, const ConstView& grid, const ConstView& values,
+              std::byte* scratch)
+      : plan_(plan),
+        real_(grid.dtype),
+        n_batch_axes_(grid.rank() - static_cast<std::size_t>(plan.spec().ndim)),
+        grid_(side(grid, scratch)),
+        values_(side(values, scratch + byte_count(grid_.extents, complex_of(real_)))) {
+    batch_.set_extents(grid.extents.first(n_batch_axes_));
+    batch_.add_operand(grid.data, grid.strides.first(n_batch_axes_), item_size(real_));
+    batch_.add_operand(values.data, values.strides.first(n_batch_axes_), item_size(real_));
+  }
+
+  void run(const ConstView& locs, const ConstView& order, bool spreads) const {
+    const Side &from = spreads ? values_ : grid_, &to = spreads ? grid_ : values_;
+    const int source = spreads ? 1 : 0;
+    const index_t n = batch_.count();
+    for (index_t b = 0; b < n; b += 2) {
+      for (index_t part = 0; part < 2; ++part) {
+        if (b + part < n) {
+          run_copy(mine(from, source, b + part), parts(from, part));
+        } else {
+          const double zero = 0;
+          strided_fill(&zero, parts(from, part));
+        }
+      }
+      fill_zero(to.complex());
+      const Driver driver(plan_.impl(), grid_.complex(), values_.complex(), locs, order);
+      if (!driver.is_empty()) spreads ? driver.spread() : driver.interpolate();
+      for (index_t part = 0; part < 2 && b + part < n; ++part) {
+        run_copy(parts(to, part), mine(to, 1 - source, b + part));
+      }
+    }
+  }
+
+ private:
+  struct Side {
+    Extents extents;
+    Strides own, dense,
+        twice;  // of the caller's array; of the complex one in scratch; of its parts
+    std::byte* scratch;
+    DType dtype;
+    MutableView complex() const { return {scratch, dtype, extents, dense}; }
+  };
+  Side side(const ConstView& x, std::byte* scratch) const {
+    Side s{Extents(x.extents.subspan(n_batch_axes_)),
+           Strides(x.strides.subspan(n_batch_axes_)),
+           {},
+           {},
+           scratch,
+           complex_of(real_)};
+    s.dense = contiguous_strides(s.extents);
+    for (const index_t stride : s.dense) s.twice.push_back(2 * stride);
+    return s;
+  }
+  MutableView parts(const Side& s, index_t part) const {
+    return {s.scratch + part * static_cast<index_t>(item_size(real_)), real_, s.extents, s.twice};
+  }
+  MutableView mine(const Side& s, int operand, index_t b) const {
+    return {batch_.data[at(operand)] + batch_.offset(operand, 0, batch_.rank, b), real_, s.extents,
+            s.own};
+  }
+
+  const GriddingPlan& plan_;
+  DType real_;
+  std::size_t n_batch_axes_;
+  Side grid_, values_;
+  StridedLoop<2> batch_;
+};
+
+bool goes_in_pairs(const GriddingPlan& plan, DType dtype, index_t n_points,
+                   std::span<std::byte> scratch) {
+  const std::size_t bytes = gridding_scratch_bytes(plan, dtype, n_points);
+  return bytes > 0 && scratch.size() >= bytes;
+}
+
 }  // namespace
+
+std::size_t gridding_scratch_bytes(const GriddingPlan& plan, DType dtype, index_t n_points) {
+  const GriddingSpec& spec = plan.spec();
+  if (is_complex(dtype) || !plan.impl().fast) return 0;
+  const auto loops =
+      vector_point_loops(complex_of(dtype), spec.ndim, static_cast<int>(spec.width[0]));
+  if (loops.interpolate == nullptr) return 0;
+  index_t elements = 1;
+  for (int d = 0; d < spec.ndim; ++d) elements *= spec.grid[at(d)];
+  return at(elements + n_points) * item_size(complex_of(dtype));
+}
 
 void sort_points(const GriddingPlan& plan, const ConstView& locs, const MutableView& order,
                  std::byte* scratch, std::string_view who) {
@@ -229,15 +320,23 @@ void sort_points(const GriddingPlan& plan, const ConstView& locs, const MutableV
 }
 
 void run_interpolate(const GriddingPlan& plan, const ConstView& x, const ConstView& locs,
-                     const ConstView& order, const MutableView& y) {
+                     const ConstView& order, const MutableView& y, std::span<std::byte> scratch) {
   assert(x.dtype == y.dtype && locs.dtype == real_of(x.dtype));
+  if (goes_in_pairs(plan, x.dtype, element_count(locs.extents.first(locs.rank() - 1)), scratch)) {
+    PairedParts(plan, x, y, scratch.data()).run(locs, order, false);
+    return;
+  }
   const Driver driver(plan.impl(), x, y, locs, order);
   if (!driver.is_empty()) driver.interpolate();
 }
 
 void run_spread(const GriddingPlan& plan, const ConstView& y, const ConstView& locs,
-                const ConstView& order, const MutableView& x) {
+                const ConstView& order, const MutableView& x, std::span<std::byte> scratch) {
   assert(x.dtype == y.dtype && locs.dtype == real_of(x.dtype));
+  if (goes_in_pairs(plan, x.dtype, element_count(locs.extents.first(locs.rank() - 1)), scratch)) {
+    PairedParts(plan, x, y, scratch.data()).run(locs, order, true);
+    return;
+  }
   fill_zero(x);
   const Driver driver(plan.impl(), x, y, locs, order);
   if (!driver.is_empty()) driver.spread();

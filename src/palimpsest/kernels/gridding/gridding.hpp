@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -69,12 +70,17 @@ void sort_points(const GriddingPlan& plan, const ConstView& locs, const MutableV
 /// DTypes   x and y the same of float32, float64, complex64, complex128; locs the real one;
 ///          positions are computed in double precision
 /// Aliases  disjoint
-/// Cost     points x product of widths; kernels of one whole width 2 .. 16, norm 1, circular, on
-///          complex grids with dense rows are vectorized. The result depends on nothing but the
-///          data
+/// Cost     points x product of widths; kernels of one whole width 2 .. 16, norm 1, circular, are
+///          vectorized (kaiser_bessel; splines of order 1 and an even width) on complex grids with
+///          dense rows, and on real ones two batch elements at a time, as parts of complex ones in
+///          `scratch` (gridding_scratch_bytes, 64-byte aligned; with less, number by number). The
+///          result depends on nothing but the data
 /// Source   Barnett, Magland & af Klinteberg 2019, doi:10.1137/18M120885X
 void run_interpolate(const GriddingPlan& plan, const ConstView& x, const ConstView& locs,
-                     const ConstView& order, const MutableView& y);
+                     const ConstView& order, const MutableView& y,
+                     std::span<std::byte> scratch = {});
+/// What both directions need for data of this dtype on so many points, once.
+std::size_t gridding_scratch_bytes(const GriddingPlan& plan, DType dtype, index_t n_points);
 
 /// The adjoint: x[b..., g...] = sum over the points of K(g - position of k) y[b..., k...].
 ///
@@ -82,6 +88,6 @@ void run_interpolate(const GriddingPlan& plan, const ConstView& x, const ConstVi
 ///          one colour after the other: every element adds up in an order that threads do not
 ///          change
 void run_spread(const GriddingPlan& plan, const ConstView& y, const ConstView& locs,
-                const ConstView& order, const MutableView& x);
+                const ConstView& order, const MutableView& x, std::span<std::byte> scratch = {});
 
 }  // namespace palimpsest

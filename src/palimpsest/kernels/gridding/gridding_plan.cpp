@@ -73,16 +73,20 @@ int terms_needed(const std::vector<Real>& chebyshev, Real tolerance) {
   return n;
 }
 
+// The kernel at u in [-1, 1], without the factor of the axis.
+Real kernel_at(const GriddingSpec& spec, std::size_t axis, Real u) {
+  if (spec.kernel == GriddingKernel::spline) return 1 - std::abs(u);
+  const Real b = spec.beta[axis];
+  return bessel_of_root(b * b * (1 - u * u));
+}
+
 // Chebyshev coefficients of the kernel on each of the w intervals.
-std::vector<std::vector<Real>> interval_fits(int w, double beta) {
+std::vector<std::vector<Real>> interval_fits(const GriddingSpec& spec, std::size_t axis) {
   std::vector<std::vector<Real>> result;
-  const Real b = beta;
+  const auto w = static_cast<int>(spec.width[axis]);
   for (int j = 0; j < w; ++j) {
     result.push_back(chebyshev_coefficients(
-        [&](Real z) {
-          const Real u = 2 * ((z + 1) / 2 + j) / w - 1;
-          return bessel_of_root(b * b * (1 - u * u));
-        },
+        [&](Real z) { return kernel_at(spec, axis, 2 * ((z + 1) / 2 + j) / w - 1); },
         kMaxGriddingDegree + 8));
   }
   return result;
@@ -95,7 +99,7 @@ bool fill(const GriddingSpec& spec, const std::array<std::vector<std::vector<Rea
   int terms = 1;
   for (int d = 0; d < spec.ndim; ++d) {
     const auto i = static_cast<std::size_t>(d);
-    const Real largest = bessel_of_root(Real{spec.beta[i]} * spec.beta[i]);
+    const Real largest = kernel_at(spec, i, 0);
     for (const auto& fit : fits[i]) {
       terms = std::max(terms, terms_needed(fit, largest * std::numeric_limits<R>::epsilon() / 16));
     }
@@ -120,10 +124,13 @@ bool fill(const GriddingSpec& spec, const std::array<std::vector<std::vector<Rea
   return true;
 }
 
+// A linear spline is a polynomial on each interval if its tip lies on the border of two.
 bool has_fast_kernel(const GriddingSpec& spec) {
   const double w = spec.width[0];
-  bool fits = spec.kernel == GriddingKernel::kaiser_bessel && spec.norm == 1 && spec.circular &&
-              w >= 2 && w <= kLargestFastWidth && w == std::floor(w);
+  const bool is_linear =
+      spec.kernel == GriddingKernel::spline && spec.order == 1 && std::fmod(w, 2) == 0;
+  bool fits = (spec.kernel == GriddingKernel::kaiser_bessel || is_linear) && spec.norm == 1 &&
+              spec.circular && w >= 2 && w <= kLargestFastWidth && w == std::floor(w);
   for (int d = 1; d < spec.ndim; ++d) fits = fits && spec.width[static_cast<std::size_t>(d)] == w;
   return fits;
 }
@@ -205,7 +212,7 @@ GriddingPlan::GriddingPlan(const GriddingSpec& spec, std::string_view who) {
     std::array<std::vector<std::vector<Real>>, 3> fits;
     for (std::size_t i = 0; i < static_cast<std::size_t>(spec.ndim); ++i) {
       const bool known = i > 0 && spec.beta[i] == spec.beta[i - 1];
-      fits[i] = known ? fits[i - 1] : interval_fits(static_cast<int>(spec.width[i]), spec.beta[i]);
+      fits[i] = known ? fits[i - 1] : interval_fits(spec, i);
     }
     const bool single = fill(spec, fits, impl->f32), both = fill(spec, fits, impl->f64) && single;
     impl->fast = both;

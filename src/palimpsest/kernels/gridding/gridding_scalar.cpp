@@ -50,7 +50,7 @@ class AxisTaps {
   static constexpr index_t kKept = 24;
   double computed(index_t j) const {
     const double factor = plan_->spec.factor[static_cast<std::size_t>(d_)];
-    return plan_->spec.norm == 1 ? factor * plan_->kernel(d_, 1 - u(j) * u(j)) : factor;
+    return plan_->spec.norm == 1 ? factor * plan_->kernel_at(d_, u(j)) : factor;
   }
 
   const Impl* plan_ = nullptr;

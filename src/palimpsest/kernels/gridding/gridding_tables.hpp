@@ -2,6 +2,7 @@
 // Internal: what the loops of gridding share.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -68,8 +69,15 @@ struct GriddingPlan::Impl {
   /// The kernel at 1 - u^2, without the factor of the axis.
   double kernel(int d, double s) const {
     if (spec.kernel == GriddingKernel::kaiser_bessel) return radial[static_cast<std::size_t>(d)](s);
+    return spline(std::sqrt(std::max(1 - s, 0.0)));
+  }
+  /// The same at u in [-1, 1]: a spline keeps the digits that 1 - u^2 loses next to its middle.
+  double kernel_at(int d, double u) const {
+    return spec.kernel == GriddingKernel::kaiser_bessel ? kernel(d, 1 - u * u)
+                                                        : spline(std::abs(u));
+  }
+  double spline(double u) const {
     if (spec.order == 0) return 1;
-    const double u = std::sqrt(std::max(1 - s, 0.0));
     if (spec.order == 1) return 1 - u;
     return u > 1.0 / 3 ? 1.125 * (1 - u) * (1 - u) : 0.75 * (1 - 3 * u * u);
   }

@@ -187,9 +187,15 @@ std::vector<Variable> Interpolation::pullback(const Apply& apply,
       transposed->make_node(inputs).output(0), locs_cotangent(cotangents[0], apply.input(1)), {}};
 }
 
+std::size_t Interpolation::scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const {
+  const Extents& locs = inputs[1].extents;
+  const index_t n_points = element_count(std::span<const index_t>(locs).first(locs.size() - 1));
+  return gridding_scratch_bytes(plan_, apply.input(0).dtype(), n_points);
+}
+
 void Interpolation::run(RunContext& context) const {
   (adjoint_ ? run_spread : run_interpolate)(plan_, context.input(0), context.input(1),
-                                            context.input(2), context.output(0));
+                                            context.input(2), context.output(0), context.scratch());
 }
 
 // -- builders

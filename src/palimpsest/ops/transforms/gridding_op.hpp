@@ -42,6 +42,7 @@ class Interpolation final : public Op, public RoundsByLayout {
   Linearity linear_in(const Apply& apply, int in) const override;
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   void run(RunContext& context) const override;
 
  private:
