@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/arrays.hpp"
+#include "kernels/targets.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -210,6 +211,71 @@ TEST(Contraction, ResultsDoNotDependOnThreads) {
   expect_same_on_threads([&] {
     Array out(DType::complex64, {8});
     run_contraction(parse("cyx,cyx->c", true), maps.view(), images.view(), out.mutable_view());
+    return elements(out);
+  });
+}
+
+// Products of up to 16 rows, columns and terms, against sums one term after the other.
+TEST(SmallProducts, HaveTheBitsOfPlainSumsInEveryLayoutAndOnEveryInstructionSet) {
+  Random random(44);
+  for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    for (int trial = 0; trial < 60; ++trial) {
+      const index_t m = uniform(random, 1, 16), n = uniform(random, 1, 16),
+                    k = uniform(random, 1, 16), batch = uniform(random, 1, 5);
+      Contraction c{{0, 1, 3}, {0, 3, 2}, {0, 1, 2}};
+      c.conj_a = is_complex(dtype) && uniform(random, 0, 1) == 1;
+      c.conj_b = is_complex(dtype) && uniform(random, 0, 1) == 1;
+      const auto matrix = [&](index_t rows, index_t cols, bool across) {
+        const Strides strides =
+            across ? Strides{rows * cols + 3, 1, rows} : Strides{rows * (cols + 1), cols + 1, 1};
+        return Array(dtype, {batch, rows, cols}, strides);
+      };
+      Array a = matrix(m, k, trial % 2 == 1), b = matrix(k, n, trial / 2 % 2 == 1);
+      a.fill_normal(random);
+      b.fill_normal(random);
+      const auto run = [&](std::int64_t target) {
+        const TargetScope scope(target);
+        Array out = matrix(m, n, trial / 4 % 2 == 1);
+        run_contraction(c, a.view(), b.view(), out.mutable_view());
+        EXPECT_TRUE(out.gaps_are_intact());
+        return out;
+      };
+      const Array out = run(0);
+      for (const std::int64_t target : vector_targets()) {
+        EXPECT_EQ(elements(run(target)), elements(out)) << hwy::TargetName(target);
+      }
+      const double rounding = real_of(dtype) == DType::float32 ? 1.2e-7 : 2.3e-16;
+      for (index_t i = 0; i < out.count(); ++i) {
+        const index_t at_batch = i / (m * n), row = i / n % m, col = i % n;
+        std::complex<double> sum;
+        double size = 0;
+        for (index_t p = 0; p < k; ++p) {
+          std::complex<double> x = a.value((at_batch * m + row) * k + p),
+                               y = b.value((at_batch * k + p) * n + col);
+          if (c.conj_a) x = std::conj(x);
+          if (c.conj_b) y = std::conj(y);
+          sum += x * y;
+          size += std::abs(x) * std::abs(y);
+        }
+        ASSERT_LE(std::abs(out.value(i) - sum), 20 * rounding * size)
+            << name_of(dtype) << " " << m << " " << n << " " << k;
+      }
+    }
+  }
+}
+
+TEST(SmallProducts, DoNotDependOnThreadsAndPassOnWhatIsNoNumber) {
+  Random random(45);
+  Array a(DType::complex64, {20000, 4, 4}), b(DType::complex64, {20000, 4, 4});
+  a.fill_normal(random);
+  b.fill_normal(random);
+  a.set_value(16 * 100 + 5, std::numeric_limits<double>::quiet_NaN());
+  const Contraction c{{0, 1, 3}, {0, 3, 2}, {0, 1, 2}};
+  expect_same_on_threads([&] {
+    Array out(DType::complex64, {20000, 4, 4});
+    run_contraction(c, a.view(), b.view(), out.mutable_view());
+    EXPECT_TRUE(std::isnan(out.value(16 * 100 + 4).real()));
+    EXPECT_FALSE(std::isnan(out.value(16 * 100).real()));
     return elements(out);
   });
 }

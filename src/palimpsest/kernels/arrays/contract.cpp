@@ -5,6 +5,7 @@
 //    are summed in one operand alone.
 // 2. Where m, n and k are all worth it, each operand is a matrix of two groups, or is copied into
 //    scratch as one; then it is a batch of matrix products.
+//    Matrices of up to 16 rows, columns and terms are multiplied without a library, as they lie.
 // 3. Everything else is one pass that multiplies and sums strided operands (reduce_driver.hpp).
 #include "palimpsest/kernels/arrays/contract.hpp"
 
@@ -15,6 +16,8 @@
 
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/kernels/arrays/blas.hpp"
+#include "palimpsest/kernels/arrays/small_products.hpp"
+#include "palimpsest/kernels/arrays/strided_loop.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/kernels/reduce/reduce_driver.hpp"
 
@@ -75,7 +78,7 @@ struct Matrix {
 };
 
 struct Plan {
-  bool use_gemm = false;
+  bool use_gemm = false, use_small = false;
   Labels batch, m, n, k;
   index_t size_m = 1, size_n = 1, size_k = 1, n_batch = 1;
   std::array<Matrix, 3> matrices;              // by Operand
@@ -124,6 +127,24 @@ std::size_t packed_bytes(const Plan& plan, const Labels& rows, const Labels& col
   return (static_cast<std::size_t>(n) * item + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// Do the matrices of an operand lie dense by themselves, and not between those of other batches?
+bool lies_in_matrices(const Plan& plan, const Labels& rows, const Labels& cols, Operand operand) {
+  const bool has_batch = std::any_of(plan.batch.begin(), plan.batch.end(),
+                                     [&](const Label& l) { return l.occurs[operand]; });
+  if (group_stride(rows, operand) == 0 || group_stride(cols, operand) == 0) return false;
+  const auto is_unit = [&](const Labels& group) {
+    return !group.empty() && group_stride(group, operand) == 1;
+  };
+  return !has_batch || is_unit(rows) || is_unit(cols);
+}
+
+bool has_small_matrices(const Plan& plan) {
+  return std::max({plan.size_m, plan.size_n, plan.size_k}) <= kMostOfSmallProduct &&
+         plan.size_m * plan.size_n * plan.size_k > 1 &&
+         lies_in_matrices(plan, plan.m, plan.k, kA) && lies_in_matrices(plan, plan.k, plan.n, kB) &&
+         lies_in_matrices(plan, plan.m, plan.n, kOut);
+}
+
 Plan make_plan(const Labels& labels, DType dtype) {
   Plan plan;
   if (!is_inexact(dtype)) return plan;
@@ -143,6 +164,10 @@ Plan make_plan(const Labels& labels, DType dtype) {
   plan.size_n = size_of(plan.n);
   plan.size_k = size_of(plan.k);
   plan.n_batch = size_of(plan.batch);
+  if (has_small_matrices(plan)) {
+    plan.use_small = true;
+    return plan;
+  }
   const index_t least = std::min({plan.size_m, plan.size_n, plan.size_k});
   const index_t most = std::max({plan.size_m, plan.size_n, plan.size_k});
   if (least < kSmallestFactor || most > std::numeric_limits<int>::max()) return plan;
@@ -279,6 +304,58 @@ void run_gemm(const Plan& plan, const Contraction& c, const ConstView& a, const 
   }
 }
 
+void run_small(const Plan& plan, const Contraction& c, const ConstView& a, const ConstView& b,
+               const MutableView& out) {
+  SmallProduct product;
+  product.m = plan.size_m;
+  product.n = plan.size_n;
+  product.k = plan.size_k;
+  product.a_row = group_stride(plan.m, kA);
+  product.a_col = group_stride(plan.k, kA);
+  product.b_row = group_stride(plan.k, kB);
+  product.b_col = group_stride(plan.n, kB);
+  product.out_row = group_stride(plan.m, kOut);
+  product.out_col = group_stride(plan.n, kOut);
+  product.conj_a = c.conj_a;
+  product.conj_b = c.conj_b;
+  bool exchanged = false;
+  const SmallProductLoop loop = small_product_loop(product, exchanged, out.dtype);
+  StridedLoop<3> batch;
+  Extents extents;
+  std::array<Strides, 3> strides;
+  for (const Label& l : plan.batch) {
+    extents.push_back(l.extent);
+    for (const Operand k : {kA, kB, kOut}) strides[k].push_back(l.strides[k]);
+  }
+  const std::size_t item = item_size(out.dtype);
+  batch.set_extents(extents);
+  batch.add_operand(exchanged ? b.data : a.data, strides[exchanged ? kB : kA], item);
+  batch.add_operand(exchanged ? a.data : b.data, strides[exchanged ? kA : kB], item);
+  batch.add_operand(out.data, strides[kOut], item);
+  batch.squeeze();
+  batch.merge(0, batch.rank);
+  const int inner = std::max(batch.rank - 1, 0);
+  const index_t length = batch.rank == 0 ? 1 : batch.at(inner).extent;
+  const index_t grain = kParallelGrain / (product.m * product.n * product.k) + 1;
+  parallel_ranges(plan.n_batch, grain, [&](index_t begin, index_t end) {
+    for (index_t row = begin; row < end;) {
+      const index_t first = row % length, n = std::min(length - first, end - row);
+      std::array<std::byte*, 3> data;
+      std::array<index_t, 3> step{};
+      for (int k = 0; k < 3; ++k) {
+        const auto operand = static_cast<std::size_t>(k);
+        if (batch.rank > 0) step[operand] = batch.step(k, inner);
+        data[operand] =
+            batch.data[operand] + batch.offset(k, 0, inner, row / length) + first * step[operand];
+      }
+      for (index_t i = 0; i < n; ++i) {
+        loop(product, data[0] + i * step[0], data[1] + i * step[1], data[2] + i * step[2]);
+      }
+      row += n;
+    }
+  });
+}
+
 void run_strided(const Contraction& c, const Labels& labels, const ConstView& a, const ConstView& b,
                  const MutableView& out) {
   Extents extents;
@@ -317,6 +394,8 @@ void run_contraction(const Contraction& contraction, const ConstView& a, const C
   const Plan plan = make_plan(labels, out.dtype);
   if (plan.use_gemm && plan.total_scratch() <= scratch.size()) {
     run_gemm(plan, contraction, a, b, out, {}, scratch);
+  } else if (plan.use_small) {
+    run_small(plan, contraction, a, b, out);
   } else {
     run_strided(contraction, labels, a, b, out);
   }

@@ -7,6 +7,7 @@
 #include "palimpsest/linop/containers/along.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/operators/dense_roles.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
@@ -30,6 +31,7 @@ Variable over_last(const NamedLinop& F, const Variable& x) {
   const Extents& shape = x.type().shape;
   const Extents batch(std::span<const index_t>(shape).first(shape.size() - n));
   if (batch.empty()) return F(x);
+  if (&F.type() == &linop_types::dense()) return dense_over_batch(F, x);
   Extents flat{element_count(batch)};
   for (std::size_t k = batch.size(); k < shape.size(); ++k) flat.push_back(shape[k]);
   const Variable slices = ops::reshape(x, flat);

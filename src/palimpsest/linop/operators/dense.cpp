@@ -451,6 +451,15 @@ index_t DenseRoles::first_free() const {
   return next;
 }
 
+Variable dense_over_batch(const NamedLinop& A, const Variable& x) {
+  const Roles roles(A);
+  if (has_label(roles.in, kRun)) return A(x);
+  Labels from{kRun}, to{kRun};
+  for (const index_t label : roles.in) from.push_back(label);
+  for (const index_t label : roles.out) to.push_back(label);
+  return contraction(A, x, {from, to, Dims("...") + A.oshape()}, roles.conjugated);
+}
+
 NamedLinop make_dense(NamedShape shape, Parameters parameters, const Labels& w, const Labels& in,
                       const Labels& out, const Labels& stretch, bool conjugated,
                       Attributes further) {

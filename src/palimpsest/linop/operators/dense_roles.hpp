@@ -2,6 +2,7 @@
 // Internal.
 #pragma once
 
+#include "palimpsest/graph/variable.hpp"
 #include "palimpsest/linop/core/named_linop.hpp"
 
 // The dimensions of a Dense by their labels: small integers, one per dimension of the contraction.
@@ -30,5 +31,9 @@ struct DenseRoles {
 NamedLinop make_dense(NamedShape shape, Parameters parameters, const DenseLabels& w,
                       const DenseLabels& in, const DenseLabels& out, const DenseLabels& stretch,
                       bool conjugated, Attributes further = {});
+
+/// A Dense over the last axes of x, for all that stand before them, though its shape names no
+/// batch: one contraction.
+Variable dense_over_batch(const NamedLinop& A, const Variable& x);
 
 }  // namespace palimpsest

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <cstddef>
+
+#include "palimpsest/base/dtype.hpp"
+
+namespace palimpsest {
+
+/// Most rows, columns and terms of a product that is computed here: a library spends longer on
+/// being called, and may wait for its lock.
+inline constexpr index_t kMostOfSmallProduct = 16;
+
+/// out[i, j] = sum over p of a[i, p] b[p, j], in the order of p; strides in elements.
+struct SmallProduct {
+  index_t m = 1, n = 1, k = 1;
+  index_t a_row = 1, a_col = 1, b_row = 1, b_col = 1, out_row = 1, out_col = 1;
+  bool conj_a = false, conj_b = false;
+};
+
+/// One product: of a and b, disjoint from out.
+using SmallProductLoop = void (*)(const SmallProduct& product, const std::byte* a,
+                                  const std::byte* b, std::byte* out);
+
+/// The loop for products like this one, whose factors may be exchanged to make vectors of rows.
+/// float32, float64, complex64, complex128. All instruction sets give the same bits.
+SmallProductLoop small_product_loop(SmallProduct& product, bool& exchanged, DType dtype);
+
+}  // namespace palimpsest
