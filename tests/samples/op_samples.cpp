@@ -79,6 +79,8 @@ std::span<const OpEntry> op_samples() {
       {"Shape", shape_samples},
       {"SplitKey", split_key_samples},
       {"Sleep", sleep_samples},
+      {"SparseAdjoint", sparse_adjoint_samples},
+      {"SparseProduct", sparse_product_samples},
       {"SpecifyShape", specify_shape_samples},
       {"Squeeze", squeeze_samples},
       {"SoftenSingularValues", soften_singular_values_samples},

@@ -77,6 +77,8 @@ std::vector<OpSample> subtensor_samples();
 std::vector<OpSample> update_subtensor_samples();
 std::vector<OpSample> gather_samples();
 std::vector<OpSample> scatter_add_samples();
+std::vector<OpSample> sparse_product_samples();
+std::vector<OpSample> sparse_adjoint_samples();
 std::vector<OpSample> update_at_samples();
 std::vector<OpSample> alloc_samples();
 std::vector<OpSample> arange_samples();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
+#include "palimpsest/ops/products/sparse_op.hpp"
 #include "palimpsest/ops/products/svd_op.hpp"
 #include "samples/op_samples.hpp"
 
@@ -157,5 +158,39 @@ std::vector<OpSample> svd_samples() {
           unary("complex", sample_values({2, 6, 3}, DType::complex128), triplets),
           unary("nothing", sample_values({2, 0, 3}, DType::float64), triplets)};
 }
+
+namespace {
+
+// 4 rows of 2, 0, 3 and 1 values in 5 columns, one of which is met twice in a row.
+std::vector<OpSample> sparse_samples(bool adjoint) {
+  std::vector<OpSample> result;
+  const Tensor column = Tensor::from<index_t>({4, 0, 2, 2, 1, 3}),
+               start = Tensor::from<index_t>({0, 2, 2, 5, 6});
+  struct Case {
+    const char* name;
+    DType values, data;
+    Extents batch;
+  };
+  const Case kCases[] = {{"float32", DType::float32, DType::float32, {}},
+                         {"float64 batch", DType::float64, DType::float64, {2, 3}},
+                         {"complex64", DType::complex64, DType::complex64, {2}},
+                         {"complex128", DType::complex128, DType::complex128, {}},
+                         {"real values", DType::float64, DType::complex128, {2}},
+                         {"no batch elements", DType::float64, DType::float64, {0}}};
+  for (const Case& c : kCases) {
+    Extents shape = c.batch;
+    shape.push_back(adjoint ? 4 : 5);
+    result.push_back(
+        {c.name,
+         {sample_values({6}, c.values, 1), column, start, sample_values(shape, c.data, 2)},
+         [adjoint](Vars v) { return sparse_product(v[0], v[1], v[2], v[3], 5, adjoint); }});
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<OpSample> sparse_product_samples() { return sparse_samples(false); }
+std::vector<OpSample> sparse_adjoint_samples() { return sparse_samples(true); }
 
 }  // namespace palimpsest::ops

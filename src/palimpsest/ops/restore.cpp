@@ -24,6 +24,7 @@
 #include "palimpsest/ops/parameter_text.hpp"
 #include "palimpsest/ops/products/block_matrices_op.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
+#include "palimpsest/ops/products/sparse_op.hpp"
 #include "palimpsest/ops/products/svd_op.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "palimpsest/ops/registry.hpp"
@@ -373,6 +374,9 @@ OpPtr gather(std::string_view, ParameterText& text) {
 OpPtr scatter_add(std::string_view, ParameterText& text) {
   Extents sizes = text.integers("sizes");
   return std::make_shared<ScatterAdd>(std::move(sizes), text.integer("constant_indices") != 0);
+}
+OpPtr sparse_product_op(std::string_view name, ParameterText& text) {
+  return std::make_shared<SparseProduct>(text.integer("columns"), name == "SparseAdjoint");
 }
 OpPtr update_at(std::string_view name, ParameterText& text) {
   ArrayIndex index = array_index(text);
@@ -728,6 +732,8 @@ void register_library_ops() {
     add("ScatterAdd", scatter_add);
     add("Shape", plain<ShapeOf>);
     add("Sleep", sleep);
+    add("SparseAdjoint", sparse_product_op);
+    add("SparseProduct", sparse_product_op);
     add("SpecifyShape", of_shape<SpecifyShape>);
     add("SplitKey", split_key);
     add("Squeeze", of_axes<Squeeze>);

@@ -8,27 +8,20 @@
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/products/sparse_op.hpp"
 
 namespace palimpsest {
 namespace {
 
 index_t row_count(const NamedLinop& A) { return A.param("row_start").shape()[0] - 1; }
 
-Variable sparse_fn(const NamedLinop& A, const Variable& x) {
-  const Variable column = A.param("column_index").var(), row = A.param("row_index").var();
-  const Variable products = ops::gather(x, {&column, 1}) * A.param("values").var();
-  return ops::scatter_add(products, {&row, 1}, {row_count(A)});
+Variable product(const NamedLinop& A, const Variable& x, bool adjoint) {
+  return ops::sparse_product(A.param("values").var(), A.param("column_index").var(),
+                             A.param("row_start").var(), x, A.attr("columns").as_integer(),
+                             adjoint);
 }
-
-Variable sparse_adj_fn(const NamedLinop& A, const Variable& y) {
-  const Variable column = A.param("column_index").var(), row = A.param("row_index").var();
-  const Variable products = ops::gather(y, {&row, 1}) * ops::conj(A.param("values").var());
-  return ops::scatter_add(products, {&column, 1}, {A.attr("columns").as_integer()});
-}
+Variable sparse_fn(const NamedLinop& A, const Variable& x) { return product(A, x, false); }
+Variable sparse_adj_fn(const NamedLinop& A, const Variable& y) { return product(A, y, true); }
 
 std::optional<index_t> sparse_size(const NamedLinop& A, const ND& d) {
   const Dims& inputs = A.is_flipped() ? A.oshape() : A.ishape();
@@ -90,18 +83,6 @@ NamedLinop sparse_split(const NamedLinop& A, const Tile& tile) {
   return from_arguments(std::move(data));
 }
 
-// The row of every value: how many rows have begun, less one.
-Parameters derive_sparse(const NamedLinop& A) {
-  const Parameter& start = A.param("row_start");
-  const index_t n = A.param("values").shape()[0], rows = start.shape()[0] - 1;
-  const Variable later = ops::index(start.var(), {slice(1, rows)});
-  const Variable one = constant(Tensor::ones({}, DType::int64, start.type().device));
-  const Variable begun = ops::scatter_add(ops::broadcast_to(one, {std::max<index_t>(rows - 1, 0)}),
-                                          {&later, 1}, {n + 1});
-  const Variable row = ops::index(ops::cumsum(begun, 0), {slice(0, n)});
-  return {{"row_index", Parameter::derived(row)}};
-}
-
 Parameter index_parameter(const Tensor& index, const char* name) {
   if (index.defined() && is_integer(index.dtype())) return Parameter(index.to(DType::int64));
   throw DTypeError(std::string("[Sparse] ") + name + ": expected integers");
@@ -118,7 +99,6 @@ const LinopType& linop_types::sparse() {
                       .split = sparse_split,
                       .size = sparse_size},
         .check = check_sparse,
-        .derive = derive_sparse,
     };
   });
 }
