@@ -5,13 +5,15 @@
     tools/plant_faults.py --layer memory              100 faults
     tools/plant_faults.py --layer tensor --list       says which, and runs nothing
     tools/plant_faults.py --layer memory --only 17    one of them again
+    tools/plant_faults.py --layer memory --here       in this tree and its build/dev, not in a copy
 
 A fault is one small change: a condition negated, a comparison or a sum turned into its neighbour, a
 number off by one, a statement left out, two arguments exchanged. The faults are drawn with a fixed
 seed from all that the text of the sources allows; what does not compile is no fault, and the next one
-takes its place. Each is built in a copy of the working tree, under build/faults, and the test programs
-of the layer run until one fails. A fault that no test notices survives; those that change nothing that
-anybody could observe are listed in equivalent_faults.txt, with the reason.
+takes its place. They are planted in a copy of the working tree, under build/faults: most of them in one
+build, where the environment chooses one (fault_switches.py), the others in a build each. The test
+programs of the layer run until one fails. A fault that no test notices survives; those that change
+nothing that anybody could observe are listed in equivalent_faults.txt, with the reason.
 
 The copy-on-write protocol itself, memory/cow_protocol.hpp, is left to the mutants of tests/model.
 """
@@ -22,10 +24,13 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import fault_switches
 
 ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = ROOT / "tools" / "equivalent_faults.txt"
@@ -192,14 +197,21 @@ def equivalents():
 
 
 class Workshop:
-    """A copy of the working tree and its build tree."""
+    """A copy of the working tree, or this one, and its build tree."""
 
-    def __init__(self, layer, jobs):
-        self.base = ROOT / "build" / "faults" / layer
+    def __init__(self, jobs, is_here):
+        self.base = ROOT / "build" / "faults"
         self.source, self.build = self.base / "source", self.base / "build"
-        self.layer, self.jobs = layer, jobs
+        self.jobs, self.is_here = jobs, is_here
+        self.originals = {}
+        if is_here:
+            self.source, self.build = ROOT, ROOT / "build" / "dev"
 
     def prepare(self):
+        if self.is_here:
+            if subprocess.run(["git", "diff", "--quiet", "HEAD"], cwd=ROOT, check=False).returncode:
+                sys.exit("plant_faults.py: --here needs a tree without changes")
+            return
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT,
                                 capture_output=True, text=True, check=True).stdout.splitlines()
         wanted = set(listed)
@@ -227,11 +239,20 @@ class Workshop:
     def builds(self, target):
         return self.run(["ninja", "-C", self.build, f"-j{self.jobs}", target]).returncode == 0
 
-    def failing_test(self, program, timeout_s):
+    def compiler_errors(self, targets):
+        """{(path in the tree, line)}, empty if all is built."""
+        done = self.run(["ninja", "-C", self.build, f"-j{self.jobs}", "-k0", *targets], timeout=None)
+        found = re.findall(rf"^{re.escape(str(self.source))}/(\S+?):(\d+):(?:\d+:)? error:",
+                           done.stdout, re.M)
+        if done.returncode != 0 and not found:
+            sys.exit("plant_faults.py: the build fails without a place\n" + done.stdout[-4000:])
+        return {(path, int(line) - 1) for path, line in found}
+
+    def failing_test(self, program, timeout_s, number=-1):
         """The name of the first test that fails, None if all pass."""
-        environment = dict(os.environ, PALIMPSEST_FFT_WISDOM="off",
+        environment = dict(os.environ, PALIMPSEST_FFT_WISDOM="off", PLANTED_FAULT=str(number),
                            TMPDIR=str(self.base / "tmp"))
-        (self.base / "tmp").mkdir(exist_ok=True)
+        (self.base / "tmp").mkdir(parents=True, exist_ok=True)
 
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
@@ -253,17 +274,130 @@ class Workshop:
         started = re.findall(r"^\[ RUN      \] (\S+)", text, re.M)
         return (failed or started[-1:] or ["start"])[0] + (f" ({code})" if code != 1 else "")
 
+    def write(self, path, text):
+        """Faults in a source."""
+        self.originals.setdefault(path, (self.source / path).read_text(encoding="utf-8"))
+        (self.source / path).write_text(text, encoding="utf-8")
+
     def plant(self, fault):
-        path = self.source / fault.path
-        self.original = path.read_text(encoding="utf-8")
-        lines = self.original.split("\n")
+        lines = (self.source / fault.path).read_text(encoding="utf-8").split("\n")
         text = lines[fault.line]
         assert text[fault.column:fault.column + len(fault.old)] == fault.old
         lines[fault.line] = text[:fault.column] + fault.new + text[fault.column + len(fault.old):]
-        path.write_text("\n".join(lines), encoding="utf-8")
+        self.write(fault.path, "\n".join(lines))
 
-    def mend(self, fault):
-        (self.source / fault.path).write_text(self.original, encoding="utf-8")
+    def mend(self):
+        for path, text in self.originals.items():
+            (self.source / path).write_text(text, encoding="utf-8")
+        self.originals = {}
+        self.header.unlink(missing_ok=True)
+
+    @property
+    def header(self):
+        return self.source / "src" / "palimpsest" / "planted_fault.hpp"
+
+    def plant_switched(self, order, numbers, targets):
+        """Plants those that compile beside the right code, and builds; returns their numbers."""
+        self.header.write_text(fault_switches.HEADER, encoding="utf-8")
+        left = list(numbers)
+        while True:
+            places = {}
+            for path in sorted({order[n].path for n in numbers}):
+                text = self.originals.get(path) or (self.source / path).read_text(encoding="utf-8")
+                mine = [(n, order[n]) for n in left if order[n].path == path]
+                changed, places[path] = fault_switches.switched(text, blanked(text), mine)
+                if not places[path]:
+                    changed = text
+                if changed != (self.source / path).read_text(encoding="utf-8"):
+                    self.write(path, changed)
+            left = [n for of_path in places.values() for n, _, _ in of_path]
+            errors = self.compiler_errors(targets)
+            if not errors:
+                return set(left)
+            bad = {n for path, line in errors for n, first, last in places.get(path, [])
+                   if first <= line <= last}
+            # An error elsewhere: none in the files that have one.
+            bad = bad or {n for path, _ in errors for n, _, _ in places.get(path, [])}
+            if not bad:
+                sys.exit(f"plant_faults.py: errors where there is no fault: {sorted(errors)[:5]}")
+            left = [n for n in left if n not in bad]
+
+
+class Count:
+    """What became of the faults."""
+
+    def __init__(self, layer):
+        self.layer, self.known = layer, equivalents()
+        self.survivors, self.killed, self.explained = [], 0, 0
+
+    @property
+    def planted(self):
+        return self.killed + self.explained + len(self.survivors)
+
+    def add(self, number, fault, killer):
+        if killer:
+            self.killed += 1
+            verdict = f"killed by {killer}"
+        elif fault.key() in self.known:
+            self.explained += 1
+            verdict = f"equivalent: {self.known[fault.key()]}"
+        else:
+            self.survivors.append(fault)
+            verdict = "SURVIVES"
+        print(f"{number} {fault}\n    {verdict}", flush=True)
+
+    def print_sum(self):
+        print(f"{self.planted} faults in {self.layer}: {self.killed} killed, {self.explained} "
+              f"equivalent, {len(self.survivors)} survive")
+        for fault in self.survivors:
+            print(f"  {fault}")
+
+
+def test_all(workshop, programs, order, wanted, count, n_wanted):
+    targets = [target for target, _ in programs]
+    timeouts = []
+    for target, program in programs:
+        if not workshop.builds(target):
+            sys.exit(f"plant_faults.py: {target} cannot be built without a fault")
+        start = time.monotonic()
+        failure = workshop.failing_test(program, 3600)
+        if failure:
+            sys.exit(f"plant_faults.py: {failure} fails without a fault")
+        timeouts.append(30 + 5 * (time.monotonic() - start))
+
+    def killer_of(number):
+        for (_, program), timeout_s in zip(programs, timeouts):
+            killer = workshop.failing_test(program, timeout_s, number)
+            if killer:
+                return killer
+        return None
+
+    try:
+        switched = workshop.plant_switched(order, wanted[:n_wanted], targets)
+        print(f"{len(switched)} of {min(n_wanted, len(wanted))} faults in one build", flush=True)
+        failure = killer_of(-1)
+        if failure:
+            sys.exit(f"plant_faults.py: {failure} fails with no fault chosen")
+        for number in sorted(switched):
+            count.add(number, order[number], killer_of(number))
+        workshop.mend()
+        for number in wanted:
+            if count.planted == n_wanted:
+                break
+            if number in switched:
+                continue
+            workshop.plant(order[number])
+            killer, compiles = None, True
+            for (target, program), timeout_s in zip(programs, timeouts):
+                compiles = compiles and workshop.builds(target)
+                killer = killer or (compiles and workshop.failing_test(program, timeout_s))
+                if killer or not compiles:
+                    break
+            if compiles:
+                count.add(number, order[number], killer)
+            workshop.mend()
+    finally:
+        workshop.mend()
 
 
 def main():
@@ -274,6 +408,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--only", type=int, action="append", help="number of a fault in the order")
     parser.add_argument("--list", action="store_true", help="print the order, run nothing")
+    parser.add_argument("--here", action="store_true", help="plant in this tree, build in build/dev")
     options = parser.parse_args()
 
     order = drawn(options.layer, options.seed)
@@ -281,52 +416,15 @@ def main():
         for number, fault in enumerate(order):
             print(number, fault)
         return 0
-    known = equivalents()
-    workshop = Workshop(options.layer, options.jobs)
+    wanted = options.only if options.only else list(range(len(order)))
+    workshop = Workshop(options.jobs, options.here)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("plant_faults.py: stopped"))  # mends first
     workshop.prepare()
-    timeouts = []
-    for target, program in PROGRAMS[options.layer]:
-        if not workshop.builds(target):
-            sys.exit(f"plant_faults.py: {target} cannot be built without a fault")
-        start = time.monotonic()
-        failure = workshop.failing_test(program, 3600)
-        if failure:
-            sys.exit(f"plant_faults.py: {failure} fails without a fault")
-        timeouts.append(30 + 5 * (time.monotonic() - start))
-    survivors, killed, explained, planted = [], 0, 0, 0
-    for number, fault in enumerate(order):
-        if options.only is not None and number not in options.only:
-            continue
-        if planted == options.count:
-            break
-        workshop.plant(fault)
-        killer, compiles = None, True
-        for (target, program), timeout_s in zip(PROGRAMS[options.layer], timeouts):
-            if not workshop.builds(target):
-                compiles = False
-                break
-            killer = workshop.failing_test(program, timeout_s)
-            if killer:
-                break
-        workshop.mend(fault)
-        if not compiles:
-            continue
-        planted += 1
-        if killer:
-            killed += 1
-            verdict = f"killed by {killer}"
-        elif fault.key() in known:
-            explained += 1
-            verdict = f"equivalent: {known[fault.key()]}"
-        else:
-            survivors.append(fault)
-            verdict = "SURVIVES"
-        print(f"{number} {fault}\n    {verdict}", flush=True)
-    print(f"{planted} faults in {options.layer}: {killed} killed, {explained} equivalent, "
-          f"{len(survivors)} survive")
-    for fault in survivors:
-        print(f"  {fault}")
-    return 1 if survivors else 0
+    count = Count(options.layer)
+    test_all(workshop, PROGRAMS[options.layer], order, wanted, count,
+             min(options.count, len(wanted)))
+    count.print_sum()
+    return 1 if count.survivors else 0
 
 
 if __name__ == "__main__":
