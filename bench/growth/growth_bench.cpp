@@ -45,6 +45,9 @@ double time_s(const std::function<void()>& work) {
   return least;
 }
 
+// By this name callgrind knows what to count.
+__attribute__((noinline)) void counted_work(const std::function<void()>& work) { work(); }
+
 // The process' high-water mark is set to what it holds now, where the system allows that.
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 double peak_mib() {
@@ -99,7 +102,25 @@ bool is_wanted(const std::string& name, const std::vector<std::string>& parts) {
          });
 }
 
+void run_once(int parts, const std::string& name) {
+  for (const auto& cases : {graph_cases(), operator_cases()}) {
+    for (const GrowthCase& c : cases) {
+      if (c.name == name && parts <= c.most_parts) counted_work(c.prepare(parts));
+    }
+  }
+}
+
+void list() {
+  for (const auto& cases : {graph_cases(), operator_cases()}) {
+    for (const GrowthCase& c : cases) std::printf("%s\n", c.name.c_str());
+  }
+}
+
 void run(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) return list();
+  if (argc == 4 && std::strcmp(argv[1], "--once") == 0) {
+    return run_once(std::atoi(argv[2]), argv[3]);
+  }
   int most_parts = 10'000;
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
