@@ -71,6 +71,15 @@ TEST_F(FilePages, WhatIsGivenBackLeavesMemoryAndReadsTheSame) {
   EXPECT_EQ(sum_of(storage), sum);
 }
 
+TEST_F(FilePages, OneByteIsGivenBackWithItsPages) {
+  const Storage storage = Storage::from_file(path_, 0, 4096);
+  const std::size_t before = resident_file_bytes();
+  EXPECT_GT(sum_of(storage), 0u);
+  EXPECT_GT(resident_file_bytes(), before);
+  release_file_pages(storage.data() + 100, 1);
+  EXPECT_EQ(resident_file_bytes(), before);
+}
+
 // The kernel may bring more than was asked for.
 TEST_F(FilePages, OfSmallPiecesThatAreGivenBackNothingStays) {
   const Storage storage = Storage::from_file(path_, 0, kBytes);

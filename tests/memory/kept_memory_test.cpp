@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "palimpsest/base/error.hpp"
@@ -146,6 +148,56 @@ TEST(KeptMemory, CountsUnderALimitAndIsGivenBackBeforeTheLimitThrows) {
   EXPECT_EQ(allocator.kept_bytes(), 3 * kMiB);
   expect_error<OutOfMemory>([&] { allocator.allocate(5 * kMiB); }, "the limit of 4194304 bytes");
   EXPECT_EQ(allocator.kept_bytes(), 0u);
+}
+
+TEST(KeptMemory, OfManyBlocksCountsUnderALimit) {
+  Allocator& allocator = allocator_of(44);
+  {
+    std::vector<Block> blocks;
+    for (int k = 0; k < 8; ++k) blocks.push_back(allocator.allocate(kMiB));
+  }
+  ASSERT_EQ(allocator.kept_bytes(), 8 * kMiB);
+  const MemoryLimit limit(allocator.device(), 4 * kMiB);
+  const Block block = allocator.allocate(2 * kMiB);
+  EXPECT_LE(allocator.kept_bytes(), 2 * kMiB);
+}
+
+TEST(KeptMemory, IsOfTheClassWithWhatLiesInFrontOfTheData) {
+  Allocator& allocator = allocator_of(45);
+  constexpr std::uint8_t kLead = 5;
+  { const Block block = allocator.allocate(kMiB, {}, kLead); }
+  EXPECT_EQ(allocator.kept_bytes(), class_bytes(kMiB + kLead));
+  EXPECT_GT(allocator.kept_bytes(), kMiB);
+}
+
+// What a mapping's flags in /proc/self/smaps say of the address.
+std::string flags_at(const void* address) {
+  std::ifstream smaps("/proc/self/smaps");
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  bool is_here = false;
+  for (std::string line; std::getline(smaps, line);) {
+    std::uintptr_t first = 0, last = 0;
+    char dash = 0;
+    std::istringstream words(line);
+    if (words >> std::hex >> first >> dash >> last && dash == '-') {
+      is_here = first <= wanted && wanted < last;
+    } else if (is_here && line.starts_with("VmFlags:")) {
+      return line + " ";
+    }
+  }
+  return "";
+}
+
+TEST(KeptMemory, TheLastHugePageConsistsOfSmallOnes) {
+  const RawMemory raw = obtain_memory(9 * kMiB - 1);
+  if (flags_at(raw.data).find(" hg ") == std::string::npos) {
+    give_back_memory(raw);
+    GTEST_SKIP() << "no huge pages on this system";
+  }
+  EXPECT_EQ(flags_at(raw.data + 8 * kMiB - 1).find(" nh "), std::string::npos);
+  EXPECT_NE(flags_at(raw.data + 8 * kMiB).find(" nh "), std::string::npos);
+  EXPECT_NE(flags_at(raw.data + 9 * kMiB - 1).find(" nh "), std::string::npos);
+  give_back_memory(raw);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -119,6 +121,21 @@ TEST(Parking, EachSleeperWakesForItsOwnWord) {
     unpark(&(*words)[k]);
     threads[k].join();
   }
+}
+
+TEST(Parking, SleepsUntilTheWordHasChangedAndSomebodySaysSo) {
+  std::atomic<std::uint64_t> word{1};
+  std::atomic<bool> is_awake{false};
+  std::thread sleeper([&] {
+    park(word, 1);
+    is_awake = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(is_awake);
+  word = 2;
+  unpark(&word);
+  sleeper.join();
+  EXPECT_TRUE(is_awake);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/memory/memory_map.hpp"
 #include "palimpsest/memory/storage.hpp"
 #include "support/expect_error.hpp"
@@ -182,7 +183,12 @@ TEST(StorageFailure, OfAMappedFileLeavesNothing) {
   const std::string path = std::filesystem::temp_directory_path() /
                            ("palimpsest_storage_failure_" + std::to_string(getpid()));
   std::ofstream(path) << "some bytes in a file";
-  expect_survives_failures([&path](Scene&) { Storage::from_file(path, 5, 10); });
+  // The next mapping lies where the one that failed did.
+  const std::byte* const place = Storage::from_file(path, 0, 10).data();
+  expect_survives_failures([&path, place](Scene&) {
+    EXPECT_FALSE(is_file_mapped(place, 1));
+    Storage::from_file(path, 5, 10);
+  });
   expect_survives_failures(
       [&path](Scene&) { Storage::from_file(path, 5, 10).mutable_data()[0] = std::byte{9}; });
   std::filesystem::remove(path);

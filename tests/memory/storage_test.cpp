@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/memory/storage.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <barrier>
 #include <cstring>
 #include <optional>
@@ -539,6 +543,68 @@ TEST(StorageDensely, RefusesAViewOutside) {
       },
       "got bytes -4 .. 4");
   EXPECT_EQ(clone.state(), StorageState::shared);
+}
+
+TEST(Storage, IsClaimedUntilEachClaimIsGivenUp) {
+  Storage storage = Storage::allocate(8);
+  EXPECT_FALSE(storage.is_claimed());
+  storage.claim();
+  EXPECT_TRUE(storage.is_claimed());
+  EXPECT_FALSE(storage.claim_if_free());
+  storage.claim();
+  storage.give_up_claim();
+  EXPECT_TRUE(storage.is_claimed());
+  storage.give_up_claim();
+  EXPECT_FALSE(storage.is_claimed());
+  EXPECT_TRUE(storage.claim_if_free());
+  EXPECT_TRUE(storage.is_claimed());
+  storage.give_up_claim();
+  EXPECT_FALSE(storage.is_claimed());
+}
+
+// A bitcast is to find the same alignment before and after.
+TEST(Storage, ACopyIsMisplacedAsMuchAsItsOriginal) {
+  const Storage whole = Storage::allocate(200);
+  for (std::size_t offset = 0; offset < 80; ++offset) {
+    Storage part = whole.lazy_clone(offset, 40);
+    const auto place_of = [&] { return reinterpret_cast<std::uintptr_t>(part.data()) % 8; };
+    const std::uintptr_t before = place_of();
+    part.mutable_data();
+    EXPECT_EQ(place_of(), before) << offset;
+  }
+}
+
+TEST(CopyStats, BeginAtZeroAndAddUpWhatWasMoved) {
+  const CopyCounts none;
+  EXPECT_EQ(none.lazy_clones + none.lazy_bytes + none.copies + none.copied_bytes, 0u);
+  EXPECT_EQ(none.take_overs + none.overwrites + none.eager_copies + none.eager_copied_bytes, 0u);
+  EXPECT_EQ(none.import_copies, 0u);
+  CopyCounts some;
+  some.copied_bytes = 100;
+  some.eager_copied_bytes = 10;
+  some.lazy_bytes = 300;
+  EXPECT_EQ(some.bytes_copied(), 110u);
+  EXPECT_EQ(some.bytes_avoided(), 200u);
+}
+
+TEST(CopyStats, OfAChildHaveWhatThreadsCountedThatItLacks) {
+  const Storage storage = Storage::allocate(8);
+  storage.lazy_clone();
+  std::atomic<bool> has_cloned{false}, may_end{false};
+  std::thread other([&] {
+    for (int k = 0; k < 100; ++k) storage.lazy_clone();
+    has_cloned = true;
+    while (!may_end) std::this_thread::yield();
+  });
+  while (!has_cloned) std::this_thread::yield();
+  const std::uint64_t before = CopyStats::process().lazy_clones;
+  const pid_t child = fork();
+  if (child == 0) _exit(CopyStats::process().lazy_clones == before ? 0 : 1);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  may_end = true;
+  other.join();
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -96,6 +96,16 @@ TEST(Archive, FileHoldsOnlyWhatTensorsUse) {
   EXPECT_TRUE(shares_storage(archive.tensor(0), archive.tensor(1)));
 }
 
+TEST(Archive, GapsOfMoreThanHalfOfTheBytesAreLeftOut) {
+  constexpr index_t kPart = 4096;
+  const Tensor whole = range({4 * kPart}, DType::float64);
+  const auto bytes = [&](index_t used) {
+    return archive_of({whole.narrow(0, 0, used), whole.narrow(0, 4 * kPart - used, used)}).size();
+  };
+  EXPECT_GE(bytes(kPart), std::size_t{4 * kPart * 8});
+  EXPECT_LT(bytes(kPart / 2), std::size_t{3 * kPart * 8});
+}
+
 struct ArchiveFile : ::testing::Test {
   TemporaryDirectory directory;
   std::string path = directory / "a.pal";
@@ -257,9 +267,16 @@ TEST_F(DamagedArchive, SizesThatOverflowAreRefused) {
 TEST_F(DamagedArchive, DeepNestingIsRefusedBeforeItIsParsed) {
   const std::string one_too_deep = std::string(64, '[') + std::string(64, ']');
   expect_refused(archive_of({}, one_too_deep), "nested 65 levels deep, expected at most 64");
+  const std::string deepest = std::string(63, '[') + std::string(63, ']');
+  EXPECT_EQ(Archive::from_bytes(archive_of({}, deepest)).content(), deepest);
   std::string many = "[";
   for (int i = 0; i < 8'000'001; ++i) many += "0,";
   expect_refused(archive_of({}, many + "0]"), "values");
+}
+
+TEST_F(DamagedArchive, BracketsWithinTextNestNothing) {
+  const std::string content = "{\"text\":\"" + std::string(5000, '[') + "\\\"{\"}";
+  EXPECT_EQ(Archive::from_bytes(archive_of({}, content)).content(), content);
 }
 
 TEST_F(DamagedArchive, BoolsAreZeroOrOne) {
@@ -268,7 +285,8 @@ TEST_F(DamagedArchive, BoolsAreZeroOrOne) {
   const TemporaryDirectory directory;
   write_bytes(directory / "a.pal",
               std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  expect_error<FormatError>([&] { Archive::load(directory / "a.pal"); }, "type bool");
+  expect_error<FormatError>([&] { Archive::load(directory / "a.pal"); },
+                            "tensor 1 is of type bool");
   expect_refused(bytes, "checksum");
 }
 

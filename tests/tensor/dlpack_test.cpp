@@ -305,7 +305,8 @@ TEST(Dlpack, RefusesWhatNoTensorCanShowAndLeavesItToTheCaller) {
   refused(NotSupported(""), "4 lanes", [](Managed& m) { m.view.dtype.lanes = 4; });
   refused(ShapeError(""), "number of axes: got 17", [](Managed& m) { m.view.rank = 17; });
   refused(ShapeError(""), "number of axes: got -1", [](Managed& m) { m.view.rank = -1; });
-  refused(ShapeError(""), "negative extent", [](Managed& m) { m.view.shape[0] = -2; });
+  refused(ShapeError(""), "[from_dlpack] negative extent",
+          [](Managed& m) { m.view.shape[0] = -2; });
   refused(ValueError(""), "got no memory", [](Managed& m) { m.view.data = nullptr; });
   refused(ValueError(""), "misaligned", [](Managed& m) { m.view.byte_offset = 2; });
   refused(ValueError(""), "byte offset: got", [](Managed& m) { m.view.byte_offset = 1ULL << 63; });

@@ -78,6 +78,13 @@ TEST(TensorPrint, SummarizesLongTensors) {
   EXPECT_EQ(to_string(Tensor::arange(1000)).find("..."), std::string::npos);
 }
 
+TEST(TensorPrint, KeepsShortAxesOfLongTensors) {
+  const std::string text = to_string(Tensor::arange(2000).view({1000, 2}));
+  EXPECT_NE(text.find("[   0,    1]"), std::string::npos) << text;
+  EXPECT_NE(text.find("[1998, 1999]"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" 7]"), std::string::npos) << text;
+}
+
 TEST(TensorPrint, BreaksLongLines) {
   const std::string text = to_string(Tensor::arange(40));
   EXPECT_EQ(text.substr(0, text.find('\n')),

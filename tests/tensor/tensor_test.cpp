@@ -123,6 +123,8 @@ TEST(Tensor, WritingElementsThatOverlapIsRefused) {
   expect_error<AliasError>([&] { t.set({0, 0}, 1.0); }, "[Tensor.set]");
   expect_error<AliasError>([&] { t.copy_from(Tensor::zeros({3})); }, "[Tensor.copy_from]");
   expect_error<AliasError>([&] { Tensor::arange(5).unfold(0, 3, 1).mutable_view(); }, "strides");
+  expect_error<AliasError>([&] { Tensor::arange(5).unfold(0, 3, 1).mutable_view(); },
+                           "[Tensor.mutable_view]");
   EXPECT_NO_THROW(Tensor::arange(6).unfold(0, 3, 3).mutable_view());
 }
 

@@ -17,7 +17,8 @@ void copy_axis(const std::byte* source, std::int64_t source_step, std::byte* tar
 
 void copy_last_axis(int item_size, const std::byte* source, std::int64_t source_step,
                     std::byte* target, std::int64_t target_step, index_t n) {
-  if (source_step == item_size && target_step == item_size) {
+  // The target is dense: its step is that of an item, or 0 for a single one.
+  if (source_step == item_size) {
     std::memcpy(target, source, static_cast<std::size_t>(n * item_size));
     return;
   }

@@ -310,7 +310,6 @@ std::vector<Plan> MemoryMap::State::plans(std::optional<Device> except) {
     families[at->second].push_back(&source);
   }
   std::vector<Plan> all;
-  all.reserve(families.size());
   for (auto& family : families) all.push_back(plan(std::move(family)));
   return all;
 }
@@ -322,7 +321,6 @@ void fill_buffer(const Plan& plan, std::byte* buffer) {
   std::int64_t done = 0;
   const auto zero_to = [&](std::int64_t end) {
     if (end > done) std::memset(buffer + done, 0, static_cast<std::size_t>(end - done));
-    done = end;
   };
   auto run = plan.runs.begin();
   for (const Part& part : plan.parts) {
@@ -345,12 +343,12 @@ void fill_buffer(const Plan& plan, std::byte* buffer) {
   }
 }
 
-// The parts of a plan in the coordinates of one of its sources, and of its new storage.
+// The parts of a plan in the coordinates of one of its sources, and of its new storage; the ends of
+// the sources stay as they are.
 Parts parts_for(const Plan& plan, std::size_t s) {
   Parts parts(plan.parts);
   for (Part& part : parts) {
     part.source.lo -= plan.shifts[s];
-    part.source.hi -= plan.shifts[s];
     part.target -= plan.ranges[s].lo;
   }
   return parts;

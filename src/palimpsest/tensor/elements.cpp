@@ -86,7 +86,6 @@ Tensor& Tensor::fill(T value) {
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
-  check_defined();
   check_conversion(dtype_, dtype_of<T>, "Tensor.to_vector");
   check_access(dtype_);
   const auto count = static_cast<std::size_t>(numel());
