@@ -8,40 +8,41 @@ from palimpsest import _core
 from palimpsest import interop as _interop
 from palimpsest import notebook as _notebook
 from palimpsest._core import *  # noqa: F403
-from palimpsest._core import NamedLinop, Plan, SolvePlan, Tensor, __version__
-from palimpsest._factories import Dense, Diagonal, Sampling  # type: ignore[assignment]
-from palimpsest._user import linop
+from palimpsest._core import NamedLinop, Plan, SolvePlan, Tensor
+from palimpsest._core import __version__ as __version__
+from palimpsest._factories import Dense as Dense, Diagonal as Diagonal, Sampling as Sampling  # type: ignore[assignment]
+from palimpsest._user import linop as linop
 from palimpsest.errors import (
-    AliasError,
-    BudgetError,
-    CycleError,
-    DebugModeError,
-    DeviceError,
-    DisconnectedError,
-    DTypeError,
-    Error,
-    FormatError,
-    InconsistencyError,
-    InternalError,
-    InvalidValueError,
-    IoError,
-    MissingInputError,
-    NanGuardError,
-    NotLinearError,
-    NotSupported,
-    OpError,
-    OutOfMemory,
-    ReplaceError,
-    ShapeError,
-    SplitError,
-    StateError,
-    UnusedInputError,
+    AliasError as AliasError,
+    BudgetError as BudgetError,
+    CycleError as CycleError,
+    DebugModeError as DebugModeError,
+    DeviceError as DeviceError,
+    DisconnectedError as DisconnectedError,
+    DTypeError as DTypeError,
+    Error as Error,
+    FormatError as FormatError,
+    InconsistencyError as InconsistencyError,
+    InternalError as InternalError,
+    InvalidValueError as InvalidValueError,
+    IoError as IoError,
+    MissingInputError as MissingInputError,
+    NanGuardError as NanGuardError,
+    NotLinearError as NotLinearError,
+    NotSupported as NotSupported,
+    OpError as OpError,
+    OutOfMemory as OutOfMemory,
+    ReplaceError as ReplaceError,
+    ShapeError as ShapeError,
+    SplitError as SplitError,
+    StateError as StateError,
+    UnusedInputError as UnusedInputError,
 )
-from palimpsest.interop import from_pylops, from_scipy, from_sigpy
-from palimpsest.user_ops import Apply, Op, as_op
+from palimpsest.interop import from_pylops as from_pylops, from_scipy as from_scipy, from_sigpy as from_sigpy
+from palimpsest.user_ops import Apply as Apply, Op as Op, as_op as as_op
 
 # The modules of these names, in place of the parts of _core that they show.
-from palimpsest import errors, ops  # isort: skip
+from palimpsest import errors as errors, ops as ops  # isort: skip
 
 _core._show(globals(), "palimpsest", "")
 
@@ -54,13 +55,22 @@ SolvePlan._repr_html_ = _notebook.solve_plan_html  # type: ignore[attr-defined, 
 Tensor._repr_html_ = _notebook.tensor_html  # type: ignore[attr-defined, method-assign]
 
 
-def __getattr__(name: str) -> object:
-    """palimpsest.torch and palimpsest.jax, which import those packages."""
-    if name in ("torch", "jax"):
-        return _importlib.import_module("palimpsest.interop." + name)
-    raise AttributeError(f"module 'palimpsest' has no attribute '{name}'")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    torch: Any
+    jax: Any
+else:
+
+    def __getattr__(name):
+        """palimpsest.torch and palimpsest.jax, which import those packages."""
+        if name in ("torch", "jax"):
+            return _importlib.import_module("palimpsest.interop." + name)
+        raise AttributeError(f"module 'palimpsest' has no attribute '{name}'")
 
 
 __all__ = sorted(
     _name for _name in globals() if not _name.startswith("_") and not hasattr(_builtins, _name)
+    and _name != "TYPE_CHECKING"
 )

@@ -55,7 +55,7 @@ def reporter(progress: bool | Callable[[SolveInfo], object], iterations: int) ->
     if progress is not True:
         raise TypeError(f"[progress] got {progress!r}, expected True, False or a function.")
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
         return _Lines(iterations)
     return _Bar(tqdm(total=iterations, unit="iteration"))

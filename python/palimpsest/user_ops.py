@@ -48,11 +48,11 @@ class Op:
     """
 
     #: Names of attributes by which two ops of one class are equal.
-    __props__ = ()
+    __props__: tuple[str, ...] = ()
     #: Position of an output to those of the inputs that it may be a view of.
-    view_map = {}
+    view_map: dict[int, list[int]] = {}
     #: Position of an output to those of the inputs that it overwrites and lies in.
-    destroy_map = {}
+    destroy_map: dict[int, list[int]] = {}
     #: False: perform never raises, so that the op may work on shared variables in place.
     can_fail = True
     #: Rounding errors that results may differ by, per square root of the number of terms.

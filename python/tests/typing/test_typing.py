@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that uses the package, by mypy."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import palimpsest as ps
+
+HERE = pathlib.Path(__file__).parent
+pytest.importorskip("mypy")
+
+
+def run(module, *arguments, cwd=None):
+    path = str(pathlib.Path(ps.__file__).parents[1])
+    environment = {**os.environ, "MYPYPATH": path, "PYTHONPATH": path}
+    return subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, cwd=cwd,
+                          env=environment)
+
+
+def test_a_typed_program():
+    program = HERE / "typed.py"
+    found = run("mypy", "--strict", "--no-error-summary", "--no-incremental", str(program))
+    errors = {}
+    for line in found.stdout.splitlines():
+        match = re.match(r".*typed\.py:(\d+): error: (.*)", line)
+        if match:
+            errors.setdefault(int(match[1]), []).append(match[2])
+    expected = {number: line.split("# E: ")[1] for number, line in enumerate(program.read_text().splitlines(), 1)
+                if "# E: " in line}
+    assert len(expected) > 5
+    assert set(errors) == set(expected), found.stdout
+    for number, pattern in expected.items():
+        assert any(re.search(pattern, message) for message in errors[number]), errors[number]
