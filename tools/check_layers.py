@@ -218,7 +218,9 @@ def check_files(tree):
         if path.suffix in BINARY or name == "LICENSE":
             continue
         text = tree.text(name)
-        if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.splitlines()[:12]):
+        # In stubs of Python the imports come first.
+        top = text if path.suffix == ".pyi" else "\n".join(text.splitlines()[:12])
+        if "SPDX-License-Identifier: Apache-2.0" not in top:
             yield f"{name}: has no line 'SPDX-License-Identifier: Apache-2.0' near its top"
         if path.name.endswith("-inl.hpp"):
             if "HWY_TARGET_TOGGLE" not in text:

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that are missing:
-#   tools/install_dependencies.sh [build|python|test|lint|bench]...
-# Each set but `bench` contains the ones before it. Does nothing, quickly, when all are there, or when
+#   tools/install_dependencies.sh [build|python|test|lint|bench|docs|wheel]...
+# Each set of the first four contains the ones before it. Does nothing, quickly, when all are there, or when
 # PALIMPSEST_SKIP_INSTALL is set.
 set -eu
 [ -z "${PALIMPSEST_SKIP_INSTALL:-}" ] || exit 0
@@ -15,6 +15,8 @@ test="$python libgtest-dev libgmock-dev spin python3-numpy python3-scipy ismrmrd
   libismrmrd-dev libopenmpi-dev openmpi-bin clang-format git"
 lint="$test clang-tidy"
 bench="$build libbenchmark-dev"
+docs="$python doxygen"
+wheel="$python dpkg-dev"
 
 wanted=
 [ $# -gt 0 ] || set -- build
@@ -25,8 +27,10 @@ for set in "$@"; do
     test) wanted="$wanted $test" ;;
     lint) wanted="$wanted $lint" ;;
     bench) wanted="$wanted $bench" ;;
+    docs) wanted="$wanted $docs" ;;
+    wheel) wanted="$wanted $wheel" ;;
     *)
-      echo "install_dependencies.sh: unknown set '$set'. Try build, python, test, lint or bench." >&2
+      echo "install_dependencies.sh: unknown set '$set'. Try build, python, test, lint, bench, docs or wheel." >&2
       exit 2
       ;;
   esac

@@ -1,12 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes the Python environment build/venv, with the packages of python/requirements-test.txt, and with the
-# argument `extras` those of python/requirements-extras.txt too. Does nothing, quickly, when it has been made
-# from these files. Exit status 3: there is no package index.
+# argument `extras` those of python/requirements-extras.txt too; with the argument `docs` or `wheel` another
+# one, build/venv-docs. Does nothing, quickly, when it has been made from these files. Exit status 3: there
+# is no package index.
 set -eu
 cd "$(dirname "$0")/.."
-wanted=python/requirements-test.txt
+set_of_packages=test
 venv=build/venv
+case ${1:-} in
+  '' | extras) ;;
+  *) set_of_packages=$1 venv=build/venv-$1 ;;
+esac
+wanted=python/requirements-$set_of_packages.txt
 log=build/python-environment.log
 
 # Installs the packages of a file and notes that they are there.

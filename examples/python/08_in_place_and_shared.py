@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who owns what: shared variables, in-place updates, the arena of a function, and an op that lies.
+
+A function reads and updates shared variables in place; the caller's arrays never change unless they are
+lent. DebugMode runs each op for real and catches one that overwrites its input without saying so.
+"""
+
+# %% State between calls: a running mean, updated where it lies
+import matplotlib.pyplot as plt
+import numpy as np
+
+import palimpsest as ps
+
+x = ps.dvector("x")
+mean = ps.shared(np.zeros(4), "mean")
+count = ps.shared(0.0, "count")
+step = ps.function([x], mean, updates={mean: mean + (x - mean) / (count + 1), count: count + 1})
+given = np.array([1.0, 2.0, 3.0, 4.0])
+for k in range(3):
+    step(given * k)
+print("mean of three calls:", mean.get_value(), "the argument is as it was:", given)
+
+# %% The same memory, borrowed: a write shows at once
+borrowed = ps.shared(np.ones(2), borrow=True)
+borrowed.get_value(borrow=True)[:] = 7
+print("written through borrowed memory:", borrowed.get_value())
+
+# %% Memory of a function: which buffer lies where, and what is used again
+v = ps.dvector("v")
+smooth = v
+for _ in range(4):
+    smooth = ps.ops.roll(smooth, 1, 0) * 0.5 + ps.ops.cumsum(smooth, 0) * 0.5
+f = ps.function([v], ps.ops.sqrt(smooth * smooth + 1))
+plan = f.plan(np.zeros(1000))
+print(f"peak {plan.peak_bytes} bytes; without reuse it would be {plan.no_reuse_bytes}")
+
+
+# %% An op that lies: it changes its input, and says that it does not
+class Halve(ps.Op):
+    def make_node(self, x):
+        return ps.Apply(self, [x], [x.type])
+
+    def infer_shapes(self, node, shapes):
+        return [shapes[0]]
+
+    def perform(self, node, inputs, outputs):
+        hidden = np.lib.stride_tricks.as_strided(inputs[0], writeable=False)
+        outputs[0][...] = hidden / 2
+        self.calls = getattr(self, "calls", 0) + 1
+        if self.calls % 2 == 0:
+            outputs[0][0] += 1  # not repeatable: every second call gives something else
+
+
+honest = ps.function([v], Halve()(v))
+print("without checks nobody notices:", honest(np.ones(2)))
+checked = ps.function([v], Halve()(v), mode=ps.DebugMode())
+try:
+    for _ in range(2):
+        checked(np.ones(2))
+except ps.DebugModeError as error:
+    print("DebugMode:", str(error).splitlines()[0])
+
+# %% The picture: the arena of the function
+figure, ax = plt.subplots(figsize=(8, 3), constrained_layout=True)
+plan.plot(ax=ax)
+figure.savefig("in_place_and_shared.png", dpi=90)
