@@ -188,6 +188,41 @@ TEST(Tile, EveryInstructionSetGivesTheBitsOfTheScalarLoops) {
   }
 }
 
+// A condition that is the same for all elements, alone and behind arithmetic, with the result in
+// memory of its own or in that of either array.
+TEST(Tile, OneConditionForAllChoosesAnArray) {
+  Random random(35);
+  for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    for (const bool is_first : {true, false}) {
+      for (const bool is_computed : {true, false}) {
+        for (const int place : {0, 1, 2}) {
+          ElementwiseProgram program;
+          const int condition = program.input(DType::bool_);
+          const int a = program.input(dtype), b = program.input(dtype);
+          const int first = is_computed ? program.apply(ScalarOp::add, {a, b}) : a;
+          program.output(program.apply(ScalarOp::where, {condition, first, b}));
+          const Extents extents{3001};
+          Array flag(DType::bool_, extents, Strides{0}), x(dtype, extents), y(dtype, extents);
+          Array z(dtype, extents);
+          flag.set_value(0, is_first ? 1 : 0);
+          x.fill(random);
+          y.fill(random);
+          const Array old_x = x, old_y = y;
+          Array& out = place == 0 ? z : place == 1 ? x : y;
+          run_elementwise(program, std::array{flag.view(), x.view(), y.view()},
+                          std::array{out.mutable_view()});
+          for (index_t i = 0; i < 3001; ++i) {
+            Array expected(dtype, {1});
+            expected.set_value(0, is_first ? old_x.value(i) + (is_computed ? old_y.value(i) : 0.0)
+                                           : old_y.value(i));
+            ASSERT_EQ(out.value(i), expected.value(0)) << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Tile, TestsReachEveryInstructionSet) {
   std::set<TileMachine> machines;
   {
