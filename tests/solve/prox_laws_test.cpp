@@ -86,6 +86,7 @@ std::vector<Sample> samples() {
   add("L1Wavelet", L1Wavelet(0.4, "Ny Nx", {.levels = 2}));
   add("L1WaveletJoint",
       L1Wavelet(0.4, "Nx", {.family = "haar", .levels = 2, .joint = "Ny", .dims = Dims("Ny Nx")}));
+  add("L1WaveletWeighted", L1Wavelet(0.4, "Ny Nx", {.levels = 2, .level_weights = {0, 2, 0.5}}));
   add("Nuclear", Nuclear(0.6, "Ny", "Nx"));
   add("LocallyLowRank", LocallyLowRank(0.5, {{"Ny", 3}}, "Nx"));
   add("LocallyLowRankScaled",
@@ -94,6 +95,9 @@ std::vector<Sample> samples() {
   add("On", on(L1(0.5), "Nx", 1, 4, "Ny Nx"));
   add("Weighted", weighted(L1(0.5), 1.7));
   add("Scaled", scaled(L1(0.5), -1.7));
+  list.push_back({"Turned",
+                  [](DType) { return scaled(NonNegative(), std::complex<double>(0.6, 0.8)); }, 1e-9,
+                  true, false});
   list.push_back({"Translated", [](DType d) { return translated(L1(0.5), random(d, 6)); }});
   list.push_back(
       {"PlusQuadratic", [](DType d) { return plus_quadratic(L1(0.5), 0.8, random(d, 6)); }});
@@ -105,6 +109,37 @@ std::vector<Sample> samples() {
                     return CustomProx(
                         {.prox = [](const Variable& v, const Variable& t) { return v / (1.0 + t); },
                          .value = [](const Variable& x) { return SquaredL2(1.0).value(x); }});
+                  }});
+  return list;
+}
+
+// Functions with a dimension S of extent 4 along which they are separable; the law is checked by
+// check_prox().
+std::vector<Sample> separable() {
+  const Dims dims("S Nx");
+  std::vector<Sample> list;
+  const auto add = [&](const std::string& name, Prox g, double tolerance = 1e-9) {
+    list.push_back({name, [g](DType) { return g; }, tolerance});
+  };
+  const Tensor weights = Tensor::linspace(0, 2, kRows * kColumns).reshape({kRows, kColumns});
+  add("SplitL1", L1(0.5, {.weights = weights, .dims = dims}));
+  add("SplitL1Broadcast", L1(0.5, {.weights = Tensor::linspace(0, 2, kColumns), .dims = dims}));
+  add("SplitL1Rows", L1(0.5, {.weights = weights.narrow(1, 0, 1), .dims = dims}));
+  add("SplitHuber", Huber(0.7, 0.4, dims));
+  add("SplitBall", Ball(0.7, {.over = "Nx", .dims = dims}));
+  add("SplitTotalVariation",
+      TotalVariation(0.4, "Nx", {.dims = dims, .inner = 3000, .inner_tolerance = 1e-13}), 1e-5);
+  add("SplitL1Wavelet", L1Wavelet(0.4, "Nx", {.levels = 2, .dims = dims}));
+  add("SplitNuclear", Nuclear(0.6, "Nx", "", dims));
+  add("SplitScaled", scaled(L2(0.5, {.over = "Nx", .dims = dims}), -1.7));
+  add("SplitConjugate", conjugate(L2(0.5, {.over = "Nx", .dims = dims})));
+  list.push_back({"SplitTranslated",
+                  [dims](DType d) { return translated(L1(0.5, {.dims = dims}), random(d, 6)); }});
+  add("SplitStacked", stacked({L1(0.5), SquaredL2(0.3)}, "Nx", {2, 4}, dims));
+  add("SplitOn", on(L1(0.5), "Nx", 1, 4, dims));
+  list.push_back({"SplitWithUnitary", [dims](DType) {
+                    const Prox g = L2(0.5, {.over = "Nx", .dims = dims});
+                    return with_unitary(g, Wavelet(dims, "Nx", {.family = "haar", .levels = 1}));
                   }});
   return list;
 }
@@ -123,6 +158,31 @@ TEST_P(ProxLaws, Hold) {
       }
     }
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Splits, ProxLaws, ::testing::ValuesIn(separable()),
+                         [](const auto& c) { return c.param.name; });
+
+TEST(ProxSplitting, IsKnownForEachDimension) {
+  for (const Sample& s : separable()) {
+    const Prox g = s.make(DType::complex128);
+    EXPECT_TRUE(g.is_separable("S")) << s.name;
+    EXPECT_FALSE(g.is_separable("Z")) << s.name;
+    const bool is_elementwise = g.type().is_elementwise || s.name == "SplitTranslated";
+    EXPECT_EQ(g.is_separable("Nx"), is_elementwise) << s.name;
+  }
+  const Prox g = L2(0.5, {.over = "Nx", .dims = Dims("S Nx")});
+  expect_error<SplitError>([&] { g.split({{"Nx", slice(0, 2)}}); }, "[L2] cannot split along 'Nx'");
+  expect_error<SplitError>([&] { L2(0.5).split({{"Nx", slice(0, 2)}}); }, "got none");
+  expect_error<ValueError>([&] { g.split({{"S", slice(2, {})}}); }, "[L2] split: dim 'S'");
+  const auto identity = [](const Variable& v, const Variable&) { return v; };
+  const Prox custom = CustomProx({.prox = identity}).bound_to("S Nx");
+  expect_error<SplitError>([&] { custom.split({{"S", slice(0, 2)}}); }, "[Custom] cannot split");
+  // What an ellipsis stands for is known once the operand is.
+  const Prox tv = TotalVariation(0.4, "Nx");
+  EXPECT_FALSE(tv.is_separable("S"));
+  EXPECT_TRUE(tv.bound_to("S Nx").is_separable("S"));
+  EXPECT_FALSE(TotalVariation(0.4, "Nx", {.joint = "S", .dims = Dims("S Nx")}).is_separable("S"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, ProxLaws, ::testing::ValuesIn(samples()),
@@ -269,11 +329,46 @@ TEST(ProxCompositions, ByHand) {
   EXPECT_NEAR(moreau_envelope(L1(1.0), 1.0).value(v), 2.5 + 0.125, 1e-12);
   near(moreau_envelope(L1(1.0), 1.0).gradient(v), {1, 0.5});
   expect_error<ValueError>([] { scaled(L1(1.0), 0); }, "[scaled] scale: got 0");
+  const std::complex<double> turn(0.6, 0.8);
+  expect_error<ValueError>([&] { scaled(L1(1.0), turn * 2.0); },
+                           "[scaled] scale of modulus: got 2");
+  expect_error<DTypeError>([&] { scaled(L1(1.0), turn).prox(v, 1); }, "[scaled] got real numbers");
+  // NonNegative of (0.6 + 0.8i) x is 0 where that has no imaginary part.
+  const Prox ray = scaled(NonNegative(), turn);
+  const Tensor on_ray = Tensor::from<std::complex<double>>({std::conj(turn) * 2.0});
+  EXPECT_EQ(ray.value(on_ray), 0);
+  EXPECT_TRUE(allclose(ray.prox(on_ray, 1), on_ray, 1e-12, 1e-12));
+  EXPECT_TRUE(std::isinf(ray.value(Tensor::from<std::complex<double>>({turn}))));
   expect_error<ValueError>(
       [] {
         with_unitary(L1(1.0), Dense(Tensor::ones({2, 3}), "MN,N->M"));
       },
       "unitary");
+}
+
+// Of 5 entries: approximations of 2 levels are 3, then 2; level 1 is the coarser.
+TEST(L1Wavelets, WeightsAreThoseOfLevels) {
+  const NamedLinop W = Wavelet("N", "N", {.family = "haar", .levels = 2});
+  const Tensor v = Tensor::from<double>({3, -1, 4, 1, -5});
+  const L1WaveletOptions options{.family = "haar", .levels = 2, .level_weights = {0, 2, 0.5}};
+  const std::vector<double> weights{0, 0, 2, 0.5, 0.5};
+  const Prox g = L1Wavelet(0.4, "N", options);
+  const Prox expected = L1(0.4, {.weights = Tensor::from<double>(weights)});
+  EXPECT_TRUE(allclose(W(g.prox(v, 1)), expected.prox(W(v), 1), 1e-12, 1e-12));
+  EXPECT_NEAR(g.value(v), expected.value(W(v)), 1e-12);
+  // Along two axes a coefficient has the finest of the two levels.
+  const NamedLinop W2 = Wavelet("Ny Nx", "Ny Nx", {.family = "haar", .levels = 1});
+  const Tensor image = Tensor::random_normal({4, 3}, DType::complex128, {3, 0});
+  const Tensor weights2 =
+      Tensor::from<double>({3, 3, 7, 3, 3, 7, 7, 7, 7, 7, 7, 7}).reshape({4, 3});
+  const Prox g2 = L1Wavelet(0.1, "Ny Nx", {.family = "haar", .levels = 1, .level_weights = {3, 7}});
+  const Prox expected2 = L1(0.1, {.weights = weights2});
+  EXPECT_TRUE(allclose(W2(g2.prox(image, 1)), expected2.prox(W2(image), 1), 1e-12, 1e-12));
+  const auto weighted_by = [&](std::vector<double> of_levels) {
+    return L1Wavelet(0.4, "N", {.levels = 2, .level_weights = std::move(of_levels)});
+  };
+  expect_error<ValueError>([&] { weighted_by({1, -1, 1}); }, "level_weights: got -1");
+  expect_error<ValueError>([&] { weighted_by({1, 1}).prox(v, 1); }, "level_weights: got 2");
 }
 
 TEST(L1Wavelets, ShiftsAreDrawnFromTheState) {

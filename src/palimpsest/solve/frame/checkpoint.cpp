@@ -30,6 +30,20 @@ void add_operator(const NamedLinop& A, ContentHasher& hash) {
   for (const NamedLinop& child : A.linops()) add_operator(child, hash);
 }
 
+void add_function(const Prox& g, ContentHasher& hash) {
+  const auto add_text = [&](const std::string& text) { hash.add(text.data(), text.size()); };
+  add_text(g.str());
+  for (const auto& [name, p] : g.params()) {
+    add_text(name);
+    if (p.present()) hash.add(p.value());
+  }
+  for (const auto& [name, a] : g.attrs()) {
+    if (a.is_tensor()) hash.add(a.as_tensor());
+  }
+  for (const Prox& part : g.parts()) add_function(part, hash);
+  for (const NamedLinop& A : g.linops()) add_operator(A, hash);
+}
+
 std::string digits_of(const Tensor& t) {
   ContentHasher hash;
   hash.add(t);
@@ -70,6 +84,11 @@ Fingerprint fingerprint(const SolverType& type, const Problem& problem, const Te
     ContentHasher hash;
     add_operator(A, hash);
     parts.emplace_back("operator " + name, arrow(A.ishape(), A.oshape()) + " " + hash.digits());
+  }
+  for (const auto& [name, g] : problem.proxes()) {
+    ContentHasher hash;
+    add_function(g, hash);
+    parts.emplace_back("function " + name, g.str() + " " + hash.digits());
   }
   parts.emplace_back("data of b", digits_of(b));
   return parts;

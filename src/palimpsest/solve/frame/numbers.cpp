@@ -49,7 +49,10 @@ void NumberTable::restore_setup(std::span<const std::string> names,
 bool NumberTable::is_finite(From from, std::size_t element) const {
   const Part& part = parts_[static_cast<std::size_t>(from)];
   for (std::size_t k = 0; k < part.names.size(); ++k) {
-    if (!std::isfinite(part.values[k * batch_count_ + element])) return false;
+    const double value = part.values[k * batch_count_ + element];
+    // Outside of a constraint the objective is infinite.
+    const bool may_be_infinite = part.names[k] == "objective" && value > 0;
+    if (!std::isfinite(value) && !may_be_infinite) return false;
   }
   return true;
 }

@@ -16,15 +16,6 @@
 namespace palimpsest {
 namespace {
 
-// Reads a mapped file a step at a time, and is no limit otherwise. No step is worth a task: steps
-// side by side need memory of their own.
-ConfigOverrides of_search() {
-  ConfigOverrides overrides;
-  overrides.budget = std::numeric_limits<index_t>::max();
-  overrides.parallel_grain = std::numeric_limits<index_t>::max();
-  return overrides;
-}
-
 std::string who(const SolverType& type) { return "[" + std::string(type.name) + "] "; }
 
 void check_numbers(const SolverType& type, const SolveOptions& options) {
@@ -82,6 +73,7 @@ std::optional<Problem> cut(const Problem& problem, const TileAxes& axes, const D
     if (!op) return std::nullopt;
     result.replace(name, *op);
   }
+  result.set_tiles(sizes);
   return result;
 }
 
@@ -106,11 +98,14 @@ std::shared_ptr<PlannedSolve> compiled(const SolverType& type, Problem problem,
   return std::make_shared<PlannedSolve>(std::move(made));
 }
 
-TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes& axes) {
+// `state_bytes` becomes those of the state, which no cut changes.
+TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes& axes,
+                 index_t& state_bytes) {
   return [&](const DimMap& sizes) -> std::optional<BudgetCost> {
     auto tiled = cut(problem, axes, sizes);
     if (!tiled) return std::nullopt;
     const auto made = compiled(type, std::move(*tiled), operators_of(problem));
+    state_bytes = made->plan.state_bytes;
     return BudgetCost{made->plan.total_bytes(), made->program->work(), made};
   };
 }
@@ -123,6 +118,18 @@ void prepare(const SolverType& type, Problem& problem, const SolveOptions& optio
 }
 
 }  // namespace
+
+// The budget is no limit here: it makes files be read in steps.
+ConfigOverrides config_of_budgets() {
+  ConfigOverrides overrides;
+  overrides.budget = std::numeric_limits<index_t>::max();
+  overrides.parallel_grain = std::numeric_limits<index_t>::max();
+  return overrides;
+}
+
+bool has_budget(const SolveOptions& options) {
+  return options.budget_bytes.has_value() || config().budget.has_value();
+}
 
 void check_x0(const SolverType& type, const Problem& problem, const std::optional<Tensor>& x0) {
   if (!x0) return;
@@ -140,14 +147,25 @@ void check_x0(const SolverType& type, const Problem& problem, const std::optiona
 PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOptions& options) {
   prepare(type, problem, options);
   const auto budget = options.budget_bytes ? options.budget_bytes : config().budget;
-  if (!budget) {
+  // Nothing is cut for a budget without end: that of config_of_budgets(), where a solver finds its
+  // steps. Operators keep their data then.
+  if (!budget || *budget == config_of_budgets().budget) {
     const std::vector<NamedLinop> whole = operators_of(problem);
     return *compiled(type, std::move(problem), whole);
   }
-  const ConfigScope scope(of_search());
+  const ConfigScope scope(config_of_budgets());
   record_sizes(problem);
   const TileAxes axes = tile_axes_of(problem);
-  const TileChoice choice = search_tiles(axes, *budget, cost_of(type, problem, axes), who(type));
+  index_t state_bytes = 0;
+  const TileCost cost = cost_of(type, problem, axes, state_bytes);
+  const TileChoice choice = [&] {
+    try {
+      return search_tiles(axes, *budget, cost, who(type));
+    } catch (const BudgetError& error) {
+      throw BudgetError(std::string(error.what()) + ". The state takes " +
+                        std::to_string(state_bytes) + " of them, whatever the tiles");
+    }
+  }();
   PlannedSolve made = *std::static_pointer_cast<PlannedSolve>(choice.cost.programs);
   made.plan.sizes = choice.sizes;
   made.plan.tiles = choice.tiles;
@@ -158,10 +176,11 @@ index_t smallest_solve_budget(const SolverType& type, const Problem& problem,
                               const SolveOptions& options) {
   Problem sized = problem;
   prepare(type, sized, options);
-  const ConfigScope scope(of_search());
+  const ConfigScope scope(config_of_budgets());
   record_sizes(sized);
   const TileAxes axes = tile_axes_of(sized);
-  return smallest_tiles(axes, cost_of(type, sized, axes)).cost.peak_bytes;
+  index_t state_bytes = 0;
+  return smallest_tiles(axes, cost_of(type, sized, axes, state_bytes)).cost.peak_bytes;
 }
 
 void check_data(const SolverType& type, const Problem& problem, const Tensor& b) {

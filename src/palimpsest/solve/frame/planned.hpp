@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/solve/frame/program.hpp"
 
 namespace palimpsest {
@@ -14,6 +15,12 @@ struct PlannedSolve {
   std::shared_ptr<SolverProgram> program;  // refers to the problem
   SolvePlan plan;
 };
+
+/// How solves with a budget are compiled and run: a mapped file is read a step at a time, and no
+/// steps run side by side, which would need memory of their own.
+ConfigOverrides config_of_budgets();
+/// Have these options, or the config, a budget?
+bool has_budget(const SolveOptions& options);
 
 /// Checks the options, resolves the problem, and compiles it within the budget of the options, or
 /// of the config.

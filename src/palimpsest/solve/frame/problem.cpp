@@ -5,6 +5,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/named/matching.hpp"
+#include "palimpsest/solve/prox/node.hpp"
 
 namespace palimpsest {
 namespace {
@@ -46,17 +47,6 @@ Dims spelled_out(const NamedLinop& K, const Dims& x) {
   const std::size_t named = parts.before.size() + parts.after.size();
   if (named > x.size()) return K.oshape();
   return K.oshape().replaced(dots, x.slice(parts.before.size(), x.size() - parts.after.size()));
-}
-
-// Can A be cut along d into parts that have nothing to do with each other?
-bool is_separable(const NamedLinop& A, const ND& d) {
-  if (!A.ishape().contains(d) || !A.oshape().contains(d)) return false;
-  try {
-    A.split({{d, slice(0, 1)}});
-    return true;
-  } catch (const SplitError&) {
-    return false;
-  }
 }
 
 }  // namespace
@@ -116,15 +106,24 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
     if (is_of_x && is_complex(image_of(B, x).dtype)) make_complex();
   }
   for (const ND& d : batch) {
-    if (is_separable(A, d)) continue;
-    throw SplitError(who + "batch: " + d.str() + ": expected a dimension along which " + A.name() +
-                     " can be split, " + arrow(A.ishape(), A.oshape()));
+    for (const auto& [name, B] : ops_) {
+      if (can_split(B, d)) continue;
+      throw SplitError(who + "batch: " + d.str() + ": expected a dimension along which " +
+                       B.name() + " can be split, " + arrow(B.ishape(), B.oshape()));
+    }
   }
   batch_ = batch;
   has_x0_ = has_x0;
   x_ = Space(x, A.ishape(), batch).of(A, VectorSide::input);
   b_ = Space(b, A.oshape(), batch).of(A, VectorSide::output);
-  for (auto& [name, g] : proxes_) g = g.bound_to(argument_of(name).dims());
+  for (auto& [name, g] : proxes_) {
+    g = g.bound_to(argument_of(name).dims());
+    for (const ND& d : batch) {
+      if (!is_refused_along(g, d)) continue;
+      throw SplitError(who + "batch: " + d.str() + ": expected a dimension along which " + g.str() +
+                       " is separable");
+    }
+  }
 }
 
 Space Problem::range_of(std::string_view name) const {

@@ -49,8 +49,8 @@ class Problem {
 
   // -- what the driver adds ----------------------------------------------------------------------
   /// Resolves the spaces of x and b. The dtype is complex where an operator makes it so.
-  /// Errors   those of applying the operators; ShapeError "batch"; SplitError: A is not separable
-  ///          along a dimension of the batch
+  /// Errors   those of applying the operators; ShapeError "batch"; SplitError: an operator or a
+  ///          proximal function is not separable along a dimension of the batch
   void resolve(const Dims& batch, bool has_x0, std::string_view solver);
   const Space& x() const { return x_; }
   const Space& b() const { return b_; }
@@ -64,6 +64,9 @@ class Problem {
   Space numbers() const;
   /// Is this operator there? Then it is replaced.
   void replace(std::string_view name, NamedLinop A);
+  /// Tiles into which proximal steps are cut, along the dimensions where they can be.
+  void set_tiles(DimMap sizes) { tiles_ = std::move(sizes); }
+  const DimMap& tiles() const { return tiles_; }
 
  private:
   TensorType b_type_;
@@ -72,6 +75,7 @@ class Problem {
   Attributes attrs_;
   Space x_, b_;
   Dims batch_;
+  DimMap tiles_;
   bool has_x0_ = false;
 };
 

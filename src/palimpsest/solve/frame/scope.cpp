@@ -3,6 +3,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/prox/node.hpp"
 
 namespace palimpsest {
 
@@ -44,16 +45,20 @@ Variable Scope::adjoint(std::string_view op, const Variable& v) {
   return graph_->problem.op(op).H()(v);
 }
 
-Variable Scope::prox(std::string_view name, const Variable& v, const Variable& t) {
+Variable Scope::prox_step(std::string_view name, const Variable& v, const Variable& t,
+                          bool is_conjugate) {
   StateScope state = within(name);
   const Problem& p = graph_->problem;
-  return p.prox(name).prox(v, p.argument_of(name).spread(t), state);
+  const Space space = p.argument_of(name);
+  return prox_in_tiles(p.prox(name), space, p.tiles(), is_conjugate, v, space.spread(t), state);
+}
+
+Variable Scope::prox(std::string_view name, const Variable& v, const Variable& t) {
+  return prox_step(name, v, t, /*is_conjugate=*/false);
 }
 
 Variable Scope::conjugate_prox(std::string_view name, const Variable& u, const Variable& s) {
-  StateScope state = within(name);
-  const Problem& p = graph_->problem;
-  return p.prox(name).conjugate_prox(u, p.argument_of(name).spread(s), state);
+  return prox_step(name, u, s, /*is_conjugate=*/true);
 }
 
 Variable Scope::value(std::string_view name, const Variable& x) {

@@ -43,7 +43,8 @@ class Scope : public StateScope {
   /// Adds to the count of a name what is only known when the graph has run: an integer, no axes.
   void count(std::string_view name, const Variable& times);
 
-  /// A real number of the shape of the batch that the host reads.
+  /// A real number of the shape of the batch that the host reads. One that is not finite ends the
+  /// element as diverged; "objective" may be infinite.
   void number(std::string_view name, const Variable& v);
   /// Values that are set from here on are taken only where v, a number, is finite, and the
   /// conditions of earlier guards hold; elsewhere the state stays as it is.
@@ -66,6 +67,9 @@ class Scope : public StateScope {
   bool is_guarded() const;
 
  private:
+  Variable prox_step(std::string_view name, const Variable& v, const Variable& t,
+                     bool is_conjugate);
+
   struct Graph;
   std::shared_ptr<Graph> graph_;
 };

@@ -302,6 +302,7 @@ struct Solver::Impl {
   const SolverType& type;
   SolveOptions options;
   PlannedSolve planned;
+  bool is_budgeted;
   std::optional<Run> run = std::nullopt;
 
   void end() {
@@ -312,7 +313,8 @@ struct Solver::Impl {
 
 Solver::Solver(const SolverType& type, Problem problem, SolveOptions options) {
   PlannedSolve planned = plan_program(type, std::move(problem), options);
-  impl_ = std::make_unique<Impl>(Impl{type, std::move(options), std::move(planned)});
+  const bool is_budgeted = has_budget(options);
+  impl_ = std::make_unique<Impl>(Impl{type, std::move(options), std::move(planned), is_budgeted});
 }
 
 Solver::Solver(Solver&& other) noexcept = default;
@@ -324,6 +326,8 @@ const SolvePlan& Solver::plan() const { return impl_->planned.plan; }
 void Solver::start(const Tensor& b) {
   check_data(impl_->type, *impl_->planned.problem, b);
   impl_->end();
+  std::optional<ConfigScope> scope;  // what finds step sizes is compiled as it was planned
+  if (impl_->is_budgeted) scope.emplace(config_of_budgets());
   try {
     impl_->run.emplace(impl_->type, *impl_->planned.problem, impl_->options,
                        *impl_->planned.program);

@@ -48,6 +48,12 @@ std::size_t StateScope::index_of(std::string_view name) const {
   return static_cast<std::size_t>(found - entries.begin());
 }
 
+bool StateScope::has(std::string_view name) const {
+  const std::string full = prefix_ + std::string(name);
+  return std::any_of(data_->entries.begin(), data_->entries.end(),
+                     [&](const auto& entry) { return entry.name == full; });
+}
+
 const Variable& StateScope::operator[](std::string_view name) const {
   return data_->values[index_of(name)];
 }

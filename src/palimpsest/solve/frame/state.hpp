@@ -65,6 +65,7 @@ class StateScope {
   /// The graph's variables of the entries, in their order.
   StateScope(const StateList& state, std::vector<Variable> values);
 
+  bool has(std::string_view name) const;
   /// The old value. NameError: no such state.
   const Variable& operator[](std::string_view name) const;
   /// The new value, of the state's type. NameError; ShapeError, DTypeError: not of the type.

@@ -43,12 +43,22 @@ Variable weighted_value(const Prox& g, const Variable& x, const Axes& batch) {
 
 // -- g(a x) --------------------------------------------------------------------------------------
 
+// a v, or conj(a) v; a is real, or of modulus 1.
+Variable turned(const Prox& g, const Variable& v, bool is_back) {
+  const std::complex<double> a = g.attr("a").as_complex();
+  if (a.imag() == 0) return v * (is_back ? 1 / a.real() : a.real());
+  if (!is_complex(v.dtype())) {
+    throw DTypeError(who(g) + "got real numbers, expected complex ones for a complex scale");
+  }
+  const Tensor factor = Tensor::full<std::complex<double>>({}, is_back ? std::conj(a) : a);
+  return v * constant(factor.to(v.dtype()));
+}
 Variable scaled_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
-  const double a = number(g, "a");
-  return prox_of_part(g, v * a, t * (a * a), s) * (1 / a);
+  const double square = std::norm(g.attr("a").as_complex());
+  return turned(g, prox_of_part(g, turned(g, v, false), t * square, s), true);
 }
 Variable scaled_value(const Prox& g, const Variable& x, const Axes& batch) {
-  return part_of(g).value(x * number(g, "a"), batch);
+  return part_of(g).value(turned(g, x, false), batch);
 }
 
 // -- g(x - c) ------------------------------------------------------------------------------------
@@ -212,43 +222,64 @@ Variable envelope_gradient(const Prox& g, const Variable& x) {
   return (x - nearest(g, x)) * (1 / number(g, "mu"));
 }
 
-constexpr ProxType kWeighted{
-    .name = "weighted", .parts = 1, .prox = weighted_prox, .value = weighted_value};
-constexpr ProxType kScaled{
-    .name = "scaled", .parts = 1, .prox = scaled_prox, .value = scaled_value};
-constexpr ProxType kTranslated{
-    .name = "translated", .parts = 1, .prox = translated_prox, .value = translated_value};
-constexpr ProxType kPlusQuadratic{
-    .name = "plus_quadratic", .parts = 1, .prox = quadratic_prox, .value = quadratic_value};
-constexpr ProxType kWithUnitary{
-    .name = "with_unitary", .parts = 1, .linops = 1, .prox = unitary_prox, .value = unitary_value};
-constexpr ProxType kStacked{.name = "stacked",
-                            .parts = 1,
-                            .prox = stacked_prox,
-                            .value = stacked_value,
-                            .check = stacked_check};
+constexpr ProxType composition(std::string_view name, decltype(ProxType::prox) prox,
+                               decltype(ProxType::value) value) {
+  return {.name = name,
+          .parts = 1,
+          .prox = prox,
+          .value = value,
+          .is_separable = is_separable_as_parts};
+}
+
+// The parts lie along this dimension.
+bool is_separable_across(const Prox& g, const ND& d) {
+  return !g.attr("along").as_dims().contains(d) && is_separable_as_parts(g, d);
+}
+
+constexpr ProxType kWeighted = composition("weighted", weighted_prox, weighted_value);
+constexpr ProxType kScaled = composition("scaled", scaled_prox, scaled_value);
+constexpr ProxType kTranslated = composition("translated", translated_prox, translated_value);
+constexpr ProxType kPlusQuadratic = composition("plus_quadratic", quadratic_prox, quadratic_value);
+constexpr ProxType kWithUnitary = [] {
+  ProxType type = composition("with_unitary", unitary_prox, unitary_value);
+  type.linops = 1;
+  return type;
+}();
+constexpr ProxType kStacked = [] {
+  ProxType type = composition("stacked", stacked_prox, stacked_value);
+  type.check = stacked_check;
+  type.is_separable = is_separable_across;
+  return type;
+}();
 constexpr ProxType kStackedWithState = [] {
   ProxType type = kStacked;
   type.name = "stacked_with_state";
   type.declare = stacked_declare;
   return type;
 }();
-constexpr ProxType kOn{
-    .name = "on", .parts = 1, .prox = on_prox, .value = on_value, .check = on_check};
+constexpr ProxType kOn = [] {
+  ProxType type = composition("on", on_prox, on_value);
+  type.check = on_check;
+  type.is_separable = is_separable_across;
+  return type;
+}();
 constexpr ProxType kOnWithState = [] {
   ProxType type = kOn;
   type.name = "on_with_state";
   type.declare = on_declare;
   return type;
 }();
-constexpr ProxType kConjugate{
-    .name = "conjugate", .parts = 1, .prox = conjugate_of_part, .conjugate = prox_of_part};
-constexpr ProxType kEnvelope{.name = "moreau_envelope",
-                             .parts = 1,
-                             .prox = envelope_prox,
-                             .value = envelope_value,
-                             .gradient = envelope_gradient,
-                             .lipschitz = [](const Prox& g) { return 1 / number(g, "mu"); }};
+constexpr ProxType kConjugate = [] {
+  ProxType type = composition("conjugate", conjugate_of_part, nullptr);
+  type.conjugate = prox_of_part;
+  return type;
+}();
+constexpr ProxType kEnvelope = [] {
+  ProxType type = composition("moreau_envelope", envelope_prox, envelope_value);
+  type.gradient = envelope_gradient;
+  type.lipschitz = [](const Prox& g) { return 1 / number(g, "mu"); };
+  return type;
+}();
 #define PALIMPSEST_COMPOSED(type, name_with_state)                      \
   constexpr ProxType type##WithState = stateful(type, name_with_state); \
   [[maybe_unused]] static const bool type##IsRegistered =               \
@@ -286,8 +317,13 @@ Prox weighted(const Prox& g, double w) {
   return composed(kWeighted, kWeightedWithState, g, {.attrs = {{"w", w}}});
 }
 
-Prox scaled(const Prox& g, double a) {
-  expect(a != 0, "scaled", "scale", a, "a number that is not 0");
+Prox scaled(const Prox& g, std::complex<double> a) {
+  const double modulus = std::abs(a);
+  expect(modulus != 0, "scaled", "scale", modulus, "a number that is not 0");
+  if (a.imag() == 0) {
+    return composed(kScaled, kScaledWithState, g, {.attrs = {{"a", a.real()}}});
+  }
+  expect(std::abs(modulus - 1) < 1e-12, "scaled", "scale of modulus", modulus, "1, or a real one");
   return composed(kScaled, kScaledWithState, g, {.attrs = {{"a", a}}});
 }
 

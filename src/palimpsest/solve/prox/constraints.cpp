@@ -29,8 +29,12 @@ Variable project_value(const Prox& g, const Variable& x, const Axes& batch) {
 }
 template <Variable (*project)(const Prox& g, const Variable& v)>
 constexpr ProxType projection(std::string_view name, void (*check)(const Prox& g) = nullptr) {
-  return {
-      .name = name, .prox = project_prox<project>, .value = project_value<project>, .check = check};
+  return {.name = name,
+          .prox = project_prox<project>,
+          .value = project_value<project>,
+          .check = check,
+          .is_separable = is_separable_everywhere,
+          .is_elementwise = true};
 }
 
 Variable into_box(const Prox& g, const Variable& v) {
@@ -67,8 +71,12 @@ Variable into_ball(const Prox& g, const Variable& v) {
 constexpr ProxType kBox = projection<into_box>("Box", check_box);
 constexpr ProxType kNonNegative = projection<non_negative>("NonNegative");
 constexpr ProxType kRealValued = projection<real_valued>("RealValued");
-constexpr ProxType kBall =
-    projection<into_ball>("Ball", [](const Prox& g) { check_weight(g, "radius"); });
+constexpr ProxType kBall = [] {
+  ProxType type = projection<into_ball>("Ball", [](const Prox& g) { check_weight(g, "radius"); });
+  type.is_separable = is_separable_besides_over;
+  type.is_elementwise = false;
+  return type;
+}();
 PALIMPSEST_REGISTER_PROX(kBox);
 PALIMPSEST_REGISTER_PROX(kNonNegative);
 PALIMPSEST_REGISTER_PROX(kRealValued);

@@ -123,16 +123,24 @@ void check(const Prox& g) {
   }
 }
 
-constexpr ProxType kNuclear{
-    .name = "Nuclear", .prox = low_rank_prox, .value = low_rank_value, .check = check};
-constexpr ProxType kLocallyLowRank{
-    .name = "LocallyLowRank", .prox = low_rank_prox, .value = low_rank_value, .check = check};
-constexpr ProxType kShiftedLocallyLowRank{
-    .name = "ShiftedLocallyLowRank",
-    .declare = [](const Prox&, const Space&, StateList& state) { state.add_key("key"); },
-    .prox = low_rank_prox,
-    .value = low_rank_value,
-    .check = check};
+bool is_separable(const Prox& g, const ND& d) {
+  return !g.attr("rows").as_dims().contains(d) && !g.attr("columns").as_dims().contains(d);
+}
+
+constexpr ProxType low_rank(std::string_view name) {
+  return {.name = name,
+          .prox = low_rank_prox,
+          .value = low_rank_value,
+          .check = check,
+          .is_separable = is_separable};
+}
+constexpr ProxType kNuclear = low_rank("Nuclear");
+constexpr ProxType kLocallyLowRank = low_rank("LocallyLowRank");
+constexpr ProxType kShiftedLocallyLowRank = [] {
+  ProxType type = low_rank("ShiftedLocallyLowRank");
+  type.declare = [](const Prox&, const Space&, StateList& state) { state.add_key("key"); };
+  return type;
+}();
 PALIMPSEST_REGISTER_PROX(kNuclear);
 PALIMPSEST_REGISTER_PROX(kLocallyLowRank);
 PALIMPSEST_REGISTER_PROX(kShiftedLocallyLowRank);

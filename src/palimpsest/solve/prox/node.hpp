@@ -29,6 +29,17 @@ struct ProxNode {
   mutable std::vector<Compiled> compiled = {};  // guarded by mutex
 };
 
+/// Does the operator fall apart along a dimension that both its shapes have, or that an ellipsis of
+/// both stands for?
+bool can_split(const NamedLinop& A, const ND& d);
+/// Is it known that the function is not separable along d? Of functions of a user it is not.
+bool is_refused_along(const Prox& g, const ND& d);
+/// Dims with what their ellipsis stands for in an operand.
+Dims spelled_out(const Dims& dims, const Dims& operand);
+/// prox_{t g}(v), or prox_{t g*}(v), of an operand in this space: one part after the other, in tiles
+/// of these sizes along the dimensions along which the function is separable.
+Variable prox_in_tiles(const Prox& g, const Space& space, const DimMap& sizes, bool is_conjugate,
+                       const Variable& v, const Variable& t, StateScope& s);
 /// The first values of a state as graphs.
 std::vector<Variable> first_values(const StateList& state);
 /// `[name] `: the start of every message.
@@ -49,6 +60,11 @@ Variable norm_along(const Variable& x, const Axes& axes);
 Variable shrunk(const Variable& v, const Variable& size, const Variable& threshold);
 /// v with each element's size less threshold, or 0.
 Variable soft_threshold(const Variable& v, const Variable& threshold);
+/// Rules of ProxType::is_separable: along every dimension; where the attribute `over` lacks it;
+/// where all parts are, and all operators can be cut.
+bool is_separable_everywhere(const Prox& g, const ND& d);
+bool is_separable_besides_over(const Prox& g, const ND& d);
+bool is_separable_as_parts(const Prox& g, const ND& d);
 /// 0 where the condition holds, else infinity, for each element of the batch.
 Variable indicator(const Variable& is_outside, DType dtype, const Axes& batch);
 

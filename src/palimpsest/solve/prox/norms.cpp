@@ -48,8 +48,13 @@ void l1_check(const Prox& g) {
   if (g.has_param("weights")) check_weight(g, "weights");
 }
 
-constexpr ProxType kL1{
-    .name = "L1", .prox = l1_prox, .conjugate = l1_conjugate, .value = l1_value, .check = l1_check};
+constexpr ProxType kL1{.name = "L1",
+                       .prox = l1_prox,
+                       .conjugate = l1_conjugate,
+                       .value = l1_value,
+                       .check = l1_check,
+                       .is_separable = is_separable_everywhere,
+                       .is_elementwise = true};
 PALIMPSEST_REGISTER_PROX(kL1);
 
 // -- norms of vectors ----------------------------------------------------------------------------
@@ -71,14 +76,16 @@ constexpr ProxType kL2{.name = "L2",
                        .prox = l2_prox,
                        .conjugate = l2_conjugate,
                        .value = l2_value,
-                       .check = check_lambda};
+                       .check = check_lambda,
+                       .is_separable = is_separable_besides_over};
 PALIMPSEST_REGISTER_PROX(kL2);
 
 constexpr ProxType kL21{.name = "L21",
                         .prox = l2_prox,
                         .conjugate = l2_conjugate,
                         .value = l2_value,
-                        .check = check_lambda};
+                        .check = check_lambda,
+                        .is_separable = is_separable_besides_over};
 PALIMPSEST_REGISTER_PROX(kL21);
 
 // -- smooth functions ----------------------------------------------------------------------------
@@ -111,7 +118,9 @@ constexpr ProxType kSquaredL2{.name = "SquaredL2",
                               .value = squared_value,
                               .gradient = squared_gradient,
                               .lipschitz = lambda_number,
-                              .check = check_lambda};
+                              .check = check_lambda,
+                              .is_separable = is_separable_everywhere,
+                              .is_elementwise = true};
 PALIMPSEST_REGISTER_PROX(kSquaredL2);
 
 double delta_of(const Prox& g) { return g.attr("delta").as_real(); }
@@ -149,7 +158,9 @@ constexpr ProxType kHuber{.name = "Huber",
                           .value = huber_value,
                           .gradient = huber_gradient,
                           .lipschitz = huber_lipschitz,
-                          .check = huber_check};
+                          .check = huber_check,
+                          .is_separable = is_separable_everywhere,
+                          .is_elementwise = true};
 PALIMPSEST_REGISTER_PROX(kHuber);
 
 // -- nothing, and anything -----------------------------------------------------------------------
@@ -164,7 +175,9 @@ constexpr ProxType kZero{.name = "Zero",
                          .prox = zero_prox,
                          .value = zero_value,
                          .gradient = zero_gradient,
-                         .lipschitz = [](const Prox&) { return 0.0; }};
+                         .lipschitz = [](const Prox&) { return 0.0; },
+                         .is_separable = is_separable_everywhere,
+                         .is_elementwise = true};
 PALIMPSEST_REGISTER_PROX(kZero);
 
 Variable custom_prox(const Prox& g, const Variable& v, const Variable& t, StateScope&) {

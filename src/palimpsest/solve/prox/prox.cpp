@@ -9,6 +9,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/named/matching.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
@@ -99,9 +100,18 @@ bool Prox::has_attr(std::string_view name) const {
 }
 const Attribute& Prox::attr(std::string_view name) const { return get_named(attrs(), name, *this); }
 
+Dims spelled_out(const Dims& dims, const Dims& operand) {
+  const ND dots = ND::ellipsis();
+  if (!dims.has_ellipsis() || operand.has_ellipsis()) return dims;
+  const Partition parts = partition(dims, dots);
+  const std::size_t front = parts.before.size(), back = parts.after.size();
+  if (front + back > operand.size()) return dims;
+  return dims.replaced(dots, operand.slice(front, operand.size() - back));
+}
+
 Prox Prox::bound_to(const Dims& dims) const {
   ProxParts data = node_->data;
-  if (!data.dims) data.dims = dims;
+  data.dims = data.dims ? spelled_out(*data.dims, dims) : dims;
   for (Prox& part : data.parts) part = part.bound_to(dims);
   return make_prox(type(), std::move(data));
 }
@@ -339,6 +349,20 @@ Variable shrunk(const Variable& v, const Variable& size, const Variable& thresho
 Variable soft_threshold(const Variable& v, const Variable& threshold) {
   if (is_complex(v.dtype())) return shrunk(v, ops::abs(v), threshold);
   return v - ops::clip(v, -threshold, threshold);
+}
+
+bool is_separable_everywhere(const Prox&, const ND&) { return true; }
+
+bool is_separable_besides_over(const Prox& g, const ND& d) {
+  const Dims& over = g.attr("over").as_dims();
+  return !over.empty() && !over.contains(d);
+}
+
+bool is_separable_as_parts(const Prox& g, const ND& d) {
+  return std::all_of(g.parts().begin(), g.parts().end(),
+                     [&](const Prox& part) { return part.is_separable(d); }) &&
+         std::all_of(g.linops().begin(), g.linops().end(),
+                     [&](const NamedLinop& A) { return can_split(A, d); });
 }
 
 Variable indicator(const Variable& is_outside, DType dtype, const Axes& batch) {

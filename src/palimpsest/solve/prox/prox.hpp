@@ -41,6 +41,11 @@ struct ProxType {
   double (*lipschitz)(const Prox& g) = nullptr;
   /// Throws when parameters or attributes make no sense; runs whenever one is made.
   void (*check)(const Prox& g) = nullptr;
+  /// Is g the sum of functions of the parts along this dimension of its operand? Parameters are
+  /// then cut where they have an extent along it, parts and operators too. Null: along none.
+  bool (*is_separable)(const Prox& g, const ND& d) = nullptr;
+  /// The prox is one elementwise pass, which takes no memory: never cut for a budget.
+  bool is_elementwise = false;
 };
 
 /// Makes a type known by its name. ValueError "already registered".
@@ -90,6 +95,12 @@ class Prox {
   /// The same function of an operand with these dimensions, where it has none of its own.
   Prox bound_to(const Dims& dims) const;
   Prox renamed(const Renaming& names) const;
+  /// Is it the sum of functions of the parts along this one of its dimensions?
+  bool is_separable(const ND& d) const;
+  /// The function of a part of the operand, on views of the parameters.
+  /// Errors   SplitError: a dimension along which it is not separable; ValueError: a slice without
+  ///          both ends
+  Prox split(const Tile& where) const;
   /// A function that shares nothing with this one that can be written, as an operator's deepcopy().
   Prox deepcopy(Copy when = Copy::lazy) const;
   bool has_param(std::string_view name) const;

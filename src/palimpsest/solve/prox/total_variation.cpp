@@ -2,11 +2,16 @@
 #include "palimpsest/solve/prox/total_variation.hpp"
 
 #include <cmath>
+#include <map>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
 #include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 
 namespace palimpsest {
@@ -52,7 +57,7 @@ Variable tv_of(const Prox& g, const Variable& slope, const Axes& batch) {
 
 void declare(const Prox& g, const Space& v, StateList& state) {
   const Variable slope = gradient_in(g)(make_input(v.type(), "v"));
-  state.add("dual", slope.type());
+  state.add("dual", Space(slope.type(), Dims(kAxis) + *g.dims()));
 }
 
 // min over |u| <= t lambda of |v - K^H u|^2 / 2, by projected gradients with momentum from the dual
@@ -108,12 +113,17 @@ void check(const Prox& g) {
   }
 }
 
+bool is_separable(const Prox& g, const ND& d) {
+  return !g.attr("joint").as_dims().contains(d) && can_split(gradient_in(g), d);
+}
+
 constexpr ProxType kTotalVariation{.name = "TotalVariation",
                                    .linops = 1,
                                    .declare = declare,
                                    .prox = tv_prox,
                                    .value = tv_value,
-                                   .check = check};
+                                   .check = check,
+                                   .is_separable = is_separable};
 PALIMPSEST_REGISTER_PROX(kTotalVariation);
 
 }  // namespace
@@ -122,6 +132,64 @@ Term tv_term(const Weight& lambda, const Dims& over, const TotalVariationOptions
   const NamedLinop K = gradient_of(operand_dims(over, options), over, options);
   const Prox g = options.isotropic ? L21(lambda, joined(options.joint), K.oshape()) : L1(lambda);
   return {.g = g, .K = K};
+}
+
+namespace {
+
+// Operators on the parts of the unknown whose results are added up; Zero for those that are missing.
+NamedLinop on_parts(const std::map<std::size_t, NamedLinop>& of_parts, std::size_t count,
+                    const Dims& dims, const ND& part) {
+  std::vector<NamedLinop> list;
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto found = of_parts.find(k);
+    list.push_back(found == of_parts.end() ? Zero(dims) : found->second);
+  }
+  return Stack(std::move(list), {.in = {part, 0}});
+}
+
+Prox times(const Weight& lambda, double alpha, const char* name, const Dims& dims) {
+  if (!(alpha >= 0) || !std::isfinite(alpha)) {
+    throw ValueError("[tgv_objective] " + std::string(name) + ": got " + Attribute(alpha).str() +
+                     ", expected a number that is not negative");
+  }
+  if (lambda.number()) return L21(*lambda.number() * alpha, kAxis, dims);
+  return weighted(L21(lambda, kAxis, dims), alpha);
+}
+
+}  // namespace
+
+Objective tgv_objective(const NamedLinop& A, const Weight& lambda, const Dims& over,
+                        const TgvOptions& options) {
+  const Dims& dims = A.ishape();
+  const std::size_t D = over.size(), parts = 1 + D;
+  if (over.empty()) {
+    throw ShapeError("[tgv_objective] over: got none, expected at least one dimension");
+  }
+  const bool is_forward = options.direction == DifferenceDirection::forward;
+  const DifferenceDirection other =
+      is_forward ? DifferenceDirection::backward : DifferenceDirection::forward;
+  const auto difference = [&](std::size_t i, DifferenceDirection direction) {
+    return FiniteDifference(dims, over[i], {.boundary = options.boundary, .direction = direction});
+  };
+  std::vector<NamedLinop> first, second;
+  for (std::size_t i = 0; i < D; ++i) {
+    first.push_back(
+        on_parts({{0, difference(i, options.direction)}, {1 + i, -1.0 * Identity(dims)}}, parts,
+                 dims, options.part));
+    second.push_back(on_parts({{1 + i, difference(i, other)}}, parts, dims, options.part));
+    for (std::size_t j = 0; j < i; ++j) {  // twice the square of half the sum
+      const double half = std::sqrt(0.5);
+      second.push_back(
+          on_parts({{1 + i, half * difference(j, other)}, {1 + j, half * difference(i, other)}},
+                   parts, dims, options.part));
+    }
+  }
+  const NamedLinop K = Stack(std::move(first), {.out = {kAxis, 0}});
+  const NamedLinop E = Stack(std::move(second), {.out = {kAxis, 0}});
+  Objective f{.A = A * on_parts({{0, Identity(dims)}}, parts, dims, options.part)};
+  f.terms.push_back({.g = times(lambda, options.alpha1, "alpha1", K.oshape()), .K = K});
+  f.terms.push_back({.g = times(lambda, options.alpha0, "alpha0", E.oshape()), .K = E});
+  return f;
 }
 
 Prox TotalVariation(const Weight& lambda, const Dims& over, const TotalVariationOptions& options) {

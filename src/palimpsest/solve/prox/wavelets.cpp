@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/prox/wavelets.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
@@ -37,10 +40,65 @@ Variable rolled(const Variable& v, const Variable& shift, std::size_t axis) {
   return ops::take(v, positions, static_cast<index_t>(axis));
 }
 
-Variable thresholded(const Prox& g, const Variable& v, const Variable& t) {
+std::vector<double> level_weights_of(const Prox& g) {
+  std::vector<double> weights;
+  for (const Attribute& a : g.attr("level_weights").as_list()) weights.push_back(a.as_real());
+  return weights;
+}
+
+index_t levels_of(const Prox& g, const Variable& v) {
+  const index_t wanted = wavelet_of(g).attr("levels").as_integer();
+  if (wanted != kAutomaticLevels) return wanted;
+  Extents sizes;
+  for (const index_t axis : named_axes(g, "over", v.rank())) {
+    sizes.push_back(v.type().shape[static_cast<std::size_t>(axis)]);
+  }
+  return wavelet_levels(sizes);
+}
+
+// The level of each position along an axis: 0 of the approximation, 1 of the coarsest details, ..
+// It has extent 1 along all other axes.
+Variable levels_along(index_t n, index_t levels, std::size_t axis, std::size_t rank) {
+  std::vector<float> level(static_cast<std::size_t>(n), 0);
+  index_t size = n;
+  for (index_t k = levels; k > 0; --k) {
+    const index_t half = (size + 1) / 2;
+    std::fill(level.begin() + half, level.begin() + size, static_cast<float>(k));
+    size = half;
+  }
+  Extents extents(rank, 1);
+  extents[axis] = n;
+  return constant(Tensor::from<float>(level).reshape(extents));
+}
+
+// lambda times the weight of each coefficient's level, which is the finest of its positions'.
+Variable weights_of(const Prox& g, const Variable& v) {
   const DType real = real_of(v.dtype());
+  const Variable lambda = weight_of(g, "lambda", real);
+  const std::vector<double> weights = level_weights_of(g);
+  if (weights.empty()) return lambda;
+  const index_t levels = levels_of(g, v);
+  if (static_cast<index_t>(weights.size()) != levels + 1) {
+    throw ValueError(who(g) + "level_weights: got " + std::to_string(weights.size()) +
+                     ", expected " + std::to_string(levels + 1) + ", one more than levels");
+  }
+  Variable level;
+  for (const index_t axis : named_axes(g, "over", v.rank())) {
+    const auto at = static_cast<std::size_t>(axis);
+    const Variable own = levels_along(v.type().shape[at], levels, at, v.rank());
+    level = level.defined() ? ops::maximum(level, own) : own;
+  }
+  Variable weight = ops::full_like(level, weights[0]).astype(real);
+  for (std::size_t k = 1; k < weights.size(); ++k) {
+    const Variable is_of_level = ops::eq(level, static_cast<double>(k));
+    weight = ops::where(is_of_level, ops::full_like(weight, weights[k]), weight);
+  }
+  return weight * lambda;
+}
+
+Variable thresholded(const Prox& g, const Variable& v, const Variable& t) {
   const Variable w = wavelet_of(g)(v);
-  const Variable threshold = t.astype(real) * weight_of(g, "lambda", real);
+  const Variable threshold = t.astype(real_of(v.dtype())) * weights_of(g, v);
   const bool is_joint = !g.attr("joint").as_dims().empty();
   return wavelet_of(g).H()(is_joint ? shrunk(w, size_of(g, w), threshold)
                                     : soft_threshold(w, threshold));
@@ -49,10 +107,7 @@ Variable thresholded(const Prox& g, const Variable& v, const Variable& t) {
 Variable wavelet_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
   if (!is_shifted(g)) return thresholded(g, v, t);
   const Axes axes = named_axes(g, "over", v.rank());
-  Extents sizes;
-  for (const index_t axis : axes) sizes.push_back(v.type().shape[static_cast<std::size_t>(axis)]);
-  const index_t wanted = wavelet_of(g).attr("levels").as_integer();
-  const index_t levels = wanted == kAutomaticLevels ? wavelet_levels(sizes) : wanted;
+  const index_t levels = levels_of(g, v);
   const auto count = static_cast<index_t>(axes.size());
   const Variable shifts = ops::random_integers(s["key"], {count}, 0, index_t{1} << levels);
   s.set("key", ops::next_key(s["key"]));
@@ -69,25 +124,37 @@ Variable wavelet_prox(const Prox& g, const Variable& v, const Variable& t, State
 }
 
 Variable wavelet_value(const Prox& g, const Variable& x, const Axes& batch) {
-  const Variable sizes = size_of(g, wavelet_of(g)(x));
-  return sum_besides(sizes, batch) * weight_of(g, "lambda", real_of(x.dtype()));
+  return sum_besides(size_of(g, wavelet_of(g)(x)) * weights_of(g, x), batch);
 }
 
 void check(const Prox& g) {
   check_weight(g, "lambda");
+  for (const double weight : level_weights_of(g)) {
+    if (weight >= 0 && std::isfinite(weight)) continue;
+    throw ValueError(who(g) + "level_weights: got " + Attribute(weight).str() +
+                     ", expected numbers that are not negative");
+  }
   if (!g.dims()) throw ShapeError(who(g) + "dims: got none, expected those of the operand");
   if (&wavelet_of(g).type() == &linop_types::wavelet()) return;
   throw ValueError(who(g) + "got " + wavelet_of(g).name() + ", expected a Wavelet");
 }
 
-constexpr ProxType kL1Wavelet{
-    .name = "L1Wavelet", .linops = 1, .prox = wavelet_prox, .value = wavelet_value, .check = check};
-constexpr ProxType kShiftedL1Wavelet{.name = "ShiftedL1Wavelet",
-                                     .linops = 1,
-                                     .declare = declare,
-                                     .prox = wavelet_prox,
-                                     .value = wavelet_value,
-                                     .check = check};
+bool is_separable(const Prox& g, const ND& d) {
+  return !g.attr("over").as_dims().contains(d) && !g.attr("joint").as_dims().contains(d);
+}
+
+constexpr ProxType kL1Wavelet{.name = "L1Wavelet",
+                              .linops = 1,
+                              .prox = wavelet_prox,
+                              .value = wavelet_value,
+                              .check = check,
+                              .is_separable = is_separable};
+constexpr ProxType kShiftedL1Wavelet = [] {
+  ProxType type = kL1Wavelet;
+  type.name = "ShiftedL1Wavelet";
+  type.declare = declare;
+  return type;
+}();
 PALIMPSEST_REGISTER_PROX(kL1Wavelet);
 PALIMPSEST_REGISTER_PROX(kShiftedL1Wavelet);
 
@@ -99,7 +166,11 @@ Prox L1Wavelet(const Weight& lambda, const Dims& over, const L1WaveletOptions& o
   ProxParts parts{
       .name = "L1Wavelet",
       .dims = dims,
-      .attrs = {{"over", over}, {"joint", options.joint}, {"shift", is_random ? "random" : "none"}},
+      .attrs = {{"over", over},
+                {"joint", options.joint},
+                {"shift", is_random ? "random" : "none"},
+                {"level_weights",
+                 Attribute::List(options.level_weights.begin(), options.level_weights.end())}},
       .linops = {Wavelet(dims, over, {.family = options.family, .levels = options.levels})}};
   put_weight(parts, "lambda", lambda);
   return make_prox(is_random ? kShiftedL1Wavelet : kL1Wavelet, std::move(parts));

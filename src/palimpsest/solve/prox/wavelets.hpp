@@ -21,6 +21,9 @@ struct L1WaveletOptions {
   Shift shift = Shift::none;
   /// Dimensions whose coefficients are thresholded together, by their norm.
   Dims joint = {};
+  /// Factors of lambda, coarse to fine: that of the approximation, then those of the details of each
+  /// level. None: all 1. 0 leaves coefficients as they are.
+  std::vector<double> level_weights = {};
   /// Dimensions of the operand; unset: those of `over` are the last.
   std::optional<Dims> dims = {};
 };
@@ -28,7 +31,8 @@ struct L1WaveletOptions {
 ///
 /// Math     prox: W^H soft(W v, t lambda); the value is that of the image as it lies
 /// State    a key of random numbers with Shift::random
-/// Errors   ValueError "lambda", "family", "levels"
+/// Errors   ValueError "lambda", "family", "levels", "level_weights": negative, or another number
+///          than levels + 1
 /// Cost     one Wavelet and its adjoint; with shifts two passes more
 Prox L1Wavelet(const Weight& lambda, const Dims& over, const L1WaveletOptions& options = {});
 

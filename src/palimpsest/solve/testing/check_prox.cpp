@@ -9,7 +9,9 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/saving.hpp"
@@ -51,6 +53,7 @@ class Check {
     check_threads(v);
     check_copies(v, x);
     check_memory(v, x);
+    check_splits(v, x);
     return std::move(broken_);
   }
 
@@ -153,6 +156,28 @@ class Check {
     expect(loaded.str() == g_.str(), "loading gives the same function", loaded.str());
     expect(equal(loaded.prox(v, o_.t), x), "loading gives the same function", "other bits");
     expect(to_bytes(loaded) == bytes, "what was loaded is written as it was read", "other bytes");
+  }
+
+  // Halves along every dimension along which it says that it is separable.
+  void check_splits(const Tensor& v, const Tensor& x) {
+    if (!g_.dims()) return;
+    const Prox g = g_.bound_to(*g_.dims());
+    for (const ND& d : *g.dims()) {
+      if (!g.is_separable(d)) continue;
+      const auto axis =
+          static_cast<std::size_t>(from_front(Axes{axis_of(*g.dims(), d)}, v.shape().size())[0]);
+      const index_t n = v.shape()[axis], middle = n / 2;
+      for (const auto& [start, stop] : {std::pair(index_t{0}, middle), std::pair(middle, n)}) {
+        if (start == stop) continue;
+        const auto at = static_cast<index_t>(axis);
+        const Tensor part =
+            g.split({{d, slice(start, stop)}}).prox(v.narrow(at, start, stop - start), o_.t);
+        const Values got = values_of(part), own = values_of(x.narrow(at, start, stop - start));
+        const double error = distance(got, own);
+        expect(error <= 30 * bound_ * std::max(1.0, norm(own)), "a part is that of the whole",
+               text(error) + " along " + d.str());
+      }
+    }
   }
 
   // In place of its operand, and within what the plan says.

@@ -22,7 +22,8 @@ struct ProxCheckOptions {
 ///
 /// Laws   its result minimizes t g(x) + |x - v|^2 / 2; Moreau's identity; distances do not grow;
 ///        the dtype stays; the operand stays; one thread and four give the same bits, so do a deep
-///        copy, what save() wrote, and the operand's memory for the result; planned is measured
+///        copy, what save() wrote, and the operand's memory for the result; planned is measured;
+///        split() gives parts along each dimension of dims() along which it is separable
 std::vector<std::string> check_prox(const Prox& g, const ProxCheckOptions& options = {});
 
 }  // namespace palimpsest
