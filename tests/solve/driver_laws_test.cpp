@@ -22,6 +22,7 @@
 #include "palimpsest/solve/prox/total_variation.hpp"
 #include "palimpsest/solve/prox/wavelets.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
+#include "support/expect_error.hpp"
 #include "support/malloc_counter.hpp"
 
 namespace palimpsest {
@@ -98,6 +99,21 @@ std::vector<Sample> samples() {
     return with_h(d).set("average", 3).set("max_iterations", 6);
   };
   list.push_back({"fista", "Averaged", averaged, y});
+  for (const char* name : {"ista", "fista", "nesterov"}) {
+    const auto flagged = [](const char* flag) {
+      return [flag](DType d) { return with_h(d).set("L", 40.0).set(flag, true); };
+    };
+    list.push_back({name, "Monotone", flagged("monotone"), y});
+    list.push_back({name, "Backtracking", flagged("backtrack"), y});
+  }
+  const auto recording = [](DType d) {
+    return with_h(d)
+        .set("L", 4.0)
+        .set("monotone", true)
+        .set("backtrack", true)
+        .set("objective", true);
+  };
+  list.push_back({"fista", "Recording", recording, y});
   list.push_back({"ista", "WithoutN",
                   [](DType d) { return rectangular(d).set("h", L1(0.05)).set("L", 40.0); }, y});
   const auto with_prox = [](DType d) {
@@ -120,11 +136,23 @@ std::vector<Sample> samples() {
   list.push_back({"admm", "WithL", [split](DType d) { return split(d).set("L", 40.0); }, y});
   const auto terms = [](DType d) { return objective_problem(with_terms(d), data_type(d)); };
   list.push_back({"condat_vu", "", terms, y});
+  list.push_back(
+      {"condat_vu", "Adapting", [terms](DType d) { return terms(d).set("adapt", true); }, y});
+  list.push_back(
+      {"condat_vu", "Recording", [terms](DType d) { return terms(d).set("objective", true); }, y});
+  const auto generalized = [](DType d) {
+    return objective_problem(tgv_objective(coils(d), 0.05, "N"), data_type(d));
+  };
+  list.push_back({"condat_vu", "Tgv", generalized, y, false});
   list.push_back({"pdhg", "", [terms](DType d) { return terms(d).set("f", SquaredL2(1.0)); }, y});
   const auto strong = [terms](DType d) {
     return terms(d).set("f", SquaredL2(1.0)).set("h", SquaredL2(0.5)).set("strong", 0.5);
   };
   list.push_back({"pdhg", "Strong", strong, y});
+  const auto adapting = [terms](DType d) {
+    return terms(d).set("f", SquaredL2(1.0)).set("adapt", true).set("objective", true);
+  };
+  list.push_back({"pdhg", "Adapting", adapting, y});
   return list;
 }
 
@@ -149,8 +177,12 @@ TEST_P(DriverLaws, ThePlannedPeakIsTheMeasuredOne) {
   for (const DType dtype : kDTypes) {
     for (const bool has_x0 : {false, true}) {
       SolveOptions with = options(4);
-      if (has_x0) with.x0 = random({2, kN}, dtype, 3);
       const Problem p = problem(dtype);
+      if (has_x0) {
+        Problem resolved = p;
+        resolved.resolve({}, false, type().name);
+        with.x0 = random(resolved.x().type().shape, dtype, 3);
+      }
       const Tensor b = data(dtype);
       const SolvePlan plan = plan_solve(type(), p, with);
       const MemoryScope scope;
@@ -241,6 +273,103 @@ TEST_P(DriverLaws, DataThatAreNotFiniteDiverge) {
   const SolveResult result = solve(type(), p, b, options(4));
   EXPECT_EQ(result.status, Status::diverged);
   EXPECT_EQ(result.iterations, 0);
+}
+
+// Writes NaN into the first parameter of an operator, which all that hold it then see.
+void spoil(const NamedLinop& A) {
+  for (const auto& [name, p] : A.params()) {
+    if (!p.present() || p.is_derived()) continue;
+    Tensor value = p.value();
+    value.fill(std::numeric_limits<double>::quiet_NaN());
+    Parameter(p).set_value(value);
+    return;
+  }
+  for (const NamedLinop& child : A.linops()) spoil(child);
+}
+
+TEST_P(DriverLaws, AnOperatorThatTurnsToNaNLeavesTheLastFiniteIterate) {
+  const Problem p = problem(DType::complex64);
+  SolveOptions with = options(8);
+  with.callback = [&](const SolveInfo& info) {
+    if (info.iteration() == 3) spoil(p.op("A"));
+    return true;
+  };
+  const SolveResult result = solve(type(), p, data(DType::complex64), with);
+  EXPECT_EQ(result.status, Status::diverged);
+  EXPECT_EQ(result.iterations, 3);
+  EXPECT_TRUE(equal(result.x, solved(DType::complex64, options(3)).x));
+}
+
+// How often an iteration applies each operator, and the setup: the table of docs/solvers.md.
+std::map<std::string, std::int64_t> counts_of(const std::string& solver, const Problem& p,
+                                              std::int64_t k) {
+  std::map<std::string, std::int64_t> counts;
+  const auto add = [&](const std::string& name, std::int64_t times) {
+    if (times > 0 && p.has_op(name.substr(0, name.find('^')))) counts[name] += times;
+  };
+  static const std::set<std::string> square{"conjugate_gradients", "minres",       "gmres",
+                                            "chebyshev",           "power_method", "lanczos"};
+  static const std::set<std::string> both{"cgls", "lsqr", "lsmr"};
+  const bool is_dual = solver == "condat_vu" || solver == "pdhg";
+  if (square.contains(solver)) {
+    const index_t refresh = p.integer("refresh", 0), restart = p.integer("restart", 0);
+    add("A", k + (refresh > 0 ? k / refresh : 0) + (restart > 0 ? (k - 1) / restart : 0));
+    add("M", k + (solver == "minres" ? 1 : 0) + (restart > 0 ? (k - 1) / restart : 0));
+  } else if (solver == "bicgstab") {
+    add("A", 2 * k);
+    add("M", 2 * k);
+  } else if (both.contains(solver)) {
+    add("A", k);
+    add("A^H", k + 1);
+  } else if (solver == "pdhg") {
+    add("A", k * (p.flag("objective") ? 2 : 1));
+    add("A^H", k);
+  } else {
+    const std::int64_t times = k * (p.flag("objective") && is_dual ? 2 : 1);
+    add(p.has_op("N") ? "N" : "A", times);
+    add("A^H", p.has_op("N") ? 1 : times + 1);
+  }
+  for (int i = 0; is_dual && i < p.integer("terms", 0); ++i) {
+    const std::string K = "K" + std::to_string(i);
+    add(K, k * (p.flag("objective") ? 2 : 1));
+    add(K + "^H", k);
+  }
+  return counts;
+}
+
+TEST_P(DriverLaws, AppliesWhatTheTableSays) {
+  if (GetParam().solver == "admm" || GetParam().solver.ends_with("svd")) {
+    GTEST_SKIP() << "as many as inner steps or restarts take: tested with the solver";
+  }
+  const Problem p = problem(DType::complex128);
+  SolveResult result = solve(type(), p, data(DType::complex128), options(7));
+  result.applications.erase("setup");
+  EXPECT_EQ(result.iterations, 7);
+  EXPECT_EQ(result.applications, counts_of(GetParam().solver, p, 7));
+}
+
+// Cut as far as it goes: what is announced is taken, and the iterates stay.
+TEST_P(DriverLaws, KeepsTheSmallestBudget) {
+  if (GetParam().variant == "WithL" || GetParam().variant == "Damped") {
+    GTEST_SKIP() << "cut as the solver without it";
+  }
+  const Problem p = problem(DType::complex128);
+  const Tensor b = data(DType::complex128);
+  SolveOptions with = options(3);
+  const SolveResult whole = solve(type(), p, b, with);
+  const index_t least = smallest_solve_budget(type(), p, with);
+  EXPECT_LE(least, plan_solve(type(), p, with).total_bytes());
+  with.budget_bytes = least;
+  const SolvePlan plan = plan_solve(type(), p, with);
+  EXPECT_LE(plan.total_bytes(), least);
+  const MemoryScope scope;
+  const SolveResult cut = solve(type(), p, b, with);
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+  // Shorter sums, other roundings; inner loops may end at another step.
+  EXPECT_TRUE(allclose(cut.x, whole.x, 1e-3, 1e-3));
+  with.budget_bytes = least - 1;
+  testing::expect_error<BudgetError>([&] { plan_solve(type(), p, with); },
+                                     "The state takes " + std::to_string(plan.state_bytes));
 }
 
 TEST_P(DriverLaws, ThreadsChangeNoBit) {

@@ -159,6 +159,103 @@ TEST(GradientMethods, AProblemNeedsNoNormalOperator) {
   }
 }
 
+// |A x - b|^2 / 2 + lambda |x|_1, by the operator itself.
+double objective_at(const NamedLinop& A, const Tensor& b, double lambda, const Tensor& x) {
+  const double miss = norm(A(x) - b).item<double>();
+  return miss * miss / 2 + L1(lambda).value(x);
+}
+
+struct Ill : ::testing::Test {  // momentum overshoots
+  const NamedLinop A =
+      Dense(Tensor::random_normal({30, 20}, DType::float64, {3, 0}) * Tensor::linspace(0.02, 1, 20),
+            "MN,N->M");
+  const Tensor b = Tensor::random_normal({30}, DType::float64, {3, 1});
+  const Prox h = L1(0.3);
+  ProximalOptions options{.tolerance = 0, .max_iterations = 120, .restart = false};
+};
+
+bool rises(const SolveResult& result) {
+  for (std::size_t k = 1; k < result.history.size(); ++k) {
+    const double before = result.history[k - 1].objective;
+    if (result.history[k].objective > before * (1 + 1e-13)) return true;
+  }
+  return false;
+}
+
+TEST_F(Ill, MonotoneStepsNeverRaiseTheObjective) {
+  options.objective = RecordObjective::always;
+  EXPECT_TRUE(rises(fista(A, h, b, options)));
+  options.objective = RecordObjective::automatic;
+  options.monotone = true;
+  for (const bool restarts : {false, true}) {
+    options.restart = restarts;
+    const SolveResult result = fista(A, h, b, options);
+    EXPECT_FALSE(rises(result));
+    EXPECT_EQ(result.applications.at("N"), 120);
+    EXPECT_NEAR(result.history.back().objective, objective_at(A, b, 0.3, result.x), 1e-11);
+    const SolveResult best = fista(A, h, b, {.tolerance = 1e-13, .max_iterations = 20000});
+    EXPECT_NEAR(objective_at(A, b, 0.3, result.x), objective_at(A, b, 0.3, best.x), 2e-2);
+  }
+  // From a start it takes one N more, and is no worse than that.
+  options.x0 = fista(A, h, b, options).x;
+  options.max_iterations = 1;
+  const SolveResult on = fista(A, h, b, options);
+  EXPECT_EQ(on.applications.at("N"), 2);
+  EXPECT_LE(objective_at(A, b, 0.3, on.x), objective_at(A, b, 0.3, *options.x0));
+}
+
+// Where no step is refused, the images that are kept give what applying N gives.
+TEST_F(Ill, KeptImagesChangeNothing) {
+  options.max_iterations = 12;
+  const Tensor x0 = Tensor::random_normal({20}, DType::float64, {3, 4});
+  for (const bool has_x0 : {false, true}) {
+    if (has_x0) options.x0 = x0;
+    for (const bool restarts : {false, true}) {
+      options.restart = restarts;
+      options.backtrack = false;
+      const Tensor plain = fista(A, h, b, options).x, descent = ista(A, h, b, options).x;
+      const Tensor smooth = nesterov(A, b, options).x;
+      options.backtrack = true;
+      EXPECT_TRUE(allclose(fista(A, h, b, options).x, plain, 1e-11, 1e-11));
+      EXPECT_TRUE(allclose(ista(A, h, b, options).x, descent, 1e-11, 1e-11));
+      EXPECT_TRUE(allclose(nesterov(A, b, options).x, smooth, 1e-11, 1e-11));
+    }
+  }
+}
+
+TEST_F(Ill, BacktrackingFindsL) {
+  const Tensor best = fista(A, h, b, {.tolerance = 1e-13, .max_iterations = 20000}).x;
+  options.max_iterations = 3000;
+  options.L = 1e-3;
+  EXPECT_EQ(fista(A, h, b, options).status, Status::diverged);
+  options.backtrack = true;
+  for (const bool is_monotone : {false, true}) {
+    options.monotone = is_monotone;
+    for (const auto method : {&fista, &ista}) {
+      const SolveResult result = method(A, h, b, options);
+      EXPECT_NEAR(objective_at(A, b, 0.3, result.x), objective_at(A, b, 0.3, best), 1e-5);
+      EXPECT_EQ(result.applications.at("N"), result.iterations);
+      int refused = 0;
+      for (const Record& record : result.history) refused += std::isnan(record.residual) ? 1 : 0;
+      EXPECT_GE(refused, 5);
+      EXPECT_LE(refused, 20);  // 2^20 times 1e-3 is far beyond the largest eigenvalue
+    }
+  }
+  // It ends where it should, and rounding makes no bound fail.
+  options.tolerance = 1e-6;
+  const SolveResult result = fista(A, h, b, options);
+  EXPECT_EQ(result.status, Status::converged);
+  EXPECT_LT(result.history.back().residual, 1e-6);
+}
+
+TEST_F(Ill, PogmTakesNoSuchSteps) {
+  options.monotone = true;
+  expect_error<ValueError>([&] { pogm(A, h, b, options); }, "[pogm] monotone: got true");
+  options.monotone = false;
+  options.backtrack = true;
+  expect_error<ValueError>([&] { pogm(A, h, b, options); }, "[pogm] backtrack: got true");
+}
+
 // Steps of 1 / L for an L that is too small.
 TEST(GradientMethods, StepsThatGrowHaveDiverged) {
   const NamedLinop A = Diagonal(Tensor::linspace(1, 3, 4), "N");
@@ -212,6 +309,28 @@ TEST(Spectrum, LanczosWatchesTheEndThatIsAskedFor) {
       lanczos(A, x, {.steps = 39, .tolerance = 1e-9, .which = SpectrumEnd::smallest});
   EXPECT_NEAR(smallest.values.front(), -1, 1e-6);
   EXPECT_GT(smallest.steps, largest.steps);
+}
+
+TEST(Spectrum, RitzVectorsAreEigenvectors) {
+  for (const DType dtype : {DType::float64, DType::complex128}) {
+    const NamedLinop A = Dense(Tensor::random_normal({9, 6}, dtype, {3, 0}), "M N,N->M").N();
+    const TensorType x{dtype, {6}, {}};
+    const LanczosResult plain = lanczos(A, x, {.steps = 6, .tolerance = 0});
+    EXPECT_FALSE(plain.vectors.defined());
+    const LanczosResult result = lanczos(A, x, {.steps = 6, .tolerance = 0, .vectors = true});
+    EXPECT_EQ(result.values, plain.values);
+    ASSERT_EQ(result.vectors.shape(), (Extents{6, 6}));
+    for (index_t k = 0; k < 6; ++k) {
+      const Tensor v = result.vectors(k);
+      EXPECT_NEAR(norm(v).item<double>(), 1, 1e-10);
+      const double value = result.values[static_cast<std::size_t>(k)];
+      EXPECT_LT(norm(A(v) - v * value).item<double>(), 1e-9 * result.values.back());
+    }
+  }
+  // Of several axes, and of fewer steps than asked for: the space is exhausted.
+  const LanczosResult one = lanczos(Diagonal(Tensor::full<double>({2, 3}, 4.0), "A B"),
+                                    {DType::float64, {2, 3}, {}}, {.vectors = true});
+  EXPECT_EQ(one.vectors.shape(), (Extents{1, 2, 3}));
 }
 
 TEST(Spectrum, TridiagonalEigenvalues) {

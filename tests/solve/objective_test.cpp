@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
@@ -54,6 +55,15 @@ TEST_P(Minimize, AScaledNorm) {
   const SolveResult result = minimize(f, of({3}), {.max_iterations = 500});
   EXPECT_EQ(result.status, Status::converged);
   expect_near(result.x, {1}, 1e-4);
+  for (const bool adapts : {false, true}) {
+    const SolveResult by_pdhg =
+        pdhg(SquaredL2(1.0), f, of({3}), {.max_iterations = 500, .adapt = adapts});
+    EXPECT_EQ(by_pdhg.status, Status::converged) << adapts;
+    expect_near(by_pdhg.x, {1}, 1e-4);
+    MinimizeOptions options{.max_iterations = 500};
+    options.adapt = adapts;
+    expect_near(minimize(f, of({3}), options).x, {1}, 1e-4);
+  }
 }
 
 TEST_P(Minimize, AConstraintOnTheData) {
@@ -169,6 +179,86 @@ TEST(Objectives, CountNothingThatIsTheCallers) {
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
 }
 
+// 1/2 |A x - b|_W^2 + lambda/2 |x - c|^2 + |2 x - d|_1 / 2 + h(x), by every method that takes it.
+TEST(Objectives, AreRecordedWhenAskedFor) {
+  const NamedLinop A = Dense(Tensor::random_normal({9, 5}, DType::complex128, {3, 0}), "MN,N->M");
+  const NamedLinop W = Diagonal(Tensor::linspace(0.5, 2, 9), "M"), K = Scalar(2.0, "N");
+  const Tensor b = Tensor::random_normal({9}, DType::complex128, {3, 1});
+  const Tensor c = Tensor::random_normal({5}, DType::complex128, {3, 2});
+  const Tensor d = Tensor::random_normal({5}, DType::complex128, {3, 3});
+  const Prox g = L1(0.5), h = L2(0.7);
+  const auto square = [](const Tensor& t) { return std::pow(norm(t).item<double>(), 2) / 2; };
+  const Objective f{.A = A, .W = W, .quadratics = {{.lambda = 0.3, .c = c}}, .h = h};
+  const auto smooth = [&](const Tensor& x) {
+    const Tensor miss = A(x) - b;
+    return vdot(miss, W(miss)).to(DType::complex128).item<Complex>().real() / 2 +
+           0.3 * square(x - c);
+  };
+  MinimizeOptions options{.tolerance = 0, .max_iterations = 7};
+  options.objective = RecordObjective::always;
+  const SolveResult fista = minimize(f, b, options);
+  EXPECT_NEAR(fista.history.back().objective, smooth(fista.x) + h.value(fista.x), 1e-10);
+  Objective more = f;
+  more.terms = {{.g = g, .K = K, .d = d}};
+  const auto whole = [&](const Tensor& x) { return smooth(x) + h.value(x) + g.value(K(x) - d); };
+  for (const Method method : {Method::condat_vu, Method::admm}) {
+    options.method = method;
+    const SolveResult result = minimize(more, b, options);
+    EXPECT_NEAR(result.history.back().objective, whole(result.x), 1e-10);
+    EXPECT_TRUE(std::isnan(minimize(more, b, {.method = method}).history.back().objective));
+  }
+  // f of pdhg is any function, and a constraint that does not hold yet is infinite.
+  const Objective rest{.A = A, .terms = more.terms, .h = h};
+  PdhgOptions by{.tolerance = 0, .max_iterations = 7};
+  by.objective = RecordObjective::always;
+  const SolveResult huber = pdhg(Huber(1.0, 0.4), rest, b, by);
+  EXPECT_NEAR(huber.history.back().objective,
+              Huber(1.0, 0.4).value(A(huber.x) - b) + h.value(huber.x) + g.value(K(huber.x) - d),
+              1e-10);
+  const SolveResult ball = pdhg(Ball(0.01), rest, b, by);
+  EXPECT_EQ(ball.status, Status::max_iterations);
+  EXPECT_TRUE(std::isinf(ball.history.back().objective));
+}
+
+// Steps that fit badly: those that adapt come to the solution, in fewer iterations.
+TEST(Objectives, StepsThatAdaptMendABadBalance) {
+  const NamedLinop A = Dense(Tensor::random_normal({30, 12}, DType::float64, {3, 0}), "MN,N->M");
+  const Tensor b = Tensor::random_normal({30}, DType::float64, {3, 1});
+  const Objective f{.A = A, .terms = {tv_term(1.0, "N"), {.g = L1(0.5)}}};
+  const Tensor best = condat_vu(f, b, {.tolerance = 1e-12, .max_iterations = 50000}).x;
+  for (const double balance : {1e-3, 2.4, 300.0}) {
+    MinimizeOptions options{.tolerance = 1e-8, .max_iterations = 20000, .balance = balance};
+    const SolveResult fixed = condat_vu(f, b, options);
+    options.adapt = true;
+    const SolveResult adapted = condat_vu(f, b, options);
+    EXPECT_EQ(adapted.status, Status::converged) << balance;
+    EXPECT_TRUE(allclose(adapted.x, best, 1e-5, 1e-6)) << balance;
+    EXPECT_EQ(adapted.applications.at("K0"), adapted.iterations);
+    if (balance != 2.4) {
+      EXPECT_LT(adapted.iterations, fixed.iterations / 2) << balance;
+    }
+  }
+  for (const double ratio : {1e-3, 1.0, 1e3}) {
+    PdhgOptions options{.tolerance = 1e-7, .max_iterations = 40000, .ratio = ratio};
+    const SolveResult fixed = pdhg(SquaredL2(1.0), f, b, options);
+    options.adapt = true;
+    const SolveResult adapted = pdhg(SquaredL2(1.0), f, b, options);
+    EXPECT_EQ(adapted.status, Status::converged) << ratio;
+    EXPECT_TRUE(allclose(adapted.x, best, 1e-4, 1e-5)) << ratio;
+    EXPECT_EQ(adapted.applications.at("A"), adapted.iterations);
+    if (ratio != 1) {
+      EXPECT_LT(adapted.iterations, fixed.iterations) << ratio;
+    }
+  }
+  expect_error<ValueError>([&] { pdhg(SquaredL2(1.0), f, b, {.strong = 1, .adapt = true}); },
+                           "[pdhg] adapt");
+  MinimizeOptions none;
+  none.adapt = true;
+  expect_error<ValueError>([&] { condat_vu({.A = A, .h = L1(1.0)}, b, none); }, "adapt: got no");
+  none.balance = 0;
+  expect_error<ValueError>([&] { condat_vu(f, b, none); }, "[condat_vu] balance: got 0");
+}
+
 // The coils are cut; the image, its gradient and the dual are state.
 TEST(Objectives, KeepABudget) {
   const Tensor maps = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 0});
@@ -226,6 +316,74 @@ TEST(TotalVariation, OfAnImage) {
   const Prox anisotropic = TotalVariation(1.0, "Ny Nx", options);
   EXPECT_NEAR(anisotropic.value(v), 16, 1e-12);
   expect_near(anisotropic.prox(v, 0.5), {0.25, 0.25, 0.25, 0.25, 2, 0.25, 0.25, 0.25, 0.25});
+}
+
+// With x given, the least over the field w of what the terms of the objective say.
+double tgv_of(const Values& values, TgvOptions options) {
+  options.boundary = DifferenceBoundary::periodic;
+  const Objective f = tgv_objective(Identity("N"), 1.0, "N", options);
+  const Tensor u = pdhg(Ball(0.0), f, real(values), {.tolerance = 1e-9, .max_iterations = 20000}).x;
+  double sum = 0;
+  for (const Term& term : f.terms) sum += term.g.value((*term.K)(u));
+  expect_near(u(0), values, 1e-6);
+  return sum;
+}
+
+TEST(Tgv, OfALine) {
+  const Values ramp{0, 1, 2, 3, 4, 5, 6, 7}, step{0, 0, 0, 1, 1, 1, 0, 0};
+  for (const auto direction : {DifferenceDirection::forward, DifferenceDirection::backward}) {
+    EXPECT_NEAR(tgv_of(ramp, {.direction = direction}), 8, 1e-4);
+    EXPECT_NEAR(tgv_of(step, {.direction = direction}), 2, 1e-4);
+  }
+  const TotalVariationOptions periodic{.boundary = DifferenceBoundary::periodic};
+  EXPECT_NEAR(TotalVariation(1.0, "N", periodic).value(real(ramp)), 14, 1e-12);
+  EXPECT_NEAR(TotalVariation(1.0, "N", periodic).value(real(step)), 2, 1e-12);
+}
+
+// All D^2 entries of the symmetrized gradient count; every dimension may be the one cut.
+TEST(Tgv, OfAnImage) {
+  const NamedLinop A = Identity("S Ny Nx");
+  const Objective f = tgv_objective(A, 0.7, "Ny Nx", {.alpha1 = 2, .alpha0 = 3});
+  const Tensor u = Tensor::random_normal({3, 2, 5, 4}, DType::complex128, {3, 0});
+  const auto d = [&](const Tensor& x, const char* along, DifferenceDirection direction) {
+    return FiniteDifference("S Ny Nx", along,
+                            {.boundary = DifferenceBoundary::neumann, .direction = direction})(x);
+  };
+  const auto forward = DifferenceDirection::forward, backward = DifferenceDirection::backward;
+  const auto size2 = [](const Tensor& t) { return abs(t) * abs(t); };
+  const Tensor first = size2(d(u(0), "Ny", forward) - u(1)) + size2(d(u(0), "Nx", forward) - u(2));
+  const Tensor mixed = (d(u(1), "Nx", backward) + d(u(2), "Ny", backward)) * 0.5;
+  const Tensor second =
+      size2(d(u(1), "Ny", backward)) + size2(d(u(2), "Nx", backward)) + size2(mixed) * 2.0;
+  const auto sum_of_roots = [](const Tensor& t) {
+    double sum = 0;
+    for (const double value : t.to(DType::float64).to_vector<double>()) sum += std::sqrt(value);
+    return sum;
+  };
+  EXPECT_NEAR(f.terms[0].g.value((*f.terms[0].K)(u)), 1.4 * sum_of_roots(first), 1e-10);
+  EXPECT_NEAR(f.terms[1].g.value((*f.terms[1].K)(u)), 2.1 * sum_of_roots(second), 1e-10);
+  EXPECT_TRUE(equal(f.A(u), u(0)));
+}
+
+// Total variation flattens the ends of a ramp; this does not.
+TEST(Tgv, KeepsSlopes) {
+  const Tensor image = Tensor::linspace(0, 6, 24, DType::float64);
+  const Tensor b = image + Tensor::random_normal({24}, DType::float64, {3, 5}) * 0.02;
+  const MinimizeOptions options{.tolerance = 1e-6, .max_iterations = 5000};
+  const Objective tv{.A = Identity("N"), .terms = {tv_term(1.0, "N")}};
+  const auto error = [&](const Tensor& x) { return norm(x - image).item<double>(); };
+  const SolveResult slopes = minimize(tgv_objective(Identity("N"), 1.0, "N"), b, options);
+  EXPECT_EQ(slopes.x.shape(), (Extents{2, 24}));
+  EXPECT_LT(error(slopes.x(0)), 0.7 * error(minimize(tv, b, options).x));
+  // lambda may be a parameter.
+  const Parameter lambda(Tensor::full<double>({}, 1.0));
+  const Objective same = tgv_objective(Identity("N"), lambda, "N");
+  EXPECT_TRUE(allclose(minimize(same, b, options).x, slopes.x, 1e-6, 1e-6));
+  expect_error<ValueError>([] { tgv_objective(Identity("N"), 1.0, "N", {.alpha0 = -1}); },
+                           "alpha0: got -1");
+  expect_error<ValueError>([] { tgv_objective(Identity("N"), -1.0, "N"); }, "lambda: got -1");
+  expect_error<ShapeError>([] { tgv_objective(Identity("N"), 1.0, "Z"); }, "Z");
+  expect_error<ShapeError>([] { tgv_objective(Identity("N"), 1.0, ""); }, "over: got none");
 }
 
 // min |A x - b|_1 + |x - c|^2 / 2 with a diagonal A.

@@ -14,6 +14,14 @@ struct ProximalOptions {
   std::optional<double> L = {};
   /// Momentum starts anew where it leads uphill; not of ista.
   bool restart = true;
+  /// x is the better of the new point and the one before, so that the objective never rises, and is
+  /// recorded. N is applied to the new point, and what the next step needs of it follows by
+  /// linearity: still one N per iteration, for two vectors more (ista: one). Not of pogm.
+  bool monotone = false;
+  /// L doubles where the quadratic bound of the data term fails at the new point: such an iteration
+  /// changes L alone, and its residual is NaN. For an `.L` that may be too small; same cost. Not of
+  /// pogm.
+  bool backtrack = false;
   /// The result is the mean of the last so many iterates before max_iterations, for one vector
   /// more: functions with random shifts then depend less on the seed. A solve that ends before has
   /// the mean of those it reached, or x.
@@ -26,9 +34,11 @@ struct ProximalOptions {
 // Stops      at |x - x_before| <= tolerance |x|
 // Status     diverged: NaN or Inf, x is the last finite iterate; or steps that grow in 20
 //            iterations in a row, and by a factor of 100
-// Objective  with RecordObjective::always, for one N and one h more per iteration; else NaN
+// Objective  free with `.monotone` or `.backtrack`; with RecordObjective::always for one N and one h
+//            more per iteration; else NaN
 // Units      lambda has those of the data: nothing is scaled
-// Errors     ValueError "L", "average": not positive; those of Solver
+// Errors     ValueError "L", "average": not positive; "monotone", "backtrack": of pogm; those of
+//            Solver
 
 /// Proximal gradient steps of 1 / L.
 ///
@@ -40,7 +50,8 @@ SolveResult ista(const NamedLinop& A, const Prox& h, const Tensor& b,
 /// With Nesterov's momentum.
 ///
 /// Memory     x, its extrapolation, A^H b
-/// Source     Beck and Teboulle 2009, doi:10.1137/080716542; restart: O'Donoghue and Candes 2015,
+/// Source     Beck and Teboulle 2009, doi:10.1137/080716542; monotone: by the same,
+///            doi:10.1109/TIP.2009.2028250; restart: O'Donoghue and Candes 2015,
 ///            doi:10.1007/s10208-013-9150-3
 SolveResult fista(const NamedLinop& A, const Prox& h, const Tensor& b,
                   const ProximalOptions& options = {});

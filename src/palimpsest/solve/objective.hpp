@@ -47,6 +47,9 @@ struct MinimizeOptions {
   double relaxation = 1.6;
   int inner = 10;
   double inner_tolerance = 0.1;
+  /// condat_vu: `balance` is where the steps begin, and they then follow the two residuals, for a
+  /// vector more of each term. admm: as of AdmmOptions.
+  bool adapt = false;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 
@@ -54,7 +57,10 @@ struct MinimizeOptions {
 /// with h alone, or with a single term without K; else condat_vu.
 ///
 /// Units     the functions act on x as it is: who scales the data scales lambda
-/// Errors    ValueError "lambda": negative; "method": one that cannot solve this; those of Solver
+/// Objective with RecordObjective::always for one N, and one K of each term, more per iteration; with
+///           cg always, and that of conjugate_gradients()
+/// Errors    ValueError "lambda": negative; "method": one that cannot solve this; "balance"; "adapt":
+///           without terms; those of Solver
 SolveResult minimize(const Objective& f, const Tensor& b, const MinimizeOptions& options = {});
 SolvePlan plan_minimize(const Objective& f, const TensorType& b,
                         const MinimizeOptions& options = {});
@@ -105,6 +111,10 @@ struct PdhgOptions {
   /// h - strong |x|^2 / 2 is convex: the steps of x shrink and those of the dual variables grow, so
   /// that |x - solution| falls as 1 / iterations.
   double strong = 0;
+  /// Both steps follow the two residuals: the variable that lags behind gets longer ones, while
+  /// their product stays. Not with `strong`. For one vector
+  /// of x, of b and of each term more.
+  bool adapt = false;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 /// Minimizes f(A x - b) + sum of g_i(K_i x - d_i) + h(x) by the primal-dual hybrid gradient method:
@@ -112,7 +122,11 @@ struct PdhgOptions {
 ///
 /// Cost       A, A^H, and K and K^H of each term, per iteration
 /// Memory     a vector of x, of b and of each term
-/// Source     Chambolle and Pock 2011, doi:10.1007/s10851-010-0251-1
+/// Objective  with RecordObjective::always for one A, and one K of each term, more per iteration
+/// Errors     ValueError "ratio", "strong", "adapt"
+/// Source     Chambolle and Pock 2011, doi:10.1007/s10851-010-0251-1; adapt: Goldstein, Li and Yuan
+///            2015, Adaptive primal-dual splitting methods for statistical learning and image
+///            processing
 SolveResult pdhg(const Prox& f, const Objective& rest, const Tensor& b,
                  const PdhgOptions& options = {});
 

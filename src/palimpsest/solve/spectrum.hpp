@@ -20,16 +20,21 @@ struct LanczosOptions {
   /// Relative change of the Ritz value at the end `which` from one step to the next.
   double tolerance = 1e-3;
   SpectrumEnd which = SpectrumEnd::largest;
+  /// Ritz vectors too: a vector per step is kept, and as many are made at the end.
+  bool vectors = false;
   std::uint64_t seed = 0;
 };
 struct LanczosResult {
   /// Ritz values, ascending.
   std::vector<double> values;
   int steps = 0;
+  /// (steps, x..): the Ritz vector of each value, of length 1; undefined unless asked for.
+  Tensor vectors = {};
 };
 /// Ritz values of a Hermitian operator, from a random start, by the three-term recurrence.
 ///
-/// Cost     one A per step; 2 vectors
+/// Cost     one A per step; 2 vectors, with Ritz vectors 2 more per step. Only neighbours in the basis
+///          are kept orthogonal: after many steps a value may come twice
 /// Errors   ShapeError "Mismatched": A is not square; ValueError "steps", "tolerance"
 /// Source   Lanczos 1950, doi:10.6028/jres.045.026
 LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOptions& options = {});

@@ -44,7 +44,8 @@ struct GmresOptions {
 /// Math     The residual's norm comes from the left null vector y of the Hessenberg matrix H,
 ///          |b| / |y| with y_0 = 1, and x from the triangle below H's first row: no rotations
 /// Memory   restart + 2 vectors
-/// Cost     one A and one M per iteration, two products with the whole basis; one A per restart
+/// Cost     one A and one M per iteration, two products with the whole basis; one A and
+///          one M per restart
 /// Errors   ValueError "restart": not positive
 /// Source   Saad and Schultz 1986, doi:10.1137/0907058; Ayachour 2003,
 ///          doi:10.1016/S0377-0427(03)00534-X

@@ -91,7 +91,7 @@ Variable sum_of(const Variable& sum, const Variable& term) {
 }
 
 struct TermResult {
-  Variable z, u, primal;  // primal: the relative residual
+  Variable z, u, primal, off;  // primal: the relative residual; off: K x - d
 };
 TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   const std::string K = of_term("K", i), g = of_term("g", i);
@@ -106,7 +106,19 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   Variable size = ops::maximum(range.norm2(image), range.norm2(next_z));
   if (shift.defined())
     size = ops::maximum(size, range.norm2(ops::broadcast_to(shift, image.type().shape)));
-  return {next_z, next_u, ops::sqrt(krylov::ratio(range.norm2(off - next_z), size))};
+  return {next_z, next_u, ops::sqrt(krylov::ratio(range.norm2(off - next_z), size)), off};
+}
+
+// The number "objective" where the problem asks for it: one N more.
+void terms_objective(const Problem& p, Scope& s, const Variable& x,
+                     const std::vector<TermResult>& results) {
+  if (!p.flag("objective")) return;
+  const Space& X = p.x();
+  Variable value = X.real_dot(x, s.apply("N", x)) * 0.5 - X.real_dot(x, s["rhs"]);
+  for (index_t i = 0; i < term_count(p); ++i) {
+    value = value + s.value(of_term("g", i), results[static_cast<std::size_t>(i)].off);
+  }
+  s.number("objective", value);
 }
 
 void step(const Problem& p, Scope& s, int) {
@@ -158,6 +170,7 @@ void step(const Problem& p, Scope& s, int) {
   s.number("primal", primal);
   s.number("dual", dual);
   s.number("rho", rho);
+  terms_objective(p, s, x, results);
 }
 
 void check(const Problem& p) {
@@ -184,6 +197,7 @@ constexpr SolverType kAdmm{.name = "admm",
                            .judge =
                                [](const Problem&, const Numbers& n) {
                                  return Verdict{.residual = std::max(n["primal"], n["dual"]),
+                                                .objective = recorded_objective(n),
                                                 .numbers = {n["primal"], n["dual"], n["rho"]}};
                                },
                            .check = check};

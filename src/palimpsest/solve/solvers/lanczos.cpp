@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/compile/tensor_math.hpp"
+#include "palimpsest/kernels/arrays/lapack.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
@@ -100,6 +102,28 @@ std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal,
   return values;
 }
 
+namespace {
+
+// The Ritz vectors of the tridiagonal matrix, given the basis (steps, x..).
+Tensor ritz_vectors(const Tensor& basis, const std::vector<double>& diagonal,
+                    const std::vector<double>& below) {
+  const std::size_t n = diagonal.size();
+  std::vector<double> T(n * n, 0), values(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    T[i * n + i] = diagonal[i];
+    if (i + 1 < n) T[i * n + i + 1] = T[(i + 1) * n + i] = below[i];
+  }
+  const std::size_t bytes = hermitian_eigen_work<double>(static_cast<index_t>(n));
+  std::vector<double> work(bytes / sizeof(double) + 1);
+  hermitian_eigen(static_cast<index_t>(n), T.data(), values.data(),
+                  std::as_writable_bytes(std::span(work)));
+  const auto rows = static_cast<index_t>(n), columns = basis.numel() / rows;
+  const Tensor S = Tensor::from<double>(T).reshape({rows, rows}).to(basis.dtype());
+  return matmul(S, basis.reshape({rows, columns})).reshape(basis.shape());
+}
+
+}  // namespace
+
 LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOptions& options) {
   const auto expect = [](bool holds, const std::string& what, double got, const char* expected) {
     if (holds) return;
@@ -110,6 +134,12 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
   expect(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
   Solver solver(kLanczos, problem_of(A, x), {.max_iterations = options.steps, .history = false});
   solver.start(Tensor::random_normal(x.shape, x.dtype, {options.seed, 77}));
+  Tensor basis;
+  if (options.vectors) {
+    Extents extents{options.steps};
+    for (const index_t n : x.shape) extents.push_back(n);
+    basis = Tensor::empty(extents, x.dtype, x.device, "Lanczos basis");
+  }
   const double rounding = real_of(x.dtype) == DType::float32
                               ? std::numeric_limits<float>::epsilon()
                               : std::numeric_limits<double>::epsilon();
@@ -117,6 +147,11 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
   LanczosResult result;
   bool goes_on = true;
   while (goes_on) {
+    if (options.vectors) {
+      const Tensor v = solver.x();
+      const double length = norm(v).to(DType::float64).item<double>();
+      basis(static_cast<index_t>(result.steps)).copy_from(v * (1 / length));
+    }
     goes_on = solver.step();
     const double alpha = solver.last().numbers[0], beta = solver.last().numbers[1];
     if (solver.last().iteration <= result.steps) break;  // it diverged
@@ -131,6 +166,10 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
     below.push_back(beta);
   }
   solver.finish();
+  if (options.vectors && result.steps > 0) {
+    const Tensor used = basis.narrow(0, 0, result.steps);
+    result.vectors = ritz_vectors(used, diagonal, below);
+  }
   return result;
 }
 

@@ -91,7 +91,7 @@ Problem problem_of(const Objective& f, const TensorType& b, const MinimizeOption
   p.set("objective", options.objective == RecordObjective::always);
   if (options.rho) p.set("rho", *options.rho);
   p.set("relaxation", options.relaxation).set("inner", options.inner);
-  p.set("inner_tolerance", options.inner_tolerance);
+  p.set("inner_tolerance", options.inner_tolerance).set("adapt", options.adapt);
   return p;
 }
 
@@ -193,6 +193,7 @@ SolveResult admm(const Objective& f, const Tensor& b, const AdmmOptions& o) {
   if (o.rho) p.set("rho", *o.rho);
   p.set("relaxation", o.relaxation).set("inner", o.inner).set("adapt", o.adapt);
   p.set("inner_tolerance", o.inner_tolerance);
+  p.set("objective", o.objective == RecordObjective::always);
   return solve(*find_solver("admm"), p, b, solve_options(o));
 }
 
@@ -200,6 +201,7 @@ SolveResult pdhg(const Prox& f, const Objective& rest, const Tensor& b,
                  const PdhgOptions& options) {
   Problem p = objective_problem(rest, type_of(b));
   p.set("f", f).set("ratio", options.ratio).set("strong", options.strong);
+  p.set("adapt", options.adapt).set("objective", options.objective == RecordObjective::always);
   return solve(*find_solver("pdhg"), p, b, solve_options(options));
 }
 

@@ -25,27 +25,41 @@ Variable applied_normal(const Problem& p, Scope& s, const Variable& v) {
 void declare_rhs(const Problem& p, StateList& state) { state.add("rhs", p.x()); }
 
 void set_up_rhs(const Problem& p, Scope& s) {
-  const Variable b = s.b();
-  Variable rhs = s.adjoint("A", p.has_op("W") ? s.apply("W", b) : b);
+  const Variable b = s.b(), weighted = p.has_op("W") ? s.apply("W", b) : b;
+  Variable rhs = s.adjoint("A", weighted), bb = p.b().real_dot(b, weighted);
   for (index_t j = 0; p.has_op("L" + std::to_string(j)); ++j) {
     const std::string name = std::to_string(j);
     const Variable c = constant(p.attr("c" + name).as_tensor());
-    rhs = rhs + s.adjoint("L" + name, c) * p.attr("lambda" + name).as_real();
+    const double lambda = p.attr("lambda" + name).as_real();
+    rhs = rhs + s.adjoint("L" + name, c) * lambda;
+    if (!p.flag("objective")) continue;
+    const Space range = p.range_of("L" + name);
+    bb = bb + range.norm2(ops::broadcast_to(c, range.type().shape)) * lambda;
   }
   rhs = rhs.astype(p.x().type().dtype);
   s.set("rhs", rhs);
   s.number("rhs", p.x().norm2(rhs));
-  if (p.flag("objective")) s.number("bb", p.b().norm2(b));
+  if (p.flag("objective")) s.number("bb", bb);
 }
 
 Variable gradient(const Problem& p, Scope& s, const Variable& v) {
   return applied_normal(p, s, v) - s["rhs"];
 }
 
+namespace {
+
+// Is N that of A? Not where both were cut: that of a cut A would be a third operator, with data of
+// its own.
+bool is_plain_normal(const Problem& p, const NamedLinop& N) {
+  return p.tiles().empty() && N.is(p.op("A").N());
+}
+
+}  // namespace
+
 Preparation lipschitz(const Problem& p, std::uint64_t seed) {
   if (p.has_attr("L")) return {{{"L", p.attr("L").as_real()}}, 0};
   const NamedLinop N = normal_of(p);
-  const bool is_plain = N.is(p.op("A").N());
+  const bool is_plain = is_plain_normal(p, N);
   const OperatorNorm norm = is_plain ? operator_norm2(p.op("A"), p.x().type(), seed)
                                      : largest_eigenvalue(N, p.x().type(), seed);
   // Where A is 0 any step will do.
@@ -55,7 +69,7 @@ Preparation lipschitz(const Problem& p, std::uint64_t seed) {
 index_t lipschitz_bytes(const Problem& p) {
   if (p.has_attr("L")) return 0;
   const NamedLinop N = normal_of(p);
-  const bool is_plain = N.is(p.op("A").N());
+  const bool is_plain = is_plain_normal(p, N);
   return is_plain ? operator_norm2_bytes(p.op("A"), p.x().type()) : lanczos_bytes(N, p.x().type());
 }
 
@@ -71,12 +85,20 @@ void change_numbers(const Problem& p, Scope& s, const Variable& before, const Va
   s.number("size", p.x().norm2(after));
 }
 
+double recorded_objective(const Numbers& n) {
+  if (!n.has("objective")) return std::numeric_limits<double>::quiet_NaN();
+  return n["objective"] + (n.has("bb") ? n["bb"] / 2 : 0);
+}
+
 Verdict judge_change(const Problem&, const Numbers& n) {
   const double change = std::sqrt(n["change"]), size = std::sqrt(n["size"]);
   Verdict verdict;
   verdict.change = change;
   verdict.residual = change == 0 ? 0 : size > 0 ? change / size : 1;
-  if (n.has("objective")) verdict.objective = n["objective"];
+  verdict.objective = recorded_objective(n);
+  if (n.has("is right") && n["is right"] == 0) {  // x stayed what it was
+    verdict.change = verdict.residual = std::numeric_limits<double>::quiet_NaN();
+  }
   return verdict;
 }
 

@@ -8,7 +8,8 @@ namespace palimpsest::proximal {
 
 /// The normal operator of the problem: "N" if it has one, else A^H W A.
 NamedLinop normal_of(const Problem& p);
-/// State "rhs" = A^H b, and its setup: s.number("rhs", |A^H b|^2).
+/// State "rhs" = A^H W b + sum of lambda_j L_j^H c_j, and its setup: s.number("rhs", |rhs|^2), and
+/// where the problem asks for the objective "bb" = <b, W b> + sum of lambda_j |c_j|^2.
 void declare_rhs(const Problem& p, StateList& state);
 void set_up_rhs(const Problem& p, Scope& s);
 /// N v; A and A^H apart, and counted so, where the problem has no "N".
@@ -25,8 +26,9 @@ void check_lipschitz(const Problem& p, std::string_view solver);
 void change_numbers(const Problem& p, Scope& s, const Variable& before, const Variable& after);
 Verdict judge_change(const Problem& p, const Numbers& n);
 
-/// The number "objective" = <x, N x> / 2 - Re <x, A^H b> + |b|^2 / 2 + h(x) where the problem asks
-/// for it.
+/// The number "objective" = <x, N x> / 2 - Re <x, rhs> + h(x) where the problem asks for it.
 void objective_number(const Problem& p, Scope& s, const Variable& x);
+/// The objective: that number and half of "bb". NaN where there is none.
+double recorded_objective(const Numbers& n);
 
 }  // namespace palimpsest::proximal

@@ -188,6 +188,8 @@ void step(const Problem& p, Scope& s, int variant) {
   const Variable B = ops::set_row(s["B"], j, column);
   s.set("largest", largest);
   s.set("key", ops::next_key(s["key"]));
+  s.number("across", across.length);
+  s.number("along", along.length);
   s.number("alpha", u.length);
   s.number("beta", v.length);
   if (variant == 1) return start_anew(p, s, U, B, v);
