@@ -23,6 +23,9 @@ PROXES = {
     "weighted": lambda: ps.weighted(ps.L1(0.3), 2.0), "scaled": lambda: ps.scaled(ps.L1(0.3), -2.0),
     "translated": lambda: ps.translated(ps.L1(0.3), np.ones((8, 8))),
     "plus_quadratic": lambda: ps.plus_quadratic(ps.L1(0.3), 0.5),
+    "L1Wavelet levels": lambda: ps.L1Wavelet(0.3, "AB", dims="AB", levels=1, level_weights=[0.0, 2.0]),
+    "stacked": lambda: ps.stacked([ps.L1(0.3), ps.SquaredL2(0.7)], "A", [3, 5], "AB"),
+    "on": lambda: ps.on(ps.L1(0.3), "B", 1, 4, "AB"),
     "moreau_envelope": lambda: ps.moreau_envelope(ps.L1(0.3), 0.5),
 }
 

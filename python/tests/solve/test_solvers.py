@@ -96,6 +96,41 @@ def test_spectra():
     np.testing.assert_allclose(value, np.linalg.norm(W, 2) ** 2, rtol=1e-3)
 
 
+def test_options_of_steps():
+    F = ps.Dense(RNG.normal(size=(12, 8)), "MN,N->M")
+    b = RNG.normal(size=12)
+    best = ps.fista(F, ps.L1(0.3), b, tolerance=1e-12, max_iterations=20000).x
+    for options in ({"monotone": True}, {"backtrack": True, "L": 1e-2}):
+        r = ps.fista(F, ps.L1(0.3), b, tolerance=1e-10, max_iterations=20000, **options)
+        np.testing.assert_allclose(r.x, best, atol=1e-6)
+        objective = r.history.objective[-1]
+        assert objective == pytest.approx(0.5 * np.sum((F(r.x) - b) ** 2) + 0.3 * np.abs(r.x).sum())
+    f = ps.Objective(F, terms=[ps.Term(ps.L1(0.3), 2 * ps.Identity("N"))])
+    r = ps.minimize(f, b, adapt=True, balance=100.0, tolerance=1e-8, max_iterations=20000)
+    s = ps.pdhg(ps.SquaredL2(1.0), f, b, adapt=True, ratio=100.0, tolerance=1e-7, max_iterations=20000)
+    assert r.converged and s.converged
+    np.testing.assert_allclose(r.x, s.x, atol=1e-4)
+
+
+def test_total_generalized_variation():
+    ramp = 0.25 * np.arange(24)
+    f = ps.tgv_objective(ps.Identity("N"), 1.0, "N", alpha0=3.0)
+    u = ps.minimize(f, ramp, max_iterations=5000).x
+    assert u.shape == (2, 24)
+    tv = ps.minimize(ps.Objective(ps.Identity("N"), terms=[ps.tv_term(1.0, "N")]), ramp, max_iterations=5000).x
+    assert np.linalg.norm(u[0] - ramp) < 0.7 * np.linalg.norm(tv - ramp)
+
+
+def test_ritz_vectors():
+    F = ps.Dense(RNG.normal(size=(9, 6)), "MN,N->M").N
+    values, vectors = ps.lanczos(F, np.ones(6), steps=6, tolerance=0.0, vectors=True)
+    for value, v in zip(values, vectors, strict=True):
+        np.testing.assert_allclose(F(v), value * v, atol=1e-8)
+    assert ps.lanczos(F, np.ones(6), which="smallest", steps=6, tolerance=0.0) == values
+    with pytest.raises(ValueError, match="'largest', 'smallest'"):
+        ps.lanczos(F, np.ones(6), which="middle")
+
+
 def test_callbacks():
     seen = []
 

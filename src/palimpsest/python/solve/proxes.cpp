@@ -164,19 +164,32 @@ void bind_images(nb::module_& m) {
       "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(),
       "The total variation as a Term, without an inner loop.");
   m.def(
+      "tgv_objective",
+      [](NamedLinop A, nb::handle lambda, Dims over, double alpha1, double alpha0,
+         const std::string& boundary) {
+        const auto edge = enumerator<DifferenceBoundary>(nb::cast(boundary), "boundary");
+        return ObjectiveObject{tgv_objective(
+            A, weight_of(lambda), over, {.alpha1 = alpha1, .alpha0 = alpha0, .boundary = edge})};
+      },
+      "A"_a, "lam"_a, "over"_a, nb::kw_only(), "alpha1"_a = 1.0, "alpha0"_a = 2.0,
+      "boundary"_a = "neumann",
+      "An Objective with the total generalized variation of second order; part 0 of its x is the "
+      "image.");
+  m.def(
       "L1Wavelet",
       [](nb::handle lambda, Dims over, const std::string& family, std::optional<int> levels,
-         Shift shift, Dims joint, MaybeDims dims) {
+         Shift shift, Dims joint, std::vector<double> level_weights, MaybeDims dims) {
         return ProxObject{L1Wavelet(weight_of(lambda), over,
                                     {.family = family,
                                      .levels = levels.value_or(kAutomaticLevels),
                                      .shift = shift,
                                      .joint = joint,
+                                     .level_weights = std::move(level_weights),
                                      .dims = dims})};
       },
       "lam"_a, "over"_a, nb::kw_only(), "family"_a = "db2", "levels"_a.none() = nb::none(),
-      "shift"_a = "none", "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(),
-      "lam times the sum of |wavelet coefficients|.");
+      "shift"_a = "none", "joint"_a = nb::make_tuple(), "level_weights"_a = nb::make_tuple(),
+      "dims"_a.none() = nb::none(), "lam times the sum of |wavelet coefficients|.");
   m.def(
       "Nuclear",
       [](nb::handle lambda, Dims rows, Dims columns, MaybeDims dims) {
@@ -199,8 +212,8 @@ void bind_composed(nb::module_& m) {
   m.def(
       "weighted", [](Self g, double w) { return ProxObject{weighted(g.value, w)}; }, "g"_a, "w"_a);
   m.def(
-      "scaled", [](Self g, double a) { return ProxObject{scaled(g.value, a)}; }, "g"_a, "a"_a,
-      "g(a x).");
+      "scaled", [](Self g, std::complex<double> a) { return ProxObject{scaled(g.value, a)}; },
+      "g"_a, "a"_a, "g(a x) for a real a, or one of modulus 1.");
   m.def(
       "translated", [](Self g, Tensor c) { return ProxObject{translated(g.value, c)}; }, "g"_a,
       "c"_a, "g(x - c).");
@@ -213,6 +226,20 @@ void bind_composed(nb::module_& m) {
   m.def(
       "with_unitary", [](Self g, NamedLinop W) { return ProxObject{with_unitary(g.value, W)}; },
       "g"_a, "W"_a, "g(W x) for a unitary W.");
+  m.def(
+      "stacked",
+      [](const std::vector<ProxObject>& parts, ND d, Extents extents, Dims dims) {
+        std::vector<Prox> values;
+        for (const ProxObject& part : parts) values.push_back(part.value);
+        return ProxObject{stacked(values, d, extents, dims)};
+      },
+      "parts"_a, "d"_a, "extents"_a, "dims"_a, "Parts one after the other along a dimension.");
+  m.def(
+      "on",
+      [](Self g, ND d, index_t start, index_t stop, Dims dims) {
+        return ProxObject{on(g.value, d, start, stop, dims)};
+      },
+      "g"_a, "d"_a, "start"_a, "stop"_a, "dims"_a, "g of a part; the rest is free.");
   m.def(
       "conjugate", [](Self g) { return ProxObject{conjugate(g.value)}; }, "g"_a);
   m.def(

@@ -151,10 +151,12 @@ void bind_spectrum(nb::module_& m) {
         return nb::make_tuple(r.eigenvalue, export_array(std::move(r.v), Kind::numpy));
       });
   def_with_options<LanczosOptions>(
-      m, "lanczos", "list[float]", {"A", "x"},
-      +[](const LanczosOptions& options, NamedLinop A, TypeGiven x) {
+      m, "lanczos", "list[float] | tuple[list[float], NDArray]", {"A", "x"},
+      +[](const LanczosOptions& options, NamedLinop A, TypeGiven x) -> nb::object {
         const TensorType type = from_python<TensorType>(x);
-        return released([&] { return lanczos(A, type, options); }).values;
+        LanczosResult found = released([&] { return lanczos(A, type, options); });
+        if (!options.vectors) return nb::cast(found.values);
+        return nb::make_tuple(found.values, export_array(std::move(found.vectors), Kind::numpy));
       });
   m.def(
       "operator_norm2",
