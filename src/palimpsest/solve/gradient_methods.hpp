@@ -34,8 +34,8 @@ struct ProximalOptions {
 // Stops      at |x - x_before| <= tolerance |x|
 // Status     diverged: NaN or Inf, x is the last finite iterate; or steps that grow in 20
 //            iterations in a row, and by a factor of 100
-// Objective  free with `.monotone` or `.backtrack`; with RecordObjective::always for one N and one h
-//            more per iteration; else NaN
+// Objective  free with `.monotone` or `.backtrack`; with RecordObjective::always for one N and one
+//            h more per iteration; else NaN
 // Units      lambda has those of the data: nothing is scaled
 // Errors     ValueError "L", "average": not positive; "monotone", "backtrack": of pogm; those of
 //            Solver

@@ -57,10 +57,10 @@ struct MinimizeOptions {
 /// with h alone, or with a single term without K; else condat_vu.
 ///
 /// Units     the functions act on x as it is: who scales the data scales lambda
-/// Objective with RecordObjective::always for one N, and one K of each term, more per iteration; with
-///           cg always, and that of conjugate_gradients()
-/// Errors    ValueError "lambda": negative; "method": one that cannot solve this; "balance"; "adapt":
-///           without terms; those of Solver
+/// Objective with RecordObjective::always for one N, and one K of each term, more per iteration;
+///           with cg always, and that of conjugate_gradients()
+/// Errors    ValueError "lambda": negative; "method": one that cannot solve this; "balance";
+///           "adapt": without terms; those of Solver
 SolveResult minimize(const Objective& f, const Tensor& b, const MinimizeOptions& options = {});
 SolvePlan plan_minimize(const Objective& f, const TensorType& b,
                         const MinimizeOptions& options = {});

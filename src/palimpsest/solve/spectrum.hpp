@@ -33,8 +33,8 @@ struct LanczosResult {
 };
 /// Ritz values of a Hermitian operator, from a random start, by the three-term recurrence.
 ///
-/// Cost     one A per step; 2 vectors, with Ritz vectors 2 more per step. Only neighbours in the basis
-///          are kept orthogonal: after many steps a value may come twice
+/// Cost     one A per step; 2 vectors, with Ritz vectors 2 more per step. Only neighbours in the
+///          basis are kept orthogonal: after many steps a value may come twice
 /// Errors   ShapeError "Mismatched": A is not square; ValueError "steps", "tolerance"
 /// Source   Lanczos 1950, doi:10.6028/jres.045.026
 LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOptions& options = {});

@@ -574,7 +574,7 @@ void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index
     for (std::size_t s = 0; s < sources.size(); ++s) {
       if (instruction.sources[s] >= 0) sources[s] = registers[at(instruction.sources[s])];
     }
-    // One condition for all: a copy of one of the two, unless it lies in the memory of the result. A
+    // One condition for all: a copy of one of the two, unless it lies where the result goes. A
     // guarded update of 2^20 complex64 numbers then reads one array and not two.
     if (instruction.op == ScalarOp::where && still_[at(instruction.sources[0])] && n > 0) {
       const bool is_first = *reinterpret_cast<const std::uint8_t*>(sources[0]) != 0;

@@ -11,8 +11,8 @@ namespace PALIMPSEST_API palimpsest {
 /// w g.
 Prox weighted(const Prox& g, double w);
 /// g(a x) for a real a, or of complex numbers for an a of modulus 1.
-/// Errors   ValueError "scale": a is 0 or not finite, or complex and not of modulus 1; DTypeError: a
-///          complex a, but real numbers
+/// Errors   ValueError "scale": a is 0 or not finite, or complex and not of modulus 1; DTypeError:
+///          a complex a, but real numbers
 Prox scaled(const Prox& g, std::complex<double> a);
 /// g(x - c); c broadcasts against x.
 Prox translated(const Prox& g, const Tensor& c);

@@ -36,8 +36,8 @@ bool can_split(const NamedLinop& A, const ND& d);
 bool is_refused_along(const Prox& g, const ND& d);
 /// Dims with what their ellipsis stands for in an operand.
 Dims spelled_out(const Dims& dims, const Dims& operand);
-/// prox_{t g}(v), or prox_{t g*}(v), of an operand in this space: one part after the other, in tiles
-/// of these sizes along the dimensions along which the function is separable.
+/// prox_{t g}(v), or prox_{t g*}(v), of an operand in this space: one part after the other, in
+/// tiles of these sizes along the dimensions along which the function is separable.
 Variable prox_in_tiles(const Prox& g, const Space& space, const DimMap& sizes, bool is_conjugate,
                        const Variable& v, const Variable& t, StateScope& s);
 /// The first values of a state as graphs.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of parts of an operand, and proximal steps one part after the other.
+#include "palimpsest/linop/core/splitting.hpp"
+
 #include <algorithm>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
@@ -191,8 +192,8 @@ Variable prox_in_tiles(const Prox& g, const Space& space, const DimMap& sizes, b
     const Prox part = g.split(where);
     const Variable operand = ops::index(whole, index), step = step_of(t, space.dims(), where);
     StateScope inner = state.of(where);
-    const Variable result = is_conjugate ? part.conjugate_prox(operand, step, inner)
-                                         : part.prox(operand, step, inner);
+    const Variable result =
+        is_conjugate ? part.conjugate_prox(operand, step, inner) : part.prox(operand, step, inner);
     whole = ops::set_subtensor(whole, index, result);
     state.take(inner, where);
   }

@@ -39,19 +39,19 @@ struct TgvOptions {
   /// Name of the new first dimension of the unknown.
   ND part = "Tgv";
 };
-/// |A x - b|^2 / 2 + lambda times the total generalized variation of second order along `over`: slopes
-/// cost nothing, only where they change. The unknown has 1 + D parts along a new first dimension,
-/// for D dimensions of `over`: part 0 is x, the others are the field w.
+/// |A x - b|^2 / 2 + lambda times the total generalized variation of second order along `over`:
+/// slopes cost nothing, only where they change. The unknown has 1 + D parts along a new first
+/// dimension, for D dimensions of `over`: part 0 is x, the others are the field w.
 ///
-/// Math     alpha1 sum of |grad x - w| + alpha0 sum of |E w|, E w the symmetrized gradient, of whose
-///          D^2 entries (d_i w_j + d_j w_i) / 2 the two equal ones are kept as one
+/// Math     alpha1 sum of |grad x - w| + alpha0 sum of |E w|, E w the symmetrized gradient, of
+///          whose D^2 entries (d_i w_j + d_j w_i) / 2 the two equal ones are kept as one
 /// Errors   ValueError "lambda", "alpha1", "alpha0"; ShapeError "over"
 /// Source   Bredies, Kunisch and Pock 2010, doi:10.1137/090769521
 Objective tgv_objective(const NamedLinop& A, const Weight& lambda, const Dims& over,
                         const TgvOptions& options = {});
 
-/// The total variation as a function of x. The prox is fast gradient projection on the dual, which is kept and
-/// is the start of the next call.
+/// The total variation as a function of x. The prox is fast gradient projection
+/// on the dual, which is kept and is the start of the next call.
 ///
 /// Memory   the dual: a vector for each dimension of `over`
 /// Errors   as tv_term(); ValueError "inner", "inner_tolerance"

@@ -21,8 +21,8 @@ struct L1WaveletOptions {
   Shift shift = Shift::none;
   /// Dimensions whose coefficients are thresholded together, by their norm.
   Dims joint = {};
-  /// Factors of lambda, coarse to fine: that of the approximation, then those of the details of each
-  /// level. None: all 1. 0 leaves coefficients as they are.
+  /// Factors of lambda, coarse to fine: that of the approximation, then those of the details of
+  /// each level. None: all 1. 0 leaves coefficients as they are.
   std::vector<double> level_weights = {};
   /// Dimensions of the operand; unset: those of `over` are the last.
   std::optional<Dims> dims = {};

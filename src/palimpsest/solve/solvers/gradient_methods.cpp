@@ -134,8 +134,8 @@ void step_fista(const Problem& p, Scope& s, int) {
 
 // -- monotone, backtrack -------------------------------------------------------------------------
 
-// Is f(y) at most its bound at z, f(z) + Re <grad f(z), y - z> + L |y - z|^2 / 2? For a quadratic f:
-// <d, N d> <= L |d|^2 with d = y - z, up to the rounding of N y - N z.
+// Is f(y) at most its bound at z, f(z) + Re <grad f(z), y - z> + L |y - z|^2 / 2? As f is
+// quadratic, <d, N d> <= L |d|^2 with d = y - z, up to the rounding of N y - N z.
 Variable is_bounded(const Problem& p, const Variable& y, const Variable& d, const Variable& image,
                     const Variable& L) {
   const Space& X = p.x();
