@@ -213,7 +213,7 @@ TEST(LinopContract, CoversEveryType) {
     visit(sample.make(DType::complex128));
   }
   for (const std::string& name : linop_names()) {
-    if (name.find('.') != std::string::npos) continue;  // it holds no operator
+    if (name == "palimpsest.Prox") continue;  // holds a proximal function in a file
     EXPECT_TRUE(covered.contains(name)) << name << " has no sample";
   }
 }
