@@ -73,7 +73,7 @@ void check_unambiguous(const RawScan& scan, const std::vector<std::size_t>& want
                                  name, values.size(), *values.begin(), *values.rbegin()));
   };
   check("slice", &Readout::slice);
-  if (options.calibration) return;
+  if (options.calibration || options.mean_of_all) return;
   check("contrast", &Readout::contrast);
   check("phase", &Readout::phase);
   check("set", &Readout::set);
@@ -151,7 +151,9 @@ class Grid {
   index_t n_coils_, n_x_, n_y_, n_z_;
 };
 
-std::vector<std::size_t> wanted_readouts(const RawScan& scan, const CartesianOptions& options) {
+}  // namespace
+
+std::vector<std::size_t> imaging_readouts(const RawScan& scan, const CartesianOptions& options) {
   const Use use = options.calibration ? Use::calibration : Use::image;
   const ScanContents contents = contents_of(scan);
   if (contents.imaging_readouts == 0) throw FormatError("[scan] it has no imaging readouts.");
@@ -180,6 +182,8 @@ std::vector<std::size_t> wanted_readouts(const RawScan& scan, const CartesianOpt
                                range_of("phase", contents.phases), range_of("set", contents.sets),
                                range_of("repetition", contents.repetitions)));
 }
+
+namespace {
 
 index_t coils_of(const RawScan& scan, const std::vector<std::size_t>& wanted) {
   const index_t n_coils = scan.readouts[wanted.front()].n_coils;
@@ -227,9 +231,10 @@ ValueError no_noise_readouts() {
 }
 
 void check_cartesian(const RawScan& scan) {
-  if (scan.header.trajectory == "cartesian") return;
+  const std::string& trajectory = scan.header.trajectory;
+  if (trajectory == "cartesian" || trajectory == "epi") return;
   throw NotSupported(
-      fmt::format("[scan] its trajectory is '{}', expected 'cartesian'.", scan.header.trajectory));
+      fmt::format("[scan] its trajectory is '{}', expected 'cartesian' or 'epi'.", trajectory));
 }
 
 void check_encodable(const Extents& shape) {
@@ -281,7 +286,7 @@ ScanContents contents_of(const RawScan& scan, const CartesianOptions& named) {
 
 CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options) {
   check_cartesian(scan);
-  const std::vector<std::size_t> wanted = wanted_readouts(scan, options);
+  const std::vector<std::size_t> wanted = imaging_readouts(scan, options);
   const Grid grid(scan.header, coils_of(scan, wanted));
   grid.check_size(scan.samples.numel());
   CartesianKspace result;
@@ -326,7 +331,9 @@ index_t count_samples(const RawScan& scan, const std::vector<std::size_t>& numbe
   return n;
 }
 
-Tensor noise_covariance_of(const RawScanFile& file, index_t batch_bytes) {
+}  // namespace
+
+Tensor noise_covariance(const RawScanFile& file, index_t batch_bytes) {
   const std::vector<std::size_t> numbers = noise_readouts(file.contents());
   RawScan noise;
   index_t n_samples = 0;
@@ -339,44 +346,53 @@ Tensor noise_covariance_of(const RawScanFile& file, index_t batch_bytes) {
   if (n_samples == 0) return {};
   noise.samples = Tensor::empty({n_samples}, DType::complex64);
   auto* to = noise.samples.mutable_data<cfloat>();
-  file.read(numbers, batch_bytes, [&](std::size_t i, const cfloat* samples) {
+  file.read(numbers, batch_bytes, [&](std::size_t i, const cfloat* samples, const float*) {
     const Readout& readout = file.contents().readouts[i];
     to = std::copy_n(samples, readout.n_coils * readout.n_samples, to);
   });
   return noise_covariance(noise);
 }
 
+namespace {
+
 /// Puts readouts into their rows of a file, and averages rows that were measured repeatedly: the
 /// same sums in the same order as in memory.
 class RowSorter {
  public:
-  RowSorter(ScratchArray& kspace, std::vector<index_t> counts)
-      : kspace_(kspace), missing_(counts), counts_(std::move(counts)) {}
+  RowSorter(ScratchArray& kspace, index_t first, const Extents& grid, std::vector<index_t> counts)
+      : kspace_(kspace), first_(first), grid_(grid), missing_(counts), counts_(std::move(counts)) {}
 
-  void add(const Readout& readout, const cfloat* samples, index_t row, index_t column) {
-    const Extents& shape = kspace_.shape();
-    const index_t n_x = shape[3], plane = shape[1] * shape[2] * n_x;
+  void add(const Readout& readout, const cfloat* samples, index_t row, index_t column,
+           const SortOptions& how) {
+    const index_t n_x = grid_[3], plane = grid_[1] * grid_[2] * n_x;
     line_.assign(static_cast<std::size_t>(readout.n_coils * n_x), cfloat(0));
     const index_t count = counts_[static_cast<std::size_t>(row)];
     const bool is_first = missing_[static_cast<std::size_t>(row)] == count;
     const bool is_last = --missing_[static_cast<std::size_t>(row)] == 0;
-    for (index_t coil = 0; coil < readout.n_coils && !is_first; ++coil) {
-      kspace_.read(coil * plane + row * n_x, line_.data() + coil * n_x, n_x);
-    }
     add_readout(readout, samples, line_.data(), 0, column, {readout.n_coils, 1, 1, n_x});
+    if (how.change) how.change(readout, line_.data());
+    if (!is_first) before_.resize(static_cast<std::size_t>(n_x));
+    for (index_t coil = 0; coil < readout.n_coils && !is_first; ++coil) {
+      kspace_.read(first_ + coil * plane + row * n_x, before_.data(), n_x);
+      for (index_t i = 0; i < n_x; ++i) {
+        line_[static_cast<std::size_t>(coil * n_x + i)] += before_[static_cast<std::size_t>(i)];
+      }
+    }
     if (is_last && count > 1) {
       const float share = 1.0f / static_cast<float>(count);
       for (cfloat& value : line_) value *= share;
     }
     for (index_t coil = 0; coil < readout.n_coils; ++coil) {
-      kspace_.write(coil * plane + row * n_x, line_.data() + coil * n_x, n_x);
+      kspace_.write(first_ + coil * plane + row * n_x, line_.data() + coil * n_x, n_x);
     }
   }
 
  private:
   ScratchArray& kspace_;
+  const index_t first_;
+  const Extents grid_;
   std::vector<index_t> missing_, counts_;  // per row: readouts to come, and all
-  std::vector<cfloat> line_;
+  std::vector<cfloat> line_, before_;
 };
 
 void check_finite(const cfloat* samples, index_t n, std::size_t readout) {
@@ -397,7 +413,7 @@ CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions
     throw no_noise_readouts();
   }
   CartesianLayout layout;
-  layout.readouts = wanted_readouts(scan, options);
+  layout.readouts = imaging_readouts(scan, options);
   const Grid grid(scan.header, coils_of(scan, layout.readouts));
   index_t n_samples = 0;
   for (const Readout& readout : scan.readouts) n_samples += readout.n_coils * readout.n_samples;
@@ -431,7 +447,7 @@ void note_empty_columns(const RawScanFile& file, CartesianLayout& layout, std::s
   const index_t n_coils = layout.grid[0], n_x = layout.grid[3];
   std::vector<cfloat> sums(static_cast<std::size_t>(n_coils * n_x));
   std::vector<bool> is_taken(static_cast<std::size_t>(n_x));
-  file.read(middle, kColumnBatchBytes, [&](std::size_t i, const cfloat* samples) {
+  file.read(middle, kColumnBatchBytes, [&](std::size_t i, const cfloat* samples, const float*) {
     std::fill(sums.begin(), sums.end(), cfloat(0));
     add_readout(file.contents().readouts[i], samples, sums.data(), 0, 0, {n_coils, 1, 1, n_x});
     for (std::size_t k = 0; k < sums.size(); ++k) {
@@ -459,7 +475,7 @@ SortingBytes sorting_bytes(const RawScanFile& file, const CartesianOptions& opti
   constexpr auto kSample = static_cast<index_t>(sizeof(cfloat));
   SortingBytes bytes;
   bytes.tensors = layout.measured.nbytes();
-  bytes.others = (std::ssize(wanted) + 2 * rows) * 8 + coils * shape[3] * kSample +
+  bytes.others = (std::ssize(wanted) + 2 * rows) * 8 + (coils + 1) * shape[3] * kSample +
                  file.reading_bytes(wanted, batch_bytes);
   if (!options.prewhiten) return bytes;
   index_t longest = 0;
@@ -476,6 +492,15 @@ SortingBytes sorting_bytes(const RawScanFile& file, const CartesianOptions& opti
 
 ScratchArray sorted_kspace(const RawScanFile& file, const CartesianOptions& options,
                            const SortOptions& how) {
+  const Extents grid = cartesian_layout(file, options).grid;
+  ScratchArray result = how.in_memory ? ScratchArray::in_memory(grid, DType::complex64)
+                                      : ScratchArray(how.folder, grid, DType::complex64);
+  sort_kspace(file, options, how, result, 0);
+  return result;
+}
+
+void sort_kspace(const RawScanFile& file, const CartesianOptions& options, const SortOptions& how,
+                 ScratchArray& into, index_t first) {
   const RawScan& scan = file.contents();
   const CartesianLayout layout = cartesian_layout(file, options);
   const Grid grid(scan.header, layout.grid[0]);
@@ -483,25 +508,23 @@ ScratchArray sorted_kspace(const RawScanFile& file, const CartesianOptions& opti
   for (const std::size_t i : layout.readouts) {
     ++counts[static_cast<std::size_t>(grid.row(scan.readouts[i]))];
   }
-  ScratchArray result = how.in_memory ? ScratchArray::in_memory(layout.grid, DType::complex64)
-                                      : ScratchArray(how.folder, layout.grid, DType::complex64);
   Tensor covariance;
-  if (options.prewhiten) covariance = noise_covariance_of(file, how.batch_bytes);
-  RowSorter sorter(result, std::move(counts));
-  file.read(layout.readouts, how.batch_bytes, [&](std::size_t i, const cfloat* samples) {
-    const Readout& readout = scan.readouts[i];
-    const index_t n = readout.n_coils * readout.n_samples;
-    check_finite(samples, n, i);
-    Tensor white;
-    if (covariance.defined()) {
-      const Tensor given = Tensor::from(std::vector<cfloat>(samples, samples + n),
-                                        Extents{readout.n_coils, readout.n_samples});
-      white = prewhitened(given, covariance);
-    }
-    sorter.add(readout, white.defined() ? white.data<cfloat>() : samples, grid.row(readout),
-               grid.column(readout));
-  });
-  return result;
+  if (options.prewhiten) covariance = noise_covariance(file, how.batch_bytes);
+  RowSorter sorter(into, first, layout.grid, std::move(counts));
+  file.read(layout.readouts, how.batch_bytes,
+            [&](std::size_t i, const cfloat* samples, const float*) {
+              const Readout& readout = scan.readouts[i];
+              const index_t n = readout.n_coils * readout.n_samples;
+              check_finite(samples, n, i);
+              Tensor white;
+              if (covariance.defined()) {
+                const Tensor given = Tensor::from(std::vector<cfloat>(samples, samples + n),
+                                                  Extents{readout.n_coils, readout.n_samples});
+                white = prewhitened(given, covariance);
+              }
+              sorter.add(readout, white.defined() ? white.data<cfloat>() : samples,
+                         grid.row(readout), grid.column(readout), how);
+            });
 }
 
 RawScan cartesian_scan(const Tensor& kspace, const Tensor& mask, RawScanHeader header) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <complex>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,10 +36,17 @@ struct CartesianOptions {
   /// Takes the lines of the slice that only calibrate (separate or external calibration) in place
   /// of those of the image; other counters than the slice do not matter then.
   bool calibration = false;
+  /// Takes contrasts, phases and sets that are not named together, as repetitions are.
+  bool mean_of_all = false;
 };
 
 /// `named` restricts it to the readouts that have its counters, where it names some.
 ScanContents contents_of(const RawScan& scan, const CartesianOptions& named = {});
+/// Numbers of the readouts of one image, or of its separate calibration, increasing.
+///
+/// Errors   FormatError: no imaging readouts; ValueError: none with these counters, or several
+///          slices, contrasts, phases or sets of which none is named
+std::vector<std::size_t> imaging_readouts(const RawScan& scan, const CartesianOptions& options);
 
 /// Samples on the grid of k-space, its centre at index n/2 of each axis.
 struct CartesianKspace {
@@ -90,6 +99,8 @@ struct SortOptions {
   std::string folder = ".";
   /// Held at a time of the scan's file.
   index_t batch_bytes = index_t{16} << 20;
+  /// Changes a readout on its way: (coil, kx) on the grid, turned where it was reversed.
+  std::function<void(const Readout& readout, std::complex<float>* line)> change = {};
 };
 /// complex64 (coil, kz, ky, kx); zero where nothing was measured.
 ///
@@ -98,6 +109,9 @@ struct SortOptions {
 /// Cost     one pass over the file, and a second one over readouts of noise
 ScratchArray sorted_kspace(const RawScanFile& file, const CartesianOptions& options = {},
                            const SortOptions& how = {});
+/// The same into a part of an array: elements from `first` on.
+void sort_kspace(const RawScanFile& file, const CartesianOptions& options, const SortOptions& how,
+                 ScratchArray& into, index_t first);
 /// Bytes that sorted_kspace() holds beside the file's contents and the result.
 struct SortingBytes {
   index_t tensors = 0;  ///< from the allocator
@@ -122,6 +136,8 @@ void add_noise_readout(RawScan& scan, const Tensor& noise);
 /// Covariance of the coils' noise, (coil, coil) complex128, out of the noise readouts, per sample.
 /// Undefined where the scan has none. FormatError where they differ in their number of coils.
 Tensor noise_covariance(const RawScan& scan);
+/// The same of a file, of which at most so much is read at a time.
+Tensor noise_covariance(const RawScanFile& file, index_t batch_bytes);
 
 /// L^-1 x for covariance = L L^H: the coils' noise becomes uncorrelated, of variance 1.
 ///

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -150,6 +151,12 @@ Readout readout_of(const HeadRecord& head) {
   readout.encoding_space = head.encoding_space_ref;
   readout.sample_time_us = static_cast<double>(head.sample_time_us);
   readout.n_trajectory_axes = head.trajectory_dimensions;
+  readout.time_stamp = head.acquisition_time_stamp;
+  std::copy_n(head.position, 3, readout.position.begin());
+  std::copy_n(head.patient_table_position, 3, readout.table_position.begin());
+  std::copy_n(head.read_dir, 3, readout.read_direction.begin());
+  std::copy_n(head.phase_dir, 3, readout.phase_direction.begin());
+  std::copy_n(head.slice_dir, 3, readout.slice_direction.begin());
   return readout;
 }
 
@@ -261,6 +268,17 @@ HeadRecord head_of(const Readout& readout, std::size_t i) {
   head.encoding_space_ref = narrow(readout.encoding_space, "encoding_space", i);
   head.sample_time_us = static_cast<float>(readout.sample_time_us);
   head.trajectory_dimensions = narrow(readout.n_trajectory_axes, "n_trajectory_axes", i);
+  if (readout.time_stamp < 0 || readout.time_stamp > std::numeric_limits<std::uint32_t>::max()) {
+    throw OverflowError(
+        fmt::format("[write_ismrmrd] readout {} has time_stamp {}, expected 0 to 4294967295.", i,
+                    readout.time_stamp));
+  }
+  head.acquisition_time_stamp = static_cast<std::uint32_t>(readout.time_stamp);
+  std::copy_n(readout.position.begin(), 3, head.position);
+  std::copy_n(readout.table_position.begin(), 3, head.patient_table_position);
+  std::copy_n(readout.read_direction.begin(), 3, head.read_dir);
+  std::copy_n(readout.phase_direction.begin(), 3, head.phase_dir);
+  std::copy_n(readout.slice_direction.begin(), 3, head.slice_dir);
   for (index_t coil = 0; coil < std::min<index_t>(readout.n_coils, 1024); ++coil) {
     head.channel_mask[coil / 64] |= std::uint64_t{1} << (coil % 64);
   }
@@ -391,11 +409,14 @@ void RawScanFile::read(std::span<const std::size_t> readouts, index_t batch_byte
       const AcquisitionRecord record = parsed.record(i - first);
       const index_t n = n_values(contents_.readouts[i]);
       const Readout now = readout_of(record.head);
-      if (n_values(now) != n) {
+      const index_t n_axes = n_coordinates(contents_.readouts[i]);
+      if (n_values(now) != n || n_coordinates(now) != n_axes) {
         fail_format(path_, fmt::format("has another readout {} than before.", i));
       }
       const auto* values = parsed.floats(record.samples, 2 * n, i);
-      visit(i, reinterpret_cast<const std::complex<float>*>(values));
+      const auto* places = n_axes > 0 ? parsed.floats(record.trajectory, n_axes, i) : nullptr;
+      visit(i, reinterpret_cast<const std::complex<float>*>(values),
+            reinterpret_cast<const float*>(places));
     }
   }
 }

@@ -77,6 +77,13 @@ struct Readout {
   /// Index of the header's encoding that it belongs to, from 0.
   index_t encoding_space = 0;
   double sample_time_us = 0;
+  /// Of the scanner's clock, in its own ticks.
+  index_t time_stamp = 0;
+  /// Centre of the slice or slab, and of the patient table, mm, in the patient's left, posterior,
+  /// superior; unit vectors along readout, phase encoding and slice.
+  std::array<float, 3> position = {0, 0, 0}, table_position = {0, 0, 0};
+  std::array<float, 3> read_direction = {1, 0, 0}, phase_direction = {0, 1, 0};
+  std::array<float, 3> slice_direction = {0, 0, 1};
   index_t n_trajectory_axes = 0;
   /// First element in RawScan::samples, and in RawScan::trajectory.
   index_t first_sample = 0, first_coordinate = 0;
@@ -118,9 +125,10 @@ class RawScanFile {
 
   /// Header and readouts; the arrays are undefined.
   const RawScan& contents() const { return contents_; }
-  /// Gets the number of a readout and its samples, (coil, sample) row-major, which stay where they
-  /// are during the call only.
-  using Visit = std::function<void(std::size_t readout, const std::complex<float>* samples)>;
+  /// Gets the number of a readout, its samples, (coil, sample) row-major, and its coordinates,
+  /// (sample, axis), null if it has none. They stay where they are during the call only.
+  using Visit = std::function<void(std::size_t readout, const std::complex<float>* samples,
+                                   const float* coordinates)>;
   /// Reads these readouts, whose numbers increase, at most so many bytes at a time, but at least
   /// one readout.
   void read(std::span<const std::size_t> readouts, index_t batch_bytes, const Visit& visit) const;
