@@ -16,6 +16,8 @@
 #include "cli/run_command.hpp"
 #include "palimpsest/cli/command_line.hpp"
 #include "palimpsest/cli/commands.hpp"
+#include "palimpsest/imaging/forward_model.hpp"
+#include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/npy.hpp"
@@ -28,11 +30,14 @@ namespace {
 struct Sample {
   std::vector<std::string> words;
   std::vector<std::string> also = {};
+  // In place of those of the command, and without its usual words.
+  std::vector<std::string> arguments = {};
 };
 
 // Words that every run gets unless it has one of these options.
 struct Usual {
   std::vector<std::string> words, unless;
+  bool is_of_arguments = false;
 };
 
 struct CommandSamples {
@@ -71,9 +76,17 @@ class OptionPairs : public ::testing::Test {
 
   Outcome run(const CommandSamples& command, const std::vector<std::string>& words) {
     std::vector<std::string> arguments = {command.name};
-    arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
+    const auto* special = &command.arguments;
+    for (const std::string& word : words) {
+      const auto it = command.options.find(word);
+      if (it != command.options.end() && !it->second.arguments.empty()) {
+        special = &it->second.arguments;
+      }
+    }
+    arguments.insert(arguments.end(), special->begin(), special->end());
     arguments.insert(arguments.end(), words.begin(), words.end());
     for (const Usual& usual : command.usual) {
+      if (usual.is_of_arguments && special != &command.arguments) continue;
       const auto is_given = [&](const std::string& option) {
         return std::find(words.begin(), words.end(), option) != words.end();
       };
@@ -234,15 +247,32 @@ void OptionPairs::make_inputs() {
   write_ismrmrd(dir / "several.h5", several_images(read_ismrmrd(dir / "one.h5")));
   make({"recon", dir / "one.h5", "--iterations", "2", "--save", dir / "other.npy", "--report",
         dir / "report.json"});
+  make({"recon", dir / "several.h5", "--slice", "0", "--contrast", "0", "--phase", "0", "--set",
+        "0", "--iterations", "1", "--save", dir / "start.npy", "--checkpoint", dir / "begun"});
+  const Tensor trajectory = radial_trajectory({.spokes = 40, .samples = 64});
+  const NamedLinop A = sense_model(read_npy(dir / "maps.npy"), {.trajectory = trajectory});
+  write_npy(dir / "radial.npy", A(read_npy(dir / "image.npy").to(DType::complex64)).contiguous());
+  write_npy(dir / "t.npy", trajectory);
+  write_npy(dir / "w.npy", density_compensation(trajectory, DensityMethod::analytic));
   write_npy(dir / "volume.npy", Tensor::random_normal({6, 32, 34}, DType::float32, {1}));
   for (const std::string& name : dir.names()) inputs_.insert(name);
 }
 
 CommandSamples OptionPairs::plan_samples() const {
+  const std::vector<std::string> trajectory = {"--trajectory", dir / "t.npy"};
   CommandSamples command{.name = "plan",
                          .arguments = {dir / "several.h5"},
                          .options = {{"--method", {{"--method", "adjoint"}}},
                                      {"--maps", {{"--maps", dir / "maps.npy"}}},
+                                     {"--reg", {{"--reg", "tv:0.01"}}},
+                                     {"--sets", {{"--sets", "2"}}},
+                                     {"--scale", {{"--scale", "7"}, {"--reg", "tv:0.01"}}},
+                                     {"--keep-scale", {{"--keep-scale"}}},
+                                     {"--trajectory", {trajectory, {}, {dir / "radial.npy"}}},
+                                     {"--weights", {{"--weights", dir / "w.npy"}, trajectory}},
+                                     {"--as", {{"--as", "T=repetition"}}},
+                                     {"--frames", {{"--frames", "20"}, trajectory}},
+                                     {"--start", {{"--start", dir / "start.npy"}}},
                                      {"--lambda", {{"--lambda", "0"}}},
                                      {"--memory", {{"--memory", "8M"}}},
                                      {"--scratch", {{"--scratch", dir.path()}, {"--memory", "8M"}}},
@@ -255,11 +285,11 @@ CommandSamples OptionPairs::plan_samples() const {
                                      {"--report", {{"--report", dir / "r.json"}}},
                                      {"--plan", {{"--plan", dir / "p.txt"}}},
                                      {"--json", {{"--json"}}}},
-                         .usual = {{{"--slice", "0"}, {"--slice"}},
-                                   {{"--contrast", "0"}, {"--contrast"}},
-                                   {{"--phase", "0"}, {"--phase"}},
-                                   {{"--set", "0"}, {"--set"}}},
-                         .invisible = {"--scratch"}};
+                         .usual = {{{"--slice", "0"}, {"--slice"}, true},
+                                   {{"--contrast", "0"}, {"--contrast"}, true},
+                                   {{"--phase", "0"}, {"--phase"}, true},
+                                   {{"--set", "0"}, {"--set"}, true}},
+                         .invisible = {"--scratch", "--scale", "--keep-scale"}};
   // Which image it is does not show in its plan.
   for (const char* option : {"--slice", "--contrast", "--phase", "--set"}) {
     command.invisible.insert(option);
@@ -270,19 +300,30 @@ CommandSamples OptionPairs::plan_samples() const {
 CommandSamples OptionPairs::recon_samples() const {
   CommandSamples command = plan_samples();
   command.name = "recon";
-  command.invisible = {"--scratch", "--memory"};
+  // What ends a run in time, and what goes on from its state, changes nothing in the image.
+  command.invisible = {"--scratch", "--memory", "--time-limit", "--every", "--resume"};
   command.options.insert({{"--output", {{"--output", dir / "i.png"}}},
                           {"--bits", {{"--bits", "16"}, {"--output", dir / "i.png"}}},
                           {"--save", {{"--save", dir / "i.npy"}}},
                           {"--save-maps", {{"--save-maps", dir / "m.npy"}}},
                           {"--iterations", {{"--iterations", "3"}}},
                           {"--tolerance", {{"--tolerance", "0.9"}}},
+                          {"--time-limit", {{"--time-limit", "2h"}}},
+                          {"--seed", {{"--seed", "7"}, {"--reg", "l1wav:0.01"}}},
+                          {"--checkpoint", {{"--checkpoint", dir / "c"}}},
+                          {"--every", {{"--every", "1h"}, {"--checkpoint", dir / "c"}}},
+                          {"--resume", {{"--resume", dir / "begun"}}},
                           {"--dry-run", {{"--dry-run"}}}});
   command.usual.push_back({{"--save", dir / "usual.npy"}, {"--save"}});
   command.usual.push_back({{"--iterations", "2"}, {"--iterations", "--method"}});
+  // What has converged needs no checkpoint.
+  command.subsumed.insert({"--tolerance", "--checkpoint"});
+  // Two iterations of total variation end above it.
+  command.subsumed.insert({"--reg", "--tolerance"});
   // A dry run reconstructs nothing.
-  for (const char* option : {"--output", "--bits", "--save", "--save-maps", "--iterations",
-                             "--tolerance", "--slice", "--contrast", "--phase", "--set"}) {
+  for (const char* option :
+       {"--output", "--bits", "--save", "--save-maps", "--iterations", "--tolerance", "--slice",
+        "--contrast", "--phase", "--set", "--seed", "--checkpoint", "--scale", "--keep-scale"}) {
     command.subsumed.insert({"--dry-run", option});
   }
   return command;

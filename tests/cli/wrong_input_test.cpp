@@ -82,8 +82,8 @@ TEST_F(WrongInput, KspaceOfWrongRankOrType) {
   write_npy(dir / "2.npy", random_kspace({32, 32}));
   expect_refused({"recon", dir / "2.npy", "-o", picture()}, 2,
                  "wrong rank of k-space: got the shape (32, 32)");
-  write_npy(dir / "5.npy", random_kspace({2, 2, 2, 4, 4}));
-  expect_refused({"recon", dir / "5.npy", "-o", picture()}, 2, "expected (coil, y, x)");
+  write_npy(dir / "6.npy", random_kspace({2, 2, 2, 2, 4, 4}));
+  expect_refused({"recon", dir / "6.npy", "-o", picture()}, 2, "expected (coil, y, x)");
   write_npy(dir / "0.npy", random_kspace({4, 0, 8}));
   expect_refused({"recon", dir / "0.npy", "-o", picture()}, 2, "is empty: got the shape (4, 0, 8)");
   write_npy(dir / "real.npy", Tensor::ones({4, 32, 32}, DType::float32));
@@ -163,7 +163,7 @@ TEST_F(WrongInput, AVolumeUndersampledAlongItsReadout) {
   kspace.narrow(3, 3, 1).narrow(2, 2, 1).fill<Sample>(0);
   write_npy(dir / "volume.npy", kspace);
   expect_refused({"recon", dir / "volume.npy", "-o", picture()}, 2,
-                 "undersampled along its readout");
+                 "too small: got 4 x 10 x 16 points");
 }
 
 TEST_F(WrongInput, SlicesThatAreNotThere) {

@@ -171,6 +171,15 @@ Command& Command::option(const std::string& names, const std::string& value,
 }
 
 Command& Command::option(const std::string& names, const std::string& value,
+                         std::optional<double>& target, const std::string& help) {
+  impl_->app
+      ->add_option_function<double>(
+          names, [&target](const double& given) { target = given; }, help)
+      ->type_name(value);
+  return *this;
+}
+
+Command& Command::option(const std::string& names, const std::string& value,
                          std::vector<std::string>& target, const std::string& help) {
   impl_->app->add_option(names, target, help)->type_name(value)->expected(1)->take_all();
   return *this;
@@ -324,6 +333,8 @@ int CommandLine::run(int argc, const char* const* argv) {
     if (!unknown.empty()) throw UsageError(unknown);
     impl_->run_commands();
     return kDone;
+  } catch (const EndedEarly& end) {
+    return end.code;
   } catch (const CLI::ParseError& error) {
     print_error(impl_->name(), impl_->usage_error(error));
     return kWrongUsage;

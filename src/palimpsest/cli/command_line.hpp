@@ -12,7 +12,12 @@
 namespace palimpsest::cli {
 
 /// Exit codes of the command.
-inline constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2;
+inline constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2, kTimeLimit = 3, kInterrupted = 130;
+
+/// Ends a command whose results are written with another exit code than kDone.
+struct EndedEarly {
+  int code = kDone;
+};
 
 /// One subcommand: what it takes, and what it does. Targets must outlive the run; a target keeps
 /// its value when the option is absent, and the help shows that value as the default.
@@ -32,6 +37,8 @@ class Command {
                   const std::string& help);
   Command& option(const std::string& names, const std::string& value,
                   std::optional<index_t>& target, const std::string& help);
+  Command& option(const std::string& names, const std::string& value, std::optional<double>& target,
+                  const std::string& help);
   Command& option(const std::string& names, const std::string& value,
                   std::vector<std::string>& target, const std::string& help);
   Command& choice(const std::string& names, const std::vector<std::string>& values,

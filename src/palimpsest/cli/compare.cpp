@@ -10,12 +10,12 @@
 
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/inputs.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/cli/recon/image.hpp"
 #include "palimpsest/cli/recon/recon_facts.hpp"
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
+#include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
 #include "palimpsest/io/report.hpp"

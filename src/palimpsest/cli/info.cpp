@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/inputs.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
+#include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/format.hpp"

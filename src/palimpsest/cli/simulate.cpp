@@ -14,10 +14,10 @@
 #include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/cli/recon/image.hpp"
-#include "palimpsest/cli/recon/sense.hpp"
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
 #include "palimpsest/imaging/coil_maps.hpp"
+#include "palimpsest/imaging/forward_model.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/phantom.hpp"
 #include "palimpsest/io/cartesian.hpp"
@@ -173,7 +173,7 @@ void simulate(const SimulateOptions& options) {
   const Tensor mask = pattern_of(
       ny, nx, {.kind = kind, .acceleration = options.acceleration, .center = center, .seed = seed});
   const Tensor maps = ring_coil_maps(options.coils, ny, nx);
-  Tensor kspace = coil_kspace(image, maps);
+  Tensor kspace = sense_model(maps)(image).contiguous();
   add_noise(kspace, mask, options.noise, seed);
 
   const RawScan scan = raw_scan(kspace, mask, kind == PatternKind::full);

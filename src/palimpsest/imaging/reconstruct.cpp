@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <limits>
 #include <utility>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/recon/image_solver.hpp"
+#include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
 namespace {
@@ -108,37 +111,67 @@ double scale_of(const Data& data, const NamedLinop& A, const ReconstructOptions&
   return brightness_of(kspace, area).scale();
 }
 
-Objective objective_of(const NamedLinop& A, const Dims& image, const ReconstructOptions& options,
-                       double scale) {
-  Objective f{.A = A};
-  add_regularizers(f, options.regularizers, image,
-                   [scale](const Regularizer& r) { return Weight(r.lambda * scale); });
-  return f;
+ImageItem item_of(const Data& data, const Tensor& maps) {
+  ImageItem item;
+  for (const ND& d : data.image) {
+    if (d != ND("T") && d != ND("M")) item.dims.push_back(d);
+  }
+  const auto axes = item.dims.size();
+  item.shape = Extents(maps.shape().end() - static_cast<std::ptrdiff_t>(axes), maps.shape().end());
+  item.n_coils = maps.shape(-1 - static_cast<index_t>(axes));
+  item.sets = data.image.contains(ND("M")) ? maps.shape(0) : 1;
+  if (data.has_frames) item.frames = data.sampling.mask->shape(0);
+  if (data.sampling.trajectory) item.trajectories = {*data.sampling.trajectory};
+  return item;
 }
 
-MinimizeOptions minimize_options(ReconstructMethod method, const ReconstructOptions& options) {
-  MinimizeOptions result;
-  switch (method) {
-    case ReconstructMethod::cg:
-      result.method = Method::cg;
-      break;
-    case ReconstructMethod::fista:
-      result.method = Method::fista;
-      break;
-    case ReconstructMethod::admm:
-      result.method = Method::admm;
-      break;
-    default:
-      result.method = Method::condat_vu;
-  }
+Tensor without_single_set(const Tensor& maps, const ImageItem& item) {
+  return maps.view(item.maps_shape());
+}
+
+ImageSolverOptions solver_options(const ReconstructOptions& options, const Tensor& maps,
+                                  const ImageItem& item) {
+  ImageSolverOptions result;
+  result.regularizers = options.regularizers;
+  result.method = options.method;
+  result.iterations = options.iterations;
   result.tolerance = options.tolerance;
-  result.max_iterations = options.iterations;
-  result.x0 = options.start;
-  result.callback = options.callback;
-  result.budget_bytes = options.budget_bytes;
-  result.time_limit_s = options.time_limit_s;
+  Extents four{item.sets * item.n_coils, 1, 1, 1};
+  for (std::size_t k = 0; k < item.shape.size(); ++k) {
+    four[4 - item.shape.size() + k] = item.shape[k];
+  }
+  result.maps_norm2 = largest_norm2(maps.view(four));
+  result.has_start = options.start.has_value();
   result.cancel = options.cancel;
   result.seed = options.seed;
+  result.callback = options.callback;
+  result.time_limit_s = options.time_limit_s;
+  return result;
+}
+
+ImageSolver solver_of(const Data& data, const Tensor& maps, const ReconstructOptions& options) {
+  const ImageItem item = item_of(data, maps);
+  ImageSolverOptions how = solver_options(options, maps, item);
+  const ReconstructMethod method =
+      method_for(options.regularizers, item.image_dims(), options.method);
+  const bool is_stepped = method != ReconstructMethod::cg && method != ReconstructMethod::adjoint;
+  if (is_stepped && item.has_trajectory()) {
+    const NamedLinop A = sense_model(maps, data.sampling);
+    how.norm2 = operator_norm2(A, {DType::complex64, item.image_shape(), {}}).value;
+  }
+  const index_t budget = options.budget_bytes.value_or(std::numeric_limits<index_t>::max());
+  return {item, how, {budget, budget}};
+}
+
+// Weights of a mask that is not 0 or 1 count in the data and, squared, in the normal operator.
+Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item) {
+  Tensor result = kspace.contiguous().clone();
+  auto* v = result.mutable_data<Sample>();
+  const auto* w = weights.data<float>();
+  const index_t frames = std::max<index_t>(item.frames, 1), points = weights.numel() / frames;
+  for (index_t i = 0; i < result.numel(); ++i) {
+    v[i] *= w[i / (points * item.n_coils) * points + i % points];
+  }
   return result;
 }
 
@@ -161,7 +194,8 @@ void divide(Tensor& image, double by) {
 }  // namespace
 
 const char* name_of(ReconstructMethod method) {
-  constexpr const char* kNames[] = {"automatic", "adjoint", "cg", "fista", "primal-dual", "admm"};
+  constexpr const char* kNames[] = {"automatic", "adjoint",     "cg",  "fista",
+                                    "pogm",      "primal-dual", "admm"};
   return kNames[static_cast<std::size_t>(method)];
 }
 
@@ -174,9 +208,10 @@ ReconstructMethod reconstruct_method(const Objective& f, ReconstructMethod wante
   const bool has_no_term = f.terms.empty();
   const bool is_able = wanted == ReconstructMethod::adjoint ? is_smooth && f.quadratics.empty()
                        : wanted == ReconstructMethod::cg    ? is_smooth
-                       : wanted == ReconstructMethod::fista ? has_no_term
-                       : wanted == ReconstructMethod::admm  ? !is_smooth
-                                                            : true;
+                       : wanted == ReconstructMethod::fista || wanted == ReconstructMethod::pogm
+                           ? has_no_term
+                       : wanted == ReconstructMethod::admm ? !is_smooth
+                                                           : true;
   if (is_able) return wanted;
   throw ValueError(fmt::format("[method] {} cannot do these regularizers. Try {}", name_of(wanted),
                                name_of(best)));
@@ -213,17 +248,26 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
   check_options(options);
   const Data data = data_of(kspace, maps, sampling);
   const NamedLinop A = sense_model(maps, data.sampling);
+  const ImageItem item = item_of(data, maps);
   Reconstruction result;
-  result.method = reconstruct_method(objective_of(A, data.image, options, 1), options.method);
   result.scale = scale_of(data, A, options);
-  if (result.method == ReconstructMethod::adjoint) {
-    result.image = A.H()(kspace).contiguous();
-    result.solve.status = Status::converged;
-  } else {
-    const Objective f = objective_of(A, data.image, options, result.scale);
-    result.solve = minimize(f, kspace, minimize_options(result.method, options));
-    result.image = std::exchange(result.solve.x, Tensor());
+  ImageSolver solver = solver_of(data, maps, options);
+  result.method = solver.method();
+  Tensor y = kspace;
+  if (!item.has_trajectory()) {
+    const Tensor weights = data.sampling.mask ? data.sampling.mask->to(DType::float32).contiguous()
+                                              : Tensor::ones(item.weights_shape(), DType::float32);
+    if (sampling.mask) y = masked(kspace, weights, item);
+    Tensor squares = weights.clone();
+    auto* w = squares.mutable_data<float>();
+    for (index_t i = 0; i < squares.numel(); ++i) w[i] *= w[i];
+    solver.set_weights(squares);
   }
+  solver.set_scale(result.scale);
+  if (options.start) solver.set_start(*options.start);
+  MemoryLedger ledger;
+  result.solve = solver.run(y, without_single_set(maps.contiguous(), item), ledger);
+  result.image = std::exchange(result.solve.x, Tensor()).contiguous();
   if (options.keep_scale) divide(result.image, result.scale);
   return result;
 }
@@ -232,14 +276,11 @@ SolvePlan plan_reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
                            const ReconstructOptions& options) {
   check_options(options);
   const Data data = data_of(kspace, maps, sampling);
-  const NamedLinop A = sense_model(maps, data.sampling);
-  const Objective f = objective_of(A, data.image, options, 1);
-  const ReconstructMethod method = reconstruct_method(f, options.method);
-  if (method == ReconstructMethod::adjoint) {
+  const ImageSolver solver = solver_of(data, maps, options);
+  if (!solver.is_iterative()) {
     throw ValueError("[plan_reconstruct] the adjoint has no solve to plan");
   }
-  return plan_minimize(f, {kspace.dtype(), kspace.shape(), kspace.device()},
-                       minimize_options(method, options));
+  return solver.solve();
 }
 
 }  // namespace palimpsest

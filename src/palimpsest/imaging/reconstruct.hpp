@@ -20,6 +20,7 @@ enum class ReconstructMethod : std::uint8_t {
   adjoint,      ///< A^H y: zeros where nothing was measured
   cg,           ///< conjugate gradients
   fista,        ///< proximal gradient steps
+  pogm,         ///< the proximal optimized gradient method
   primal_dual,  ///< the method of Condat and Vu
   admm,
 };

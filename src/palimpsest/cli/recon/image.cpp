@@ -8,7 +8,7 @@
 #include <complex>
 
 #include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/inputs.hpp"
+#include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/io/format.hpp"
 #include "palimpsest/io/nifti.hpp"
 #include "palimpsest/io/npy.hpp"

@@ -8,12 +8,18 @@
 #include <fstream>
 
 #include "palimpsest/cli/text.hpp"
+#include "palimpsest/imaging/sensitivities.hpp"
 
 namespace palimpsest::cli {
 namespace {
 
-const char* method_name(const ReconstructionOptions& options) {
-  return options.sense.is_iterative ? "cg-sense" : "adjoint";
+const char* method_name(const ScanReconstruction& r) {
+  const ReconstructMethod method = r.plan().method;
+  return method == ReconstructMethod::cg ? "cg-sense" : name_of(method);
+}
+
+bool is_iterative(const ScanReconstruction& r) {
+  return r.plan().method != ReconstructMethod::adjoint;
 }
 
 // How the operator of an item is cut; of the adjoint alone if nothing is solved.
@@ -21,9 +27,9 @@ struct Cut {
   const DimMap& sizes;
   index_t tiles;
 };
-Cut cut_of(const Reconstruction& r, bool is_iterative) {
-  if (!is_iterative) return {r.solver().adjoint().sizes, r.solver().adjoint().tiles};
-  return {r.solver().solve().sizes, r.solver().solve().tiles};
+Cut cut_of(const ScanReconstruction& r, bool is_solve) {
+  if (!is_solve) return {r.adjoint().sizes, r.adjoint().tiles};
+  return {r.solve().sizes, r.solve().tiles};
 }
 
 std::string cut_text(const Cut& cut) {
@@ -41,7 +47,7 @@ std::pair<index_t, index_t> used_center(const CalibrationArea& center) {
   return {std::min(center.extent[1], most), std::min(center.extent[2], most)};
 }
 
-JsonReport sizes_of(const Reconstruction& r) {
+JsonReport sizes_of(const ScanReconstruction& r) {
   const ScanLayout& layout = r.layout();
   const Extents item = layout.item_shape(), wanted = layout.wanted_of_item();
   const std::size_t rows = item.size() - 2;
@@ -49,7 +55,8 @@ JsonReport sizes_of(const Reconstruction& r) {
   sizes.set("coils", layout.n_coils()).set("planes", layout.n_items());
   sizes.set("rows", item[rows]).set("columns", item[rows + 1]);
   sizes.set("image_rows", wanted[rows]).set("image_columns", wanted[rows + 1]);
-  sizes.set("image", to_string(layout.image_shape()));
+  sizes.set("image", to_string(layout.result_shape()));
+  sizes.set("slices", layout.n_slices()).set("frames", layout.n_frames());
   sizes.set("repetitions", layout.n_repetitions).set("averages", layout.n_averages);
   sizes.set("samples_per_coil", layout.samples_per_coil());
   sizes.set("acceleration", layout.acceleration());
@@ -58,18 +65,28 @@ JsonReport sizes_of(const Reconstruction& r) {
   return sizes;
 }
 
-JsonReport plan_report(const Reconstruction& r, bool is_iterative) {
-  const ReconstructionPlan& plan = r.plan();
+// Of |x|^2 / 2.
+double lambda_of(const ScanReconstructionOptions& options) {
+  double lambda = 0;
+  for (const Regularizer& r : options.regularizers) {
+    if (r.penalty == Penalty::l2) lambda += r.lambda;
+  }
+  return lambda;
+}
+
+JsonReport plan_report(const ScanReconstruction& r) {
+  const ScanReconstructionPlan& plan = r.plan();
   JsonReport report, stages, tiles;
-  const Cut cut = cut_of(r, is_iterative);
+  const Cut cut = cut_of(r, is_iterative(r));
   for (const auto& [d, n] : cut.sizes) tiles.set(d.str(), n);
   for (const Stage& stage : plan.stages) stages.set(stage.name, stage.bytes);
   if (plan.budget) report.set("budget_bytes", *plan.budget);
   report.set("peak_bytes", plan.peak_bytes)
       .set("large_arrays", plan.in_memory ? "memory" : "files");
+  report.set("solves", plan.solves).set("frames_of_solve", plan.frames);
   report.set("tiles", cut.tiles).set("tile_sizes", tiles).set("stages", stages);
-  if (!is_iterative) return report;
-  const SolvePlan& solve = r.solver().solve();
+  if (!is_iterative(r)) return report;
+  const SolvePlan& solve = r.solve();
   JsonReport parts;
   parts.set("state", solve.state_bytes).set("workspace", solve.peak_bytes - solve.state_bytes);
   parts.set("operator", solve.operator_bytes).set("streamed", solve.streamed_bytes);
@@ -79,42 +96,49 @@ JsonReport plan_report(const Reconstruction& r, bool is_iterative) {
 
 }  // namespace
 
-JsonReport report_of_plan(const Reconstruction& r, const ReconstructionOptions& options) {
+JsonReport report_of_plan(const ScanReconstruction& r, const ScanReconstructionOptions& options,
+                          const std::vector<std::string>& regularizers) {
   JsonReport report;
   report.set("input", options.kspace).set("format", name_of(r.layout().format));
-  report.set("method", method_name(options));
+  report.set("method", method_name(r));
   report.set("maps", options.maps.empty() ? "estimated" : options.maps);
   if (r.uses_calibration()) report.set("calibration", "separate lines");
-  report.set("sizes", sizes_of(r)).set("lambda", options.sense.lambda);
-  report.set("tolerance", options.sense.tolerance);
-  report.set("plan", plan_report(r, options.sense.is_iterative));
+  report.set("sizes", sizes_of(r)).set("lambda", lambda_of(options));
+  report.set("regularizers", regularizers);
+  report.set("tolerance", options.tolerance);
+  report.set("plan", plan_report(r));
   report.set("announced_peak_bytes", r.plan().peak_bytes);
   return report;
 }
 
-void add_run(JsonReport& report, const ReconstructionResult& result, const RunFacts& facts) {
+void add_run(JsonReport& report, const ScanReconstruction& r,
+             const ScanReconstructionResult& result, const RunFacts& facts) {
   JsonReport seconds;
   seconds.set("read", result.read_s).set("sensitivities", result.sensitivities_s);
   seconds.set("solve", result.solve_s).set("write", facts.write_s);
-  report.set("status", result.status).set("iterations", result.iterations);
+  report.set("status", std::string(is_iterative(r) ? name_of(result.status) : "done"));
+  report.set("scale", result.scale).set("iterations", result.iterations);
   report.set("residuals", result.residuals);
   report.set("measured_peak_bytes", facts.measured_peak_bytes);
   report.set("process_peak_bytes", process_peak_bytes()).set("seconds", seconds);
 }
 
-std::string scan_text(const Reconstruction& r, const ReconstructionOptions& options) {
+std::string scan_text(const ScanReconstruction& r, const ScanReconstructionOptions& options) {
   const ScanLayout& layout = r.layout();
   std::string extents;
   for (const index_t n : layout.item_shape()) {
     extents += fmt::format("{}{}", extents.empty() ? "" : " x ", n);
   }
   if (layout.n_items() > 1) extents += fmt::format(" x {} positions", layout.n_items());
+  if (layout.n_slices() > 1) extents += fmt::format(", {} slices", layout.n_slices());
+  if (!layout.frames.empty()) extents += fmt::format(", {} frames", layout.n_frames());
   std::string text = fmt::format("{}: {}, {}, {:.2f}-fold undersampled\n", options.kspace,
                                  counted(layout.n_coils(), "coil"), extents, layout.acceleration());
   if (layout.n_repetitions * layout.n_averages > 1) {
     text += fmt::format("mean of {} and {}\n", counted(layout.n_repetitions, "repetition"),
                         counted(layout.n_averages, "average"));
   }
+  for (const std::string& note : layout.notes) text += note + "\n";
   if (options.maps.empty()) {
     const auto [rows, columns] = used_center(r.center());
     text += fmt::format("coil sensitivities estimated from the {} x {} centre{}\n", rows, columns,
@@ -123,8 +147,8 @@ std::string scan_text(const Reconstruction& r, const ReconstructionOptions& opti
   return text;
 }
 
-std::string plan_text(const Reconstruction& r) {
-  const ReconstructionPlan& plan = r.plan();
+std::string plan_text(const ScanReconstruction& r) {
+  const ScanReconstructionPlan& plan = r.plan();
   std::string text;
   const auto row = [&](const std::string& name, index_t bytes, const std::string& note = "") {
     std::string line = fmt::format("{:<18}{:>16}  {}", name, with_commas(bytes), note);
@@ -138,8 +162,8 @@ std::string plan_text(const Reconstruction& r) {
     const bool is_cut = is_solve || stage.name == "adjoint";
     row(stage.name, stage.bytes, is_cut ? cut_text(cut_of(r, is_solve)) : "");
     if (!is_solve) continue;
-    const SolvePlan& solve = r.solver().solve();
-    row("  state", solve.state_bytes, "iterate, residual, direction");
+    const SolvePlan& solve = r.solve();
+    row("  state", solve.state_bytes, "vectors of the iteration");
     row("  workspace", solve.peak_bytes - solve.state_bytes, "of one iteration");
     row("  operator", solve.operator_bytes, "maps and weights in memory");
     row("  streamed", solve.streamed_bytes, "of files, at a time");
@@ -149,13 +173,13 @@ std::string plan_text(const Reconstruction& r) {
   return text;
 }
 
-std::string run_text(const Reconstruction& r, const ReconstructionOptions& options,
-                     const ReconstructionResult& result, const RunFacts& facts) {
+std::string run_text(const ScanReconstruction& r, const ScanReconstructionResult& result,
+                     const RunFacts& facts) {
   std::string text;
   if (!result.residuals.empty()) {
-    text += fmt::format("{}: {}, residual {:.1e} ({})\n", method_name(options),
+    text += fmt::format("{}: {}, residual {:.1e} ({})\n", method_name(r),
                         counted(result.iterations, "iteration"), result.residuals.back(),
-                        result.status);
+                        name_of(result.status));
   }
   text += fmt::format(
       "peak: announced {} bytes, measured {} bytes; the process, with its code and libraries, {} "

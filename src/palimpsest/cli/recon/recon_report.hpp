@@ -2,30 +2,34 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "palimpsest/cli/recon/reconstruction.hpp"
+#include "palimpsest/imaging/scan_reconstruction.hpp"
 #include "palimpsest/io/report.hpp"
 
 namespace palimpsest::cli {
 
 /// What a report says of a reconstruction before it runs: what was asked for, sizes, the plan.
-JsonReport report_of_plan(const Reconstruction& reconstruction,
-                          const ReconstructionOptions& options);
+JsonReport report_of_plan(const ScanReconstruction& reconstruction,
+                          const ScanReconstructionOptions& options,
+                          const std::vector<std::string>& regularizers);
 
 /// What a run adds.
 struct RunFacts {
   index_t measured_peak_bytes = 0;
   double write_s = 0;
 };
-void add_run(JsonReport& report, const ReconstructionResult& result, const RunFacts& facts);
+void add_run(JsonReport& report, const ScanReconstruction& reconstruction,
+             const ScanReconstructionResult& result, const RunFacts& facts);
 
 /// `scan.h5: 8 coils, 64 x 64, 4.00-fold undersampled`, and where coil maps come from. Lines.
-std::string scan_text(const Reconstruction& reconstruction, const ReconstructionOptions& options);
+std::string scan_text(const ScanReconstruction& reconstruction,
+                      const ScanReconstructionOptions& options);
 /// The peak, and what every stage holds. Lines.
-std::string plan_text(const Reconstruction& reconstruction);
+std::string plan_text(const ScanReconstruction& reconstruction);
 /// How the solve ended, peaks, seconds. Lines.
-std::string run_text(const Reconstruction& reconstruction, const ReconstructionOptions& options,
-                     const ReconstructionResult& result, const RunFacts& facts);
+std::string run_text(const ScanReconstruction& reconstruction,
+                     const ScanReconstructionResult& result, const RunFacts& facts);
 
 /// The most bytes that this process, or one that it started, had in memory, code and libraries
 /// included.

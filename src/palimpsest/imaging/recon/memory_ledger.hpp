@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 #pragma once
 
 #include <optional>
@@ -6,7 +7,7 @@
 #include "palimpsest/base/dtype.hpp"
 #include "palimpsest/memory/allocator.hpp"
 
-namespace palimpsest::cli {
+namespace palimpsest {
 
 /// Bytes held since its construction, counted as a plan counts them: those of the allocator, and
 /// those charged for memory that others hold: lists, shared memory, pages of mapped files.
@@ -42,4 +43,4 @@ class MemoryLedger {
   index_t charged_ = 0, peak_ = 0;
 };
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/inputs.hpp"
+#include "palimpsest/imaging/inputs.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-namespace palimpsest::cli {
+namespace palimpsest {
 
 const Values& kspace_values() {
   static const Values values{"k-space", "Try to set them to 0, which counts as not measured"};
@@ -22,9 +22,9 @@ const Values& image_values() {
   return values;
 }
 
-UsageError not_finite(const std::string& path, const Values& what, index_t count,
+ValueError not_finite(const std::string& path, const Values& what, index_t count,
                       const Extents& index) {
-  return UsageError(
+  return ValueError(
       fmt::format("[{}] NaN or infinite values in {}: got {} of them, the first at {}. {}", path,
                   what.name, count, to_string(index), what.advice));
 }
@@ -47,4 +47,4 @@ void check_finite(const std::string& path, const Tensor& data, const Values& wha
   throw not_finite(path, what, bad, index);
 }
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

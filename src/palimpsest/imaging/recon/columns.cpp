@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/columns.hpp"
+#include "palimpsest/imaging/recon/columns.hpp"
 
 #include <algorithm>
 
 #include "palimpsest/linop/transforms/fft.hpp"
 
-namespace palimpsest::cli {
+namespace palimpsest {
 namespace {
 
 // More rows at a time are no faster.
@@ -80,4 +80,4 @@ Tensor ColumnTaker::take(const Tensor& grid, const Place& place, MemoryLedger& l
   return result.map();
 }
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/cli/recon/memory_ledger.hpp"
+#include "palimpsest/imaging/recon/memory_ledger.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace palimpsest::cli {
+namespace palimpsest {
 
 MemoryLedger::Charge::Charge(Charge&& other) noexcept
     : ledger_(std::exchange(other.ledger_, nullptr)), bytes_(other.bytes_) {}
@@ -36,4 +36,4 @@ void MemoryLedger::add(index_t bytes) {
   scope_.emplace();
 }
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

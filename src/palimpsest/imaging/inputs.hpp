@@ -4,20 +4,19 @@
 #include <string>
 #include <utility>
 
-#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/base/error.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-namespace palimpsest::cli {
+namespace PALIMPSEST_API palimpsest {
 
-/// Runs a reader; whatever it finds wrong with the file becomes a UsageError that begins with the
+/// Runs a reader; whatever it finds wrong with the file becomes a ValueError that begins with the
 /// file's name, which takes the place of what the library calls it (`[scan] ..`).
 /// What fails elsewhere, such as a full disk under scratch files, stays an IoError.
 template <class Reader>
 auto read_input(const std::string& path, Reader&& reader) {
   try {
     return std::forward<Reader>(reader)();
-  } catch (const UsageError&) {
-    throw;
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error& error) {
@@ -25,9 +24,9 @@ auto read_input(const std::string& path, Reader&& reader) {
     const bool names_file = text.find(path) != std::string::npos;
     const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;
     if (is_io && !names_file && dynamic_cast<const FormatError*>(&error) == nullptr) throw;
-    if (names_file) throw UsageError(text);
+    if (names_file) throw ValueError(text);
     const std::size_t tag = text.starts_with('[') ? text.find("] ") : std::string::npos;
-    throw UsageError("[" + path + "] " + (tag == std::string::npos ? text : text.substr(tag + 2)));
+    throw ValueError("[" + path + "] " + (tag == std::string::npos ? text : text.substr(tag + 2)));
   }
 }
 
@@ -43,11 +42,11 @@ const Values& coil_map_values();
 const Values& image_values();
 
 /// What is wrong with an array of which `count` elements are NaN or infinite, the first at `index`.
-UsageError not_finite(const std::string& path, const Values& what, index_t count,
+ValueError not_finite(const std::string& path, const Values& what, index_t count,
                       const Extents& index);
-/// UsageError naming the first element that is NaN or infinite, if there is one.
+/// ValueError naming the first element that is NaN or infinite, if there is one.
 ///
 /// DTypes   float32, complex64; dense
 void check_finite(const std::string& path, const Tensor& data, const Values& what);
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 #pragma once
 
 #include <string>
@@ -6,7 +7,7 @@
 #include "palimpsest/io/scratch_array.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 
-namespace palimpsest::cli {
+namespace palimpsest {
 
 /// Where the large arrays of a reconstruction lie: in memory, or in files without names in a
 /// folder.
@@ -25,4 +26,4 @@ inline bool is_mapped(const Tensor& t) { return t.numel() > 0 && is_file_mapped(
 /// Takes what was read of a mapped array out of the process's memory.
 void release_pages(const Tensor& t);
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal.
 #pragma once
 
 #include <complex>
 #include <functional>
 
-#include "palimpsest/cli/recon/memory_ledger.hpp"
-#include "palimpsest/cli/recon/place.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/imaging/recon/memory_ledger.hpp"
+#include "palimpsest/imaging/recon/place.hpp"
 
-namespace palimpsest::cli {
+namespace palimpsest {
 
 /// What is done along the last axis of a grid before columns are taken from it.
 enum class AlongX { nothing, to_image, to_image_and_back };
@@ -45,4 +46,4 @@ class ColumnTaker {
   Function function_;
 };
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/cli/recon/recon_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include "palimpsest/cli/byte_size.hpp"
+#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/recon/picture.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+constexpr double kLambda = 0.015, kCgTolerance = 1e-6, kCheckpointSeconds = 600;
+
+struct MethodName {
+  const char* text;
+  ReconstructMethod method;
+};
+constexpr MethodName kMethods[] = {{"automatic", ReconstructMethod::automatic},
+                                   {"cg-sense", ReconstructMethod::cg},
+                                   {"cg", ReconstructMethod::cg},
+                                   {"fista", ReconstructMethod::fista},
+                                   {"pogm", ReconstructMethod::pogm},
+                                   {"primal-dual", ReconstructMethod::primal_dual},
+                                   {"admm", ReconstructMethod::admm},
+                                   {"adjoint", ReconstructMethod::adjoint}};
+
+ReconstructMethod method_of(const std::string& text) {
+  return std::find_if(std::begin(kMethods), std::end(kMethods),
+                      [&](const MethodName& name) { return name.text == text; })
+      ->method;
+}
+
+// Where a raw scan is sorted: beside the result, for which there is room too.
+std::string scratch_folder(const ReconOptions& options) {
+  if (!options.scratch.empty()) return options.scratch;
+  for (const std::string& path : {options.save, options.output, options.report}) {
+    if (path.empty()) continue;
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    return folder.empty() ? "." : folder;
+  }
+  std::error_code none;
+  const auto folder = std::filesystem::temp_directory_path(none);
+  return none ? "." : folder.string();
+}
+
+index_t whole_number(const std::string& option, std::string_view text) {
+  index_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 1) return value;
+  throw UsageError(fmt::format("[{}] got '{}', expected a number of at least 1", option, text));
+}
+
+ScanOptions scan_options(const ReconOptions& options) {
+  ScanOptions scan{.slice = options.slice,
+                   .contrast = options.contrast,
+                   .phase = options.phase,
+                   .set = options.set,
+                   .repetition = options.repetition,
+                   .prewhiten = options.prewhiten,
+                   .trajectory = options.trajectory};
+  if (!options.as.empty()) {
+    scan.as = parse_frame_counter(options.as);
+    const bool is_named = (scan.as == FrameCounter::contrast && options.contrast) ||
+                          (scan.as == FrameCounter::phase && options.phase) ||
+                          (scan.as == FrameCounter::set && options.set) ||
+                          (scan.as == FrameCounter::repetition && options.repetition);
+    if (is_named) {
+      throw UsageError(fmt::format("[--as] {} leaves one frame with --{}. Try without one of them",
+                                   options.as, name_of(scan.as)));
+    }
+  }
+  if (!options.frames.empty()) {
+    const std::size_t slash = options.frames.find('/');
+    const std::string_view text = options.frames;
+    scan.readouts_per_frame = whole_number("--frames", text.substr(0, slash));
+    if (slash != std::string::npos) {
+      scan.readouts_per_step = whole_number("--frames", text.substr(slash + 1));
+    }
+  }
+  return scan;
+}
+
+bool is_scaled(const Regularizer& r) {
+  return r.penalty != Penalty::l2 && r.penalty != Penalty::non_negative &&
+         r.penalty != Penalty::real_valued;
+}
+
+bool is_shifted(const Regularizer& r) {
+  return (r.penalty == Penalty::l1_wavelet || r.penalty == Penalty::locally_low_rank) &&
+         r.shift == Shift::random;
+}
+
+// Options that would do nothing are mistakes.
+void check_effects(const ReconOptions& options, const ScanReconstructionOptions& how) {
+  const auto& regs = how.regularizers;
+  const auto functions = static_cast<std::size_t>(std::count_if(
+      regs.begin(), regs.end(), [](const Regularizer& r) { return r.penalty != Penalty::l2; }));
+  if (options.seed && (functions != 1 || std::none_of(regs.begin(), regs.end(), is_shifted))) {
+    throw UsageError(
+        "[--seed] has no effect: only l1wav and llr, alone and with shift=random, draw numbers. "
+        "Try without --seed");
+  }
+  const bool has_scaled = std::any_of(regs.begin(), regs.end(), is_scaled);
+  if (!options.scale.empty() && !has_scaled && !options.keep_scale) {
+    throw UsageError(
+        "[--scale] has no effect without --reg of l1, l1wav, l1fft, tv, lr or llr, or "
+        "--keep-scale. Try without --scale");
+  }
+}
+
+void check_numbers(const ReconOptions& options) {
+  if (options.iterations < 1 || options.iterations > 1000000000) {
+    throw UsageError(fmt::format("[--iterations] got {}, expected at least 1", options.iterations));
+  }
+  const double lambda = options.lambda.value_or(0), tolerance = options.tolerance.value_or(0);
+  if (!(lambda >= 0) || !(tolerance >= 0)) {
+    throw UsageError(
+        fmt::format("[--lambda, --tolerance] got {} and {}, expected numbers of at least 0", lambda,
+                    tolerance));
+  }
+  if (options.bits != 8 && options.bits != 16) {
+    throw UsageError(fmt::format("[--bits] got {}, expected 8 or 16", options.bits));
+  }
+}
+
+void set_scale(const ReconOptions& options, ScanReconstructionOptions& how) {
+  if (options.scale.empty()) return;
+  if (options.scale == "none") {
+    how.scale = 1;
+    return;
+  }
+  double value = 0;
+  const char* const last = options.scale.data() + options.scale.size();
+  const auto [end, error] = std::from_chars(options.scale.data(), last, value);
+  if (error != std::errc() || end != last || !(value > 0) || !std::isfinite(value)) {
+    throw UsageError(
+        fmt::format("[--scale] got '{}', expected a positive number or none", options.scale));
+  }
+  how.scale = value;
+}
+
+}  // namespace
+
+double parse_duration(const std::string& option, const std::string& text) {
+  double value = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  const std::string_view unit(end, static_cast<std::size_t>(last - end));
+  const double factor = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error == std::errc() && factor > 0 && value > 0 && std::isfinite(value)) {
+    return value * factor;
+  }
+  throw UsageError(
+      fmt::format("[{}] got '{}', expected a time such as 90s, 10m or 1.5h", option, text));
+}
+
+std::vector<std::string> regularizer_texts(const ReconOptions& options) {
+  if (!options.regularizers.empty()) return options.regularizers;
+  if (options.method == "adjoint") return {};
+  return {fmt::format("l2:{}", options.lambda.value_or(kLambda))};
+}
+
+ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
+  check_numbers(options);
+  ScanReconstructionOptions result;
+  result.kspace = options.input;
+  result.maps = options.maps;
+  result.start = options.start;
+  result.weights = options.weights;
+  result.scan = scan_options(options);
+  for (const std::string& text : regularizer_texts(options)) {
+    result.regularizers.push_back(parse_regularizer(text));
+  }
+  result.method = method_of(options.method);
+  result.iterations = static_cast<int>(options.iterations);
+  const bool is_quadratic = are_quadratic(result.regularizers);
+  result.tolerance = options.tolerance.value_or(is_quadratic ? kCgTolerance : 0);
+  set_scale(options, result);
+  result.keep_scale = options.keep_scale;
+  result.sets = options.sets;
+  if (!options.memory.empty()) result.budget = parse_bytes("--memory", options.memory);
+  result.scratch = scratch_folder(options);
+  result.keeps_maps = !options.save_maps.empty();
+  result.writing_bytes = picture_bytes;
+  if (!options.time_limit.empty()) {
+    result.time_limit_s = parse_duration("--time-limit", options.time_limit);
+  }
+  if (!options.checkpoint.empty()) {
+    result.checkpoint = CheckpointOptions{
+        .path = options.checkpoint,
+        .every_s =
+            options.every.empty() ? kCheckpointSeconds : parse_duration("--every", options.every)};
+  }
+  result.resume = options.resume;
+  result.seed = static_cast<std::uint64_t>(options.seed.value_or(0));
+  check_effects(options, result);
+  return result;
+}
+
+Command add_image_options(CommandLine& line, const std::string& name,
+                          const std::string& description, ReconOptions& options) {
+  std::vector<std::string> methods;
+  for (const MethodName& method : kMethods) methods.emplace_back(method.text);
+  Command command = line.add(name, description);
+  command
+      .argument("INPUT", options.input,
+                "k-space: ISMRMRD file, or array (coil, [z,] y, x) as NPY or BART CFL")
+      .option("--reg", "TERM", options.regularizers,
+              "Regularizer, NAME[(DIMS)]:WEIGHT[,KEY=VALUE]..: l2, l1, l1wav, l1fft, tv, lr, llr, "
+              "nonneg, real; may be given several times; default: l2:0.015")
+      .choice("--method", methods, options.method,
+              "Reconstruction method; automatic: the best for the regularizers")
+      .option("--maps", "FILE", options.maps,
+              "Coil maps, NPY or BART CFL; default: estimated from calibration lines")
+      .option("--sets", "N", options.sets, "Sets of coil maps that are estimated")
+      .option("--lambda", "X", options.lambda, "The same as --reg l2:X; default: 0.015")
+      .option("--scale", "X", options.scale,
+              "Unit of the weights of regularizers, or none for 1; default: brightness of the data")
+      .flag("--keep-scale", options.keep_scale, "Image divided by the scale, not in data units")
+      .option("--trajectory", "FILE", options.trajectory,
+              "Trajectory of k-space (coil, readout, sample): NPY (readout, sample, 2 or 3) in "
+              "cycles per field of view, or BART CFL")
+      .option("--weights", "FILE", options.weights,
+              "Weights of the samples along a trajectory, NPY (readout, sample)")
+      .option("--as", "T=COUNTER", options.as,
+              "Counter of a raw file whose values are frames: repetition, contrast, phase or set")
+      .option("--frames", "N[/STEP]", options.frames,
+              "Readouts of a frame along a trajectory, and from one frame to the next")
+      .option("--start", "FILE.npy", options.start, "Image at which the iteration starts")
+      .option("--memory", "BYTES", options.memory,
+              "Most bytes held at a time, such as 300M or 1.5G; default: no limit")
+      .option(
+          "--scratch", "FOLDER", options.scratch,
+          "Folder of the files that hold what --memory leaves no room for; default: that of the "
+          "results")
+      .option("--slice", "N", options.slice, "Slice of a raw file; default: all")
+      .option("--contrast", "N", options.contrast,
+              "Contrast of a raw file; needed if it has several")
+      .option("--phase", "N", options.phase,
+              "Cardiac phase of a raw file; needed if it has several")
+      .option("--set", "N", options.set, "Set of a raw file; needed if it has several")
+      .option("--repetition", "N", options.repetition,
+              "Repetition of a raw file; default: the mean of all")
+      .flag("--whiten,--prewhiten", options.prewhiten,
+            "Decorrelation of the coils by the noise readouts of a raw file")
+      .option("--report", "FILE.json", options.report,
+              "Output: sizes, plan, peaks in bytes, seconds, residuals")
+      .option("--plan", "FILE", options.plan,
+              "Output: memory plan of one iteration, as .svg, .json or .txt")
+      .flag("--json", options.json, "Report as JSON on standard output instead of a summary")
+      .excludes("--lambda", {"--reg"})
+      .excludes("--method", {"--lambda", "--reg", "--start"}, "adjoint")
+      .excludes("--sets", {"--maps"})
+      .needs("--scratch", {"--memory"});
+  return command;
+}
+
+}  // namespace palimpsest::cli

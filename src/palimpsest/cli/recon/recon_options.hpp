@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/cli/command_line.hpp"
+#include "palimpsest/imaging/scan_reconstruction.hpp"
+
+namespace palimpsest::cli {
+
+/// What the options of `recon` and `plan` say, as they are given.
+struct ReconOptions {
+  std::string input, output, maps, report, save, save_maps, plan;
+  std::string method = "automatic";
+  std::vector<std::string> regularizers;
+  std::optional<double> lambda, tolerance;
+  index_t iterations = 30, bits = 8, sets = 1;
+  std::optional<index_t> seed;
+  std::optional<index_t> slice, contrast, phase, set, repetition;
+  std::string as, frames, trajectory, weights, start, scale, time_limit, checkpoint, every, resume;
+  bool prewhiten = false, json = false, dry_run = false, keep_scale = false;
+  std::string scratch;
+  /// As given: `300M`.
+  std::string memory;
+};
+
+/// Adds those that decide about the image, and so about its plan.
+Command add_image_options(CommandLine& line, const std::string& name,
+                          const std::string& description, ReconOptions& options);
+
+/// Seconds: `90s`, `10m`, `1.5h`.
+///
+/// Errors   UsageError naming the option
+double parse_duration(const std::string& option, const std::string& text);
+
+/// Errors   UsageError: numbers out of range; options that have nothing to do here
+ScanReconstructionOptions reconstruction_options(const ReconOptions& options);
+
+/// The functions, as they are in force: those of --reg, or that of --lambda.
+std::vector<std::string> regularizer_texts(const ReconOptions& options);
+
+}  // namespace palimpsest::cli

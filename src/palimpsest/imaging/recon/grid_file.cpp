@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/imaging/recon/grid_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+
+#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/npy.hpp"
+
+namespace palimpsest {
+namespace {
+
+// Elements that are converted at a time.
+constexpr index_t kPieceElements = index_t{1} << 17;
+
+// BART's dimensions between coils and frames have one element: those of a series are left out.
+Tensor without_middle_axes(Tensor data) {
+  while (data.rank() > 5 && data.shape(1) == 1) data = data.select(1, 0);
+  return data;
+}
+
+Tensor real_part(const Tensor& data) {
+  const Tensor dense = data.to(DType::complex64).contiguous();
+  Tensor result = Tensor::empty(data.shape(), DType::float32);
+  const auto* from = dense.data<std::complex<float>>();
+  auto* to = result.mutable_data<float>();
+  for (index_t i = 0; i < dense.numel(); ++i) to[i] = from[i].real();
+  return result;
+}
+
+// What the samples of an array tell.
+struct Samples {
+  Tensor measured;  // bool (z, y, x): where any coil has a value other than 0
+  index_t not_finite = 0;
+  Extents first_not_finite;
+};
+
+template <class T>
+void look_at(const Tensor& array, Samples& found) {
+  const Extents& n = array.shape();
+  const Strides& step = array.strides();
+  auto* measured = found.measured.mutable_data<bool>();
+  for (index_t c = 0; c < n[0]; ++c) {
+    bool* point = measured;
+    for (index_t z = 0; z < n[1]; ++z) {
+      const Tensor plane = array.select(0, c).select(0, z);
+      const auto* values = plane.template data<std::complex<T>>();
+      for (index_t y = 0; y < n[2]; ++y) {
+        for (index_t x = 0; x < n[3]; ++x, ++point) {
+          const std::complex<T> v = values[y * step[2] + x * step[3]];
+          *point = *point || v != std::complex<T>(0);
+          if (std::isfinite(v.real()) && std::isfinite(v.imag())) continue;
+          if (found.not_finite++ == 0) found.first_not_finite = {c, z, y, x};
+        }
+      }
+      release_pages(plane);
+    }
+  }
+}
+
+}  // namespace
+
+void release_pages(const Tensor& t) {
+  if (!is_mapped(t)) return;
+  index_t last = 0;
+  for (std::size_t i = 0; i < t.rank(); ++i) last += (t.shape()[i] - 1) * t.strides()[i];
+  const auto item = static_cast<index_t>(item_size(t.dtype()));
+  release_file_pages(t.raw_data(), static_cast<std::size_t>((last + 1) * item));
+}
+
+index_t copying_bytes(const Tensor& array) {
+  const index_t rows = std::clamp<index_t>(kPieceElements / array.shape(-1), 1, array.shape(-2));
+  return byte_count(Extents{rows, array.shape(-1)}, DType::complex64);
+}
+
+void copy_dense(const Tensor& array, ScratchArray& into, index_t first) {
+  if (array.rank() > 2) {
+    const index_t n = array.shape(0), part = array.numel() / n;
+    for (index_t i = 0; i < n; ++i) copy_dense(array.select(0, i), into, first + i * part);
+    return;
+  }
+  const index_t n = array.shape(0), width = array.shape(1);
+  const index_t rows = std::clamp<index_t>(kPieceElements / width, 1, n);
+  for (index_t y = 0; y < n; y += rows) {
+    const Tensor given = array.narrow(0, y, std::min(rows, n - y));
+    const Tensor piece = given.to(DType::complex64).contiguous();
+    into.write(first + y * width, piece.raw_data(), piece.numel());
+  }
+  release_pages(array);
+}
+
+Tensor dense_copy(const Tensor& array, const Place& place) {
+  ScratchArray copy = place.array(array.shape());
+  copy_dense(array, copy, 0);
+  return copy.map();
+}
+
+GridFile open_grid(const std::string& path, FileFormat format, const char* what, bool lacks_coils,
+                   bool takes_frames) {
+  Tensor data =
+      read_input(path, [&] { return format == FileFormat::npy ? map_npy(path) : map_cfl(path); });
+  if (!is_complex(data.dtype())) {
+    throw ValueError(
+        fmt::format("[{}] not complex: got {}, expected complex64 or complex128. Try "
+                    "k-space instead of a magnitude image",
+                    path, name_of(data.dtype())));
+  }
+  if (data.numel() == 0) {
+    throw ValueError(fmt::format("[{}] {} is empty: got the shape {}. Try another file", path, what,
+                                 to_string(data.shape())));
+  }
+  if (lacks_coils && data.rank() < 4 && data.rank() > 1 && data.shape(0) > 1) {
+    data = data.unsqueeze(0);
+  }
+  if (data.rank() == 3) data = data.unsqueeze(1);
+  if (takes_frames) data = without_middle_axes(data);
+  if (data.rank() == 4 || (takes_frames && data.rank() == 5)) return {path, data};
+  throw ValueError(fmt::format(
+      "[{}] wrong rank of {}: got the shape {}, expected (coil, y, x) or (coil, z, y, x){}", path,
+      what, to_string(data.shape()), takes_frames ? ", or frames of the latter" : ""));
+}
+
+Tensor measured_points_of(const std::string& path, const Tensor& grid) {
+  const Extents& n = grid.shape();
+  Samples found{Tensor::zeros({n[1], n[2], n[3]}, DType::bool_), 0, {}};
+  if (grid.dtype() == DType::complex64) {
+    look_at<float>(grid, found);
+  } else {
+    look_at<double>(grid, found);
+  }
+  if (found.not_finite > 0) {
+    throw not_finite(path, kspace_values(), found.not_finite, found.first_not_finite);
+  }
+  return found.measured;
+}
+
+Extents without_single_axes(const Extents& shape) {
+  Extents result{shape[0]};
+  for (std::size_t i = 1; i < shape.size(); ++i) {
+    const bool is_needed = result.size() + (shape.size() - i) <= 3;
+    if (shape[i] > 1 || is_needed) result.push_back(shape[i]);
+  }
+  return result;
+}
+
+namespace {
+
+// Axes of one point may have been left out, whichever they are.
+Tensor with_all_axes(const Tensor& maps, const Extents& full) {
+  Strides strides{maps.strides()[0]};
+  std::vector<index_t> of_long_axes;
+  for (std::size_t i = 1; i < 4; ++i) {
+    if (maps.shape()[i] > 1) of_long_axes.push_back(maps.strides()[i]);
+  }
+  std::size_t next = 0;
+  for (std::size_t i = 1; i < 4; ++i) {
+    strides.push_back(full[i] > 1 ? of_long_axes[next++] : 1);
+  }
+  return maps.as_strided(full, strides, maps.offset());
+}
+
+[[noreturn]] void refuse_maps(const std::string& path, const Extents& got,
+                              const ScanLayout& layout) {
+  Extents expected = layout.short_maps_shape();
+  if (layout.n_slices() > 1) expected.insert(0, layout.n_slices());
+  throw ValueError(fmt::format("[--maps] {} does not fit the scan: got the shape {}, expected {}",
+                               path, to_string(got), to_string(expected)));
+}
+
+}  // namespace
+
+GridFile open_maps(const std::string& path, const ScanLayout& layout) {
+  const FileFormat format = read_input(path, [&] { return detect_format(path); });
+  if (format != FileFormat::npy && format != FileFormat::cfl) {
+    throw ValueError(fmt::format("[--maps] {} is {}, expected NPY or CFL", path, name_of(format)));
+  }
+  GridFile file = open_grid(path, format, "coil maps", layout.n_coils() == 1,
+                            /*takes_frames=*/layout.n_slices() > 1);
+  if (layout.n_slices() > 1) {
+    Extents expected = layout.maps_shape();
+    expected.insert(0, layout.n_slices());
+    // (slice, coil, y, x) has its z left out.
+    if (file.array.rank() == 4) file.array = file.array.unsqueeze(2);
+    if (file.array.shape() != expected) refuse_maps(path, file.array.shape(), layout);
+    return file;
+  }
+  const Extents got = without_single_axes(file.array.shape());
+  if (got != layout.short_maps_shape()) refuse_maps(path, got, layout);
+  file.array = with_all_axes(file.array, layout.maps_shape());
+  return file;
+}
+
+Tensor open_trajectory(const std::string& path) {
+  const auto refuse = [&](const std::string& got) {
+    throw ValueError(fmt::format(
+        "[--trajectory] {}: got {}, expected NPY of real numbers (readouts, samples, 2 or 3) in "
+        "cycles per field of view, or BART's (3, samples, readouts)",
+        path, got));
+  };
+  const FileFormat format = read_input(path, [&] { return detect_format(path); });
+  Tensor data;
+  if (format == FileFormat::npy) {
+    data = read_input(path, [&] { return read_npy(path); });
+  } else if (format == FileFormat::cfl) {
+    data = read_input(path, [&] { return map_cfl(path); });
+    while (data.rank() > 4 && data.shape(1) == 1) data = data.select(1, 0);
+  } else {
+    refuse(std::string(name_of(format)));
+  }
+  data = is_complex(data.dtype()) ? real_part(data) : data.to(DType::float32).contiguous();
+  if (data.rank() == 4) {
+    data = data.view({data.shape(0) * data.shape(1), data.shape(2), data.shape(3)});
+  }
+  if (data.rank() != 3 || data.numel() == 0 || data.shape(2) < 2 || data.shape(2) > 3) {
+    refuse("the shape " + to_string(data.shape()));
+  }
+  check_finite(path, data, {"the trajectory", "Try another file"});
+  if (data.shape(2) == 2) return data;
+  const auto* k = data.data<float>();
+  for (index_t i = 2; i < data.numel(); i += 3) {
+    if (k[i] != 0) return data;
+  }
+  return data.narrow(2, 0, 2).contiguous();
+}
+
+}  // namespace palimpsest

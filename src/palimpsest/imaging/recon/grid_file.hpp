@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <string>
+
+#include "palimpsest/imaging/recon/place.hpp"
+#include "palimpsest/imaging/scan.hpp"
+
+namespace palimpsest {
+
+/// An array in a file as a grid (coil, z, y, x), or (frame, coil, z, y, x): mapped where its
+/// elements allow it.
+struct GridFile {
+  std::string path;
+  Tensor array;  // complex64 or complex128, any strides
+  /// Held for what cannot be mapped.
+  index_t held_bytes() const { return is_mapped(array) ? 0 : array.nbytes(); }
+  bool is_dense() const { return array.dtype() == DType::complex64 && array.is_contiguous(); }
+};
+
+/// Held while a dense copy of such an array is made, beside it.
+index_t copying_bytes(const Tensor& array);
+/// Writes an array of any layout as complex64, from element `first` on.
+void copy_dense(const Tensor& array, ScratchArray& into, index_t first);
+Tensor dense_copy(const Tensor& array, const Place& place);
+
+/// Errors   ValueError: another format, real numbers, empty, another rank than 3 or 4 (5 with
+///          `takes_frames`)
+GridFile open_grid(const std::string& path, FileFormat format, const char* what,
+                   bool lacks_coils = false, bool takes_frames = false);
+
+/// bool (z, y, x): where any coil has a value other than 0.
+///
+/// Errors   ValueError: NaN or infinite values
+Tensor measured_points_of(const std::string& path, const Tensor& grid);
+
+/// Coil maps for a scan in an array file, (coil, z, y, x), or (slice, coil, z, y, x); axes of one
+/// point may be left out.
+///
+/// Errors   ValueError: another format, real numbers, maps that do not fit the scan
+GridFile open_maps(const std::string& path, const ScanLayout& layout);
+
+/// A trajectory in a file, NPY (readouts, samples, D) or (frames, readouts, samples, D), or BART's:
+/// float32 (frames * readouts, samples, D), D = 2 or 3; kz that is 0 everywhere is left out.
+///
+/// Errors   ValueError: another format, rank or dtype, NaN
+Tensor open_trajectory(const std::string& path);
+
+/// Extents without those of 1 from axis 1 on, but two at least.
+Extents without_single_axes(const Extents& shape);
+
+}  // namespace palimpsest

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/imaging/recon/image_solver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <utility>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/imaging/trajectories.hpp"
+#include "palimpsest/io/scratch_array.hpp"
+#include "palimpsest/linop/containers/add.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/solve/conjugate_gradients.hpp"
+#include "palimpsest/solve/frame/solver.hpp"
+#include "palimpsest/solve/spectrum.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr double kNufftAccuracy = 1e-4;
+// Iterates in the mean of a solve with random shifts.
+constexpr index_t kAveraged = 16;
+
+// Kz of Nz, ..
+Dims grid_of(const Dims& image) {
+  Dims grid;
+  for (const ND& d : image) grid.push_back(ND("K" + d.str().substr(1)));
+  return grid;
+}
+
+// Stands for an array that comes later: has no memory.
+Tensor stand_in(DType dtype, const Extents& shape, bool in_file) {
+  alignas(64) static std::byte anchor[64];
+  if (in_file) return ScratchArray::unwritten(shape, dtype).map();
+  return Tensor::from_blob(anchor, dtype, shape, contiguous_strides(shape), {}, true);
+}
+
+SharedVariable variable_of(const Tensor& value) {
+  return SharedVariable({value.dtype(), value.shape(), {}}, value, {.borrow = true, .shape = {}});
+}
+
+Tensor number(double value) {
+  Tensor t = Tensor::empty({}, DType::float32);
+  t.fill(value);
+  return t;
+}
+
+// Steps side by side need memory of their own, and mapped files are read a step at a time.
+ConfigOverrides one_by_one() {
+  ConfigOverrides overrides;
+  overrides.budget = std::numeric_limits<index_t>::max();
+  overrides.parallel_grain = std::numeric_limits<index_t>::max();
+  overrides.allow_gc = true;
+  return overrides;
+}
+
+// One term without K, and no h, is h.
+void simplify(Objective& f) {
+  if (f.h || f.terms.size() != 1 || f.terms[0].K || f.terms[0].d) return;
+  f.h = f.terms[0].g;
+  f.terms.clear();
+}
+
+bool has_random_shifts(const Objective& f) { return f.h && f.h->has_state(); }
+
+}  // namespace
+
+// -- items ---------------------------------------------------------------------------------------
+
+Dims ImageItem::image_dims() const {
+  return (frames > 0 ? Dims("T") : Dims()) + (sets > 1 ? Dims("M") : Dims()) + dims;
+}
+
+Extents ImageItem::image_shape() const {
+  Extents extents = shape;
+  if (sets > 1) extents.insert(0, sets);
+  if (frames > 0) extents.insert(0, frames);
+  return extents;
+}
+
+Extents ImageItem::kspace_shape() const {
+  Extents extents =
+      has_trajectory() ? Extents{trajectories[0].shape(0), trajectories[0].shape(1)} : shape;
+  extents.insert(0, n_coils);
+  if (frames > 0) extents.insert(0, frames);
+  return extents;
+}
+
+Extents ImageItem::maps_shape() const {
+  Extents extents = shape;
+  extents.insert(0, n_coils);
+  if (sets > 1) extents.insert(0, sets);
+  return extents;
+}
+
+Extents ImageItem::weights_shape() const {
+  Extents extents = kspace_shape();
+  extents.erase(frames > 0 ? 1 : 0);
+  return extents;
+}
+
+// -- the model -----------------------------------------------------------------------------------
+
+namespace {
+
+// The operators of an item, on variables.
+class Model {
+ public:
+  Model(const ImageItem& item, const ImageSolverOptions& options) : item_(item) {
+    no_maps = stand_in(DType::complex64, item.maps_shape(), item.maps_in_file);
+    maps = variable_of(no_maps);
+    kspace = {DType::complex64, item.kspace_shape(), {}};
+    image = {DType::complex64, item.image_shape(), {}};
+    const Dims dims = item.image_dims();
+    objective.A = Identity(dims);
+    add_regularizers(objective, options.regularizers, dims, [this](const Regularizer& r) {
+      lambdas.emplace_back(variable_of(number(r.lambda)), r.lambda);
+      return Weight(Parameter(lambdas.back().first));
+    });
+    method = reconstruct_method(objective, options.method);
+    simplify(objective);
+    // Made before it is used: weights that stand in have no values.
+    has_weights = item.has_trajectory() ? item.has_density : method != ReconstructMethod::adjoint;
+    if (has_weights) {
+      // Kernels are made of the weights of a trajectory at once.
+      weights = variable_of(item.has_trajectory()
+                                ? Tensor::ones(item.weights_shape(), DType::float32)
+                                : stand_in(DType::float32, item.weights_shape(), false));
+    }
+    norm2 = options.norm2.value_or(options.maps_norm2);
+    finds_norm =
+        !options.norm2 && method != ReconstructMethod::adjoint && method != ReconstructMethod::cg;
+    if (item.has_trajectory()) {
+      build_along_trajectory();
+    } else {
+      build_on_grid();
+    }
+    if (method == ReconstructMethod::adjoint) return;
+    for (const Quadratic& q : objective.quadratics) {
+      normal = normal + q.lambda * Identity(dims);
+      norm2 += q.lambda;
+    }
+  }
+
+  Tensor no_maps;
+  SharedVariable maps, weights;
+  bool has_weights = false, finds_norm = false;
+  std::vector<std::pair<SharedVariable, double>> lambdas;
+  TensorType kspace, image;
+  Objective objective;  // its A stands for the image itself
+  ReconstructMethod method = ReconstructMethod::automatic;
+  NamedLinop adjoint, normal;
+  double norm2 = 1;  // a bound of the largest eigenvalue of the normal operator
+
+  bool has_trajectory() const { return item_.has_trajectory(); }
+  NamedLinop coil_operator() const { return coil_images(Dims()); }
+
+ private:
+  Dims sets() const { return item_.sets > 1 ? Dims("M") : Dims(); }
+  Dims frames() const { return item_.frames > 0 ? Dims("T") : Dims(); }
+  NamedLinop coil_images(const Dims& frames) const {
+    const Dims& grid = item_.dims;
+    return Dense(Parameter(maps), sets() + Dims("C") + grid, frames + sets() + grid,
+                 frames + Dims("C") + grid);
+  }
+
+  // y is 0 where nothing was measured.
+  void build_on_grid() {
+    const Dims k = grid_of(item_.dims), coils = frames() + Dims("C");
+    const auto n = static_cast<int>(item_.dims.size());
+    const NamedLinop A = Chain(coil_images(frames()), Fft(n, {.batch = coils,
+                                                              .grid = Grid{item_.dims, k},
+                                                              .norm = FftNorm::ortho,
+                                                              .centered = true}));
+    adjoint = A.H();
+    if (method == ReconstructMethod::adjoint) return;
+    // Weights are 0 or 1: their squares are themselves.
+    normal = A.normal(Diagonal(Parameter(weights), coils + k, {.weight_shape = frames() + k}));
+  }
+
+  NamedLinop along(const Tensor& trajectory) const {
+    return Nufft(coordinates_of_grid(trajectory), item_.shape, "Sp Ro",
+                 {.input = item_.dims,
+                  .kspace = grid_of(item_.dims),
+                  .batch = "C",
+                  .eps = kNufftAccuracy,
+                  .toeplitz = Toeplitz::yes});
+  }
+
+  void build_along_trajectory() {
+    std::vector<NamedLinop> parts;
+    double largest = 0;
+    const bool is_solved = method != ReconstructMethod::adjoint;
+    for (const Tensor& trajectory : item_.trajectories) {
+      const NamedLinop F = along(trajectory);
+      if (finds_norm) {
+        Extents coil = item_.shape;
+        coil.insert(0, 1);
+        largest = std::max(largest, operator_norm2(F, {DType::complex64, coil, {}}).value);
+      }
+      parts.push_back(Chain(coil_images(Dims()), F));
+    }
+    norm2 *= largest > 0 ? largest : 1;
+    const StackDims side_by_side{.in = {ND("T"), 0}, .out = {ND("T"), 0}, .threaded = false};
+    const NamedLinop A = item_.frames > 0 ? Stack(parts, side_by_side) : parts.at(0);
+    if (!item_.has_density) {
+      adjoint = A.H();
+      if (is_solved) normal = A.N();
+      return;
+    }
+    const NamedLinop W = Diagonal(Parameter(weights), frames() + Dims("C Sp Ro"),
+                                  {.weight_shape = frames() + Dims("Sp Ro")});
+    adjoint = Chain(W, A.H());
+    if (is_solved) normal = A.normal(W);
+  }
+
+  const ImageItem item_;
+};
+
+BudgetOptions budget_options(const ImageItem& item) {
+  return {.candidates = {}, .streamed_input = item.kspace_in_file};
+}
+
+SolveOptions solve_options(const ImageSolverOptions& options, const Model& model, index_t budget) {
+  SolveOptions result;
+  result.tolerance = options.tolerance;
+  result.max_iterations = options.iterations;
+  if (options.has_start) result.x0 = stand_in(DType::complex64, model.image.shape, false);
+  result.callback = options.callback;
+  result.budget_bytes = budget;
+  result.checkpoint = options.checkpoint;
+  result.resume = options.resume;
+  result.cancel = options.cancel;
+  result.seed = options.seed;
+  result.time_limit_s = options.time_limit_s;
+  return result;
+}
+
+const char* solver_name(ReconstructMethod method) {
+  switch (method) {
+    case ReconstructMethod::fista:
+      return "fista";
+    case ReconstructMethod::pogm:
+      return "pogm";
+    case ReconstructMethod::admm:
+      return "admm";
+    default:
+      return "condat_vu";
+  }
+}
+
+std::string numbered(const char* base, std::size_t i) { return base + std::to_string(i); }
+
+// The data are A^H y: "A" is the identity, and "N" the normal operator of the model.
+Problem problem_of(const Model& model, const ImageSolverOptions& options) {
+  Objective f = model.objective;
+  if (model.method == ReconstructMethod::admm && f.h) {
+    f.terms.push_back({.g = *f.h});
+    f.h.reset();
+  }
+  Problem p(model.image);
+  p.set("A", f.A).set("N", model.normal);
+  for (std::size_t i = 0; i < f.terms.size(); ++i) {
+    p.set(numbered("K", i), f.terms[i].K ? *f.terms[i].K : f.A);
+    p.set(numbered("g", i), f.terms[i].g);
+  }
+  p.set("terms", static_cast<index_t>(f.terms.size()));
+  if (f.h) p.set("h", *f.h);
+  p.set("L", model.norm2).set("restart", true);
+  p.set("max_iterations", static_cast<index_t>(options.iterations));
+  if (model.method == ReconstructMethod::fista && has_random_shifts(f) &&
+      options.iterations > kAveraged) {
+    p.set("average", kAveraged);
+  }
+  return p;
+}
+
+// Besides the state of the solver. Where that keeps A^H y unchanged it shares the array.
+index_t bytes_of_right_hand_side(const Model& model) {
+  const bool is_shared = model.method == ReconstructMethod::fista ||
+                         model.method == ReconstructMethod::pogm ||
+                         model.method == ReconstructMethod::admm;
+  return is_shared ? 0 : byte_count(model.image.shape, model.image.dtype);
+}
+
+const SolverType& type_of(const Model& model) { return *find_solver(solver_name(model.method)); }
+
+CgOptions cg_options(const SolveOptions& o) {
+  return {.tolerance = o.tolerance,
+          .max_iterations = o.max_iterations,
+          .x0 = o.x0,
+          .callback = o.callback,
+          .budget_bytes = o.budget_bytes,
+          .time_limit_s = o.time_limit_s,
+          .checkpoint = o.checkpoint,
+          .resume = o.resume,
+          .cancel = o.cancel,
+          .seed = o.seed};
+}
+
+Solver solver_of(const Model& model, const ImageSolverOptions& options, index_t budget) {
+  const SolveOptions how = solve_options(options, model, budget);
+  if (model.method == ReconstructMethod::cg) {
+    return ConjugateGradients(model.normal, model.image, cg_options(how));
+  }
+  return {type_of(model), problem_of(model, options), how};
+}
+
+}  // namespace
+
+double largest_norm2(const Tensor& maps) {
+  double largest = 0;
+  const Extents& n = maps.shape();
+  std::vector<double> sums(static_cast<std::size_t>(n[3]));
+  for (index_t z = 0; z < n[1]; ++z) {
+    for (index_t y = 0; y < n[2]; ++y) {
+      std::fill(sums.begin(), sums.end(), 0);
+      for (index_t c = 0; c < n[0]; ++c) {
+        const Tensor line = maps.select(0, c).select(0, z).select(0, y);
+        const Tensor dense = line.to(DType::complex64).contiguous();
+        const auto* v = dense.data<std::complex<float>>();
+        for (std::size_t x = 0; x < sums.size(); ++x) {
+          sums[x] += std::norm(std::complex<double>(v[x]));
+        }
+      }
+      largest = std::max(largest, *std::max_element(sums.begin(), sums.end()));
+    }
+  }
+  return std::isfinite(largest) && largest > 0 ? largest : 1;
+}
+
+ReconstructMethod method_for(const std::vector<Regularizer>& regularizers, const Dims& image,
+                             ReconstructMethod wanted) {
+  Objective f{.A = Identity(image)};
+  add_regularizers(f, regularizers, image);
+  return reconstruct_method(f, wanted);
+}
+
+// -- the solver ----------------------------------------------------------------------------------
+
+struct ImageSolver::Impl {
+  Impl(const ImageItem& item, const ImageSolverOptions& options, const Budgets& budgets)
+      : model(item, options) {
+    {
+      const ConfigScope scope(one_by_one());
+      adjoint = split_to_budget(model.adjoint, model.kspace, budgets.adjoint, budget_options(item));
+    }
+    if (model.method == ReconstructMethod::adjoint) return;
+    right_hand_side_bytes = bytes_of_right_hand_side(model);
+    solve.emplace(
+        solver_of(model, options, std::max<index_t>(budgets.solve - right_hand_side_bytes, 0)));
+  }
+
+  Model model;
+  BudgetSplit adjoint;
+  std::optional<Solver> solve;
+  index_t right_hand_side_bytes = 0;
+};
+
+ImageSolver::ImageSolver(const ImageItem& item, const ImageSolverOptions& options,
+                         const Budgets& budgets)
+    : impl_(std::make_unique<Impl>(item, options, budgets)) {}
+ImageSolver::~ImageSolver() = default;
+
+ReconstructMethod ImageSolver::method() const { return impl_->model.method; }
+index_t ImageSolver::adjoint_bytes() const { return impl_->adjoint.peak_bytes; }
+
+index_t ImageSolver::solve_bytes() const {
+  return impl_->solve ? impl_->right_hand_side_bytes + solve().total_bytes() : 0;
+}
+
+const BudgetSplit& ImageSolver::adjoint() const { return impl_->adjoint; }
+const SolvePlan& ImageSolver::solve() const { return impl_->solve->plan(); }
+const Plan& ImageSolver::step() const { return impl_->solve ? solve().step : impl_->adjoint.plan; }
+
+void ImageSolver::set_weights(const Tensor& weights) {
+  if (impl_->model.has_weights) impl_->model.weights.set_value(weights);
+}
+
+void ImageSolver::set_scale(double scale) {
+  for (auto& [variable, lambda] : impl_->model.lambdas) {
+    variable.set_value(number(lambda * scale), {.borrow = true});
+  }
+}
+
+void ImageSolver::set_start(Tensor image) { impl_->solve->set_x0(std::move(image)); }
+
+ImageSolver::Budgets ImageSolver::fixed_bytes() const {
+  const Model& model = impl_->model;
+  if (!model.has_trajectory()) return {0, 0};
+  const index_t maps = operator_bytes(model.coil_operator());
+  return {operator_bytes(model.adjoint) - maps,
+          impl_->solve ? operator_bytes(model.normal) - maps : 0};
+}
+
+SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLedger& ledger,
+                             const ScaleOf& scale_of) {
+  Model& model = impl_->model;
+  SolveResult result;
+  model.maps.set_value(maps);
+  Tensor b;
+  {
+    const auto streamed = ledger.charge(impl_->adjoint.streamed_bytes);
+    const ConfigScope scope(one_by_one());
+    b = impl_->adjoint.op(kspace);
+  }
+  if (scale_of) set_scale(scale_of(b));
+  if (impl_->solve) {
+    const auto streamed = ledger.charge(solve().streamed_bytes);
+    result = impl_->solve->run(b);
+    // What was reached before is an image; nothing is none.
+    if (result.status == Status::diverged && result.iterations == 0) {
+      throw ValueError(fmt::format(
+          "[{}] the iteration diverged at its first step: numbers leave the range of single "
+          "precision. Try coil maps of magnitude 1, or a larger --lambda",
+          name_of(model.method)));
+    }
+  } else {
+    result.x = b;
+    result.status = Status::converged;
+  }
+  model.maps.set_value(model.no_maps, {.borrow = true});
+  return result;
+}
+
+ImageSolver::Budgets ImageSolver::smallest(const ImageItem& item,
+                                           const ImageSolverOptions& options) {
+  const Model model(item, options);
+  Budgets budgets{};
+  {
+    const ConfigScope scope(one_by_one());
+    budgets.adjoint = smallest_budget(model.adjoint, model.kspace, budget_options(item));
+  }
+  if (model.method == ReconstructMethod::adjoint) return budgets;
+  const SolveOptions how = solve_options(options, model, 0);
+  budgets.solve = bytes_of_right_hand_side(model);
+  budgets.solve += model.method == ReconstructMethod::cg
+                       ? smallest_cg_budget(model.normal, model.image, cg_options(how))
+                       : smallest_solve_budget(type_of(model), problem_of(model, options), how);
+  return budgets;
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/imaging/recon/memory_ledger.hpp"
+#include "palimpsest/imaging/reconstruct.hpp"
+#include "palimpsest/linop/split/budget.hpp"
+#include "palimpsest/solve/solve.hpp"
+
+namespace palimpsest {
+
+/// What is solved for at a time: the extents of its arrays, and whether they lie in mapped files.
+struct ImageItem {
+  index_t n_coils = 1;
+  /// Of the image, and their names: out of Nz, Ny, Nx.
+  Extents shape;
+  Dims dims;
+  /// Frames that a regularizer ties together; 0: the image has no such dimension.
+  index_t frames = 0;
+  index_t sets = 1;
+  bool maps_in_file = false, kspace_in_file = false;
+  /// float32 (readouts, samples, D), of frames one each, in cycles per field of view, x first;
+  /// none: k-space is a grid.
+  std::vector<Tensor> trajectories = {};
+  /// The data are weighted: with those of set_weights(), along trajectories.
+  bool has_density = false;
+
+  bool has_trajectory() const { return !trajectories.empty(); }
+  Dims image_dims() const;
+  Extents image_shape() const;
+  /// (C, ..) or (frames, C, ..).
+  Extents kspace_shape() const;
+  /// (C, ..) or (sets, C, ..).
+  Extents maps_shape() const;
+  /// Of the weights of the data: the grid, or the samples, of frames one each.
+  Extents weights_shape() const;
+};
+
+struct ImageSolverOptions {
+  std::vector<Regularizer> regularizers = {};
+  ReconstructMethod method = ReconstructMethod::automatic;
+  int iterations = 30;
+  double tolerance = 0;
+  /// At least the largest sum of |map|^2 over coils and sets of a point.
+  double maps_norm2 = 1;
+  /// At least the largest eigenvalue of A^H A; unset: found from maps_norm2.
+  std::optional<double> norm2 = {};
+  bool has_start = false;
+  std::optional<CheckpointOptions> checkpoint = {};
+  std::string resume = {};
+  std::optional<CancelToken> cancel = {};
+  std::uint64_t seed = 0;
+  std::optional<double> time_limit_s = {};
+  /// After each iteration; false ends the solve.
+  std::function<bool(const SolveInfo&)> callback = {};
+};
+
+/// The minimizer of |A x - y|^2 / 2 + regularizers, or A^H y, for any number of items of one kind:
+/// planned, cut for a budget and compiled once. Maps, weights, the unit of the regularizers and the
+/// start are set from item to item.
+///
+/// Errors   BudgetError: nothing fits; ValueError "cannot": a method that cannot do the
+///          regularizers; those of the regularizers; "diverged" at the first step. A later one
+///          leaves the last finite iterate
+class ImageSolver {
+ public:
+  /// Bytes for each of the two stages. They count maps and weights, but those in mapped files as
+  /// far as one step reads them; y does not count unless it is in one.
+  struct Budgets {
+    index_t adjoint, solve;
+  };
+  ImageSolver(const ImageItem& item, const ImageSolverOptions& options, const Budgets& budgets);
+  ~ImageSolver();
+
+  ReconstructMethod method() const;
+  bool is_iterative() const { return method() != ReconstructMethod::adjoint; }
+  index_t adjoint_bytes() const;
+  /// The right-hand side included; 0 for the adjoint alone.
+  index_t solve_bytes() const;
+  const BudgetSplit& adjoint() const;
+  /// Undefined for the adjoint alone.
+  const SolvePlan& solve() const;
+  /// The plan of one iteration, or of the adjoint.
+  const Plan& step() const;
+
+  /// float32 of weights_shape(): on a grid 1 where k-space was measured, else 0.
+  void set_weights(const Tensor& weights);
+  /// The factor of what is proportional to |x|.
+  void set_scale(double scale);
+  /// Only with `has_start`.
+  void set_start(Tensor image);
+  /// Finds the scale from A^H y.
+  using ScaleOf = std::function<double(const Tensor& adjoint)>;
+  /// x of the result is the image. With `scale_of` the scale is set before the iteration.
+  SolveResult run(const Tensor& kspace, const Tensor& maps, MemoryLedger& ledger,
+                  const ScaleOf& scale_of = {});
+  /// Of the bytes of the two stages, those of locations and kernels along a trajectory, of which
+  /// both are there during both.
+  Budgets fixed_bytes() const;
+
+  /// The smallest budgets for which a solver is found.
+  static Budgets smallest(const ImageItem& item, const ImageSolverOptions& options);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The largest sum over coils of |s|^2 of a point: maps (coil, z, y, x), read line by line.
+double largest_norm2(const Tensor& maps);
+
+/// The objective's functions without its data, of an image with these dimensions, and the method
+/// that is used for them.
+ReconstructMethod method_for(const std::vector<Regularizer>& regularizers, const Dims& image,
+                             ReconstructMethod wanted);
+
+}  // namespace palimpsest

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/imaging/recon/scan_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <utility>
+
+#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/patterns.hpp"
+
+namespace palimpsest {
+namespace {
+
+// Readouts that are looked at to find columns that a scanner filled with zeros.
+constexpr std::size_t kReadoutsLookedAt = 16;
+
+// Is every line along x that is measured at all measured from end to end?
+bool lines_are_complete(const Tensor& measured) {
+  const bool* point = measured.data<bool>();
+  const index_t n = measured.shape(2);
+  for (index_t i = 0; i < measured.numel(); ++i) {
+    if (point[i] != point[i - i % n]) return false;
+  }
+  return true;
+}
+
+bool is_plane(const Extents& grid) { return grid[1] == 1 || (grid[2] == 1 && grid[3] > 1); }
+
+// The mask of an item out of the measured points (z, y, x), or (z, y, 1) where lines are complete.
+Tensor item_mask(const ScanLayout& layout, const Tensor& measured) {
+  const bool is_short = layout.is_cut() || measured.shape(2) == 1;
+  if (layout.division == Division::planes) return measured.select(2, 0).contiguous();
+  if (layout.division == Division::volume) {
+    if (!is_short || layout.columns == 1) return measured;
+    const Extents full{measured.shape(0), measured.shape(1), layout.columns};
+    return measured.narrow(2, 0, 1).expand(full).clone();
+  }
+  const index_t rows = layout.grid[1] * layout.grid[2];
+  const Tensor lines = measured.view({rows, measured.shape(2)});
+  if (is_short) return lines.narrow(1, 0, 1).expand({rows, layout.columns}).clone();
+  return lines;
+}
+
+Division division_of(const Extents& grid, bool has_full_readouts, bool whole) {
+  if (is_plane(grid)) return Division::plane;
+  return has_full_readouts && !whole ? Division::planes : Division::volume;
+}
+
+void add_to_mask(Tensor& sum, const Tensor& one) {
+  auto* to = sum.mutable_data<bool>();
+  const bool* from = one.data<bool>();
+  for (index_t i = 0; i < sum.numel(); ++i) to[i] = to[i] || from[i];
+}
+
+}  // namespace
+
+// -- scans ---------------------------------------------------------------------------------------
+
+ScanFile::ScanFile(const std::string& path, const ScanOptions& options, MemoryLedger& ledger,
+                   bool whole)
+    : path_(path), options_(options), whole_(whole) {
+  layout_.format = read_input(path, [&] { return detect_format(path); });
+  if (layout_.format == FileFormat::nifti || layout_.format == FileFormat::png) {
+    throw ValueError(
+        fmt::format("[{}] is an image ({}), expected k-space as ISMRMRD, NPY or CFL. Try "
+                    "palimpsest simulate --image {}",
+                    path, name_of(layout_.format), path));
+  }
+  if (layout_.format == FileFormat::ismrmrd) {
+    if (!options.trajectory.empty()) {
+      throw ValueError(fmt::format(
+          "[--trajectory] {} is a raw file, whose readouts have their own coordinates. Try "
+          "without --trajectory",
+          path));
+    }
+    read_input(path, [&] { open_raw(ledger); });
+  } else {
+    check_is_raw();
+    options.trajectory.empty() ? open_array() : open_array_trajectory();
+    makes_array_ = !file_.is_dense();
+    is_mapped_ = palimpsest::is_mapped(file_.array);
+  }
+  if (!layout_.has_trajectory() && options.readouts_per_frame > 0) {
+    throw ValueError(fmt::format(
+        "[--frames] {} is measured on a grid, expected a scan along a trajectory. Try --as "
+        "T=repetition",
+        path));
+  }
+  if (layout_.samples_per_coil() == 0) {
+    throw ValueError(
+        fmt::format("[{}] nothing is measured: all samples are 0. Try another file", path));
+  }
+}
+
+// Arrays have one image, and nothing but its samples.
+void ScanFile::check_is_raw() const {
+  const auto refuse = [&](const char* option, const char* what) {
+    throw ValueError(
+        fmt::format("[{}] {} is an array and has no {}, only raw files (ISMRMRD) have. "
+                    "Try without {}",
+                    option, path_, what, option));
+  };
+  if (options_.slice) refuse("--slice", "slices");
+  if (options_.contrast) refuse("--contrast", "contrasts");
+  if (options_.phase) refuse("--phase", "phases");
+  if (options_.set) refuse("--set", "sets");
+  if (options_.repetition) refuse("--repetition", "repetitions");
+  if (options_.as != FrameCounter::none) refuse("--as", "counters");
+  if (options_.prewhiten) refuse("--prewhiten", "noise readouts");
+}
+
+// Of several contrasts, phases or sets none is chosen silently.
+void ScanFile::check_named() {
+  const ScanContents contents = contents_of(raw_->contents(), options_of(-1));
+  // Says which counters there are.
+  if (contents.imaging_readouts == 0) imaging_readouts(raw_->contents(), options_of(-1));
+  const auto look = [&](const char* name, const std::vector<index_t>& values,
+                        FrameCounter counter) {
+    if (options_.as == counter) {
+      layout_.frames = values;
+      return;
+    }
+    if (values.size() < 2) return;
+    throw ValueError(fmt::format(
+        "[--{}] {} has {} {}s, {} to {}, each an image of its own: expected one to be named. Try "
+        "--{} {}, or --as T={}",
+        name, path_, values.size(), name, values.front(), values.back(), name, values.front(),
+        name));
+  };
+  look("contrast", contents.contrasts, FrameCounter::contrast);
+  look("phase", contents.phases, FrameCounter::phase);
+  look("set", contents.sets, FrameCounter::set);
+  if (options_.as == FrameCounter::repetition) layout_.frames = contents.repetitions;
+  if (!contents.slices.empty()) layout_.slices = contents.slices;
+  layout_.n_repetitions =
+      options_.as == FrameCounter::repetition ? 1 : std::ssize(contents.repetitions);
+  layout_.n_averages = std::ssize(contents.averages);
+}
+
+// Of one image; slice -1: of all.
+CartesianOptions ScanFile::options_of(index_t slice, std::optional<index_t> frame,
+                                      bool calibration) const {
+  CartesianOptions result{.slice = options_.slice,
+                          .contrast = options_.contrast,
+                          .phase = options_.phase,
+                          .set = options_.set,
+                          .repetition = options_.repetition,
+                          .prewhiten = options_.prewhiten,
+                          .calibration = calibration,
+                          .mean_of_all = options_.as != FrameCounter::none};
+  if (slice >= 0) result.slice = layout_.slices[static_cast<std::size_t>(slice)];
+  if (!frame || layout_.frames.empty()) return result;
+  const index_t value = layout_.frames[static_cast<std::size_t>(*frame)];
+  switch (options_.as) {
+    case FrameCounter::contrast:
+      result.contrast = value;
+      break;
+    case FrameCounter::phase:
+      result.phase = value;
+      break;
+    case FrameCounter::set:
+      result.set = value;
+      break;
+    case FrameCounter::repetition:
+      result.repetition = value;
+      break;
+    case FrameCounter::none:
+      break;
+  }
+  return result;
+}
+
+void ScanFile::open_raw(MemoryLedger& ledger) {
+  raw_.emplace(path_);
+  raw_charge_ = ledger.charge(raw_->opening_bytes());
+  check_named();
+  const std::string& trajectory = raw_->contents().header.trajectory;
+  const bool has_coordinates =
+      raw_->contents()
+          .readouts[imaging_readouts(raw_->contents(), options_of(0)).front()]
+          .n_trajectory_axes > 0;
+  const bool is_on_grid = trajectory == "cartesian" || (trajectory == "epi" && !has_coordinates);
+  if (!is_on_grid && !has_coordinates) {
+    throw NotSupported(fmt::format(
+        "[scan] its trajectory is '{}', and its readouts have no coordinates: expected some. Try "
+        "--trajectory FILE with its k-space as an array",
+        trajectory));
+  }
+  is_on_grid ? open_raw_grid() : open_raw_trajectory();
+  open_geometry();
+  raw_charge_.reset();
+  raw_charge_ = ledger.charge(raw_->contents_bytes());
+}
+
+void ScanFile::open_raw_grid() {
+  CartesianLayout found = cartesian_layout(*raw_, options_of(0, 0));
+  const Extents& n = layout_.grid = found.grid;
+  if (is_plane(n) && found.has_full_readouts && n[3] > 1) {
+    // Columns that a scanner filled with zeros count as not measured.
+    note_empty_columns(*raw_, found, kReadoutsLookedAt);
+  }
+  layout_.division = division_of(n, found.has_full_readouts, whole_);
+  const auto pick = [](index_t wanted, index_t of) {
+    return wanted < 1 ? of : std::min(wanted, of);
+  };
+  const auto& wanted = found.recon_matrix;
+  const bool cuts = found.readout_oversampling > 1 && found.has_full_readouts;
+  layout_.columns = cuts ? pick(wanted[0], n[3]) : n[3];
+  layout_.wanted = {pick(wanted[2], n[1]), pick(wanted[1], n[2]), pick(wanted[0], layout_.columns)};
+  layout_.mask = item_mask(layout_, found.measured);
+  for (index_t image = 1; image < layout_.n_slices() * layout_.n_frames(); ++image) {
+    const index_t slice = image / layout_.n_frames(), frame = image % layout_.n_frames();
+    const CartesianLayout other = cartesian_layout(*raw_, options_of(slice, frame));
+    if (other.grid == n && (other.has_full_readouts || !found.has_full_readouts)) continue;
+    throw ValueError(
+        fmt::format("[scan] slice {} has k-space of {}, expected {} as the first one. Try --slice",
+                    slice, to_string(other.grid), to_string(n)));
+  }
+  open_calibration();
+  opening_bytes_ = raw_->opening_bytes() + found.measured.nbytes() + layout_.mask.nbytes();
+  if (calibration_mask_.defined()) {
+    opening_bytes_ += found.measured.nbytes() + calibration_mask_.nbytes();
+  }
+  if (raw_->contents().header.trajectory == "epi" && !echo_phase(0, index_t{1} << 20)) {
+    layout_.notes.push_back("no phase correction: the scan has no navigator lines");
+  }
+}
+
+// Separate calibration lines that fit on the grid; others are of no use here.
+void ScanFile::open_calibration() {
+  const CartesianOptions options = options_of(0, {}, /*calibration=*/true);
+  if (contents_of(raw_->contents(), options).separate_calibration_readouts == 0) return;
+  try {
+    const CartesianLayout found = cartesian_layout(*raw_, options);
+    const bool needs_full = layout_.is_cut() || layout_.division != Division::plane;
+    if (found.grid != layout_.grid || (needs_full && !found.has_full_readouts)) return;
+    calibration_mask_ = item_mask(layout_, found.measured);
+  } catch (const FormatError&) {
+    return;  // lines of another grid
+  }
+}
+
+void ScanFile::open_geometry() {
+  const RawScan& scan = raw_->contents();
+  const Readout& first = scan.readouts[imaging_readouts(scan, options_of(0, 0)).front()];
+  Geometry& g = layout_.geometry;
+  for (std::size_t k = 0; k < 3; ++k) {
+    const double fov = scan.header.recon.field_of_view_mm[k];
+    const auto n = static_cast<double>(scan.header.recon.matrix[k]);
+    g.voxel_mm[k] = fov > 0 ? fov / n : 1;
+    g.position_mm[k] = first.position[k];
+    g.table_mm[k] = first.table_position[k];
+    g.directions[0][k] = first.read_direction[k];
+    g.directions[1][k] = first.phase_direction[k];
+    g.directions[2][k] = first.slice_direction[k];
+  }
+  if (layout_.n_frames() < 2 || layout_.has_trajectory()) return;
+  constexpr double kTickUs = 2500;
+  const Readout& next = scan.readouts[imaging_readouts(scan, options_of(0, 1)).front()];
+  g.time_step_us =
+      kTickUs * static_cast<double>(std::max<index_t>(next.time_stamp - first.time_stamp, 0));
+}
+
+void ScanFile::open_array() {
+  file_ = open_grid(path_, layout_.format, "k-space", false, /*takes_frames=*/true);
+  if (file_.array.rank() == 5) {
+    for (index_t t = 0; t < file_.array.shape(0); ++t) layout_.frames.push_back(t);
+  } else {
+    file_.array = file_.array.unsqueeze(0);
+  }
+  const Extents shape = file_.array.shape();
+  const Extents& n = layout_.grid = Extents(shape.begin() + 1, shape.end());
+  layout_.columns = n[3];
+  layout_.wanted = {n[1], n[2], n[3]};
+  Tensor measured = measured_points_of(path_, file_.array.select(0, 0));
+  bool is_complete = lines_are_complete(measured);
+  index_t held = measured.nbytes();
+  for (index_t t = 1; t < shape[0]; ++t) {
+    is_complete &= lines_are_complete(measured_points_of(path_, file_.array.select(0, t)));
+    held = 2 * measured.nbytes();
+  }
+  layout_.division = division_of(n, is_complete, whole_);
+  layout_.mask = item_mask(layout_, measured);
+  opening_bytes_ = file_.held_bytes() + held + layout_.mask.nbytes();
+}
+
+// -- what there is -------------------------------------------------------------------------------
+
+index_t ScanFile::held_bytes() const {
+  return kept_bytes() + (raw_ ? raw_->contents_bytes() : file_.held_bytes());
+}
+
+index_t ScanFile::kept_bytes() const {
+  const auto bytes = [](const Tensor& t) { return t.defined() ? t.nbytes() : 0; };
+  return bytes(layout_.mask) + bytes(layout_.trajectory) + bytes(calibration_mask_);
+}
+
+Tensor ScanFile::mask(index_t slice, index_t frame) const {
+  if (slice == 0 && frame == 0) return layout_.mask;
+  if (!raw_) return item_mask(layout_, measured_points_of(path_, file_.array.select(0, frame)));
+  return item_mask(layout_, cartesian_layout(*raw_, options_of(slice, frame)).measured);
+}
+
+Tensor ScanFile::mean_mask(index_t slice) const {
+  if (raw_) return item_mask(layout_, cartesian_layout(*raw_, options_of(slice)).measured);
+  Tensor any = mask(slice, 0).clone();
+  for (index_t t = 1; t < layout_.n_frames(); ++t) add_to_mask(any, mask(slice, t));
+  return any;
+}
+
+SortingBytes ScanFile::making_bytes(index_t piece_bytes) const {
+  if (!raw_) return {copying_bytes(file_.array), 0};
+  if (layout_.has_trajectory()) {
+    SortingBytes most;
+    for (index_t s = 0; s < layout_.n_slices(); ++s) {
+      std::vector<std::size_t> readouts = ordered_readouts(s);
+      std::sort(readouts.begin(), readouts.end());  // as the file is read
+      const index_t line = layout_.grid[0] * layout_.grid[3];
+      const index_t matrix = options_.prewhiten ? layout_.grid[0] * layout_.grid[0] * 16 : 0;
+      most.tensors = std::max(most.tensors, matrix + (matrix > 0 ? 3 * 8 * line : 0));
+      most.others = std::max(most.others, raw_->reading_bytes(readouts, piece_bytes) +
+                                              std::ssize(readouts) * 24 + 4 * matrix + 8 * line);
+    }
+    return most;
+  }
+  SortingBytes most;
+  for (index_t s = 0; s < layout_.n_slices(); ++s) {
+    for (index_t t = 0; t < layout_.n_frames(); ++t) {
+      const SortingBytes bytes = sorting_bytes(*raw_, options_of(s, t), piece_bytes);
+      most.tensors = std::max(most.tensors, bytes.tensors);
+      most.others = std::max(most.others, bytes.others);
+    }
+    if (layout_.n_frames() > 1) {
+      const SortingBytes bytes = sorting_bytes(*raw_, options_of(s), piece_bytes);
+      most.tensors = std::max(most.tensors, bytes.tensors);
+      most.others = std::max(most.others, bytes.others);
+    }
+  }
+  return most;
+}
+
+SortingBytes ScanFile::calibration_bytes(index_t piece_bytes) const {
+  return sorting_bytes(*raw_, options_of(0, {}, /*calibration=*/true), piece_bytes);
+}
+
+// -- samples -------------------------------------------------------------------------------------
+
+// The phase between the echoes of EPI, if navigators tell it.
+const std::optional<EchoPhase>& ScanFile::echo_phase(index_t slice, index_t piece_bytes) const {
+  if (std::exchange(phase_slice_, slice) != slice) {
+    phase_ = echo_phase_of(*raw_, layout_.slices[static_cast<std::size_t>(slice)], piece_bytes);
+  }
+  return phase_;
+}
+
+SortOptions ScanFile::sorting(index_t slice, const Place& place, index_t piece_bytes) const {
+  SortOptions how{.in_memory = place.in_memory, .folder = place.folder, .batch_bytes = piece_bytes};
+  const std::optional<EchoPhase>& phase = echo_phase(slice, piece_bytes);
+  if (!phase) return how;
+  const index_t n_x = layout_.grid[3];
+  how.change = [phase = *phase, n_x](const Readout& readout, std::complex<float>* line) {
+    if (readout.has(ReadoutFlag::reverse)) align_echo(line, readout.n_coils, n_x, phase);
+  };
+  return how;
+}
+
+Tensor ScanFile::kspace(index_t slice, index_t frame, index_t n_frames, const Place& place,
+                        index_t piece_bytes, MemoryLedger& ledger) const {
+  return read_input(path_, [&] {
+    if (!raw_) return frames_of_array(frame, n_frames, place);
+    const auto charge = ledger.charge(making_bytes(piece_bytes).others);
+    Extents shape = layout_.grid;
+    shape[0] *= n_frames;
+    ScratchArray result = place.array(shape);
+    if (layout_.has_trajectory()) {
+      sort_trajectory(slice, result, piece_bytes);
+      return result.map();
+    }
+    const index_t one = element_count(layout_.grid);
+    for (index_t t = 0; t < n_frames; ++t) {
+      sort_kspace(*raw_, options_of(slice, frame + t), sorting(slice, place, piece_bytes), result,
+                  t * one);
+    }
+    return result.map();
+  });
+}
+
+Tensor ScanFile::frames_of_array(index_t frame, index_t n_frames, const Place& place) const {
+  Tensor part = file_.array.narrow(0, frame, n_frames);
+  if (!file_.is_dense()) part = dense_copy(part, place);
+  const Extents& n = layout_.grid;
+  return part.view({n_frames * n[0], n[1], n[2], n[3]});
+}
+
+Tensor ScanFile::mean_kspace(index_t slice, const Place& place, index_t piece_bytes,
+                             MemoryLedger& ledger) const {
+  if (layout_.n_frames() == 1 || layout_.has_trajectory()) {
+    return kspace(slice, 0, 1, place, piece_bytes, ledger);
+  }
+  return read_input(path_, [&] {
+    if (!raw_) return mean_of_array(place);
+    const auto charge = ledger.charge(making_bytes(piece_bytes).others);
+    ScratchArray result = place.array(layout_.grid);
+    sort_kspace(*raw_, options_of(slice), sorting(slice, place, piece_bytes), result, 0);
+    return result.map();
+  });
+}
+
+Tensor ScanFile::mean_of_array(const Place& place) const {
+  const Extents& n = layout_.grid;
+  ScratchArray result = place.array(n);
+  const index_t width = n[3], lines = n[0] * n[1] * n[2];
+  std::vector<std::complex<double>> sums(static_cast<std::size_t>(width));
+  std::vector<index_t> counts(static_cast<std::size_t>(width));
+  Tensor line = Tensor::empty({width}, DType::complex64);
+  for (index_t i = 0; i < lines; ++i) {
+    std::fill(sums.begin(), sums.end(), 0);
+    std::fill(counts.begin(), counts.end(), 0);
+    for (index_t t = 0; t < layout_.n_frames(); ++t) {
+      const Tensor given = file_.array.select(0, t)
+                               .select(0, i / (n[1] * n[2]))
+                               .select(0, i / n[2] % n[1])
+                               .select(0, i % n[2])
+                               .to(DType::complex64)
+                               .contiguous();
+      const auto* v = given.data<std::complex<float>>();
+      for (std::size_t x = 0; x < sums.size(); ++x) {
+        sums[x] += std::complex<double>(v[x]);
+        counts[x] += v[x] != std::complex<float>(0) ? 1 : 0;
+      }
+    }
+    auto* out = line.mutable_data<std::complex<float>>();
+    for (std::size_t x = 0; x < sums.size(); ++x) {
+      out[x] = std::complex<float>(sums[x] / static_cast<double>(std::max<index_t>(counts[x], 1)));
+    }
+    result.write(i * width, out, width);
+  }
+  return result.map();
+}
+
+Tensor ScanFile::calibration_kspace(index_t slice, const Place& place, index_t piece_bytes,
+                                    MemoryLedger& ledger) const {
+  return read_input(path_, [&] {
+    const auto charge = ledger.charge(calibration_bytes(piece_bytes).others);
+    return sorted_kspace(*raw_, options_of(slice, {}, /*calibration=*/true),
+                         sorting(slice, place, piece_bytes))
+        .map();
+  });
+}
+
+void ScanFile::close() {
+  file_ = {};
+  raw_.reset();
+  raw_charge_.reset();
+}
+
+}  // namespace palimpsest

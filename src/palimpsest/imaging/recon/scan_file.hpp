@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/imaging/epi.hpp"
+#include "palimpsest/imaging/recon/grid_file.hpp"
+#include "palimpsest/imaging/recon/memory_ledger.hpp"
+#include "palimpsest/imaging/recon/place.hpp"
+#include "palimpsest/imaging/scan.hpp"
+#include "palimpsest/io/cartesian.hpp"
+
+namespace palimpsest {
+
+/// A scan in a file: raw (ISMRMRD), or an array (NPY, BART CFL) (coil, y, x), (coil, z, y, x) or
+/// (frame, coil, z, y, x) with zeros at points that were not measured; along a trajectory (coil,
+/// readout, sample). Headers are read at once, and of arrays which points are measured; samples
+/// when they are asked for.
+///
+/// Errors   ValueError: another format or rank, real numbers, NaN, nothing measured
+class ScanFile {
+ public:
+  /// `whole`: a volume is one item, also if its planes could be solved one by one.
+  ScanFile(const std::string& path, const ScanOptions& options, MemoryLedger& ledger, bool whole);
+
+  const ScanLayout& layout() const { return layout_; }
+  /// Held at most by the constructor, and from then on until close().
+  index_t opening_bytes() const { return opening_bytes_; }
+  index_t held_bytes() const;
+  /// Of them what stays: the masks of an image, and the trajectory.
+  index_t kept_bytes() const;
+  /// Does taking k-space make an array? Else the file's is shown.
+  bool makes_array() const { return makes_array_; }
+  /// Is that which is shown in a file?
+  bool is_mapped() const { return is_mapped_; }
+  /// Held beside the array while it is made, if at most so much is read at a time.
+  SortingBytes making_bytes(index_t piece_bytes) const;
+
+  /// k-space of consecutive frames of a slice, complex64 (frame * coil, z, y, x), dense; along a
+  /// trajectory (coil, 1, readout, sample) of all frames.
+  Tensor kspace(index_t slice, index_t frame, index_t n_frames, const Place& place,
+                index_t piece_bytes, MemoryLedger& ledger) const;
+  /// The mean of all frames; of arrays, that over those which measured a point.
+  Tensor mean_kspace(index_t slice, const Place& place, index_t piece_bytes,
+                     MemoryLedger& ledger) const;
+  /// bool, extents of an item: the measured points of an image.
+  Tensor mask(index_t slice, index_t frame) const;
+  /// bool: those of any frame.
+  Tensor mean_mask(index_t slice) const;
+  /// The list of readouts is not needed any more.
+  void close();
+
+  /// bool, extents of an item: the points of separate calibration lines; undefined where the scan
+  /// has none on the grid of the image.
+  const Tensor& calibration_mask() const { return calibration_mask_; }
+  /// k-space of these lines, in the same form, and what is held beside it while it is made.
+  Tensor calibration_kspace(index_t slice, const Place& place, index_t piece_bytes,
+                            MemoryLedger& ledger) const;
+  SortingBytes calibration_bytes(index_t piece_bytes) const;
+
+  const std::optional<RawScanFile>& raw() const { return raw_; }
+
+ private:
+  CartesianOptions options_of(index_t slice, std::optional<index_t> frame = {},
+                              bool calibration = false) const;
+  void check_named();
+  void check_is_raw() const;
+  void open_raw(MemoryLedger& ledger);
+  void open_raw_grid();
+  void open_raw_trajectory();
+  void read_raw_trajectory(const std::vector<std::size_t>& readouts);
+  std::vector<std::size_t> ordered_readouts(index_t slice) const;
+  void open_geometry();
+  void open_calibration();
+  void open_array();
+  void open_array_trajectory();
+  void set_frames_of_readouts();
+  SortOptions sorting(index_t slice, const Place& place, index_t piece_bytes) const;
+  void sort_trajectory(index_t slice, ScratchArray& into, index_t piece_bytes) const;
+  Tensor frames_of_array(index_t frame, index_t n_frames, const Place& place) const;
+  Tensor mean_of_array(const Place& place) const;
+  const std::optional<EchoPhase>& echo_phase(index_t slice, index_t piece_bytes) const;
+
+  std::string path_;
+  ScanOptions options_;
+  bool whole_ = false, makes_array_ = true, is_mapped_ = false;
+  ScanLayout layout_;
+  std::optional<RawScanFile> raw_;
+  MemoryLedger::Charge raw_charge_;
+  GridFile file_;  // of several frames (frame, coil, z, y, x)
+  Tensor calibration_mask_;
+  index_t opening_bytes_ = 0;
+  // Of the slice that was asked for last.
+  mutable index_t phase_slice_ = -1;
+  mutable std::optional<EchoPhase> phase_;
+};
+
+}  // namespace palimpsest

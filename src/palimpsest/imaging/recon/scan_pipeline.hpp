@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "palimpsest/imaging/recon/columns.hpp"
+#include "palimpsest/imaging/recon/image_solver.hpp"
+#include "palimpsest/imaging/recon/scan_file.hpp"
+#include "palimpsest/imaging/scan_reconstruction.hpp"
+#include "palimpsest/imaging/sensitivities.hpp"
+
+namespace palimpsest {
+
+/// Wall clock since construction, or since the last lap.
+class StopWatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double lap() {
+    const double passed = seconds();
+    start_ = Clock::now();
+    return passed;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+/// What is read or worked on at a time, from the largest to the smallest that is worth trying.
+inline constexpr index_t kLargestPiece = index_t{16} << 20, kSmallestPiece = index_t{1} << 16;
+
+inline index_t sample_bytes(const Extents& shape) { return byte_count(shape, DType::complex64); }
+
+/// Planning is in scan_plan.cpp, running in scan_run.cpp.
+struct ScanReconstruction::Impl {
+  explicit Impl(ScanReconstructionOptions given);
+
+  struct Draft;
+
+  // -- what is asked for -------------------------------------------------------------------------
+  bool has_maps() const { return !options.maps.empty(); }
+  bool has_plane_maps() const;
+  bool copies_maps(bool in_memory) const;
+  bool arranges() const;
+  /// Are they estimated before the frames of a slice are solved?
+  bool maps_first() const { return !has_maps() && scan.layout().n_frames() > 1; }
+  bool uses_calibration() const { return !has_maps() && scan.calibration_mask().defined(); }
+  /// Is the unit of the regularizers found from k-space on its grid?
+  bool scales_on_grid() const;
+  bool needs_mean() const;
+  index_t frames() const { return is_tied ? scan.layout().n_frames() : 1; }
+  index_t groups() const { return scan.layout().n_frames() / frames(); }
+  index_t images() const { return scan.layout().n_slices() * groups(); }
+  /// Is the result there before the first solve?
+  bool is_stacked() const { return images() > 1 || scan.layout().n_items() > 1; }
+  Place place() const { return {plan.in_memory, options.scratch}; }
+  /// (coil, ..) or (set, coil, ..).
+  Extents maps_of_item_shape() const;
+  ColumnTaker kspace_taker(index_t n_frames, index_t piece_bytes, bool in_memory) const;
+  ColumnTaker maps_taker(index_t first, index_t count, index_t piece_bytes, bool in_memory) const;
+
+  // -- planning ----------------------------------------------------------------------------------
+  void check_options();
+  void open_given_maps();
+  void open_center();
+  void open_weights();
+  void rehearse_calibration();
+  void rehearse_solver();
+  ImageItem item_of(bool in_memory, index_t group = 0) const;
+  /// Are there frames that are solved one by one along trajectories that differ?
+  bool has_operators_of_frames() const;
+  ImageSolverOptions solver_options() const;
+  index_t espirit_bytes() const;
+  index_t plan_calibration(Draft& draft, index_t beside) const;
+  index_t plan_mean(Draft& draft, index_t beside) const;
+  void plan_kspace(Draft& draft) const;
+  void plan_maps(Draft& draft) const;
+  void plan_solve(Draft& draft) const;
+  Draft draft(bool in_memory) const;
+  index_t smallest_of(const Draft& draft) const;
+  void choose();
+
+  // -- running -----------------------------------------------------------------------------------
+  ScanReconstructionResult run(const Progress& progress);
+  void prepare_solver(index_t group);
+  SolveResult solved(const Tensor& y, const Tensor& of_item, const ImageSolver::ScaleOf& scale_of);
+  void run_slice(index_t slice, ScanReconstructionResult& result);
+  void run_group(index_t slice, index_t group, ScanReconstructionResult& result);
+  void take_calibration(index_t slice);
+  void take_mean(index_t slice);
+  Tensor arranged(const Tensor& grid, index_t n_frames, index_t piece);
+  Tensor items_of_kspace(index_t slice, index_t group);
+  const Tensor& samples_of(index_t slice);
+  Tensor kspace_of_frames(const Tensor& all, index_t group) const;
+  void take_scale(const Tensor& grid);
+  void set_weights(index_t slice, index_t group);
+  void check_range(const Tensor& kspace);
+  Tensor given_maps(index_t first);
+  Tensor maps_of_item(const Tensor& kspace, index_t item);
+  Tensor estimated_maps(const Tensor& kspace);
+  void estimate_all_maps(const Tensor& kspace);
+  void check_maps(const Tensor& maps);
+  void check_image(const Tensor& image) const;
+  Tensor start_of(index_t slice, index_t group, index_t item) const;
+  void take_item(SolveResult& found, index_t slice, index_t group, index_t item,
+                 ScanReconstructionResult& result) const;
+  void keep_maps(const Tensor& maps, index_t slice, index_t item);
+  bool is_over(const SolveInfo& info);
+
+  ScanReconstructionOptions options;
+  MemoryLedger ledger;
+  ScanFile scan;
+  bool is_tied = false;
+  GridFile maps_file;
+  double maps_norm2 = 1;
+  CalibrationArea center;  // without a limit of its extents
+  EspiritOptions espirit_options;
+  std::optional<Tensor> density;   // float32 (readouts, samples)
+  std::optional<Tensor> start;     // mapped
+  index_t rehearsed_bytes = 0;     // of calibration data along a trajectory, of one coil
+  index_t operator_bytes = 0;      // locations and kernels along a trajectory
+  index_t constructing_bytes = 0;  // the most that was held until they were made
+  index_t making_bytes = 0;        // the most that making them takes
+  ScanReconstructionPlan plan;
+  std::unique_ptr<ImageSolver> solver;
+  ImageSolver::Budgets budgets = {0, 0};
+  index_t solver_group = 0;
+  // While running.
+  Tensor maps;                            // of a file, dense, of a slice
+  Tensor all_maps;                        // (item, [set], coil, ..), estimated before the frames
+  std::optional<ScratchArray> kept_maps;  // (slice, item, [set], coil, ..)
+  Tensor group_of_maps;                   // (item, coil, ..) of a file
+  Tensor samples;                         // along a trajectory, of the slice
+  Tensor calibration;                     // k-space of separate calibration lines, (item, coil, ..)
+  std::vector<double> largest;            // |k-space|^2 of every item
+  std::optional<double> scale;            // of this slice
+  Progress progress;
+  index_t solves_done = 0, samples_slice = -1, maps_slice = 0;
+  StopWatch clock;
+  bool is_timed_out = false;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/recon/scan_pipeline.hpp"
+#include "palimpsest/imaging/scale.hpp"
+#include "palimpsest/io/npy.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr index_t kEverything = std::numeric_limits<index_t>::max();
+// Planes whose maps are read at a time: a whole cache line of every row.
+constexpr index_t kMapsAtATime = 16;
+// Numbers that compiled programs keep.
+constexpr index_t kProgramBytes = 256;
+
+std::string with_commas(index_t n) {
+  std::string text = std::to_string(n);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), ",");
+  }
+  return text;
+}
+
+// With smaller centres the windows do not span the signal, and a part of the object is taken for
+// outside. Measured on 64^2 and 128^2 with 2 to 16 coils and windows of 6: 11 x 11 loses nothing of
+// the object, 10 x 14 loses 3 %, 9 x 14 34 %, 8 x 24 20 %, 8 x 8 all of it.
+void check_center(const CalibrationArea& center, const Extents& item, index_t kernel) {
+  const index_t least = 2 * kernel - 1, rows = center.extent[1], columns = center.extent[2];
+  const index_t planes = item.size() == 3 && item[0] > 1 ? center.extent[0] : least;
+  if (std::min({rows, columns, planes}) >= least) return;
+  const std::string got = item.size() == 3 ? fmt::format("{} x ", center.extent[0]) : "";
+  const std::string expected = item.size() == 3 ? fmt::format("{} x ", least) : "";
+  throw ValueError(fmt::format(
+      "[coil sensitivities] the densely sampled centre of k-space is too small: got {}{} x {} "
+      "points, expected at least {}{} x {}. Try --maps FILE",
+      got, rows, columns, expected, least, least));
+}
+
+bool needs_scale(const std::vector<Regularizer>& regularizers) {
+  return std::any_of(regularizers.begin(), regularizers.end(), [](const Regularizer& r) {
+    return r.penalty != Penalty::l2 && r.penalty != Penalty::non_negative &&
+           r.penalty != Penalty::real_valued;
+  });
+}
+
+}  // namespace
+
+bool ties(const std::vector<Regularizer>& regularizers, const ND& d) {
+  const bool is_spatial = d != ND("T") && d != ND("M");
+  return std::any_of(regularizers.begin(), regularizers.end(), [&](const Regularizer& r) {
+    switch (r.penalty) {
+      case Penalty::l1_wavelet:
+      case Penalty::l1_fourier:
+      case Penalty::total_variation:
+        return r.over.empty() ? is_spatial : r.over.contains(d) || r.joint.contains(d);
+      case Penalty::low_rank:
+      case Penalty::locally_low_rank:
+        if (r.across.empty() ? d == ND("T") : r.across.contains(d)) return true;
+        return r.over.empty() ? is_spatial : r.over.contains(d);
+      default:
+        return false;
+    }
+  });
+}
+
+// -- drafts --------------------------------------------------------------------------------------
+
+// A plan for one place of the large arrays.
+struct ScanReconstruction::Impl::Draft {
+  ScanReconstructionPlan plan;
+  index_t least = 0;  // what the stages so far could do with
+  ImageItem item;
+  ImageSolver::Budgets budgets = {0, 0};
+  std::unique_ptr<ImageSolver> solver;  // none if what is left of the budget is not enough
+  index_t weights = 0, image = 0;
+  index_t base = 0;       // held from the opening to the end
+  index_t raw = 0;        // of the opened file, as long as k-space is taken from it
+  index_t all_maps = 0;   // estimated before the frames
+  index_t held = 0;       // beside maps and solve of one item, the weights included
+  index_t kept_maps = 0;  // while results are written
+
+  void add(const std::string& name, index_t bytes) { add(name, bytes, bytes); }
+  void add(const std::string& name, index_t bytes, index_t least_bytes) {
+    plan.stages.push_back({name, bytes});
+    plan.peak_bytes = std::max(plan.peak_bytes, bytes);
+    least = std::max(least, least_bytes);
+  }
+  // A stage with the largest piece that fits beside what is held; entered into `piece`.
+  template <class Bytes>
+  void add_in_pieces(const std::string& name, index_t beside, index_t& piece, const Bytes& bytes) {
+    const index_t limit = plan.budget.value_or(kEverything);
+    for (piece = kLargestPiece; piece > kSmallestPiece; piece /= 2) {
+      if (beside + bytes(piece) <= limit) break;
+    }
+    add(name, beside + bytes(piece), beside + bytes(kSmallestPiece));
+  }
+};
+
+// -- opening -------------------------------------------------------------------------------------
+
+ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)
+    : options(std::move(given)),
+      scan(options.kspace, options.scan, ledger, ties(options.regularizers, ND("Nx"))) {
+  check_options();
+  open_given_maps();
+  if (!has_maps()) open_center();
+  open_weights();
+  // Programs of what is not quadratic hold constants of the size of an axis.
+  if (scan.layout().has_trajectory() || !are_quadratic(options.regularizers)) rehearse_solver();
+  choose();
+}
+
+void ScanReconstruction::Impl::check_options() {
+  const ScanLayout& layout = scan.layout();
+  Dims image = layout.item_dims();
+  const bool has_frames = !layout.frames.empty();
+  for (const Regularizer& r : options.regularizers) {
+    const bool is_temporal = ties({r}, ND("T"));
+    if (is_temporal && !has_frames) {
+      throw ValueError(fmt::format(
+          "[--reg] no dimension T in the image {}. Try --as T=repetition, or --frames N",
+          image.str()));
+    }
+  }
+  is_tied = has_frames && ties(options.regularizers, ND("T"));
+  if (options.sets < 1) {
+    throw ValueError(fmt::format("[--sets] got {}, expected at least 1", options.sets));
+  }
+  if (options.sets > 1 && has_maps()) {
+    throw ValueError("[--sets] has no effect with --maps, which have one set");
+  }
+  if (options.sets > layout.n_coils()) {
+    throw ValueError(fmt::format("[--sets] got {}, expected at most {}, the number of coils",
+                                 options.sets, layout.n_coils()));
+  }
+  if (!options.weights.empty() && !layout.has_trajectory()) {
+    throw ValueError(
+        fmt::format("[--weights] {} is measured on a grid, expected a scan along a trajectory",
+                    options.kspace));
+  }
+  const index_t solves = images() * layout.n_items();
+  for (const auto& [option, is_given] : {std::pair("--checkpoint", options.checkpoint.has_value()),
+                                         std::pair("--resume", !options.resume.empty())}) {
+    if (!is_given || solves == 1) continue;
+    throw ValueError(fmt::format(
+        "[{}] the reconstruction is {} solves one after the other: expected one. Try --slice, no "
+        "--as and no --frames, or a regularizer that ties the parts",
+        option, solves));
+  }
+}
+
+void ScanReconstruction::Impl::open_given_maps() {
+  const ScanLayout& layout = scan.layout();
+  if (!has_maps()) return;
+  maps_file = open_maps(options.maps, layout);
+  const Dims image = layout.item_dims();
+  const ReconstructMethod method =
+      method_for(options.regularizers, is_tied ? Dims("T") + image : image, options.method);
+  const bool is_stepped = method != ReconstructMethod::cg && method != ReconstructMethod::adjoint;
+  if (!is_stepped) return;
+  if (layout.n_slices() == 1) {
+    maps_norm2 = largest_norm2(maps_file.array);
+    return;
+  }
+  for (index_t s = 0; s < layout.n_slices(); ++s) {
+    const double norm2 = largest_norm2(maps_file.array.select(0, s));
+    maps_norm2 = s == 0 ? norm2 : std::max(maps_norm2, norm2);
+  }
+}
+
+void ScanReconstruction::Impl::open_center() {
+  const ScanLayout& layout = scan.layout();
+  const Extents item = layout.item_shape();
+  espirit_options.sets = options.sets;
+  espirit_options.keep_eigenvalues = false;
+  if (layout.has_trajectory()) {
+    CalibrationArea area;
+    for (std::size_t k = 0; k < item.size(); ++k) {
+      const std::size_t axis = 3 - item.size() + k;
+      area.extent[axis] = std::min(item[k], espirit_options.calibration);
+      area.start[axis] = item[k] / 2 - area.extent[axis] / 2;
+    }
+    center = area;
+    espirit_options.area = area;
+    check_center(area, item, espirit_options.kernel);
+    rehearse_calibration();
+    return;
+  }
+  const Tensor measured = uses_calibration()      ? scan.calibration_mask()
+                          : layout.n_frames() > 1 ? scan.mean_mask(0)
+                                                  : layout.mask;
+  center = calibration_area(measured, kEverything);
+  espirit_options.area = calibration_area(measured, espirit_options.calibration);
+  check_center(*espirit_options.area, item, espirit_options.kernel);
+}
+
+// What making calibration data of one coil takes: the calls allocate the same whatever the samples.
+void ScanReconstruction::Impl::rehearse_calibration() {
+  const ScanLayout& layout = scan.layout();
+  const Extents coil{1, layout.grid[2], layout.grid[3]};
+  const Tensor noise = Tensor::random_normal(coil, DType::complex64, {1, 1});
+  const index_t size =
+      *std::min_element(espirit_options.area->extent.end() - layout.trajectory.shape(2),
+                        espirit_options.area->extent.end());
+  const MemoryScope scope;
+  calibration_from(noise, layout.trajectory, size);
+  rehearsed_bytes = static_cast<index_t>(scope.peak_bytes());
+}
+
+// Constants of programs, locations and kernels are made with the solver: what they take is known
+// once they are there.
+void ScanReconstruction::Impl::rehearse_solver() {
+  const MemoryScope scope;
+  const ImageSolver trial(item_of(true), solver_options(), {kEverything, kEverything});
+  operator_bytes = static_cast<index_t>(scope.live_bytes());
+  making_bytes = static_cast<index_t>(scope.peak_bytes());
+  constructing_bytes = ledger.peak_bytes();
+}
+
+void ScanReconstruction::Impl::open_weights() {
+  if (!options.weights.empty()) {
+    const ScanLayout& layout = scan.layout();
+    const Tensor given = read_input(options.weights, [&] { return read_npy(options.weights); });
+    const Extents expected{layout.grid[2], layout.grid[3]};
+    if (given.shape() != expected || is_complex(given.dtype())) {
+      throw ValueError(fmt::format("[--weights] {} is {} {}, expected real numbers {}",
+                                   options.weights, name_of(given.dtype()),
+                                   to_string(given.shape()), to_string(expected)));
+    }
+    density = given.to(DType::float32).contiguous();
+    check_finite(options.weights, *density, {"the weights", "Try another file"});
+  }
+  if (options.start.empty()) return;
+  const Tensor given = read_input(options.start, [&] { return map_npy(options.start); });
+  const ScanLayout& layout = scan.layout();
+  if (given.shape() != layout.result_shape() || layout.wanted_of_item() != layout.item_shape() ||
+      options.sets > 1) {
+    throw ValueError(fmt::format(
+        "[--start] {} has the shape {}, expected {} of a scan without cut edges and one set",
+        options.start, to_string(given.shape()), to_string(layout.result_shape())));
+  }
+  start = given;
+}
+
+bool ScanReconstruction::Impl::has_plane_maps() const {
+  const ScanLayout& layout = scan.layout();
+  return has_maps() && layout.division == Division::planes && layout.columns > 1;
+}
+
+// Maps that do not lie as they are used are copied once.
+bool ScanReconstruction::Impl::copies_maps(bool in_memory) const {
+  if (!maps_file.is_dense()) return true;
+  return in_memory && !has_plane_maps() && palimpsest::is_mapped(maps_file.array);
+}
+
+// Is k-space turned into planes, or are its readouts cut?
+bool ScanReconstruction::Impl::arranges() const {
+  const ScanLayout& layout = scan.layout();
+  if (layout.has_trajectory()) return false;
+  return layout.is_cut() || (layout.division == Division::planes && layout.grid[3] > 1);
+}
+
+bool ScanReconstruction::Impl::scales_on_grid() const {
+  const bool wants = options.keep_scale || needs_scale(options.regularizers);
+  return wants && !options.scale && !scan.layout().has_trajectory();
+}
+
+bool ScanReconstruction::Impl::needs_mean() const {
+  const bool for_maps = maps_first() && !uses_calibration();
+  return for_maps || (scales_on_grid() && scan.layout().n_frames() > 1);
+}
+
+Extents ScanReconstruction::Impl::maps_of_item_shape() const {
+  Extents shape = scan.layout().item_array_shape();
+  if (options.sets > 1) shape.insert(0, options.sets);
+  return shape;
+}
+
+ColumnTaker ScanReconstruction::Impl::kspace_taker(index_t n_frames, index_t piece_bytes,
+                                                   bool in_memory) const {
+  const ScanLayout& layout = scan.layout();
+  const bool as_planes = layout.division == Division::planes;
+  const index_t n = layout.grid[3];
+  Extents grid = layout.grid;
+  grid[0] *= n_frames;
+  return {grid,
+          {.along = as_planes ? AlongX::to_image : AlongX::to_image_and_back,
+           .first = n / 2 - layout.columns / 2,
+           .count = layout.columns,
+           .as_planes = as_planes,
+           .piece_bytes = piece_bytes,
+           .grid_is_mapped = scan.makes_array() ? !in_memory : scan.is_mapped()}};
+}
+
+ColumnTaker ScanReconstruction::Impl::maps_taker(index_t first, index_t count, index_t piece_bytes,
+                                                 bool in_memory) const {
+  const bool is_mapped =
+      copies_maps(in_memory) ? !in_memory : palimpsest::is_mapped(maps_file.array);
+  return {scan.layout().maps_shape(),
+          {.along = AlongX::nothing,
+           .first = first,
+           .count = count,
+           .as_planes = true,
+           .piece_bytes = piece_bytes,
+           .grid_is_mapped = is_mapped}};
+}
+
+bool ScanReconstruction::Impl::has_operators_of_frames() const {
+  const ScanLayout& layout = scan.layout();
+  if (!layout.has_trajectory() || groups() == 1) return false;
+  const auto frame = [&](index_t t) {
+    return layout.trajectory.narrow(0, t * layout.readouts_per_step, layout.readouts_per_frame);
+  };
+  for (index_t t = 1; t < groups(); ++t) {
+    if (!equal(frame(0).contiguous(), frame(t).contiguous())) return true;
+  }
+  return false;
+}
+
+ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const {
+  const ScanLayout& layout = scan.layout();
+  ImageItem item{.n_coils = layout.n_coils(),
+                 .shape = layout.item_shape(),
+                 .dims = layout.item_dims(),
+                 .frames = is_tied ? layout.n_frames() : 0,
+                 .sets = options.sets};
+  item.has_density = density.has_value();
+  const bool is_new = scan.makes_array() || arranges();
+  item.kspace_in_file = is_new ? !in_memory : scan.is_mapped();
+  if (!layout.has_trajectory()) return item;
+  for (index_t t = 0; t < frames(); ++t) {
+    item.trajectories.push_back(layout.trajectory.narrow(0, (group + t) * layout.readouts_per_step,
+                                                         layout.readouts_per_frame));
+  }
+  return item;
+}
+
+ImageSolverOptions ScanReconstruction::Impl::solver_options() const {
+  ImageSolverOptions result;
+  result.regularizers = options.regularizers;
+  result.method = options.method;
+  result.iterations = options.iterations;
+  result.tolerance = options.tolerance;
+  result.maps_norm2 = maps_norm2;
+  result.has_start = start.has_value();
+  result.checkpoint = options.checkpoint;
+  result.resume = options.resume;
+  result.cancel = options.cancel;
+  result.seed = options.seed;
+  result.callback = [this](const SolveInfo& info) {
+    return const_cast<Impl*>(this)->is_over(info);
+  };
+  return result;
+}
+
+// -- planning ------------------------------------------------------------------------------------
+
+// What estimating the maps of an item holds beside k-space and result.
+index_t ScanReconstruction::Impl::espirit_bytes() const {
+  const ScanLayout& layout = scan.layout();
+  const index_t bytes = plan_espirit(layout.item_array_shape(), espirit_options, true).work_bytes;
+  if (!layout.has_trajectory()) return bytes;
+  // Calibration data, and the grid into which they are put.
+  const index_t points = element_count(layout.item_shape());
+  return std::max(bytes, rehearsed_bytes) + layout.n_coils() * points * 8;
+}
+
+// Separate calibration lines, from their file to items, beside the list of readouts and what else
+// is held; gives what is held of them until the maps are estimated.
+index_t ScanReconstruction::Impl::plan_calibration(Draft& draft, index_t beside) const {
+  if (!uses_calibration()) return 0;
+  const ScanLayout& layout = scan.layout();
+  const bool in_memory = draft.plan.in_memory;
+  const index_t grid = in_memory ? sample_bytes(layout.grid) : 0;
+  draft.add_in_pieces("calibration", beside + grid, draft.plan.calibration_piece,
+                      [&](index_t piece) {
+                        const SortingBytes bytes = scan.calibration_bytes(piece);
+                        return bytes.tensors + bytes.others;
+                      });
+  if (!arranges()) return grid;
+  const index_t items = in_memory ? sample_bytes(layout.maps_shape()) : 0;
+  // The pieces are those of k-space, of which there is more at that time.
+  draft.add("calibration along x",
+            beside + grid + items + kspace_taker(1, kSmallestPiece, in_memory).bytes());
+  return items;
+}
+
+// The mean of the frames, and the maps and the scale that come from it.
+index_t ScanReconstruction::Impl::plan_mean(Draft& draft, index_t beside) const {
+  const ScanLayout& layout = scan.layout();
+  const bool in_memory = draft.plan.in_memory;
+  const auto if_in_memory = [&](index_t bytes) { return in_memory ? bytes : 0; };
+  index_t source = 0;
+  if (needs_mean()) {
+    const bool makes = scan.makes_array() || !layout.has_trajectory();
+    const index_t grid = makes ? if_in_memory(sample_bytes(layout.grid)) : 0;
+    draft.add_in_pieces("mean of frames", beside + grid, draft.plan.mean_piece, [&](index_t piece) {
+      const SortingBytes bytes = scan.making_bytes(piece);
+      return bytes.tensors + bytes.others;
+    });
+    if (scales_on_grid()) draft.add("scale", beside + grid + element_count(layout.grid));
+    source = grid;
+    if (arranges() && maps_first() && !uses_calibration()) {
+      const index_t items = if_in_memory(sample_bytes(layout.maps_shape()));
+      draft.add("mean along x",
+                beside + grid + items + kspace_taker(1, kSmallestPiece, in_memory).bytes());
+      source = items;
+    }
+  }
+  if (!maps_first()) return 0;
+  Extents shape = maps_of_item_shape();
+  shape.insert(0, layout.n_items());
+  const index_t made = if_in_memory(sample_bytes(shape));
+  draft.add("sensitivities", beside + source + made + espirit_bytes());
+  return made;
+}
+
+// k-space, from its file to items; what is held of it is entered into `held`.
+void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
+  const ScanLayout& layout = scan.layout();
+  const bool in_memory = draft.plan.in_memory;
+  const auto if_in_memory = [&](index_t bytes) { return in_memory ? bytes : 0; };
+  const index_t opened_maps = has_maps() ? maps_file.held_bytes() : 0;
+  draft.image = sample_bytes(layout.result_shape());
+  const bool is_series = images() > 1;
+  const index_t weights_of_data = density ? density->nbytes() : 0;
+  draft.base = scan.kept_bytes() + kProgramBytes + operator_bytes + weights_of_data +
+               (is_series ? draft.image : 0);
+  draft.add("opening",
+            std::max(scan.opening_bytes() + opened_maps + weights_of_data, constructing_bytes));
+  draft.raw = scan.held_bytes() - scan.kept_bytes();
+  const index_t beside = draft.base + opened_maps + draft.raw;
+  const index_t lines = plan_calibration(draft, beside);
+  draft.all_maps = plan_mean(draft, beside + lines);
+  index_t others = draft.base + opened_maps + draft.all_maps + lines;
+  // Maps of a file stay from one frame to the next.
+  if (has_maps() && groups() > 1 && copies_maps(in_memory)) {
+    others += if_in_memory(sample_bytes(layout.maps_shape()));
+  }
+  index_t kspace = draft.raw, opened = draft.raw;
+  const index_t f = layout.has_trajectory() ? 1 : frames();
+  if (scan.makes_array()) {
+    const index_t grid = f * if_in_memory(sample_bytes(layout.grid));
+    draft.add_in_pieces("sorting", others + opened + grid, draft.plan.sorting_piece,
+                        [&](index_t piece) {
+                          const SortingBytes bytes = scan.making_bytes(piece);
+                          return bytes.tensors + bytes.others;
+                        });
+    kspace = grid;
+    opened = is_series || frames() > 1 ? draft.raw : 0;
+  } else {
+    opened = 0;
+  }
+  if (scales_on_grid() && layout.n_frames() == 1) {
+    draft.add("scale", others + opened + kspace + element_count(layout.grid));
+  }
+  if (arranges()) {
+    const index_t items = f * if_in_memory(sample_bytes(layout.maps_shape()));
+    draft.add_in_pieces("along x", others + opened + kspace + items, draft.plan.columns_piece,
+                        [&](index_t piece) { return kspace_taker(f, piece, in_memory).bytes(); });
+    if (!scan.makes_array() && (is_series || frames() > 1)) opened = draft.raw;
+    kspace = items;
+  }
+  // The weights and the image of several items are there before maps and solves.
+  const bool is_solved = options.method != ReconstructMethod::adjoint;
+  const index_t points = element_count(layout.item_shape()) * frames();
+  draft.weights = layout.has_trajectory() ? 0 : is_solved ? points * 4 : 0;
+  draft.held = draft.base + draft.all_maps + lines + opened + kspace + draft.weights +
+               (!is_series && layout.n_items() > 1 ? draft.image : 0);
+}
+
+// The coil maps. Those of the item that is solved count with its operator; what is held of others
+// is entered into `held`.
+void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
+  const ScanLayout& layout = scan.layout();
+  const bool in_memory = draft.plan.in_memory, is_planes = has_plane_maps();
+  const auto if_in_memory = [&](index_t bytes) { return in_memory ? bytes : 0; };
+  const index_t whole = sample_bytes(layout.maps_shape());
+  const index_t item = sample_bytes(maps_of_item_shape());
+  const index_t kept =
+      options.keeps_maps && !has_maps() ? item * layout.n_items() * layout.n_slices() : 0;
+  draft.item.maps_in_file = !in_memory;
+  if (!has_maps()) {
+    const bool keeps_all = layout.n_items() * layout.n_slices() > 1 || maps_first();
+    draft.held += keeps_all ? if_in_memory(kept) : 0;
+    if (maps_first()) {
+      // Shown to the solver, which counts them.
+      draft.held -= if_in_memory(item);
+    } else {
+      draft.add("sensitivities", draft.held + if_in_memory(item) + espirit_bytes());
+    }
+    draft.kept_maps = if_in_memory(kept);
+    return;
+  }
+  index_t given = maps_file.held_bytes();
+  if (copies_maps(in_memory)) {
+    draft.add("maps", draft.held + given + if_in_memory(whole) + copying_bytes(maps_file.array));
+    if (layout.n_slices() > 1) draft.held += given;
+    given = if_in_memory(whole);
+  }
+  draft.kept_maps = given;
+  draft.item.maps_in_file = !in_memory && (is_planes || given == 0);
+  if (is_planes) {
+    const index_t n = in_memory ? std::min(layout.n_items(), kMapsAtATime) : layout.n_items();
+    draft.plan.maps_at_a_time = n;
+    draft.add_in_pieces("maps", draft.held + given + if_in_memory(n * item), draft.plan.maps_piece,
+                        [&](index_t piece) { return maps_taker(0, n, piece, in_memory).bytes(); });
+    draft.held += given + if_in_memory((n - 1) * item);
+  }
+}
+
+void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
+  const index_t limit = draft.plan.budget.value_or(kEverything);
+  const auto left_beside = [&](index_t held) { return std::max<index_t>(limit - held, 0); };
+  if (start) draft.held += sample_bytes(draft.item.image_shape());
+  const index_t beside_solve = draft.held - draft.weights;
+  try {
+    draft.budgets = {left_beside(draft.held), left_beside(beside_solve)};
+    draft.solver = std::make_unique<ImageSolver>(draft.item, solver_options(), draft.budgets);
+    draft.plan.method = draft.solver->method();
+    if (has_operators_of_frames()) {
+      draft.add("operators", draft.held - operator_bytes + making_bytes);
+    }
+    const ImageSolver::Budgets fixed = draft.solver->fixed_bytes();
+    draft.add("adjoint", draft.held + draft.solver->adjoint_bytes() - fixed.adjoint);
+    if (draft.solver->is_iterative()) {
+      draft.add("solve", beside_solve + draft.solver->solve_bytes() - fixed.solve);
+    }
+  } catch (const BudgetError&) {
+    draft.solver.reset();
+  }
+}
+
+ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) const {
+  Draft draft;
+  draft.plan.budget = options.budget;
+  draft.plan.in_memory = in_memory;
+  draft.plan.solves = images() * scan.layout().n_items();
+  draft.plan.frames = frames();
+  draft.item = item_of(in_memory);
+  plan_kspace(draft);
+  plan_maps(draft);
+  const index_t writing =
+      options.writing_bytes ? options.writing_bytes(scan.layout().result_shape()) : 0;
+  draft.add("writing", scan.kept_bytes() + draft.image + draft.kept_maps + writing);
+  plan_solve(draft);
+  return draft;
+}
+
+// The smallest budget for which a place can be planned.
+index_t ScanReconstruction::Impl::smallest_of(const Draft& draft) const {
+  const ImageSolver::Budgets least = ImageSolver::smallest(draft.item, solver_options());
+  index_t smallest = std::max(draft.least, draft.held + least.adjoint);
+  if (options.method != ReconstructMethod::adjoint) {
+    smallest = std::max(smallest, draft.held - draft.weights + least.solve);
+  }
+  return smallest;
+}
+
+void ScanReconstruction::Impl::choose() {
+  std::vector<Draft> drafts;
+  for (const bool in_memory : {true, false}) {
+    drafts.push_back(draft(in_memory));
+    Draft& now = drafts.back();
+    const bool fits = !options.budget || now.plan.peak_bytes <= *options.budget;
+    if (!now.solver || !fits) continue;
+    plan = std::move(now.plan);
+    solver = std::move(now.solver);
+    budgets = now.budgets;
+    return;
+  }
+  const index_t smallest = std::min(smallest_of(drafts[0]), smallest_of(drafts[1]));
+  throw BudgetError(fmt::format(
+      "[--memory] nothing fits into the budget: got {} bytes, the smallest that is found is {} "
+      "bytes. Try --memory {}",
+      with_commas(*options.budget), with_commas(smallest), smallest));
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <utility>
+
+#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/recon/scan_pipeline.hpp"
+#include "palimpsest/imaging/scale.hpp"
+
+namespace palimpsest {
+namespace {
+
+using Sample = std::complex<float>;
+
+// Planes of a volume below this part of its largest value are rounding errors of empty ones.
+constexpr double kEmptyPlane = 1e-6;
+
+double largest_square(const Sample* v, index_t n) {
+  double largest = 0;
+  for (index_t i = 0; i < n; ++i) {
+    const double re = double{v[i].real()}, im = double{v[i].imag()};
+    largest = std::max(largest, re * re + im * im);
+  }
+  return largest;
+}
+
+// Root of the sum of squares over the axis of the sets, in place of the first set.
+Tensor combined_sets(const Tensor& image, std::size_t axis) {
+  Tensor result = image.select(static_cast<index_t>(axis), 0).contiguous().clone();
+  auto* to = result.mutable_data<Sample>();
+  std::vector<double> sums(static_cast<std::size_t>(result.numel()), 0.0);
+  for (index_t m = 0; m < image.shape(static_cast<index_t>(axis)); ++m) {
+    const Tensor set = image.select(static_cast<index_t>(axis), m).contiguous();
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += std::norm(std::complex<double>(set.data<Sample>()[i]));
+    }
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<float>(std::sqrt(sums[i]));
+  return result;
+}
+
+int rank_of(Status status) {
+  switch (status) {
+    case Status::diverged:
+      return 4;
+    case Status::breakdown:
+      return 3;
+    case Status::cancelled:
+    case Status::stopped:
+    case Status::time_limit:
+      return 2;
+    case Status::max_iterations:
+      return 1;
+    case Status::converged:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+// -- k-space -------------------------------------------------------------------------------------
+
+Tensor ScanReconstruction::Impl::arranged(const Tensor& grid, index_t n_frames, index_t piece) {
+  Extents shape = scan.layout().item_array_shape();
+  shape[0] *= n_frames;
+  shape.insert(0, scan.layout().n_items());
+  if (!arranges()) return grid.view(shape);
+  const ColumnTaker taker = kspace_taker(n_frames, piece, plan.in_memory);
+  largest.assign(static_cast<std::size_t>(shape[0]), 0.0);
+  return taker
+      .take(grid, place(), ledger,
+            [&](index_t x, const Sample* column, index_t n) {
+              double& most = largest[static_cast<std::size_t>(x)];
+              most = std::max(most, largest_square(column, n));
+            })
+      .view(shape);
+}
+
+// The unit of the regularizers, from the middle of k-space.
+void ScanReconstruction::Impl::take_scale(const Tensor& grid) {
+  if (!scales_on_grid() || scale) return;
+  const Extents& n = grid.shape();
+  // A plane without its axis of one point; BART's of a readout of one sample too.
+  const Tensor kspace = n[1] == 1   ? grid.select(1, 0)
+                        : n[3] == 1 ? grid.select(3, 0)
+                        : n[2] == 1 ? grid.select(2, 0)
+                                    : grid;
+  const CalibrationArea area = brightness_area(kspace);
+  scale = area.extent[0] * area.extent[1] * area.extent[2] == 0
+              ? 1.0
+              : brightness_of(kspace, area).scale();
+  release_pages(grid);
+}
+
+// As (item, frame * coil, ..); along a trajectory (1, coil, 1, readout, sample).
+Tensor ScanReconstruction::Impl::items_of_kspace(index_t slice, index_t group) {
+  const ScanLayout& layout = scan.layout();
+  if (layout.has_trajectory()) return samples_of(slice).unsqueeze(0);
+  const Tensor grid =
+      scan.kspace(slice, group * frames(), frames(), place(), plan.sorting_piece, ledger);
+  if (images() * frames() == 1 && scan.makes_array()) scan.close();
+  if (layout.n_frames() == 1) take_scale(grid);
+  return arranged(grid, frames(), plan.columns_piece);
+}
+
+// Of all frames, (coil, 1, readout, sample).
+const Tensor& ScanReconstruction::Impl::samples_of(index_t slice) {
+  if (std::exchange(samples_slice, slice) == slice) return samples;
+  samples = Tensor();
+  samples = scan.kspace(slice, 0, 1, place(), plan.sorting_piece, ledger);
+  if (images() * frames() == 1 && scan.makes_array()) scan.close();
+  return samples;
+}
+
+// Out of (coil, 1, readout, sample) those of the frames, ([frame], coil, readout, sample).
+Tensor ScanReconstruction::Impl::kspace_of_frames(const Tensor& of_slice, index_t group) const {
+  const ScanLayout& layout = scan.layout();
+  const index_t per_frame = layout.readouts_per_frame, step = layout.readouts_per_step;
+  const Tensor lines = of_slice.select(1, 0);
+  if (!is_tied) return lines.narrow(1, group * step, per_frame);
+  const Strides& s = lines.strides();
+  return lines.as_strided({layout.n_frames(), lines.shape(0), per_frame, lines.shape(2)},
+                          {step * s[1], s[0], s[1], s[2]}, lines.offset());
+}
+
+void ScanReconstruction::Impl::take_calibration(index_t slice) {
+  if (!uses_calibration()) return;
+  const Tensor grid = scan.calibration_kspace(slice, place(), plan.calibration_piece, ledger);
+  calibration = arranged(grid, 1, kSmallestPiece);
+}
+
+void ScanReconstruction::Impl::take_mean(index_t slice) {
+  if (scan.layout().n_frames() == 1) return;
+  const bool is_curved = scan.layout().has_trajectory();
+  Tensor source = calibration;
+  if (needs_mean()) {
+    const Tensor grid =
+        is_curved ? samples_of(slice) : scan.mean_kspace(slice, place(), plan.mean_piece, ledger);
+    if (!is_curved) take_scale(grid);
+    if (maps_first() && !source.defined()) {
+      source = is_curved ? grid.unsqueeze(0) : arranged(grid, 1, kSmallestPiece);
+    }
+  }
+  if (maps_first()) estimate_all_maps(source);
+}
+
+// Numbers outside of what single precision can work with give wrong images, not rounded ones.
+void ScanReconstruction::Impl::check_range(const Tensor& kspace) {
+  constexpr double kSmallest = 1e-30, kLargest = 1e30;
+  double square = 0;
+  const bool is_known = kspace.shape(0) > 1;  // noted when the planes were made
+  for (const double of_item : largest) square = std::max(square, of_item);
+  for (index_t c = 0; !is_known && c < kspace.shape(1); ++c) {
+    const Tensor coil = kspace.select(0, 0).select(0, c);
+    square = std::max(square, largest_square(coil.data<Sample>(), coil.numel()));
+    release_pages(coil);
+  }
+  const double most = std::sqrt(square);
+  if (most >= kSmallest && most <= kLargest) return;
+  throw ValueError(fmt::format(
+      "[{}] k-space is out of the range of single precision: its largest magnitude is {:g}, "
+      "expected {:g} to {:g}. Try to scale it",
+      options.kspace, most, kSmallest, kLargest));
+}
+
+void ScanReconstruction::Impl::set_weights(index_t slice, index_t group) {
+  const ScanLayout& layout = scan.layout();
+  if (layout.has_trajectory()) {
+    if (!density) return;
+    const index_t per_frame = layout.readouts_per_frame, step = layout.readouts_per_step;
+    if (!is_tied) {
+      solver->set_weights(density->narrow(0, group * step, per_frame).contiguous());
+      return;
+    }
+    const Strides& s = density->strides();
+    solver->set_weights(density
+                            ->as_strided({layout.n_frames(), per_frame, density->shape(1)},
+                                         {step * s[0], s[0], s[1]}, density->offset())
+                            .contiguous());
+    return;
+  }
+  if (!solver->is_iterative()) return;
+  if (!is_tied) {
+    solver->set_weights(scan.mask(slice, group).to(DType::float32));
+    return;
+  }
+  Extents shape = layout.item_shape();
+  shape.insert(0, layout.n_frames());
+  Tensor weights = Tensor::empty(shape, DType::float32);
+  for (index_t t = 0; t < layout.n_frames(); ++t) {
+    const Tensor mask = scan.mask(slice, t);
+    const bool* from = mask.data<bool>();
+    auto* to = weights.mutable_data<float>() + t * mask.numel();
+    for (index_t i = 0; i < mask.numel(); ++i) to[i] = from[i] ? 1.0F : 0.0F;
+  }
+  solver->set_weights(weights);
+}
+
+// -- maps ----------------------------------------------------------------------------------------
+
+// Maps of the items from `first` on, out of their file: (item, coil, ..).
+Tensor ScanReconstruction::Impl::given_maps(index_t first) {
+  const ScanLayout& layout = scan.layout();
+  if (!maps.defined()) {
+    const Tensor of_slice =
+        layout.n_slices() > 1 ? maps_file.array.select(0, maps_slice) : maps_file.array;
+    maps = copies_maps(plan.in_memory) ? dense_copy(of_slice, place()) : of_slice;
+    // The file's array is not needed any more.
+    if (layout.n_slices() == 1) maps_file.array = maps;
+  }
+  if (!has_plane_maps()) {
+    Extents shape = layout.item_array_shape();
+    shape.insert(0, 1);
+    return maps.view(shape);
+  }
+  const index_t n = std::min(plan.maps_at_a_time, layout.n_items() - first);
+  return maps_taker(first, n, plan.maps_piece, plan.in_memory).take(maps, place(), ledger);
+}
+
+// From k-space of an item, (coil, ..), or all samples along a trajectory, (coil, 1, readout,
+// sample).
+Tensor ScanReconstruction::Impl::estimated_maps(const Tensor& kspace) {
+  const ScanLayout& layout = scan.layout();
+  Extents shape = layout.item_array_shape();
+  shape.insert(0, options.sets);
+  ScratchArray found = place().array(shape);
+  if (!layout.has_trajectory()) {
+    espirit(kspace, found, espirit_options);
+    release_pages(kspace);
+  } else {
+    const CalibrationArea& area = *espirit_options.area;
+    const std::size_t d = layout.item_shape().size();
+    const index_t size =
+        *std::min_element(area.extent.end() - static_cast<std::ptrdiff_t>(d), area.extent.end());
+    Tensor grid = Tensor::zeros(layout.item_array_shape(), DType::complex64);
+    Tensor middle = calibration_from(kspace.select(1, 0), layout.trajectory, size);
+    Tensor place_of_it = grid;
+    for (std::size_t k = 0; k < d; ++k) {
+      const index_t n = layout.item_shape()[k];
+      place_of_it = place_of_it.narrow(static_cast<index_t>(k + 1), n / 2 - size / 2, size);
+    }
+    place_of_it.copy_from(middle);
+    middle = Tensor();
+    espirit(grid, found, espirit_options);
+  }
+  const Tensor made = found.map();
+  return options.sets == 1 ? made.select(0, 0) : made;
+}
+
+void ScanReconstruction::Impl::estimate_all_maps(const Tensor& kspace) {
+  const ScanLayout& layout = scan.layout();
+  Extents shape = maps_of_item_shape();
+  const index_t one = element_count(shape);
+  shape.insert(0, layout.n_items());
+  all_maps = Tensor();
+  if (layout.n_items() == 1) {
+    all_maps = estimated_maps(kspace.select(0, 0)).unsqueeze(0);
+    return;
+  }
+  ScratchArray found = place().array(shape);
+  const double most = *std::max_element(largest.begin(), largest.end());
+  for (index_t i = 0; i < layout.n_items(); ++i) {
+    if (largest[static_cast<std::size_t>(i)] <= kEmptyPlane * kEmptyPlane * most) continue;
+    const Tensor item = estimated_maps(kspace.select(0, i)).contiguous();
+    found.write(i * one, item.raw_data(), one);
+    release_pages(item);
+  }
+  all_maps = found.map();
+}
+
+Tensor ScanReconstruction::Impl::maps_of_item(const Tensor& kspace, index_t item) {
+  if (maps_first()) return all_maps.select(0, item);
+  if (!has_maps())
+    return estimated_maps(calibration.defined() ? calibration.select(0, item) : kspace);
+  if (item % plan.maps_at_a_time == 0) {
+    group_of_maps = Tensor();
+    group_of_maps = given_maps(item);
+  }
+  const Tensor of_item = group_of_maps.select(0, item % plan.maps_at_a_time);
+  check_maps(of_item);
+  return of_item;
+}
+
+void ScanReconstruction::Impl::check_maps(const Tensor& given) {
+  index_t bad = 0;
+  Extents first;
+  for (index_t c = 0; c < given.shape(0); ++c) {
+    const Tensor coil = given.select(0, c);
+    const auto* values = coil.data<Sample>();
+    for (index_t i = 0; i < coil.numel(); ++i) {
+      if (std::isfinite(values[i].real()) && std::isfinite(values[i].imag())) continue;
+      if (bad++ == 0) first = {c, i / coil.shape(-1), i % coil.shape(-1)};
+    }
+    release_pages(coil);
+  }
+  if (bad > 0) throw not_finite(options.maps, coil_map_values(), bad, first);
+}
+
+void ScanReconstruction::Impl::keep_maps(const Tensor& found, index_t slice, index_t item) {
+  if (!kept_maps) return;
+  const index_t n = element_count(maps_of_item_shape());
+  kept_maps->write((slice * scan.layout().n_items() + item) * n, found.contiguous().raw_data(), n);
+}
+
+// -- images --------------------------------------------------------------------------------------
+
+void ScanReconstruction::Impl::check_image(const Tensor& image) const {
+  const Tensor dense = image.contiguous();
+  if (largest_square(dense.data<Sample>(), dense.numel()) > 0) return;
+  throw ValueError(
+      has_maps()
+          ? fmt::format("[--maps] the image is 0 everywhere: the coil maps of {} are 0 where the "
+                        "scan has signal. Try other maps, or without --maps",
+                        options.maps)
+          : fmt::format("[{}] the image is 0 everywhere: the calibration lines gave no coil maps. "
+                        "Try --maps FILE",
+                        options.kspace));
+}
+
+Tensor ScanReconstruction::Impl::start_of(index_t slice, index_t group, index_t item) const {
+  const ScanLayout& layout = scan.layout();
+  Tensor part = *start;
+  if (layout.n_slices() > 1) part = part.select(0, slice);
+  if (!layout.frames.empty() && !is_tied) part = part.select(0, group);
+  if (layout.n_items() > 1) part = part.select(-1, item);
+  return part.to(DType::complex64).contiguous().clone();
+}
+
+void ScanReconstruction::Impl::take_item(SolveResult& found, index_t slice, index_t group,
+                                         index_t item, ScanReconstructionResult& result) const {
+  const ScanLayout& layout = scan.layout();
+  Tensor part = std::move(found.x);
+  if (options.sets > 1) part = combined_sets(part, is_tied ? 1 : 0);
+  const Extents wanted = layout.wanted_of_item();
+  const index_t leading = is_tied ? 1 : 0;
+  for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
+    const index_t at = static_cast<index_t>(axis) + leading;
+    const index_t n = part.shape(at), first = n / 2 - wanted[axis] / 2;
+    part = part.narrow(at, first, wanted[axis]);
+  }
+  if (!is_stacked()) {
+    result.image = part.contiguous().view(layout.result_shape());
+  } else {
+    Tensor to = result.image;
+    if (layout.n_slices() > 1) to = to.select(0, slice);
+    if (!layout.frames.empty() && !is_tied) to = to.select(0, group);
+    if (layout.n_items() > 1) to = to.select(-1, item);
+    to.copy_from(part);
+  }
+  result.iterations = std::max<index_t>(result.iterations, found.iterations);
+  const auto last = [](const std::vector<double>& r) { return r.empty() ? -1.0 : r.back(); };
+  std::vector<double> residuals;
+  for (const Record& record : found.history) residuals.push_back(record.residual);
+  const auto badness = [&](Status status, const std::vector<double>& r) {
+    return std::pair(rank_of(status), last(r));
+  };
+  if (solves_done > 0 &&
+      badness(found.status, residuals) <= badness(result.status, result.residuals)) {
+    return;
+  }
+  result.status = found.status;
+  result.residuals = std::move(residuals);
+}
+
+bool ScanReconstruction::Impl::is_over(const SolveInfo& info) {
+  if (progress) progress(solves_done * options.iterations + info.iteration(), info.residual());
+  is_timed_out = options.time_limit_s && clock.seconds() >= *options.time_limit_s;
+  return !is_timed_out;
+}
+
+// Frames along trajectories of their own have operators of their own.
+void ScanReconstruction::Impl::prepare_solver(index_t group) {
+  if (group == solver_group || !has_operators_of_frames()) return;
+  solver.reset();
+  solver = std::make_unique<ImageSolver>(item_of(plan.in_memory, group), solver_options(), budgets);
+  solver_group = group;
+}
+
+SolveResult ScanReconstruction::Impl::solved(const Tensor& y, const Tensor& of_item,
+                                             const ImageSolver::ScaleOf& scale_of) {
+  if (options.resume.empty()) return solver->run(y, of_item, ledger, scale_of);
+  const auto refuse = [&](const Error& error) {
+    throw ValueError(fmt::format("[--resume] {}: {}", options.resume, error.what()));
+  };
+  try {
+    return solver->run(y, of_item, ledger, scale_of);
+  } catch (const FormatError& error) {
+    refuse(error);
+  } catch (const ValueError& error) {
+    refuse(error);
+  }
+  return {};
+}
+
+// -- the whole way -------------------------------------------------------------------------------
+
+void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
+                                         ScanReconstructionResult& result) {
+  const ScanLayout& layout = scan.layout();
+  StopWatch watch;
+  group_of_maps = Tensor();
+  prepare_solver(group);
+  const Tensor kspace = items_of_kspace(slice, group);
+  check_range(kspace);
+  result.read_s += watch.lap();
+  set_weights(slice, group);
+  const index_t n = layout.n_items();
+  if (!is_stacked()) {
+    result.image = Tensor();
+  } else if (!result.image.defined()) {
+    result.image = Tensor::zeros(layout.result_shape(), DType::complex64);
+  }
+  const double most = n > 1 ? *std::max_element(largest.begin(), largest.end()) : 0;
+  for (index_t item = 0; item < n; ++item, ++solves_done) {
+    if (is_timed_out || (options.cancel && options.cancel->is_cancelled())) return;
+    if (n > 1 && largest[static_cast<std::size_t>(item)] <= kEmptyPlane * kEmptyPlane * most) {
+      continue;
+    }
+    Tensor y = kspace.select(0, item);
+    const Tensor of_item = maps_of_item(y, item);
+    result.sensitivities_s += watch.lap();
+    if (group == 0) keep_maps(of_item, slice, item);
+    if (layout.has_trajectory()) {
+      y = kspace_of_frames(y, group);
+    } else if (is_tied) {
+      Extents shape = layout.item_array_shape();
+      shape.insert(0, layout.n_frames());
+      y = y.view(shape);
+    }
+    if (start) solver->set_start(start_of(slice, group, item));
+    ImageSolver::ScaleOf scale_of;
+    if (layout.has_trajectory() && !scale) {
+      scale_of = [&](const Tensor& adjoint) {
+        scale = brightness(adjoint.contiguous().unsqueeze(0)).scale();
+        return *scale;
+      };
+    } else {
+      solver->set_scale(*scale);
+    }
+    SolveResult found = solved(y, of_item, scale_of);
+    if (is_timed_out && found.status == Status::stopped) found.status = Status::time_limit;
+    take_item(found, slice, group, item, result);
+    result.solve_s += watch.lap();
+    release_pages(of_item);
+    if (options.keeps_maps && !has_maps() && !kept_maps) result.maps = of_item;
+  }
+}
+
+void ScanReconstruction::Impl::run_slice(index_t slice, ScanReconstructionResult& result) {
+  const ScanLayout& layout = scan.layout();
+  StopWatch watch;
+  scale = options.scale;
+  const bool wants_scale = options.keep_scale || scales_on_grid() ||
+                           (layout.has_trajectory() && !are_quadratic(options.regularizers));
+  if (!wants_scale && !scale) scale = 1;
+  maps = group_of_maps = Tensor();
+  maps_slice = slice;
+  take_calibration(slice);
+  take_mean(slice);
+  result.sensitivities_s += watch.lap();
+  for (index_t group = 0; group < groups(); ++group) run_group(slice, group, result);
+  if (options.keep_scale) {
+    Tensor to = result.image;
+    if (layout.n_slices() > 1) to = to.select(0, slice);
+    const auto factor = static_cast<float>(1 / scale.value_or(1));
+    Tensor scaled = to.contiguous().clone();
+    auto* v = scaled.mutable_data<Sample>();
+    for (index_t i = 0; i < scaled.numel(); ++i) v[i] *= factor;
+    to.copy_from(scaled);
+  }
+  if (slice == 0) result.scale = scale.value_or(1);
+}
+
+ScanReconstructionResult ScanReconstruction::Impl::run(const Progress& given) {
+  ScanReconstructionResult result;
+  progress = given;
+  clock = StopWatch();
+  const ScanLayout& layout = scan.layout();
+  if (images() > 1) result.image = Tensor::zeros(layout.result_shape(), DType::complex64);
+  const bool keeps_many = layout.n_items() * layout.n_slices() > 1 || maps_first();
+  if (options.keeps_maps && !has_maps() && keeps_many) {
+    Extents shape = maps_of_item_shape();
+    shape.insert(0, layout.n_items());
+    shape.insert(0, layout.n_slices());
+    kept_maps.emplace(place().array(shape));
+  }
+  for (index_t slice = 0; slice < layout.n_slices(); ++slice) run_slice(slice, result);
+  check_image(result.image);
+  calibration = all_maps = group_of_maps = samples = Tensor();
+  solver.reset();
+  scan.close();
+  if (kept_maps) {
+    // The items are the last axis, and (slice, [set], coil, ..) come before.
+    Tensor kept = kept_maps->map();
+    std::vector<index_t> order{0};
+    for (index_t axis = 2; axis < static_cast<index_t>(kept.rank()); ++axis) order.push_back(axis);
+    order.push_back(1);
+    kept = kept.permute(order);
+    if (layout.n_items() == 1) kept = kept.select(-1, 0);
+    result.maps = layout.n_slices() == 1 ? kept.select(0, 0) : kept;
+  }
+  if (has_maps() && options.keeps_maps) {
+    result.maps = maps.view(layout.short_maps_shape());
+  }
+  maps = maps_file.array = Tensor();
+  return result;
+}
+
+// -- the interface -------------------------------------------------------------------------------
+
+ScanReconstruction::ScanReconstruction(ScanReconstructionOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+ScanReconstruction::~ScanReconstruction() = default;
+
+const ScanLayout& ScanReconstruction::layout() const { return impl_->scan.layout(); }
+const CalibrationArea& ScanReconstruction::center() const { return impl_->center; }
+bool ScanReconstruction::uses_calibration() const { return impl_->uses_calibration(); }
+const ScanReconstructionPlan& ScanReconstruction::plan() const { return impl_->plan; }
+const BudgetSplit& ScanReconstruction::adjoint() const { return impl_->solver->adjoint(); }
+const SolvePlan& ScanReconstruction::solve() const { return impl_->solver->solve(); }
+const Plan& ScanReconstruction::step() const { return impl_->solver->step(); }
+index_t ScanReconstruction::measured_bytes() const { return impl_->ledger.peak_bytes(); }
+
+ScanReconstructionResult ScanReconstruction::run(const Progress& progress) {
+  return impl_->run(progress);
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scans along a trajectory: where their samples lie, and their readouts in order of the frames.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <utility>
+
+#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/recon/scan_file.hpp"
+
+namespace palimpsest {
+namespace {
+
+// Held at a time of a file whose coordinates are read.
+constexpr index_t kReadingBytes = index_t{1} << 20;
+// Coordinates up to here are parts of the width of k-space, -0.5 to 0.5; above, cycles.
+constexpr double kLargestPart = 0.75;
+
+index_t counter_of(const Readout& readout, FrameCounter counter) {
+  switch (counter) {
+    case FrameCounter::contrast:
+      return readout.contrast;
+    case FrameCounter::phase:
+      return readout.phase;
+    case FrameCounter::set:
+      return readout.set;
+    case FrameCounter::repetition:
+      return readout.repetition;
+    case FrameCounter::none:
+      break;
+  }
+  return 0;
+}
+
+// As a file is read.
+std::vector<std::size_t> sorted_numbers(std::vector<std::size_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+index_t used_samples(const Readout& r) { return r.n_samples - r.discard_pre - r.discard_post; }
+
+std::array<double, 3> largest_of(const Tensor& trajectory) {
+  std::array<double, 3> largest = {0, 0, 0};
+  const auto* k = trajectory.data<float>();
+  const index_t d = trajectory.shape(2);
+  for (index_t i = 0; i < trajectory.numel(); ++i) {
+    double& now = largest[static_cast<std::size_t>(i % d)];
+    now = std::max(now, std::abs(static_cast<double>(k[i])));
+  }
+  return largest;
+}
+
+// Cycles per field of view of the image, out of parts of k-space or cycles of the encoded one.
+void rescale(Tensor& trajectory, const RawScanHeader& header) {
+  const std::array<double, 3> largest = largest_of(trajectory);
+  const bool is_part = *std::max_element(largest.begin(), largest.end()) <= kLargestPart;
+  auto* k = trajectory.mutable_data<float>();
+  const index_t d = trajectory.shape(2);
+  for (index_t i = 0; i < trajectory.numel(); ++i) {
+    const auto axis = static_cast<std::size_t>(i % d);
+    const double wide = header.encoded.field_of_view_mm[axis];
+    const double wanted = header.recon.field_of_view_mm[axis];
+    double factor = wide > 0 && wanted > 0 ? wanted / wide : 1;
+    if (is_part) factor *= static_cast<double>(header.encoded.matrix[axis]);
+    k[i] = static_cast<float>(k[i] * factor);
+  }
+}
+
+// The image that a trajectory reaches, z, y, x.
+Extents nominal_extents(const Tensor& trajectory) {
+  const std::array<double, 3> largest = largest_of(trajectory);
+  Extents extents{1, 1, 1};
+  for (index_t a = 0; a < trajectory.shape(2); ++a) {
+    extents[static_cast<std::size_t>(2 - a)] =
+        std::max<index_t>(2, 2 * std::llround(std::ceil(largest[static_cast<std::size_t>(a)])));
+  }
+  return extents;
+}
+
+}  // namespace
+
+// In the order of their frames; within one, as they were measured.
+std::vector<std::size_t> ScanFile::ordered_readouts(index_t slice) const {
+  const RawScan& scan = raw_->contents();
+  std::vector<std::size_t> readouts = imaging_readouts(scan, options_of(slice));
+  std::stable_sort(readouts.begin(), readouts.end(), [&](std::size_t a, std::size_t b) {
+    return counter_of(scan.readouts[a], options_.as) < counter_of(scan.readouts[b], options_.as);
+  });
+  return readouts;
+}
+
+void ScanFile::open_raw_trajectory() {
+  const RawScan& scan = raw_->contents();
+  const std::vector<std::size_t> readouts = ordered_readouts(0);
+  const Readout& first = scan.readouts[readouts.front()];
+  for (const std::size_t i : readouts) {
+    const Readout& r = scan.readouts[i];
+    if (used_samples(r) == used_samples(first) && r.n_coils == first.n_coils &&
+        r.n_trajectory_axes == first.n_trajectory_axes && used_samples(r) > 0 && r.n_coils > 0) {
+      continue;
+    }
+    throw FormatError(fmt::format(
+        "[scan] readout {} has {} coils, {} samples and {} coordinates, expected {}, {} and {} as "
+        "the first one.",
+        i, r.n_coils, used_samples(r), r.n_trajectory_axes, first.n_coils, used_samples(first),
+        first.n_trajectory_axes));
+  }
+  for (index_t s = 1; s < layout_.n_slices(); ++s) {
+    if (ordered_readouts(s).size() == readouts.size()) continue;
+    throw ValueError(fmt::format(
+        "[scan] slice {} has {} readouts, expected {} as the first one. Try --slice",
+        layout_.slices[static_cast<std::size_t>(s)], ordered_readouts(s).size(), readouts.size()));
+  }
+  const bool has_planes = std::any_of(readouts.begin(), readouts.end(), [&](std::size_t i) {
+    return scan.readouts[i].step_2 != first.step_2;
+  });
+  if (has_planes && first.n_trajectory_axes == 2) {
+    throw NotSupported(
+        "[scan] a stack of planes along z with coordinates in x and y only, expected coordinates "
+        "in z too");
+  }
+  const index_t n = used_samples(first);
+  layout_.grid = {first.n_coils, 1, std::ssize(readouts), n};
+  read_raw_trajectory(readouts);
+  const auto& matrix = scan.header.recon.matrix;
+  const bool is_volume = layout_.trajectory.shape(2) == 3;
+  layout_.wanted = {is_volume ? matrix[2] : 1, matrix[1], matrix[0]};
+  layout_.columns = matrix[0];
+  layout_.division = is_volume ? Division::volume : Division::plane;
+  const index_t n_frames = layout_.n_frames();
+  layout_.readouts_per_frame = std::ssize(readouts) / n_frames;
+  layout_.readouts_per_step = layout_.readouts_per_frame;
+  const auto n_of_first = std::count_if(readouts.begin(), readouts.end(), [&](std::size_t i) {
+    return counter_of(scan.readouts[i], options_.as) == counter_of(first, options_.as);
+  });
+  bool is_even = n_of_first * n_frames == std::ssize(readouts);
+  for (std::size_t k = 0; is_even && k < readouts.size(); ++k) {
+    const auto frame = static_cast<std::size_t>(static_cast<index_t>(k) / n_of_first);
+    is_even = layout_.frames.empty() ||
+              counter_of(scan.readouts[readouts[k]], options_.as) == layout_.frames[frame];
+  }
+  if (!is_even) {
+    throw ValueError(fmt::format(
+        "[--as] {} has {} readouts in {} frames: expected as many in each. Try --frames N instead",
+        path_, readouts.size(), n_frames));
+  }
+  set_frames_of_readouts();
+  opening_bytes_ = raw_->opening_bytes() +
+                   raw_->reading_bytes(sorted_numbers(readouts), kReadingBytes) +
+                   layout_.trajectory.nbytes();
+}
+
+void ScanFile::read_raw_trajectory(const std::vector<std::size_t>& readouts) {
+  const RawScan& scan = raw_->contents();
+  const Readout& first = scan.readouts[readouts.front()];
+  const index_t n = used_samples(first), axes = first.n_trajectory_axes;
+  const bool is_flat = scan.header.encoded.matrix[2] <= 1 && scan.header.recon.matrix[2] <= 1;
+  const index_t d = is_flat ? 2 : 3;
+  if (axes < d) {
+    throw FormatError(
+        fmt::format("[scan] its readouts have {} coordinates, expected {}.", axes, d));
+  }
+  if (axes > d) {
+    layout_.notes.push_back(
+        fmt::format("of {} coordinates of each sample the first {} are used", axes, d));
+  }
+  std::vector<std::size_t> place(scan.readouts.size());
+  for (std::size_t k = 0; k < readouts.size(); ++k) place[readouts[k]] = k;
+  const std::vector<std::size_t> increasing = sorted_numbers(readouts);
+  Tensor trajectory = Tensor::empty({std::ssize(readouts), n, d}, DType::float32);
+  auto* k = trajectory.mutable_data<float>();
+  raw_->read(increasing, kReadingBytes,
+             [&](std::size_t i, const std::complex<float>*, const float* coordinates) {
+               const index_t skipped = scan.readouts[i].discard_pre;
+               float* to = k + static_cast<index_t>(place[i]) * n * d;
+               for (index_t j = 0; j < n; ++j) {
+                 for (index_t a = 0; a < d; ++a) {
+                   const float value = coordinates[(skipped + j) * axes + a];
+                   if (!std::isfinite(value)) {
+                     throw FormatError(fmt::format(
+                         "[scan] readout {} has a coordinate that is NaN or infinite.", i));
+                   }
+                   *to++ = value;
+                 }
+               }
+             });
+  rescale(trajectory, scan.header);
+  layout_.trajectory = std::move(trajectory);
+}
+
+void ScanFile::sort_trajectory(index_t slice, ScratchArray& into, index_t piece_bytes) const {
+  const RawScan& scan = raw_->contents();
+  const std::vector<std::size_t> readouts = ordered_readouts(slice);
+  std::vector<std::size_t> place(scan.readouts.size());
+  for (std::size_t k = 0; k < readouts.size(); ++k) place[readouts[k]] = k;
+  const std::vector<std::size_t> increasing = sorted_numbers(readouts);
+  const index_t coils = layout_.grid[0], spokes = layout_.grid[2], n = layout_.grid[3];
+  Tensor covariance;
+  if (options_.prewhiten) covariance = noise_covariance(*raw_, piece_bytes);
+  raw_->read(
+      increasing, piece_bytes,
+      [&](std::size_t i, const std::complex<float>* samples, const float*) {
+        const Readout& r = scan.readouts[i];
+        for (index_t k = 0; k < r.n_coils * r.n_samples; ++k) {
+          if (std::isfinite(samples[k].real()) && std::isfinite(samples[k].imag())) continue;
+          throw FormatError(
+              fmt::format("[scan] readout {} holds values that are NaN or infinite.", i));
+        }
+        Tensor white;
+        if (covariance.defined()) {
+          const std::vector<std::complex<float>> given(samples, samples + r.n_coils * r.n_samples);
+          white = prewhitened(Tensor::from(given, Extents{r.n_coils, r.n_samples}), covariance);
+          samples = white.data<std::complex<float>>();
+        }
+        for (index_t c = 0; c < coils; ++c) {
+          into.write((c * spokes + static_cast<index_t>(place[i])) * n,
+                     samples + c * r.n_samples + r.discard_pre, n);
+        }
+      });
+}
+
+void ScanFile::open_array_trajectory() {
+  layout_.trajectory = open_trajectory(options_.trajectory);
+  const index_t spokes = layout_.trajectory.shape(0), n = layout_.trajectory.shape(1);
+  file_ = open_grid(path_, layout_.format, "k-space", false, /*takes_frames=*/true);
+  Tensor& data = file_.array;
+  // BART's: readouts have a first axis of one point.
+  if (data.shape(-1) == 1) data = data.select(data.rank() - 1, 0).unsqueeze(1);
+  Extents shape = data.shape();
+  if (shape.size() == 4 && shape[1] > 1) {  // (frame, coil, readout, sample)
+    data = data.unsqueeze(2);
+    shape = data.shape();
+  }
+  const bool has_frames = shape.size() == 5;
+  const index_t frames = has_frames ? shape[0] : 1;
+  const auto axes = shape.size();
+  if (shape[axes - 1] != n || shape[axes - 2] * frames != spokes || shape[axes - 3] != 1) {
+    throw ValueError(fmt::format(
+        "[--trajectory] {} has {} readouts of {} samples, but k-space {} has the shape {}: "
+        "expected "
+        "(coil, {}, {})",
+        options_.trajectory, spokes, n, path_, to_string(without_single_axes(shape)), spokes, n));
+  }
+  if (has_frames) {  // (coil, 1, frame * readout, sample)
+    data = data.permute({1, 2, 0, 3, 4}).contiguous();
+    data = data.view({shape[1], 1, spokes, n});
+    for (index_t t = 0; t < frames; ++t) layout_.frames.push_back(t);
+  }
+  measured_points_of(path_, data);
+  layout_.grid = {data.shape(0), 1, spokes, n};
+  data = data.unsqueeze(0);
+  layout_.wanted = nominal_extents(layout_.trajectory);
+  layout_.columns = layout_.wanted[2];
+  layout_.division = layout_.trajectory.shape(2) == 3 ? Division::volume : Division::plane;
+  layout_.readouts_per_frame = layout_.readouts_per_step = spokes / frames;
+  set_frames_of_readouts();
+  opening_bytes_ = file_.held_bytes() + 2 * layout_.trajectory.nbytes() + spokes * n;
+}
+
+// Frames of consecutive readouts.
+void ScanFile::set_frames_of_readouts() {
+  const index_t wanted = options_.readouts_per_frame, n_readouts = layout_.grid[2];
+  if (wanted == 0) return;
+  const index_t step = options_.readouts_per_step > 0 ? options_.readouts_per_step : wanted;
+  if (layout_.n_frames() > 1) {
+    throw ValueError(fmt::format(
+        "[--frames] {} has frames of its own, expected none. Try without --frames or --as", path_));
+  }
+  if (wanted > n_readouts) {
+    throw ValueError(
+        fmt::format("[--frames] got {} readouts for a frame of {}, expected at most {}", wanted,
+                    path_, n_readouts));
+  }
+  layout_.frames.clear();
+  for (index_t at = 0; at + wanted <= n_readouts; at += step) {
+    layout_.frames.push_back(std::ssize(layout_.frames));
+  }
+  layout_.readouts_per_frame = wanted;
+  layout_.readouts_per_step = step;
+}
+
+}  // namespace palimpsest

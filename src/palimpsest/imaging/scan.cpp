@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/imaging/scan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/patterns.hpp"
+#include "palimpsest/imaging/recon/scan_file.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr std::array<const char*, 5> kCounters = {"none", "contrast", "phase", "set", "repetition"};
+constexpr index_t kPieceBytes = index_t{16} << 20;
+
+}  // namespace
+
+const char* name_of(FrameCounter counter) { return kCounters[static_cast<std::size_t>(counter)]; }
+
+FrameCounter parse_frame_counter(const std::string& text) {
+  for (std::size_t k = 1; k < kCounters.size(); ++k) {
+    if (text == fmt::format("T={}", kCounters[k])) return static_cast<FrameCounter>(k);
+  }
+  throw ValueError(
+      fmt::format("[--as] got '{}', expected T=contrast, T=phase, T=set or T=repetition", text));
+}
+
+index_t ScanLayout::n_frames() const {
+  return frames.empty() ? 1 : static_cast<index_t>(frames.size());
+}
+
+Extents ScanLayout::item_shape() const {
+  if (has_trajectory()) {
+    return division == Division::volume ? wanted : Extents{wanted[1], wanted[2]};
+  }
+  switch (division) {
+    case Division::plane:
+      return {grid[1] * grid[2], columns};
+    case Division::planes:
+      return {grid[1], grid[2]};
+    case Division::volume:
+      break;
+  }
+  return {grid[1], grid[2], columns};
+}
+
+Dims ScanLayout::item_dims() const {
+  switch (division) {
+    case Division::plane:
+      return has_trajectory() || grid[1] == 1 ? Dims("Ny Nx") : Dims("Nz Nx");
+    case Division::planes:
+      return Dims("Nz Ny");
+    case Division::volume:
+      break;
+  }
+  return Dims("Nz Ny Nx");
+}
+
+Extents ScanLayout::item_array_shape() const {
+  Extents shape = item_shape();
+  shape.insert(0, n_coils());
+  return shape;
+}
+
+Extents ScanLayout::wanted_of_item() const {
+  if (has_trajectory()) return item_shape();
+  switch (division) {
+    case Division::plane:
+      return {grid[1] == 1 ? wanted[1] : wanted[0], wanted[2]};
+    case Division::planes:
+      return {wanted[0], wanted[1]};
+    case Division::volume:
+      break;
+  }
+  return wanted;
+}
+
+Extents ScanLayout::image_shape() const {
+  Extents shape = wanted_of_item();
+  if (n_items() > 1) shape.push_back(columns);
+  return shape;
+}
+
+Extents ScanLayout::result_shape() const {
+  Extents shape = image_shape();
+  if (!frames.empty()) shape.insert(0, n_frames());
+  if (n_slices() > 1) shape.insert(0, n_slices());
+  return shape;
+}
+
+Extents ScanLayout::maps_shape() const {
+  if (!has_trajectory()) return {grid[0], grid[1], grid[2], columns};
+  return {grid[0], wanted[0], wanted[1], wanted[2]};
+}
+
+Extents ScanLayout::short_maps_shape() const { return without_single_axes(maps_shape()); }
+
+index_t ScanLayout::samples_per_coil() const {
+  return has_trajectory() ? grid[2] * grid[3] : count_samples(mask);
+}
+
+double ScanLayout::acceleration() const {
+  if (has_trajectory()) {
+    const auto points = static_cast<double>(element_count(item_shape()));
+    const auto per_frame = static_cast<double>(readouts_per_frame * grid[3]);
+    return points / per_frame;
+  }
+  return static_cast<double>(mask.numel()) / static_cast<double>(samples_per_coil());
+}
+
+namespace {
+
+// Readouts of noise one after the other, (coil, sample).
+Tensor noise_of(const RawScanFile& file) {
+  std::vector<std::size_t> numbers;
+  index_t coils = 0, length = 0;
+  for (std::size_t i = 0; i < file.contents().readouts.size(); ++i) {
+    const Readout& r = file.contents().readouts[i];
+    if (!r.has(ReadoutFlag::noise) || r.n_samples == 0) continue;
+    if (numbers.empty()) coils = r.n_coils;
+    if (r.n_coils != coils) continue;
+    numbers.push_back(i);
+    length += r.n_samples;
+  }
+  if (numbers.empty()) return {};
+  Tensor noise = Tensor::empty({coils, length}, DType::complex64);
+  auto* to = noise.mutable_data<std::complex<float>>();
+  index_t at = 0;
+  file.read(numbers, kPieceBytes,
+            [&](std::size_t i, const std::complex<float>* samples, const float*) {
+              const index_t n = file.contents().readouts[i].n_samples;
+              for (index_t c = 0; c < coils; ++c) {
+                std::copy_n(samples + c * n, n, to + c * length + at);
+              }
+              at += n;
+            });
+  return noise;
+}
+
+// (S, T, z, y, x) of the masks of all images: of complete planes along x as they are.
+Tensor masks_of(const ScanFile& file) {
+  const ScanLayout& layout = file.layout();
+  const Extents n{layout.grid[1], layout.grid[2], layout.grid[3]};
+  Tensor masks =
+      Tensor::zeros({layout.n_slices(), layout.n_frames(), n[0], n[1], n[2]}, DType::bool_);
+  for (index_t s = 0; s < layout.n_slices(); ++s) {
+    for (index_t t = 0; t < layout.n_frames(); ++t) {
+      Tensor mask = file.mask(s, t);
+      // Of cut readouts, and of planes, every line is complete.
+      const bool is_line = layout.division == Division::planes || layout.is_cut();
+      if (layout.division == Division::planes) {
+        mask = mask.view({n[0], n[1], 1});
+      } else {
+        mask = mask.view({n[0], n[1], layout.columns});
+        if (is_line) mask = mask.narrow(2, 0, 1);
+      }
+      masks.select(0, s).select(0, t).copy_from(mask.expand(n));
+    }
+  }
+  return masks;
+}
+
+}  // namespace
+
+Scan read_scan(const std::string& path, const ScanOptions& options) {
+  MemoryLedger ledger;
+  const ScanFile file(path, options, ledger, /*whole=*/false);
+  const ScanLayout& layout = file.layout();
+  const Place memory{};
+  Scan scan;
+  scan.layout = layout;
+  scan.geometry = layout.geometry;
+  const bool is_curved = layout.has_trajectory();
+  const index_t frames = is_curved ? 1 : layout.n_frames();
+  const Extents& n = layout.grid;
+  scan.kspace =
+      Tensor::empty({layout.n_slices(), frames, n[0], n[1], n[2], n[3]}, DType::complex64);
+  if (file.calibration_mask().defined()) {
+    scan.calibration = Tensor::empty({layout.n_slices(), n[0], n[1], n[2], n[3]}, DType::complex64);
+  }
+  for (index_t s = 0; s < layout.n_slices(); ++s) {
+    Tensor slice = scan.kspace.select(0, s);
+    slice.copy_from(file.kspace(s, 0, frames, memory, kPieceBytes, ledger).view(slice.shape()));
+    if (!scan.calibration) continue;
+    scan.calibration->select(0, s).copy_from(
+        file.calibration_kspace(s, memory, kPieceBytes, ledger));
+  }
+  if (is_curved) {
+    scan.kspace = scan.kspace.view({layout.n_slices(), n[0], n[2], n[3]});
+    scan.trajectory = layout.trajectory;
+  } else {
+    scan.mask = masks_of(file);
+  }
+  if (!file.raw()) return scan;
+  scan.header = file.raw()->contents().header;
+  const Tensor noise = noise_of(*file.raw());
+  if (noise.defined()) scan.noise = noise;
+  return scan;
+}
+
+}  // namespace palimpsest

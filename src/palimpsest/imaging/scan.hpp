@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/io/format.hpp"
+#include "palimpsest/io/ismrmrd.hpp"
+#include "palimpsest/named/dims.hpp"
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// Where a slice or slab lies. Axes in the order x (readout), y (phase), z (slice or partition).
+struct Geometry {
+  std::array<double, 3> voxel_mm = {1, 1, 1};
+  /// Unit vectors of the axes, in the patient's left, posterior, superior.
+  std::array<std::array<double, 3>, 3> directions = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
+  /// Centre of the slice or slab, and of the patient table, mm, left posterior superior.
+  std::array<double, 3> position_mm = {0, 0, 0}, table_mm = {0, 0, 0};
+  /// Between two frames; 0: unknown.
+  double time_step_us = 0;
+};
+
+/// The counter of a raw file whose values become frames: the dimension T.
+enum class FrameCounter { none, contrast, phase, set, repetition };
+/// `T=repetition`, or one of the other counters.
+///
+/// Errors   ValueError "expected T=": another text
+FrameCounter parse_frame_counter(const std::string& text);
+const char* name_of(FrameCounter counter);
+
+struct ScanOptions {
+  /// Of a raw file: one of several. All slices are taken where none is named; of several contrasts,
+  /// phases and sets one must be named, unless they are frames.
+  std::optional<index_t> slice = {}, contrast = {}, phase = {}, set = {};
+  /// All repetitions are averaged where none is named, unless they are frames.
+  std::optional<index_t> repetition = {};
+  FrameCounter as = FrameCounter::none;
+  /// Readouts that make a frame, of a scan along a trajectory, and from the start of one frame to
+  /// that of the next; 0: as many.
+  index_t readouts_per_frame = 0, readouts_per_step = 0;
+  /// Decorrelates the coils by the noise readouts of a raw file.
+  bool prewhiten = false;
+  /// Of an array file: a file with its trajectory, float32 (readouts, samples, D), or one for each
+  /// frame; or BART's.
+  std::string trajectory = {};
+};
+
+/// Which part of the grid is solved for at a time: all of a 2-D grid; the planes (z, y) of a volume
+/// that is measured completely along x; or a whole volume.
+enum class Division { plane, planes, volume };
+
+/// What is known of a scan before it is sorted.
+struct ScanLayout {
+  FileFormat format = FileFormat::npy;
+  /// Extents of k-space as measured: coil, z, y, x; along a trajectory coil, 1, readouts, samples.
+  Extents grid;
+  /// Columns along x that are kept: all, but where readouts are oversampled.
+  index_t columns = 0;
+  Division division = Division::plane;
+  /// Values of the counters that are slices and frames; one slice at least.
+  std::vector<index_t> slices = {0}, frames = {};
+  /// Repetitions and averages of a raw file that became one image.
+  index_t n_repetitions = 1, n_averages = 1;
+  /// bool, extents of an item: the measured points, of the first image. Undefined along a
+  /// trajectory.
+  Tensor mask;
+  /// Extents z, y, x of the wanted image: at most those of the grid.
+  Extents wanted;
+  /// Along a trajectory: float32 (readouts, samples, D), in cycles per field of view; of frames,
+  /// one after the other. Readouts of a frame, and of a step.
+  Tensor trajectory;
+  index_t readouts_per_frame = 0, readouts_per_step = 0;
+  Geometry geometry;
+  /// What the user should know.
+  std::vector<std::string> notes = {};
+
+  index_t n_coils() const { return grid[0]; }
+  index_t n_slices() const { return static_cast<index_t>(slices.size()); }
+  /// 1 where there is no such dimension.
+  index_t n_frames() const;
+  bool has_trajectory() const { return trajectory.defined(); }
+  bool is_cut() const { return !has_trajectory() && columns < grid[3]; }
+  /// Number of the items that are solved one by one, and the extents of each: (row, column), or
+  /// (z, y, x) of a whole volume; and their names.
+  index_t n_items() const { return division == Division::planes ? columns : 1; }
+  Extents item_shape() const;
+  Dims item_dims() const;
+  /// (coil, ..) of maps, and on a grid of k-space, of one item.
+  Extents item_array_shape() const;
+  /// Extents of the wanted part of an item, in its middle; of one image; and of all of them,
+  /// ([slice], [frame], ..).
+  Extents wanted_of_item() const;
+  Extents image_shape() const;
+  Extents result_shape() const;
+  /// Extents of coil maps of a slice: (coil, z, y, x), and without the axes of one point.
+  Extents maps_shape() const;
+  Extents short_maps_shape() const;
+  /// Points of an item per sample.
+  double acceleration() const;
+  index_t samples_per_coil() const;
+};
+
+/// One logical scan, in memory.
+struct Scan {
+  ScanLayout layout;
+  /// complex64 (S, T, C, z, y, x), or along a trajectory (S, C, readouts, samples) with the
+  /// readouts of all frames one after the other; axes that the scan lacks have one element.
+  Tensor kspace;
+  /// bool (S, T, z, y, x); undefined along a trajectory.
+  std::optional<Tensor> mask;
+  /// float32 (readouts, samples, D).
+  std::optional<Tensor> trajectory;
+  /// complex64 (C, samples) of noise alone, from noise readouts one after the other.
+  std::optional<Tensor> noise;
+  /// complex64 (S, C, z, y, x) of separate calibration lines on the same grid.
+  std::optional<Tensor> calibration;
+  Geometry geometry;
+  /// Of a raw file.
+  RawScanHeader header;
+};
+
+/// Reads a raw file (ISMRMRD) or an array (NPY, BART CFL) of k-space into memory: sorted, averaged,
+/// echoes of EPI aligned; oversampling stays.
+///
+/// Errors   ValueError beginning with the path: what is wrong with the file; what it has and this
+///          does not honour, by name
+Scan read_scan(const std::string& path, const ScanOptions& options = {});
+
+}  // namespace palimpsest

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/imaging/calibration.hpp"
+#include "palimpsest/imaging/reconstruct.hpp"
+#include "palimpsest/imaging/scan.hpp"
+#include "palimpsest/linop/split/budget.hpp"
+#include "palimpsest/solve/solve.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+struct ScanReconstructionOptions {
+  /// Files: k-space, and coil maps; empty: maps are estimated from the middle of k-space.
+  std::string kspace, maps;
+  /// File with the start of the iteration, of the extents of the result.
+  std::string start;
+  /// Along a trajectory: file with weights of the samples, real, (readouts, samples).
+  std::string weights;
+  ScanOptions scan;
+  std::vector<Regularizer> regularizers;
+  ReconstructMethod method = ReconstructMethod::automatic;
+  int iterations = 30;
+  double tolerance = 0;
+  /// Unit of the weights of what is proportional to |x|; unset: that of the data. A slice has one
+  /// for all its frames.
+  std::optional<double> scale = {};
+  /// The image is divided by the scale.
+  bool keep_scale = false;
+  /// Sets of estimated maps; the image is the root of the sum of squares over them.
+  index_t sets = 1;
+  /// Bytes that may be held at a time, from opening the files to writing the results.
+  std::optional<index_t> budget;
+  /// The folder of files that hold what a budget does not allow to be in memory.
+  std::string scratch = ".";
+  /// The coil maps are a result, too.
+  bool keeps_maps = false;
+  /// Held at most while results of these extents are written, besides image and maps.
+  std::function<index_t(const Extents& image)> writing_bytes = {};
+  std::optional<double> time_limit_s = {};
+  std::optional<CancelToken> cancel = {};
+  std::optional<CheckpointOptions> checkpoint = {};
+  std::string resume = {};
+  std::uint64_t seed = 0;
+};
+
+/// One step on the way from file to image, and the most that is held during it.
+struct Stage {
+  std::string name;
+  index_t bytes = 0;
+};
+
+/// What a reconstruction will take. The peak is that of its largest stage.
+struct ScanReconstructionPlan {
+  std::optional<index_t> budget;
+  index_t peak_bytes = 0;
+  std::vector<Stage> stages;
+  /// Where k-space and maps lie; else in files that are read a part at a time.
+  bool in_memory = true;
+  /// Bytes at a time: of a raw file that are sorted, of k-space and of maps whose columns are
+  /// taken.
+  index_t sorting_piece = 0, columns_piece = 0, maps_piece = 0, calibration_piece = 0;
+  index_t mean_piece = 0;
+  /// Planes whose maps are read from their file at a time.
+  index_t maps_at_a_time = 1;
+  /// Solves one after the other: slices, frames and planes that nothing ties together.
+  index_t solves = 1;
+  /// Frames of each.
+  index_t frames = 1;
+  ReconstructMethod method = ReconstructMethod::automatic;
+};
+
+struct ScanReconstructionResult {
+  /// complex64: ScanLayout::result_shape().
+  Tensor image;
+  /// complex64 ([slice], [set], coil, ..), if they were to be kept.
+  Tensor maps;
+  /// Of the solve that converged least.
+  Status status = Status::converged;
+  std::vector<double> residuals;
+  /// The most of any solve.
+  index_t iterations = 0;
+  /// Of the first slice.
+  double scale = 1;
+  double read_s = 0, sensitivities_s = 0, solve_s = 0;
+};
+
+/// The way from a file with k-space to an image: sorting, transforming a volume along its readout,
+/// coil maps, and a solve for everything that no regularizer ties to the rest: a slice, a frame, a
+/// plane across the readout. The constructor reads headers, finds out which points are measured,
+/// and plans; run() does what was planned, with the programs that were compiled for the plan.
+///
+/// Order    of choice for a budget: all in memory; k-space and maps in files; tiles of coils
+/// Errors   ValueError: unusable input; BudgetError naming the smallest budget that works
+class PALIMPSEST_API ScanReconstruction {
+ public:
+  explicit ScanReconstruction(ScanReconstructionOptions options);
+  ScanReconstruction(const ScanReconstruction&) = delete;
+  ScanReconstruction& operator=(const ScanReconstruction&) = delete;
+  ~ScanReconstruction();
+
+  const ScanLayout& layout() const;
+  /// Where maps are estimated from; empty if they are given.
+  const CalibrationArea& center() const;
+  /// Are they estimated from separate calibration lines, not from the image's own?
+  bool uses_calibration() const;
+  const ScanReconstructionPlan& plan() const;
+  /// Of one solve: the plan of A^H y, of the iteration (not of the adjoint alone), and of one step.
+  const BudgetSplit& adjoint() const;
+  const SolvePlan& solve() const;
+  const Plan& step() const;
+  /// Gets the number of iterations done, out of plan().solves times the most of one.
+  using Progress = std::function<void(index_t iterations, double residual)>;
+  ScanReconstructionResult run(const Progress& progress = {});
+  /// The most that was held so far, counted as the plan counts.
+  index_t measured_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Do the regularizers tie the points along this dimension of the image together?
+bool ties(const std::vector<Regularizer>& regularizers, const ND& d);
+
+}  // namespace palimpsest
