@@ -12,7 +12,7 @@ build='g++ cmake ninja-build ccache pkg-config libfmt-dev libfftw3-dev libopenbl
   librandom123-dev libxxhash-dev mricron-data'
 python="$build python3 python3-dev python3-venv"
 test="$python libgtest-dev libgmock-dev spin python3-numpy python3-scipy ismrmrd-tools
-  libismrmrd-dev libopenmpi-dev openmpi-bin clang-format git"
+  libismrmrd-dev libopenmpi-dev openmpi-bin clang-format git valgrind"
 lint="$test clang-tidy"
 bench="$build libbenchmark-dev"
 docs="$python doxygen"
