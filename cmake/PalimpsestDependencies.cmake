@@ -8,7 +8,16 @@ find_package(TBB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
-find_package(HDF5 REQUIRED COMPONENTS C)
+if(PALIMPSEST_STATIC_HDF5)
+  # The prefix of a static HDF5, as tools/build_wheel makes it.
+  add_library(hdf5::hdf5 STATIC IMPORTED)
+  set_target_properties(hdf5::hdf5 PROPERTIES
+    IMPORTED_LOCATION ${PALIMPSEST_STATIC_HDF5}/lib/libhdf5.a
+    INTERFACE_INCLUDE_DIRECTORIES ${PALIMPSEST_STATIC_HDF5}/include
+    INTERFACE_LINK_LIBRARIES "ZLIB::ZLIB;m;${CMAKE_DL_LIBS}")
+else()
+  find_package(HDF5 REQUIRED COMPONENTS C)
+endif()
 find_package(pugixml REQUIRED)
 find_package(CLI11 REQUIRED)
 pkg_check_modules(FFTW3 REQUIRED IMPORTED_TARGET fftw3)

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Checks a wheel in a fresh environment that knows nothing of the build: tools/wheel/check.sh WHEEL [PYTHON]
+set -eu
+wheel=$(realpath "$1")
+python=${2:-/usr/bin/python3}
+root=$(cd "$(dirname "$0")/../.." && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+env -i HOME="$folder" PATH=/usr/bin:/bin "$python" -m venv "$folder/venv"
+run="env -i HOME=$folder PATH=$folder/venv/bin:/usr/bin:/bin"
+versions=$(sed -n 's/^\(hypothesis\|pytest\|scipy\)==/&/p' "$root/python/requirements-test.txt")
+# The index and the proxies of this machine, if it has some of its own.
+env HOME="$HOME" "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel" $versions
+cd "$folder"
+$run python "$root/tools/wheel/check.py" "$wheel"
+$run palimpsest --version
+$run palimpsest doctor >doctor.log || { cat doctor.log; exit 1; }
+cp -r "$root/python/tests" "$root/README.md" "$root/docs" "$root/pyproject.toml" "$folder/"
+mkdir -p python && mv tests python/tests
+$run python -m pytest -q -p no:cacheprovider python/tests
