@@ -68,6 +68,19 @@ std::uint64_t count_of(const Counted& c) {
 
 using Limited = Entered<MemoryLimit, Device, std::uint64_t>;
 
+class Failing : public Entered<FailingAllocator, std::uint64_t> {
+ public:
+  using Entered::Entered;
+  bool has_failed() { return is_entered() ? scope().has_failed() : has_failed_; }
+  void end() {
+    has_failed_ = scope().has_failed();
+    leave();
+  }
+
+ private:
+  bool has_failed_ = false;
+};
+
 }  // namespace
 
 void bind_memory(nb::module_& m) {
@@ -104,6 +117,22 @@ void bind_memory(nb::module_& m) {
           },
           nb::rv_policy::reference)
       .def("__exit__", [](Limited& self, nb::args) { self.leave(); });
+  nb::class_<Failing>(m, "FailingAllocator",
+                      "For tests: while it is entered, the n-th allocation from then on fails.")
+      .def(
+          "__init__", [](Failing* self, std::uint64_t n) { new (self) Failing(n); }, "n"_a)
+      .def(
+          "__enter__",
+          [](Failing& self) -> Failing& {
+            self.enter();
+            return self;
+          },
+          nb::rv_policy::reference)
+      .def("__exit__", [](Failing& self, nb::args) { self.end(); })
+      .def_prop_ro("has_failed", &Failing::has_failed);
+  m.def(
+      "live_bytes", [](Device device) { return Allocator::of(device).stats().live_bytes; },
+      "device"_a = "cpu", "Bytes that a device has given out and not yet got back.");
   nb::class_<Counted>(m, "CopyStats", "`with CopyStats() as c:` counts copies, over all threads.")
       .def(nb::init<>())
       .def(

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory returns to its level after many rounds of each entry, also of those that fail."""
+
+import gc
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import palimpsest as ps
+import palimpsest.ops as po
+
+X = np.ones(6)
+A = ps.Dense(np.eye(6), "MN,N->M")
+v = ps.dvector("v")
+f = ps.function([v], po.exp(v))
+s = ps.shared(X, "s")
+update = ps.function([v], s, updates={s: v})
+T = ps.asarray(X, copy=True)
+OUT = np.zeros(6)
+
+
+def failing(call):
+    def fails():
+        with pytest.raises(Exception):  # noqa: B017
+            call()
+
+    return fails
+
+
+def write(t):
+    t.fill_(1)
+
+
+ROUNDS = {
+    "import": lambda: ps.asarray(X),
+    "import of a list": lambda: ps.asarray([1.0, 2.0]),
+    "import with a copy": lambda: ps.asarray(np.ones(3, ">f8")),
+    "export": lambda: T.numpy(),
+    "round trip": lambda: ps.asarray(T.numpy()),
+    "dlpack": lambda: np.from_dlpack(T),
+    "lazy clone": lambda: T.lazy_clone()[1:].fill_(2),
+    "operator": lambda: A(X),
+    "operator on a tensor": lambda: A.H(T),
+    "new operator": lambda: (ps.Diagonal(X, "N") | ps.Identity("N")).H,
+    "parameter": lambda: A.weight.value,
+    "function": lambda: f(X),
+    "keywords": lambda: f(v=X),
+    "call_into": lambda: f.call_into(OUT, X),
+    "update": lambda: update(X),
+    "shared": lambda: s.set_value(s.get_value()),
+    "modify": lambda: s.modify(write),
+    "variable": lambda: po.exp(v + 1)[2:].sum(),
+    "gradient": lambda: ps.grad(po.sum(v**2), v),
+    "plan": lambda: f.plan(X).to_json(),
+    "wrong shape": failing(lambda: f(np.ones((2, 2)))),
+    "wrong dtype": failing(lambda: f(X + 1j)),
+    "wrong keyword": failing(lambda: f(w=X)),
+    "wrong operand": failing(lambda: A(np.ones(7))),
+    "wrong array": failing(lambda: ps.asarray("text")),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_memory_returns_to_its_level(name):
+    run, n = ROUNDS[name], 10_000 if "wrong" not in name else 2_000
+    references = sys.getrefcount(X)
+    for _ in range(100):
+        run()
+    gc.collect()
+    live = ps.live_bytes()
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            run()
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(n):
+            run()
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert after - before < n  # less than a byte a round
+    assert ps.live_bytes() == live
+    assert sys.getrefcount(X) == references
+
+
+def test_solves_and_compilations_are_let_go():
+    P = A.N
+
+    def round():
+        ps.conjugate_gradients(P, X, callback=lambda info: info.iteration < 3)
+        ps.function([v], po.exp(v))(X)
+        ps.SimpleLinop(lambda x: 2 * x, ishape="N")(X)
+
+    for _ in range(5):
+        round()
+    gc.collect()
+    live, references = ps.live_bytes(), sys.getrefcount(X)
+    for _ in range(100):
+        round()
+    gc.collect()
+    assert ps.live_bytes() == live and sys.getrefcount(X) == references
