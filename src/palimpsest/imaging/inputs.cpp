@@ -5,21 +5,24 @@
 
 #include <cmath>
 
+#include "palimpsest/base/immortal.hpp"
+
 namespace palimpsest {
 
 const Values& kspace_values() {
-  static const Values values{"k-space", "Try to set them to 0, which counts as not measured"};
-  return values;
+  return immortal([] {
+    return Values{"k-space", "Try to set them to 0, which counts as not measured"};
+  });
 }
 
 const Values& coil_map_values() {
-  static const Values values{"the coil maps", "Try to set them to 0, which means no signal there"};
-  return values;
+  return immortal([] {
+    return Values{"the coil maps", "Try to set them to 0, which means no signal there"};
+  });
 }
 
 const Values& image_values() {
-  static const Values values{"the image", "Try to set them to 0"};
-  return values;
+  return immortal([] { return Values{"the image", "Try to set them to 0"}; });
 }
 
 ValueError not_finite(const std::string& path, const Values& what, index_t count,
