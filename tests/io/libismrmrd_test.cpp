@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The standard's own library reads what is written here, and the other way round.
 #include <ismrmrd/dataset.h>
+#include <ismrmrd/meta.h>
 #include <ismrmrd/xml.h>
 
 #include "io/files.hpp"
 #include "io/scans.hpp"
+#include "palimpsest/io/ismrmrd_images.hpp"
 
 namespace palimpsest {
 namespace {
@@ -41,6 +43,53 @@ TEST(Libismrmrd, ReadsOurScans) {
   EXPECT_EQ(header.encoding.at(0).reconSpace.matrixSize.y, 6);
   EXPECT_EQ(header.encoding.at(0).encodingLimits.kspace_encoding_step_2->center, 2);
   EXPECT_EQ(header.acquisitionSystemInformation->receiverChannels.get(), 3);
+}
+
+TEST(Libismrmrd, ReadsOurImages) {
+  const TemporaryDirectory directory;
+  IsmrmrdImages images;
+  images.header = "<ismrmrdHeader/>";
+  images.data = Tensor::random_normal({2, 3, 1, 4, 5}, DType::complex64, {1, 5});
+  images.heads.resize(2);
+  images.heads[1].position_mm = {1, -2, 3.5F};
+  images.heads[1].slice = 1;
+  images.heads[1].attributes = {{"name", "value"}};
+  write_ismrmrd_images(directory / "a.mrd", images);
+  ISMRMRD::Dataset dataset((directory / "a.mrd").c_str(), "dataset", false);
+  ASSERT_EQ(dataset.getNumberOfImages("image_0"), 2U);
+  ISMRMRD::Image<std::complex<float>> image;
+  dataset.readImage("image_0", 1, image);
+  EXPECT_EQ(image.getMatrixSizeX(), 5);
+  EXPECT_EQ(image.getNumberOfChannels(), 3);
+  EXPECT_EQ(image.getPositionZ(), 3.5F);
+  EXPECT_EQ(image.getSlice(), 1);
+  ISMRMRD::MetaContainer meta;
+  std::string attributes;
+  image.getAttributeString(attributes);
+  ISMRMRD::deserialize(attributes.c_str(), meta);
+  EXPECT_STREQ(meta.as_str("name"), "value");
+  ASSERT_EQ(image.getNumberOfDataElements(), 60U);
+  EXPECT_TRUE(std::equal(image.begin(), image.end(), images.data.data<std::complex<float>>() + 60));
+}
+
+TEST(Libismrmrd, WritesImagesThatWeRead) {
+  const TemporaryDirectory directory;
+  {
+    ISMRMRD::Dataset dataset((directory / "a.h5").c_str(), "dataset", true);
+    for (int i = 0; i < 3; ++i) {
+      ISMRMRD::Image<float> image(4, 3, 2, 1);
+      image.setSlice(static_cast<std::uint16_t>(i));
+      image.setFieldOfView(40, 30, 20);
+      std::fill(image.begin(), image.end(), static_cast<float>(i));
+      dataset.appendImage("image_1", image);
+    }
+  }
+  const IsmrmrdImages images = read_ismrmrd_images(directory / "a.h5");
+  EXPECT_EQ(images.series, "image_1");
+  EXPECT_EQ(images.data.shape(), (Extents{3, 1, 2, 3, 4}));
+  EXPECT_EQ(images.data.at<float>({2, 0, 1, 2, 3}), 2.0F);
+  EXPECT_EQ(images.heads[2].slice, 2);
+  EXPECT_EQ(images.heads[2].field_of_view_mm[0], 40.0F);
 }
 
 TEST(Libismrmrd, WritesScansThatWeRead) {

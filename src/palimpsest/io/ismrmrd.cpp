@@ -7,14 +7,13 @@
 #include <cstring>
 #include <limits>
 #include <new>
-#include <shared_mutex>
 
 #include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/failure.hpp"
 #include "palimpsest/io/input_file.hpp"
 #include "palimpsest/io/ismrmrd_hdf5.hpp"
 #include "palimpsest/io/ismrmrd_header.hpp"
-#include "palimpsest/io/isolated_process.hpp"
+#include "palimpsest/io/isolated_parse.hpp"
 
 namespace palimpsest {
 
@@ -25,10 +24,6 @@ using io_detail::fail_format;
 using io_detail::FloatSequence;
 using io_detail::HeadRecord;
 using io_detail::RawFileResult;
-
-// Shared memory begins with the result; what comes behind it is aligned for everything.
-constexpr std::size_t kResultBytes = 1024;
-static_assert(sizeof(RawFileResult) <= kResultBytes);
 
 std::uint64_t bit_of(ReadoutFlag flag) { return std::uint64_t{1} << (static_cast<int>(flag) - 1); }
 
@@ -81,54 +76,17 @@ class ParsedFile {
   const RawFileResult& result_;
 };
 
-/// Room for the records and all samples of an honest file, several times over where filters or
-/// alignment make the one or the other larger than in the file.
-std::size_t arena_bytes(index_t file_bytes) {
-  constexpr index_t kBase = index_t{1} << 20;
-  return static_cast<std::size_t>(checked_add(checked_multiply(file_bytes, 4), kBase));
-}
-
-void check_signature(const io_detail::InputFile& file) {
-  constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
-  char start[8] = {};
-  file.read_at(0, start, std::min<index_t>(file.size(), 8));
-  if (std::string_view(start, 8) != kSignature) {
-    fail_format(file.path(), "is no HDF5 file: it lacks the signature.");
-  }
-}
-
 /// Has the file parsed by a process that may die of it.
 void parse_isolated(const io_detail::InputFile& file, io_detail::SharedMemory& memory,
                     const io_detail::RawFilePart& part = {}) {
-  auto* result = new (memory.data()) RawFileResult;
-  const auto work = [&] {
-    io_detail::Arena arena(memory.data() + kResultBytes, memory.size() - kResultBytes);
-    io_detail::parse_raw_file(file.path(), static_cast<std::uint64_t>(file.size()), part, arena,
-                              *result);
-    // Offsets count from the start of all shared memory.
-    result->xml_offset += kResultBytes;
-    result->records_offset += kResultBytes;
-  };
-  io_detail::ChildEnd end;
-  {
-    const std::shared_lock lock(io_detail::hdf5_lock());
-    io_detail::check_hdf5_is_whole();
-    end = io_detail::run_isolated(work, result->progress);
-  }
-  result->error[sizeof(result->error) - 1] = '\0';
-  if (end == io_detail::ChildEnd::finished && result->complete) return;
-  if (result->open_error != 0) {
-    io_detail::fail_io(file.path(), "cannot be read", result->open_error);
-  }
-  if (result->lacks_module) {
-    throw IoError(fmt::format("[{}] cannot be read: {}", file.path(), result->error));
-  }
-  std::string why = result->error;
-  if (end == io_detail::ChildEnd::stalled) why = "the HDF5 library does not come to an end with it";
-  if (why.empty()) why = "the HDF5 library does not survive it";
-  fail_format(file.path(), fmt::format("is damaged or no ISMRMRD file: {}. Try to copy it again "
-                                       "from where it was made.",
-                                       why));
+  io_detail::parse_in_child<RawFileResult>(
+      file, memory, [&](io_detail::Arena& arena, RawFileResult& result) {
+        io_detail::parse_raw_file(file.path(), static_cast<std::uint64_t>(file.size()), part, arena,
+                                  result);
+        // Offsets count from the start of all shared memory.
+        result.xml_offset += io_detail::kResultBytes;
+        result.records_offset += io_detail::kResultBytes;
+      });
 }
 
 Readout readout_of(const HeadRecord& head) {
@@ -320,8 +278,8 @@ Tensor RawScan::samples_of(std::size_t readout) const {
 
 RawScan read_ismrmrd(const std::string& path) {
   const io_detail::InputFile file(path);
-  check_signature(file);
-  io_detail::SharedMemory memory(arena_bytes(file.size()));
+  io_detail::check_hdf5_signature(file);
+  io_detail::SharedMemory memory(io_detail::arena_bytes(file.size()));
   parse_isolated(file, memory);
   const ParsedFile parsed(file.path(), memory);
   RawScan scan;
@@ -349,8 +307,9 @@ index_t n_floats(const Readout& readout) { return 2 * n_values(readout) + n_coor
 
 RawScanFile::RawScanFile(const std::string& path) : path_(path) {
   const io_detail::InputFile file(path);
-  check_signature(file);
-  io_detail::SharedMemory memory(arena_bytes(file.size()));  // of which headers use a part
+  io_detail::check_hdf5_signature(file);
+  io_detail::SharedMemory memory(
+      io_detail::arena_bytes(file.size()));  // of which headers use a part
   parse_isolated(file, memory, {.heads_only = true});
   take_contents(ParsedFile(file.path(), memory), file.size(), path, contents_);
 }

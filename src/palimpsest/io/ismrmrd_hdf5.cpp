@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/io/isolated_parse.hpp"
 
 namespace palimpsest::io_detail {
 namespace {
@@ -50,6 +51,43 @@ void parse_raw_file(const std::string& path, std::uint64_t file_bytes, const Raw
     module.problem.copy(result.error, sizeof(result.error) - 1);
     result.lacks_module = true;
   }
+}
+
+void parse_image_file(const std::string& path, std::uint64_t file_bytes, const std::string& series,
+                      Arena& arena, ImageFileResult& result) {
+  const Module module = load_module();
+  if (module.functions) {
+    module.functions->parse_images(path, file_bytes, series, arena, result);
+  } else {
+    module.problem.copy(result.error, sizeof(result.error) - 1);
+    result.lacks_module = true;
+  }
+}
+
+std::string build_image_file(const ImageFileParts& parts,
+                             const std::function<void(const void*, std::size_t)>& use_image) {
+  const Module module = load_module();
+  return module.functions ? module.functions->build_images(parts, use_image) : module.problem;
+}
+
+void check_hdf5_signature(const InputFile& file) {
+  constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+  char start[8] = {};
+  file.read_at(0, start, std::min<index_t>(file.size(), 8));
+  if (std::string_view(start, 8) != kSignature) {
+    fail_format(file.path(), "is no HDF5 file: it lacks the signature.");
+  }
+}
+
+void fail_parsing(const std::string& path, ChildEnd end, int open_error, bool lacks_module,
+                  std::string problem) {
+  if (open_error != 0) fail_io(path, "cannot be read", open_error);
+  if (lacks_module) throw IoError(fmt::format("[{}] cannot be read: {}", path, problem));
+  if (end == ChildEnd::stalled) problem = "the HDF5 library does not come to an end with it";
+  if (problem.empty()) problem = "the HDF5 library does not survive it";
+  fail_format(path, fmt::format("is damaged or no ISMRMRD file: {}. Try to copy it again from "
+                                "where it was made.",
+                                problem));
 }
 
 CallLock& hdf5_lock() {

@@ -98,6 +98,63 @@ void build_raw_file(const std::string& path, const std::string& xml,
                     std::span<const AcquisitionRecord> records,
                     const std::function<void(const void*, std::size_t)>& use_image);
 
+/// The standard's header of an image, member by member.
+struct ImageHeadRecord {
+  std::uint16_t version = 1, data_type = 0;
+  std::uint64_t flags = 0;
+  std::uint32_t measurement_uid = 0;
+  std::uint16_t matrix_size[3] = {};
+  float field_of_view[3] = {};
+  std::uint16_t channels = 0;
+  float position[3] = {}, read_dir[3] = {1, 0, 0}, phase_dir[3] = {0, 1, 0};
+  float slice_dir[3] = {0, 0, 1}, patient_table_position[3] = {};
+  std::uint16_t average = 0, slice = 0, contrast = 0, phase = 0, repetition = 0, set = 0;
+  std::uint32_t acquisition_time_stamp = 0, physiology_time_stamp[3] = {};
+  std::uint16_t image_type = 0, image_index = 0, image_series_index = 0;
+  std::int32_t user_int[8] = {};
+  float user_float[8] = {};
+  std::uint32_t attribute_string_len = 0;
+};
+
+/// Elements of images; the numbers are the standard's.
+inline constexpr int kImageTypes = 8;
+
+/// What the parser of an image file leaves, as RawFileResult.
+struct ImageFileResult {
+  std::atomic<std::uint64_t> progress{0};
+  bool complete = false, lacks_module = false, has_scan = false;
+  int open_error = 0;
+  char error[400] = {};
+  /// Texts: the header, empty if there is none; names of all series, each ended by a line feed; the
+  /// attributes of all images, each ended by a zero.
+  std::uint64_t xml_offset = 0, xml_length = 0, names_offset = 0, names_length = 0;
+  std::uint64_t attributes_offset = 0, attributes_length = 0;
+  std::uint64_t heads_offset = 0, data_offset = 0;
+  /// Images, channels, z, y, x.
+  std::uint64_t extents[5] = {};
+  int data_type = 0;
+};
+
+/// What an image file is built of: one series.
+struct ImageFileParts {
+  const std::string& xml;
+  const std::string& series;
+  std::span<const ImageHeadRecord> heads;
+  std::span<const std::string> attributes;
+  const void* data = nullptr;
+  int data_type = 0;
+  std::uint64_t extents[5] = {};
+};
+
+/// As parse_raw_file(): in a process of its own. Without a name the first series is parsed, if
+/// there is one.
+void parse_image_file(const std::string& path, std::uint64_t file_bytes, const std::string& series,
+                      Arena& arena, ImageFileResult& result);
+/// Builds a file in memory and hands its bytes on; the text of what went wrong, empty if nothing
+/// did.
+std::string build_image_file(const ImageFileParts& parts,
+                             const std::function<void(const void*, std::size_t)>& use_image);
+
 /// The functions of the module libpalimpsest_hdf5.so, exported as `palimpsest_hdf5_functions`.
 struct Hdf5Functions {
   void (*parse)(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
@@ -105,6 +162,10 @@ struct Hdf5Functions {
   /// The text of what went wrong; empty if nothing did.
   std::string (*build)(const std::string& xml, std::span<const AcquisitionRecord> records,
                        const std::function<void(const void*, std::size_t)>& use_image);
+  void (*parse_images)(const std::string& path, std::uint64_t file_bytes, const std::string& series,
+                       Arena& arena, ImageFileResult& result);
+  std::string (*build_images)(const ImageFileParts& parts,
+                              const std::function<void(const void*, std::size_t)>& use_image);
 };
 
 /// Held by whoever calls HDF5 in this process; shared by those that split off a process which does.

@@ -216,4 +216,26 @@ std::string make_ismrmrd_header(const RawScanHeader& header) {
       xml_escaped(header.trajectory), parallel);
 }
 
+MetaAttributes parse_meta_attributes(const std::string& xml) {
+  MetaAttributes attributes;
+  pugi::xml_document document;
+  if (!document.load_buffer(xml.data(), xml.size(), pugi::parse_default, pugi::encoding_utf8)) {
+    return attributes;
+  }
+  for (const pugi::xml_node& meta : document.child("ismrmrdMeta").children("meta")) {
+    attributes.emplace_back(text_of(meta.child("name")), text_of(meta.child("value")));
+  }
+  return attributes;
+}
+
+std::string make_meta_attributes(const MetaAttributes& attributes) {
+  if (attributes.empty()) return {};
+  std::string text = "<?xml version=\"1.0\"?>\n<ismrmrdMeta>\n";
+  for (const auto& [name, value] : attributes) {
+    text += fmt::format("  <meta><name>{}</name><value>{}</value></meta>\n", xml_escaped(name),
+                        xml_escaped(value));
+  }
+  return text + "</ismrmrdMeta>\n";
+}
+
 }  // namespace palimpsest::io_detail

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "palimpsest/io/ismrmrd.hpp"
 
@@ -13,5 +15,12 @@ RawScanHeader parse_ismrmrd_header(const std::string& path, const std::string& x
 
 /// A header that fulfils the standard's schema.
 std::string make_ismrmrd_header(const RawScanHeader& header);
+
+/// The attributes of an image: names and values.
+using MetaAttributes = std::vector<std::pair<std::string, std::string>>;
+/// Out of the standard's XML; what is no such text has none.
+MetaAttributes parse_meta_attributes(const std::string& xml);
+/// Empty without attributes.
+std::string make_meta_attributes(const MetaAttributes& attributes);
 
 }  // namespace palimpsest::io_detail

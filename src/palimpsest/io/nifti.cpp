@@ -15,6 +15,7 @@
 #include "palimpsest/io/bytes.hpp"
 #include "palimpsest/io/elements.hpp"
 #include "palimpsest/io/input_file.hpp"
+#include "palimpsest/io/nifti_header.hpp"
 
 namespace palimpsest {
 
@@ -23,8 +24,7 @@ namespace {
 using io_detail::fail_format;
 using io_detail::load;
 
-constexpr int kHeaderBytes1 = 348;
-constexpr int kHeaderBytes2 = 540;
+constexpr int kHeaderBytes1 = io_detail::kNiftiBytes1, kHeaderBytes2 = io_detail::kNiftiBytes2;
 // Deflate cannot shrink more than this.
 constexpr index_t kLargestRatio = 1032;
 
@@ -103,49 +103,18 @@ struct NiftiHeader {
   Extents shape;  // reversed already
   double slope = 0, intercept = 0;
   index_t data_offset = 0;
-  std::array<double, 3> spacing_mm = {1, 1, 1};
-  std::string description;
+  NiftiImage facts;  // without data
 };
 
-/// Where the two versions of the header keep what is read here.
-struct Layout {
-  int dim, datatype, bitpix, pixdim, vox_offset, slope, description, units;
-  bool wide;  // 64-bit dimensions and doubles
-};
-constexpr Layout kLayout1 = {40, 70, 72, 76, 108, 112, 148, 123, false};
-constexpr Layout kLayout2 = {16, 12, 14, 104, 168, 176, 240, 500, true};
+using Layout = io_detail::NiftiLayout;
 
 DType dtype_of_code(const std::string& path, int code) {
-  switch (code) {
-    case 2:
-      return DType::uint8;
-    case 4:
-      return DType::int16;
-    case 8:
-      return DType::int32;
-    case 16:
-      return DType::float32;
-    case 32:
-      return DType::complex64;
-    case 64:
-      return DType::float64;
-    case 256:
-      return DType::int8;
-    case 512:
-      return DType::uint16;
-    case 768:
-      return DType::uint32;
-    case 1024:
-      return DType::int64;
-    case 1280:
-      return DType::uint64;
-    case 1792:
-      return DType::complex128;
-    default:
-      fail_format(path, fmt::format("holds voxels of NIfTI type {}, expected integers, float32, "
-                                    "float64 or complex ones.",
-                                    code));
+  for (const io_detail::NiftiType& type : io_detail::kNiftiTypes) {
+    if (type.code == code) return type.dtype;
   }
+  fail_format(path, fmt::format("holds voxels of NIfTI type {}, expected integers, float32, "
+                                "float64 or complex ones.",
+                                code));
 }
 
 /// The fields of a header of either version.
@@ -163,9 +132,11 @@ class HeaderFields {
     header.slope = real(layout_.slope, 0);
     header.intercept = real(layout_.slope, 1);
     header.data_offset = data_offset();
-    header.spacing_mm = spacing_mm();
+    header.facts.spacing_mm = spacing_mm();
+    header.facts.affine_ras = affine();
+    if (dimension(0) > 3) header.facts.time_step_s = time_step_s();
     const auto* text = reinterpret_cast<const char*>(bytes_ + layout_.description);
-    header.description.assign(text, ::strnlen(text, 80));
+    header.facts.description.assign(text, ::strnlen(text, 80));
     return header;
   }
 
@@ -213,11 +184,56 @@ class HeaderFields {
     return static_cast<index_t>(offset);
   }
 
+  int units() const {
+    return layout_.wide ? load<std::int32_t>(bytes_ + layout_.units, swapped_)
+                        : bytes_[layout_.units];
+  }
+
+  double unit_mm() const {
+    const int code = units() & 7;
+    return code == 1 ? 1e3 : code == 3 ? 1e-3 : 1.0;
+  }
+
+  int code(int offset) const {
+    return layout_.wide ? load<std::int32_t>(bytes_ + offset, swapped_)
+                        : load<std::int16_t>(bytes_ + offset, swapped_);
+  }
+
+  double time_step_s() const {
+    const int code = units() & 56;
+    const double step = real(layout_.pixdim, 4) * (code == 16 ? 1e-3 : code == 24 ? 1e-6 : 1.0);
+    return std::isfinite(step) && step > 0 ? step : 0.0;
+  }
+
+  std::optional<std::array<std::array<double, 4>, 3>> affine() const {
+    std::array<std::array<double, 4>, 3> result{};
+    if (code(layout_.sform_code) > 0) {
+      for (std::size_t i = 0; i < 12; ++i) {
+        result[i / 4][i % 4] = real(layout_.sform, static_cast<int>(i)) * unit_mm();
+      }
+    } else if (code(layout_.qform_code) > 0) {
+      const double sign = real(layout_.pixdim, 0) < 0 ? -1 : 1;
+      const auto rotation = io_detail::rotation_of(
+          {real(layout_.quaternion, 0), real(layout_.quaternion, 1), real(layout_.quaternion, 2)},
+          sign);
+      const auto spacing = spacing_mm();
+      for (std::size_t row = 0; row < 3; ++row) {
+        for (std::size_t d = 0; d < 3; ++d) result[row][d] = rotation[row][d] * spacing[2 - d];
+        result[row][3] = real(layout_.offset, static_cast<int>(row)) * unit_mm();
+      }
+    } else {
+      return std::nullopt;
+    }
+    for (const auto& row : result) {
+      for (const double value : row) {
+        if (!std::isfinite(value)) return std::nullopt;
+      }
+    }
+    return result;
+  }
+
   std::array<double, 3> spacing_mm() const {
-    const int code = (layout_.wide ? load<std::int32_t>(bytes_ + layout_.units, swapped_)
-                                   : bytes_[layout_.units]) &
-                     7;
-    const double mm = code == 1 ? 1e3 : code == 3 ? 1e-3 : 1.0;
+    const double mm = unit_mm();
     std::array<double, 3> result = {1, 1, 1};
     for (int axis = 0; axis < 3; ++axis) {
       const double spacing = std::abs(real(layout_.pixdim, 1 + axis)) * mm;
@@ -244,13 +260,13 @@ NiftiHeader read_header(const std::string& path, Stream& stream, index_t& n_read
         fail_format(path, "keeps its voxels in a second file (.img). Try to convert it to .nii.");
       }
       if (std::memcmp(bytes + 344, "n+1", 4) != 0) break;
-      return HeaderFields(path, bytes, kLayout1, swapped).parse();
+      return HeaderFields(path, bytes, io_detail::kNiftiLayout1, swapped).parse();
     }
     if (size == kHeaderBytes2) {
       if (std::memcmp(bytes + 4, "n+2", 4) != 0) break;
       stream.read(bytes + kHeaderBytes1, kHeaderBytes2 - kHeaderBytes1);
       n_read = kHeaderBytes2;
-      return HeaderFields(path, bytes, kLayout2, swapped).parse();
+      return HeaderFields(path, bytes, io_detail::kNiftiLayout2, swapped).parse();
     }
   }
   fail_format(path, "is no NIfTI file: it has neither the header of version 1 nor of 2.");
@@ -280,6 +296,15 @@ Tensor scaled(const Tensor& stored, double slope, double intercept) {
 
 }  // namespace
 
+std::array<std::array<double, 3>, 3> io_detail::rotation_of(const std::array<double, 3>& bcd,
+                                                            double sign) {
+  const auto [b, c, d] = bcd;
+  const double a = std::sqrt(std::max(0.0, 1 - b * b - c * c - d * d));
+  return {{{a * a + b * b - c * c - d * d, 2 * (b * c - a * d), sign * 2 * (b * d + a * c)},
+           {2 * (b * c + a * d), a * a + c * c - b * b - d * d, sign * 2 * (c * d - a * b)},
+           {2 * (b * d - a * c), 2 * (c * d + a * b), sign * (a * a + d * d - b * b - c * c)}}};
+}
+
 NiftiImage read_nifti(const std::string& path) {
   const io_detail::InputFile file(path);
   Stream stream(file);
@@ -306,10 +331,8 @@ NiftiImage read_nifti(const std::string& path) {
     fail_format(path, fmt::format("scales its voxels by {} plus {}, expected finite numbers.",
                                   header.slope, header.intercept));
   }
-  NiftiImage image;
+  NiftiImage image = header.facts;
   image.data = plain ? stored : scaled(stored, header.slope, header.intercept);
-  image.spacing_mm = header.spacing_mm;
-  image.description = header.description;
   return image;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "palimpsest/base/api.hpp"
@@ -14,7 +15,12 @@ struct NiftiImage {
   Tensor data;
   /// Distance between voxels along z, y, x.
   std::array<double, 3> spacing_mm = {1, 1, 1};
-  std::string description;
+  std::string description = {};
+  /// From voxel (i, j, k) along x, y, z to millimetres to the right, anterior, superior: rows of
+  /// x, y, z, offset. From sform, else from qform; absent: the file has neither.
+  std::optional<std::array<std::array<double, 4>, 3>> affine_ras = {};
+  /// Seconds along t, 0 if not known.
+  double time_step_s = 0;
 };
 
 /// An image as NIfTI-1 or NIfTI-2, in one file (.nii), plain or compressed (.nii.gz).
@@ -28,5 +34,16 @@ struct NiftiImage {
 /// Errors   IoError: the file cannot be read; FormatError: not such a file, damaged, truncated
 /// Source   https://nifti.nimh.nih.gov
 NiftiImage read_nifti(const std::string& path);
+
+/// Writes an image; compressed where the name ends in .gz.
+///
+/// The affine becomes the sform (code 1), and where its columns are orthogonal the qform too.
+/// NIfTI-1; NIfTI-2 for extents above 32767.
+///
+/// Shapes   data of one to seven axes
+/// DTypes   all; bool as uint8
+/// Errors   ShapeError: no axes, more than seven, an empty array; ValueError: spacing or affine
+///          that are not finite; IoError as AtomicFile, nothing is left behind
+void write_nifti(const std::string& path, const NiftiImage& image);
 
 }  // namespace palimpsest

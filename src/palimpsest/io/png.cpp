@@ -229,7 +229,9 @@ void check_image(const std::string& path, const Tensor& image, const PngOptions&
 
 }  // namespace
 
-void write_png(const std::string& path, const Tensor& image, const PngOptions& options) {
+namespace {
+
+Bytes encoded(const std::string& path, const Tensor& image, const PngOptions& options) {
   check_image(path, image, options);
   ImageFacts facts;
   facts.height = static_cast<png_uint_32>(image.shape(0));
@@ -245,9 +247,21 @@ void write_png(const std::string& path, const Tensor& image, const PngOptions& o
     if (stream.out_of_memory) throw OutOfMemory(text);
     throw ValueError(text);
   }
+  return std::move(stream.out);
+}
+
+}  // namespace
+
+void write_png(const std::string& path, const Tensor& image, const PngOptions& options) {
+  const Bytes bytes = encoded(path, image, options);
   AtomicFile file(path);
-  file.write(stream.out.data(), stream.out.size());
+  file.write(bytes.data(), bytes.size());
   file.commit();
+}
+
+std::string png_bytes(const Tensor& image, const PngOptions& options) {
+  const Bytes bytes = encoded("", image, options);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 Tensor read_png(const std::string& path) {

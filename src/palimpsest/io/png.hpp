@@ -26,6 +26,11 @@ struct PngOptions {
 ///          window that is empty or not finite; IoError as AtomicFile, nothing is left behind
 void write_png(const std::string& path, const Tensor& image, const PngOptions& options = {});
 
+/// The bytes of that file.
+///
+/// Errors   as write_png, but for IoError
+std::string png_bytes(const Tensor& image, const PngOptions& options = {});
+
 /// The samples of an image: (height, width) or (height, width, 3), uint8 or uint16.
 ///
 /// Palettes become colours, fewer than 8 bits become 8, transparency is dropped.
