@@ -354,6 +354,8 @@ std::vector<CommandSamples> OptionPairs::samples() const {
       {.name = "compare",
        .arguments = {dir / "image.npy", dir / "other.npy"},
        .options = {{"--output", {{"--output", dir / "c.png"}}},
+                   {"--mask", {{"--mask", "none"}}},
+                   {"--complex", {{"--complex"}}},
                    {"--label", {{"--label", "name"}}},
                    {"--report", {{"--report", dir / "report.json"}}},
                    {"--error-scale", {{"--error-scale", "3"}, {"--output", dir / "c.png"}}},

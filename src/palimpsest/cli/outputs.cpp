@@ -47,6 +47,71 @@ std::vector<std::string> files_behind(const std::string& path) {
   return files;
 }
 
+// The two files of a CFL that is named by either; else the file itself.
+std::vector<std::string> files_of_output(const std::string& path) {
+  for (const std::string ending : {".cfl", ".hdr"}) {
+    if (!ends_in(path, ending)) continue;
+    const std::string stem = path.substr(0, path.size() - ending.size());
+    return {stem + ".hdr", stem + ".cfl"};
+  }
+  return {path};
+}
+
+std::string either_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == words.size() ? " or " : ", ";
+    text += "'" + words[i] + "'";
+  }
+  return text;
+}
+
+std::string ending_of(const std::string& path, const std::vector<std::string>& endings) {
+  const auto found = std::find_if(endings.begin(), endings.end(),
+                                  [&](const std::string& e) { return ends_in(path, e); });
+  return found == endings.end() ? "" : *found;
+}
+
+void check_ending(const std::string& path, const std::vector<std::string>& endings) {
+  if (!ending_of(path, endings).empty()) return;
+  const std::string as = endings.size() == 1 ? " is written as " + endings.front().substr(1) : "";
+  throw UsageError(fmt::format("[{}] this output{}: got the ending '{}', expected {}. Try '{}'",
+                               path, as, fs::path(path).extension().string(), either_of(endings),
+                               fs::path(path).replace_extension(endings.front()).string()));
+}
+
+void check_target(const std::string& path, const std::string& target,
+                  const std::vector<std::string>& endings) {
+  std::error_code ignored;
+  if (fs::is_directory(target, ignored)) {
+    throw UsageError(fmt::format("[{}] is a directory, expected the name of a file. Try '{}'", path,
+                                 (fs::path(path) / ("output" + endings.front())).string()));
+  }
+  check_ending(path, endings);
+  const fs::path directory = directory_of(target);
+  if (!fs::is_directory(directory, ignored)) {
+    throw UsageError(fmt::format("[{}] there is no directory '{}'. Try mkdir -p '{}'", path,
+                                 directory.string(), directory.string()));
+  }
+  const auto length = static_cast<long>(fs::path(target).filename().string().size());
+  const long longest = ::pathconf(directory.c_str(), _PC_NAME_MAX);
+  if (longest > 0 && length > longest) {
+    throw UsageError(
+        fmt::format("[{}] the name is too long: got {} bytes, expected at most {}. "
+                    "Try a shorter one",
+                    path, length, longest));
+  }
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) {
+    throw IoError(fmt::format(
+        "[{}] the directory '{}' cannot be written. Try another directory, or chmod u+w", path,
+        directory.string()));
+  }
+  if (::access(target.c_str(), F_OK) == 0 && ::access(target.c_str(), W_OK) != 0) {
+    throw IoError(fmt::format(
+        "[{}] is there already and cannot be written. Try another name, or chmod u+w", path));
+  }
+}
+
 }  // namespace
 
 Outputs::Outputs() {
@@ -82,46 +147,16 @@ void Outputs::reads(const std::string& path) {
   }
 }
 
-void Outputs::check_target(const std::string& path, const std::string& target,
-                           const std::string& ending) const {
-  std::error_code ignored;
-  if (fs::is_directory(target, ignored)) {
-    throw UsageError(fmt::format("[{}] is a directory, expected the name of a file. Try '{}'", path,
-                                 (fs::path(path) / ("output" + ending)).string()));
-  }
-  if (!ends_in(path, ending)) {
-    throw UsageError(
-        fmt::format("[{}] this output is written as {}: got the ending '{}', expected "
-                    "'{}'. Try '{}'",
-                    path, ending.substr(1), fs::path(path).extension().string(), ending,
-                    fs::path(path).replace_extension(ending).string()));
-  }
-  const fs::path directory = directory_of(target);
-  if (!fs::is_directory(directory, ignored)) {
-    throw UsageError(fmt::format("[{}] there is no directory '{}'. Try mkdir -p '{}'", path,
-                                 directory.string(), directory.string()));
-  }
-  const auto length = static_cast<long>(fs::path(target).filename().string().size());
-  const long longest = ::pathconf(directory.c_str(), _PC_NAME_MAX);
-  if (longest > 0 && length > longest) {
-    throw UsageError(
-        fmt::format("[{}] the name is too long: got {} bytes, expected at most {}. "
-                    "Try a shorter one",
-                    path, length, longest));
-  }
-  if (::access(directory.c_str(), W_OK | X_OK) != 0) {
-    throw IoError(fmt::format(
-        "[{}] the directory '{}' cannot be written. Try another directory, or chmod u+w", path,
-        directory.string()));
-  }
-  if (::access(target.c_str(), F_OK) == 0 && ::access(target.c_str(), W_OK) != 0) {
-    throw IoError(fmt::format(
-        "[{}] is there already and cannot be written. Try another name, or chmod u+w", path));
-  }
+void Outputs::announce(const std::string& path, const std::vector<std::string>& endings) {
+  if (path.empty()) return;
+  const std::vector<std::string> files = files_of_output(path);
+  if (files.size() == 1) return announce_one(path, endings);
+  check_ending(path, endings);
+  announce_one(files[0], {".hdr"});
+  announce_one(files[1], {".cfl"});
 }
 
-void Outputs::announce(const std::string& path, const std::string& ending) {
-  if (path.empty()) return;
+void Outputs::announce_one(const std::string& path, const std::vector<std::string>& endings) {
   const std::string target = link_target(path);
   const Known output{path, file_of(target)};
   const auto is_same = [&](const Known& other) { return other.file == output.file; };
@@ -131,7 +166,7 @@ void Outputs::announce(const std::string& path, const std::string& ending) {
                                  path, input->path));
   }
   if (is_special(target)) return;
-  check_target(path, target, ending);
+  check_target(path, target, endings);
   const auto other = std::find_if(announced_.begin(), announced_.end(), is_same);
   if (other != announced_.end()) {
     throw UsageError(fmt::format("[{}] two outputs are the same file: got {} as well. Try another",
@@ -141,25 +176,42 @@ void Outputs::announce(const std::string& path, const std::string& ending) {
 }
 
 // A name of its own: that of the target may be as long as names can be.
-std::string Outputs::temporary_beside(const std::string& target) {
-  return (directory_of(target) / fmt::format(".palimpsest-{}-{}.tmp", ::getpid(), n_temporaries_++))
+std::string Outputs::temporary_beside(const std::string& target, const std::string& ending) {
+  return (directory_of(target) /
+          fmt::format(".palimpsest-{}-{}{}", ::getpid(), n_temporaries_++, ending))
       .string();
 }
 
 void Outputs::write(const std::string& path,
                     const std::function<void(const std::string&)>& writer) {
   if (path.empty()) return;
-  const std::string target = link_target(path);
   written_.push_back(path);
-  if (is_special(target)) return writer(path);
-  const std::string temporary = temporary_beside(target);
-  pending_.push_back({.path = path, .temporary = temporary, .target = target});
+  const std::vector<std::string> files = files_of_output(path);
+  const std::string target = link_target(path);
+  if (files.size() == 1 && is_special(target)) return writer(path);
+  // Compressed files are told by their ending.
+  const std::string ending =
+      path.ends_with(".gz") ? ".nii.gz" : fs::path(path).extension().string();
+  const std::string temporary = temporary_beside(target, ending);
+  if (files.size() == 1) {
+    pending_.push_back({.path = path, .temporary = temporary, .target = target});
+  } else {
+    for (const std::string& file : files) {
+      pending_.push_back(
+          {.path = file,
+           .temporary = fs::path(temporary).replace_extension(fs::path(file).extension()).string(),
+           .target = link_target(file)});
+    }
+  }
   try {
     writer(temporary);
   } catch (const IoError& error) {
+    const auto stem = [&](const std::string& name) {
+      return files.size() == 1 ? name : name.substr(0, name.rfind('.'));
+    };
     std::string text = error.what();
-    const std::size_t at = text.find(temporary);
-    if (at != std::string::npos) text.replace(at, temporary.size(), path);
+    const std::size_t at = text.find(stem(temporary));
+    if (at != std::string::npos) text.replace(at, stem(temporary).size(), stem(path));
     throw IoError(text);
   }
 }
@@ -170,7 +222,7 @@ void Outputs::replace(Pending& file) {
   file.is_new = !fs::exists(old);
   if (!file.is_new) {
     fs::permissions(file.temporary, old.permissions(), error);
-    const std::string backup = temporary_beside(file.target);
+    const std::string backup = temporary_beside(file.target, ".tmp");
     fs::create_hard_link(file.target, backup, error);
     if (!error) file.backup = backup;
   }

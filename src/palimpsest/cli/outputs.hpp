@@ -25,13 +25,16 @@ class Outputs {
   ///
   /// Errors   UsageError: an announced output, or standard output, is this file
   void reads(const std::string& path);
-  /// Announces a file before any work is done; an empty path is no file.
+  /// Announces a file before any work is done; an empty path is no file. A CFL is two files.
   ///
-  /// Errors   UsageError: the name does not end in `ending` or is too long, the directory is
+  /// Errors   UsageError: the name ends in none of `endings` or is too long, the directory is
   ///          missing, the path is a directory, two outputs are one file, the output is an input;
   ///          IoError: the directory or the file is read-only, links lead in a circle
-  void announce(const std::string& path, const std::string& ending);
-  /// Calls `writer` with the path to write to, unless `path` is empty.
+  void announce(const std::string& path, const std::vector<std::string>& endings);
+  void announce(const std::string& path, const std::string& ending) {
+    announce(path, std::vector{ending});
+  }
+  /// Calls `writer` with the path to write to, unless `path` is empty. It ends as `path` does.
   void write(const std::string& path, const std::function<void(const std::string&)>& writer);
   /// What was written, as the caller named it.
   const std::vector<std::string>& written() const { return written_; }
@@ -60,9 +63,8 @@ class Outputs {
   };
 
   static File file_of(const std::string& target);
-  void check_target(const std::string& path, const std::string& target,
-                    const std::string& ending) const;
-  std::string temporary_beside(const std::string& target);
+  void announce_one(const std::string& path, const std::vector<std::string>& endings);
+  std::string temporary_beside(const std::string& target, const std::string& ending);
   void replace(Pending& file);
   static void put_back(const Pending& file);
 

@@ -196,7 +196,9 @@ void add_operators(Compression& c, std::size_t axes) {
 
 }  // namespace
 
-CompressedKspace compress_coils(const Tensor& kspace, const CompressOptions& options) {
+namespace {
+
+void check_kspace(const Tensor& kspace) {
   if (kspace.rank() != 3 && kspace.rank() != 4) {
     throw ShapeError(fmt::format(
         "[compress_coils] got k-space of the shape {}, expected (coil, y, x) or (coil, z, y, x)",
@@ -207,17 +209,42 @@ CompressedKspace compress_coils(const Tensor& kspace, const CompressOptions& opt
                                  name_of(kspace.dtype())));
   }
   expect_signal(static_cast<double>(kspace.numel()));
-  const CalibrationArea area = options.area ? *options.area : calibration_area_of(kspace);
-  const bool is_geometric = options.method == CompressionMethod::geometric;
+}
+
+// The samples that the matrices come from.
+Tensor samples_for(const Tensor& kspace, const CompressOptions& options, CalibrationArea& area) {
+  area = options.area ? *options.area : calibration_area_of(kspace);
   const bool has_area = area.extent[0] > 0;
-  if (is_geometric && !has_area) {
+  if (options.method == CompressionMethod::geometric && !has_area) {
     throw ValueError(
         "[compress_coils] the geometric method needs a calibration area: got none around the "
-        "middle "
-        "of k-space. Try svd");
+        "middle of k-space. Try svd");
   }
-  const Tensor samples =
-      (has_area ? calibration_samples(kspace, area) : kspace).to(DType::complex128).contiguous();
+  return has_area ? calibration_samples(kspace, area) : kspace;
+}
+
+}  // namespace
+
+index_t plan_compress_coils(const Tensor& kspace, const CompressOptions& options) {
+  check_kspace(kspace);
+  CalibrationArea area;
+  const Tensor samples = samples_for(kspace, options, area);
+  const index_t coils = kspace.shape(0), n = options.to.value_or(coils);
+  if (n < 1 || n > coils) return 0;  // compress_coils() says what is wrong
+  Compression c;
+  const bool is_geometric = options.method == CompressionMethod::geometric;
+  c.matrices = Tensor::zeros(is_geometric ? Extents{kspace.shape(-1), n, coils} : Extents{n, coils},
+                             DType::complex64);
+  add_operators(c, kspace.rank() - 1);
+  return samples.numel() * 16 + c.matrices.nbytes() +
+         c.kspace.plan({DType::complex64, kspace.shape(), {}}).peak_bytes;
+}
+
+CompressedKspace compress_coils(const Tensor& kspace, const CompressOptions& options) {
+  check_kspace(kspace);
+  CalibrationArea area;
+  const Tensor samples = samples_for(kspace, options, area).to(DType::complex128).contiguous();
+  const bool is_geometric = options.method == CompressionMethod::geometric;
   CompressedKspace result;
   result.compression =
       is_geometric ? geometric_compression(samples, area.start[2], kspace.shape(-1), options)

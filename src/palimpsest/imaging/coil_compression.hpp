@@ -51,6 +51,12 @@ struct CompressedKspace {
 /// Source   Buehrer et al. 2007, doi:10.1002/mrm.21237; Zhang et al. 2013, doi:10.1002/mrm.24267
 CompressedKspace compress_coils(const Tensor& kspace, const CompressOptions& options = {});
 
+/// What compress_coils() holds at most beside k-space, its result included; with an energy, which
+/// decides about the number of coils, for all of them.
+///
+/// Errors   as compress_coils()
+index_t plan_compress_coils(const Tensor& kspace, const CompressOptions& options = {});
+
 /// Removes oversampling along the readout: the middle `n_x` points of the image are kept.
 ///
 /// Math     F_n Crop F_N^H along the last axis, unitary and centred

@@ -59,12 +59,12 @@ void add_product(const Sample* at, index_t points, index_t coils, Complex* sum) 
 }
 
 // Sums along one axis over blocks that are cut off at the ends, of `size` numbers for each point.
-void add_blocks(std::vector<Complex>& sums, index_t before, index_t n, index_t after, index_t size,
+void add_blocks(Complex* sums, index_t before, index_t n, index_t after, index_t size,
                 index_t half) {
   std::vector<Complex> line(static_cast<std::size_t>(n * size));
   for (index_t b = 0; b < before; ++b) {
     for (index_t a = 0; a < after; ++a) {
-      const auto at = [&](index_t j) { return sums.data() + ((b * n + j) * after + a) * size; };
+      const auto at = [&](index_t j) { return sums + ((b * n + j) * after + a) * size; };
       for (index_t j = 0; j < n; ++j) {
         Complex* const out = line.data() + j * size;
         std::fill_n(out, size, Complex(0));
@@ -119,10 +119,11 @@ Tensor walsh(const Tensor& coil_images, const WalshOptions& options) {
     if (std::isfinite(y[i].real()) && std::isfinite(y[i].imag())) continue;
     throw ValueError(fmt::format("[walsh] coil images hold NaN or infinity at element {}", i));
   }
-  std::vector<Complex> sums(static_cast<std::size_t>(points * pairs)),
-      whole(static_cast<std::size_t>(pairs));
+  Tensor products = Tensor::zeros({points * pairs}, DType::complex128);
+  Complex* const sums = products.mutable_data<Complex>();
+  std::vector<Complex> whole(static_cast<std::size_t>(pairs));
   for (index_t p = 0; p < points; ++p) {
-    add_product(y + p, points, coils, sums.data() + p * pairs);
+    add_product(y + p, points, coils, sums + p * pairs);
     add_product(y + p, points, coils, whole.data());
   }
   index_t before = 1, after = points;
@@ -145,7 +146,7 @@ Tensor walsh(const Tensor& coil_images, const WalshOptions& options) {
   Tensor maps = Tensor::zeros(shape, DType::complex64);
   auto* out = maps.mutable_data<Sample>();
   for (index_t p = 0; p < points; ++p) {
-    matrix = full_upper(sums.data() + p * pairs, coils);
+    matrix = full_upper(sums + p * pairs, coils);
     double trace = 0;
     for (index_t c = 0; c < coils; ++c)
       trace += matrix[static_cast<std::size_t>(c * coils + c)].real();
@@ -193,6 +194,19 @@ Tensor direct_maps(const Tensor& kspace, const DirectOptions& options) {
     for (index_t c = 0; c < coils; ++c) s[c * points + p] *= static_cast<float>(scale);
   }
   return maps.unsqueeze(0);
+}
+
+index_t plan_walsh(const Extents& coil_images, const WalshOptions& options) {
+  const index_t n = element_count(coil_images), coils = coil_images[0];
+  const index_t points = coils > 0 ? n / coils : 0;
+  return points * (coils * (coils + 1) / 2) * 16 + options.sets * n * 8;
+}
+
+index_t plan_direct_maps(const Extents& kspace, const CalibrationArea& area) {
+  const auto axes = static_cast<int>(kspace.size()) - 1;
+  const index_t block = kspace[0] * area.extent[0] * area.extent[1] * area.extent[2] * 8;
+  const NamedLinop F = Fft(axes, {.centered = true}).H();
+  return element_count(kspace) * 8 + block + F.plan({DType::complex64, kspace, {}}).peak_bytes;
 }
 
 Tensor adaptive_combine(const Tensor& coil_images, const Tensor& maps) {

@@ -77,6 +77,14 @@ Tensor line_patterns(index_t n, const LineOptions& options);
 /// Shapes   (ny, nx) bool -> (frames, ny, nx)
 Tensor interleaved(const Tensor& pattern, index_t frames, index_t center = 0);
 
+/// Random points of a volume, their density falling as (1 + spread |k|)^-2; the centre, a block of
+/// center^3 points, is full. `kind` is random or full.
+///
+/// Shapes   {nz, ny, nx} -> (nz, ny, nx) bool
+/// Cost     round(points / acceleration) samples exactly, the same for the same seed
+/// Errors   ValueError as sampling_pattern(); "volume": another kind
+Tensor volume_pattern(const Extents& shape, const PatternOptions& options);
+
 /// Number of true elements.
 index_t count_samples(const Tensor& mask);
 

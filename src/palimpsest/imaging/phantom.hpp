@@ -28,4 +28,16 @@ std::span<const Ellipse> modified_shepp_logan();
 /// Errors   ValueError: an extent below 1
 Tensor ellipse_image(std::span<const Ellipse> ellipses, index_t ny, index_t nx);
 
+/// The transform of ellipses along a trajectory, exactly; on the grid it agrees with the unitary
+/// centred transform of their image but for what the pixels lose.
+///
+/// Math     sqrt(ny nx) / 4 times the integral of f(x, y) exp(-i pi (k_x x + k_y y)), y downwards,
+///          with the middle of pixel (floor(ny/2), floor(nx/2)) as the origin
+/// Shapes   trajectory (readouts, samples, 2), x first, in cycles per field of view
+///          -> complex64 (readouts, samples); without one (ny, nx)
+/// Errors   ValueError: an extent below 1; ShapeError: another trajectory
+Tensor ellipse_kspace(std::span<const Ellipse> ellipses, const Tensor& trajectory, index_t ny,
+                      index_t nx);
+Tensor ellipse_kspace(std::span<const Ellipse> ellipses, index_t ny, index_t nx);
+
 }  // namespace palimpsest

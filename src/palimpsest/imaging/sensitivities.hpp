@@ -118,6 +118,11 @@ struct DirectOptions {
 /// Source   McKenzie et al. 2002, doi:10.1002/mrm.10087
 Tensor direct_maps(const Tensor& kspace, const DirectOptions& options = {});
 
+/// What walsh() holds at most beside the coil images, its result included.
+index_t plan_walsh(const Extents& coil_images, const WalshOptions& options = {});
+/// What direct_maps() holds at most beside k-space, its result included.
+index_t plan_direct_maps(const Extents& kspace, const CalibrationArea& area);
+
 /// The image that maps of walsh() or of others make of coil images: s^H y of each set.
 ///
 /// Shapes   coil_images (C, ..), maps (M, C, ..) -> (M, ..)

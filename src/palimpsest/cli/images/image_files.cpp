@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/cli/images/image_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/results/image_formats.hpp"
+#include "palimpsest/imaging/results/montage.hpp"
+#include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/format.hpp"
+#include "palimpsest/io/ismrmrd_images.hpp"
+#include "palimpsest/io/nifti.hpp"
+#include "palimpsest/io/npy.hpp"
+#include "palimpsest/io/png.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+Image from_png(const Tensor& pixels) {
+  Image image;
+  if (pixels.rank() != 2) throw ValueError("is a colour picture, expected gray values");
+  image.data = pixels;
+  image.names = usual_names(2);
+  return image;
+}
+
+Image from_npy(const Tensor& array) {
+  if (array.rank() < 2) {
+    throw ValueError(fmt::format("wrong rank: got the shape {}, expected an image (.., y, x)",
+                                 to_string(array.shape())));
+  }
+  Image image;
+  image.data = array;
+  image.names = usual_names(array.rank());
+  return image;
+}
+
+Image read_any(const std::string& path) {
+  switch (detect_format(path)) {
+    case FileFormat::npy:
+      return from_npy(read_npy(path));
+    case FileFormat::cfl:
+      return from_bart(read_cfl(path));
+    case FileFormat::nifti:
+      return from_nifti(read_nifti(path));
+    case FileFormat::png:
+      return from_png(read_png(path));
+    case FileFormat::ismrmrd:
+      break;
+  }
+  return from_ismrmrd(read_ismrmrd_images(path));
+}
+
+bool ends_in_any(const std::string& path, std::initializer_list<const char*> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](const char* ending) { return path.ends_with(ending); });
+}
+
+// The image with real values where they are wanted; NIfTI and others keep complex ones.
+Image with_part(const Image& image, const WriteImageOptions& options) {
+  if (!options.part) return image;
+  Image result = image;
+  result.data = part_of(image.data, *options.part);
+  return result;
+}
+
+void write_picture(const std::string& path, const Image& image, const WriteImageOptions& options) {
+  Image real = image;
+  real.data = part_of(image.data, options.part.value_or(ImagePart::magnitude));
+  const bool is_signed = options.part && *options.part != ImagePart::magnitude;
+  const double white = white_level(real.data);
+  const double high = options.window_high.value_or(white);
+  const double low = options.window_low.value_or(is_signed ? -high : 0.0);
+  if (!(high > low)) {
+    throw UsageError(
+        fmt::format("[--window] got {} to {}, expected numbers that increase", low, high));
+  }
+  const Tensor shown = radiological(real).data;
+  const bool is_single = shown.numel() == shown.shape(-1) * shown.shape(-2);
+  if (is_single) {
+    const Tensor plane = shown.reshape({shown.shape(-2), shown.shape(-1)});
+    return write_png(
+        path, plane,
+        {.bits = static_cast<int>(options.bits), .window_low = low, .window_high = high});
+  }
+  std::vector<Panel> panels = planes_of(shown, /*signed_values=*/is_signed);
+  write_png(path, montage(panels, {.columns = options.columns, .low = low, .high = high}));
+}
+
+}  // namespace
+
+const std::vector<std::string>& image_endings() {
+  static const std::vector<std::string> endings = {".nii", ".nii.gz", ".h5",  ".mrd",
+                                                   ".npy", ".cfl",    ".hdr", ".png"};
+  return endings;
+}
+
+const std::vector<std::string>& array_endings() {
+  static const std::vector<std::string> endings(image_endings().begin(), image_endings().end() - 1);
+  return endings;
+}
+
+Image read_image(const std::string& path) {
+  return read_input(path, [&] { return read_any(path); });
+}
+
+void name_axes(Image& image, const std::string& axes) {
+  if (axes.empty()) return;
+  Dims names;
+  try {
+    names = Dims(axes);
+  } catch (const ValueError& error) {
+    throw UsageError(fmt::format("[--axes] {}", error.what()));
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names.count(names[i]) == 1 && names[i].is_concrete()) continue;
+    throw UsageError(fmt::format("[--axes] got {}, expected names, each once", names.str()));
+  }
+  if (names.size() != image.data.rank()) {
+    throw UsageError(fmt::format("[--axes] got {} for an array of {} axes, {}", names.str(),
+                                 image.data.rank(), to_string(image.data.shape())));
+  }
+  image.names = names;
+}
+
+void announce_image(Outputs& outputs, const std::string& path,
+                    const std::vector<std::string>& endings) {
+  outputs.announce(path, endings);
+}
+
+void write_image(Outputs& outputs, const std::string& path, const Image& image,
+                 const WriteImageOptions& options) {
+  outputs.write(path, [&](const std::string& to) {
+    const Image result = path.ends_with(".png") ? image : with_part(image, options);
+    if (ends_in_any(path, {".nii", ".nii.gz"})) return write_nifti(to, to_nifti(result));
+    if (ends_in_any(path, {".h5", ".mrd"})) return write_ismrmrd_images(to, to_ismrmrd(result));
+    if (ends_in_any(path, {".cfl", ".hdr"})) return write_cfl(to, to_bart(result));
+    if (path.ends_with(".png")) return write_picture(to, image, options);
+    write_npy(to, result.data);
+  });
+}
+
+}  // namespace palimpsest::cli

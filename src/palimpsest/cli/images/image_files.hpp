@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/cli/outputs.hpp"
+#include "palimpsest/imaging/results/image.hpp"
+
+namespace palimpsest::cli {
+
+/// Endings of the files that an image can be written as.
+const std::vector<std::string>& image_endings();
+/// Those that keep all numbers: without .png.
+const std::vector<std::string>& array_endings();
+
+/// An image out of a file: NPY, CFL, NIfTI, images of an ISMRMRD file, gray PNG.
+///
+/// Axes of 1 are dropped, but x and y. A CFL has the names of BART's dimensions (Nx, Ny, Nz, C, M,
+/// B5 .. B9, T, B11, B12, S); NPY has usual_names(). Names of all that it has are in `names`.
+///
+/// Errors   UsageError: no such file, a raw scan, too many axes
+Image read_image(const std::string& path);
+
+/// Gives the axes other names, such as `T,C,Ny,Nx`; an empty text changes nothing.
+///
+/// Errors   UsageError [--axes]: not as many as axes, one twice, no names
+void name_axes(Image& image, const std::string& axes);
+
+struct WriteImageOptions {
+  /// Of complex images; absent: complex where the format can, else the magnitude.
+  std::optional<ImagePart> part = {};
+  /// Of PNG.
+  index_t bits = 8, columns = 0;
+  std::optional<double> window_low = {}, window_high = {};
+};
+
+/// Announces an image to be written; the ending decides the format.
+void announce_image(Outputs& outputs, const std::string& path,
+                    const std::vector<std::string>& endings = image_endings());
+/// Writes it: NIfTI with its place; ISMRMRD images with the header; NPY the array; CFL in BART's
+/// order; PNG one plane, or a montage of all, radiologically where the place is known.
+///
+/// Errors   UsageError: names that the format has no place for
+void write_image(Outputs& outputs, const std::string& path, const Image& image,
+                 const WriteImageOptions& options = {});
+
+}  // namespace palimpsest::cli

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/imaging/results/image.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+
+#include "palimpsest/base/error.hpp"
+
+namespace palimpsest {
+namespace {
+
+// The extents with the last two replaced.
+Extents with_plane(const Extents& extents, index_t ny, index_t nx) {
+  Extents result = extents;
+  result[result.size() - 2] = ny;
+  result[result.size() - 1] = nx;
+  return result;
+}
+
+template <class F>
+Tensor of_each(const Tensor& x, F&& f) {
+  const Tensor dense = x.to(DType::complex64).contiguous();
+  Tensor result = Tensor::empty(dense.shape(), DType::float32);
+  const auto* values = dense.data<std::complex<float>>();
+  std::transform(values, values + dense.numel(), result.mutable_data<float>(), f);
+  return result;
+}
+
+}  // namespace
+
+Tensor magnitude(const Tensor& x) { return part_of(x, ImagePart::magnitude); }
+
+ImagePart parse_image_part(const std::string& name) {
+  if (name == "magnitude") return ImagePart::magnitude;
+  if (name == "phase") return ImagePart::phase;
+  if (name == "real") return ImagePart::real;
+  if (name == "imag") return ImagePart::imag;
+  throw ValueError(fmt::format(
+      "[part] got '{}', expected magnitude, phase, real or imag. Try 'magnitude'", name));
+}
+
+Tensor part_of(const Tensor& x, ImagePart part) {
+  using Sample = std::complex<float>;
+  if (!is_complex(x.dtype()) && part == ImagePart::magnitude) {
+    Tensor result = x.to(DType::float32).clone();
+    float* values = result.mutable_data<float>();
+    std::transform(values, values + result.numel(), values, [](float v) { return std::abs(v); });
+    return result;
+  }
+  if (!is_complex(x.dtype()) && part == ImagePart::real) return x.to(DType::float32).clone();
+  switch (part) {
+    case ImagePart::magnitude:
+      return of_each(x, [](Sample v) { return std::abs(v); });
+    case ImagePart::phase:
+      return of_each(x, [](Sample v) { return std::arg(v); });
+    case ImagePart::real:
+      return of_each(x, [](Sample v) { return v.real(); });
+    case ImagePart::imag:
+      break;
+  }
+  return of_each(x, [](Sample v) { return v.imag(); });
+}
+
+Tensor center_crop(const Tensor& x, index_t ny, index_t nx) {
+  const index_t old_y = x.shape(-2), old_x = x.shape(-1);
+  const index_t to_y = std::min(ny, old_y), to_x = std::min(nx, old_x);
+  return x.narrow(-2, old_y / 2 - to_y / 2, to_y).narrow(-1, old_x / 2 - to_x / 2, to_x);
+}
+
+Tensor center_pad(const Tensor& x, index_t ny, index_t nx) {
+  Tensor result = Tensor::zeros(with_plane(x.shape(), ny, nx), x.dtype());
+  center_crop(result, x.shape(-2), x.shape(-1)).copy_from(x);
+  return result;
+}
+
+double quantile(const Tensor& x, double part) {
+  std::vector<float> values = x.to_vector<float>();
+  if (values.empty()) return 0;
+  const auto last = static_cast<double>(values.size() - 1);
+  const auto nth = values.begin() + static_cast<std::ptrdiff_t>(std::lround(part * last));
+  std::nth_element(values.begin(), nth, values.end());
+  return static_cast<double>(*nth);
+}
+
+// -- place in space ---------------------------------------------------------------------------
+
+Affine lps_affine(const Orientation& orientation, const std::array<double, 3>& voxel_mm,
+                  const std::array<index_t, 3>& extents) {
+  Affine affine{};
+  for (std::size_t row = 0; row < 3; ++row) {
+    affine[row][3] = orientation.position_mm[row];
+    for (std::size_t d = 0; d < 3; ++d) {
+      affine[row][d] = orientation.directions[d][row] * voxel_mm[d];
+      affine[row][3] -= affine[row][d] * static_cast<double>(extents[d] / 2);
+    }
+  }
+  return affine;
+}
+
+Orientation orientation_of(const Affine& affine, const std::array<index_t, 3>& extents) {
+  Orientation result;
+  std::array<double, 3> length{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    length[d] = std::hypot(affine[0][d], affine[1][d], affine[2][d]);
+    for (std::size_t row = 0; row < 3; ++row) {
+      if (length[d] > 0) result.directions[d][row] = affine[row][d] / length[d];
+    }
+  }
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (length[d] > 0) continue;
+    const auto& a = result.directions[(d + 1) % 3];
+    const auto& b = result.directions[(d + 2) % 3];
+    for (std::size_t row = 0; row < 3; ++row) {
+      const std::size_t i = (row + 1) % 3, j = (row + 2) % 3;
+      result.directions[d][row] = a[i] * b[j] - a[j] * b[i];
+    }
+  }
+  for (std::size_t row = 0; row < 3; ++row) {
+    result.position_mm[row] = affine[row][3];
+    for (std::size_t d = 0; d < 3; ++d) {
+      result.position_mm[row] += affine[row][d] * static_cast<double>(extents[d] / 2);
+    }
+  }
+  return result;
+}
+
+Affine lps_to_ras(const Affine& affine) {
+  Affine result = affine;
+  for (std::size_t row = 0; row < 2; ++row) {
+    for (double& value : result[row]) value = value == 0 ? 0.0 : -value;
+  }
+  return result;
+}
+
+namespace {
+
+// The axis of a spatial dimension, from 0.
+std::optional<index_t> axis_of(const Image& image, const char* name) {
+  const auto at = image.names.index_of(name);
+  if (!at) return std::nullopt;
+  return static_cast<index_t>(*at);
+}
+
+std::optional<index_t> plane_axis_of(const Image& image) {
+  const auto z = axis_of(image, "Nz");
+  return z ? z : axis_of(image, "S");
+}
+
+}  // namespace
+
+std::array<index_t, 3> spatial_extents(const Image& image) {
+  std::array<index_t, 3> extents = {1, 1, 1};
+  const std::optional<index_t> axes[3] = {axis_of(image, "Nx"), axis_of(image, "Ny"),
+                                          plane_axis_of(image)};
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (axes[d]) extents[d] = image.data.shape(*axes[d]);
+  }
+  return extents;
+}
+
+Dims usual_names(std::size_t rank) {
+  static const char* const kNames[] = {"Nx", "Ny", "Nz", "T", "B5", "B6", "B7", "B8"};
+  if (rank > std::size(kNames)) {
+    throw ShapeError(fmt::format("[names] got an array of {} axes, expected at most {}. Try --axes",
+                                 rank, std::size(kNames)));
+  }
+  Dims names;
+  for (std::size_t i = rank; i-- > 0;) names.push_back(NamedDimension(kNames[i]));
+  return names;
+}
+
+Image radiological(const Image& image) {
+  const auto x = axis_of(image, "Nx"), y = axis_of(image, "Ny");
+  if (!image.affine_lps || !x || !y) return image;
+  const Affine& affine = *image.affine_lps;
+  // The patient's axis that an axis of the image runs along most: L, P or S; and whether upwards.
+  const auto main_axis = [&](std::size_t d) {
+    std::size_t most = 0;
+    for (std::size_t row = 1; row < 3; ++row) {
+      if (std::abs(affine[row][d]) > std::abs(affine[most][d])) most = row;
+    }
+    return std::pair{most, affine[most][d] >= 0};
+  };
+  const auto [along_x, x_up] = main_axis(0);
+  const auto [along_y, y_up] = main_axis(1);
+  Image result = image;
+  std::vector<index_t> order(image.data.rank());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<index_t>(i);
+  // Across: L before P before S. Superior is at the top, so it runs against the rows.
+  std::vector<index_t> flipped;
+  if (x_up == (along_x == 2)) flipped.push_back(*x);
+  if (y_up == (along_y == 2)) flipped.push_back(*y);
+  if (!flipped.empty()) result.data = result.data.flip(flipped);
+  if (along_y < along_x) {
+    std::swap(order[static_cast<std::size_t>(*x)], order[static_cast<std::size_t>(*y)]);
+    result.data = result.data.permute(order);
+  }
+  // The places of voxels are those of the image that was given.
+  result.affine_lps.reset();
+  return result;
+}
+
+}  // namespace palimpsest

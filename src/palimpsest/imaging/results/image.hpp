@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/named/dims.hpp"
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// From voxel (i, j, k) along x, y, z to a place: three rows of x, y, z, offset.
+using Affine = std::array<std::array<double, 4>, 3>;
+
+/// An array with the names of its axes and its place in space.
+struct Image {
+  Tensor data;
+  /// Of the axes of data, slow to fast, such as (T, Nz, Ny, Nx).
+  Dims names;
+  /// Along x, y, z.
+  std::array<double, 3> voxel_mm = {1, 1, 1};
+  /// Millimetres to the left, posterior and superior; absent: not known. Slices (S) without z are
+  /// counted by k.
+  std::optional<Affine> affine_lps = {};
+  /// Along T.
+  double time_step_s = 0;
+  /// Of the values, and what made them.
+  std::string units = {}, description = {};
+  /// The header of the raw scan, XML; empty: none.
+  std::string header = {};
+};
+
+/// Directions along x, y, z (unit vectors) and the position of the middle of the image, in LPS.
+struct Orientation {
+  std::array<std::array<double, 3>, 3> directions = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
+  std::array<double, 3> position_mm = {0, 0, 0};
+};
+
+/// The affine of an image: column d is direction_d voxel_d, the offset puts element floor(n / 2)
+/// of each axis at the position.
+Affine lps_affine(const Orientation& orientation, const std::array<double, 3>& voxel_mm,
+                  const std::array<index_t, 3>& extents);
+/// The inverse: directions and position that give it. Columns of 0 get the direction that is
+/// missing.
+Orientation orientation_of(const Affine& affine, const std::array<index_t, 3>& extents);
+/// LPS as RAS, or back: the first two rows negated.
+Affine lps_to_ras(const Affine& affine);
+
+/// Extents along x, y and z, where z may be called S; 1 of axes that the image lacks.
+std::array<index_t, 3> spatial_extents(const Image& image);
+
+/// Names for the axes of an array that has none: (.., T, Nz, Ny, Nx), with B5, B6 .. before T.
+///
+/// Errors   ShapeError: more than 8 axes
+Dims usual_names(std::size_t rank);
+
+/// The image with the axes turned so that it is looked at from the feet, as radiologists do: left
+/// is shown on the right, and anterior, or in coronal and sagittal planes superior, at the top. As
+/// it is if its place is not known or it lacks x or y.
+Image radiological(const Image& image);
+
+/// |x| as float32, dense; any real or complex dtype.
+Tensor magnitude(const Tensor& x);
+
+/// What is kept of a complex image as real numbers.
+enum class ImagePart { magnitude, phase, real, imag };
+/// `magnitude`, `phase`, `real`, `imag`; ValueError "part" for other names.
+ImagePart parse_image_part(const std::string& name);
+/// That part as float32, dense; the phase is in (-pi, pi]. Any real or complex dtype.
+Tensor part_of(const Tensor& x, ImagePart part);
+
+/// The middle part of the last two axes, element floor(n/2) staying the middle; larger sizes are no
+/// change. A view.
+Tensor center_crop(const Tensor& x, index_t ny, index_t nx);
+/// Zeros around the last two axes, element floor(n/2) staying the middle.
+Tensor center_pad(const Tensor& x, index_t ny, index_t nx);
+
+/// The value that the given part of all elements does not exceed; 0 <= part <= 1. float32 only.
+double quantile(const Tensor& x, double part);
+
+}  // namespace palimpsest

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "palimpsest/base/api.hpp"
+#include "palimpsest/imaging/results/image.hpp"
+#include "palimpsest/io/ismrmrd_images.hpp"
+#include "palimpsest/io/nifti.hpp"
+
+namespace PALIMPSEST_API palimpsest {
+
+/// An image as NIfTI keeps it, and back. Axes are (.., T, Nz, Ny, Nx); slices (S) take the place of
+/// z, and others follow T.
+///
+/// Errors   ShapeError "NIfTI": more than seven axes, or slices beside z
+NiftiImage to_nifti(const Image& image);
+Image from_nifti(const NiftiImage& nifti);
+
+/// An image as the images of an ISMRMRD file, and back: one for each slice (S), frame (T), set (M)
+/// and so on; coils are channels. Position and directions follow from the affine; numbers that do
+/// not fit the standard's 32 bits are kept as attributes as well.
+///
+/// Errors   ShapeError "ISMRMRD": an axis that it has no counter for; ValueError: images whose
+///          counters are no grid
+IsmrmrdImages to_ismrmrd(const Image& image);
+Image from_ismrmrd(const IsmrmrdImages& images);
+
+/// The array with BART's dimensions as axes in reverse order, for write_cfl(), and back.
+///
+/// Errors   ShapeError "BART": an axis that is none of its dimensions
+Tensor to_bart(const Image& image);
+Image from_bart(const Tensor& array);
+
+}  // namespace palimpsest
