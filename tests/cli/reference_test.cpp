@@ -5,13 +5,18 @@
 #include <cstdlib>
 
 #include "cli/run_command.hpp"
+#include "palimpsest/cli/commands.hpp"
 
 namespace palimpsest::cli {
 namespace {
 
 TEST(Reference, IsWhatTheHelpSays) {
+  CommandLine line("palimpsest", "", "");
+  add_commands(line);
+  std::vector<std::string> commands = line.commands();
+  commands.insert(commands.begin(), "");
   std::string made;
-  for (const std::string command : {"", "recon", "plan", "simulate", "compare", "info", "doctor"}) {
+  for (const std::string& command : commands) {
     const CommandResult help =
         command.empty() ? run_command({"--help"}) : run_command({command, "--help"});
     ASSERT_EQ(help.code, 0);

@@ -30,7 +30,8 @@ TEST(Usage, VersionAndHelpAreDone) {
   EXPECT_EQ(version.out, "palimpsest " PALIMPSEST_VERSION "\n");
   const CommandResult help = run_command({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const char* command : {"recon", "simulate", "compare", "info", "doctor"}) {
+  for (const char* command :
+       {"recon", "simulate", "convert", "compare", "show", "info", "doctor"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const CommandResult own = run_command({command, "--help"});
     EXPECT_EQ(own.code, 0);

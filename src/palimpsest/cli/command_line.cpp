@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <numeric>
 #include <sstream>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/cli/config_file.hpp"
 #include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
@@ -128,6 +130,7 @@ struct Command::Impl {
   CLI::App* app = nullptr;
   std::function<void()> run;
   std::vector<Rule> rules;
+  std::map<std::string, std::vector<std::string>> choices;  // by the names as given
   bool shows_stats = false;
 };
 
@@ -185,18 +188,37 @@ Command& Command::option(const std::string& names, const std::string& value,
   return *this;
 }
 
-Command& Command::choice(const std::string& names, const std::vector<std::string>& values,
-                         std::string& target, const std::string& help) {
-  const auto known = [names, values](const std::string& given) -> std::string {
+namespace {
+
+CLI::Validator one_of(const std::vector<std::string>& values) {
+  const auto known = [values](const std::string& given) -> std::string {
     if (std::find(values.begin(), values.end(), given) != values.end()) return {};
     const std::string near = nearest_word(given, values);
     return "got '" + given + "', expected one of " + joined(values) +
            (near.empty() ? "" : ". Try '" + near + "'");
   };
+  return {known, "", ""};
+}
+
+}  // namespace
+
+Command& Command::choice(const std::string& names, const std::vector<std::string>& values,
+                         std::string& target, const std::string& help) {
+  impl_->choices[names] = values;
   impl_->app->add_option(names, target, help + ": " + joined(values))
-      ->check(CLI::Validator(known, "", ""))
+      ->check(one_of(values))
       ->type_name("NAME")
       ->capture_default_str();
+  return *this;
+}
+
+Command& Command::word(const std::string& name, const std::vector<std::string>& values,
+                       std::string& target, const std::string& help) {
+  impl_->choices[name] = values;
+  impl_->app->add_option(name, target, help + ": " + joined(values))
+      ->check(one_of(values))
+      ->type_name("")
+      ->required();
   return *this;
 }
 
@@ -296,15 +318,52 @@ Command CommandLine::add(const std::string& name, const std::string& description
 
 std::vector<std::string> CommandLine::commands() const { return command_names(impl_->app); }
 
-std::vector<OptionFacts> CommandLine::options(const std::string& command) const {
-  std::vector<OptionFacts> facts;
-  for (const CLI::Option* option : impl_->app.get_subcommand(command)->get_options()) {
-    if (option->get_positional() || option->get_lnames().empty()) continue;
-    const std::string& name = option->get_lnames().back();
-    if (name == "help" || name == "stats") continue;
-    facts.push_back({"--" + name, option->get_items_expected_max() > 0});
+namespace {
+
+OptionFacts facts_of(const CLI::Option& option,
+                     const std::map<std::string, std::vector<std::string>>& choices) {
+  OptionFacts facts;
+  facts.takes_value = option.get_items_expected_max() > 0;
+  facts.help = option.get_description();
+  facts.default_value = option.get_default_str();
+  for (const std::string& name : option.get_snames()) facts.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) facts.names.push_back("--" + name);
+  if (facts.names.empty()) facts.names.push_back(option.get_name(true));
+  facts.name = facts.names.back();
+  if (facts.takes_value) facts.value = option.get_type_name();
+  for (const auto& [names, words] : choices) {
+    if (("," + names + ",").find("," + facts.name + ",") != std::string::npos) {
+      facts.choices = words;
+    }
   }
   return facts;
+}
+
+}  // namespace
+
+std::vector<CommandFacts> CommandLine::facts() const {
+  std::vector<CommandFacts> all;
+  for (const auto& command : impl_->commands) {
+    CommandFacts facts{command->app->get_name(), command->app->get_description(), {}, {}};
+    for (const CLI::Option* option : command->app->get_options()) {
+      const bool is_argument = option->get_positional();
+      (is_argument ? facts.arguments : facts.options)
+          .push_back(facts_of(*option, command->choices));
+    }
+    all.push_back(std::move(facts));
+  }
+  return all;
+}
+
+std::vector<OptionFacts> CommandLine::options(const std::string& command) const {
+  std::vector<OptionFacts> result;
+  for (const CommandFacts& facts : facts()) {
+    if (facts.name != command) continue;
+    for (const OptionFacts& option : facts.options) {
+      if (option.name != "--help" && option.name != "--stats") result.push_back(option);
+    }
+  }
+  return result;
 }
 
 void CommandLine::Impl::run_commands() {
@@ -320,7 +379,11 @@ void CommandLine::Impl::run_commands() {
 int CommandLine::run(int argc, const char* const* argv) {
   try {
     try {
-      impl_->app.parse(argc, argv);
+      const std::vector<std::string> words =
+          with_config_file({argv + std::min(argc, 1), argv + argc}, *this);
+      // CLI11 takes them from the last to the first.
+      std::vector<std::string> reversed(words.rbegin(), words.rend());
+      impl_->app.parse(std::move(reversed));
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() != 0) throw;
       std::ostringstream text;  // help and version
@@ -342,6 +405,9 @@ int CommandLine::run(int argc, const char* const* argv) {
     print_error(impl_->name(), impl_->with_advice(error.what()));
     return kWrongUsage;
   } catch (const ValueError& error) {  // of a step of imaging/: what the user gave
+    print_error(impl_->name(), impl_->with_advice(error.what()));
+    return kWrongUsage;
+  } catch (const TypeError& error) {
     print_error(impl_->name(), impl_->with_advice(error.what()));
     return kWrongUsage;
   } catch (const FormatError& error) {

@@ -44,6 +44,9 @@ class Command {
   Command& choice(const std::string& names, const std::vector<std::string>& values,
                   std::string& target, const std::string& help);
   Command& flag(const std::string& names, bool& target, const std::string& help);
+  /// An argument that is one of a few words.
+  Command& word(const std::string& name, const std::vector<std::string>& values,
+                std::string& target, const std::string& help);
   /// Refuses `option`, when it is given, unless one of `others` is given too.
   Command& needs(const std::string& option, const std::vector<std::string>& others);
   /// Refuses `others` beside `option`; with a `value`, beside that value of it only.
@@ -59,11 +62,23 @@ class Command {
   std::shared_ptr<Impl> impl_;
 };
 
-/// An option of a command, as its help shows it.
+/// An option or an argument of a command, as its help shows it.
 struct OptionFacts {
-  /// The longest name, such as `--output`.
+  /// The longest name, such as `--output`; of an argument its only one.
   std::string name;
   bool takes_value = false;
+  /// All names, the short ones first.
+  std::vector<std::string> names = {};
+  /// What stands for the value, the value without it, and the words that it may be.
+  std::string value = {}, default_value = {};
+  std::vector<std::string> choices = {};
+  std::string help = {};
+};
+
+/// A command, as its help shows it.
+struct CommandFacts {
+  std::string name, description;
+  std::vector<OptionFacts> arguments, options;
 };
 
 /// The whole command line: subcommands, help, version, errors in one or two lines with a
@@ -80,6 +95,8 @@ class CommandLine {
   std::vector<std::string> commands() const;
   /// The options of a command, without those that every command has.
   std::vector<OptionFacts> options(const std::string& command) const;
+  /// All commands with all that they take: the table that help, completion and manual are made of.
+  std::vector<CommandFacts> facts() const;
   /// Runs the subcommand that the arguments name; returns the exit code and throws nothing.
   int run(int argc, const char* const* argv);
 

@@ -30,11 +30,6 @@ int main(int argc, char** argv) {
   open_standard_files();
   CommandLine line("palimpsest", "Reconstructs images from raw scans on a known number of bytes.",
                    "palimpsest " PALIMPSEST_VERSION);
-  add_recon(line);
-  add_plan(line);
-  add_simulate(line);
-  add_compare(line);
-  add_info(line);
-  add_doctor(line);
+  add_commands(line);
   return line.run(argc, argv);
 }

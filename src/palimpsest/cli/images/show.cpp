@@ -9,9 +9,9 @@
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/cli/standard_output.hpp"
+#include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/imaging/results/montage.hpp"
 
 namespace palimpsest::cli {

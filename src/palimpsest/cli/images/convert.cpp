@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// palimpsest convert: the same numbers in another format.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/cli/commands.hpp"
+#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/images/image_files.hpp"
+#include "palimpsest/cli/outputs.hpp"
+#include "palimpsest/cli/standard_output.hpp"
+#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/io/cartesian.hpp"
+#include "palimpsest/io/format.hpp"
+#include "palimpsest/io/ismrmrd_images.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+struct ConvertOptions {
+  std::string input, output, axes, part;
+  std::vector<std::string> slices;
+  index_t bits = 8, columns = 0;
+};
+
+// `Nz=10:20`, or `Nz=10` for one element, which is no axis afterwards.
+struct Cut {
+  std::string axis;
+  index_t first = 0;
+  std::optional<index_t> last = {};  // behind the last element
+};
+
+std::optional<index_t> number_of(std::string_view text) {
+  index_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+Cut parse_cut(const std::string& text) {
+  const std::size_t equals = text.find('='), colon = text.find(':');
+  const auto fail = [&] {
+    return UsageError(
+        fmt::format("[--slice] got '{}', expected an axis and a range such as "
+                    "Nz=10:20, or Nz=10",
+                    text));
+  };
+  if (equals == std::string::npos || equals == 0) throw fail();
+  Cut cut{text.substr(0, equals)};
+  const bool is_range = colon != std::string::npos;
+  const auto first = number_of(
+      std::string_view(text).substr(equals + 1, is_range ? colon - equals - 1 : std::string::npos));
+  if (!first) throw fail();
+  cut.first = *first;
+  if (is_range) {
+    cut.last = number_of(std::string_view(text).substr(colon + 1));
+    if (!cut.last || *cut.last <= cut.first) throw fail();
+  }
+  return cut;
+}
+
+// The voxel that becomes the first one is where it was.
+void move_place(Image& image, const Cut& cut) {
+  if (!image.affine_lps) return;
+  const char* const names[] = {"Nx", "Ny", "Nz"};
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool is_slices = d == 2 && cut.axis == "S" && !image.names.contains("Nz");
+    if (cut.axis != names[d] && !is_slices) continue;
+    for (auto& row : *image.affine_lps) row[3] += row[d] * static_cast<double>(cut.first);
+  }
+}
+
+void apply_cut(Image& image, const Cut& cut) {
+  const auto axis = image.names.index_of(NamedDimension(cut.axis));
+  if (!axis) {
+    throw UsageError(fmt::format("[--slice] no axis {} in {}", cut.axis, image.names.str()));
+  }
+  const auto at = static_cast<index_t>(*axis);
+  const index_t n = image.data.shape(at), last = cut.last.value_or(cut.first + 1);
+  if (last > n) {
+    throw UsageError(fmt::format("[--slice] outside the array: got {}, expected 0 to {} along {}",
+                                 last - 1, n - 1, cut.axis));
+  }
+  move_place(image, cut);
+  image.data = image.data.narrow(at, cut.first, last - cut.first);
+  const bool stays = cut.last || cut.axis == "Nx" || cut.axis == "Ny";
+  if (stays) return;
+  image.data = image.data.squeeze(at);
+  image.names = image.names.without(image.names[*axis]);
+}
+
+// The samples of a raw scan on the grid of k-space. Cuts of counters choose what is sorted.
+Image sorted_scan(const std::string& path, std::vector<Cut>& cuts) {
+  CartesianOptions which;
+  const std::pair<const char*, std::optional<index_t>*> counters[] = {
+      {"S", &which.slice}, {"T", &which.repetition}, {"B5", &which.contrast}, {"M", &which.set}};
+  for (const auto& [name, target] : counters) {
+    const auto cut = std::find_if(cuts.begin(), cuts.end(),
+                                  [name = name](const Cut& c) { return c.axis == name; });
+    if (cut == cuts.end() || cut->last) continue;
+    *target = cut->first;
+    cuts.erase(cut);
+  }
+  const RawScan scan = read_ismrmrd(path);
+  Image image;
+  image.data = cartesian_kspace(scan, which).kspace;
+  image.names = Dims("C Nz Ny Nx");
+  image.header = scan.header.xml;
+  for (std::size_t d = 0; d < 3; ++d) {
+    image.voxel_mm[d] = scan.header.encoded.field_of_view_mm[d] /
+                        static_cast<double>(scan.header.encoded.matrix[d]);
+  }
+  if (image.data.shape(1) == 1) {
+    image.data = image.data.squeeze(1);
+    image.names = Dims("C Ny Nx");
+  }
+  return image;
+}
+
+Image read_any(const std::string& path, std::vector<Cut>& cuts) {
+  const FileFormat format = read_input(path, [&] { return detect_format(path); });
+  if (format != FileFormat::ismrmrd) return read_image(path);
+  const IsmrmrdContents contents = read_input(path, [&] { return ismrmrd_contents(path); });
+  if (!contents.has_scan || !contents.image_series.empty()) return read_image(path);
+  return read_input(path, [&] { return sorted_scan(path, cuts); });
+}
+
+void convert(const ConvertOptions& options) {
+  if (options.bits != 8 && options.bits != 16) {
+    throw UsageError(fmt::format("[--bits] got {}, expected 8 or 16", options.bits));
+  }
+  std::vector<Cut> cuts;
+  for (const std::string& text : options.slices) cuts.push_back(parse_cut(text));
+  WriteImageOptions how = {.bits = options.bits, .columns = options.columns};
+  if (!options.part.empty()) how.part = parse_image_part(options.part);
+  Outputs outputs;
+  outputs.reads(options.input);
+  announce_image(outputs, options.output);
+  Image image = read_any(options.input, cuts);
+  name_axes(image, options.axes);
+  for (const Cut& cut : cuts) apply_cut(image, cut);
+  write_image(outputs, options.output, image, how);
+  print(fmt::format("wrote {}: {} {}, {}\n", options.output, image.names.str(),
+                    to_string(image.data.shape()), name_of(image.data.dtype())));
+  outputs.commit();
+}
+
+}  // namespace
+
+void add_convert(CommandLine& line) {
+  const auto options = std::make_shared<ConvertOptions>();
+  line.add("convert", "Convert between formats, cut, take parts of complex values, sort raw scans")
+      .argument("INPUT", options->input,
+                "NPY, CFL, NIfTI, ISMRMRD images or raw scan (to k-space), PNG")
+      .argument(
+          "OUTPUT", options->output,
+          "Output; its ending is the format: .nii, .nii.gz, .h5, .mrd, .npy, .cfl, .hdr, .png")
+      .option("--axes", "NAMES", options->axes,
+              "Names of the input's axes, slow to fast, such as T,C,Ny,Nx; see `help dimensions`")
+      .option("--slice", "AXIS=A:B", options->slices,
+              "Elements A to B - 1 along an axis, or AXIS=A for one of them; of a raw scan S, T "
+              "(repetition), M (set) and B5 (contrast) choose what is sorted; repeatable")
+      .choice("--part", {"magnitude", "phase", "real", "imag"}, options->part,
+              "Part of complex values; default: complex where the format can, else the magnitude")
+      .option("--columns", "N", options->columns, "Planes in a row of a PNG; 0: as fits")
+      .option("--bits", "N", options->bits, "PNG bit depth of a single plane: 8 or 16")
+      .action([options] { convert(*options); });
+}
+
+}  // namespace palimpsest::cli

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/cli/steps/common_options.hpp"
+
+#include <fmt/format.h>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/cli/byte_size.hpp"
+#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/standard_output.hpp"
+#include "palimpsest/cli/text.hpp"
+
+namespace palimpsest::cli {
+
+Command& add_common(Command& command, CommonOptions& options) {
+  return command
+      .option("--memory", "BYTES", options.memory,
+              "Most bytes held at a time, such as 300M or 1.5G; default: no limit")
+      .option("--threads", "N", options.threads,
+              "Threads that compute, at least 1; default: all of the machine")
+      .option("--report", "FILE.json", options.report,
+              "Output: what was done, peaks in bytes, seconds")
+      .option("--log", "FILE.txt", options.log, "Output: the lines that standard error gets")
+      .option("--config", "FILE.json", options.config,
+              "Options as a JSON object, such as {\"threads\": 2}; the command line wins")
+      .flag("--json", options.json, "Report as JSON on standard output instead of a summary")
+      .flag("--quiet", options.quiet, "Nothing on standard error but errors")
+      .flag("--dry-run", options.dry_run, "The peak only: nothing is computed, no result written");
+}
+
+Run::Run(const std::string& command, const CommonOptions& options) : options_(options) {
+  if (options.threads) {
+    if (*options.threads < 1) {
+      throw UsageError(fmt::format("[--threads] got {}, expected at least 1", *options.threads));
+    }
+    threads_.emplace(ConfigOverrides{.threads = *options.threads});
+  }
+  report_.set("version", 2).set("command", command);
+  outputs_.reads(options.config);
+  outputs_.announce(options.report, ".json");
+  outputs_.announce(options.log, ".txt");
+}
+
+Run::~Run() = default;
+
+void Run::say(const std::string& text) {
+  log_text_ += text;
+  if (!options_.quiet) std::fputs(text.c_str(), stderr);
+}
+
+void Run::note(const std::string& text) { say(text + "\n"); }
+
+bool Run::announce(index_t peak_bytes) {
+  announced_bytes_ = peak_bytes;
+  report_.set("announced_peak_bytes", peak_bytes);
+  if (!options_.memory.empty()) {
+    const index_t limit = parse_bytes("--memory", options_.memory);
+    if (peak_bytes > limit) {
+      throw BudgetError(fmt::format(
+          "[--memory] does not suffice: got {} bytes, expected at least {}. Try --memory {}", limit,
+          peak_bytes, peak_bytes));
+    }
+  }
+  is_planned_only_ = options_.dry_run;
+  if (!options_.json && !is_planned_only_) {
+    say(fmt::format("announced peak: {} bytes\n", with_commas(peak_bytes)));
+  }
+  return is_planned_only_;
+}
+
+void Run::finish(const std::string& summary) {
+  if (!is_planned_only_) {
+    report_.set("measured_peak_bytes", static_cast<index_t>(scope_.peak_bytes()));
+    report_.set("seconds", watch_.seconds());
+  }
+  outputs_.write(options_.log,
+                 [&](const std::string& path) { write_text_atomically(path, log_text_); });
+  outputs_.write(options_.report, [&](const std::string& path) { report_.write(path); });
+  if (options_.json) {
+    print(report_.text());
+  } else if (is_planned_only_) {
+    print(fmt::format("peak: {} bytes\n", with_commas(announced_bytes_)));
+  } else {
+    print(summary);
+    for (const std::string& path : outputs_.written()) print("wrote " + path + "\n");
+  }
+  outputs_.commit();
+}
+
+}  // namespace palimpsest::cli

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/cli/clock.hpp"
+#include "palimpsest/cli/command_line.hpp"
+#include "palimpsest/cli/outputs.hpp"
+#include "palimpsest/io/report.hpp"
+#include "palimpsest/memory/allocator.hpp"
+
+namespace palimpsest::cli {
+
+/// What every command that computes takes.
+struct CommonOptions {
+  std::string memory, report, log, config;
+  std::optional<index_t> threads;
+  bool json = false, quiet = false, dry_run = false;
+};
+Command& add_common(Command& command, CommonOptions& options);
+
+/// One run of a command that computes: its outputs, its report, what it announces and measures.
+class Run {
+ public:
+  /// Counts bytes and seconds from here on.
+  ///
+  /// Errors   UsageError: --threads below 1
+  Run(const std::string& command, const CommonOptions& options);
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+  ~Run();
+
+  Outputs& outputs() { return outputs_; }
+  JsonReport& facts() { return report_; }
+  /// Says how many bytes the run will hold at most, before it computes; true if that is all that
+  /// was asked for.
+  ///
+  /// Errors   BudgetError: more than --memory
+  bool announce(index_t peak_bytes);
+  /// Bytes that are held now, counted from the start.
+  index_t held_bytes() const { return static_cast<index_t>(scope_.live_bytes()); }
+  /// The most that was held so far.
+  index_t peak_bytes() const { return static_cast<index_t>(scope_.peak_bytes()); }
+  /// A line for people, on standard error and in the log.
+  void note(const std::string& text);
+  /// Writes the report, prints it or the summary with the names of what was written, and gives all
+  /// files their names.
+  void finish(const std::string& summary);
+
+ private:
+  void say(const std::string& text);
+
+  const CommonOptions& options_;
+  std::optional<ConfigScope> threads_;
+  MemoryScope scope_;
+  StopWatch watch_;
+  Outputs outputs_;
+  JsonReport report_;
+  std::string log_text_;
+  index_t announced_bytes_ = 0;
+  bool is_planned_only_ = false;
+};
+
+}  // namespace palimpsest::cli

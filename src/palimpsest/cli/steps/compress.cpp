@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// palimpsest compress: fewer, virtual coils.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "palimpsest/cli/commands.hpp"
+#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/images/image_files.hpp"
+#include "palimpsest/cli/steps/array_files.hpp"
+#include "palimpsest/cli/steps/common_options.hpp"
+#include "palimpsest/imaging/coil_compression.hpp"
+#include "palimpsest/io/npy.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+struct CompressCommand {
+  std::string input, output, method = "svd", save_matrix, maps, save_maps;
+  std::optional<index_t> to;
+  std::optional<double> energy;
+  CommonOptions common;
+};
+
+// Maps (coil, ..) or (set, coil, ..) go through the operator of images.
+Tensor compressed_maps(const std::string& path, const Compression& by, const Extents& kspace) {
+  Tensor maps = read_image(path).data.to(DType::complex64);
+  const bool has_sets = maps.rank() == kspace.size() + 1;
+  const index_t coil_axis = has_sets ? 1 : 0;
+  if (maps.rank() < kspace.size() || maps.rank() > kspace.size() + 1 ||
+      maps.shape(coil_axis) != kspace[0]) {
+    throw UsageError(
+        fmt::format("[{}] got maps {} for k-space {}, expected ([set,] coil, [z,] y, x)", path,
+                    to_string(maps.shape()), to_string(kspace)));
+  }
+  if (!has_sets) return by.image(maps);
+  Extents shape = by.image.output_shape(maps.select(0, 0).shape());
+  shape.insert(0, maps.shape(0));
+  Tensor result = Tensor::empty(shape, DType::complex64);
+  for (index_t m = 0; m < maps.shape(0); ++m) {
+    result.select(0, m).copy_from(by.image(maps.select(0, m)));
+  }
+  return result;
+}
+
+void compress(const CompressCommand& options) {
+  Run run("compress", options.common);
+  Outputs& outputs = run.outputs();
+  outputs.reads(options.input);
+  outputs.reads(options.maps);
+  announce_image(outputs, options.output, array_endings());
+  outputs.announce(options.save_matrix, ".npy");
+  announce_image(outputs, options.save_maps, array_endings());
+  const KspaceFile file = read_kspace(options.input);
+  const CompressOptions how = {
+      .to = options.to,
+      .energy = options.energy,
+      .method = options.method == "svd" ? CompressionMethod::svd : CompressionMethod::geometric};
+  run.facts().set("input", options.input).set("method", options.method);
+  run.facts().set("coils", file.kspace.shape(0));
+  if (run.announce(file.held_bytes + plan_compress_coils(file.kspace, how))) return run.finish("");
+  const CompressedKspace result = compress_coils(file.kspace, how);
+  const Compression& by = result.compression;
+  const index_t to = result.kspace.shape(0);
+  double kept = 0;
+  for (index_t k = 0; k < to; ++k) kept += by.energies[static_cast<std::size_t>(k)];
+  run.facts().set("virtual_coils", to).set("energies", by.energies).set("kept_energy", kept);
+  Image image;
+  image.data = result.kspace;
+  image.names = file.names;
+  write_image(outputs, options.output, image);
+  outputs.write(options.save_matrix,
+                [&](const std::string& path) { write_npy(path, by.matrices); });
+  if (!options.maps.empty()) {
+    Image maps;
+    maps.data = compressed_maps(options.maps, by, file.kspace.shape());
+    maps.names = maps.data.rank() > file.names.size() ? Dims("M") + file.names : file.names;
+    write_image(outputs, options.save_maps, maps);
+  }
+  run.finish(
+      fmt::format("{} of {} coils keep {:.4f} of the energy\n", to, file.kspace.shape(0), kept));
+}
+
+}  // namespace
+
+void add_compress(CommandLine& line) {
+  const auto options = std::make_shared<CompressCommand>();
+  Command command = line.add("compress", "Compress coils to fewer, virtual ones");
+  command.argument("KSPACE", options->input, "(coil, [z,] y, x), whitened: NPY, CFL, or raw scan")
+      .argument("OUTPUT", options->output, "Output: (virtual coil, [z,] y, x), .npy or .cfl")
+      .option("--to", "N", options->to, "Virtual coils, 1 to the number of coils; default: all")
+      .option("--energy", "X", options->energy,
+              "Smallest number of coils that keeps this part of the energy, such as 0.98")
+      .choice("--method", {"svd", "geometric"}, options->method,
+              "One matrix for all, or one for each position along the readout")
+      .option("--save-matrix", "FILE.npy", options->save_matrix,
+              "Output: the matrices, ([x,] virtual coil, coil)")
+      .option("--maps", "FILE", options->maps, "Coil maps that are compressed as well")
+      .option("--save-maps", "FILE", options->save_maps, "Output: the compressed maps")
+      .excludes("--to", {"--energy"})
+      .needs("--maps", {"--save-maps"})
+      .needs("--save-maps", {"--maps"})
+      .action([options] { compress(*options); });
+  add_common(command, options->common);
+}
+
+}  // namespace palimpsest::cli

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// palimpsest traj: trajectories and the weights of their samples.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <memory>
+#include <string>
+
+#include "palimpsest/cli/commands.hpp"
+#include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/images/image_files.hpp"
+#include "palimpsest/cli/steps/array_files.hpp"
+#include "palimpsest/cli/steps/common_options.hpp"
+#include "palimpsest/imaging/trajectories.hpp"
+#include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/npy.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+struct TrajCommand {
+  std::string output, kind = "radial", convention = "plain", weights, density = "pipe", input;
+  index_t spokes = 33, samples = 128, tiny = 7, planes = 8, acceleration = 1, interleaves = 16;
+  index_t matrix = 64, lines = 64, echo_train = 64;
+  double oversampling = 2, field_of_view = 240, g_max = 40, s_max = 150, time_step = 4;
+  double undersampling = 1, ramp = 0;
+  bool full = false, half_shift = false, rotated = false;
+  CommonOptions common;
+};
+
+Tensor trajectory_of(const TrajCommand& o) {
+  const RadialOptions radial = {.spokes = o.spokes,
+                                .samples = o.samples,
+                                .oversampling = o.oversampling,
+                                .full = o.full,
+                                .golden = o.kind == "golden" ? 1
+                                          : o.kind == "tiny" ? o.tiny
+                                                             : 0,
+                                .half_shift = o.half_shift,
+                                .convention = o.convention == "bart" ? TrajectoryConvention::bart
+                                                                     : TrajectoryConvention::plain};
+  if (o.kind == "stack") {
+    const Tensor stack = stack_of_stars(
+        radial, {.planes = o.planes, .acceleration = o.acceleration, .rotated = o.rotated});
+    return stack.reshape({stack.shape(0) * stack.shape(1), stack.shape(2), 3});
+  }
+  if (o.kind == "koosh") return koosh_ball(radial);
+  if (o.kind == "spiral") {
+    return spiral_trajectory({.interleaves = o.interleaves,
+                              .matrix = o.matrix,
+                              .field_of_view_mm = o.field_of_view,
+                              .g_max = o.g_max,
+                              .s_max = o.s_max,
+                              .outer_undersampling = o.undersampling,
+                              .time_step_us = o.time_step});
+  }
+  if (o.kind == "epi") {
+    return epi_trajectory(
+        {.lines = o.lines, .echo_train = o.echo_train, .samples = o.samples, .ramp = o.ramp});
+  }
+  return radial_trajectory(radial);
+}
+
+// As BART keeps it: complex (readouts, samples, 3), the third coordinate 0 in 2-D.
+Tensor as_bart(const Tensor& trajectory) {
+  const index_t d = trajectory.shape(2);
+  Tensor result = Tensor::zeros({trajectory.shape(0), trajectory.shape(1), 3}, DType::complex64);
+  auto* to = result.mutable_data<std::complex<float>>();
+  const float* from = trajectory.data<float>();
+  for (index_t i = 0; i < trajectory.numel(); ++i) to[i / d * 3 + i % d] = from[i];
+  return result;
+}
+
+void write_array(Outputs& outputs, const std::string& path, const Tensor& array,
+                 const Tensor& for_bart) {
+  const bool is_cfl = path.ends_with(".cfl") || path.ends_with(".hdr");
+  outputs.write(path, [&](const std::string& to) {
+    is_cfl ? write_cfl(to, for_bart) : write_npy(to, array);
+  });
+}
+
+void traj(const TrajCommand& options) {
+  Run run("traj", options.common);
+  Outputs& outputs = run.outputs();
+  const std::vector<std::string> endings = {".npy", ".cfl", ".hdr"};
+  outputs.reads(options.input);
+  outputs.announce(options.output, endings);
+  outputs.announce(options.weights, endings);
+  const Tensor trajectory =
+      (options.input.empty() ? trajectory_of(options) : read_trajectory(options.input))
+          .contiguous();
+  run.facts().set("kind", options.input.empty() ? options.kind : options.input);
+  run.facts().set("readouts", trajectory.shape(0)).set("samples", trajectory.shape(1));
+  const float* k = trajectory.data<float>();
+  double largest = 0;
+  for (index_t i = 0; i < trajectory.numel(); ++i)
+    largest = std::max(largest, std::abs(double{k[i]}));
+  run.facts().set("largest_coordinate", largest);
+  // The trajectory, BART's form of it, and on a grid of twice the size the weights.
+  const index_t readout_points = trajectory.shape(0) * trajectory.shape(1);
+  const auto grid = static_cast<index_t>(std::pow(4 * largest + 16, trajectory.shape(2)));
+  const index_t gridding = options.weights.empty() ? 0 : 16 * grid + 64 * readout_points;
+  if (run.announce(trajectory.nbytes() + 24 * readout_points + gridding)) return run.finish("");
+  write_array(outputs, options.output, trajectory, as_bart(trajectory));
+  if (!options.weights.empty()) {
+    const Tensor weights = density_compensation(
+        trajectory, options.density == "pipe" ? DensityMethod::pipe : DensityMethod::analytic);
+    // BART's are (1, samples, readouts).
+    write_array(outputs, options.weights, weights, weights.unsqueeze(-1));
+  }
+  run.finish(fmt::format("{} readouts of {} samples in {}-D, coordinates up to {:g}\n",
+                         trajectory.shape(0), trajectory.shape(1), trajectory.shape(2), largest));
+}
+
+void add_rules(Command& command) {
+  const std::vector<std::string> radial = {"--spokes", "--oversampling", "--full", "--half-shift",
+                                           "--convention"};
+  const std::vector<std::string> stack = {"--planes", "--acceleration", "--rotated"};
+  const std::vector<std::string> spiral = {
+      "--interleaves", "--matrix", "--fov", "--g-max", "--s-max", "--undersampling", "--time-step"};
+  const std::vector<std::string> epi = {"--lines", "--echo-train", "--ramp"};
+  const auto refuse = [&](const char* kind, std::initializer_list<std::vector<std::string>> lists) {
+    for (const auto& list : lists) command.excludes("--kind", list, kind);
+  };
+  for (const char* kind : {"radial", "golden", "koosh"}) {
+    refuse(kind, {stack, spiral, epi, {"--tiny"}});
+  }
+  refuse("tiny", {stack, spiral, epi});
+  refuse("stack", {spiral, epi, {"--tiny"}});
+  refuse("spiral", {radial, stack, epi, {"--tiny", "--samples"}});
+  refuse("epi", {radial, stack, spiral, {"--tiny"}});
+}
+
+}  // namespace
+
+void add_traj(CommandLine& line) {
+  const auto o = std::make_shared<TrajCommand>();
+  Command command =
+      line.add("traj", "Make a trajectory through k-space, and weights of its samples");
+  command
+      .argument(
+          "OUTPUT", o->output,
+          "Output: (readouts, samples, 2 or 3), x first, in cycles per field of view: .npy or "
+          ".cfl")
+      .choice("--kind", {"radial", "golden", "tiny", "stack", "koosh", "spiral", "epi"}, o->kind,
+              "Trajectory")
+      .option("--input", "FILE", o->input, "Trajectory that is taken, not made: for --weights")
+      .option("--samples", "N", o->samples, "Samples of a readout, 1 or more")
+      .option("--spokes", "N", o->spokes, "Readouts, 1 or more")
+      .option("--oversampling", "X", o->oversampling, "Samples for each cycle per field of view")
+      .flag("--full", o->full, "Spokes spread over 360 degrees, not 180")
+      .flag("--half-shift", o->half_shift, "No sample in the middle: half a step off")
+      .choice("--convention", {"plain", "bart"}, o->convention, "How angles are counted")
+      .option("--tiny", "N", o->tiny, "Of tiny: which golden angle; 7 is 23.6281 degrees")
+      .option("--planes", "N", o->planes, "Of stack: planes along z")
+      .option("--acceleration", "N", o->acceleration, "Of stack: every N-th plane is measured")
+      .flag("--rotated", o->rotated, "Of stack: spokes of each plane are turned on")
+      .option("--interleaves", "N", o->interleaves, "Of spiral: readouts")
+      .option("--matrix", "N", o->matrix, "Of spiral: points of the image along an axis")
+      .option("--fov", "MM", o->field_of_view, "Of spiral: field of view in mm")
+      .option("--g-max", "X", o->g_max, "Of spiral: largest gradient in mT/m")
+      .option("--s-max", "X", o->s_max, "Of spiral: largest slew rate in T/m/s")
+      .option("--undersampling", "X", o->undersampling,
+              "Of spiral: distance of turns over the needed one, at the end")
+      .option("--time-step", "US", o->time_step, "Of spiral: time between samples in us")
+      .option("--lines", "N", o->lines, "Of epi: lines of all shots")
+      .option("--echo-train", "N", o->echo_train, "Of epi: lines of a shot")
+      .option("--ramp", "X", o->ramp, "Of epi: part of a line at each end where the gradient ramps")
+      .option("--weights", "FILE", o->weights,
+              "Output: area of k-space for each sample, (readouts, samples)")
+      .choice("--density", {"pipe", "analytic"}, o->density,
+              "How weights are found: by iteration, or for radial spokes")
+      .needs("--density", {"--weights"})
+      .excludes("--input", {"--kind", "--samples", "--spokes"})
+      .action([o] { traj(*o); });
+  add_rules(command);
+  add_common(command, o->common);
+}
+
+}  // namespace palimpsest::cli

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of `help bart` against BART itself, where it is installed.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cli/run_command.hpp"
+#include "palimpsest/imaging/patterns.hpp"
+#include "palimpsest/imaging/results/image_formats.hpp"
+#include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/npy.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+class FromBart : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("bart version > /dev/null 2>&1") != 0) GTEST_SKIP() << "bart is not installed";
+  }
+  void bart(const std::string& words) {
+    const std::string line = "cd '" + dir.path() + "' && bart " + words + " > /dev/null 2>&1";
+    ASSERT_EQ(std::system(line.c_str()), 0) << words;
+  }
+  void ours(const std::vector<std::string>& words) {
+    const CommandResult result = run_command(words);
+    ASSERT_EQ(result.code, 0) << testing::PrintToString(words) << result.err;
+  }
+  double nrmse(const std::string& theirs, const std::string& own, bool complex = true) {
+    std::vector<std::string> words = {"compare", dir / theirs, dir / own,
+                                      "--mask",  "none",       "--json"};
+    if (complex) words.emplace_back("--complex");
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.code == 0 ? Json::parse(result.out)["images"][0]["nrmse"].get<double>() : 1.0;
+  }
+  ScratchDirectory dir;
+};
+
+TEST_F(FromBart, EcalibIsMaps) {
+  bart("phantom -x 64 -k -s 4 k");
+  bart("ecalib -O -t 0.001 -c 0.8 -k 6 -r 24 -m 1 k exact");
+  bart("ecalib -t 0.001 -c 0.8 -k 6 -r 24 -m 1 k usual");
+  ours({"maps", dir / "k.cfl", dir / "m.cfl", "--threshold", "0.001", "--crop", "0.8", "--kernel",
+        "6", "--calibration", "24", "--sets", "1"});
+  EXPECT_LT(nrmse("exact.cfl", "m.cfl"), 1e-4);
+  // Its power steps end early.
+  EXPECT_LT(nrmse("usual.cfl", "m.cfl"), 0.02);
+  bart("ecalib -O -r 24 -m 2 k two");
+  ours({"maps", dir / "k.cfl", dir / "n.cfl", "--sets", "2"});
+  EXPECT_LT(nrmse("two.cfl", "n.cfl", /*complex=*/false), 1e-3);
+}
+
+TEST_F(FromBart, CcIsCompress) {
+  bart("phantom -x 64 -k -s 8 k");
+  bart("cc -p 4 k theirs");
+  ours({"compress", dir / "k.cfl", dir / "own.cfl", "--to", "4"});
+  // Each virtual coil has a phase of its own.
+  EXPECT_LT(nrmse("theirs.cfl", "own.cfl", /*complex=*/false), 1e-4);
+}
+
+TEST_F(FromBart, WhitenIsWhiten) {
+  bart("phantom -x 64 -k -s 4 k");
+  bart("zeros 4 500 1 1 4 z");
+  bart("noise -n 2 z n");
+  bart("whiten k n theirs");
+  ours({"whiten", dir / "k.cfl", dir / "own.cfl", "--noise", dir / "n.cfl"});
+  EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 0.01);
+}
+
+TEST_F(FromBart, FftIsFft) {
+  bart("phantom -x 64 p");
+  bart("fft -u 3 p theirs");
+  ours({"fft", dir / "p.cfl", dir / "own.cfl", "--dims", "Nx:Ny"});
+  EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 1e-6);
+  bart("fft -u -i 3 theirs back");
+  ours({"fft", dir / "own.cfl", dir / "own_back.cfl", "--dims", "Nx:Ny", "--inverse"});
+  EXPECT_LT(nrmse("back.cfl", "own_back.cfl"), 1e-6);
+}
+
+TEST_F(FromBart, TrajIsTraj) {
+  for (const std::string samples : {"64", "48"}) {
+    bart("traj -r -x " + samples + " -y 33 t");
+    ours({"traj", dir / "own.cfl", "--spokes", "33", "--samples", samples, "--oversampling", "1",
+          "--convention", "bart"});
+    const Tensor theirs = read_cfl(dir / "t").to(DType::complex64).view_as_real();
+    const Tensor own = read_cfl(dir / "own").view_as_real();
+    ASSERT_EQ(theirs.shape(), own.shape());
+    EXPECT_TRUE(allclose(own, theirs, 1e-5, 1e-4)) << samples;
+  }
+  bart("traj -r -x 64 -y 33 -o 2 t");
+  ours({"traj", dir / "own.cfl", "--spokes", "33", "--samples", "64", "--oversampling", "2",
+        "--convention", "bart"});
+  EXPECT_LT(nrmse("t.cfl", "own.cfl"), 2e-5);
+}
+
+TEST_F(FromBart, NufftIsNufft) {
+  bart("phantom -x 64 p");
+  bart("traj -r -x 64 -y 33 t");
+  bart("nufft t p theirs");
+  ours({"nufft", dir / "p.cfl", dir / "own.cfl", "--trajectory", dir / "t.cfl"});
+  // The kernel of BART is narrower than that of an accuracy of 1e-4.
+  EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 0.003);
+  bart("nufft -a -d 64:64:1 t theirs a");
+  ours({"nufft", dir / "theirs.cfl", dir / "own_a.cfl", "--trajectory", dir / "t.cfl", "--adjoint",
+        "--size", "64,64"});
+  EXPECT_LT(nrmse("a.cfl", "own_a.cfl"), 0.003);
+  bart("nufft -i -m 20 -d 64:64:1 t theirs i");
+  ours({"nufft", dir / "theirs.cfl", dir / "own_i.cfl", "--trajectory", dir / "t.cfl", "--inverse",
+        "--size", "64,64", "--iterations", "20"});
+  EXPECT_LT(nrmse("i.cfl", "own_i.cfl"), 0.05);
+}
+
+TEST_F(FromBart, PoissonAndUpatArePatterns) {
+  bart("poisson -Y 64 -Z 64 -y 2 -z 2 -C 12 theirs");
+  ours({"pattern", dir / "own.cfl", "--size", "64,64", "--acceleration", "4", "--center", "12"});
+  EXPECT_EQ(read_cfl(dir / "own").shape(), read_cfl(dir / "theirs").shape());
+  bart("upat -Y 32 -Z 32 -y 2 -z 2 -c 8 lattice");
+  ours({"pattern", dir / "u.cfl", "--kind", "caipi", "--size", "32,32", "--step", "2,2", "--center",
+        "8"});
+  EXPECT_TRUE(equal(read_cfl(dir / "u"), read_cfl(dir / "lattice")));
+}
+
+TEST_F(FromBart, NrmseIsCompare) {
+  bart("phantom -x 64 p");
+  bart("noise -n 0.01 p x");
+  ASSERT_EQ(std::system(("cd '" + dir.path() + "' && bart nrmse -s p x > out 2> err").c_str()), 0);
+  const double theirs = std::stod(read_file(dir / "out"));
+  // Theirs scales the image by the same factor.
+  EXPECT_NEAR(nrmse("p.cfl", "x.cfl"), theirs, 1e-4);
+}
+
+TEST_F(FromBart, ToimgIsShow) {
+  bart("phantom -x 64 p");
+  bart("toimg p theirs.png");
+  ours({"show", dir / "p.cfl", "-o", dir / "own.png"});
+  ours({"convert", dir / "own.png", dir / "pixels.npy"});
+  EXPECT_EQ(read_npy(dir / "pixels.npy").shape(), (Extents{64, 64}));
+}
+
+}  // namespace
+}  // namespace palimpsest::cli
