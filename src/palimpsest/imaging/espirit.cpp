@@ -30,7 +30,8 @@ using Sample = std::complex<float>;
 
 constexpr index_t kLines = 8;
 // Power steps before LAPACK takes over, for the first line of a group and for the others.
-constexpr int kFirstSteps = 48, kSteps = 24;
+constexpr int kFirstSteps = 48;
+constexpr int kSteps = 24;
 constexpr float kResidual = 1e-6F;
 
 index_t padded(index_t points) { return (points + kPointLanes - 1) / kPointLanes * kPointLanes; }

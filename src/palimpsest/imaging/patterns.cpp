@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kBisections = 14;
 
-struct Grid {
+struct SampleGrid {
   index_t ny = 0, nx = 0, center_y = 0, center_x = 0;
   double spread = 1;
   bool is_ellipse = false;
@@ -41,7 +41,7 @@ struct Grid {
 
 using Mask = std::vector<char>;
 
-Mask center_mask(const Grid& grid) {
+Mask center_mask(const SampleGrid& grid) {
   Mask mask(static_cast<std::size_t>(grid.points()), 0);
   for (index_t y = 0; y < grid.ny; ++y) {
     for (index_t x = 0; x < grid.nx; ++x) {
@@ -52,7 +52,7 @@ Mask center_mask(const Grid& grid) {
 }
 
 // The points outside the centre, shuffled.
-std::vector<index_t> random_order(const Grid& grid, std::uint64_t seed) {
+std::vector<index_t> random_order(const SampleGrid& grid, std::uint64_t seed) {
   std::vector<index_t> order;
   for (index_t y = 0; y < grid.ny; ++y) {
     for (index_t x = 0; x < grid.nx; ++x) {
@@ -68,7 +68,8 @@ std::vector<index_t> random_order(const Grid& grid, std::uint64_t seed) {
 // Darts thrown in a given order: a point is taken if no taken one blocks it.
 class Darts {
  public:
-  Darts(const Grid& grid, std::uint64_t seed) : grid_(grid), order_(random_order(grid, seed)) {
+  Darts(const SampleGrid& grid, std::uint64_t seed)
+      : grid_(grid), order_(random_order(grid, seed)) {
     for (index_t y = 0; y < grid.ny; ++y) {
       for (index_t x = 0; x < grid.nx; ++x) spacings_.push_back(grid.spacing(y, x));
     }
@@ -112,14 +113,14 @@ class Darts {
     }
   }
 
-  Grid grid_;
+  SampleGrid grid_;
   std::vector<index_t> order_;
   std::vector<double> spacings_;
   Mask blocked_;
 };
 
 // The densest throw with at most `wanted` samples, then filled up at ever smaller distances.
-Mask poisson(const Grid& grid, std::uint64_t seed, index_t wanted) {
+Mask poisson(const SampleGrid& grid, std::uint64_t seed, index_t wanted) {
   const Mask start = center_mask(grid);
   Darts darts(grid, seed);
   Mask best = start;
@@ -143,7 +144,7 @@ Mask poisson(const Grid& grid, std::uint64_t seed, index_t wanted) {
 
 // Samples drawn without replacement with weights 1 / spacing^2: those with the smallest
 // exponentially distributed arrival times.
-Mask random(const Grid& grid, std::uint64_t seed, index_t wanted) {
+Mask random(const SampleGrid& grid, std::uint64_t seed, index_t wanted) {
   Mask mask = center_mask(grid);
   std::vector<std::pair<double, index_t>> arrival;
   for (index_t p = 0; p < grid.points(); ++p) {
@@ -162,7 +163,7 @@ Mask random(const Grid& grid, std::uint64_t seed, index_t wanted) {
 }
 
 // Every n-th point of a row, moved from row to row by the shift that keeps neighbours farthest.
-Mask uniform(const Grid& grid, double acceleration) {
+Mask uniform(const SampleGrid& grid, double acceleration) {
   const auto n = static_cast<index_t>(std::llround(acceleration));
   if (static_cast<double>(n) != acceleration) {
     throw ValueError(fmt::format(
@@ -192,7 +193,7 @@ Mask uniform(const Grid& grid, double acceleration) {
   return mask;
 }
 
-index_t wanted_samples(const Grid& grid, double acceleration) {
+index_t wanted_samples(const SampleGrid& grid, double acceleration) {
   if (!(acceleration >= 1)) {
     throw ValueError(fmt::format(
         "[sampling pattern] acceleration: got {}, expected a number of at least 1", acceleration));
@@ -243,12 +244,12 @@ Tensor sampling_pattern(index_t ny, index_t nx, const PatternOptions& options) {
     throw ValueError(fmt::format(
         "[sampling pattern] spread: got {}, expected a number of at least 0", options.spread));
   }
-  const Grid grid{ny,
-                  nx,
-                  std::min(options.center, ny),
-                  std::min(options.center, nx),
-                  options.spread,
-                  options.ellipse};
+  const SampleGrid grid{ny,
+                        nx,
+                        std::min(options.center, ny),
+                        std::min(options.center, nx),
+                        options.spread,
+                        options.ellipse};
   Mask mask;
   switch (options.kind) {
     case PatternKind::poisson:
@@ -281,7 +282,7 @@ Tensor caipi_pattern(index_t ny, index_t nz, index_t dy, index_t dz, index_t shi
                     "sizes and steps, shift and centre of at least 0",
                     ny, nz, dy, dz, shift, center));
   }
-  const Grid grid{ny, nz, std::min(center, ny), std::min(center, nz)};
+  const SampleGrid grid{ny, nz, std::min(center, ny), std::min(center, nz)};
   Tensor result = Tensor::empty({ny, nz}, DType::bool_);
   auto* out = result.mutable_data<bool>();
   for (index_t y = 0; y < ny; ++y) {
@@ -345,7 +346,7 @@ Tensor interleaved(const Tensor& pattern, index_t frames, index_t center) {
   const Tensor dense = pattern.contiguous();
   const bool* taken = dense.data<bool>();
   const index_t ny = dense.shape(0), nx = dense.shape(1);
-  const Grid grid{ny, nx, std::min(center, ny), std::min(center, nx)};
+  const SampleGrid grid{ny, nx, std::min(center, ny), std::min(center, nx)};
   Tensor result = Tensor::zeros({frames, ny, nx}, DType::bool_);
   auto* out = result.mutable_data<bool>();
   index_t next = 0;

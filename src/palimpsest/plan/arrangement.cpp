@@ -14,13 +14,12 @@
 #include "palimpsest/plan/lanes.hpp"
 #include "palimpsest/plan/part_places.hpp"
 #include "palimpsest/plan/placement.hpp"
+#include "palimpsest/plan/position.hpp"
 #include "palimpsest/plan/repeat_steps.hpp"
 #include "palimpsest/plan/step_order.hpp"
 
 namespace palimpsest {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Arranger {
  public:

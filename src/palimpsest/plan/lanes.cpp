@@ -5,13 +5,9 @@
 #include <functional>
 #include <unordered_map>
 
+#include "palimpsest/plan/position.hpp"
+
 namespace palimpsest {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 LaneSchedule in_one_lane(std::span<const int> order) {
   LaneSchedule result;
   result.order.assign(order.begin(), order.end());

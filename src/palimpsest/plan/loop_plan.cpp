@@ -6,6 +6,7 @@
 
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/plan/planner.hpp"
+#include "palimpsest/plan/position.hpp"
 
 namespace palimpsest {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 using Parts = ops::LoopParts;
 
 constexpr index_t kAlignment = 64;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A piece of scratch.
 index_t take(index_t& end, index_t bytes) {

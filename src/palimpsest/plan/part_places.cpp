@@ -12,11 +12,10 @@
 #include "palimpsest/ops/loop/loop_op.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
+#include "palimpsest/plan/position.hpp"
 
 namespace palimpsest {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 index_t bytes_of(const Layout& layout) { return byte_count(layout.extents, layout.dtype); }
 

@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "palimpsest/plan/placement.hpp"
+#include "palimpsest/plan/position.hpp"
 
 namespace palimpsest {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // The device of every buffer: that of the values in it. What no step and no input says is where the
 // first input is.

@@ -13,13 +13,12 @@
 
 #include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/plan/plan.hpp"
+#include "palimpsest/plan/position.hpp"
 
 namespace palimpsest {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool in_arena(const PlannedBuffer& b) { return b.kind == BufferKind::arena && b.bytes > 0; }
 

@@ -7,11 +7,10 @@
 #include "palimpsest/ops/create/create_op.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/plan/part_places.hpp"
+#include "palimpsest/plan/position.hpp"
 
 namespace palimpsest {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct Visits {
   std::vector<int> readers, writers;  // steps, rising

@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "palimpsest/plan/position.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -23,8 +25,6 @@ constexpr std::size_t kBeamReady = 256;  // ready steps looked at per state, in 
 // that the time of a search grows with the number of steps and not with its square.
 constexpr int kFullBeam = 500;
 constexpr int kMostForBeam = 4000;  // steps; longer programs are not searched
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Who waits for whom, and what each step touches.
 struct Steps {

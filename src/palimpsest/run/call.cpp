@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/kept_inputs.hpp"
 
 namespace palimpsest {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool has_layout(const Tensor& t, const Layout& layout) {
   return t.dtype() == layout.dtype && t.shape() == layout.extents && t.strides() == layout.strides;

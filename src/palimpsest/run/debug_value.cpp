@@ -19,7 +19,7 @@ constexpr index_t kShownElements = 8;
 DType raw(DType dtype) { return is_bool(dtype) ? DType::uint8 : dtype; }
 
 // Element i of dense data as up to two doubles.
-struct Number {
+struct Scalar {
   double re = 0, im = 0;
   bool is_finite() const { return std::isfinite(re) && std::isfinite(im); }
   double magnitude() const { return std::hypot(re, im); }
@@ -29,11 +29,11 @@ struct Number {
 };
 
 template <class T>
-Number number(const T& x) {
+Scalar number(const T& x) {
   return {static_cast<double>(x), 0};
 }
 template <class T>
-Number number(const std::complex<T>& x) {
+Scalar number(const std::complex<T>& x) {
   return {static_cast<double>(x.real()), static_cast<double>(x.imag())};
 }
 
@@ -103,7 +103,7 @@ std::string DebugValue::str() const {
   double min = std::numeric_limits<double>::infinity(), max = -min, sum = 0;
   index_t not_finite = 0;
   std::string elements;
-  for_each_number(*this, [&](index_t i, const Number& x) {
+  for_each_number(*this, [&](index_t i, const Scalar& x) {
     const double here = is_complex(dtype()) ? x.magnitude() : x.re;
     if (i < kShownElements) elements += (i > 0 ? ", " : "") + x.str(dtype());
     if (!x.is_finite()) {
@@ -126,7 +126,7 @@ std::string DebugValue::str() const {
 
 double scale_of(const DebugValue& v) {
   double largest = 0;
-  for_each_number(v, [&](index_t, const Number& x) {
+  for_each_number(v, [&](index_t, const Scalar& x) {
     if (x.is_finite()) largest = std::max(largest, x.magnitude());
   });
   return largest;
@@ -148,12 +148,12 @@ Difference compare(const DebugValue& a, const DebugValue& b, const Tolerance& to
   const bool bitwise = tolerance.roundings == 0 || !is_inexact(a.dtype());
   const double scale = std::max({tolerance.scale, scale_of(a), scale_of(b)});
   result.allowed = bitwise ? 0 : tolerance.roundings * rounding_of(a.dtype()) * scale;
-  std::vector<Number> others;
+  std::vector<Scalar> others;
   others.reserve(static_cast<std::size_t>(b.numel()));
-  for_each_number(b, [&](index_t, const Number& x) { others.push_back(x); });
+  for_each_number(b, [&](index_t, const Scalar& x) { others.push_back(x); });
   const std::size_t item = item_size(a.dtype());
-  for_each_number(a, [&](index_t i, const Number& x) {
-    const Number& y = others[static_cast<std::size_t>(i)];
+  for_each_number(a, [&](index_t i, const Scalar& x) {
+    const Scalar& y = others[static_cast<std::size_t>(i)];
     const std::size_t at = static_cast<std::size_t>(i) * item;
     if (std::memcmp(a.data() + at, b.data() + at, item) == 0) return;
     const bool has_nan = std::isnan(x.re) || std::isnan(x.im);

@@ -20,13 +20,12 @@
 #include "palimpsest/kernels/pool/task_graph.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/plan/notes.hpp"
+#include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/loop_frame.hpp"
 #include "palimpsest/run/profiler.hpp"
 
 namespace palimpsest {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // From the lowest to the highest byte of a view.
 std::pair<const std::byte*, std::size_t> bytes_read(const ConstView& view) {

@@ -7,12 +7,11 @@
 
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/memory/thread_local_state.hpp"
+#include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/call.hpp"
 
 namespace palimpsest {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // The layout, counted from a byte of a storage, as a tensor on that storage. What has no elements
 // may count from beyond its end.

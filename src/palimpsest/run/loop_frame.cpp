@@ -5,14 +5,13 @@
 #include <cstring>
 
 #include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/frame.hpp"
 
 namespace palimpsest {
 namespace {
 
 using Parts = ops::LoopParts;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "palimpsest/inspect/debug/byte_sets.hpp"
 #include "palimpsest/inspect/debug/isolated_step.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/loop_frame.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
@@ -16,8 +17,6 @@ namespace palimpsest {
 namespace {
 
 constexpr std::size_t kScratchAlignment = 64;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_declared(const AliasMap& map, std::size_t output, std::size_t input) {
   const auto it = map.find(static_cast<int>(output));

@@ -14,14 +14,13 @@
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/inspect/debug/scan_values.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/frame.hpp"
 #include "palimpsest/run/inspection.hpp"
 #include "palimpsest/run/program.hpp"
 
 namespace palimpsest {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A step of several scalar operations; null for any other.
 const ElementwiseProgram* fused_program(const Apply& node) {

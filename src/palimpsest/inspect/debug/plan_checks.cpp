@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "palimpsest/memory/thread_allocations.hpp"
+#include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/frame.hpp"
 #include "palimpsest/run/program.hpp"
 
@@ -15,8 +16,6 @@ namespace palimpsest {
 namespace {
 
 constexpr std::byte kDeadMemory{0xFB};
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool in_arena(const PlannedBuffer& b) { return b.kind == BufferKind::arena && b.bytes > 0; }
 bool live_together(const PlannedBuffer& a, const PlannedBuffer& b) {

@@ -206,7 +206,7 @@ GriddingSpec gridding_spec(std::span<const index_t> grid, const InterpolateOptio
   GriddingSpec spec;
   spec.ndim = static_cast<int>(grid.size());
   spec.norm = options.norm;
-  spec.circular = options.pad_mode == PadMode::circular;
+  spec.circular = options.pad_mode == ::palimpsest::PadMode::circular;
   const auto* bessel = std::get_if<KaiserBessel>(&options.kernel);
   if (!bessel) {
     spec.kernel = GriddingKernel::spline;
