@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the number of instructions of each case of bench_growth grows with the number of parts.
 
-    bench/growth/instructions.py PATH/TO/bench_growth [--sizes 100,1000,10000] [name]...
+    bench/growth/instructions.py [--sizes 100,1000,10000] PATH/TO/bench_growth [name]...
 
 Counts by callgrind, which neither other work on the machine nor its caches change, and fits the
 exponent p of instructions = c n^p as bench_growth does that of times. Ends with the cases above 1.2;

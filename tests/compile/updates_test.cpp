@@ -163,6 +163,66 @@ TEST_F(UpdateTest, UpdateThatWorksInPlaceRunsInItsOwnBuffer) {
   EXPECT_EQ(values(a), (std::vector<double>{5, 5}));
 }
 
+// What is computed in the container's own memory may be shown in another order.
+TEST_F(UpdateTest, UpdateInPlaceThatIsAViewWithOtherStridesIsTheNewValue) {
+  SharedVariable m = shared(Tensor::from(std::vector<double>{1, 2, 3, 4}, Extents{2, 2}));
+  const Storage own = m.container().value().storage();
+  const std::uint64_t version = m.container().version();
+  const Function f = function({}, {}, {.updates = {{m, ops::transpose(m.var() * 2.0)}}});
+  f();
+  EXPECT_EQ(values(m), (std::vector<double>{2, 6, 4, 8}));
+  f();
+  EXPECT_EQ(values(m), (std::vector<double>{4, 8, 12, 16}));
+  EXPECT_EQ(m.container().version(), version + 2);
+  EXPECT_TRUE(m.container().value().storage().is(own));
+}
+
+// Of many in place, those whose memory a clone shares are replaced, and the clones keep what they
+// showed.
+TEST_F(UpdateTest, OfManyInPlaceThoseThatAreSharedGetMemoryOfTheirOwn) {
+  std::vector<SharedVariable> list;
+  std::vector<Storage> own;
+  Updates updates;
+  for (int i = 0; i < 50; ++i) {
+    list.push_back(shared(vector_of({1.0 * i, 2.0})));
+    updates.emplace_back(list.back(), list.back().var() + x);
+  }
+  const Function f = function({x}, {}, {.updates = updates});
+  f(vector_of({1, 1}));
+  const Tensor clone = list[7].get_value(), lent = list[8].get_value({.borrow = true});
+  CallReport report;
+  const Tensor one = vector_of({1, 1});
+  f.call({&one, 1}, {}, &report);
+  EXPECT_EQ(report.entry_copy_bytes, 16);
+  EXPECT_EQ(values(clone), (std::vector<double>{8, 3}));
+  EXPECT_EQ(values(lent), (std::vector<double>{10, 4}));
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(values(list[static_cast<std::size_t>(i)]), (std::vector<double>{i + 2.0, 4}));
+  }
+  // Given back as an argument, the memory of one of them is not written before it is read.
+  f(list[9].get_value({.borrow = true}));
+  EXPECT_EQ(values(list[9]), (std::vector<double>{22, 8}));
+  EXPECT_EQ(values(list[49]), (std::vector<double>{62, 8}));
+  // The same bytes, brought by somebody else.
+  const Tensor inside = list[3].get_value({.borrow = true});
+  f(Tensor::from_blob(const_cast<void*>(inside.raw_data()), DType::float64, {2}, {1}, {}, false));
+  EXPECT_EQ(values(list[3]), (std::vector<double>{2 * (5 + 11.0), 16}));
+  EXPECT_EQ(values(list[49]), (std::vector<double>{62 + 16.0, 16}));
+}
+
+TEST_F(UpdateTest, ADefaultOfTwoArgumentsIsReadByBothAndUpdatedOnce) {
+  const Function f = function({In(x, {.value = a.container(), .implicit = false}),
+                               In(y, {.value = a.container(), .implicit = false})},
+                              {x * 1.0, y * 2.0}, {.updates = {{a, a.var() + x}}});
+  auto r = f();
+  EXPECT_EQ(values(r[0]), (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(values(r[1]), (std::vector<double>{1, 1}));
+  EXPECT_EQ(values(a), (std::vector<double>{1, 1}));
+  r = f(vector_of({3, 4}));
+  EXPECT_EQ(values(r[1]), (std::vector<double>{2, 2}));
+  EXPECT_EQ(values(a), (std::vector<double>{4, 5}));
+}
+
 // A <- B, B <- A + 1 moves and writes without allocating.
 TEST_F(UpdateTest, OneContainerMovesAndTheOtherIsWrittenIntoTheFreedMemory) {
   const Storage of_a = storage(a), of_b = storage(b);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "palimpsest/base/checked_json.hpp"
+#include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/compile/compile.hpp"
 #include "palimpsest/compile/graph_file.hpp"
 #include "palimpsest/ops/registry.hpp"
@@ -37,43 +38,27 @@ class HeldCells {
     for (const Function& f : functions) {
       for (const auto& cell : f.shared_variables()) add(cell);
     }
-    hold();
+    held_.emplace(cells_, "save");
   }
   explicit HeldCells(std::span<const SharedVariable> variables) {
     for (const SharedVariable& v : variables) {
       if (!v.defined()) throw ValueError("[save_shared] got an undefined variable");
       add(v.container_ptr());
     }
-    hold();
+    held_.emplace(cells_, "save");
   }
   const Cells& cells() const { return cells_; }
-  int index_of(const std::shared_ptr<Container>& cell) const {
-    return static_cast<int>(std::find(cells_.begin(), cells_.end(), cell) - cells_.begin());
-  }
+  int index_of(const std::shared_ptr<Container>& cell) const { return *index_.find(cell.get()); }
 
  private:
   void add(const std::shared_ptr<Container>& cell) {
-    if (std::find(cells_.begin(), cells_.end(), cell) == cells_.end()) cells_.push_back(cell);
-  }
-  void hold() {
-    for (const auto& cell : cells_) cell->check_not_held("save");
-    Cells in_order = cells_;
-    std::sort(in_order.begin(), in_order.end(),
-              [](const auto& a, const auto& b) { return a->id() < b->id(); });
-    for (const auto& cell : in_order) holds_.emplace_back(*cell);
+    const auto [at, is_new] = index_.try_emplace(cell.get(), static_cast<int>(cells_.size()));
+    if (is_new) cells_.push_back(cell);
   }
 
-  struct Hold {
-    explicit Hold(const Container& cell) : container(&cell) { cell.hold(HoldMode::shared, "save"); }
-    Hold(Hold&& other) noexcept : container(std::exchange(other.container, nullptr)) {}
-    Hold& operator=(Hold&&) = delete;
-    ~Hold() {
-      if (container) container->release(HoldMode::shared);
-    }
-    const Container* container;
-  };
   Cells cells_;
-  std::vector<Hold> holds_;
+  PointerMap<const Container, int> index_;
+  std::optional<HeldContainers> held_;
 };
 
 // -- writing --------------------------------------------------------------------------------------
@@ -232,11 +217,12 @@ class FunctionReader {
   Function function_of(const CheckedJson& json) const {
     auto program = make_program(graph_of(json.at("graph"), archive_));
     Cells cells;
+    PointerSet<const Container> distinct;
     const CheckedJson containers = json.at("containers");
     for (std::size_t c = 0; c < containers.size(); ++c) {
       const CheckedJson entry = containers.element(c, "container");
       const auto& cell = cells_[entry.at("cell").index(cells_.size())];
-      if (std::find(cells.begin(), cells.end(), cell) != cells.end()) entry.fail("is used twice");
+      if (!distinct.insert(cell.get())) entry.fail("is used twice");
       program->containers.push_back({cell->type(),
                                      cell->name(),
                                      {SharedVariable(cell->type(), cell).var()},

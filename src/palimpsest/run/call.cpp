@@ -15,6 +15,12 @@ bool has_layout(const Tensor& t, const Layout& layout) {
   return t.dtype() == layout.dtype && t.shape() == layout.extents && t.strides() == layout.strides;
 }
 
+// Shared or read-only memory of a container is replaced when it is first written.
+bool replaces_memory(const BoundInput& container) {
+  return container.state == StorageState::shared ||
+         container.state == StorageState::foreign_read_only;
+}
+
 bool is_dense_copy_of(const Tensor& t, const Layout& layout) {
   return t.dtype() == layout.dtype && t.shape() == layout.extents && layout.is_dense();
 }
@@ -25,13 +31,35 @@ bool is_dense_copy_of(const Tensor& t, const Layout& layout) {
 
 HoldMode Call::hold_mode(std::size_t cell) const {
   const bool writes =
-      cell < program_.containers.size() && program_.containers[cell].is_updated && !is_planning_;
+      cell < program_.is_updated.size() && program_.is_updated[cell] && !is_planning_;
   return writes ? HoldMode::exclusive : HoldMode::shared;
 }
 
+bool Call::HeldCells::holds(const Container& container) const {
+  const auto& order = call_.impl_.lock_order;
+  const auto first = std::lower_bound(
+      order.begin(), order.end(), container.id(),
+      [&](std::size_t c, std::uint64_t id) { return call_.impl_.cell(c)->id() < id; });
+  return first != order.end() && call_.is_held_[*first] &&
+         call_.impl_.cell(*first).get() == &container;
+}
+
+void Call::HeldCells::keep_in_child() const noexcept {
+  for (std::size_t c = 0; c < call_.is_held_.size(); ++c) {
+    if (call_.is_held_[c]) call_.impl_.cell(c)->keep_hold(call_.hold_mode(c));
+  }
+}
+
 void Call::hold_containers() {
-  for (std::size_t c : impl_.lock_order) impl_.cell(c)->check_not_held(impl_.who());
-  for (std::size_t c : impl_.lock_order) {
+  const auto& order = impl_.lock_order;
+  if (HeldScope::any_here()) {
+    for (std::size_t c : order) impl_.cell(c)->check_not_held(impl_.who());
+  }
+  held_cells_.enter();
+  constexpr std::size_t kAhead = 16;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    if (k + kAhead < order.size()) impl_.cell(order[k + kAhead])->prefetch();
+    const std::size_t c = order[k];
     impl_.cell(c)->hold(hold_mode(c), impl_.who());
     is_held_[c] = 1;
   }
@@ -70,14 +98,12 @@ void Call::look_at_containers(std::size_t first,
 // may write behind our back cannot be cloned lazily: such a container stays locked.
 void Call::bind_containers() {
   if (impl_.containers.empty()) return;
-  for (const auto& container : impl_.containers) {
-    container->renew();
-  }
+  for (std::size_t c : impl_.derived) impl_.containers[c]->renew();
   hold_containers();
   SmallVector<char, 32> stays(is_held_.size());
   for (std::size_t c = 0; c < impl_.containers.size(); ++c) {
-    const ContainerSpec& spec = program_.containers[c];
-    stays[c] = is_planning_ || spec.is_updated || spec.is_lent;
+    stays[c] = is_planning_ || program_.is_updated[c] ||
+               (program_.borrows_any && program_.containers[c].is_lent);
   }
   std::vector<std::pair<std::size_t, std::vector<Tensor>>> late;
   std::array<StorageState, kLookedAt> states;
@@ -86,7 +112,8 @@ void Call::bind_containers() {
     if (bound_[i].tensor) continue;
     const std::size_t c = at(program_.container_of_input(i));
     const Container& container = *impl_.containers[c];
-    const Derivation* derivation = is_planning_ ? nullptr : container.derivation();
+    const Derivation* derivation =
+        is_planning_ || impl_.derived.empty() ? nullptr : container.derivation();
     if (derivation && !derivation->is_fresh()) {
       // Another thread wrote a source since it was renewed: this call gets a value of its own.
       late.emplace_back(i, clones_of_sources(*derivation));
@@ -96,7 +123,7 @@ void Call::bind_containers() {
     const StorageState state = states[i % kLookedAt];
     if (state == StorageState::foreign_writable || state == StorageState::pinned) stays[c] = 1;
     if (stays[c]) {
-      bound_[i] = {&value, false, true, false};
+      bound_[i] = {&value, false, true, false, false, state};
     } else {
       keep(i, value.lazy_clone());
       bound_[i].is_private = false;  // the container has its data too
@@ -110,6 +137,15 @@ void Call::bind_containers() {
   for (const auto& [input, values] : late) {
     const std::size_t c = at(program_.container_of_input(input));
     keep(input, impl_.containers[c]->derivation()->value_for(values));
+    copies_any_ = true;
+  }
+  // Values were cloned since the states were looked at.
+  if (!late.empty()) note_states();
+}
+
+void Call::note_states() {
+  for (BoundInput& bound : bound_) {
+    if (bound.is_container) bound.state = bound.tensor->storage().state();
   }
 }
 
@@ -123,7 +159,7 @@ bool Call::needs_copy(std::size_t input) const {
   if (bound.is_container) {
     // Shared or read-only memory is replaced when it is first written: the container keeps its
     // Storage, and the clones the old bytes.
-    return !program_.containers[at(program_.container_of_input(input))].is_updated;
+    return !program_.is_updated[at(program_.container_of_input(input))];
   }
   const StorageState state = value.storage().state();
   return state == StorageState::shared || state == StorageState::foreign_read_only ||
@@ -132,7 +168,9 @@ bool Call::needs_copy(std::size_t input) const {
 
 // Does it overlap another value of the call? Of several that are overwritten the first may stay.
 bool Call::meets_another(const OverlapFinder& finder, std::size_t input) const {
-  return finder.any(input, [&](std::size_t j) {
+  if (number_of_[input] == kNotSearched) return false;
+  return finder.any(number_of_[input], [&](std::size_t number) {
+    const std::size_t j = searched_[number];
     if (j >= bound_.size()) return false;  // destinations are written when all else is done
     if (program_.overwritten[j] && (j > input || bound_[j].will_be_copied)) return false;
     const std::size_t n = program_.arguments.size();
@@ -145,7 +183,7 @@ bool Call::meets_another(const OverlapFinder& finder, std::size_t input) const {
 bool Call::would_lose_value(std::size_t input) const {
   const BoundInput& bound = bound_[input];
   return bound.is_container && bound.meets_destination &&
-         program_.containers[at(program_.container_of_input(input))].is_updated;
+         program_.is_updated[at(program_.container_of_input(input))];
 }
 
 // What meets a destination, and which destinations meet nothing. These must not meet one another.
@@ -154,7 +192,8 @@ void Call::find_destinations(const OverlapFinder& finder, std::span<Tensor> outs
   is_apart_.resize(outs.size());
   for (std::size_t i = 0; i < outs.size(); ++i) {
     is_apart_[i] = 1;
-    finder.any(n + i, [&](std::size_t j) {
+    finder.any(number_of_[n + i], [&](std::size_t number) {
+      const std::size_t j = searched_[number];
       if (j < n) {
         if (!overlaps(outs[i], *bound_[j].tensor)) return false;
         bound_[j].meets_destination = true;
@@ -169,17 +208,46 @@ void Call::find_destinations(const OverlapFinder& finder, std::span<Tensor> outs
   }
 }
 
+// Do the containers' values meet nothing? No two containers have one Storage, and each has claimed
+// its own. So what could show their memory is foreign, or has a Storage that is claimed.
+bool Call::containers_are_apart(std::span<Tensor> outs) const {
+  const auto may_meet = [](const Tensor& t) {
+    const StorageState state = t.storage().state();
+    return state == StorageState::foreign_writable || state == StorageState::foreign_read_only ||
+           t.storage().is_claimed();
+  };
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    const BoundInput& bound = bound_[i];
+    // As the default value of an argument, and perhaps once more.
+    if (bound.is_container && i < program_.arguments.size()) return false;
+    const bool is_foreign = bound.state == StorageState::foreign_writable ||
+                            bound.state == StorageState::foreign_read_only;
+    if (bound.is_container ? is_foreign : may_meet(*bound.tensor)) return false;
+  }
+  return std::none_of(outs.begin(), outs.end(), may_meet);
+}
+
+// What is searched for overlaps, and where: all inputs and destinations, or all but containers.
+void Call::find_overlaps(OverlapFinder& finder, std::span<Tensor> outs) {
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    if (outs[i].defined()) continue;
+    throw TypeError("[call_into] destination " + std::to_string(i) + ": got an undefined tensor");
+  }
+  const bool are_apart = containers_are_apart(outs);
+  number_of_.resize(bound_.size() + outs.size(), kNotSearched);
+  for (std::size_t j = 0; j < number_of_.size(); ++j) {
+    if (j < bound_.size() && bound_[j].is_container && are_apart) continue;
+    number_of_[j] = static_cast<std::uint32_t>(searched_.size());
+    searched_.push_back(static_cast<std::uint32_t>(j));
+    finder.add(j < bound_.size() ? *bound_[j].tensor : outs[j - bound_.size()]);
+  }
+  finder.sort();
+}
+
 void Call::choose_copies(std::span<Tensor> outs) {
   if (!program_.overwrites_any && outs.empty()) return;
   OverlapFinder finder;
-  for (const BoundInput& bound : bound_) finder.add(*bound.tensor);
-  for (std::size_t i = 0; i < outs.size(); ++i) {
-    if (!outs[i].defined()) {
-      throw TypeError("[call_into] destination " + std::to_string(i) + ": got an undefined tensor");
-    }
-    finder.add(outs[i]);
-  }
-  finder.sort();
+  find_overlaps(finder, outs);
   find_destinations(finder, outs);
   for (std::size_t i = 0; i < bound_.size(); ++i) {
     BoundInput& bound = bound_[i];
@@ -190,12 +258,8 @@ void Call::choose_copies(std::span<Tensor> outs) {
     if (bound.will_be_copied) {
       report_.entry_copy_bytes += bound.tensor->nbytes();
       copies_any_ = true;
-    } else if (is_overwritten && bound.is_container) {
-      const Storage& storage = bound.tensor->storage();
-      const StorageState state = storage.state();
-      if (state == StorageState::shared || state == StorageState::foreign_read_only) {
-        report_.entry_copy_bytes += static_cast<index_t>(storage.nbytes());
-      }
+    } else if (is_overwritten && bound.is_container && replaces_memory(bound)) {
+      report_.entry_copy_bytes += static_cast<index_t>(bound.tensor->storage().nbytes());
     }
   }
 }
@@ -205,7 +269,7 @@ void Call::make_copies() {
   for (std::size_t i = 0; i < bound_.size(); ++i) {
     if (bound_[i].will_be_copied) {
       keep(i, bound_[i].tensor->clone());
-    } else if (program_.overwritten[i] && bound_[i].is_container) {
+    } else if (program_.overwritten[i] && bound_[i].is_container && replaces_memory(bound_[i])) {
       const std::size_t c = at(program_.container_of_input(i));
       impl_.containers[c]->held_value().raw_mutable_data();  // gets memory of its own
     }
@@ -242,6 +306,7 @@ Device Call::device() const {
   const Device device = bound_[0].tensor->device();
   const auto& inputs = program_.graph.inputs();
   for (std::size_t i = 1; i < bound_.size(); ++i) {
+    if (bound_[i].is_container) continue;  // its value fits its type
     const Device other = bound_[i].tensor->device();
     if (other == device || other == inputs[i].type().device) continue;
     throw DeviceError("[" + impl_.who() + "] device: " + inputs[i].str() + " is on " + other.str() +
@@ -272,14 +337,17 @@ void Call::check_budget(const Plan& plan) const {
   throw BudgetError(text + ". Try smaller parts, or borrowed outputs");
 }
 
+void Call::find_plan() {
+  entry_ = &program_.plans->find_or_make([&](const auto& signature) { return fits(signature); },
+                                         [&] { return program_.make_plan_for(signature()); });
+}
+
 const Plan& Call::plan() {
   is_planning_ = true;
   bind_containers();
   choose_copies();
-  const auto& entry =
-      program_.plans->find_or_make([&](const auto& signature) { return fits(signature); },
-                                   [&] { return program_.make_plan_for(signature()); });
-  return entry.plan;
+  find_plan();
+  return entry_->plan;
 }
 
 void Call::prepare() {
@@ -307,7 +375,7 @@ void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurem
   frame.run_watched(*watch, measurement);
   hand_over(plan, frame);
   if (measurement) measurement->pause();
-  watch->after_hand_over(frame.delivered);
+  watch->after_hand_over(frame.all_delivered());
   kept.release();
   if (measurement) measurement->resume();
 }
@@ -374,10 +442,8 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   if (impl_.profiler) measurement.emplace(*impl_.profiler, Device{});
   bind_containers();
   choose_copies(outs);
-  const auto& entry =
-      program_.plans->find_or_make([&](const auto& signature) { return fits(signature); },
-                                   [&] { return program_.make_plan_for(signature()); });
-  const Plan& plan = entry.plan;
+  find_plan();
+  const Plan& plan = entry_->plan;
   if (!plan.run_time_extents.empty()) {
     run_in_stages(plan, results, outs, report, measurement ? &*measurement : nullptr);
     return;
@@ -412,7 +478,7 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   }
   copy_to(outs, *frame);
   commit(plan, *frame);
-  for (std::size_t i = 0; i < results.size(); ++i) results[i] = std::move(frame->delivered[i]);
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = std::move(frame->delivered(i));
   if (measurement) measurement->finish(plan, frame.held_bytes());
   if (!report) return;
   report_.peak_bytes = frame->bytes() + allocated_ + report_.entry_copy_bytes;

@@ -25,7 +25,8 @@ struct BoundInput {
   bool is_private = false;    // made for this call: nobody else sees it
   bool is_container = false;  // the container's own memory
   bool will_be_copied = false;
-  bool meets_destination = false;  // of call_into
+  bool meets_destination = false;            // of call_into
+  StorageState state = StorageState::owned;  // of a container's memory, when it was bound
 };
 
 /// Why elements of a result or a new value are copied when it is handed over.
@@ -86,6 +87,18 @@ class Call {
   void check_nothing_missing() const;
   void filter_arguments();
 
+  // Of the cells whose bytes in is_held_ say so.
+  class HeldCells final : public HeldScope {
+   public:
+    explicit HeldCells(const Call& call) : call_(call) {}
+    using HeldScope::enter;
+    bool holds(const Container& container) const override;
+    void keep_in_child() const noexcept override;
+
+   private:
+    const Call& call_;
+  };
+
   // -- call.cpp
   void keep(std::size_t input, Tensor made);
   HoldMode hold_mode(std::size_t cell) const;
@@ -95,13 +108,17 @@ class Call {
   Tensor clone_of_source(const Container& source) const;
   std::vector<Tensor> clones_of_sources(const Derivation& derivation) const;
   void release_containers() noexcept;
+  void note_states();
   void choose_copies(std::span<Tensor> outs = {});
+  bool containers_are_apart(std::span<Tensor> outs) const;
+  void find_overlaps(OverlapFinder& finder, std::span<Tensor> outs);
   void find_destinations(const OverlapFinder& finder, std::span<Tensor> outs);
   bool needs_copy(std::size_t input) const;
   bool meets_another(const OverlapFinder& finder, std::size_t input) const;
   bool would_lose_value(std::size_t input) const;
   void make_copies();
   SmallVector<const Tensor*, 32> values_in_frames(std::span<Tensor> outs) const;
+  void find_plan();
   bool fits(const std::vector<Layout>& signature) const;
   std::vector<Layout> signature() const;
   Device device() const;
@@ -111,12 +128,14 @@ class Call {
   void run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement);
 
   // -- handover.cpp
+  template <class F>
+  void for_each_moving_update(const Plan& plan, F f) const;
+  bool is_staying(std::size_t update) const;
   void choose_result_copies(const Plan& plan);
   bool has_destinations() const { return !is_apart_.empty(); }
   void check_destinations(const Plan& plan, std::span<Tensor> outs) const;
   void prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> outs);
   void prepare_output(const Plan& plan, Frame& frame, std::size_t buffer, std::span<Tensor> outs);
-  int input_behind(const PlannedBuffer& buffer) const;
   bool can_start(const Plan& plan, const Delivery& delivery) const;
   bool must_copy(const Plan& plan, const Delivery& delivery, bool is_update) const;
   bool is_in_its_container(const Plan& plan, std::size_t index) const;
@@ -126,6 +145,7 @@ class Call {
   const Tensor* bound_to(const PlannedBuffer& buffer) const;
   Tensor value_of(const Plan& plan, Frame& frame, const Delivery& delivery) const;
   void hand_over(const Plan& plan, Frame& frame);
+  Tensor handed_over(const Plan& plan, Frame& frame, std::size_t i) const;
   static void copy_to(std::span<Tensor> outs, Frame& frame);
   void commit(const Plan& plan, Frame& frame) noexcept;
   Device result_device(Device computed_on) const;
@@ -136,10 +156,16 @@ class Call {
   SmallVector<GivenArgument, 8> given_;
   SmallVector<BoundInput, 32> bound_;
   MadeTensors made_;
-  SmallVector<char, 32> is_held_;              // per cell
+  const PlanCache::Entry* entry_ = nullptr;
+  SmallVector<char, 32> is_held_;  // per cell
+  HeldCells held_cells_{*this};
   SmallVector<char, 8> is_apart_;              // per destination: no value of the call meets it
   SmallVector<ResultCopy, 32> result_copies_;  // per result, then update
-  bool copies_any_ = false;
+  // Of the finder, per input and destination; kNotSearched: it meets nothing.
+  static constexpr std::uint32_t kNotSearched = ~std::uint32_t{0};
+  SmallVector<std::uint32_t, 32> number_of_;
+  SmallVector<std::uint32_t, 32> searched_;  // the inputs and destinations behind the numbers
+  bool copies_any_ = false;   // an input is not what was given, or not the container's own memory
   bool is_planning_ = false;  // nothing will be updated: hold all as readers do
   CallReport report_;
   index_t allocated_ = 0;  // for results, at this call

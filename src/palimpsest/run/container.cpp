@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "palimpsest/base/fork.hpp"
-#include "palimpsest/base/per_thread.hpp"
 #include "palimpsest/base/pointer_map.hpp"
 
 namespace palimpsest {
@@ -17,11 +16,40 @@ std::uint64_t next_container_id() {
   return counter.fetch_add(1, std::memory_order_relaxed);
 }
 
-// The containers that the calling thread holds.
-using Held = PointerMap<const Container, HoldMode>;
-Held& held_here() { return of_this_thread<Held>(); }
+bool is_older(const std::shared_ptr<Container>& a, const std::shared_ptr<Container>& b) {
+  return a->id() < b->id();
+}
 
 }  // namespace
+
+constinit thread_local HeldScope* HeldScope::newest_ = nullptr;
+
+bool HeldScope::holds_here(const Container& container) {
+  for (const HeldScope* scope = newest_; scope != nullptr; scope = scope->older_) {
+    if (scope->holds(container)) return true;
+  }
+  return false;
+}
+
+void HeldScope::enter() noexcept {
+  older_ = newest_;
+  if (older_ != nullptr) older_->newer_ = this;
+  newest_ = this;
+  is_entered_ = true;
+}
+
+void HeldScope::leave() noexcept {
+  if (!is_entered_) return;
+  (newer_ != nullptr ? newer_->older_ : newest_) = older_;
+  if (older_ != nullptr) older_->newer_ = newer_;
+  is_entered_ = false;
+}
+
+void HeldScope::keep_all_in_child() noexcept {
+  for (const HeldScope* scope = newest_; scope != nullptr; scope = scope->older_) {
+    scope->keep_in_child();
+  }
+}
 
 // Kept without the shared variables it refers back to: those are named weakly, or a container would
 // keep itself alive.
@@ -38,7 +66,7 @@ Container::Container(TensorType type, const Value& value, ContainerOptions optio
       allow_downcast_(options.allow_downcast),
       id_(next_container_id()),
       home_(value.tensor().defined() ? value.tensor().device() : type_.device) {
-  after_fork_in_child(keep_in_child);
+  after_fork_in_child(HeldScope::keep_all_in_child);
   store(admitted(value, options.borrow));
 }
 
@@ -205,45 +233,58 @@ Variable Container::default_update() const {
   return clone_graph({&default_update_->expression, 1}, default_update_->stand_ins, originals)[0];
 }
 
-bool Container::is_held_here() const { return held_here().contains(this); }
-
-// The thread that called fork() still holds what it held.
-void Container::keep_in_child() noexcept {
-  for (const auto& [container, mode] : held_here()) {
-    mode == HoldMode::shared ? container->lock_.keep_shared() : container->lock_.keep();
-  }
-}
-
-void Container::check_not_held(std::string_view doing) const {
-  if (!is_held_here()) return;
+void Container::check_not_held_here(std::string_view doing) const {
+  if (!HeldScope::holds_here(*this)) return;
   throw StateError("[" + std::string(doing) + "] " + who() +
                    " is held by this thread already. Try to leave modify() or the function's call "
                    "first");
 }
 
-void Container::hold(HoldMode mode, std::string_view doing) const {
-  check_not_held(doing);
-  held_here().try_emplace(this, mode);
-  if (mode == HoldMode::shared) {
-    lock_.lock_shared();
-  } else {
-    lock_.lock();
-  }
-  if (!lock_.is_torn() || mode == HoldMode::replacing) [[likely]]
-    return;
+void Container::throw_lost(HoldMode mode, std::string_view doing) const {
   release(mode);
   throw StateError("[" + std::string(doing) + "] " + who() +
                    " was being written by another thread when this process was forked: what it "
                    "holds is lost. Try set_value, or to fork while no thread updates it");
 }
 
-void Container::release(HoldMode mode) const noexcept {
-  if (mode == HoldMode::shared) {
-    lock_.unlock_shared();
-  } else {
-    lock_.unlock();
+HeldContainers::HeldContainers(std::span<const std::shared_ptr<Container>> containers,
+                               std::string_view doing)
+    : containers_(containers.begin(), containers.end()) {
+  std::sort(containers_.begin(), containers_.end(), is_older);
+  containers_.erase(std::unique(containers_.begin(), containers_.end()), containers_.end());
+  for (const auto& container : containers_) container->check_not_held(doing);
+  std::size_t n_held = 0;
+  try {
+    for (; n_held < containers_.size(); ++n_held)
+      containers_[n_held]->hold(HoldMode::shared, doing);
+  } catch (...) {
+    while (n_held > 0) containers_[--n_held]->release(HoldMode::shared);
+    throw;
   }
-  held_here().erase(this);
+  enter();
+}
+
+HeldContainers::~HeldContainers() {
+  for (const auto& container : containers_) container->release(HoldMode::shared);
+}
+
+void HeldContainers::let_go_of_unshared() noexcept {
+  std::erase_if(containers_, [](const auto& container) {
+    if (container.use_count() > 1) return false;
+    container->release(HoldMode::shared);
+    return true;
+  });
+}
+
+bool HeldContainers::holds(const Container& container) const {
+  const auto first =
+      std::lower_bound(containers_.begin(), containers_.end(), container.id(),
+                       [](const auto& one, std::uint64_t id) { return one->id() < id; });
+  return first != containers_.end() && first->get() == &container;
+}
+
+void HeldContainers::keep_in_child() const noexcept {
+  for (const auto& container : containers_) container->keep_hold(HoldMode::shared);
 }
 
 std::shared_ptr<Container> container_of(const Variable& v) {

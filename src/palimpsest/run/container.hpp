@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/base/call_lock.hpp"
@@ -42,6 +43,35 @@ struct SetOptions {
 enum class HoldMode { shared, exclusive, replacing };
 
 class Container;
+
+/// What the calling thread holds in one scope: known, so that a thread does not wait for itself,
+/// and so that the only thread of a forked child still holds what it held.
+///
+/// Threads  entered, asked and left by one
+class HeldScope {
+ public:
+  HeldScope(const HeldScope&) = delete;
+  HeldScope& operator=(const HeldScope&) = delete;
+  virtual bool holds(const Container& container) const = 0;
+  /// In the child: Container::keep_hold of all that it holds.
+  virtual void keep_in_child() const noexcept = 0;
+
+  /// Has the calling thread entered any?
+  static bool any_here() { return newest_ != nullptr; }
+  static bool holds_here(const Container& container);
+  static void keep_all_in_child() noexcept;
+
+ protected:
+  HeldScope() = default;
+  ~HeldScope() { leave(); }
+  void enter() noexcept;
+  void leave() noexcept;
+
+ private:
+  static constinit thread_local HeldScope* newest_;
+  HeldScope *older_ = nullptr, *newer_ = nullptr;
+  bool is_entered_ = false;
+};
 
 /// The rule by which the value of a container follows from those of others.
 ///
@@ -118,14 +148,28 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   Variable default_update() const;
 
   // -- for functions ---------------------------------------------------------------------------
-  /// Locks it for the calling thread. Several are taken in the order of their ids.
-  /// StateError if this thread holds it already, or if the value was lost by fork(): another thread
-  /// was writing it.
-  void hold(HoldMode mode, std::string_view doing) const;
-  void release(HoldMode mode) const noexcept;
-  bool is_held_here() const;
-  /// StateError if it is.
-  void check_not_held(std::string_view doing) const;
+  /// StateError if the calling thread holds it.
+  void check_not_held(std::string_view doing) const {
+    if (HeldScope::any_here()) [[unlikely]]
+      check_not_held_here(doing);
+  }
+  /// Locks it for the calling thread, which does not hold it and has a HeldScope that will say so.
+  /// Several are taken in the order of their ids. StateError if the value was lost by fork():
+  /// another thread was writing it.
+  void hold(HoldMode mode, std::string_view doing) const {
+    mode == HoldMode::shared ? lock_.lock_shared() : lock_.lock();
+    if (lock_.is_torn() && mode != HoldMode::replacing) [[unlikely]]
+      throw_lost(mode, doing);
+  }
+  void release(HoldMode mode) const noexcept {
+    mode == HoldMode::shared ? lock_.unlock_shared() : lock_.unlock();
+  }
+  /// Fetches what hold() and held_value() will need.
+  void prefetch() const { __builtin_prefetch(&lock_, 1); }
+  /// In a child, for the thread that holds it since before fork().
+  void keep_hold(HoldMode mode) const noexcept {
+    mode == HoldMode::shared ? lock_.keep_shared() : lock_.keep();
+  }
   /// The caller holds it.
   const Tensor& held_value() const { return value_; }
   Tensor& held_value() { return value_; }
@@ -135,7 +179,8 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   void count_version() noexcept { version_.fetch_add(1, std::memory_order_acq_rel); }
 
  private:
-  static void keep_in_child() noexcept;
+  void check_not_held_here(std::string_view doing) const;
+  [[noreturn]] void throw_lost(HoldMode mode, std::string_view doing) const;
   std::string who() const;
   Tensor admitted(const Value& value, bool borrow);
   void store(Tensor value) noexcept;
@@ -147,27 +192,47 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   const std::uint64_t id_;  // the order in which functions lock containers
   Device home_;
   std::shared_ptr<Derivation> derivation_;
-  mutable CallLock lock_;
-  Tensor value_;  // guarded by lock_
+  // What a call touches begins a line of the caches: calls go through thousands of containers.
+  alignas(64) mutable CallLock lock_;
   std::atomic<std::uint64_t> version_{0};
+  Tensor value_;  // guarded by lock_
   struct DefaultUpdate;
   std::unique_ptr<DefaultUpdate> default_update_;  // guarded by lock_
 };
 
-/// Holds a container while it lives.
-class ContainerHold {
+/// Holds a container while it lives. StateError if the calling thread holds it already.
+class ContainerHold final : private HeldScope {
  public:
   ContainerHold(const Container& container, HoldMode mode, std::string_view who)
       : container_(container), mode_(mode) {
+    container_.check_not_held(who);
     container_.hold(mode_, who);
+    enter();
   }
   ~ContainerHold() { container_.release(mode_); }
-  ContainerHold(const ContainerHold&) = delete;
-  ContainerHold& operator=(const ContainerHold&) = delete;
 
  private:
+  bool holds(const Container& container) const override { return &container == &container_; }
+  void keep_in_child() const noexcept override { container_.keep_hold(mode_); }
+
   const Container& container_;
   HoldMode mode_;
+};
+
+/// Holds some containers for reading while it lives. StateError if the calling thread holds one
+/// already.
+class HeldContainers final : private HeldScope {
+ public:
+  HeldContainers(std::span<const std::shared_ptr<Container>> containers, std::string_view doing);
+  ~HeldContainers();
+  /// No longer holds those that nobody else has: no one is left who could write them.
+  void let_go_of_unshared() noexcept;
+
+ private:
+  bool holds(const Container& container) const override;
+  void keep_in_child() const noexcept override;
+
+  std::vector<std::shared_ptr<Container>> containers_;  // by id
 };
 
 /// The container behind a variable of a graph; null for other variables.

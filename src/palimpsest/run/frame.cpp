@@ -112,11 +112,19 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
     }
     for (const PlannedArena& planned : plan.arenas) add_arena(planned.bytes, planned.device);
   }
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (plan.buffers[b].kind == BufferKind::arena) arena_buffers_.push_back(b);
+    if (plan.buffers[b].kind == BufferKind::update) update_buffers_.push_back(b);
+  }
   updates_.resize(plan.updates.size());
   output_storages.resize(plan.outputs.size());
-  copies.resize(plan.outputs.size() + plan.updates.size());
-  delivered.resize(plan.outputs.size() + plan.updates.size());
+  copies_.resize(plan.outputs.size() + plan.updates.size());
+  delivered_.resize(plan.outputs.size() + plan.updates.size());
   moved.resize(plan.outputs.size());
+  const auto add_operand = [&](int slot) {
+    const Slot& s = plan.slots[at(slot)];
+    operands_.push_back({s.buffer, s.layout.byte_offset});
+  };
   for (const PlannedStep& planned : plan.steps) {
     Step step{&planned.node.op(), {}, {}, {}, planned.guard};
     step.writes_user_memory = writes_user_memory(plan, planned);
@@ -124,10 +132,12 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
     for (int slot : planned.inputs) {
       const Layout& layout = plan.slots[at(slot)].layout;
       step.inputs.push_back({nullptr, layout.dtype, layout.extents, layout.strides});
+      add_operand(slot);
     }
     for (int slot : planned.outputs) {
       const Layout& layout = plan.slots[at(slot)].layout;
       step.outputs.push_back({nullptr, layout.dtype, layout.extents, layout.strides});
+      add_operand(slot);
     }
     steps_.push_back(std::move(step));
   }
@@ -188,53 +198,52 @@ std::size_t Frame::index_of(const PlannedBuffer& buffer) const {
 }
 
 void Frame::use_arena(std::byte* arena) {
-  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-    const PlannedBuffer& buffer = plan_.buffers[b];
-    if (buffer.kind == BufferKind::arena) bases_[b] = arena ? arena + buffer.offset : nullptr;
+  for (std::size_t b : arena_buffers_) {
+    bases_[b] = arena ? arena + plan_.buffers[b].offset : nullptr;
   }
 }
 
 void Frame::refresh() {
   replace_pinned_arenas();
-  if (plan_.arenas.empty()) use_arena(arenas_.empty() ? nullptr : arenas_[0].overwrite_data());
-  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-    const PlannedBuffer& buffer = plan_.buffers[b];
-    if (buffer.kind == BufferKind::arena && !plan_.arenas.empty()) {
+  if (plan_.arenas.empty()) {
+    use_arena(arenas_.empty() ? nullptr : arenas_[0].overwrite_data());
+  } else {
+    for (std::size_t b : arena_buffers_) {
+      const PlannedBuffer& buffer = plan_.buffers[b];
       bases_[b] = arenas_[index_of(buffer)].overwrite_data() + buffer.offset;
     }
-    if (buffer.kind == BufferKind::update) {
-      Storage& storage = updates_[at(buffer.index)];
-      if (!storage.defined()) {
-        storage =
-            Storage::allocate(static_cast<std::size_t>(buffer.bytes), device_of(buffer), "update");
-      }
-      bases_[b] = storage.overwrite_data();
+  }
+  for (std::size_t b : update_buffers_) {
+    const PlannedBuffer& buffer = plan_.buffers[b];
+    Storage& storage = updates_[at(buffer.index)];
+    if (!storage.defined()) {
+      storage =
+          Storage::allocate(static_cast<std::size_t>(buffer.bytes), device_of(buffer), "update");
     }
+    bases_[b] = storage.overwrite_data();
   }
 }
 
 void Frame::bind() {
-  const auto address = [&](int slot) {
-    const Slot& s = plan_.slots[at(slot)];
-    std::byte* base = bases_[at(s.buffer)];
-    return base ? base + s.layout.byte_offset : nullptr;
+  const auto address = [&](const Operand& o) {
+    std::byte* const base = bases_[at(o.buffer)];
+    return base ? base + o.offset : nullptr;
   };
+  const Operand* operand = operands_.data();
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const PlannedStep& planned = plan_.steps[i];
     Step& step = steps_[i];
-    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
-      step.inputs[k].data = address(planned.inputs[k]);
-    }
-    for (std::size_t k = 0; k < step.outputs.size(); ++k) {
-      step.outputs[k].data = address(planned.outputs[k]);
-    }
+    for (ConstView& view : step.inputs) view.data = address(*operand++);
+    for (MutableView& view : step.outputs) view.data = address(*operand++);
     if (planned.scratch >= 0) {
       const PlannedBuffer& buffer = plan_.buffers[at(planned.scratch)];
       step.scratch = {bases_[at(planned.scratch)], static_cast<std::size_t>(buffer.bytes)};
     }
   }
   for (std::size_t g = 0; g < guards_.size(); ++g) {
-    guards_[g].condition = reinterpret_cast<const bool*>(address(plan_.guards[g].condition));
+    const Slot& slot = plan_.slots[at(plan_.guards[g].condition)];
+    guards_[g].condition =
+        reinterpret_cast<const bool*>(address({slot.buffer, slot.layout.byte_offset}));
   }
   if (streams_files_) find_file_bytes();
 }
@@ -424,15 +433,17 @@ void Frame::rethrow_from(std::size_t step) const {
 
 void Frame::forget_call() noexcept {
   // Most are empty already, and asking costs less than emptying.
-  const auto drop = [](auto& list) {
-    for (auto& value : list) {
-      if (value.defined()) value = {};
-    }
+  const auto drop = [](auto& value) {
+    if (value.defined()) value = {};
   };
-  drop(copies);
-  drop(moved);
-  drop(delivered);
-  drop(output_storages);
+  for (std::size_t i = least_used_; i < most_used_; ++i) {
+    drop(copies_[i]);
+    drop(delivered_[i]);
+  }
+  least_used_ = copies_.size();
+  most_used_ = 0;
+  for (Tensor& value : moved) drop(value);
+  for (Storage& value : output_storages) drop(value);
 }
 
 bool Frame::has_arena_for(const Plan& plan, Device device) const {

@@ -2,6 +2,7 @@
 // Internal.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -81,9 +82,13 @@ class Frame {
 
   // -- what a call keeps here, so that it allocates nothing --------------------------------------
   std::vector<Storage> output_storages;  // of the buffers that callers will own
-  std::vector<Tensor> copies;            // where deliveries are copied to: results, then updates
   std::vector<Tensor> moved;             // results on another device
-  std::vector<Tensor> delivered;         // results, then updates
+  /// Where a result is copied to or, counted from the end of the results, an update.
+  Tensor& copy(std::size_t i) { return in_use(copies_, i); }
+  /// The same for what is handed over.
+  void deliver(std::size_t i, Tensor value) { in_use(delivered_, i) = std::move(value); }
+  Tensor& delivered(std::size_t i) { return delivered_[i]; }
+  std::span<const Tensor> all_delivered() const { return delivered_; }
   std::thread::id last_user;
   /// What an inspection remembers from one call to the next.
   std::shared_ptr<void> watch_data;
@@ -109,8 +114,19 @@ class Frame {
     int parent = -1;
   };
 
+  /// An operand of a step: where its buffer starts, and how far behind that it does.
+  struct Operand {
+    int buffer;
+    index_t offset;
+  };
+
   Frame(const Plan& plan, Device device, Arena arena, const Storage* shared_arena);
 
+  Tensor& in_use(std::vector<Tensor>& list, std::size_t i) {
+    most_used_ = std::max(most_used_, i + 1);
+    least_used_ = std::min(least_used_, i);
+    return list[i];
+  }
   void add_arena(index_t bytes, Device device);
   void replace_pinned_arenas();
   bool holds(int guard) const;
@@ -135,7 +151,11 @@ class Frame {
   Device device_;
   std::vector<Storage> arenas_;  // claimed: one, or as many as the plan has
   std::vector<Storage> updates_;
+  std::vector<Tensor> copies_, delivered_;      // results, then updates
+  std::size_t least_used_ = 0, most_used_ = 0;  // of these: others are empty
   std::vector<std::byte*> bases_;
+  std::vector<std::size_t> arena_buffers_, update_buffers_;
+  std::vector<Operand> operands_;  // of all steps: inputs, then outputs
   std::vector<Step> steps_;
   std::vector<Guard> guards_;
   std::unique_ptr<TaskGraph> tasks_;  // of several lanes

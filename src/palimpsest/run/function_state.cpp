@@ -41,6 +41,9 @@ FunctionState::FunctionState(std::shared_ptr<const Program> made,
   std::iota(lock_order.begin(), lock_order.end(), std::size_t{0});
   std::sort(lock_order.begin(), lock_order.end(),
             [&](std::size_t a, std::size_t b) { return cell(a)->id() < cell(b)->id(); });
+  for (std::size_t c = 0; c < containers.size(); ++c) {
+    if (containers[c]->derivation()) derived.push_back(c);
+  }
   pool->set_allow_gc(program->config->allow_gc);
   if (is_profiled) profiler = std::make_unique<Profiler>(program->config->profile_memory);
 }

@@ -43,16 +43,27 @@ bool is_cloned_eagerly(const Storage& storage) {
 
 }  // namespace
 
-// The input whose value an argument's or a container's buffer shows; -1 for other buffers.
-int Call::input_behind(const PlannedBuffer& buffer) const {
-  if (buffer.kind == BufferKind::argument) return buffer.index;
-  if (buffer.kind != BufferKind::container) return -1;
-  return static_cast<int>(program_.arguments.size()) + buffer.index;
+// The updates whose values are to be handed over: all but those that lie in the container's tensor
+// as it is.
+template <class F>
+void Call::for_each_moving_update(const Plan& plan, F f) const {
+  if (!copies_any_) {
+    for (std::size_t u : entry_->moving) f(u);
+    return;
+  }
+  for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+    if (!is_staying(u)) f(u);
+  }
 }
 
-// That value; null for other buffers.
+bool Call::is_staying(std::size_t update) const {
+  if (!entry_->stays[update]) return false;
+  return bound_[program_.arguments.size() + at(program_.updated[update])].is_container;
+}
+
+// The value that an argument's or a container's buffer shows; null for other buffers.
 const Tensor* Call::bound_to(const PlannedBuffer& buffer) const {
-  const int input = input_behind(buffer);
+  const int input = program_.input_behind(buffer);
   return input < 0 ? nullptr : bound_[at(input)].tensor;
 }
 
@@ -75,7 +86,7 @@ bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update)
   if (!can_start(plan, delivery)) return true;
   if (delivery.how != Handover::clone) return false;
   if (is_cloned_eagerly(bound->storage())) return true;
-  if (program_.overwritten[at(input_behind(buffer))]) return false;
+  if (program_.overwritten[at(program_.input_behind(buffer))]) return false;
   const index_t bytes = byte_count(slot.layout.extents, slot.layout.dtype);
   if (2 * bytes < static_cast<index_t>(bound->storage().nbytes())) return true;
   return is_update && has_internal_overlap(*bound);
@@ -86,11 +97,11 @@ bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update)
 void Call::choose_result_copies(const Plan& plan) {
   const std::size_t n_results = plan.outputs.size(), n = n_results + plan.updates.size();
   result_copies_.resize(n, ResultCopy::none);
-  for (std::size_t i = 0; i < n; ++i) {
+  const auto choose = [&](std::size_t i) {
     const bool is_update = i >= n_results;
     const Delivery& delivery = is_update ? plan.updates[i - n_results] : plan.outputs[i];
     const Slot& slot = plan.slots[at(delivery.slot)];
-    const int input = input_behind(plan.buffers[at(slot.buffer)]);
+    const int input = program_.input_behind(plan.buffers[at(slot.buffer)]);
     const bool meets = input >= 0 && bound_[at(input)].meets_destination;
     bool forced = false;
     if (has_destinations() && !is_update) {
@@ -104,7 +115,9 @@ void Call::choose_result_copies(const Plan& plan) {
     } else if (delivery.how == Handover::compact && (is_update || !has_destinations())) {
       result_copies_[i] = ResultCopy::planned;
     }
-  }
+  };
+  for (std::size_t i = 0; i < n_results; ++i) choose(i);
+  for_each_moving_update(plan, [&](std::size_t u) { choose(n_results + u); });
 }
 
 // Where a value is before it is handed over.
@@ -138,15 +151,13 @@ void Call::check_destinations(const Plan& plan, std::span<Tensor> outs) const {
 }
 
 void Call::prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> outs) {
-  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-    if (plan.buffers[b].kind == BufferKind::output) prepare_output(plan, frame, b, outs);
-  }
+  for (std::size_t b : entry_->output_buffers) prepare_output(plan, frame, b, outs);
   const std::size_t n_results = plan.outputs.size();
   for (std::size_t i = 0; i < result_copies_.size(); ++i) {
     if (result_copies_[i] == ResultCopy::none) continue;
     const Delivery& delivery = i < n_results ? plan.outputs[i] : plan.updates[i - n_results];
     const Layout& layout = plan.slots[at(delivery.slot)].layout;
-    Tensor& copy = frame.copies[i];
+    Tensor& copy = frame.copy(i);
     copy = Tensor::empty(layout.extents, layout.dtype, device_of(plan, frame, delivery), "output");
     if (result_copies_[i] == ResultCopy::planned) allocated_ += copy.nbytes();
   }
@@ -205,20 +216,15 @@ void Call::check_destination(const Layout& layout, const Tensor& destination, st
   }
 }
 
-// Points the buffers of arguments, containers and constants at their memory.
+// Points the buffers of arguments, containers and constants at their memory. What is overwritten is
+// the caller's no longer: it has memory of its own by now.
 void Call::bind_memory(const Plan& plan, Frame& frame) const {
-  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-    const PlannedBuffer& buffer = plan.buffers[b];
-    const void* base = nullptr;
-    if (const Tensor* const bound = bound_to(buffer)) {
-      // What is overwritten is the caller's no longer: it has memory of its own by now.
-      base = bound->raw_data();
-    } else if (buffer.kind == BufferKind::constant) {
-      base = plan.constants[at(buffer.index)].node()->value.raw_data();
-    } else {
-      continue;
-    }
-    frame.bases()[b] = static_cast<std::byte*>(const_cast<void*>(base));
+  const auto bind = [&](std::size_t buffer, const Tensor& t) {
+    frame.bases()[buffer] = static_cast<std::byte*>(const_cast<void*>(t.raw_data()));
+  };
+  for (const auto& [buffer, input] : entry_->inputs) bind(at(buffer), *bound_[at(input)].tensor);
+  for (const auto& [buffer, constant] : entry_->constants) {
+    bind(at(buffer), plan.constants[at(constant)].node()->value);
   }
 }
 
@@ -256,34 +262,43 @@ bool Call::is_in_its_container(const Plan& plan, std::size_t index) const {
 
 void Call::hand_over(const Plan& plan, Frame& frame) {
   const std::size_t n_results = plan.outputs.size();
-  for (std::size_t i = 0; i < frame.delivered.size(); ++i) {
-    const Delivery& delivery = i < n_results ? plan.outputs[i] : plan.updates[i - n_results];
-    Tensor value;
-    if (frame.copies[i].defined()) {
-      const Slot& slot = plan.slots[at(delivery.slot)];
-      const std::byte* const first = frame.bases()[at(slot.buffer)] + slot.layout.byte_offset;
-      strided_copy({first, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
-                   frame.copies[i].mutable_view());
-      note_copy(frame.copies[i].nbytes());
-      value = std::move(frame.copies[i]);
-    } else if (delivery.how == Handover::clone && !is_in_its_container(plan, i) &&
-               (i >= n_results || !has_destinations())) {
-      value = value_of(plan, frame, delivery).lazy_clone();
-    } else {
-      value = value_of(plan, frame, delivery);
-    }
-    if (i < n_results && frame.moved[i].defined()) {
+  for (std::size_t i = 0; i < n_results; ++i) {
+    Tensor value = handed_over(plan, frame, i);
+    if (frame.moved[i].defined()) {
       strided_copy(value.view_of(), frame.moved[i].mutable_view());
       value = std::move(frame.moved[i]);
     }
-    frame.delivered[i] = std::move(value);
+    frame.deliver(i, std::move(value));
   }
+  const auto update = [&](std::size_t u) {
+    frame.deliver(n_results + u, handed_over(plan, frame, n_results + u));
+  };
+  if (!program_.inspection) return for_each_moving_update(plan, update);
+  for (std::size_t u = 0; u < plan.updates.size(); ++u) update(u);
+}
+
+Tensor Call::handed_over(const Plan& plan, Frame& frame, std::size_t i) const {
+  const std::size_t n_results = plan.outputs.size();
+  const Delivery& delivery = i < n_results ? plan.outputs[i] : plan.updates[i - n_results];
+  if (result_copies_[i] != ResultCopy::none) {
+    const Slot& slot = plan.slots[at(delivery.slot)];
+    const std::byte* const first = frame.bases()[at(slot.buffer)] + slot.layout.byte_offset;
+    Tensor& copy = frame.copy(i);
+    strided_copy({first, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
+                 copy.mutable_view());
+    note_copy(copy.nbytes());
+    return std::move(copy);
+  }
+  const bool is_clone = delivery.how == Handover::clone && !is_in_its_container(plan, i) &&
+                        (i >= n_results || !has_destinations());
+  const Tensor value = value_of(plan, frame, delivery);
+  return is_clone ? value.lazy_clone() : value;
 }
 
 // Nothing is kept of what is copied: a container's old Storage may become the frame's.
 void Call::copy_to(std::span<Tensor> outs, Frame& frame) {
   for (std::size_t i = 0; i < outs.size(); ++i) {
-    const Tensor value = std::move(frame.delivered[i]);
+    const Tensor value = std::move(frame.delivered(i));
     const bool is_there = shares_storage(value, outs[i]) && value.offset() == outs[i].offset();
     if (is_there) continue;
     outs[i].copy_from(value);
@@ -296,23 +311,26 @@ void Call::copy_to(std::span<Tensor> outs, Frame& frame) {
 void Call::commit(const Plan& plan, Frame& frame) noexcept {
   const std::size_t n_results = plan.outputs.size();
   // All are claimed before any is given up, or another container could take one in between.
-  for (std::size_t u = 0; u < plan.updates.size(); ++u) {
-    frame.delivered[n_results + u].storage().claim();
-  }
-  for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+  for_each_moving_update(plan,
+                         [&](std::size_t u) { frame.delivered(n_results + u).storage().claim(); });
+  for_each_moving_update(plan, [&](std::size_t u) {
     Container& container = *impl_.containers[at(program_.updated[u])];
     const Slot& slot = plan.slots[at(plan.updates[u].slot)];
     const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
     const bool gives_update_buffer =
         buffer.kind == BufferKind::update && plan.updates[u].how == Handover::own;
     Storage old = container.held_value().storage();
-    container.commit(std::move(frame.delivered[n_results + u]));
-    if (!gives_update_buffer) continue;
+    container.commit(std::move(frame.delivered(n_results + u)));
+    if (!gives_update_buffer) return;
     Storage& spare = frame.update_storage(buffer.index);
     spare = Storage();
     const bool reusable = old.use_count() == 1 && old.state() == StorageState::owned &&
                           old.nbytes() == static_cast<std::size_t>(buffer.bytes);
     if (reusable) spare = std::move(old);
+  });
+  if (entry_->moving.size() == plan.updates.size()) return;
+  for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+    if (is_staying(u)) impl_.containers[at(program_.updated[u])]->count_version();
   }
 }
 

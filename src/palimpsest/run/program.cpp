@@ -43,6 +43,8 @@ void Program::finish() {
   overwritten.clear();
   for (const Variable& v : graph.inputs()) overwritten.push_back(written.contains(v.node()));
   overwrites_any = std::find(overwritten.begin(), overwritten.end(), true) != overwritten.end();
+  is_updated.clear();
+  for (const ContainerSpec& spec : containers) is_updated.push_back(spec.is_updated);
   borrows_any = false;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].borrow) continue;
@@ -76,10 +78,32 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
   PlanCache::Entry entry{std::move(signature), make_plan(request)};
   if (inspection && entry.plan.run_time_extents.empty())
     inspection->planned(entry.plan, [&] { return make_plan(request); });
+  note_places(entry);
   for (const InplaceRefusal& refusal : refusals) {
     entry.plan.refused_in_place.push_back(refusal.str());
   }
   return entry;
+}
+
+void Program::note_places(PlanCache::Entry& entry) const {
+  const Plan& plan = entry.plan;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const PlannedBuffer& buffer = plan.buffers[b];
+    const int input = input_behind(buffer);
+    if (input >= 0) entry.inputs.emplace_back(static_cast<int>(b), input);
+    if (buffer.kind == BufferKind::constant) {
+      entry.constants.emplace_back(static_cast<int>(b), buffer.index);
+    }
+    if (buffer.kind == BufferKind::output) entry.output_buffers.push_back(b);
+  }
+  for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+    const Slot& slot = plan.slots[static_cast<std::size_t>(plan.updates[u].slot)];
+    const int input = input_behind(plan.buffers[static_cast<std::size_t>(slot.buffer)]);
+    const bool stays = plan.updates[u].how == Handover::keep &&
+                       slot.layout == entry.signature[static_cast<std::size_t>(input)];
+    entry.stays.push_back(stays);
+    if (!stays) entry.moving.push_back(u);
+  }
 }
 
 const Stages& Program::staged() const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "palimpsest/base/call_lock.hpp"
@@ -54,6 +55,12 @@ class PlanCache {
   struct Entry {
     std::vector<Layout> signature;
     Plan plan;
+    /// Buffers that show the value of a graph input, or a constant, and which.
+    std::vector<std::pair<int, int>> inputs = {}, constants = {};
+    std::vector<std::size_t> output_buffers = {};
+    /// Updates after which the container's tensor is the one that it was. The others are moving.
+    std::vector<char> stays = {};
+    std::vector<std::size_t> moving = {};
   };
   /// Entry whose signature `fits`, else a new one. Errors of planning pass through.
   template <class Fits, class Make>
@@ -112,6 +119,7 @@ struct Program {
   bool is_single = false;
   std::vector<int> updated;       // per update: which container
   std::vector<bool> overwritten;  // per graph input: does a step write its memory?
+  std::vector<char> is_updated;   // per container
   bool overwrites_any = false;
   bool borrows_any = false;                      // does an output lie in the frame?
   Mode mode;                                     // without the inspection
@@ -142,8 +150,17 @@ struct Program {
   }
   const PlanCache::Entry& plan_for(std::vector<Layout> signature) const;
   PlanCache::Entry make_plan_for(std::vector<Layout> signature) const;
+  /// The input whose value an argument's or a container's buffer shows; -1 for other buffers.
+  int input_behind(const PlannedBuffer& buffer) const {
+    if (buffer.kind == BufferKind::argument) return buffer.index;
+    if (buffer.kind != BufferKind::container) return -1;
+    return static_cast<int>(arguments.size()) + buffer.index;
+  }
   /// For signatures of which the plan says run_time_extents.
   const Stages& staged() const;
+
+ private:
+  void note_places(PlanCache::Entry& entry) const;
 };
 
 }  // namespace palimpsest

@@ -73,28 +73,6 @@ Variable rebuilt(const Variable& expression, const std::vector<Variable>& from,
 
 }  // namespace
 
-HeldContainers::HeldContainers(std::span<const std::shared_ptr<Container>> containers,
-                               std::string_view doing)
-    : held_(containers.begin(), containers.end()) {
-  std::sort(held_.begin(), held_.end(),
-            [](const auto& a, const auto& b) { return a->id() < b->id(); });
-  held_.erase(std::unique(held_.begin(), held_.end()), held_.end());
-  for (const auto& container : held_) container->check_not_held(doing);
-  for (const auto& container : held_) container->hold(HoldMode::shared, doing);
-}
-
-HeldContainers::~HeldContainers() {
-  for (const auto& container : held_) container->release(HoldMode::shared);
-}
-
-void HeldContainers::let_go_of_unshared() noexcept {
-  std::erase_if(held_, [](const auto& container) {
-    if (container.use_count() > 1) return false;
-    container->release(HoldMode::shared);
-    return true;
-  });
-}
-
 // -- finding --------------------------------------------------------------------------------------
 
 void TreeMap::collect(const NamedLinop& A) {

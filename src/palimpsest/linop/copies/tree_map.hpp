@@ -19,21 +19,6 @@
 // machinery behind deepcopy(), to() and save().
 namespace palimpsest {
 
-/// Holds containers for reading while it lives, in the order in which all hold several.
-class HeldContainers {
- public:
-  /// StateError when this thread holds one already.
-  HeldContainers(std::span<const std::shared_ptr<Container>> containers, std::string_view doing);
-  ~HeldContainers();
-  /// No longer holds those that nobody else has: no one is left who could write them.
-  void let_go_of_unshared() noexcept;
-  HeldContainers(const HeldContainers&) = delete;
-  HeldContainers& operator=(const HeldContainers&) = delete;
-
- private:
-  std::vector<std::shared_ptr<Container>> held_;
-};
-
 /// Invariants
 ///  1. A node, a variable, a view of a variable has one counterpart, whatever it is reached by.
 ///  2. A variable of which only views were found becomes one over the storage of their bytes; else
