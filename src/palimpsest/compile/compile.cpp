@@ -13,6 +13,7 @@
 #include <exception>
 
 #include "palimpsest/base/log.hpp"
+#include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/compile/inner_graphs.hpp"
 #include "palimpsest/compile/resolve.hpp"
 #include "palimpsest/compile/stages/staged.hpp"
@@ -111,26 +112,18 @@ class Compiler {
                       "function update of " + name_of_cell(*update.target));
   }
 
-  bool has_no_default(const Variable& v) const {
-    if (options_.no_default_updates.all) return true;
-    for (const Variable& excluded : options_.no_default_updates.list) {
-      if (excluded.defined() && container_of(excluded) == container_of(v)) return true;
-    }
-    return false;
-  }
-
   void collect_default_updates(const Substitution& substitution) {
-    std::vector<std::shared_ptr<Container>> seen;
+    if (options_.no_default_updates.all) return;
+    PointerSet<const Container> seen;  // and what has another update, or is to have none
+    for (const Variable& excluded : options_.no_default_updates.list) {
+      if (excluded.defined()) seen.insert(container_of(excluded).get());
+    }
+    for (const ResolvedUpdate& update : updates_) seen.insert(update.target.get());
     for (bool grows = true; grows;) {
       grows = false;
       for (const Variable& root : roots_of(all_outputs(), cut_)) {
         const auto cell = root.is_root() ? container_of(root) : nullptr;
-        if (!cell || std::find(seen.begin(), seen.end(), cell) != seen.end()) continue;
-        seen.push_back(cell);
-        const auto is_same = [&](const ResolvedUpdate& u) { return u.target == cell; };
-        if (std::any_of(updates_.begin(), updates_.end(), is_same) || has_no_default(root)) {
-          continue;
-        }
+        if (!cell || !seen.insert(cell.get())) continue;
         const Variable value = cell->default_update();
         if (!value.defined()) continue;
         updates_.push_back({cell, value});
@@ -164,17 +157,11 @@ class Compiler {
   // -- containers ------------------------------------------------------------------------------
 
   std::size_t index_of_cell(const std::shared_ptr<Container>& cell) {
-    const auto it = std::find(cells_.begin(), cells_.end(), cell);
-    if (it != cells_.end()) return static_cast<std::size_t>(it - cells_.begin());
+    const auto [index, is_new] = cell_indices_.try_emplace(cell.get(), cells_.size());
+    if (!is_new) return *index;
     cells_.push_back(cell);
     cell_specs_.push_back({cell->type(), cell->name(), {}, false, false});
     return cells_.size() - 1;
-  }
-
-  bool is_default_of_argument(const std::shared_ptr<Container>& cell) const {
-    return std::any_of(inputs_.begin(), inputs_.end(), [&](const ResolvedInput& input) {
-      return !input.is_implicit && input.container == cell;
-    });
   }
 
   // One container may be reached through several variables; it is one input of the graph. What is
@@ -198,8 +185,13 @@ class Compiler {
     for (const ResolvedInput& input : inputs_) {
       if (input.is_implicit) add(input.container, input.variable);
     }
+    PointerSet<const Container> defaults_of_arguments;
+    for (const ResolvedInput& input : inputs_) {
+      if (!input.is_implicit && input.container)
+        defaults_of_arguments.insert(input.container.get());
+    }
     for (const ResolvedUpdate& update : updates_) {
-      if (is_default_of_argument(update.target)) continue;
+      if (defaults_of_arguments.contains(update.target.get())) continue;
       const std::size_t c = index_of_cell(update.target);
       if (cell_specs_[c].variables.empty()) {
         cell_specs_[c].variables.push_back(
@@ -408,6 +400,7 @@ class Compiler {
   std::vector<OutOptions> out_options_;
   std::vector<ResolvedUpdate> updates_;
   std::vector<std::shared_ptr<Container>> cells_;
+  PointerMap<const Container, std::size_t> cell_indices_;
   std::vector<ContainerSpec> cell_specs_;
   std::size_t n_container_inputs_ = 0;
   std::vector<int> updated_;

@@ -2,6 +2,7 @@
 // Copies of functions: the optimized graph is shared, nothing is rewritten again.
 #include <algorithm>
 
+#include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/compile/compile.hpp"
 #include "palimpsest/compile/workspace.hpp"
 #include "palimpsest/run/function_state.hpp"
@@ -114,12 +115,11 @@ Function Function::copy(const CopyOptions& options) const {
     }
     containers[static_cast<std::size_t>(it - impl_->containers.begin())] = with.container_ptr();
   }
-  for (std::size_t i = 0; i < containers.size(); ++i) {
-    if (std::find(containers.begin(), containers.begin() + static_cast<std::ptrdiff_t>(i),
-                  containers[i]) != containers.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw ValueError("[copy] swap: two inputs of the function would be container '" +
-                       containers[i]->name() + "'");
-    }
+  PointerSet<const Container> distinct;
+  for (const auto& container : containers) {
+    if (distinct.insert(container.get())) continue;
+    throw ValueError("[copy] swap: two inputs of the function would be container '" +
+                     container->name() + "'");
   }
   if (options.delete_updates && !program->updated.empty()) {
     std::vector<int> kept;

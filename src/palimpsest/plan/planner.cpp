@@ -396,6 +396,10 @@ class Planner {
     for (const Variable& v : graph_.outputs()) {
       slots.push_back(slot_of(v));
     }
+    is_updated_.assign(graph_.inputs().size(), false);
+    for (int container : request_.updated) {
+      if (at(container) < is_updated_.size()) is_updated_[at(container)] = true;
+    }
     is_taken_.assign(plan_.buffers.size(), false);
     is_kept_.assign(plan_.buffers.size(), false);
     for (int slot : slots) is_kept_[at(plan_.slots[at(slot)].buffer)] = true;
@@ -434,10 +438,7 @@ class Planner {
     is_taken_[at(plan_.slots[at(slot)].buffer)] = true;
     return how;
   }
-  bool is_updated(int container) const {
-    return std::find(request_.updated.begin(), request_.updated.end(), container) !=
-           request_.updated.end();
-  }
+  bool is_updated(int container) const { return is_updated_[at(container)]; }
 
   void keep_in_place(std::size_t u, int slot) {
     const PlannedBuffer& buffer = buffer_of(slot);
@@ -525,8 +526,9 @@ class Planner {
   std::unordered_set<const VariableNode*> kept_places_;
   std::unordered_map<const VariableNode*, int> slots_;
   std::vector<std::optional<Handover>> results_, updates_;
-  std::vector<bool> is_kept_;   // per buffer: is it looked at when the last step is done?
-  std::vector<bool> is_taken_;  // per buffer: has it an owner outside of the frame?
+  std::vector<bool> is_kept_;     // per buffer: is it looked at when the last step is done?
+  std::vector<bool> is_updated_;  // per container that is an input: has it a new value?
+  std::vector<bool> is_taken_;    // per buffer: has it an owner outside of the frame?
 };
 
 // With the inputs of joins in their places, where that takes no more memory.
