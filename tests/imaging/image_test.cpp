@@ -58,7 +58,7 @@ TEST(Image, AffinePutsTheMiddleElementAtThePosition) {
   const std::array<double, 3> voxel = {1.5, 2, 4};
   for (const std::array<index_t, 3>& n :
        {std::array<index_t, 3>{8, 6, 1}, std::array<index_t, 3>{7, 5, 3}}) {
-    const Affine a = lps_affine(place, voxel, n);
+    const AffineMatrix a = lps_affine(place, voxel, n);
     for (std::size_t row = 0; row < 3; ++row) {
       double at = a[row][3];
       for (std::size_t d = 0; d < 3; ++d) at += a[row][d] * static_cast<double>(n[d] / 2);
@@ -75,7 +75,7 @@ TEST(Image, AffinePutsTheMiddleElementAtThePosition) {
 }
 
 TEST(Image, AColumnOfZeroGetsTheMissingDirection) {
-  const Affine flat = {{{2, 0, 0, 0}, {0, 0, 0, 0}, {0, 3, 0, 0}}};
+  const AffineMatrix flat = {{{2, 0, 0, 0}, {0, 0, 0, 0}, {0, 3, 0, 0}}};
   const Orientation place = orientation_of(flat, {4, 4, 1});
   EXPECT_NEAR(place.directions[2][1], -1, 1e-12);
 }
@@ -85,13 +85,13 @@ TEST(Image, RadiologicalViewsPutAnteriorAndSuperiorAtTheTop) {
   image.data = Tensor::arange(6, DType::float32).view({2, 3});
   image.names = Dims("Ny Nx");
   // x to the right, y to anterior, both against LPS: both axes are turned.
-  image.affine_lps = Affine{{{-1, 0, 0, 0}, {0, -1, 0, 0}, {0, 0, 1, 0}}};
+  image.affine_lps = AffineMatrix{{{-1, 0, 0, 0}, {0, -1, 0, 0}, {0, 0, 1, 0}}};
   EXPECT_EQ(radiological(image).data.to_vector<float>(), (std::vector<float>{5, 4, 3, 2, 1, 0}));
   // Coronal: x to the left, y to superior: rows are turned.
-  image.affine_lps = Affine{{{1, 0, 0, 0}, {0, 0, 1, 0}, {0, 1, 0, 0}}};
+  image.affine_lps = AffineMatrix{{{1, 0, 0, 0}, {0, 0, 1, 0}, {0, 1, 0, 0}}};
   EXPECT_EQ(radiological(image).data.to_vector<float>(), (std::vector<float>{3, 4, 5, 0, 1, 2}));
   // x to posterior, y to the left: left runs across.
-  image.affine_lps = Affine{{{0, 1, 0, 0}, {1, 0, 0, 0}, {0, 0, 1, 0}}};
+  image.affine_lps = AffineMatrix{{{0, 1, 0, 0}, {1, 0, 0, 0}, {0, 0, 1, 0}}};
   EXPECT_EQ(radiological(image).data.shape(), (Extents{3, 2}));
   EXPECT_EQ(radiological(image).data.to_vector<float>(), (std::vector<float>{0, 3, 1, 4, 2, 5}));
   image.affine_lps.reset();

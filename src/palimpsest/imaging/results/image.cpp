@@ -87,9 +87,9 @@ double quantile(const Tensor& x, double part) {
 
 // -- place in space ---------------------------------------------------------------------------
 
-Affine lps_affine(const Orientation& orientation, const std::array<double, 3>& voxel_mm,
-                  const std::array<index_t, 3>& extents) {
-  Affine affine{};
+AffineMatrix lps_affine(const Orientation& orientation, const std::array<double, 3>& voxel_mm,
+                        const std::array<index_t, 3>& extents) {
+  AffineMatrix affine{};
   for (std::size_t row = 0; row < 3; ++row) {
     affine[row][3] = orientation.position_mm[row];
     for (std::size_t d = 0; d < 3; ++d) {
@@ -100,7 +100,7 @@ Affine lps_affine(const Orientation& orientation, const std::array<double, 3>& v
   return affine;
 }
 
-Orientation orientation_of(const Affine& affine, const std::array<index_t, 3>& extents) {
+Orientation orientation_of(const AffineMatrix& affine, const std::array<index_t, 3>& extents) {
   Orientation result;
   std::array<double, 3> length{};
   for (std::size_t d = 0; d < 3; ++d) {
@@ -127,8 +127,8 @@ Orientation orientation_of(const Affine& affine, const std::array<index_t, 3>& e
   return result;
 }
 
-Affine lps_to_ras(const Affine& affine) {
-  Affine result = affine;
+AffineMatrix lps_to_ras(const AffineMatrix& affine) {
+  AffineMatrix result = affine;
   for (std::size_t row = 0; row < 2; ++row) {
     for (double& value : result[row]) value = value == 0 ? 0.0 : -value;
   }
@@ -175,7 +175,7 @@ Dims usual_names(std::size_t rank) {
 Image radiological(const Image& image) {
   const auto x = axis_of(image, "Nx"), y = axis_of(image, "Ny");
   if (!image.affine_lps || !x || !y) return image;
-  const Affine& affine = *image.affine_lps;
+  const AffineMatrix& affine = *image.affine_lps;
   // The patient's axis that an axis of the image runs along most: L, P or S; and whether upwards.
   const auto main_axis = [&](std::size_t d) {
     std::size_t most = 0;

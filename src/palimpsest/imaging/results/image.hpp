@@ -12,7 +12,7 @@
 namespace PALIMPSEST_API palimpsest {
 
 /// From voxel (i, j, k) along x, y, z to a place: three rows of x, y, z, offset.
-using Affine = std::array<std::array<double, 4>, 3>;
+using AffineMatrix = std::array<std::array<double, 4>, 3>;
 
 /// An array with the names of its axes and its place in space.
 struct Image {
@@ -23,7 +23,7 @@ struct Image {
   std::array<double, 3> voxel_mm = {1, 1, 1};
   /// Millimetres to the left, posterior and superior; absent: not known. Slices (S) without z are
   /// counted by k.
-  std::optional<Affine> affine_lps = {};
+  std::optional<AffineMatrix> affine_lps = {};
   /// Along T.
   double time_step_s = 0;
   /// Of the values, and what made them.
@@ -40,13 +40,13 @@ struct Orientation {
 
 /// The affine of an image: column d is direction_d voxel_d, the offset puts element floor(n / 2)
 /// of each axis at the position.
-Affine lps_affine(const Orientation& orientation, const std::array<double, 3>& voxel_mm,
-                  const std::array<index_t, 3>& extents);
+AffineMatrix lps_affine(const Orientation& orientation, const std::array<double, 3>& voxel_mm,
+                        const std::array<index_t, 3>& extents);
 /// The inverse: directions and position that give it. Columns of 0 get the direction that is
 /// missing.
-Orientation orientation_of(const Affine& affine, const std::array<index_t, 3>& extents);
+Orientation orientation_of(const AffineMatrix& affine, const std::array<index_t, 3>& extents);
 /// LPS as RAS, or back: the first two rows negated.
-Affine lps_to_ras(const Affine& affine);
+AffineMatrix lps_to_ras(const AffineMatrix& affine);
 
 /// Extents along x, y and z, where z may be called S; 1 of axes that the image lacks.
 std::array<index_t, 3> spatial_extents(const Image& image);

@@ -122,7 +122,7 @@ std::string numbers_text(std::initializer_list<double> numbers) {
   return text;
 }
 
-std::string affine_text(const Affine& a) {
+std::string affine_text(const AffineMatrix& a) {
   std::string text;
   for (const auto& row : a) {
     text += (text.empty() ? "" : " ") + numbers_text({row[0], row[1], row[2], row[3]});
@@ -170,7 +170,7 @@ IsmrmrdImageHead head_for(const Image& image, index_t slice) {
         static_cast<float>(image.voxel_mm[d] * static_cast<double>(extents[d]));
   }
   if (image.affine_lps) {
-    Affine affine = *image.affine_lps;
+    AffineMatrix affine = *image.affine_lps;
     for (auto& row : affine) {
       if (has_slices) row[3] += row[2] * static_cast<double>(slice);
     }
@@ -290,7 +290,7 @@ void take_place(Image& image, const IsmrmrdImages& images, const std::vector<ind
     }
     place.position_mm[d] = double{first.position_mm[d]};
   }
-  Affine affine = lps_affine(place, image.voxel_mm, extents);
+  AffineMatrix affine = lps_affine(place, image.voxel_mm, extents);
   if (n_slices > 1) {
     const IsmrmrdImageHead& last = head_at(n_slices - 1);
     double square = 0;
