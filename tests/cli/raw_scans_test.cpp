@@ -14,6 +14,7 @@
 #include "palimpsest/imaging/coil_maps.hpp"
 #include "palimpsest/imaging/forward_model.hpp"
 #include "palimpsest/imaging/phantom.hpp"
+#include "palimpsest/imaging/quality/metrics.hpp"
 #include "palimpsest/imaging/scan.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/cartesian.hpp"
@@ -122,7 +123,9 @@ class RawScans : public testing::Test {
   }
   double error(const Tensor& reference, std::optional<index_t> part = {}) const {
     const Tensor image = read_npy(dir / "x.npy");
-    return compare_magnitudes(reference, part ? image.select(0, *part).contiguous() : image).nrmse;
+    return image_quality(reference, part ? image.select(0, *part).contiguous() : image,
+                         {.mask = Tensor::full(reference.shape(), true)})
+        .nrmse;
   }
 
   ScratchDirectory dir;
