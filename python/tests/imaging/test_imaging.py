@@ -49,7 +49,9 @@ def test_plan_is_the_peak(scan):
     kspace, maps, mask = (ps.asarray(x, copy=True) for x in (kspace, maps, mask))
     with ps.MemoryScope() as memory:
         found = ps.reconstruct(kspace, maps, mask=mask, iterations=5)
-    assert plan.peak_bytes <= memory.peak_bytes <= plan.peak_bytes + 1.2 * kspace.nbytes
+    # Beside the solve: the scaled data, and A^H y, which the solver takes as its caller's.
+    beside = kspace.nbytes + 2 * found.image.nbytes
+    assert plan.peak_bytes <= memory.peak_bytes <= plan.peak_bytes + beside
     assert found.solve.iterations == 5
     assert found.solve.x is None
 

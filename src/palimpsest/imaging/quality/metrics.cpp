@@ -70,7 +70,7 @@ index_t reflected(index_t i, index_t n) {
 
 // Smooths a plane in place along both axes.
 void smooth(double* plane, index_t ny, index_t nx) {
-  static const auto weights = gaussian();
+  const auto weights = gaussian();
   std::vector<double> line(static_cast<std::size_t>(std::max(ny, nx)));
   const auto along = [&](double* first, index_t n, index_t step) {
     for (index_t i = 0; i < n; ++i) line[static_cast<std::size_t>(i)] = first[i * step];

@@ -31,7 +31,10 @@ Variable over_last(const NamedLinop& F, const Variable& x) {
   const Extents& shape = x.type().shape;
   const Extents batch(std::span<const index_t>(shape).first(shape.size() - n));
   if (batch.empty()) return F(x);
-  if (&F.type() == &linop_types::dense()) return dense_over_batch(F, x);
+  // Where the precisions differ the operator itself says so, below.
+  const bool is_dense = &F.type() == &linop_types::dense() &&
+                        real_of(F.params().front().second.dtype()) == real_of(x.dtype());
+  if (is_dense) return dense_over_batch(F, x);
   Extents flat{element_count(batch)};
   for (std::size_t k = batch.size(); k < shape.size(); ++k) flat.push_back(shape[k]);
   const Variable slices = ops::reshape(x, flat);
