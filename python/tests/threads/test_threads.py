@@ -173,7 +173,8 @@ A = ps.Dense(np.random.default_rng(1).normal(size=(400, 400)), "MN,N->M")
 x = np.ones(400)
 print("begin", flush=True)
 try:
-    ps.cg_normal(A, x, max_iterations=10**9, tolerance=0.0, history=False)
+    while True:  # one solve ends when its residual is down to rounding
+        ps.cg_normal(A, x, max_iterations=10**9, tolerance=0.0, history=False)
 except KeyboardInterrupt:
     print("interrupted", A(x).shape, flush=True)
 """
