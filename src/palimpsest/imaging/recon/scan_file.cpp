@@ -46,7 +46,9 @@ Tensor item_mask(const ScanLayout& layout, const Tensor& measured) {
 
 Division division_of(const Extents& grid, bool has_full_readouts, bool whole) {
   if (is_plane(grid)) return Division::plane;
-  return has_full_readouts && !whole ? Division::planes : Division::volume;
+  // Of readouts of one sample the volume is one plane.
+  const bool may_divide = !whole || grid[3] == 1;
+  return has_full_readouts && may_divide ? Division::planes : Division::volume;
 }
 
 void add_to_mask(Tensor& sum, const Tensor& one) {

@@ -31,8 +31,13 @@ std::string with_commas(index_t n) {
 // the object, 10 x 14 loses 3 %, 9 x 14 34 %, 8 x 24 20 %, 8 x 8 all of it.
 void check_center(const CalibrationArea& center, const Extents& item, index_t kernel) {
   const index_t least = 2 * kernel - 1, rows = center.extent[1], columns = center.extent[2];
-  const index_t planes = item.size() == 3 && item[0] > 1 ? center.extent[0] : least;
-  if (std::min({rows, columns, planes}) >= least) return;
+  // An axis of one point has no windows.
+  bool is_enough = true;
+  for (std::size_t axis = 0; axis < item.size(); ++axis) {
+    const index_t extent = center.extent[axis + 3 - item.size()];
+    is_enough = is_enough && (item[axis] == 1 || extent >= least);
+  }
+  if (is_enough) return;
   const std::string got = item.size() == 3 ? fmt::format("{} x ", center.extent[0]) : "";
   const std::string expected = item.size() == 3 ? fmt::format("{} x ", least) : "";
   throw ValueError(fmt::format(
