@@ -193,6 +193,20 @@ TEST_F(JoinsTest, ValuesThatAreSetInAFreshArrayAreComputedThere) {
   expect_right({two});
 }
 
+TEST_F(JoinsTest, ManyColumnsAreComputedWhereTheyAreSet) {
+  constexpr index_t n = 1500;
+  const Variable v = make_input({DType::float64, {4}, {}}, "v");
+  Variable filled = ops::zeros({4, n}, DType::float64);
+  for (index_t i = 0; i < n; ++i) {
+    filled = ops::set_subtensor(filled, {all, i}, step(v * static_cast<double>(i), i % 4));
+  }
+  const Function f = function({v}, filled),
+                 plain = function({v}, filled, {.mode = Mode::no_rewrite});
+  const Tensor values = Tensor::from<double>({1, 2, 3, 4});
+  EXPECT_TRUE(equal(f(values)[0], plain(values)[0]));
+  EXPECT_EQ(count(*f.latest_plan(), "SetSubtensorInPlace"), 0);
+}
+
 TEST_F(JoinsTest, OverlappingSetsStayInTheirOrder) {
   const Variable fresh = ops::zeros({10, 40}, DType::float64);
   const Variable one = ops::set_subtensor(fresh, {slice(0, 6)}, step(x));

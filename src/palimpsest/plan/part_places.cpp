@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
 #include "palimpsest/plan/position.hpp"
+#include "palimpsest/plan/taken_slices.hpp"
 
 namespace palimpsest {
 namespace {
@@ -28,48 +28,6 @@ const ops::UpdateSubtensor* set_in_place(const Apply& node) {
 bool has_buffer_of_its_own(const Layout& layout, index_t buffer_bytes) {
   return layout.is_dense() && layout.byte_offset == 0 && bytes_of(layout) == buffer_bytes;
 }
-
-// What the sets before a step took of an array, by the first byte, for a quick test of the next
-// one.
-class TakenSlices {
- public:
-  // Does it keep apart from all others? A test against very many counts as no.
-  bool is_apart(const Layout& slice, const TensorType& type) const {
-    constexpr int kMostTests = 1000;
-    const Region region = Region::of(slice);
-    const auto [first, end] = byte_range(slice);
-    int n_tests = 0;
-    for (auto it = slices_.lower_bound(first - longest_); it != slices_.end(); ++it) {
-      if (it->first >= end) break;
-      if (it->second.end <= first) continue;
-      if (++n_tests > kMostTests || it->second.region.meets(region, type)) return false;
-    }
-    return true;
-  }
-  void add(const Layout& slice) {
-    const auto [first, end] = byte_range(slice);
-    longest_ = std::max(longest_, end - first);
-    slices_.emplace(first, Slice{end, Region::of(slice)});
-  }
-
- private:
-  struct Slice {
-    index_t end;
-    Region region;
-  };
-  static std::pair<index_t, index_t> byte_range(const Layout& slice) {
-    const auto item = static_cast<index_t>(item_size(slice.dtype));
-    index_t first = slice.byte_offset, end = slice.byte_offset + item;
-    for (std::size_t k = 0; k < slice.extents.size(); ++k) {
-      const index_t reach = (slice.extents[k] - 1) * slice.strides[k] * item;
-      (reach < 0 ? first : end) += reach;
-    }
-    return {first, end};
-  }
-
-  std::multimap<index_t, Slice> slices_;
-  index_t longest_ = 0;
-};
 
 class Finder {
  public:
