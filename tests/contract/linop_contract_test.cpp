@@ -77,6 +77,33 @@ TEST_P(LinopContract, HoldsForTheNormalOperator) {
   expect_holds(GetParam().make(DType::complex128).N(), {.extents = extents()}, DType::complex128);
 }
 
+// Result and input in one buffer, shifted against one another and backwards.
+TEST_P(LinopContract, WritesIntoMemoryThatMeetsItsInput) {
+  const NamedLinop A = sized();
+  const Extents own = extents(), image = output_of(A, own);
+  const std::tuple<NamedLinop, Extents, Extents> all[] = {
+      {A, own, image}, {A.H(), image, own}, {A.N(), own, own}};
+  for (const auto& [B, in, out] : all) {
+    const Tensor values = Tensor::random_normal(in, DType::complex128, {17});
+    const Tensor expected = B(values);
+    const index_t n = values.numel(), m = expected.numel();
+    for (const index_t shift : {index_t{0}, index_t{1}, (n + 1) / 2}) {
+      for (const bool is_backwards : {false, true}) {
+        const Tensor buffer = Tensor::zeros({n + m + shift}, DType::complex128);
+        const Tensor reals = buffer.view_as_real().view({2 * buffer.numel()});
+        Tensor x = buffer(slice(0, n));
+        Tensor y = (is_complex(expected.dtype()) ? buffer : reals)(slice(shift, shift + m));
+        if (is_backwards) y = y.flip(Axes{0});
+        x = x.view(in);
+        y = y.view(out);
+        x.copy_from(values);
+        B.apply(x, y);
+        EXPECT_TRUE(allclose(y, expected, 1e-12, 1e-12)) << B << shift << is_backwards;
+      }
+    }
+  }
+}
+
 // One tile along each dimension that can be cut, of the operator, its adjoint and its normal
 // operator.
 TEST_P(LinopContract, HoldsForTiles) {

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <filesystem>
 #include <limits>
 #include <ostream>
@@ -370,6 +371,51 @@ TEST_P(DriverLaws, KeepsTheSmallestBudget) {
   with.budget_bytes = least - 1;
   testing::expect_error<BudgetError>([&] { plan_solve(type(), p, with); },
                                      "The state takes " + std::to_string(plan.state_bytes));
+}
+
+// b and x0 lie in one buffer, which is overwritten while the solve runs, as are the iterates that
+// the callback took; results are overwritten too, and given back as data.
+TEST_P(DriverLaws, WritesOfTheCallerChangeNothing) {
+  Problem p = problem(DType::complex64), resolved = p;
+  resolved.resolve({}, false, type().name);
+  const Extents shape = resolved.x().type().shape;
+  const Tensor b0 = data(DType::complex64), x0 = random(shape, DType::complex64, 3);
+  SolveOptions with = options(5);
+  with.x0 = x0;
+  const SolveResult plain = solve(type(), p, b0, with);
+  for (const bool is_foreign : {false, true}) {
+    std::vector<std::complex<float>> memory(static_cast<std::size_t>(b0.numel() + x0.numel()));
+    const Extents all{b0.numel() + x0.numel()};
+    Tensor buffer = is_foreign
+                        ? Tensor::from_blob(memory.data(), DType::complex64, all, {1}, {}, true)
+                        : Tensor::zeros(all, DType::complex64);
+    Tensor b = buffer(slice(0, b0.numel())).reshape(b0.shape());
+    Tensor start = buffer(slice(b0.numel(), all[0])).reshape(shape);
+    b.copy_from(b0);
+    start.copy_from(x0);
+    with.x0 = start;
+    with.callback = [&](const SolveInfo& info) {
+      info.x().fill(7.0F);
+      buffer.fill(-3.0F);
+      return true;
+    };
+    EXPECT_TRUE(equal(solve(type(), p, b, with).x, plain.x)) << is_foreign;
+  }
+  with.callback = {};
+  with.x0 = x0;
+  Solver solver(type(), p, with);
+  const Tensor first = solver.run(b0).x, kept = first.clone();
+  Tensor(first).fill(9.0F);
+  EXPECT_TRUE(equal(kept, plain.x));
+  if (kept.shape() != shape) return;  // vectors and numbers
+  solver.set_x0(kept);
+  const Tensor again = solver.run(b0).x;
+  with.x0 = kept.clone();
+  EXPECT_TRUE(equal(again, solve(type(), p, b0, with).x));
+  EXPECT_TRUE(equal(kept, plain.x));
+  if (b0.shape() != shape) return;
+  EXPECT_TRUE(equal(solver.run(kept).x, solve(type(), p, kept.clone(), with).x));
+  EXPECT_TRUE(equal(kept, plain.x));
 }
 
 TEST_P(DriverLaws, ThreadsChangeNoBit) {
