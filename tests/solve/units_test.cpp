@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear systems have no units of their own: b and x0 times a power of two give x times it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <ostream>
+#include <string>
+
+#include "palimpsest/compile/tensor_math.hpp"
+#include "palimpsest/linop/containers/add.hpp"
+#include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/diagonal.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/solve/frame/solver.hpp"
+#include "palimpsest/solve/scaling.hpp"
+
+namespace palimpsest {
+namespace {
+
+struct Sample {
+  std::string solver;
+  bool is_square = false, has_m = false;
+  double damp = 0;
+  friend std::ostream& operator<<(std::ostream& stream, const Sample& s) {
+    return stream << s.solver;
+  }
+};
+
+Tensor random(Extents shape, DType dtype, std::uint64_t stream) {
+  return Tensor::random_normal(std::move(shape), dtype, {23, stream});
+}
+
+Tensor times_two_to(const Tensor& x, int exponent) {
+  Tensor scaled = x.clone();
+  EXPECT_TRUE(multiply_by_power_of_two(scaled, exponent));
+  return scaled;
+}
+
+class SolverUnits : public ::testing::TestWithParam<Sample> {
+ protected:
+  static Problem problem(DType dtype) {
+    const Sample& s = GetParam();
+    const NamedLinop B = Dense(random({20, 12}, dtype, 0), "MN,N->M");
+    Problem p({dtype, {s.is_square ? 12 : 20}, {}});
+    p.set("A", s.is_square ? B.N() + 2.0 * Identity("N") : B);
+    const Tensor weights = Tensor::linspace(0.5, 1.5, 12, real_of(dtype));
+    if (s.has_m) p.set("M", Diagonal(weights, "N"));
+    if (s.damp > 0) p.set("damp", s.damp);
+    if (s.solver == "chebyshev") p.set("lower", 1.0).set("upper", 100.0).set("residual", true);
+    return p;
+  }
+};
+
+TEST_P(SolverUnits, OfTheDataChangeNoBit) {
+  const SolverType& type = *find_solver(GetParam().solver);
+  for (const DType dtype : {DType::float32, DType::complex128}) {
+    const bool is_double = real_of(dtype) == DType::float64;
+    const Problem p = problem(dtype);
+    const Tensor b = random({GetParam().is_square ? 12 : 20}, dtype, 1);
+    for (const bool has_x0 : {false, true}) {
+      SolveOptions with{.tolerance = is_double ? 1e-10 : 1e-4, .max_iterations = 30};
+      const Tensor x0 = random({12}, dtype, 2);
+      if (has_x0) with.x0 = x0;
+      const SolveResult plain = solve(type, p, b, with);
+      for (const int e :
+           is_double ? std::vector{-990, -30, 30, 990} : std::vector{-100, -20, 20, 100}) {
+        SCOPED_TRACE(std::string(name_of(dtype)) + " 2^" + std::to_string(e));
+        if (has_x0) with.x0 = times_two_to(x0, e);
+        const SolveResult scaled = solve(type, p, times_two_to(b, e), with);
+        EXPECT_EQ(scaled.status, plain.status);
+        EXPECT_EQ(scaled.iterations, plain.iterations);
+        EXPECT_TRUE(equal(scaled.x, times_two_to(plain.x, e)));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Solvers, SolverUnits,
+                         ::testing::Values(Sample{"conjugate_gradients", true},
+                                           Sample{"conjugate_gradients", true, true},
+                                           Sample{"minres", true}, Sample{"minres", true, true},
+                                           Sample{"gmres", true}, Sample{"gmres", true, true},
+                                           Sample{"bicgstab", true}, Sample{"bicgstab", true, true},
+                                           Sample{"chebyshev", true}, Sample{"cgls"},
+                                           Sample{"cgls", false, false, 0.3}, Sample{"lsqr"},
+                                           Sample{"lsqr", false, false, 0.3}, Sample{"lsmr"},
+                                           Sample{"lsmr", false, false, 0.3}),
+                         [](const auto& c) {
+                           return c.param.solver + (c.param.has_m ? "WithM" : "") +
+                                  (c.param.damp > 0 ? "Damped" : "");
+                         });
+
+}  // namespace
+}  // namespace palimpsest
