@@ -18,3 +18,13 @@ def linop_of_bytes(data, modules=()):
     for name in modules:  # they register the types that the operator is made of
         importlib.import_module(name)
     return _core.from_bytes(data)
+
+
+def function_of_bytes(data, modules, *state):
+    for name in modules:
+        importlib.import_module(name)
+    return _core._function_of_bytes(data, *state)
+
+
+def shared_of_value(*state):
+    return _core._shared_again(*state)

@@ -1,7 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops of users: steps of a graph whose work is done in Python."""
 
+import ast
+import weakref
+
 from palimpsest import _core
+
+# Classes, and ops of functions, by the names of their ops: the latest of each name.
+_named = weakref.WeakValueDictionary()
+_generations = {}  # how many there have been, less one
+
+
+def _register(name, named):
+    """How many of this name came before."""
+    generation = _generations.get(name, -1) + 1
+    _generations[name] = generation
+    _named[name] = named
+    if generation == 0:
+        _core._register_op(name)
+    return generation
+
+
+def _restored(name, parameters):
+    """The op of a name with the values of __props__ as a text, as files hold it."""
+    named = _named.get(name)
+    if named is None or "<locals>" in name:
+        raise _core.errors.FormatError(
+            f"[load] got the op {name}, expected one that its module has by its name. "
+            "Try to define it at the top of a module."
+        )
+    if isinstance(named, Op):
+        return named
+    try:
+        call = ast.parse(f"op({parameters})", mode="eval").body
+        values = {item.arg: ast.literal_eval(item.value) for item in call.keywords}
+    except (ValueError, SyntaxError):
+        raise _core.errors.FormatError(
+            f"[load] got the op {name} with {parameters}, expected numbers, texts and tuples as "
+            "the values of __props__."
+        ) from None
+    values.pop("_generation", None)
+    try:
+        return named(**values)
+    except TypeError as error:
+        raise _core.errors.FormatError(
+            f"[load] {name} cannot be made of its __props__: {error}. Try an __init__ that takes them."
+        ) from None
+
+
+def _modules_in(data):
+    """The modules of the ops that a saved function names."""
+    return sorted({named.__module__ for name, named in list(_named.items()) if name.encode() in data})
 
 
 def Apply(op, inputs, outputs):
@@ -58,6 +107,14 @@ class Op:
     #: Rounding errors that results may differ by, per square root of the number of terms.
     tolerance = 16.0
 
+    _name = ""
+    _generation = 0
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        cls._name = f"{cls.__module__}.{cls.__qualname__}"
+        cls._generation = _register(cls._name, cls)
+
     def make_node(self, *inputs):
         raise NotImplementedError(f"{type(self).__qualname__}.make_node")
 
@@ -82,11 +139,23 @@ class Op:
 
 
 class _FunctionOp(Op):
-    __props__ = ("function", "out")
+    """An op of its own: in files and pickles by the name of its function."""
 
     def __init__(self, function, out):
         self.function = function
         self.out = out
+        self.__module__ = function.__module__
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._generation = _register(self._name, self)
+
+    def __reduce__(self):
+        return self.function.__qualname__
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return id(self)
 
     def make_node(self, *inputs):
         types = self.out(*(x.type for x in inputs))

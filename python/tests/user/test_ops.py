@@ -2,6 +2,13 @@
 """Ops written in Python: memory of the plan, declared aliases, exceptions, derivatives."""
 
 import doctest
+import gc
+import importlib
+import inspect
+import os
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -107,6 +114,244 @@ def test_arrays_are_not_kept():
     with pytest.raises(ps.OpError, match="kept"):
         ps.function([x], Keeps(1.0)(x))([1.0])
     kept.clear()
+
+
+KEEP = {
+    "array": lambda inputs, outputs: inputs[0],
+    "output": lambda inputs, outputs: outputs[0],
+    "view": lambda inputs, outputs: inputs[0][1:],
+    "buffer": lambda inputs, outputs: memoryview(inputs[0]),
+    "base": lambda inputs, outputs: inputs[0].base,
+    "array of the base": lambda inputs, outputs: np.asarray(outputs[0].base[0]),
+    "interface": lambda inputs, outputs: inputs[0].__array_struct__,
+    "tensor": lambda inputs, outputs: ps.asarray(inputs[0]),
+    "tensor of an output": lambda inputs, outputs: ps.asarray(outputs[0]),
+    "lazy clone": lambda inputs, outputs: ps.asarray(inputs[0]).lazy_clone(),
+    "shared variable": lambda inputs, outputs: ps.shared(inputs[0]),
+    "operator": lambda inputs, outputs: ps.Diagonal(inputs[0], "N"),
+    "cycle": lambda inputs, outputs: _cycle(inputs[0]),
+}
+
+
+def _cycle(array):
+    ring = [array]
+    ring.append(ring)
+    return ring
+
+
+@pytest.mark.parametrize("what", KEEP)
+def test_nothing_that_shows_the_memory_is_kept(what):
+    kept = []
+
+    class Keeps(Scale):
+        def perform(self, node, inputs, outputs):
+            outputs[0][...] = inputs[0]
+            kept.append(KEEP[what](inputs, outputs))
+
+    x = ps.dvector("x")
+    f = ps.function([x], Keeps(1.0)(x * 2) + 1)
+    with pytest.raises(ps.OpError, match="kept an array"):
+        f(np.arange(1000.0))
+    # What was kept stays readable, and later calls do not write it.
+    try:
+        shown = np.array(kept[0] if not isinstance(kept[0], (tuple, list, ps.NamedLinop)) else 0.0)
+    except (TypeError, ValueError):
+        shown = np.zeros(1)
+    if shown.size == 1000 and shown.dtype == float:
+        with pytest.raises(ps.OpError):
+            f(np.full(1000, 5.0))
+        np.testing.assert_array_equal(shown, np.arange(1000.0) * 2)
+        np.testing.assert_array_equal(np.asarray(kept[0]), shown)
+    kept.clear()
+
+
+def test_what_is_dropped_in_a_cycle_is_not_kept():
+    class Drops(Scale):
+        def perform(self, node, inputs, outputs):
+            outputs[0][...] = inputs[0]
+            _cycle(inputs[0])
+
+    x = ps.dvector("x")
+    assert ps.function([x], Drops(1.0)(x * 2))([1.0]).tolist() == [2]
+
+
+def test_the_lists_of_perform_are_empty_afterwards():
+    kept = []
+
+    class Lists(Scale):
+        def perform(self, node, inputs, outputs):
+            outputs[0][...] = inputs[0]
+            kept.extend((inputs, outputs))
+
+    x = ps.dvector("x")
+    assert ps.function([x], Lists(1.0)(x * 2))([1.0]).tolist() == [2]
+    assert kept == [[], []]
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "DebugMode", "FAST_COMPILE"])
+def test_frames_of_an_exception_stay_readable(mode):
+    class Fails(Scale):
+        def perform(self, node, inputs, outputs):
+            given, part, result = inputs[0], inputs[0][500:], outputs[0]
+            result[...] = given
+            raise LookupError("mine")
+
+    x = ps.dvector("x")
+    f = ps.function([x], Fails(1.0)(x * 2 + 1) * 3, mode=mode)
+    a = np.arange(1000.0)
+    with pytest.raises(LookupError, match="mine") as caught:
+        f(a)
+    del a, f
+    others = [np.full(1000, 7.0) for _ in range(50)]  # where freed memory would be
+    frame = caught.tb
+    while frame.tb_next:
+        frame = frame.tb_next
+    values = frame.tb_frame.f_locals
+    np.testing.assert_array_equal(values["given"], np.arange(1000.0) * 2 + 1)
+    np.testing.assert_array_equal(values["part"], np.arange(500.0, 1000) * 2 + 1)
+    np.testing.assert_array_equal(values["result"], values["given"])
+    assert len(values["inputs"]) == 1 and len(others) == 50
+
+
+def test_memory_of_a_failed_call_is_given_up_with_its_exception():
+    class Fails(Scale):
+        def perform(self, node, inputs, outputs):
+            raise LookupError("mine")
+
+    x = ps.dvector("x")
+    f = ps.function([x], Fails(1.0)(x * 2) * 3)
+
+    def call():
+        with pytest.raises(LookupError):
+            f(np.ones(1000))
+
+    call()
+    gc.collect()
+    before = ps.live_bytes()
+    for _ in range(20):
+        call()
+    gc.collect()
+    assert ps.live_bytes() == before
+
+
+def test_results_of_another_shape_or_dtype_are_refused():
+    x = ps.dvector("x")
+
+    def gives(result):
+        class Gives(Scale):
+            def perform(self, node, inputs, outputs):
+                outputs[0] = result(inputs[0])
+
+        return ps.function([x], Gives(1.0)(x))
+
+    with pytest.raises(ps.ShapeError, match=r"output 0: got an array of shape \(1,\), expected \(3,\)"):
+        gives(lambda a: a[:1])(np.ones(3))
+    with pytest.raises(ps.DTypeError, match="output 0: got an array of complex128, expected float64"):
+        gives(lambda a: a * 1j)(np.ones(3))
+
+    class Shortens(Scale):
+        def perform(self, node, inputs, outputs):
+            outputs.pop()
+
+    with pytest.raises(ValueError, match="left 0 outputs, expected 1"):
+        ps.function([x], Shortens(1.0)(x))(np.ones(3))
+
+
+def test_exceptions_get_the_notes_of_the_step():
+    class Fails(Scale):
+        def perform(self, node, inputs, outputs):
+            raise LookupError("mine")
+
+    x = ps.dvector("x")
+    f = ps.function([x], Fails(1.0)(x))
+    with pytest.raises(LookupError) as caught:
+        f([1.0])
+    (note,) = caught.value.__notes__
+    assert "in step 0: " in note and "input 0: x: float64 shape (1,)" in note
+    assert note.endswith("in test_exceptions_get_the_notes_of_the_step") and "test_ops.py:" in note
+
+
+@ps.as_op(out=lambda x: x)
+def negated(x, out):
+    np.negative(x, out=out)
+
+
+class Power(ps.Op):
+    __props__ = ("exponent", "name")
+
+    def __init__(self, exponent, name="p"):
+        self.exponent = exponent
+        self.name = name
+
+    def make_node(self, x):
+        return ps.Apply(self, [x], [x.type])
+
+    def infer_shapes(self, node, shapes):
+        return [shapes[0]]
+
+    def perform(self, node, inputs, outputs):
+        np.power(inputs[0], self.exponent, out=outputs[0])
+
+
+def test_ops_are_pickled():
+    op = pickle.loads(pickle.dumps(Power(2)))
+    assert op == Power(2) != Power(3) and op.exponent == 2
+    assert pickle.loads(pickle.dumps(negated)) is negated
+    x = ps.dvector("x")
+    f = ps.function([x], negated(Power(2)(x)))
+    g = pickle.loads(pickle.dumps(f))
+    assert g([1.0, 3.0]).tolist() == [-1, -9]
+
+
+PROGRAM = """
+import pickle, sys
+print(pickle.load(sys.stdin.buffer)([2.0]).tolist(), "my_ops" in sys.modules)
+"""
+
+
+def test_functions_of_own_ops_go_to_other_processes(tmp_path, monkeypatch):
+    source = inspect.getsource(Power) + inspect.getsource(negated.function)
+    (tmp_path / "my_ops.py").write_text("import numpy as np\nimport palimpsest as ps\n\n" + source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    my_ops = importlib.import_module("my_ops")
+    x = ps.dvector("x")
+    f = ps.function([x], my_ops.negated(my_ops.Power(2)(x)))
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    done = subprocess.run([sys.executable, "-c", PROGRAM], input=pickle.dumps(f),
+                          capture_output=True, env=environment)
+    assert done.stdout.decode() == "[-4.0] True\n", done.stderr.decode()
+    assert pickle.loads(pickle.dumps(my_ops.negated)) is my_ops.negated
+
+
+def test_ops_that_are_no_names_are_not_saved(tmp_path):
+    class Local(Scale):
+        pass
+
+    x = ps.dvector("x")
+    f = ps.function([x], Local(1.0)(x))
+    with pytest.raises(ps.FormatError, match="at the top of a module"):
+        pickle.dumps(f)
+
+    class Odd:
+        def __repr__(self):
+            return "<odd>"
+
+    with pytest.raises(ps.FormatError, match="numbers, texts and tuples"):
+        ps.function([x], Power(Odd())(x)).save(str(tmp_path / "f.pal"))
+
+
+def test_classes_of_one_name_are_two():
+    def define():
+        class Same(Scale):
+            pass
+
+        return Same
+
+    one, other = define(), define()
+    x = ps.dvector("x")
+    assert one(1.0) != other(1.0)
+    steps = ps.function([x], one(1.0)(x) + other(1.0)(x)).dprint()
+    assert steps.count(".Same") == 2
 
 
 def test_other_arrays_as_results_are_copied():

@@ -42,9 +42,8 @@ nb::object function_of(const char* module, const char* name) {
 
 constinit GlobalObject as_array;  // numpy.asarray
 
-nb::object numpy_array(Tensor tensor, Access access) {
-  if (!as_array.is_set()) as_array.set(function_of("numpy", "asarray"));
-  return as_array.get()(std::make_shared<ExportedMemory>(std::move(tensor), access));
+nb::object numpy_over(Tensor tensor, Access access) {
+  return numpy_array(exported(std::move(tensor), access));
 }
 
 // torch shows no negative strides.
@@ -52,7 +51,7 @@ nb::object torch_tensor(Tensor&& tensor, Access access) {
   const bool is_flipped = std::any_of(tensor.strides().begin(), tensor.strides().end(),
                                       [](index_t stride) { return stride < 0; });
   return function_of(
-      "torch", "from_numpy")(numpy_array(is_flipped ? tensor.clone() : std::move(tensor), access));
+      "torch", "from_numpy")(numpy_over(is_flipped ? tensor.clone() : std::move(tensor), access));
 }
 
 nb::object in_kind(Tensor&& tensor, Kind kind, Access access) {
@@ -62,22 +61,33 @@ nb::object in_kind(Tensor&& tensor, Kind kind, Access access) {
     case Kind::torch:
       return torch_tensor(std::move(tensor), access);
     case Kind::jax:
-      return function_of("jax.numpy", "asarray")(numpy_array(std::move(tensor), Access::read));
+      return function_of("jax.numpy", "asarray")(numpy_over(std::move(tensor), Access::read));
     case Kind::xarray:  // of an axis whose name is not known, xarray makes one
-      return function_of("xarray", "DataArray")(numpy_array(std::move(tensor), access));
+      return function_of("xarray", "DataArray")(numpy_over(std::move(tensor), access));
     case Kind::cupy:
       throw DeviceError("[cupy] this library was built without CUDA.");
     default:
-      return numpy_array(std::move(tensor), access);
+      return numpy_over(std::move(tensor), access);
   }
 }
 
+bool is_lent(Access access) { return access == Access::read_lent || access == Access::write_lent; }
+
 }  // namespace
+
+nb::object exported(Tensor tensor, Access access) {
+  return nb::cast(std::make_shared<ExportedMemory>(std::move(tensor), access));
+}
+
+nb::object numpy_array(nb::handle exported) {
+  if (!as_array.is_set()) as_array.set(function_of("numpy", "asarray"));
+  return as_array.get()(exported);
+}
 
 ExportedMemory::ExportedMemory(Tensor tensor, Access access)
     : tensor_(std::move(tensor)), access_(access) {
   // What is lent is not known when it comes back: it is memory that others write.
-  if (access == Access::write_lent) return;
+  if (is_lent(access)) return;
   if (access == Access::write) pin_ = tensor_.storage().pin();
   const std::byte* const start = tensor_.storage().data();
   if (!start) return;
@@ -89,7 +99,7 @@ ExportedMemory::ExportedMemory(Tensor tensor, Access access)
 }
 
 ExportedMemory::~ExportedMemory() {
-  if (access_ == Access::write_lent) return;
+  if (is_lent(access_)) return;
   const auto found = ranges().find(tensor_.storage().data());
   if (found != ranges().end() && --found->second.exports == 0) ranges().erase(found);
 }
@@ -104,17 +114,22 @@ nb::object ExportedMemory::array_struct(nb::handle self) const {
     sizes[k] = tensor_.shape()[k];
     sizes[rank + k] = tensor_.strides()[k] * item;
   }
+  const bool writable = access_ == Access::write || access_ == Access::write_lent;
   made->array = ArrayStruct{.rank = static_cast<int>(rank),
                             .kind = item_kind(tensor_.dtype()),
                             .itemsize = static_cast<int>(item),
                             .flags = ArrayStruct::kAligned | ArrayStruct::kNativeOrder |
-                                     (access_ == Access::read ? 0 : ArrayStruct::kWritable),
+                                     (writable ? ArrayStruct::kWritable : 0),
                             .shape = sizes,
                             .strides = sizes + rank,
                             .data = const_cast<void*>(tensor_.raw_data())};
   nb::object capsule = nb::steal(PyCapsule_New(made, nullptr, free_description));
   PyCapsule_SetContext(capsule.ptr(), self.inc_ref().ptr());
   return capsule;
+}
+
+void ExportedMemory::outlive_step() {
+  if (!outliving_) outliving_.emplace(tensor_.storage().data(), tensor_.storage().nbytes());
 }
 
 Storage exported_storage(const void* data) {
@@ -145,6 +160,6 @@ ArrayObject array_like(nb::handle argument, Tensor&& result) {
   return export_array(std::move(result), is_array(argument) ? kind_of(argument) : Kind::numpy);
 }
 
-nb::object export_read_only(const Tensor& tensor) { return numpy_array(tensor, Access::read); }
+nb::object export_read_only(const Tensor& tensor) { return numpy_over(tensor, Access::read); }
 
 }  // namespace palimpsest::python

@@ -2,6 +2,7 @@
 // Internal: memory that was handed to others.
 #pragma once
 
+#include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/python/convert.hpp"
 
 namespace palimpsest::python {
@@ -11,7 +12,9 @@ enum class Access : std::uint8_t {
   read,
   /// The memory stays where it is, and lazy clones of it are copies.
   write,
-  /// Of a function that lends it until its next call.
+  /// Lent for a time: by a function until its next call, to a step while it runs. Memory that comes
+  /// back is taken for that of others.
+  read_lent,
   write_lent,
 };
 
@@ -26,12 +29,20 @@ class ExportedMemory {
   const Tensor& tensor() const { return tensor_; }
   /// The description for NumPy, as a capsule that refers to `self`.
   nb::object array_struct(nb::handle self) const;
+  /// Of a step that fails: the arrays stay readable.
+  void outlive_step();
 
  private:
   Tensor tensor_;
   std::optional<Storage::Pin> pin_;
   Access access_;
+  std::optional<LentMemory> outliving_;
 };
+
+nb::object exported(Tensor tensor, Access access);
+/// An array of NumPy over exported memory, which it refers to, as do all its views and copies of it
+/// that show the memory.
+nb::object numpy_array(nb::handle exported);
 
 /// The storage that this address was exported from, while it is. Undefined: none.
 Storage exported_storage(const void* data);

@@ -32,18 +32,6 @@ struct FunctionObject {
 };
 using Self = const FunctionObject&;
 
-Kind kind_named(nb::handle name) {
-  if (name.is_none()) return Kind::none;
-  const std::string text = text_of(name, "a kind of array");
-  if (text == "numpy") return Kind::numpy;
-  if (text == "tensor") return Kind::tensor;
-  if (text == "torch") return Kind::torch;
-  if (text == "jax") return Kind::jax;
-  if (text == "cupy") return Kind::cupy;
-  throw ValueError("[returns] got '" + text +
-                   "', expected one of 'numpy', 'tensor', 'torch', 'jax', 'cupy'.");
-}
-
 // -- definitions -------------------------------------------------------------------------------
 
 In input_of(nb::handle object) {
@@ -286,7 +274,7 @@ Shown<"Any"> call(Self self, nb::args positional, nb::kwargs named) {
   const Arguments arguments(self, positional, named);
   Results results = released([&] { return self.f.call(arguments.list()); });
   return given_back(self, std::move(results),
-                    self.returns == Kind::none ? arguments.kind() : self.returns);
+                    self.returns == Kind::none ? kind_returned(arguments.kind()) : self.returns);
 }
 
 void call_into(Self self, nb::args positional, nb::kwargs named) {
@@ -348,6 +336,38 @@ FunctionObject loaded(const std::string& path) {
   made.f = released([&] { return Function::load(path); });
   made.form = made.f.is_single() ? Form::single : Form::list;
   for (const Variable& input : made.f.inputs()) made.names.push_back(input.name());
+  return made;
+}
+
+// -- pickles -----------------------------------------------------------------------------------
+
+// What calls of it are like; what it was compiled from stays behind.
+nb::object reduced(Self self) {
+  const std::vector<std::byte> data =
+      released([&] { return functions_to_bytes(std::span(&self.f, 1)); });
+  const nb::bytes bytes(data.data(), data.size());
+  const nb::object modules = nb::module_::import_("palimpsest.user_ops").attr("_modules_in")(bytes);
+  const auto flags_of = [](const std::vector<char>& flags) {
+    return std::vector<bool>(flags.begin(), flags.end());
+  };
+  return nb::make_tuple(
+      nb::module_::import_("palimpsest._pickles").attr("function_of_bytes"),
+      nb::make_tuple(bytes, modules, static_cast<int>(self.form), self.keys, self.names,
+                     flags_of(self.borrowed), flags_of(self.lent), static_cast<int>(self.returns)));
+}
+
+FunctionObject function_of_bytes(const nb::bytes& bytes, int form, std::vector<std::string> keys,
+                                 std::vector<std::string> names, std::vector<bool> borrowed,
+                                 std::vector<bool> lent, int returns) {
+  const auto* const data = static_cast<const std::byte*>(bytes.data());
+  FunctionObject made;
+  made.f = released([&] { return functions_from_bytes({data, bytes.size()}).at(0); });
+  made.form = static_cast<Form>(form);
+  made.keys = std::move(keys);
+  made.names = std::move(names);
+  made.borrowed.assign(borrowed.begin(), borrowed.end());
+  made.lent.assign(lent.begin(), lent.end());
+  made.returns = static_cast<Kind>(returns);
   return made;
 }
 
@@ -416,6 +436,7 @@ void bind_functions(nb::module_& m) {
           "save", [](Self self, const std::string& path) { released([&] { self.f.save(path); }); },
           "path"_a)
       .def_static("load", loaded, "path"_a)
+      .def("__reduce__", reduced)
       .def_prop_ro("_definition",
                    [](Self self) -> nb::object {
                      if (!self.is_pure) return nb::none();
@@ -424,6 +445,7 @@ void bind_functions(nb::module_& m) {
       .def("_formed", formed)
       .def("dprint", [](Self self) { return self.f.dprint(); })
       .def("__repr__", signature_of);
+  m.def("_function_of_bytes", function_of_bytes);
   m.def("function", make_function, "inputs"_a, "outputs"_a.none() = nb::none(),
         "mode"_a.none() = nb::none(), "updates"_a.none() = nb::none(),
         "givens"_a.none() = nb::none(), "no_default_updates"_a = false, "accept_inplace"_a = false,

@@ -55,6 +55,35 @@ SharedObject make_shared_variable(nb::handle value, const std::optional<std::str
   return {released([&] { return shared(first, options); }), kind};
 }
 
+// The value and what it may become; not what functions of another process would update it by.
+nb::object reduced(Self self) {
+  const Container& container = self.shared.container();
+  if (container.default_update().defined()) {
+    throw NotSupported("[pickle] got the shared variable '" + container.name() +
+                       "' with a default update, expected one without. Try default_update = None.");
+  }
+  const Tensor value =
+      released([&] { return container.get_value({.return_internal_type = true}); });
+  nb::list shape;
+  for (index_t n : container.type().shape) {
+    shape.append(n == kUnknown ? nb::none() : nb::object(nb::cast(n)));
+  }
+  return nb::make_tuple(
+      nb::module_::import_("palimpsest._pickles").attr("shared_of_value"),
+      nb::make_tuple(to_python(value), container.name(), container.strict(),
+                     container.allow_downcast(), shape, static_cast<int>(self.kind)));
+}
+
+SharedObject shared_again(Tensor value, const std::string& name, bool strict,
+                          std::optional<bool> allow_downcast, nb::handle shape, int kind) {
+  SharedOptions options{.name = name,
+                        .borrow = true,
+                        .strict = strict,
+                        .allow_downcast = allow_downcast,
+                        .shape = fixed_extents(shape)};
+  return {released([&] { return shared(value, options); }), static_cast<Kind>(kind)};
+}
+
 }  // namespace
 
 void bind_shared(nb::module_& m) {
@@ -106,7 +135,10 @@ void bind_shared(nb::module_& m) {
                 expression.is_none() ? Variable() : from_python<Variable>(expression));
           },
           nb::for_setter(nb::arg("expression").none()))
-      .def("__copy__", [](Self self) { return SharedObject(self); });
+      .def("__copy__", [](Self self) { return SharedObject(self); })
+      .def("__reduce__", reduced);
+  m.def("_shared_again", shared_again, "value"_a, "name"_a, "strict"_a, "allow_downcast"_a.none(),
+        "shape"_a, "kind"_a);
   m.def("shared", make_shared_variable, "value"_a, "name"_a.none() = nb::none(), "strict"_a = false,
         "allow_downcast"_a.none() = nb::none(), nb::kw_only(), "borrow"_a = false,
         "shape"_a.none() = nb::none(), "device"_a.none() = nb::none(),

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/kept_inputs.hpp"
 
@@ -437,6 +438,12 @@ void Call::run_in_stages(const Plan& plan, std::span<Tensor> results, std::span<
 
 // -- the call ----------------------------------------------------------------------------------
 
+// The frame did so with its own memory.
+void Call::share_lent_memory(std::span<const Tensor> outs) const noexcept {
+  for (const BoundInput& bound : bound_) LentMemory::share(bound.tensor->storage());
+  for (const Tensor& out : outs) LentMemory::share(out.storage());
+}
+
 void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* report) {
   std::optional<CallMeasurement> measurement;
   if (impl_.profiler) measurement.emplace(*impl_.profiler, Device{});
@@ -459,7 +466,7 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
   bind_memory(plan, *frame);
   frame->stream_files(program_.budget.has_value());
   frame->bind();
-  const auto run_steps = [&] {
+  const auto run_all = [&] {
     if (program_.inspection) {
       run_watched(plan, *frame, measurement ? &*measurement : nullptr);
       return;
@@ -470,6 +477,14 @@ void Call::run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* re
       frame->run();
     }
     hand_over(plan, *frame);
+  };
+  const auto run_steps = [&] {
+    try {
+      run_all();
+    } catch (...) {
+      share_lent_memory(outs);
+      throw;
+    }
   };
   if (const auto threads = program_.config->threads) {
     run_with_threads(static_cast<int>(*threads), run_steps);

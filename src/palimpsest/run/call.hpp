@@ -126,6 +126,7 @@ class Call {
   void run_in_stages(const Plan& plan, std::span<Tensor> results, std::span<Tensor> outs,
                      CallReport* report, CallMeasurement* measurement);
   void run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement);
+  void share_lent_memory(std::span<const Tensor> outs) const noexcept;
 
   // -- handover.cpp
   template <class F>

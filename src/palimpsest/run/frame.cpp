@@ -19,6 +19,7 @@
 #include "palimpsest/graph/collective.hpp"
 #include "palimpsest/kernels/pool/task_graph.hpp"
 #include "palimpsest/memory/file_pages.hpp"
+#include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/plan/notes.hpp"
 #include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/loop_frame.hpp"
@@ -413,7 +414,14 @@ void Frame::run_watched(CallWatch& watch, CallMeasurement* measurement) const {
   }
 }
 
+void Frame::share_lent_memory() const noexcept {
+  for (const std::vector<Storage>* list : {&arenas_, &updates_, &output_storages}) {
+    for (const Storage& storage : *list) LentMemory::share(storage);
+  }
+}
+
 void Frame::rethrow_from(std::size_t step) const {
+  share_lent_memory();
   const std::string where = describe_step(plan_, step, steps_[step].inputs);
   try {
     throw;

@@ -146,6 +146,8 @@ class Frame {
   [[noreturn]] void finish_after(Failure failure, std::span<double> seconds) const;
   [[noreturn]] void rethrow(Failure failure) const;
   [[noreturn]] void rethrow_from(std::size_t step) const;
+  /// Arrays of others may still show memory of a step that failed.
+  void share_lent_memory() const noexcept;
 
   const Plan& plan_;
   Device device_;

@@ -7,6 +7,7 @@
 #include "palimpsest/compile/stages/staged_run.hpp"
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/graph/origin.hpp"
+#include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/ops/loop/measured_op.hpp"
 #include "palimpsest/plan/notes.hpp"
@@ -407,7 +408,13 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
                                         ? std::span(scratch.overwrite_data(), scratch.nbytes())
                                         : std::span<std::byte>();
   RunContext context(views, outputs, room);
-  node.op().run(context);
+  try {
+    node.op().run(context);
+  } catch (...) {
+    for (const Tensor& t : inputs) LentMemory::share(t.storage());
+    for (const Tensor& t : results) LentMemory::share(t.storage());
+    throw;
+  }
   for (const auto& [k, where] : context.set_outputs()) {
     const Tensor made = Tensor::empty(Extents(where.extents.begin(), where.extents.end()),
                                       where.dtype, node.output(k).type().device);

@@ -9,6 +9,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/inspect/debug/fault_handler.hpp"
+#include "palimpsest/memory/lent_memory.hpp"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -95,7 +96,17 @@ GuardedMemory::GuardedMemory(std::span<const Request> requests, Side side, bool 
 
 GuardedMemory::~GuardedMemory() {
   if (slot_ >= 0) fault_handler::unwatch(slot_);
-  give_back(memory_, total_);
+  if (!LentMemory::is_lent(memory_, total_)) {
+    give_back(memory_, total_);
+    return;
+  }
+  try {
+    LentMemory::share(
+        Storage::from_foreign(memory_, total_, {}, true,
+                              [memory = memory_, bytes = total_] { give_back(memory, bytes); }));
+  } catch (...) {
+    // No memory to note who shows these pages: they stay.
+  }
 }
 
 int GuardedMemory::buffer_at(const void* address) const {

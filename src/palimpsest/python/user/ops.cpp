@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops of users: opaque code in Python, on arrays over the memory of the plan.
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/graph/op_registry.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/exports.hpp"
 #include "palimpsest/python/families.hpp"
@@ -33,24 +34,63 @@ std::string props_text(nb::handle op) {
   return text;
 }
 
-nb::object array_over(const ConstView& view, bool writable) {
-  Tensor shown = Tensor::from_blob(const_cast<void*>(view.data), view.dtype,
-                                   Extents(view.extents.begin(), view.extents.end()),
-                                   Strides(view.strides.begin(), view.strides.end()), {}, writable);
-  return writable ? export_lent(std::move(shown), Kind::numpy) : export_read_only(shown);
+/// The operands of a step as arrays over the memory of the plan, which somebody may keep.
+class LentArrays {
+ public:
+  void lend(const ConstView& view, bool writable, nb::list& to) {
+    Tensor shown = Tensor::from_blob(
+        const_cast<void*>(view.data), view.dtype, Extents(view.extents.begin(), view.extents.end()),
+        Strides(view.strides.begin(), view.strides.end()), {}, writable);
+    memories_.push_back(
+        exported(std::move(shown), writable ? Access::write_lent : Access::read_lent));
+    to.append(numpy_array(memories_.back()));
+  }
+
+  /// Whatever shows the memory refers to the object that describes it: arrays, their views and
+  /// buffers, tensors. One reference is ours.
+  bool are_kept() const {
+    return std::any_of(memories_.begin(), memories_.end(),
+                       [](const nb::object& memory) { return Py_REFCNT(memory.ptr()) > 1; });
+  }
+
+  /// For what is kept, by frames of an exception for one.
+  void outlive_step() {
+    for (const nb::object& memory : memories_) nb::cast<ExportedMemory&>(memory).outlive_step();
+  }
+
+ private:
+  std::vector<nb::object> memories_;
+};
+
+// Results of another array than the destination are copied: of its shape, and of a dtype that fits.
+void take_over(const std::string& who, std::size_t j, nb::handle destination, nb::handle result) {
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  const nb::object array = numpy.attr("asarray")(result);
+  const nb::object shape = array.attr("shape"), expected = destination.attr("shape");
+  if (!shape.equal(expected)) {
+    throw ShapeError("[" + who + "] output " + std::to_string(j) + ": got an array of shape " +
+                     str_of(shape) + ", expected " + str_of(expected) + ".");
+  }
+  const nb::object dtype = array.attr("dtype"), wanted = destination.attr("dtype");
+  if (!nb::cast<bool>(numpy.attr("can_cast")(dtype, wanted, "same_kind"))) {
+    throw DTypeError("[" + who + "] output " + std::to_string(j) + ": got an array of " +
+                     str_of(dtype) + ", expected " + str_of(wanted) + ". Try .astype().");
+  }
+  destination[nb::ellipsis()] = array;
 }
 
 /// An op whose work is done by an object of Python. Every method takes the lock of the interpreter.
 class UserOp final : public Op {
  public:
   explicit UserOp(nb::handle object) : object_(object.inc_ref().ptr()) {
-    const nb::handle type = object.type();
-    name_ = str_of(nb::object(type.attr("__module__"))) + "." +
-            str_of(nb::object(type.attr("__qualname__")));
+    name_ = str_of(nb::object(object.attr("_name")));
     parameters_ = props_text(object);
     // Two classes of one name, as after a cell of a notebook has run again, are two.
-    parameters_ += (parameters_.empty() ? "" : ", ") + std::string("class=") +
-                   std::to_string(reinterpret_cast<std::uintptr_t>(type.ptr()));
+    const auto generation = integer_of(nb::object(object.attr("_generation")), "a number");
+    if (generation > 0) {
+      parameters_ += (parameters_.empty() ? "" : ", ") + std::string("_generation=") +
+                     std::to_string(generation);
+    }
     views_ = alias_map(object, "view_map");
     destroys_ = alias_map(object, "destroy_map");
     can_fail_ = nb::cast<bool>(nb::bool_(object.attr("can_fail")));
@@ -91,23 +131,18 @@ class UserOp final : public Op {
 
   void run(RunContext& context) const override {
     const Locked locked;
-    const std::vector<int> destroyed = destroyed_positions();
-    nb::list inputs, outputs;
-    for (std::size_t i = 0; i < context.inputs().size(); ++i) {
-      const bool may_write =
-          std::find(destroyed.begin(), destroyed.end(), static_cast<int>(i)) != destroyed.end();
-      inputs.append(array_over(context.input(i), may_write));
+    LentArrays lent;
+    try {
+      perform(context, lent);
+      if (!lent.are_kept()) return;
+      nb::module_::import_("gc").attr("collect")();
+    } catch (...) {
+      lent.outlive_step();
+      throw;
     }
-    for (const MutableView& view : context.outputs()) outputs.append(array_over(view, true));
-    const nb::list before = nb::borrow<nb::list>(nb::object(outputs.attr("copy")()));
-    object().attr("perform")(nb::none(), inputs, outputs);
-    for (std::size_t j = 0; j < outputs.size(); ++j) {
-      if (nb::object(outputs[j]).is(nb::object(before[j]))) continue;
-      // Another array in its place: its elements are taken over.
-      const nb::object destination = before[j], result = outputs[j];
-      destination[nb::ellipsis()] = result;
-    }
-    expect_given_back(inputs, before, outputs);
+    if (!lent.are_kept()) return;
+    lent.outlive_step();
+    throw OpError("[" + name_ + "] kept an array after perform() returned. Try a copy of it.");
   }
 
   std::vector<Variable> pullback(const Apply& node,
@@ -133,19 +168,29 @@ class UserOp final : public Op {
     return list;
   }
 
-  // The memory belongs to the plan: an array that somebody keeps would show what comes later.
-  void expect_given_back(nb::list& inputs, const nb::list& before, nb::list& outputs) const {
-    outputs.clear();
-    for (const nb::list* list : {static_cast<const nb::list*>(&inputs), &before}) {
-      for (std::size_t i = 0; i < list->size(); ++i) {
-        const nb::object array = (*list)[i];
-        // One reference here and one in the list.
-        if (Py_REFCNT(array.ptr()) > 2) {
-          throw OpError("[" + name_ +
-                        "] kept an array after perform() returned. Try a copy of it.");
-        }
-      }
+  // The memory belongs to the plan: an array that somebody keeps would show what comes later. So
+  // the lists are empty afterwards, unless it raises: frames of the exception show them then.
+  void perform(const RunContext& context, LentArrays& lent) const {
+    const std::vector<int> destroyed = destroyed_positions();
+    nb::list inputs, outputs;
+    for (std::size_t i = 0; i < context.inputs().size(); ++i) {
+      const bool may_write =
+          std::find(destroyed.begin(), destroyed.end(), static_cast<int>(i)) != destroyed.end();
+      lent.lend(context.input(i), may_write, inputs);
     }
+    for (const MutableView& view : context.outputs()) lent.lend(view, true, outputs);
+    const nb::list destinations = nb::borrow<nb::list>(nb::object(outputs.attr("copy")()));
+    object().attr("perform")(nb::none(), inputs, outputs);
+    if (outputs.size() != destinations.size()) {
+      throw ValueError("[" + name_ + "] perform() left " + std::to_string(outputs.size()) +
+                       " outputs, expected " + std::to_string(destinations.size()) + ".");
+    }
+    for (std::size_t j = 0; j < destinations.size(); ++j) {
+      const nb::object result = outputs[j], destination = destinations[j];
+      if (!result.is(destination)) take_over(name_, j, destination, result);
+    }
+    inputs.clear();
+    outputs.clear();
   }
 
   PyObject* object_;
@@ -172,6 +217,13 @@ Apply make_apply(nb::handle op, std::vector<Variable> inputs, nb::handle outputs
 
 void bind_user_ops(nb::module_& m) {
   m.def("_make_apply", make_apply, "op"_a, "inputs"_a, "outputs"_a);
+  m.def("_register_op", [](const std::string& name) {
+    register_op(name, [](std::string_view of, std::string_view parameters) -> OpPtr {
+      const Locked locked;
+      const nb::object restored = nb::module_::import_("palimpsest.user_ops").attr("_restored");
+      return std::make_shared<UserOp>(restored(std::string(of), std::string(parameters)));
+    });
+  });
 }
 
 }  // namespace palimpsest::python

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/rewrite/patterns.hpp"
 
@@ -55,7 +56,13 @@ Replacements compute(const FunctionGraph&, const Apply& node) {
   RunContext context(inputs, outputs,
                      {static_cast<std::byte*>(scratch.raw_mutable_data()),
                       static_cast<std::size_t>(scratch.nbytes())});
-  node.op().run(context);
+  try {
+    node.op().run(context);
+  } catch (...) {
+    for (const Tensor& t : values) LentMemory::share(t.storage());
+    for (const Tensor& t : results) LentMemory::share(t.storage());
+    throw;
+  }
   context.take_set_outputs();
   Replacements with;
   for (const Tensor& t : results) with.push_back(constant(t));
