@@ -28,6 +28,7 @@ from palimpsest.errors import (
     IoError as IoError,
     MissingInputError as MissingInputError,
     NanGuardError as NanGuardError,
+    NotFoundError as NotFoundError,
     NotLinearError as NotLinearError,
     NotSupported as NotSupported,
     OpError as OpError,
@@ -45,6 +46,7 @@ from palimpsest.user_ops import Apply as Apply, Op as Op, as_op as as_op
 from palimpsest import errors as errors, ops as ops  # isort: skip
 
 _core._show(globals(), "palimpsest", "")
+_core._note_origins(__file__)
 
 NamedLinop.as_scipy = _interop.as_scipy  # type: ignore[attr-defined]
 NamedLinop.as_pylops = _interop.as_pylops  # type: ignore[attr-defined]

@@ -111,6 +111,38 @@ TEST_F(ErrorTest, MediumVerbosityTellsWhereAnOpWasBuilt) {
       << text;
 }
 
+std::shared_ptr<const StackTrace> lines_of_a_script(std::size_t limit) {
+  std::vector<std::string> lines{"scan.py:42 in sense", "scan.py:7"};
+  lines.resize(std::min(limit, lines.size()));
+  return std::make_shared<const StackTrace>(StackTrace::of_lines(std::move(lines)));
+}
+
+TEST_F(ErrorTest, OriginSourceTellsTheLineOfAnotherLanguage) {
+  set_origin_source(lines_of_a_script);
+  const Function f = function({x}, built_here(ops::roll(x, 1, 0)));
+  const ConfigScope scope({.exception_verbosity = Verbosity::medium});
+  const Function medium = function({x}, built_here(ops::roll(x, 1, 0)));
+  set_origin_source(nullptr);
+  const std::string text = text_of([&] { medium(vector_of({1})); });
+  EXPECT_NE(text.find("input 0 was built in:\nscan.py:42 in sense\nscan.py:7\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n  built in:\nscan.py:42 in sense\nscan.py:7\n"), std::string::npos)
+      << text;
+  const ConfigScope low({.exception_verbosity = Verbosity::low});
+  const std::string line = text_of([&] { f(vector_of({1})); });
+  EXPECT_TRUE(line.ends_with("\n  built at scan.py:42 in sense")) << line;
+  EXPECT_EQ(line.find("was built"), std::string::npos) << line;
+}
+
+TEST_F(ErrorTest, NodesWithoutALineOfAnotherLanguageHaveThatOfCxx) {
+  set_origin_source([](std::size_t) -> std::shared_ptr<const StackTrace> { return nullptr; });
+  const ConfigScope scope({.exception_verbosity = Verbosity::medium});
+  const Variable built = built_here(x);
+  set_origin_source(nullptr);
+  ASSERT_NE(built.owner().node()->built_at, nullptr);
+  EXPECT_TRUE(built.owner().node()->built_at->lines().empty());
+}
+
 TEST_F(ErrorTest, MediumVerbosityTellsWhereInputsWereBuiltToo) {
   const ConfigScope scope({.exception_verbosity = Verbosity::medium, .traceback_limit = 2});
   const Variable first = ops::roll(x, 1, 0), last = built_here(first);

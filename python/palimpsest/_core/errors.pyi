@@ -16,6 +16,7 @@ from palimpsest.errors import (
     MissingInputError as MissingInputError,
     NameError as NameError,
     NanGuardError as NanGuardError,
+    NotFoundError as NotFoundError,
     NotLinearError as NotLinearError,
     NotSupported as NotSupported,
     OpError as OpError,

@@ -227,3 +227,33 @@ def test_types_of_python_are_dtypes():
         with pytest.raises(ps.errors.DTypeError):
             ps.zeros(1, bad)
     assert ps.float32 != "nonsense" and ps.float32 != 3
+
+
+def test_frozen_memory_is_shared_without_a_copy():
+    a = np.arange(3.0)
+    t = ps.asarray(a, frozen=True)
+    assert t.data_ptr() == a.ctypes.data
+    with ps.CopyStats() as copies:
+        s, A = ps.shared(t), ps.Diagonal(t, "N")
+    assert copies.copies == 0 and A.weight.data_ptr() == a.ctypes.data
+    s.modify(lambda value: value.fill_(7))
+    t.fill_(9)  # gets memory of its own
+    assert a.tolist() == [0, 1, 2] and A(np.ones(3)).tolist() == [0, 1, 2]
+    own = ps.ones(2)
+    assert ps.asarray(own, frozen=True).is_alias_of(own)
+
+
+def test_imports_of_one_buffer_are_aliases():
+    a = np.arange(4.0)
+    assert ps.asarray(a[:3]).is_alias_of(ps.asarray(a[1:]))
+    assert not ps.asarray(a[:2]).is_alias_of(ps.asarray(a[2:]))
+
+
+def test_borrowed_parameters_see_what_is_written():
+    w = np.ones(2)
+    A = ps.Diagonal(ps.borrow(w), "N")
+    w[0] = 5
+    assert A([1.0, 1.0]).tolist() == [5, 1] and A.weight.data_ptr() == w.ctypes.data
+    w.flags.writeable = False
+    with pytest.raises(ps.errors.ValueError, match="borrow.*read-only"):
+        ps.borrow(w)

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -27,7 +28,12 @@ bool is_own(const Dl_info& where) {
   return where.dli_sname && demangled(where.dli_sname).starts_with("palimpsest::");
 }
 
+constinit std::atomic<OriginSource> source_of_origins{nullptr};
+
 }  // namespace
+
+void set_origin_source(OriginSource source) noexcept { source_of_origins.store(source); }
+OriginSource origin_source() noexcept { return source_of_origins.load(std::memory_order_relaxed); }
 
 StackTrace StackTrace::capture(std::size_t limit) {
   std::array<void*, 64> addresses;
@@ -44,6 +50,12 @@ StackTrace StackTrace::capture(std::size_t limit) {
   return trace;
 }
 
+StackTrace StackTrace::of_lines(std::vector<std::string> lines) {
+  StackTrace trace;
+  trace.lines_ = std::move(lines);
+  return trace;
+}
+
 StackTrace StackTrace::introduced_by(std::string rewrite) const {
   StackTrace trace = *this;
   trace.rewrite_ = std::move(rewrite);
@@ -52,6 +64,7 @@ StackTrace StackTrace::introduced_by(std::string rewrite) const {
 
 std::string StackTrace::str() const {
   std::string text;
+  for (const std::string& line : lines_) text += line + "\n";
   for (void* address : frames_) {
     Dl_info where = {};
     const bool is_known = dladdr(address, &where) != 0;

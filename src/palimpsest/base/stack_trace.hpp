@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,15 @@ class StackTrace {
   StackTrace() = default;
   /// Where the caller is now, without this library's own calls; at most `limit` of them.
   static StackTrace capture(std::size_t limit);
+  /// Calls in another language than C++, such as `scan.py:42 in sense`, the innermost first.
+  static StackTrace of_lines(std::vector<std::string> lines);
   /// The same calls, of what a rewrite of this name made.
   StackTrace introduced_by(std::string rewrite) const;
 
   /// No calls?
-  bool empty() const { return frames_.empty(); }
+  bool empty() const { return frames_.empty() && lines_.empty(); }
+  /// Of of_lines(); empty for calls in C++.
+  const std::vector<std::string>& lines() const { return lines_; }
   /// Empty: no rewrite.
   const std::string& rewrite() const { return rewrite_; }
   /// One call per line, the innermost first: its name where the program tells it, else the address
@@ -29,7 +34,20 @@ class StackTrace {
 
  private:
   std::vector<void*> frames_;
+  std::vector<std::string> lines_;
   std::string rewrite_;
 };
+
+/// Gives the calls in another language that led to the present one, at most `limit`; null where
+/// there are none. It must not throw.
+using OriginSource = std::shared_ptr<const StackTrace> (*)(std::size_t limit);
+
+/// Sets what is asked whenever an op is applied; null, as at the start: nobody. Errors about an
+/// application then name the innermost call, `built at scan.py:42 in sense`; with
+/// Config::exception_verbosity "medium" or "high" traceback_limit calls, in place of those of C++.
+///
+/// Threads  any; several may be in the source at once
+void set_origin_source(OriginSource source) noexcept;
+OriginSource origin_source() noexcept;
 
 }  // namespace palimpsest

@@ -77,10 +77,13 @@ std::string Variable::str() const {
 Apply Apply::make(OpPtr op, std::span<const Variable> inputs, std::vector<TensorType> types) {
   Apply made(std::make_shared<ApplyNode>(std::move(op), inputs, std::move(types)));
   if (made.output_count() > 0) made.node()->outputs[0].attachment = OriginScope::present();
-  if (config().exception_verbosity != Verbosity::low) {
-    const auto limit = static_cast<std::size_t>(std::max<index_t>(config().traceback_limit, 0));
-    made.node()->built_at = std::make_shared<StackTrace>(StackTrace::capture(limit));
-  }
+  const OriginSource source = origin_source();
+  const bool is_low = config().exception_verbosity == Verbosity::low;
+  if (!source && is_low) return made;
+  const auto limit = static_cast<std::size_t>(std::max<index_t>(config().traceback_limit, 0));
+  auto& built_at = made.node()->built_at;
+  if (source) built_at = source(is_low ? 1 : limit);
+  if (!built_at && !is_low) built_at = std::make_shared<StackTrace>(StackTrace::capture(limit));
   return made;
 }
 

@@ -49,8 +49,11 @@ std::string first_elements(const ConstView& view) try {
 // Where a user built the node, or what it replaces.
 std::string calls_of(const Apply& node, const char* title) {
   const StackTrace* const origin = node.defined() ? node.node()->built_at.get() : nullptr;
-  if (!origin || origin->empty() || config().exception_verbosity == Verbosity::low) return {};
-  return title + origin->str();
+  if (!origin || origin->empty()) return {};
+  const bool is_low = config().exception_verbosity == Verbosity::low;
+  if (is_low && origin->lines().empty()) return {};
+  if (origin->lines().size() == 1) return std::string(title) + " at " + origin->lines().front();
+  return std::string(title) + " in:\n" + origin->str();
 }
 
 // What the node is built for, which rewrite made it, and where.
@@ -63,7 +66,7 @@ std::string where_from(const Apply& node) {
   if (built_at && !built_at->rewrite().empty()) {
     text += "\n  introduced by the rewrite " + built_at->rewrite();
   }
-  return text + calls_of(node, "\n  built in:\n");
+  return text + calls_of(node, "\n  built");
 }
 
 }  // namespace
@@ -79,7 +82,8 @@ std::string describe_step(const Plan& plan, std::size_t step, std::span<const Co
     if (is_small(view)) text += first_elements(view);
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::string title = "\n  input " + std::to_string(i) + " was built in:\n";
+    if (config().exception_verbosity == Verbosity::low) break;
+    const std::string title = "\n  input " + std::to_string(i) + " was built";
     text += calls_of(node.input(i).owner(), title.c_str());
     if (text.ends_with('\n')) text.pop_back();
   }

@@ -13,6 +13,11 @@ enum class Kind : std::uint8_t { none, numpy, tensor, torch, cupy, jax, xarray }
 /// The kind of the result of a call with arguments of these two. TypeError "mixed kinds".
 Kind merged(Kind a, Kind b);
 
+/// The kind that a text names: 'numpy', 'tensor', ..; none for None.
+Kind kind_named(nb::handle name);
+/// The kind of results for arguments of a kind, unless config.returns says another one.
+Kind kind_returned(Kind of_arguments);
+
 /// True for what import() takes as an array: no numbers and lists of them.
 bool is_array(nb::handle object);
 

@@ -2,6 +2,8 @@
 // Configuration, modes, threads.
 #include "palimpsest/base/config.hpp"
 
+#include <thread>
+
 #include "palimpsest/base/byte_size.hpp"
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/inspect/debug/monitor_mode.hpp"
@@ -118,6 +120,44 @@ std::vector<std::string> field_of(nb::handle object, const char* name) {
   return list;
 }
 
+// -- keys of Python alone: `returns` and `progress` ---------------------------------------------
+
+struct Choice {
+  const void* scope;       // null: the process default, which comes first
+  std::thread::id thread;  // of the scope
+  std::string key;
+  PyObject* value;
+};
+// Guarded by the lock of the interpreter; empty unless somebody chose.
+constinit Global<std::vector<Choice>> all_choices;
+
+bool is_of_python(const std::string& key) { return key == "returns" || key == "progress"; }
+
+void check_choice(const std::string& key, nb::handle value) {
+  if (key == "returns") {
+    kind_named(value);
+  } else if (!value.is_none() && !PyBool_Check(value.ptr()) && !PyCallable_Check(value.ptr())) {
+    throw TypeError("[config] got " + class_name(value) +
+                    " for progress, expected True, False or a function.");
+  }
+}
+
+void forget_choices(const void* scope, const std::string& key = {}) {
+  std::vector<PyObject*> dropped;
+  std::erase_if(all_choices.get(), [&](const Choice& choice) {
+    if (choice.scope != scope || (!key.empty() && choice.key != key)) return false;
+    dropped.push_back(choice.value);
+    return true;
+  });
+  for (PyObject* value : dropped) Py_DECREF(value);
+}
+
+void choose(const void* scope, const std::string& key, nb::handle value) {
+  std::vector<Choice>& all = all_choices.get();
+  const Choice made{scope, std::this_thread::get_id(), key, value.inc_ref().ptr()};
+  all.insert(scope ? all.end() : all.begin(), made);
+}
+
 struct ConfigObject {};
 
 [[noreturn]] void throw_unknown(const std::string& key) {
@@ -136,10 +176,16 @@ nb::object get_field(const ConfigObject&, const std::string& key) {
   if (key == #name) return field(config().name);
   PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_GET)
 #undef PALIMPSEST_GET
+  if (is_of_python(key)) return nb::borrow(chosen(key));
   throw_unknown(key);
 }
 
 void set_field(const ConfigObject&, const std::string& key, nb::handle value) {
+  if (is_of_python(key)) {
+    check_choice(key, value);
+    forget_choices(nullptr, key);
+    return choose(nullptr, key, value);
+  }
   Config changed = config();
 #define PALIMPSEST_SET(Type, name, ...)          \
   if (key == #name) {                            \
@@ -159,15 +205,24 @@ class Using {
   }
   Using(const Using&) = delete;
   Using& operator=(const Using&) = delete;
-  void enter() { scopes_.push_back(std::make_unique<ConfigScope>(overrides_)); }
+  void enter() {
+    scopes_.push_back(std::make_unique<ConfigScope>(overrides_));
+    for (const auto& [key, value] : of_python_) choose(scopes_.back().get(), key, value);
+  }
   void leave() {
     if (scopes_.empty()) throw StateError("[config] got a scope that is not entered. Try `with`.");
+    forget_choices(scopes_.back().get());
     scopes_.pop_back();
   }
   void set_threads(index_t n) { overrides_.threads = n; }
 
  private:
   void add(const std::string& key, nb::handle value) {
+    if (is_of_python(key)) {
+      check_choice(key, value);
+      of_python_.emplace_back(key, nb::borrow(value));
+      return;
+    }
 #define PALIMPSEST_OVERRIDE(Type, name, ...)               \
   if (key == #name) {                                      \
     overrides_.name.emplace(field_of<Type>(value, #name)); \
@@ -179,6 +234,7 @@ class Using {
   }
 
   ConfigOverrides overrides_;
+  std::vector<std::pair<std::string, nb::object>> of_python_;
   std::vector<std::unique_ptr<ConfigScope>> scopes_;
 };
 
@@ -270,6 +326,15 @@ void bind_modes(nb::module_& m) {
 
 }  // namespace
 
+nb::handle chosen(std::string_view key) {
+  const std::vector<Choice>& all = all_choices.get();
+  for (auto choice = all.rbegin(); choice != all.rend(); ++choice) {
+    const bool holds = !choice->scope || choice->thread == std::this_thread::get_id();
+    if (holds && choice->key == key) return choice->value;
+  }
+  return nb::handle(Py_None);
+}
+
 void bind_config(nb::module_& m) {
   bind_modes(m);
   nb::class_<Using>(m, "_Using")
@@ -285,13 +350,15 @@ void bind_config(nb::module_& m) {
 #define PALIMPSEST_NAME(Type, name, ...) names.append(#name);
              PALIMPSEST_CONFIG_FIELDS(PALIMPSEST_NAME)
 #undef PALIMPSEST_NAME
-             names.append("using");
+             for (const char* name : {"progress", "returns", "using"}) names.append(name);
              return names;
            })
       .def(
           "using", [](const ConfigObject&, nb::kwargs fields) { return new Using(fields); },
           nb::rv_policy::take_ownership, "Overrides fields within a `with` block.");
   m.attr("config") = nb::cast(ConfigObject{});
+  nb::module_::import_("atexit").attr("register")(
+      nb::cpp_function([] { forget_choices(nullptr); }));
   m.def(
       "threads",
       [](index_t n) {

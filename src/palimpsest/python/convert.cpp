@@ -25,12 +25,16 @@ WeakNumber weak_number(nb::handle object) {
 
 }  // namespace
 
+constinit thread_local bool Unlocked::is_unlocked = false;
+
 Unlocked::Unlocked() {
   if (has_torch_containers) announce_torch_writes();
   state_ = PyEval_SaveThread();
+  is_unlocked = true;
 }
 
 Unlocked::~Unlocked() {
+  is_unlocked = false;
   try {
     PyEval_RestoreThread(state_);
   } catch (abi::__forced_unwind&) {
@@ -38,12 +42,13 @@ Unlocked::~Unlocked() {
   }
 }
 
-Locked::Locked() {
+Locked::Locked() : was_unlocked_(Unlocked::is_unlocked) {
   try {
     state_ = PyGILState_Ensure();
   } catch (abi::__forced_unwind&) {
     for (;;) pause();
   }
+  Unlocked::is_unlocked = false;
 }
 
 std::string class_name(nb::handle object) {

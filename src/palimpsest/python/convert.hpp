@@ -71,6 +71,8 @@ std::string class_name(nb::handle object);
 std::string str_of(nb::handle object);
 /// The text of a Python string; TypeError naming what was expected.
 std::string text_of(nb::handle object, const char* expected);
+/// The value of a key of config that Python alone has; None: nothing was chosen.
+nb::handle chosen(std::string_view key);
 /// A whole number, of any type that has __index__.
 bool is_integer(nb::handle object);
 index_t integer_of(nb::handle object, const char* expected);
@@ -82,23 +84,31 @@ bool is_list(nb::handle object);
 // Writes of torch to memory that parameters borrow are announced before.
 class Unlocked {
  public:
+  /// Has the calling thread given up the lock that it called with?
+  static bool is_here() { return is_unlocked; }
   Unlocked();
   ~Unlocked();
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
  private:
+  friend class Locked;
+  static thread_local bool is_unlocked;
   PyThreadState* state_;
 };
 class Locked {
  public:
   Locked();
-  ~Locked() { PyGILState_Release(state_); }
+  ~Locked() {
+    Unlocked::is_unlocked = was_unlocked_;
+    PyGILState_Release(state_);
+  }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
  private:
   PyGILState_STATE state_;
+  bool was_unlocked_;
 };
 
 /// Calls `f` without the lock of the interpreter.

@@ -23,6 +23,11 @@ struct ErrorClass {
   bool (*is)(const Error& error);
 };
 
+bool is_about_missing_file(const Error& error) {
+  return dynamic_cast<const IoError*>(&error) &&
+         std::string_view(error.what()).find("no such file or directory") != std::string_view::npos;
+}
+
 #define PALIMPSEST_ERROR(name, base, built_in)                                  \
   ErrorClass {                                                                  \
 #name, #base, built_in,                                                     \
@@ -48,6 +53,7 @@ const ErrorClass kClasses[] = {
     PALIMPSEST_ERROR(MissingInputError, Error, &PyExc_ValueError),
     PALIMPSEST_ERROR(IoError, Error, &PyExc_OSError),
     PALIMPSEST_ERROR(FormatError, IoError, nullptr),
+    {"NotFoundError", "IoError", &PyExc_FileNotFoundError, is_about_missing_file},
     PALIMPSEST_ERROR(OutOfMemory, Error, &PyExc_MemoryError),
     PALIMPSEST_ERROR(BudgetError, OutOfMemory, nullptr),
     PALIMPSEST_ERROR(NotSupported, Error, &PyExc_NotImplementedError),
@@ -72,13 +78,24 @@ std::size_t position_of(std::string_view name) {
   return i;
 }
 
-// Is this, or what it was thrown from, an exception of Python? Then that is raised again.
+// Lines behind the first one of a message, as Python 3.11 and later show notes.
+void add_notes(nb::python_error& error, const std::string& message) {
+  const std::size_t end = message.find('\n');
+  const nb::object value = nb::borrow(error.value());
+  if (end == std::string::npos || !nb::hasattr(value, "add_note")) return;
+  const nb::object dedent = nb::module_::import_("textwrap").attr("dedent");
+  value.attr("add_note")(dedent(message.substr(end + 1)));
+}
+
+// Is this, or what it was thrown from, an exception of Python? Then that is raised again, with the
+// notes that it got on its way.
 bool raise_nested(const std::exception& error) {
   const auto* const nested = dynamic_cast<const std::nested_exception*>(&error);
   if (!nested || !nested->nested_ptr()) return false;
   try {
     nested->rethrow_nested();
   } catch (nb::python_error& inner) {
+    add_notes(inner, error.what());
     inner.restore();
     return true;
   } catch (const std::exception& inner) {

@@ -38,6 +38,7 @@ namespace palimpsest::python {
   X(user_ops)                         \
   X(torch_tensors)                    \
   X(process)                          \
+  X(origins)                          \
   X(memory)                           \
   X(visible)
 

@@ -349,6 +349,26 @@ Kind merged(Kind a, Kind b) {
                   " and of " + names[static_cast<int>(b)] + ", expected one kind besides NumPy.");
 }
 
+Kind kind_named(nb::handle name) {
+  if (name.is_none()) return Kind::none;
+  if (!PyUnicode_Check(name.ptr())) {
+    throw TypeError("[returns] got " + class_name(name) + ", expected the name of a kind.");
+  }
+  const std::string text = str_of(name);
+  if (text == "numpy") return Kind::numpy;
+  if (text == "tensor") return Kind::tensor;
+  if (text == "torch") return Kind::torch;
+  if (text == "jax") return Kind::jax;
+  if (text == "cupy") return Kind::cupy;
+  throw ValueError("[returns] got '" + text +
+                   "', expected one of 'numpy', 'tensor', 'torch', 'jax', 'cupy'.");
+}
+
+Kind kind_returned(Kind of_arguments) {
+  const nb::handle always = chosen("returns");
+  return always.is_none() ? of_arguments : kind_named(always);
+}
+
 Tensor import_array(nb::handle object, bool may_copy) {
   const ClassFacts& facts = facts_of(object);
   switch (facts.road) {

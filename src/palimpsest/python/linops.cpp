@@ -64,7 +64,7 @@ nb::object apply(const NamedLinop& A, nb::handle x) {
   }
   const Tensor given = from_python<Tensor>(x);
   Tensor y = released([&] { return A(given); });
-  return export_array(std::move(y), kind);
+  return export_array(std::move(y), kind_returned(kind));
 }
 
 nb::object matmul(Self self, nb::handle other) {

@@ -54,7 +54,8 @@ std::function<bool(const SolveInfo&)> as_callback(nb::handle f) {
 
 std::function<bool(const SolveInfo&)> with_progress(
     nb::handle progress, int iterations, std::function<bool(const SolveInfo&)> callback) {
-  if (!progress.is_valid() || progress.is_none() || progress.ptr() == Py_False) return callback;
+  if (!progress.is_valid() || progress.is_none()) progress = chosen("progress");
+  if (progress.is_none() || progress.ptr() == Py_False) return callback;
   const nb::object report =
       nb::module_::import_("palimpsest._progress").attr("reporter")(progress, iterations);
   return [report = shared_object(report), callback = std::move(callback)](const SolveInfo& info) {

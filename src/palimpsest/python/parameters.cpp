@@ -119,9 +119,21 @@ nb::object universal(nb::handle, nb::handle ufunc, nb::handle method, nb::args i
   return ufunc.attr(nb::str(nb::borrow<nb::str>(method)))(*nb::tuple(values), **named);
 }
 
+// A learned tensor of torch is borrowed anyway.
+Parameter borrowed(nb::handle array) {
+  const bool is_of_torch = kind_of(array) == Kind::torch && is_learned(array);
+  return is_of_torch ? from_python<Parameter>(array)
+                     : Parameter::borrow(writable_array(array, "borrow"));
+}
+
 }  // namespace
 
 void bind_parameters(nb::module_& m) {
+  m.def(
+      "borrow", [](ArrayGiven x) { return ParameterObject(borrowed(x)); }, "x"_a,
+      "A parameter over the memory of an array: operators see what is written to it.\n\n"
+      "Examples\n--------\n>>> w = np.ones(2)\n>>> A = ps.Diagonal(ps.borrow(w), 'N')\n"
+      ">>> w[0] = 5\n>>> A([1.0, 1.0])\narray([5., 1.])");
   nb::class_<ParameterObject, VariableObject> c(m, "Parameter", nb::is_weak_referenceable(),
                                                 "Data of an operator: in graphs a Variable, for "
                                                 "NumPy its value.");
@@ -131,10 +143,7 @@ void bind_parameters(nb::module_& m) {
       .def(
           "__init__",
           [](ParameterObject* self, nb::handle value, bool trainable, bool borrow) {
-            const bool is_of_torch = kind_of(value) == Kind::torch && is_learned(value);
-            Parameter made = borrow && !is_of_torch
-                                 ? Parameter::borrow(writable_array(value, "Parameter"))
-                                 : from_python<Parameter>(value);
+            const Parameter made = borrow ? borrowed(value) : from_python<Parameter>(value);
             new (self) ParameterObject(trainable ? made.as_trainable() : made);
           },
           "value"_a, nb::kw_only(), "trainable"_a = false, "borrow"_a = false)

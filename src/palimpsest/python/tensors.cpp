@@ -122,8 +122,19 @@ Shown<"NDArray[Any]"> array_protocol(Self self, nb::handle dtype, nb::handle cop
   return export_in_place(Tensor(self.value), Kind::numpy);
 }
 
+// Memory that nobody writes any more, as the caller promises.
+Tensor as_frozen(Tensor t) {
+  if (t.storage().state() != StorageState::foreign_writable) return t;
+  void* const data = const_cast<void*>(t.raw_data());
+  const DType dtype = t.dtype();
+  const Extents shape = t.shape();
+  const Strides strides = t.strides();
+  return Tensor::from_blob(
+      data, dtype, shape, strides, [kept = std::move(t)] {}, false);
+}
+
 Tensor as_tensor(nb::handle object, std::optional<DType> dtype, nb::handle copy,
-                 std::optional<Device> device) {
+                 std::optional<Device> device, bool frozen) {
   const bool must_copy = copy.ptr() == Py_True;
   const bool may_copy = copy.ptr() != Py_False;
   Tensor t = is_array(object) ? import_array(object, may_copy) : from_python<Tensor>(object);
@@ -133,7 +144,8 @@ Tensor as_tensor(nb::handle object, std::optional<DType> dtype, nb::handle copy,
   }
   if (converts) t = t.to(*dtype);
   if (device) t = t.to(*device);
-  return must_copy ? t.clone() : t;
+  if (must_copy) return t.clone();
+  return frozen ? as_frozen(std::move(t)) : t;
 }
 
 Tensor full_tensor(const Extents& shape, nb::handle value, std::optional<DType> dtype) {
@@ -282,10 +294,7 @@ void bind_copies(nb::class_<TensorObject>& c) {
 void bind_sharing(nb::class_<TensorObject>& c) {
   c.def(
        "is_alias_of",
-       [](ConstSelf self, ConstSelf other) {
-         return shares_storage(self.value, other.value) &&
-                may_share_memory(self.value, other.value);
-       },
+       [](ConstSelf self, ConstSelf other) { return may_share_memory(self.value, other.value); },
        "other"_a)
       .def(
           "may_share_memory",
@@ -333,11 +342,15 @@ void bind_tensors(nb::module_& m) {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(forget_classes));
   m.def(
       "asarray",
-      [](nb::handle x, std::optional<DType> dtype, nb::handle copy, std::optional<Device> device) {
-        return as_tensor(x, dtype, copy, device);
-      },
+      [](nb::handle x, std::optional<DType> dtype, nb::handle copy, std::optional<Device> device,
+         bool frozen) { return as_tensor(x, dtype, copy, device, frozen); },
       "x"_a, "dtype"_a.none() = nb::none(), nb::kw_only(), "copy"_a.none() = nb::none(),
-      "device"_a.none() = nb::none(), "A tensor over the memory of x.");
+      "device"_a.none() = nb::none(), "frozen"_a = false,
+      "A tensor over the memory of x. `frozen` promises that nobody writes that memory any more, "
+      "so\n"
+      "that parameters and shared variables need no copy of it.\n\n"
+      "Examples\n--------\n>>> a = np.ones(3)\n"
+      ">>> ps.asarray(a).data_ptr() == a.ctypes.data\nTrue");
   m.def(
       "from_dlpack", [](nb::handle x) { return import_array(x); }, "x"_a);
   m.def(

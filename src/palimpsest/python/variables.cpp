@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // class Variable: a value of a graph, and the roots of graphs.
+#include <unordered_map>
+
 #include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/inspect/print.hpp"
@@ -16,6 +18,63 @@ using Self = const VariableObject&;
 struct Tag {
   Variable of;
 };
+
+// What users wrote beside the marks, as long as the variable lives. Guarded by the lock of the
+// interpreter.
+struct Notes {
+  std::weak_ptr<VariableNode> of;
+  PyObject* values;  // a dict
+};
+using AllNotes = std::unordered_map<const VariableNode*, Notes>;
+constinit Global<AllNotes> all_notes;
+
+void drop_notes(bool all) {
+  std::vector<PyObject*> dropped;  // whatever their end runs finds the table whole
+  std::erase_if(all_notes.get(), [&](const auto& entry) {
+    if (!all && !entry.second.of.expired()) return false;
+    dropped.push_back(entry.second.values);
+    return true;
+  });
+  for (PyObject* values : dropped) Py_DECREF(values);
+}
+
+// The dict of a variable; not valid where it has none.
+nb::object notes_of(const Variable& variable) {
+  const auto found = all_notes.get().find(variable.node());
+  if (found == all_notes.get().end() || found->second.of.expired()) return {};
+  return nb::borrow(found->second.values);
+}
+
+nb::object note(const Tag& tag, const std::string& key) {
+  const nb::object values = notes_of(tag.of);
+  const nb::object found =
+      values.is_valid() ? nb::object(values.attr("get")(key)) : nb::object(nb::none());
+  if (!found.is_none()) return found;
+  PyErr_SetString(PyExc_AttributeError, ("[tag] has no '" + key + "'.").c_str());
+  throw nb::python_error();
+}
+
+void set_note(Tag& tag, const std::string& key, nb::handle value) {
+  const auto mark = [&] {
+    if (!PyBool_Check(value.ptr())) {
+      throw TypeError("[tag] got " + class_name(value) + " for " + key + ", expected a bool.");
+    }
+    return value.ptr() == Py_True;
+  };
+  if (key == "indestructible") {
+    tag.of.tags().indestructible = mark();
+  } else if (key == "nan_guard") {
+    tag.of.tags().nan_guard = mark();
+  } else {
+    nb::object values = notes_of(tag.of);
+    if (!values.is_valid()) {
+      drop_notes(false);
+      values = nb::dict();
+      all_notes.get()[tag.of.node()] = {tag.of.handle(), nb::object(values).release().ptr()};
+    }
+    values.attr("__setitem__")(key, value);
+  }
+}
 
 IndexEntry index_entry(nb::handle entry) {
   if (entry.is_none()) return newaxis;
@@ -295,12 +354,11 @@ void bind_types(nb::module_& m) {
       .def("__hash__", [](const TypeObject& t) { return std::hash<std::string>{}(t.value.str()); })
       .def("__repr__", [](const TypeObject& t) { return t.value.str(); });
   nb::class_<Tag>(m, "_Tag", "Marks of a Variable for rewrites and checks.")
-      .def_prop_rw(
-          "indestructible", [](const Tag& t) { return t.of.tags().indestructible; },
-          [](Tag& t, bool value) { t.of.tags().indestructible = value; })
-      .def_prop_rw(
-          "nan_guard", [](const Tag& t) { return t.of.tags().nan_guard; },
-          [](Tag& t, bool value) { t.of.tags().nan_guard = value; });
+      .def_prop_ro("indestructible", [](const Tag& t) { return t.of.tags().indestructible; })
+      .def_prop_ro("nan_guard", [](const Tag& t) { return t.of.tags().nan_guard; })
+      .def("__getattr__", note, "key"_a)
+      .def("__setattr__", set_note, "key"_a, "value"_a.none());
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { drop_notes(true); }));
 }
 
 // Letters as in graph/inputs.hpp.

@@ -45,7 +45,7 @@ ResultObject solved(const NamedLinop& A, nb::handle b, Solve solve) {
   const Kind kind = is_array(b) ? kind_of(b) : Kind::numpy;
   if (kind != Kind::xarray) {
     const Tensor data = from_python<Tensor>(b);
-    return {released([&] { return solve(data); }), kind};
+    return {released([&] { return solve(data); }), kind_returned(kind)};
   }
   const nb::object ordered =
       nb::module_::import_("palimpsest.interop.xarray").attr("ordered")(b, to_python(A.oshape()));
