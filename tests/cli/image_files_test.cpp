@@ -85,7 +85,7 @@ TEST_F(ImageFiles, ConvertCutsNamesAndTakesParts) {
   refuse({"convert", dir / "k.npy", dir / "x.npy", "--axes", "Ny,Nx"}, "4 axes");
   refuse({"convert", dir / "k.npy", dir / "x.npy", "--axes", "T,Ny,Ny,Nx"}, "--axes");
   refuse({"convert", dir / "k.npy", dir / "x.npy", "--part", "abs"}, "magnitude");
-  refuse({"convert", dir / "k.npy", dir / "x.tif"}, "expected '.nii', '.nii.gz'");
+  refuse({"convert", dir / "k.npy", dir / "x.tif"}, "expected '.png', '.nii'");
   refuse({"convert", dir / "k.npy", dir / "k.npy"}, "overwrite the input");
   refuse({"convert", dir / "none.npy", dir / "x.npy"}, "none.npy");
 }

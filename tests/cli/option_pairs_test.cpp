@@ -61,7 +61,8 @@ struct Outcome {
 std::string without_measurements(const std::string& text) {
   static const std::regex measured(
       R"re([^\n]*(seconds|"(read|sensitivities|solve|write|measured[a-z_]*|process[a-z_]*)")[^\n]*\n|)re"
-      R"(measured [0-9,]+ bytes[^\n]*)");
+      R"(measured [0-9,]+ bytes[^\n]*|[^\n]*>peak, measured<[^\n]*|[^\n]*>peak of the process<[^\n]*|)"
+      R"(bytes, [0-9.]+ s<)");
   return std::regex_replace(text, measured, "");
 }
 
@@ -98,8 +99,8 @@ class OptionPairs : public ::testing::Test {
     for (const std::string& name : dir.names()) {
       if (inputs_.contains(name)) continue;
       const std::string content = read_file(dir / name);
-      outcome.text +=
-          name + ":" + (name.ends_with(".json") ? without_measurements(content) : content);
+      const bool is_report = name.ends_with(".json") || name.ends_with(".html");
+      outcome.text += name + ":" + (is_report ? without_measurements(content) : content);
       std::remove((dir / name).c_str());
     }
     return outcome;
@@ -254,42 +255,51 @@ void OptionPairs::make_inputs() {
   write_npy(dir / "radial.npy", A(read_npy(dir / "image.npy").to(DType::complex64)).contiguous());
   write_npy(dir / "t.npy", trajectory);
   write_npy(dir / "w.npy", density_compensation(trajectory, DensityMethod::analytic));
+  write_file(dir / "config.json", "{\"lambda\": 0}");
+  const Tensor plane = read_npy(dir / "k.npy").unsqueeze(1);
+  write_npy(dir / "series.npy", plane.unsqueeze(0).expand({2, 4, 1, 32, 32}).contiguous());
   write_npy(dir / "volume.npy", Tensor::random_normal({6, 32, 34}, DType::float32, {1}));
   for (const std::string& name : dir.names()) inputs_.insert(name);
 }
 
 CommandSamples OptionPairs::plan_samples() const {
   const std::vector<std::string> trajectory = {"--trajectory", dir / "t.npy"};
-  CommandSamples command{.name = "plan",
-                         .arguments = {dir / "several.h5"},
-                         .options = {{"--method", {{"--method", "adjoint"}}},
-                                     {"--maps", {{"--maps", dir / "maps.npy"}}},
-                                     {"--reg", {{"--reg", "tv:0.01"}}},
-                                     {"--sets", {{"--sets", "2"}}},
-                                     {"--scale", {{"--scale", "7"}, {"--reg", "tv:0.01"}}},
-                                     {"--keep-scale", {{"--keep-scale"}}},
-                                     {"--trajectory", {trajectory, {}, {dir / "radial.npy"}}},
-                                     {"--weights", {{"--weights", dir / "w.npy"}, trajectory}},
-                                     {"--as", {{"--as", "T=repetition"}}},
-                                     {"--frames", {{"--frames", "20"}, trajectory}},
-                                     {"--start", {{"--start", dir / "start.npy"}}},
-                                     {"--lambda", {{"--lambda", "0"}}},
-                                     {"--memory", {{"--memory", "8M"}}},
-                                     {"--scratch", {{"--scratch", dir.path()}, {"--memory", "8M"}}},
-                                     {"--slice", {{"--slice", "1"}}},
-                                     {"--contrast", {{"--contrast", "1"}}},
-                                     {"--phase", {{"--phase", "1"}}},
-                                     {"--set", {{"--set", "1"}}},
-                                     {"--repetition", {{"--repetition", "1"}}},
-                                     {"--prewhiten", {{"--prewhiten"}}},
-                                     {"--report", {{"--report", dir / "r.json"}}},
-                                     {"--plan", {{"--plan", dir / "p.txt"}}},
-                                     {"--json", {{"--json"}}}},
-                         .usual = {{{"--slice", "0"}, {"--slice"}, true},
-                                   {{"--contrast", "0"}, {"--contrast"}, true},
-                                   {{"--phase", "0"}, {"--phase"}, true},
-                                   {{"--set", "0"}, {"--set"}, true}},
-                         .invisible = {"--scratch", "--scale", "--keep-scale"}};
+  CommandSamples command{
+      .name = "plan",
+      .arguments = {dir / "several.h5"},
+      .options = {{"--method", {{"--method", "adjoint"}}},
+                  {"--maps", {{"--maps", dir / "maps.npy"}}},
+                  {"--reg", {{"--reg", "tv:0.01"}}},
+                  {"--sets", {{"--sets", "2"}}},
+                  {"--scale", {{"--scale", "7"}, {"--reg", "tv:0.01"}}},
+                  {"--keep-scale", {{"--keep-scale"}}},
+                  {"--trajectory", {trajectory, {}, {dir / "radial.npy"}}},
+                  {"--weights", {{"--weights", dir / "w.npy"}, trajectory}},
+                  {"--as", {{"--as", "T=repetition"}}},
+                  {"--frames", {{"--frames", "20"}, trajectory}},
+                  {"--start", {{"--start", dir / "start.npy"}}},
+                  {"--lambda", {{"--lambda", "0"}}},
+                  {"--memory", {{"--memory", "8M"}}},
+                  {"--scratch", {{"--scratch", dir.path()}, {"--memory", "8M"}}},
+                  {"--slice", {{"--slice", "1"}}},
+                  {"--contrast", {{"--contrast", "1"}}},
+                  {"--phase", {{"--phase", "1"}}},
+                  {"--set", {{"--set", "1"}}},
+                  {"--repetition", {{"--repetition", "1"}}},
+                  {"--prewhiten", {{"--prewhiten"}}},
+                  {"--report", {{"--report", dir / "r.json"}}},
+                  {"--plan", {{"--plan", dir / "p.txt"}}},
+                  {"--threads", {{"--threads", "2"}}},
+                  {"--log", {{"--log", dir / "l.txt"}}},
+                  {"--config", {{"--config", dir / "config.json"}}},
+                  {"--quiet", {{"--quiet"}}},
+                  {"--json", {{"--json"}}}},
+      .usual = {{{"--slice", "0"}, {"--slice"}, true},
+                {{"--contrast", "0"}, {"--contrast"}, true},
+                {{"--phase", "0"}, {"--phase"}, true},
+                {{"--set", "0"}, {"--set"}, true}},
+      .invisible = {"--scratch", "--scale", "--keep-scale", "--threads", "--quiet"}};
+  command.subsumed.insert({"--lambda", "--config"});
   // Which image it is does not show in its plan.
   for (const char* option : {"--slice", "--contrast", "--phase", "--set"}) {
     command.invisible.insert(option);
@@ -301,19 +311,23 @@ CommandSamples OptionPairs::recon_samples() const {
   CommandSamples command = plan_samples();
   command.name = "recon";
   // What ends a run in time, and what goes on from its state, changes nothing in the image.
-  command.invisible = {"--scratch", "--memory", "--time-limit", "--every", "--resume"};
-  command.options.insert({{"--output", {{"--output", dir / "i.png"}}},
-                          {"--bits", {{"--bits", "16"}, {"--output", dir / "i.png"}}},
-                          {"--save", {{"--save", dir / "i.npy"}}},
-                          {"--save-maps", {{"--save-maps", dir / "m.npy"}}},
-                          {"--iterations", {{"--iterations", "3"}}},
-                          {"--tolerance", {{"--tolerance", "0.9"}}},
-                          {"--time-limit", {{"--time-limit", "2h"}}},
-                          {"--seed", {{"--seed", "7"}, {"--reg", "l1wav:0.01"}}},
-                          {"--checkpoint", {{"--checkpoint", dir / "c"}}},
-                          {"--every", {{"--every", "1h"}, {"--checkpoint", dir / "c"}}},
-                          {"--resume", {{"--resume", dir / "begun"}}},
-                          {"--dry-run", {{"--dry-run"}}}});
+  command.invisible = {"--scratch", "--memory", "--time-limit", "--every", "--resume", "--threads"};
+  command.options.insert(
+      {{"--output", {{"--output", dir / "i.png"}}},
+       {"--bits", {{"--bits", "16"}, {"--output", dir / "i.png"}}},
+       {"--part", {{"--part", "phase"}, {"--output", dir / "i.png"}}},
+       {"--columns", {{"--columns", "1"}, {"--output", dir / "i.png"}, {dir / "series.npy"}}},
+       {"--html", {{"--html", dir / "i.html"}}},
+       {"--save", {{"--save", dir / "i.npy"}}},
+       {"--save-maps", {{"--save-maps", dir / "m.npy"}}},
+       {"--iterations", {{"--iterations", "3"}}},
+       {"--tolerance", {{"--tolerance", "0.9"}}},
+       {"--time-limit", {{"--time-limit", "2h"}}},
+       {"--seed", {{"--seed", "7"}, {"--reg", "l1wav:0.01"}}},
+       {"--checkpoint", {{"--checkpoint", dir / "c"}}},
+       {"--every", {{"--every", "1h"}, {"--checkpoint", dir / "c"}}},
+       {"--resume", {{"--resume", dir / "begun"}}},
+       {"--dry-run", {{"--dry-run"}}}});
   command.usual.push_back({{"--save", dir / "usual.npy"}, {"--save"}});
   command.usual.push_back({{"--iterations", "2"}, {"--iterations", "--method"}});
   // What has converged needs no checkpoint.
@@ -322,8 +336,9 @@ CommandSamples OptionPairs::recon_samples() const {
   command.subsumed.insert({"--reg", "--tolerance"});
   // A dry run reconstructs nothing.
   for (const char* option :
-       {"--output", "--bits", "--save", "--save-maps", "--iterations", "--tolerance", "--slice",
-        "--contrast", "--phase", "--set", "--seed", "--checkpoint", "--scale", "--keep-scale"}) {
+       {"--output", "--bits", "--part", "--columns", "--html", "--save", "--save-maps", "--quiet",
+        "--iterations", "--tolerance", "--slice", "--contrast", "--phase", "--set", "--seed",
+        "--checkpoint", "--scale", "--keep-scale"}) {
     command.subsumed.insert({"--dry-run", option});
   }
   return command;

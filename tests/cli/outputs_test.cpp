@@ -112,13 +112,16 @@ TEST_F(OutputFiles, TwoNamesOfOneFileAreOneOutput) {
 
 TEST_F(OutputFiles, TheEndingOfANameIsItsFormat) {
   write_kspace("k.npy");
-  for (const char* name : {"x.jpg", "x", "x.npy", "x.png.gz", ".png", "png"}) {
-    expect_refused({"recon", dir / "k.npy", "-o", dir / name}, "expected '.png'");
+  for (const char* name : {"x.jpg", "x", "x.png.gz", ".png", "png"}) {
+    expect_refused({"recon", dir / "k.npy", "-o", dir / name}, "expected '.png', '.nii'");
   }
-  for (const char* name : {"x", "x.cfl", "x.nii", "x.png"}) {
-    expect_refused({"recon", dir / "k.npy", "--save", dir / name}, "expected '.npy'");
+  for (const char* name : {"x", "x.png"}) {
+    expect_refused({"recon", dir / "k.npy", "--save", dir / name}, "expected '.nii', '.nii.gz'");
+  }
+  for (const char* name : {"x", "x.nii", "x.png"}) {
     expect_refused({"recon", dir / "k.npy", "--save-maps", dir / name}, "expected '.npy'");
   }
+  expect_refused({"recon", dir / "k.npy", "--html", dir / "x.htm"}, "expected '.html'");
   expect_refused({"recon", dir / "k.npy", "--report", dir / "x.txt"}, "expected '.json'");
   expect_refused({"recon", dir / "k.npy", "--plan", dir / "x.pdf"}, ".svg, .json or .txt");
   expect_refused({"simulate", dir / "x.dat"}, "expected '.h5'");
@@ -126,6 +129,7 @@ TEST_F(OutputFiles, TheEndingOfANameIsItsFormat) {
   expect_refused({"compare", dir / "k.npy", dir / "k.npy", "-o", dir / "x.jpeg"},
                  "expected '.png'");
   EXPECT_EQ(run_command({"recon", dir / "k.npy", "-o", dir / "X.PNG"}).code, 0);
+  EXPECT_EQ(read_file(dir / "X.PNG").substr(1, 3), "PNG");
 }
 
 TEST_F(OutputFiles, LinksAreFollowedAlsoToWhatIsNotThereYet) {

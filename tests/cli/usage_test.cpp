@@ -40,6 +40,16 @@ TEST(Usage, VersionAndHelpAreDone) {
   EXPECT_THAT(run_command({"recon", "--help"}).out, AllOf(HasSubstr("--lambda"), HasSubstr("30")));
 }
 
+TEST(Usage, OptionsMayStandBeforeArguments) {
+  const ScratchDirectory dir;
+  write_file(dir / "config.json", R"({"reg": ["l2:0.1", "l2:0.2"]})");
+  for (const auto& words :
+       {std::vector<std::string>{"recon", "--reg", "l2:0.1", dir / "none.h5", "-o", dir / "x.png"},
+        {"recon", "--config", dir / "config.json", dir / "none.h5", "-o", dir / "x.png"}}) {
+    EXPECT_THAT(run_command(words).err, HasSubstr("none.h5] cannot be read"));
+  }
+}
+
 struct WrongUsage {
   std::vector<std::string> arguments;
   std::string text;

@@ -258,7 +258,7 @@ TEST_F(WrongInput, OutputDirectoriesThatAreMissingOrReadOnly) {
   write_npy(dir / "k.npy", random_kspace({4, 32, 32}));
   expect_refused({"recon", dir / "k.npy", "-o", dir / "none/x.png"}, 2, "there is no directory");
   expect_refused({"recon", dir / "k.npy", "-o", dir.path()}, 2, "is a directory");
-  expect_refused({"recon", dir / "k.npy", "-o", dir / "x.npy"}, 2, "x.png");
+  expect_refused({"recon", dir / "k.npy", "-o", dir / "x.tif"}, 2, "x.png");
   expect_refused({"recon", dir / "k.npy", "-o", picture(), "--report", picture()}, 2, ".json");
   expect_refused({"recon", dir / "k.npy", "--save", dir / "a.npy", "--save-maps", dir / "a.npy"}, 2,
                  "two outputs are the same file");

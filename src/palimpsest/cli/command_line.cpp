@@ -184,7 +184,11 @@ Command& Command::option(const std::string& names, const std::string& value,
 
 Command& Command::option(const std::string& names, const std::string& value,
                          std::vector<std::string>& target, const std::string& help) {
-  impl_->app->add_option(names, target, help)->type_name(value)->expected(1)->take_all();
+  impl_->app->add_option(names, target, help)
+      ->type_name(value)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);  // the next word is an argument
   return *this;
 }
 
@@ -246,6 +250,7 @@ Command& Command::action(std::function<void()> run) {
 struct CommandLine::Impl {
   CLI::App app;
   std::vector<std::shared_ptr<Command::Impl>> commands;
+  std::vector<std::string> words;
 
   /// The subcommand whose arguments were being read, or nothing.
   const CLI::App* current() const {
@@ -376,7 +381,10 @@ void CommandLine::Impl::run_commands() {
   }
 }
 
+const std::vector<std::string>& CommandLine::words() const { return impl_->words; }
+
 int CommandLine::run(int argc, const char* const* argv) {
+  impl_->words = {argv, argv + argc};
   try {
     try {
       const std::vector<std::string> words =

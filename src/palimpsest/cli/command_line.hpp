@@ -97,6 +97,8 @@ class CommandLine {
   std::vector<OptionFacts> options(const std::string& command) const;
   /// All commands with all that they take: the table that help, completion and manual are made of.
   std::vector<CommandFacts> facts() const;
+  /// What was given to run(), the name of the program first.
+  const std::vector<std::string>& words() const;
   /// Runs the subcommand that the arguments name; returns the exit code and throws nothing.
   int run(int argc, const char* const* argv);
 

@@ -12,10 +12,12 @@
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
 #include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/results/image_formats.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/format.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
+#include "palimpsest/io/ismrmrd_images.hpp"
 #include "palimpsest/io/nifti.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
@@ -55,7 +57,11 @@ class Facts {
     json_.set(name, std::vector<double>(values.begin(), values.end()));
   }
   void add(const std::string& name, const std::vector<double>& values) {
-    rows_.push_back({name, fmt::format("{:g}", fmt::join(values, " x "))});
+    add_list(name, values, " x ");
+  }
+  void add_list(const std::string& name, const std::vector<double>& values,
+                const char* between = ", ") {
+    rows_.push_back({name, fmt::format("{:g}", fmt::join(values, between))});
     json_.set(name, values);
   }
   void print(bool as_json) const {
@@ -106,6 +112,36 @@ void add_raw_scan(Facts& facts, const RawScan& scan) {
   facts.add("bytes", byte_count(Extents{n_samples}, DType::complex64));
 }
 
+// Position of the middle and directions of the axes, LPS, and the time between two frames.
+void add_place(Facts& facts, const Image& image) {
+  if (image.time_step_s > 0) facts.add("time step in s", std::vector<double>{image.time_step_s});
+  if (!image.affine_lps) return;
+  const Orientation place = orientation_of(*image.affine_lps, spatial_extents(image));
+  const auto numbers = [](const auto& v) { return std::vector<double>(v.begin(), v.end()); };
+  facts.add_list("position in mm, LPS", numbers(place.position_mm));
+  constexpr const char* kAxes[] = {"direction of x", "direction of y", "direction of z"};
+  for (std::size_t d = 0; d < 3; ++d) facts.add_list(kAxes[d], numbers(place.directions[d]));
+}
+
+void add_images(Facts& facts, const Image& image, std::size_t n_images) {
+  facts.add("images", static_cast<index_t>(n_images));
+  facts.add("axes", image.names.str());
+  add_array(facts, image.data);
+  facts.add("spacing in mm",
+            std::vector<double>{image.voxel_mm[2], image.voxel_mm[1], image.voxel_mm[0]});
+  add_place(facts, image);
+  facts.add("description", image.description);
+}
+
+void add_ismrmrd(Facts& facts, const std::string& file) {
+  const IsmrmrdContents contents = ismrmrd_contents(file);
+  for (const std::string& series : contents.image_series) facts.add("image series", series);
+  if (contents.has_scan) add_raw_scan(facts, RawScanFile(file).contents());
+  if (contents.image_series.empty()) return;
+  const IsmrmrdImages images = read_ismrmrd_images(file);
+  add_images(facts, from_ismrmrd(images), images.heads.size());
+}
+
 void info(const InfoOptions& options) {
   const std::string& file = options.file;
   Outputs().reads(file);
@@ -122,12 +158,13 @@ void info(const InfoOptions& options) {
       case FileFormat::png:
         return add_array(facts, read_png(file));
       case FileFormat::ismrmrd:
-        return add_raw_scan(facts, RawScanFile(file).contents());
+        return add_ismrmrd(facts, file);
       case FileFormat::nifti: {
         const NiftiImage image = read_nifti(file);
         add_array(facts, image.data);
         facts.add("spacing in mm",
                   std::vector<double>(image.spacing_mm.begin(), image.spacing_mm.end()));
+        add_place(facts, from_nifti(image));
         facts.add("description", image.description);
       }
     }
@@ -139,7 +176,7 @@ void info(const InfoOptions& options) {
 
 void add_info(CommandLine& line) {
   const auto options = std::make_shared<InfoOptions>();
-  line.add("info", "List what a file holds (ISMRMRD, NPY, BART CFL, NIfTI, PNG)")
+  line.add("info", "List what a file holds (ISMRMRD scan or images, NPY, BART CFL, NIfTI, PNG)")
       .argument("FILE", options->file, "File to describe")
       .flag("--json", options->json, "Facts as JSON on standard output")
       .action([options] { info(*options); });

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -11,38 +10,23 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/cli/clock.hpp"
 #include "palimpsest/cli/code_pages.hpp"
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/messages.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/cli/progress.hpp"
-#include "palimpsest/cli/recon/picture.hpp"
 #include "palimpsest/cli/recon/recon_options.hpp"
 #include "palimpsest/cli/recon/recon_report.hpp"
+#include "palimpsest/cli/recon/recon_results.hpp"
 #include "palimpsest/cli/standard_output.hpp"
 #include "palimpsest/cli/text.hpp"
-#include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/report.hpp"
 
 namespace palimpsest::cli {
 namespace {
-
-// The endings of --plan, and what a file with each of them holds.
-struct PlanFormat {
-  const char* ending;
-  std::string (Plan::*text)() const;
-};
-constexpr PlanFormat kPlanFormats[] = {
-    {".svg", &Plan::to_svg}, {".json", &Plan::to_json}, {".txt", &Plan::to_string}};
-
-const PlanFormat& format_of(const std::string& path) {
-  const auto* const it =
-      std::find_if(std::begin(kPlanFormats), std::end(kPlanFormats),
-                   [&](const PlanFormat& format) { return path.ends_with(format.ending); });
-  if (it != std::end(kPlanFormats)) return *it;
-  throw UsageError("[--plan] got '" + path + "', expected a name that ends in .svg, .json or .txt");
-}
 
 // The first interrupt ends the iteration, a second one the process.
 CancelToken& interrupt_token() {
@@ -71,114 +55,115 @@ class WithInterrupts {
 
 void check_outputs(const ReconOptions& options) {
   if (!options.output.empty() || !options.save.empty() || !options.report.empty() ||
-      !options.save_maps.empty() || !options.plan.empty() || options.json) {
+      !options.save_maps.empty() || !options.plan.empty() || !options.html.empty() ||
+      options.json) {
     return;
   }
   throw UsageError("no output is named. Try -o image.png");
 }
 
-// Announces what a run, or the plan of one, will write.
-void announce(Outputs& outputs, const ReconOptions& options, bool plan_only) {
-  for (const std::string& path : {options.input, options.maps, options.start, options.trajectory,
-                                  options.weights, options.resume}) {
-    outputs.reads(path);
+// What a run, or the plan of one, says and leaves behind.
+class Session {
+ public:
+  explicit Session(const ReconOptions& options) : options_(options), messages_(options.quiet) {
+    if (options.threads) threads_.emplace(ConfigOverrides{.threads = *options.threads});
   }
-  if (!plan_only) {
-    outputs.announce(options.output, ".png");
-    outputs.announce(options.save, ".npy");
-    outputs.announce(options.save_maps, ".npy");
+
+  // Only what a run takes: --plan and --report, but no result.
+  void plan();
+  void recon();
+
+ private:
+  JsonReport report_of(const char* command, const ScanReconstruction& reconstruction,
+                       const ScanReconstructionOptions& how) const {
+    JsonReport report = report_of_plan(command, reconstruction, how, regularizer_texts(options_));
+    if (options_.json || !options_.report.empty()) add_inputs(report, how);
+    return report;
   }
-  outputs.announce(options.report, ".json");
-  if (!options.plan.empty()) outputs.announce(options.plan, format_of(options.plan).ending);
+  void warn_of_end(Status status);
+  ScanReconstructionResult solved(ScanReconstruction& reconstruction) const;
+  void finish(const JsonReport& report, const std::string& summary);
+
+  const ReconOptions& options_;
+  std::optional<ConfigScope> threads_;
+  Messages messages_;
+  Outputs outputs_;
+};
+
+// Prints, and gives all files their names.
+void Session::finish(const JsonReport& report, const std::string& summary) {
+  outputs_.write(options_.log,
+                 [&](const std::string& path) { write_text_atomically(path, messages_.text()); });
+  outputs_.write(options_.report, [&](const std::string& path) { report.write(path); });
+  if (options_.json) {
+    print(report.text());
+  } else {
+    print(summary);
+    for (const std::string& path : outputs_.written()) print(fmt::format("wrote {}\n", path));
+  }
+  outputs_.commit();
 }
 
-void write_plan(Outputs& outputs, const ReconOptions& options, const Plan& plan) {
-  outputs.write(options.plan, [&](const std::string& path) {
-    write_text_atomically(path, (plan.*format_of(options.plan).text)());
+void Session::plan() {
+  const ScanReconstructionOptions how = reconstruction_options(options_);
+  announce_files(outputs_, options_, /*plan_only=*/true);
+  const ScanReconstruction reconstruction(how);
+  write_plan(outputs_, options_, reconstruction.step());
+  finish(report_of("plan", reconstruction, how),
+         scan_text(reconstruction, how) + plan_text(reconstruction));
+}
+
+void Session::warn_of_end(Status status) {
+  if (status != Status::diverged && status != Status::breakdown) return;
+  messages_.line(
+      fmt::format("warning: the iteration ended early ({}). The image is its last finite iterate",
+                  name_of(status)));
+}
+
+ScanReconstructionResult Session::solved(ScanReconstruction& reconstruction) const {
+  // A plan counts arrays; code that has done its work need not lie beside them.
+  release_code_pages();
+  if (options_.quiet) return reconstruction.run();
+  Progress bar(name_of(reconstruction.plan().method),
+               reconstruction.plan().solves * options_.iterations);
+  return reconstruction.run([&](index_t iterations, double residual) {
+    bar.update(iterations, fmt::format("residual {:.1e}", residual));
   });
 }
 
-void print_written(const Outputs& outputs) {
-  for (const std::string& path : outputs.written()) print(fmt::format("wrote {}\n", path));
-}
-
-// Says what a run takes; writes --plan and --report, but no result.
-void plan(const ReconOptions& options) {
-  const ScanReconstructionOptions how = reconstruction_options(options);
-  Outputs outputs;
-  announce(outputs, options, /*plan_only=*/true);
-  const ScanReconstruction reconstruction(how);
-  const JsonReport report = report_of_plan(reconstruction, how, regularizer_texts(options));
-  write_plan(outputs, options, reconstruction.step());
-  outputs.write(options.report, [&](const std::string& path) { report.write(path); });
-  if (options.json) {
-    print(report.text());
-  } else {
-    print(scan_text(reconstruction, how) + plan_text(reconstruction));
-    print_written(outputs);
-  }
-  outputs.commit();
-}
-
-void warn_of_end(Status status) {
-  if (status != Status::diverged && status != Status::breakdown) return;
-  std::fprintf(stderr,
-               "warning: the iteration ended early (%s). The image is its last finite "
-               "iterate\n",
-               std::string(name_of(status)).c_str());
-}
-
-void write_results(Outputs& outputs, const ReconOptions& options,
-                   const ScanReconstructionResult& result) {
-  outputs.write(options.output,
-                [&](const std::string& path) { write_picture(path, result.image, options.bits); });
-  outputs.write(options.save, [&](const std::string& path) { write_npy(path, result.image); });
-  outputs.write(options.save_maps, [&](const std::string& path) { write_npy(path, result.maps); });
-}
-
-void recon(const ReconOptions& options) {
-  if (options.dry_run) return plan(options);
-  check_outputs(options);
-  ScanReconstructionOptions how = reconstruction_options(options);
-  Outputs outputs;
-  announce(outputs, options, /*plan_only=*/false);
+void Session::recon() {
+  if (options_.dry_run) return plan();
+  check_outputs(options_);
+  ScanReconstructionOptions how = reconstruction_options(options_);
+  announce_files(outputs_, options_, /*plan_only=*/false);
   const WithInterrupts interrupts;
   how.cancel = interrupt_token();
   ScanReconstruction reconstruction(how);
-  if (!options.json) {
-    std::fprintf(stderr, "announced peak: %s bytes\n",
-                 with_commas(reconstruction.plan().peak_bytes).c_str());
+  check_picture(options_, reconstruction.layout());
+  if (!options_.json) {
+    messages_.line(
+        fmt::format("announced peak: {} bytes", with_commas(reconstruction.plan().peak_bytes)));
   }
-  JsonReport report = report_of_plan(reconstruction, how, regularizer_texts(options));
-  write_plan(outputs, options, reconstruction.step());
-  // A plan counts arrays; code that has done its work need not lie beside them.
-  release_code_pages();
-  ScanReconstructionResult result;
-  {
-    Progress bar(name_of(reconstruction.plan().method),
-                 reconstruction.plan().solves * options.iterations);
-    result = reconstruction.run([&](index_t iterations, double residual) {
-      bar.update(iterations, fmt::format("residual {:.1e}", residual));
-    });
-  }
+  JsonReport report = report_of("recon", reconstruction, how);
+  write_plan(outputs_, options_, reconstruction.step());
+  const std::string memory_svg = options_.html.empty() ? "" : reconstruction.step().to_svg();
+  const ScanReconstructionResult result = solved(reconstruction);
   if (interrupt_token().is_cancelled()) {
     std::fprintf(stderr, "palimpsest: interrupted: no image is written%s\n",
-                 options.checkpoint.empty() ? "" : ", --resume goes on from the checkpoint");
+                 options_.checkpoint.empty() ? "" : ", --resume goes on from the checkpoint");
     throw EndedEarly{kInterrupted};
   }
   warn_of_end(result.status);
+  RunFacts facts;
   const StopWatch watch;
-  write_results(outputs, options, result);
-  const RunFacts facts{reconstruction.measured_bytes(), watch.seconds()};
+  reconstruction.while_writing([&] {
+    write_results(outputs_, options_, reconstruction.layout(), result);
+    facts = {reconstruction.measured_bytes(), watch.seconds()};
+    write_page(outputs_, options_, reconstruction, how, result, facts, memory_svg);
+  });
+  facts.measured_peak_bytes = reconstruction.measured_bytes();
   add_run(report, reconstruction, result, facts);
-  outputs.write(options.report, [&](const std::string& path) { report.write(path); });
-  if (options.json) {
-    print(report.text());
-  } else {
-    print(scan_text(reconstruction, how) + run_text(reconstruction, result, facts));
-    print_written(outputs);
-  }
-  outputs.commit();
+  finish(report, scan_text(reconstruction, how) + run_text(reconstruction, result, facts));
   if (result.status == Status::time_limit) throw EndedEarly{kTimeLimit};
 }
 
@@ -188,12 +173,19 @@ void add_recon(CommandLine& line) {
   const auto options = std::make_shared<ReconOptions>();
   add_image_options(line, "recon", "Reconstruct an image from k-space (ISMRMRD, NPY or BART CFL)",
                     *options)
-      .option("-o,--output", "FILE.png", options->output,
-              "Output: magnitude as a picture; of a volume the middle plane along z")
-      .option("--bits", "N", options->bits, "PNG bit depth: 8 or 16")
-      .option("--save", "FILE.npy", options->save,
-              "Output: complex image, ([slice,] [frame,] [z,] y, x)")
-      .option("--save-maps", "FILE.npy", options->save_maps, "Output: the coil maps that were used")
+      .option("-o,--output", "FILE", options->output,
+              "Output: image; the ending is the format: .png (magnitude of all planes), .nii, "
+              ".nii.gz, .h5 or .mrd (ISMRMRD images), .npy, .cfl, .hdr")
+      .choice("--part", {"magnitude", "phase", "real", "imag"}, options->part,
+              "Part of the complex image in --output; default: complex, PNG the magnitude")
+      .option("--bits", "N", options->bits, "PNG bit depth of a single plane: 8 or 16")
+      .option("--columns", "N", options->columns, "Planes in a row of a PNG; 0: as fits")
+      .option("--save", "FILE", options->save,
+              "Output: complex image ([slice,] [frame,] [z,] y, x), in a format but .png")
+      .option("--save-maps", "FILE", options->save_maps,
+              "Output: the coil maps that were used, .npy, .cfl or .hdr")
+      .option("--html", "FILE.html", options->html,
+              "Output: page with image, facts, convergence and memory, for a browser")
       .option("--iterations", "N", options->iterations, "Most iterations")
       .option("--tolerance", "X", options->tolerance,
               "Residual at which the iteration stops; default: 1e-6 with l2 alone, else 0")
@@ -207,19 +199,24 @@ void add_recon(CommandLine& line) {
       .flag("--dry-run", options->dry_run,
             "Plan only, as `palimpsest plan`: nothing is reconstructed, and no image written")
       .needs("--bits", {"--output"})
+      .needs("--columns", {"--output"})
+      .needs("--part", {"--output"})
       .needs("--every", {"--checkpoint"})
       .excludes("--resume", {"--start"})
       .excludes("--method",
                 {"--iterations", "--tolerance", "--time-limit", "--checkpoint", "--resume"},
                 "adjoint")
-      .action([options] { recon(*options); });
+      .action([options, &line] {
+        options->words = line.words();
+        Session(*options).recon();
+      });
 }
 
 void add_plan(CommandLine& line) {
   const auto options = std::make_shared<ReconOptions>();
   add_image_options(line, "plan", "List how many bytes a reconstruction takes, and where they go",
                     *options)
-      .action([options] { plan(*options); });
+      .action([options] { Session(*options).plan(); });
 }
 
 }  // namespace palimpsest::cli

@@ -112,7 +112,14 @@ RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
   if (is_full) {
     return cartesian_scan(kspace.unsqueeze(1), Tensor::full<bool>({1, ny}, true), header);
   }
-  return cartesian_scan(kspace.unsqueeze(3), mask, header);
+  RawScan scan = cartesian_scan(kspace.unsqueeze(3), mask, header);
+  // The image is an axial slice: columns run to the left, rows to the back.
+  for (Readout& readout : scan.readouts) {
+    readout.read_direction = {0, 0, 1};
+    readout.phase_direction = {1, 0, 0};
+    readout.slice_direction = {0, 1, 0};
+  }
+  return scan;
 }
 
 void check_options(const SimulateOptions& options) {

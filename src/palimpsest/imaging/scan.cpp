@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/imaging/patterns.hpp"
@@ -91,6 +92,16 @@ Extents ScanLayout::result_shape() const {
   return shape;
 }
 
+Dims ScanLayout::image_dims() const {
+  return n_items() > 1 ? item_dims() + Dims("Nx") : item_dims();
+}
+
+Dims ScanLayout::result_dims() const {
+  Dims dims = image_dims();
+  if (!frames.empty()) dims = Dims("T") + dims;
+  return n_slices() > 1 ? Dims("S") + dims : dims;
+}
+
 Extents ScanLayout::maps_shape() const {
   if (!has_trajectory()) return {grid[0], grid[1], grid[2], columns};
   return {grid[0], wanted[0], wanted[1], wanted[2]};
@@ -165,6 +176,26 @@ Tensor masks_of(const ScanFile& file) {
 
 }  // namespace
 
+Image image_of(const ScanLayout& layout, const Tensor& data) {
+  Image image;
+  image.data = data;
+  image.names = layout.result_dims();
+  const Geometry& g = layout.geometry;
+  image.voxel_mm = g.voxel_mm;
+  image.time_step_s = g.time_step_us * 1e-6;
+  image.header = layout.header.xml;
+  if (layout.format != FileFormat::ismrmrd) return image;
+  std::array<index_t, 3> extents = spatial_extents(image);
+  if (layout.n_slices() > 1) extents[2] = 1;
+  image.affine_lps = lps_affine({g.directions, g.position_mm}, g.voxel_mm, extents);
+  const double step = std::hypot(g.slice_step_mm[0], g.slice_step_mm[1], g.slice_step_mm[2]);
+  if (step > 0) {
+    image.voxel_mm[2] = step;
+    for (std::size_t row = 0; row < 3; ++row) (*image.affine_lps)[row][2] = g.slice_step_mm[row];
+  }
+  return image;
+}
+
 Scan read_scan(const std::string& path, const ScanOptions& options) {
   MemoryLedger ledger;
   const ScanFile file(path, options, ledger, /*whole=*/false);
@@ -195,7 +226,7 @@ Scan read_scan(const std::string& path, const ScanOptions& options) {
     scan.mask = masks_of(file);
   }
   if (!file.raw()) return scan;
-  scan.header = file.raw()->contents().header;
+  scan.header = layout.header;
   const Tensor noise = noise_of(*file.raw());
   if (noise.defined()) scan.noise = noise;
   return scan;

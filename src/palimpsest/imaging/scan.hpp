@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "palimpsest/base/api.hpp"
+#include "palimpsest/imaging/results/image.hpp"
 #include "palimpsest/io/format.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/named/dims.hpp"
@@ -21,6 +22,8 @@ struct Geometry {
   std::array<std::array<double, 3>, 3> directions = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
   /// Centre of the slice or slab, and of the patient table, mm, left posterior superior.
   std::array<double, 3> position_mm = {0, 0, 0}, table_mm = {0, 0, 0};
+  /// From the middle of a slice to that of the next, mm; 0: there is one, or it is not known.
+  std::array<double, 3> slice_step_mm = {0, 0, 0};
   /// Between two frames; 0: unknown.
   double time_step_us = 0;
 };
@@ -76,6 +79,8 @@ struct ScanLayout {
   Tensor trajectory;
   index_t readouts_per_frame = 0, readouts_per_step = 0;
   Geometry geometry;
+  /// Of a raw file.
+  RawScanHeader header;
   /// What the user should know.
   std::vector<std::string> notes = {};
 
@@ -97,6 +102,9 @@ struct ScanLayout {
   Extents wanted_of_item() const;
   Extents image_shape() const;
   Extents result_shape() const;
+  /// Names of the axes of image_shape() and of result_shape().
+  Dims image_dims() const;
+  Dims result_dims() const;
   /// Extents of coil maps of a slice: (coil, z, y, x), and without the axes of one point.
   Extents maps_shape() const;
   Extents short_maps_shape() const;
@@ -123,6 +131,10 @@ struct Scan {
   /// Of a raw file.
   RawScanHeader header;
 };
+
+/// Images of a scan, an array of ScanLayout::result_shape(), with names and, of a raw file, their
+/// place and its header.
+Image image_of(const ScanLayout& layout, const Tensor& data);
 
 /// Reads a raw file (ISMRMRD) or an array (NPY, BART CFL) of k-space into memory: sorted, averaged,
 /// echoes of EPI aligned; oversampling stays.

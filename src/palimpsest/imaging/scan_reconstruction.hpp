@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "palimpsest/imaging/calibration.hpp"
 #include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/imaging/scan.hpp"
+#include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/linop/split/budget.hpp"
 #include "palimpsest/solve/solve.hpp"
 
@@ -41,8 +43,9 @@ struct ScanReconstructionOptions {
   std::string scratch = ".";
   /// The coil maps are a result, too.
   bool keeps_maps = false;
-  /// Held at most while results of these extents are written, besides image and maps.
-  std::function<index_t(const Extents& image)> writing_bytes = {};
+  /// Held at most while the results of a scan are written, besides image and maps: by the
+  /// allocator, and by others, which count during while_writing().
+  std::function<SortingBytes(const ScanLayout& scan)> writing_bytes = {};
   std::optional<double> time_limit_s = {};
   std::optional<CancelToken> cancel = {};
   std::optional<CheckpointOptions> checkpoint = {};
@@ -83,9 +86,11 @@ struct ScanReconstructionResult {
   Tensor maps;
   /// Of the solve that converged least.
   Status status = Status::converged;
-  std::vector<double> residuals;
+  std::vector<Record> history;
   /// The most of any solve.
   index_t iterations = 0;
+  /// How often each operator was applied, in all solves.
+  std::map<std::string, std::int64_t> applications;
   /// Of the first slice.
   double scale = 1;
   double read_s = 0, sensitivities_s = 0, solve_s = 0;
@@ -115,9 +120,13 @@ class PALIMPSEST_API ScanReconstruction {
   const BudgetSplit& adjoint() const;
   const SolvePlan& solve() const;
   const Plan& step() const;
+  /// What one iteration applies, or the adjoint: NamedLinop::str().
+  const std::string& operator_text() const;
   /// Gets the number of iterations done, out of plan().solves times the most of one.
   using Progress = std::function<void(index_t iterations, double residual)>;
   ScanReconstructionResult run(const Progress& progress = {});
+  /// Calls what writes results; it holds what ScanReconstructionOptions::writing_bytes said.
+  void while_writing(const std::function<void()>& write);
   /// The most that was held so far, counted as the plan counts.
   index_t measured_bytes() const;
 

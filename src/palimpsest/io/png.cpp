@@ -186,10 +186,11 @@ void put_sample(Bytes& out, unsigned sample, int bits) {
 }
 
 Bytes gray_samples(const std::string& path, const Tensor& image, const PngOptions& options) {
-  const std::vector<double> values = image.to_vector<double>();
   const double white = options.bits == 16 ? 65535.0 : 255.0;
   const bool as_is = !options.window_low && !options.window_high &&
                      image.dtype() == (options.bits == 16 ? DType::uint16 : DType::uint8);
+  if (as_is && options.bits == 8) return image.to_vector<std::uint8_t>();
+  const std::vector<double> values = image.to_vector<double>();
   const Window window = as_is ? Window{0.0, white} : window_of(path, values, options);
   Bytes out;
   out.reserve(values.size() * static_cast<std::size_t>(options.bits / 8));

@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "palimpsest/base/atomic_file.hpp"
+#include "palimpsest/io/input_file.hpp"
+#include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest {
 
@@ -100,6 +102,19 @@ void write_text_atomically(const std::string& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+std::string file_digest(const std::string& path) {
+  constexpr index_t kPieceBytes = index_t{1} << 20;
+  const io_detail::InputFile file(path);
+  ContentHasher hasher;
+  std::vector<char> piece(static_cast<std::size_t>(std::min(kPieceBytes, file.size())));
+  for (index_t at = 0; at < file.size(); at += kPieceBytes) {
+    const index_t n = std::min(kPieceBytes, file.size() - at);
+    file.read_at(at, piece.data(), n);
+    hasher.add(piece.data(), static_cast<std::size_t>(n));
+  }
+  return hasher.digits();
 }
 
 JsonReport& JsonReport::set_raw(std::string_view key, std::string json) {

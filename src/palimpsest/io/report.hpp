@@ -15,6 +15,10 @@ namespace PALIMPSEST_API palimpsest {
 /// Writes a text file whole or not at all. IoError as AtomicFile.
 void write_text_atomically(const std::string& path, std::string_view text);
 
+/// XXH3-128 of a file's bytes, 32 hexadecimal digits; read a piece at a time. IoError: it cannot be
+/// read.
+std::string file_digest(const std::string& path);
+
 /// A JSON object that keeps the order in which its members were set.
 ///
 /// Numbers are written so that they read back to the same double; NaN and infinities, which JSON

@@ -38,8 +38,12 @@ struct Entry {
   ReconFacts facts;
 };
 
+// Without axes of one element, which formats keep or not: but two at least.
 Tensor read_values(const std::string& path) {
-  const Tensor image = read_image(path).data;
+  Tensor image = read_image(path).data;
+  for (index_t axis = static_cast<index_t>(image.rank()) - 1; axis >= 0; --axis) {
+    if (image.rank() > 2 && image.shape(axis) == 1) image = image.squeeze(axis);
+  }
   Tensor values =
       image.to(is_complex(image.dtype()) ? DType::complex64 : DType::float32).contiguous();
   check_finite(path, values, image_values());

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "palimpsest/cli/failure.hpp"
 #include "palimpsest/imaging/inputs.hpp"
@@ -54,9 +56,14 @@ Image read_any(const std::string& path) {
   return from_ismrmrd(read_ismrmrd_images(path));
 }
 
-bool ends_in_any(const std::string& path, std::initializer_list<const char*> endings) {
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](const char* ending) { return path.ends_with(ending); });
+// Of the ending, capitals do not matter.
+bool ends_in_any(const std::string& path, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
+    return path.size() >= ending.size() &&
+           std::equal(
+               ending.begin(), ending.end(), path.end() - std::ssize(ending),
+               [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
+  });
 }
 
 // The image with real values where they are wanted; NIfTI and others keep complex ones.
@@ -79,8 +86,7 @@ void write_picture(const std::string& path, const Image& image, const WriteImage
         fmt::format("[--window] got {} to {}, expected numbers that increase", low, high));
   }
   const Tensor shown = radiological(real).data;
-  const bool is_single = shown.numel() == shown.shape(-1) * shown.shape(-2);
-  if (is_single) {
+  if (is_single_plane(shown.shape())) {
     const Tensor plane = shown.reshape({shown.shape(-2), shown.shape(-1)});
     return write_png(
         path, plane,
@@ -90,16 +96,54 @@ void write_picture(const std::string& path, const Image& image, const WriteImage
   write_png(path, montage(panels, {.columns = options.columns, .low = low, .high = high}));
 }
 
+// Of a PNG with so many points: those of its planes, and of the picture that is made of them.
+SortingBytes picture_bytes(const Extents& extents, const WriteImageOptions& options) {
+  const index_t points = element_count(extents), as_float = 4 * points;
+  // The part, and a copy of it: to find the window, or turned.
+  SortingBytes bytes{2 * as_float, as_float};
+  index_t pixels = points;
+  if (!is_single_plane(extents)) {
+    pixels = element_count(montage_extents(extents, {.columns = options.columns}));
+    bytes.tensors += pixels;
+    bytes.others = std::max(bytes.others, 3 * pixels);
+  } else {
+    // As double, as samples and compressed.
+    bytes.others = std::max(bytes.others, (8 + 2 * options.bits / 8) * pixels);
+  }
+  return bytes;
+}
+
 }  // namespace
 
+bool is_png(const std::string& path) { return ends_in_any(path, {".png"}); }
+
+bool is_single_plane(const Extents& extents) {
+  return element_count(extents) == extents.back() * extents[extents.size() - 2];
+}
+
+SortingBytes image_writing_bytes(const std::string& path, const Dims& names, const Extents& extents,
+                                 const WriteImageOptions& options) {
+  if (path.empty()) return {};
+  if (ends_in_any(path, {".png"})) return picture_bytes(extents, options);
+  const index_t element = options.part ? 4 : 8, stored = element * element_count(extents);
+  SortingBytes bytes{options.part ? stored : 0, 0};
+  const bool is_images = ends_in_any(path, {".h5", ".mrd"});
+  // Frames come before slices there.
+  const bool is_turned = names.contains(ND("S")) && names.contains(ND("T"));
+  if (is_turned && (is_images || ends_in_any(path, {".gz"}))) bytes.tensors += stored;
+  // The file is built in memory, by a process of its own.
+  if (is_images) bytes.others += 3 * stored;
+  return bytes;
+}
+
 const std::vector<std::string>& image_endings() {
-  static const std::vector<std::string> endings = {".nii", ".nii.gz", ".h5",  ".mrd",
-                                                   ".npy", ".cfl",    ".hdr", ".png"};
+  static const std::vector<std::string> endings = {".png", ".nii", ".nii.gz", ".h5",
+                                                   ".mrd", ".npy", ".cfl",    ".hdr"};
   return endings;
 }
 
 const std::vector<std::string>& array_endings() {
-  static const std::vector<std::string> endings(image_endings().begin(), image_endings().end() - 1);
+  static const std::vector<std::string> endings(image_endings().begin() + 1, image_endings().end());
   return endings;
 }
 
@@ -134,11 +178,11 @@ void announce_image(Outputs& outputs, const std::string& path,
 void write_image(Outputs& outputs, const std::string& path, const Image& image,
                  const WriteImageOptions& options) {
   outputs.write(path, [&](const std::string& to) {
-    const Image result = path.ends_with(".png") ? image : with_part(image, options);
+    const Image result = ends_in_any(path, {".png"}) ? image : with_part(image, options);
     if (ends_in_any(path, {".nii", ".nii.gz"})) return write_nifti(to, to_nifti(result));
     if (ends_in_any(path, {".h5", ".mrd"})) return write_ismrmrd_images(to, to_ismrmrd(result));
     if (ends_in_any(path, {".cfl", ".hdr"})) return write_cfl(to, to_bart(result));
-    if (path.ends_with(".png")) return write_picture(to, image, options);
+    if (ends_in_any(path, {".png"})) return write_picture(to, image, options);
     write_npy(to, result.data);
   });
 }

@@ -7,6 +7,7 @@
 
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/imaging/results/image.hpp"
+#include "palimpsest/io/cartesian.hpp"
 
 namespace palimpsest::cli {
 
@@ -36,6 +37,9 @@ struct WriteImageOptions {
   std::optional<double> window_low = {}, window_high = {};
 };
 
+/// Is the name that of a PNG?
+bool is_png(const std::string& path);
+
 /// Announces an image to be written; the ending decides the format.
 void announce_image(Outputs& outputs, const std::string& path,
                     const std::vector<std::string>& endings = image_endings());
@@ -45,5 +49,10 @@ void announce_image(Outputs& outputs, const std::string& path,
 /// Errors   UsageError: names that the format has no place for
 void write_image(Outputs& outputs, const std::string& path, const Image& image,
                  const WriteImageOptions& options = {});
+/// What write_image() holds beside a dense complex64 image with these axes; an empty path: nothing.
+SortingBytes image_writing_bytes(const std::string& path, const Dims& names, const Extents& extents,
+                                 const WriteImageOptions& options = {});
+/// Does the file show one plane of such an image, and not a montage of several?
+bool is_single_plane(const Extents& extents);
 
 }  // namespace palimpsest::cli

@@ -10,7 +10,7 @@
 
 #include "palimpsest/cli/byte_size.hpp"
 #include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/recon/picture.hpp"
+#include "palimpsest/cli/recon/recon_results.hpp"
 
 namespace palimpsest::cli {
 namespace {
@@ -39,7 +39,7 @@ ReconstructMethod method_of(const std::string& text) {
 // Where a raw scan is sorted: beside the result, for which there is room too.
 std::string scratch_folder(const ReconOptions& options) {
   if (!options.scratch.empty()) return options.scratch;
-  for (const std::string& path : {options.save, options.output, options.report}) {
+  for (const std::string& path : {options.save, options.output, options.html, options.report}) {
     if (path.empty()) continue;
     const std::string folder = std::filesystem::path(path).parent_path().string();
     return folder.empty() ? "." : folder;
@@ -127,6 +127,12 @@ void check_numbers(const ReconOptions& options) {
   if (options.bits != 8 && options.bits != 16) {
     throw UsageError(fmt::format("[--bits] got {}, expected 8 or 16", options.bits));
   }
+  if (options.columns < 0) {
+    throw UsageError(fmt::format("[--columns] got {}, expected at least 0", options.columns));
+  }
+  if (options.threads.value_or(1) < 1) {
+    throw UsageError(fmt::format("[--threads] got {}, expected at least 1", *options.threads));
+  }
 }
 
 void set_scale(const ReconOptions& options, ScanReconstructionOptions& how) {
@@ -187,7 +193,7 @@ ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
   if (!options.memory.empty()) result.budget = parse_bytes("--memory", options.memory);
   result.scratch = scratch_folder(options);
   result.keeps_maps = !options.save_maps.empty();
-  result.writing_bytes = picture_bytes;
+  result.writing_bytes = [options](const ScanLayout& scan) { return writing_bytes(options, scan); };
   if (!options.time_limit.empty()) {
     result.time_limit_s = parse_duration("--time-limit", options.time_limit);
   }
@@ -253,6 +259,12 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "Output: sizes, plan, peaks in bytes, seconds, residuals")
       .option("--plan", "FILE", options.plan,
               "Output: memory plan of one iteration, as .svg, .json or .txt")
+      .option("--threads", "N", options.threads,
+              "Threads that compute, at least 1; default: all of the machine")
+      .option("--log", "FILE.txt", options.log, "Output: the lines that standard error gets")
+      .option("--config", "FILE.json", options.config,
+              "Options as a JSON object, such as {\"threads\": 2}; the command line wins")
+      .flag("--quiet", options.quiet, "Nothing on standard error but errors")
       .flag("--json", options.json, "Report as JSON on standard output instead of a summary")
       .excludes("--lambda", {"--reg"})
       .excludes("--method", {"--lambda", "--reg", "--start"}, "adjoint")

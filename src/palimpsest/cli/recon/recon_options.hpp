@@ -12,18 +12,20 @@ namespace palimpsest::cli {
 
 /// What the options of `recon` and `plan` say, as they are given.
 struct ReconOptions {
-  std::string input, output, maps, report, save, save_maps, plan;
+  std::string input, output, maps, report, save, save_maps, plan, html, part, log, config;
   std::string method = "automatic";
   std::vector<std::string> regularizers;
   std::optional<double> lambda, tolerance;
-  index_t iterations = 30, bits = 8, sets = 1;
-  std::optional<index_t> seed;
+  index_t iterations = 30, bits = 8, columns = 0, sets = 1;
+  std::optional<index_t> seed, threads;
   std::optional<index_t> slice, contrast, phase, set, repetition;
   std::string as, frames, trajectory, weights, start, scale, time_limit, checkpoint, every, resume;
-  bool prewhiten = false, json = false, dry_run = false, keep_scale = false;
+  bool prewhiten = false, json = false, dry_run = false, keep_scale = false, quiet = false;
   std::string scratch;
   /// As given: `300M`.
   std::string memory;
+  /// The whole command line.
+  std::vector<std::string> words;
 };
 
 /// Adds those that decide about the image, and so about its plan.

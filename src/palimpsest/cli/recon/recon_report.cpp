@@ -2,9 +2,11 @@
 #include "palimpsest/cli/recon/recon_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "palimpsest/cli/text.hpp"
@@ -94,19 +96,94 @@ JsonReport plan_report(const ScanReconstruction& r) {
   return report;
 }
 
+// Why this method.
+const char* method_reason(const ScanReconstruction& r, const ScanReconstructionOptions& options) {
+  if (options.method != ReconstructMethod::automatic) return "asked for";
+  switch (r.plan().method) {
+    case ReconstructMethod::cg:
+      return "all terms are quadratic";
+    case ReconstructMethod::fista:
+      return "one function of the image besides the data";
+    default:
+      return "functions of differences, or several functions";
+  }
+}
+
+JsonReport header_report(const RawScanHeader& header) {
+  const auto numbers = [](const auto& v) { return std::vector<double>(v.begin(), v.end()); };
+  JsonReport report;
+  report.set("trajectory", header.trajectory).set("coils", header.n_coils);
+  report.set("encoded_matrix", numbers(header.encoded.matrix));
+  report.set("encoded_field_of_view_mm", numbers(header.encoded.field_of_view_mm));
+  report.set("recon_matrix", numbers(header.recon.matrix));
+  report.set("recon_field_of_view_mm", numbers(header.recon.field_of_view_mm));
+  report.set("acceleration", numbers(header.acceleration));
+  report.set("calibration_mode", header.calibration_mode);
+  report.set("h1_frequency_hz", header.h1_frequency_hz).set("institution", header.institution);
+  return report;
+}
+
+std::vector<JsonReport> history_report(const std::vector<Record>& history) {
+  std::vector<JsonReport> result;
+  for (const Record& record : history) {
+    result.emplace_back();
+    result.back().set("iteration", record.iteration).set("residual", record.residual);
+    result.back().set("objective", record.objective).set("seconds", record.seconds);
+  }
+  return result;
+}
+
+// A CFL, named by either of its files or by their stem, is two.
+std::vector<std::string> files_of(const std::string& path) {
+  for (const char* ending : {".cfl", ".hdr"}) {
+    if (!path.ends_with(ending)) continue;
+    const std::string stem = path.substr(0, path.size() - 4);
+    return {stem + ".hdr", stem + ".cfl"};
+  }
+  std::error_code none;
+  if (std::filesystem::exists(path, none)) return {path};
+  return {path + ".hdr", path + ".cfl"};
+}
+
 }  // namespace
 
-JsonReport report_of_plan(const ScanReconstruction& r, const ScanReconstructionOptions& options,
+void add_inputs(JsonReport& report, const ScanReconstructionOptions& options) {
+  const std::pair<const char*, std::string> inputs[] = {
+      {"k-space", options.kspace},  {"maps", options.maps},
+      {"start", options.start},     {"trajectory", options.scan.trajectory},
+      {"weights", options.weights}, {"resume", options.resume}};
+  std::vector<JsonReport> found;
+  for (const auto& [role, path] : inputs) {
+    if (path.empty()) continue;
+    for (const std::string& file : files_of(path)) {
+      std::error_code none;
+      const auto bytes = std::filesystem::file_size(file, none);
+      found.emplace_back();
+      found.back().set("role", role).set("path", file);
+      found.back().set("bytes", none ? index_t{0} : static_cast<index_t>(bytes));
+      found.back().set("xxh3", file_digest(file));
+    }
+  }
+  report.set("inputs", found);
+}
+
+JsonReport report_of_plan(const std::string& command, const ScanReconstruction& r,
+                          const ScanReconstructionOptions& options,
                           const std::vector<std::string>& regularizers) {
   JsonReport report;
+  report.set("version", 2).set("command", command);
   report.set("input", options.kspace).set("format", name_of(r.layout().format));
-  report.set("method", method_name(r));
+  if (r.layout().format == FileFormat::ismrmrd) {
+    report.set("header", header_report(r.layout().header));
+  }
+  report.set("method", method_name(r)).set("method_reason", method_reason(r, options));
   report.set("maps", options.maps.empty() ? "estimated" : options.maps);
   if (r.uses_calibration()) report.set("calibration", "separate lines");
   report.set("sizes", sizes_of(r)).set("lambda", lambda_of(options));
   report.set("regularizers", regularizers);
   report.set("tolerance", options.tolerance);
   report.set("plan", plan_report(r));
+  report.set("streamed_bytes", is_iterative(r) ? r.solve().streamed_bytes : 0);
   report.set("announced_peak_bytes", r.plan().peak_bytes);
   return report;
 }
@@ -118,9 +195,55 @@ void add_run(JsonReport& report, const ScanReconstruction& r,
   seconds.set("solve", result.solve_s).set("write", facts.write_s);
   report.set("status", std::string(is_iterative(r) ? name_of(result.status) : "done"));
   report.set("scale", result.scale).set("iterations", result.iterations);
-  report.set("residuals", result.residuals);
+  std::vector<double> residuals;
+  for (const Record& record : result.history) residuals.push_back(record.residual);
+  report.set("residuals", residuals).set("history", history_report(result.history));
+  JsonReport applications;
+  for (const auto& [name, count] : result.applications) applications.set(name, count);
+  report.set("applications", applications);
   report.set("measured_peak_bytes", facts.measured_peak_bytes);
   report.set("process_peak_bytes", process_peak_bytes()).set("seconds", seconds);
+}
+
+std::vector<std::pair<std::string, std::string>> page_facts(
+    const ScanReconstruction& r, const ScanReconstructionOptions& options,
+    const std::vector<std::string>& regularizers, const ScanReconstructionResult& result,
+    const RunFacts& facts) {
+  const ScanLayout& layout = r.layout();
+  const Geometry& g = layout.geometry;
+  std::vector<std::pair<std::string, std::string>> rows;
+  rows.emplace_back("input", fmt::format("{} ({})", options.kspace, name_of(layout.format)));
+  rows.emplace_back(
+      "image", fmt::format("{} {}", layout.result_dims().str(), to_string(layout.result_shape())));
+  rows.emplace_back("coils", with_commas(layout.n_coils()));
+  rows.emplace_back("samples of a coil", with_commas(layout.samples_per_coil()));
+  rows.emplace_back("undersampling", fmt::format("{:.2f}", layout.acceleration()));
+  if (layout.format == FileFormat::ismrmrd) {
+    rows.emplace_back("trajectory", layout.header.trajectory);
+    rows.emplace_back("voxel", fmt::format("{:g} mm", fmt::join(g.voxel_mm, " x ")));
+    rows.emplace_back("position, LPS", fmt::format("{:g} mm", fmt::join(g.position_mm, ", ")));
+    if (!layout.header.institution.empty()) {
+      rows.emplace_back("institution", layout.header.institution);
+    }
+  }
+  for (const std::string& note : layout.notes) rows.emplace_back("note", note);
+  rows.emplace_back("coil maps", options.maps.empty() ? "estimated" : options.maps);
+  rows.emplace_back("regularizers", fmt::format("{}", fmt::join(regularizers, ", ")));
+  rows.emplace_back("method", fmt::format("{}: {}", method_name(r), method_reason(r, options)));
+  rows.emplace_back("scale", fmt::format("{:g}", result.scale));
+  if (is_iterative(r)) {
+    rows.emplace_back("end", fmt::format("{} after {}", name_of(result.status),
+                                         counted(result.iterations, "iteration")));
+    for (const auto& [name, count] : result.applications) {
+      rows.emplace_back("applications of " + name, with_commas(count));
+    }
+    rows.emplace_back("solves", with_commas(r.plan().solves));
+  }
+  rows.emplace_back("peak, announced", with_commas(r.plan().peak_bytes) + " bytes");
+  rows.emplace_back("peak, measured", with_commas(facts.measured_peak_bytes) + " bytes");
+  rows.emplace_back("peak of the process", with_commas(process_peak_bytes()) + " bytes");
+  rows.emplace_back("k-space and maps", r.plan().in_memory ? "in memory" : "in files");
+  return rows;
 }
 
 std::string scan_text(const ScanReconstruction& r, const ScanReconstructionOptions& options) {
@@ -176,9 +299,9 @@ std::string plan_text(const ScanReconstruction& r) {
 std::string run_text(const ScanReconstruction& r, const ScanReconstructionResult& result,
                      const RunFacts& facts) {
   std::string text;
-  if (!result.residuals.empty()) {
+  if (!result.history.empty()) {
     text += fmt::format("{}: {}, residual {:.1e} ({})\n", method_name(r),
-                        counted(result.iterations, "iteration"), result.residuals.back(),
+                        counted(result.iterations, "iteration"), result.history.back().residual,
                         name_of(result.status));
   }
   text += fmt::format(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "palimpsest/imaging/scan_reconstruction.hpp"
@@ -10,9 +11,11 @@
 namespace palimpsest::cli {
 
 /// What a report says of a reconstruction before it runs: what was asked for, sizes, the plan.
-JsonReport report_of_plan(const ScanReconstruction& reconstruction,
+JsonReport report_of_plan(const std::string& command, const ScanReconstruction& reconstruction,
                           const ScanReconstructionOptions& options,
                           const std::vector<std::string>& regularizers);
+/// Adds the files that a run reads, with their sizes and digests: reads all of them once.
+void add_inputs(JsonReport& report, const ScanReconstructionOptions& options);
 
 /// What a run adds.
 struct RunFacts {
@@ -21,6 +24,12 @@ struct RunFacts {
 };
 void add_run(JsonReport& report, const ScanReconstruction& reconstruction,
              const ScanReconstructionResult& result, const RunFacts& facts);
+
+/// Names and values for the table of a page.
+std::vector<std::pair<std::string, std::string>> page_facts(
+    const ScanReconstruction& reconstruction, const ScanReconstructionOptions& options,
+    const std::vector<std::string>& regularizers, const ScanReconstructionResult& result,
+    const RunFacts& facts);
 
 /// `scan.h5: 8 coils, 64 x 64, 4.00-fold undersampled`, and where coil maps come from. Lines.
 std::string scan_text(const ScanReconstruction& reconstruction,

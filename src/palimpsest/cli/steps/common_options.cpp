@@ -27,7 +27,8 @@ Command& add_common(Command& command, CommonOptions& options) {
       .flag("--dry-run", options.dry_run, "The peak only: nothing is computed, no result written");
 }
 
-Run::Run(const std::string& command, const CommonOptions& options) : options_(options) {
+Run::Run(const std::string& command, const CommonOptions& options)
+    : options_(options), messages_(options.quiet) {
   if (options.threads) {
     if (*options.threads < 1) {
       throw UsageError(fmt::format("[--threads] got {}, expected at least 1", *options.threads));
@@ -42,12 +43,7 @@ Run::Run(const std::string& command, const CommonOptions& options) : options_(op
 
 Run::~Run() = default;
 
-void Run::say(const std::string& text) {
-  log_text_ += text;
-  if (!options_.quiet) std::fputs(text.c_str(), stderr);
-}
-
-void Run::note(const std::string& text) { say(text + "\n"); }
+void Run::note(const std::string& text) { messages_.line(text); }
 
 bool Run::announce(index_t peak_bytes) {
   announced_bytes_ = peak_bytes;
@@ -62,7 +58,7 @@ bool Run::announce(index_t peak_bytes) {
   }
   is_planned_only_ = options_.dry_run;
   if (!options_.json && !is_planned_only_) {
-    say(fmt::format("announced peak: {} bytes\n", with_commas(peak_bytes)));
+    note(fmt::format("announced peak: {} bytes", with_commas(peak_bytes)));
   }
   return is_planned_only_;
 }
@@ -73,7 +69,7 @@ void Run::finish(const std::string& summary) {
     report_.set("seconds", watch_.seconds());
   }
   outputs_.write(options_.log,
-                 [&](const std::string& path) { write_text_atomically(path, log_text_); });
+                 [&](const std::string& path) { write_text_atomically(path, messages_.text()); });
   outputs_.write(options_.report, [&](const std::string& path) { report_.write(path); });
   if (options_.json) {
     print(report_.text());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/cli/clock.hpp"
 #include "palimpsest/cli/command_line.hpp"
+#include "palimpsest/cli/messages.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/io/report.hpp"
 #include "palimpsest/memory/allocator.hpp"
@@ -52,15 +52,13 @@ class Run {
   void finish(const std::string& summary);
 
  private:
-  void say(const std::string& text);
-
   const CommonOptions& options_;
   std::optional<ConfigScope> threads_;
   MemoryScope scope_;
   StopWatch watch_;
   Outputs outputs_;
   JsonReport report_;
-  std::string log_text_;
+  Messages messages_;
   index_t announced_bytes_ = 0;
   bool is_planned_only_ = false;
 };

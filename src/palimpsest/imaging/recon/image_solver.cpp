@@ -384,6 +384,11 @@ const BudgetSplit& ImageSolver::adjoint() const { return impl_->adjoint; }
 const SolvePlan& ImageSolver::solve() const { return impl_->solve->plan(); }
 const Plan& ImageSolver::step() const { return impl_->solve ? solve().step : impl_->adjoint.plan; }
 
+std::string ImageSolver::operator_text() const {
+  const Model& model = impl_->model;
+  return (impl_->solve ? model.normal : model.adjoint).str();
+}
+
 void ImageSolver::set_weights(const Tensor& weights) {
   if (impl_->model.has_weights) impl_->model.weights.set_value(weights);
 }

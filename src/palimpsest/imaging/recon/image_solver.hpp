@@ -88,6 +88,8 @@ class ImageSolver {
   const SolvePlan& solve() const;
   /// The plan of one iteration, or of the adjoint.
   const Plan& step() const;
+  /// The operator that an iteration applies, or the adjoint, as text.
+  std::string operator_text() const;
 
   /// float32 of weights_shape(): on a grid 1 where k-space was measured, else 0.
   void set_weights(const Tensor& weights);

@@ -249,17 +249,27 @@ void ScanFile::open_geometry() {
   const RawScan& scan = raw_->contents();
   const Readout& first = scan.readouts[imaging_readouts(scan, options_of(0, 0)).front()];
   Geometry& g = layout_.geometry;
+  layout_.header = scan.header;
+  const bool is_curved = layout_.has_trajectory();
+  const EncodingSpace& space = is_curved ? scan.header.recon : scan.header.encoded;
   for (std::size_t k = 0; k < 3; ++k) {
-    const double fov = scan.header.recon.field_of_view_mm[k];
-    const auto n = static_cast<double>(scan.header.recon.matrix[k]);
-    g.voxel_mm[k] = fov > 0 ? fov / n : 1;
+    // Cutting edges off leaves the points where they are.
+    const double fov = space.field_of_view_mm[k];
+    const index_t n = is_curved ? space.matrix[k] : layout_.grid[3 - k];
+    g.voxel_mm[k] = fov > 0 && n > 0 ? fov / static_cast<double>(n) : 1;
     g.position_mm[k] = first.position[k];
     g.table_mm[k] = first.table_position[k];
     g.directions[0][k] = first.read_direction[k];
     g.directions[1][k] = first.phase_direction[k];
     g.directions[2][k] = first.slice_direction[k];
   }
-  if (layout_.n_frames() < 2 || layout_.has_trajectory()) return;
+  if (layout_.n_slices() > 1) {
+    const Readout& second = scan.readouts[imaging_readouts(scan, options_of(1, 0)).front()];
+    for (std::size_t k = 0; k < 3; ++k) {
+      g.slice_step_mm[k] = double{second.position[k]} - double{first.position[k]};
+    }
+  }
+  if (layout_.n_frames() < 2 || is_curved) return;
   constexpr double kTickUs = 2500;
   const Readout& next = scan.readouts[imaging_readouts(scan, options_of(0, 1)).front()];
   g.time_step_us =

@@ -126,6 +126,8 @@ struct ScanReconstruction::Impl {
   index_t constructing_bytes = 0;  // the most that was held until they were made
   index_t making_bytes = 0;        // the most that making them takes
   ScanReconstructionPlan plan;
+  std::string operator_text;
+  index_t writing_bytes = 0;  // of others than the allocator
   std::unique_ptr<ImageSolver> solver;
   ImageSolver::Budgets budgets = {0, 0};
   index_t solver_group = 0;

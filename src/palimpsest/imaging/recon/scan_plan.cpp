@@ -550,9 +550,10 @@ ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) 
   draft.item = item_of(in_memory);
   plan_kspace(draft);
   plan_maps(draft);
-  const index_t writing =
-      options.writing_bytes ? options.writing_bytes(scan.layout().result_shape()) : 0;
-  draft.add("writing", scan.kept_bytes() + draft.image + draft.kept_maps + writing);
+  const SortingBytes writing =
+      options.writing_bytes ? options.writing_bytes(scan.layout()) : SortingBytes{};
+  draft.add("writing",
+            scan.kept_bytes() + draft.image + draft.kept_maps + writing.tensors + writing.others);
   plan_solve(draft);
   return draft;
 }
@@ -577,6 +578,10 @@ void ScanReconstruction::Impl::choose() {
     plan = std::move(now.plan);
     solver = std::move(now.solver);
     budgets = now.budgets;
+    operator_text = solver->operator_text();
+    if (options.writing_bytes) {
+      writing_bytes = options.writing_bytes(scan.layout()).others;
+    }
     return;
   }
   const index_t smallest = std::min(smallest_of(drafts[0]), smallest_of(drafts[1]));

@@ -352,18 +352,16 @@ void ScanReconstruction::Impl::take_item(SolveResult& found, index_t slice, inde
     to.copy_from(part);
   }
   result.iterations = std::max<index_t>(result.iterations, found.iterations);
-  const auto last = [](const std::vector<double>& r) { return r.empty() ? -1.0 : r.back(); };
-  std::vector<double> residuals;
-  for (const Record& record : found.history) residuals.push_back(record.residual);
-  const auto badness = [&](Status status, const std::vector<double>& r) {
-    return std::pair(rank_of(status), last(r));
+  for (const auto& [name, count] : found.applications) result.applications[name] += count;
+  const auto badness = [](Status status, const std::vector<Record>& records) {
+    return std::pair(rank_of(status), records.empty() ? -1.0 : records.back().residual);
   };
   if (solves_done > 0 &&
-      badness(found.status, residuals) <= badness(result.status, result.residuals)) {
+      badness(found.status, found.history) <= badness(result.status, result.history)) {
     return;
   }
   result.status = found.status;
-  result.residuals = std::move(residuals);
+  result.history = std::move(found.history);
 }
 
 bool ScanReconstruction::Impl::is_over(const SolveInfo& info) {
@@ -523,6 +521,13 @@ const ScanReconstructionPlan& ScanReconstruction::plan() const { return impl_->p
 const BudgetSplit& ScanReconstruction::adjoint() const { return impl_->solver->adjoint(); }
 const SolvePlan& ScanReconstruction::solve() const { return impl_->solver->solve(); }
 const Plan& ScanReconstruction::step() const { return impl_->solver->step(); }
+const std::string& ScanReconstruction::operator_text() const { return impl_->operator_text; }
+
+void ScanReconstruction::while_writing(const std::function<void()>& write) {
+  const auto charge = impl_->ledger.charge(impl_->writing_bytes);
+  write();
+}
+
 index_t ScanReconstruction::measured_bytes() const { return impl_->ledger.peak_bytes(); }
 
 ScanReconstructionResult ScanReconstruction::run(const Progress& progress) {

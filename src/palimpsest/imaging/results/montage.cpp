@@ -45,31 +45,49 @@ struct Arrangement {
   index_t width() const { return columns * (cell_width + gap) + gap; }
 };
 
-Arrangement arrange(const std::vector<Panel>& panels, const MontageOptions& options) {
-  const auto n = static_cast<index_t>(panels.size());
-  Arrangement a;
-  a.ny = panels.front().image.shape(0);
-  a.nx = panels.front().image.shape(1);
-  a.gap = options.gap;
+// The texts of panels: the longest of them, and which there are.
+struct Texts {
+  std::string longest;
+  bool has_labels = false, has_notes = false;
+};
+
+Texts texts_of(const std::vector<Panel>& panels) {
+  Texts texts;
+  for (const Panel& panel : panels) {
+    for (const std::string* text : {&panel.label, &panel.note}) {
+      if (text->size() > texts.longest.size()) texts.longest = *text;
+    }
+    texts.has_labels |= !panel.label.empty();
+    texts.has_notes |= !panel.note.empty();
+  }
+  return texts;
+}
+
+Arrangement arrange(index_t n, index_t ny, index_t nx, const Texts& texts,
+                    const MontageOptions& options) {
+  Arrangement a{.ny = ny, .nx = nx, .gap = options.gap};
   const auto square = static_cast<index_t>(std::ceil(std::sqrt(static_cast<double>(n))));
   a.columns = options.columns > 0 ? std::min(options.columns, n) : n <= kMostInOneRow ? n : square;
   a.rows = (n + a.columns - 1) / a.columns;
-  std::string_view longest;
-  bool has_labels = false, has_notes = false;
-  for (const Panel& panel : panels) {
-    for (const std::string* text : {&panel.label, &panel.note}) {
-      if (text->size() > longest.size()) longest = *text;
-    }
-    has_labels |= !panel.label.empty();
-    has_notes |= !panel.note.empty();
-  }
   a.scale = std::clamp<index_t>(a.nx / kPixelsPerTextScale + 1, 1, kLargestTextScale);
-  while (a.scale > 1 && text_width(longest, a.scale) > a.nx) --a.scale;
-  a.cell_width = std::max(a.nx, text_width(longest, a.scale));
+  while (a.scale > 1 && text_width(texts.longest, a.scale) > a.nx) --a.scale;
+  a.cell_width = std::max(a.nx, text_width(texts.longest, a.scale));
   const index_t line = (kTextHeight + 3) * a.scale;
-  a.label_height = has_labels ? line : 0;
-  a.note_height = has_notes ? line : 0;
+  a.label_height = texts.has_labels ? line : 0;
+  a.note_height = texts.has_notes ? line : 0;
   return a;
+}
+
+// The indices of plane k along the axes before the last two.
+std::string plane_label(const Extents& image, index_t k) {
+  std::string label;
+  for (index_t axis = static_cast<index_t>(image.size()) - 3; axis >= 0; --axis) {
+    const index_t n = image[static_cast<std::size_t>(axis)];
+    const std::string index = std::to_string(k % n);
+    label = label.empty() ? index : index + "," + label;
+    k /= n;
+  }
+  return label;
 }
 
 void draw_image(Tensor& to, const Tensor& image, index_t row, index_t column, double low,
@@ -113,7 +131,9 @@ Tensor montage(const std::vector<Panel>& panels, const MontageOptions& options) 
         fmt::format("[montage] got a window from {} to {}, expected finite numbers that increase",
                     options.low, high));
   }
-  const Arrangement a = arrange(panels, options);
+  const Extents& plane = panels.front().image.shape();
+  const Arrangement a =
+      arrange(static_cast<index_t>(panels.size()), plane[0], plane[1], texts_of(panels), options);
   Tensor picture = Tensor::full<std::uint8_t>({a.height(), a.width()}, kBackground);
   for (std::size_t i = 0; i < panels.size(); ++i) {
     const index_t k = static_cast<index_t>(i);
@@ -140,16 +160,17 @@ std::vector<Panel> planes_of(const Tensor& image, bool signed_values) {
       part_of(image, signed_values ? ImagePart::real : ImagePart::magnitude).reshape({n, ny, nx});
   std::vector<Panel> panels;
   for (index_t k = 0; k < n; ++k) {
-    std::string label;
-    index_t rest = k;
-    for (index_t axis = static_cast<index_t>(image.rank()) - 3; axis >= 0; --axis) {
-      const std::string index = std::to_string(rest % image.shape(axis));
-      label = label.empty() ? index : index + "," + label;
-      rest /= image.shape(axis);
-    }
-    panels.push_back({planes.select(0, k), label});
+    panels.push_back({planes.select(0, k), plane_label(image.shape(), k)});
   }
   return panels;
+}
+
+Extents montage_extents(const Extents& image, const MontageOptions& options) {
+  const index_t ny = image[image.size() - 2], nx = image.back();
+  const index_t n = element_count(image) / std::max<index_t>(1, ny * nx);
+  const std::string last = plane_label(image, std::max<index_t>(n - 1, 0));
+  const Arrangement a = arrange(n, ny, nx, {last, !last.empty(), false}, options);
+  return {a.height(), a.width()};
 }
 
 std::string text_preview(const Tensor& image, index_t columns) {

@@ -40,6 +40,9 @@ Tensor montage(const std::vector<Panel>& panels, const MontageOptions& options =
 /// are the indices of the other axes.
 std::vector<Panel> planes_of(const Tensor& image, bool signed_values = false);
 
+/// Extents of the montage of planes_of() an image of these extents.
+Extents montage_extents(const Extents& image, const MontageOptions& options = {});
+
 /// The value that is shown as white: the one that the brightest half percent (fat, vessels)
 /// exceeds, but at least 0.4 of the largest, since the object may be small; 1 of an image of zeros.
 double white_level(const Tensor& image);

@@ -22,7 +22,8 @@ constexpr const char* kStyle =
     "body{font-family:sans-serif;margin:2em auto;max-width:72em;color:#111}"
     "table{border-collapse:collapse}td{padding:.15em 1em .15em 0;vertical-align:top}"
     "td:first-child{color:#555}figure{display:inline-block;margin:0 1em 1em 0}"
-    "figcaption{font-size:.9em;color:#555}img{image-rendering:pixelated;max-width:100%}"
+    "figcaption{font-size:.9em;color:#555}img{image-rendering:pixelated;min-width:22em;max-width:"
+    "100%}"
     "pre{background:#f4f4f4;padding:.6em;overflow:auto}";
 
 Tensor plane_of(const Tensor& image) {
@@ -73,7 +74,9 @@ std::string table_text(const ReportContents& contents) {
 std::string convergence_text(const ReportContents& contents) {
   std::vector<ChartLine> lines;
   for (const ChartLine& line : contents.convergence) {
-    if (!line.values.empty()) lines.push_back(line);
+    const bool has_values = std::any_of(line.values.begin(), line.values.end(),
+                                        [](double v) { return std::isfinite(v); });
+    if (has_values) lines.push_back(line);
   }
   if (lines.empty()) return {};
   return "<h2>Convergence</h2>\n" +

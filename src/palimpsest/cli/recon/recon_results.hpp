@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "palimpsest/cli/outputs.hpp"
+#include "palimpsest/cli/recon/recon_options.hpp"
+#include "palimpsest/cli/recon/recon_report.hpp"
+
+namespace palimpsest::cli {
+
+/// Names the files that a run reads and those that it, or only its plan, will write.
+///
+/// Errors   UsageError: those of Outputs
+void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_only);
+
+/// Errors   UsageError: --bits and --columns that the picture of this scan has no use for
+void check_picture(const ReconOptions& options, const ScanLayout& scan);
+
+/// What write_results() and write_page() hold besides image and maps.
+SortingBytes writing_bytes(const ReconOptions& options, const ScanLayout& scan);
+
+/// Writes image and maps.
+void write_results(Outputs& outputs, const ReconOptions& options, const ScanLayout& scan,
+                   const ScanReconstructionResult& result);
+
+void write_plan(Outputs& outputs, const ReconOptions& options, const Plan& plan);
+
+/// Writes the page of --html, with Plan::to_svg() of the step: a run does not keep the plan.
+void write_page(Outputs& outputs, const ReconOptions& options, const ScanReconstruction& r,
+                const ScanReconstructionOptions& how, const ScanReconstructionResult& result,
+                const RunFacts& facts, const std::string& memory_svg);
+
+}  // namespace palimpsest::cli

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// What recon writes: images in all formats with their place, the page, the report and its schema.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <pugixml.hpp>
+
+#include "cli/run_command.hpp"
+#include "palimpsest/cli/images/image_files.hpp"
+#include "palimpsest/imaging/results/image_formats.hpp"
+#include "palimpsest/io/cartesian.hpp"
+#include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/ismrmrd.hpp"
+#include "palimpsest/io/npy.hpp"
+#include "palimpsest/io/png.hpp"
+
+namespace palimpsest::cli {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using Json = nlohmann::json;
+
+// What of the value is not as the schema says: the part of JSON Schema that docs/ uses.
+std::string violation(const Json& value, const Json& schema, const std::string& where = "$") {
+  const auto is_type = [&](const std::string& type) {
+    return (type == "integer" && value.is_number_integer()) ||
+           (type == "number" && value.is_number()) || (type == "string" && value.is_string()) ||
+           (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
+           (type == "null" && value.is_null()) || (type == "boolean" && value.is_boolean());
+  };
+  if (schema.contains("const") && schema["const"] != value) return where + " is another value";
+  if (schema.contains("enum")) {
+    const auto& known = schema["enum"];
+    if (std::find(known.begin(), known.end(), value) == known.end()) return where + " is no choice";
+  }
+  if (schema.contains("type")) {
+    const Json& type = schema["type"];
+    const std::vector<std::string> types = type.is_array()
+                                               ? type.get<std::vector<std::string>>()
+                                               : std::vector<std::string>{type.get<std::string>()};
+    if (std::none_of(types.begin(), types.end(), is_type)) return where + " has another type";
+  }
+  if (schema.contains("minimum") && value.is_number() && value < schema["minimum"]) {
+    return where + " is too small";
+  }
+  if (schema.contains("pattern") && value.is_string() &&
+      !testing::internal::RE::FullMatch(value.get<std::string>(),
+                                        schema["pattern"].get<std::string>().c_str())) {
+    return where + " has another form";
+  }
+  if (value.is_array() && schema.contains("items")) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const std::string found =
+          violation(value[i], schema["items"], where + "[" + std::to_string(i) + "]");
+      if (!found.empty()) return found;
+    }
+  }
+  if (!value.is_object()) return {};
+  for (const Json& key : schema.value("required", Json::array())) {
+    if (!value.contains(key.get<std::string>())) return where + " lacks " + key.dump();
+  }
+  const Json known = schema.value("properties", Json::object());
+  for (const auto& [key, member] : value.items()) {
+    const std::string path = where + "." + key;
+    if (known.contains(key)) {
+      const std::string found = violation(member, known[key], path);
+      if (!found.empty()) return found;
+    } else if (schema.contains("additionalProperties")) {
+      if (schema["additionalProperties"] == false) return path + " is not known";
+      const std::string found = violation(member, schema["additionalProperties"], path);
+      if (!found.empty()) return found;
+    }
+  }
+  return {};
+}
+
+Json schema() { return Json::parse(read_file(PALIMPSEST_SOURCE_DIR "/docs/report.schema.json")); }
+
+class Results : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new ScratchDirectory;
+    const CommandResult made =
+        run_command({"simulate", *folder_ / "scan.h5", "--size", "48", "--coils", "4", "--pattern",
+                     "full", "--save-kspace", *folder_ / "k.npy"});
+    ASSERT_EQ(made.code, 0) << made.err;
+    write_ismrmrd(*folder_ / "oblique.h5", oblique());
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  // Two slices and two repetitions with directions that lie across all axes of the patient.
+  static RawScan oblique() {
+    const RawScan one = read_ismrmrd(*folder_ / "scan.h5");
+    RawScan scan;
+    scan.header = one.header;
+    scan.header.encoded.field_of_view_mm = scan.header.recon.field_of_view_mm = {96, 72, 4};
+    const auto samples = one.samples.to_vector<std::complex<float>>();
+    std::vector<std::complex<float>> all;
+    for (int number = 0; number < 4; ++number) {
+      for (Readout readout : one.readouts) {
+        readout.slice = number % 2;
+        readout.repetition = number / 2;
+        readout.time_stamp = 40 * readout.repetition;
+        readout.read_direction = {0.6F, 0, 0.8F};
+        readout.phase_direction = {0, 1, 0};
+        readout.slice_direction = {-0.8F, 0, 0.6F};
+        const float along = readout.slice == 0 ? 0.0F : 5.0F;
+        readout.position = {10 - 0.8F * along, 20, 30 + 0.6F * along};
+        readout.first_sample += static_cast<index_t>(all.size());
+        scan.readouts.push_back(readout);
+      }
+      for (const auto v : samples) all.push_back(static_cast<float>(1 + number) * v);
+    }
+    scan.samples = Tensor::from(all);
+    return scan;
+  }
+
+  std::string input(const std::string& name) const { return *folder_ / name; }
+  static CommandResult recon(std::vector<std::string> words) {
+    words.insert(words.begin(), "recon");
+    words.insert(words.end(), {"--iterations", "3"});
+    return run_command(words);
+  }
+  static CommandResult done(const std::vector<std::string>& words) {
+    CommandResult result = recon(words);
+    EXPECT_EQ(result.code, 0) << testing::PrintToString(words) << "\n" << result.err;
+    return result;
+  }
+
+  static ScratchDirectory* folder_;
+  ScratchDirectory dir;
+};
+
+ScratchDirectory* Results::folder_ = nullptr;
+
+TEST_F(Results, AreTheSameNumbersInEveryFormat) {
+  done({input("oblique.h5"), "--as", "T=repetition", "--save", dir / "image.npy"});
+  const Tensor image = read_npy(dir / "image.npy");
+  ASSERT_EQ(image.shape(), (Extents{2, 2, 48, 48}));
+  for (const char* name : {"a.nii", "a.nii.gz", "a.h5", "a.mrd", "a.cfl", "b.hdr", "a.npy"}) {
+    done({input("oblique.h5"), "--as", "T=repetition", "-o", dir / name});
+    Image found = read_image(dir / name);
+    if (found.names.index_of(ND("T")) == 0U && !std::string(name).ends_with(".npy")) {
+      found.data = found.data.permute({1, 0, 2, 3});
+    }
+    EXPECT_TRUE(equal(found.data.contiguous(), image)) << name << " " << found.names.str();
+  }
+}
+
+TEST_F(Results, VoxelsLieWhereTheScannerSaysSo) {
+  done({input("oblique.h5"), "--as", "T=repetition", "-o", dir / "a.nii.gz"});
+  done({input("oblique.h5"), "--as", "T=repetition", "-o", dir / "a.mrd"});
+  const NiftiImage nifti = read_nifti(dir / "a.nii.gz");
+  EXPECT_EQ(nifti.data.shape(), (Extents{2, 2, 48, 48}));  // (T, z, y, x)
+  EXPECT_FLOAT_EQ(static_cast<float>(nifti.time_step_s), 0.1F);
+  EXPECT_NEAR(nifti.spacing_mm[0], 5, 1e-6);
+  EXPECT_NEAR(nifti.spacing_mm[1], 1.5, 1e-6);
+  EXPECT_NEAR(nifti.spacing_mm[2], 2, 1e-6);
+  ASSERT_TRUE(nifti.affine_ras.has_value());
+  for (const auto& [i, j, k] :
+       {std::tuple(24, 24, 0), std::tuple(24, 24, 1), std::tuple(0, 0, 0), std::tuple(47, 3, 1)}) {
+    // In LPS, from the centre of the slice.
+    const double x = 2.0 * (i - 24), y = 1.5 * (j - 24), z = 5.0 * k;
+    const double lps[3] = {10 + 0.6 * x - 0.8 * z, 20 + y, 30 + 0.8 * x + 0.6 * z};
+    for (std::size_t row = 0; row < 3; ++row) {
+      const auto& a = (*nifti.affine_ras)[row];
+      const double found = a[0] * i + a[1] * j + a[2] * k + a[3];
+      EXPECT_NEAR(found, row < 2 ? -lps[row] : lps[row], 1e-3) << i << " " << j << " " << k;
+    }
+  }
+  const Image images = read_image(dir / "a.mrd");
+  EXPECT_NEAR((*images.affine_lps)[0][3], lps_to_ras(*nifti.affine_ras)[0][3], 1e-4);
+  EXPECT_THAT(images.header, HasSubstr("ismrmrdHeader"));
+  const CommandResult facts = run_command({"info", dir / "a.mrd"});
+  ASSERT_EQ(facts.code, 0) << facts.err;
+  EXPECT_THAT(facts.out, AllOf(HasSubstr("(T, S, Ny, Nx)"), HasSubstr("-0.8, 0, 0.6")));
+  EXPECT_THAT(run_command({"info", dir / "a.nii.gz"}).out, HasSubstr("position in mm, LPS"));
+}
+
+TEST_F(Results, PicturesShowAllPlanesAndParts) {
+  done({input("scan.h5"), "-o", dir / "one.png"});
+  EXPECT_EQ(read_png(dir / "one.png").shape(), (Extents{48, 48}));
+  done({input("oblique.h5"), "-o", dir / "row.png"});
+  done({input("oblique.h5"), "-o", dir / "column.png", "--columns", "1"});
+  const Extents row = read_png(dir / "row.png").shape();
+  const Extents column = read_png(dir / "column.png").shape();
+  EXPECT_GT(row[1], row[0]);
+  EXPECT_GT(column[0], column[1]);
+  done({input("scan.h5"), "-o", dir / "phase.nii", "--part", "phase", "--save", dir / "x.npy"});
+  const NiftiImage phase = read_nifti(dir / "phase.nii");
+  EXPECT_TRUE(equal(phase.data.view({48, 48}), part_of(read_npy(dir / "x.npy"), ImagePart::phase)));
+}
+
+TEST_F(Results, WhatAPictureHasNoUseForIsRefusedBeforeTheSolve) {
+  const auto refused = [&](const std::vector<std::string>& words) {
+    const CommandResult result = recon(words);
+    EXPECT_EQ(result.code, 2) << result.err;
+    EXPECT_THAT(dir.names(), IsEmpty());
+    return result.err;
+  };
+  EXPECT_THAT(refused({input("oblique.h5"), "-o", dir / "a.png", "--bits", "16"}),
+              AllOf(HasSubstr("--bits"), HasSubstr("(2, 48, 48)")));
+  EXPECT_THAT(refused({input("scan.h5"), "-o", dir / "a.nii", "--bits", "16"}),
+              HasSubstr("is no PNG"));
+  EXPECT_THAT(refused({input("scan.h5"), "-o", dir / "a.png", "--columns", "2"}),
+              HasSubstr("one plane"));
+  EXPECT_THAT(refused({input("scan.h5"), "-o", dir / "a.nii", "--columns", "2"}),
+              HasSubstr("--columns"));
+  EXPECT_THAT(refused({input("scan.h5"), "-o", dir / "a.png", "--columns", "-1"}),
+              HasSubstr("at least 0"));
+  EXPECT_THAT(refused({input("scan.h5"), "-o", dir / "a.tif"}), HasSubstr("'.png', '.nii'"));
+  EXPECT_THAT(refused({input("scan.h5"), "--save", dir / "a.png"}), HasSubstr("'.nii'"));
+  EXPECT_THAT(refused({input("scan.h5"), "--save-maps", dir / "a.nii"}), HasSubstr("'.npy'"));
+  EXPECT_THAT(refused({input("scan.h5"), "-o", dir / "a.png", "--threads", "0"}),
+              HasSubstr("--threads"));
+}
+
+TEST_F(Results, MapsKeepTheirNames) {
+  done({input("scan.h5"), "--save-maps", dir / "m.cfl", "--sets", "2"});
+  EXPECT_EQ(from_bart(read_cfl(dir / "m")).names.str(), "(M, C, Ny, Nx)");
+}
+
+TEST_F(Results, ThePageIsXmlWithTheCommandThatRepeatsIt) {
+  done({input("scan.h5"), "--html", dir / "page.html", "--reg", "tv:0.01"});
+  const std::string page = read_file(dir / "page.html");
+  pugi::xml_document document;
+  const auto parsed = document.load_string(page.c_str());
+  ASSERT_TRUE(parsed) << parsed.description();
+  EXPECT_LE(page.size(), 2000000U);
+  EXPECT_EQ(document.select_nodes("//img").size(), 1U);
+  // Convergence, stages, the memory of one iteration.
+  EXPECT_EQ(document.select_nodes("//*[name()='svg']").size(), 3U);
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("href"))));
+  EXPECT_THAT(page, AllOf(HasSubstr("palimpsest recon "), HasSubstr("tv:0.01"),
+                          HasSubstr("primal-dual: functions of differences"),
+                          HasSubstr("max_iterations after 3 iterations"), HasSubstr("Dense")));
+  EXPECT_THAT(dir.names(), ElementsAre("page.html"));
+}
+
+TEST_F(Results, TheReportIsAsTheSchemaSaysAndNamesItsInputs) {
+  done({input("k.npy"), "--reg", "tv:0.01", "--save", dir / "x.npy", "--report",
+        dir / "array.json"});
+  done({input("scan.h5"), "--save", dir / "y.npy", "--reg", "l1wav:0.01", "--start", dir / "x.npy",
+        "--report", dir / "raw.json"});
+  for (const char* name : {"array.json", "raw.json"}) {
+    const Json report = Json::parse(read_file(dir / name));
+    EXPECT_EQ(violation(report, schema()), "") << name;
+    EXPECT_EQ(report["version"], 2);
+    EXPECT_EQ(report["command"], "recon");
+    EXPECT_EQ(report["history"].size(), 3U);
+    EXPECT_EQ(report["residuals"].size(), 3U);
+  }
+  const Json report = Json::parse(read_file(dir / "raw.json"));
+  ASSERT_EQ(report["inputs"].size(), 2U);
+  EXPECT_EQ(report["inputs"][1]["role"], "start");
+  EXPECT_EQ(report["inputs"][1]["bytes"], std::ssize(read_file(dir / "x.npy")));
+  EXPECT_EQ(report["applications"]["N"], 3);
+  EXPECT_EQ(report["header"]["encoded_matrix"], Json({48, 48, 1}));
+  EXPECT_EQ(report["method_reason"], "one function of the image besides the data");
+  const Json plan = Json::parse(run_command({"plan", input("scan.h5"), "--json"}).out);
+  EXPECT_EQ(violation(plan, schema()), "");
+  EXPECT_EQ(plan["command"], "plan");
+}
+
+TEST_F(Results, TheSchemaNoticesWhatIsWrong) {
+  Json report = Json::parse(run_command({"plan", input("scan.h5"), "--json"}).out);
+  report["announced_peak_bytes"] = -1;
+  EXPECT_EQ(violation(report, schema()), "$.announced_peak_bytes is too small");
+  report["announced_peak_bytes"] = "many";
+  EXPECT_EQ(violation(report, schema()), "$.announced_peak_bytes has another type");
+  report.erase("announced_peak_bytes");
+  EXPECT_THAT(violation(report, schema()), HasSubstr("lacks"));
+}
+
+TEST_F(Results, QuietRunsSayNothingAndLogsKeepWhatWasSaid) {
+  const CommandResult quiet =
+      done({input("scan.h5"), "--save", dir / "a.npy", "--quiet", "--log", dir / "l.txt"});
+  EXPECT_THAT(quiet.err, IsEmpty());
+  EXPECT_THAT(read_file(dir / "l.txt"), testing::MatchesRegex("announced peak: [0-9,]+ bytes\n"));
+  write_file(dir / "c.json", R"({"quiet": true, "threads": 1, "reg": ["l2:0.1"]})");
+  const CommandResult configured =
+      done({input("scan.h5"), "--save", dir / "b.npy", "--config", dir / "c.json"});
+  EXPECT_THAT(configured.err, IsEmpty());
+}
+
+TEST_F(Results, WhatWritingHoldsIsAnnounced) {
+  for (const char* name : {"a.png", "a.nii", "a.nii.gz", "a.h5", "a.npy", "a.cfl"}) {
+    for (const char* scan : {"scan.h5", "oblique.h5"}) {
+      const CommandResult run = done({input(scan), "-o", dir / name, "--json", "--html",
+                                      dir / "page.html", "--save-maps", dir / "m.npy"});
+      const Json report = Json::parse(run.out);
+      EXPECT_LE(report["measured_peak_bytes"], report["announced_peak_bytes"]) << name;
+      EXPECT_GE(1.05 * report["measured_peak_bytes"].get<double>(),
+                report["announced_peak_bytes"].get<double>())
+          << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace palimpsest::cli
