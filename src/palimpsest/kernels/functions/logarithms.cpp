@@ -37,7 +37,7 @@ ScalarKernel of_singles(ScalarOp op) {
     case ScalarOp::log:
       return function_loop<Single, Log>;
     case ScalarOp::log1p:
-      return function_loop<Widened, Log1p>;
+      return function_loop<Single, Log1p>;
     case ScalarOp::log2:
       return function_loop<Widened, Log2>;
     case ScalarOp::log10:

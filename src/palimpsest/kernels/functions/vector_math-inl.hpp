@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal: exponential and logarithmic functions of vectors. Included once per instruction set.
 //
-// 1. Only sums, products, quotients, roots, comparisons and bits are used, each rounded on its own:
-//    all instruction sets give the same bits. What a lane gets depends on that lane alone; branches
-//    only leave out what would change none.
+// 1. Only sums, products, quotients, roots, comparisons and bits are used, each rounded on its own,
+//    and products with a sum that are rounded once (`fused`): all instruction sets give the same
+//    bits. What a lane gets depends on that lane alone; branches only leave out what would change
+//    none.
 // 2. A function is written once for three formats: Double; Single, computed in single precision;
 //    Widened, single precision computed in double, whose results are rounded correctly but for one
 //    in a thousand.
@@ -18,6 +19,7 @@
 
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -132,12 +134,40 @@ HWY_INLINE V rounded(V v) {
   return hn::Sub(hn::Add(v, rounder<V>()), rounder<V>());
 }
 
+// a b + c, rounded once. Processors without such an instruction (x86 before 2013) take the C
+// library's function lane by lane: slower, with the same bits.
+template <class V>
+HWY_INLINE V fused(V a, V b, V c) {
+#if HWY_NATIVE_FMA
+  return hn::MulAdd(a, b, c);
+#else
+  const hn::DFromV<V> d;
+  using T = NumberOf<V>;
+  HWY_ALIGN T x[HWY_MAX_BYTES / sizeof(T)], y[HWY_MAX_BYTES / sizeof(T)],
+      z[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(a, d, x);
+  hn::Store(b, d, y);
+  hn::Store(c, d, z);
+  for (std::size_t k = 0; k < hn::Lanes(d); ++k) z[k] = std::fma(x[k], y[k], z[k]);
+  return hn::Load(d, z);
+#endif
+}
+// c - a b, rounded once.
+template <class V>
+HWY_INLINE V fused_less(V a, V b, V c) {
+#if HWY_NATIVE_FMA
+  return hn::NegMulAdd(a, b, c);
+#else
+  return fused(hn::Neg(a), b, c);
+#endif
+}
+
 template <std::size_t kFirst, class V, class T, std::size_t kN>
 HWY_INLINE V polynomial_from(V x, const T (&c)[kN]) {
   if constexpr (kFirst + 1 == kN) {
     return of<V>(c[kFirst]);
   } else {
-    return hn::Add(hn::Mul(polynomial_from<kFirst + 1>(x, c), x), of<V>(c[kFirst]));
+    return fused(polynomial_from<kFirst + 1>(x, c), x, of<V>(c[kFirst]));
   }
 }
 // c[0] + c[1] x + ...
@@ -163,26 +193,16 @@ HWY_INLINE Pair<V> exact_sum(V a, V b) {
   const V sum = hn::Add(a, b), part = hn::Sub(sum, a);
   return {sum, hn::Add(hn::Sub(a, hn::Sub(sum, part)), hn::Sub(b, part))};
 }
-// The first 26 bits, and the rest.
-template <class V>
-HWY_INLINE Pair<V> split(V v) {
-  static_assert(sizeof(NumberOf<V>) == 8);
-  const V high = from_bits<V>(hn::And(bits(v), bits_of<V>(~std::uint64_t{0x7ffffff})));
-  return {high, hn::Sub(v, high)};
-}
-// a b to 2^-104.
+// a b exactly.
 template <class V>
 HWY_INLINE Pair<V> exact_product(V a, V b) {
-  const Pair<V> x = split(a), y = split(b);
   const V product = hn::Mul(a, b);
-  const V first = hn::Sub(hn::Mul(x.high, y.high), product);
-  const V cross = hn::Add(hn::Add(first, hn::Mul(x.high, y.low)), hn::Mul(x.low, y.high));
-  return {product, hn::Add(cross, hn::Mul(x.low, y.low))};
+  return {product, fused(a, b, hn::Neg(product))};
 }
 template <class V>
 HWY_INLINE Pair<V> product(Pair<V> a, Pair<V> b) {
   const Pair<V> high = exact_product(a.high, b.high);
-  const V cross = hn::Add(hn::Mul(a.high, b.low), hn::Mul(a.low, b.high));
+  const V cross = fused(a.high, b.low, hn::Mul(a.low, b.high));
   return fast_sum(high.high, hn::Add(high.low, cross));
 }
 
@@ -218,7 +238,7 @@ struct Halvings {
 template <class F, class V>
 HWY_INLINE Halvings<V> halvings(V x, V low) {
   const V n = rounded(hn::Mul(x, of<V>(static_cast<NumberOf<V>>(1.4426950408889634))));
-  const V high = hn::Sub(x, hn::Mul(n, of<V>(F::kLn2)));
+  const V high = fused_less(n, of<V>(F::kLn2), x);  // exact
   const V part = hn::Sub(hn::Mul(n, of<V>(F::kLn2Low)), low);
   const V r = hn::Sub(high, part);
   return {n, r, hn::Sub(hn::Sub(high, r), part)};
@@ -227,7 +247,7 @@ HWY_INLINE Halvings<V> halvings(V x, V low) {
 // exp(r), from sqrt(1/2) to sqrt(2).
 template <class F, class V>
 HWY_INLINE V exp_of_rest(const Halvings<V>& h) {
-  const V curved = hn::Mul(hn::Mul(h.r, h.r), polynomial(h.r, F::kExp));
+  const V curved = fused(hn::Mul(h.r, h.r), polynomial(h.r, F::kExp), h.rest);
   return hn::Add(of<V>(1), hn::Add(h.r, curved));
 }
 // exp(x + low) 2^shift
@@ -247,10 +267,9 @@ HWY_INLINE V expm1_of(V x) {
   using T = NumberOf<V>;
   constexpr T kHigh = sizeof(T) == 8 ? T{710} : T{89};  // n - 1 is an exponent of numbers
   const Halvings<V> h = halvings<F>(within(x, T{-60}, kHigh), of<V>(0));
-  const V curved = hn::Mul(hn::Mul(h.r, h.r), polynomial(h.r, F::kExp));
-  const V p = hn::Add(h.r, hn::Add(curved, h.rest));
+  const V p = hn::Add(h.r, fused(hn::Mul(h.r, h.r), polynomial(h.r, F::kExp), h.rest));
   const V power = power_of_two(hn::Sub(h.n, of<V>(1)));
-  const V half = hn::Add(hn::Mul(power, p), hn::Sub(power, of<V>(T{0.5})));
+  const V half = fused(power, p, hn::Sub(power, of<V>(T{0.5})));
   // As small as this p is x, and the sum above would lose its sign.
   const auto tiny = hn::Lt(hn::Abs(x), of<V>(std::numeric_limits<T>::epsilon() / 4));
   return hn::IfThenElse(tiny, x, hn::Add(half, half));
@@ -278,7 +297,7 @@ HWY_INLINE V cosh_of(V x) {
 template <class F, class V>
 HWY_INLINE V sinh_of(V x) {
   const V size = hn::Abs(x), z = hn::Mul(x, x);
-  const V small = hn::Add(x, hn::Mul(hn::Mul(x, z), polynomial(z, F::kSinh)));
+  const V small = fused(hn::Mul(x, z), polynomial(z, F::kSinh), x);
   const V half = exp_scaled<F>(size, of<V>(0), of<V>(-1));
   const V large = hn::Sub(half, hn::Div(of<V>(NumberOf<V>{0.25}), half));
   return hn::IfThenElse(hn::Lt(size, of<V>(1)), small, hn::CopySign(large, x));
@@ -316,9 +335,9 @@ template <class F, class V>
 HWY_INLINE V log_of_mantissa(Mantissa<V> m) {
   const V half = hn::Mul(hn::Mul(m.f, m.f), of<V>(NumberOf<V>{0.5}));
   const V s = hn::Div(m.f, hn::Add(m.f, of<V>(2))), z = hn::Mul(s, s);
-  const V inner = hn::Mul(s, hn::Add(half, hn::Mul(z, polynomial(z, F::kLog))));
-  const V low = hn::Add(inner, hn::Mul(m.k, of<V>(F::kLn2Low)));
-  return hn::Sub(hn::Mul(m.k, of<V>(F::kLn2)), hn::Sub(hn::Sub(half, low), m.f));
+  const V inner = fused(z, polynomial(z, F::kLog), half);
+  const V low = fused(s, inner, hn::Mul(m.k, of<V>(F::kLn2Low)));
+  return fused(m.k, of<V>(F::kLn2), hn::Sub(m.f, hn::Sub(half, low)));
 }
 
 // The logarithm of what is no positive finite number.
@@ -344,7 +363,7 @@ HWY_INLINE V log_of_sum(V u, V lost, V extra) {
   Mantissa<V> m = mantissa(u);
   // Where the exponent is largest nothing is lost.
   const V power = power_of_two(hn::Neg(hn::Min(m.k, of<V>(T{Layout<T>::kBias - 3}))));
-  m.f = hn::Add(m.f, hn::Mul(lost, power));
+  m.f = fused(lost, power, m.f);
   m.k = hn::Add(m.k, extra);
   return with_limits_of_log(u, log_of_mantissa<F>(m));
 }

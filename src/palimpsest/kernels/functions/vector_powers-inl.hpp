@@ -25,7 +25,7 @@ HWY_INLINE Pair<V> log_pair(V f) {
   const Pair<V> g = fast_sum(two, f);  // 2 + f
   const V s = hn::Div(f, g.high);
   const Pair<V> back = exact_product(s, g.high);
-  const V rest = hn::Sub(hn::Sub(hn::Sub(f, back.high), back.low), hn::Mul(s, g.low));
+  const V rest = fused_less(s, g.low, hn::Sub(hn::Sub(f, back.high), back.low));
   const Pair<V> quotient{s, hn::Div(rest, g.high)};
   const Pair<V> z = product(quotient, quotient);
   Pair<V> series = fast_sum(of<V>(0.6666666666666666), hn::Mul(z.high, polynomial(z.high, kTail)));
@@ -44,7 +44,7 @@ HWY_INLINE Pair<V> exact_log(Mantissa<V> m) {
     // ln 2, of which products of the first part with 11 bits are exact.
     const Pair<V> part = log_pair(m.f);
     const Pair<V> sum = exact_sum(hn::Mul(m.k, of<V>(F::kLn2)), part.high);
-    const V low = hn::Add(hn::Mul(m.k, of<V>(F::kLn2Low)), part.low);
+    const V low = fused(m.k, of<V>(F::kLn2Low), part.low);
     return fast_sum(sum.high, hn::Add(sum.low, low));
   }
 }
@@ -56,12 +56,13 @@ HWY_INLINE V log_to_base(V x, Pair<V> of_two, Pair<V> factor) {
   V result;
   if constexpr (std::is_same_v<F, Widened>) {
     const Mantissa<V> only{of<V>(0), m.f};
-    const V part = hn::Mul(log_of_mantissa<F>(only), factor.high);
-    result = hn::Add(hn::Mul(m.k, of_two.high), hn::Add(hn::Mul(m.k, of_two.low), part));
+    const V low = hn::Mul(m.k, of_two.low);
+    const V part = fused(log_of_mantissa<F>(only), factor.high, low);
+    result = fused(m.k, of_two.high, part);
   } else {
     const Pair<V> part = product(log_pair(m.f), factor);
     const Pair<V> sum = exact_sum(hn::Mul(m.k, of_two.high), part.high);
-    const V low = hn::Add(hn::Mul(m.k, of_two.low), part.low);
+    const V low = fused(m.k, of_two.low, part.low);
     result = hn::Add(sum.high, hn::Add(sum.low, low));
   }
   return with_limits_of_log(x, result);
@@ -111,7 +112,7 @@ HWY_INLINE V pow_of(V x, V y) {
   Pair<V> power{hn::Mul(y, log.high), of<V>(0)};
   if constexpr (!std::is_same_v<F, Widened>) {
     power = exact_product(y, log.high);
-    power.low = hn::Add(power.low, hn::Mul(y, log.low));
+    power.low = fused(y, log.low, power.low);
     const auto in_range = hn::Lt(hn::Abs(power.high), of<V>(800));
     power.low = hn::IfThenElseZero(in_range, power.low);
   }

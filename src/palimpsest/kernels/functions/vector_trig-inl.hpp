@@ -88,7 +88,7 @@ HWY_NOINLINE void reduce_large_lanes(V x, double limit, Angle<V>& angle) {
 template <class F, class V>
 HWY_INLINE Angle<V> reduce_angle(V x) {
   const hn::DFromV<V> d;
-  const V counted = hn::Add(hn::Mul(x, of<V>(0.63661977236758138)), rounder<V>());
+  const V counted = fused(x, of<V>(0.63661977236758138), rounder<V>());
   const V n = hn::Sub(counted, rounder<V>());
   Angle<V> angle;
   angle.turns = bits(counted);
@@ -96,17 +96,17 @@ HWY_INLINE Angle<V> reduce_angle(V x) {
   if constexpr (std::is_same_v<F, Widened>) {
     // The first part has 26 bits, n no more than 27.
     limit = 1e8;
-    const V high = hn::Sub(x, hn::Mul(n, of<V>(1.5707963109016418)));
-    angle.r = hn::Sub(high, hn::Mul(n, of<V>(1.5893254773528196e-08)));
+    const V high = fused_less(n, of<V>(1.5707963109016418), x);
+    angle.r = fused_less(n, of<V>(1.5893254773528196e-08), high);
     angle.low = of<V>(0);
   } else {
     // Parts of 33 bits; n has no more than 20.
     limit = 1.6e6;
-    const V high = hn::Sub(x, hn::Mul(n, of<V>(1.5707963267341256)));
+    const V high = fused_less(n, of<V>(1.5707963267341256), x);
     const Pair<V> first = exact_sum(high, hn::Mul(n, of<V>(-6.077100506303966e-11)));
     const Pair<V> second = exact_sum(first.high, hn::Mul(n, of<V>(-2.0222662487111665e-21)));
-    const V last = hn::Mul(n, of<V>(-8.4784276603688996e-32));
-    const V rest = hn::Add(first.low, hn::Add(second.low, last));
+    const V last = fused(n, of<V>(-8.4784276603688996e-32), second.low);
+    const V rest = hn::Add(first.low, last);
     const Pair<V> sum = fast_sum(second.high, rest);
     angle.r = sum.high;
     angle.low = sum.low;
@@ -132,8 +132,8 @@ HWY_INLINE SineCosine<V> sine_cosine(const Angle<V>& a) {
     return {{a.r, bent}, {w, tail}};
   } else {
     const V rest = hn::Sub(hn::Sub(one, w), half);
-    return {{a.r, hn::Add(bent, hn::Mul(a.low, w))},
-            {w, hn::Add(rest, hn::Sub(tail, hn::Mul(a.r, a.low)))}};
+    return {{a.r, fused(a.low, w, bent)},
+            {w, hn::Add(rest, fused_less(a.r, a.low, tail))}};
   }
 }
 
@@ -195,7 +195,7 @@ HWY_INLINE V tan_of(V x) {
     const Pair<V> back = exact_product(first, under);
     const V missing = hn::Sub(hn::Sub(hn::Sub(over, back.high), back.low),
                               hn::Sub(hn::Mul(first, under_low), over_low));
-    result = hn::Add(first, hn::Mul(missing, inverse));
+    result = fused(missing, inverse, first);
   }
   return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, result);
 }
