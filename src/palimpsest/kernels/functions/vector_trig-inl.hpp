@@ -132,8 +132,7 @@ HWY_INLINE SineCosine<V> sine_cosine(const Angle<V>& a) {
     return {{a.r, bent}, {w, tail}};
   } else {
     const V rest = hn::Sub(hn::Sub(one, w), half);
-    return {{a.r, fused(a.low, w, bent)},
-            {w, hn::Add(rest, fused_less(a.r, a.low, tail))}};
+    return {{a.r, fused(a.low, w, bent)}, {w, hn::Add(rest, fused_less(a.r, a.low, tail))}};
   }
 }
 

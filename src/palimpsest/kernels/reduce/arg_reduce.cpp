@@ -26,8 +26,13 @@ struct Best {
   bool is_empty = true;
 };
 
+struct Leaf {
+  ReduceLeaf extremum;
+  decltype(ExtremumLoops::find) find = nullptr;
+};
+
 // Scans n elements `step` bytes apart, the first of which is number `number`.
-using RowScan = void (*)(const ReduceLeaf& leaf, const std::byte* from, index_t step, index_t n,
+using RowScan = void (*)(const Leaf& leaf, const std::byte* from, index_t step, index_t n,
                          index_t number, Best& best);
 
 template <class T, bool kMax>
@@ -44,24 +49,53 @@ void scan_elements(const std::byte* from, index_t step, index_t n, index_t numbe
   *reinterpret_cast<T*>(best.value) = found;
 }
 
-// Dense elements are looked at one by one only in blocks whose extremum, which vectors find, is
-// better than what was found before.
-template <class T, bool kMax>
-void scan_row(const ReduceLeaf& leaf, const std::byte* from, index_t step, index_t n,
-              index_t number, Best& best) {
-  constexpr index_t kItem{sizeof(T)};
-  for (index_t i = 0; i < n;) {
-    const index_t count = step == kItem ? std::min(n - i, kLeafElements) : n - i;
-    const std::byte* const block = from + i * step;
-    bool is_candidate = best.is_empty || step != kItem;
-    if (!is_candidate) {
-      T extremum;
-      leaf.horizontal(&block, count, reinterpret_cast<std::byte*>(&extremum));
-      is_candidate = is_better<T, kMax>(extremum, *reinterpret_cast<const T*>(best.value));
-    }
-    if (is_candidate) scan_elements<T, kMax>(block, step, count, number + i, best);
-    i += count;
+// The extremum of a dense block of up to kLeafElements, or of a number of leaves that is a power of
+// two.
+template <class T>
+T extremum_of(const Leaf& leaf, const std::byte* block, index_t count) {
+  T extremum;
+  auto* const result = reinterpret_cast<std::byte*>(&extremum);
+  if (count > kLeafElements) {
+    leaf.extremum.runs(&block, static_cast<int>(count / kLeafElements), result, false);
+  } else {
+    leaf.extremum.horizontal(&block, count, result);
   }
+  return extremum;
+}
+
+// Vectors find the extrema of blocks of dense elements; elements are looked at one by one only in
+// the leaf that holds the best one.
+template <class T, bool kMax>
+void scan_row(const Leaf& leaf, const std::byte* from, index_t step, index_t n, index_t number,
+              Best& best) {
+  constexpr index_t kItem{sizeof(T)};
+  if (step != kItem) return scan_elements<T, kMax>(from, step, n, number, best);
+  const index_t most = leaf.extremum.runs != nullptr ? 4 * kLeafElements : kLeafElements;
+  T& value = *reinterpret_cast<T*>(best.value);
+  index_t block = 0, length = 0;  // where the best element is; length 0: before this row
+  for (index_t i = 0, count = 0; i < n; i += count) {
+    count = n - i >= most ? most : std::min(n - i, kLeafElements);
+    const T extremum = extremum_of<T>(leaf, from + i * kItem, count);
+    if (!best.is_empty && !is_better<T, kMax>(extremum, value)) continue;
+    value = extremum;
+    best.is_empty = false;
+    block = i;
+    length = count;
+  }
+  if (length == 0) return;
+  // What is no number is the best there is: either the value is none, or no element is.
+  const auto is_it = [found = value](T x) { return x == found || x != x; };
+  for (; length > kLeafElements; block += kLeafElements, length -= kLeafElements) {
+    if (is_it(extremum_of<T>(leaf, from + block * kItem, kLeafElements))) break;
+  }
+  index_t k = 0;
+  if (leaf.find != nullptr) {
+    k = leaf.find(from + block * kItem, length, best.value);
+  } else {
+    const auto* const elements = reinterpret_cast<const T*>(from) + block;
+    while (!is_it(elements[k])) ++k;
+  }
+  best.position = number + block + k;
 }
 
 // Takes over what was found further on.
@@ -75,7 +109,7 @@ void take(Best& best, const Best& later) {
 struct Scan {
   RowScan row;
   Take take;
-  ReduceLeaf leaf;
+  Leaf leaf;
 };
 Scan make_scan(ReduceOp op, DType dtype) {
   const bool is_max = op == ReduceOp::max;
@@ -88,7 +122,8 @@ Scan make_scan(ReduceOp op, DType dtype) {
       return {};
     } else {
       return {is_max ? scan_row<T, true> : scan_row<T, false>,
-              is_max ? take<T, true> : take<T, false>, reduce_leaf(op, ordered)};
+              is_max ? take<T, true> : take<T, false>,
+              {reduce_leaf(op, ordered), extremum_loops(ordered, is_max).find}};
     }
   });
 }

@@ -50,9 +50,11 @@ struct Reduction {
   bool vertical = false;
   bool converts = false;  // computed elements are not of the dtype that leaves load
   std::array<CopyRow, 3> load;
-  std::array<bool, 3> dense;  // operand is read where it lies
-  bool all_dense = false;     // all are
-  bool is_far = false;        // they are in memory, and do not fit the caches
+  std::array<bool, 3> dense;            // operand is read where it lies
+  bool all_dense = false;               // all are
+  bool one_leaf = false;                // an output is a single call of a leaf
+  bool is_far = false;                  // they are in memory, and do not fit the caches
+  ReduceLeaf::Vertical rows = nullptr;  // what takes rows: leaf.vertical, or one with numbers
   CopyRow store = nullptr;
   index_t load_item = 0, item = 0;
   index_t width = 1, row_tiles = 1, tiles = 1;  // of outputs
@@ -188,8 +190,8 @@ void reduce_leaf(const Reduction& r, Loader& loader, const RowList& x, index_t n
   const int most = r.all_dense ? kRowsAtOnce : Loader::kRows;
   for (int row = 0; row < x.size(); row += most) {
     const int rows = std::min(most, x.size() - row);
-    r.leaf.vertical(r.all_dense ? x.at(row) : loader.load_rows(x.at(row), rows, n), rows, sums, n,
-                    row == 0 ? Rows::first : Rows::onto);
+    r.rows(r.all_dense ? x.at(row) : loader.load_rows(x.at(row), rows, n), rows, sums, n,
+           row == 0 ? Rows::first : Rows::onto);
   }
 }
 
@@ -202,7 +204,7 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
   if (end - begin <= kLeafRows && (step == r.item || n == 1)) {
     const RowList x(r, walker, end - begin);
     if (r.all_dense) {
-      r.leaf.vertical(x.at(0), x.size(), out, n, r.is_far ? Rows::streamed : Rows::first);
+      r.rows(x.at(0), x.size(), out, n, r.is_far ? Rows::streamed : Rows::first);
     } else {
       reduce_leaf(r, *loader, x, n, out);
     }
@@ -215,6 +217,25 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
     cascade->push();
   }
   put(r, cascade->total(), out, step, n);
+}
+
+// Is an output a single call of a leaf? Then it needs no cascade.
+bool is_one_leaf(const Reduction& r) {
+  const index_t length = r.loop.at(r.loop.rank - 1).extent;
+  if (r.computed != nullptr || !r.all_dense || r.terms != length || length == 0) return false;
+  if (length <= kLeafElements) return true;
+  const auto count = static_cast<std::uint64_t>(length / kLeafElements);
+  return r.leaf.runs != nullptr && length % kLeafElements == 0 &&
+         length / kLeafElements <= kMostRuns && std::has_single_bit(count);
+}
+void reduce_leaf_of_one(const Reduction& r, const std::array<std::byte*, 3>& data, std::byte* out) {
+  std::array<const std::byte*, 2> from{};
+  for (int k = 1; k < r.loop.n_operands; ++k) from[at(k - 1)] = data[at(k)];
+  if (r.terms <= kLeafElements) {
+    r.leaf.horizontal(from.data(), r.terms, out);
+  } else {
+    r.leaf.runs(from.data(), static_cast<int>(r.terms / kLeafElements), out, r.is_far);
+  }
 }
 
 // Terms [begin, end) of one output.
@@ -282,6 +303,8 @@ void reduce_tile_with(const Reduction& r, const Tile& tile, index_t begin, index
                       std::byte* out, index_t step) {
   if (r.vertical) {
     reduce_rows<Loader>(r, tile.data, tile.n, begin, end, out, step);
+  } else if (r.one_leaf && end - begin == r.terms) {
+    reduce_leaf_of_one(r, tile.data, out);
   } else {
     reduce_runs<Loader>(r, tile.data, begin, end, out);
   }
@@ -350,6 +373,19 @@ void order_axes(Reduction& r) {
   loop.merge(r.n_kept, loop.rank);
 }
 
+// Rows times numbers, as of a matrix that is multiplied from the left: these need no row of copies.
+void take_numbers(Reduction& r) {
+  for (const int k : {1, 2}) {
+    const ReduceLeaf::Vertical rows = k == 1 ? r.leaf.number_first : r.leaf.number_second;
+    const bool is_number = r.loop.step(k, r.inner()) == 0 &&
+                           r.load[at(k)] == copy_row_between(r.leaf.load, r.leaf.load);
+    if (rows == nullptr || !is_number || !r.dense[at(3 - k)]) continue;
+    r.rows = rows;
+    r.all_dense = true;
+    return;
+  }
+}
+
 void choose_form(Reduction& r) {
   const auto& loop = r.loop;
   for (int i = 0; i < r.n_kept; ++i) r.outputs *= loop.at(i).extent;
@@ -371,6 +407,9 @@ void choose_form(Reduction& r) {
   }
   r.all_dense =
       std::all_of(r.dense.begin() + 1, r.dense.begin() + loop.n_operands, std::identity());
+  r.rows = r.leaf.vertical;
+  if (r.vertical && loop.n_operands == 3) take_numbers(r);
+  r.one_leaf = !r.vertical && is_one_leaf(r);
   r.is_far = r.computed == nullptr && r.outputs * r.terms * r.load_item >= streaming_bytes();
   if (r.vertical) r.width = std::min(kWidth, r.row_extent());
   r.row_tiles = (r.row_extent() + r.width - 1) / r.width;

@@ -209,6 +209,8 @@ ReduceLeaf leaf_of(DType load, DType accumulate) {
           accumulate,
           horizontal<F, Combine>,
           vertical<F, Combine>,
+          nullptr,
+          nullptr,
           combine<typename F::Sum, Combine>,
           nullptr};
 }
@@ -304,7 +306,9 @@ HWY_EXPORT(norm2_leaf);
 ReduceLeaf reduce_leaf(ReduceOp op, DType dtype) {
   ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(reduce_leaf)(op, dtype);
   if (op == ReduceOp::max || op == ReduceOp::min) {
-    leaf.runs = runs_of_extremum(dtype, op == ReduceOp::max);
+    const ExtremumLoops loops = extremum_loops(dtype, op == ReduceOp::max);
+    if (loops.horizontal != nullptr) leaf.horizontal = loops.horizontal;
+    leaf.runs = loops.runs;
   }
   if (op != ReduceOp::sum) return leaf;
   leaf.runs = runs_of_sum(dtype);
@@ -314,6 +318,10 @@ ReduceLeaf reduce_leaf(ReduceOp op, DType dtype) {
 ReduceLeaf product_leaf(DType dtype, bool conj_a, bool conj_b) {
   ReduceLeaf leaf = HWY_DYNAMIC_DISPATCH(product_leaf)(dtype, conj_a, conj_b);
   leaf.runs = runs_of_product(dtype, conj_a, conj_b);
+  if (!(conj_a && conj_b)) {
+    leaf.number_first = rows_of_product(dtype, conj_a, true);
+    leaf.number_second = rows_of_product(dtype, conj_a, false);
+  }
   return leaf;
 }
 ReduceLeaf norm2_leaf(DType load) {

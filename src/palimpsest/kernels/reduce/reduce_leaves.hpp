@@ -31,6 +31,11 @@ struct ReduceLeaf {
   /// second, and so on.
   void (*vertical)(const std::byte* const* x, int rows, std::byte* accumulators, index_t n,
                    Rows how) = nullptr;
+  /// The same bits as `vertical` where one operand is a single number for each row: number_first, the
+  /// first one, or number_second. Null: there is no such loop.
+  using Vertical = void (*)(const std::byte* const* x, int rows, std::byte* accumulators, index_t n,
+                            Rows how);
+  Vertical number_first = nullptr, number_second = nullptr;
   /// accumulators[j] = accumulators[j] combined with x[j].
   void (*combine)(const std::byte* x, std::byte* accumulators, index_t n) = nullptr;
   /// The same bits as `horizontal` for each of n neighbouring runs of kLeafElements elements, n a
@@ -44,11 +49,20 @@ using Runs = void (*)(const std::byte* const* x, int n, std::byte* result, bool 
 Runs runs_of_sum(DType dtype);
 Runs runs_of_product(DType dtype, bool conj_a, bool conj_b);
 Runs runs_of_norm2(DType load);
-Runs runs_of_extremum(DType dtype, bool is_max);
+// The same bits as the plain `horizontal`, runs of it, and the place of the first of n elements that
+// is equal to another one or not a number, n if none is.
+struct ExtremumLoops {
+  void (*horizontal)(const std::byte* const* x, index_t n, std::byte* result) = nullptr;
+  Runs runs = nullptr;
+  index_t (*find)(const std::byte* x, index_t n, const std::byte* wanted) = nullptr;
+};
+ExtremumLoops extremum_loops(DType dtype, bool is_max);
 // The same bits as the plain `vertical`.
 using RowsOfSum = void (*)(const std::byte* const* x, int rows, std::byte* accumulators, index_t n,
                            Rows how);
 RowsOfSum rows_of_sum(DType dtype);
+// The sum of products of rows, each with a number; not for conjugates of both.
+RowsOfSum rows_of_product(DType dtype, bool conj_a, bool number_first);
 
 /// `dtype` is that of the result; a bool sum is `any`, a bool product `all`.
 ReduceLeaf reduce_leaf(ReduceOp op, DType dtype);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "palimpsest/kernels/elementwise/loop_targets.hpp"
@@ -181,10 +182,114 @@ void runs_of(const std::byte* const* operands, int n, std::byte* result) {
   }
 }
 
-template <class R, class F, class Combine = Sum>
+// The extremum of two vectors. Processors of the x86 kind have it as `Extremum` has it, but that
+// nothing remains of what is no number in the first one: runs with such numbers are rare, and are done
+// again.
+template <bool kMax, bool kQuick, class V>
+HWY_INLINE V extremum_of_two(V a, V b) {
+#if HWY_ARCH_X86
+  if constexpr (kQuick) return kMax ? hn::Max(a, b) : hn::Min(a, b);
+#endif
+  return Extremum<kMax>::of(a, b);
+}
+
+// As in the plain loop there are 16 lanes, the first ones of which may be longer by one number.
+template <class R, bool kMax, bool kQuick>
+HWY_INLINE bool put_extremum(const R* x, index_t n, R* result) {
+  const Tag<R> d;
+  constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
+  constexpr index_t kLanes = 16;
+  constexpr auto kVectors = static_cast<int>(kLanes / kN);
+  VecOf<R> best[kVectors];
+  // A sum is no number if a term is none; infinities of both signs only cost the second run.
+  VecOf<R> sum = hn::Zero(d);
+  _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
+    best[v] = hn::LoadU(d, x + v * kN);
+    if constexpr (kQuick) sum = hn::Add(sum, best[v]);
+  }
+  index_t i = kLanes;
+  _Pragma("GCC unroll 5") for (; i + kLanes <= n; i += kLanes) {
+    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
+      const VecOf<R> next = hn::LoadU(d, x + i + v * kN);
+      if constexpr (kQuick) sum = hn::Add(sum, next);
+      best[v] = extremum_of_two<kMax, kQuick>(best[v], next);
+    }
+  }
+  if (i < n) {
+    HWY_ALIGN R lanes[kLanes];
+    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v)
+        hn::Store(best[v], d, lanes + v * kN);
+    for (index_t k = 0; i + k < n; ++k) lanes[k] = Extremum<kMax>::of(lanes[k], x[i + k]);
+    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
+      best[v] = hn::Load(d, lanes + v * kN);
+      if constexpr (kQuick) sum = hn::Add(sum, best[v]);
+    }
+  }
+  _Pragma("GCC unroll 5") for (int half = kVectors / 2; half > 0; half /= 2) {
+    _Pragma("GCC unroll 16") for (int v = 0; v < half; ++v) best[v] =
+        extremum_of_two<kMax, kQuick>(best[v], best[v + half]);
+  }
+  HWY_ALIGN R last[16 / sizeof(R)];
+  add_lanes<Extremum<kMax>, 1>(d, best[0], last);
+  *result = last[0];
+  return !kQuick || hn::AllTrue(d, hn::Eq(sum, sum));
+}
+template <class R, bool kMax>
+HWY_INLINE R extremum_of(const R* x, index_t n) {
+  R best = x[0];
+  if (n < 16) {
+    for (index_t i = 1; i < n; ++i) best = Extremum<kMax>::of(best, x[i]);
+    return best;
+  }
+#if HWY_ARCH_X86
+  if (put_extremum<R, kMax, true>(x, n, &best)) return best;
+#endif
+  put_extremum<R, kMax, false>(x, n, &best);
+  return best;
+}
+// The first of n numbers that is the one, or none at all; n if there is none.
+template <class R>
+index_t find(const std::byte* numbers, index_t n, const std::byte* wanted) {
+  const Tag<R> d;
+  constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
+  const auto* const x = reinterpret_cast<const R*>(numbers);
+  const R one = *reinterpret_cast<const R*>(wanted);
+  const VecOf<R> all = hn::Set(d, one);
+  index_t i = 0;
+  for (; i + kN <= n; i += kN) {
+    const VecOf<R> here = hn::LoadU(d, x + i);
+    const auto found = hn::Or(hn::Eq(here, all), hn::IsNaN(here));
+    const auto first = hn::FindFirstTrue(d, found);
+    if (first >= 0) return i + static_cast<index_t>(first);
+  }
+  while (i < n && x[i] != one && x[i] == x[i]) ++i;
+  return i;
+}
+template <class R, bool kMax>
+void horizontal_of_extremum(const std::byte* const* x, index_t n, std::byte* result) {
+  *reinterpret_cast<R*>(result) = extremum_of<R, kMax>(reinterpret_cast<const R*>(x[0]), n);
+}
+template <class R, bool kMax>
+void runs_of_extremum(const std::byte* const* operands, int n, std::byte* result, bool far) {
+  const auto* const x = reinterpret_cast<const R*>(operands[0]);
+  R results[kMostRuns];
+  for (int run = 0; run < n; ++run) {
+    const R* const from = x + run * kLeafElements;
+    if (far) ask_ahead<Plain<R, 1>>(&from, 0, kLeafElements);
+    results[run] = extremum_of<R, kMax>(from, kLeafElements);
+  }
+  for (int width = 1; width < n; width *= 2) {
+    for (int run = 0; run < n; run += 2 * width) {
+      results[run] = Extremum<kMax>::of(results[run + width], results[run]);
+    }
+  }
+  *reinterpret_cast<R*>(result) = results[0];
+}
+
+template <class R, class F>
 void runs(const std::byte* const* operands, int n, std::byte* result, bool far) {
-  far ? runs_of<R, F, Combine, true>(operands, n, result)
-      : runs_of<R, F, Combine, false>(operands, n, result);
+  far ? runs_of<R, F, Sum, true>(operands, n, result)
+      : runs_of<R, F, Sum, false>(operands, n, result);
 }
 
 // So many rows one after the other, a line of each at a time.
@@ -262,6 +367,108 @@ void rows_of_sum(const std::byte* const* rows, int count, std::byte* accumulator
 }
 static_assert(kLeafRows <= 16);
 
+// A number that multiplies a row: x p + (x with its pairs exchanged) q. Of real numbers p is all.
+template <class R, int kParts>
+struct Factor {
+  VecOf<R> p, q;
+};
+template <class R, int kParts, bool kConjA, bool kNumberFirst>
+HWY_INLINE Factor<R, kParts> factor_of(const R* number) {
+  const Tag<R> d;
+  if constexpr (kParts == 1) {
+    return {hn::Set(d, number[0]), hn::Zero(d)};
+  } else {
+    const VecOf<R> re = hn::Set(d, number[0]), im = hn::Set(d, number[1]);
+    const VecOf<R> minus_im = hn::Neg(im), minus_re = hn::Neg(re);
+    if constexpr (!kConjA) return {re, hn::OddEven(im, minus_im)};
+    if constexpr (kNumberFirst) return {re, hn::OddEven(minus_im, im)};
+    return {hn::OddEven(minus_re, re), im};
+  }
+}
+template <class R, int kParts>
+HWY_INLINE VecOf<R> times(VecOf<R> x, const Factor<R, kParts>& f) {
+  if constexpr (kParts == 1) return hn::Mul(f.p, x);
+  return hn::Add(hn::Mul(f.p, x), hn::Mul(f.q, hn::Reverse2(Tag<R>(), x)));
+}
+
+// Rows times numbers, so many one after the other, a line of each at a time.
+template <class R, int kParts, bool kConjA, bool kNumberFirst, int kRows>
+void products_at_once(const std::byte* const* x, R* sums, index_t n, bool first) {
+  const Tag<R> d;
+  constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
+  constexpr index_t kStep = std::max<index_t>(kLine / index_t{sizeof(R)}, kN);
+  constexpr auto kVectors = static_cast<int>(kStep / kN);
+  constexpr index_t kAhead = 1024 / index_t{sizeof(R)};
+  const R* row[kRows];
+  Factor<R, kParts> factor[kRows];
+  _Pragma("GCC unroll 8") for (int r = 0; r < kRows; ++r) {
+    row[r] = reinterpret_cast<const R*>(x[2 * r + (kNumberFirst ? 1 : 0)]);
+    factor[r] = factor_of<R, kParts, kConjA, kNumberFirst>(
+        reinterpret_cast<const R*>(x[2 * r + (kNumberFirst ? 0 : 1)]));
+  }
+  const auto add = [&](index_t i, auto vectors) HWY_ATTR {
+    constexpr int kMany = decltype(vectors)::value;
+    VecOf<R> sum[kMany];
+    if (!first) {
+      _Pragma("GCC unroll 4") for (int v = 0; v < kMany; ++v) sum[v] =
+          hn::LoadU(d, sums + i + v * kN);
+    }
+    _Pragma("GCC unroll 8") for (int r = 0; r < kRows; ++r) {
+      __builtin_prefetch(row[r] + i + kAhead, 0, 2);
+      _Pragma("GCC unroll 4") for (int v = 0; v < kMany; ++v) {
+        const VecOf<R> term = times<R, kParts>(hn::LoadU(d, row[r] + i + v * kN), factor[r]);
+        sum[v] = r == 0 && first ? term : hn::Add(sum[v], term);
+      }
+    }
+    _Pragma("GCC unroll 4") for (int v = 0; v < kMany; ++v) {
+      hn::StoreU(sum[v], d, sums + i + v * kN);
+    }
+  };
+  index_t i = 0;
+  for (; i + kStep <= n; i += kStep) add(i, std::integral_constant<int, kVectors>());
+  for (; i + kN <= n; i += kN) add(i, std::integral_constant<int, 1>());
+  if (i == n) return;
+  // The rest in whole vectors of copies.
+  HWY_ALIGN R copy[kN];
+  const auto rest = static_cast<std::size_t>(n - i) * sizeof(R);
+  const auto loaded = [&](const R* from) HWY_ATTR {
+    std::memcpy(copy, from, rest);
+    return hn::Load(d, copy);
+  };
+  std::memset(copy, 0, sizeof(copy));
+  VecOf<R> sum = first ? hn::Zero(d) : loaded(sums + i);
+  for (int r = 0; r < kRows; ++r) {
+    const VecOf<R> term = times<R, kParts>(loaded(row[r] + i), factor[r]);
+    sum = r == 0 && first ? term : hn::Add(sum, term);
+  }
+  hn::Store(sum, d, copy);
+  std::memcpy(sums + i, copy, rest);
+}
+
+template <class R, int kParts, bool kConjA, bool kNumberFirst>
+void rows_of_product(const std::byte* const* x, int count, std::byte* accumulators, index_t n,
+                     Rows how) {
+  auto* const sums = reinterpret_cast<R*>(accumulators);
+  bool first = how != Rows::onto;
+  const auto add = [&]<int kRows>(std::integral_constant<int, kRows>) {
+    for (; count >= kRows; count -= kRows, x += 2 * kRows, first = false) {
+      products_at_once<R, kParts, kConjA, kNumberFirst, kRows>(x, sums, n * kParts, first);
+    }
+  };
+  add(std::integral_constant<int, 4>());
+  add(std::integral_constant<int, 1>());
+}
+
+template <class R, int kParts>
+RowsOfSum of_rows_of_product(bool conj_a, bool number_first) {
+  if (kParts == 1 || !conj_a) {
+    return number_first ? rows_of_product<R, kParts, false, true>
+                        : rows_of_product<R, kParts, false, false>;
+  }
+  return number_first ? rows_of_product<R, kParts, true, true>
+                      : rows_of_product<R, kParts, true, false>;
+}
+
 template <class R>
 Runs of_product(bool complex, bool conj_a, bool conj_b) {
   if (!complex) return runs<R, Product<R>>;
@@ -277,9 +484,10 @@ Runs of_product(bool complex, bool conj_a, bool conj_b) {
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 Runs runs_of_sum(DType) { return nullptr; }
 RowsOfSum rows_of_sum(DType) { return nullptr; }
+RowsOfSum rows_of_product(DType, bool, bool) { return nullptr; }
 Runs runs_of_product(DType, bool, bool) { return nullptr; }
 Runs runs_of_norm2(DType) { return nullptr; }
-Runs runs_of_extremum(DType, bool) { return nullptr; }
+ExtremumLoops extremum_loops(DType, bool) { return {}; }
 #else
 Runs runs_of_sum(DType dtype) {
   switch (dtype) {
@@ -311,6 +519,21 @@ RowsOfSum rows_of_sum(DType dtype) {
   }
 }
 
+RowsOfSum rows_of_product(DType dtype, bool conj_a, bool number_first) {
+  switch (dtype) {
+    case DType::float32:
+      return of_rows_of_product<float, 1>(conj_a, number_first);
+    case DType::float64:
+      return of_rows_of_product<double, 1>(conj_a, number_first);
+    case DType::complex64:
+      return of_rows_of_product<float, 2>(conj_a, number_first);
+    case DType::complex128:
+      return of_rows_of_product<double, 2>(conj_a, number_first);
+    default:
+      return nullptr;
+  }
+}
+
 Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
   const bool complex = is_complex(dtype);
   if (dtype == DType::float32 || dtype == DType::complex64) {
@@ -337,17 +560,15 @@ Runs runs_of_norm2(DType load) {
   }
 }
 
-Runs runs_of_extremum(DType dtype, bool is_max) {
-  switch (dtype) {
-    case DType::float32:
-      return is_max ? runs<float, Plain<float, 1>, Extremum<true>>
-                    : runs<float, Plain<float, 1>, Extremum<false>>;
-    case DType::float64:
-      return is_max ? runs<double, Plain<double, 1>, Extremum<true>>
-                    : runs<double, Plain<double, 1>, Extremum<false>>;
-    default:
-      return nullptr;
-  }
+template <class R>
+ExtremumLoops extremum_loops_of(bool is_max) {
+  if (is_max) return {horizontal_of_extremum<R, true>, runs_of_extremum<R, true>, find<R>};
+  return {horizontal_of_extremum<R, false>, runs_of_extremum<R, false>, find<R>};
+}
+ExtremumLoops extremum_loops(DType dtype, bool is_max) {
+  if (dtype == DType::float32) return extremum_loops_of<float>(is_max);
+  if (dtype == DType::float64) return extremum_loops_of<double>(is_max);
+  return {};
 }
 #endif
 
@@ -360,18 +581,22 @@ namespace palimpsest {
 
 HWY_EXPORT(runs_of_sum);
 HWY_EXPORT(rows_of_sum);
+HWY_EXPORT(rows_of_product);
 HWY_EXPORT(runs_of_product);
 HWY_EXPORT(runs_of_norm2);
-HWY_EXPORT(runs_of_extremum);
+HWY_EXPORT(extremum_loops);
 
 Runs runs_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(runs_of_sum)(dtype); }
 RowsOfSum rows_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(rows_of_sum)(dtype); }
+RowsOfSum rows_of_product(DType dtype, bool conj_a, bool number_first) {
+  return HWY_DYNAMIC_DISPATCH(rows_of_product)(dtype, conj_a, number_first);
+}
 Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
   return HWY_DYNAMIC_DISPATCH(runs_of_product)(dtype, conj_a, conj_b);
 }
 Runs runs_of_norm2(DType load) { return HWY_DYNAMIC_DISPATCH(runs_of_norm2)(load); }
-Runs runs_of_extremum(DType dtype, bool is_max) {
-  return HWY_DYNAMIC_DISPATCH(runs_of_extremum)(dtype, is_max);
+ExtremumLoops extremum_loops(DType dtype, bool is_max) {
+  return HWY_DYNAMIC_DISPATCH(extremum_loops)(dtype, is_max);
 }
 
 }  // namespace palimpsest
