@@ -26,6 +26,8 @@ jax = module("jax")
 pytensor = module("pytensor")
 finufft = module("finufft")
 pywt = module("pywt")
+if jax is not None:
+    jax.config.update("jax_enable_x64", True)  # float64 stays float64
 
 
 class Case:

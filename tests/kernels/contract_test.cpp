@@ -215,6 +215,37 @@ TEST(Contraction, ResultsDoNotDependOnThreads) {
   });
 }
 
+// A matrix times a vector from either side: terms are added one after the other in leaves.
+TEST(Contraction, RowsTimesNumbersHaveTheBitsOfPlainLoopsOnEveryInstructionSet) {
+  Random random(46);
+  for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    for (const index_t columns : {9, 64, 331, 700}) {
+      const index_t rows = uniform(random, 17, 90);
+      Array matrix(dtype, {rows, columns}, {columns + 3, 1}), numbers(dtype, {rows}, {2});
+      matrix.fill_normal(random);
+      numbers.fill_normal(random);
+      for (const auto& [conj_a, conj_b] : {std::pair{false, false}, {true, false}, {false, true}}) {
+        const auto run = [&, conj_a = conj_a, conj_b = conj_b](std::int64_t target, bool first) {
+          const TargetScope scope(target);
+          Array out(dtype, {columns});
+          const Contraction c = parse(first ? "i,ij->j" : "ij,i->j", conj_a, conj_b);
+          run_contraction(c, first ? numbers.view() : matrix.view(),
+                          first ? matrix.view() : numbers.view(), out.mutable_view());
+          return elements(out);
+        };
+        for (const bool first : {false, true}) {
+          const auto expected = run(0, first);
+          for (const std::int64_t target : vector_targets()) {
+            EXPECT_EQ(run(target, first), expected)
+                << name_of(dtype) << ' ' << rows << 'x' << columns << ' ' << conj_a << conj_b
+                << first << ' ' << hwy::TargetName(target);
+          }
+        }
+      }
+    }
+  }
+}
+
 // Products of up to 16 rows, columns and terms, against sums one term after the other.
 TEST(SmallProducts, HaveTheBitsOfPlainSumsInEveryLayoutAndOnEveryInstructionSet) {
   Random random(44);

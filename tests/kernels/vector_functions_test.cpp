@@ -44,7 +44,7 @@ const std::vector<Function>& functions() {
       PALIMPSEST_FUNCTION(sinh, sinh, 0.51L, 1.7L, all),
       PALIMPSEST_FUNCTION(cosh, cosh, 0.51L, 1.7L, all),
       PALIMPSEST_FUNCTION(log, log, 0.9L, 0.9L, positive),
-      PALIMPSEST_FUNCTION(log1p, log1p, 0.51L, 1.4L, above_minus_1),
+      PALIMPSEST_FUNCTION(log1p, log1p, 1.4L, 1.4L, above_minus_1),
       PALIMPSEST_FUNCTION(log2, log2, 0.51L, 0.51L, positive),
       PALIMPSEST_FUNCTION(log10, log10, 0.51L, 0.51L, positive),
       PALIMPSEST_FUNCTION(arcsinh, asinh, 0.51L, 1.8L, all),

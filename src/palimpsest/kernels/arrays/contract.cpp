@@ -29,6 +29,7 @@ enum Operand : std::size_t { kA, kB, kOut };
 constexpr index_t kSmallestFactor = 4;   // m, n, k below which BLAS does not pay
 constexpr index_t kSmallestPacked = 16;  // the same if something is copied
 constexpr index_t kTaskProducts = 1 << 21;
+constexpr index_t kLeastRows = 256;  // of a block of a long product
 constexpr std::size_t kAlignment = 64;
 
 // One label: its extent and its stride in each operand, 0 where it does not occur.
@@ -263,8 +264,9 @@ void run_products(const Plan& plan, const Contraction& c, DType dtype, const Gem
     std::swap(strides[0], strides[1]);
   }
   const auto item = static_cast<index_t>(item_size(dtype));
-  const index_t block =
-      std::min(f.rows, (kTaskProducts / (f.cols * plan.size_k) + 1 + 63) / 64 * 64);
+  // Each block copies the right factor once more, in the order in which the library reads it.
+  const index_t enough = kTaskProducts / (f.cols * plan.size_k) + 1;
+  const index_t block = std::min(f.rows, (enough + kLeastRows - 1) / kLeastRows * kLeastRows);
   const index_t blocks = (f.rows + block - 1) / block;
   const index_t grain = kTaskProducts / (block * f.cols * plan.size_k) + 1;
   parallel_ranges(plan.n_batch * blocks, grain, [&](index_t begin, index_t end) {

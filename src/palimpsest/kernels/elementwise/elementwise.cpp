@@ -17,6 +17,7 @@
 #include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/thread_scratch.hpp"
 #include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/copy/transpose.hpp"
 #include "palimpsest/kernels/arrays/strided_loop.hpp"
 #include "palimpsest/kernels/elementwise/tile_plan.hpp"
 #include "palimpsest/kernels/pool/call_cache.hpp"
@@ -48,9 +49,10 @@ struct Run {
   Grid grid;
   index_t slot_bytes = 0;  // 0: there are none
   TilePlan plan;
-  std::array<bool, kMaxViews> still;     // an input of one element for all
-  std::array<CopyRow, kMaxViews> copy;   // loads an input, stores an output
-  std::array<index_t, kMaxViews> begin;  // of operands: bytes from the first element of the view
+  std::array<bool, kMaxViews> still;       // an input of one element for all
+  std::array<bool, kMaxViews> transposed;  // an input whose columns are dense in a tile
+  std::array<CopyRow, kMaxViews> copy;     // loads an input, stores an output
+  std::array<index_t, kMaxViews> begin;    // of operands: bytes from the first element of the view
 
   Run(const ElementwiseProgram& p, std::span<const ConstView> inputs,
       std::span<const MutableView> outputs);
@@ -137,7 +139,12 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
     }
     const DType dtype = program.dtype_of_register(r);
     run.copy[at(operand)] = copy_row_between(inputs[at(i)].dtype, dtype);
-    const bool dense = inputs[at(i)].dtype == dtype && is_dense(run, operand, item_of(run, r));
+    const index_t item = item_of(run, r);
+    const bool is_plain = inputs[at(i)].dtype == dtype;
+    run.transposed[at(operand)] = is_plain && item >= 4 && run.grid.rows > 1 &&
+                                  run.loop.step(operand, run.loop.rank - 2) == item &&
+                                  run.loop.step(operand, run.loop.rank - 1) > item;
+    const bool dense = is_plain && is_dense(run, operand, item);
     run.plan.place_input(i, dense, run.still[at(operand)]);
   }
   for (int k = 0; k < run.n_outputs; ++k) {
@@ -221,6 +228,12 @@ index_t locate(const Run& run, index_t number, index_t end, Tile& tile) {
 void load(const Run& run, const Tile& tile, int operand, std::byte* slot, index_t item) {
   const auto& loop = run.loop;
   const index_t row_step = loop.rank > 1 ? loop.step(operand, loop.rank - 2) : 0;
+  if (run.transposed[at(operand)]) {
+    const Transposition t{tile.data[at(operand)], slot,      loop.step(operand, loop.rank - 1),
+                          tile.cols * item,       tile.cols, tile.rows};
+    item == 4 ? transpose<4>(t) : item == 8 ? transpose<8>(t) : transpose<16>(t);
+    return;
+  }
   for (index_t i = 0; i < tile.rows; ++i) {
     run.copy[at(operand)](tile.data[at(operand)] + i * row_step, loop.step(operand, loop.rank - 1),
                           slot + i * tile.cols * item, item, tile.cols);
