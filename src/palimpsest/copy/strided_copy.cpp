@@ -93,8 +93,8 @@ To convert(From value) {
   }
 }
 
-// A piece of dense numbers to integers: where the integer parts all fit, as they mostly do, compilers
-// make vectors of the conversion, for which casts of C++ have to be defined.
+// A piece of dense numbers to integers: where the integer parts all fit, as they mostly do,
+// compilers make vectors of the conversion, for which casts of C++ have to be defined.
 template <class From, class To>
 [[gnu::always_inline]] inline void piece_to_integers(const std::byte* x, std::byte* y,
                                                      std::size_t count) {

@@ -31,8 +31,8 @@ struct ReduceLeaf {
   /// second, and so on.
   void (*vertical)(const std::byte* const* x, int rows, std::byte* accumulators, index_t n,
                    Rows how) = nullptr;
-  /// The same bits as `vertical` where one operand is a single number for each row: number_first, the
-  /// first one, or number_second. Null: there is no such loop.
+  /// The same bits as `vertical` where one operand is a single number for each row: the first one
+  /// (number_first) or the second one. Null: there is no such loop.
   using Vertical = void (*)(const std::byte* const* x, int rows, std::byte* accumulators, index_t n,
                             Rows how);
   Vertical number_first = nullptr, number_second = nullptr;
@@ -49,8 +49,8 @@ using Runs = void (*)(const std::byte* const* x, int n, std::byte* result, bool 
 Runs runs_of_sum(DType dtype);
 Runs runs_of_product(DType dtype, bool conj_a, bool conj_b);
 Runs runs_of_norm2(DType load);
-// The same bits as the plain `horizontal`, runs of it, and the place of the first of n elements that
-// is equal to another one or not a number, n if none is.
+// The same bits as the plain `horizontal`, runs of it, and the place of the first of n elements
+// that is equal to another one or not a number, n if none is.
 struct ExtremumLoops {
   void (*horizontal)(const std::byte* const* x, index_t n, std::byte* result) = nullptr;
   Runs runs = nullptr;

@@ -182,9 +182,8 @@ void runs_of(const std::byte* const* operands, int n, std::byte* result) {
   }
 }
 
-// The extremum of two vectors. Processors of the x86 kind have it as `Extremum` has it, but that
-// nothing remains of what is no number in the first one: runs with such numbers are rare, and are done
-// again.
+// The extremum of two vectors. The instruction of x86 processors gives what `Extremum` gives,
+// unless the first vector holds NaN, which is lost. Runs with NaN are rare and are repeated.
 template <bool kMax, bool kQuick, class V>
 HWY_INLINE V extremum_of_two(V a, V b) {
 #if HWY_ARCH_X86
@@ -247,7 +246,7 @@ HWY_INLINE R extremum_of(const R* x, index_t n) {
   put_extremum<R, kMax, false>(x, n, &best);
   return best;
 }
-// The first of n numbers that is the one, or none at all; n if there is none.
+// The place of the first of n numbers that is equal to the wanted one or NaN; n if there is none.
 template <class R>
 index_t find(const std::byte* numbers, index_t n, const std::byte* wanted) {
   const Tag<R> d;
