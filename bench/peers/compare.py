@@ -4,6 +4,7 @@
 
     compare.py run --threads N --repeat K --filter TEXT --out FILE
     compare.py table FILE...
+    compare.py plot FILE... --out PICTURE
 
 Contestants of a case take turns, K rounds of at least a millisecond each; the least time of each
 counts. Results are compared with ours first: a peer that disagrees is reported and not timed.
@@ -12,6 +13,7 @@ counts. Results are compared with ours first: a peer that disagrees is reported 
 import argparse
 import importlib
 import json
+import math
 import sys
 import time
 
@@ -107,6 +109,48 @@ def table(arguments):
     print(f"\n{len(rows) - 1} lines; a peer is more than 10 % faster in {slower}.")
 
 
+def ratios(paths):
+    """(threads, ours over the best peer), least first."""
+    found = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+        for result in data["results"]:
+            peers = [t for name, t in result["times"].items() if name != "ours"]
+            if peers and "ours" in result["times"]:
+                found.append((data["threads"], result["times"]["ours"] / min(peers)))
+    return sorted(found, key=lambda pair: pair[1])
+
+
+def plot(arguments):
+    """All ratios in order on a logarithmic axis, as SVG: a point for each case."""
+    width, height, left, bottom, largest = 720, 330, 60, 40, 8.0
+    points = ratios(arguments.files)
+    across = (width - left - 10) / max(len(points), 1)
+
+    def y(ratio):
+        share = math.log(min(max(ratio, 1 / largest), largest)) / math.log(largest)
+        return (height - bottom) / 2 * (1 - share) + 5
+
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+             'font-family="sans-serif" font-size="12">',
+             "<!-- SPDX-License-Identifier: Apache-2.0 -->",
+             f'<rect width="{width}" height="{height}" fill="white"/>']
+    for ratio in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8):
+        color = "black" if ratio == 1 else "#cccccc"
+        lines.append(f'<path d="M{left} {y(ratio):.1f}H{width - 10}" stroke="{color}"/>'
+                     f'<text x="{left - 8}" y="{y(ratio) + 4:.1f}" text-anchor="end">{ratio:g}</text>')
+    for k, (threads, ratio) in enumerate(points):
+        color = "#1f77b4" if threads == 1 else "#ff7f0e"
+        lines.append(f'<circle cx="{left + (k + 0.5) * across:.1f}" cy="{y(ratio):.1f}" r="2.5" fill="{color}"/>')
+    faster = sum(ratio <= LARGEST_RATIO for _, ratio in points)
+    lines.append(f'<text x="{left}" y="{height - 12}">time of Palimpsest / time of the fastest peer, '
+                 f'{len(points)} cases in order (1 thread: blue, 2 threads: orange); '
+                 f'at most {LARGEST_RATIO} in {faster}</text></svg>')
+    with open(arguments.out, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
@@ -119,6 +163,10 @@ def main():
     command = commands.add_parser("table")
     command.add_argument("files", nargs="+")
     command.set_defaults(call=table)
+    command = commands.add_parser("plot")
+    command.add_argument("files", nargs="+")
+    command.add_argument("--out", required=True)
+    command.set_defaults(call=plot)
     arguments = parser.parse_args()
     arguments.call(arguments)
 

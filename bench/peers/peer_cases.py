@@ -86,7 +86,7 @@ def of_arrays(name, shapes, dtype, ours, numpy=None, torches=None, jaxes=None, t
     return Case(name, make, tolerance)
 
 
-SIZES = {"1e4": 10_000, "1e6": 1_000_000}
+SIZES = {"1e4": 10_000, "1e5": 100_000, "1e6": 1_000_000}
 FUNCTIONS = ["exp", "log", "sin", "cos", "tan", "tanh", "sqrt", "expm1", "log1p"]
 
 
