@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/parameter_text.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 
@@ -126,20 +127,55 @@ ExtentPrograms ParameterText::programs() {
   return result;
 }
 
-void ParameterText::key(std::string_view key) {
+void ParameterText::entry(std::string_view key) {
   if (!is_first_) expect(", ");
   is_first_ = false;
+  if (key.empty()) return;
   expect(key);
   expect("=");
 }
 
+bool ParameterText::take_entry(std::string_view word) {
+  const ParameterText before = *this;
+  if ((is_first_ || take(", ")) && take(word)) {
+    is_first_ = false;
+    return true;
+  }
+  *this = before;
+  return false;
+}
+
+std::size_t ParameterText::entry_among(std::string_view key,
+                                       std::span<const std::string_view> words) {
+  const ParameterText before = *this;
+  if (is_first_ || take(", ")) {
+    is_first_ = true;
+    if (key.empty() || (take(key) && take("="))) {
+      std::size_t best = words.size();
+      for (std::size_t k = 0; k < words.size(); ++k) {
+        if (words[k].empty() || !text_.starts_with(words[k])) continue;
+        if (best == words.size() || words[k].size() > words[best].size()) best = k;
+      }
+      if (best < words.size()) {
+        expect(words[best]);
+        is_first_ = false;
+        return best;
+      }
+    }
+  }
+  *this = before;
+  const auto none = std::ranges::find(words, "");
+  if (!key.empty() || none == words.end()) fail("one of the words for a parameter");
+  return static_cast<std::size_t>(none - words.begin());
+}
+
 index_t ParameterText::integer(std::string_view name) {
-  key(name);
+  entry(name);
   return integer();
 }
 
 Extents ParameterText::integers(std::string_view name) {
-  key(name);
+  entry(name);
   return integers();
 }
 

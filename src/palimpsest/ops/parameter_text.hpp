@@ -2,6 +2,7 @@
 // Internal.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,13 @@ class ParameterText {
   std::string_view word();
   DType dtype();
   ExtentPrograms programs();
+  /// The comma before an entry, if it is not the first, and its `key=`, if it has a key.
+  void entry(std::string_view key);
+  /// An entry that is a word, if it is next.
+  bool take_entry(std::string_view word);
+  /// An entry with one of these words as its value: which. Without a key and with an empty word an
+  /// entry leaves no trace.
+  std::size_t entry_among(std::string_view key, std::span<const std::string_view> words);
   /// key=value and the comma before it, if it is not the first.
   index_t integer(std::string_view key);
   Extents integers(std::string_view key);
@@ -39,7 +47,6 @@ class ParameterText {
 
  private:
   [[noreturn]] void fail(std::string_view expected) const;
-  void key(std::string_view key);
   ExtentProgram program();
 
   std::string_view text_;

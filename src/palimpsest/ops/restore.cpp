@@ -230,47 +230,18 @@ OpPtr add_contract(std::string_view name, ParameterText& text) {
   const DType dtype = text.dtype();
   return std::make_shared<AddContract>(std::move(contraction), dtype, is_in_place(name));
 }
-template <class Op>
-OpPtr diagonal(std::string_view, ParameterText& text) {
-  const index_t offset = text.integer("offset");
-  const std::size_t row = axis_of(text.integer("row"));
-  return std::make_shared<Op>(offset, row, axis_of(text.integer("column")));
-}
-
 // -- shapes ---------------------------------------------------------------------------------------
 
 // Axes come sorted, each once.
 Axes axes(ParameterText& text, std::string_view key = "axes") {
   Axes result = text.integers(key);
-  for (std::size_t k = 0; k < result.size(); ++k) {
-    axis_of(result[k]);
-    if (k > 0 && result[k] <= result[k - 1]) throw FormatError("axes that are not sorted");
-  }
+  check_axes(result);
   return result;
 }
 
 template <class Op>
 OpPtr plain(std::string_view, ParameterText&) {
   return std::make_shared<Op>();
-}
-template <class Op>
-OpPtr of_axes(std::string_view, ParameterText& text) {
-  return std::make_shared<Op>(axes(text));
-}
-template <class Op>
-OpPtr of_programs(std::string_view, ParameterText& text) {
-  return std::make_shared<Op>(text.programs());
-}
-OpPtr reshape(std::string_view, ParameterText& text) {
-  text.expect("shape=");
-  return std::make_shared<Reshape>(text.programs());
-}
-OpPtr transpose(std::string_view, ParameterText& text) {
-  return std::make_shared<Transpose>(text.integers("order"));
-}
-template <class Op>
-OpPtr of_shape(std::string_view, ParameterText& text) {
-  return std::make_shared<Op>(text.integers("shape"));
 }
 // The view of a part of a complex array, or the elementwise function: that one has parameters.
 OpPtr complex_part(std::string_view name, ParameterText& text) {
@@ -287,11 +258,6 @@ ReduceOp reduce_op_of(std::string_view name) {
                                [&](const auto& entry) { return entry.first == name; });
   return it->second;
 }
-OpPtr reduce(std::string_view name, ParameterText& text) {
-  Axes over = axes(text);
-  const bool allows_none = text.take(", allows_none");
-  return std::make_shared<Reduce>(reduce_op_of(name), std::move(over), allows_none);
-}
 OpPtr fused_reduce(std::string_view name, ParameterText& text) {
   const ReduceOp op = reduce_op_of(name.substr(std::string_view("Fused").size()));
   Axes over = axes(text);
@@ -301,14 +267,6 @@ OpPtr fused_reduce(std::string_view name, ParameterText& text) {
   if (program.outputs().size() != 1 || program.n_inputs() == 0)
     throw FormatError("no such program");
   return std::make_shared<FusedReduce>(std::move(program), op, std::move(over), allows_none);
-}
-OpPtr arg_reduce(std::string_view name, ParameterText& text) {
-  return std::make_shared<ArgReduce>(name == "ArgMax" ? ReduceOp::max : ReduceOp::min, axes(text));
-}
-OpPtr scan(std::string_view name, ParameterText& text) {
-  const bool is_sum = without_in_place(name) == "CumSum";
-  return std::make_shared<Scan>(is_sum ? ReduceOp::sum : ReduceOp::prod,
-                                axis_of(text.integer("axis")), is_in_place(name));
 }
 OpPtr fft(std::string_view name, ParameterText& text) {
   Fft::Parameters parameters;
@@ -325,41 +283,6 @@ OpPtr fft(std::string_view name, ParameterText& text) {
 
 // -- rearrangement and indices --------------------------------------------------------------------
 
-OpPtr pad(std::string_view, ParameterText& text) {
-  Extents before = text.integers("before"), after = text.integers("after");
-  text.expect(", value=");
-  const double value = text.number();
-  return std::make_shared<Pad>(std::move(before), std::move(after), value);
-}
-OpPtr pad_around(std::string_view name, ParameterText& text) {
-  Extents before = text.integers("before"), after = text.integers("after");
-  text.expect(", ");
-  const std::string_view rule = text.word();
-  text.expect(", ");
-  const DType dtype = text.dtype();
-  return std::make_shared<PadAround>(std::move(before), std::move(after),
-                                     rule == "edge"   ? PadRule::edge
-                                     : rule == "wrap" ? PadRule::wrap
-                                                      : PadRule::reflect,
-                                     dtype, name == "Fold");
-}
-OpPtr roll(std::string_view, ParameterText& text) {
-  const bool back = text.take("back by half, "), there = !back && text.take("by half, ");
-  const index_t shift = text.integer("shift");
-  const std::size_t axis = axis_of(text.integer("axis"));
-  if (back || there) return Roll::by_half(back, axis);
-  return std::make_shared<Roll>(shift, axis);
-}
-OpPtr join(std::string_view, ParameterText& text) {
-  return std::make_shared<Join>(axis_of(text.integer("axis")));
-}
-OpPtr part_of(std::string_view, ParameterText& text) {
-  const std::size_t axis = axis_of(text.integer("axis"));
-  const index_t position = text.integer("position");
-  if (position < 0) throw FormatError("position " + std::to_string(position));
-  return std::make_shared<PartOf>(axis, static_cast<std::size_t>(position));
-}
-
 ArrayIndex array_index(ParameterText& text) {
   ArrayIndex index;
   index.axes = axes(text);
@@ -370,10 +293,6 @@ ArrayIndex array_index(ParameterText& text) {
 }
 OpPtr gather(std::string_view, ParameterText& text) {
   return std::make_shared<Gather>(array_index(text));
-}
-OpPtr scatter_add(std::string_view, ParameterText& text) {
-  Extents sizes = text.integers("sizes");
-  return std::make_shared<ScatterAdd>(std::move(sizes), text.integer("constant_indices") != 0);
 }
 OpPtr sparse_product_op(std::string_view name, ParameterText& text) {
   return std::make_shared<SparseProduct>(text.integer("columns"), name == "SparseAdjoint");
@@ -431,12 +350,6 @@ OpPtr update_subtensor(std::string_view name, ParameterText& text) {
 
 // -- creation -------------------------------------------------------------------------------------
 
-OpPtr axis_count(std::string_view, ParameterText& text) {
-  Axes over = axes(text);
-  text.expect(", dtype=");
-  return std::make_shared<AxisCount>(std::move(over), text.dtype());
-}
-
 struct GeneratorText {
   ExtentPrograms extents;
   DType dtype;
@@ -480,32 +393,9 @@ OpPtr eye(std::string_view, ParameterText& text) {
                                common.device);
 }
 
-OpPtr random(std::string_view name, ParameterText& text) {
-  ExtentPrograms extents = text.programs();
-  text.expect(", ");
-  const RandomKind kind = name == "RandomNormal"    ? RandomKind::normal
-                          : name == "RandomUniform" ? RandomKind::uniform
-                                                    : RandomKind::bits;
-  return std::make_shared<Random>(kind, std::move(extents), text.dtype());
-}
-OpPtr random_integers(std::string_view, ParameterText& text) {
-  ExtentPrograms extents = text.programs();
-  text.expect(", ");
-  const DType dtype = text.dtype();
-  text.expect(", checked=");
-  return std::make_shared<RandomIntegers>(std::move(extents), dtype, text.flag());
-}
 OpPtr nonzero_op(std::string_view, ParameterText& text) {
   return std::make_shared<Nonzero>(axis_of(text.integer("axis")));
 }
-OpPtr split_key(std::string_view, ParameterText& text) {
-  const index_t n = text.integer("n");
-  return std::make_shared<SplitKey>(n, text.integer("first"));
-}
-OpPtr next_key(std::string_view name, ParameterText&) {
-  return std::make_shared<NextKey>(is_in_place(name));
-}
-
 // -- points off the grid --------------------------------------------------------------------------
 
 template <class T>
@@ -551,26 +441,6 @@ OpPtr interpolation(std::string_view name, ParameterText& text) {
   return std::make_shared<Interpolation>(gridding_plan(text), name == "InterpolateAdjoint");
 }
 
-OpPtr blocks(std::string_view name, ParameterText& text) {
-  Extents image = text.integers("image"), block = text.integers("block");
-  Extents stride = text.integers("stride");
-  const bool fits = image.size() == block.size() && image.size() == stride.size();
-  for (std::size_t k = 0; fits && k < image.size(); ++k) {
-    const bool is_legal = stride[k] > 0 && block[k] > 0 && block[k] <= image[k];
-    if (!is_legal) throw FormatError("blocks that do not fit");
-  }
-  if (!fits) throw FormatError("numbers of axes that differ");
-  return std::make_shared<Blocks>(std::move(image), std::move(block), std::move(stride),
-                                  name == "BlocksToArray");
-}
-
-OpPtr soften_singular_values(std::string_view name, ParameterText& text) {
-  return std::make_shared<SoftenSingularValues>(text.integers("axes"), is_in_place(name));
-}
-OpPtr nuclear_norms(std::string_view, ParameterText& text) {
-  return std::make_shared<NuclearNorms>(text.integers("axes"));
-}
-
 OpPtr stencil(std::string_view name, ParameterText& text) {
   Stencil result;
   result.axis = axis_of(text.integer("axis"));
@@ -589,67 +459,6 @@ OpPtr stencil(std::string_view name, ParameterText& text) {
   return std::make_shared<StencilOp>(std::move(result), name == "StencilAdjoint");
 }
 
-OpPtr strided(std::string_view, ParameterText& text) {
-  text.expect("dtype=");
-  const DType dtype = text.dtype();
-  text.expect(", ");
-  Extents extents = text.integers("extents");
-  Strides strides = text.integers("strides");
-  if (extents.size() != strides.size()) throw FormatError("numbers of axes that differ");
-  for (const index_t extent : extents) {
-    if (extent < 0) throw FormatError("a negative extent");
-  }
-  return std::make_shared<Strided>(dtype, std::move(extents), std::move(strides),
-                                   text.integer("offset"));
-}
-OpPtr strided_adjoint(std::string_view, ParameterText& text) {
-  text.expect("dtype=");
-  const DType dtype = text.dtype();
-  text.expect(", ");
-  const index_t n = text.integer("n");
-  if (n < 0) throw FormatError("a negative extent");
-  Strides strides = text.integers("strides");
-  return std::make_shared<StridedAdjoint>(dtype, n, std::move(strides), text.integer("offset"));
-}
-
-OpPtr if_else(std::string_view, ParameterText& text) {
-  const index_t n = text.integer("n");
-  if (n < 0 || n > 1000) throw FormatError("number of outputs " + std::to_string(n));
-  return std::make_shared<IfElse>(static_cast<std::size_t>(n));
-}
-OpPtr assert_that(std::string_view, ParameterText& text) {
-  text.expect("message=");
-  const std::string_view message = text.rest();
-  text.expect(message);
-  return std::make_shared<AssertThat>(std::string(message));
-}
-
-OpPtr breakpoint(std::string_view, ParameterText& text) {
-  const index_t is_adjoint = text.integer("adjoint");
-  if (is_adjoint != 0 && is_adjoint != 1) throw FormatError("no direction");
-  text.expect(", hook=");
-  const std::string_view hook = text.rest();
-  text.expect(hook);
-  return std::make_shared<Breakpoint>(
-      std::string(hook), is_adjoint == 1 ? PassDirection::adjoint : PassDirection::forward);
-}
-OpPtr sleep(std::string_view, ParameterText& text) {
-  text.expect("seconds=");
-  const double seconds = text.number();
-  if (!std::isfinite(seconds) || seconds < 0) throw FormatError("no time to wait");
-  return std::make_shared<Sleep>(seconds);
-}
-
-OpPtr to_device(std::string_view, ParameterText& text) {
-  const std::string_view name = text.rest();
-  text.expect(name);
-  try {
-    return std::make_shared<ToDevice>(Device::parse(name));
-  } catch (const ValueError& error) {
-    throw FormatError(error.what());
-  }
-}
-
 using Reader = OpPtr (*)(std::string_view name, ParameterText& text);
 
 void add(std::string name, Reader reader) {
@@ -664,6 +473,11 @@ void add(std::string name, Reader reader) {
 void add_with_in_place(const std::string& name, Reader reader) {
   add(name, reader);
   add(name + std::string(kInPlace), reader);
+}
+
+template <class... Declared>
+void register_all() {
+  (register_declared<Declared>(), ...);
 }
 
 }  // namespace
@@ -682,70 +496,33 @@ void register_library_ops() {
     for (const char* name : {"Cast", "Fused"}) add_with_in_place(name, elementwise);
     add_with_in_place("ElementwiseSums", elementwise_sums);
     for (const std::string name : {"Sum", "Prod", "Max", "Min", "Any", "All"}) {
-      add(name, reduce);
       add("Fused" + name, fused_reduce);
     }
-    for (const char* name : {"ArgMax", "ArgMin"}) add(name, arg_reduce);
-    for (const char* name : {"CumSum", "CumProd"}) add_with_in_place(name, scan);
     for (const char* name : {"Gemm", "Gemv", "Ger"}) add_with_in_place(name, add_contract);
     for (const char* name : {"SetSubtensor", "IncSubtensor"}) {
       add_with_in_place(name, update_subtensor);
     }
     for (const char* name : {"AdvancedSet", "AdvancedInc"}) add_with_in_place(name, update_at);
-    for (const char* name : {"RandomNormal", "RandomUniform", "RandomBits"}) add(name, random);
-    for (const char* name : {"PadAround", "Fold"}) add(name, pad_around);
-    for (const char* name : {"ArrayToBlocks", "BlocksToArray"}) add(name, blocks);
     for (const char* name : {"Stencil", "StencilAdjoint"}) add(name, stencil);
     add_with_in_place("Fft", fft);
-    add_with_in_place("SoftenSingularValues", soften_singular_values);
-    add("NuclearNorms", nuclear_norms);
-    add_with_in_place("NextKey", next_key);
-    add("Alloc", of_programs<Alloc>);
     add("Arange", arange);
-    add("AssertThat", assert_that);
-    add("AxisCount", axis_count);
-    add("Breakpoint", breakpoint);
-    add("BroadcastLike", plain<BroadcastLike>);
-    add("BroadcastTo", of_shape<BroadcastTo>);
-    add("Contiguous", plain<Contiguous>);
     add("Contract", contract);
-    add("Diagonal", diagonal<Diagonal>);
-    add("DiagonalInto", diagonal<DiagonalInto>);
-    add("ExpandDims", of_axes<ExpandDims>);
     add("Eye", eye);
-    add("Flip", of_axes<Flip>);
     add("Gather", gather);
-    add("IfElse", if_else);
     add("Interpolate", interpolation);
     add("InterpolateAdjoint", interpolation);
-    add("Join", join);
     add("Nonzero", nonzero_op);
-    add("Norm2", plain<Norm2>);
-    add("Pad", pad);
-    add("PartOf", part_of);
     add("PointOrder", point_order);
-    add("RandomIntegers", random_integers);
-    add("Reshape", reshape);
-    add("ReshapeTo", of_programs<ReshapeTo>);
-    add("Roll", roll);
     add("RunTimeExtent", plain<RunTimeExtent>);
-    add("ScatterAdd", scatter_add);
-    add("Shape", plain<ShapeOf>);
-    add("Sleep", sleep);
     add("SparseAdjoint", sparse_product_op);
     add("SparseProduct", sparse_product_op);
-    add("SpecifyShape", of_shape<SpecifyShape>);
-    add("SplitKey", split_key);
-    add("Squeeze", of_axes<Squeeze>);
-    add("StopGradient", plain<StopGradient>);
-    add("Strided", strided);
-    add("StridedAdjoint", strided_adjoint);
     add("Subtensor", subtensor);
-    add("Svd", plain<Svd>);
-    add("ToDevice", to_device);
-    add("Transpose", transpose);
-    add("ViewAsComplex", plain<ViewAsComplex>);
-    add("ViewAsReal", plain<ViewAsReal>);
+    register_all<Alloc, ArgReduce, AssertThat, AxisCount, Blocks, Breakpoint, BroadcastLike,
+                 BroadcastTo, Contiguous, Diagonal, DiagonalInto, ExpandDims, Flip, IfElse, Join,
+                 NextKey, Norm2, NuclearNorms, Pad, PadAround, PartOf, Random, RandomIntegers,
+                 Reduce, Reshape, ReshapeTo, Roll, Scan, ScatterAdd, ShapeOf, Sleep,
+                 SoftenSingularValues, SpecifyShape, SplitKey, Squeeze, StopGradient, Strided,
+                 StridedAdjoint, Svd, ToDevice, Transpose, ViewAsComplex, ViewAsReal>();
   });
 }
 

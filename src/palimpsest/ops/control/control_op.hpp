@@ -2,6 +2,7 @@
 // Internal.
 #pragma once
 
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/pass_through_op.hpp"
 
 namespace palimpsest::ops {
@@ -10,7 +11,7 @@ namespace palimpsest::ops {
 ///
 /// Aliases  view_map {k: {1 + k, 1 + n + k}}. The executor of functions computes both values of k
 ///          in one buffer where it can, and then nothing is left to do here; run() copies otherwise
-class IfElse final : public Op {
+class IfElse final : public Declared<IfElse> {
  public:
   explicit IfElse(std::size_t n) : n_(n) {}
   std::size_t count() const { return n_; }
@@ -18,8 +19,6 @@ class IfElse final : public Op {
   std::size_t then_input(std::size_t k) const { return 1 + k; }
   std::size_t else_input(std::size_t k) const { return 1 + n_ + k; }
 
-  std::string name() const override { return "IfElse"; }
-  std::string parameters() const override { return "n=" + std::to_string(n_); }
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap view_map(const Apply&) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
@@ -32,21 +31,24 @@ class IfElse final : public Op {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   void run(RunContext& context) const override;
+  static std::string misfit(std::size_t n) { return n > 1000 ? "too many outputs" : ""; }
+  static constexpr auto declaration() { return declare("IfElse", field("n", &IfElse::n_)); }
 
  private:
   std::size_t n_;
 };
 
 /// Inputs x and conditions (bool): x. It runs because it can fail.
-class AssertThat final : public PassThrough {
+class AssertThat final : public Declared<AssertThat, PassThrough> {
  public:
   explicit AssertThat(std::string message) : message_(std::move(message)) {}
-  std::string name() const override { return "AssertThat"; }
-  std::string parameters() const override { return "message=" + message_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("AssertThat", field("message", &AssertThat::message_));
+  }
 
  private:
   std::string message_;

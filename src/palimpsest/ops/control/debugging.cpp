@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/control/debugging.hpp"
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -12,6 +11,7 @@
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/control/debugging_op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest {
 namespace {
@@ -29,11 +29,6 @@ std::shared_ptr<const BreakpointHook> find_hook(std::string_view name) {
   const std::lock_guard guard(known.mutex);
   const auto found = known.by_name.find(name);
   return found == known.by_name.end() ? nullptr : found->second;
-}
-
-std::string exact(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 }  // namespace
@@ -58,10 +53,6 @@ std::vector<std::string> breakpoint_hooks() {
 }
 
 namespace ops {
-
-std::string Breakpoint::parameters() const {
-  return parameter("adjoint", direction_ == PassDirection::adjoint ? 1 : 0) + ", hook=" + hook_;
-}
 
 Apply Breakpoint::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, "breakpoint");
@@ -92,10 +83,12 @@ Variable breakpoint(const Variable& x, std::string hook, PassDirection direction
                      (known.empty() ? "one that has been set" : "one of " + known) +
                      ". Try set_breakpoint_hook");
   }
-  return std::make_shared<Breakpoint>(std::move(hook), direction)->make_node({&x, 1}).output(0);
+  return std::make_shared<Breakpoint>(direction, std::move(hook))->make_node({&x, 1}).output(0);
 }
 
-std::string Sleep::parameters() const { return "seconds=" + exact(seconds_); }
+std::string Sleep::misfit(double seconds) {
+  return std::isfinite(seconds) && seconds >= 0 ? "" : "no time to wait";
+}
 
 Apply Sleep::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, "sleep");
@@ -113,7 +106,7 @@ void Sleep::run(RunContext& context) const {
 
 Variable sleep(const Variable& x, double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) {
-    throw ValueError("[sleep] seconds: got " + exact(seconds) +
+    throw ValueError("[sleep] seconds: got " + written(seconds) +
                      ", expected a finite number that is not negative");
   }
   return std::make_shared<Sleep>(seconds)->make_node({&x, 1}).output(0);

@@ -3,16 +3,15 @@
 #pragma once
 
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
 /// Copies its input to another device.
-class ToDevice final : public Op {
+class ToDevice final : public Declared<ToDevice> {
  public:
   explicit ToDevice(Device target) : target_(target) {}
 
-  std::string name() const override { return "ToDevice"; }
-  std::string parameters() const override { return target_.str(); }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
     return {inputs[0]};
@@ -23,6 +22,7 @@ class ToDevice final : public Op {
   bool can_fail() const override { return false; }
   double tolerance(const Apply&) const override { return 0; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() { return declare("ToDevice", field(&ToDevice::target_)); }
 
  private:
   Device target_;

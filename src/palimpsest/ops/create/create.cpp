@@ -11,15 +11,10 @@
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create/create_op.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 namespace {
-
-std::string exact(double value) {
-  std::array<char, 32> text;
-  return {text.data(),
-          static_cast<std::size_t>(std::snprintf(text.data(), text.size(), "%.17g", value))};
-}
 
 ExtentPrograms like(const Variable& x, std::size_t input) {
   ExtentPrograms result;
@@ -152,10 +147,6 @@ Variable empty_like(const Variable& x) { return zeros_like(x); }
 
 // -- extents as values -------------------------------------------------------------------------
 
-std::string AxisCount::parameters() const {
-  return parameter("axes", axes_) + ", dtype=" + std::string(name_of(dtype_));
-}
-
 Apply AxisCount::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());
   normalize_axes(axes_, inputs[0].rank(), name());
@@ -218,9 +209,9 @@ std::string Arange::parameters() const {
     return Generator::parameters() + ", start=" + std::to_string(numbers_.integer_start) +
            ", step=" + std::to_string(numbers_.integer_step);
   }
-  return Generator::parameters() + ", start=" + exact(numbers_.start) +
-         ", step=" + exact(numbers_.step) +
-         (numbers_.last ? ", last=" + exact(*numbers_.last) : "");
+  return Generator::parameters() + ", start=" + written(numbers_.start) +
+         ", step=" + written(numbers_.step) +
+         (numbers_.last ? ", last=" + written(*numbers_.last) : "");
 }
 
 void Arange::run(RunContext& context) const {
@@ -266,7 +257,7 @@ Variable arange(const WeakNumber& start, const WeakNumber& stop, const WeakNumbe
     const index_t distance = stop.integer - start.integer, d = step.integer;
     n = distance != 0 && (distance > 0) == (d > 0) ? (distance - (d > 0 ? 1 : -1)) / d + 1 : 0;
   } else if (!(count < 9e18)) {
-    throw OverflowError("[arange] number of elements: got " + exact(count));
+    throw OverflowError("[arange] number of elements: got " + written(count));
   } else {
     n = count > 0 ? static_cast<index_t>(count) : 0;
   }

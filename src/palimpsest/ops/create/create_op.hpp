@@ -4,17 +4,16 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/ops/loop/extents.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
 /// Inputs value and arrays: the value, broadcast, in a new array whose extents are computed from
 /// those of the inputs.
-class Alloc final : public Op {
+class Alloc final : public Declared<Alloc> {
  public:
   explicit Alloc(ExtentPrograms extents) : extents_(std::move(extents)) {}
   const ExtentPrograms& extents() const { return extents_; }
-  std::string name() const override { return "Alloc"; }
-  std::string parameters() const override { return text_of(extents_); }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {
@@ -26,19 +25,18 @@ class Alloc final : public Op {
   bool can_fail() const override { return false; }
   bool is_cheap() const override { return true; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() { return declare("Alloc", field(&Alloc::extents_)); }
 
  private:
   ExtentPrograms extents_;
 };
 
 /// How many elements x has along some axes together; 0-d.
-class AxisCount final : public Op {
+class AxisCount final : public Declared<AxisCount> {
  public:
   /// Axes sorted, counted from the front.
   AxisCount(Axes axes, DType dtype) : axes_(std::move(axes)), dtype_(dtype) {}
   const Axes& axes() const { return axes_; }
-  std::string name() const override { return "AxisCount"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
     return {Extents()};
@@ -49,6 +47,9 @@ class AxisCount final : public Op {
   }
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("AxisCount", axes_field(&AxisCount::axes_), field("dtype", &AxisCount::dtype_));
+  }
 
  private:
   Axes axes_;
@@ -56,9 +57,8 @@ class AxisCount final : public Op {
 };
 
 /// The extents of x; int64.
-class ShapeOf final : public Op {
+class ShapeOf final : public Declared<ShapeOf> {
  public:
-  std::string name() const override { return "Shape"; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
     return {{static_cast<index_t>(inputs[0].size())}};
@@ -69,6 +69,7 @@ class ShapeOf final : public Op {
   }
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() { return declare("Shape"); }
 };
 
 /// Numbers that depend on their position alone. Inputs: the arrays of whose extents the result's

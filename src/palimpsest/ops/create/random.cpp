@@ -72,15 +72,6 @@ Variable next_to(const Operand& operand, const Variable& x, std::string_view who
 
 // -- numbers -----------------------------------------------------------------------------------
 
-std::string Random::name() const {
-  static constexpr const char* kNames[] = {"RandomNormal", "RandomUniform", "RandomBits"};
-  return kNames[static_cast<std::size_t>(kind_)];
-}
-
-std::string Random::parameters() const {
-  return text_of(extents_) + ", " + std::string(name_of(dtype_));
-}
-
 Apply Random::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, std::max<std::size_t>(inputs.size(), 1), name());
   check_key(inputs[0], name());
@@ -101,11 +92,6 @@ std::vector<Extents> Random::infer_shapes(const Apply&, std::span<const Extents>
 
 void Random::run(RunContext& context) const {
   run_random(kind_, key_of(context.input(0)), context.output(0));
-}
-
-std::string RandomIntegers::parameters() const {
-  return text_of(extents_) + ", " + std::string(name_of(dtype_)) + ", " +
-         parameter("checked", checked_ ? 1 : 0);
 }
 
 static void check_bounds(index_t low, index_t high) {

@@ -5,17 +5,16 @@
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/arrays/random.hpp"
 #include "palimpsest/ops/loop/extents.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
 /// Inputs key and arrays: random numbers in an array whose extents are computed from those of the
 /// inputs. `RandomNormal`, `RandomUniform`, `RandomBits`.
-class Random final : public Op {
+class Random final : public Declared<Random> {
  public:
   Random(RandomKind kind, ExtentPrograms extents, DType dtype)
       : kind_(kind), extents_(std::move(extents)), dtype_(dtype) {}
-  std::string name() const override;
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
@@ -24,6 +23,14 @@ class Random final : public Op {
     return std::vector<Variable>(apply.input_count());
   }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare(
+        "",
+        named<Random, RandomKind>(&Random::kind_, {{"RandomNormal", RandomKind::normal},
+                                                   {"RandomUniform", RandomKind::uniform},
+                                                   {"RandomBits", RandomKind::bits}}),
+        field(&Random::extents_), field(&Random::dtype_));
+  }
 
  private:
   RandomKind kind_;
@@ -32,13 +39,11 @@ class Random final : public Op {
 };
 
 /// Inputs key, low and high (int64, 0-d), and arrays.
-class RandomIntegers final : public Op {
+class RandomIntegers final : public Declared<RandomIntegers> {
  public:
   /// `checked`: the bounds are constants, and high is above low.
   RandomIntegers(ExtentPrograms extents, DType dtype, bool checked)
       : extents_(std::move(extents)), dtype_(dtype), checked_(checked) {}
-  std::string name() const override { return "RandomIntegers"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
   bool uses_elements(const Apply&, int in) const override { return in < 3; }
@@ -47,6 +52,10 @@ class RandomIntegers final : public Op {
     return std::vector<Variable>(apply.input_count());
   }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("RandomIntegers", field(&RandomIntegers::extents_),
+                   field(&RandomIntegers::dtype_), field("checked", &RandomIntegers::checked_));
+  }
 
  private:
   ExtentPrograms extents_;
@@ -55,13 +64,9 @@ class RandomIntegers final : public Op {
 };
 
 /// Keys number first, ..., first + n - 1 of those that split off one, uint64 (n, 2).
-class SplitKey final : public Op {
+class SplitKey final : public Declared<SplitKey> {
  public:
   explicit SplitKey(index_t n, index_t first = 0) : n_(n), first_(first) {}
-  std::string name() const override { return "SplitKey"; }
-  std::string parameters() const override {
-    return "n=" + std::to_string(n_) + ", first=" + std::to_string(first_);
-  }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
     return {{n_, 2}};
@@ -71,6 +76,9 @@ class SplitKey final : public Op {
   }
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("SplitKey", field("n", &SplitKey::n_), field("first", &SplitKey::first_));
+  }
 
  private:
   index_t n_, first_;
@@ -79,10 +87,9 @@ class SplitKey final : public Op {
 /// The key that comes after one.
 ///
 /// Aliases  in place: the output lies in the memory of the input
-class NextKey final : public Op {
+class NextKey final : public Declared<NextKey> {
  public:
   explicit NextKey(bool in_place = false) : in_place_(in_place) {}
-  std::string name() const override { return in_place_ ? "NextKeyInPlace" : "NextKey"; }
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap destroy_map(const Apply&) const override;
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
@@ -95,6 +102,9 @@ class NextKey final : public Op {
   }
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("NextKey", in_place_field(&NextKey::in_place_));
+  }
 
  private:
   bool in_place_;

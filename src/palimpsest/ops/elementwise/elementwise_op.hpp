@@ -9,6 +9,7 @@
 #include <string>
 
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/view_op.hpp"
 
 namespace palimpsest::ops {
@@ -113,9 +114,8 @@ class ComplexPart final : public ViewOp {
 };
 
 /// Complex (..) as real (.., 2), as a view.
-class ViewAsReal final : public ViewOp {
+class ViewAsReal final : public Declared<ViewAsReal, ViewOp> {
  public:
-  std::string name() const override { return "ViewAsReal"; }
   Apply make_node(std::span<const Variable> inputs) const override;
   Extents result_extents(std::span<const index_t> in) const override;
   DType dtype_of_result(DType in) const override { return real_of(in); }
@@ -123,12 +123,12 @@ class ViewAsReal final : public ViewOp {
   Linearity linear_in(const Apply&, int) const override { return Linearity::real; }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  static constexpr auto declaration() { return declare("ViewAsReal"); }
 };
 
 /// Real (.., 2) as complex (..): a view where pairs are dense and aligned, else a copy.
-class ViewAsComplex final : public ViewOp {
+class ViewAsComplex final : public Declared<ViewAsComplex, ViewOp> {
  public:
-  std::string name() const override { return "ViewAsComplex"; }
   Apply make_node(std::span<const Variable> inputs) const override;
   Extents result_extents(std::span<const index_t> in) const override;
   DType dtype_of_result(DType in) const override { return complex_of(in); }
@@ -137,6 +137,7 @@ class ViewAsComplex final : public ViewOp {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   void run(RunContext& context) const override;
+  static constexpr auto declaration() { return declare("ViewAsComplex"); }
 };
 
 /// Cotangents of the operands of a scalar operation, before broadcasting and conversion are undone;

@@ -115,11 +115,6 @@ Variable row(const Variable& x, const Variable& position) {
 
 // -- scatter -----------------------------------------------------------------------------------
 
-std::string ScatterAdd::parameters() const {
-  return parameter("sizes", sizes_) + ", " +
-         parameter("constant_indices", constant_indices_ ? 1 : 0);
-}
-
 Apply ScatterAdd::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, std::max<std::size_t>(inputs.size(), 1), name());
   const auto indices = inputs.subspan(1);

@@ -5,6 +5,7 @@
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/array_index.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
@@ -30,13 +31,11 @@ class Gather final : public Op {
 
 /// Inputs y (b.., k..) and index arrays (k..): adds every element of y to its point in an array of
 /// zeros (b.., sizes..).
-class ScatterAdd final : public Op {
+class ScatterAdd final : public Declared<ScatterAdd> {
  public:
   ScatterAdd(Extents sizes, bool constant_indices)
       : sizes_(std::move(sizes)), constant_indices_(constant_indices) {}
   const Extents& sizes() const { return sizes_; }
-  std::string name() const override { return "ScatterAdd"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -45,6 +44,10 @@ class ScatterAdd final : public Op {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("ScatterAdd", field("sizes", &ScatterAdd::sizes_),
+                   field("constant_indices", &ScatterAdd::constant_indices_));
+  }
 
  private:
   Extents result_extents(std::span<const Extents> actual, std::span<const Variable> inputs) const;

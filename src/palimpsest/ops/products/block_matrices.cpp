@@ -38,9 +38,6 @@ std::size_t scratch_for(const Extents& axes, const Layout& x) {
 
 }  // namespace
 
-std::string SoftenSingularValues::parameters() const { return parameter("axes", axes_); }
-std::string NuclearNorms::parameters() const { return parameter("axes", axes_); }
-
 Apply SoftenSingularValues::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 3, name());
   const TensorType &x = inputs[0].type(), &threshold = inputs[1].type(), &shift = inputs[2].type();

@@ -5,6 +5,7 @@
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/arrays/contract.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 
 namespace palimpsest::ops {
@@ -70,9 +71,8 @@ class AddContract final : public Op, public RoundsByLayout {
 };
 
 /// sum of |x|^2 over all elements.
-class Norm2 final : public Op, public RoundsByLayout {
+class Norm2 final : public Declared<Norm2>, public RoundsByLayout {
  public:
-  std::string name() const override { return "Norm2"; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
     return {Extents()};
@@ -81,20 +81,24 @@ class Norm2 final : public Op, public RoundsByLayout {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() { return declare("Norm2"); }
 };
 
 /// The elements with column - row = offset, along a new last axis.
-class Diagonal final : public ViewOp {
+class Diagonal final : public Declared<Diagonal, ViewOp> {
  public:
   /// Axes counted from the front.
   Diagonal(index_t offset, std::size_t row_axis, std::size_t column_axis)
       : offset_(offset), row_axis_(row_axis), column_axis_(column_axis) {}
-  std::string name() const override { return "Diagonal"; }
-  std::string parameters() const override;
   Extents result_extents(std::span<const index_t> in) const override;
   std::optional<Layout> layout_of(const Layout& in) const override;
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  static constexpr auto declaration() {
+    return declare("Diagonal", field("offset", &Diagonal::offset_),
+                   axis_field("row", &Diagonal::row_axis_),
+                   axis_field("column", &Diagonal::column_axis_));
+  }
 
  private:
   index_t offset_;
@@ -102,12 +106,10 @@ class Diagonal final : public ViewOp {
 };
 
 /// Inputs w and x: an array of zeros with the extents of x and w on its diagonal.
-class DiagonalInto final : public Op {
+class DiagonalInto final : public Declared<DiagonalInto> {
  public:
   DiagonalInto(index_t offset, std::size_t row_axis, std::size_t column_axis)
       : offset_(offset), row_axis_(row_axis), column_axis_(column_axis) {}
-  std::string name() const override { return "DiagonalInto"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {
@@ -118,6 +120,11 @@ class DiagonalInto final : public Op {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("DiagonalInto", field("offset", &DiagonalInto::offset_),
+                   axis_field("row", &DiagonalInto::row_axis_),
+                   axis_field("column", &DiagonalInto::column_axis_));
+  }
 
  private:
   index_t offset_;

@@ -58,16 +58,6 @@ Axes reduced_axes(const Variable& x, const AxesArgument& axes, std::string_view 
   return every;
 }
 
-std::string Reduce::name() const {
-  std::string result(name_of(op_));
-  result[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(result[0])));
-  return result;
-}
-
-std::string Reduce::parameters() const {
-  return parameter("axes", axes_) + (allows_none_ ? ", allows_none" : "");
-}
-
 Extents Reduce::result_extents(std::span<const index_t> in) const {
   const bool is_extremum = op_ == ReduceOp::max || op_ == ReduceOp::min;
   return without_axes(in, axes_, is_extremum && !allows_none_, name_of(op_));
@@ -173,8 +163,6 @@ void FusedReduce::run(RunContext& context) const {
 }
 
 // -- positions ---------------------------------------------------------------------------------
-
-std::string ArgReduce::parameters() const { return parameter("axes", axes_); }
 
 Apply ArgReduce::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());

@@ -8,12 +8,13 @@
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/reduce/reduce.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 
 namespace palimpsest::ops {
 
 /// A reduction over axes, which the result lacks. `Sum`, `Prod`, `Max`, `Min`, `Any`, `All`.
-class Reduce final : public Op, public RoundsByLayout {
+class Reduce final : public Declared<Reduce>, public RoundsByLayout {
  public:
   /// Axes sorted, counted from the front. The largest or smallest of no elements is an error, or
   /// with `allows_none`, for floating numbers only, -infinity or infinity.
@@ -25,8 +26,6 @@ class Reduce final : public Op, public RoundsByLayout {
   /// Stores the extremum of no elements, if that is what inputs of these extents ask for.
   bool runs_on_none(std::span<const index_t> extents, const MutableView& out) const;
 
-  std::string name() const override;
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -35,6 +34,16 @@ class Reduce final : public Op, public RoundsByLayout {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("",
+                   named<Reduce, ReduceOp>(&Reduce::op_, {{"Sum", ReduceOp::sum},
+                                                          {"Prod", ReduceOp::prod},
+                                                          {"Max", ReduceOp::max},
+                                                          {"Min", ReduceOp::min},
+                                                          {"Any", ReduceOp::any},
+                                                          {"All", ReduceOp::all}}),
+                   axes_field(&Reduce::axes_), flag("allows_none", &Reduce::allows_none_));
+  }
 
  private:
   Extents result_extents(std::span<const index_t> in) const;
@@ -67,12 +76,10 @@ class FusedReduce final : public Op {
 };
 
 /// The position of the first extremum over axes, which the result lacks. `ArgMax`, `ArgMin`.
-class ArgReduce final : public Op {
+class ArgReduce final : public Declared<ArgReduce> {
  public:
   /// max or min; axes sorted, counted from the front.
   ArgReduce(ReduceOp op, Axes axes) : op_(op), axes_(std::move(axes)) {}
-  std::string name() const override { return op_ == ReduceOp::max ? "ArgMax" : "ArgMin"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -81,6 +88,12 @@ class ArgReduce final : public Op {
   }
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("",
+                   named<ArgReduce, ReduceOp>(
+                       &ArgReduce::op_, {{"ArgMax", ReduceOp::max}, {"ArgMin", ReduceOp::min}}),
+                   axes_field(&ArgReduce::axes_));
+  }
 
  private:
   ReduceOp op_;
@@ -90,13 +103,11 @@ class ArgReduce final : public Op {
 /// Cumulative sums or products along an axis. `CumSum`, `CumProd`.
 ///
 /// Aliases  in place: the output lies in the memory of the input
-class Scan final : public Op {
+class Scan final : public Declared<Scan> {
  public:
   /// sum or prod; the axis is counted from the front.
   Scan(ReduceOp op, std::size_t axis, bool in_place = false)
       : op_(op), axis_(axis), in_place_(in_place) {}
-  std::string name() const override;
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap destroy_map(const Apply&) const override;
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
@@ -109,6 +120,12 @@ class Scan final : public Op {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare(
+        "",
+        named<Scan, ReduceOp>(&Scan::op_, {{"CumSum", ReduceOp::sum}, {"CumProd", ReduceOp::prod}}),
+        axis_field("axis", &Scan::axis_), in_place_field(&Scan::in_place_));
+  }
 
  private:
   ReduceOp op_;

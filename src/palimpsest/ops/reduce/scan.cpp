@@ -35,13 +35,6 @@ Variable scan(ReduceOp op, const Variable& x, std::optional<index_t> axis) {
 
 }  // namespace
 
-std::string Scan::name() const {
-  const std::string result = op_ == ReduceOp::sum ? "CumSum" : "CumProd";
-  return in_place_ ? result + "InPlace" : result;
-}
-
-std::string Scan::parameters() const { return parameter("axis", static_cast<index_t>(axis_)); }
-
 Apply Scan::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());
   TensorType type = inputs[0].type();

@@ -30,9 +30,16 @@ Extents nblocks(const Extents& im, const Extents& block, const Extents& stride) 
 
 namespace ops {
 
-std::string Blocks::parameters() const {
-  return parameter("image", image_) + ", " + parameter("block", block_) + ", " +
-         parameter("stride", stride_);
+std::string Blocks::misfit(const Extents& image, const Extents& block, const Extents& stride,
+                           bool) {
+  if (image.size() != block.size() || image.size() != stride.size()) {
+    return "numbers of axes that differ";
+  }
+  for (std::size_t k = 0; k < image.size(); ++k) {
+    const bool is_legal = stride[k] > 0 && block[k] > 0 && block[k] <= image[k];
+    if (!is_legal) return "blocks that do not fit";
+  }
+  return {};
 }
 
 Extents Blocks::blocked() const {

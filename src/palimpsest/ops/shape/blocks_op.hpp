@@ -3,11 +3,12 @@
 #pragma once
 
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
 /// Blocks of the last axes; `adjoint`: adds them up again.
-class Blocks final : public Op {
+class Blocks final : public Declared<Blocks> {
  public:
   Blocks(Extents image, Extents block, Extents stride, bool adjoint)
       : image_(std::move(image)),
@@ -15,8 +16,6 @@ class Blocks final : public Op {
         stride_(std::move(stride)),
         adjoint_(adjoint) {}
 
-  std::string name() const override { return adjoint_ ? "BlocksToArray" : "ArrayToBlocks"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -25,6 +24,14 @@ class Blocks final : public Op {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static std::string misfit(const Extents& image, const Extents& block, const Extents& stride,
+                            bool);
+  static constexpr auto declaration() {
+    return declare("", field("image", &Blocks::image_), field("block", &Blocks::block_),
+                   field("stride", &Blocks::stride_),
+                   named<Blocks, bool>(&Blocks::adjoint_,
+                                       {{"ArrayToBlocks", false}, {"BlocksToArray", true}}));
+  }
 
  private:
   Extents blocked() const;

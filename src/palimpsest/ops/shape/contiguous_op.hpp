@@ -2,14 +2,14 @@
 // Internal.
 #pragma once
 
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/view_op.hpp"
 
 namespace palimpsest::ops {
 
 /// Its input, dense in row-major order: a view where it lies so, else a copy.
-class Contiguous final : public ViewOp {
+class Contiguous final : public Declared<Contiguous, ViewOp> {
  public:
-  std::string name() const override { return "Contiguous"; }
   Extents result_extents(std::span<const index_t> in) const override { return in; }
   std::optional<Layout> layout_of(const Layout& in) const override {
     return in.is_dense() ? std::optional(in) : std::nullopt;
@@ -19,6 +19,7 @@ class Contiguous final : public ViewOp {
     return {cotangents[0]};
   }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() { return declare("Contiguous"); }
 };
 
 /// An op whose results may differ in a bit when its inputs or results lie otherwise, since it adds

@@ -10,11 +10,6 @@
 
 namespace palimpsest::ops {
 
-std::string Diagonal::parameters() const {
-  return parameter("offset", offset_) + ", " + parameter("row", static_cast<index_t>(row_axis_)) +
-         ", " + parameter("column", static_cast<index_t>(column_axis_));
-}
-
 Extents Diagonal::result_extents(std::span<const index_t> in) const {
   Extents result;
   for (std::size_t k = 0; k < in.size(); ++k) {
@@ -51,10 +46,6 @@ std::vector<Variable> Diagonal::pullback(const Apply& apply,
   return {std::make_shared<DiagonalInto>(offset_, row_axis_, column_axis_)
               ->make_node(inputs)
               .output(0)};
-}
-
-std::string DiagonalInto::parameters() const {
-  return Diagonal(offset_, row_axis_, column_axis_).parameters();
 }
 
 Apply DiagonalInto::make_node(std::span<const Variable> inputs) const {

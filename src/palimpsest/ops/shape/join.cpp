@@ -27,8 +27,6 @@ bool is_the_same(const ConstView& a, const MutableView& b) {
 
 // -- join --------------------------------------------------------------------------------------
 
-std::string Join::parameters() const { return parameter("axis", static_cast<index_t>(axis_)); }
-
 Apply Join::make_node(std::span<const Variable> inputs) const {
   if (inputs.empty()) throw ValueError("[join] got no parts, expected at least one");
   expect_inputs(inputs, inputs.size(), name());
@@ -132,11 +130,6 @@ Variable stack(std::initializer_list<Variable> parts, index_t axis) {
 }
 
 // -- pieces ------------------------------------------------------------------------------------
-
-std::string PartOf::parameters() const {
-  return parameter("axis", static_cast<index_t>(axis_)) + ", " +
-         parameter("position", static_cast<index_t>(position_));
-}
 
 Apply PartOf::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, std::max(inputs.size(), position_ + 2), name());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "palimpsest/kernels/arrays/copy.hpp"
@@ -8,17 +7,12 @@
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
-
-std::string shortest(double value) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  return {text, end};
-}
 
 // Is the number one of this dtype's, so that a border is what the caller wrote?
 bool fits_dtype(double value, DType dtype) {
@@ -32,11 +26,6 @@ bool fits_dtype(double value, DType dtype) {
 }  // namespace
 
 // -- pad ---------------------------------------------------------------------------------------
-
-std::string Pad::parameters() const {
-  return parameter("before", before_) + ", " + parameter("after", after_) +
-         ", value=" + shortest(value_);
-}
 
 Extents Pad::result_extents(std::span<const index_t> in) const {
   Extents result = in;
@@ -107,7 +96,7 @@ Variable pad(const Variable& x, PadWidths widths, double value) {
   Extents before, after;
   take_apart(widths, before, after);
   if (!fits_dtype(value, x.dtype())) {
-    throw DTypeError("[pad] value: got " + shortest(value) + ", expected one that fits " +
+    throw DTypeError("[pad] value: got " + written(value) + ", expected one that fits " +
                      std::string(name_of(x.dtype())));
   }
   const auto op = std::make_shared<Pad>(std::move(before), std::move(after), value);
@@ -123,12 +112,6 @@ PadAround::PadAround(Extents before, Extents after, PadRule rule, DType dtype, b
       adjoint_(adjoint) {
   const DType operands[] = {dtype, dtype};
   if (adjoint) sum_ = ElementwiseProgram(ScalarOp::add, operands);
-}
-
-std::string PadAround::parameters() const {
-  static constexpr const char* kRules[] = {"edge", "wrap", "reflect"};
-  return parameter("before", before_) + ", " + parameter("after", after_) + ", " +
-         kRules[static_cast<std::size_t>(rule_)] + ", " + std::string(name_of(dtype_));
 }
 
 Extents PadAround::result_extents(std::span<const index_t> in) const {
@@ -196,10 +179,6 @@ Variable pad(const Variable& x, PadWidths widths, PadMode mode) {
 
 // -- roll --------------------------------------------------------------------------------------
 
-std::shared_ptr<const Roll> Roll::by_half(bool back, std::size_t axis) {
-  return std::shared_ptr<const Roll>(new Roll(back ? Half::back : Half::there, axis));
-}
-
 index_t Roll::shift_for(index_t n) const {
   switch (half_) {
     case Half::there:
@@ -212,12 +191,6 @@ index_t Roll::shift_for(index_t n) const {
   return (shift_ % n + n) % n;
 }
 
-std::string Roll::parameters() const {
-  static constexpr const char* kHalves[] = {"", "by half, ", "back by half, "};
-  return kHalves[static_cast<std::size_t>(half_)] + parameter("shift", shift_) + ", " +
-         parameter("axis", static_cast<index_t>(axis_));
-}
-
 Apply Roll::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());
   normalize_axis(static_cast<index_t>(axis_), inputs[0].rank(), "roll");
@@ -226,7 +199,8 @@ Apply Roll::make_node(std::span<const Variable> inputs) const {
 
 std::vector<Variable> Roll::pullback(const Apply&, std::span<const Variable> cotangents) const {
   if (half_ == Half::no) return {roll(cotangents[0], -shift_, static_cast<index_t>(axis_))};
-  return {by_half(half_ == Half::there, axis_)->make_node({&cotangents[0], 1}).output(0)};
+  const Half other = half_ == Half::there ? Half::back : Half::there;
+  return {std::make_shared<Roll>(other, 0, axis_)->make_node({&cotangents[0], 1}).output(0)};
 }
 
 void Roll::run(RunContext& context) const {

@@ -6,11 +6,12 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/arrays/pad.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
 /// x with a border of one value.
-class Pad final : public Op {
+class Pad final : public Declared<Pad> {
  public:
   Pad(Extents before, Extents after, double value)
       : before_(std::move(before)), after_(std::move(after)), value_(value) {}
@@ -18,8 +19,6 @@ class Pad final : public Op {
   const Extents& after() const { return after_; }
   double value() const { return value_; }
 
-  std::string name() const override { return "Pad"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -30,6 +29,10 @@ class Pad final : public Op {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("Pad", field("before", &Pad::before_), field("after", &Pad::after_),
+                   field("value", &Pad::value_));
+  }
 
  private:
   Extents result_extents(std::span<const index_t> in) const;
@@ -39,11 +42,9 @@ class Pad final : public Op {
 };
 
 /// x with what a rule says around it, or the adjoint of that: `PadAround`, `Fold`.
-class PadAround final : public Op {
+class PadAround final : public Declared<PadAround> {
  public:
   PadAround(Extents before, Extents after, PadRule rule, DType dtype, bool adjoint = false);
-  std::string name() const override { return adjoint_ ? "Fold" : "PadAround"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -55,6 +56,15 @@ class PadAround final : public Op {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare(
+        "", field("before", &PadAround::before_), field("after", &PadAround::after_),
+        choice<PadAround, PadRule>(
+            "", &PadAround::rule_,
+            {{"edge", PadRule::edge}, {"wrap", PadRule::wrap}, {"reflect", PadRule::reflect}}),
+        field(&PadAround::dtype_),
+        named<PadAround, bool>(&PadAround::adjoint_, {{"PadAround", false}, {"Fold", true}}));
+  }
 
  private:
   Extents result_extents(std::span<const index_t> in) const;
@@ -67,16 +77,15 @@ class PadAround final : public Op {
 };
 
 /// y[i] = x[i - shift] along an axis, modulo its extent.
-class Roll final : public Op {
+class Roll final : public Declared<Roll> {
  public:
-  Roll(index_t shift, std::size_t axis) : shift_(shift), axis_(axis) {}
-  /// By half the extent: the first element comes to floor(n/2), or back from there.
-  static std::shared_ptr<const Roll> by_half(bool back, std::size_t axis);
+  /// By half the extent: the first element comes to floor(n/2), or back from there. `shift` is 0.
+  enum class Half : std::uint8_t { no, there, back };
+  Roll(Half half, index_t shift, std::size_t axis) : half_(half), shift_(shift), axis_(axis) {}
+  Roll(index_t shift, std::size_t axis) : Roll(Half::no, shift, axis) {}
   index_t shift() const { return shift_; }
   std::size_t axis() const { return axis_; }
 
-  std::string name() const override { return "Roll"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
     return {inputs[0]};
@@ -86,24 +95,27 @@ class Roll final : public Op {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("Roll",
+                   choice<Roll, Half>(
+                       "", &Roll::half_,
+                       {{"", Half::no}, {"by half", Half::there}, {"back by half", Half::back}}),
+                   field("shift", &Roll::shift_), axis_field("axis", &Roll::axis_));
+  }
 
  private:
-  enum class Half : std::uint8_t { no, there, back };
-  Roll(Half half, std::size_t axis) : half_(half), axis_(axis) {}
   index_t shift_for(index_t n) const;
 
-  index_t shift_ = 0;
-  Half half_ = Half::no;
+  Half half_;
+  index_t shift_;
   std::size_t axis_;
 };
 
 /// Inputs w and parts: the piece of w where part `position` lies when the parts are joined. A copy,
 /// because where it lies depends on more than w.
-class PartOf final : public Op {
+class PartOf final : public Declared<PartOf> {
  public:
   PartOf(std::size_t axis, std::size_t position) : axis_(axis), position_(position) {}
-  std::string name() const override { return "PartOf"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -115,19 +127,21 @@ class PartOf final : public Op {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("PartOf", axis_field("axis", &PartOf::axis_),
+                   field("position", &PartOf::position_));
+  }
 
  private:
   std::size_t axis_, position_;
 };
 
 /// Its inputs one after the other along an axis.
-class Join final : public Op {
+class Join final : public Declared<Join> {
  public:
   explicit Join(std::size_t axis) : axis_(axis) {}
   std::size_t axis() const { return axis_; }
 
-  std::string name() const override { return "Join"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -137,6 +151,7 @@ class Join final : public Op {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() { return declare("Join", axis_field("axis", &Join::axis_)); }
 
  private:
   std::size_t axis_;

@@ -101,8 +101,6 @@ Variable reshape_like(const Variable& w, const Variable& x) {
 
 }  // namespace
 
-std::string Reshape::parameters() const { return "shape=" + text_of(shape_); }
-
 Extents Reshape::result_extents(std::span<const index_t> in) const {
   const Extents extents(in);
   return reshaped(shape_, {&extents, 1});

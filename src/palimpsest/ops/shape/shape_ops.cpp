@@ -49,8 +49,6 @@ Variable apply_to(const Variable& x, const OpPtr& op) { return op->make_node({&x
 
 // -- transpose ---------------------------------------------------------------------------------
 
-std::string Transpose::parameters() const { return parameter("order", order_); }
-
 Extents Transpose::result_extents(std::span<const index_t> in) const {
   if (in.size() != order_.size()) {
     throw ShapeError("[transpose] number of axes: got " + to_string(order_) + " for an array of " +
@@ -145,8 +143,6 @@ Variable dimshuffle(const Variable& x, const std::vector<std::optional<index_t>>
 
 // -- expand_dims, squeeze ----------------------------------------------------------------------
 
-std::string ExpandDims::parameters() const { return parameter("axes", axes_); }
-
 Extents ExpandDims::result_extents(std::span<const index_t> in) const {
   Extents result;
   for (std::size_t k = 0, from = 0; k < in.size() + axes_.size(); ++k) {
@@ -174,8 +170,6 @@ Variable expand_dims(const Variable& x, Axes axes) {
   axes = normalize_axes(axes, x.rank() + axes.size(), "expand_dims");
   return apply_to(x, std::make_shared<ExpandDims>(std::move(axes)));
 }
-
-std::string Squeeze::parameters() const { return parameter("axes", axes_); }
 
 Extents Squeeze::result_extents(std::span<const index_t> in) const {
   Extents result;
@@ -217,8 +211,6 @@ Variable squeeze(const Variable& x, Axes axes) {
 }
 
 // -- broadcasting ------------------------------------------------------------------------------
-
-std::string BroadcastTo::parameters() const { return parameter("shape", shape_); }
 
 Extents BroadcastTo::result_extents(std::span<const index_t> in) const {
   if (in.size() > shape_.size()) {
@@ -330,8 +322,6 @@ Variable broadcast_like(const Variable& w, const Variable& x) {
 
 // -- specify_shape, flip -----------------------------------------------------------------------
 
-std::string SpecifyShape::parameters() const { return parameter("shape", shape_); }
-
 Extents SpecifyShape::result_extents(std::span<const index_t> in) const {
   if (in.size() != shape_.size()) {
     throw ShapeError("[specify_shape] numbers of axes differ: got " + to_string(in) +
@@ -357,8 +347,6 @@ Variable specify_shape(const Variable& x, Extents shape) {
   if (SpecifyShape(shape).result_extents(x.type().shape) == x.type().shape) return x;
   return apply_to(x, std::make_shared<SpecifyShape>(std::move(shape)));
 }
-
-std::string Flip::parameters() const { return parameter("axes", axes_); }
 
 std::optional<Layout> Flip::layout_of(const Layout& in) const {
   Layout result = in;

@@ -59,9 +59,12 @@ Arrangement in_pieces(Strides strides, index_t offset, index_t n) {
 
 }  // namespace
 
-std::string Strided::parameters() const {
-  return "dtype=" + std::string(name_of(dtype_)) + ", " + parameter("extents", extents_) + ", " +
-         parameter("strides", strides_) + ", " + parameter("offset", offset_);
+std::string Strided::misfit(DType, const Extents& extents, const Strides& strides, index_t) {
+  if (extents.size() != strides.size()) return "numbers of axes that differ";
+  for (const index_t extent : extents) {
+    if (extent < 0) return "a negative extent";
+  }
+  return {};
 }
 
 std::pair<index_t, index_t> Strided::reach() const {
@@ -143,11 +146,6 @@ void Strided::run(RunContext& context) const {
                                  x + byte / from * in.strides[0] * from + byte % from,
                                  static_cast<std::size_t>(piece));
                    });
-}
-
-std::string StridedAdjoint::parameters() const {
-  return "dtype=" + std::string(name_of(dtype_)) + ", " + parameter("n", n_) + ", " +
-         parameter("strides", strides_) + ", " + parameter("offset", offset_);
 }
 
 Apply StridedAdjoint::make_node(std::span<const Variable> inputs) const {

@@ -174,7 +174,9 @@ Variable shifted(const Variable& x, const std::optional<Axes>& axes, bool back) 
   Variable result = x;
   for (index_t axis :
        normalize_axes(axes.value_or(every), x.rank(), back ? "ifftshift" : "fftshift")) {
-    result = Roll::by_half(back, static_cast<std::size_t>(axis))->make_node({&result, 1}).output(0);
+    const auto half = back ? Roll::Half::back : Roll::Half::there;
+    const auto roll = std::make_shared<Roll>(half, 0, static_cast<std::size_t>(axis));
+    result = roll->make_node({&result, 1}).output(0);
   }
   return result;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
 #include <limits>
 
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/transforms/gridding_op.hpp"
 
 namespace palimpsest::ops {
@@ -11,19 +11,12 @@ namespace {
 // As many points as an int32 numbers.
 constexpr index_t kNarrowPoints = std::numeric_limits<std::int32_t>::max();
 
-// Digits from which the number can be restored.
-std::string exact(double value) {
-  std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return {text.data(), end};
-}
-
 template <class T>
 std::string list(std::string_view key, const std::array<T, 3>& values, int n) {
   std::string text = std::string(key) + "=(";
   for (int d = 0; d < n; ++d) {
     const T value = values[static_cast<std::size_t>(d)];
-    text += (d == 0 ? "" : ", ") + exact(static_cast<double>(value));
+    text += (d == 0 ? "" : ", ") + written(static_cast<double>(value));
   }
   return text + ")";
 }

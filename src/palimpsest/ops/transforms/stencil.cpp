@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/transforms/stencil.hpp"
 
-#include <charconv>
-
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/transforms/stencil_op.hpp"
 
 namespace palimpsest::ops {
 namespace {
-
-std::string exact(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 std::string who(bool adjoint) { return adjoint ? "[stencil_adjoint] " : "[stencil] "; }
 
@@ -26,7 +20,7 @@ void check_stencil(const Stencil& s, bool adjoint) {
 
 std::string StencilOp::parameters() const {
   std::string text = parameter("axis", static_cast<index_t>(stencil_.axis)) + ", taps=(";
-  for (const double tap : stencil_.taps) text += exact(tap) + ",";
+  for (const double tap : stencil_.taps) text += written(tap) + ",";
   return text + "), " + parameter("offset", stencil_.offset) + ", " +
          parameter("step", stencil_.step) + ", " +
          parameter("edge", static_cast<index_t>(stencil_.edge));

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: parameters of ops as data. An op lists its parameters once, in the order of its
+// constructor's arguments, as typed fields. Its name, its text and its restoration follow:
+//
+//   class Roll final : public Declared<Roll> {
+//    public:
+//     Roll(index_t shift, std::size_t axis);
+//     static constexpr auto declaration() {
+//       return declare("Roll", field("shift", &Roll::shift_), axis_field("axis", &Roll::axis_));
+//     }
+//
+// An op whose fields can disagree has `static std::string misfit(arguments)`: what is wrong, or
+// nothing.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/parameter_text.hpp"
+
+namespace palimpsest::ops {
+
+// Texts of values, and values of texts. A text takes all that is left.
+std::string written(index_t value);
+std::string written(std::size_t value);
+std::string written(bool value);
+std::string written(double value);
+std::string written(DType value);
+std::string written(const Device& value);
+std::string written(const std::string& value);
+std::string written(std::span<const index_t> values);
+std::string written(const ExtentPrograms& values);
+void read(ParameterText& text, index_t& value);
+void read(ParameterText& text, std::size_t& value);
+void read(ParameterText& text, bool& value);
+void read(ParameterText& text, double& value);
+void read(ParameterText& text, DType& value);
+void read(ParameterText& text, Device& value);
+void read(ParameterText& text, std::string& value);
+void read(ParameterText& text, Extents& values);
+void read(ParameterText& text, ExtentPrograms& values);
+/// FormatError: an axis that no array has; axes that are not sorted.
+void check_axis(std::size_t axis);
+void check_axes(const Axes& axes);
+
+namespace fields {
+
+/// A field that is no part of the name.
+struct InText {
+  template <class Op>
+  void add_name(const Op&, std::string&) const {}
+  std::vector<std::string> name_parts() const { return {""}; }
+};
+/// A field that is a part of the name only.
+struct InName {
+  template <class Op>
+  void add_text(const Op&, std::string&) const {}
+};
+/// Adds one entry of a list to a text.
+void add_entry(std::string& text, std::string_view key, std::string_view value);
+
+/// `key=value`; without a key, the value.
+template <class Op, class T>
+struct Field : InText {
+  std::string_view key;
+  T Op::*member;
+  void (*check)(const T&) = nullptr;
+
+  void add_text(const Op& op, std::string& text) const {
+    add_entry(text, key, written(op.*member));
+  }
+  T read(std::string_view&, ParameterText& text) const {
+    T value{};
+    text.entry(key);
+    ops::read(text, value);
+    if (check) check(value);
+    return value;
+  }
+};
+
+/// A word if it holds, and nothing if it does not.
+template <class Op>
+struct Flag : InText {
+  std::string_view word;
+  bool Op::*member;
+
+  void add_text(const Op& op, std::string& text) const {
+    if (op.*member) add_entry(text, "", word);
+  }
+  bool read(std::string_view&, ParameterText& text) const { return text.take_entry(word); }
+};
+
+/// Words for the values of an enumeration or of a bool.
+template <class T, std::size_t kCount>
+struct Words {
+  std::array<std::pair<std::string_view, T>, kCount> words;
+
+  std::string_view word_of(T value) const {
+    std::size_t k = 0;
+    while (k + 1 < kCount && words[k].second != value) ++k;
+    return words[k].first;
+  }
+};
+
+/// `key=word`. A value without a key and with an empty word leaves no trace.
+template <class Op, class T, std::size_t kCount>
+struct Choice : InText, Words<T, kCount> {
+  std::string_view key;
+  T Op::*member;
+
+  void add_text(const Op& op, std::string& text) const {
+    const std::string_view word = this->word_of(op.*member);
+    if (!word.empty()) add_entry(text, key, word);
+  }
+  T read(std::string_view&, ParameterText& text) const {
+    std::vector<std::string_view> names;
+    for (const auto& [word, value] : this->words) names.push_back(word);
+    return this->words[text.entry_among(key, names)].second;
+  }
+};
+
+/// A value that decides a part of the name.
+template <class Op, class T, std::size_t kCount>
+struct Named : InName, Words<T, kCount> {
+  T Op::*member;
+
+  void add_name(const Op& op, std::string& name) const { name += this->word_of(op.*member); }
+  std::vector<std::string> name_parts() const {
+    std::vector<std::string> parts;
+    for (const auto& [word, value] : this->words) parts.emplace_back(word);
+    return parts;
+  }
+  // The name is one of those that the declaration spells, so the longest part that fits is right.
+  T read(std::string_view& name, ParameterText&) const {
+    std::size_t best = kCount;
+    for (std::size_t k = 0; k < kCount; ++k) {
+      const std::string_view word = this->words[k].first;
+      if (!name.starts_with(word)) continue;
+      if (best == kCount || word.size() > this->words[best].first.size()) best = k;
+    }
+    if (best == kCount) throw FormatError("no such name");
+    name.remove_prefix(this->words[best].first.size());
+    return this->words[best].second;
+  }
+};
+
+}  // namespace fields
+
+/// `key=value`; without a key, the value.
+template <class Op, class T>
+constexpr fields::Field<Op, T> field(std::string_view key, T Op::*member) {
+  return {{}, key, member};
+}
+template <class Op, class T>
+constexpr fields::Field<Op, T> field(T Op::*member) {
+  return {{}, "", member};
+}
+/// An axis, counted from the front.
+template <class Op>
+constexpr fields::Field<Op, std::size_t> axis_field(std::string_view key, std::size_t Op::*member) {
+  return {{}, key, member, [](const std::size_t& axis) { check_axis(axis); }};
+}
+/// Axes, counted from the front, sorted, each once.
+template <class Op>
+constexpr fields::Field<Op, Axes> axes_field(Axes Op::*member) {
+  return {{}, "axes", member, [](const Axes& axes) { check_axes(axes); }};
+}
+template <class Op>
+constexpr fields::Flag<Op> flag(std::string_view word, bool Op::*member) {
+  return {{}, word, member};
+}
+template <class Op, class T, std::size_t kCount>
+constexpr fields::Choice<Op, T, kCount> choice(
+    std::string_view key, T Op::*member, const std::pair<std::string_view, T> (&words)[kCount]) {
+  return {{}, {std::to_array(words)}, key, member};
+}
+template <class Op, class T, std::size_t kCount>
+constexpr fields::Named<Op, T, kCount> named(
+    T Op::*member, const std::pair<std::string_view, T> (&words)[kCount]) {
+  return {{}, {std::to_array(words)}, member};
+}
+/// Whether the op works in place, which its name ends with.
+template <class Op>
+constexpr fields::Named<Op, bool, 2> in_place_field(bool Op::*member) {
+  return named<Op, bool, 2>(member, {{"", false}, {"InPlace", true}});
+}
+
+template <class... Fields>
+struct Declaration {
+  std::string_view name;
+  std::tuple<Fields...> fields;
+};
+template <class... Fields>
+constexpr Declaration<Fields...> declare(std::string_view name, Fields... fields) {
+  return {name, {fields...}};
+}
+
+/// The base of an op with a declaration. `Base`: Op or a class derived from it.
+template <class T, class Base = Op>
+class Declared : public Base {
+ public:
+  std::string name() const final {
+    const auto declaration = T::declaration();
+    std::string result(declaration.name);
+    std::apply([&](const auto&... f) { (f.add_name(self(), result), ...); }, declaration.fields);
+    return result;
+  }
+  std::string parameters() const final {
+    std::string result;
+    std::apply([&](const auto&... f) { (f.add_text(self(), result), ...); },
+               T::declaration().fields);
+    return result;
+  }
+
+ private:
+  const T& self() const { return static_cast<const T&>(*this); }
+};
+
+/// The op of a name and a text that an op of this type wrote.
+/// Errors  FormatError: another text
+template <class T>
+OpPtr restored(std::string_view name, std::string_view parameters) {
+  const auto declaration = T::declaration();
+  ParameterText text(parameters);
+  name.remove_prefix(declaration.name.size());
+  return std::apply(
+      [&](const auto&... f) -> OpPtr {
+        // In braces the fields are read from left to right.
+        auto values = std::tuple{f.read(name, text)...};
+        text.end();
+        return std::apply(
+            [](auto&... v) -> OpPtr {
+              if constexpr (requires { T::misfit(v...); }) {
+                if (const std::string reason = T::misfit(v...); !reason.empty()) {
+                  throw FormatError(reason);
+                }
+              }
+              return std::make_shared<T>(std::move(v)...);
+            },
+            values);
+      },
+      declaration.fields);
+}
+
+/// Enrols an op under each of its names.
+template <class T>
+void register_declared() {
+  const auto declaration = T::declaration();
+  std::vector<std::string> names{std::string(declaration.name)};
+  const auto extend = [&](const std::vector<std::string>& parts) {
+    std::vector<std::string> longer;
+    for (const std::string& name : names) {
+      for (const std::string& part : parts) longer.push_back(name + part);
+    }
+    names = std::move(longer);
+  };
+  const auto extend_by = [&]<class F>(const F& f) {
+    if constexpr (requires { f.name_parts(); }) extend(f.name_parts());
+  };
+  std::apply([&](const auto&... f) { (extend_by(f), ...); }, declaration.fields);
+  for (std::string& name : names) register_op(std::move(name), restored<T>);
+}
+
+}  // namespace palimpsest::ops
