@@ -37,7 +37,8 @@ TEST(OpRegistry, HoldsEveryOpClass) {
   // Shape is a word of its own; only the executor of functions runs a loop, which has tests there.
   // What has an adjoint of its own has an entry for each direction.
   registered.insert({"ShapeOf", "Loop", "Interpolation", "Blocks", "StencilOp"});
-  const std::regex declaration("class (\\w+) final : public (Op|ViewOp|Generator)\\b");
+  const std::regex declaration(
+      "class (\\w+) final : public (Op\\b|ViewOp\\b|Generator\\b|Declared<)");
   int n_classes = 0;
   for (const auto& file : fs::recursive_directory_iterator(kSource / "src/palimpsest/ops")) {
     if (file.path().extension() != ".hpp") continue;
