@@ -24,49 +24,19 @@ PALIMPSEST_VECTOR_FUNCTION(Tanh, tanh_of);
 PALIMPSEST_VECTOR_FUNCTION(Sinh, sinh_of);
 PALIMPSEST_VECTOR_FUNCTION(Cosh, cosh_of);
 
-ScalarKernel of_singles(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::exp:
-      return function_loop<Single, Exp>;
-    case ScalarOp::expm1:
-      return function_loop<Widened, Expm1>;
-    case ScalarOp::sigmoid:
-      return function_loop<Single, Sigmoid>;
-    case ScalarOp::tanh:
-      return function_loop<Single, Tanh>;
-    case ScalarOp::sinh:
-      return function_loop<Widened, Sinh>;
-    case ScalarOp::cosh:
-      return function_loop<Widened, Cosh>;
-    default:
-      return nullptr;
-  }
-}
-ScalarKernel of_doubles(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::exp:
-      return function_loop<Double, Exp>;
-    case ScalarOp::expm1:
-      return function_loop<Double, Expm1>;
-    case ScalarOp::sigmoid:
-      return function_loop<Double, Sigmoid>;
-    case ScalarOp::tanh:
-      return function_loop<Double, Tanh>;
-    case ScalarOp::sinh:
-      return function_loop<Double, Sinh>;
-    case ScalarOp::cosh:
-      return function_loop<Double, Cosh>;
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 ScalarKernel exponentials(ScalarOp op, DType working) {
-  if (working == DType::float32) return of_singles(op);
-  if (working == DType::float64) return of_doubles(op);
-  return nullptr;
+  switch (op) {
+    PALIMPSEST_KERNEL(exp, Single, Exp);
+    PALIMPSEST_KERNEL(expm1, Widened, Expm1);
+    PALIMPSEST_KERNEL(sigmoid, Single, Sigmoid);
+    PALIMPSEST_KERNEL(tanh, Single, Tanh);
+    PALIMPSEST_KERNEL(sinh, Widened, Sinh);
+    PALIMPSEST_KERNEL(cosh, Widened, Cosh);
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -32,57 +32,21 @@ struct Pow {
   }
 };
 
-ScalarKernel of_singles(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::log:
-      return function_loop<Single, Log>;
-    case ScalarOp::log1p:
-      return function_loop<Single, Log1p>;
-    case ScalarOp::log2:
-      return function_loop<Widened, Log2>;
-    case ScalarOp::log10:
-      return function_loop<Widened, Log10>;
-    case ScalarOp::arcsinh:
-      return function_loop<Widened, Arcsinh>;
-    case ScalarOp::arccosh:
-      return function_loop<Widened, Arccosh>;
-    case ScalarOp::arctanh:
-      return function_loop<Widened, Arctanh>;
-    case ScalarOp::pow:
-      return function_loop<Widened, Pow>;
-    default:
-      return nullptr;
-  }
-}
-ScalarKernel of_doubles(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::log:
-      return function_loop<Double, Log>;
-    case ScalarOp::log1p:
-      return function_loop<Double, Log1p>;
-    case ScalarOp::log2:
-      return function_loop<Double, Log2>;
-    case ScalarOp::log10:
-      return function_loop<Double, Log10>;
-    case ScalarOp::arcsinh:
-      return function_loop<Double, Arcsinh>;
-    case ScalarOp::arccosh:
-      return function_loop<Double, Arccosh>;
-    case ScalarOp::arctanh:
-      return function_loop<Double, Arctanh>;
-    case ScalarOp::pow:
-      return function_loop<Double, Pow>;
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 ScalarKernel logarithms(ScalarOp op, DType working) {
-  if (working == DType::float32) return of_singles(op);
-  if (working == DType::float64) return of_doubles(op);
-  return nullptr;
+  switch (op) {
+    PALIMPSEST_KERNEL(log, Single, Log);
+    PALIMPSEST_KERNEL(log1p, Single, Log1p);
+    PALIMPSEST_KERNEL(log2, Widened, Log2);
+    PALIMPSEST_KERNEL(log10, Widened, Log10);
+    PALIMPSEST_KERNEL(arcsinh, Widened, Arcsinh);
+    PALIMPSEST_KERNEL(arccosh, Widened, Arccosh);
+    PALIMPSEST_KERNEL(arctanh, Widened, Arctanh);
+    PALIMPSEST_KERNEL(pow, Widened, Pow);
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace HWY_NAMESPACE

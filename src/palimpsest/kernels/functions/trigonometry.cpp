@@ -39,57 +39,21 @@ struct Sinc {
   }
 };
 
-ScalarKernel of_singles(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::sin:
-      return function_loop<Widened, Sin>;
-    case ScalarOp::cos:
-      return function_loop<Widened, Cos>;
-    case ScalarOp::tan:
-      return function_loop<Widened, Tan>;
-    case ScalarOp::arcsin:
-      return function_loop<Widened, Arcsin>;
-    case ScalarOp::arccos:
-      return function_loop<Widened, Arccos>;
-    case ScalarOp::arctan:
-      return function_loop<Widened, Arctan>;
-    case ScalarOp::arctan2:
-      return function_loop<Widened, Arctan2>;
-    case ScalarOp::sinc:
-      return function_loop<Widened, Sinc>;
-    default:
-      return nullptr;
-  }
-}
-ScalarKernel of_doubles(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::sin:
-      return function_loop<Double, Sin>;
-    case ScalarOp::cos:
-      return function_loop<Double, Cos>;
-    case ScalarOp::tan:
-      return function_loop<Double, Tan>;
-    case ScalarOp::arcsin:
-      return function_loop<Double, Arcsin>;
-    case ScalarOp::arccos:
-      return function_loop<Double, Arccos>;
-    case ScalarOp::arctan:
-      return function_loop<Double, Arctan>;
-    case ScalarOp::arctan2:
-      return function_loop<Double, Arctan2>;
-    case ScalarOp::sinc:
-      return function_loop<Double, Sinc>;
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 ScalarKernel trigonometry(ScalarOp op, DType working) {
-  if (working == DType::float32) return of_singles(op);
-  if (working == DType::float64) return of_doubles(op);
-  return nullptr;
+  switch (op) {
+    PALIMPSEST_KERNEL(sin, Widened, Sin);
+    PALIMPSEST_KERNEL(cos, Widened, Cos);
+    PALIMPSEST_KERNEL(tan, Widened, Tan);
+    PALIMPSEST_KERNEL(arcsin, Widened, Arcsin);
+    PALIMPSEST_KERNEL(arccos, Widened, Arccos);
+    PALIMPSEST_KERNEL(arctan, Widened, Arctan);
+    PALIMPSEST_KERNEL(arctan2, Widened, Arctan2);
+    PALIMPSEST_KERNEL(sinc, Widened, Sinc);
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "palimpsest/base/dtype.hpp"
+#include "palimpsest/kernels/elementwise/scalar_kernels.hpp"
 #include "palimpsest/kernels/functions/vector_math-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -78,6 +79,17 @@ void function_loop(const std::byte* const* sources, std::byte* out, index_t n) {
   apply(x, y, x);
   std::copy_n(x, n - i, r + i);
 }
+
+// The loop over float32, in the format `Singles`, or over float64; null for other dtypes.
+template <class Singles, class Op>
+ScalarKernel kernel_for(DType working) {
+  if (working == DType::float32) return function_loop<Singles, Op>;
+  if (working == DType::float64) return function_loop<Double, Op>;
+  return nullptr;
+}
+#define PALIMPSEST_KERNEL(op, Singles, Op) \
+  case ScalarOp::op:                       \
+    return kernel_for<Singles, Op>(working)
 
 #define PALIMPSEST_VECTOR_FUNCTION(Name, function) \
   struct Name {                                    \
