@@ -58,9 +58,8 @@ def from_weight(weight: ArrayLike, weight_shape: DimsLike, ioshape: DimsLike,
     """Diagonal whose weight has only some of the dimensions."""
     options = dict(shape_kwargs or {})
     broadcast = options.pop("broadcast_dims", None) or ()
-    if options:
-        raise TypeError(f"[Diagonal] got {', '.join(options)}, expected broadcast_dims.")
-    return _core.Diagonal(weight, ioshape, weight_shape=weight_shape, broadcast=broadcast)
+    made = _core.Diagonal(weight, ioshape, weight_shape=weight_shape, broadcast=broadcast)
+    return made.with_sizes(options) if options else made  # the others are sizes of dimensions
 
 
 def _names_of(weight: Any) -> list[str] | None:

@@ -6,19 +6,10 @@ it. Iterative methods give arrays of the kind of their input. Where the two pack
 than that, the docstring of the function says so.
 """
 
+import functools
+
 from palimpsest import _core, _factories, copying  # noqa: F401
-from palimpsest._core import (  # noqa: F401
-    Chain,
-    Dim,
-    Identity,
-    NamedDimension,
-    NamedLinop,
-    NamedShape,
-    Parameter,
-    ShapeSpec,
-    SumReduce,
-    Variable,
-)
+from palimpsest._core import Dim, NamedDimension, NamedLinop, NamedShape, Parameter, Variable  # noqa: F401
 from palimpsest._core import config as _config
 from palimpsest.errors import NotSupported
 
@@ -27,6 +18,24 @@ ANY = "()"
 ND = NamedDimension
 NS = NamedShape
 Shape = "str | tuple"  # what a shape may be
+
+
+class _Class:
+    """A function that makes operators, for programs that ask isinstance() of them."""
+
+    def __init__(self, make, type_name=None):
+        functools.update_wrapper(self, make)
+        self._make = make
+        self._type_name = type_name or make.__name__
+
+    def __call__(self, *arguments, **options):
+        return self._make(*arguments, **options)
+
+    def __getattr__(self, name):
+        return getattr(self._make, name)
+
+    def __instancecheck__(self, object):
+        return isinstance(object, NamedLinop) and object.type_name == self._type_name
 
 
 def _given(**options):
@@ -94,12 +103,17 @@ def _from_stacked_idx(idx, input_size, output_shape=None, input_shape=None, batc
         output=output_shape, input=input_shape, batch=batch_shape))
 
 
-Dense = _factories._Factory(_dense, from_einstr=_from_einstr)
-Diagonal = _factories._Factory(_diagonal, from_weight=_from_weight)
-Sampling = _factories._Factory(
-    _sampling, from_mask=_from_mask, from_stacked_idx=_from_stacked_idx)
+Dense = _Class(_factories._Factory(_dense, from_einstr=_from_einstr), "Dense")
+Diagonal = _Class(_factories._Factory(_diagonal, from_weight=_from_weight), "Diagonal")
+Sampling = _Class(_factories._Factory(
+    _sampling, from_mask=_from_mask, from_stacked_idx=_from_stacked_idx), "Sampling")
+Chain = _Class(_core.Chain)
+Identity = _Class(_core.Identity)
+ShapeSpec = _Class(_core.ShapeSpec)
+SumReduce = _Class(_core.SumReduce)
 
 
+@_Class
 def Scalar(weight, ioshape=None):
     """Multiplication by one number."""
     return _core.Scalar(weight, **_given(dims=ioshape))
@@ -108,12 +122,14 @@ def Scalar(weight, ioshape=None):
 # -- transforms ---------------------------------------------------------------------------------
 
 
+@functools.partial(_Class, type_name="Fft")
 def FFT(ndim, batch_shape=None, grid_shapes=None, norm="ortho", centered=False):
     """Fourier transform over the last `ndim` axes."""
     return _core.Fft(ndim, norm=norm or "backward", centered=centered, **_given(
         batch=batch_shape, grid=grid_shapes))
 
 
+@functools.partial(_Class, type_name="Nufft")
 def NUFFT(locs, grid_size, output_shape, input_shape=None, input_kshape=None, batch_shape=None,
           oversamp=1.25, width=4.0, mode="interpolate", do_prep_locs=True, apodize_weights=None,
           **options):
@@ -125,6 +141,7 @@ def NUFFT(locs, grid_size, output_shape, input_shape=None, input_kshape=None, ba
         **options)
 
 
+@_Class
 def Interpolate(locs, grid_size, batch_shape=None, locs_batch_shape=None, grid_shape=None,
                 width=4.0, kernel="kaiser_bessel", norm=1, pad_mode="circular",
                 kernel_params=None):
@@ -137,6 +154,7 @@ def Interpolate(locs, grid_size, batch_shape=None, locs_batch_shape=None, grid_s
         **(kernel_params or {}))
 
 
+@_Class
 def Convolution(kernel, batch_shape=None, in_grid_shape=None, out_grid_shape=None,
                 padding_mode="zeros", **options):
     """Convolution of the last axes with a kernel."""
@@ -144,6 +162,7 @@ def Convolution(kernel, batch_shape=None, in_grid_shape=None, out_grid_shape=Non
         batch=batch_shape, grid=in_grid_shape, out=out_grid_shape), **options)
 
 
+@functools.partial(_Class, type_name="FftConvolution")
 def FFTConvolution(kernel, batch_shape=None, in_grid_shape=None, out_grid_shape=None):
     """The circular convolution, by FFT."""
     return _core.FftConvolution(_shared(kernel), **_given(
@@ -153,6 +172,7 @@ def FFTConvolution(kernel, batch_shape=None, in_grid_shape=None, out_grid_shape=
 # -- rearrangements -----------------------------------------------------------------------------
 
 
+@_Class
 def ArrayToBlocks(grid_size, block_size, stride, mask=None, batch_shape=None, array_shape=None,
                   blocks_shape=None):
     """Blocks of the last axes, which may overlap."""
@@ -160,6 +180,7 @@ def ArrayToBlocks(grid_size, block_size, stride, mask=None, batch_shape=None, ar
         mask=mask, batch=batch_shape, array=array_shape, blocks=blocks_shape))
 
 
+@_Class
 def BlocksToArray(grid_size, block_size, stride, mask=None, batch_shape=None, blocks_shape=None,
                   array_shape=None):
     """The sum of blocks."""
@@ -167,12 +188,14 @@ def BlocksToArray(grid_size, block_size, stride, mask=None, batch_shape=None, bl
         mask=mask, batch=batch_shape, array=array_shape, blocks=blocks_shape))
 
 
+@_Class
 def Pad(pad_im_size, im_size, in_shape=None, out_shape=None, batch_shape=None):
     """Zeros around the last axes. The size of the result comes first."""
     return _core.Pad(im_size, pad_im_size, **_given(
         in_=in_shape, out=out_shape, batch=batch_shape))
 
 
+@_Class
 def Crop(crop_im_size, im_size, in_shape=None, out_shape=None, batch_shape=None):
     """The centre of the last axes. The size of the result comes first."""
     return _core.Crop(im_size, crop_im_size, **_given(
@@ -187,26 +210,31 @@ def _along(make, dim, from_length, to_length, ishape, oshape):
     return make(ishape[dim], from_length, to_length, ishape, out=oshape[dim])
 
 
+@_Class
 def Truncate(dim, from_length, to_length, ishape, oshape):
     """The first entries of axis `dim`."""
     return _along(_core.Truncate, dim, from_length, to_length, ishape, oshape)
 
 
+@_Class
 def PadDim(dim, from_length, to_length, ishape, oshape):
     """Zeros after the end of axis `dim`."""
     return _along(_core.PadDim, dim, from_length, to_length, ishape, oshape)
 
 
+@_Class
 def Rearrange(ipattern, opattern, ishape, oshape, axes_lengths=None):
     """Groups and ungroups axes."""
     return _core.Rearrange(f"{ipattern} -> {opattern}", axes_lengths or {}, in_=ishape, out=oshape)
 
 
+@_Class
 def Repeat(n_repeats, ishape, oshape, broadcast_dims=None):
     """New dimensions along which x is repeated; broadcast_dims has no meaning here."""
     return _core.Repeat(n_repeats, ishape, oshape)
 
 
+@_Class
 def Zero(ishape=("...",), oshape=None):
     """Zeros."""
     return _core.Zero(ishape, oshape)
@@ -233,6 +261,7 @@ class DeviceSpec:
         self.transfer_stream = transfer_stream
 
 
+@_Class
 def ToDevice(idevice, odevice, ioshape=None):
     """Copies x to another device; None is the CPU."""
     names = [getattr(spec, "device", spec) or "cpu" for spec in (idevice, odevice)]
@@ -242,18 +271,21 @@ def ToDevice(idevice, odevice, ioshape=None):
 # -- containers: their children are copies that share the data ----------------------------------
 
 
-def Add(*linops, threaded=True, num_workers=None):
-    """The sum of operators. Threads are those of palimpsest.config."""
+@_Class
+def Add(*linops, threaded=True, num_workers=None, accumulate=False):
+    """The sum of operators. Threads are those of palimpsest.config; a plan says where it accumulates."""
     return _core.Add([A.copy() for A in linops])
 
 
-def Concat(*linops, idim=None, odim=None, threaded=True, num_workers=None):
+@_Class
+def Concat(*linops, idim=None, odim=None, threaded=True, num_workers=None, accumulate=False):
     """Operators side by side along a dimension that they have."""
     return _core.Concat([A.copy() for A in linops], in_=idim, out=odim)
 
 
+@_Class
 def Stack(*linops, idim_and_idx=(None, None), odim_and_idx=(None, None), threaded=True,
-          num_workers=None):
+          num_workers=None, accumulate=False):
     """Operators side by side along a new dimension."""
     axes = [pair if pair[0] is not None else None for pair in (idim_and_idx, odim_and_idx)]
     return _core.Stack([A.copy() for A in linops], in_=axes[0], out=axes[1])
@@ -270,7 +302,8 @@ def BatchSpec(batch_sizes, device_matrix=None, base_device=None):
     return _core.BatchSpec(batch_sizes, devices, None if base_device is None else str(base_device))
 
 
-def create_batched_linop(linop, batch_specs, default_device=None):
+def create_batched_linop(linop, batch_specs, default_device=None, threaded=True, num_workers=None,
+                         accumulate=False):
     """The operator cut into tiles and put together again; devices are those of the specs."""
     return _core.create_batched_linop(linop, batch_specs)
 

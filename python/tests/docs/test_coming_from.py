@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.extras
+
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/python/coming-from.md"
 TEXT = PAGE.read_text()
 BLOCKS = re.compile(r"^```python ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

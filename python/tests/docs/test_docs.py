@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGES = sorted(set((ROOT / "docs/python").glob("*.md")) - {ROOT / "docs/python/coming-from.md"})
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page):
     text = page.read_text()

@@ -13,6 +13,8 @@ import pytest
 
 import palimpsest as ps
 
+pytestmark = pytest.mark.extras
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAMS = sorted((ROOT / "examples" / "python").glob("[0-9]*.py"))
 PICTURES = ROOT / "docs" / "images" / "gallery"

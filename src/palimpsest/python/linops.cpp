@@ -222,6 +222,9 @@ void bind_shape(nb::class_<LinopObject>& c) {
           [](nb::handle self, const std::string& name) {
             change(self, [&](NamedLinop& A) { A.set_name(name); });
           })
+      .def_prop_ro(
+          "type_name", [](Self self) { return self.value.type().name; },
+          "The name of its type, such as Dense, whatever the operator is called.")
       .def_prop_ro("dims", [](Self self) { return self.value.dims(); })
       .def_prop_ro(
           "sizes",
