@@ -25,9 +25,11 @@ class GraphWriter {
     for (const Variable& v : graph_.inputs()) add_root(v);
     Json nodes = Json::array();
     for (const Apply& node : graph_.toposort()) nodes.push_back(written_node(node));
+    // An output may be a constant that no node reads: it gets its number here.
+    Json inputs = numbers(graph_.inputs()), outputs = numbers(graph_.outputs());
     Json json = {{"variables", std::move(variables_)}, {"nodes", std::move(nodes)}};
-    json["inputs"] = numbers(graph_.inputs());
-    json["outputs"] = numbers(graph_.outputs());
+    json["inputs"] = std::move(inputs);
+    json["outputs"] = std::move(outputs);
     json["protected"] = Json::array();
     json["last"] = Json::array();
     for (const Variable& v : graph_.inputs()) {
