@@ -74,6 +74,7 @@ CASES = {
     "Nufft": lambda: (ps.Nufft(nufft_locs(), 8, "K", eps=1e-10), {},
                       np.exp(-2j * np.pi * np.outer(nufft_locs(), np.arange(8) - 4) / 8)
                       / np.sqrt(8)),
+    "SamplingNufft": lambda: (ps.SamplingNufft(nufft_locs(), 8, "K"), {}, None),
     "Interpolate": lambda: (ps.Interpolate(nufft_locs() + 4, 8, width=3.0, grid="N"), {}, None),
     "RealPart": lambda: (ps.RealPart("A"), {"A": 3}, None),
     "ImagPart": lambda: (ps.ImagPart("A"), {"A": 3}, None),
@@ -113,6 +114,6 @@ def test_every_factory_is_tested():
     aliases = {"FFT", "NUFFT", "FFTConvolution"}
     no_operators = {"DebugMode", "NanGuardMode", "MonitorMode", "Breakpoint", "Dim", "SimpleLinop"}  # functions/test_monitor.py, user/test_user_linop.py
     proxes = {"L1", "L2", "L21", "SquaredL2", "Huber", "ZeroProx", "Box", "NonNegative",
-              "RealValued", "Ball", "Affine", "TotalVariation", "L1Wavelet", "Nuclear",
+              "RealValued", "Ball", "Affine", "CustomProx", "TotalVariation", "L1Wavelet", "Nuclear",
               "LocallyLowRank"}
     assert factories - tested - aliases - no_operators == proxes  # solve/test_proxes.py

@@ -114,7 +114,7 @@ def test_attributes_of_factories():
     np.testing.assert_allclose(ps.Sampling.from_mask([True, False], input="N").matrix(), [[1, 0]])
     np.testing.assert_allclose(ps.Diagonal.from_weight(V, "N", "N").matrix(), np.diag(V))
     assert ps.Dense.__doc__ and ps.Dense.__name__ == "Dense"
-    with pytest.raises(TypeError, match="other"):
+    with pytest.raises(NameError, match="other"):
         ps.Diagonal.from_weight(V, "N", "N", {"other": 1})
     with pytest.raises(ValueError, match="together"):
         tl.Dense(W, "MN")

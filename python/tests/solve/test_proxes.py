@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proximal functions: no point near the prox is better."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,7 @@ PROXES = {
     "L1Wavelet levels": lambda: ps.L1Wavelet(0.3, "AB", dims="AB", levels=1, level_weights=[0.0, 2.0]),
     "stacked": lambda: ps.stacked([ps.L1(0.3), ps.SquaredL2(0.7)], "A", [3, 5], "AB"),
     "on": lambda: ps.on(ps.L1(0.3), "B", 1, 4, "AB"),
+    "CustomProx": lambda: ps.CustomProx(lambda v, t: v / (1 + t), lambda x: ps.ops.sum(x**2) / 2),
     "moreau_envelope": lambda: ps.moreau_envelope(ps.L1(0.3), 0.5),
 }
 
@@ -68,3 +71,32 @@ def test_kinds_weights_and_errors():
         ps.L1Wavelet(1.0, "AB", shift="often")
     with pytest.raises(TypeError, match="Term"):
         ps.Objective(ps.Identity("N"), terms=[3])
+
+
+@pytest.mark.parametrize("name", ["L1", "Box", "TotalVariation", "stacked"])
+def test_pickles(name):
+    g = PROXES[name]()
+    again = pickle.loads(pickle.dumps(g))
+    np.testing.assert_array_equal(again.prox(V, 0.7), g.prox(V, 0.7))
+
+
+def test_laws():
+    assert ps.check_prox(ps.L1(0.3)) == []
+    shifted = ps.CustomProx(lambda v, t: v + 1, lambda x: ps.ops.sum(ps.ops.abs(x)))
+    assert ps.check_prox(shifted) != []
+
+
+def test_functions_of_a_user():
+    with pytest.raises(ps.FormatError, match="closure"):
+        pickle.dumps(PROXES["CustomProx"]())
+    with pytest.raises(TypeError, match="CustomProx.*got int for prox"):
+        ps.CustomProx(3)
+
+    def fails(v, t):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        ps.CustomProx(fails).prox(V)
+    A = ps.Identity("AB")
+    found = ps.fista(A, PROXES["CustomProx"](), V, max_iterations=200).x
+    np.testing.assert_allclose(found, V / 2, atol=1e-4)

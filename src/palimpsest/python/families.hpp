@@ -34,6 +34,7 @@ namespace palimpsest::python {
   X(solvers)                          \
   X(maps_and_coils)                   \
   X(scans)                            \
+  X(raw_scans)                        \
   X(files)                            \
   X(user_ops)                         \
   X(torch_tensors)                    \

@@ -143,6 +143,21 @@ void bind_testing(nb::module_& m) {
   m.def("check_normal", checked<&check_normal>(), PALIMPSEST_TEST_ARGUMENTS, "A.N against A^H A.");
   m.def("check_gradient", checked<&check_gradient>(), PALIMPSEST_TEST_ARGUMENTS,
         "Gradients against finite differences.");
+  nb::class_<InplaceTest>(m, "InplaceTest", "Steps in place against others.")
+      .def_ro("same_bits", &InplaceTest::same_bits)
+      .def_ro("untouched", &InplaceTest::untouched)
+      .def_prop_ro("ok", &InplaceTest::ok)
+      .def("__bool__", &InplaceTest::ok);
+  nb::class_<SplitTest>(m, "SplitTest", "Tiles of partitions against the whole.")
+      .def_ro("error", &SplitTest::error)
+      .def_ro("ok", &SplitTest::ok)
+      .def_prop_ro("refused", [](const SplitTest& t) { return t.refused; })
+      .def_ro("failure", &SplitTest::failure)
+      .def("__bool__", [](const SplitTest& t) { return t.ok; });
+  m.def("check_inplace", checked<&check_inplace>(), PALIMPSEST_TEST_ARGUMENTS,
+        "Steps in place give the same bits, and leave x as it was.");
+  m.def("check_split", checked<&check_split>(), PALIMPSEST_TEST_ARGUMENTS,
+        "What the tiles of random partitions make up is A, or they are refused.");
   m.def("check_contract", checked<&check_contract>(), PALIMPSEST_TEST_ARGUMENTS,
         "The laws that every operator obeys.");
   m.def(

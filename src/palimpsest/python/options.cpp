@@ -34,8 +34,11 @@ std::shared_ptr<PyObject> shared_object(nb::object object) {
 }
 
 const char* keyword_of(const char* field) {
-  static constexpr std::pair<std::string_view, const char*> words[] = {
-      {"budget_bytes", "budget"}, {"is_mutable", "mutable"}, {"in", "in_"}, {"lambda", "lam"}};
+  static constexpr std::pair<std::string_view, const char*> words[] = {{"budget_bytes", "budget"},
+                                                                       {"is_mutable", "mutable"},
+                                                                       {"in", "in_"},
+                                                                       {"as", "as_"},
+                                                                       {"lambda", "lam"}};
   for (const auto& [name, word] : words) {
     if (name == field) return word;
   }

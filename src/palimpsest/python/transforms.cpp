@@ -13,6 +13,7 @@
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/linop/transforms/sampling.hpp"
 #include "palimpsest/linop/transforms/wavelet.hpp"
+#include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/transform_options.hpp"
 
@@ -55,6 +56,7 @@ Toeplitz toeplitz_of(nb::handle object) {
   throw ValueError("[toeplitz] got '" + str_of(object) + "', expected True, False or 'automatic'.");
 }
 
+template <auto make>
 NamedLinop nufft_operator(Parameter locs, Extents grid_size, Dims output, std::optional<Dims> input,
                           std::optional<Dims> kspace, Dims batch, const std::string& units,
                           int sign, const std::string& scale, std::optional<double> eps,
@@ -62,36 +64,50 @@ NamedLinop nufft_operator(Parameter locs, Extents grid_size, Dims output, std::o
                           bool fast_size, const std::string& mode, bool prepared,
                           Parameter apodization, nb::handle toeplitz,
                           std::optional<double> toeplitz_eps) {
-  return Nufft(locs, grid_size, output,
-               {.input = input,
-                .kspace = kspace,
-                .batch = batch,
-                .units = named<LocsUnit>(units),
-                .sign = sign,
-                .scale = named<NufftScale>(scale),
-                .eps = eps,
-                .oversamp = oversamp,
-                .width = maybe_per_axis(width),
-                .beta = maybe_per_axis(beta),
-                .fast_size = fast_size,
-                .mode = named<NufftMode>(mode),
-                .prepared = prepared,
-                .apodization = apodization,
-                .toeplitz = toeplitz_of(toeplitz),
-                .toeplitz_eps = toeplitz_eps});
+  return make(locs, grid_size, output,
+              {.input = input,
+               .kspace = kspace,
+               .batch = batch,
+               .units = named<LocsUnit>(units),
+               .sign = sign,
+               .scale = named<NufftScale>(scale),
+               .eps = eps,
+               .oversamp = oversamp,
+               .width = maybe_per_axis(width),
+               .beta = maybe_per_axis(beta),
+               .fast_size = fast_size,
+               .mode = named<NufftMode>(mode),
+               .prepared = prepared,
+               .apodization = apodization,
+               .toeplitz = toeplitz_of(toeplitz),
+               .toeplitz_eps = toeplitz_eps});
 }
 
 void bind_fourier(nb::module_& m) {
   m.def("Fft", fourier, "ndim"_a, nb::kw_only(), "batch"_a = "...", "grid"_a.none() = nb::none(),
         "norm"_a = "ortho", "centered"_a = false, "Fourier transform over the last ndim axes.");
   m.attr("FFT") = m.attr("Fft");
-  m.def("Nufft", nufft_operator, "locs"_a, "grid_size"_a, "output"_a, nb::kw_only(),
-        "input"_a.none() = nb::none(), "kspace"_a.none() = nb::none(), "batch"_a = "...",
-        "units"_a = "cycles", "sign"_a = -1, "scale"_a = "ortho", "eps"_a.none() = nb::none(),
-        "oversamp"_a.none() = nb::none(), "width"_a.none() = nb::none(),
-        "beta"_a.none() = nb::none(), "fast_size"_a = true, "mode"_a = "interpolate",
-        "prepared"_a = false, "apodization"_a.none() = nb::none(), "toeplitz"_a = false,
-        "toeplitz_eps"_a.none() = nb::none(), "Image to samples at any frequencies.");
+#define PALIMPSEST_NUFFT_ARGUMENTS                                                           \
+  "locs"_a, "grid_size"_a, "output"_a, nb::kw_only(),                                        \
+      "input"_a.none() = nb::none(), "kspace"_a.none() = nb::none(), "batch"_a = "...",      \
+      "units"_a = "cycles", "sign"_a = -1, "scale"_a = "ortho", "eps"_a.none() = nb::none(), \
+      "oversamp"_a.none() = nb::none(), "width"_a.none() = nb::none(),                       \
+      "beta"_a.none() = nb::none(), "fast_size"_a = true, "mode"_a = "interpolate",          \
+      "prepared"_a = false, "apodization"_a.none() = nb::none(), "toeplitz"_a = false,       \
+      "toeplitz_eps"_a.none() = nb::none()
+  m.def("Nufft", nufft_operator<&Nufft>, PALIMPSEST_NUFFT_ARGUMENTS,
+        "Image to samples at any frequencies.");
+  m.def("SamplingNufft", nufft_operator<&SamplingNufft>, PALIMPSEST_NUFFT_ARGUMENTS,
+        "Image to the elements of the padded spectrum next to the points.");
+#undef PALIMPSEST_NUFFT_ARGUMENTS
+  m.def(
+      "toeplitz_kernel",
+      [](NamedLinop A, std::optional<NamedLinop> inner) {
+        return export_array(
+            released([&] { return toeplitz_kernel(A, inner.value_or(NamedLinop())); }),
+            Kind::numpy);
+      },
+      "A"_a, "inner"_a.none() = nb::none());
   m.attr("NUFFT") = m.attr("Nufft");
   m.def(
       "Interpolate",

@@ -3,17 +3,22 @@
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
+#include "palimpsest/python/options.hpp"
 #include "palimpsest/python/solve/prox_object.hpp"
+#include "palimpsest/solve/frame/solver_type.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/low_rank.hpp"
 #include "palimpsest/solve/prox/norms.hpp"
+#include "palimpsest/solve/prox/saving.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
 #include "palimpsest/solve/prox/wavelets.hpp"
+#include "palimpsest/solve/testing/check_prox.hpp"
 
 namespace palimpsest::python {
 
 PALIMPSEST_NAMES(Shift, "shift", "none", "random")
+PALIMPSEST_OPTIONS(ProxCheckOptions)
 PALIMPSEST_NAMES(LowRankScale, "scale", "none", "bart")
 template <>
 struct Names<DifferenceBoundary> {
@@ -71,7 +76,42 @@ void bind_class(nb::module_& m) {
           "x"_a, "g(x).")
       .def_prop_ro("is_smooth", [](Self self) { return self.value.is_smooth(); })
       .def_prop_ro("name", [](Self self) { return self.value.name(); })
-      .def("__repr__", [](Self self) { return self.value.str(); });
+      .def("__repr__", [](Self self) { return self.value.str(); })
+      .def("__reduce__", [](Self self) {
+        const std::vector<std::byte> bytes = released([&] { return to_bytes(self.value); });
+        return nb::make_tuple(nb::module_::import_("palimpsest._pickles").attr("prox_of_bytes"),
+                              nb::make_tuple(nb::bytes(bytes.data(), bytes.size())));
+      });
+  // For the test that all are bound.
+  m.def("_registered", [] {
+    nb::dict names;
+    names["operators"] = nb::cast(linop_names());
+    names["solvers"] = nb::cast(solver_names());
+    names["proximal functions"] = nb::cast(prox_names());
+    return names;
+  });
+  m.def("_prox_of_bytes", [](const nb::bytes& bytes) {
+    const std::span data(static_cast<const std::byte*>(bytes.data()), bytes.size());
+    return ProxObject{released([&] { return prox_from_bytes(data); })};
+  });
+  def_with_options<ProxCheckOptions>(
+      m, "check_prox", "list[str]", {"g"},
+      +[](const ProxCheckOptions& options, const ProxObject& g) {
+        return released([&] { return check_prox(g.value, options); });
+      });
+}
+
+// A function of Variables that any thread may call and drop.
+template <class... V>
+std::function<Variable(const V&...)> graph_function(nb::handle f, const char* what) {
+  if (!PyCallable_Check(f.ptr())) {
+    throw TypeError("[CustomProx] got " + class_name(f) + " for " + what +
+                    ", expected a function of Variables.");
+  }
+  return [f = shared_object(nb::borrow(f))](const V&... arguments) {
+    const Locked locked;
+    return from_python<Variable>(nb::handle(f.get())(to_python(arguments)...));
+  };
 }
 
 void bind_norms(nb::module_& m) {
@@ -109,6 +149,15 @@ void bind_norms(nb::module_& m) {
       },
       "lam"_a = 1.0, "delta"_a = 1.0, "dims"_a.none() = nb::none(),
       "Quadratic near 0, then linear.");
+  m.def(
+      "CustomProx",
+      [](nb::handle prox, nb::handle value, const std::string& name) {
+        ProxFunctions functions{.prox = graph_function<Variable, Variable>(prox, "prox")};
+        if (!value.is_none()) functions.value = graph_function<Variable>(value, "value");
+        return ProxObject{CustomProx(std::move(functions), name)};
+      },
+      "prox"_a, "value"_a.none() = nb::none(), "name"_a = "Custom",
+      "A function that prox(v, t) and value(x) describe, as graphs.");
   m.def(
       "ZeroProx", [] { return ProxObject{ZeroProx()}; }, "0 everywhere.");
   m.def(
