@@ -6,7 +6,8 @@ import os
 import sys
 
 
-def main():
-    package = importlib.util.find_spec("palimpsest").submodule_search_locations[0]
-    command = os.path.join(package, "bin", "palimpsest")
+def main() -> None:
+    found = importlib.util.find_spec("palimpsest")
+    assert found and found.submodule_search_locations
+    command = os.path.join(found.submodule_search_locations[0], "bin", "palimpsest")
     os.execv(command, ["palimpsest", *sys.argv[1:]])

@@ -10,7 +10,7 @@ from palimpsest import notebook as _notebook
 from palimpsest._core import *  # noqa: F403
 from palimpsest._core import NamedLinop, Plan, SolvePlan, Tensor
 from palimpsest._core import __version__ as __version__
-from palimpsest._factories import Dense as Dense, Diagonal as Diagonal, Sampling as Sampling  # type: ignore[assignment]
+from palimpsest._factories import Dense as Dense, Diagonal as Diagonal, Sampling as Sampling
 from palimpsest._user import linop as linop
 from palimpsest.errors import (
     AliasError as AliasError,
@@ -43,18 +43,21 @@ from palimpsest.interop import from_pylops as from_pylops, from_scipy as from_sc
 from palimpsest.user_ops import Apply as Apply, Op as Op, as_op as as_op
 
 # The modules of these names, in place of the parts of _core that they show.
-from palimpsest import errors as errors, ops as ops  # isort: skip
+from palimpsest import errors as errors, ops as ops  # type: ignore[no-redef] # isort: skip
 
 _core._show(globals(), "palimpsest", "")
 _core._note_origins(__file__)
 
-NamedLinop.as_scipy = _interop.as_scipy  # type: ignore[attr-defined]
-NamedLinop.as_pylops = _interop.as_pylops  # type: ignore[attr-defined]
-NamedLinop.as_sigpy = _interop.as_sigpy  # type: ignore[attr-defined]
-NamedLinop._repr_html_ = _notebook.operator_html  # type: ignore[attr-defined, method-assign]
-Plan._repr_html_ = _notebook.plan_html  # type: ignore[attr-defined, method-assign]
-SolvePlan._repr_html_ = _notebook.solve_plan_html  # type: ignore[attr-defined, method-assign]
-Tensor._repr_html_ = _notebook.tensor_html  # type: ignore[attr-defined, method-assign]
+_added: dict[type, dict[str, object]] = {
+    NamedLinop: {"as_scipy": _interop.as_scipy, "as_pylops": _interop.as_pylops, "as_sigpy": _interop.as_sigpy,
+                 "_repr_html_": _notebook.operator_html},
+    Plan: {"_repr_html_": _notebook.plan_html},
+    SolvePlan: {"_repr_html_": _notebook.solve_plan_html},
+    Tensor: {"_repr_html_": _notebook.tensor_html},
+}
+for _class, _members in _added.items():
+    for _member, _function in _members.items():
+        setattr(_class, _member, _function)
 
 
 TYPE_CHECKING = False
@@ -65,7 +68,7 @@ if TYPE_CHECKING:
     jax: Any
 else:
 
-    def __getattr__(name):
+    def __getattr__(name: str) -> object:
         """palimpsest.torch and palimpsest.jax, which import those packages."""
         if name in ("torch", "jax"):
             return _importlib.import_module("palimpsest.interop." + name)

@@ -29,7 +29,7 @@ else:
     class _Factory:
         """A function with other functions as attributes."""
 
-        def __init__(self, make, described=None, **others):
+        def __init__(self, make: Any, described: Any = None, **others: Any) -> None:
             # Signature and docstring are those of the function of C++, where one is given.
             shown = {described.__name__: described} if described else {make.__name__: make}
             _core._show(shown, "palimpsest", "")
@@ -38,13 +38,13 @@ else:
             for name, function in others.items():
                 setattr(self, name, function)
 
-        def __call__(self, *arguments, **options):
+        def __call__(self, *arguments: Any, **options: Any) -> Any:
             return self._make(*arguments, **options)
 
-        def __reduce__(self):
+        def __reduce__(self) -> Any:
             return self.__name__
 
-        def __repr__(self):
+        def __repr__(self) -> Any:
             return f"<operator {self.__name__}>"
 
 
@@ -68,7 +68,8 @@ def _names_of(weight: Any) -> list[str] | None:
         return None
     from palimpsest.interop import xarray
 
-    return xarray.names_of(weight)
+    names: list[str] = xarray.names_of(weight)
+    return names
 
 
 def _diagonal(w: Any, dims: DimsLike | None = None, **options: Any) -> NamedLinop:

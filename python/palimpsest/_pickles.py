@@ -2,29 +2,34 @@
 """What pickles name to make objects again: functions of Python, which a pickle can refer to."""
 
 import importlib
+from typing import Any
 
 from palimpsest import _core
 
 
-def storage_of_bytes(data):
+def storage_of_bytes(data: Any) -> Any:
     return _core._storage_of_bytes(data)
 
 
-def tensor_of_storage(storage, dtype, shape, strides, offset):
+def tensor_of_storage(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any) -> Any:
     return _core._tensor_of_storage(storage, dtype, shape, strides, offset)
 
 
-def linop_of_bytes(data, modules=()):
+def linop_of_bytes(data: Any, modules: Any = ()) -> Any:
     for name in modules:  # they register the types that the operator is made of
         importlib.import_module(name)
     return _core.from_bytes(data)
 
 
-def function_of_bytes(data, modules, *state):
+def function_of_bytes(data: Any, modules: Any, *state: Any) -> Any:
     for name in modules:
         importlib.import_module(name)
     return _core._function_of_bytes(data, *state)
 
 
-def shared_of_value(*state):
+def shared_of_value(*state: Any) -> Any:
     return _core._shared_again(*state)
+
+
+def prox_of_bytes(data: Any) -> Any:
+    return _core._prox_of_bytes(data)

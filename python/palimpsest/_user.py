@@ -2,6 +2,7 @@
 """The decorator of operators that are written in Python."""
 
 import inspect
+from typing import Any
 
 from palimpsest import _core
 
@@ -10,7 +11,7 @@ _CONSTANTS = ("version", "real_linear")
 _MUTABLE = (list, dict, set, bytearray)
 
 
-def _check_function(name, function):
+def _check_function(name: Any, function: Any) -> None:
     """A function must not depend on anything that its name does not say."""
     if not inspect.isfunction(function):
         raise TypeError(f"[linop] {name}: got {type(function).__name__}, expected a function.")
@@ -25,7 +26,7 @@ def _check_function(name, function):
         raise ValueError(f"[linop] {name} is a closure over a default that can change.")
 
 
-def _contents(definition):
+def _contents(definition: Any) -> Any:
     """The functions and the constants of a class, or of a function alone."""
     if inspect.isfunction(definition):
         return {"fn": definition}, {}
@@ -47,10 +48,10 @@ def _contents(definition):
     return functions, constants
 
 
-_defined = {}  # name of a type: (module, qualified name) that defined it
+_defined: dict[str, tuple[str, str]] = {}  # name of a type: (module, qualified name) that defined it
 
 
-def linop(definition=None, /, *, name=None):
+def linop(definition: Any = None, /, *, name: Any = None) -> Any:
     """Register a class of functions, or one function, as a type of operators.
 
     Parameters
@@ -98,7 +99,8 @@ def linop(definition=None, /, *, name=None):
     )
     short = name or definition.__name__
 
-    def factory(ishape, oshape=None, /, *, name=None, sizes=None, **values):
+    def factory(ishape: Any, oshape: Any = None, /, *, name: Any = None, sizes: Any = None,
+                **values: Any) -> Any:
         return _core._make_linop(index, ishape, oshape, name or short, sizes, values)
 
     factory.__name__ = definition.__name__

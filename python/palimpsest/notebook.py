@@ -2,19 +2,20 @@
 """Forms of objects for notebooks: HTML without scripts, with all text escaped."""
 
 import json
+from typing import Any
 
 LARGEST = 50_000  # bytes of one form
 OPEN_LEVELS = 3  # of a tree; what is below is folded
 LISTED_BUFFERS = 5
 
 
-def _escaped(text):
+def _escaped(text: Any) -> Any:
     from html import escape
 
     return escape(str(text))
 
 
-def _bytes(n):
+def _bytes(n: Any) -> Any:
     """A number of bytes for people."""
     for unit in ("B", "kB", "MB", "GB"):
         if n < 1000 or unit == "GB":
@@ -23,7 +24,7 @@ def _bytes(n):
     return ""
 
 
-def _table(rows, head):
+def _table(rows: Any, head: Any) -> Any:
     cells = "".join(f"<th>{_escaped(c)}</th>" for c in head)
     lines = "".join(
         "<tr>" + "".join(f"<td>{_escaped(c)}</td>" for c in row) + "</tr>" for row in rows)
@@ -33,17 +34,17 @@ def _table(rows, head):
 # -- operators ----------------------------------------------------------------------------------
 
 
-def _sides(A):
+def _sides(A: Any) -> Any:
     sizes = A.sizes
 
-    def side(dims):
+    def side(dims: Any) -> Any:
         named = (f"{d}={sizes[str(d)]}" if str(d) in sizes else str(d) for d in dims)
         return ", ".join(named)
 
     return f"{side(A.ishape)} -> {side(A.oshape)}"
 
 
-def _line(A, n_bytes):
+def _line(A: Any, n_bytes: Any) -> Any:
     text = f"<b>{_escaped(A.name)}</b> ({_escaped(_sides(A))})"
     parameters = [
         f"{name}: {p.dtype.name} {tuple(p.shape)}" for name, p in A.params.items() if p is not None]
@@ -55,15 +56,15 @@ def _line(A, n_bytes):
 class _Room:
     """What is left of the bytes of one form."""
 
-    def __init__(self, size):
+    def __init__(self, size: Any) -> None:
         self.left = size
 
-    def takes(self, text):
+    def takes(self, text: Any) -> Any:
         self.left -= len(text.encode())
         return self.left > 0
 
 
-def _tree(A, level, room):
+def _tree(A: Any, level: Any, room: Any) -> Any:
     from palimpsest._core import operator_bytes
 
     line = _line(A, operator_bytes(A))
@@ -80,7 +81,7 @@ def _tree(A, level, room):
     return f"<details{is_open}><summary>{line}</summary><ul>{''.join(items)}</ul></details>"
 
 
-def operator_html(A):
+def operator_html(A: Any) -> Any:
     """The tree of an operator, with names, sizes and bytes of data."""
     return f"<div class='palimpsest'>{_tree(A, 0, _Room(LARGEST - 1000))}</div>"
 
@@ -88,7 +89,7 @@ def operator_html(A):
 # -- plans --------------------------------------------------------------------------------------
 
 
-def plan_html(plan):
+def plan_html(plan: Any) -> Any:
     """The picture of a plan, and its largest buffers."""
     facts = json.loads(plan.to_json())
     largest = sorted(facts["buffers"], key=lambda b: -b["bytes"])[:LISTED_BUFFERS]
@@ -101,7 +102,7 @@ def plan_html(plan):
             f"{_table(rows, ('buffer', 'kind', 'size', 'first step', 'last step'))}</div>")
 
 
-def solve_plan_html(plan):
+def solve_plan_html(plan: Any) -> Any:
     """The memory of a solve by what it is for, and the plan of a step."""
     kinds = ("peak", "state", "step", "result", "operator", "total")
     rows = [(kind, _bytes(getattr(plan, f"{kind}_bytes"))) for kind in kinds]
@@ -112,7 +113,7 @@ def solve_plan_html(plan):
 # -- tensors ------------------------------------------------------------------------------------
 
 
-def tensor_html(t):
+def tensor_html(t: Any) -> Any:
     """What a tensor is, and its elements as repr shows them."""
     facts = f"{t.dtype.name} {tuple(t.shape)} on {t.device}, {_bytes(t.nbytes)}"
     shown = _escaped(repr(t))[: LARGEST // 2]

@@ -7,6 +7,7 @@ than that, the docstring of the function says so.
 """
 
 import functools
+from typing import Any
 
 from palimpsest import _core, _factories, copying  # noqa: F401
 from palimpsest._core import Dim, NamedDimension, NamedLinop, NamedShape, Parameter, Variable  # noqa: F401
@@ -23,27 +24,27 @@ Shape = "str | tuple"  # what a shape may be
 class _Class:
     """A function that makes operators, for programs that ask isinstance() of them."""
 
-    def __init__(self, make, type_name=None):
+    def __init__(self, make: Any, type_name: Any = None) -> None:
         functools.update_wrapper(self, make)
         self._make = make
         self._type_name = type_name or make.__name__
 
-    def __call__(self, *arguments, **options):
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self._make(*arguments, **options)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: Any) -> Any:
         return getattr(self._make, name)
 
-    def __instancecheck__(self, object):
+    def __instancecheck__(self, object: Any) -> Any:
         return isinstance(object, NamedLinop) and object.type_name == self._type_name
 
 
-def _given(**options):
+def _given(**options: Any) -> Any:
     """The options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _shared(value):
+def _shared(value: Any) -> Any:
     """A parameter over the memory of an array; numbers and read-only arrays are copied."""
     if value is None or isinstance(value, Variable):
         return value
@@ -58,7 +59,8 @@ def _shared(value):
 # -- operators with data ------------------------------------------------------------------------
 
 
-def _dense(weight, weightshape=None, ishape=None, oshape=None, broadcast_dims=None):
+def _dense(weight: Any, weightshape: Any = None, ishape: Any = None, oshape: Any = None,
+           broadcast_dims: Any = None) -> NamedLinop:
     """A contraction with a weight."""
     given = [shape is not None for shape in (weightshape, ishape, oshape)]
     if any(given) and not all(given):
@@ -66,35 +68,37 @@ def _dense(weight, weightshape=None, ishape=None, oshape=None, broadcast_dims=No
     return _core.Dense(_shared(weight), weightshape, ishape, oshape, broadcast=broadcast_dims or ())
 
 
-def _from_einstr(weight, einstr, broadcast_dims=None):
+def _from_einstr(weight: Any, einstr: Any, broadcast_dims: Any = None) -> NamedLinop:
     """Dense of an einsum such as 'MN,N->M'."""
     return _core.Dense(_shared(weight), einstr, broadcast=broadcast_dims or ())
 
 
-def _diagonal(weight, ioshape=None, broadcast_dims=None):
+def _diagonal(weight: Any, ioshape: Any = None, broadcast_dims: Any = None) -> NamedLinop:
     """Multiplication elementwise."""
     return _core.Diagonal(_shared(weight), **_given(dims=ioshape, broadcast=broadcast_dims))
 
 
-def _from_weight(weight, weight_shape, ioshape, shape_kwargs=None):
+def _from_weight(weight: Any, weight_shape: Any, ioshape: Any, shape_kwargs: Any = None) -> NamedLinop:
     """Diagonal whose weight has only some of the dimensions."""
     return _factories.from_weight(_shared(weight), weight_shape, ioshape, shape_kwargs)
 
 
-def _sampling(idx, input_size, output_shape=None, input_shape=None, batch_shape=None):
+def _sampling(idx: Any, input_size: Any, output_shape: Any = None, input_shape: Any = None,
+              batch_shape: Any = None) -> NamedLinop:
     """Reads points of the last axes."""
     return _core.Sampling(idx, input_size, **_given(
         output=output_shape, input=input_shape, batch=batch_shape))
 
 
-def _from_mask(mask, output_shape=None, input_shape=None, batch_shape=None):
+def _from_mask(mask: Any, output_shape: Any = None, input_shape: Any = None, batch_shape: Any = None) -> NamedLinop:
     """Reads the true entries of a mask."""
     return _core.SamplingFromMask(mask, **_given(
         output=output_shape, input=input_shape, batch=batch_shape))
 
 
-def _from_stacked_idx(idx, input_size, output_shape=None, input_shape=None, batch_shape=None, *,
-                      dim=-1):
+def _from_stacked_idx(idx: Any, input_size: Any, output_shape: Any = None, input_shape: Any = None,
+                      batch_shape: Any = None, *,
+                      dim: Any = -1) -> NamedLinop:
     """The indices of a point lie along the axis `dim`."""
     if dim not in (-1, len(idx.shape) - 1):
         axes = [axis for axis in range(len(idx.shape)) if axis != dim % len(idx.shape)]
@@ -114,7 +118,7 @@ SumReduce = _Class(_core.SumReduce)
 
 
 @_Class
-def Scalar(weight, ioshape=None):
+def Scalar(weight: Any, ioshape: Any = None) -> NamedLinop:
     """Multiplication by one number."""
     return _core.Scalar(weight, **_given(dims=ioshape))
 
@@ -123,16 +127,19 @@ def Scalar(weight, ioshape=None):
 
 
 @functools.partial(_Class, type_name="Fft")
-def FFT(ndim, batch_shape=None, grid_shapes=None, norm="ortho", centered=False):
+def FFT(ndim: Any, batch_shape: Any = None, grid_shapes: Any = None, norm: str = "ortho",
+        centered: bool = False) -> NamedLinop:
     """Fourier transform over the last `ndim` axes."""
     return _core.Fft(ndim, norm=norm or "backward", centered=centered, **_given(
         batch=batch_shape, grid=grid_shapes))
 
 
 @functools.partial(_Class, type_name="Nufft")
-def NUFFT(locs, grid_size, output_shape, input_shape=None, input_kshape=None, batch_shape=None,
-          oversamp=1.25, width=4.0, mode="interpolate", do_prep_locs=True, apodize_weights=None,
-          **options):
+def NUFFT(locs: Any, grid_size: Any, output_shape: Any, input_shape: Any = None, input_kshape: Any = None,
+          batch_shape: Any = None,
+          oversamp: float = 1.25, width: float = 4.0, mode: str = "interpolate", do_prep_locs: bool = True,
+          apodize_weights: Any = None,
+          **options: Any) -> NamedLinop:
     """Image to samples at frequencies in cycles per field of view."""
     return _core.Nufft(
         locs, grid_size, output_shape, oversamp=oversamp, width=width, mode=mode,
@@ -142,9 +149,10 @@ def NUFFT(locs, grid_size, output_shape, input_shape=None, input_kshape=None, ba
 
 
 @_Class
-def Interpolate(locs, grid_size, batch_shape=None, locs_batch_shape=None, grid_shape=None,
-                width=4.0, kernel="kaiser_bessel", norm=1, pad_mode="circular",
-                kernel_params=None):
+def Interpolate(locs: Any, grid_size: Any, batch_shape: Any = None, locs_batch_shape: Any = None,
+                grid_shape: Any = None,
+                width: float = 4.0, kernel: str = "kaiser_bessel", norm: int = 1, pad_mode: str = "circular",
+                kernel_params: Any = None) -> NamedLinop:
     """Reads a grid between its elements. Of the kernels there is 'kaiser_bessel'."""
     if kernel != "kaiser_bessel":
         raise NotSupported(f"[Interpolate] got kernel '{kernel}', expected 'kaiser_bessel'.")
@@ -155,15 +163,16 @@ def Interpolate(locs, grid_size, batch_shape=None, locs_batch_shape=None, grid_s
 
 
 @_Class
-def Convolution(kernel, batch_shape=None, in_grid_shape=None, out_grid_shape=None,
-                padding_mode="zeros", **options):
+def Convolution(kernel: Any, batch_shape: Any = None, in_grid_shape: Any = None, out_grid_shape: Any = None,
+                padding_mode: str = "zeros", **options: Any) -> NamedLinop:
     """Convolution of the last axes with a kernel."""
     return _core.Convolution(_shared(kernel), boundary=padding_mode, **_given(
         batch=batch_shape, grid=in_grid_shape, out=out_grid_shape), **options)
 
 
 @functools.partial(_Class, type_name="FftConvolution")
-def FFTConvolution(kernel, batch_shape=None, in_grid_shape=None, out_grid_shape=None):
+def FFTConvolution(kernel: Any, batch_shape: Any = None, in_grid_shape: Any = None,
+                   out_grid_shape: Any = None) -> NamedLinop:
     """The circular convolution, by FFT."""
     return _core.FftConvolution(_shared(kernel), **_given(
         batch=batch_shape, grid=in_grid_shape, out=out_grid_shape))
@@ -173,30 +182,34 @@ def FFTConvolution(kernel, batch_shape=None, in_grid_shape=None, out_grid_shape=
 
 
 @_Class
-def ArrayToBlocks(grid_size, block_size, stride, mask=None, batch_shape=None, array_shape=None,
-                  blocks_shape=None):
+def ArrayToBlocks(grid_size: Any, block_size: Any, stride: Any, mask: Any = None, batch_shape: Any = None,
+                  array_shape: Any = None,
+                  blocks_shape: Any = None) -> NamedLinop:
     """Blocks of the last axes, which may overlap."""
     return _core.ArrayToBlocks(grid_size, block_size, stride, **_given(
         mask=mask, batch=batch_shape, array=array_shape, blocks=blocks_shape))
 
 
 @_Class
-def BlocksToArray(grid_size, block_size, stride, mask=None, batch_shape=None, blocks_shape=None,
-                  array_shape=None):
+def BlocksToArray(grid_size: Any, block_size: Any, stride: Any, mask: Any = None, batch_shape: Any = None,
+                  blocks_shape: Any = None,
+                  array_shape: Any = None) -> NamedLinop:
     """The sum of blocks."""
     return _core.BlocksToArray(grid_size, block_size, stride, **_given(
         mask=mask, batch=batch_shape, array=array_shape, blocks=blocks_shape))
 
 
 @_Class
-def Pad(pad_im_size, im_size, in_shape=None, out_shape=None, batch_shape=None):
+def Pad(pad_im_size: Any, im_size: Any, in_shape: Any = None, out_shape: Any = None,
+        batch_shape: Any = None) -> NamedLinop:
     """Zeros around the last axes. The size of the result comes first."""
     return _core.Pad(im_size, pad_im_size, **_given(
         in_=in_shape, out=out_shape, batch=batch_shape))
 
 
 @_Class
-def Crop(crop_im_size, im_size, in_shape=None, out_shape=None, batch_shape=None):
+def Crop(crop_im_size: Any, im_size: Any, in_shape: Any = None, out_shape: Any = None,
+         batch_shape: Any = None) -> NamedLinop:
     """The centre of the last axes. The size of the result comes first."""
     return _core.Crop(im_size, crop_im_size, **_given(
         in_=in_shape, out=out_shape, batch=batch_shape))
@@ -205,48 +218,50 @@ def Crop(crop_im_size, im_size, in_shape=None, out_shape=None, batch_shape=None)
 PadLast = Pad
 
 
-def _along(make, dim, from_length, to_length, ishape, oshape):
+def _along(make: Any, dim: Any, from_length: Any, to_length: Any, ishape: Any, oshape: Any) -> NamedLinop:
     ishape, oshape = _core.Dims(ishape), _core.Dims(oshape)
-    return make(ishape[dim], from_length, to_length, ishape, out=oshape[dim])
+    made: NamedLinop = make(ishape[dim], from_length, to_length, ishape, out=oshape[dim])
+    return made
 
 
 @_Class
-def Truncate(dim, from_length, to_length, ishape, oshape):
+def Truncate(dim: Any, from_length: Any, to_length: Any, ishape: Any, oshape: Any) -> NamedLinop:
     """The first entries of axis `dim`."""
     return _along(_core.Truncate, dim, from_length, to_length, ishape, oshape)
 
 
 @_Class
-def PadDim(dim, from_length, to_length, ishape, oshape):
+def PadDim(dim: Any, from_length: Any, to_length: Any, ishape: Any, oshape: Any) -> NamedLinop:
     """Zeros after the end of axis `dim`."""
     return _along(_core.PadDim, dim, from_length, to_length, ishape, oshape)
 
 
 @_Class
-def Rearrange(ipattern, opattern, ishape, oshape, axes_lengths=None):
+def Rearrange(ipattern: Any, opattern: Any, ishape: Any, oshape: Any, axes_lengths: Any = None) -> NamedLinop:
     """Groups and ungroups axes."""
     return _core.Rearrange(f"{ipattern} -> {opattern}", axes_lengths or {}, in_=ishape, out=oshape)
 
 
 @_Class
-def Repeat(n_repeats, ishape, oshape, broadcast_dims=None):
+def Repeat(n_repeats: Any, ishape: Any, oshape: Any, broadcast_dims: Any = None) -> NamedLinop:
     """New dimensions along which x is repeated; broadcast_dims has no meaning here."""
     return _core.Repeat(n_repeats, ishape, oshape)
 
 
 @_Class
-def Zero(ishape=("...",), oshape=None):
+def Zero(ishape: Any = ("...",), oshape: Any = None) -> NamedLinop:
     """Zeros."""
     return _core.Zero(ishape, oshape)
 
 
-def Sleep(duration=0.1, ioshape=("...",), oshape=None):
+def Sleep(duration: float = 0.1, ioshape: Any = ("...",), oshape: Any = None) -> NamedLinop:
     """Identity that takes its time, in seconds."""
     slow = _core.Sleep(duration, ioshape)
     return slow if oshape is None else _core.ShapeSpec(ioshape, oshape) @ slow
 
 
-def SimpleLinop(forward, adjoint, normal=None, ishape=("...",), oshape=None, name=None):
+def SimpleLinop(forward: Any, adjoint: Any, normal: Any = None, ishape: Any = ("...",), oshape: Any = None,
+                name: Any = None) -> NamedLinop:
     """An operator of functions. They get a Variable and use palimpsest.ops."""
     return _core.SimpleLinop(forward, adjoint, normal, ishape=ishape, oshape=oshape,
                              name=name or "SimpleLinop")
@@ -255,14 +270,14 @@ def SimpleLinop(forward, adjoint, normal=None, ishape=("...",), oshape=None, nam
 class DeviceSpec:
     """A device; streams have no meaning here."""
 
-    def __init__(self, device="cpu", compute_stream=None, transfer_stream=None):
+    def __init__(self, device: str = "cpu", compute_stream: Any = None, transfer_stream: Any = None) -> None:
         self.device = device
         self.compute_stream = compute_stream
         self.transfer_stream = transfer_stream
 
 
 @_Class
-def ToDevice(idevice, odevice, ioshape=None):
+def ToDevice(idevice: Any, odevice: Any, ioshape: Any = None) -> NamedLinop:
     """Copies x to another device; None is the CPU."""
     names = [getattr(spec, "device", spec) or "cpu" for spec in (idevice, odevice)]
     return _core.ToDevice(*(str(name) for name in names), **_given(dims=ioshape))
@@ -272,20 +287,22 @@ def ToDevice(idevice, odevice, ioshape=None):
 
 
 @_Class
-def Add(*linops, threaded=True, num_workers=None, accumulate=False):
+def Add(*linops: Any, threaded: bool = True, num_workers: Any = None, accumulate: bool = False) -> NamedLinop:
     """The sum of operators. Threads are those of palimpsest.config; a plan says where it accumulates."""
     return _core.Add([A.copy() for A in linops])
 
 
 @_Class
-def Concat(*linops, idim=None, odim=None, threaded=True, num_workers=None, accumulate=False):
+def Concat(*linops: Any, idim: Any = None, odim: Any = None, threaded: bool = True,
+           num_workers: Any = None, accumulate: bool = False) -> NamedLinop:
     """Operators side by side along a dimension that they have."""
     return _core.Concat([A.copy() for A in linops], in_=idim, out=odim)
 
 
 @_Class
-def Stack(*linops, idim_and_idx=(None, None), odim_and_idx=(None, None), threaded=True,
-          num_workers=None, accumulate=False):
+def Stack(*linops: Any, idim_and_idx: Any = (None, None), odim_and_idx: Any = (None, None),
+          threaded: bool = True,
+          num_workers: Any = None, accumulate: bool = False) -> NamedLinop:
     """Operators side by side along a new dimension."""
     axes = [pair if pair[0] is not None else None for pair in (idim_and_idx, odim_and_idx)]
     return _core.Stack([A.copy() for A in linops], in_=axes[0], out=axes[1])
@@ -294,7 +311,7 @@ def Stack(*linops, idim_and_idx=(None, None), odim_and_idx=(None, None), threade
 # -- cutting ------------------------------------------------------------------------------------
 
 
-def BatchSpec(batch_sizes, device_matrix=None, base_device=None):
+def BatchSpec(batch_sizes: Any, device_matrix: Any = None, base_device: Any = None) -> Any:
     """One level of cutting; devices are taken in the order of the flattened matrix."""
     devices = device_matrix
     if devices is not None:
@@ -302,13 +319,14 @@ def BatchSpec(batch_sizes, device_matrix=None, base_device=None):
     return _core.BatchSpec(batch_sizes, devices, None if base_device is None else str(base_device))
 
 
-def create_batched_linop(linop, batch_specs, default_device=None, threaded=True, num_workers=None,
-                         accumulate=False):
+def create_batched_linop(linop: Any, batch_specs: Any, default_device: Any = None, threaded: bool = True,
+                         num_workers: Any = None,
+                         accumulate: bool = False) -> Any:
     """The operator cut into tiles and put together again; devices are those of the specs."""
     return _core.create_batched_linop(linop, batch_specs)
 
 
-def split_linop(linop, batch_sizes):
+def split_linop(linop: Any, batch_sizes: Any) -> Any:
     """Object arrays of the tiles, and of what each reads and gives."""
     return _core.split_linop(linop, batch_sizes)
 
@@ -316,8 +334,9 @@ def split_linop(linop, batch_sizes):
 # -- iterative methods --------------------------------------------------------------------------
 
 
-def conjugate_gradients(A, y, x0=None, max_num_iters=20, gtol=1e-3, ltol=1e-5,
-                        disable_tracking=False, tqdm_kwargs=None):
+def conjugate_gradients(A: Any, y: Any, x0: Any = None, max_num_iters: int = 20, gtol: float = 1e-3,
+                        ltol: float = 1e-5,
+                        disable_tracking: bool = False, tqdm_kwargs: Any = None) -> Any:
     """x with A x = y for a Hermitian positive A.
 
     It stops when |A x - y| is below gtol. ltol, a bound of the change of the loss that the original
@@ -331,7 +350,8 @@ def conjugate_gradients(A, y, x0=None, max_num_iters=20, gtol=1e-3, ltol=1e-5,
                                      **_given(x0=x0)).x
 
 
-def power_method(A, v_init, max_iters=50, eps=0.0, tol=1e-5, dim=None, tqdm_kwargs=None):
+def power_method(A: Any, v_init: Any, max_iters: int = 50, eps: float = 0.0, tol: float = 1e-5,
+                 dim: Any = None, tqdm_kwargs: Any = None) -> Any:
     """The eigenvector and the largest eigenvalue."""
     if dim is not None:
         raise NotSupported(f"[power_method] got dim={dim}, expected None.")
@@ -339,7 +359,8 @@ def power_method(A, v_init, max_iters=50, eps=0.0, tol=1e-5, dim=None, tqdm_kwar
     return vector, value
 
 
-def polynomial_preconditioner(T, degree, norm="l_2", lower_eig=0.0, upper_eig=1.0):
+def polynomial_preconditioner(T: Any, degree: Any, norm: str = "l_2", lower_eig: float = 0.0,
+                              upper_eig: float = 1.0) -> Any:
     """A polynomial in T that approximates its inverse."""
     return _core.polynomial_preconditioner(
         T, degree, norm=norm.replace("_", ""), lower=lower_eig, upper=upper_eig)
@@ -348,29 +369,29 @@ def polynomial_preconditioner(T, degree, norm="l_2", lower_eig=0.0, upper_eig=1.
 # -- names --------------------------------------------------------------------------------------
 
 
-def AnyDim(i=None):
+def AnyDim(i: Any = None) -> Any:
     """The wildcard of one dimension."""
     return NamedDimension(ANY) if i is None else NamedDimension(f"({i})")
 
 
-def get_nd_shape(dim, kspace=False):
+def get_nd_shape(dim: Any, kspace: bool = False) -> Any:
     """Names of the axes of an image of 1 to 3 dimensions, or of its spectrum."""
     if dim not in (1, 2, 3):
         raise ValueError(f"[get_nd_shape] got {dim}, expected 1, 2 or 3 dimensions.")
     return tuple(("K" if kspace else "N") + axis for axis in "xyz"[:dim])
 
 
-def N2K(dims):
+def N2K(dims: Any) -> Any:
     """Names of an image as those of its spectrum."""
     return _renamed_axes(dims, "N", "K")
 
 
-def K2N(dims):
+def K2N(dims: Any) -> Any:
     """Names of a spectrum as those of its image."""
     return _renamed_axes(dims, "K", "N")
 
 
-def _renamed_axes(dims, old, new):
+def _renamed_axes(dims: Any, old: Any, new: Any) -> Any:
     names = [str(dim) for dim in dims]
     return tuple(NamedDimension(name.replace(old, new) if set(name) & set("xyz") else name)
                  for name in names)
@@ -385,17 +406,17 @@ class _Config:
     _keys = ("reduce_identity_in_normal", "cache_adjoint_normal", "log_device_transfers",
              "shape_inference")
 
-    def __getattr__(self, key):
+    def __getattr__(self, key: Any) -> Any:
         if key not in self._keys:
             raise AttributeError(f"config has no '{key}', expected one of {', '.join(self._keys)}")
         return getattr(_config, key)
 
-    def __setattr__(self, key, value):
+    def __setattr__(self, key: Any, value: Any) -> None:
         if key not in self._keys:
             raise AttributeError(f"config has no '{key}', expected one of {', '.join(self._keys)}")
         setattr(_config, key, value)
 
-    def using(self, **changes):
+    def using(self, **changes: Any) -> Any:
         """Other values within a with statement."""
         unknown = set(changes) - set(self._keys)
         if unknown:
@@ -410,9 +431,9 @@ class BaseNamedLinopTests:
     """Tests that any operator passes; `linop_input_output` is a fixture: operator, input, output."""
 
     equality_check = "approx"
-    isclose_kwargs: dict = {}
+    isclose_kwargs: dict[str, Any] = {}
 
-    def _check(self, a, b):
+    def _check(self, a: Any, b: Any) -> None:
         import numpy as np
 
         if self.equality_check == "exact":
@@ -420,7 +441,7 @@ class BaseNamedLinopTests:
         else:
             np.testing.assert_allclose(a, b, **{"rtol": 1e-4, "atol": 1e-6, **self.isclose_kwargs})
 
-    def test_input_mutation(self, linop_input_output):
+    def test_input_mutation(self, linop_input_output: Any) -> None:
         import numpy as np
 
         A, x, y = linop_input_output
@@ -428,28 +449,28 @@ class BaseNamedLinopTests:
         A(x), A.H(y), A.N(x)
         assert np.array_equal(before[0], x) and np.array_equal(before[1], y)
 
-    def test_adjoint(self, linop_input_output):
+    def test_adjoint(self, linop_input_output: Any) -> None:
         import numpy as np
 
         A, x, y = linop_input_output
         self._check(np.vdot(y, A(x)), np.vdot(A.H(y), x))
         assert A.H.shape == A.shape.H
 
-    def test_normal(self, linop_input_output):
+    def test_normal(self, linop_input_output: Any) -> None:
         A, x, _ = linop_input_output
         self._check(A.H(A(x)), A.N(x))
 
-    def test_adjoint_level2(self, linop_input_output):
+    def test_adjoint_level2(self, linop_input_output: Any) -> None:
         A, x, y = linop_input_output
         self.test_adjoint((A.H, y, x))
         self.test_normal((A.H, y, y))
 
-    def test_normal_level2(self, linop_input_output):
+    def test_normal_level2(self, linop_input_output: Any) -> None:
         A, x, _ = linop_input_output
         self.test_adjoint((A.N, x, x))
         self.test_normal((A.N, x, x))
 
-    def test_size(self, linop_input_output):
+    def test_size(self, linop_input_output: Any) -> None:
         A, _, _ = linop_input_output
         assert all(A.size(dim) is None or isinstance(A.size(dim), int) for dim in A.dims)
 

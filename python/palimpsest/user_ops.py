@@ -3,15 +3,16 @@
 
 import ast
 import weakref
+from typing import Any
 
 from palimpsest import _core
 
 # Classes, and ops of functions, by the names of their ops: the latest of each name.
-_named = weakref.WeakValueDictionary()
-_generations = {}  # how many there have been, less one
+_named: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+_generations: dict[str, int] = {}  # how many there have been, less one
 
 
-def _register(name, named):
+def _register(name: Any, named: Any) -> Any:
     """How many of this name came before."""
     generation = _generations.get(name, -1) + 1
     _generations[name] = generation
@@ -21,7 +22,7 @@ def _register(name, named):
     return generation
 
 
-def _restored(name, parameters):
+def _restored(name: Any, parameters: Any) -> Any:
     """The op of a name with the values of __props__ as a text, as files hold it."""
     named = _named.get(name)
     if named is None or "<locals>" in name:
@@ -32,7 +33,7 @@ def _restored(name, parameters):
     if isinstance(named, Op):
         return named
     try:
-        call = ast.parse(f"op({parameters})", mode="eval").body
+        call: Any = ast.parse(f"op({parameters})", mode="eval").body
         values = {item.arg: ast.literal_eval(item.value) for item in call.keywords}
     except (ValueError, SyntaxError):
         raise _core.errors.FormatError(
@@ -48,12 +49,12 @@ def _restored(name, parameters):
         ) from None
 
 
-def _modules_in(data):
+def _modules_in(data: Any) -> Any:
     """The modules of the ops that a saved function names."""
     return sorted({named.__module__ for name, named in list(_named.items()) if name.encode() in data})
 
 
-def Apply(op, inputs, outputs):
+def Apply(op: Any, inputs: Any, outputs: Any) -> Any:
     """One application of an op: to these inputs, with results of these types.
 
     Parameters
@@ -110,66 +111,66 @@ class Op:
     _name = ""
     _generation = 0
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls._name = f"{cls.__module__}.{cls.__qualname__}"
         cls._generation = _register(cls._name, cls)
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__qualname__}.make_node")
 
-    def infer_shapes(self, node, shapes):
+    def infer_shapes(self, node: Any, shapes: Any) -> Any:
         raise NotImplementedError(f"{type(self).__qualname__}.infer_shapes")
 
-    def perform(self, node, inputs, outputs):
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__qualname__}.perform")
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs: Any) -> Any:
         outputs = self.make_node(*(_core.as_variable(x) for x in inputs)).outputs
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return type(self) is type(other) and self._values() == other._values()
 
-    def __hash__(self):
+    def __hash__(self) -> Any:
         return hash((type(self), self._values()))
 
-    def _values(self):
+    def _values(self) -> Any:
         return tuple(getattr(self, name) for name in self.__props__)
 
 
 class _FunctionOp(Op):
     """An op of its own: in files and pickles by the name of its function."""
 
-    def __init__(self, function, out):
+    def __init__(self, function: Any, out: Any) -> None:
         self.function = function
         self.out = out
         self.__module__ = function.__module__
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._generation = _register(self._name, self)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return self.function.__qualname__
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return self is other
 
-    def __hash__(self):
+    def __hash__(self) -> Any:
         return id(self)
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: Any) -> Any:
         types = self.out(*(x.type for x in inputs))
         return Apply(self, inputs, types if isinstance(types, (list, tuple)) else [types])
 
-    def infer_shapes(self, node, shapes):
+    def infer_shapes(self, node: Any, shapes: Any) -> Any:
         types = self.out(*(_core.TensorType(x.dtype, s) for x, s in zip(node.inputs, shapes)))
         return [t.shape for t in (types if isinstance(types, (list, tuple)) else [types])]
 
-    def perform(self, node, inputs, outputs):
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
         self.function(*inputs, *outputs)
 
 
-def as_op(out=lambda x: x):
+def as_op(out: Any = lambda x: x) -> Any:
     """Makes an op of a function ``f(x, .., out)`` that writes its last arguments.
 
     Parameters
@@ -188,7 +189,7 @@ def as_op(out=lambda x: x):
     array([2., 1.])
     """
 
-    def decorate(function):
+    def decorate(function: Any) -> Any:
         return _FunctionOp(function, out)
 
     return decorate

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other packages: a module each, imported when it is asked for."""
 
+from typing import Any
 
-def from_scipy(L, ishape, oshape, sizes, *, check=True):
+
+def from_scipy(L: Any, ishape: Any, oshape: Any, sizes: Any, *, check: bool = True) -> Any:
     """An operator of a scipy.sparse.linalg.LinearOperator, or of what makes one.
 
     Parameters
@@ -38,35 +40,35 @@ def from_scipy(L, ishape, oshape, sizes, *, check=True):
     return scipy.from_scipy(L, ishape, oshape, sizes, check=check)
 
 
-def from_pylops(Op, ishape, oshape, *, check=True):
+def from_pylops(Op: Any, ishape: Any, oshape: Any, *, check: bool = True) -> Any:
     """An operator of a pylops.LinearOperator; see from_scipy. The sizes are Op.dims and Op.dimsd."""
     from palimpsest.interop import pylops
 
     return pylops.from_pylops(Op, ishape, oshape, check=check)
 
 
-def from_sigpy(L, ishape, oshape, *, check=True):
+def from_sigpy(L: Any, ishape: Any, oshape: Any, *, check: bool = True) -> Any:
     """An operator of a sigpy.linop.Linop; see from_scipy. The sizes are L.ishape and L.oshape."""
     from palimpsest.interop import sigpy
 
     return sigpy.from_sigpy(L, ishape, oshape, check=check)
 
 
-def as_scipy(self, sizes=None, dtype=None):
+def as_scipy(self: Any, sizes: Any = None, dtype: Any = None) -> Any:
     """A scipy.sparse.linalg.LinearOperator; see palimpsest.interop.scipy.as_scipy."""
     from palimpsest.interop import scipy
 
     return scipy.as_scipy(self, sizes, dtype)
 
 
-def as_pylops(self, sizes=None, dtype=None):
+def as_pylops(self: Any, sizes: Any = None, dtype: Any = None) -> Any:
     """A pylops.LinearOperator; see palimpsest.interop.pylops.as_pylops."""
     from palimpsest.interop import pylops
 
     return pylops.as_pylops(self, sizes, dtype)
 
 
-def as_sigpy(self, sizes=None):
+def as_sigpy(self: Any, sizes: Any = None) -> Any:
     """A sigpy.linop.Linop; see palimpsest.interop.sigpy.as_sigpy."""
     from palimpsest.interop import sigpy
 

@@ -2,6 +2,7 @@
 """Operators of other packages as steps of a graph, and what they need to know of ours."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ _counter = itertools.count()
 class _Side:
     """One direction of an operator of another package: its function and its result."""
 
-    def __init__(self, who, call, shape, dtype_of):
+    def __init__(self, who: Any, call: Any, shape: Any, dtype_of: Any) -> None:
         self.who = who
         self.call = call  # array of the input's extents -> array of as many elements as shape says
         self.shape = shape
@@ -26,19 +27,19 @@ class _Call(Op):
 
     __props__ = ("number",)
 
-    def __init__(self, forward, adjoint):
+    def __init__(self, forward: Any, adjoint: Any) -> None:
         self.number = next(_counter)  # no two are equal
         self.forward = forward
         self.adjoint = adjoint
 
-    def make_node(self, x):
+    def make_node(self, x: Any) -> Any:
         dtype = self.forward.dtype_of(np.dtype(x.dtype.name))
         return Apply(self, [x], [_core.TensorType(dtype.name, self.forward.shape)])
 
-    def infer_shapes(self, node, shapes):
+    def infer_shapes(self, node: Any, shapes: Any) -> Any:
         return [self.forward.shape]
 
-    def perform(self, node, inputs, outputs):
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
         result = np.asarray(self.forward.call(inputs[0]))
         if result.size != outputs[0].size:
             raise ValueError(
@@ -52,16 +53,16 @@ class _Call(Op):
             )
         outputs[0][...] = result.reshape(self.forward.shape)
 
-    def pullback(self, node, cotangents):
+    def pullback(self, node: Any, cotangents: Any) -> Any:
         back = _Call(self.adjoint, self.forward)(cotangents[0])
         is_real = np.dtype(node.inputs[0].dtype.name).kind != "c"
         return [_core.ops.real(back) if is_real and back.dtype.name.startswith("complex") else back]
 
 
-def by_parts(call):
+def by_parts(call: Any) -> Any:
     """A function of real arrays as one of complex arrays too: of both parts."""
 
-    def called(x):
+    def called(x: Any) -> Any:
         if not np.iscomplexobj(x):
             return call(x)
         return call(np.ascontiguousarray(x.real)) + 1j * call(np.ascontiguousarray(x.imag))
@@ -69,7 +70,8 @@ def by_parts(call):
     return called
 
 
-def opaque(who, forward, adjoint, ishape, oshape, extents, dtype_of, check):
+def opaque(who: Any, forward: Any, adjoint: Any, ishape: Any, oshape: Any, extents: Any, dtype_of: Any,
+           check: Any) -> Any:
     """An operator of two functions of arrays.
 
     Parameters
@@ -84,7 +86,7 @@ def opaque(who, forward, adjoint, ishape, oshape, extents, dtype_of, check):
         Of the vectors of a dot test.
     """
     ishape, oshape = _core.Dims(ishape), _core.Dims(oshape)
-    sizes = {}
+    sizes: dict[str, int] = {}
     for dims, shape, side in ((ishape, extents[0], "input"), (oshape, extents[1], "output")):
         if len(dims) != len(shape):
             raise _core.errors.ShapeError(
@@ -110,16 +112,16 @@ def opaque(who, forward, adjoint, ishape, oshape, extents, dtype_of, check):
     return A
 
 
-def typed(who, L, ishape, oshape, extents, check):
+def typed(who: Any, L: Any, ishape: Any, oshape: Any, extents: Any, check: Any) -> Any:
     """opaque() for an operator that has matvec, rmatvec and a dtype."""
     dtype = np.dtype(L.dtype if L.dtype is not None else "float64")
     if dtype.kind not in "fc":
         dtype = np.dtype("float64")
 
-    def forward(x):
+    def forward(x: Any) -> Any:
         return L.matvec(x.reshape(-1))
 
-    def adjoint(y):
+    def adjoint(y: Any) -> Any:
         return L.rmatvec(y.reshape(-1))
 
     if dtype.kind == "f":
@@ -128,7 +130,7 @@ def typed(who, L, ishape, oshape, extents, check):
                   lambda given: np.result_type(dtype, given), dtype if check else None)
 
 
-def extents(who, A, sizes):
+def extents(who: Any, A: Any, sizes: Any) -> Any:
     """The extents of x and of y."""
     sizes = {str(dim): int(size) for dim, size in (sizes or {}).items()}
     known = A.with_sizes(sizes)
@@ -143,13 +145,13 @@ def extents(who, A, sizes):
     return ishape, tuple(known.output_shape(ishape))
 
 
-def dtype_of_parameters(A):
+def dtype_of_parameters(A: Any) -> Any:
     """The dtype of the data of an operator; complex128 where it has none."""
     kinds = inexact_kinds(A)
     return np.result_type(*kinds) if kinds else np.dtype("complex128")
 
 
-def inexact_kinds(A):
+def inexact_kinds(A: Any) -> Any:
     """The dtypes of its parameters that are no integers, by name."""
     names = [p.dtype.name for p in A.params.values() if p is not None]
     found = [name for name in names if np.dtype(name).kind in "fc"]

@@ -4,11 +4,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing import Any
 
 from palimpsest import _core
 
 
-def _type_of(x_type):
+def _type_of(x_type: Any) -> Any:
     if isinstance(x_type, _core.TensorType):
         return tuple(x_type.shape), np.dtype(x_type.dtype.name)
     if isinstance(x_type, (tuple, list)):
@@ -17,7 +18,7 @@ def _type_of(x_type):
     return tuple(x_type.shape), np.dtype(x_type.dtype)
 
 
-def _checked(dtype):
+def _checked(dtype: Any) -> Any:
     if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise _core.errors.DTypeError(
             f"[as_jax] got {dtype}, expected {jax.dtypes.canonicalize_dtype(dtype)}. "
@@ -29,14 +30,15 @@ def _checked(dtype):
 class _Direction:
     """A x, or the transposed operator: JAX pulls back without conjugation."""
 
-    def __init__(self, A, shape, dtype, is_transposed):
+    other: Any  # the direction back
+
+    def __init__(self, A: Any, shape: Any, dtype: Any, is_transposed: Any) -> None:
         self.A = A
         self.shape, self.dtype = shape, dtype
         self.is_transposed = is_transposed
-        self.other = None
 
         @jax.custom_vjp
-        def run(x):
+        def run(x: Any) -> Any:
             return jax.pure_callback(
                 self._on_host, jax.ShapeDtypeStruct(self.other.shape, self.other.dtype), x,
                 vmap_method="sequential")
@@ -44,19 +46,19 @@ class _Direction:
         run.defvjp(lambda x: (run(x), None), lambda _, ct: (self.other.run(ct),))
         self.run = run
 
-    def _on_host(self, x):
+    def _on_host(self, x: Any) -> Any:
         x = np.asarray(x)
         if not self.is_transposed:
             return self._given(self.A(x))
         return self._given(np.conj(self.A(np.conj(x))))
 
-    def _given(self, y):
+    def _given(self, y: Any) -> Any:
         if np.iscomplexobj(y) and self.other.dtype.kind != "c":
             y = y.real
         return np.ascontiguousarray(y, dtype=self.other.dtype)
 
 
-def as_jax(A, x_type):
+def as_jax(A: Any, x_type: Any) -> Any:
     """An operator as a function of JAX.
 
     Parameters
@@ -91,7 +93,7 @@ def as_jax(A, x_type):
     back = _Direction(A.H, tuple(A.output_shape(shape)), y_dtype, True)
     there.other, back.other = back, there
 
-    def apply(x):
+    def apply(x: Any) -> Any:
         x = jnp.asarray(x)
         if tuple(x.shape) != shape:
             raise _core.errors.ShapeError(

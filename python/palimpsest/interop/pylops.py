@@ -3,11 +3,12 @@
 
 import numpy as np
 import pylops
+from typing import Any
 
 from palimpsest.interop import _opaque
 
 
-def from_pylops(Op, ishape, oshape, *, check=True):
+def from_pylops(Op: Any, ishape: Any, oshape: Any, *, check: bool = True) -> Any:
     """An operator of a pylops.LinearOperator; see palimpsest.from_pylops."""
     if not isinstance(Op, pylops.LinearOperator):
         raise TypeError(f"[from_pylops] got {type(Op).__name__}, expected a pylops.LinearOperator.")
@@ -18,22 +19,22 @@ def from_pylops(Op, ishape, oshape, *, check=True):
 class PalimpsestOperator(pylops.LinearOperator):
     """A named operator as one of PyLops."""
 
-    def __init__(self, A, dims, dimsd, dtype):
+    def __init__(self, A: Any, dims: Any, dimsd: Any, dtype: Any) -> None:
         super().__init__(dtype=dtype, dims=dims, dimsd=dimsd)
         self.linop = A
 
-    def _apply(self, A, x, shape):
+    def _apply(self, A: Any, x: Any, shape: Any) -> Any:
         x = np.asarray(x, dtype=np.result_type(self.dtype, x))
         return A(x.reshape(shape)).reshape(-1)
 
-    def _matvec(self, x):
+    def _matvec(self, x: Any) -> Any:
         return self._apply(self.linop, x, self.dims)
 
-    def _rmatvec(self, y):
+    def _rmatvec(self, y: Any) -> Any:
         return self._apply(self.linop.H, y, self.dimsd)
 
 
-def as_pylops(A, sizes=None, dtype=None):
+def as_pylops(A: Any, sizes: Any = None, dtype: Any = None) -> Any:
     """A pylops.LinearOperator of an operator.
 
     Parameters

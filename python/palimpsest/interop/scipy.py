@@ -2,6 +2,7 @@
 """Operators of SciPy: vectors are the arrays in row-major order, without copies."""
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
@@ -10,7 +11,7 @@ from palimpsest import _core
 from palimpsest.interop import _opaque
 
 
-def as_scipy(A, sizes=None, dtype=None):
+def as_scipy(A: Any, sizes: Any = None, dtype: Any = None) -> Any:
     """A scipy.sparse.linalg.LinearOperator of an operator.
 
     Parameters
@@ -23,17 +24,17 @@ def as_scipy(A, sizes=None, dtype=None):
     ishape, oshape = _opaque.extents("as_scipy", A, sizes)
     dtype = np.dtype(dtype) if dtype is not None else _opaque.dtype_of_parameters(A)
 
-    def matvec(x):
+    def matvec(x: Any) -> Any:
         return A(np.asarray(x, dtype=np.result_type(dtype, x)).reshape(ishape)).ravel()
 
-    def rmatvec(y):
+    def rmatvec(y: Any) -> Any:
         return A.H(np.asarray(y, dtype=np.result_type(dtype, y)).reshape(oshape)).ravel()
 
     return LinearOperator((math.prod(oshape), math.prod(ishape)), matvec=matvec, rmatvec=rmatvec,
                           dtype=dtype)
 
 
-def from_scipy(L, ishape, oshape, sizes, *, check=True):
+def from_scipy(L: Any, ishape: Any, oshape: Any, sizes: Any, *, check: bool = True) -> Any:
     """An operator of a LinearOperator; see palimpsest.from_scipy."""
     L = aslinearoperator(L)
     sizes = {str(dim): int(size) for dim, size in sizes.items()}

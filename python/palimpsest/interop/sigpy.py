@@ -2,6 +2,7 @@
 """Operators of SigPy, in and out."""
 
 import functools
+from typing import Any
 
 import numpy as np
 import sigpy.linop
@@ -9,7 +10,7 @@ import sigpy.linop
 from palimpsest.interop import _opaque
 
 
-def from_sigpy(L, ishape, oshape, *, check=True):
+def from_sigpy(L: Any, ishape: Any, oshape: Any, *, check: bool = True) -> Any:
     """An operator of a sigpy.linop.Linop; see palimpsest.from_sigpy.
 
     A Linop does not say of what dtype its results are: it is applied once to zeros for that.
@@ -18,7 +19,7 @@ def from_sigpy(L, ishape, oshape, *, check=True):
         raise TypeError(f"[from_sigpy] got {type(L).__name__}, expected a sigpy.linop.Linop.")
 
     @functools.cache
-    def dtype_of(given):
+    def dtype_of(given: Any) -> Any:
         return np.result_type(L(np.zeros(L.ishape, given)).dtype, given)
 
     adjoint = L.H
@@ -30,19 +31,19 @@ def from_sigpy(L, ishape, oshape, *, check=True):
 class PalimpsestLinop(sigpy.linop.Linop):
     """A named operator as one of SigPy."""
 
-    def __init__(self, A, oshape, ishape):
+    def __init__(self, A: Any, oshape: Any, ishape: Any) -> None:
         super().__init__(list(oshape), list(ishape), repr_str=A.name)
         self.linop = A
 
-    def _apply(self, input):
+    def _apply(self, input: Any) -> Any:
         dtype = np.result_type(input, *_opaque.inexact_kinds(self.linop))
         return self.linop(input.astype(dtype, copy=False))
 
-    def _adjoint_linop(self):
+    def _adjoint_linop(self) -> Any:
         return PalimpsestLinop(self.linop.H, self.ishape, self.oshape)
 
 
-def as_sigpy(A, sizes=None):
+def as_sigpy(A: Any, sizes: Any = None) -> Any:
     """A sigpy.linop.Linop of an operator, whose `linop` is A.
 
     Parameters

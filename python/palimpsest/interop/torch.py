@@ -6,7 +6,9 @@ memory, and torch learns it. One application is one node of torch's graph; its b
 adjoint, or a compiled function for the gradients of parameters, and is such a node itself.
 """
 
+import functools
 import weakref
+from typing import Any
 
 import torch
 
@@ -18,26 +20,26 @@ from palimpsest import _core
 class _Graph:
     """Outputs as a function of inputs and of the learned variables that they depend on."""
 
-    def __init__(self, inputs, outputs, function=None):
+    def __init__(self, inputs: Any, outputs: Any, function: Any = None) -> None:
         self.inputs = list(inputs)
         self.outputs = list(outputs)
         weights = _core._torch_weights(self.outputs)
         self.weights = [variable for variable, _ in weights]
         self.tensors = [tensor for _, tensor in weights]
         self._function = function
-        self._pullbacks = {}
+        self._pullbacks: dict[Any, Any] = {}
 
-    def __call__(self, *values):
+    def __call__(self, *values: Any) -> Any:
         return _Node.apply(self, *values, *self.tensors)
 
-    def run(self, values):
+    def run(self, values: Any) -> Any:
         """The values of the outputs, without a gradient."""
         if self._function is None:
             self._function = _core.function(
                 self.inputs, self.outputs, on_unused_input="ignore", returns="torch")
         return self._function(*values)
 
-    def pullback(self, wanted, given):
+    def pullback(self, wanted: Any, given: Any) -> Any:
         """The graph of the gradients of what is wanted, given cotangents of some outputs."""
         key = (wanted, given)
         if key not in self._pullbacks:
@@ -54,7 +56,7 @@ class _Graph:
 
 class _Node(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, graph, *values):
+    def forward(ctx: Any, graph: Any, *values: Any) -> Any:
         ctx.graph = graph
         ctx.save_for_backward(*values)
         ctx.set_materialize_grads(False)
@@ -64,7 +66,7 @@ class _Node(torch.autograd.Function):
         return results
 
     @staticmethod
-    def backward(ctx, *cotangents):
+    def backward(ctx: Any, *cotangents: Any) -> Any:
         graph, values = ctx.graph, ctx.saved_tensors
         wanted = ctx.needs_input_grad[1:]
         given = tuple(c is not None for c in cotangents)
@@ -81,23 +83,23 @@ class _Node(torch.autograd.Function):
 class _Known:
     """What was made for one operator: graphs by the type of x. It refers to no operator."""
 
-    def __init__(self, A):
+    def __init__(self, A: Any) -> None:
         self.node = A._node_id
-        self.graphs = {}
+        self.graphs: dict[Any, Any] = {}
         self.adjoint = None  # what is known of the adjoint, kept when its object is gone
 
 
-_operators = weakref.WeakKeyDictionary()
+_operators: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
-def _known(A):
+def _known(A: Any) -> Any:
     known = _operators.get(A)
     if known is None or known.node != A._node_id:  # a setter may have changed it
         known = _operators[A] = _Known(A)
     return known
 
 
-def _adjoint(A):
+def _adjoint(A: Any) -> Any:
     """A.H, with what is known of it."""
     known, H = _known(A), A.H
     if known.adjoint is not None and known.adjoint.node == H._node_id:
@@ -109,7 +111,7 @@ def _adjoint(A):
     return H
 
 
-def _graph_of(A, x, weights):
+def _graph_of(A: Any, x: Any, weights: Any) -> Any:
     graphs = _known(A).graphs
     key = (x.dtype, tuple(x.shape), tuple(id(w) for w in weights))
     if key not in graphs:
@@ -120,14 +122,14 @@ def _graph_of(A, x, weights):
 
 class _Application(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, A, graph, x, *weights):
+    def forward(ctx: Any, A: Any, graph: Any, x: Any, *weights: Any) -> Any:
         ctx.linop = A
         ctx.graph = graph
         ctx.save_for_backward(x, *weights)
         return A(x)
 
     @staticmethod
-    def backward(ctx, cotangent):
+    def backward(ctx: Any, cotangent: Any) -> Any:
         A = ctx.linop
         x, *weights = ctx.saved_tensors
         _, _, of_x, *of_weights = ctx.needs_input_grad
@@ -138,7 +140,7 @@ class _Application(torch.autograd.Function):
         return None, None, *(next(found) if wanted else None for wanted in (of_x, *of_weights))
 
 
-def _like(gradient, x):
+def _like(gradient: Any, x: Any) -> Any:
     """The gradient of a real x is real, and of its precision."""
     if gradient is None:
         return None
@@ -148,7 +150,7 @@ def _like(gradient, x):
 
 
 @torch.compiler.disable
-def apply(A, x):
+def apply(A: Any, x: Any) -> Any:
     """A x as one node of torch's graph."""
     weights = _core._torch_weights_of(A)
     if not weights:
@@ -160,7 +162,7 @@ def apply(A, x):
 # -- for users ----------------------------------------------------------------------------------
 
 
-def wrap(f):
+def wrap(f: Any) -> Any:
     """A compiled Function as a function of tensors of torch that has gradients of any order.
 
     Parameters
@@ -198,7 +200,8 @@ def wrap(f):
     graph = _Graph(inputs, outputs)
     dtypes = [_torch_dtype(v.dtype) for v in inputs]
 
-    def wrapped(*arguments):
+    @functools.wraps(f, assigned=(), updated=())
+    def wrapped(*arguments: Any) -> Any:
         if len(arguments) != len(inputs):
             raise TypeError(f"[{f.name or 'function'}] got {len(arguments)} arguments, "
                             f"expected {len(inputs)}.")
@@ -206,15 +209,14 @@ def wrap(f):
         return f._formed(list(graph(*values)))
 
     wrapped.__name__ = f.name or "function"
-    wrapped.__wrapped__ = f
     return wrapped
 
 
-def _torch_dtype(dtype):
+def _torch_dtype(dtype: Any) -> Any:
     return getattr(torch, dtype.name)
 
 
-def _as_input(value, dtype):
+def _as_input(value: Any, dtype: Any) -> Any:
     value = torch.as_tensor(value)
     if value.dtype != dtype and torch.promote_types(value.dtype, dtype) == dtype:
         value = value.to(dtype)
@@ -239,7 +241,7 @@ class Module(torch.nn.Module):
     tensor([1., 1., 1.], dtype=torch.float64)
     """
 
-    def __init__(self, A):
+    def __init__(self, A: Any) -> None:
         super().__init__()
         self.linop = A
         for name, parameter in A.params.items():
@@ -250,5 +252,5 @@ class Module(torch.nn.Module):
         if len(A.linops):
             self.linops = torch.nn.ModuleList(Module(child) for child in A.linops)
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         return self.linop(x)

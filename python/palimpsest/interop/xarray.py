@@ -5,15 +5,16 @@ A DataArray comes in the order of its own dimensions and is shown in that of the
 """
 
 import xarray
+from typing import Any
 
 from palimpsest import _core
 
 
-def _name(dim):
+def _name(dim: Any) -> Any:
     """A dimension of an array as one of an operator; NameError with the nearest legal name."""
     text = str(dim)
     try:
-        names = _core.Dims([text])
+        names: Any = _core.Dims([text])
     except _core.errors.ValueError:
         names = ()
     if len(names) == 1 and str(names[0]) == text and text[:1].isalpha():
@@ -26,12 +27,12 @@ def _name(dim):
     )
 
 
-def names_of(array):
+def names_of(array: Any) -> Any:
     """The dimensions of a DataArray as a list of names."""
     return [_name(dim) for dim in array.dims]
 
 
-def ordered(array, dims):
+def ordered(array: Any, dims: Any) -> Any:
     """The data in the order of dims, a view, and the names; an ellipsis takes all other dimensions.
 
     Raises
@@ -62,7 +63,7 @@ def ordered(array, dims):
     return array.transpose(*names).data, names
 
 
-def _result_names(A, given, rank):
+def _result_names(A: Any, given: Any, rank: Any) -> Any:
     """The names of the axes of a result: those of oshape, with what its ellipsis stands for."""
     wanted = [str(d) for d in A.oshape]
     concrete = {str(d) for d in A.ishape}
@@ -74,7 +75,7 @@ def _result_names(A, given, rank):
     return names
 
 
-def labelled(values, names, like):
+def labelled(values: Any, names: Any, like: Any) -> Any:
     """A DataArray of an array: coordinates of `like` along the dimensions that both have."""
     sizes = dict(zip(names, values.shape))
     coords = {
@@ -84,14 +85,14 @@ def labelled(values, names, like):
     return xarray.DataArray(values, dims=names, coords=coords, name=like.name, attrs=like.attrs)
 
 
-def apply(A, x):
+def apply(A: Any, x: Any) -> Any:
     """A x for a DataArray x."""
     data, given = ordered(x, A.ishape)
     y = A(data)
     return labelled(y, _result_names(A, given, y.ndim), x)
 
 
-def solution(A, values, b):
+def solution(A: Any, values: Any, b: Any) -> Any:
     """What a solver found for a DataArray b, as one with the dimensions of A.ishape."""
     _, given = ordered(b, A.oshape)
     return labelled(values, _result_names(A.H, given, values.ndim), b)

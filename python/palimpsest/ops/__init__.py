@@ -5,6 +5,6 @@ from palimpsest import _core
 from palimpsest._core import as_variable, constant, grad, tensor
 from palimpsest._core import as_variable as as_tensor_variable
 from palimpsest._core.ops import *  # noqa: F403
-from palimpsest.ops import inplace
+from palimpsest.ops import inplace  # type: ignore[no-redef]
 
 _core._show(globals(), "palimpsest.ops", "ops.")

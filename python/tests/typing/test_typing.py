@@ -36,3 +36,23 @@ def test_a_typed_program():
     assert set(errors) == set(expected), found.stdout
     for number, pattern in expected.items():
         assert any(re.search(pattern, message) for message in errors[number]), errors[number]
+
+
+ROOT = HERE.parents[2]
+
+
+@pytest.mark.slow
+def test_the_package_itself():
+    if not (ROOT / "python" / "palimpsest").is_dir():
+        pytest.skip("an installed package")
+    found = run("mypy", "--strict", "--no-incremental", "--config-file", str(ROOT / "pyproject.toml"),
+                "python/palimpsest", "python/_palimpsest_command.py", cwd=ROOT)
+    assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.slow
+def test_stubs_say_what_is_there(tmp_path):
+    found = run("mypy.stubtest", "palimpsest", "--concise", "--mypy-config-file", str(ROOT / "pyproject.toml"),
+                "--ignore-unused-allowlist", "--allowlist",
+                str(HERE / "stubtest.txt"), cwd=tmp_path)
+    assert found.returncode == 0, found.stdout + found.stderr

@@ -50,8 +50,17 @@ palimpsest\._core\.NamedLinop\.__matmul__:
     @overload
     def __matmul__(self, x: complex | list[Any] | tuple[Any, ...]) -> NDArray[Any]: ...
 
-palimpsest\._core\.NamedLinop\.as_(scipy|pylops|sigpy):
-    def as_\1(self, *args: Any, **kwargs: Any) -> Any: ...
+palimpsest\._core\.NamedLinop\.as_(scipy|pylops):
+    def as_\1(self, sizes: Mapping[str, int] | None = None, dtype: DTypeLike | None = None) -> Any: ...
+
+palimpsest\._core\.NamedLinop\.as_sigpy:
+    def as_sigpy(self, sizes: Mapping[str, int] | None = None) -> Any: ...
+
+# Names that end in an underscore are taken for private ones.
+palimpsest\._core\.Tensor\.__suffix__:
+    def copy_(self, source: ArrayLike) -> Tensor: ...
+    def fill_(self, value: complex) -> Tensor: ...
+    def zero_(self) -> Tensor: ...
 
 palimpsest\._core\.grad$:
     @overload
@@ -60,4 +69,44 @@ palimpsest\._core\.grad$:
     def grad(cost: VariableLike, wrt: Sequence[Variable], *, consider_constant: Sequence[VariableLike] = (), disconnected: str = 'raise', known_grads: object | None = None) -> list[Variable]: ...
 
 palimpsest\._core\.__suffix__:
+    __version__: str
     bool_: DType = ...
+
+    class _Apply:
+        @property
+        def op_name(self) -> str: ...
+        @property
+        def inputs(self) -> list[Variable]: ...
+        @property
+        def outputs(self) -> list[Variable]: ...
+
+    class _Tag:
+        indestructible: bool
+        nan_guard: bool
+        def __getattr__(self, key: str) -> Any: ...
+        def __setattr__(self, key: str, value: Any) -> None: ...
+
+    class _Using:
+        def __enter__(self) -> None: ...
+        def __exit__(self, *args: Any) -> None: ...
+
+    class _Config:
+        def __getattr__(self, key: str) -> Any: ...
+        def __setattr__(self, key: str, value: Any) -> None: ...
+        def using(self, **fields: Any) -> _Using: ...
+
+    # What the package itself calls.
+    _define_linop: Callable[..., int]
+    _function_of_bytes: Callable[..., Function]
+    _make_apply: Callable[..., _Apply]
+    _make_linop: Callable[..., NamedLinop]
+    _note_origins: Callable[[str], None]
+    _prox_of_bytes: Callable[[bytes], Prox]
+    _register_op: Callable[[str], None]
+    _shared_again: Callable[..., SharedVariable]
+    _show: Callable[[dict[str, Any], str, str], None]
+    _storage_of_bytes: Callable[[Any], Storage]
+    _tensor_of_storage: Callable[..., Tensor]
+    _torch_backing: Callable[[Any], Any]
+    _torch_weights: Callable[[Any], Any]
+    _torch_weights_of: Callable[[NamedLinop], Any]
