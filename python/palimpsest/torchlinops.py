@@ -334,6 +334,26 @@ def split_linop(linop: Any, batch_sizes: Any) -> Any:
 # -- iterative methods --------------------------------------------------------------------------
 
 
+def _operator(A: Any, x: Any) -> Any:
+    """An operator of a function of arrays like x, which is its own adjoint."""
+    if isinstance(A, NamedLinop):
+        return A
+    import numpy as np
+
+    from palimpsest.interop import _opaque
+
+    def call(values: Any) -> Any:
+        if type(x).__module__ != "torch":
+            return A(values)
+        import torch
+
+        return A(torch.tensor(values)).numpy()  # a copy: the values are gone when it returns
+
+    names = [f"A{i}" for i in range(len(x.shape))]
+    return _opaque.opaque("function", call, call, names, names, (tuple(x.shape),) * 2,
+                          lambda given: np.dtype(given), None)
+
+
 def conjugate_gradients(A: Any, y: Any, x0: Any = None, max_num_iters: int = 20, gtol: float = 1e-3,
                         ltol: float = 1e-5,
                         disable_tracking: bool = False, tqdm_kwargs: Any = None) -> Any:
@@ -346,7 +366,7 @@ def conjugate_gradients(A: Any, y: Any, x0: Any = None, max_num_iters: int = 20,
 
     norm = float(np.linalg.norm(np.asarray(y)))
     tolerance = min(gtol / norm, 1.0) if norm else gtol
-    return _core.conjugate_gradients(A, y, max_iterations=max_num_iters, tolerance=tolerance,
+    return _core.conjugate_gradients(_operator(A, y), y, max_iterations=max_num_iters, tolerance=tolerance,
                                      **_given(x0=x0)).x
 
 
@@ -355,8 +375,9 @@ def power_method(A: Any, v_init: Any, max_iters: int = 50, eps: float = 0.0, tol
     """The eigenvector and the largest eigenvalue."""
     if dim is not None:
         raise NotSupported(f"[power_method] got dim={dim}, expected None.")
-    value, vector = _core.power_method(A, v_init, max_iterations=max_iters, tolerance=tol)
-    return vector, value
+    value, vector = _core.power_method(_operator(A, v_init), v_init, max_iterations=max_iters, tolerance=tol)
+    # A tensor of torch for one of torch, as there.
+    return vector, vector.real.new_tensor(value) if hasattr(vector, "new_tensor") else value
 
 
 def polynomial_preconditioner(T: Any, degree: Any, norm: str = "l_2", lower_eig: float = 0.0,

@@ -77,6 +77,7 @@ def styles():
 
     return HtmlFormatter().get_style_defs(".codehilite") + """
 .wy-nav-content { max-width: 1000px; }
+.codehilite .err { border: none; color: inherit; }
 .wy-table-responsive table td, .wy-table-responsive table th { white-space: normal; }
 """
 

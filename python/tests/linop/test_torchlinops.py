@@ -118,3 +118,16 @@ def test_attributes_of_factories():
         ps.Diagonal.from_weight(V, "N", "N", {"other": 1})
     with pytest.raises(ValueError, match="together"):
         tl.Dense(W, "MN")
+
+
+def test_functions_as_operators():
+    d = np.array([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(tl.conjugate_gradients(lambda x: d * x, np.ones(3)), 1 / d, atol=1e-3)
+    vector, value = tl.power_method(lambda x: d * x, np.ones(3), max_iters=200)
+    assert value == pytest.approx(4, rel=1e-3) and abs(vector[2]) == pytest.approx(1, abs=1e-2)
+
+
+def test_classes_by_name():
+    A, B = tl.Dense(W), tl.Diagonal(V, ioshape="N")
+    assert isinstance(A, tl.Dense) and isinstance(A.H, tl.Dense) and not isinstance(B, tl.Dense)
+    assert isinstance(tl.FFT(1), tl.FFT) and isinstance(tl.Add(B, B), tl.Add) and not isinstance(3, tl.Add)
