@@ -120,8 +120,8 @@ TEST(Failure, OfOneRankEndsTheCallOnAllAndLeavesTheTeamUsable) {
     if (team.rank() == failing) {
       expect_error<ValueError>([&] { f(Tensor::ones({2000})); }, "the disk of this rank is full");
     } else {
-      expect_error<IoError>([&] { f(Tensor::ones({2000})); },
-                            "rank " + std::to_string(failing) + " failed");
+      expect_error<CommunicationError>([&] { f(Tensor::ones({2000})); },
+                                       "rank " + std::to_string(failing) + " failed");
     }
     const Function works = function({x}, distributed_detail::all_reduce(x, team, {"rank"}));
     const Tensor sum = works(Tensor::ones({2000}));
@@ -141,7 +141,7 @@ TEST(Failure, ARankThatIsSilentIsNamedAfterTheTimeLimit) {
   const Function f = function({x}, distributed_detail::all_reduce(x, team, {"rank"}));
   const Function late = function({x}, distributed_detail::all_reduce(x, patient, {"rank"}));
   if (team.rank() != 0) {
-    expect_error<IoError>([&] { f(Tensor::ones({2000})); }, "rank");
+    expect_error<CommunicationError>([&] { f(Tensor::ones({2000})); }, "rank");
     std::ofstream(mark_of(team.rank())) << "done";
   } else if (team.size() > 1) {
     // Not before the others have given up.
@@ -151,7 +151,7 @@ TEST(Failure, ARankThatIsSilentIsNamedAfterTheTimeLimit) {
       }
       std::filesystem::remove(mark_of(r));
     }
-    expect_error<IoError>([&] { late(Tensor::ones({2000})); }, "failed: ");
+    expect_error<CommunicationError>([&] { late(Tensor::ones({2000})); }, "failed: ");
   }
   const Tensor sum = late(Tensor::ones({2000}));
   EXPECT_TRUE(equal(sum, Tensor::full({2000}, static_cast<double>(team.size()))));

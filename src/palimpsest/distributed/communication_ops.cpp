@@ -41,6 +41,12 @@ void add_up(std::span<const std::byte* const> parts, index_t n, std::byte* resul
   }
 }
 
+bool is_summed(DType dtype) {
+  return is_floating(dtype) || is_complex(dtype) || dtype == DType::int64 || dtype == DType::int32;
+}
+
+}  // namespace
+
 // Complex numbers are pairs of real ones.
 void add_up(DType dtype, std::span<const std::byte* const> parts, index_t n, std::byte* result) {
   switch (dtype) {
@@ -61,20 +67,12 @@ void add_up(DType dtype, std::span<const std::byte* const> parts, index_t n, std
   }
 }
 
-bool is_summed(DType dtype) {
-  return is_floating(dtype) || is_complex(dtype) || dtype == DType::int64 || dtype == DType::int32;
-}
-
-}  // namespace
-
 CommunicationOp::CommunicationOp(Team team, AxisNames axes)
     : team_(std::move(team)), axes_(std::move(axes)), group_(group_of(team_, axes_)) {}
 
 std::string CommunicationOp::parameters() const { return team_parameters(team_, axes_); }
 
-void CommunicationOp::abandon(std::string_view why) const noexcept {
-  if (const auto& ranks = team_.node().communicator) ranks->abandon(why);
-}
+void CommunicationOp::abandon(std::string_view why) const noexcept { team_.abandon(why); }
 
 std::string team_parameters(const Team& team, const AxisNames& axes) {
   return fmt::format("team={}, axes=({})", team.node().id, fmt::join(axes, ", "));

@@ -97,6 +97,9 @@ class Replicate final : public ops::ViewOp {
   AxisNames axes_;
 };
 
+/// result = parts[0] + parts[1] + .., element by element, in this order.
+void add_up(DType dtype, std::span<const std::byte* const> parts, index_t n, std::byte* result);
+
 /// x summed over the ranks along the axes; x itself where there is one.
 Variable all_reduce(const Variable& x, const Team& team, const AxisNames& axes);
 /// x, whose adjoint is all_reduce.

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/distributed/team.hpp"
 
 namespace palimpsest::distributed_detail {
 namespace {
@@ -38,7 +39,7 @@ std::shared_ptr<Communicator> open(const void* mpi_comm) {
   }
   std::string problem;
   Communicator* const made = static_cast<const MpiFunctions*>(found)->open(mpi_comm, problem);
-  if (!made) throw IoError("[Team] MPI cannot be used: " + problem);
+  if (!made) throw CommunicationError("[Team] MPI cannot be used: " + problem);
   return std::shared_ptr<Communicator>(made);
 }
 

@@ -7,36 +7,23 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
-#include "palimpsest/distributed/communication_ops.hpp"
 #include "palimpsest/distributed/distributed_fft.hpp"
+#include "palimpsest/distributed/distributed_leaves.hpp"
+#include "palimpsest/distributed/distributed_moves.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
-#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/core/total.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
 
 namespace palimpsest {
 namespace {
 
-using distributed_detail::AxisNames;
+using namespace distributed_detail;
 
 // Along which axes of the team vectors are spread, and along which directions sum.
 struct Roles {
   AxisNames input, output;     // each rank holds its part of the vector
   AxisNames forward, adjoint;  // results are summed
 };
-
-Attribute names_attribute(const AxisNames& names) {
-  Attribute::List list;
-  for (const std::string& name : names) list.emplace_back(name);
-  return list;
-}
-
-AxisNames names_of(const NamedLinop& A, std::string_view attribute) {
-  AxisNames names;
-  for (const Attribute& name : A.attr(attribute).as_list()) names.push_back(name.as_string());
-  return names;
-}
 
 Roles roles_of(const NamedLinop& A) {
   return {names_of(A, "input"), names_of(A, "output"), names_of(A, "forward"),
@@ -48,21 +35,21 @@ const LinopType& distributed_type();
 NamedLinop make_distributed(const NamedLinop& local, index_t team, const Roles& roles) {
   return make_container(distributed_type(), {local},
                         {{"team", team},
-                         {"input", names_attribute(roles.input)},
-                         {"output", names_attribute(roles.output)},
-                         {"forward", names_attribute(roles.forward)},
-                         {"adjoint", names_attribute(roles.adjoint)}});
+                         {"tiles_inside", true},
+                         {"input", attribute_of(roles.input)},
+                         {"output", attribute_of(roles.output)},
+                         {"forward", attribute_of(roles.forward)},
+                         {"adjoint", attribute_of(roles.adjoint)}});
 }
 
 index_t team_id(const NamedLinop& A) { return A.attr("team").as_integer(); }
-Team team_in(const NamedLinop& A) { return distributed_detail::team_of_id(team_id(A)); }
 
 Variable distributed_fn(const NamedLinop& A, const Variable& x) {
   const Roles roles = roles_of(A);
   const Team team = team_in(A);
   const PathScope path(A, 0);
-  const Variable part = A[0](distributed_detail::replicate(x, team, roles.adjoint));
-  return distributed_detail::all_reduce(part, team, roles.forward);
+  const Variable part = A[0](replicate(x, team, roles.adjoint));
+  return all_reduce(part, team, roles.forward);
 }
 
 NamedLinop distributed_adjoint(const NamedLinop& A) {
@@ -74,32 +61,12 @@ NamedLinop distributed_adjoint(const NamedLinop& A) {
 // where the adjoint is.
 NamedLinop distributed_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Roles r = roles_of(A);
-  if (inner || !r.forward.empty()) return {};
-  return make_distributed(A[0].N(), team_id(A), {r.input, r.input, r.adjoint, r.adjoint});
-}
-
-Variable distributed_total(const NamedLinop& A, VectorSide side, const Variable& number) {
-  const Roles roles = roles_of(A);
-  return distributed_detail::all_reduce(number, team_in(A),
-                                        side == VectorSide::input ? roles.input : roles.output);
-}
-
-NamedShape assemble_distributed(std::vector<NamedLinop>& children, const Assembly& how) {
-  if (how.wanted) {
-    children[0] = children[0].copy();
-    children[0].set_shape(*how.wanted);
-  }
-  return NamedShape(children[0].ishape(), children[0].oshape());
+  if (!r.forward.empty() || (inner && communicates(*inner))) return {};
+  const NamedLinop normal = inner ? A[0].normal(*inner) : A[0].N();
+  return make_distributed(normal, team_id(A), {r.input, r.input, r.adjoint, r.adjoint});
 }
 
 std::optional<index_t> distributed_size(const NamedLinop& A, const ND& d) { return A[0].size(d); }
-
-NamedLinop distributed_split(const NamedLinop& A, const Tile& tile) {
-  for (const auto& [d, range] : tile) {
-    refuse_split(A, d, "its parts on other ranks would have to be cut as well");
-  }
-  return A;
-}
 
 std::string distributed_remark(const NamedLinop& A) {
   const Roles r = roles_of(A);
@@ -116,20 +83,21 @@ const LinopType& distributed_type() {
     return LinopType{
         .name = "Distributed",
         .functions = {.fn = distributed_fn,
-                      .split = distributed_split,
-                      .adj_split = distributed_split,
+                      .split = refuse_tiles,
+                      .adj_split = refuse_tiles,
                       .size = distributed_size},
         .adjoint = distributed_adjoint,
         .normal = distributed_normal,
         .remark = distributed_remark,
-        .assemble = assemble_distributed,
-        .total = distributed_total,
+        .assemble = assemble_part,
+        .total = total_of_parts,
     };
   });
 }
 
 // What all ranks must agree on.
-std::string agreed_text(const NamedLinop& A, const Team& team, const Placement& placement) {
+std::string agreed_text(const NamedLinop& A, const Team& team, const Placement& placement,
+                        const DistributeOptions& options) {
   std::string sizes;
   for (const ND& d : A.dims()) {
     const auto n = A.size(d);
@@ -137,13 +105,15 @@ std::string agreed_text(const NamedLinop& A, const Team& team, const Placement& 
   }
   std::string axes;
   for (const TeamAxis& axis : team.axes()) axes += " " + axis.name + std::to_string(axis.size);
-  return fmt::format("{}\nsizes{}\nplacement {}\nteam{}", A.str(), sizes, placement.str(), axes);
+  return fmt::format("{}\nsizes{}\nplacement {}\nteam{}{}", A.str(), sizes, placement.str(), axes,
+                     options.sums == TeamSums::canonical ? "\ncanonical sums" : "");
 }
 
-void check_agreement(const NamedLinop& A, const Team& team, const Placement& placement) {
+void check_agreement(const NamedLinop& A, const Team& team, const Placement& placement,
+                     const DistributeOptions& options) {
   if (team.is_pretended() || team.size() == 1) return;
   const std::vector<std::string> texts =
-      distributed_detail::gather_texts(team, agreed_text(A, team, placement));
+      gather_texts(team, agreed_text(A, team, placement, options));
   for (std::size_t r = 1; r < texts.size(); ++r) {
     if (texts[r] == texts[0]) continue;
     throw ShapeError(
@@ -156,23 +126,26 @@ bool has(const Dims& dims, const ND& d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-// Of a part without indices: the zero map between arrays of these sizes.
-NamedLinop empty_part(const NamedLinop& A, const Tile& tile) {
-  NamedLinop zero = zero_like(A);
-  DimMap sizes = zero.recorded_sizes();
-  for (const auto& [d, range] : tile) sizes[d] = *range.stop - *range.start;
-  return Zero(zero.ishape(), zero.oshape(), {.sizes = std::move(sizes)});
-}
-
 }  // namespace
 
 namespace {
 
+Roles roles_for(const NamedLinop& A, const Placement& placement) {
+  Roles roles;
+  for (const auto& [d, axis] : placement.entries()) {
+    if (!has(A.dims(), d)) continue;
+    const bool is_in = has(A.ishape(), d), is_out = has(A.oshape(), d);
+    if (is_in) roles.input.push_back(axis);
+    if (is_out) roles.output.push_back(axis);
+    if (!is_out) roles.forward.push_back(axis);
+    if (!is_in) roles.adjoint.push_back(axis);
+  }
+  return roles;
+}
+
 // An operator of which every placed dimension can be cut.
 NamedLinop distribute_whole(const NamedLinop& A, const Team& team, const Placement& placement) {
   Tile tile;
-  Roles roles;
-  bool is_empty = false;
   for (const auto& [d, axis] : placement.entries()) {
     if (!has(A.dims(), d)) continue;  // all ranks along the axis compute the same
     const auto n = A.size(d);
@@ -182,24 +155,37 @@ NamedLinop distribute_whole(const NamedLinop& A, const Team& team, const Placeme
           A.name(), d.str(), d.str()));
     }
     const PartRange range = part_range(*n, team.coordinate(axis), team.size(axis));
-    is_empty = is_empty || range.size() == 0;
     tile.emplace(d, slice(range.start, range.stop));
-    const bool is_in = has(A.ishape(), d), is_out = has(A.oshape(), d);
-    if (is_in) roles.input.push_back(axis);
-    if (is_out) roles.output.push_back(axis);
-    if (!is_out) roles.forward.push_back(axis);
-    if (!is_in) roles.adjoint.push_back(axis);
   }
-  const NamedLinop local = is_empty ? empty_part(A, tile) : tile.empty() ? A : A.split(tile);
-  return make_distributed(local, team.node().id, roles);
+  return make_distributed(part_of_tile(A, tile), team.node().id, roles_for(A, placement));
 }
 
-bool needs_exchange(const NamedLinop& A, Placement placement) {
-  for (const NamedLinop& part : flatten(A)) {
-    if (distributed_detail::transforms_placed(part, placement)) return true;
-    placement = distributed_detail::placement_behind(part, placement);
+// Positions of the placed axes along which A cannot be cut.
+Axes refused_axes(const NamedLinop& A, const Placement& placement) {
+  Axes refused;
+  for (std::size_t axis = 0; axis < A.ishape().size(); ++axis) {
+    const ND& d = A.ishape()[axis];
+    const index_t n = placement.axis_of(d) ? A.size(d).value_or(0) : 0;
+    if (n < 2) continue;
+    try {
+      A.split({{d, slice(0, n / 2)}});
+    } catch (const SplitError&) {
+      refused.push_back(static_cast<index_t>(axis));
+    }
   }
-  return false;
+  return refused;
+}
+
+// Operators side by side, each of which has the placed dimensions in both of its shapes.
+bool is_side_by_side(const NamedLinop& A, const Placement& placement) {
+  if (&A.type() != &linop_types::stack() && &A.type() != &linop_types::add()) return false;
+  return std::all_of(
+      placement.entries().begin(), placement.entries().end(), [&](const auto& entry) {
+        return std::all_of(A.linops().begin(), A.linops().end(), [&](const NamedLinop& child) {
+          const ND& d = entry.first;
+          return (has(child.ishape(), d) && has(child.oshape(), d)) || !has(A.dims(), d);
+        });
+      });
 }
 
 // The sizes that the whole chain knows.
@@ -212,32 +198,88 @@ NamedLinop sized(const NamedLinop& part, const NamedLinop& chain) {
   return sizes.empty() ? part : part.with_sizes(sizes);
 }
 
-// Part after part; transforms hand their cut on to the names that they give.
-NamedLinop distribute_parts(const NamedLinop& A, const Team& team, Placement placement) {
+NamedLinop distribute_parts(const NamedLinop& A, const Team& team, const Placement& in_front);
+
+// One operator that knows its sizes.
+NamedLinop distribute_one(const NamedLinop& A, const Team& team, const Placement& placement) {
+  if (transforms_placed(A, placement)) return distributed_fft(A, team, placement);
+  const Axes refused = refused_axes(A, placement);
+  if (refused.empty()) return distribute_whole(A, team, placement);
+  if (is_side_by_side(A, placement)) {
+    LinopData data = copy_data(A);
+    for (NamedLinop& child : data.children) {
+      child = distribute_parts(sized(child, A), team, placement);
+    }
+    data.shape = with_sizes_in(data.shape, sizes_of_part(A, team, placement));
+    return from_data(std::move(data));
+  }
+  if (A.ishape().size() != A.oshape().size()) return distribute_whole(A, team, placement);
+  const NamedLinop stencil = distributed_stencil(A, team, placement, refused);
+  return stencil.defined() ? stencil : distributed_elsewhere(A, team, placement, refused);
+}
+
+// Part after part; what renames a placed dimension hands its cut on to the new name.
+NamedLinop distribute_parts(const NamedLinop& A, const Team& team, const Placement& in_front) {
+  Placement placement = in_front;
   std::vector<NamedLinop> parts;
   for (const NamedLinop& part : flatten(A)) {
     const NamedLinop known = sized(part, A);
-    parts.push_back(distributed_detail::transforms_placed(known, placement)
-                        ? distributed_detail::distributed_fft(known, team, placement)
-                        : distribute_whole(known, team, placement));
-    placement = distributed_detail::placement_behind(known, placement);
+    parts.push_back(distribute_one(known, team, placement));
+    placement = placement_behind(known, placement);
   }
   return parts.size() == 1 ? parts[0] : Chain(std::move(parts));
 }
 
+// Can some part not be cut where it is to be?
+bool needs_exchange(const NamedLinop& A, Placement placement) {
+  for (const NamedLinop& part : flatten(A)) {
+    const NamedLinop known = sized(part, A);
+    if (transforms_placed(known, placement) || !refused_axes(known, placement).empty()) {
+      return true;
+    }
+    placement = placement_behind(known, placement);
+  }
+  return false;
+}
+
+// Without axes of one rank, along which nothing is cut.
+Placement cutting(const Placement& placement, const Team& team) {
+  Placement::Entries entries = placement.entries();
+  std::erase_if(entries, [&](const auto& entry) { return team.size(entry.second) == 1; });
+  return Placement(std::move(entries));
+}
+
 }  // namespace
 
-NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement) {
+NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement,
+                      const DistributeOptions& options) {
   placement.check(team);
-  check_agreement(A, team, placement);
+  check_agreement(A, team, placement, options);
+  if (options.sums == TeamSums::canonical) {
+    const auto& entries = placement.entries();
+    if (entries.size() == 1 && has(A.dims(), entries[0].first)) {
+      const auto& [d, axis] = entries[0];
+      const bool sums = !has(A.ishape(), d) || !has(A.oshape(), d);
+      if (sums) return distributed_leaves(A, team, d, axis);
+    } else {
+      throw ValueError(fmt::format(
+          "[distribute] canonical sums: got the placement {}, expected one dimension of {}",
+          placement.str(), A.name()));
+    }
+  }
   // A dimension may be named as the last operator has it.
-  Placement in_front = placement;
+  Placement in_front = cutting(placement, team);
   const std::vector<NamedLinop> parts = flatten(A);
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    in_front = distributed_detail::placement_before(*part, in_front);
+    in_front = placement_before(*part, in_front);
   }
   return needs_exchange(A, in_front) ? distribute_parts(A, team, in_front)
-                                     : distribute_whole(A, team, placement);
+                                     : distribute_whole(A, team, in_front);
+}
+
+NamedLinop join_parts(const NamedLinop& part, const Team& team, const Placement& placement) {
+  placement.check(team);
+  return make_distributed(part, team.node().id, roles_for(part, placement));
 }
 
 bool is_distributed(const NamedLinop& A) { return &A.type() == &distributed_type(); }

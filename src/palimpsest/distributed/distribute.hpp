@@ -8,6 +8,20 @@
 
 namespace PALIMPSEST_API palimpsest {
 
+/// In which order sums over ranks are added up.
+enum class TeamSums {
+  /// Each rank its part, then the ranks one after the other: the same bits for each run on as many
+  /// ranks.
+  by_rank,
+  /// Index after index of the placed dimension: the same bits for any number of ranks, one
+  /// included. Each index is computed by itself and held until it is added, and all of them are
+  /// sent: a rank sends (n - 1)/n of its results, as many as it has indices, not of one.
+  canonical,
+};
+struct DistributeOptions {
+  TeamSums sums = TeamSums::by_rank;
+};
+
 /// This rank's part of an operator that all ranks of a team apply together.
 ///
 /// What a cut along a dimension means follows from where A has it:
@@ -29,10 +43,20 @@ namespace PALIMPSEST_API palimpsest {
 /// Shapes   those of A with the sizes of this rank's part, which part_range() gives
 /// Aliases  parameters are views of those of A
 /// Errors   SplitError: A cannot be cut along a placed dimension; ShapeError "is unknown": no size;
-///          ShapeError "ranks": another operator, size or placement on another rank; IoError: a
-///          rank failed or was silent
+///          ShapeError "ranks": another operator, size or placement on another rank;
+///          CommunicationError: a rank failed or was silent; ValueError "canonical": another
+///          number of placed dimensions than one
 /// Cost     a direction that sums sends 2 (n - 1)/n of its result per rank, n ranks
-NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement);
+NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement,
+                      const DistributeOptions& options = {});
+
+/// The operator of which each rank has made its own part: what distribute() gives where no rank has
+/// all of the data. Of a dimension of the placement, `part` has this rank's range.
+///
+/// Shapes   those of part
+/// Aliases  keeps the given node
+/// Errors   ValueError, NameError: those of the placement. Parts are not compared between ranks
+NamedLinop join_parts(const NamedLinop& part, const Team& team, const Placement& placement);
 
 /// Is this an operator that distribute() made?
 bool is_distributed(const NamedLinop& A);

@@ -7,12 +7,10 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
-#include "palimpsest/distributed/exchange_parts.hpp"
+#include "palimpsest/distributed/parts_operator.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/core/total.hpp"
 
 namespace palimpsest::distributed_detail {
 namespace {
@@ -34,37 +32,12 @@ bool has(const Axes& axes, std::size_t axis) {
   return std::find(axes.begin(), axes.end(), static_cast<index_t>(axis)) != axes.end();
 }
 
-// One cut of a transformed axis, and the axis that is cut meanwhile.
-struct Exchange {
-  std::string team_axis;
-  CutAxis cut, meanwhile;
+// Cuts of transformed axes, and the axes that are cut meanwhile.
+struct Exchanges {
+  explicit Exchanges(const NamedLinop& A)
+      : cuts(cuts_of(A, "cuts")), meanwhile(cuts_of(A, "meanwhile")) {}
+  CutAxes cuts, meanwhile;
 };
-
-Attribute attribute_of(const std::vector<Exchange>& exchanges) {
-  Attribute::List list;
-  for (const Exchange& e : exchanges) {
-    list.emplace_back(Attribute::List{e.team_axis, e.cut.axis, e.cut.extent, e.meanwhile.axis,
-                                      e.meanwhile.extent});
-  }
-  return list;
-}
-
-std::vector<Exchange> exchanges_of(const NamedLinop& A) {
-  std::vector<Exchange> exchanges;
-  for (const Attribute& entry : A.attr("exchanges").as_list()) {
-    const auto& e = entry.as_list();
-    exchanges.push_back({e[0].as_string(),
-                         {e[1].as_integer(), e[2].as_integer()},
-                         {e[3].as_integer(), e[4].as_integer()}});
-  }
-  return exchanges;
-}
-
-NamedLinop with_other_sizes(const NamedLinop& A, const DimMap& sizes) {
-  LinopData data = copy_data(A);
-  data.shape = with_sizes_in(data.shape, sizes);
-  return from_data(std::move(data));
-}
 
 // The transform over some of its axes: only axes matter where a graph is built.
 NamedLinop over(const NamedLinop& fft, Axes axes) {
@@ -76,20 +49,21 @@ NamedLinop over(const NamedLinop& fft, Axes axes) {
 
 template <class Apply>
 Variable run_parts(const NamedLinop& A, const Variable& x, Apply apply) {
-  const Team team = team_of_id(A.attr("team").as_integer());
-  const std::vector<Exchange> exchanges = exchanges_of(A);
+  const Team team = team_in(A);
+  const Exchanges exchanges(A);
   Axes here;
   for (const index_t axis : transformed(A[0])) {
-    const bool is_cut = std::any_of(exchanges.begin(), exchanges.end(),
-                                    [&](const Exchange& e) { return e.cut.axis == axis; });
+    const bool is_cut = std::any_of(exchanges.cuts.begin(), exchanges.cuts.end(),
+                                    [&](const CutAxis& cut) { return cut.axis == axis; });
     if (!is_cut) here.push_back(axis);
   }
   const PathScope path(A, 0);
   Variable y = here.empty() ? x : apply(over(A[0], here), x);
-  for (const Exchange& e : exchanges) {
-    y = exchange_parts(y, team, e.team_axis, e.cut, e.meanwhile);
-    y = apply(over(A[0], {e.cut.axis}), y);
-    y = exchange_parts(y, team, e.team_axis, e.meanwhile, e.cut);
+  for (std::size_t i = 0; i < exchanges.cuts.size(); ++i) {
+    const CutAxes cut{exchanges.cuts[i]}, meanwhile{exchanges.meanwhile[i]};
+    y = redistribute(y, team, cut, meanwhile);
+    y = apply(over(A[0], {cut[0].axis}), y);
+    y = redistribute(y, team, meanwhile, cut);
   }
   return y;
 }
@@ -112,32 +86,11 @@ NamedLinop normal(const NamedLinop& A, const NamedLinop* inner) {
       sizes[A.ishape()[axis]] = sizes[A.oshape()[axis]] = *n;
     }
   }
-  for (const Exchange& e : exchanges_of(A)) {
-    const auto axis = static_cast<std::size_t>(e.cut.axis);
-    sizes[A.ishape()[axis]] = sizes[A.oshape()[axis]] = e.cut.extent;
+  for (const CutAxis& cut : cuts_of(A, "cuts")) {
+    const auto axis = static_cast<std::size_t>(cut.axis);
+    sizes[A.ishape()[axis]] = sizes[A.oshape()[axis]] = cut.extent;
   }
   return with_other_sizes(with_other_sizes(A[0], sizes).N(), {});
-}
-
-Variable sum_of_parts(const NamedLinop& A, VectorSide, const Variable& number) {
-  AxisNames axes;
-  for (const Attribute& name : A.attr("spread").as_list()) axes.push_back(name.as_string());
-  return all_reduce(number, team_of_id(A.attr("team").as_integer()), axes);
-}
-
-NamedShape assemble(std::vector<NamedLinop>& children, const Assembly& how) {
-  if (how.wanted) {
-    children[0] = children[0].copy();
-    children[0].set_shape(*how.wanted);
-  }
-  return NamedShape(children[0].ishape(), children[0].oshape());
-}
-
-NamedLinop split(const NamedLinop& A, const Tile& tile) {
-  for (const auto& [d, range] : tile) {
-    refuse_split(A, d, "its parts on other ranks would have to be cut as well");
-  }
-  return A;
 }
 
 NamedLinop adjoint(const NamedLinop& A) {
@@ -148,22 +101,13 @@ const LinopType& type() {
   return immortal([] {
     return LinopType{
         .name = "DistributedFft",
-        .functions = {.fn = fn, .adj_fn = adj_fn, .split = split, .adj_split = split},
+        .functions = {.fn = fn, .adj_fn = adj_fn, .split = refuse_tiles, .adj_split = refuse_tiles},
         .adjoint = adjoint,
         .normal = normal,
-        .assemble = assemble,
-        .total = sum_of_parts,
+        .assemble = assemble_part,
+        .total = total_of_parts,
     };
   });
-}
-
-index_t known_size(const NamedLinop& A, std::size_t axis) {
-  const ND& in = A.ishape()[axis];
-  const ND& out = A.oshape()[axis];
-  if (const auto n = A.size(in)) return *n;
-  if (const auto n = A.size(out)) return *n;
-  throw ShapeError(fmt::format("[distribute] {}: the size of {} is unknown. Try with_sizes()",
-                               A.name(), in.str()));
 }
 
 // The largest axis that no rank has a part of.
@@ -193,8 +137,8 @@ bool transforms_placed(const NamedLinop& A, const Placement& placement) {
 
 NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placement& placement) {
   const Axes axes = transformed(A);
-  std::vector<Exchange> exchanges;
-  Attribute::List spread;
+  CutAxes cuts, meanwhile;
+  AxisNames spread;
   DimMap sizes;
   for (std::size_t axis = 0; axis < A.ishape().size(); ++axis) {
     const ND &in = A.ishape()[axis], &out = A.oshape()[axis];
@@ -206,21 +150,28 @@ NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placemen
                                : PartRange{0, n};
     sizes[in] = sizes[out] = part.size();
     if (!team_axis) continue;
-    spread.emplace_back(*team_axis);
+    spread.push_back(*team_axis);
     if (!has(axes, axis)) continue;
     const std::size_t other = axis_to_cut(A, axis, placement);
-    exchanges.push_back({*team_axis,
-                         {static_cast<index_t>(axis), n},
-                         {static_cast<index_t>(other), known_size(A, other)}});
+    cuts.push_back({static_cast<index_t>(axis), n, *team_axis});
+    meanwhile.push_back({static_cast<index_t>(other), known_size(A, other), *team_axis});
   }
   return make_container(type(), {with_other_sizes(A, {})},
                         {{"team", team.node().id},
-                         {"exchanges", attribute_of(exchanges)},
-                         {"spread", std::move(spread)}})
+                         {"cuts", attribute_of(cuts)},
+                         {"meanwhile", attribute_of(meanwhile)},
+                         {"input", attribute_of(spread)},
+                         {"output", attribute_of(spread)}})
       .with_sizes(sizes);
 }
 
 namespace {
+
+// Axis by axis the same array with other names.
+bool renames(const NamedLinop& A) {
+  return is_fft(A) ||
+         (&A.type() == &linop_types::convolution() && A.ishape().size() == A.oshape().size());
+}
 
 Placement renamed(const Placement& placement, const Dims& from, const Dims& to) {
   Placement::Entries entries;
@@ -234,11 +185,11 @@ Placement renamed(const Placement& placement, const Dims& from, const Dims& to) 
 }  // namespace
 
 Placement placement_behind(const NamedLinop& A, const Placement& placement) {
-  return is_fft(A) ? renamed(placement, A.ishape(), A.oshape()) : placement;
+  return renames(A) ? renamed(placement, A.ishape(), A.oshape()) : placement;
 }
 
 Placement placement_before(const NamedLinop& A, const Placement& placement) {
-  return is_fft(A) ? renamed(placement, A.oshape(), A.ishape()) : placement;
+  return renames(A) ? renamed(placement, A.oshape(), A.ishape()) : placement;
 }
 
 }  // namespace palimpsest::distributed_detail

@@ -12,28 +12,28 @@
 namespace palimpsest {
 namespace {
 
+using distributed_detail::coordinate_of;
 using distributed_detail::Parcel;
 using distributed_detail::Place;
 
 std::vector<PartRange> parts_on(int rank, const Dims& dims, const Extents& global, const Team& team,
                                 const Placement& placement) {
-  const Team seen = Team::pretend(team.axes(), rank);
   std::vector<PartRange> ranges;
   for (std::size_t i = 0; i < global.size(); ++i) {
     const auto axis = placement.axis_of(dims[i]);
-    ranges.push_back(axis ? part_range(global[i], seen.coordinate(*axis), seen.size(*axis))
-                          : PartRange{0, global[i]});
+    ranges.push_back(axis
+                         ? part_range(global[i], coordinate_of(team, rank, *axis), team.size(*axis))
+                         : PartRange{0, global[i]});
   }
   return ranges;
 }
 
 // Does this rank send what it shares with ranks that hold the same? Only the first of them does.
 bool is_first_holder(int rank, const Dims& dims, const Team& team, const Placement& placement) {
-  const Team seen = Team::pretend(team.axes(), rank);
   for (const TeamAxis& axis : team.axes()) {
     const bool cuts = std::any_of(dims.begin(), dims.end(),
                                   [&](const ND& d) { return placement.axis_of(d) == axis.name; });
-    if (!cuts && seen.coordinate(axis.name) != 0) return false;
+    if (!cuts && coordinate_of(team, rank, axis.name) != 0) return false;
   }
   return true;
 }

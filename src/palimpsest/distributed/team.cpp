@@ -147,16 +147,26 @@ double Team::timeout_s() const { return node_->timeout_s; }
 int Team::size(std::string_view axis) const { return axes()[index_of(*this, axis)].size; }
 
 int Team::coordinate(std::string_view axis) const {
-  int below = 1;
-  const std::size_t index = index_of(*this, axis);
-  for (std::size_t i = index + 1; i < axes().size(); ++i) below *= axes()[i].size;
-  return rank() / below % axes()[index].size;
+  return distributed_detail::coordinate_of(*this, rank(), axis);
 }
 
 Team Team::seen_from(int rank) const {
   if (is_pretended()) return pretend(axes(), rank);
   throw StateError(
       fmt::format("[{}] is a team of real ranks: it is seen from this one only", str()));
+}
+
+Team Team::reshaped(TeamAxes axes) const {
+  if (!is_pretended()) return Team(over(node_->communicator, std::move(axes), timeout_s()));
+  if (count_of(axes) != size()) {
+    throw ValueError(fmt::format("[{}] axes: got ({}), expected a product of {}, its ranks", str(),
+                                 text_of(axes), size()));
+  }
+  return pretend(std::move(axes), rank());
+}
+
+void Team::abandon(std::string_view why) const noexcept {
+  if (node_->communicator) node_->communicator->abandon(why);
 }
 
 std::string Team::str() const { return fmt::format("Team({})[{}]", text_of(axes()), rank()); }
@@ -173,6 +183,13 @@ Team team_of_id(index_t id) {
       fmt::format("[Team] number {} is of another process. Try to distribute the "
                   "operator here",
                   id));
+}
+
+int coordinate_of(const Team& team, int rank, std::string_view axis) {
+  int below = 1;
+  const std::size_t index = index_of(team, axis);
+  for (std::size_t i = index + 1; i < team.axes().size(); ++i) below *= team.axes()[i].size;
+  return rank / below % team.axes()[index].size;
 }
 
 Group group_of(const Team& team, const std::vector<std::string>& axes) {
@@ -202,7 +219,7 @@ void exchange(const Team& team, std::span<const Parcel> parcels, std::span<const
   }
   if (!team.node().communicator) return;
   const std::string problem = team.node().communicator->exchange(parcels, places, team.timeout_s());
-  if (!problem.empty()) throw IoError(fmt::format("[{}] {}", team.str(), problem));
+  if (!problem.empty()) throw CommunicationError(fmt::format("[{}] {}", team.str(), problem));
 }
 
 std::vector<std::string> gather_texts(const Team& team, const std::string& mine) {

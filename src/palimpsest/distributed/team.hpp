@@ -8,8 +8,15 @@
 
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/base/dtype.hpp"
+#include "palimpsest/base/error.hpp"
 
 namespace PALIMPSEST_API palimpsest {
+
+/// Ranks that no longer work together: one failed, ended, or was silent; or MPI itself failed.
+class CommunicationError : public IoError {
+ public:
+  using IoError::IoError;
+};
 
 /// An axis of a team: a name and the number of ranks along it.
 struct TeamAxis {
@@ -61,6 +68,11 @@ class Team {
   int coordinate(std::string_view axis) const;
   /// The same pretended team seen from another rank. StateError: a team of real ranks.
   Team seen_from(int rank) const;
+  /// The same ranks in another shape. ValueError "axes": see the constructor.
+  Team reshaped(TeamAxes axes) const;
+  /// Tells the other ranks that this one takes part in nothing more of what they do together now:
+  /// those who wait for it, or will, end with a CommunicationError that says why.
+  void abandon(std::string_view why) const noexcept;
   /// `Team(rank 4)[1]`.
   std::string str() const;
   friend bool operator==(const Team& a, const Team& b) { return a.node_ == b.node_; }

@@ -35,6 +35,9 @@ struct Group {
 };
 Group group_of(const Team& team, const std::vector<std::string>& axes);
 
+/// The place of another rank along an axis.
+int coordinate_of(const Team& team, int rank, std::string_view axis);
+
 /// Sends and receives among the ranks of a team.
 /// Errors   StateError: a pretended team; CommunicationError
 void exchange(const Team& team, std::span<const Parcel> parcels, std::span<const Place> places);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace palimpsest {
 namespace {
@@ -27,17 +28,6 @@ index_t parameter_bytes(const NamedLinop& A) {
   return sum;
 }
 
-// The type of this rank's part of a vector with these dimensions.
-TensorType part_of(TensorType x, const Dims& dims, const Team& team, const Placement& placement) {
-  for (const auto& [d, axis] : placement.entries()) {
-    const auto found = std::find(dims.begin(), dims.end(), d);
-    if (found == dims.end()) continue;
-    index_t& extent = x.shape[static_cast<std::size_t>(found - dims.begin())];
-    extent = part_range(extent, team.coordinate(axis), team.size(axis)).size();
-  }
-  return x;
-}
-
 NamedLinop directed(const NamedLinop& A, Direction direction) {
   switch (direction) {
     case Direction::adjoint:
@@ -49,7 +39,67 @@ NamedLinop directed(const NamedLinop& A, Direction direction) {
   }
 }
 
+RankPlan planned_rank(const NamedLinop& A, const Team& seen, const Placement& placement,
+                      const TensorType& x, Direction direction) {
+  const NamedLinop part = directed(distribute(A, seen, placement), direction);
+  const Dims& dims = direction == Direction::adjoint ? A.oshape() : A.ishape();
+  TensorType input = part_of(x, dims, seen, placement);
+  // A dimension may be placed by the name that a transform gives it.
+  for (std::size_t axis = 0; axis < dims.size() && dims.size() == input.shape.size(); ++axis) {
+    if (const auto n = part.size(part.ishape()[axis])) input.shape[axis] = *n;
+  }
+  const Plan planned = part.plan(input);
+  return {.rank = seen.rank(),
+          .peak_bytes = planned.peak_bytes,
+          .input_bytes = byte_count(input.shape, input.dtype),
+          .parameter_bytes = parameter_bytes(part),
+          .traffic = traffic_of(planned)};
+}
+
+// The fewest ranks along a dimension; none: the first rank never fits. Notes the fewest bytes seen.
+struct Search {
+  const NamedLinop& A;
+  index_t bytes;
+  const TensorType& x;
+  Direction direction;
+  index_t fewest_bytes = 0;
+  int ranks_of_fewest = 0;
+
+  bool fits(const ND& d, int ranks) {
+    const RankPlan first =
+        planned_rank(A, Team::pretend({{"rank", ranks}}), Placement({{d, "rank"}}), x, direction);
+    if (ranks_of_fewest == 0 || first.total_bytes() < fewest_bytes) {
+      fewest_bytes = first.total_bytes();
+      ranks_of_fewest = ranks;
+    }
+    return first.total_bytes() <= bytes;
+  }
+  std::optional<int> fewest(const ND& d, int most) {
+    int below = 0, ranks = 1;
+    while (!fits(d, ranks)) {
+      below = ranks;
+      if (ranks == most) return {};
+      ranks = std::min(2 * ranks, most);
+    }
+    while (ranks - below > 1) {
+      const int middle = below + (ranks - below) / 2;
+      (fits(d, middle) ? ranks : below) = middle;
+    }
+    return ranks;
+  }
+};
+
 }  // namespace
+
+TensorType part_of(TensorType x, const Dims& dims, const Team& team, const Placement& placement) {
+  for (const auto& [d, axis] : placement.entries()) {
+    const auto found = std::find(dims.begin(), dims.end(), d);
+    if (found == dims.end()) continue;
+    index_t& extent = x.shape[static_cast<std::size_t>(found - dims.begin())];
+    extent = part_range(extent, team.coordinate(axis), team.size(axis)).size();
+  }
+  return x;
+}
 
 Traffic traffic_of(const Plan& plan) {
   Traffic sum;
@@ -96,37 +146,51 @@ std::string TeamPlan::str() const {
                      ranks.size(), sent.bytes, sent.messages, sent.synchronisations);
 }
 
-TeamPlan plan_on_team(const NamedLinop& A, const Team& team, const Placement& placement,
-                      const TensorType& x, Direction direction) {
-  const Dims& dims = direction == Direction::adjoint ? A.oshape() : A.ishape();
+TeamPlan plan_on_team(const Team& team, const PlanOfRank& plan_of_rank) {
   TeamPlan result;
-  std::map<std::vector<index_t>, RankPlan> known;
   for (int rank = 0; rank < team.size(); ++rank) {
-    const Team seen = Team::pretend(team.axes(), rank);
-    // Ranks with parts of the same sizes hold and send the same.
-    std::vector<index_t> key;
-    for (const auto& [d, axis] : placement.entries()) {
-      key.push_back(
-          part_range(A.size(d).value_or(0), seen.coordinate(axis), seen.size(axis)).size());
-    }
-    // What a rank adds up depends on its place in the group.
-    for (const TeamAxis& axis : seen.axes()) key.push_back(seen.coordinate(axis.name));
-    const auto found = known.find(key);
-    RankPlan plan = found != known.end() ? found->second : RankPlan();
-    if (found == known.end()) {
-      const NamedLinop part = directed(distribute(A, seen, placement), direction);
-      const TensorType input = part_of(x, dims, seen, placement);
-      const Plan planned = part.plan(input);
-      plan.peak_bytes = planned.peak_bytes;
-      plan.input_bytes = element_count(input.shape) * static_cast<index_t>(item_size(input.dtype));
-      plan.parameter_bytes = parameter_bytes(part);
-      plan.traffic = traffic_of(planned);
-      known.emplace(std::move(key), plan);
-    }
-    plan.rank = rank;
-    result.ranks.push_back(plan);
+    result.ranks.push_back(plan_of_rank(Team::pretend(team.axes(), rank)));
+    result.ranks.back().rank = rank;
   }
   return result;
+}
+
+TeamPlan plan_on_team(const NamedLinop& A, const Team& team, const Placement& placement,
+                      const TensorType& x, Direction direction) {
+  return plan_on_team(
+      team, [&](const Team& seen) { return planned_rank(A, seen, placement, x, direction); });
+}
+
+SmallestTeam smallest_team(const NamedLinop& A, index_t bytes, const TensorType& x,
+                           Direction direction, const SmallestTeamOptions& options) {
+  Search search{A, bytes, x, direction};
+  std::optional<SmallestTeam> best;
+  for (const ND& d : options.candidates.empty() ? A.dims() : options.candidates) {
+    const index_t n = d.is_concrete() || d.is_ordinal() ? A.size(d).value_or(0) : 0;
+    if (n == 0 && !options.candidates.empty()) {
+      throw ShapeError(fmt::format(
+          "[smallest_team] {}: the size of {} is unknown. Try with_sizes()", A.name(), d.str()));
+    }
+    if (n == 0) continue;
+    try {
+      const int most = static_cast<int>(std::min<index_t>(n, options.most_ranks));
+      const auto ranks = search.fewest(d, best ? std::min(most, best->ranks) : most);
+      if (!ranks) continue;
+      const Placement placement({{d, "rank"}});
+      TeamPlan plan = plan_on_team(A, Team::pretend({{"rank", *ranks}}), placement, x, direction);
+      const bool is_better =
+          !best || *ranks < best->ranks || plan.traffic().bytes < best->plan.traffic().bytes;
+      if (is_better) best = SmallestTeam{*ranks, placement, std::move(plan)};
+    } catch (const SplitError&) {
+      // Nobody can have a part along it.
+    }
+  }
+  if (best) return std::move(*best);
+  throw BudgetError(
+      fmt::format("[smallest_team] no team is large enough: got {} bytes for each rank, the fewest "
+                  "found are {} "
+                  "on {} ranks. Try .most_ranks, or a placement of two dimensions",
+                  bytes, search.fewest_bytes, search.ranks_of_fewest));
 }
 
 }  // namespace palimpsest

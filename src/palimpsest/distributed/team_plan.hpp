@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct RankPlan {
   index_t peak_bytes = 0;       ///< above its part of the input and of the parameters
   index_t input_bytes = 0;      ///< of its part of the input
   index_t parameter_bytes = 0;  ///< of its parts of the parameters
+  index_t total_bytes() const { return peak_bytes + input_bytes + parameter_bytes; }
   Traffic traffic;
 };
 
@@ -35,6 +37,15 @@ struct TeamPlan {
   std::string str() const;
 };
 
+/// Gives what one rank of a pretended team holds and sends.
+using PlanOfRank = std::function<RankPlan(const Team& seen)>;
+/// All ranks of a team, whatever they do: a solve, several operators.
+/// Cost     one call for each rank
+TeamPlan plan_on_team(const Team& team, const PlanOfRank& plan_of_rank);
+
+/// The type of a rank's part of a vector with these dimensions.
+TensorType part_of(TensorType x, const Dims& dims, const Team& team, const Placement& placement);
+
 enum class Direction { forward, adjoint, normal };
 
 /// What distribute(A, team, placement) will hold and send on each rank when it is applied to a
@@ -45,5 +56,26 @@ enum class Direction { forward, adjoint, normal };
 /// Cost     one plan for each different part: at most 2 per axis of the team, whatever its size
 TeamPlan plan_on_team(const NamedLinop& A, const Team& team, const Placement& placement,
                       const TensorType& x, Direction direction = Direction::forward);
+
+struct SmallestTeamOptions {
+  /// Dimensions that may be cut; empty: all that A can be cut along.
+  Dims candidates = {};
+  int most_ranks = 1024;
+};
+/// A team along one axis, "rank", and what its ranks hold and send.
+struct SmallestTeam {
+  int ranks = 1;
+  Placement placement;
+  TeamPlan plan;
+};
+/// The fewest ranks on which each holds at most `bytes`: the peak, its part of the vector and of
+/// the parameters; along one dimension. Of dimensions that need as many, the one that sends least.
+///
+/// Errors   BudgetError naming the fewest bytes found and how many ranks they take; ShapeError "is
+///          unknown": no size
+/// Cost     plans the first rank for some numbers of ranks per dimension, and all of the best team
+SmallestTeam smallest_team(const NamedLinop& A, index_t bytes, const TensorType& x,
+                           Direction direction = Direction::forward,
+                           const SmallestTeamOptions& options = {});
 
 }  // namespace palimpsest

@@ -132,17 +132,57 @@ NamedLinop sized_for(const NamedLinop& A, const TensorType& x) {
   return missing.empty() ? A : A.with_sizes(missing);
 }
 
+namespace {
+
+bool can_cut(const NamedLinop& A, const ND& d) {
+  const index_t n = A.dims().contains(d) ? A.size(d).value_or(0) : 0;
+  if (n < 2) return false;
+  try {
+    A.split({{d, slice(0, n / 2)}});
+    return true;
+  } catch (const SplitError&) {
+    return false;
+  }
+}
+
+// Is this the part of one process, or are such parts in it? They are cut inside, each by itself:
+// what processes exchange stays as it is, however each of them cuts its part.
+bool has_parts(const NamedLinop& A) {
+  return A.type().total || std::any_of(A.linops().begin(), A.linops().end(), has_parts);
+}
+bool is_part(const NamedLinop& A) { return A.type().total && A.has_attr("tiles_inside"); }
+
+bool can_cut_inside(const NamedLinop& A, const ND& d) {
+  if (is_part(A)) return can_cut(A[0], d);
+  return std::any_of(A.linops().begin(), A.linops().end(),
+                     [&](const NamedLinop& child) { return can_cut_inside(child, d); });
+}
+
+NamedLinop cut_inside(const NamedLinop& A, const TileSizes& sizes) {
+  LinopData data = copy_data(A);
+  for (NamedLinop& child : data.children) {
+    if (!is_part(A)) {
+      child = cut_inside(child, sizes);
+      continue;
+    }
+    TileSizes of_child;
+    for (const auto& [d, n] : sizes) {
+      if (can_cut(child, d)) of_child.emplace_back(d, n);
+    }
+    if (!of_child.empty()) child = create_batched_linop(child, BatchSpec{of_child});
+  }
+  return data.children.empty() ? A : from_data(std::move(data));
+}
+
+}  // namespace
+
 TileAxes tile_axes(const NamedLinop& A, const Dims& candidates) {
   TileAxes axes;
+  const bool is_cut_inside = has_parts(A);
   for (const ND& d : candidates) {
     const auto n = d.is_ellipsis() ? std::nullopt : A.size(d);
     if (!n || *n < 2) continue;
-    try {
-      A.split({{d, slice(0, *n / 2)}});
-      axes.emplace_back(d, *n);
-    } catch (const SplitError&) {
-      // What cannot be cut stays whole.
-    }
+    if (is_cut_inside ? can_cut_inside(A, d) : can_cut(A, d)) axes.emplace_back(d, *n);
   }
   return axes;
 }
@@ -156,7 +196,7 @@ std::optional<NamedLinop> cut_into_tiles(const NamedLinop& A, const TileAxes& or
   }
   if (list.empty()) return A;
   try {
-    return create_batched_linop(A, BatchSpec{list});
+    return has_parts(A) ? cut_inside(A, list) : create_batched_linop(A, BatchSpec{list});
   } catch (const SplitError&) {
     return std::nullopt;
   }

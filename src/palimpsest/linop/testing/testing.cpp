@@ -5,8 +5,11 @@
 #include <cmath>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/total.hpp"
 #include "palimpsest/linop/testing/testing_inputs.hpp"
 #include "palimpsest/linop/transforms/nufft_detail.hpp"
 
@@ -83,6 +86,15 @@ std::complex<double> inner(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
+// Of vectors that several processes hold parts of, the sum over them.
+std::complex<double> total_of(const NamedLinop& A, VectorSide side, std::complex<double> own) {
+  const Variable number = tensor(DType::complex128, {}, "number");
+  const Variable sum = total(A, side, number);
+  if (sum.node() == number.node()) return own;
+  const Tensor result = function({number}, sum)(Tensor::full({}, own));
+  return wide(result)[0];
+}
+
 }  // namespace
 
 DotTest dot_test(const NamedLinop& A, const TestOptions& options) {
@@ -90,13 +102,17 @@ DotTest dot_test(const NamedLinop& A, const TestOptions& options) {
   const Tensor Ax = A(x);
   const Tensor y = Tensor::random_normal(Ax.shape(), Ax.dtype(), {options.seed, 1});
   const Tensor Ay = with_sizes_of(A, x).H()(y);
-  DotTest result{inner(Ax, y), inner(x, Ay)};
+  DotTest result{total_of(A, VectorSide::output, inner(Ax, y)),
+                 total_of(A, VectorSide::input, inner(x, Ay))};
   if (is_real_linear(A)) {
     result.lhs = result.lhs.real();
     result.rhs = result.rhs.real();
   }
   const double difference = std::abs(result.lhs - result.rhs);
-  const double scale = norm_of(Ax) * norm_of(y);
+  const auto norm2 = [&](const Tensor& v) {
+    return total_of(A, VectorSide::output, std::pow(norm_of(v), 2)).real();
+  };
+  const double scale = std::sqrt(norm2(Ax) * norm2(y));
   result.error = difference == 0 ? 0 : difference / scale;
   result.ok = result.error <= test_tolerance(x.dtype(), x.numel() + y.numel());
   return result;

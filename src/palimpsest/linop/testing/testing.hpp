@@ -31,7 +31,7 @@ struct DotTest {
 };
 /// <A x, y> = <x, A^H y> for random x and y. `ok`: the error is at most 30 units of rounding times
 /// the square root of the number of elements of x and y. Of an operator that is linear over the
-/// reals only, the real part counts.
+/// reals only, the real part counts. All ranks of a distributed operator call it together.
 DotTest dot_test(const NamedLinop& A, const TestOptions& options = {});
 
 struct NormalTest {

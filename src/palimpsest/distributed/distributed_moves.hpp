@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: operators that cannot be cut along a placed dimension unless ranks give each other
+// elements first.
+#pragma once
+
+#include "palimpsest/distributed/parts_operator.hpp"
+
+namespace palimpsest::distributed_detail {
+
+/// This rank's part of a difference or convolution along placed dimensions: neighbours give what
+/// the stencil reads beyond the part, and the adjoint gives back what belongs to them.
+/// Undefined: A is another operator, or `refused` (positions of axes) are not those of its stencil.
+NamedLinop distributed_stencil(const NamedLinop& A, const Team& team, const Placement& placement,
+                               const Axes& refused);
+
+/// This rank's part of an operator that acts along placed axes as a whole: the cut moves to another
+/// axis, along which the operator can be cut, and back. A wavelet transform without such an axis is
+/// computed of the whole array by all ranks.
+/// Errors   SplitError: there is no such axis
+NamedLinop distributed_elsewhere(const NamedLinop& A, const Team& team,
+                                 const Placement& placement, const Axes& refused);
+
+}  // namespace palimpsest::distributed_detail

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: ops that give each rank elements of the arrays of others.
+#pragma once
+
+#include "palimpsest/distributed/communication_ops.hpp"
+
+namespace palimpsest::distributed_detail {
+
+/// Ranges of an array, one per axis.
+using Ranges = std::vector<PartRange>;
+
+/// Elements that a rank gets from another one, or from itself: where they lie in the input of the
+/// sender, and where in the output of the receiver.
+struct PartBlock {
+  int sender = 0;  // position in the group
+  Ranges from, to;
+};
+
+/// What each rank of a group gets, as blocks of elements. Elements of an output that no block gives
+/// are 0. All members know all blocks from the extents of their own input.
+class PartsMap {
+ public:
+  virtual ~PartsMap() = default;
+  /// The name of the op, and its parameters without those of the team.
+  virtual std::string name() const = 0;
+  virtual std::string parameters() const = 0;
+  /// Extents of the output of a member, given those of the input of this rank. ShapeError: this
+  /// rank does not hold its part.
+  virtual Extents output_extents(std::span<const index_t> input, int receiver) const = 0;
+  /// Those of the input of this rank, given those of its output.
+  virtual Extents input_extents(std::span<const index_t> output) const = 0;
+  /// What a member gets, in the order of the senders.
+  virtual std::vector<PartBlock> blocks_for(std::span<const index_t> input, int receiver) const = 0;
+};
+using PartsMapPtr = std::shared_ptr<const PartsMap>;
+
+/// Moves elements as a map says; the adjoint adds what each element became, in the order of the
+/// ranks.
+///
+/// Aliases  view_map {}, destroy_map {}
+/// Cost     one message to each rank that gets anything, one synchronisation. Scratch: what is sent
+///          and received
+class MoveParts final : public CommunicationOp {
+ public:
+  MoveParts(Team team, AxisNames axes, PartsMapPtr map, bool is_adjoint)
+      : CommunicationOp(std::move(team), std::move(axes)),
+        map_(std::move(map)),
+        is_adjoint_(is_adjoint) {}
+  std::string name() const override { return map_->name() + (is_adjoint_ ? "Adjoint" : ""); }
+  std::string parameters() const override;
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::size_t scratch_bytes(const Apply&, std::span<const Layout> inputs) const override;
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable> cotangents) const override;
+  Traffic traffic(const Apply& apply) const override;
+  void run(RunContext& context) const override;
+
+ private:
+  struct Message;
+  Extents result_extents(std::span<const index_t> x) const;
+  // What goes from this rank to the others, or comes from them, by position in the group.
+  std::vector<Message> messages(std::span<const index_t> x, bool outgoing) const;
+  std::vector<PartBlock> blocks_between(std::span<const index_t> input, int sender,
+                                        int receiver) const;
+
+  PartsMapPtr map_;
+  bool is_adjoint_;
+};
+
+/// One axis of an array of which the ranks along an axis of the team hold parts.
+struct CutAxis {
+  index_t axis = 0;    // counted from the front
+  index_t extent = 0;  // of the whole array
+  std::string team_axis;
+};
+using CutAxes = std::vector<CutAxis>;
+
+/// Of an array that is cut one way the parts of another way. Ranks that differ along axes of the
+/// team which cut nothing hold the same; each gets elements from those of its own place there.
+/// Adjoint and inverse are the way back.
+Variable redistribute(const Variable& x, const Team& team, const CutAxes& from, const CutAxes& to);
+
+/// Elements beyond the ends of an array: 0, those from the other end, the nearest one again.
+enum class HaloEdge { zero, periodic, nearest };
+/// This rank's part of an array and what lies before and after it; nothing where the part is empty.
+Variable halo(const Variable& x, const Team& team, const CutAxis& cut, index_t before,
+              index_t after, HaloEdge edge);
+
+/// Its adjoint: what lies around the parts is added to what it is of.
+Variable halo_adjoint(const Variable& y, const Team& team, const CutAxis& cut, index_t before,
+                      index_t after, HaloEdge edge);
+
+/// The range that a rank holds along a cut.
+PartRange part_at(const Team& team, const CutAxis& cut, int rank);
+
+}  // namespace palimpsest::distributed_detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what containers share whose vectors are spread over ranks. Their attributes are `team`,
+// the number of a team, and `input` and `output`, the axes along which each rank holds its part of
+// a vector.
+#pragma once
+
+#include "palimpsest/distributed/move_parts.hpp"
+#include "palimpsest/distributed/placement.hpp"
+#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/total.hpp"
+
+namespace palimpsest::distributed_detail {
+
+Attribute attribute_of(const AxisNames& names);
+AxisNames names_of(const NamedLinop& A, std::string_view attribute);
+Attribute attribute_of(const CutAxes& cuts);
+CutAxes cuts_of(const NamedLinop& A, std::string_view attribute);
+Team team_in(const NamedLinop& A);
+
+// Entries of a LinopType.
+NamedShape assemble_part(std::vector<NamedLinop>& children, const Assembly& how);
+NamedLinop refuse_tiles(const NamedLinop& A, const Tile& tile);
+Variable total_of_parts(const NamedLinop& A, VectorSide side, const Variable& number);
+
+/// The operator on a tile of which ranges may be empty: then zeros of the dtype that A gives.
+NamedLinop part_of_tile(const NamedLinop& A, const Tile& tile);
+
+/// Does applying A exchange anything with other ranks?
+bool communicates(const NamedLinop& A);
+
+/// A leaf or container with other recorded sizes than it has.
+NamedLinop with_other_sizes(const NamedLinop& A, const DimMap& sizes);
+/// The size of an axis of both shapes. ShapeError "is unknown".
+index_t known_size(const NamedLinop& A, std::size_t axis);
+/// The dimensions of A with the sizes of this rank's parts, where they are known.
+DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement);
+/// The axes of the team that cut one of these dimensions.
+AxisNames axes_cutting(const Dims& dims, const Placement& placement);
+
+}  // namespace palimpsest::distributed_detail
