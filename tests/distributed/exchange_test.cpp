@@ -38,7 +38,8 @@ std::vector<HaloOptions> halos() {
   std::vector<HaloOptions> all_of_them;
   for (const HaloBoundary boundary :
        {HaloBoundary::zero, HaloBoundary::periodic, HaloBoundary::nearest}) {
-    for (const auto& [before, after] : {std::pair<index_t, index_t>{1, 1}, {0, 2}, {3, 0}, {7, 5}}) {
+    for (const auto& [before, after] :
+         {std::pair<index_t, index_t>{1, 1}, {0, 2}, {3, 0}, {7, 5}}) {
       all_of_them.push_back({.before = before, .after = after, .boundary = boundary});
     }
   }
@@ -146,8 +147,7 @@ TEST(Exchanges, OfTwoAxesOfATeam) {
         }
         return seed_of_place;
       };
-      EXPECT_TRUE(
-          is_adjoint(R, DType::float32, mine.shape(), std::pair(seed(from), seed(to))));
+      EXPECT_TRUE(is_adjoint(R, DType::float32, mine.shape(), std::pair(seed(from), seed(to))));
     }
   }
 }
@@ -167,12 +167,13 @@ std::vector<Along> operators_along_cuts() {
     for (std::size_t k = 0; k < shape.size(); ++k) sizes[A.ishape()[k]] = shape[k];
     cases.push_back({name, A.with_sizes(sizes), shape, placement});
   };
-  for (const auto boundary : {DifferenceBoundary::periodic, DifferenceBoundary::neumann,
-                              DifferenceBoundary::zero}) {
+  for (const auto boundary :
+       {DifferenceBoundary::periodic, DifferenceBoundary::neumann, DifferenceBoundary::zero}) {
     for (const auto direction : {DifferenceDirection::forward, DifferenceDirection::backward}) {
       for (const index_t n : {2, 3, 8}) {
         add("difference of " + std::to_string(n),
-            FiniteDifference("Y X", "Y", {.boundary = boundary, .spacing = 0.5, .direction = direction}),
+            FiniteDifference("Y X", "Y",
+                             {.boundary = boundary, .spacing = 0.5, .direction = direction}),
             {n, 3}, {{"Y", "rank"}});
       }
     }
@@ -182,9 +183,13 @@ std::vector<Along> operators_along_cuts() {
     for (const auto method : {ConvolutionMethod::direct, ConvolutionMethod::fft}) {
       for (const Extents& kernel : {Extents{3, 2}, Extents{4, 5}}) {
         const Parameter h(random_values(kernel, DType::complex128, 5));
-        add("convolution", Convolution(h, {.batch = "C", .grid = Dims("Ny Nx"), .boundary = boundary, .method = method}),
+        add("convolution",
+            Convolution(
+                h, {.batch = "C", .grid = Dims("Ny Nx"), .boundary = boundary, .method = method}),
             {2, 9, 8}, {{"Ny", "rank"}});
-        add("convolution along the other", Convolution(h, {.batch = "C", .grid = Dims("Ny Nx"), .boundary = boundary, .method = method}),
+        add("convolution along the other",
+            Convolution(
+                h, {.batch = "C", .grid = Dims("Ny Nx"), .boundary = boundary, .method = method}),
             {2, 6, 7}, {{"Nx", "rank"}});
       }
     }
@@ -222,8 +227,8 @@ TEST(Distribute, OperatorsAlongACutDimensionSendAndHoldWhatIsAnnounced) {
   for (const Along& c : operators_along_cuts()) {
     SCOPED_TRACE(c.name + " " + c.A.str());
     const TensorType x = type_of(DType::complex128, c.shape);
-    const TeamPlan announced =
-        plan_on_team(c.A, Team::pretend({{"rank", team.size()}}), c.placement, x, Direction::normal);
+    const TeamPlan announced = plan_on_team(c.A, Team::pretend({{"rank", team.size()}}),
+                                            c.placement, x, Direction::normal);
     const NamedLinop N = distribute(c.A, team, c.placement).N();
     const RankPlan& mine = announced.ranks[static_cast<std::size_t>(team.rank())];
     const Tensor v =
@@ -248,8 +253,7 @@ TEST(Distribute, EmptyPartsHaveTheDtypeOfTheWhole) {
     const NamedLinop part = distribute(A, team, {{d, "rank"}});
     const Tensor x = random_values({3}, DType::float32, 4);
     const Tensor mine = DTensor::part_of(x, "N", team, {{d, "rank"}}).local().contiguous();
-    const Tensor y =
-        DTensor::from_local(part(mine), "M", {2}, team, {{d, "rank"}}).gather_to_all();
+    const Tensor y = DTensor::from_local(part(mine), "M", {2}, team, {{d, "rank"}}).gather_to_all();
     EXPECT_EQ(y.dtype(), DType::complex64);
     EXPECT_LT(distance(y, A(x)), 1e-6);
   }
@@ -262,13 +266,13 @@ TEST(Distribute, RanksWithEmptyPartsStayInStep) {
   const NamedLinop F = Fft(2, {.batch = "C", .grid = Grid{"Ny Nx", "Ky Kx"}});
   const NamedLinop W = Diagonal(Parameter(random_values({2, 3}, c, 7)), {"C", "Ky", "Kx"},
                                 {.weight_shape = Dims("Ky Kx")});
-  const NamedLinop A = Chain(F, W).with_sizes(
-      {{"C", 5}, {"Ny", 2}, {"Nx", 3}, {"Ky", 2}, {"Kx", 3}});
+  const NamedLinop A =
+      Chain(F, W).with_sizes({{"C", 5}, {"Ny", 2}, {"Nx", 3}, {"Ky", 2}, {"Kx", 3}});
   const NamedLinop part = distribute(A, team, {{"Ny", "rank"}});
   const Tensor x = random_values({5, 2, 3}, c, 9);
   const Tensor mine = DTensor::part_of(x, A.ishape(), team, {{"Ny", "rank"}}).local().contiguous();
-  const Tensor y =
-      DTensor::from_local(part(mine), A.oshape(), {5, 2, 3}, team, {{"Ky", "rank"}}).gather_to_all();
+  const Tensor y = DTensor::from_local(part(mine), A.oshape(), {5, 2, 3}, team, {{"Ky", "rank"}})
+                       .gather_to_all();
   EXPECT_LT(distance(y, A(x)), 1e-13);
 }
 
@@ -276,19 +280,30 @@ TEST(Exchanges, RefuseWhatDoesNotFit) {
   const Team team = Team::pretend({{"rank", 3}});
   expect_error<NameError>([&] { Halo("N M", "Q", 4, team, "rank"); }, "[Halo] d: got Q");
   expect_error<NameError>([&] { Halo("N M", "N", 4, team, "other"); }, "axis");
-  expect_error<ValueError>([&] { Halo("N M", "N", 4, team, "rank", {.before = -1}); }, "at least 0");
+  expect_error<ValueError>([&] { Halo("N M", "N", 4, team, "rank", {.before = -1}); },
+                           "at least 0");
   expect_error<NameError>([&] { AllReduce("N", team, {"other"}); }, "axis");
   expect_error<ShapeError>([&] { Scatter("Y X", {4}, team, {{"Y", "rank"}}); }, "got 1 extents");
   expect_error<NameError>([&] { Scatter("Y X", {4, 5}, team, {{"Z", "rank"}}); }, "got Z");
   const NamedLinop R = Redistribute("Y X", {4, 5}, team, {{"Y", "rank"}}, {{"X", "rank"}});
-  expect_error<ShapeError>([&] { R.plan(type_of(DType::float64, {3, 5})); },
-                           "expected 2 along axis 0, the part of rank 0");
-  expect_error<ShapeError>([&] { R.plan(type_of(DType::float64, {2, 6})); }, "expected 5 along axis 1");
+  expect_error<ShapeError>(
+      [&] {
+        R.plan(type_of(DType::float64, {3, 5}));
+      },
+      "expected 2 along axis 0, the part of rank 0");
+  expect_error<ShapeError>(
+      [&] {
+        R.plan(type_of(DType::float64, {2, 6}));
+      },
+      "expected 5 along axis 1");
   expect_error<ShapeError>(
       [&] { Halo("N", "N", 7, team, "rank").H().plan(type_of(DType::float64, {9})); },
       "with the halo");
-  expect_error<SplitError>([&] { AllReduce("N", team, {"rank"}).split({{"N", slice(0, 1)}}); },
-                           "other ranks");
+  expect_error<SplitError>(
+      [&] {
+        AllReduce("N", team, {"rank"}).split({{"N", slice(0, 1)}});
+      },
+      "other ranks");
 }
 
 TEST(Exchanges, OfIntegersMoveAndAreNotAdded) {
@@ -302,7 +317,9 @@ TEST(Exchanges, OfIntegersMoveAndAreNotAdded) {
   const Variable y = tensor(DType::int64, {part.size() + 2}, "y");
   if (part.size() == 0) return;
   expect_error<DTypeError>(
-      [&] { distributed_detail::halo_adjoint(y, team, cut, 1, 1, distributed_detail::HaloEdge::zero); },
+      [&] {
+        distributed_detail::halo_adjoint(y, team, cut, 1, 1, distributed_detail::HaloEdge::zero);
+      },
       "floating or complex");
 }
 

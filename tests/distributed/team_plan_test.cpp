@@ -43,8 +43,7 @@ TEST(TeamPlan, OfCgSenseOn1024RanksFollowsTheFormula) {
   const CgOptions options{.max_iterations = 10};
   const TeamPlan plan = plan_on_team(team, [&](const Team& seen) {
     const NamedLinop N = distribute(A, seen, placement).N();
-    const TensorType x =
-        part_of(type_of(DType::complex64, {n, n, n}), A.ishape(), seen, placement);
+    const TensorType x = part_of(type_of(DType::complex64, {n, n, n}), A.ishape(), seen, placement);
     const SolvePlan solve = plan_conjugate_gradients(N, x, options);
     return RankPlan{.peak_bytes = solve.peak_bytes,
                     .input_bytes = byte_count(x.shape, x.dtype),
@@ -93,8 +92,8 @@ TEST(TeamPlan, OfASolveIsWhatItHoldsAndSends) {
   const NamedLinop A = sense(7, 24, 20, DType::complex64);
   const CgOptions options{.tolerance = 0, .max_iterations = 3};
   const TensorType x = type_of(DType::complex64, {24, 20});
-  const TeamPlan announced = plan_on_team(
-      Team::pretend({{"rank", team.size()}}), [&](const Team& seen) {
+  const TeamPlan announced =
+      plan_on_team(Team::pretend({{"rank", team.size()}}), [&](const Team& seen) {
         const SolvePlan solve =
             plan_conjugate_gradients(distribute(A, seen, kCoils).N(), x, options);
         return RankPlan{.peak_bytes = solve.peak_bytes, .traffic = traffic_of(solve.step)};
@@ -187,10 +186,11 @@ TEST(CanonicalSums, HaveTheBitsOfOneProcess) {
     const Tensor y = random_values({7, 12, 10}, dtype, 6);
     const Tensor mine = DTensor::part_of(y, A.oshape(), team, kCoils).local().contiguous();
     EXPECT_TRUE(equal(together.H()(mine), one.H()(y)));
-    EXPECT_LT(distance(DTensor::from_local(together(x), A.oshape(), y.shape(), team, kCoils)
-                           .gather_to_all(),
-                       A(x)),
-              1e-5);
+    EXPECT_LT(
+        distance(
+            DTensor::from_local(together(x), A.oshape(), y.shape(), team, kCoils).gather_to_all(),
+            A(x)),
+        1e-5);
     EXPECT_TRUE(is_adjoint(together.with_sizes({{"Nx", 12}, {"Ny", 10}}), dtype));
   }
 }
@@ -227,7 +227,10 @@ TEST(CanonicalSums, NeedOneDimension) {
   const NamedLinop A = sense(5, 12, 10, DType::complex64);
   const Team team = Team::pretend({{"a", 2}, {"b", 2}});
   expect_error<ValueError>(
-      [&] { distribute(A, team, {{"C", "a"}, {"Nx", "b"}}, canonical()); }, "canonical sums");
+      [&] {
+        distribute(A, team, {{"C", "a"}, {"Nx", "b"}}, canonical());
+      },
+      "canonical sums");
   expect_error<ValueError>([&] { distribute(A, team, {}, canonical()); }, "canonical sums");
 }
 

@@ -83,8 +83,10 @@ class Session {
   void warn_of_end(Status status);
   ScanReconstructionResult solved(ScanReconstruction& reconstruction) const;
   void finish(const JsonReport& report, const std::string& summary);
+  void be_silent();
+  void recon(ScanReconstructionOptions& how);
 
-  const ReconOptions& options_;
+  ReconOptions options_;
   std::optional<ConfigScope> threads_;
   Messages messages_;
   Outputs outputs_;
@@ -106,11 +108,14 @@ void Session::finish(const JsonReport& report, const std::string& summary) {
 
 void Session::plan() {
   const ScanReconstructionOptions how = reconstruction_options(options_);
+  if (how.team.rank() != 0) return;
   announce_files(outputs_, options_, /*plan_only=*/true);
   const ScanReconstruction reconstruction(how);
+  const std::vector<RankReport> ranks = reports_of_ranks(reconstruction, how);
   write_plan(outputs_, options_, reconstruction.step());
-  finish(report_of("plan", reconstruction, how),
-         scan_text(reconstruction, how) + plan_text(reconstruction));
+  JsonReport report = report_of("plan", reconstruction, how);
+  add_ranks(report, ranks);
+  finish(report, scan_text(reconstruction, how) + plan_text(reconstruction) + ranks_text(ranks));
 }
 
 void Session::warn_of_end(Status status) {
@@ -131,10 +136,32 @@ ScanReconstructionResult Session::solved(ScanReconstruction& reconstruction) con
   });
 }
 
+// Of the ranks of a run the first one writes and prints.
+void Session::be_silent() {
+  for (std::string* const path :
+       {&options_.output, &options_.save, &options_.save_maps, &options_.report, &options_.plan,
+        &options_.html, &options_.log}) {
+    path->clear();
+  }
+  options_.json = false;
+  options_.quiet = true;
+  messages_ = Messages(true);
+}
+
 void Session::recon() {
   if (options_.dry_run) return plan();
   check_outputs(options_);
   ScanReconstructionOptions how = reconstruction_options(options_);
+  if (how.team.rank() != 0) be_silent();
+  try {
+    recon(how);
+  } catch (const std::exception& error) {
+    how.team.abandon(error.what());
+    throw;
+  }
+}
+
+void Session::recon(ScanReconstructionOptions& how) {
   announce_files(outputs_, options_, /*plan_only=*/false);
   const WithInterrupts interrupts;
   how.cancel = interrupt_token();
@@ -153,6 +180,7 @@ void Session::recon() {
                  options_.checkpoint.empty() ? "" : ", --resume goes on from the checkpoint");
     throw EndedEarly{kInterrupted};
   }
+  if (!is_first) return;
   warn_of_end(result.status);
   RunFacts facts;
   const StopWatch watch;
@@ -165,6 +193,18 @@ void Session::recon() {
   add_run(report, reconstruction, result, facts);
   finish(report, scan_text(reconstruction, how) + run_text(reconstruction, result, facts));
   if (result.status == Status::time_limit) throw EndedEarly{kTimeLimit};
+}
+
+void recon(const ReconOptions& options) {
+  if (options.dry_run) return plan(options);
+  check_outputs(options);
+  ScanReconstructionOptions how = reconstruction_options(options);
+  try {
+    recon_on_this_rank(options, how);
+  } catch (const std::exception& error) {
+    how.team.abandon(error.what());
+    throw;
+  }
 }
 
 }  // namespace
@@ -216,6 +256,8 @@ void add_plan(CommandLine& line) {
   const auto options = std::make_shared<ReconOptions>();
   add_image_options(line, "plan", "List how many bytes a reconstruction takes, and where they go",
                     *options)
+      .option("--ranks", "N", options->ranks,
+              "Ranks of a run that is planned, and need not be there")
       .action([options] { Session(*options).plan(); });
 }
 

@@ -95,8 +95,7 @@ void LeafSum::run(RunContext& context) const {
                             .is_dense();
   const Strides dense = Layout::dense(x.dtype, Extents(y.extents.begin(), y.extents.end())).strides;
   for (index_t leaf = 0; leaf < leaves_of(self); ++leaf) {
-    const std::byte* elements =
-        static_cast<const std::byte*>(x.data) + leaf * x.strides[0] * item;
+    const std::byte* elements = static_cast<const std::byte*>(x.data) + leaf * x.strides[0] * item;
     if (!is_dense) {
       run_copy(ConstView{elements, x.dtype, y.extents, x.strides.subspan(1)},
                MutableView{next, x.dtype, y.extents, dense});
@@ -111,8 +110,8 @@ void LeafSum::run(RunContext& context) const {
   }
   exchange_all(
       [&](int k) {
-        return std::span<const std::byte>(
-            sent[at(k)], at(leaves_of(self) * elements_of(n, k).size() * item));
+        return std::span<const std::byte>(sent[at(k)],
+                                          at(leaves_of(self) * elements_of(n, k).size() * item));
       },
       [&](int k) { return std::span(received[at(k)], at(leaves_of(k) * mine.size() * item)); });
   std::vector<const std::byte*> parts;

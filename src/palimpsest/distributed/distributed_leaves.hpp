@@ -26,9 +26,7 @@ class LeafSum final : public CommunicationOp {
   void run(RunContext& context) const override;
 
  private:
-  index_t leaves_of(int member) const {
-    return part_range(leaves_, member, group().size()).size();
-  }
+  index_t leaves_of(int member) const { return part_range(leaves_, member, group().size()).size(); }
   PartRange elements_of(index_t n, int member) const {
     return part_range(n, member, group().size());
   }

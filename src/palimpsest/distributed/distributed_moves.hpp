@@ -17,7 +17,7 @@ NamedLinop distributed_stencil(const NamedLinop& A, const Team& team, const Plac
 /// axis, along which the operator can be cut, and back. A wavelet transform without such an axis is
 /// computed of the whole array by all ranks.
 /// Errors   SplitError: there is no such axis
-NamedLinop distributed_elsewhere(const NamedLinop& A, const Team& team,
-                                 const Placement& placement, const Axes& refused);
+NamedLinop distributed_elsewhere(const NamedLinop& A, const Team& team, const Placement& placement,
+                                 const Axes& refused);
 
 }  // namespace palimpsest::distributed_detail

@@ -19,9 +19,8 @@ using namespace distributed_detail;
 
 // What stands in the attributes of an exchange.
 Attributes attributes_of(const Team& team, const AxisNames& input, const AxisNames& output) {
-  return {{"team", team.node().id},
-          {"input", attribute_of(input)},
-          {"output", attribute_of(output)}};
+  return {
+      {"team", team.node().id}, {"input", attribute_of(input)}, {"output", attribute_of(output)}};
 }
 
 // -- sums ----------------------------------------------------------------------------------------
@@ -79,8 +78,8 @@ CutAxes cuts_in(const Dims& dims, const Extents& shape, const Team& team,
   for (const auto& [d, axis] : placement.entries()) {
     const auto found = std::find(dims.begin(), dims.end(), d);
     if (found == dims.end()) {
-      throw NameError(fmt::format("[Redistribute] {}: got {}, expected some of {}",
-                                  placement.str(), d.str(), dims.str()));
+      throw NameError(fmt::format("[Redistribute] {}: got {}, expected some of {}", placement.str(),
+                                  d.str(), dims.str()));
     }
     const index_t position = found - dims.begin();
     cuts.push_back({position, shape[static_cast<std::size_t>(position)], axis});
@@ -133,13 +132,13 @@ NamedLinop Broadcast(Dims dims, const Team& team, std::vector<std::string> axes)
 NamedLinop Redistribute(Dims dims, Extents shape, const Team& team, Placement from, Placement to,
                         std::optional<Dims> out) {
   if (dims.size() != shape.size()) {
-    throw ShapeError(fmt::format("[Redistribute] shape: got {} extents, expected {}, one for each "
-                                 "dimension of {}",
-                                 shape.size(), dims.size(), dims.str()));
+    throw ShapeError(
+        fmt::format("[Redistribute] shape: got {} extents, expected {}, one for each "
+                    "dimension of {}",
+                    shape.size(), dims.size(), dims.str()));
   }
   const CutAxes before = cuts_in(dims, shape, team, from), after = cuts_in(dims, shape, team, to);
-  Attributes attributes =
-      attributes_of(team, axes_cutting(dims, from), axes_cutting(dims, to));
+  Attributes attributes = attributes_of(team, axes_cutting(dims, from), axes_cutting(dims, to));
   attributes.emplace_back("from", attribute_of(before));
   attributes.emplace_back("to", attribute_of(after));
   if (!out) {

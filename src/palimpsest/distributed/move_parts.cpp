@@ -51,7 +51,8 @@ void add_elements(const MutableView& y, const T* terms) {
   const std::size_t rank = y.extents.size();
   const index_t n = element_count(y.extents);
   if (n == 0) return;
-  const index_t row = rank == 0 ? 1 : y.extents[rank - 1], step = rank == 0 ? 0 : y.strides[rank - 1];
+  const index_t row = rank == 0 ? 1 : y.extents[rank - 1],
+                step = rank == 0 ? 0 : y.strides[rank - 1];
   Extents index(rank == 0 ? 0 : rank - 1, 0);
   for (index_t done = 0; done < n; done += row) {
     index_t offset = 0;
@@ -121,7 +122,8 @@ std::vector<Extents> MoveParts::infer_shapes(const Apply&, std::span<const Exten
 std::vector<PartBlock> MoveParts::blocks_between(std::span<const index_t> input, int sender,
                                                  int receiver) const {
   std::vector<PartBlock> blocks = map_->blocks_for(input, receiver);
-  std::erase_if(blocks, [&](const PartBlock& b) { return b.sender != sender || count(b.from) == 0; });
+  std::erase_if(blocks,
+                [&](const PartBlock& b) { return b.sender != sender || count(b.from) == 0; });
   return blocks;
 }
 
@@ -133,8 +135,8 @@ std::vector<MoveParts::Message> MoveParts::messages(std::span<const index_t> x,
   const bool gives = outgoing != is_adjoint_;  // elements of this rank's input of the map
   std::vector<Message> found(group().members.size());
   for (int k = 0; k < group().size(); ++k) {
-    found[at(k)].blocks = gives ? blocks_between(input, group().self, k)
-                              : blocks_between(input, k, group().self);
+    found[at(k)].blocks =
+        gives ? blocks_between(input, group().self, k) : blocks_between(input, k, group().self);
   }
   return found;
 }
@@ -230,8 +232,7 @@ void MoveParts::run(RunContext& context) const {
 }
 
 PartRange part_at(const Team& team, const CutAxis& cut, int rank) {
-  return part_range(cut.extent, coordinate_of(team, rank, cut.team_axis),
-                    team.size(cut.team_axis));
+  return part_range(cut.extent, coordinate_of(team, rank, cut.team_axis), team.size(cut.team_axis));
 }
 
 namespace {
@@ -301,8 +302,7 @@ class RedistributeMap final : public PartsMap {
     return extents_of(held(team_, to_, member(receiver), extents));
   }
   Extents input_extents(std::span<const index_t> output) const override {
-    return extents_of(
-        held(team_, from_, team_.rank(), whole_extents(team_, to_, output, name())));
+    return extents_of(held(team_, from_, team_.rank(), whole_extents(team_, to_, output, name())));
   }
   std::vector<PartBlock> blocks_for(std::span<const index_t> input, int receiver) const override {
     const Extents extents = whole_extents(team_, from_, input, name());
@@ -446,8 +446,8 @@ namespace {
 
 Variable moved(const Variable& x, const Team& team, const CutAxis& cut, PartsMapPtr map,
                bool is_adjoint) {
-  const auto op = std::make_shared<MoveParts>(team, AxisNames{cut.team_axis}, std::move(map),
-                                              is_adjoint);
+  const auto op =
+      std::make_shared<MoveParts>(team, AxisNames{cut.team_axis}, std::move(map), is_adjoint);
   return op->make_node({&x, 1}).output(0);
 }
 

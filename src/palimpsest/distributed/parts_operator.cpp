@@ -134,9 +134,9 @@ index_t known_size(const NamedLinop& A, std::size_t axis) {
   const ND &in = A.ishape()[axis], &out = A.oshape()[axis];
   if (const auto n = A.size(in)) return *n;
   if (const auto n = A.size(out)) return *n;
-  throw ShapeError(fmt::format(
-      "[distribute] {}: the size of {} is unknown. Try with_sizes({{{{\"{}\", ..}}}})", A.name(),
-      in.str(), in.str()));
+  throw ShapeError(
+      fmt::format("[distribute] {}: the size of {} is unknown. Try with_sizes({{{{\"{}\", ..}}}})",
+                  A.name(), in.str(), in.str()));
 }
 
 DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement) {

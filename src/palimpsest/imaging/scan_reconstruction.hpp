@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "palimpsest/base/api.hpp"
+#include "palimpsest/distributed/team.hpp"
 #include "palimpsest/imaging/calibration.hpp"
 #include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/imaging/scan.hpp"
@@ -51,6 +52,11 @@ struct ScanReconstructionOptions {
   std::optional<CheckpointOptions> checkpoint = {};
   std::string resume = {};
   std::uint64_t seed = 0;
+  /// The ranks that reconstruct together: all of them run it with these options. Solves are dealt
+  /// out along the axis "solve" of the team and coils along "coil"; other axes are reshaped into
+  /// these: as many solves side by side as there are, and coils of one solve with the ranks that
+  /// are left. Rank 0 has the result.
+  Team team = {};
 };
 
 /// One step on the way from file to image, and the most that is held during it.
@@ -111,6 +117,11 @@ class PALIMPSEST_API ScanReconstruction {
   ~ScanReconstruction();
 
   const ScanLayout& layout() const;
+  /// With the axes "solve" and "coil".
+  const Team& team() const;
+  /// Solves and coils of this rank, out of those of all.
+  PartRange own_solves() const;
+  PartRange own_coils() const;
   /// Where maps are estimated from; empty if they are given.
   const CalibrationArea& center() const;
   /// Are they estimated from separate calibration lines, not from the image's own?

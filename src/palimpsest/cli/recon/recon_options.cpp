@@ -166,6 +166,37 @@ double parse_duration(const std::string& option, const std::string& text) {
       fmt::format("[{}] got '{}', expected a time such as 90s, 10m or 1.5h", option, text));
 }
 
+Team team_of(const ReconOptions& options) {
+  if (options.ranks && (*options.ranks < 1 || *options.ranks > 1000000)) {
+    throw UsageError(
+        fmt::format("[--ranks] got {}, expected a number of at least 1", *options.ranks));
+  }
+  const Team team =
+      options.ranks ? Team::pretend({{"rank", static_cast<int>(*options.ranks)}}) : Team::world();
+  if (options.place.empty()) return team;
+  index_t coils = 1, solves = 1;
+  std::string_view left = options.place;
+  while (!left.empty()) {
+    const std::string_view entry = left.substr(0, left.find(','));
+    left.remove_prefix(std::min(left.size(), entry.size() + 1));
+    const std::string_view name = entry.substr(0, entry.find('='));
+    const bool is_known = name == "C" || name == "T" || name == "S" || name == "Nx";
+    if (!is_known || name.size() == entry.size()) {
+      throw UsageError(fmt::format(
+          "[--place] got '{}', expected ranks along C (coils), T (frames), S (slices) or Nx "
+          "(planes of a volume), such as C=2,T=4",
+          options.place));
+    }
+    (name == "C" ? coils : solves) *= whole_number("--place", entry.substr(name.size() + 1));
+    if (coils * solves > team.size()) break;
+  }
+  if (coils * solves != team.size()) {
+    throw UsageError(fmt::format("[--place] {} is for {} ranks, expected {}, those of the run",
+                                 options.place, coils * solves, team.size()));
+  }
+  return team.reshaped({{"solve", static_cast<int>(solves)}, {"coil", static_cast<int>(coils)}});
+}
+
 std::vector<std::string> regularizer_texts(const ReconOptions& options) {
   if (!options.regularizers.empty()) return options.regularizers;
   if (options.method == "adjoint") return {};
@@ -205,6 +236,7 @@ ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
   }
   result.resume = options.resume;
   result.seed = static_cast<std::uint64_t>(options.seed.value_or(0));
+  result.team = team_of(options);
   check_effects(options, result);
   return result;
 }
@@ -255,6 +287,10 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "Repetition of a raw file; default: the mean of all")
       .flag("--whiten,--prewhiten", options.prewhiten,
             "Decorrelation of the coils by the noise readouts of a raw file")
+      .option(
+          "--place", "C=N,T=N", options.place,
+          "Ranks along C (coils), T (frames), S (slices) or Nx (planes of a volume) in a run of "
+          "mpirun; default: as many solves side by side as there are, then coils")
       .option("--report", "FILE.json", options.report,
               "Output: sizes, plan, peaks in bytes, seconds, residuals")
       .option("--plan", "FILE", options.plan,

@@ -22,6 +22,10 @@ struct ReconOptions {
   std::string as, frames, trajectory, weights, start, scale, time_limit, checkpoint, every, resume;
   bool prewhiten = false, json = false, dry_run = false, keep_scale = false, quiet = false;
   std::string scratch;
+  /// As given: `C=2,T=2`.
+  std::string place;
+  /// Ranks of a plan that need not be there.
+  std::optional<index_t> ranks;
   /// As given: `300M`.
   std::string memory;
   /// The whole command line.
@@ -36,6 +40,11 @@ Command add_image_options(CommandLine& line, const std::string& name,
 ///
 /// Errors   UsageError naming the option
 double parse_duration(const std::string& option, const std::string& text);
+
+/// The ranks that reconstruct together: those of the launched run, or pretended ones for a plan.
+///
+/// Errors   UsageError: --place or --ranks is wrong
+Team team_of(const ReconOptions& options);
 
 /// Errors   UsageError: numbers out of range; options that have nothing to do here
 ScanReconstructionOptions reconstruction_options(const ReconOptions& options);

@@ -6,10 +6,12 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <complex>
 #include <filesystem>
 #include <fstream>
 
 #include "palimpsest/cli/text.hpp"
+#include "palimpsest/distributed/team_plan.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
 
 namespace palimpsest::cli {
@@ -244,6 +246,66 @@ std::vector<std::pair<std::string, std::string>> page_facts(
   rows.emplace_back("peak of the process", with_commas(process_peak_bytes()) + " bytes");
   rows.emplace_back("k-space and maps", r.plan().in_memory ? "in memory" : "in files");
   return rows;
+}
+
+std::vector<RankReport> reports_of_ranks(const ScanReconstruction& r,
+                                         const ScanReconstructionOptions& options) {
+  std::vector<RankReport> reports;
+  const int n = r.team().size();
+  if (n == 1) return reports;
+  const Extents image = r.layout().result_shape();
+  const index_t pixels = element_count(image), solves = r.plan().solves;
+  for (int rank = 0; rank < n; ++rank) {
+    const Team seen = Team::pretend(r.team().axes(), rank);
+    const index_t own = part_range(solves, seen.coordinate("solve"), seen.size("solve")).size();
+    const index_t coils =
+        part_range(r.layout().n_coils(), seen.coordinate("coil"), seen.size("coil")).size();
+    const bool is_sender = seen.coordinate("solve") > 0 && seen.coordinate("coil") == 0;
+    const index_t gathered =
+        is_sender ? pixels / solves * own * static_cast<index_t>(sizeof(std::complex<float>)) : 0;
+    const bool is_same = !reports.empty() && reports.back().solves == own &&
+                         reports.back().coils == coils && reports.back().gathered_bytes == gathered;
+    if (is_same) {
+      ++reports.back().ranks;
+      continue;
+    }
+    ScanReconstructionOptions of_rank = options;
+    of_rank.team = seen;
+    const ScanReconstruction planned(of_rank);
+    reports.push_back(
+        {rank, 1, own, coils, planned.plan().peak_bytes, traffic_of(planned.step()), gathered});
+  }
+  return reports;
+}
+
+void add_ranks(JsonReport& report, const std::vector<RankReport>& ranks) {
+  if (ranks.empty()) return;
+  JsonReport table;
+  for (const RankReport& r : ranks) {
+    JsonReport line;
+    line.set("ranks", r.ranks).set("solves", r.solves).set("coils", r.coils);
+    line.set("peak_bytes", r.peak_bytes).set("gathered_bytes", r.gathered_bytes);
+    line.set("sent_bytes_per_iteration", r.traffic.bytes);
+    line.set("messages_per_iteration", r.traffic.messages);
+    line.set("synchronisations_per_iteration", r.traffic.synchronisations);
+    table.set(std::to_string(r.rank), line);
+  }
+  report.set("ranks", table);
+}
+
+std::string ranks_text(const std::vector<RankReport>& ranks) {
+  if (ranks.empty()) return {};
+  std::string text =
+      fmt::format("{:<16}{:>8}{:>8}{:>18}{:>18}{:>12}{:>8}{:>18}\n", "ranks", "solves", "coils",
+                  "peak bytes", "sent/iteration", "messages", "syncs", "image bytes sent");
+  for (const RankReport& r : ranks) {
+    const std::string which = r.ranks == 1 ? std::to_string(r.rank)
+                                           : fmt::format("{} to {}", r.rank, r.rank + r.ranks - 1);
+    text += fmt::format("{:<16}{:>8}{:>8}{:>18}{:>18}{:>12}{:>8}{:>18}\n", which, r.solves, r.coils,
+                        with_commas(r.peak_bytes), with_commas(r.traffic.bytes), r.traffic.messages,
+                        r.traffic.synchronisations, with_commas(r.gathered_bytes));
+  }
+  return text;
 }
 
 std::string scan_text(const ScanReconstruction& r, const ScanReconstructionOptions& options) {

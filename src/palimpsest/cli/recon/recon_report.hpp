@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/graph/collective.hpp"
 #include "palimpsest/imaging/scan_reconstruction.hpp"
 #include "palimpsest/io/report.hpp"
 
@@ -30,6 +31,23 @@ std::vector<std::pair<std::string, std::string>> page_facts(
     const ScanReconstruction& reconstruction, const ScanReconstructionOptions& options,
     const std::vector<std::string>& regularizers, const ScanReconstructionResult& result,
     const RunFacts& facts);
+
+/// A rank of several, or the first of some that hold the same.
+struct RankReport {
+  index_t rank = 0, ranks = 1;
+  index_t solves = 0, coils = 0;
+  index_t peak_bytes = 0;
+  /// Of one iteration.
+  Traffic traffic;
+  /// Of the image, to the first rank.
+  index_t gathered_bytes = 0;
+};
+/// What each rank holds and sends; empty for one rank.
+std::vector<RankReport> reports_of_ranks(const ScanReconstruction& reconstruction,
+                                         const ScanReconstructionOptions& options);
+void add_ranks(JsonReport& report, const std::vector<RankReport>& ranks);
+/// A table. Lines.
+std::string ranks_text(const std::vector<RankReport>& ranks);
 
 /// `scan.h5: 8 coils, 64 x 64, 4.00-fold undersampled`, and where coil maps come from. Lines.
 std::string scan_text(const ScanReconstruction& reconstruction,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/distributed/distribute.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/scratch_array.hpp"
 #include "palimpsest/linop/containers/add.hpp"
@@ -175,14 +176,19 @@ class Model {
                  frames + Dims("C") + grid);
   }
 
+  NamedLinop joined(const NamedLinop& own_coils) const {
+    if (item_.team.size() == 1 || item_.team.size("coil") == 1) return own_coils;
+    return join_parts(own_coils, item_.team, {{"C", "coil"}});
+  }
+
   // y is 0 where nothing was measured.
   void build_on_grid() {
     const Dims k = grid_of(item_.dims), coils = frames() + Dims("C");
     const auto n = static_cast<int>(item_.dims.size());
-    const NamedLinop A = Chain(coil_images(frames()), Fft(n, {.batch = coils,
-                                                              .grid = Grid{item_.dims, k},
-                                                              .norm = FftNorm::ortho,
-                                                              .centered = true}));
+    const NamedLinop A = joined(Chain(coil_images(frames()), Fft(n, {.batch = coils,
+                                                                     .grid = Grid{item_.dims, k},
+                                                                     .norm = FftNorm::ortho,
+                                                                     .centered = true})));
     adjoint = A.H();
     if (method == ReconstructMethod::adjoint) return;
     // Weights are 0 or 1: their squares are themselves.
@@ -213,7 +219,7 @@ class Model {
     }
     norm2 *= largest > 0 ? largest : 1;
     const StackDims side_by_side{.in = {ND("T"), 0}, .out = {ND("T"), 0}, .threaded = false};
-    const NamedLinop A = item_.frames > 0 ? Stack(parts, side_by_side) : parts.at(0);
+    const NamedLinop A = joined(item_.frames > 0 ? Stack(parts, side_by_side) : parts.at(0));
     if (!item_.has_density) {
       adjoint = A.H();
       if (is_solved) normal = A.N();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/distributed/team.hpp"
 #include "palimpsest/imaging/recon/memory_ledger.hpp"
 #include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/linop/split/budget.hpp"
@@ -30,6 +31,8 @@ struct ImageItem {
   std::vector<Tensor> trajectories = {};
   /// The data are weighted: with those of set_weights(), along trajectories.
   bool has_density = false;
+  /// The coils are those of this rank: others along the axis "coil" have theirs.
+  Team team = {};
 
   bool has_trajectory() const { return !trajectories.empty(); }
   Dims image_dims() const;

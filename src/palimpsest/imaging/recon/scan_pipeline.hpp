@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "palimpsest/distributed/team.hpp"
 #include "palimpsest/imaging/recon/columns.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
 #include "palimpsest/imaging/recon/scan_file.hpp"
@@ -35,6 +36,10 @@ inline constexpr index_t kLargestPiece = index_t{16} << 20, kSmallestPiece = ind
 
 inline index_t sample_bytes(const Extents& shape) { return byte_count(shape, DType::complex64); }
 
+/// Has a solve with this end and history converged less than one with those?
+bool is_worse(Status status, const std::vector<Record>& history, Status than,
+              const std::vector<Record>& history_of_that);
+
 /// Planning is in scan_plan.cpp, running in scan_run.cpp.
 struct ScanReconstruction::Impl {
   explicit Impl(ScanReconstructionOptions given);
@@ -62,6 +67,23 @@ struct ScanReconstruction::Impl {
   Extents maps_of_item_shape() const;
   ColumnTaker kspace_taker(index_t n_frames, index_t piece_bytes, bool in_memory) const;
   ColumnTaker maps_taker(index_t first, index_t count, index_t piece_bytes, bool in_memory) const;
+
+  // -- several ranks, in scan_team.cpp -----------------------------------------------------------
+  void shape_team();
+  PartRange own_solves() const;
+  PartRange own_coils() const;
+  bool has_part_of_coils() const { return team.size("coil") > 1; }
+  /// Does this rank do one of these solves?
+  bool owns_any(index_t first, index_t count) const;
+  /// This rank's coils of an array of which they are axis `axis`.
+  Tensor part_of_coils(const Tensor& whole, index_t axis) const;
+  /// Where in the result a solve's image lies.
+  Tensor place_of(const Tensor& image, index_t slice, index_t group, index_t item) const;
+  void check_agreement() const;
+  bool is_any_timed_out() const;
+  void gather(ScanReconstructionResult& result);
+  void gather_images(Tensor& image);
+  void gather_maps();
 
   // -- planning ----------------------------------------------------------------------------------
   void check_options();
@@ -114,6 +136,7 @@ struct ScanReconstruction::Impl {
   ScanReconstructionOptions options;
   MemoryLedger ledger;
   ScanFile scan;
+  Team team;
   bool is_tied = false;
   GridFile maps_file;
   double maps_norm2 = 1;

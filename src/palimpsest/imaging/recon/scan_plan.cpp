@@ -112,6 +112,7 @@ ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)
     : options(std::move(given)),
       scan(options.kspace, options.scan, ledger, ties(options.regularizers, ND("Nx"))) {
   check_options();
+  shape_team();
   open_given_maps();
   if (!has_maps()) open_center();
   open_weights();
@@ -329,11 +330,12 @@ bool ScanReconstruction::Impl::has_operators_of_frames() const {
 
 ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const {
   const ScanLayout& layout = scan.layout();
-  ImageItem item{.n_coils = layout.n_coils(),
+  ImageItem item{.n_coils = own_coils().size(),
                  .shape = layout.item_shape(),
                  .dims = layout.item_dims(),
                  .frames = is_tied ? layout.n_frames() : 0,
-                 .sets = options.sets};
+                 .sets = options.sets,
+                 .team = team};
   item.has_density = density.has_value();
   const bool is_new = scan.makes_array() || arranges();
   item.kspace_in_file = is_new ? !in_memory : scan.is_mapped();
@@ -487,6 +489,8 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
   const auto if_in_memory = [&](index_t bytes) { return in_memory ? bytes : 0; };
   const index_t whole = sample_bytes(layout.maps_shape());
   const index_t item = sample_bytes(maps_of_item_shape());
+  // Coils of other ranks, which the solver does not count.
+  const index_t others = item - item / layout.n_coils() * own_coils().size();
   const index_t kept =
       options.keeps_maps && !has_maps() ? item * layout.n_items() * layout.n_slices() : 0;
   draft.item.maps_in_file = !in_memory;
@@ -499,6 +503,7 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
     } else {
       draft.add("sensitivities", draft.held + if_in_memory(item) + espirit_bytes());
     }
+    draft.held += if_in_memory(others);
     draft.kept_maps = if_in_memory(kept);
     return;
   }
@@ -517,6 +522,7 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
                         [&](index_t piece) { return maps_taker(0, n, piece, in_memory).bytes(); });
     draft.held += given + if_in_memory((n - 1) * item);
   }
+  if (!draft.item.maps_in_file) draft.held += others;
 }
 
 void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
@@ -550,6 +556,11 @@ ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) 
   draft.item = item_of(in_memory);
   plan_kspace(draft);
   plan_maps(draft);
+  if (team.size("solve") > 1) {
+    const index_t items = images() * scan.layout().n_items();
+    const index_t block = draft.image / items * part_range(items, 0, team.size("solve")).size();
+    draft.add("gathering", scan.kept_bytes() + draft.image + draft.kept_maps + block);
+  }
   const SortingBytes writing =
       options.writing_bytes ? options.writing_bytes(scan.layout()) : SortingBytes{};
   draft.add("writing",

@@ -62,6 +62,15 @@ int rank_of(Status status) {
 
 }  // namespace
 
+bool is_worse(Status status, const std::vector<Record>& history, Status than,
+              const std::vector<Record>& history_of_that) {
+  const auto last = [](const std::vector<Record>& records) {
+    return records.empty() ? -1.0 : records.back().residual;
+  };
+  return std::pair(rank_of(status), last(history)) >
+         std::pair(rank_of(than), last(history_of_that));
+}
+
 // -- k-space -------------------------------------------------------------------------------------
 
 Tensor ScanReconstruction::Impl::arranged(const Tensor& grid, index_t n_frames, index_t piece) {
@@ -345,28 +354,20 @@ void ScanReconstruction::Impl::take_item(SolveResult& found, index_t slice, inde
   if (!is_stacked()) {
     result.image = part.contiguous().view(layout.result_shape());
   } else {
-    Tensor to = result.image;
-    if (layout.n_slices() > 1) to = to.select(0, slice);
-    if (!layout.frames.empty() && !is_tied) to = to.select(0, group);
-    if (layout.n_items() > 1) to = to.select(-1, item);
+    Tensor to = place_of(result.image, slice, group, item);
     to.copy_from(part);
   }
   result.iterations = std::max<index_t>(result.iterations, found.iterations);
   for (const auto& [name, count] : found.applications) result.applications[name] += count;
-  const auto badness = [](Status status, const std::vector<Record>& records) {
-    return std::pair(rank_of(status), records.empty() ? -1.0 : records.back().residual);
-  };
-  if (solves_done > 0 &&
-      badness(found.status, found.history) <= badness(result.status, result.history)) {
-    return;
-  }
+  const bool is_kept = is_worse(found.status, found.history, result.status, result.history);
+  if (solves_done > own_solves().start && !is_kept) return;
   result.status = found.status;
   result.history = std::move(found.history);
 }
 
 bool ScanReconstruction::Impl::is_over(const SolveInfo& info) {
   if (progress) progress(solves_done * options.iterations + info.iteration(), info.residual());
-  is_timed_out = options.time_limit_s && clock.seconds() >= *options.time_limit_s;
+  is_timed_out = options.time_limit_s && is_any_timed_out();
   return !is_timed_out;
 }
 
@@ -399,6 +400,11 @@ SolveResult ScanReconstruction::Impl::solved(const Tensor& y, const Tensor& of_i
 void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
                                          ScanReconstructionResult& result) {
   const ScanLayout& layout = scan.layout();
+  const index_t n = layout.n_items(), first = (slice * groups() + group) * n;
+  if (!owns_any(first, n)) {
+    solves_done += n;
+    return;
+  }
   StopWatch watch;
   group_of_maps = Tensor();
   prepare_solver(group);
@@ -406,7 +412,6 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
   check_range(kspace);
   result.read_s += watch.lap();
   set_weights(slice, group);
-  const index_t n = layout.n_items();
   if (!is_stacked()) {
     result.image = Tensor();
   } else if (!result.image.defined()) {
@@ -418,6 +423,7 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
     if (n > 1 && largest[static_cast<std::size_t>(item)] <= kEmptyPlane * kEmptyPlane * most) {
       continue;
     }
+    if (!owns_any(first + item, 1)) continue;
     Tensor y = kspace.select(0, item);
     const Tensor of_item = maps_of_item(y, item);
     result.sensitivities_s += watch.lap();
@@ -439,7 +445,8 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
     } else {
       solver->set_scale(*scale);
     }
-    SolveResult found = solved(y, of_item, scale_of);
+    SolveResult found = solved(part_of_coils(y, is_tied ? 1 : 0),
+                               part_of_coils(of_item, options.sets > 1 ? 1 : 0), scale_of);
     if (is_timed_out && found.status == Status::stopped) found.status = Status::time_limit;
     take_item(found, slice, group, item, result);
     result.solve_s += watch.lap();
@@ -450,6 +457,11 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
 
 void ScanReconstruction::Impl::run_slice(index_t slice, ScanReconstructionResult& result) {
   const ScanLayout& layout = scan.layout();
+  const index_t solves = groups() * layout.n_items();
+  if (!owns_any(slice * solves, solves)) {
+    solves_done += solves;
+    return;
+  }
   StopWatch watch;
   scale = options.scale;
   const bool wants_scale = options.keep_scale || scales_on_grid() ||
@@ -487,10 +499,15 @@ ScanReconstructionResult ScanReconstruction::Impl::run(const Progress& given) {
     kept_maps.emplace(place().array(shape));
   }
   for (index_t slice = 0; slice < layout.n_slices(); ++slice) run_slice(slice, result);
-  check_image(result.image);
   calibration = all_maps = group_of_maps = samples = Tensor();
   solver.reset();
   scan.close();
+  if (has_maps() && options.keeps_maps) {
+    result.maps = maps.view(layout.short_maps_shape());
+  }
+  maps = maps_file.array = Tensor();
+  gather(result);
+  if (team.rank() == 0) check_image(result.image);
   if (kept_maps) {
     // The items are the last axis, and (slice, [set], coil, ..) come before.
     Tensor kept = kept_maps->map();
@@ -501,10 +518,6 @@ ScanReconstructionResult ScanReconstruction::Impl::run(const Progress& given) {
     if (layout.n_items() == 1) kept = kept.select(-1, 0);
     result.maps = layout.n_slices() == 1 ? kept.select(0, 0) : kept;
   }
-  if (has_maps() && options.keeps_maps) {
-    result.maps = maps.view(layout.short_maps_shape());
-  }
-  maps = maps_file.array = Tensor();
   return result;
 }
 
@@ -515,6 +528,9 @@ ScanReconstruction::ScanReconstruction(ScanReconstructionOptions options)
 ScanReconstruction::~ScanReconstruction() = default;
 
 const ScanLayout& ScanReconstruction::layout() const { return impl_->scan.layout(); }
+const Team& ScanReconstruction::team() const { return impl_->team; }
+PartRange ScanReconstruction::own_solves() const { return impl_->own_solves(); }
+PartRange ScanReconstruction::own_coils() const { return impl_->own_coils(); }
 const CalibrationArea& ScanReconstruction::center() const { return impl_->center; }
 bool ScanReconstruction::uses_calibration() const { return impl_->uses_calibration(); }
 const ScanReconstructionPlan& ScanReconstruction::plan() const { return impl_->plan; }
@@ -531,7 +547,13 @@ void ScanReconstruction::while_writing(const std::function<void()>& write) {
 index_t ScanReconstruction::measured_bytes() const { return impl_->ledger.peak_bytes(); }
 
 ScanReconstructionResult ScanReconstruction::run(const Progress& progress) {
-  return impl_->run(progress);
+  try {
+    impl_->check_agreement();
+    return impl_->run(progress);
+  } catch (const std::exception& error) {
+    impl_->team.abandon(error.what());
+    throw;
+  }
 }
 
 }  // namespace palimpsest
