@@ -290,6 +290,8 @@ CommandSamples OptionPairs::plan_samples() const {
                   {"--report", {{"--report", dir / "r.json"}}},
                   {"--plan", {{"--plan", dir / "p.txt"}}},
                   {"--threads", {{"--threads", "2"}}},
+                  {"--place", {{"--place", "C=1"}}},
+                  {"--ranks", {{"--ranks", "2"}}},
                   {"--log", {{"--log", dir / "l.txt"}}},
                   {"--config", {{"--config", dir / "config.json"}}},
                   {"--quiet", {{"--quiet"}}},
@@ -298,7 +300,7 @@ CommandSamples OptionPairs::plan_samples() const {
                 {{"--contrast", "0"}, {"--contrast"}, true},
                 {{"--phase", "0"}, {"--phase"}, true},
                 {{"--set", "0"}, {"--set"}, true}},
-      .invisible = {"--scratch", "--scale", "--keep-scale", "--threads", "--quiet"}};
+      .invisible = {"--scratch", "--scale", "--keep-scale", "--threads", "--quiet", "--place"}};
   command.subsumed.insert({"--lambda", "--config"});
   // Which image it is does not show in its plan.
   for (const char* option : {"--slice", "--contrast", "--phase", "--set"}) {
@@ -311,7 +313,9 @@ CommandSamples OptionPairs::recon_samples() const {
   CommandSamples command = plan_samples();
   command.name = "recon";
   // What ends a run in time, and what goes on from its state, changes nothing in the image.
-  command.invisible = {"--scratch", "--memory", "--time-limit", "--every", "--resume", "--threads"};
+  command.invisible = {"--scratch", "--memory",  "--time-limit", "--every",
+                       "--resume",  "--threads", "--place"};
+  command.options.erase("--ranks");
   command.options.insert(
       {{"--output", {{"--output", dir / "i.png"}}},
        {"--bits", {{"--bits", "16"}, {"--output", dir / "i.png"}}},

@@ -180,7 +180,7 @@ void Session::recon(ScanReconstructionOptions& how) {
                  options_.checkpoint.empty() ? "" : ", --resume goes on from the checkpoint");
     throw EndedEarly{kInterrupted};
   }
-  if (!is_first) return;
+  if (how.team.rank() != 0) return;
   warn_of_end(result.status);
   RunFacts facts;
   const StopWatch watch;
@@ -193,18 +193,6 @@ void Session::recon(ScanReconstructionOptions& how) {
   add_run(report, reconstruction, result, facts);
   finish(report, scan_text(reconstruction, how) + run_text(reconstruction, result, facts));
   if (result.status == Status::time_limit) throw EndedEarly{kTimeLimit};
-}
-
-void recon(const ReconOptions& options) {
-  if (options.dry_run) return plan(options);
-  check_outputs(options);
-  ScanReconstructionOptions how = reconstruction_options(options);
-  try {
-    recon_on_this_rank(options, how);
-  } catch (const std::exception& error) {
-    how.team.abandon(error.what());
-    throw;
-  }
 }
 
 }  // namespace

@@ -191,8 +191,9 @@ Team team_of(const ReconOptions& options) {
     if (coils * solves > team.size()) break;
   }
   if (coils * solves != team.size()) {
-    throw UsageError(fmt::format("[--place] {} is for {} ranks, expected {}, those of the run",
-                                 options.place, coils * solves, team.size()));
+    throw UsageError(fmt::format("[--place] {} is for {} ranks, expected {}, those of {}",
+                                 options.place, coils * solves, team.size(),
+                                 options.ranks ? "--ranks" : "the run"));
   }
   return team.reshaped({{"solve", static_cast<int>(solves)}, {"coil", static_cast<int>(coils)}});
 }
