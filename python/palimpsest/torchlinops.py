@@ -9,6 +9,8 @@ than that, the docstring of the function says so.
 import functools
 from typing import Any
 
+import numpy as np
+
 from palimpsest import _core, _factories, copying  # noqa: F401
 from palimpsest._core import Dim, NamedDimension, NamedLinop, NamedShape, Parameter, Variable  # noqa: F401
 from palimpsest._core import config as _config
@@ -338,8 +340,6 @@ def _operator(A: Any, x: Any) -> Any:
     """An operator of a function of arrays like x, which is its own adjoint."""
     if isinstance(A, NamedLinop):
         return A
-    import numpy as np
-
     from palimpsest.interop import _opaque
 
     def call(values: Any) -> Any:
@@ -362,8 +362,6 @@ def conjugate_gradients(A: Any, y: Any, x0: Any = None, max_num_iters: int = 20,
     It stops when |A x - y| is below gtol. ltol, a bound of the change of the loss that the original
     asks for besides, is not used.
     """
-    import numpy as np
-
     norm = float(np.linalg.norm(np.asarray(y)))
     tolerance = min(gtol / norm, 1.0) if norm else gtol
     return _core.conjugate_gradients(_operator(A, y), y, max_iterations=max_num_iters, tolerance=tolerance,
@@ -375,6 +373,7 @@ def power_method(A: Any, v_init: Any, max_iters: int = 50, eps: float = 0.0, tol
     """The eigenvector and the largest eigenvalue."""
     if dim is not None:
         raise NotSupported(f"[power_method] got dim={dim}, expected None.")
+    vector: Any
     value, vector = _core.power_method(_operator(A, v_init), v_init, max_iterations=max_iters, tolerance=tol)
     # A tensor of torch for one of torch, as there.
     return vector, vector.real.new_tensor(value) if hasattr(vector, "new_tensor") else value
@@ -455,24 +454,18 @@ class BaseNamedLinopTests:
     isclose_kwargs: dict[str, Any] = {}
 
     def _check(self, a: Any, b: Any) -> None:
-        import numpy as np
-
         if self.equality_check == "exact":
             assert np.array_equal(a, b)
         else:
             np.testing.assert_allclose(a, b, **{"rtol": 1e-4, "atol": 1e-6, **self.isclose_kwargs})
 
     def test_input_mutation(self, linop_input_output: Any) -> None:
-        import numpy as np
-
         A, x, y = linop_input_output
         before = np.array(x), np.array(y)
         A(x), A.H(y), A.N(x)
         assert np.array_equal(before[0], x) and np.array_equal(before[1], y)
 
     def test_adjoint(self, linop_input_output: Any) -> None:
-        import numpy as np
-
         A, x, y = linop_input_output
         self._check(np.vdot(y, A(x)), np.vdot(A.H(y), x))
         assert A.H.shape == A.shape.H
