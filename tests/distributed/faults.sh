@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# faults.sh PROGRAM MPIRUN...: makes each rank of a solve fail at different times, and sees that all ranks end.
+# PALIMPSEST_LONG=1: at every message and every iteration, else at some. Prints the number of runs.
+set -u
+program=$1
+shift
+ranks=3
+runs=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# Ends by itself, and says why: $4 is in what the ranks print.
+run_fault() {
+  # The other ranks go on.
+  timeout 60 "$@" --enable-recovery -n $ranks "$program" $mode $rank $at >"$log" 2>&1
+  code=$?
+  runs=$((runs + 1))
+  if [ $code -eq 124 ]; then
+    echo "hangs: $mode $rank $at" && cat "$log" && exit 1
+  fi
+  if ! grep -q "$expected" "$log"; then
+    echo "$mode $rank $at: no '$expected' in:" && cat "$log" && exit 1
+  fi
+}
+
+if [ "${PALIMPSEST_LONG:-0}" = 0 ]; then
+  messages='1 7 28'
+  iterations='1 4'
+else
+  messages=$(seq 1 28)
+  iterations='1 2 3 4 5 6'
+fi
+for rank in 0 1 2; do
+  mode=kill
+  expected='error: '
+  for at in $messages; do run_fault "$@"; done
+  mode=throw
+  expected="rank $rank failed: .*the user's own error"
+  for at in $iterations; do run_fault "$@"; done
+  mode=differ
+  expected='ranks 0 and [12] differ'
+  at=0
+  run_fault "$@"
+done
+echo "$runs runs, none hangs"
