@@ -157,6 +157,33 @@ TEST_F(Checkpoints, RefuseWhatDoesNotFit) {
   expect_misfit(A_, b_, "refresh");
 }
 
+// Proximal functions are part of the problem: their weights, their types, and to the last bit.
+TEST_F(Checkpoints, RefuseOtherFunctionsAndNumbers) {
+  const auto run = [&](const Prox& h, double L, bool resumes) {
+    ProximalOptions options{.tolerance = 0, .max_iterations = 3, .L = L};
+    if (resumes) {
+      options.resume = path();
+    } else {
+      options.checkpoint = {.path = path(), .every_iterations = 1};
+    }
+    return fista(A_, h, b_, options).iterations;
+  };
+  run(L1(0.1), 1e4, false);
+  EXPECT_EQ(run(L1(0.1), 1e4, true), 3);
+  expect_error<ValueError>([&] { run(L1(0.2), 1e4, true); }, "does not fit: function h");
+  expect_error<ValueError>([&] { run(L1(0.1 * (1 + 1e-15)), 1e4, true); },
+                           "does not fit: function h");
+  expect_error<ValueError>([&] { run(L2(0.1), 1e4, true); }, "does not fit: function h");
+  expect_error<ValueError>([&] { run(L1(Tensor::full<double>({}, 0.1)), 1e4, true); },
+                           "does not fit: function h");
+  expect_error<ValueError>([&] { run(L1(0.1), 1e4 * (1 + 1e-15), true); }, "does not fit: L");
+  const Tensor weights = Tensor::linspace(1, 2, 20), others = Tensor::linspace(1, 3, 20);
+  run(L1(0.1, {.weights = weights}), 1e4, false);
+  EXPECT_EQ(run(L1(0.1, {.weights = weights.clone()}), 1e4, true), 3);
+  expect_error<ValueError>([&] { run(L1(0.1, {.weights = others}), 1e4, true); },
+                           "does not fit: function h");
+}
+
 TEST_F(Checkpoints, RefuseDamagedAndForeignFiles) {
   CgOptions options{.tolerance = 0, .max_iterations = 9};
   kill_after(3, options);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/frame/checkpoint.hpp"
 
+#include <complex>
 #include <cstring>
+#include <string_view>
 
 #include "palimpsest/base/checked_json.hpp"
 #include "palimpsest/base/error.hpp"
@@ -16,30 +18,42 @@ using Json = CheckedJson::Json;
 
 constexpr const char* kKind = "solve";
 
-void add_operator(const NamedLinop& A, ContentHasher& hash) {
-  const auto add_text = [&](const std::string& text) { hash.add(text.data(), text.size()); };
-  add_text(A.str());
-  for (const auto& [name, p] : A.params()) {
-    add_text(name);
+void add_text(std::string_view text, ContentHasher& hash) { hash.add(text.data(), text.size()); }
+
+// Every bit of a number counts, of which messages show six digits.
+void add_attribute(const Attribute& a, ContentHasher& hash) {
+  if (a.is_tensor()) return hash.add(a.as_tensor());
+  if (a.is_list()) {
+    for (const Attribute& entry : a.as_list()) add_attribute(entry, hash);
+    return;
+  }
+  const bool is_number = a.kind() == Attribute::Kind::real || a.kind() == Attribute::Kind::complex;
+  if (!is_number) return add_text(a.str(), hash);
+  const std::complex<double> value = a.as_complex();
+  hash.add(&value, sizeof(value));
+}
+
+template <class Named>
+void add_parameters_and_attributes(const Named& of, ContentHasher& hash) {
+  for (const auto& [name, p] : of.params()) {
+    add_text(name, hash);
     if (p.present()) hash.add(p.value());
   }
-  for (const auto& [name, a] : A.attrs()) {
-    add_text(name + "=" + (a.is_tensor() ? "" : a.str()));
-    if (a.is_tensor()) hash.add(a.as_tensor());
+  for (const auto& [name, a] : of.attrs()) {
+    add_text(name, hash);
+    add_attribute(a, hash);
   }
+}
+
+void add_operator(const NamedLinop& A, ContentHasher& hash) {
+  add_text(A.str(), hash);
+  add_parameters_and_attributes(A, hash);
   for (const NamedLinop& child : A.linops()) add_operator(child, hash);
 }
 
 void add_function(const Prox& g, ContentHasher& hash) {
-  const auto add_text = [&](const std::string& text) { hash.add(text.data(), text.size()); };
-  add_text(g.str());
-  for (const auto& [name, p] : g.params()) {
-    add_text(name);
-    if (p.present()) hash.add(p.value());
-  }
-  for (const auto& [name, a] : g.attrs()) {
-    if (a.is_tensor()) hash.add(a.as_tensor());
-  }
+  add_text(g.str(), hash);
+  add_parameters_and_attributes(g, hash);
   for (const Prox& part : g.parts()) add_function(part, hash);
   for (const NamedLinop& A : g.linops()) add_operator(A, hash);
 }
@@ -48,6 +62,15 @@ std::string digits_of(const Tensor& t) {
   ContentHasher hash;
   hash.add(t);
   return hash.digits();
+}
+
+// As messages show it; of numbers also their bits.
+std::string text_of(const Attribute& a) {
+  if (a.is_tensor()) return digits_of(a.as_tensor());
+  if (a.kind() != Attribute::Kind::real && !a.is_list()) return a.str();
+  ContentHasher hash;
+  add_attribute(a, hash);
+  return a.str() + " " + hash.digits();
 }
 
 // Rows of bytes that are read back by the same build.
@@ -78,7 +101,7 @@ Fingerprint fingerprint(const SolverType& type, const Problem& problem, const Te
                        {"b", problem.b_type().str()},
                        {"batch", problem.batch().str()}};
   for (const auto& [name, a] : problem.attrs()) {
-    parts.emplace_back(name, a.is_tensor() ? digits_of(a.as_tensor()) : a.str());
+    parts.emplace_back(name, text_of(a));
   }
   for (const auto& [name, A] : problem.ops()) {
     ContentHasher hash;
