@@ -11,8 +11,13 @@
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/linop/transforms/sampling.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
+#include "palimpsest/solve/gradient_methods.hpp"
+#include "palimpsest/solve/least_squares.hpp"
+#include "palimpsest/solve/objective.hpp"
+#include "palimpsest/solve/prox/total_variation.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
@@ -122,6 +127,22 @@ TEST(Driver, StepsOnRequest) {
   EXPECT_EQ(solver.finish().status, Status::stopped);
 }
 
+// Without names the shapes of a sampling, `..., (), ()` and `..., ()`, match: x is an image all the
+// same.
+TEST(Driver, XHasTheRankThatTheOperatorTakes) {
+  Tensor mask = Tensor::zeros({3, 4}, DType::bool_);
+  mask(slice(0, 2)).fill(true);
+  const NamedLinop A = SamplingFromMask(mask);
+  const Tensor b = Tensor::ones({8});
+  const Tensor expected = A.H()(b);
+  EXPECT_TRUE(allclose(fista(A, L1(1e-9), b, {.L = 1.0}).x, expected, 1e-6, 1e-6));
+  EXPECT_TRUE(allclose(cgls(A, b).x, expected, 1e-6, 1e-6));
+  EXPECT_TRUE(allclose(lsqr(A, b).x, expected, 1e-6, 1e-6));
+  const Objective f{
+      .A = A, .W = Diagonal(Tensor::full<double>({8}, 2.0)), .terms = {{.g = L1(1e-9)}}};
+  EXPECT_TRUE(allclose(condat_vu(f, b, {.max_iterations = 500}).x, expected, 1e-3, 1e-3));
+}
+
 // Two systems that end after different numbers of iterations.
 TEST(Driver, EachElementOfABatchEndsOnItsOwn) {
   const Tensor weights = Tensor::from<double>({1, 2, 3, 4, 5, 2, 2, 2, 2, 2}).reshape({2, 5});
@@ -172,6 +193,25 @@ TEST(Driver, ABatchMustFallApart) {
   const NamedLinop A = positive(DType::float64, 5);
   expect_error<SplitError>([&] { conjugate_gradients(A, Tensor::ones({5}), options); },
                            "[conjugate_gradients] batch: N");
+}
+
+// Terms couple elements of a batch as A does: an operator that mixes them, and a function of them
+// all.
+TEST(Driver, ABatchMustFallApartInEveryTerm) {
+  const NamedLinop A = Diagonal(Tensor::linspace(1, 3, 12).reshape({3, 4}), "S N");
+  const Tensor b = Tensor::ones({3, 4});
+  const auto run = [&](const Objective& f) {
+    MinimizeOptions options{.max_iterations = 3, .L = 9.0};
+    options.batch = "S";
+    return minimize(f, b, options).batch_iterations.size();
+  };
+  EXPECT_EQ(run({.A = A, .terms = {tv_term(0.1, "N", {.dims = Dims("S N")})}}), 3u);
+  expect_error<SplitError>(
+      [&] { run({.A = A, .terms = {tv_term(0.1, "S", {.dims = Dims("S N")})}}); },
+      "[condat_vu] batch: S");
+  expect_error<SplitError>([&] { run({.A = A, .h = L2(0.1)}); }, "[fista] batch: S");
+  expect_error<SplitError>([&] { run({.A = A, .h = TotalVariation(0.1, "S N")}); },
+                           "[fista] batch: S");
 }
 
 TEST(Driver, ABatchTakesWhatThePlanSays) {

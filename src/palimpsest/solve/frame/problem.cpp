@@ -94,7 +94,8 @@ bool Problem::flag(std::string_view name, bool otherwise) const {
 void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
   const std::string who = "[" + std::string(solver) + "] ";
   const NamedLinop& A = op("A");
-  TensorType x = isequal(A.ishape(), A.oshape()) ? b_type_ : image_of(A.H(), b_type_);
+  // Shapes with wildcards may match and yet have other ranks.
+  TensorType x = A.ishape() == A.oshape() ? b_type_ : image_of(A.H(), b_type_);
   TensorType b = b_type_;
   const auto make_complex = [&] {
     x.dtype = complex_of(x.dtype);
@@ -102,7 +103,7 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
   };
   if (is_complex(x.dtype)) make_complex();
   for (const auto& [name, B] : ops_) {
-    const bool is_of_x = isequal(B.ishape(), A.ishape());
+    const bool is_of_x = name != "W" && isequal(B.ishape(), A.ishape());
     if (is_of_x && is_complex(image_of(B, x).dtype)) make_complex();
   }
   for (const ND& d : batch) {

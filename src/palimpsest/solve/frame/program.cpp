@@ -33,7 +33,7 @@ class ConstantBytes {
   /// Not those that lie in memory of the caller.
   explicit ConstantBytes(const Problem& problem) {
     for (const auto& [name, a] : problem.attrs()) {
-      if (a.is_tensor()) callers_.push_back(a.as_tensor().storage().data_id());
+      if (a.is_tensor()) known_.push_back(a.as_tensor().storage().data_id());
     }
   }
   void add(const Function& f) {
@@ -57,11 +57,12 @@ class ConstantBytes {
     if (!v.is_constant() || std::find(seen_.begin(), seen_.end(), v) != seen_.end()) return;
     seen_.push_back(v);
     const std::uint64_t id = v.node()->value.storage().data_id();
-    if (std::find(callers_.begin(), callers_.end(), id) != callers_.end()) return;
+    if (std::find(known_.begin(), known_.end(), id) != known_.end()) return;
+    known_.push_back(id);
     bytes_ += static_cast<index_t>(v.node()->value.storage().nbytes());
   }
 
-  std::vector<std::uint64_t> callers_;
+  std::vector<std::uint64_t> known_;  // data of the caller, and what was counted
   std::vector<Variable> seen_;
   index_t bytes_ = 0;
 };
@@ -217,7 +218,8 @@ SolvePlan SolverProgram::plan() const {
   result.peak_bytes =
       result.state_bytes + std::max({result.setup_bytes, result.step_bytes, result.result_bytes});
   if (type_.prepare_bytes != nullptr) {
-    result.peak_bytes = std::max(result.peak_bytes, type_.prepare_bytes(problem_));
+    // The functions are there by then.
+    result.peak_bytes = std::max(result.peak_bytes, constants + type_.prepare_bytes(problem_));
   }
   return result;
 }

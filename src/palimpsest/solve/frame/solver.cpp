@@ -121,6 +121,13 @@ class Run {
     bool is_in_range = true;
     result_.x = program_.x(&is_in_range);
     if (start_.is_zero && type_.is_linear && iteration_ == 0) result_.x.fill(0.0);
+    if (!start_.is_finite && iteration_ == 0) {  // whatever a result makes of the state
+      if (options_.x0 && options_.x0->shape() == result_.x.shape()) {
+        result_.x.copy_from(*options_.x0);
+      } else {
+        result_.x.fill(0.0);
+      }
+    }
     if (!is_in_range) ended_[0] = Status::diverged;
     result_.status = *ended_[0];
     for (const auto& status : ended_) result_.status = worst(result_.status, *status);
