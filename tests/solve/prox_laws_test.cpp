@@ -137,6 +137,13 @@ std::vector<Sample> separable() {
                   [dims](DType d) { return translated(L1(0.5, {.dims = dims}), random(d, 6)); }});
   add("SplitStacked", stacked({L1(0.5), SquaredL2(0.3)}, "Nx", {2, 4}, dims));
   add("SplitOn", on(L1(0.5), "Nx", 1, 4, dims));
+  list.push_back({"SplitAffine",
+                  [](DType d) {
+                    const Tensor B = Tensor::random_normal({kRows, 2, kColumns}, d, {17, 8});
+                    const Tensor c = Tensor::random_normal({2, kRows}, d, {17, 9});
+                    return Affine(Dense(B, "S M Nx,S Nx->M S"), c);
+                  },
+                  1e-5});
   list.push_back({"SplitWithUnitary", [dims](DType) {
                     const Prox g = L2(0.5, {.over = "Nx", .dims = dims});
                     return with_unitary(g, Wavelet(dims, "Nx", {.family = "haar", .levels = 1}));

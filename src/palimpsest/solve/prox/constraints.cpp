@@ -4,8 +4,10 @@
 #include <limits>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
+#include "palimpsest/solve/prox/parts.hpp"
 
 namespace palimpsest {
 namespace {
@@ -62,9 +64,7 @@ Variable into_ball(const Prox& g, const Variable& v) {
   const bool has_center = g.has_param("center");
   const Variable center = has_center ? g.param("center").var().astype(v.dtype()) : Variable();
   const Variable from = has_center ? v - center : v;
-  const Variable size = norm_along(from, axes_over(g, v.rank()));
-  const Variable scale =
-      ops::where(ops::gt(size, radius), radius / size, ops::full_like(size, 1.0));
+  const Variable scale = cut_back(norm_along(from, axes_over(g, v.rank())), radius);
   return has_center ? center + from * scale : from * scale;
 }
 
@@ -127,23 +127,39 @@ void check_affine(const Prox& g) {
   throw ValueError(who(g) + "inner: got " + g.attr("inner").str() + ", expected at least 1");
 }
 
+// B x and c are compared for each element of the batch.
 Variable affine_value(const Prox& g, const Variable& x, const Axes& batch) {
-  const Variable rest = misfit(g, x), image = linop_of(g)(x);
-  const Variable largest = ops::maximum(
-      ops::abs(image).max(), ops::abs(g.param("c").var()).max().astype(real_of(image.dtype())));
-  const Variable is_outside = ops::gt(ops::abs(rest).max(), largest * kTolerance);
-  if (!batch.empty()) throw ShapeError(who(g) + "batch: it does not fall apart");
-  return indicator(is_outside, real_of(x.dtype()), {});
+  const NamedLinop& B = linop_of(g);
+  const Variable image = B(x), rest = misfit(g, x), c = image - rest;
+  Axes kept;
+  for (const index_t axis : batch) {
+    const Dims dims = B.ishape();
+    kept.push_back(axis_of(B.oshape(), dims[static_cast<std::size_t>(axis)]));
+  }
+  kept = from_front(kept, image.rank());
+  const Axes others = other_axes(kept, image.rank());
+  const auto largest = [&](const Variable& v) {
+    return ops::abs(v).max(others, /*keepdims=*/true);
+  };
+  const Variable size = ops::maximum(largest(image), largest(c));
+  return indicator(ops::gt(largest(rest), size * kTolerance), real_of(x.dtype()), kept);
 }
 
 constexpr ProxType kAffine{.name = "Affine",
                            .linops = 1,
                            .prox = project_prox<onto_affine>,
                            .value = affine_value,
-                           .check = check_affine};
+                           .check = check_affine,
+                           .is_separable = [](const Prox& g, const ND& d) {
+                             return linop_of(g).ishape().contains(d) && can_split(linop_of(g), d);
+                           }};
 PALIMPSEST_REGISTER_PROX(kAffine);
 
 }  // namespace
+
+Dims parameter_dims(const Prox& g) {
+  return &g.type() == &kAffine ? linop_of(g).oshape() : *g.dims();
+}
 
 Prox Box(double lo, double hi) { return make_prox(kBox, {.attrs = {{"lo", lo}, {"hi", hi}}}); }
 Prox NonNegative() { return make_prox(kNonNegative); }

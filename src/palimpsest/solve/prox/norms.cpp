@@ -6,6 +6,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
+#include "palimpsest/solve/prox/parts.hpp"
 
 namespace palimpsest {
 namespace {
@@ -34,8 +35,7 @@ Variable l1_prox(const Prox& g, const Variable& v, const Variable& t, StateScope
 Variable l1_conjugate(const Prox& g, const Variable& u, const Variable& s, StateScope&) {
   const Variable bound = threshold(g, u, ops::full_like(s, 1.0));
   if (!is_complex(u.dtype())) return ops::clip(u, -bound, bound);
-  const Variable size = ops::abs(u);
-  return u * ops::where(ops::gt(size, bound), bound / size, ops::full_like(size, 1.0));
+  return u * cut_back(ops::abs(u), bound);
 }
 
 Variable l1_value(const Prox& g, const Variable& x, const Axes& batch) {
@@ -64,8 +64,7 @@ Variable l2_prox(const Prox& g, const Variable& v, const Variable& t, StateScope
 }
 
 Variable l2_conjugate(const Prox& g, const Variable& u, const Variable&, StateScope&) {
-  const Variable size = norm_along(u, axes_over(g, u.rank())), bound = lambda_of(g, u);
-  return u * ops::where(ops::gt(size, bound), bound / size, ops::full_like(size, 1.0));
+  return u * cut_back(norm_along(u, axes_over(g, u.rank())), lambda_of(g, u));
 }
 
 Variable l2_value(const Prox& g, const Variable& x, const Axes& batch) {
@@ -87,6 +86,27 @@ constexpr ProxType kL21{.name = "L21",
                         .check = check_lambda,
                         .is_separable = is_separable_besides_over};
 PALIMPSEST_REGISTER_PROX(kL21);
+
+}  // namespace
+
+bool takes_norms_of_parts(const Prox& g, const TensorType& operand) {
+  constexpr index_t kMost = 4;
+  const bool is_norm = &g.type() == &kL2 || &g.type() == &kL21;
+  if (!is_norm || operand.rank() < 2) return false;
+  const index_t n = operand.shape[0];
+  return n >= 2 && n <= kMost && axes_over(g, operand.rank()) == Axes{0};
+}
+
+std::vector<Variable> conjugate_prox_of_parts(const Prox& g, const std::vector<Variable>& u) {
+  Variable sum;
+  for (const Variable& part : u) sum = sum.defined() ? sum + abs2(part) : abs2(part);
+  const Variable scale = cut_back(ops::sqrt(sum), lambda_of(g, u[0]));
+  std::vector<Variable> made;
+  for (const Variable& part : u) made.push_back(part * scale);
+  return made;
+}
+
+namespace {
 
 // -- smooth functions ----------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "palimpsest/base/error.hpp"
@@ -13,6 +14,7 @@
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
+#include "palimpsest/solve/prox/parts.hpp"
 
 namespace palimpsest {
 namespace {
@@ -341,9 +343,23 @@ Variable norm_along(const Variable& x, const Axes& axes) {
   return ops::sqrt(ops::elementwise(ScalarOp::abs2, {x}).sum(axes, /*keepdims=*/true));
 }
 
+namespace {
+
+// In place of 0 as a divisor.
+double tiny(DType dtype) {
+  return real_of(dtype) == DType::float32 ? static_cast<double>(std::numeric_limits<float>::min())
+                                          : std::numeric_limits<double>::min();
+}
+
+}  // namespace
+
+Variable cut_back(const Variable& size, const Variable& bound) {
+  return bound / ops::maximum(size, ops::maximum(bound, tiny(size.dtype())));
+}
+
 Variable shrunk(const Variable& v, const Variable& size, const Variable& threshold) {
-  const Variable factor = 1.0 - threshold / size;
-  return v * ops::where(ops::gt(size, threshold), factor, ops::zeros_like(factor));
+  const Variable divisor = ops::maximum(size, tiny(size.dtype()));
+  return v * ops::maximum(1.0 - threshold / divisor, 0.0);
 }
 
 Variable soft_threshold(const Variable& v, const Variable& threshold) {

@@ -8,6 +8,7 @@
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
+#include "palimpsest/solve/prox/parts.hpp"
 
 namespace palimpsest {
 namespace {
@@ -21,11 +22,13 @@ std::optional<std::size_t> from_end(const Dims& dims, const ND& d) {
   return std::nullopt;
 }
 
-// A parameter broadcasts against the operand: where it has an extent along d, it is cut too.
+// A parameter broadcasts against the operand, or other dimensions of its type: where it has an
+// extent along d, it is cut too.
 Parameter cut(const Parameter& p, const Dims& dims, const Tile& where) {
   Parameter part = p;
   for (const auto& [d, range] : where) {
-    const std::size_t behind = *from_end(dims, d), rank = part.shape().size();
+    const std::size_t behind = from_end(dims, d).value_or(part.shape().size() + 1);
+    const std::size_t rank = part.shape().size();
     if (behind > rank || part.shape()[rank - behind] == 1) continue;
     part = part.narrow(rank - behind, *range.start, *range.stop - *range.start);
   }
@@ -77,8 +80,9 @@ Prox Prox::split(const Tile& where) const {
                      " along which its elements do not belong together");
   }
   ProxParts data = node_->data;
+  const Dims dims = parameter_dims(*this);
   for (auto& [name, p] : data.params) {
-    if (p.present()) p = cut(p, *data.dims, where);
+    if (p.present()) p = cut(p, dims, where);
   }
   for (Prox& part : data.parts) part = part.split(where);
   for (NamedLinop& A : data.linops) A = A.split(tile_within(where, A.dims()));

@@ -13,6 +13,7 @@
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/node.hpp"
+#include "palimpsest/solve/prox/parts.hpp"
 
 namespace palimpsest {
 namespace {
@@ -47,8 +48,7 @@ Variable size_of(const Prox& g, const Variable& slope) {
 
 // A part of the dual that is larger than the threshold is cut back to it.
 Variable projected(const Prox& g, const Variable& u, const Variable& bound) {
-  const Variable size = size_of(g, u);
-  return u * ops::where(ops::gt(size, bound), bound / size, ops::full_like(size, 1.0));
+  return u * cut_back(size_of(g, u), bound);
 }
 
 Variable tv_of(const Prox& g, const Variable& slope, const Axes& batch) {
