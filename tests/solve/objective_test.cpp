@@ -285,6 +285,42 @@ TEST(Objectives, KeepABudget) {
   expect_error<BudgetError>([&] { minimize(f, b, options); }, std::to_string(least));
 }
 
+// Denoising, and an image from some of its Fourier coefficients: no conjugate gradients.
+TEST(Admm, TakesNoInnerStepsWhereOneBasisServesAll) {
+  const TotalVariationOptions periodic{.boundary = DifferenceBoundary::periodic};
+  const Tensor mask = Tensor::random_uniform({6, 8}, DType::float64, {5, 1}) < 0.7;
+  const NamedLinop F = Fft(2, {.grid = Grid{"Ny Nx", "Ky Kx"}, .centered = true});
+  const NamedLinop I = Identity("Ny Nx");
+  const Term tv = tv_term(0.2, "Ny Nx", periodic);
+  const Term sparse{.g = L1(0.1),
+                    .K = Diagonal(Tensor::linspace(1, 2, 48).reshape({6, 8}), "Ny Nx")};
+  const Tensor weights = Tensor::linspace(0.5, 2, 48).reshape({6, 8});
+  const std::vector<Objective> closed{
+      {.A = I, .terms = {tv}},
+      {.A = I, .terms = {tv, {.g = L1(0.1)}}},
+      {.A = I, .terms = {sparse}},
+      {.A = Diagonal(weights, "Ny Nx"), .terms = {sparse}, .h = NonNegative()},
+      {.A = Diagonal(mask.to(DType::float64), "Ky Kx") * F, .terms = {tv}},
+      {.A = Diagonal(mask.to(DType::float64), "Ky Kx") * F, .quadratics = {{0.3}}, .terms = {tv}}};
+  for (const DType dtype : {DType::float64, DType::complex128}) {
+    for (const Objective& f : closed) {
+      const bool is_fourier = f.A.oshape().contains("Kx");
+      if (is_fourier && !is_complex(dtype)) continue;
+      const Tensor b = Tensor::random_normal({6, 8}, dtype, {5, 2});
+      const SolveResult result = admm(f, b, {.tolerance = 1e-9, .max_iterations = 3000});
+      EXPECT_EQ(result.status, Status::converged) << f.A.str();
+      EXPECT_EQ(result.applications.at("N"), 1) << f.A.str();
+      EXPECT_FALSE(result.applications.contains("K0.N"));
+      const Tensor expected = condat_vu(f, b, {.tolerance = 1e-9, .max_iterations = 30000}).x;
+      EXPECT_TRUE(allclose(result.x, expected, 1e-5, 1e-5)) << f.A.str();
+    }
+  }
+  // At the ends differences are none, so that no Fourier transform helps.
+  const SolveResult inner = admm({.A = I, .terms = {tv_term(0.2, "Ny Nx")}},
+                                 Tensor::random_normal({6, 8}, DType::float64, {5, 2}), {});
+  EXPECT_GT(inner.applications.at("N"), inner.iterations);
+}
+
 // Whatever the step, nothing moves.
 TEST(Objectives, AnOperatorThatIsZero) {
   const Objective f{.A = Diagonal(Tensor::zeros({4}), "N"), .terms = {tv_term(0.1, "N")}};

@@ -154,7 +154,12 @@ std::vector<Variable> ElementwiseSums::pullback(const Apply& apply,
   });
 }
 
-void ElementwiseSums::run(RunContext& context) const {
+namespace {
+
+// Up to N inputs of up to 4 axes without an allocation.
+template <std::size_t N>
+void run_stretched(const ElementwiseProgram& program, std::span<const SumOfOutputs> sums,
+                   std::size_t n_arrays, RunContext& context) {
   const std::size_t n = context.inputs().size(), rank = context.input(0).rank();
   Extents extents(rank, 1);
   for (const ConstView& view : context.inputs()) {
@@ -162,13 +167,23 @@ void ElementwiseSums::run(RunContext& context) const {
       if (view.extents[k] != 1) extents[k] = view.extents[k];
     }
   }
-  SmallVector<ConstView, 8> views(n);
-  SmallVector<index_t, 32> strides(n * rank);
+  SmallVector<ConstView, N> views(n);
+  SmallVector<index_t, 4 * N> strides(n * rank);
   for (std::size_t i = 0; i < n; ++i) {
     views[i] = stretched(context.input(i), extents, {strides.data() + i * rank, rank});
   }
-  run_elementwise_sums(program(), sums_, views, context.outputs().first(n_arrays_),
-                       context.outputs().subspan(n_arrays_));
+  run_elementwise_sums(program, sums, views, context.outputs().first(n_arrays),
+                       context.outputs().subspan(n_arrays));
+}
+
+}  // namespace
+
+void ElementwiseSums::run(RunContext& context) const {
+  if (context.inputs().size() <= 8) {
+    run_stretched<8>(program(), sums_, n_arrays_, context);
+  } else {
+    run_stretched<ElementwiseProgram::kMaxInputs>(program(), sums_, n_arrays_, context);
+  }
 }
 
 }  // namespace palimpsest::ops

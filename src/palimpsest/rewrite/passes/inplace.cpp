@@ -141,7 +141,8 @@ class InplacePass {
   // Can the op overwrite several inputs by an output each, as a loop with several states can?
   bool may_overwrite_several(const Apply& node) const {
     return node.output_count() > 1 && node.input_count() > 1 && family_ != Family::keys &&
-           typeid(node.op()) != typeid(ops::Elementwise);
+           typeid(node.op()) != typeid(ops::Elementwise) &&
+           typeid(node.op()) != typeid(ops::ElementwiseSums);
   }
 
   // All inputs that are possible at once. A variant on a single input costs as much as one on all:

@@ -5,8 +5,9 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/solvers/closed_step.hpp"
+#include "palimpsest/solve/solvers/dual_steps.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
-#include "palimpsest/solve/solvers/proximal.hpp"
 
 namespace palimpsest {
 namespace {
@@ -16,9 +17,9 @@ using namespace proximal;
 constexpr int kLastAdaption = 50;
 constexpr double kImbalance = 10;
 
-std::string of_term(const char* base, index_t i) { return base + std::to_string(i); }
-index_t term_count(const Problem& p) { return p.integer("terms", 0); }
-
+// Where N and the K_i^H K_i have a common basis of which their types tell, the x of a step is found
+// in that, else by conjugate gradients.
+//
 // x; z_i and u_i of each term; "kz" and "ku", the sums of K_i^H z_i and K_i^H u_i, which serve the
 // test and the next right-hand side; "outer", the residual of the last iteration.
 void declare(const Problem& p, StateList& state) {
@@ -34,11 +35,13 @@ void declare(const Problem& p, StateList& state) {
   state.add("L", p.numbers(), 1.0);
   state.add("rho", p.numbers(), p.real("rho", 0.0));
   state.add("outer", p.numbers(), 1.0);
+  if (common_basis(p)) declare_basis(p, state);
 }
 
 void setup(const Problem& p, Scope& s) {
   set_up_rhs(p, s);
   if (!p.has_attr("rho")) s.set("rho", s["L"] * 0.5);
+  if (const auto axes = common_basis(p)) set_up_basis(p, s, *axes);
 }
 
 // N v + rho sum of K_i^H K_i v.
@@ -93,6 +96,7 @@ Variable sum_of(const Variable& sum, const Variable& term) {
 struct TermResult {
   Variable z, u, primal, off;  // primal: the relative residual; off: K x - d
 };
+// z' and u', guarded, and the norms that the residual needs are made in one pass.
 TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   const std::string K = of_term("K", i), g = of_term("g", i);
   const Space range = p.argument_of(g);
@@ -102,11 +106,14 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   const double a = p.real("relaxation", 1.6);
   const Variable relaxed = off * a + z * (1 - a);
   const Variable next_z = s.prox(g, relaxed + u, ops::reciprocal(s["rho"]));
-  const Variable next_u = u + relaxed - next_z;
-  Variable size = ops::maximum(range.norm2(image), range.norm2(next_z));
+  const ops::Pass made =
+      one_pass({range, p.op(K), VectorSide::output},
+               {s.guarded(range, next_z, z), s.guarded(range, u + relaxed - next_z, u)},
+               {off - next_z, image, next_z}, {z, u, image});
+  Variable size = ops::maximum(made.norms[1], made.norms[2]);
   if (shift.defined())
     size = ops::maximum(size, range.norm2(ops::broadcast_to(shift, image.type().shape)));
-  return {next_z, next_u, ops::sqrt(krylov::ratio(range.norm2(off - next_z), size)), off};
+  return {made.arrays[0], made.arrays[1], ops::sqrt(krylov::ratio(made.norms[0], size)), off};
 }
 
 // The number "objective" where the problem asks for it: one N more.
@@ -121,9 +128,8 @@ void terms_objective(const Problem& p, Scope& s, const Variable& x,
   s.number("objective", value);
 }
 
-void step(const Problem& p, Scope& s, int) {
-  const Space& X = p.x();
-  const Variable rho = s["rho"];
+// A^H b + rho sum of K_i^H (z_i - u_i + d_i).
+Variable right_hand_side(const Problem& p, Scope& s) {
   Variable pull = s["kz"] - s["ku"];
   for (index_t i = 0; i < term_count(p); ++i) {
     const Variable shift = shift_of(p, i, s[of_term("z", i)]);
@@ -131,8 +137,14 @@ void step(const Problem& p, Scope& s, int) {
     const Extents& shape = s[of_term("z", i)].type().shape;
     pull = pull + s.adjoint(of_term("K", i), ops::broadcast_to(shift, shape));
   }
-  const Variable right = ops::fma(X.spread(rho), pull, s["rhs"]);
-  const Variable x = x_step(p, s, right);
+  return ops::fma(p.x().spread(s["rho"]), pull, s["rhs"]);
+}
+
+void step(const Problem& p, Scope& s, int) {
+  const Space& X = p.x();
+  const Variable rho = s["rho"], right = right_hand_side(p, s);
+  const auto axes = common_basis(p);
+  const Variable x = axes ? solve_in_basis(p, s, *axes, rho, right) : x_step(p, s, right);
   s.guard(X.norm2(x));
   Variable kz, ku, primal;
   std::vector<TermResult> results;
@@ -144,10 +156,14 @@ void step(const Problem& p, Scope& s, int) {
     const Variable& own = results.back().primal;
     primal = primal.defined() ? ops::maximum(primal, own) : own;
   }
-  const Variable dual = ops::sqrt(krylov::ratio(X.norm2(kz - s["kz"]), X.norm2(ku)));
+  const bool is_adapting = p.flag("adapt");
+  std::vector<Variable> kept{s.guarded(X, kz, s["kz"])};
+  if (!is_adapting) kept.push_back(s.guarded(X, ku, s["ku"]));
+  const ops::Pass made = one_pass(x_side(p), kept, {kz - s["kz"], ku}, {kz, ku, s["kz"], s["ku"]});
+  const Variable dual = ops::sqrt(krylov::ratio(made.norms[0], made.norms[1]));
   // With another rho the scaled multipliers u change as well.
   Variable growth;
-  if (p.flag("adapt")) {
+  if (is_adapting) {
     const Variable one = ops::full_like(rho, 1.0);
     const Variable wanted =
         ops::where(ops::gt(primal, dual * kImbalance), one * 2.0,
@@ -160,11 +176,20 @@ void step(const Problem& p, Scope& s, int) {
   };
   for (index_t i = 0; i < term_count(p); ++i) {
     const auto& result = results[static_cast<std::size_t>(i)];
-    s.set(of_term("z", i), result.z);
-    s.set(of_term("u", i), scaled(p.range_of(of_term("K", i)), result.u));
+    s.set_as_is(of_term("z", i), result.z);
+    const std::string u = of_term("u", i);
+    if (growth.defined()) {
+      s.set(u, scaled(p.range_of(of_term("K", i)), result.u));
+    } else {
+      s.set_as_is(u, result.u);
+    }
   }
-  s.set("kz", kz);
-  s.set("ku", scaled(X, ku));
+  s.set_as_is("kz", made.arrays[0]);
+  if (is_adapting) {
+    s.set("ku", scaled(X, ku));
+  } else {
+    s.set_as_is("ku", made.arrays[1]);
+  }
   s.set("x", x);
   s.set("outer", ops::minimum(ops::maximum(primal, dual), 1.0));
   s.number("primal", primal);

@@ -63,7 +63,7 @@ Lengths advance(const Problem& p, Scope& s) {
   s.set("u", unit);
   s.set("v", v);
   s.set("alpha", alpha);
-  return {v, alpha, beta};
+  return {v, alpha, beta, w};
 }
 
 Verdict judge(const Problem& p, const Numbers& n) {

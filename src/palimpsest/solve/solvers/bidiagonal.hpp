@@ -22,9 +22,10 @@ struct Start {
   Variable v, alpha, beta;
 };
 Start start(const Problem& p, Scope& s);
-/// u' = A v - alpha u, beta = |u'|; v' = A^H u' - beta v, alpha' = |v'|. Guards and sets them.
+/// u' = A v - alpha u, beta = |u'|; v' = A^H u' - beta v, alpha' = |v'|. Guards and sets them; w is
+/// v' before it is divided by its length.
 struct Lengths {
-  Variable v, alpha, beta;
+  Variable v, alpha, beta, w;
 };
 Lengths advance(const Problem& p, Scope& s);
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <limits>
+#include <vector>
 
+#include "palimpsest/ops/elementwise/one_pass.hpp"
 #include "palimpsest/solve/solvers/bidiagonal.hpp"
 
 namespace palimpsest {
@@ -68,9 +71,16 @@ void step(const Problem& p, Scope& s, int) {
   const Variable maxrbar = ops::maximum(s["maxrbar"], s["rhobar"]);
   const Variable minrbar = ops::where(ops::gt(s.iteration(), 1.0),
                                       ops::minimum(s["minrbar"], s["rhobar"]), s["minrbar"]);
-  s.set("x", x);
-  s.set("hbar", hbar);
-  s.set("h", ops::fma(X.spread(-krylov::ratio(theta, rho)), s["h"], next.v));
+  const Variable h = ops::fma(X.spread(-krylov::ratio(theta, rho)), s["h"], next.v);
+  const std::array<const char*, 4> names{"v", "x", "hbar", "h"};
+  const std::array<Variable, 4> values{next.v, x, hbar, h};
+  std::vector<Variable> kept, leaves{next.w};
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    leaves.push_back(s[names[k]]);
+    kept.push_back(s.guarded(X, values[k], s[names[k]]));
+  }
+  kept = ops::one_pass(kept, {}, leaves).arrays;
+  for (std::size_t k = 0; k < names.size(); ++k) s.set_as_is(names[k], kept[k]);
   s.set("alphabar", turn.c * next.alpha);
   s.set("rho", rho);
   s.set("rhobar", rhobar);
@@ -85,7 +95,7 @@ void step(const Problem& p, Scope& s, int) {
   s.number("arnorm", ops::abs(zetabar));
   s.number("anorm", ops::sqrt(anorm2));
   s.number("acond", ops::maximum(maxrbar, rhotemp) / ops::minimum(minrbar, rhotemp));
-  s.number("xnorm", ops::sqrt(X.norm2(x)));
+  s.number("xnorm", ops::sqrt(X.norm2(kept[1])));
 }
 
 constexpr SolverType kLsmr{.name = "lsmr",

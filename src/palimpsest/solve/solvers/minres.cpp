@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cmath>
+#include <vector>
 
+#include "palimpsest/ops/elementwise/one_pass.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 #include "palimpsest/solve/square_systems.hpp"
 
@@ -69,11 +72,15 @@ void step(const Problem& p, Scope& s, int) {
   const Variable phi = cs * s["phibar"], phibar = sn * s["phibar"];
   Variable w = ops::fma(X.spread(-oldeps), s["w2"], v);
   w = ops::fma(X.spread(-delta), s["w"], w) * X.spread(denom);
-  s.set("x", ops::fma(X.spread(phi), w, s["x"]));
-  s.set("w2", s["w"]);
-  s.set("w", w);
-  s.set("r1", r2);
-  s.set("r2", r);
+  const std::array<const char*, 5> names{"x", "w", "w2", "r1", "r2"};
+  const std::array<Variable, 5> values{ops::fma(X.spread(phi), w, s["x"]), w, s["w"], r2, r};
+  std::vector<Variable> kept, leaves{v, r};
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    leaves.push_back(s[names[k]]);
+    kept.push_back(s.guarded(X, values[k], s[names[k]]));
+  }
+  kept = ops::one_pass(kept, {}, leaves).arrays;
+  for (std::size_t k = 0; k < names.size(); ++k) s.set_as_is(names[k], kept[k]);
   if (p.has_op("M")) s.set("y", next_y);
   s.set("oldb", beta);
   s.set("beta", next);

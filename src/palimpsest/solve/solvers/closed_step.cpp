@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/solvers/closed_step.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/transforms/fft.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/prox/node.hpp"
+
+namespace palimpsest::proximal {
+namespace {
+
+bool is_a(const NamedLinop& A, const LinopType& type) { return &A.type() == &type; }
+
+bool is_multiple(const NamedLinop& A) {
+  return is_a(A, linop_types::identity()) || is_a(A, linop_types::scalar());
+}
+
+bool is_diagonal(const NamedLinop& A) {
+  if (is_multiple(A) || is_a(A, linop_types::diagonal())) return true;
+  const bool has_parts = is_a(A, linop_types::add()) || is_a(A, linop_types::chain());
+  return has_parts && std::all_of(A.linops().begin(), A.linops().end(), is_diagonal);
+}
+
+void add(Axes& along, const Axes& axes) {
+  for (const index_t axis : axes) {
+    if (std::find(along.begin(), along.end(), axis) == along.end()) along.push_back(axis);
+  }
+}
+
+// F, multiplications, and the adjoint of F.
+bool multiplies_spectra(const NamedLinop& A) {
+  const std::vector<NamedLinop>& parts = A.linops();
+  return parts.size() > 2 && is_a(parts.front(), linop_types::fft()) &&
+         identical(parts.back(), parts.front().H()) &&
+         std::all_of(parts.begin() + 1, parts.end() - 1, is_diagonal);
+}
+
+// Does it give shifted results for shifted vectors? Adds the axes along which they are shifted.
+bool is_shift_invariant(const NamedLinop& A, std::size_t rank, Axes& along) {
+  if (is_multiple(A)) return true;
+  if (is_a(A, linop_types::finite_difference())) {
+    add(along, from_front(Axes{A.attr("axis").as_integer()}, rank));
+    return A.attr("boundary").as_string() == "periodic";
+  }
+  if (is_a(A, linop_types::chain()) && multiplies_spectra(A)) {
+    add(along, from_front(A.linops().front().attr("axes").as_integers(), rank));
+    return true;
+  }
+  const bool has_parts = is_a(A, linop_types::add()) || is_a(A, linop_types::chain()) ||
+                         is_a(A, linop_types::normal());
+  return has_parts && std::all_of(A.linops().begin(), A.linops().end(), [&](const NamedLinop& B) {
+           return is_shift_invariant(B, rank, along);
+         });
+}
+
+std::vector<NamedLinop> normals(const Problem& p) {
+  std::vector<NamedLinop> list{p.op("N")};
+  for (index_t i = 0; i < p.integer("terms", 0); ++i) {
+    list.push_back(p.op("K" + std::to_string(i)).N());
+  }
+  return list;
+}
+
+// Of an operator whose columns are the shifts of the first one, or that is diagonal: the vector
+// that shows its eigenvalues. Its 1 is a number of the state: what follows from constants alone
+// would be kept as a constant beside the state.
+Variable probe(const Problem& p, Scope& s, const Axes& axes) {
+  const TensorType& x = p.x().type();
+  const Variable one = p.x().spread(s["outer"]).astype(x.dtype);
+  if (axes.empty()) return ops::broadcast_to(one, x.shape);
+  std::vector<Index> first(x.rank(), all);
+  for (const index_t axis : axes) first[static_cast<std::size_t>(axis)] = Index(slice(0, 1));
+  return ops::set_subtensor(ops::broadcast_to(one * 0.0, x.shape), first, one);
+}
+
+Variable eigenvalues(const Variable& image, const Axes& axes) {
+  if (axes.empty()) return ops::real(image);
+  // Those of a circulant matrix: the Fourier transform of its first column.
+  return ops::real(ops::fft(image.astype(complex_of(image.dtype())), axes));
+}
+
+Space basis_space(const Problem& p) {
+  TensorType type = p.x().type();
+  type.dtype = real_of(type.dtype);
+  return Space(type, p.x().dims(), p.batch());
+}
+
+}  // namespace
+
+std::optional<Axes> common_basis(const Problem& p) {
+  const std::vector<NamedLinop> all = normals(p);
+  if (std::all_of(all.begin(), all.end(), is_diagonal)) return Axes{};
+  Axes along;
+  const std::size_t rank = p.x().type().rank();
+  for (const NamedLinop& A : all) {
+    if (!is_shift_invariant(A, rank, along)) return std::nullopt;
+  }
+  return along;
+}
+
+void declare_basis(const Problem& p, StateList& state) {
+  state.add("N in basis", basis_space(p));
+  state.add("K in basis", basis_space(p));
+}
+
+void set_up_basis(const Problem& p, Scope& s, const Axes& axes) {
+  const Variable at = probe(p, s, axes);
+  s.set("N in basis", eigenvalues(s.apply("N", at).astype(p.x().type().dtype), axes));
+  Variable sum;
+  for (index_t i = 0; i < p.integer("terms", 0); ++i) {
+    const Variable image = p.op("K" + std::to_string(i)).N()(at);
+    sum = sum.defined() ? sum + image : image;
+  }
+  s.set("K in basis", eigenvalues(sum.astype(p.x().type().dtype), axes));
+}
+
+Variable solve_in_basis(const Problem& p, Scope& s, const Axes& axes, const Variable& rho,
+                        const Variable& right) {
+  const Space space = basis_space(p);
+  const Variable values = ops::fma(space.spread(rho), s["K in basis"], s["N in basis"]);
+  const double rounding = real_of(right.dtype()) == DType::float32
+                              ? std::numeric_limits<float>::epsilon()
+                              : std::numeric_limits<double>::epsilon();
+  const Axes others = other_axes(space.batch_axes(), right.rank());
+  const Variable least = values.max(others, /*keepdims=*/true) * (100 * rounding);
+  const auto divided = [&](const Variable& v) {
+    return ops::where(ops::gt(values, least), v / values, ops::zeros_like(v));
+  };
+  if (axes.empty()) return divided(right);
+  const Variable x =
+      ops::ifft(divided(ops::fft(right.astype(complex_of(right.dtype())), axes)), axes);
+  return is_complex(right.dtype()) ? x : ops::real(x);
+}
+
+}  // namespace palimpsest::proximal

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/solvers/dual_steps.hpp"
+#include "palimpsest/solve/spectrum.hpp"
+
+namespace palimpsest {
+namespace {
+
+using namespace proximal;
+
+// x; c = A^H b - sum of K_i^H u_i, whose changes are what the test needs; u_i.
+void declare_condat(const Problem& p, StateList& state) {
+  state.add("x", p.x(), Init::x0_or_zero());
+  declare_rhs(p, state);
+  state.add("tau", p.numbers(), 1.0);
+  for (index_t i = 0; i < term_count(p); ++i) {
+    Dual(p, i).declare(state);
+    state.add(of_term("sigma", i), p.numbers(), 1.0);
+    state.add(of_term("norm", i), p.numbers(), 1.0);
+    if (adapts(p)) state.add(of_term("Kx", i), p.range_of(of_term("K", i)));
+  }
+  if (!adapts(p)) return;
+  state.add("L", p.numbers(), 1.0);
+  state.add("alpha", p.numbers(), 0.5);
+  state.add("size of rhs", p.numbers());
+}
+
+void set_up_condat(const Problem& p, Scope& s) {
+  set_up_rhs(p, s);
+  if (!adapts(p)) return;
+  const Variable size = ops::sqrt(p.x().norm2(s.latest("rhs")));
+  s.guard(size);  // so that the states get memory of their own, whatever K is
+  s.set("size of rhs", size);
+  for (index_t i = 0; p.has_x0() && i < term_count(p); ++i) {
+    s.set(of_term("Kx", i), s.apply(of_term("K", i), s["x"]));
+  }
+}
+
+// The steps of the dual variables by what the residuals say, and that of x by its condition.
+void adapt_condat(const Problem& p, Scope& s, const Variable& primal, const Variable& dual) {
+  const Adaption change = adaption(s, primal, dual);
+  Variable sum = s["L"] * 0.5;
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Variable sigma = s[of_term("sigma", i)] * change.factor;
+    s.set(of_term("sigma", i), sigma);
+    sum = ops::fma(sigma, s[of_term("norm", i)], sum);
+  }
+  s.set("tau", 0.99 / sum);
+  s.set("alpha", change.alpha);
+}
+
+// <x, A^H b> is <x, c'> + sum of Re <K_i x, u_i'>, where A^H b itself is kept nowhere.
+void condat_objective(const Problem& p, Scope& s, const Variable& x) {
+  if (!p.flag("objective")) return;
+  const Space& X = p.x();
+  Variable value = X.real_dot(x, applied_normal(p, s, x)) * 0.5 - X.real_dot(x, s.latest("rhs"));
+  if (p.has_prox("h")) value = value + s.value("h", x);
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Variable image = s.apply(of_term("K", i), x);
+    const Space range = p.range_of(of_term("K", i));
+    value = value - range.real_dot(image, Dual(p, i).latest(s)) +
+            s.value(of_term("g", i), shifted(p, of_term("d", i), image));
+  }
+  s.number("objective", value);
+}
+
+void step_condat(const Problem& p, Scope& s, int) {
+  const Space& X = p.x();
+  const Variable x = s["x"], tau = s["tau"], rhs = s["rhs"];
+  const Variable image = applied_normal(p, s, x);
+  const auto [next, ahead, change2] = primal_step(p, s, image - rhs, tau, {image, rhs});
+  Variable moved;
+  DualResidual residual;
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Dual u(p, i);
+    const Variable sigma = s[of_term("sigma", i)], there = s.apply(of_term("K", i), ahead);
+    const Variable change = dual_step(p, s, u, there, shifted(p, u.shift, there), sigma, residual);
+    const Variable back = s.adjoint(of_term("K", i), change);
+    moved = moved.defined() ? moved + back : back;
+    s.number(of_term("sigma", i), sigma);
+    s.number(of_term("norm", i), s[of_term("norm", i)]);
+  }
+  Variable primal = change2 / (tau * tau);
+  if (moved.defined()) {
+    moved = moved.astype(X.type().dtype);
+    const Variable off = (x - next) * X.spread(ops::reciprocal(tau)) + moved;
+    const ops::Pass made =
+        one_pass(x_side(p), {s.guarded(X, next, x), s.guarded(X, rhs - moved, rhs)}, {off},
+                 {next, x, rhs, moved});
+    s.set_as_is("x", made.arrays[0]);
+    s.set_as_is("rhs", made.arrays[1]);
+    primal = made.norms[0];
+  } else {
+    s.set("x", next);
+  }
+  s.number("primal", primal);
+  if (adapts(p)) {
+    s.number("dual", residual.relative);
+    adapt_condat(p, s, relative(ops::sqrt(primal), s["size of rhs"]),
+                 relative(ops::sqrt(residual.top), ops::sqrt(residual.below)));
+  }
+  condat_objective(p, s, next);
+}
+
+Verdict judge_condat(const Problem& p, const Numbers& n) {
+  const double change = std::sqrt(n["change"]);
+  const double below = std::max(std::sqrt(n["size"]) / n["tau"], std::sqrt(n["rhs"]));
+  Verdict verdict{.objective = recorded_objective(n), .change = change};
+  verdict.numbers[0] = relative(std::sqrt(n["primal"]), below);
+  for (index_t i = 0; i < term_count(p) && !n.has("dual"); ++i) {
+    const double dual = dual_residual(n, of_term("u", i), of_term("sigma", i),
+                                      std::sqrt(n[of_term("norm", i)]), change);
+    verdict.numbers[1] = std::max(verdict.numbers[1], dual);
+  }
+  if (n.has("dual")) verdict.numbers[1] = n["dual"];
+  verdict.residual = std::max(verdict.numbers[0], verdict.numbers[1]);
+  return verdict;
+}
+
+// sigma_i = balance L / (I |K_i|^2), tau = 0.99 / (L / 2 + sum of sigma_i |K_i|^2).
+Preparation prepare_condat(const Problem& p, std::uint64_t seed) {
+  Preparation made = lipschitz(p, seed);
+  const double L = made.values[0].second;
+  const double balance = p.real("balance", 2.4);
+  const auto terms = static_cast<double>(term_count(p));
+  double sum = 0;
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const OperatorNorm K = operator_norm2(p.op(of_term("K", i)), p.x().type(), seed);
+    made.applications += K.applications;
+    const double norm = K.value == 0 ? 1 : K.value, sigma = balance * L / (terms * norm);
+    made.values.emplace_back(of_term("sigma", i), sigma);
+    made.values.emplace_back(of_term("norm", i), norm);
+    sum += sigma * norm;
+  }
+  made.values.emplace_back("tau", 0.99 / (L / 2 + sum));
+  return made;
+}
+
+index_t prepare_condat_bytes(const Problem& p) {
+  index_t bytes = lipschitz_bytes(p);
+  for (index_t i = 0; i < term_count(p); ++i) {
+    bytes = std::max(bytes, operator_norm2_bytes(p.op(of_term("K", i)), p.x().type()));
+  }
+  return bytes;
+}
+
+void check_condat(const Problem& p) {
+  check_lipschitz(p, "condat_vu");
+  const double balance = p.real("balance", 2.4);
+  if (!(balance > 0) || !std::isfinite(balance)) {
+    throw ValueError("[condat_vu] balance: got " + p.attr("balance").str() +
+                     ", expected a positive number");
+  }
+  if (adapts(p) && term_count(p) == 0) {
+    throw ValueError("[condat_vu] adapt: got no terms, expected at least one");
+  }
+}
+
+constexpr SolverType kCondatVu{.name = "condat_vu",
+                               .declare = declare_condat,
+                               .prepare = prepare_condat,
+                               .prepare_bytes = prepare_condat_bytes,
+                               .setup = set_up_condat,
+                               .step = step_condat,
+                               .judge = judge_condat,
+                               .check = check_condat};
+PALIMPSEST_REGISTER_SOLVER(kCondatVu);
+
+}  // namespace
+}  // namespace palimpsest

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/solve/solvers/dual_steps.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/prox/parts.hpp"
+
+namespace palimpsest::proximal {
+namespace {
+
+Variable sum_of(const Variable& sum, const Variable& term) {
+  return sum.defined() ? sum + term : term;
+}
+
+// Of one part, v itself.
+std::vector<Variable> parts_of(const Variable& v, std::size_t count) {
+  if (count == 1) return {v};
+  std::vector<Variable> parts;
+  for (index_t k = 0; k < static_cast<index_t>(count); ++k) parts.push_back(v(slice(k, k + 1)));
+  return parts;
+}
+
+Variable whole(std::vector<Variable> parts) {
+  return parts.size() == 1 ? parts[0] : ops::join(0, parts);
+}
+
+}  // namespace
+
+std::string of_term(const char* base, index_t i) { return base + std::to_string(i); }
+index_t term_count(const Problem& p) { return p.integer("terms", 0); }
+bool adapts(const Problem& p) { return p.flag("adapt"); }
+
+Variable shifted(const Problem& p, const std::string& shift, const Variable& image) {
+  if (!p.has_attr(shift)) return image;
+  return image - constant(p.attr(shift).as_tensor()).astype(image.dtype());
+}
+
+double relative(double top, double below) { return top == 0 ? 0 : below > 0 ? top / below : 1; }
+Variable relative(const Variable& top, const Variable& below) {
+  return ops::where(ops::gt(below, 0.0), top / below, ops::gt(top, 0.0).astype(top.dtype()));
+}
+
+Side x_side(const Problem& p) { return {p.x(), p.op("A"), VectorSide::input}; }
+
+ops::Pass one_pass(const Side& side, const std::vector<Variable>& arrays,
+                   const std::vector<Variable>& normed, const std::vector<Variable>& leaves) {
+  if (side.space.batch_axes().empty()) {
+    ops::Pass pass = ops::one_pass(arrays, normed, leaves);
+    for (Variable& norm : pass.norms) norm = total(side.A, side.side, norm);
+    return pass;
+  }
+  ops::Pass pass = ops::one_pass(arrays, {}, leaves);
+  for (const Variable& v : normed) {
+    const auto at = std::find(arrays.begin(), arrays.end(), v) - arrays.begin();
+    const bool is_made = at < static_cast<std::ptrdiff_t>(arrays.size());
+    pass.norms.push_back(side.space.norm2(is_made ? pass.arrays[static_cast<std::size_t>(at)] : v));
+  }
+  return pass;
+}
+
+// -- dual variables ------------------------------------------------------------------------------
+
+Dual::Dual(const Problem& p, std::string of, std::string function)
+    : name(std::move(of)), g(std::move(function)), op("A"), space(p.argument_of(g)), parts{name} {}
+
+Dual::Dual(const Problem& p, index_t i) : Dual(p, of_term("u", i), of_term("g", i)) {
+  shift = of_term("d", i);
+  kept = of_term("Kx", i);
+  op = of_term("K", i);
+  if (adapts(p) || !takes_norms_of_parts(p.prox(g), space.type())) return;
+  TensorType part = space.type();
+  const index_t count = std::exchange(part.shape[0], 1);
+  space = Space(part, space.dims(), p.batch()).of(p.op(op), VectorSide::output);
+  parts.clear();
+  for (index_t k = 0; k < count; ++k) parts.push_back(name + "[" + std::to_string(k) + "]");
+}
+
+void Dual::declare(StateList& state) const {
+  for (const std::string& part : parts) state.add(part, space);
+}
+
+Variable Dual::latest(const Scope& s) const {
+  std::vector<Variable> values;
+  for (const std::string& part : parts) values.push_back(s.latest(part));
+  return whole(std::move(values));
+}
+
+Variable Dual::old(const Scope& s) const {
+  std::vector<Variable> values;
+  for (const std::string& part : parts) values.push_back(s[part]);
+  return whole(std::move(values));
+}
+
+Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& image,
+                   const Variable& distance, const Variable& sigma, DualResidual& residual) {
+  const Space& space = u.space;
+  const std::size_t count = u.parts.size();
+  const std::vector<Variable> images = parts_of(image, count);
+  const std::vector<Variable> distances = distance == image ? images : parts_of(distance, count);
+  const Variable step = space.spread(sigma);
+  std::vector<Variable> leaves = images, aheads, arrays, normed;
+  for (std::size_t k = 0; k < count; ++k) {
+    leaves.push_back(s[u.parts[k]]);
+    aheads.push_back(ops::fma(step, distances[k], leaves.back()));
+  }
+  const std::vector<Variable> next =
+      count > 1 ? conjugate_prox_of_parts(p.prox(u.g), aheads)
+                : std::vector<Variable>{s.conjugate_prox(u.g, aheads[0], sigma)};
+  for (std::size_t k = 0; k < count; ++k) {
+    arrays.push_back(s.guarded(space, next[k], s[u.parts[k]]));
+  }
+  for (std::size_t k = 0; k < count; ++k) arrays.push_back(next[k] - s[u.parts[k]]);
+  normed = arrays;
+  Variable before, now;
+  if (adapts(p)) {  // K x' instead of K (2 x' - x), and what the residual is made of
+    before = s[u.kept];
+    now = (image + before) * 0.5;
+    leaves.push_back(before);
+    arrays.push_back(s.guarded(space, now, before));
+    normed.push_back(now);
+    normed.push_back((now - before) - arrays[1] * space.spread(ops::reciprocal(sigma)));
+  } else {
+    normed.insert(normed.end(), images.begin(), images.end());
+  }
+  const ops::Pass made = one_pass({space, p.op(u.op), VectorSide::output}, arrays, normed, leaves);
+  const auto sum = [&](std::size_t group) {  // over the parts
+    Variable of_group;
+    for (std::size_t k = 0; k < count; ++k) {
+      of_group = sum_of(of_group, made.norms[group * count + k]);
+    }
+    return of_group;
+  };
+  const auto middle = made.arrays.begin() + static_cast<std::ptrdiff_t>(count);
+  for (std::size_t k = 0; k < count; ++k) s.set_as_is(u.parts[k], made.arrays[k]);
+  const Variable size = sum(0), change = sum(1), image_size = sum(2);
+  s.number(u.name + ".size", size);
+  s.number(u.name + ".change", change);
+  s.number(u.name + ".image", image_size);
+  if (adapts(p)) {
+    s.set_as_is(u.kept, made.arrays[2]);
+    const Variable below = ops::maximum(ops::sqrt(size) / sigma, ops::sqrt(image_size));
+    const Variable own = relative(ops::sqrt(made.norms[3]), below);
+    residual.top = sum_of(residual.top, made.norms[3]);
+    residual.below = sum_of(residual.below, image_size);
+    residual.relative = residual.relative.defined() ? ops::maximum(residual.relative, own) : own;
+  }
+  return whole({middle, middle + static_cast<std::ptrdiff_t>(count)});
+}
+
+double dual_residual(const Numbers& n, const std::string& name, const std::string& sigma,
+                     double norm_K, double change) {
+  const double step = n[sigma];
+  const double top = std::sqrt(n[name + ".change"]) / step + norm_K * change;
+  return relative(top,
+                  std::max(std::sqrt(n[name + ".size"]) / step, std::sqrt(n[name + ".image"])));
+}
+
+// -- x -------------------------------------------------------------------------------------------
+
+PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const Variable& tau,
+                       std::vector<Variable> leaves) {
+  const Side X = x_side(p);
+  const Variable x = s["x"];
+  leaves.push_back(x);
+  Variable next = ops::fma(X.space.spread(-tau), slope, x);
+  if (p.has_prox("h")) {
+    const ops::Pass argument = one_pass(X, {next}, {next}, leaves);
+    s.guard(argument.norms[0]);
+    next = s.prox("h", argument.arrays[0], tau);
+    leaves = {argument.arrays[0], x};
+  }
+  const ops::Pass made = one_pass(X, {next, 2.0 * next - x}, {next, next - x}, leaves);
+  if (!p.has_prox("h")) s.guard(made.norms[0]);
+  s.number("size", made.norms[0]);
+  s.number("change", made.norms[1]);
+  s.number("tau", tau);
+  return {made.arrays[0], made.arrays[1], made.norms[1]};
+}
+
+Adaption adaption(Scope& s, const Variable& primal, const Variable& dual) {
+  constexpr double kImbalance = 1.5, kDecay = 0.95;
+  const Variable alpha = s["alpha"], one = ops::full_like(alpha, 1.0), rest = 1.0 - alpha;
+  const Variable is_primal = ops::gt(primal, dual * kImbalance);
+  const Variable is_dual = ops::gt(dual, primal * kImbalance);
+  const Variable factor =
+      ops::where(is_primal, rest, ops::where(is_dual, ops::reciprocal(rest), one));
+  return {factor, ops::where(ops::logical_or(is_primal, is_dual), alpha * kDecay, alpha)};
+}
+
+}  // namespace palimpsest::proximal

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what condat_vu and pdhg share. The residuals of the optimality conditions use
+// |K| |u' - u| for |K^H (u' - u)|, and |K| |x' - x| for |K (x' - x)|, where the exact ones would
+// take another application or another vector. Steps that adapt keep these vectors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "palimpsest/ops/elementwise/one_pass.hpp"
+#include "palimpsest/solve/solvers/proximal.hpp"
+
+namespace palimpsest::proximal {
+
+/// `K0`.
+std::string of_term(const char* base, index_t i);
+index_t term_count(const Problem& p);
+/// Do the steps follow the residuals?
+bool adapts(const Problem& p);
+/// The vectors on one side of an operator of a problem.
+struct Side {
+  Space space;
+  const NamedLinop& A;
+  VectorSide side;
+};
+Side x_side(const Problem& p);
+/// K x - d of a term, where the problem has the shift d.
+Variable shifted(const Problem& p, const std::string& shift, const Variable& image);
+/// top / below; 0 for 0 / 0, and 1 where only the top is not 0.
+double relative(double top, double below);
+Variable relative(const Variable& top, const Variable& below);
+
+/// The dual variable u of a term in the state. Where its function takes norms along a short first
+/// axis only, such as that of a gradient, each part along it is a state of its own, `u0[1]`, so that
+/// a step is one pass over all of them; else it is one state, `u0`.
+class Dual {
+ public:
+  /// Of term i.
+  Dual(const Problem& p, index_t i);
+  /// Of a function of all of b.
+  Dual(const Problem& p, std::string name, std::string g);
+  void declare(StateList& state) const;
+  /// All of u.
+  Variable latest(const Scope& s) const;
+  Variable old(const Scope& s) const;
+
+  std::string name, g, shift, kept;  // kept: the state that holds K x where steps adapt
+  std::string op;                    // whose range it lies in
+  Space space;                       // of a part
+  std::vector<std::string> parts;    // names of their states
+};
+
+/// The squares of what adapting compares: |(u - u') / sigma - K (x - x')| of all dual variables, the
+/// size of the K x', and the largest relative residual.
+struct DualResidual {
+  Variable top, below, relative;
+};
+
+/// u' = prox_{sigma g*}(u + sigma distance), where image is K (2 x' - x) and distance the same less
+/// the shift, with the numbers that the test needs; the result is u' - u. Where steps adapt, K x' = (image + K x) / 2 is kept, and
+/// its part of the residual is added.
+Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& image,
+                   const Variable& distance, const Variable& sigma, DualResidual& residual);
+
+/// x' = prox_{tau h}(x - tau slope) and 2 x' - x, with the numbers that the test needs. The slope
+/// is made of the leaves, without another operator.
+struct PrimalStep {
+  Variable next, ahead, change;  // change: |x' - x|^2
+};
+PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const Variable& tau,
+                       std::vector<Variable> leaves);
+
+/// |(u - u') / sigma| + |K| |x - x'| over max(|u'| / sigma, |K x'|).
+double dual_residual(const Numbers& n, const std::string& name, const std::string& sigma,
+                     double norm_K, double change);
+
+/// The variable whose residual is 1.5 times the other's gets the longer step: by 1 / (1 - alpha),
+/// where alpha is 1/2 at first and 0.95 times what it was after each change, so that the steps come
+/// to rest. The residuals are relative to sizes that do not depend on the steps.
+struct Adaption {
+  Variable factor;  // of the dual steps
+  Variable alpha;
+};
+Adaption adaption(Scope& s, const Variable& primal, const Variable& dual);
+
+/// Arrays that one pass over the leaves makes, and squares of norms of others, summed up in it where
+/// there is no batch.
+ops::Pass one_pass(const Side& side, const std::vector<Variable>& arrays,
+                   const std::vector<Variable>& normed, const std::vector<Variable>& leaves);
+
+}  // namespace palimpsest::proximal

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/split/budget_search.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/prox/node.hpp"
+#include "palimpsest/solve/solvers/dual_steps.hpp"
+#include "palimpsest/solve/spectrum.hpp"
+
+namespace palimpsest {
+namespace {
+
+using namespace proximal;
+
+// Where steps adapt also A x and K_i x; "before" = (x_before - x) / tau - (slope before), of which
+// the primal residual of the iteration before follows once the slope is there; "dual", that
+// iteration's dual residual.
+void declare_pdhg(const Problem& p, StateList& state) {
+  state.add("x", p.x(), Init::x0_or_zero());
+  state.add("y", p.b());
+  state.add("tau", p.numbers(), 1.0);
+  state.add("sigma", p.numbers(), 1.0);
+  state.add("norm", p.numbers(), 1.0);
+  for (index_t i = 0; i < term_count(p); ++i) {
+    Dual(p, i).declare(state);
+    if (adapts(p)) state.add(of_term("Kx", i), p.range_of(of_term("K", i)));
+  }
+  if (!adapts(p)) return;
+  state.add("Ax", p.b());
+  state.add("before", p.x());
+  state.add("dual", p.numbers());
+  state.add("alpha", p.numbers(), 0.5);
+}
+
+void set_up_pdhg(const Problem& p, Scope& s) {
+  // Data that are not finite end the solve here: the first step would take x over before y.
+  const Space& B = p.b();
+  s.number("largest", ops::abs(s.b()).max(other_axes(B.batch_axes(), B.type().rank())));
+  if (!adapts(p) || !p.has_x0()) return;
+  s.guard(p.x().norm2(s["x"]));  // as in condat_vu
+  s.set("Ax", s.apply("A", s["x"]));
+  for (index_t i = 0; i < term_count(p); ++i) {
+    s.set(of_term("Kx", i), s.apply(of_term("K", i), s["x"]));
+  }
+}
+
+// The step sizes of this iteration, by the residuals of the one before.
+struct Steps {
+  Variable tau, sigma, alpha;
+};
+Steps steps_of_pdhg(const Problem& p, Scope& s, const Variable& slope, const Variable& size) {
+  const Variable tau = s["tau"], sigma = s["sigma"];
+  if (!adapts(p)) return {tau, sigma, {}};
+  const Variable top = p.x().norm2(s["before"] + slope);
+  const Variable primal = relative(ops::sqrt(top), ops::sqrt(size));
+  const Adaption change = adaption(s, primal, s["dual"]);
+  return {tau / change.factor, sigma * change.factor, change.alpha};
+}
+
+// The number "objective" where the problem asks for it, given what the smooth part is at x; one K
+// of each term.
+void terms_objective(const Problem& p, Scope& s, Variable value, const Variable& x) {
+  if (p.has_prox("h")) value = value + s.value("h", x);
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Variable image = s.apply(of_term("K", i), x);
+    value = value + s.value(of_term("g", i), shifted(p, of_term("d", i), image));
+  }
+  s.number("objective", value);
+}
+
+void step_pdhg(const Problem& p, Scope& s, int) {
+  const Space& X = p.x();
+  const Variable x = s["x"];
+  Variable slope = s.adjoint("A", s["y"]), size = X.norm2(slope);  // of its summands
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Variable back = s.adjoint(of_term("K", i), Dual(p, i).old(s));
+    slope = slope + back;
+    size = size + X.norm2(back);
+  }
+  const Steps steps = steps_of_pdhg(p, s, slope, size);
+  const Variable tau = steps.tau;
+  Variable sigma = steps.sigma;
+  DualResidual residual;
+  auto [next, ahead, change2] = primal_step(p, s, slope, tau, {slope});
+  s.set("x", next);
+  const double modulus = p.real("strong", 0);
+  if (modulus > 0) {  // steps that fit a strongly convex h, of which those of x go to 0
+    const Variable theta = ops::reciprocal(ops::sqrt(1.0 + tau * (2 * modulus)));
+    s.set("tau", tau * theta);
+    sigma = sigma / theta;
+    s.set("sigma", sigma);
+    ahead = ops::fma(X.spread(theta), next - x, next);
+  }
+  const Variable image = s.apply("A", ahead);
+  Dual y(p, "y", "f");
+  y.kept = "Ax";
+  dual_step(p, s, y, image, image - s.b(), sigma, residual);
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Dual u(p, i);
+    const Variable there = s.apply(of_term("K", i), ahead);
+    dual_step(p, s, u, there, shifted(p, u.shift, there), sigma, residual);
+  }
+  if (adapts(p)) {
+    s.set("tau", tau);
+    s.set("sigma", sigma);
+    s.set("alpha", steps.alpha);
+    s.set("dual", relative(ops::sqrt(residual.top), ops::sqrt(residual.below)));
+    s.set("before", (x - next) * X.spread(ops::reciprocal(tau)) - slope);
+  }
+  s.number("sigma", sigma);
+  s.number("norm", s["norm"]);
+  if (!p.flag("objective")) return;
+  terms_objective(p, s, s.value("f", s.apply("A", next) - s.b()), next);
+}
+
+Verdict judge_pdhg(const Problem& p, const Numbers& n) {
+  const double change = std::sqrt(n["change"]), norm = std::sqrt(n["norm"]), tau = n["tau"];
+  double dual = dual_residual(n, "y", "sigma", norm, change), moved = n["y.change"],
+         size = n["y.size"];
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const std::string u = of_term("u", i);
+    dual = std::max(dual, dual_residual(n, u, "sigma", norm, change));
+    moved += n[u + ".change"];
+    size += n[u + ".size"];
+  }
+  const double top = change / tau + norm * std::sqrt(moved);
+  const double below = std::max(std::sqrt(n["size"]) / tau, norm * std::sqrt(size));
+  const double primal = relative(top, below);
+  return {.residual = std::max(primal, dual),
+          .objective = recorded_objective(n),
+          .change = change,
+          .numbers = {primal, dual}};
+}
+
+// The normal operators of tiles are there for their norms only: their data go with them.
+class NormsOfTiles {
+ public:
+  explicit NormsOfTiles(const Problem& p) {
+    if (p.tiles().empty()) return;
+    ConfigOverrides overrides;
+    overrides.cache_adjoint_normal = false;
+    scope_.emplace(overrides);
+  }
+
+ private:
+  std::optional<ConfigScope> scope_;
+};
+
+// tau sigma |(A, K)|^2 = 0.99, with sigma = ratio tau.
+Preparation prepare_pdhg(const Problem& p, std::uint64_t seed) {
+  const NormsOfTiles scope(p);
+  Preparation made;
+  const OperatorNorm A = operator_norm2(p.op("A"), p.x().type(), seed);
+  double norm = A.value;
+  made.applications = A.applications;
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const OperatorNorm K = operator_norm2(p.op(of_term("K", i)), p.x().type(), seed);
+    made.applications += K.applications;
+    norm += K.value;
+  }
+  if (norm == 0) norm = 1;
+  const double ratio = p.real("ratio", 1), tau = std::sqrt(0.99 / (norm * ratio));
+  made.values = {{"tau", tau}, {"sigma", ratio * tau}, {"norm", norm}};
+  return made;
+}
+
+index_t prepare_pdhg_bytes(const Problem& p) {
+  const NormsOfTiles scope(p);
+  index_t bytes = 0;
+  const auto add = [&](const NamedLinop& A) {
+    const index_t data = p.tiles().empty() ? 0 : operator_bytes({A, A.N()}) - operator_bytes({A});
+    bytes = std::max(bytes, operator_norm2_bytes(A, p.x().type()) + data);
+  };
+  add(p.op("A"));
+  for (index_t i = 0; i < term_count(p); ++i) add(p.op(of_term("K", i)));
+  return bytes;
+}
+
+void check_pdhg(const Problem& p) {
+  const double modulus = p.real("strong", 0);
+  if (!(modulus >= 0) || !std::isfinite(modulus)) {
+    throw ValueError("[pdhg] strong: got " + p.attr("strong").str() +
+                     ", expected a number that is not negative");
+  }
+  if (modulus > 0 && adapts(p)) {
+    throw ValueError("[pdhg] adapt: got a strong convexity too, expected one of the two");
+  }
+  if (p.real("ratio", 1) > 0) return;
+  throw ValueError("[pdhg] ratio: got " + p.attr("ratio").str() + ", expected a positive number");
+}
+
+constexpr SolverType kPdhg{.name = "pdhg",
+                           .declare = declare_pdhg,
+                           .prepare = prepare_pdhg,
+                           .prepare_bytes = prepare_pdhg_bytes,
+                           .setup = set_up_pdhg,
+                           .step = step_pdhg,
+                           .judge = judge_pdhg,
+                           .check = check_pdhg};
+PALIMPSEST_REGISTER_SOLVER(kPdhg);
+
+}  // namespace
+}  // namespace palimpsest
