@@ -294,6 +294,43 @@ TEST(ConjugateGradients, WrongArgumentsAreRefused) {
   expect_error<DTypeError>([&] { solve({.x0 = Tensor::ones({4}, DType::complex128)}); }, "x0");
 }
 
+// Code for CgOptions as they were before other solvers had options too: all names, in their order,
+// and values by position.
+TEST(ConjugateGradients, OptionsKeepTheirNamesAndTheirOrder) {
+  const NamedLinop A = Diagonal(Tensor::linspace(1, 4, 4), "N");
+  const Tensor b = Tensor::ones({4});
+  int calls = 0;
+  std::function<bool(const CgInfo&)> callback = [&](const CgInfo& info) {
+    ++calls;
+    return info.iteration() > 0 && info.residual() >= 0 && info.seconds() >= 0 &&
+           info.x().shape() == Extents{4};
+  };
+  const CgOptions named{.M = Scalar(0.5, "N"),
+                        .tolerance = 1e-12,
+                        .max_iterations = 50,
+                        .refresh = 3,
+                        .x0 = Tensor::full<double>({4}, 2.0),
+                        .callback = callback,
+                        .history = true,
+                        .budget_bytes = index_t{1} << 30};
+  const CgOptions placed{
+      Scalar(0.5, "N"), 1e-12, 50, 3, Tensor::full<double>({4}, 2.0), callback, true,
+      index_t{1} << 30};
+  ConjugateGradients planned(A, TensorType{b.dtype(), b.shape(), b.device()}, named);
+  const SolvePlan& plan = planned.plan();
+  EXPECT_GT(plan.peak_bytes, plan.state_bytes + plan.setup_bytes * 0);
+  EXPECT_GE(plan.total_bytes(), plan.operator_bytes + plan.streamed_bytes);
+  EXPECT_EQ(plan.tiles, 1);
+  EXPECT_TRUE(plan.sizes.empty());
+  const SolveResult result = planned.run(b);
+  EXPECT_EQ(result.status, Status::converged);
+  EXPECT_EQ(calls, result.iterations);
+  EXPECT_EQ(result.history.size(), static_cast<std::size_t>(result.iterations));
+  EXPECT_TRUE(equal(conjugate_gradients(A, b, placed).x, result.x));
+  EXPECT_TRUE(allclose(cg_normal(A, b, {.tolerance = 1e-12}).x, result.x, 1e-9, 1e-9));
+  EXPECT_LE(smallest_cg_budget(A, {b.dtype(), b.shape(), b.device()}, named), plan.total_bytes());
+}
+
 // Twice its input; counts how often it runs.
 class Doubling final : public Op {
  public:
