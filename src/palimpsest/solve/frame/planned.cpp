@@ -98,14 +98,15 @@ std::shared_ptr<PlannedSolve> compiled(const SolverType& type, Problem problem,
   return std::make_shared<PlannedSolve>(std::move(made));
 }
 
-// `state_bytes` becomes those of the state, which no cut changes.
+// `state_bytes` becomes those of the state of the uncut problem. Cuts do not change it, but that
+// admm keeps fewer vectors where operators in tiles have no common basis.
 TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes& axes,
                  index_t& state_bytes) {
   return [&](const DimMap& sizes) -> std::optional<BudgetCost> {
     auto tiled = cut(problem, axes, sizes);
     if (!tiled) return std::nullopt;
     const auto made = compiled(type, std::move(*tiled), operators_of(problem));
-    state_bytes = made->plan.state_bytes;
+    if (sizes.empty() || state_bytes == 0) state_bytes = made->plan.state_bytes;
     return BudgetCost{made->plan.total_bytes(), made->program->work(), made};
   };
 }
