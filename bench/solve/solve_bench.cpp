@@ -5,11 +5,11 @@
 //                                      operators that they apply, alone: medians of the ratios
 //   bench_solve kspace.npy maps.npy [scale]
 //                                      distances between iterates of a parallel reconstruction:
-//                                      measured k-space (coils, Ky, Kx) that is 0 where nothing was
-//                                      measured, maps of the same shape, and the brightness by which
-//                                      data are divided. Where maps are 0 no data say what the image
-//                                      is, and total variation fills it in slowly: distances are
-//                                      taken where they are not, and everywhere
+//                                      measured k-space (coils, Ky, Kx), 0 where nothing was
+//                                      measured, maps of the same shape, and the brightness by
+//                                      which data are divided. Where maps are 0 no data say what
+//                                      the image is, and total variation fills it in slowly:
+//                                      distances are taken where they are not, and everywhere
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -137,8 +137,8 @@ void convergence(const std::string& kspace_path, const std::string& maps_path, d
   Tensor b = sampling(kspace);
   if (scale == 0) scale = function({}, ops::max(ops::abs(constant(A.H()(b)))))().item<double>();
   b = b * (1 / scale);
-  const Tensor support =
-      function({}, ops::gt(size, 1e-6))().reshape({maps.shape()[1], maps.shape()[2]});
+  const Tensor inside = function({}, ops::gt(size, 1e-6))();
+  const Tensor support = inside.reshape({maps.shape()[1], maps.shape()[2]});
 
   const auto tv = [&](int iterations) {
     return minimize({.A = A, .terms = {tv_term(0.01, "Ny Nx")}}, b,

@@ -188,7 +188,7 @@ void add_krylov(std::vector<Example>& list) {
   }
 }
 
-// -- problems with proximal functions --------------------------------------------------------------
+// -- problems with proximal functions -------------------------------------------------------------
 
 // A = ((2, 1), (0, 1)), b = (1, 2), h = |x|_1 / 2: at the solution (0, 1.25) F is 0.9375.
 using Proximal = SolveResult (*)(const NamedLinop&, const Prox&, const Tensor&,
@@ -287,7 +287,7 @@ void add_terms(std::vector<Example>& list) {
   list.back().relative = 1e-3;
 }
 
-// -- proximal functions ----------------------------------------------------------------------------
+// -- proximal functions ---------------------------------------------------------------------------
 
 Example prox_of(const std::string& name, std::function<Prox(DType)> g, const Values& v, double t,
                 const Values& x, std::optional<double> value = {}) {

@@ -31,8 +31,8 @@ double relative(double top, double below);
 Variable relative(const Variable& top, const Variable& below);
 
 /// The dual variable u of a term in the state. Where its function takes norms along a short first
-/// axis only, such as that of a gradient, each part along it is a state of its own, `u0[1]`, so that
-/// a step is one pass over all of them; else it is one state, `u0`.
+/// axis only, such as that of a gradient, each part along it is a state of its own, `u0[1]`, so
+/// that a step is one pass over all of them; else it is one state, `u0`.
 class Dual {
  public:
   /// Of term i.
@@ -50,15 +50,15 @@ class Dual {
   std::vector<std::string> parts;    // names of their states
 };
 
-/// The squares of what adapting compares: |(u - u') / sigma - K (x - x')| of all dual variables, the
-/// size of the K x', and the largest relative residual.
+/// The squares of what adapting compares: |(u - u') / sigma - K (x - x')| of all dual variables,
+/// and the size of the K x'; and the largest relative residual.
 struct DualResidual {
   Variable top, below, relative;
 };
 
 /// u' = prox_{sigma g*}(u + sigma distance), where image is K (2 x' - x) and distance the same less
-/// the shift, with the numbers that the test needs; the result is u' - u. Where steps adapt, K x' = (image + K x) / 2 is kept, and
-/// its part of the residual is added.
+/// the shift, with the numbers that the test needs; the result is u' - u. Where steps adapt,
+/// K x' = (image + K x) / 2 is kept, and its part of the residual is added.
 Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& image,
                    const Variable& distance, const Variable& sigma, DualResidual& residual);
 
@@ -83,8 +83,8 @@ struct Adaption {
 };
 Adaption adaption(Scope& s, const Variable& primal, const Variable& dual);
 
-/// Arrays that one pass over the leaves makes, and squares of norms of others, summed up in it where
-/// there is no batch.
+/// Arrays that one pass over the leaves makes, and squares of norms of others, summed up in it
+/// where there is no batch.
 ops::Pass one_pass(const Side& side, const std::vector<Variable>& arrays,
                    const std::vector<Variable>& normed, const std::vector<Variable>& leaves);
 
