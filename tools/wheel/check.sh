@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Checks a wheel in a fresh environment that knows nothing of the build: tools/wheel/check.sh WHEEL [PYTHON]
-# PALIMPSEST_NUMPY: a requirement such as numpy==1.24.*; SciPy, which wants newer ones, is left out then.
+# PALIMPSEST_NUMPY: a requirement such as numpy==1.24.*; SciPy is then one that takes it.
 set -eu
 wheel=$(realpath "$1")
 python=${2:-/usr/bin/python3}
@@ -10,9 +10,10 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 env -i HOME="$folder" PATH=/usr/bin:/bin "$python" -m venv "$folder/venv"
 run="env -i HOME=$folder PATH=$folder/venv/bin:/usr/bin:/bin"
-scipy='\|scipy'
-case ${PALIMPSEST_NUMPY:-numpy} in *==*) scipy= ;; esac
-versions="$(sed -n "s/^\(hypothesis\|pytest$scipy\)==/&/p" "$root/python/requirements-test.txt") ${PALIMPSEST_NUMPY:-numpy}"
+versions=$(sed -n 's/^\(hypothesis\|pytest\|scipy\)==/&/p' "$root/python/requirements-test.txt")
+if [ -n "${PALIMPSEST_NUMPY:-}" ]; then
+  versions="$(echo "$versions" | sed 's/^scipy==.*/scipy/') $PALIMPSEST_NUMPY"
+fi
 # The index and the proxies of this machine, if it has some of its own.
 env HOME="$HOME" "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel" $versions
 cd "$folder"

@@ -81,6 +81,7 @@ def test_expanded_tensors_go_out_read_only_or_as_copies():
         t.fill_(1)
 
 
+@pytest.mark.skipif(np.__version__.startswith("1."), reason="NumPy 1 cannot take read-only memory")
 def test_dlpack():
     t = ps.arange(4, "float32")
     a = np.from_dlpack(t)

@@ -10,6 +10,7 @@ import io
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -17,6 +18,7 @@ PAGES = sorted(set((ROOT / "docs/python").glob("*.md")) - {ROOT / "docs/python/c
 
 
 @pytest.mark.extras
+@pytest.mark.skipif(np.__version__.startswith("1."), reason="the pages show what NumPy 2 prints")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page):
     text = page.read_text()

@@ -56,6 +56,7 @@ def test_every_name_but_errors_has_an_example():
     assert without == []
 
 
+@pytest.mark.skipif(np.__version__.startswith("1."), reason="the examples show what NumPy 2 prints")
 @pytest.mark.parametrize("group", ["A", "a", "ops.a", "ops.m", "ops.inplace"])
 def test_examples_run(group):
     groups = {"ops.inplace": lambda n: n.startswith("ops.inplace"),
