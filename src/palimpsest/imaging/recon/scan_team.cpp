@@ -76,6 +76,13 @@ void ScanReconstruction::Impl::shape_team() {
   const index_t solves = images() * scan.layout().n_items(), coils = scan.layout().n_coils();
   const int along = is_named ? given.size("solve") : largest_divisor(given.size(), solves);
   team = given.reshaped({{"solve", along}, {"coil", given.size() / along}});
+  // A checkpoint knows the operator that it belongs to, and each rank has another one.
+  const char* const option = options.checkpoint ? "--checkpoint" : "--resume";
+  if (has_part_of_coils() && (options.checkpoint || !options.resume.empty())) {
+    throw ValueError(
+        fmt::format("[{}] {} ranks share the coils of a solve, expected one rank. Try without {}",
+                    option, team.size("coil"), option));
+  }
   if (team.size("solve") <= solves && team.size("coil") <= coils) return;
   throw ValueError(
       fmt::format("[team] got {} ranks for solves and {} for coils, expected at most {} and {}. "
