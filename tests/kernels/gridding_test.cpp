@@ -436,6 +436,22 @@ void expect_refused(GriddingSpec spec, const std::string& text) {
   }
 }
 
+TEST(Gridding, PlansOfOneSpecShareTheirTables) {
+  GriddingSpec spec;
+  spec.ndim = 2;
+  spec.grid = {30, 20, 1};
+  spec.width = {4, 4, 1};
+  spec.beta = {8, 8, 0};
+  const GriddingPlan plan(spec);
+  for (index_t n = 1; n < 16; ++n) {
+    GriddingSpec other = spec;
+    other.grid[0] += n;
+    EXPECT_NE(&GriddingPlan(other).impl(), &plan.impl());
+    EXPECT_EQ(GriddingPlan(other).spec(), other);
+    EXPECT_EQ(&GriddingPlan(spec).impl(), &plan.impl());
+  }
+}
+
 TEST(Gridding, RefusesWhatMakesNoSense) {
   const GriddingSpec good;
   GriddingSpec spec = good;

@@ -2,9 +2,12 @@
 // Tables of gridding: the kernel as polynomials, and how the grid is cut into tiles.
 #include <algorithm>
 #include <limits>
+#include <list>
+#include <mutex>
 #include <numbers>
 #include <string>
 
+#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/kernels/gridding/gridding_tables.hpp"
 
 namespace palimpsest {
@@ -186,20 +189,8 @@ void cut_into_tiles(GriddingPlan::Impl& plan) {
   }
 }
 
-}  // namespace
-
-RadialTable::RadialTable(double beta) : pieces_(8 + static_cast<int>(beta)) {
-  const Real b = beta;
-  for (int piece = 0; piece < pieces_; ++piece) {
-    const auto fit = chebyshev_coefficients(
-        [&](Real z) { return bessel_of_root(b * b * (piece + (z + 1) / 2) / pieces_); }, kTerms);
-    for (const Real c : powers(fit, kTerms)) coefficients_.push_back(static_cast<double>(c));
-  }
-}
-
-GriddingPlan::GriddingPlan(const GriddingSpec& spec, std::string_view who) {
-  check(spec, who);
-  auto impl = std::make_shared<Impl>();
+std::shared_ptr<const GriddingPlan::Impl> made(const GriddingSpec& spec) {
+  auto impl = std::make_shared<GriddingPlan::Impl>();
   impl->spec = spec;
   if (spec.kernel == GriddingKernel::kaiser_bessel) {
     for (int d = 0; d < (spec.norm == 1 ? spec.ndim : 1); ++d) {
@@ -218,7 +209,47 @@ GriddingPlan::GriddingPlan(const GriddingSpec& spec, std::string_view who) {
     impl->fast = both;
   }
   cut_into_tiles(*impl);
-  impl_ = std::move(impl);
+  return impl;
+}
+
+// The tables that were used last: an operator that is cut into thousands of tiles has one for all,
+// which takes 1 to 2 ms to make.
+class Cache {
+ public:
+  std::shared_ptr<const GriddingPlan::Impl> find_or_make(const GriddingSpec& spec) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                    [&](const auto& impl) { return impl->spec == spec; });
+    if (found == kept_.end()) {
+      kept_.push_front(made(spec));
+      if (kept_.size() > kMostKept) kept_.pop_back();
+    } else {
+      kept_.splice(kept_.begin(), kept_, found);
+    }
+    return kept_.front();
+  }
+
+ private:
+  static constexpr std::size_t kMostKept = 16;  // of about 25 KB each
+  Mutex mutex_;
+  std::list<std::shared_ptr<const GriddingPlan::Impl>> kept_;
+};
+
+}  // namespace
+
+RadialTable::RadialTable(double beta) : pieces_(8 + static_cast<int>(beta)) {
+  const Real b = beta;
+  for (int piece = 0; piece < pieces_; ++piece) {
+    const auto fit = chebyshev_coefficients(
+        [&](Real z) { return bessel_of_root(b * b * (piece + (z + 1) / 2) / pieces_); }, kTerms);
+    for (const Real c : powers(fit, kTerms)) coefficients_.push_back(static_cast<double>(c));
+  }
+}
+
+GriddingPlan::GriddingPlan(const GriddingSpec& spec, std::string_view who) {
+  check(spec, who);
+  Cache& cache = immortal([] { return Cache(); });
+  impl_ = cache.find_or_make(spec);
 }
 
 const GriddingSpec& GriddingPlan::spec() const { return impl_->spec; }
