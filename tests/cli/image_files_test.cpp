@@ -11,6 +11,7 @@
 #include "cli/run_command.hpp"
 #include "palimpsest/imaging/results/image_formats.hpp"
 #include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/format.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
@@ -64,6 +65,24 @@ TEST_F(ImageFiles, ConvertsBetweenAllFormatsAndBack) {
   EXPECT_TRUE(equal(read_nifti(dir / "f.nii.gz").data, start.data));
   run({"convert", dir / "a.mrd", dir / "g.png"});
   EXPECT_EQ(read_png(dir / "g.png").rank(), 2U);
+}
+
+TEST_F(ImageFiles, EndingsMayBeCapitals) {
+  const Tensor data = Tensor::random_normal({2, 12, 16}, DType::float32, {1, 3});
+  write_npy(dir / "a.npy", data);
+  for (const char* name : {"X.NII", "X.Nii.GZ", "X.H5", "X.MRD", "X.NPY"}) {
+    run({"convert", dir / "a.npy", dir / name});
+    run({"convert", dir / name, dir / "b.npy"});
+    EXPECT_TRUE(equal(read_npy(dir / "b.npy"), data)) << name;
+  }
+  EXPECT_EQ(detect_format(dir / "X.NII"), FileFormat::nifti);
+  EXPECT_EQ(read_file(dir / "X.Nii.GZ").substr(0, 2), "\x1f\x8b");
+  EXPECT_EQ(detect_format(dir / "X.H5"), FileFormat::ismrmrd);
+  run({"convert", dir / "a.npy", dir / "X.PNG"});
+  EXPECT_EQ(detect_format(dir / "X.PNG"), FileFormat::png);
+  run({"pattern", dir / "P.NPY", "--size", "64,64"});
+  EXPECT_EQ(read_npy(dir / "P.NPY").dtype(), DType::bool_);
+  refuse({"convert", dir / "a.npy", dir / "X.CFL"}, "got the ending '.CFL'");
 }
 
 TEST_F(ImageFiles, ConvertCutsNamesAndTakesParts) {

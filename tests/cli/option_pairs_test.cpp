@@ -9,11 +9,10 @@
 
 #include <algorithm>
 #include <complex>
-#include <map>
 #include <regex>
 #include <set>
 
-#include "cli/run_command.hpp"
+#include "cli/option_samples.hpp"
 #include "palimpsest/cli/command_line.hpp"
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/imaging/forward_model.hpp"
@@ -25,31 +24,6 @@
 
 namespace palimpsest::cli {
 namespace {
-
-// One way to give an option. `also`: what it needs beside it, unless the other option gives that.
-struct Sample {
-  std::vector<std::string> words;
-  std::vector<std::string> also = {};
-  // In place of those of the command, and without its usual words.
-  std::vector<std::string> arguments = {};
-};
-
-// Words that every run gets unless it has one of these options.
-struct Usual {
-  std::vector<std::string> words, unless;
-  bool is_of_arguments = false;
-};
-
-struct CommandSamples {
-  std::string name;
-  std::vector<std::string> arguments;
-  std::map<std::string, Sample> options;
-  std::vector<Usual> usual = {};
-  // By the meaning of the first option the second has nothing to do.
-  std::set<std::pair<std::string, std::string>> subsumed = {};
-  // Options whose effect is not in what is printed or written.
-  std::set<std::string> invisible = {};
-};
 
 struct Outcome {
   int code = 0;
@@ -145,17 +119,14 @@ class OptionPairs : public ::testing::Test {
 
   ScratchDirectory dir;
   std::set<std::string> inputs_;
+  std::vector<CommandSamples> step_samples_;
 };
 
 TEST_F(OptionPairs, EveryOptionHasASample) {
   CommandLine line("palimpsest", "", "");
-  add_recon(line);
-  add_plan(line);
-  add_simulate(line);
-  add_compare(line);
-  add_info(line);
-  add_doctor(line);
-  std::vector<std::string> names;
+  add_commands(line);
+  // Every figure of bench is measured; the others print texts.
+  std::vector<std::string> names = {"bench", "completion", "help"};
   for (const CommandSamples& command : samples()) {
     names.push_back(command.name);
     std::set<std::string> known, defined;
@@ -191,14 +162,58 @@ TEST_F(OptionPairs, EveryOptionIsHonoured) {
   }
 }
 
-// Every eighth pair, all of them in a long run.
+// Every eighth pair, of commands for single steps every 24th; all of them in a long run.
 TEST_F(OptionPairs, EveryPairIsHonouredOrRefusedByName) {
-  const std::size_t step = testing::length_factor() > 1 ? 1 : 8;
   std::size_t number = 0;
   for (const CommandSamples& command : samples()) {
+    const std::size_t step = testing::length_factor() > 1 ? 1 : command.common.empty() ? 8 : 24;
     for (auto a = command.options.begin(); a != command.options.end(); ++a) {
       for (auto b = std::next(a); b != command.options.end(); ++b) {
+        // What all of these have is the same code.
+        const bool are_common =
+            command.common.contains(a->first) && command.common.contains(b->first);
+        if (are_common && command.name != "fft") continue;
         if (number++ % step == 0) expect_honoured_or_refused(command, a->first, b->first);
+      }
+    }
+  }
+  EXPECT_GT(number, 100U);
+}
+
+// Each word that an option may be, beside each other option: every third, all in a long run.
+TEST_F(OptionPairs, EveryChoiceHonoursOrRefusesTheOtherOptions) {
+  CommandLine line("palimpsest", "", "");
+  add_commands(line);
+  const std::size_t step = testing::length_factor() > 1 ? 1 : 3;
+  std::size_t number = 0;
+  for (const CommandSamples& command : step_samples_) {
+    if (command.common.empty()) continue;
+    for (const OptionFacts& option : line.options(command.name)) {
+      for (const std::string& word : option.choices) {
+        const Outcome base = run(command, {option.name, word});
+        if (base.code != 0) {
+          // It needs another option.
+          EXPECT_THAT(base.error, ::testing::HasSubstr("[" + option.name + "]"));
+          continue;
+        }
+        for (const auto& [other, sample] : command.options) {
+          if (other == option.name || command.common.contains(other)) continue;
+          if (number++ % step != 0) continue;
+          SCOPED_TRACE(command.name + " " + option.name + " " + word + " " + other);
+          std::vector<std::string> words = {option.name, word};
+          words.insert(words.end(), sample.words.begin(), sample.words.end());
+          const Outcome both = run(command, words);
+          if (both.code == 0) {
+            EXPECT_NE(both.text, base.text) << other << " is ignored";
+          } else {
+            EXPECT_EQ(both.code, 2) << both.error;
+            const auto is_named = [&](const std::string& w) {
+              return w.starts_with("--") && both.error.find(w) != std::string::npos;
+            };
+            EXPECT_TRUE(std::any_of(sample.words.begin(), sample.words.end(), is_named))
+                << both.error;
+          }
+        }
       }
     }
   }
@@ -259,6 +274,7 @@ void OptionPairs::make_inputs() {
   const Tensor plane = read_npy(dir / "k.npy").unsqueeze(1);
   write_npy(dir / "series.npy", plane.unsqueeze(0).expand({2, 4, 1, 32, 32}).contiguous());
   write_npy(dir / "volume.npy", Tensor::random_normal({6, 32, 34}, DType::float32, {1}));
+  step_samples_ = step_samples(dir);
   for (const std::string& name : dir.names()) inputs_.insert(name);
 }
 
@@ -382,6 +398,7 @@ std::vector<CommandSamples> OptionPairs::samples() const {
   all.push_back(
       {.name = "info", .arguments = {dir / "one.h5"}, .options = {{"--json", {{"--json"}}}}});
   all.push_back({.name = "doctor", .arguments = {}, .options = {{"--json", {{"--json"}}}}});
+  all.insert(all.end(), step_samples_.begin(), step_samples_.end());
   return all;
 }
 

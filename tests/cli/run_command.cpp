@@ -75,6 +75,7 @@ CommandResult run_command(const std::vector<std::string>& arguments, const RunOp
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) become_command(pointers.data(), out, err, options);
   if (!options.temporary_folder.empty()) setenv("TMPDIR", own_folder.c_str(), 1);
+  if (options.meanwhile) options.meanwhile(child);
   int status = 0;
   waitpid(child, &status, 0);
   CommandResult result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct RunOptions {
   index_t most_open_files = 0;
   /// TMPDIR of the command; empty: that of the test.
   std::string temporary_folder = {};
+  /// What happens while it runs: gets the number of its process.
+  std::function<void(int process)> meanwhile = {};
 };
 
 /// Runs the program `palimpsest` of this build, standard input empty. Sanitizer reports end it with

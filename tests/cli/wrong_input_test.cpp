@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <complex>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -252,6 +254,29 @@ TEST_F(WrongInput, ChangedBytesNeverCrash) {
     EXPECT_LE(result.error_lines(), 2) << result.err;
     EXPECT_THAT(result.err, Not(HasSubstr("Sanitizer")));
   }
+}
+
+// Zeros without a place on the disk: to look at all of them takes long enough to cut the file short.
+TEST_F(WrongInput, AMappedFileThatBecomesShorterIsSaid) {
+  const std::string path = dir / "k.npy";
+  write_npy(path, Tensor::zeros({1, 1, 1}, DType::complex64));
+  std::string text = read_file(path);
+  const std::string shape = "(1, 1, 1)";
+  text.replace(text.find(shape), shape.size() + 9, "(8, 4096, 4096), }");
+  write_file(path, text.substr(0, 128));
+  std::filesystem::resize_file(path, 128 + (index_t{1} << 30));
+  const auto cut_when_mapped = [&](int process) {
+    const std::string maps = "/proc/" + std::to_string(process) + "/maps";
+    for (int i = 0; i < 20000 && read_file(maps).find("k.npy") == std::string::npos; ++i) {
+      usleep(500);
+    }
+    std::filesystem::resize_file(path, 128);
+  };
+  const CommandResult result =
+      run_command({"recon", path, "--save", dir / "x.npy"}, {.meanwhile = cut_when_mapped});
+  EXPECT_EQ(result.code, 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("a mapped file became shorter while it was read"));
+  EXPECT_EQ(dir.names(), std::vector<std::string>{"k.npy"});
 }
 
 TEST_F(WrongInput, OutputDirectoriesThatAreMissingOrReadOnly) {

@@ -308,6 +308,22 @@ TEST_F(ForeignStorage, WritableIsClonedAtOnce) {
   EXPECT_EQ(stats.counts().lazy_clones, 0u);
 }
 
+TEST_F(ForeignStorage, WithoutBytesIsGivenBackOnceToo) {
+  for (void* const address : {static_cast<void*>(memory_.data()), static_cast<void*>(nullptr)}) {
+    for (const bool writable : {false, true}) {
+      releases_ = 0;
+      {
+        Storage storage =
+            Storage::from_foreign(address, 0, Device{}, writable, [this] { ++releases_; });
+        const Storage clone = storage.lazy_clone();
+        EXPECT_EQ(storage.nbytes(), 0u);
+        if (!writable) storage.mutable_data();
+      }
+      EXPECT_EQ(releases_, 1) << writable;
+    }
+  }
+}
+
 TEST_F(ForeignStorage, TheDeleterIsNotRunByAFailedImport) {
   Storage storage = import(false);
   const Storage clone = storage.lazy_clone();

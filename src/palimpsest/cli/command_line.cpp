@@ -105,13 +105,20 @@ struct Rule {
   bool needs_one = false;
 };
 
-bool is_given(const CLI::App& app, const std::string& name, const std::string& value = {}) {
+bool is_given(const CLI::App& app, const std::string& name) {
+  return app.get_option(name)->count() > 0;
+}
+
+// The value that it was given, or else its default.
+bool has_value(const CLI::App& app, const std::string& name, const std::string& value) {
   const CLI::Option* option = app.get_option(name);
-  return option->count() > 0 && (value.empty() || option->results().back() == value);
+  return (option->count() > 0 ? option->results().back() : option->get_default_str()) == value;
 }
 
 void check_rule(const CLI::App& app, const Rule& rule) {
-  if (!is_given(app, rule.given, rule.value)) return;
+  const bool applies =
+      rule.value.empty() ? is_given(app, rule.given) : has_value(app, rule.given, rule.value);
+  if (!applies) return;
   const auto other = std::find_if(rule.others.begin(), rule.others.end(),
                                   [&](const std::string& name) { return is_given(app, name); });
   if (rule.needs_one && other == rule.others.end()) {
@@ -120,7 +127,9 @@ void check_rule(const CLI::App& app, const Rule& rule) {
   }
   if (!rule.needs_one && other != rule.others.end()) {
     throw UsageError("[" + *other + "] has no effect with " + rule.given +
-                     (rule.value.empty() ? "" : " " + rule.value) + ". Try to leave one out");
+                     (rule.value.empty() ? "" : " " + rule.value) +
+                     (is_given(app, rule.given) ? ". Try to leave one out"
+                                                : ", the default. Try another " + rule.given));
   }
 }
 

@@ -29,13 +29,6 @@ fs::path directory_of(const fs::path& target) {
   return target.has_parent_path() ? target.parent_path() : fs::path(".");
 }
 
-bool ends_in(const std::string& path, const std::string& ending) {
-  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
-  return path.size() > ending.size() &&
-         std::equal(path.end() - std::ssize(ending), path.end(), ending.begin(), same) &&
-         path[path.size() - ending.size() - 1] != '/';
-}
-
 // The files that a path may stand for: a BART CFL is two, named by either or by their stem.
 std::vector<std::string> files_behind(const std::string& path) {
   std::vector<std::string> files = {path, path + ".cfl", path + ".hdr"};
@@ -114,6 +107,17 @@ void check_target(const std::string& path, const std::string& target,
 
 }  // namespace
 
+bool ends_in(const std::string& path, const std::string& ending) {
+  // The two files of a CFL have names that others look for.
+  const bool is_exact = ending == ".cfl" || ending == ".hdr";
+  const auto same = [is_exact](char a, char b) {
+    return (is_exact ? a : std::tolower(static_cast<unsigned char>(a))) == b;
+  };
+  return path.size() > ending.size() &&
+         std::equal(path.end() - std::ssize(ending), path.end(), ending.begin(), same) &&
+         path[path.size() - ending.size() - 1] != '/';
+}
+
 Outputs::Outputs() {
   struct stat status = {};
   if (::fstat(STDOUT_FILENO, &status) != 0 || !S_ISREG(status.st_mode)) return;
@@ -190,8 +194,7 @@ void Outputs::write(const std::string& path,
   const std::string target = link_target(path);
   if (files.size() == 1 && is_special(target)) return writer(path);
   // Compressed files are told by their ending.
-  const std::string ending =
-      path.ends_with(".gz") ? ".nii.gz" : fs::path(path).extension().string();
+  const std::string ending = ends_in(path, ".gz") ? ".nii.gz" : fs::path(path).extension().string();
   const std::string temporary = temporary_beside(target, ending);
   if (files.size() == 1) {
     pending_.push_back({.path = path, .temporary = temporary, .target = target});

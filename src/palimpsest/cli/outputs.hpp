@@ -9,6 +9,10 @@
 
 namespace palimpsest::cli {
 
+/// Is it the name of a file of the format with this ending, such as `.nii.gz`? X.PNG is a picture;
+/// those of a CFL are small letters.
+bool ends_in(const std::string& path, const std::string& ending);
+
 /// The files that one run makes: all of them appear, or none.
 ///
 /// Each is written beside its target under another name; commit() gives all of them theirs. Devices

@@ -53,7 +53,7 @@ FileFormat detect_format(const std::string& path) {
   if (start.starts_with("\x89PNG\r\n\x1a\n"sv)) return FileFormat::png;
   const bool nifti1 = start.size() == 348 && (start.substr(344) == "n+1\0"sv);
   if (nifti1 || (start.size() > 8 && start.substr(4, 4) == "n+2\0"sv)) return FileFormat::nifti;
-  if (start.starts_with("\x1f\x8b"sv) && path.ends_with(".gz")) return FileFormat::nifti;
+  if (start.starts_with("\x1f\x8b"sv)) return FileFormat::nifti;
   if (path.ends_with(".cfl")) return FileFormat::cfl;
   if (path.ends_with(".hdr") && start.find("# Dimensions") != std::string_view::npos) {
     return FileFormat::cfl;

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <string_view>
 
 #include "palimpsest/cli/failure.hpp"
 #include "palimpsest/imaging/inputs.hpp"
@@ -56,14 +54,9 @@ Image read_any(const std::string& path) {
   return from_ismrmrd(read_ismrmrd_images(path));
 }
 
-// Of the ending, capitals do not matter.
-bool ends_in_any(const std::string& path, std::initializer_list<std::string_view> endings) {
-  return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
-    return path.size() >= ending.size() &&
-           std::equal(
-               ending.begin(), ending.end(), path.end() - std::ssize(ending),
-               [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
-  });
+bool ends_in_any(const std::string& path, std::initializer_list<const char*> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](const char* ending) { return ends_in(path, ending); });
 }
 
 // The image with real values where they are wanted; NIfTI and others keep complex ones.
@@ -86,7 +79,15 @@ void write_picture(const std::string& path, const Image& image, const WriteImage
         fmt::format("[--window] got {} to {}, expected numbers that increase", low, high));
   }
   const Tensor shown = radiological(real).data;
-  if (is_single_plane(shown.shape())) {
+  const bool is_single = is_single_plane(shown.shape());
+  if (is_single && options.columns > 0) {
+    throw UsageError("[--columns] has no effect on a single plane. Try to leave it out");
+  }
+  if (!is_single && options.bits != 8) {
+    throw UsageError(
+        "[--bits] got 16 for planes side by side, expected 8. Try to leave it out, or one plane");
+  }
+  if (is_single) {
     const Tensor plane = shown.reshape({shown.shape(-2), shown.shape(-1)});
     return write_png(
         path, plane,
@@ -177,12 +178,16 @@ void announce_image(Outputs& outputs, const std::string& path,
 
 void write_image(Outputs& outputs, const std::string& path, const Image& image,
                  const WriteImageOptions& options) {
+  if (!ends_in(path, ".png") && (options.bits != 8 || options.columns > 0)) {
+    throw UsageError(fmt::format("[{}] is of pictures: got the output {}, expected .png",
+                                 options.bits != 8 ? "--bits" : "--columns", path));
+  }
   outputs.write(path, [&](const std::string& to) {
-    const Image result = ends_in_any(path, {".png"}) ? image : with_part(image, options);
+    const Image result = ends_in(path, ".png") ? image : with_part(image, options);
     if (ends_in_any(path, {".nii", ".nii.gz"})) return write_nifti(to, to_nifti(result));
     if (ends_in_any(path, {".h5", ".mrd"})) return write_ismrmrd_images(to, to_ismrmrd(result));
     if (ends_in_any(path, {".cfl", ".hdr"})) return write_cfl(to, to_bart(result));
-    if (ends_in_any(path, {".png"})) return write_picture(to, image, options);
+    if (ends_in(path, ".png")) return write_picture(to, image, options);
     write_npy(to, result.data);
   });
 }

@@ -42,6 +42,12 @@ std::optional<double> number_or_auto(const std::string& option, const std::strin
 }
 
 EspiritOptions espirit_options(const MapsOptions& options) {
+  const bool has_auto =
+      options.crop == "auto" || (options.threshold == "auto" && !options.rank && !options.percent);
+  if (options.noise_variance && !has_auto) {
+    throw UsageError(
+        "[--noise-variance] has no effect without --threshold auto or --crop auto. Try to add one");
+  }
   return {.calibration = options.calibration,
           .kernel = options.kernel,
           .threshold = number_or_auto("--threshold", options.threshold),
@@ -144,15 +150,19 @@ void add_maps(CommandLine& line) {
       .option("--eigenvalues", "FILE", options->eigenvalues,
               "Output: eigenvalues ([set,] [z,] y, x), not cropped")
       .option("--block", "N", options->block, "Extent of Walsh's block in pixels, odd")
-      .excludes("--method",
-                {"--kernel", "--threshold", "--rank", "--percent", "--crop", "--soft",
-                 "--intensity", "--keep-phase", "--noise-variance", "--eigenvalues"},
-                "walsh")
-      .excludes("--method",
-                {"--kernel", "--threshold", "--rank", "--percent", "--crop", "--soft",
-                 "--intensity", "--keep-phase", "--noise-variance", "--eigenvalues", "--sets"},
-                "direct")
-      .excludes("--rank", {"--percent"})
+      .excludes(
+          "--method",
+          {"--kernel", "--threshold", "--rank", "--percent", "--crop", "--soft", "--intensity",
+           "--keep-phase", "--noise-variance", "--eigenvalues", "--calibration"},
+          "walsh")
+      .excludes(
+          "--method",
+          {"--kernel", "--threshold", "--rank", "--percent", "--crop", "--soft", "--intensity",
+           "--keep-phase", "--noise-variance", "--eigenvalues", "--sets", "--block"},
+          "direct")
+      .excludes("--method", {"--block"}, "espirit")
+      .excludes("--rank", {"--percent", "--threshold"})
+      .excludes("--percent", {"--threshold"})
       .action([options] { maps(*options); });
   add_common(command, options->common);
 }

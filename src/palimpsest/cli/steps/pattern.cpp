@@ -57,6 +57,9 @@ void pattern(const PatternCommand& options) {
     throw UsageError(fmt::format("[--kind] {} has two axes, got --size {}. Try random",
                                  options.kind, options.size));
   }
+  if (n.size() == 3 && options.frames > 1) {
+    throw UsageError("[--frames] has no effect on a pattern of three axes. Try two extents");
+  }
   index_t points = 1;
   for (const index_t extent : n) points *= extent;
   run.facts().set("kind", options.kind).set("points", points).set("seed", options.seed);
@@ -67,7 +70,7 @@ void pattern(const PatternCommand& options) {
   const double acceleration = static_cast<double>(mask.numel()) / static_cast<double>(samples);
   run.facts().set("samples", samples).set("acceleration", acceleration);
   Image image;
-  image.data = options.output.ends_with(".npy") ? mask : mask.to(DType::float32);
+  image.data = ends_in(options.output, ".npy") ? mask : mask.to(DType::float32);
   // Phase encodes are y and z. BART's masks have the readout x as well, of one point.
   const Dims axes = options.kind == "lines" ? Dims("Ny")
                     : n.size() == 3         ? Dims("Nz Ny Nx")
@@ -125,7 +128,9 @@ void add_pattern(CommandLine& line) {
                    {"--acceleration", "--spread", "--ellipse", "--seed", "--step", "--shift",
                     "--fraction", "--axis"},
                    "lines");
+  command.excludes("--kind", {"--spread", "--seed"}, "uniform");
   command.excludes("--kind", {"--acceleration", "--center", "--spread", "--seed"}, "full");
+  command.needs("--evenly", {"--frames"});
   add_common(command, o->common);
 }
 

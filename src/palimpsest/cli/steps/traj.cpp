@@ -6,6 +6,7 @@
 #include <cmath>
 #include <complex>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "palimpsest/cli/commands.hpp"
@@ -23,7 +24,8 @@ namespace {
 struct TrajCommand {
   std::string output, kind = "radial", convention = "plain", weights, density = "pipe", input;
   index_t spokes = 33, samples = 128, tiny = 7, planes = 8, acceleration = 1, interleaves = 16;
-  index_t matrix = 64, lines = 64, echo_train = 64;
+  index_t matrix = 64, lines = 64;
+  std::optional<index_t> echo_train;
   double oversampling = 2, field_of_view = 240, g_max = 40, s_max = 150, time_step = 4;
   double undersampling = 1, ramp = 0;
   bool full = false, half_shift = false, rotated = false;
@@ -57,8 +59,10 @@ Tensor trajectory_of(const TrajCommand& o) {
                               .time_step_us = o.time_step});
   }
   if (o.kind == "epi") {
-    return epi_trajectory(
-        {.lines = o.lines, .echo_train = o.echo_train, .samples = o.samples, .ramp = o.ramp});
+    return epi_trajectory({.lines = o.lines,
+                           .echo_train = o.echo_train.value_or(o.lines),
+                           .samples = o.samples,
+                           .ramp = o.ramp});
   }
   return radial_trajectory(radial);
 }
@@ -71,6 +75,16 @@ Tensor as_bart(const Tensor& trajectory) {
   const float* from = trajectory.data<float>();
   for (index_t i = 0; i < trajectory.numel(); ++i) to[i / d * 3 + i % d] = from[i];
   return result;
+}
+
+Tensor weights_of(const TrajCommand& options, const Tensor& trajectory) {
+  if (options.density == "pipe") return density_compensation(trajectory, DensityMethod::pipe);
+  try {
+    return density_compensation(trajectory, DensityMethod::analytic);
+  } catch (const ValueError& error) {
+    const std::string text = error.what();
+    throw UsageError("[--density] " + text.substr(text.find(' ') + 1));
+  }
 }
 
 void write_array(Outputs& outputs, const std::string& path, const Tensor& array,
@@ -105,8 +119,7 @@ void traj(const TrajCommand& options) {
   if (run.announce(trajectory.nbytes() + 24 * readout_points + gridding)) return run.finish("");
   write_array(outputs, options.output, trajectory, as_bart(trajectory));
   if (!options.weights.empty()) {
-    const Tensor weights = density_compensation(
-        trajectory, options.density == "pipe" ? DensityMethod::pipe : DensityMethod::analytic);
+    const Tensor weights = weights_of(options, trajectory);
     // BART's are (1, samples, readouts).
     write_array(outputs, options.weights, weights, weights.unsqueeze(-1));
   }
@@ -124,6 +137,10 @@ void add_rules(Command& command) {
   const auto refuse = [&](const char* kind, std::initializer_list<std::vector<std::string>> lists) {
     for (const auto& list : lists) command.excludes("--kind", list, kind);
   };
+  // Golden angles turn by the same angle on and on, and a koosh ball has all directions.
+  for (const char* kind : {"golden", "tiny", "koosh"}) command.excludes("--kind", {"--full"}, kind);
+  for (const auto& list : {radial, stack, spiral, epi}) command.excludes("--input", list);
+  command.excludes("--input", {"--kind", "--samples", "--tiny"});
   for (const char* kind : {"radial", "golden", "koosh"}) {
     refuse(kind, {stack, spiral, epi, {"--tiny"}});
   }
@@ -166,14 +183,13 @@ void add_traj(CommandLine& line) {
               "Of spiral: distance of turns over the needed one, at the end")
       .option("--time-step", "US", o->time_step, "Of spiral: time between samples in us")
       .option("--lines", "N", o->lines, "Of epi: lines of all shots")
-      .option("--echo-train", "N", o->echo_train, "Of epi: lines of a shot")
+      .option("--echo-train", "N", o->echo_train, "Of epi: lines of a shot; default: all")
       .option("--ramp", "X", o->ramp, "Of epi: part of a line at each end where the gradient ramps")
       .option("--weights", "FILE", o->weights,
               "Output: area of k-space for each sample, (readouts, samples)")
       .choice("--density", {"pipe", "analytic"}, o->density,
               "How weights are found: by iteration, or for radial spokes")
       .needs("--density", {"--weights"})
-      .excludes("--input", {"--kind", "--samples", "--spokes"})
       .action([o] { traj(*o); });
   add_rules(command);
   add_common(command, o->common);
