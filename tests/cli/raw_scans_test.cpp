@@ -267,6 +267,11 @@ TEST_F(RawScans, GoldenAngleSpokesBecomeFrames) {
   const Json tied = recon(scan, {"--frames", "28/14", "--reg", "llr(Nx=8,Ny=8;T):0.005"});
   EXPECT_EQ(tied.at("plan").at("frames_of_solve"), 5);
   EXPECT_LT(error(phantom(), 2), 0.3);
+  // Steps for each frequency count in what is announced, tied and frame by frame.
+  for (const char* term : {"tv(T):0.001", "tv:0.0005"}) {
+    recon(scan, {"--frames", "28", "--reg", term});
+    EXPECT_LT(error(phantom(), 1), 0.25) << term;
+  }
   const CommandResult refused =
       run_command({"recon", dir / "scan.h5", "--frames", "85", "--save", dir / "y.npy"});
   EXPECT_THAT(refused.err, HasSubstr("[--frames] got 85 readouts for a frame of "));

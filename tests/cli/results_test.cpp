@@ -2,8 +2,12 @@
 // What recon writes: images in all formats with their place, the page, the report and its schema.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
@@ -287,6 +291,47 @@ TEST_F(Results, QuietRunsSayNothingAndLogsKeepWhatWasSaid) {
   const CommandResult configured =
       done({input("scan.h5"), "--save", dir / "b.npy", "--config", dir / "c.json"});
   EXPECT_THAT(configured.err, IsEmpty());
+}
+
+TEST_F(Results, ATimeLimitWritesTheImageSoFarAndEndsWithCode3) {
+  const CommandResult result =
+      run_command({"recon", input("scan.h5"), "--reg", "tv:0.01", "--iterations", "1000000",
+                   "--time-limit", "0.1s", "-o", dir / "a.nii", "--report", dir / "r.json"});
+  EXPECT_EQ(result.code, 3) << result.err;
+  EXPECT_EQ(read_nifti(dir / "a.nii").data.numel(), 48 * 48);
+  const Json report = Json::parse(read_file(dir / "r.json"));
+  EXPECT_EQ(report["status"], "time_limit");
+  EXPECT_LT(report["iterations"], 1000000);
+}
+
+// Runs until the checkpoint is there, then interrupts; the exit code.
+int interrupted(const std::vector<std::string>& words, const std::string& checkpoint) {
+  std::vector<std::string> all = words;
+  all.insert(all.begin(), PALIMPSEST_COMMAND);
+  std::vector<char*> arguments;
+  for (std::string& word : all) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  EXPECT_EQ(::posix_spawn(&child, PALIMPSEST_COMMAND, nullptr, nullptr, arguments.data(), environ),
+            0);
+  for (int i = 0; i < 600 && ::access(checkpoint.c_str(), F_OK) != 0; ++i) ::usleep(100000);
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(Results, AnInterruptLeavesACheckpointNoImageAndCode130) {
+  const std::vector<std::string> words = {"recon",       input("scan.h5"), "--reg",       "tv:0.01",
+                                          "--quiet",     "--iterations",   "1000000",     "-o",
+                                          dir / "a.nii", "--checkpoint",   dir / "state", "--every",
+                                          "0.01s"};
+  EXPECT_EQ(interrupted(words, dir / "state"), 130);
+  EXPECT_THAT(dir.names(), ElementsAre("state"));
+  const CommandResult on =
+      run_command({"recon", input("scan.h5"), "--reg", "tv:0.01", "--iterations", "1000000",
+                   "--resume", dir / "state", "--time-limit", "0.1s", "-o", dir / "a.nii"});
+  EXPECT_EQ(on.code, 3) << on.err;
 }
 
 TEST_F(Results, WhatWritingHoldsIsAnnounced) {

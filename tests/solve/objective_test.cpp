@@ -121,6 +121,31 @@ TEST(Objectives, ShiftedTerms) {
   expect_near(minimize(f, real({7, 7}), {.max_iterations = 2000}).x, {2, -1}, 1e-5);
 }
 
+// A step for each direction that is the same for all is the plain one.
+TEST(CondatVu, TakesAStepForEachDirection) {
+  const Tensor b = real({0, 4, 1});
+  const Term tv = tv_term(1.0, "N");
+  const auto solved = [&](const char* step, int iterations) {
+    Problem p(TensorType{DType::float64, b.shape(), {}});
+    p.set("A", Identity("N")).set("K0", *tv.K).set("g0", tv.g).set("L", 1.0);
+    p.set("terms", index_t{1});
+    // 1 / (L / 2 + 2.4 L), as long as the plain step, or twice as long for one of three.
+    if (std::string(step) == "even") p.set("P", (0.99 / 2.9) * Identity("N"));
+    if (std::string(step) == "odd") {
+      p.set("P", Diagonal(real({0.3, 0.33, 0.2}), "N"));
+    }
+    return solve(*find_solver("condat_vu"), p, b, {.max_iterations = iterations}).x;
+  };
+  for (const int iterations : {1, 2, 7}) {
+    expect_near(solved("even", iterations), solved("plain", iterations).to_vector<double>());
+  }
+  expect_near(solved("odd", 400), {1, 2, 2}, 1e-5);
+  Problem p(TensorType{DType::float64, b.shape(), {}});
+  p.set("A", Identity("N")).set("P", Identity("N")).set("L", 1.0).set("terms", index_t{0});
+  p.set("h", NonNegative());
+  expect_error<ValueError>([&] { solve(*find_solver("condat_vu"), p, b, {}); }, "P: got h");
+}
+
 // The solutions known by hand, and those of condat_vu.
 TEST(Objectives, AdmmFindsTheSameSolutions) {
   AdmmOptions tight{.tolerance = 1e-7, .max_iterations = 2000};

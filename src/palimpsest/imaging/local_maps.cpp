@@ -96,8 +96,10 @@ double bessel_i0(double x) {
   return sum;
 }
 
+// 1 in the middle of k-space, element floor(n / 2), and 0 half an extent away from it.
 double kaiser(index_t j, index_t n) {
-  const double u = n > 1 ? (2 * static_cast<double>(j) + 1) / static_cast<double>(n) - 1 : 0;
+  const double u = n > 1 ? 2 * static_cast<double>(j - n / 2) / static_cast<double>(n) : 0;
+  if (std::abs(u) >= 1) return 0;
   return bessel_i0(kKaiserBeta * std::sqrt(1 - u * u)) / bessel_i0(kKaiserBeta);
 }
 

@@ -11,6 +11,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/distributed/distribute.hpp"
+#include "palimpsest/imaging/recon/preconditioner.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/scratch_array.hpp"
 #include "palimpsest/linop/containers/add.hpp"
@@ -30,6 +31,8 @@ namespace palimpsest {
 namespace {
 
 constexpr double kNufftAccuracy = 1e-4;
+// Of condat_vu: the sum of sigma_i |K_i|^2 over L.
+constexpr double kBalance = 2.4;
 // Iterates in the mean of a solve with random shifts.
 constexpr index_t kAveraged = 16;
 
@@ -71,6 +74,18 @@ void simplify(Objective& f) {
   if (f.h || f.terms.size() != 1 || f.terms[0].K || f.terms[0].d) return;
   f.h = f.terms[0].g;
   f.terms.clear();
+}
+
+// Functions of the image itself become terms, so that steps need not be the same everywhere; what
+// the image has to obey stays.
+void move_h_to_terms(Objective& f, const std::vector<Regularizer>& regularizers) {
+  const bool has_constraint =
+      std::any_of(regularizers.begin(), regularizers.end(), [](const Regularizer& r) {
+        return r.penalty == Penalty::non_negative || r.penalty == Penalty::real_valued;
+      });
+  if (!f.h || has_constraint) return;
+  f.terms.push_back({.g = *f.h});
+  f.h.reset();
 }
 
 bool has_random_shifts(const Objective& f) { return f.h && f.h->has_state(); }
@@ -131,6 +146,13 @@ class Model {
     });
     method = reconstruct_method(objective, options.method);
     simplify(objective);
+    // Ranks that have a part of the coils cannot agree on the frequencies of all maps.
+    const bool has_all_coils = item.team.size() == 1 || item.team.size("coil") == 1;
+    if (item.has_trajectory() && method == ReconstructMethod::primal_dual && !item.has_density &&
+        has_all_coils) {
+      move_h_to_terms(objective, options.regularizers);
+      is_preconditioned = !objective.h && !objective.terms.empty();
+    }
     // Made before it is used: weights that stand in have no values.
     has_weights = item.has_trajectory() ? item.has_density : method != ReconstructMethod::adjoint;
     if (has_weights) {
@@ -148,15 +170,33 @@ class Model {
       build_on_grid();
     }
     if (method == ReconstructMethod::adjoint) return;
-    for (const Quadratic& q : objective.quadratics) {
-      normal = normal + q.lambda * Identity(dims);
-      norm2 += q.lambda;
-    }
+    double quadratic = 0;
+    for (const Quadratic& q : objective.quadratics) quadratic += q.lambda;
+    if (quadratic > 0) normal = normal + quadratic * Identity(dims);
+    norm2 += quadratic;
+    if (!is_preconditioned) return;
+    maps_norm2 = options.maps_norm2;
+    L = maps_norm2 * bound.mean + quadratic;
+    rest = quadratic / 2 + kBalance * L;
+  }
+
+  // Steps for each frequency, or where the maps vary so much that these might be too long, one.
+  Tensor steps_for(const Tensor& coil_maps) const {
+    const double spread = mean_square_frequency(coil_maps, item_.dims.size());
+    if (spread <= double{kDilation * kDilation}) return spectral_steps(bound, maps_norm2, rest);
+    return Tensor::full<float>(bound.q.shape(), static_cast<float>(0.99 / (norm2 / 2 + rest)));
   }
 
   Tensor no_maps;
   SharedVariable maps, weights;
-  bool has_weights = false, finds_norm = false;
+  bool has_weights = false, finds_norm = false, is_preconditioned = false;
+  // P and its steps, where is_preconditioned; what a step has to obey; and L, of which the steps of
+  // the dual variables follow.
+  NamedLinop P;
+  SharedVariable steps;
+  Tensor no_steps;
+  SpectralBound bound;
+  double maps_norm2 = 1, rest = 0, L = 0;
   std::vector<std::pair<SharedVariable, double>> lambdas;
   TensorType kspace, image;
   Objective objective;  // its A stands for the image itself
@@ -205,11 +245,12 @@ class Model {
   }
 
   void build_along_trajectory() {
-    std::vector<NamedLinop> parts;
+    std::vector<NamedLinop> parts, transforms;
     double largest = 0;
     const bool is_solved = method != ReconstructMethod::adjoint;
     for (const Tensor& trajectory : item_.trajectories) {
       const NamedLinop F = along(trajectory);
+      transforms.push_back(F);
       if (finds_norm) {
         Extents coil = item_.shape;
         coil.insert(0, 1);
@@ -218,6 +259,7 @@ class Model {
       parts.push_back(Chain(coil_images(Dims()), F));
     }
     norm2 *= largest > 0 ? largest : 1;
+    if (is_preconditioned) build_preconditioner(transforms);
     const StackDims side_by_side{.in = {ND("T"), 0}, .out = {ND("T"), 0}, .threaded = false};
     const NamedLinop A = joined(item_.frames > 0 ? Stack(parts, side_by_side) : parts.at(0));
     if (!item_.has_density) {
@@ -229,6 +271,17 @@ class Model {
                                   {.weight_shape = frames() + Dims("Sp Ro")});
     adjoint = Chain(W, A.H());
     if (is_solved) normal = A.normal(W);
+  }
+
+  void build_preconditioner(const std::vector<NamedLinop>& transforms) {
+    bound = spectral_bound(transforms, item_.dims, item_.shape, item_.frames > 0);
+    no_steps = stand_in(DType::float32, bound.q.shape(), false);
+    steps = variable_of(no_steps);
+    const Dims k = grid_of(item_.dims), others = frames() + sets();
+    const NamedLinop D = Fft(
+        static_cast<int>(k.size()),
+        {.batch = others, .grid = Grid{item_.dims, k}, .norm = FftNorm::ortho, .centered = true});
+    P = Chain(D, Diagonal(Parameter(steps), others + k, {.weight_shape = frames() + k}), D.H());
   }
 
   const ImageItem item_;
@@ -283,7 +336,8 @@ Problem problem_of(const Model& model, const ImageSolverOptions& options) {
   }
   p.set("terms", static_cast<index_t>(f.terms.size()));
   if (f.h) p.set("h", *f.h);
-  p.set("L", model.norm2).set("restart", true);
+  p.set("L", model.is_preconditioned ? model.L : model.norm2).set("restart", true);
+  if (model.is_preconditioned) p.set("P", model.P).set("balance", kBalance);
   p.set("max_iterations", static_cast<index_t>(options.iterations));
   if (model.method == ReconstructMethod::fista && has_random_shifts(f) &&
       options.iterations > kAveraged) {
@@ -390,6 +444,8 @@ const BudgetSplit& ImageSolver::adjoint() const { return impl_->adjoint; }
 const SolvePlan& ImageSolver::solve() const { return impl_->solve->plan(); }
 const Plan& ImageSolver::step() const { return impl_->solve ? solve().step : impl_->adjoint.plan; }
 
+bool ImageSolver::is_preconditioned() const { return impl_->model.is_preconditioned; }
+
 std::string ImageSolver::operator_text() const {
   const Model& model = impl_->model;
   return (impl_->solve ? model.normal : model.adjoint).str();
@@ -429,7 +485,9 @@ SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLed
   if (scale_of) set_scale(scale_of(b));
   if (impl_->solve) {
     const auto streamed = ledger.charge(solve().streamed_bytes);
+    if (model.is_preconditioned) model.steps.set_value(model.steps_for(maps), {.borrow = true});
     result = impl_->solve->run(b);
+    if (model.is_preconditioned) model.steps.set_value(model.no_steps, {.borrow = true});
     // What was reached before is an image; nothing is none.
     if (result.status == Status::diverged && result.iterations == 0) {
       throw ValueError(fmt::format(

@@ -87,6 +87,8 @@ class ImageSolver {
   /// The right-hand side included; 0 for the adjoint alone.
   index_t solve_bytes() const;
   const BudgetSplit& adjoint() const;
+  /// Does the iteration take longer steps where k-space was measured less densely?
+  bool is_preconditioned() const;
   /// Undefined for the adjoint alone.
   const SolvePlan& solve() const;
   /// The plan of one iteration, or of the adjoint.

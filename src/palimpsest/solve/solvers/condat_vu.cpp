@@ -70,11 +70,20 @@ void condat_objective(const Problem& p, Scope& s, const Variable& x) {
   s.number("objective", value);
 }
 
+// With the operator "P", Hermitian and positive, x' = x - P slope in place of x - tau slope. It has
+// to obey P^-1 >= N / 2 + sum of sigma_i K_i^H K_i; sigma_i follow from L as before.
+PrimalStep step_of_x(const Problem& p, Scope& s, const Variable& image, const Variable& tau) {
+  const Variable rhs = s["rhs"], slope = image - rhs;
+  if (!p.has_op("P")) return primal_step(p, s, slope, tau, {image, rhs});
+  const Variable step = s.apply("P", slope);
+  return primal_step(p, s, step * p.x().spread(ops::reciprocal(tau)), tau, {step});
+}
+
 void step_condat(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable x = s["x"], tau = s["tau"], rhs = s["rhs"];
   const Variable image = applied_normal(p, s, x);
-  const auto [next, ahead, change2] = primal_step(p, s, image - rhs, tau, {image, rhs});
+  const auto [next, ahead, change2] = step_of_x(p, s, image, tau);
   Variable moved;
   DualResidual residual;
   for (index_t i = 0; i < term_count(p); ++i) {
@@ -89,10 +98,14 @@ void step_condat(const Problem& p, Scope& s, int) {
   Variable primal = change2 / (tau * tau);
   if (moved.defined()) {
     moved = moved.astype(X.type().dtype);
-    const Variable off = (x - next) * X.spread(ops::reciprocal(tau)) + moved;
+    // Without h the first summand is the slope.
+    const bool has_P = p.has_op("P");
+    const Variable off =
+        (has_P ? image - rhs : (x - next) * X.spread(ops::reciprocal(tau))) + moved;
+    std::vector<Variable> leaves{next, x, rhs, moved};
+    if (has_P) leaves.push_back(image);
     const ops::Pass made =
-        one_pass(x_side(p), {s.guarded(X, next, x), s.guarded(X, rhs - moved, rhs)}, {off},
-                 {next, x, rhs, moved});
+        one_pass(x_side(p), {s.guarded(X, next, x), s.guarded(X, rhs - moved, rhs)}, {off}, leaves);
     s.set_as_is("x", made.arrays[0]);
     s.set_as_is("rhs", made.arrays[1]);
     primal = made.norms[0];
@@ -159,6 +172,10 @@ void check_condat(const Problem& p) {
   }
   if (adapts(p) && term_count(p) == 0) {
     throw ValueError("[condat_vu] adapt: got no terms, expected at least one");
+  }
+  if (p.has_op("P") && (p.has_prox("h") || adapts(p))) {
+    throw ValueError("[condat_vu] P: got " + std::string(adapts(p) ? "adapt" : "h") +
+                     " too, expected one of the two");
   }
 }
 
