@@ -6,10 +6,12 @@
 
 #include <cmath>
 #include <complex>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "cli/run_command.hpp"
+#include "palimpsest/base/random.hpp"
 #include "palimpsest/cli/recon/image.hpp"
 #include "palimpsest/imaging/coil_maps.hpp"
 #include "palimpsest/imaging/forward_model.hpp"
@@ -304,6 +306,51 @@ TEST_F(RawScans, WhatCannotBeHonouredIsRefusedByName) {
   odd.readouts[1].repetition = 1;
   EXPECT_THAT(refusal(odd, {"--as", "T=repetition"}), HasSubstr("has 30 readouts in 2 frames"));
   EXPECT_THAT(refusal(odd, {"--as", "T=slice"}), HasSubstr("expected T=contrast"));
+}
+
+// 60 files, and 10,000 with PALIMPSEST_LONG=167: bytes changed, ends cut off, blocks of zeros.
+TEST_F(RawScans, MutilatedFilesAreReadOrRefused) {
+  write_ismrmrd(dir / "radial.h5",
+                along(radial_trajectory({.spokes = 20, .samples = kN}), phantom(), "radial"));
+  RawScan grid = empty_scan(header("cartesian"));
+  append_lines(grid, kspace(phantom(), 1), 0, 1, {});
+  write_ismrmrd(dir / "grid.h5", grid);
+  const std::string whole[] = {read_file(dir / "radial.h5"), read_file(dir / "grid.h5")};
+  std::uint64_t drawn = 0;
+  const auto pick = [&](std::size_t n) {
+    return static_cast<std::size_t>(random_bits({17, 1}, drawn++) % n);
+  };
+  index_t refused = 0;
+  const char* const factor = std::getenv("PALIMPSEST_LONG");
+  const index_t files = 60 * (factor == nullptr ? 1 : std::atoi(factor));
+  for (index_t i = 0; i < files; ++i) {
+    std::string bytes = whole[i % 2];
+    // Half of the changes are in the first part, where the structure of the file lies.
+    const std::size_t within = i % 4 < 2 ? std::min<std::size_t>(bytes.size(), 8192) : bytes.size();
+    switch (pick(3)) {
+      case 0:
+        bytes.resize(pick(bytes.size()));
+        break;
+      case 1:
+        for (index_t k = 0; k < 1 + i % 8; ++k) {
+          bytes[pick(within)] = static_cast<char>(pick(256));
+        }
+        break;
+      default: {
+        const std::size_t first = pick(within), last = std::min(bytes.size(), first + 512);
+        std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(first),
+                  bytes.begin() + static_cast<std::ptrdiff_t>(last), '\0');
+      }
+    }
+    write_file(dir / "bad.h5", bytes);
+    try {
+      read_scan(dir / "bad.h5");
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_THAT(error.what(), HasSubstr("bad.h5")) << i;
+    }
+  }
+  EXPECT_GT(refused, files / 4);
 }
 
 TEST_F(RawScans, ReadScanHasEverything) {
