@@ -9,6 +9,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/distributed/team.hpp"
+#include "palimpsest/memory/held_memory.hpp"
 
 namespace palimpsest::distributed_detail {
 namespace {
@@ -38,7 +39,10 @@ std::shared_ptr<Communicator> open(const void* mpi_comm) {
         reason ? reason : "no module"));
   }
   std::string problem;
-  Communicator* const made = static_cast<const MpiFunctions*>(found)->open(mpi_comm, problem);
+  const auto hold = [](std::span<const std::byte> bytes, bool holds) {
+    holds ? hold_memory(bytes) : release_memory(bytes);
+  };
+  Communicator* const made = static_cast<const MpiFunctions*>(found)->open(mpi_comm, hold, problem);
   if (!made) throw CommunicationError("[Team] MPI cannot be used: " + problem);
   return std::shared_ptr<Communicator>(made);
 }

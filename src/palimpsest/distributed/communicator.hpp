@@ -50,9 +50,12 @@ std::shared_ptr<Communicator> communicator_of(const void* mpi_comm);
 
 /// What the module of MPI offers. Errors come back as text: no exception crosses its border.
 struct MpiFunctions {
+  /// Called with `hold` for bytes that MPI reads or writes although their exchange has failed, and
+  /// without it once MPI has done with them.
+  using Hold = void (*)(std::span<const std::byte> bytes, bool hold);
   /// `mpi_comm` null: MPI_COMM_WORLD. MPI is initialized where it is not. Null with a text in
   /// `problem` where that fails.
-  Communicator* (*open)(const void* mpi_comm, std::string& problem);
+  Communicator* (*open)(const void* mpi_comm, Hold hold, std::string& problem);
 };
 
 }  // namespace palimpsest::distributed_detail

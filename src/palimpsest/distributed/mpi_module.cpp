@@ -7,7 +7,10 @@
 //     message of the next one.
 //  2. A message with the tag kGaveUp holds the number of the sequence that its sender left, the
 //     number of exchanges that it had completed in it, and a text. Whoever waits looks for one, and
-//     ends when it waits in an exchange that the sender did not complete.
+//     ends when it waits in an exchange that the sender did not complete, even if its own messages
+//     have all arrived: what a rank sends after it gave up is not what it meant to send.
+//  3. MPI cannot cancel what is being sent. The bytes of a message that a failed exchange leaves
+//     behind are held until MPI has done with them.
 // Without the bindings for C++, which have objects of static life time.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
@@ -46,7 +49,7 @@ std::string text_of(int error) {
 
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(MPI_Comm comm) {
+  MpiCommunicator(MPI_Comm comm, MpiFunctions::Hold hold) : hold_(hold) {
     MPI_Comm_dup(comm, &comm_);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm_, &rank_);
@@ -109,20 +112,24 @@ class MpiCommunicator final : public Communicator {
   std::string exchange_all(std::span<const Parcel> parcels, std::span<const Place> places,
                            double timeout_s) {
     is_told_ = false;
+    forget_delivered();
     std::vector<MPI_Request> requests;
     std::vector<int> peers;
+    std::vector<std::span<const std::byte>> bytes;
     int error = MPI_SUCCESS;
-    const auto note = [&](int result, int peer, const MPI_Request& request) {
+    const auto note = [&](int result, int peer, const MPI_Request& request,
+                          std::span<const std::byte> part) {
       if (result != MPI_SUCCESS) error = result;
       requests.push_back(request);
       peers.push_back(peer);
+      bytes.push_back(part);
     };
     for (const Place& place : places) {
       for (std::size_t at = 0; at < place.bytes.size(); at += kLongest) {
         const int n = static_cast<int>(std::min(kLongest, place.bytes.size() - at));
         MPI_Request request = MPI_REQUEST_NULL;
         note(MPI_Irecv(place.bytes.data() + at, n, MPI_BYTE, place.peer, tag(), comm_, &request),
-             place.peer, request);
+             place.peer, request, place.bytes.subspan(at, static_cast<std::size_t>(n)));
       }
     }
     for (const Parcel& parcel : parcels) {
@@ -130,12 +137,12 @@ class MpiCommunicator final : public Communicator {
         const int n = static_cast<int>(std::min(kLongest, parcel.bytes.size() - at));
         MPI_Request request = MPI_REQUEST_NULL;
         note(MPI_Isend(parcel.bytes.data() + at, n, MPI_BYTE, parcel.peer, tag(), comm_, &request),
-             parcel.peer, request);
+             parcel.peer, request, parcel.bytes.subspan(at, static_cast<std::size_t>(n)));
       }
     }
     std::string problem =
         error == MPI_SUCCESS ? wait(requests, peers, timeout_s) : "MPI: " + text_of(error);
-    if (!problem.empty()) give_up(requests);
+    if (!problem.empty()) give_up(requests, bytes);
     return problem;
   }
 
@@ -148,8 +155,8 @@ class MpiCommunicator final : public Communicator {
       const int error =
           MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data());
       if (error != MPI_SUCCESS) return failed_request(error, statuses, peers);
-      if (done) return {};
       if (std::string notice = notice_of_others(); !notice.empty()) return notice;
+      if (done) return {};
       if (round < 300) {
         sched_yield();
         continue;
@@ -223,23 +230,43 @@ class MpiCommunicator final : public Communicator {
     return {};
   }
 
-  static void give_up(std::vector<MPI_Request>& requests) {
+  void give_up(std::vector<MPI_Request>& requests,
+               const std::vector<std::span<const std::byte>>& bytes) {
     for (MPI_Request& request : requests) {
-      if (request == MPI_REQUEST_NULL) continue;
-      // Sends may still be read from by MPI: cancelling and waiting ends that.
-      MPI_Cancel(&request);
+      if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
     }
     const double start = now_s();
-    for (MPI_Request& request : requests) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      MPI_Request& request = requests[i];
       int done = 0;
       while (request != MPI_REQUEST_NULL && !done && now_s() - start < 1) {
         if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
         if (!done) sched_yield();
       }
-      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+      if (request == MPI_REQUEST_NULL) continue;
+      hold_(bytes[i], true);
+      left_.push_back({request, bytes[i]});
     }
   }
+  // Ends the hold of bytes that MPI has done with.
+  void forget_delivered() {
+    std::erase_if(left_, [&](Left& message) {
+      int done = 0;
+      if (MPI_Test(&message.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done)
+        return false;
+      hold_(message.bytes, false);
+      return true;
+    });
+  }
 
+  // A message that a failed exchange left behind.
+  struct Left {
+    MPI_Request request;
+    std::span<const std::byte> bytes;
+  };
+
+  MpiFunctions::Hold hold_;
+  std::vector<Left> left_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   long long sequence_ = 0, completed_ = 0;
@@ -249,7 +276,7 @@ class MpiCommunicator final : public Communicator {
   bool has_left_ = false;  // the last exchange failed, whatever the reason
 };
 
-Communicator* open(const void* mpi_comm, std::string& problem) {
+Communicator* open(const void* mpi_comm, MpiFunctions::Hold hold, std::string& problem) {
   int is_initialized = 0, is_finalized = 0, provided = 0;
   MPI_Initialized(&is_initialized);
   MPI_Finalized(&is_finalized);
@@ -270,7 +297,8 @@ Communicator* open(const void* mpi_comm, std::string& problem) {
       if (!is_over) MPI_Finalize();
     });
   }
-  return new MpiCommunicator(mpi_comm ? *static_cast<const MPI_Comm*>(mpi_comm) : MPI_COMM_WORLD);
+  return new MpiCommunicator(mpi_comm ? *static_cast<const MPI_Comm*>(mpi_comm) : MPI_COMM_WORLD,
+                             hold);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/memory/kept_memory.hpp"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <bit>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 
 #include "palimpsest/memory/block.hpp"
+#include "palimpsest/memory/held_memory.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -76,7 +78,18 @@ RawMemory obtain_memory(std::size_t bytes) {
   return size < kHugeFrom ? obtain_from_heap(size) : obtain_mapping(size, bytes);
 }
 
+// Of which others still read or write something.
+static bool is_held(const RawMemory& raw) noexcept {
+  if (!is_anything_held()) [[likely]]
+    return false;
+  const std::size_t bytes = raw.mapped_bytes > 0
+                                ? raw.mapped_bytes - kPage
+                                : malloc_usable_size(raw.data - kAlignment) - kAlignment;
+  return is_held(std::span<const std::byte>(raw.data, bytes));
+}
+
 void give_back_memory(const RawMemory& raw) noexcept {
+  if (is_held(raw)) return;
   if (raw.mapped_bytes > 0) {
     munmap(raw.data - kPage, raw.mapped_bytes);
   } else {
@@ -100,7 +113,7 @@ RawMemory KeptMemory::take(std::size_t bytes) {
 
 bool KeptMemory::keep(const RawMemory& raw, std::size_t bytes) noexcept {
   const std::size_t size = class_bytes(bytes);
-  if (bytes < kKeepFrom || size > kMostKeptBytes) return false;
+  if (bytes < kKeepFrom || size > kMostKeptBytes || is_held(raw)) return false;
   trim(kMostKeptBytes - size);
   if (entries_.size() == kMostKeptEntries) trim(bytes_ - 1);
   try {

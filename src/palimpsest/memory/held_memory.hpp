@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: memory that others still read or write when its owner frees it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace palimpsest {
+
+/// Keeps the memory of these bytes from being given back to the system or used again after its owner
+/// has freed it. MPI needs this for a message that was not delivered when its exchange failed.
+void hold_memory(std::span<const std::byte> bytes);
+/// Ends one hold_memory(). Memory that was freed in the meantime stays lost.
+void release_memory(std::span<const std::byte> bytes);
+/// Are some of these bytes held? One load where nothing is held.
+bool is_held(std::span<const std::byte> bytes) noexcept;
+bool is_anything_held() noexcept;
+
+}  // namespace palimpsest

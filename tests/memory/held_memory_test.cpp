@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/memory/held_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <span>
+
+#include "palimpsest/memory/storage.hpp"
+
+namespace palimpsest::testing {
+namespace {
+
+// Small blocks come from the heap, larger ones are kept for the next request, the largest mapped.
+TEST(HeldMemory, IsNeitherGivenBackNorUsedAgain) {
+  for (const std::size_t size : {std::size_t{1000}, std::size_t{100} << 10, std::size_t{8} << 20}) {
+    std::span<const std::byte> part;
+    {
+      Storage storage = Storage::allocate(size);
+      std::byte* const data = storage.mutable_data();
+      data[size / 2] = std::byte{7};
+      part = {data + size / 2, 16};
+      hold_memory(part);
+    }
+    EXPECT_TRUE(is_held(part));
+    for (int i = 0; i < 20; ++i) {
+      Storage other = Storage::allocate(size);
+      const std::byte* const data = other.mutable_data();
+      EXPECT_TRUE(data + size <= part.data() || part.data() + part.size() <= data);
+    }
+    EXPECT_EQ(part[0], std::byte{7});
+    release_memory(part);
+    EXPECT_FALSE(is_held(part));
+    EXPECT_FALSE(is_anything_held());
+  }
+}
+
+TEST(HeldMemory, OverlapsCountAndNeighboursDoNot) {
+  const std::array<std::byte, 64> bytes{};
+  const std::span<const std::byte> all(bytes);
+  hold_memory(all.subspan(16, 16));
+  EXPECT_TRUE(is_held(all.subspan(31, 1)));
+  EXPECT_FALSE(is_held(all.subspan(32)));
+  EXPECT_FALSE(is_held(all.first(16)));
+  EXPECT_TRUE(is_held(all));
+  release_memory(all.subspan(16, 16));
+  EXPECT_FALSE(is_held(all));
+}
+
+}  // namespace
+}  // namespace palimpsest::testing
