@@ -256,7 +256,7 @@ TEST_F(WrongInput, ChangedBytesNeverCrash) {
   }
 }
 
-// Zeros without a place on the disk: to look at all of them takes long enough to cut the file short.
+// Zeros without a place on the disk: looking at all of them leaves time to cut the file short.
 TEST_F(WrongInput, AMappedFileThatBecomesShorterIsSaid) {
   const std::string path = dir / "k.npy";
   write_npy(path, Tensor::zeros({1, 1, 1}, DType::complex64));

@@ -7,8 +7,8 @@
 
 namespace palimpsest {
 
-/// Keeps the memory of these bytes from being given back to the system or used again after its owner
-/// has freed it. MPI needs this for a message that was not delivered when its exchange failed.
+/// Keeps the memory of these bytes from being given back to the system or used again after its
+/// owner has freed it. MPI needs this for a message that a failed exchange did not deliver.
 void hold_memory(std::span<const std::byte> bytes);
 /// Ends one hold_memory(). Memory that was freed in the meantime stays lost.
 void release_memory(std::span<const std::byte> bytes);
