@@ -57,8 +57,6 @@ inline constexpr bool is_complex_type = false;
 template <class T>
 inline constexpr bool is_complex_type<std::complex<T>> = true;
 
-constexpr index_t kIntegerPiece = 64;
-
 // The integer part modulo 2^64, 0 for what has none: C++ leaves casts out of range undefined.
 std::uint64_t wrap_to_bits(double value) {
   constexpr double kHalf = 9223372036854775808.0;  // 2^63
@@ -93,46 +91,35 @@ To convert(From value) {
   }
 }
 
-// A piece of dense numbers to integers: where the integer parts all fit, as they mostly do,
+// Dense numbers to integers: where the integer parts of a piece all fit, as they mostly do,
 // compilers make vectors of the conversion, for which casts of C++ have to be defined.
 template <class From, class To>
-[[gnu::always_inline]] inline void piece_to_integers(const std::byte* x, std::byte* y,
-                                                     std::size_t count) {
+void to_integers(const std::byte* x, std::byte* y, index_t n) {
   using Middle = std::conditional_t<sizeof(To) == 8, std::int64_t, std::int32_t>;
   constexpr From kLimit = sizeof(To) == 8 ? From{9223372036854775808.0} : From{2147483648.0};
-  std::array<From, kIntegerPiece> from;
-  std::array<To, kIntegerPiece> to;
-  std::memcpy(from.data(), x, count * sizeof(From));
-  int n_fit = 0;
-  for (std::size_t k = 0; k < count; ++k) n_fit += std::abs(from[k]) < kLimit ? 1 : 0;
-  if (n_fit == static_cast<int>(count)) {
-    for (std::size_t k = 0; k < count; ++k) to[k] = static_cast<To>(static_cast<Middle>(from[k]));
-  } else {
-    for (std::size_t k = 0; k < count; ++k) to[k] = convert<To>(from[k]);
+  constexpr index_t kPiece = 64;
+  const auto element = [&](index_t i) { return load<From>(x + i * index_t{sizeof(From)}); };
+  std::array<To, kPiece> to;
+  const auto convert_piece = [&](index_t first, auto count) {
+    int n_fit = 0;
+    for (index_t k = 0; k < count; ++k) n_fit += std::abs(element(first + k)) < kLimit ? 1 : 0;
+    if (n_fit == static_cast<int>(count)) {
+      for (index_t k = 0; k < count; ++k) {
+        to[static_cast<std::size_t>(k)] = static_cast<To>(static_cast<Middle>(element(first + k)));
+      }
+    } else {
+      for (index_t k = 0; k < count; ++k) {
+        to[static_cast<std::size_t>(k)] = convert<To>(element(first + k));
+      }
+    }
+    std::memcpy(y + first * index_t{sizeof(To)}, to.data(),
+                static_cast<std::size_t>(index_t{count}) * sizeof(To));
+  };
+  index_t i = 0;
+  for (; i + kPiece <= n; i += kPiece) {
+    convert_piece(i, std::integral_constant<index_t, kPiece>());
   }
-  std::memcpy(y, to.data(), count * sizeof(To));
-}
-template <class From, class To>
-[[gnu::always_inline]] inline void all_to_integers(const std::byte* x, std::byte* y, index_t n) {
-  for (; n >= kIntegerPiece; n -= kIntegerPiece) {
-    piece_to_integers<From, To>(x, y, kIntegerPiece);
-    x += kIntegerPiece * index_t{sizeof(From)};
-    y += kIntegerPiece * index_t{sizeof(To)};
-  }
-  piece_to_integers<From, To>(x, y, static_cast<std::size_t>(n));
-}
-#if defined(__x86_64__)
-template <class From, class To>
-__attribute__((target("avx2"))) void to_integers_avx2(const std::byte* x, std::byte* y, index_t n) {
-  all_to_integers<From, To>(x, y, n);
-}
-#endif
-template <class From, class To>
-void to_integers(const std::byte* x, std::byte* y, index_t n) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return to_integers_avx2<From, To>(x, y, n);
-#endif
-  all_to_integers<From, To>(x, y, n);
+  if (i < n) convert_piece(i, n - i);
 }
 
 template <class From, class To>
