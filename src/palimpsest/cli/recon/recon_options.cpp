@@ -272,8 +272,6 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .option("--frames", "N[/STEP]", options.frames,
               "Readouts of a frame along a trajectory, and from one frame to the next")
       .option("--start", "FILE.npy", options.start, "Image at which the iteration starts")
-      .option("--memory", "BYTES", options.memory,
-              "Most bytes held at a time, such as 300M or 1.5G; default: no limit")
       .option(
           "--scratch", "FOLDER", options.scratch,
           "Folder of the files that hold what --memory leaves no room for; default: that of the "
@@ -295,14 +293,8 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .option("--report", "FILE.json", options.report,
               "Output: sizes, plan, peaks in bytes, seconds, residuals")
       .option("--plan", "FILE", options.plan,
-              "Output: memory plan of one iteration, as .svg, .json or .txt")
-      .option("--threads", "N", options.threads,
-              "Threads that compute, at least 1; default: all of the machine")
-      .option("--log", "FILE.txt", options.log, "Output: the lines that standard error gets")
-      .option("--config", "FILE.json", options.config,
-              "Options as a JSON object, such as {\"threads\": 2}; the command line wins")
-      .flag("--quiet", options.quiet, "Nothing on standard error but errors")
-      .flag("--json", options.json, "Report as JSON on standard output instead of a summary")
+              "Output: memory plan of one iteration, as .svg, .json or .txt");
+  add_shared(command, options)
       .excludes("--lambda", {"--reg"})
       .excludes("--method", {"--lambda", "--reg", "--start"}, "adjoint")
       .excludes("--sets", {"--maps"})

@@ -6,28 +6,27 @@
 #include <vector>
 
 #include "palimpsest/cli/command_line.hpp"
+#include "palimpsest/cli/steps/common_options.hpp"
 #include "palimpsest/imaging/scan_reconstruction.hpp"
 
 namespace palimpsest::cli {
 
 /// What the options of `recon` and `plan` say, as they are given.
-struct ReconOptions {
-  std::string input, output, maps, report, save, save_maps, plan, html, part, log, config;
+struct ReconOptions : CommonOptions {
+  std::string input, output, maps, save, save_maps, plan, html, part;
   std::string method = "automatic";
   std::vector<std::string> regularizers;
   std::optional<double> lambda, tolerance;
   index_t iterations = 30, bits = 8, columns = 0, sets = 1;
-  std::optional<index_t> seed, threads;
+  std::optional<index_t> seed;
   std::optional<index_t> slice, contrast, phase, set, repetition;
   std::string as, frames, trajectory, weights, start, scale, time_limit, checkpoint, every, resume;
-  bool prewhiten = false, json = false, dry_run = false, keep_scale = false, quiet = false;
+  bool prewhiten = false, keep_scale = false;
   std::string scratch;
   /// As given: `C=2,T=2`.
   std::string place;
   /// Ranks of a plan that need not be there.
   std::optional<index_t> ranks;
-  /// As given: `300M`.
-  std::string memory;
   /// The whole command line.
   std::vector<std::string> words;
 };

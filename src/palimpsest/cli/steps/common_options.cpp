@@ -11,19 +11,23 @@
 
 namespace palimpsest::cli {
 
-Command& add_common(Command& command, CommonOptions& options) {
+Command& add_shared(Command& command, CommonOptions& options) {
   return command
       .option("--memory", "BYTES", options.memory,
               "Most bytes held at a time, such as 300M or 1.5G; default: no limit")
       .option("--threads", "N", options.threads,
               "Threads that compute, at least 1; default: all of the machine")
-      .option("--report", "FILE.json", options.report,
-              "Output: what was done, peaks in bytes, seconds")
       .option("--log", "FILE.txt", options.log, "Output: the lines that standard error gets")
       .option("--config", "FILE.json", options.config,
               "Options as a JSON object, such as {\"threads\": 2}; the command line wins")
       .flag("--json", options.json, "Report as JSON on standard output instead of a summary")
-      .flag("--quiet", options.quiet, "Nothing on standard error but errors")
+      .flag("--quiet", options.quiet, "Nothing on standard error but errors");
+}
+
+Command& add_common(Command& command, CommonOptions& options) {
+  return add_shared(command, options)
+      .option("--report", "FILE.json", options.report,
+              "Output: what was done, peaks in bytes, seconds")
       .flag("--dry-run", options.dry_run, "The peak only: nothing is computed, no result written");
 }
 

@@ -21,6 +21,9 @@ struct CommonOptions {
   std::optional<index_t> threads;
   bool json = false, quiet = false, dry_run = false;
 };
+/// Adds those that mean the same everywhere: all but `report` and `dry_run`.
+Command& add_shared(Command& command, CommonOptions& options);
+/// Adds all of them.
 Command& add_common(Command& command, CommonOptions& options);
 
 /// One run of a command that computes: its outputs, its report, what it announces and measures.
