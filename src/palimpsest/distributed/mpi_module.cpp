@@ -8,7 +8,7 @@
 //  2. A message with the tag kGaveUp holds the number of the sequence that its sender left, the
 //     number of exchanges that it had completed in it, and a text. Whoever waits looks for one, and
 //     ends when it waits in an exchange that the sender did not complete, even if its own messages
-//     have all arrived: what a rank sends after it gave up is not what it meant to send.
+//     have all arrived: the sender's memory may have changed before MPI read it.
 //  3. MPI cannot cancel what is being sent. The bytes of a message that a failed exchange leaves
 //     behind are held until MPI has done with them.
 // Without the bindings for C++, which have objects of static life time.

@@ -78,7 +78,7 @@ RawMemory obtain_memory(std::size_t bytes) {
   return size < kHugeFrom ? obtain_from_heap(size) : obtain_mapping(size, bytes);
 }
 
-// Of which others still read or write something.
+// Does somebody else still read or write a part of this memory?
 static bool is_held(const RawMemory& raw) noexcept {
   if (!is_anything_held()) [[likely]]
     return false;
