@@ -495,5 +495,20 @@ TEST(AssertThat, WantsBools) {
   EXPECT_EQ(ops::assert_that(x, std::vector<Variable>{}, "text"), x);
 }
 
+TEST(IfElseMemory, AValueThatIsNeededElsewhereKeepsItsMemory) {
+  const Variable c = make_input({DType::bool_, {}, {}}, "c"),
+                 x = make_input({DType::float64, {kUnknown}, {}}, "x");
+  const Variable kept = ops::roll(x, 1, 0), other = ops::roll(x, 2, 0);
+  const Tensor a = Tensor::from<double>({1, 2, 4, 8});
+  for (const bool swapped : {false, true}) {
+    const Variable v = swapped ? ops::ifelse(c, other, kept) : ops::ifelse(c, kept, other);
+    const Function f = function({c, x}, ops::roll(kept - 2.0 * v, 0, 0));
+    for (const bool holds : {false, true}) {
+      const V of_kept{-8, -1, -2, -4}, of_other{0, -15, 0, 0};
+      EXPECT_EQ(f(holds, a).tensor().to_vector<double>(), holds != swapped ? of_kept : of_other);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace palimpsest

@@ -108,6 +108,16 @@ TEST_F(FunctionFileTest, SharedVariablesHaveTheirPresentValuesAndNoTieToTheOld) 
   EXPECT_NE(before, nullptr);
 }
 
+TEST_F(FunctionFileTest, SeveralSharedVariablesStayApart) {
+  const SharedVariable t = shared(Tensor::from<double>({10, 20, 30}), {.name = "t"});
+  const Function f =
+      function({x}, s.var() * t.var(), {.updates = {{s, s.var() + x}, {t, t.var() - x}}});
+  const Function g = round_trip(f);
+  g(a);
+  EXPECT_EQ(g(a).tensor().to_vector<double>(), (std::vector<double>{30, 112, 230}));
+  EXPECT_EQ(f(a).tensor().to_vector<double>(), (std::vector<double>{10, 40, 90}));
+}
+
 TEST_F(FunctionFileTest, FunctionsOnOneContainerAreOnOneContainerAgain) {
   const Function add = function({x}, {}, {.updates = {{s, s.var() + x}}});
   const Function read = function({}, s.var() * 2.0);
@@ -252,6 +262,7 @@ TEST_F(FunctionFileTest, AGraphIsSavedWithDestroyersAndProtection) {
   const Variable sum = inplace::add_inplace(x, y), k = constant(a, "k");
   FunctionGraph graph({x, y}, {ops::exp(sum) * k, ops::roll(y, 1, 0)});
   graph.outputs()[0].named("result");
+  graph.inputs()[1].tags().nan_guard = false;
   graph.protect(graph.inputs()[1]);
   graph.overwrite_last(graph.inputs()[0]);
   save_graph(path, graph);
@@ -259,6 +270,8 @@ TEST_F(FunctionFileTest, AGraphIsSavedWithDestroyersAndProtection) {
   EXPECT_EQ(loaded.str(), graph.str());
   EXPECT_EQ(loaded.outputs()[0].name(), "result");
   EXPECT_EQ(loaded.inputs()[0].name(), "x");
+  EXPECT_TRUE(loaded.inputs()[0].tags().nan_guard);
+  EXPECT_FALSE(loaded.inputs()[1].tags().nan_guard);
   EXPECT_TRUE(loaded.is_protected(loaded.inputs()[1]));
   EXPECT_FALSE(loaded.is_protected(loaded.inputs()[0]));
   EXPECT_TRUE(loaded.is_overwritten_last(loaded.inputs()[0]));

@@ -218,6 +218,10 @@ TEST(LoopOfChangingExtents, RunsStepByStep) {
     EXPECT_EQ(values(out[1]), (V{1, 5, 0}));
     EXPECT_EQ(out[2].item<double>(), 6);
   }
+  const ops::LoopResult back = ops::loop(
+      [](const Variables& v) -> Variables { return {ops::sum(v[0][ops::gt(v[0], 0.0)]) - v[1]}; },
+      {.sequences = {x}, .states = {constant(0.0)}, .backwards = true});
+  EXPECT_EQ(values(function({x}, back.trace(0))(rows)), (V{0, 5, -4}));
   const ops::LoopResult ragged =
       ops::loop([](const Variables& v) -> Variables { return {v[0][ops::gt(v[0], 0.0)]}; },
                 {.sequences = {x}});

@@ -226,6 +226,19 @@ TEST_F(DebugModeTest, ExceptionsPassAsTheyAre) {
                            "by design\n  in the reference pass of DebugMode: Liar(x)");
 }
 
+TEST_F(DebugModeTest, ExceptionsOfOtherLibrariesBecomeErrorsOfTheOp) {
+  const Variable v =
+      liar({.run = [](RunContext&) { throw std::runtime_error("of another library"); }}, {x});
+  const Function f = function({x}, v, {.mode = all_patterns()});
+  try {
+    f(a);
+    FAIL() << "no error";
+  } catch (const OpError& error) {  // with the other error nested
+    expect_text(error, "[Liar] failed: of another library");
+    EXPECT_THROW(std::rethrow_if_nested(error), std::runtime_error);
+  }
+}
+
 TEST_F(DebugModeTest, FindsFailuresOfWhatCannotFail) {
   const Variable v =
       liar({.can_fail = false, .run = [](RunContext&) { throw ShapeError("by design"); }}, {x});
@@ -301,6 +314,20 @@ TEST_F(DebugModeTest, DeclaredWritesPass) {
   const Function g = function({In(x, {.is_mutable = true, .borrow = true})}, w,
                               {.mode = all_patterns(), .accept_inplace = true});
   EXPECT_EQ(g(a.clone()).tensor().to_vector<double>(), a.to_vector<double>());
+}
+
+TEST_F(DebugModeTest, AViewThatMayShowEitherOfTwoInputsIsMadeByRunning) {
+  const auto spec = [] {
+    return LiarSpec{.views = {{0, {0, 1}}},
+                    .view_layout = [](const Layout& in) { return std::optional(in); },
+                    .run = [](RunContext& c) { Liar::copy(c.input(1), c.output(0)); }};
+  };
+  const std::vector<Mode> modes{Mode(Mode::fast_run), DebugMode({.patience = 1})};
+  for (const Mode& mode : modes) {
+    const Variable v = liar(spec(), {ops::roll(x, 1, 0), ops::roll(y, 1, 0)});
+    const Function f = function({x, y}, ops::roll(v, -1, 0), {.mode = mode});
+    EXPECT_TRUE(equal(f(a, b).tensor(), b));
+  }
 }
 
 // -- 4, 5: view maps -----------------------------------------------------------------------------
@@ -421,6 +448,19 @@ TEST_F(DebugModeTest, FindsReadsOfOldContents) {
                                         }},
                                    {x});
   expect_text(error_of<BadThunkOutput>({x}, of_scratch, {a}), "destinations or scratch");
+}
+
+TEST_F(DebugModeTest, FindsReadsBetweenTheElementsOfAnInput) {
+  const Variable v = liar({.run =
+                               [](RunContext& c) {
+                                 Liar::copy(c.input(0), c.output(0));
+                                 if (c.input(0).strides[0] != 2) return;
+                                 const auto* in = static_cast<const double*>(c.input(0).data);
+                                 first_element(c.output(0)) += in[1] == 0 ? 0 : 1;
+                               }},
+                          {x});
+  const Tensor every_second = Tensor::zeros({8}).index_with({slice(0, 8, 2)});
+  error_of<BadThunkOutput>({x}, v, {every_second});
 }
 
 TEST_F(DebugModeTest, FindsResultsThatAreNotWritten) {

@@ -118,6 +118,7 @@ TEST_F(PlanCheckTest, FindsLiveBuffersThatShareBytes) {
     EXPECT_NE(text.find("taken at step 2: Roll by buffer "), std::string::npos) << text;
     EXPECT_NE(text.find("planned peak "), std::string::npos) << text;
     EXPECT_EQ(error.variable().name(), "first");
+    EXPECT_EQ(text.find("freed after"), std::string::npos) << text;
   }
 }
 

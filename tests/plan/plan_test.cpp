@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/plan/loop_plan.hpp"
 
 namespace palimpsest {
 namespace {
@@ -28,11 +32,36 @@ TEST_F(PlanTest, IsMadeForATypeWithoutRunning) {
   EXPECT_THROW(f.plan(std::vector<TensorType>{x.type()}), ShapeError);
 }
 
+TEST_F(PlanTest, TakesTheGrainOfLanesFromTheConfig) {
+  const ConfigScope scope({.parallel_grain = 77});
+  EXPECT_EQ(function({x}, ops::exp(x)).plan(std::vector<TensorType>{type}).parallel_grain, 77);
+}
+
 TEST_F(PlanTest, PrintsBuffersAndSteps) {
   const std::string text = f.plan(std::vector<TensorType>{type}).to_string();
   EXPECT_NE(text.find("peak "), std::string::npos) << text;
   EXPECT_NE(text.find("Fft"), std::string::npos) << text;
   EXPECT_NE(text.find("argument"), std::string::npos) << text;
+}
+
+TEST_F(PlanTest, OfTheBodyOfALoopStandsIndentedBelowItsStep) {
+  const Variable s = make_input({DType::float64, {1000}, {}}, "s");
+  const ops::LoopResult r = ops::loop(
+      [](const std::vector<Variable>& v) -> std::vector<Variable> {
+        return {ops::roll(v[0], 1, 0), ops::exp(v[0])};
+      },
+      {.states = {s}, .n_steps = 50});
+  const Function looped = function({s}, r.last(0).named("turned"));
+  const Plan& plan = looped.plan(std::vector<TensorType>{s.type()});
+  std::string inner, line;
+  for (std::istringstream text(plan.to_string()); std::getline(text, line);) {
+    if (line.rfind("  | ", 0) == 0) inner += line.substr(4) + "\n";
+  }
+  const auto step = std::find_if(plan.steps.begin(), plan.steps.end(),
+                                 [](const PlannedStep& each) { return each.loop != nullptr; });
+  ASSERT_NE(step, plan.steps.end());
+  EXPECT_EQ(inner, step->loop->body.to_string());
+  EXPECT_EQ(step->node.output(0).name(), "turned");
 }
 
 TEST_F(PlanTest, JsonHoldsTheSameNumbers) {

@@ -2,6 +2,7 @@
 #include "palimpsest/run/call.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "palimpsest/kernels/pool/parallel.hpp"
@@ -326,8 +327,7 @@ void Call::check_budget(const Plan& plan) const {
                         buffer.kind == BufferKind::update;
     if (counts) biggest.push_back(&buffer);
   }
-  std::stable_sort(biggest.begin(), biggest.end(),
-                   [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
+  std::ranges::stable_sort(biggest, std::ranges::greater(), &PlannedBuffer::bytes);
   if (biggest.size() > 3) biggest.resize(3);
   std::string text = "[" + impl_.who() + "] the plan exceeds the budget: got a peak of " +
                      std::to_string(peak) + " bytes, the smallest found, expected at most " +
