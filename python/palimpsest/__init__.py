@@ -15,6 +15,7 @@ from palimpsest._user import linop as linop
 from palimpsest.errors import (
     AliasError as AliasError,
     BudgetError as BudgetError,
+    CommunicationError as CommunicationError,
     CycleError as CycleError,
     DebugModeError as DebugModeError,
     DeviceError as DeviceError,

@@ -46,6 +46,9 @@ class IoError(Error, OSError):
 class FormatError(IoError):
     pass
 
+class CommunicationError(IoError):
+    pass
+
 class NotFoundError(IoError, FileNotFoundError):
     pass
 

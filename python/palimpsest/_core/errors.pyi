@@ -2,6 +2,7 @@ from palimpsest.errors import (
     AliasError as AliasError,
     AssertionError as AssertionError,
     BudgetError as BudgetError,
+    CommunicationError as CommunicationError,
     CycleError as CycleError,
     DTypeError as DTypeError,
     DebugModeError as DebugModeError,

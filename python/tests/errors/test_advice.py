@@ -28,7 +28,22 @@ def in_place_without_leave():
     ps.function([x], ps.ops.inplace.exp_inplace(x))
 
 
+def unknown_size():
+    ps.distribute(ps.Fft(1, batch=()), ps.Team.pretend({"rank": 2}), {"Nx": "rank"})
+
+
+def no_team():
+    ps.smallest_team(ps.Diagonal(np.ones(9), "N"), 1, np.ones(9))
+
+
+def masked():
+    ps.asarray(np.ma.ones(3))
+
+
 @pytest.mark.parametrize("call, advice", [
+    (unknown_size, 'Try with_sizes({"Nx": ..})'),
+    (no_team, "Try most_ranks, or"),
+    (masked, "Try .filled()"),
     (unused_input, "Try on_unused_input='ignore'"),
     (other_shape, "shape=None"),
     (in_place_without_leave, "accept_inplace=True"),

@@ -90,6 +90,15 @@ CASES = {
     "Stack": lambda: (ps.Stack([dense(), dense()], out="C"), {}, np.vstack([W, W])),
     "Kronecker": lambda: (ps.Kronecker(dense(), dense(np.eye(2), "QP,P->Q")), {},
                           np.kron(W, np.eye(2))),
+    # Of a team of one; more ranks are in distributed/.
+    "AllReduce": lambda: (ps.AllReduce("N", ps.Team.world(), ["rank"]), {"N": 4}, np.eye(4)),
+    "Broadcast": lambda: (ps.Broadcast("N", ps.Team.world(), ["rank"]), {"N": 4}, np.eye(4)),
+    "Scatter": lambda: (ps.Scatter("N", 4, ps.Team.world(), {"N": "rank"}), {"N": 4}, np.eye(4)),
+    "Gather": lambda: (ps.Gather("N", 4, ps.Team.world(), {"N": "rank"}), {"N": 4}, np.eye(4)),
+    "Redistribute": lambda: (ps.Redistribute("NM", (4, 3), ps.Team.world(), {"N": "rank"}, {"M": "rank"}),
+                             {"N": 4, "M": 3},
+                             np.eye(12)),
+    "Halo": lambda: (ps.Halo("N", "N", 4, ps.Team.world(), "rank"), {"N": 4}, np.eye(6, 4, -1)),
 }
 
 

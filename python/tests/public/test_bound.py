@@ -13,7 +13,7 @@ import palimpsest as ps
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "src/palimpsest"
-LAYERS = ("ops", "linop", "solve", "imaging", "io")
+LAYERS = ("ops", "linop", "solve", "distributed", "imaging", "io")
 REASONS = pathlib.Path(__file__).with_name("unbound.txt")
 
 pytestmark = pytest.mark.skipif(not SOURCES.is_dir(), reason="an installed package")

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/distributed/team.hpp"
 #include "palimpsest/graph/inconsistency.hpp"
 #include "palimpsest/inspect/debug/debug_errors.hpp"
 #include "palimpsest/inspect/debug/nan_guard.hpp"
@@ -53,6 +54,7 @@ const ErrorClass kClasses[] = {
     PALIMPSEST_ERROR(MissingInputError, Error, &PyExc_ValueError),
     PALIMPSEST_ERROR(IoError, Error, &PyExc_OSError),
     PALIMPSEST_ERROR(FormatError, IoError, nullptr),
+    PALIMPSEST_ERROR(CommunicationError, IoError, nullptr),
     {"NotFoundError", "IoError", &PyExc_FileNotFoundError, is_about_missing_file},
     PALIMPSEST_ERROR(OutOfMemory, Error, &PyExc_MemoryError),
     PALIMPSEST_ERROR(BudgetError, OutOfMemory, nullptr),
@@ -132,23 +134,43 @@ void replace_scopes(std::string& text) {
   }
 }
 
-// `{.shape = x}` is the keyword shape=x, and {2, 3} a tuple.
+// What stands between braces: `{.shape = x}` is the keyword shape=x, {{"N", 4}} the dict {"N": 4},
+// and {2, 3} a tuple. A dict of Python stays one.
+std::string braces_in_python(std::string_view inner) {
+  if (inner.starts_with('.')) return std::string(inner);
+  if (inner.find(':') != std::string_view::npos) return "{" + std::string(inner) + "}";
+  if (!inner.starts_with('{')) return "(" + std::string(inner) + ")";
+  std::string dict = "{";
+  for (std::size_t i = 0; i < inner.size(); ++i) {
+    if (inner[i] != '{' && inner[i] != '}') dict += inner[i];
+    if (inner[i] != '{') continue;
+    const std::size_t comma = std::min(inner.find(',', i), inner.size());
+    dict += std::string(inner.substr(i + 1, comma - i - 1)) + ":";
+    i = comma;
+  }
+  return dict + "}";
+}
+
 void replace_braces(std::string& text) {
   for (std::size_t at = text.find('{'); at != std::string::npos; at = text.find('{', at)) {
-    const std::size_t end = text.find('}', at);
-    if (end == std::string::npos) return;
-    std::string inner = text.substr(at + 1, end - at - 1);
-    const bool is_options = inner.starts_with('.');
-    if (!is_options) inner = "(" + inner + ")";
+    std::size_t end = at;
+    for (int depth = 0; end < text.size(); ++end) {
+      depth += (text[end] == '{') - (text[end] == '}');
+      if (depth == 0) break;
+    }
+    if (end == text.size()) return;
+    const std::string inner = braces_in_python(std::string_view(text).substr(at + 1, end - at - 1));
     text.replace(at, end - at + 1, inner);
     at += inner.size();
   }
   for (std::size_t at = text.find('.'); at != std::string::npos; at = text.find('.', at + 1)) {
-    // The dot of a designator: ` .value=..`, `(.value=..` or at the start.
-    const bool begins = at == 0 || text[at - 1] == ' ' || text[at - 1] == '(';
+    // The dot of a designator, ` .value` or `(.value`; not of a method or a number.
+    const bool begins = at > 0 && (text[at - 1] == ' ' || text[at - 1] == '(');
     std::size_t end = at + 1;
     while (end < text.size() && is_word(text[end])) ++end;
-    if (begins && end > at + 1 && end < text.size() && text[end] == '=') text.erase(at, 1);
+    const bool is_name = end > at + 1 && !std::isdigit(static_cast<unsigned char>(text[at + 1])) &&
+                         (end == text.size() || text[end] != '(');
+    if (begins && is_name) text.erase(at, 1);
   }
 }
 

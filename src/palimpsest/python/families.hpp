@@ -36,6 +36,8 @@ namespace palimpsest::python {
   X(scans)                            \
   X(raw_scans)                        \
   X(files)                            \
+  X(teams)                            \
+  X(distributed)                      \
   X(user_ops)                         \
   X(torch_tensors)                    \
   X(process)                          \
