@@ -2,6 +2,8 @@
 """Ops of users: steps of a graph whose work is done in Python."""
 
 import ast
+import os
+import threading
 import weakref
 from typing import Any
 
@@ -10,6 +12,11 @@ from palimpsest import _core
 # Classes, and ops of functions, by the names of their ops: the latest of each name.
 _named: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 _generations: dict[str, int] = {}  # how many there have been, less one
+
+
+# Of the ops that are not thread_safe. The threads that hold them are missing in a child of fork().
+_locks: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+os.register_at_fork(after_in_child=_locks.clear)
 
 
 def _register(name: Any, named: Any) -> Any:
@@ -79,6 +86,10 @@ class Op:
 
     ``perform(node, inputs, outputs)`` gets arrays of NumPy over the memory of the plan. Inputs are read-only
     unless the op destroys them; outputs are written with ``outputs[0][...] = ...``. No array may be kept.
+    ``node`` is None there.
+
+    An op may also have ``pullback(node, cotangents)``, ``pushforward(node, tangents)``, and
+    ``inplace_on_inputs(node, allowed)``, which gives the same op with a destroy_map, or None.
 
     Examples
     --------
@@ -103,6 +114,10 @@ class Op:
     view_map: dict[int, list[int]] = {}
     #: Position of an output to those of the inputs that it overwrites and lies in.
     destroy_map: dict[int, list[int]] = {}
+    #: Position of an input to the sense in which the op is linear in it: "complex", "real" or "conjugate".
+    linear_in: dict[int, str] = {}
+    #: False: calls of perform of one op exclude one another.
+    thread_safe = True
     #: False: perform never raises, so that the op may work on shared variables in place.
     can_fail = True
     #: Rounding errors that results may differ by, per square root of the number of terms.
@@ -124,6 +139,10 @@ class Op:
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__qualname__}.perform")
+
+    def _perform_alone(self, node: Any, inputs: Any, outputs: Any) -> None:
+        with _locks.setdefault(self, threading.RLock()):
+            self.perform(node, inputs, outputs)
 
     def __call__(self, *inputs: Any) -> Any:
         outputs = self.make_node(*(_core.as_variable(x) for x in inputs)).outputs

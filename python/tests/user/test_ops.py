@@ -9,6 +9,8 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -376,3 +378,123 @@ def test_what_is_missing_is_named():
     x = ps.dvector("x")
     with pytest.raises(NotImplementedError):
         ps.grad(ps.ops.sum(NoDerivative(1.0)(x)), x)
+
+
+class Doubled(Scale):
+    linear_in = {0: "complex"}
+
+    def __init__(self):
+        super().__init__(2.0)
+
+    __props__ = ()
+
+
+def test_linear_ops_make_operators_and_derivatives():
+    A = ps.SimpleLinop(lambda x: Doubled()(x), ishape="N", oshape="N")
+    assert A.H(np.array([1j, 2.0])).tolist() == [2j, 4]
+    assert A.N(np.array([1.0, 2.0])).tolist() == [4, 8]
+    assert ps.dot_test(A, sizes={"N": 5})
+    x = ps.dvector("x")
+    assert ps.is_linear(Doubled()(x), x) == "complex"
+
+    class Not(Doubled):
+        linear_in = {}
+
+    assert ps.is_linear(Not()(x), x) == "no"
+
+    class Wrong(Doubled):
+        linear_in = {0: "yes"}
+
+    with pytest.raises(ps.errors.ValueError, match="linear_in.*'complex'"):
+        Wrong()(x)
+
+
+def test_tangents():
+    class Square(Scale):
+        def perform(self, node, inputs, outputs):
+            np.square(inputs[0], out=outputs[0])
+
+        def pushforward(self, node, tangents):
+            return [None if tangents[0] is None else 2 * node.inputs[0] * tangents[0]]
+
+    x, t = ps.dvectors("x", "t")
+    f = ps.function([x, t], ps.pushforward([Square(1.0)(x)], [x], [t])[0])
+    assert f([3.0, 4.0], [1.0, 10.0]).tolist() == [6, 80]
+
+
+def test_the_compiler_puts_ops_in_place():
+    class Add(Scale):
+        __props__ = ("factor", "in_place")
+
+        def __init__(self, factor, in_place=False):
+            super().__init__(factor)
+            self.in_place = in_place
+            if in_place:
+                self.destroy_map = {0: [0]}
+
+        def inplace_on_inputs(self, node, allowed):
+            asked.append(allowed)
+            return Add(self.factor, True) if 0 in allowed else None
+
+        def perform(self, node, inputs, outputs):
+            done.append(self.in_place)
+            np.add(inputs[0], self.factor, out=inputs[0] if self.in_place else outputs[0])
+
+    asked, done = [], []
+    x = ps.dvector("x")
+    a = np.ones(3)
+    f = ps.function([x], ps.ops.exp(Add(1.0)(x * 2)))
+    np.testing.assert_allclose(f(a), np.exp(a * 2 + 1))
+    assert asked and done == [True] and a.tolist() == [1, 1, 1]
+    # Not on an argument, which belongs to the caller.
+    del done[:]
+    assert ps.function([x], Add(1.0)(x))(a).tolist() == [2, 2, 2]
+    assert done == [False] and a.tolist() == [1, 1, 1]
+    s = ps.shared(np.zeros(2))
+    step = ps.function([], None, updates={s: Add(1.0)(s)})
+    step(), step()
+    assert s.get_value().tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("thread_safe", [True, False])
+def test_calls_of_an_op_exclude_one_another(thread_safe):
+    class Slow(Scale):
+        def perform(self, node, inputs, outputs):
+            nonlocal inside, most
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.02)
+            inside -= 1
+            outputs[0][...] = inputs[0]
+
+    Slow.thread_safe = thread_safe
+    inside = most = 0
+    x = ps.dvector("x")
+    functions = [ps.function([x], Slow(1.0)(x)) for _ in range(4)]
+    threads = [threading.Thread(target=f, args=(np.ones(2),)) for f in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (most > 1) == thread_safe
+
+
+def test_views_are_handed_over_where_they_are_declared():
+    class Reversed(Scale):
+        view_map = {0: [0]}
+
+        def perform(self, node, inputs, outputs):
+            outputs[0] = inputs[0][::-1]
+
+    class Undeclared(Reversed):
+        view_map = {}
+
+    x = ps.dmatrix("x")
+    a = np.arange(6.0).reshape(3, 2)
+    for kind in (Reversed, Undeclared):
+        np.testing.assert_array_equal(ps.function([x], kind(1.0)(x))(a), a[::-1])
+        np.testing.assert_array_equal(ps.function([x], kind(1.0)(x * 3.0) + 1.0)(a), 3 * a[::-1] + 1)
+        np.testing.assert_array_equal(ps.function([x], kind(1.0)(kind(2.0)(x)))(a), a)
+    np.testing.assert_array_equal(ps.function([x], Reversed(1.0)(x), mode="DebugMode")(a), a[::-1])
+    with pytest.raises(ps.DebugModeError, match="(?i)view"):
+        ps.function([x], Undeclared(1.0)(x), mode="DebugMode")(a)

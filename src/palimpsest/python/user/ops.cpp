@@ -7,6 +7,7 @@
 #include "palimpsest/python/families.hpp"
 
 namespace palimpsest::python {
+PALIMPSEST_NAMES(Linearity, "linear_in", "no", "real", "complex", "conjugate")
 namespace {
 
 AliasMap alias_map(nb::handle owner, const char* name) {
@@ -18,6 +19,17 @@ AliasMap alias_map(nb::handle owner, const char* name) {
     std::set<int> positions;
     for (index_t input : inputs) positions.insert(static_cast<int>(input));
     map[static_cast<int>(integer_of(nb::object(item[0]), "the position of an output"))] = positions;
+  }
+  return map;
+}
+
+std::map<int, Linearity> linearities(nb::handle op) {
+  std::map<int, Linearity> map;
+  const nb::object declared = op.attr("linear_in");
+  const nb::object items = declared.attr("items")();
+  for (nb::handle item : items) {
+    map[static_cast<int>(integer_of(nb::object(item[0]), "the position of an input"))] =
+        from_python<Linearity>(nb::object(item[1]));
   }
   return map;
 }
@@ -79,10 +91,34 @@ void take_over(const std::string& who, std::size_t j, nb::handle destination, nb
   destination[nb::ellipsis()] = array;
 }
 
+// Extents and strides of the views that a step of this thread hands over, until their elements are
+// taken. What further outputs hand over is copied.
+constexpr std::size_t kMostViews = 8;
+struct HandedOver {
+  index_t extents[kMaxRank], strides[kMaxRank];
+};
+constinit thread_local HandedOver handed_over[kMostViews];
+
+std::vector<Variable> variables_of(nb::handle list) {
+  std::vector<Variable> result;
+  for (nb::handle item : list) {
+    result.push_back(item.is_none() ? Variable() : from_python<Variable>(item));
+  }
+  return result;
+}
+
+nb::list objects_of(std::span<const Variable> variables) {
+  nb::list list;
+  for (const Variable& v : variables) list.append(to_python(v));
+  return list;
+}
+
 /// An op whose work is done by an object of Python. Every method takes the lock of the interpreter.
 class UserOp final : public Op {
  public:
-  explicit UserOp(nb::handle object) : object_(object.inc_ref().ptr()) {
+  /// `pure`: the op that this one is in place of.
+  explicit UserOp(nb::handle object, OpPtr pure = nullptr)
+      : object_(object.inc_ref().ptr()), pure_(std::move(pure)) {
     name_ = str_of(nb::object(object.attr("_name")));
     parameters_ = props_text(object);
     // Two classes of one name, as after a cell of a notebook has run again, are two.
@@ -93,6 +129,8 @@ class UserOp final : public Op {
     }
     views_ = alias_map(object, "view_map");
     destroys_ = alias_map(object, "destroy_map");
+    linear_in_ = linearities(object);
+    is_thread_safe_ = nb::cast<bool>(nb::bool_(object.attr("thread_safe")));
     can_fail_ = nb::cast<bool>(nb::bool_(object.attr("can_fail")));
     tolerance_ = nb::cast<double>(nb::float_(nb::object(object.attr("tolerance"))));
   }
@@ -110,6 +148,22 @@ class UserOp final : public Op {
   AliasMap destroy_map(const Apply&) const override { return destroys_; }
   bool can_fail() const override { return can_fail_; }
   double tolerance(const Apply&) const override { return tolerance_; }
+  Linearity linear_in(const Apply&, int in) const override {
+    const auto found = linear_in_.find(in);
+    return found == linear_in_.end() ? Linearity::no : found->second;
+  }
+  // Where a view lies is known when perform() has handed it over: its elements are copied.
+  std::optional<Layout> view_layout(const Apply&, int, const Layout&) const override { return {}; }
+  OpPtr pure() const override { return pure_ ? pure_ : Op::pure(); }
+
+  OpPtr inplace_on_inputs(const Apply& node, const std::set<int>& allowed) const override {
+    const Locked locked;
+    if (!nb::hasattr(object(), "inplace_on_inputs")) return nullptr;
+    nb::list positions;
+    for (int i : allowed) positions.append(i);
+    const nb::object other = object().attr("inplace_on_inputs")(nb::cast(node), positions);
+    return other.is_none() ? nullptr : std::make_shared<UserOp>(other, shared_from_this());
+  }
 
   Apply make_node(std::span<const Variable> inputs) const override {
     const Locked locked;
@@ -149,14 +203,14 @@ class UserOp final : public Op {
                                  std::span<const Variable> cotangents) const override {
     const Locked locked;
     if (!nb::hasattr(object(), "pullback")) return Op::pullback(node, cotangents);
-    nb::list given;
-    for (const Variable& c : cotangents) given.append(to_python(c));
-    std::vector<Variable> result;
-    const nb::object all = object().attr("pullback")(nb::cast(node), given);
-    for (nb::handle item : all) {
-      result.push_back(item.is_none() ? Variable() : from_python<Variable>(item));
-    }
-    return result;
+    return variables_of(object().attr("pullback")(nb::cast(node), objects_of(cotangents)));
+  }
+
+  std::vector<Variable> pushforward(const Apply& node,
+                                    std::span<const Variable> tangents) const override {
+    const Locked locked;
+    if (!nb::hasattr(object(), "pushforward")) return {};
+    return variables_of(object().attr("pushforward")(nb::cast(node), objects_of(tangents)));
   }
 
  private:
@@ -170,7 +224,7 @@ class UserOp final : public Op {
 
   // The memory belongs to the plan: an array that somebody keeps would show what comes later. So
   // the lists are empty afterwards, unless it raises: frames of the exception show them then.
-  void perform(const RunContext& context, LentArrays& lent) const {
+  void perform(RunContext& context, LentArrays& lent) const {
     const std::vector<int> destroyed = destroyed_positions();
     nb::list inputs, outputs;
     for (std::size_t i = 0; i < context.inputs().size(); ++i) {
@@ -180,20 +234,50 @@ class UserOp final : public Op {
     }
     for (const MutableView& view : context.outputs()) lent.lend(view, true, outputs);
     const nb::list destinations = nb::borrow<nb::list>(nb::object(outputs.attr("copy")()));
-    object().attr("perform")(nb::none(), inputs, outputs);
+    object().attr(is_thread_safe_ ? "perform" : "_perform_alone")(nb::none(), inputs, outputs);
     if (outputs.size() != destinations.size()) {
       throw ValueError("[" + name_ + "] perform() left " + std::to_string(outputs.size()) +
                        " outputs, expected " + std::to_string(destinations.size()) + ".");
     }
     for (std::size_t j = 0; j < destinations.size(); ++j) {
       const nb::object result = outputs[j], destination = destinations[j];
-      if (!result.is(destination)) take_over(name_, j, destination, result);
+      if (result.is(destination) || hand_over(context, j, inputs, destination, result)) continue;
+      take_over(name_, j, destination, result);
     }
     inputs.clear();
     outputs.clear();
   }
 
+  // A view of an input stays where it is: the executor takes its elements from there, and DebugMode
+  // asks whether it was declared.
+  static bool hand_over(RunContext& context, std::size_t j, const nb::list& inputs,
+                        nb::handle destination, nb::handle result) {
+    const nb::module_ numpy = nb::module_::import_("numpy");
+    const auto shares = [&](nb::handle input) {
+      return nb::cast<bool>(numpy.attr("may_share_memory")(result, input));
+    };
+    if (j >= kMostViews || !nb::isinstance(result, numpy.attr("ndarray")) ||
+        std::none_of(inputs.begin(), inputs.end(), shares)) {
+      return false;
+    }
+    for (const char* name : {"shape", "dtype"}) {
+      if (!nb::object(result.attr(name)).equal(destination.attr(name))) return false;
+    }
+    const Tensor view = import_array(result);
+    HandedOver& place = handed_over[j];
+    std::copy(view.shape().begin(), view.shape().end(), place.extents);
+    std::copy(view.strides().begin(), view.strides().end(), place.strides);
+    context.set_output(j, {view.raw_data(),
+                           view.dtype(),
+                           {place.extents, view.rank()},
+                           {place.strides, view.rank()}});
+    return true;
+  }
+
   PyObject* object_;
+  OpPtr pure_;
+  std::map<int, Linearity> linear_in_;
+  bool is_thread_safe_ = true;
   std::string name_, parameters_;
   AliasMap views_, destroys_;
   bool can_fail_ = true;
