@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/index/rows.hpp"
-#include "palimpsest/ops/loop/measured_op.hpp"
+#include "palimpsest/ops/loop/run_time_extent_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "samples/op_samples.hpp"
 

@@ -28,8 +28,8 @@ void read(ParameterText& text, bool& value) { value = text.flag(); }
 void read(ParameterText& text, double& value) { value = text.number(); }
 void read(ParameterText& text, DType& value) { value = text.dtype(); }
 void read(ParameterText& text, Device& value) {
-  std::string name;
-  read(text, name);
+  std::string name(text.word());
+  if (text.take(":")) name += ":" + std::to_string(text.integer());
   try {
     value = Device::parse(name);
   } catch (const ValueError& error) {

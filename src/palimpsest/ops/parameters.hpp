@@ -22,11 +22,19 @@
 #include <vector>
 
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/graph/op_registry.hpp"
 #include "palimpsest/ops/parameter_text.hpp"
 
-namespace palimpsest::ops {
+namespace palimpsest {
 
-// Texts of values, and values of texts. A text takes all that is left.
+struct Contraction;
+class GriddingPlan;
+struct Stencil;
+
+namespace ops {
+
+// Texts of values, and values of texts. A text takes all that is left. Types of ops have such
+// functions where they are defined.
 std::string written(index_t value);
 std::string written(std::size_t value);
 std::string written(bool value);
@@ -36,6 +44,9 @@ std::string written(const Device& value);
 std::string written(const std::string& value);
 std::string written(std::span<const index_t> values);
 std::string written(const ExtentPrograms& values);
+std::string written(const Contraction& value);
+std::string written(const GriddingPlan& value);
+std::string written(const Stencil& value);
 void read(ParameterText& text, index_t& value);
 void read(ParameterText& text, std::size_t& value);
 void read(ParameterText& text, bool& value);
@@ -45,9 +56,19 @@ void read(ParameterText& text, Device& value);
 void read(ParameterText& text, std::string& value);
 void read(ParameterText& text, Extents& values);
 void read(ParameterText& text, ExtentPrograms& values);
+void read(ParameterText& text, Contraction& value);
+void read(ParameterText& text, Stencil& value);
 /// FormatError: an axis that no array has; axes that are not sorted.
 void check_axis(std::size_t axis);
 void check_axes(const Axes& axes);
+
+/// A type without a default has a specialization.
+template <class T>
+T read_value(ParameterText& text) {
+  T value{};
+  read(text, value);
+  return value;
+}
 
 namespace fields {
 
@@ -76,9 +97,8 @@ struct Field : InText {
     add_entry(text, key, written(op.*member));
   }
   T read(std::string_view&, ParameterText& text) const {
-    T value{};
     text.entry(key);
-    ops::read(text, value);
+    T value = read_value<T>(text);
     if (check) check(value);
     return value;
   }
@@ -205,6 +225,7 @@ constexpr Declaration<Fields...> declare(std::string_view name, Fields... fields
 template <class T, class Base = Op>
 class Declared : public Base {
  public:
+  using Base::Base;
   std::string name() const final {
     const auto declaration = T::declaration();
     std::string result(declaration.name);
@@ -248,23 +269,36 @@ OpPtr restored(std::string_view name, std::string_view parameters) {
       declaration.fields);
 }
 
-/// Enrols an op under each of its names.
+/// Enrols an op under each of its names. An op whose name or text follows from a part of it has
+/// `static std::vector<std::string> names()` and `static OpPtr restored(name, ParameterText&)`.
 template <class T>
-void register_declared() {
-  const auto declaration = T::declaration();
-  std::vector<std::string> names{std::string(declaration.name)};
-  const auto extend = [&](const std::vector<std::string>& parts) {
-    std::vector<std::string> longer;
-    for (const std::string& name : names) {
-      for (const std::string& part : parts) longer.push_back(name + part);
+void register_type() {
+  if constexpr (requires { T::names(); }) {
+    for (std::string& name : T::names()) {
+      register_op(std::move(name), [](std::string_view called, std::string_view parameters) {
+        ParameterText text(parameters);
+        OpPtr op = T::restored(called, text);
+        text.end();
+        return op;
+      });
     }
-    names = std::move(longer);
-  };
-  const auto extend_by = [&]<class F>(const F& f) {
-    if constexpr (requires { f.name_parts(); }) extend(f.name_parts());
-  };
-  std::apply([&](const auto&... f) { (extend_by(f), ...); }, declaration.fields);
-  for (std::string& name : names) register_op(std::move(name), restored<T>);
+  } else {
+    const auto declaration = T::declaration();
+    std::vector<std::string> names{std::string(declaration.name)};
+    const auto extend = [&](const std::vector<std::string>& parts) {
+      std::vector<std::string> longer;
+      for (const std::string& name : names) {
+        for (const std::string& part : parts) longer.push_back(name + part);
+      }
+      names = std::move(longer);
+    };
+    const auto extend_by = [&]<class F>(const F& f) {
+      if constexpr (requires { f.name_parts(); }) extend(f.name_parts());
+    };
+    std::apply([&](const auto&... f) { (extend_by(f), ...); }, declaration.fields);
+    for (std::string& name : names) register_op(std::move(name), restored<T>);
+  }
 }
 
-}  // namespace palimpsest::ops
+}  // namespace ops
+}  // namespace palimpsest

@@ -190,10 +190,6 @@ Variable shape(const Variable& x, index_t axis) {
 
 // -- generators --------------------------------------------------------------------------------
 
-std::string Generator::parameters() const {
-  return text_of(extents_) + ", " + std::string(name_of(dtype_)) + ", " + device_.str();
-}
-
 Apply Generator::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, inputs.size(), name());
   check_known_numbers(extents_, name());
@@ -205,13 +201,37 @@ std::vector<Extents> Generator::infer_shapes(const Apply&, std::span<const Exten
 }
 
 std::string Arange::parameters() const {
+  std::string text = written(extents_) + ", " + written(dtype_) + ", " + written(device_);
   if (!is_inexact(dtype())) {
-    return Generator::parameters() + ", start=" + std::to_string(numbers_.integer_start) +
-           ", step=" + std::to_string(numbers_.integer_step);
+    return text + ", " + parameter("start", numbers_.integer_start) + ", " +
+           parameter("step", numbers_.integer_step);
   }
-  return Generator::parameters() + ", start=" + written(numbers_.start) +
-         ", step=" + written(numbers_.step) +
-         (numbers_.last ? ", last=" + written(*numbers_.last) : "");
+  text += ", start=" + written(numbers_.start) + ", step=" + written(numbers_.step);
+  return text + (numbers_.last ? ", last=" + written(*numbers_.last) : "");
+}
+
+OpPtr Arange::restored(std::string_view, ParameterText& text) {
+  ExtentPrograms extents = text.programs();
+  if (extents.size() != 1) throw FormatError("an array of one axis");
+  text.expect(", ");
+  const DType dtype = text.dtype();
+  text.expect(", ");
+  const auto device = read_value<Device>(text);
+  Arange::Numbers numbers;
+  text.expect(", start=");
+  if (is_inexact(dtype)) {
+    numbers.start = text.number();
+    text.expect(", step=");
+    numbers.step = text.number();
+    if (text.take(", last=")) numbers.last = text.number();
+  } else {
+    numbers.integer_start = text.integer();
+    text.expect(", step=");
+    numbers.integer_step = text.integer();
+    numbers.start = static_cast<double>(numbers.integer_start);
+    numbers.step = static_cast<double>(numbers.integer_step);
+  }
+  return std::make_shared<Arange>(numbers, std::move(extents[0]), dtype, device);
 }
 
 void Arange::run(RunContext& context) const {
@@ -281,8 +301,6 @@ Variable linspace(double first, double last, index_t n, DType dtype, Device devi
       .output(0);
 }
 
-std::string Eye::parameters() const { return Generator::parameters() + ", " + parameter("k", k_); }
-
 void Eye::run(RunContext& context) const {
   const MutableView& out = context.output(0);
   const std::array<std::byte, 16> zero{};
@@ -299,7 +317,7 @@ void Eye::run(RunContext& context) const {
 
 Variable eye(const Operand& n, std::optional<Operand> m, index_t k, DType dtype, Device device) {
   SymbolicShape shape = symbolic_shape({n, m.value_or(n)}, {}, "eye");
-  return std::make_shared<Eye>(k, std::move(shape.extents), dtype, device)
+  return std::make_shared<Eye>(std::move(shape.extents), dtype, device, k)
       ->make_node(shape.arrays)
       .output(0);
 }

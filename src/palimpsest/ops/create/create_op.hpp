@@ -79,7 +79,6 @@ class Generator : public Op {
   Generator(ExtentPrograms extents, DType dtype, Device device)
       : extents_(std::move(extents)), dtype_(dtype), device_(device) {}
   DType dtype() const { return dtype_; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   bool can_fail() const override { return false; }
   bool is_cheap() const override { return true; }
@@ -89,7 +88,7 @@ class Generator : public Op {
     return std::vector<Variable>(apply.input_count());
   }
 
- private:
+ protected:
   ExtentPrograms extents_;
   DType dtype_;
   Device device_;
@@ -105,6 +104,8 @@ class Arange final : public Generator {
   };
   Arange(Numbers numbers, ExtentProgram n, DType dtype, Device device)
       : Generator({std::move(n)}, dtype, device), numbers_(numbers) {}
+  static std::vector<std::string> names() { return {"Arange"}; }
+  static OpPtr restored(std::string_view name, ParameterText& text);
   std::string name() const override { return "Arange"; }
   std::string parameters() const override;
   void run(RunContext& context) const override;
@@ -113,13 +114,15 @@ class Arange final : public Generator {
   Numbers numbers_;
 };
 
-class Eye final : public Generator {
+class Eye final : public Declared<Eye, Generator> {
  public:
-  Eye(index_t k, ExtentPrograms extents, DType dtype, Device device)
-      : Generator(std::move(extents), dtype, device), k_(k) {}
-  std::string name() const override { return "Eye"; }
-  std::string parameters() const override;
+  Eye(ExtentPrograms extents, DType dtype, Device device, index_t k)
+      : Declared(std::move(extents), dtype, device), k_(k) {}
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("Eye", field(&Eye::extents_), field(&Eye::dtype_), field(&Eye::device_),
+                   field("k", &Eye::k_));
+  }
 
  private:
   index_t k_;

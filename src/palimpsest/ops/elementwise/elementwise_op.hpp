@@ -19,6 +19,8 @@ std::string camel_case(std::string_view name);
 
 /// `r0:float64, r1:float32; r2=identity(r1):float64; r3=add(r0, r2):float64; -> r3`
 std::string describe(const ElementwiseProgram& program);
+template <>
+ElementwiseProgram read_value<ElementwiseProgram>(ParameterText& text);
 
 /// A program over scalars applied to every element of its inputs, all of one rank. Dimensions known
 /// to be 1 broadcast. One scalar operation is a program of one instruction.
@@ -39,6 +41,9 @@ class Elementwise final : public Op {
   Elementwise(const Elementwise& other, Overwrites overwrites);
   /// The conversion of one dtype into another.
   static std::shared_ptr<const Elementwise> cast(DType from, DType to);
+
+  static std::vector<std::string> names();
+  static OpPtr restored(std::string_view name, ParameterText& text);
 
   const ElementwiseProgram& program() const { return shared_->program; }
   /// The operation if there is just one, conversions aside; `identity` if there are conversions
@@ -98,6 +103,9 @@ class Elementwise final : public Op {
 /// The real or the imaginary part of a complex array, as a view.
 class ComplexPart final : public ViewOp {
  public:
+  static std::vector<std::string> names() { return {"Real", "Imag"}; }
+  /// The elementwise function of the same name has parameters.
+  static OpPtr restored(std::string_view name, ParameterText& text);
   explicit ComplexPart(bool imaginary) : imaginary_(imaginary) {}
   bool is_imaginary() const { return imaginary_; }
   std::string name() const override { return imaginary_ ? "Imag" : "Real"; }

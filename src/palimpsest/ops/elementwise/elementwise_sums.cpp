@@ -80,6 +80,33 @@ std::string ElementwiseSums::parameters() const {
   return is_in_place() ? text + ", " + parameter("overwrites", arrays_->overwrites()) : text;
 }
 
+OpPtr ElementwiseSums::restored(std::string_view name, ParameterText& text) {
+  auto program = read_value<ElementwiseProgram>(text);
+  text.expect("; ");
+  const index_t n_arrays = text.integer("arrays");
+  text.expect(", sums=(");
+  std::vector<SumOfOutputs> sums;
+  do {
+    SumOfOutputs sum;
+    const std::string_view kind = text.word();
+    while (name_of(sum.kind) != kind) {
+      if (sum.kind == SumOfOutputs::Kind::conj_product) throw FormatError("no such sum");
+      sum.kind = static_cast<SumOfOutputs::Kind>(static_cast<int>(sum.kind) + 1);
+    }
+    text.expect(" ");
+    sum.a = static_cast<int>(text.integer());
+    if (text.take(" ")) sum.b = static_cast<int>(text.integer());
+    sums.push_back(sum);
+  } while (text.take(", "));
+  text.expect(")");
+  Elementwise::Overwrites overwrites;
+  if (name.ends_with("InPlace")) {
+    for (const index_t i : text.integers("overwrites")) overwrites.push_back(i);
+  }
+  return std::make_shared<ElementwiseSums>(std::move(program), static_cast<std::size_t>(n_arrays),
+                                           std::move(sums), std::move(overwrites));
+}
+
 Apply ElementwiseSums::make_node(std::span<const Variable> inputs) const {
   const Apply computed = whole_->make_node(inputs);
   std::vector<TensorType> types;

@@ -19,6 +19,8 @@ class ElementwiseSums final : public Op {
  public:
   ElementwiseSums(ElementwiseProgram program, std::size_t n_arrays, std::vector<SumOfOutputs> sums,
                   Elementwise::Overwrites overwrites = {});
+  static std::vector<std::string> names() { return {"ElementwiseSums", "ElementwiseSumsInPlace"}; }
+  static OpPtr restored(std::string_view name, ParameterText& text);
 
   const ElementwiseProgram& program() const { return whole_->program(); }
   std::size_t n_arrays() const { return n_arrays_; }

@@ -6,6 +6,7 @@
 #include "palimpsest/kernels/arrays/index.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -66,9 +67,21 @@ Extents points_extents(std::span<const Extents> actual, std::span<const Variable
   return result;
 }
 
-std::string ArrayIndex::str() const {
-  return parameter("axes", axes) + ", " + parameter("position", static_cast<index_t>(position)) +
-         ", " + parameter("constant_indices", constant ? 1 : 0) + (wraps ? ", wraps" : "");
+std::string written(const ArrayIndex& value) {
+  return parameter("axes", value.axes) + ", " +
+         parameter("position", static_cast<index_t>(value.position)) + ", " +
+         parameter("constant_indices", value.constant ? 1 : 0) + (value.wraps ? ", wraps" : "");
+}
+
+void read(ParameterText& text, ArrayIndex& value) {
+  text.expect("axes=");
+  value.axes = text.integers();
+  check_axes(value.axes);
+  text.expect(", position=");
+  read(text, value.position);
+  text.expect(", constant_indices=");
+  value.constant = text.flag();
+  value.wraps = text.take(", wraps");
 }
 
 void ArrayIndex::check(const Variable& x, std::span<const Variable> indices,

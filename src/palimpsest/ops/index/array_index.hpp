@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/parameter_text.hpp"
 
 namespace palimpsest::ops {
 
@@ -21,7 +22,6 @@ struct ArrayIndex {
   /// The index arrays have no axes and count modulo the extents, so that no run can fail.
   bool wraps = false;
 
-  std::string str() const;
   /// Errors  ValueError: no index array, one outside its axis; DTypeError, ShapeError
   void check(const Variable& x, std::span<const Variable> indices, std::string_view who) const;
   /// ValueError: a constant index outside its axis, if that is known.
@@ -31,6 +31,9 @@ struct ArrayIndex {
   Extents extents(std::span<const index_t> x, std::span<const Extents> indices,
                   std::span<const Variable> declared, std::string_view who) const;
 };
+
+std::string written(const ArrayIndex& value);
+void read(ParameterText& text, ArrayIndex& value);
 
 /// The common extents of index arrays; those that are declared 1 broadcast.
 Extents points_extents(std::span<const Extents> actual, std::span<const Variable> declared,

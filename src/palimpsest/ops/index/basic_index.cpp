@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cctype>
 
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/tensor/layout.hpp"
@@ -84,6 +85,33 @@ std::string BasicIndex::str() const {
   return text;
 }
 
+template <>
+BasicIndex read_value<BasicIndex>(ParameterText& text) {
+  std::vector<Index> entries;
+  std::size_t rank = 0;
+  const auto is_number = [&] {
+    return !text.is_at_end() && (text.rest()[0] == '-' || std::isdigit(text.rest()[0]) != 0);
+  };
+  while (!text.is_at_end() && !text.rest().starts_with(";")) {
+    if (!entries.empty()) text.expect(", ");
+    if (text.take("None")) {
+      entries.emplace_back(newaxis);
+      continue;
+    }
+    ++rank;
+    Slice range;
+    if (is_number()) range.start = text.integer();
+    if (!text.take(":")) {
+      if (!range.start) throw FormatError("an entry of an index");
+      entries.emplace_back(*range.start);
+      continue;
+    }
+    if (is_number()) range.stop = text.integer();
+    if (text.take(":")) range.step = text.integer();
+    entries.emplace_back(range);
+  }
+  return BasicIndex(std::move(entries), rank);
+}
 Extents BasicIndex::extents(std::span<const index_t> in) const {
   Extents result;
   walk(entries_, [&](const Index& entry, std::size_t axis) {

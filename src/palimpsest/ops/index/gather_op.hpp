@@ -10,12 +10,10 @@
 namespace palimpsest::ops {
 
 /// Inputs x and index arrays: the points of x that these name.
-class Gather final : public Op {
+class Gather final : public Declared<Gather> {
  public:
   explicit Gather(ArrayIndex index) : index_(std::move(index)) {}
   const ArrayIndex& index() const { return index_; }
-  std::string name() const override { return "Gather"; }
-  std::string parameters() const override { return index_.str(); }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -24,6 +22,7 @@ class Gather final : public Op {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   void run(RunContext& context) const override;
+  static constexpr auto declaration() { return declare("Gather", field(&Gather::index_)); }
 
  private:
   ArrayIndex index_;
@@ -62,7 +61,7 @@ class ScatterAdd final : public Declared<ScatterAdd> {
 /// Math     of repeated points the last value is set, every one is added in index order
 /// Aliases  in place: the output lies in the memory of x; buffered, the value may show elements of
 ///          x and is copied before any is written
-class UpdateAt final : public Op {
+class UpdateAt final : public Declared<UpdateAt> {
  public:
   enum class Kind : std::uint8_t { set, increase };
 
@@ -72,8 +71,6 @@ class UpdateAt final : public Op {
         dtype_(dtype),
         in_place_(in_place),
         buffered_(buffered) {}
-  std::string name() const override;
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap destroy_map(const Apply&) const override;
   IndexPairs tolerate_aliased(const Apply&) const override;
@@ -88,6 +85,13 @@ class UpdateAt final : public Op {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare(
+        "Advanced",
+        named<UpdateAt, Kind>(&UpdateAt::kind_, {{"Set", Kind::set}, {"Inc", Kind::increase}}),
+        field(&UpdateAt::index_), field(&UpdateAt::dtype_), in_place_field(&UpdateAt::in_place_),
+        flag("buffered", &UpdateAt::buffered_));
+  }
 
  private:
   std::string_view title() const;  // the name, without an allocation

@@ -75,6 +75,20 @@ std::string UpdateSubtensor::parameters() const {
   return index_.str() + "; " + std::string(name_of(dtype_)) + (buffered_ ? ", buffered" : "");
 }
 
+std::vector<std::string> UpdateSubtensor::names() {
+  return {"SetSubtensor", "IncSubtensor", "SetSubtensorInPlace", "IncSubtensorInPlace"};
+}
+
+OpPtr UpdateSubtensor::restored(std::string_view name, ParameterText& text) {
+  auto index = read_value<BasicIndex>(text);
+  text.expect("; ");
+  const Kind kind = name.starts_with("Set") ? Kind::set : Kind::increase;
+  const DType dtype = text.dtype();
+  const bool buffered = text.take(", buffered");
+  return std::make_shared<UpdateSubtensor>(kind, std::move(index), dtype, name.ends_with("InPlace"),
+                                           buffered);
+}
+
 Apply UpdateSubtensor::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 2, name());
   const TensorType &x = inputs[0].type(), &value = inputs[1].type();

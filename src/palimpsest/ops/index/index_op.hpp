@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/view_op.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
@@ -38,17 +39,20 @@ class BasicIndex {
   std::vector<Index> entries_;
 };
 
-class Subtensor final : public ViewOp {
+inline std::string written(const BasicIndex& value) { return value.str(); }
+template <>
+BasicIndex read_value<BasicIndex>(ParameterText& text);
+
+class Subtensor final : public Declared<Subtensor, ViewOp> {
  public:
   explicit Subtensor(BasicIndex index) : index_(std::move(index)) {}
   const BasicIndex& index() const { return index_; }
-  std::string name() const override { return "Subtensor"; }
-  std::string parameters() const override { return index_.str(); }
   Extents result_extents(std::span<const index_t> in) const override { return index_.extents(in); }
   std::optional<Layout> layout_of(const Layout& in) const override { return index_.layout(in); }
   Region region_of(std::span<const index_t> in) const override { return index_.region(in); }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
+  static constexpr auto declaration() { return declare("Subtensor", field(&Subtensor::index_)); }
 
  private:
   BasicIndex index_;
@@ -65,6 +69,8 @@ class UpdateSubtensor final : public Op {
 
   UpdateSubtensor(Kind kind, BasicIndex index, DType dtype, bool in_place = false,
                   bool buffered = false);
+  static std::vector<std::string> names();
+  static OpPtr restored(std::string_view name, ParameterText& text);
   Kind kind() const { return kind_; }
   const BasicIndex& index() const { return index_; }
   bool in_place() const { return in_place_; }

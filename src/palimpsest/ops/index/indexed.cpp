@@ -6,7 +6,7 @@
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
-#include "palimpsest/ops/loop/measured_op.hpp"
+#include "palimpsest/ops/loop/run_time_extent_op.hpp"
 
 namespace palimpsest {
 namespace ops {

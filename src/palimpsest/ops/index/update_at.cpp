@@ -62,12 +62,6 @@ std::string_view UpdateAt::title() const {
   return in_place_ ? "AdvancedIncInPlace" : "AdvancedInc";
 }
 
-std::string UpdateAt::name() const { return std::string(title()); }
-
-std::string UpdateAt::parameters() const {
-  return index_.str() + ", " + std::string(name_of(dtype_)) + (buffered_ ? ", buffered" : "");
-}
-
 Apply UpdateAt::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, std::max<std::size_t>(inputs.size(), 3), name());
   const TensorType &x = inputs[0].type(), &value = inputs[1].type();

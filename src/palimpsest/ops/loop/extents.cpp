@@ -9,7 +9,7 @@
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
-#include "palimpsest/ops/loop/measured_op.hpp"
+#include "palimpsest/ops/loop/run_time_extent_op.hpp"
 
 namespace palimpsest::ops {
 namespace {

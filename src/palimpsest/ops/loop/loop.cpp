@@ -8,7 +8,7 @@
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
-#include "palimpsest/ops/loop/measured_op.hpp"
+#include "palimpsest/ops/loop/run_time_extent_op.hpp"
 
 namespace palimpsest::ops {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/loop/measured_op.hpp"
+#include "palimpsest/ops/loop/run_time_extent_op.hpp"
 
 namespace palimpsest::ops {
 namespace {

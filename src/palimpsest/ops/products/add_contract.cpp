@@ -112,7 +112,18 @@ std::string AddContract::name() const {
 }
 
 std::string AddContract::parameters() const {
-  return Contract(contraction_).parameters() + ", " + std::string(name_of(dtype_));
+  return written(contraction_) + ", " + written(dtype_);
+}
+
+std::vector<std::string> AddContract::names() {
+  return {"Gemm", "Gemv", "Ger", "GemmInPlace", "GemvInPlace", "GerInPlace"};
+}
+
+OpPtr AddContract::restored(std::string_view name, ParameterText& text) {
+  auto contraction = read_value<Contraction>(text);
+  text.expect(", ");
+  const DType dtype = text.dtype();
+  return std::make_shared<AddContract>(std::move(contraction), dtype, name.ends_with("InPlace"));
 }
 
 Extents AddContract::agreed_extents(std::span<const index_t> z, std::span<const index_t> x,

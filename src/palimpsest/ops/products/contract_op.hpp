@@ -12,13 +12,11 @@ namespace palimpsest::ops {
 
 /// out = sum of conj?(a) conj?(b) over the labels that the result lacks. Both inputs are of one
 /// dtype that the kernel takes.
-class Contract final : public Op, public RoundsByLayout {
+class Contract final : public Declared<Contract>, public RoundsByLayout {
  public:
   explicit Contract(Contraction contraction) : contraction_(std::move(contraction)) {}
   const Contraction& contraction() const { return contraction_; }
 
-  std::string name() const override { return "Contract"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -33,6 +31,9 @@ class Contract final : public Op, public RoundsByLayout {
   static Variable cotangent_of(const Contraction& contraction, const Variable& x,
                                const Variable& other, const Variable& w, bool first);
   Extents result_extents(std::span<const index_t> a, std::span<const index_t> b) const;
+  static constexpr auto declaration() {
+    return declare("Contract", field(&Contract::contraction_));
+  }
 
  private:
   Contraction contraction_;
@@ -45,6 +46,8 @@ class Contract final : public Op, public RoundsByLayout {
 class AddContract final : public Op, public RoundsByLayout {
  public:
   AddContract(Contraction contraction, DType dtype, bool in_place = false);
+  static std::vector<std::string> names();
+  static OpPtr restored(std::string_view name, ParameterText& text);
   std::string name() const override;
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;

@@ -33,6 +33,24 @@ std::string text_of(const Contraction& c) {
   return one(c.a) + "," + one(c.b) + "->" + one(c.out);
 }
 
+Labels labels_of(ParameterText& text) {
+  Labels labels;
+  for (;;) {
+    if (text.take("[")) {
+      labels.push_back(static_cast<int>(text.integer()));
+      text.expect("]");
+      continue;
+    }
+    bool found = false;
+    for (char c = 'a'; c <= 'z' && !found; ++c) {
+      found = text.take(std::string_view(&c, 1));
+      if (found) labels.push_back(c - 'a');
+    }
+    if (!found) return labels;
+    if (labels.size() > 2 * kMaxRank) throw FormatError("too many labels");
+  }
+}
+
 void check_labels(const Labels& labels, std::size_t rank, std::string_view what) {
   if (labels.size() != rank) {
     throw ShapeError("[einsum] " + std::string(what) + ": got " + std::to_string(labels.size()) +
@@ -69,9 +87,18 @@ DType working_dtype(DType a, DType b) {
 
 }  // namespace
 
-std::string Contract::parameters() const {
-  return text_of(contraction_) + (contraction_.conj_a ? ", conj_a" : "") +
-         (contraction_.conj_b ? ", conj_b" : "");
+std::string written(const Contraction& value) {
+  return text_of(value) + (value.conj_a ? ", conj_a" : "") + (value.conj_b ? ", conj_b" : "");
+}
+
+void read(ParameterText& text, Contraction& value) {
+  value.a = labels_of(text);
+  text.expect(",");
+  value.b = labels_of(text);
+  text.expect("->");
+  value.out = labels_of(text);
+  value.conj_a = text.take(", conj_a");
+  value.conj_b = text.take(", conj_b");
 }
 
 Extents Contract::result_extents(std::span<const index_t> a, std::span<const index_t> b) const {

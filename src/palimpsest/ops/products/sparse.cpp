@@ -29,8 +29,6 @@ Variable rows_of_values(const Variable& row_start, index_t n) {
 
 }  // namespace
 
-std::string SparseProduct::parameters() const { return parameter("columns", columns_); }
-
 Apply SparseProduct::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 4, name());
   const TensorType &values = inputs[kValues].type(), &column = inputs[kColumn].type(),

@@ -3,16 +3,15 @@
 #pragma once
 
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
 /// Inputs values, column, row_start and x (b.., columns): y (b.., rows), the product of a sparse
 /// matrix by rows. `adjoint`: inputs .., y (b.., rows), output (b.., columns).
-class SparseProduct final : public Op {
+class SparseProduct final : public Declared<SparseProduct> {
  public:
   SparseProduct(index_t columns, bool adjoint) : columns_(columns), adjoint_(adjoint) {}
-  std::string name() const override { return adjoint_ ? "SparseAdjoint" : "SparseProduct"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
   Linearity linear_in(const Apply& apply, int in) const override;
@@ -20,6 +19,11 @@ class SparseProduct final : public Op {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return true; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("Sparse", field("columns", &SparseProduct::columns_),
+                   named<SparseProduct, bool>(&SparseProduct::adjoint_,
+                                              {{"Product", false}, {"Adjoint", true}}));
+  }
 
  private:
   index_t columns_;

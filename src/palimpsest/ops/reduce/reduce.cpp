@@ -126,6 +126,26 @@ std::string FusedReduce::parameters() const {
   return reduce_->parameters() + "; " + describe(elementwise_->program());
 }
 
+std::vector<std::string> FusedReduce::names() {
+  return {"FusedSum", "FusedProd", "FusedMax", "FusedMin", "FusedAny", "FusedAll"};
+}
+
+OpPtr FusedReduce::restored(std::string_view name, ParameterText& text) {
+  static constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max,
+                                      ReduceOp::min, ReduceOp::any,  ReduceOp::all};
+  const std::vector<std::string> all = names();
+  const ReduceOp op = kOps[std::find(all.begin(), all.end(), name) - all.begin()];
+  text.expect("axes=");
+  Axes axes = text.integers();
+  check_axes(axes);
+  const bool allows_none = text.take(", allows_none");
+  text.expect("; ");
+  auto program = read_value<ElementwiseProgram>(text);
+  if (program.outputs().size() != 1 || program.n_inputs() == 0)
+    throw FormatError("no such program");
+  return std::make_shared<FusedReduce>(std::move(program), op, std::move(axes), allows_none);
+}
+
 Apply FusedReduce::make_node(std::span<const Variable> inputs) const {
   const Variable computed = elementwise_->make_node(inputs).output(0);
   return node(inputs, {reduce_->make_node({&computed, 1}).output(0).type()});

@@ -59,6 +59,8 @@ class FusedReduce final : public Op {
  public:
   /// As for Reduce.
   FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes, bool allows_none = false);
+  static std::vector<std::string> names();
+  static OpPtr restored(std::string_view name, ParameterText& text);
   std::string name() const override { return "Fused" + reduce_->name(); }
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;

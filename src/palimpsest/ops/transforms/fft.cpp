@@ -45,11 +45,26 @@ Fft::Parameters Fft::adjoint() const {
   return result;
 }
 
-std::string Fft::parameters() const {
+std::string written(const FftParameters& value) {
   static constexpr const char* kScales[] = {"1", "1/sqrt(n)", "1/n"};
-  return parameter("axes", axes()) + ", " + parameter("forward", forward() ? 1 : 0) +
-         ", scale=" + kScales[static_cast<int>(scale())] + ", " +
-         parameter("centered", centered() ? 1 : 0);
+  return parameter("axes", value.axes) + ", " + parameter("forward", value.forward ? 1 : 0) +
+         ", scale=" + kScales[static_cast<int>(value.scale)] + ", " +
+         parameter("centered", value.centered ? 1 : 0);
+}
+
+void read(ParameterText& text, FftParameters& value) {
+  text.expect("axes=");
+  value.axes = text.integers();
+  check_axes(value.axes);
+  text.expect(", forward=");
+  value.forward = text.flag();
+  text.expect(", scale=");
+  value.scale = text.take("1/sqrt(n)") ? FftScale::root
+                : text.take("1/n")     ? FftScale::inverse
+                                       : FftScale::one;
+  if (value.scale == FftScale::one) text.expect("1");
+  text.expect(", centered=");
+  value.centered = text.flag();
 }
 
 Apply Fft::make_node(std::span<const Variable> inputs) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/transforms/library_memory.hpp"
 
 namespace palimpsest::ops {
@@ -12,21 +13,25 @@ namespace palimpsest::ops {
 /// The factor of a transform of N points, as a power of N: 1, 1/sqrt(N), 1/N.
 enum class FftScale : std::uint8_t { one, root, inverse };
 
+struct FftParameters {
+  Axes axes;  // sorted, counted from the front
+  bool forward = true;
+  FftScale scale = FftScale::one;
+  bool centered = false;
+  friend bool operator==(const FftParameters&, const FftParameters&) = default;
+};
+std::string written(const FftParameters& value);
+void read(ParameterText& text, FftParameters& value);
+
 /// A discrete Fourier transform.
 ///
 /// Math     y[k] = s sum_j x[j] exp(-+2 pi i ...), minus if forward. The adjoint has the other sign
 ///          and the same scale; two transforms over the same axes cancel if their signs differ and
 ///          their scales together are 1/N
 /// Aliases  in place: the output lies in the memory of the input
-class Fft final : public Op, public HasLibraryMemory {
+class Fft final : public Declared<Fft>, public HasLibraryMemory {
  public:
-  struct Parameters {
-    Axes axes;  // sorted, counted from the front
-    bool forward = true;
-    FftScale scale = FftScale::one;
-    bool centered = false;
-    friend bool operator==(const Parameters&, const Parameters&) = default;
-  };
+  using Parameters = FftParameters;
 
   explicit Fft(Parameters parameters, bool in_place = false)
       : parameters_(std::move(parameters)), in_place_(in_place) {}
@@ -40,8 +45,6 @@ class Fft final : public Op, public HasLibraryMemory {
   Parameters adjoint() const;
   const Parameters& values() const { return parameters_; }
 
-  std::string name() const override { return in_place_ ? "FftInPlace" : "Fft"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap destroy_map(const Apply&) const override;
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
@@ -56,6 +59,9 @@ class Fft final : public Op, public HasLibraryMemory {
   std::size_t library_bytes(const Apply&, std::span<const Layout> inputs,
                             std::span<const Layout> outputs) const override;
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("Fft", field(&Fft::parameters_), in_place_field(&Fft::in_place_));
+  }
 
  private:
   Parameters parameters_;

@@ -30,6 +30,23 @@ std::string text_of(const GriddingSpec& s) {
          list("shift", s.shift, s.ndim) + ", " + list("factor", s.factor, s.ndim);
 }
 
+template <class T>
+int read_list(ParameterText& text, std::string_view key, std::array<T, 3>& values) {
+  text.expect(key);
+  text.expect("=(");
+  int n = 0;
+  do {
+    if (n == 3) throw FormatError("more than three axes");
+    if constexpr (std::is_same_v<T, double>) {
+      values[static_cast<std::size_t>(n++)] = text.number();
+    } else {
+      values[static_cast<std::size_t>(n++)] = text.integer();
+    }
+  } while (text.take(", "));
+  text.expect(")");
+  return n;
+}
+
 Extents grid_of(const GriddingSpec& spec) {
   return Extents(spec.grid.begin(), spec.grid.begin() + spec.ndim);
 }
@@ -89,9 +106,31 @@ Variable locs_cotangent(const Variable& w, const Variable& locs) {
 
 }  // namespace
 
-// -- the order of points -------------------------------------------------------------------------
+// -- texts --------------------------------------------------------------------------------------
 
-std::string PointOrder::parameters() const { return text_of(plan_.spec()); }
+std::string written(const GriddingPlan& value) { return text_of(value.spec()); }
+
+template <>
+GriddingPlan read_value<GriddingPlan>(ParameterText& text) {
+  GriddingSpec spec;
+  spec.ndim = read_list(text, "grid", spec.grid);
+  read_list(text, ", width", spec.width);
+  if (text.take(", spline=")) {
+    spec.kernel = GriddingKernel::spline;
+    spec.order = static_cast<int>(text.integer());
+  } else {
+    read_list(text, ", beta", spec.beta);
+  }
+  text.expect(", norm=");
+  spec.norm = static_cast<int>(text.integer());
+  text.expect(", circular=");
+  spec.circular = text.flag();
+  read_list(text, ", scale", spec.scale);
+  read_list(text, ", shift", spec.shift);
+  read_list(text, ", factor", spec.factor);
+  return GriddingPlan(spec, "restore_op");
+}
+// -- the order of points -------------------------------------------------------------------------
 
 Apply PointOrder::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());
@@ -123,8 +162,6 @@ void PointOrder::run(RunContext& context) const {
 }
 
 // -- interpolation -------------------------------------------------------------------------------
-
-std::string Interpolation::parameters() const { return text_of(plan_.spec()); }
 
 Apply Interpolation::make_node(std::span<const Variable> inputs) const {
   const std::string who = adjoint_ ? "interpolate_adjoint" : "interpolate";

@@ -4,25 +4,28 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/gridding/gridding.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 #include "palimpsest/ops/transforms/nufft.hpp"
 
 namespace palimpsest::ops {
 
+template <>
+GriddingPlan read_value<GriddingPlan>(ParameterText& text);
+
 /// Input locs (k.., D); output the order in which the points are visited
 /// (kernels/gridding/gridding.hpp): int32, or int64 where there are known to be 2^31 points or
 /// more.
-class PointOrder final : public Op {
+class PointOrder final : public Declared<PointOrder> {
  public:
   explicit PointOrder(GriddingPlan plan) : plan_(std::move(plan)) {}
-  std::string name() const override { return "PointOrder"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   bool can_fail() const override { return true; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() { return declare("PointOrder", field(&PointOrder::plan_)); }
 
  private:
   GriddingPlan plan_;
@@ -30,12 +33,10 @@ class PointOrder final : public Op {
 
 /// Inputs x (b.., g..), locs (k.., D) and the order of the points: y (b.., k..), the values between
 /// the elements of a grid. `adjoint`: inputs y, locs and order, output x.
-class Interpolation final : public Op, public RoundsByLayout {
+class Interpolation final : public Declared<Interpolation>, public RoundsByLayout {
  public:
   Interpolation(GriddingPlan plan, bool adjoint) : plan_(std::move(plan)), adjoint_(adjoint) {}
   const GriddingPlan& plan() const { return plan_; }
-  std::string name() const override { return adjoint_ ? "InterpolateAdjoint" : "Interpolate"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -44,6 +45,11 @@ class Interpolation final : public Op, public RoundsByLayout {
                                  std::span<const Variable> cotangents) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare(
+        "Interpolate", field(&Interpolation::plan_),
+        named<Interpolation, bool>(&Interpolation::adjoint_, {{"", false}, {"Adjoint", true}}));
+  }
 
  private:
   GriddingPlan plan_;

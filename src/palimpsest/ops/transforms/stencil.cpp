@@ -18,12 +18,30 @@ void check_stencil(const Stencil& s, bool adjoint) {
 
 }  // namespace
 
-std::string StencilOp::parameters() const {
-  std::string text = parameter("axis", static_cast<index_t>(stencil_.axis)) + ", taps=(";
-  for (const double tap : stencil_.taps) text += written(tap) + ",";
-  return text + "), " + parameter("offset", stencil_.offset) + ", " +
-         parameter("step", stencil_.step) + ", " +
-         parameter("edge", static_cast<index_t>(stencil_.edge));
+std::string written(const Stencil& value) {
+  std::string text = parameter("axis", static_cast<index_t>(value.axis)) + ", taps=(";
+  for (const double tap : value.taps) text += written(tap) + ",";
+  return text + "), " + parameter("offset", value.offset) + ", " + parameter("step", value.step) +
+         ", " + parameter("edge", static_cast<index_t>(value.edge));
+}
+
+void read(ParameterText& text, Stencil& value) {
+  text.expect("axis=");
+  read(text, value.axis);
+  check_axis(value.axis);
+  text.expect(", taps=(");
+  while (!text.take(")")) {
+    value.taps.push_back(text.number());
+    text.expect(",");
+  }
+  text.expect(", offset=");
+  value.offset = text.integer();
+  text.expect(", step=");
+  value.step = text.integer();
+  text.expect(", edge=");
+  const index_t edge = text.integer();
+  if (value.taps.empty() || value.step < 1 || edge < 0 || edge > 4) throw FormatError("no filter");
+  value.edge = static_cast<StencilEdge>(edge);
 }
 
 Apply StencilOp::make_node(std::span<const Variable> inputs) const {

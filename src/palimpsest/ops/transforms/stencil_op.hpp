@@ -4,17 +4,16 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/arrays/stencil.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 
 namespace palimpsest::ops {
 
 /// A filter along one axis, or its adjoint.
-class StencilOp final : public Op, public RoundsByLayout {
+class StencilOp final : public Declared<StencilOp>, public RoundsByLayout {
  public:
   StencilOp(Stencil stencil, bool adjoint) : stencil_(std::move(stencil)), adjoint_(adjoint) {}
 
-  std::string name() const override { return adjoint_ ? "StencilAdjoint" : "Stencil"; }
-  std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
@@ -23,6 +22,10 @@ class StencilOp final : public Op, public RoundsByLayout {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("Stencil", field(&StencilOp::stencil_),
+                   named<StencilOp, bool>(&StencilOp::adjoint_, {{"", false}, {"Adjoint", true}}));
+  }
 
  private:
   Stencil stencil_;
