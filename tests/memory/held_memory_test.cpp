@@ -2,8 +2,10 @@
 #include "palimpsest/memory/held_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <array>
+#include <cstdint>
 #include <span>
 
 #include "palimpsest/memory/storage.hpp"
@@ -33,6 +35,28 @@ TEST(HeldMemory, IsNeitherGivenBackNorUsedAgain) {
     EXPECT_FALSE(is_held(part));
     EXPECT_FALSE(is_anything_held());
   }
+}
+
+TEST(HeldMemory, FreedInTheMeantimeIsGivenBackWhenNoPartIsHeldAnyMore) {
+  const std::size_t size = std::size_t{8} << 20;  // a mapping of its own
+  std::span<const std::byte> part, other;
+  {
+    Storage storage = Storage::allocate(size);
+    std::byte* const data = storage.mutable_data();
+    part = {data, 16};
+    other = {data + size / 2, 16};
+    hold_memory(part);
+    hold_memory(other);
+  }
+  const auto is_mapped = [&] {
+    const auto page = reinterpret_cast<std::uintptr_t>(part.data()) / 4096 * 4096;
+    unsigned char resident = 0;
+    return mincore(reinterpret_cast<void*>(page), 4096, &resident) == 0;
+  };
+  release_memory(part);
+  EXPECT_TRUE(is_mapped());
+  release_memory(other);
+  EXPECT_FALSE(is_mapped());
 }
 
 TEST(HeldMemory, OverlapsCountAndNeighboursDoNot) {

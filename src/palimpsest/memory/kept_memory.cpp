@@ -78,18 +78,15 @@ RawMemory obtain_memory(std::size_t bytes) {
   return size < kHugeFrom ? obtain_from_heap(size) : obtain_mapping(size, bytes);
 }
 
-// Does somebody else still read or write a part of this memory?
-static bool is_held(const RawMemory& raw) noexcept {
-  if (!is_anything_held()) [[likely]]
-    return false;
+static std::span<const std::byte> bytes_of(const RawMemory& raw) noexcept {
   const std::size_t bytes = raw.mapped_bytes > 0
                                 ? raw.mapped_bytes - kPage
                                 : malloc_usable_size(raw.data - kAlignment) - kAlignment;
-  return is_held(std::span<const std::byte>(raw.data, bytes));
+  return {raw.data, bytes};
 }
 
 void give_back_memory(const RawMemory& raw) noexcept {
-  if (is_held(raw)) return;
+  if (is_anything_held() && is_given_back_later(bytes_of(raw), raw)) return;
   if (raw.mapped_bytes > 0) {
     munmap(raw.data - kPage, raw.mapped_bytes);
   } else {
@@ -113,7 +110,8 @@ RawMemory KeptMemory::take(std::size_t bytes) {
 
 bool KeptMemory::keep(const RawMemory& raw, std::size_t bytes) noexcept {
   const std::size_t size = class_bytes(bytes);
-  if (bytes < kKeepFrom || size > kMostKeptBytes || is_held(raw)) return false;
+  if (bytes < kKeepFrom || size > kMostKeptBytes) return false;
+  if (is_anything_held() && is_held(bytes_of(raw))) return false;
   trim(kMostKeptBytes - size);
   if (entries_.size() == kMostKeptEntries) trim(bytes_ - 1);
   try {
