@@ -86,6 +86,7 @@ ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n
     registers.push_back(
         program.input(other ? dtypes[static_cast<std::size_t>(uniform(random, 0, 3))] : main));
   }
+  const int condition = uniform(random, 0, 1) == 0 ? program.input(DType::bool_) : -1;
   for (int tries = 0; tries < 10 * n_ops && static_cast<int>(program.instructions().size()) < n_ops;
        ++tries) {
     const ScalarOp op =
@@ -97,13 +98,14 @@ ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n
       const index_t pick = uniform(random, 0, 1) == 0 ? n - 1 : uniform(random, 0, n - 1);
       sources.push_back(registers[static_cast<std::size_t>(pick)]);
     }
+    if (op == ScalarOp::where && condition >= 0) sources[0] = condition;
     bool legal = true;
     for (const int s : sources) {
       const DType t = program.dtype_of_register(s);
       const bool ordered =
           op == ScalarOp::minimum || op == ScalarOp::maximum || op == ScalarOp::clip;
       if ((ordered || op == ScalarOp::make_complex) && is_complex(t)) legal = false;
-      if (is_single(t) != is_single(program.dtype_of_register(sources[0])) &&
+      if (s != condition && is_single(t) != is_single(program.dtype_of_register(sources.back())) &&
           uniform(random, 0, 3) != 0) {
         legal = false;
       }
@@ -160,11 +162,11 @@ TEST(Tile, EveryInstructionSetGivesTheBitsOfTheScalarLoops) {
     const index_t n = lengths[static_cast<std::size_t>(trial) % lengths.size()];
     const Extents extents = trial % 7 == 0 ? Extents{3, n} : Extents{n};
     Case c;
-    const int n_inputs = static_cast<int>(uniform(random, 1, 5));
-    c.program = random_program(random, n_inputs, static_cast<int>(uniform(random, 1, 14)),
+    const int n_numbers = static_cast<int>(uniform(random, 1, 5));
+    c.program = random_program(random, n_numbers, static_cast<int>(uniform(random, 1, 14)),
                                static_cast<int>(uniform(random, 1, 3)));
     c.in_place = trial % 3 == 0;
-    for (int i = 0; i < n_inputs; ++i) {
+    for (int i = 0; i < c.program.n_inputs(); ++i) {
       const DType dtype =
           c.program.dtype_of_register(c.program.inputs()[static_cast<std::size_t>(i)]);
       const index_t kind = c.in_place && i == 0 ? 0 : uniform(random, 0, 7);
@@ -355,13 +357,18 @@ TEST(Tile, ResultsDoNotDependOnThreads) {
   });
 }
 
-// What a plan makes of a program whose operands are all dense.
+// What a plan makes of a program whose operands are all dense. In place, an output may lie where
+// any input does.
 class Planned {
  public:
-  explicit Planned(const ElementwiseProgram& program) : plan(program) {
+  explicit Planned(const ElementwiseProgram& program, bool in_place = false) : plan(program) {
     for (int i = 0; i < program.n_inputs(); ++i) plan.place_input(i, true, false);
+    int last_read = 0;
+    for (int i = 0; i < program.n_inputs(); ++i) {
+      last_read = std::max(last_read, plan.last_read(i));
+    }
     for (int k = 0; k < static_cast<int>(program.outputs().size()); ++k) {
-      plan.place_output(k, true, false);
+      plan.place_output(k, true, false, in_place ? last_read : 0);
     }
     plan.finish();
   }
@@ -421,9 +428,10 @@ TEST(TilePlan, AnOutputBeforeTheLastReadWaitsInASlot) {
   program.output(sum);
   const int product = program.apply(ScalarOp::mul, {sum, conj});
   program.output(product);
-  const Planned planned(program);
+  const Planned planned(program, /*in_place=*/true);
   EXPECT_EQ(planned.plan.place_of(sum), Place::slot);
   EXPECT_EQ(planned.plan.place_of(product), Place::memory);
+  EXPECT_EQ(Planned(program).plan.place_of(sum), Place::memory);
   Array x(DType::complex128, {1000}), y(DType::complex128, {1000});
   Random random(34);
   x.fill(random);
@@ -435,6 +443,25 @@ TEST(TilePlan, AnOutputBeforeTheLastReadWaitsInASlot) {
     ASSERT_EQ(y.value(i), 2.0 * old_x.value(i));
     ASSERT_EQ(x.value(i), 2.0 * old_x.value(i) * std::conj(old_y.value(i)));
   }
+}
+
+// A guarded update writes what it computed without a copy.
+TEST(TilePlan, AChoiceIsAVerb) {
+  if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
+  ElementwiseProgram program;
+  const int condition = program.input(DType::bool_);
+  const int a = program.input(DType::complex64), b = program.input(DType::complex64);
+  const int sum = program.apply(ScalarOp::add, {a, b});
+  program.output(program.apply(ScalarOp::where, {condition, sum, a}));
+  program.output(program.apply(ScalarOp::where, {condition, b, sum}));
+  EXPECT_EQ(Planned(program).verbs(),
+            (std::vector{Verb::load, Verb::add, Verb::store, Verb::choose, Verb::store, Verb::load,
+                         Verb::choose, Verb::store}));
+  ElementwiseProgram second;
+  const int c = second.input(DType::bool_), x = second.input(DType::float32);
+  second.output(second.apply(ScalarOp::where, {c, x, second.apply(ScalarOp::neg, {x})}));
+  EXPECT_EQ(Planned(second).verbs(),
+            (std::vector{Verb::load, Verb::negate, Verb::choose_from, Verb::store}));
 }
 
 }  // namespace

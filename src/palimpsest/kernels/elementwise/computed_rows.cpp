@@ -17,14 +17,14 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs)
     : program_(program), plan_(program) {
-  prepare(inputs, {}, true);
+  prepare(inputs, {}, true, 0);
 }
 
 ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs,
-                           std::span<const MutableView> stored)
+                           std::span<const MutableView> stored, std::uint32_t read_late)
     : program_(program), plan_(program), n_stored_(static_cast<int>(stored.size())) {
   assert(program.n_registers() <= kMostStoring);
-  prepare(inputs, stored, false);
+  prepare(inputs, stored, false, read_late);
   // Sums are quickest over long stretches; what they read of a block is in the cache next to it.
   index_t bytes = plan_.slots() * item_ + 1;
   for (const int r : program.inputs()) bytes += item_of(r);
@@ -32,8 +32,17 @@ ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const Co
   place_in_scratch();
 }
 
+bool ComputedRows::is_read_late(int r, std::uint32_t read_late) const {
+  const auto outputs = program_.outputs();
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const bool is_stored = k < at(n_stored_);
+    if (outputs[k] == r && (is_stored || (read_late >> k & 1) != 0)) return true;
+  }
+  return false;
+}
+
 void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const MutableView> stored,
-                           bool reads) {
+                           bool reads, std::uint32_t read_late) {
   assert(!inputs.empty() && inputs.size() == program_.inputs().size());
   loop_.set_extents(inputs[0].extents);
   Strides dense(inputs[0].rank());
@@ -54,12 +63,12 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
     copy_[at(i)] = copy_row_between(dtype, program_.dtype_of_register(r));
     const auto outputs = program_.outputs();
     const bool is_output = std::find(outputs.begin(), outputs.end(), r) != outputs.end();
-    // What is an output is read after arrays were stored, maybe in its place.
+    // It may be read after arrays were stored, maybe in its place.
     const bool is_overwritten =
         std::any_of(stored.begin(), stored.end(),
                     [&](const MutableView& v) { return v.data == inputs[at(i)].data; });
     is_as_computed_[at(i)] =
-        dtype == program_.dtype_of_register(r) && !(is_output && is_overwritten);
+        dtype == program_.dtype_of_register(r) && !(is_overwritten && is_read_late(r, read_late));
     still_[at(i)] = loop_.rank > 0 && !is_output;
     for (int axis = 0; axis < loop_.rank; ++axis) {
       if (loop_.step(i + 1, axis) != 0) still_[at(i)] = false;
@@ -75,9 +84,15 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
     const bool is_dense =
         loop_.rank == 0 ||
         (loop_.rank == 1 && loop_.step(operand, 0) == item_of(program_.outputs()[at(k)]));
-    plan_.place_output(k, is_dense && made == stored[at(k)].dtype, false);
+    int last_read = 0;  // of what is overwritten
+    for (int i = 0; i < program_.n_inputs(); ++i) {
+      if (inputs[at(i)].data == stored[at(k)].data) {
+        last_read = std::max(last_read, plan_.last_read(i));
+      }
+    }
+    plan_.place_output(k, is_dense && made == stored[at(k)].dtype, false, last_read);
   }
-  if (reads) plan_.place_output(0, true, false);
+  if (reads) plan_.place_output(0, true, false, 0);
   plan_.finish();
   item_ = item;
   const index_t bytes = plan_.slots() * item + copied + 1;  // of scratch for an element
@@ -183,7 +198,6 @@ void ComputedRows::Reader::compute(index_t first, index_t n) {
     }
     registers_[at(r)] = loop.data[at(begin + k)] + first * rows_.item_of(r);
   }
-  bring_inputs(first, 1, n);
   rows_.plan_.run(registers_, n);
   for (index_t done = 0; !is_all_in_place && done < n;) {
     const Piece piece = rows_.piece_at(first + done, 1, n - done);

@@ -21,9 +21,10 @@ class ComputedRows {
   static constexpr int kMostStoring = 40;
 
   ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs);
-  /// The first outputs go to `stored`, of the inputs' extents; each may be one of the inputs.
+  /// The first outputs go to `stored`, of the inputs' extents; each may be one of the inputs. Bit k
+  /// of `read_late`: output k is read after compute(), else if it is an input before.
   ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs,
-               std::span<const MutableView> stored);
+               std::span<const MutableView> stored, std::uint32_t read_late);
   DType dtype() const { return program_.dtype_of_register(program_.outputs()[0]); }
   /// Elements that are computed at once.
   index_t block() const { return block_; }
@@ -39,7 +40,9 @@ class ComputedRows {
     index_t jump, length;
   };
 
-  void prepare(std::span<const ConstView> inputs, std::span<const MutableView> stored, bool reads);
+  void prepare(std::span<const ConstView> inputs, std::span<const MutableView> stored, bool reads,
+               std::uint32_t read_late);
+  bool is_read_late(int r, std::uint32_t read_late) const;
   void place_in_scratch();
   Piece piece_at(index_t element, index_t step, index_t n) const;
 
@@ -68,9 +71,11 @@ class ComputedRows::Reader {
   Reader& operator=(const Reader&) = delete;
   /// Writes elements first, first + step, ... of all in row-major order, n of them, densely.
   void read(index_t first, index_t step, index_t n, std::byte* to);
-  /// Computes and stores n <= block() elements from `first` on.
+  /// Makes the inputs of n <= block() elements from `first` on ready.
+  void bring(index_t first, index_t n) { bring_inputs(first, 1, n); }
+  /// Computes and stores the elements of the last bring().
   void compute(index_t first, index_t n);
-  /// What compute() made of output k, dense, until it is called again.
+  /// What compute() made of output k, dense, until bring() is called again; an input after bring().
   const std::byte* output(int k) const;
 
  private:

@@ -118,12 +118,14 @@ bool is_dense(const Run& run, int operand, index_t item) {
   return grid.cols == grid.col_extent && loop.step(operand, loop.rank - 2) == grid.cols * item;
 }
 
-// Is no input in the memory of this output? In place its lines are in cache already.
-bool is_fresh(const Run& run, int operand) {
-  for (int i = run.n_outputs; i < run.loop.n_operands; ++i) {
-    if (run.loop.data[at(i)] == run.loop.data[at(operand)]) return false;
+// The inputs in the memory of an output, a bit for each. Where there are some its lines are in
+// cache already.
+std::uint64_t inputs_at(const MutableView& output, std::span<const ConstView> inputs) {
+  std::uint64_t there = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].data == output.data) there |= std::uint64_t{1} << i;
   }
-  return true;
+  return there;
 }
 
 // Decides which registers are used where they lie.
@@ -153,8 +155,13 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
     const index_t item = item_of(run, r);
     const bool dense =
         outputs[at(k)].dtype == program.dtype_of_register(r) && is_dense(run, k, item);
-    const bool streamed = run.loop.count() * item >= streaming_bytes() && is_fresh(run, k);
-    run.plan.place_output(k, dense, streamed);
+    const std::uint64_t there = inputs_at(outputs[at(k)], inputs);
+    int last_read = 0;
+    for (int i = 0; i < run.n_inputs; ++i) {
+      if ((there >> i & 1) != 0) last_read = std::max(last_read, run.plan.last_read(i));
+    }
+    const bool streamed = run.loop.count() * item >= streaming_bytes() && there == 0;
+    run.plan.place_output(k, dense, streamed, last_read);
   }
 }
 
@@ -329,19 +336,14 @@ void go(const Run& run) {
 bool fill(CallKey& key, const ElementwiseProgram& program, std::span<const ConstView> inputs,
           std::span<const MutableView> outputs) {
   const std::size_t rank = outputs[0].rank();
-  const std::size_t words = 5 + rank + (inputs.size() + outputs.size()) * (1 + rank);
+  const std::size_t words =
+      4 + rank + (inputs.size() + outputs.size()) * (1 + rank) + outputs.size();
   if (words > CallKey::kMaxWords) return false;
   key.add(program.version());
   key.add(reinterpret_cast<std::uintptr_t>(real_tile_machines().real32));
   key.add(static_cast<std::uint64_t>(streaming_bytes()));
-  std::uint64_t fresh = 0;  // a bit for each output
-  for (const MutableView& v : outputs) {
-    bool is_input = false;
-    for (const ConstView& in : inputs) is_input |= in.data == v.data;
-    fresh = 2 * fresh + static_cast<std::uint64_t>(!is_input);
-  }
-  key.add(fresh);
   key.add(inputs.size());
+  for (const MutableView& v : outputs) key.add(inputs_at(v, inputs));
   for (const index_t extent : outputs[0].extents) key.add(static_cast<std::uint64_t>(extent));
   const auto add = [&](const auto& view) {
     key.add(static_cast<std::uint64_t>(view.dtype));

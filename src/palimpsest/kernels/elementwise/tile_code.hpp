@@ -28,6 +28,8 @@ enum class Verb : std::uint8_t {
   divide_into,  // x / a
   reciprocal,   // 1 / a
   sign,         // a / |a|, 0 of 0
+  choose,       // a where y, a bool, holds, else x
+  choose_from,  // x where it holds, else a
   // Real numbers only.
   root,
   absolute,
@@ -56,9 +58,12 @@ enum class Verb : std::uint8_t {
 
 struct TileVerb {
   Verb verb;
-  bool still_x, still_y;  // one block serves for all
+  bool still_x, still_y;  // one block serves for all, one bool of a choice
   std::int16_t x, y;      // numbers of registers
 };
+inline bool is_choice(const TileVerb& verb) {
+  return verb.verb == Verb::choose || verb.verb == Verb::choose_from;
+}
 
 /// Runs `n_verbs` verbs for n elements; register r begins at addresses[r]. Each block of elements
 /// goes through all verbs before the next: what is read may be overwritten by a store that does not

@@ -335,13 +335,27 @@ struct StoreReal {
   }
 };
 
-// Keys of steps: verbs; products whose first operand is one number for all; those with real
-// operands.
+// By which lanes one of two is chosen: both parts of a number by the same.
+template <class T>
+struct Conditions {
+  Order<T> order;
+  HWY_INLINE Conditions() {}
+  HWY_INLINE VecOf<T> operator()(const std::uint8_t* from, index_t valid) const {
+    const hn::Half<Tag<T>> half;
+    return in_order<T>(hn::ZeroExtendVector(Tag<T>(), widened_bytes(half, from, valid)),
+                       order.twice);
+  }
+};
+
+// Keys of steps: verbs; products whose first operand is one number for all, and choices by one bool
+// for all; those with real operands.
 enum Key : int {
   kScale = kVerbs,
   kScaleConj,
   kAddScaled,
   kSubtractScaled,
+  kChooseStill,
+  kChooseFromStill,
   kLoadReal,
   kLoadParts,
   kStoreReal,
@@ -359,6 +373,10 @@ int key(const TileVerb& verb) {
       return verb.still_x ? int{kAddScaled} : static_cast<int>(Verb::multiply_add);
     case Verb::multiply_subtract:
       return verb.still_x ? int{kSubtractScaled} : static_cast<int>(Verb::multiply_subtract);
+    case Verb::choose:
+      return verb.still_y ? int{kChooseStill} : static_cast<int>(Verb::choose);
+    case Verb::choose_from:
+      return verb.still_y ? int{kChooseFromStill} : static_cast<int>(Verb::choose_from);
     case Verb::load_real:
       return kLoadReal;
     case Verb::load_parts:
@@ -393,6 +411,10 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::magnitude, each<T, Magnitude>());
   set(Verb::magnitude2, each<T, Magnitude2>());
   set(Verb::imaginary, each<T, Imaginary>());
+  set(Verb::choose, storing_handler<T, Choose<false, Conditions, 2>>());
+  set(Verb::choose_from, storing_handler<T, Choose<true, Conditions, 2>>());
+  table[kChooseStill] = storing_handler<T, ChooseStill<false>>();
+  table[kChooseFromStill] = storing_handler<T, ChooseStill<true>>();
   table[kScale] = storing_handler<T, Scale<false>>();
   table[kScaleConj] = storing_handler<T, Scale<true>>();
   table[kAddScaled] = storing_handler<T, AddScaled<false>>();
@@ -411,7 +433,7 @@ void run(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t
     if (verb->verb == Verb::store && steps.store_at_once(addresses[verb->x])) continue;
     steps.add(key(*verb));
     steps.set(0, addresses[verb->x], verb->still_x);
-    steps.set(1, addresses[verb->y], verb->still_y);
+    steps.set(1, addresses[verb->y], verb->still_y && !is_choice(*verb));
   }
   steps.run(2 * n, kFirstOfReals);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Translates a program for tiles.
 //
-// 1. In a tile every input is read before anything is written to memory, so that an output may be
-//    the memory of an input: what is computed before the last instruction that reads an input goes
+// 1. In a tile an input is read before anything is written to its memory, so that an output may be
+//    the memory of an input: what is computed before the last instruction that reads the input goes
 //    through a slot. Folding moves reads to later instructions; the rule holds for what it leaves.
 // 2. A step of verbs takes a tile block by block. Registers of different sizes would lie shifted
 //    against each other there: a slot serves registers of one size only.
@@ -36,6 +36,7 @@ bool is_real_op(ScalarOp op) {
     case ScalarOp::maximum:
     case ScalarOp::clip:
     case ScalarOp::round:
+    case ScalarOp::where:
       return true;
     default:
       return false;
@@ -60,6 +61,7 @@ bool is_complex_op(ScalarOp op) {
     case ScalarOp::imag:
     case ScalarOp::make_complex:
     case ScalarOp::identity:
+    case ScalarOp::where:
       return true;
     default:
       return false;
@@ -128,18 +130,24 @@ TilePlan::TilePlan(const ElementwiseProgram& program)
   fold_products();
   count_uses();
   keep_in_accumulator();
-  for (int i = 0; i < n_; ++i) {
-    for (const std::int16_t s : instructions_[at(i)].sources) {
-      if (s >= 0 && is_input_[at(s)]) last_read_ = i;
-    }
+}
+
+int TilePlan::last_read(int input) const {
+  const auto r = static_cast<std::int16_t>(program_->inputs()[at(input)]);
+  for (int i = n_ - 1; i > 0; --i) {
+    const auto& sources = instructions_[at(i)].sources;
+    if (std::find(sources.begin(), sources.end(), r) != sources.end()) return i;
   }
+  return 0;
 }
 
 int TilePlan::machine_for(ScalarOp op, DType result, std::span<const std::int16_t> sources) const {
   if (machines_.real32 == nullptr) return kNone;
   const unsigned made = traits(result);
   unsigned all = ~0U;
-  for (const std::int16_t s : sources) {
+  const bool chooses = op == ScalarOp::where;
+  if (chooses && !is_bool(program_->dtype_of_register(sources[0]))) return kNone;
+  for (const std::int16_t s : chooses ? sources.subspan(1) : sources) {
     if (s >= 0) all &= traits(program_->dtype_of_register(s));
   }
   const unsigned precision = all & made & (kSingle | kDouble);
@@ -260,7 +268,7 @@ void TilePlan::place_input(int input, bool dense, bool still) {
   constant_[at(r)] = static_cast<std::int16_t>(n_constants_++);
 }
 
-void TilePlan::place_output(int output, bool dense, bool streamed) {
+void TilePlan::place_output(int output, bool dense, bool streamed, int first) {
   const int r = program_->outputs()[at(output)];
   if (is_input_[at(r)]) {
     // An input that is handed on is read before another output may overwrite it.
@@ -268,7 +276,7 @@ void TilePlan::place_output(int output, bool dense, bool streamed) {
     return;
   }
   if (!dense || output_[at(r)] >= 0) return;
-  for (int i = std::max(last_read_, 0); i < n_; ++i) {
+  for (int i = first; i < n_; ++i) {
     if (instructions_[at(i)].destination != r) continue;
     place_[at(r)] = Place::memory;
     output_[at(r)] = static_cast<std::int16_t>(output);
@@ -463,6 +471,13 @@ void TilePlan::write(const Instruction& step, int& held) {
       put(Verb::maximum, sources[1]);
       put(Verb::minimum, sources[2]);
       break;
+    case ScalarOp::where: {
+      const bool second_held = sources[2] == held && sources[1] != held;
+      bring(sources[second_held ? 2 : 1], held);
+      put(second_held ? Verb::choose_from : Verb::choose, sources[second_held ? 1 : 2], sources[0]);
+      verbs_[at(n_verbs_ - 1)].still_y = still_[at(sources[0])];
+      break;
+    }
     case ScalarOp::neg:
       unary(Verb::negate);
       break;
@@ -573,16 +588,6 @@ void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index
     std::array<const std::byte*, kMaxArity> sources{};
     for (std::size_t s = 0; s < sources.size(); ++s) {
       if (instruction.sources[s] >= 0) sources[s] = registers[at(instruction.sources[s])];
-    }
-    // One condition for all: a copy of one of the two, unless it lies where the result goes. A
-    // guarded update of 2^20 complex64 numbers then reads one array and not two.
-    if (instruction.op == ScalarOp::where && still_[at(instruction.sources[0])] && n > 0) {
-      const bool is_first = *reinterpret_cast<const std::uint8_t*>(sources[0]) != 0;
-      const std::byte* chosen = sources[is_first ? 1 : 2];
-      if (chosen != out) {
-        std::memcpy(out, chosen, static_cast<std::size_t>(n * item(instruction.destination)));
-      }
-      continue;
     }
     step.kernel(sources.data(), out, n);
   }

@@ -67,9 +67,12 @@ class TilePlan {
   /// The place of an input that is dense and of its register's dtype, or is the same for all
   /// elements.
   void place_input(int input, bool dense, bool still);
-  /// Says that an output could be written where it lies; inputs come first. Whether it will is for
-  /// place_of() to tell.
-  void place_output(int output, bool dense, bool streamed);
+  /// The last instruction that reads an input; 0: none.
+  int last_read(int input) const;
+  /// Says that an output could be written where it lies, from instruction `first` on: the last one
+  /// that reads an input in its memory; 0 where no input is there. Inputs come first. Whether it
+  /// will is for place_of() to tell.
+  void place_output(int output, bool dense, bool streamed, int first);
   /// After all are placed: gives slots to the registers that need one, and writes the code.
   void finish();
 
@@ -121,7 +124,7 @@ class TilePlan {
 
   const ElementwiseProgram* program_;
   TileMachines machines_;
-  int n_ = 0, n_steps_ = 0, n_verbs_ = 0, last_read_ = -1;
+  int n_ = 0, n_steps_ = 0, n_verbs_ = 0;
   bool streams_ = false;
   std::array<Instruction, kMaxRegisters> instructions_;
   std::array<std::int16_t, kMaxRegisters> uses_;  // by instructions

@@ -75,6 +75,14 @@ struct Maximum {
   }
 };
 
+// By which lanes one of two is chosen.
+template <class T>
+struct Conditions {
+  HWY_INLINE VecOf<T> operator()(const std::uint8_t* from, index_t valid) const {
+    return widened_bytes(Tag<T>(), from, valid);
+  }
+};
+
 // How a product and a third number become one: in the order of these verbs.
 constexpr Verb kThen[] = {Verb::multiply_then_add, Verb::multiply_then_subtract,
                           Verb::multiply_then_subtract_from};
@@ -122,7 +130,14 @@ constexpr int product_then(int op) { return kVerbs + op; }
 constexpr int twice(int first, int second, Shared shared) {
   return kVerbs + 3 + 9 * static_cast<int>(shared) + 3 * first + second;
 }
-constexpr int kKeys = kVerbs + 3 + 27;
+constexpr int kChooseStill = kVerbs + 3 + 27, kChooseFromStill = kChooseStill + 1;
+constexpr int kKeys = kChooseStill + 2;
+
+int key(const TileVerb& verb) {
+  if (verb.verb == Verb::choose && verb.still_y) return kChooseStill;
+  if (verb.verb == Verb::choose_from && verb.still_y) return kChooseFromStill;
+  return static_cast<int>(verb.verb);
+}
 
 template <class T, int kFirst, int kSecond, class Table>
 constexpr void add_twice(Table& table) {
@@ -158,6 +173,10 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::multiply_then_add, each<T, MultiplyThen<0>>());
   set(Verb::multiply_then_subtract, each<T, MultiplyThen<1>>());
   set(Verb::multiply_then_subtract_from, each<T, MultiplyThen<2>>());
+  set(Verb::choose, storing_handler<T, Choose<false, Conditions, 1>>());
+  set(Verb::choose_from, storing_handler<T, Choose<true, Conditions, 1>>());
+  table[kChooseStill] = storing_handler<T, ChooseStill<false>>();
+  table[kChooseFromStill] = storing_handler<T, ChooseStill<true>>();
   table[product_then(0)] = each<T, ProductThen<0>>();
   table[product_then(1)] = each<T, ProductThen<1>>();
   table[product_then(2)] = each<T, ProductThen<2>>();
@@ -214,9 +233,9 @@ void run(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t
   for (const TileVerb* verb = code; verb != code + n_verbs; ++verb) {
     if (verb->verb == Verb::store && steps.store_at_once(addresses[verb->x])) continue;
     if (unite(steps, *verb, addresses)) continue;
-    steps.add(static_cast<int>(verb->verb));
+    steps.add(key(*verb));
     steps.set(0, addresses[verb->x], verb->still_x);
-    steps.set(1, addresses[verb->y], verb->still_y);
+    steps.set(1, addresses[verb->y], verb->still_y && !is_choice(*verb));
   }
   steps.run(n, kKeys);
 }

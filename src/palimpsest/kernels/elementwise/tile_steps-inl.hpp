@@ -220,6 +220,62 @@ struct Stream {
   }
 };
 
+// One of two by a bool that is the same for all. The array that is not chosen is not read.
+template <bool kFrom>
+struct ChooseStill {
+  template <bool kStores, class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const bool holds = *reinterpret_cast<const std::uint8_t*>(step.operands[1]) != 0;
+    const Row<T, U> x(step, 0, spot);
+    const Result<kStores, T, U> result(step, spot);
+    if (holds == kFrom) {
+      PALIMPSEST_EACH(a[u] = result(u, x(u)));
+    } else {
+      PALIMPSEST_EACH(a[u] = result(u, a[u]));
+    }
+  }
+};
+
+// The lanes that hold, by a byte for each.
+template <class D>
+HWY_INLINE hn::Vec<D> widened_bytes(D d, const std::uint8_t* from, index_t valid) {
+  const hn::Rebind<std::uint8_t, D> bytes;
+  const hn::Rebind<std::uint32_t, D> words;
+  HWY_ALIGN std::uint8_t some[32] = {};
+  if (HWY_UNLIKELY(valid < static_cast<index_t>(hn::MaxLanes(d)))) {
+    std::memcpy(some, from, static_cast<std::size_t>(valid));
+    from = some;
+  }
+  const auto wide = hn::PromoteTo(words, hn::LoadU(bytes, from));
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    return hn::BitCast(d, wide);
+  } else {
+    return hn::BitCast(d, hn::PromoteTo(hn::Rebind<std::uint64_t, D>(), wide));
+  }
+}
+template <class V>
+HWY_INLINE hn::Mask<hn::DFromV<V>> is_set(V v) {
+  const hn::DFromV<V> d;
+  const hn::RebindToUnsigned<hn::DFromV<V>> bits;
+  return hn::RebindMask(d, hn::Ne(hn::BitCast(bits, v), hn::Zero(bits)));
+}
+// One of two by a bool for each; Lanes<T>()(from, valid) are those of a vector.
+template <bool kFrom, template <class> class Lanes, int kParts>
+struct Choose {
+  template <bool kStores, class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const auto* const from =
+        reinterpret_cast<const std::uint8_t*>(step.operands[1]) + spot.first / (kParts * sizeof(T));
+    const Row<T, U> x(step, 0, spot);
+    const Result<kStores, T, U> result(step, spot);
+    const Lanes<T> lanes;
+    PALIMPSEST_EACH(
+        const auto mask = is_set(lanes(from + u * (kLanes<T> / kParts), spot.valid / kParts));
+        const auto other = x(u); a[u] = result(u, kFrom ? hn::IfThenElse(mask, other, a[u])
+                                                        : hn::IfThenElse(mask, a[u], other)));
+  }
+};
+
 // The functions of a step.
 template <class T, class Action, bool kStores>
 void block_step(const Step<T>* step, std::uintptr_t first, VecOf<T> v0, VecOf<T> v1, VecOf<T> v2,

@@ -44,9 +44,31 @@ bool is_product(const SumOfOutputs& sum) {
   return sum.kind == SumOfOutputs::Kind::product || sum.kind == SumOfOutputs::Kind::conj_product;
 }
 
+// Are all that a sum reads inputs of the program? Then they are read before arrays are written,
+// maybe in their place.
+bool is_of_inputs(const SumOfOutputs& sum, const ElementwiseProgram& program) {
+  const auto is_input = [&](int output) {
+    const int r = program.outputs()[static_cast<std::size_t>(output)];
+    const auto inputs = program.inputs();
+    return std::find(inputs.begin(), inputs.end(), r) != inputs.end();
+  };
+  return is_input(sum.a) && (!is_product(sum) || is_input(sum.b));
+}
+
+std::uint32_t read_late(std::span<const SumOfOutputs> sums, const ElementwiseProgram& program) {
+  std::uint32_t bits = 0;
+  for (const SumOfOutputs& sum : sums) {
+    if (is_of_inputs(sum, program)) continue;
+    bits |= std::uint32_t{1} << sum.a;
+    if (is_product(sum)) bits |= std::uint32_t{1} << sum.b;
+  }
+  return bits;
+}
+
 struct Task {
   std::span<const SumOfOutputs> sums;
   const ComputedRows& rows;
+  std::array<bool, kMaxSums> is_early = {};  // of inputs only
   std::array<ReduceLeaf, kMaxSums> leaves = {};
   std::array<index_t, kMaxSums> items = {};  // bytes of an operand
   index_t terms = 0, chunk = 0;
@@ -106,14 +128,20 @@ void run_chunk(const Task& task, ComputedRows::Reader& reader, index_t number,
   const index_t end = std::min((number + 1) * task.chunk, task.terms);
   for (index_t first = number * task.chunk; first < end; first += task.rows.block()) {
     const index_t n = std::min(task.rows.block(), end - first);
-    reader.compute(first, n);
-    for (std::size_t s = 0; s < n_sums; ++s) {
-      if (task.terms > 1) {
-        add_block(task, s, reader, n, *cascades[s]);
-      } else {
-        add_single(task, s, reader, *cascades[s]);
+    const auto add = [&](bool early) {
+      for (std::size_t s = 0; s < n_sums; ++s) {
+        if (task.is_early[s] != early) continue;
+        if (task.terms > 1) {
+          add_block(task, s, reader, n, *cascades[s]);
+        } else {
+          add_single(task, s, reader, *cascades[s]);
+        }
       }
-    }
+    };
+    reader.bring(first, n);
+    add(true);
+    reader.compute(first, n);
+    add(false);
   }
   for (std::size_t s = 0; s < n_sums; ++s) {
     std::memcpy(partials + static_cast<index_t>(s) * kItem, cascades[s]->total(),
@@ -140,12 +168,13 @@ void run_elementwise_sums(const ElementwiseProgram& program, std::span<const Sum
                           std::span<const ConstView> inputs, std::span<const MutableView> arrays,
                           std::span<const MutableView> results) {
   assert(sums.size() <= kMaxSums && sums.size() == results.size() && !inputs.empty());
-  Task task{.sums = sums, .rows = ComputedRows(program, inputs, arrays)};
+  Task task{.sums = sums, .rows = ComputedRows(program, inputs, arrays, read_late(sums, program))};
   task.terms = 1;
   for (const index_t extent : inputs[0].extents) task.terms *= extent;
   for (std::size_t s = 0; s < sums.size(); ++s) {
     const int r = program.outputs()[static_cast<std::size_t>(sums[s].a)];
     task.leaves[s] = leaf_of(sums[s], program.dtype_of_register(r));
+    task.is_early[s] = is_of_inputs(sums[s], program);
     task.items[s] = static_cast<index_t>(item_size(program.dtype_of_register(r)));
     if (task.terms == 0) std::memset(results[s].data, 0, item_size(results[s].dtype));
   }
