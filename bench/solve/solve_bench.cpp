@@ -3,13 +3,14 @@
 //
 //   bench_solve                        iterations of CG, FISTA and Condat-Vu by turns with the
 //                                      operators that they apply, alone: medians of the ratios
-//   bench_solve kspace.npy maps.npy [scale]
+//   bench_solve kspace.npy maps.npy [scale] [iterations]
 //                                      distances between iterates of a parallel reconstruction:
 //                                      measured k-space (coils, Ky, Kx), 0 where nothing was
-//                                      measured, maps of the same shape, and the brightness by
-//                                      which data are divided. Where maps are 0 no data say what
-//                                      the image is, and total variation fills it in slowly:
-//                                      distances are taken where they are not, and everywhere
+//                                      measured, maps of the same shape, the brightness by which
+//                                      data are divided, and the iterations to the optimum. Where
+//                                      maps are 0 no data say what the image is, and total
+//                                      variation fills it in slowly: distances are taken where they
+//                                      are not, and everywhere
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -126,8 +127,10 @@ double distance(const Tensor& a, const Tensor& b) {
 
 // The mask of what was measured, unit-norm maps, and the data divided by the scale; 0: so that the
 // largest value of A^H b is 1.
-void convergence(const std::string& kspace_path, const std::string& maps_path, double scale) {
-  const Tensor kspace = read_npy(kspace_path), raw_maps = read_npy(maps_path);
+void convergence(const std::string& kspace_path, const std::string& maps_path, double scale,
+                 int most) {
+  const Tensor kspace = read_npy(kspace_path);
+  const Tensor raw_maps = read_npy(maps_path).reshape(kspace.shape());  // one set
   const Variable k = constant(kspace), m = constant(raw_maps);
   const Tensor mask = function({}, ops::any(ops::ne(k, 0.0), {.axes = Axes{0}}))();
   const Variable size = ops::sqrt(ops::sum(ops::abs2(m), {.axes = Axes{0}, .keepdims = true}));
@@ -152,8 +155,11 @@ void convergence(const std::string& kspace_path, const std::string& maps_path, d
     const NamedLinop normal = A.N() + 0.01 * Identity("Ny Nx");
     return conjugate_gradients(normal, A.H()(b), {.tolerance = 0, .max_iterations = iterations}).x;
   };
-  const Tensor optimum = tv(20000);
-  std::printf("condat_vu, total variation: distance from 20,000 iterations\n");
+  std::printf(
+      "scale %.6f, maps are 0 at %.1f %% of the points\n", scale,
+      100 - 100 * function({}, ops::mean(constant(support.to(DType::float64))))().item<double>());
+  const Tensor optimum = tv(most);
+  std::printf("condat_vu, total variation: distance from %d iterations\n", most);
   for (const int n : {30, 100, 300, 1000}) {
     const Tensor x = tv(n);
     std::printf("  %5d  %.2e  in the support %.2e\n", n, distance(x, optimum),
@@ -169,7 +175,8 @@ void convergence(const std::string& kspace_path, const std::string& maps_path, d
 
 int main(int argc, char** argv) {
   if (argc >= 3) {
-    palimpsest::convergence(argv[1], argv[2], argc > 3 ? std::atof(argv[3]) : 0);
+    palimpsest::convergence(argv[1], argv[2], argc > 3 ? std::atof(argv[3]) : 0,
+                            argc > 4 ? std::atoi(argv[4]) : 20000);
   } else {
     palimpsest::iterations_against_operators();
   }

@@ -53,9 +53,21 @@ class Collector {
     return program.append(op_of(v)->program(), operands)[static_cast<std::size_t>(v.index())];
   }
 
+  // Numbers that are spread alike are one input.
   int read(const Variable& v) {
+    const auto same = std::find_if(inputs.begin(), inputs.end(),
+                                   [&](const Variable& other) { return is_same(v, other); });
+    if (same != inputs.end())
+      return program.inputs()[static_cast<std::size_t>(same - inputs.begin())];
     inputs.push_back(v);
     return program.input(v.dtype());
+  }
+
+  static bool is_same(const Variable& a, const Variable& b) {
+    const Apply x = a.owner(), y = b.owner();
+    if (!x.defined() || !y.defined() || a.index() != b.index()) return false;
+    return x.op() == y.op() && x.inputs().size() == 1 && y.inputs().size() == 1 &&
+           x.inputs()[0] == y.inputs()[0];
   }
 
   const Extents& shape_;
@@ -101,8 +113,9 @@ Pass one_pass(const std::vector<Variable>& arrays, const std::vector<Variable>& 
   const TensorType& type = arrays.front().type();
   Collector all(type.shape, leaves);
   std::vector<int> made, summed;
-  for (const Variable& v : arrays) made.push_back(all.add(v));
+  // Sums first: what they read is read before an array is written in its place.
   for (const Variable& v : normed) summed.push_back(all.add(v));
+  for (const Variable& v : arrays) made.push_back(all.add(v));
   const auto has_other_shape = [&](const Variable& v) { return !(v.type().shape == type.shape); };
   const auto is_read = [&](const Variable& v) {
     return std::find(all.inputs.begin(), all.inputs.end(), v) != all.inputs.end();

@@ -85,11 +85,15 @@ void step_condat(const Problem& p, Scope& s, int) {
   const Variable image = applied_normal(p, s, x);
   const auto [next, ahead, change2] = step_of_x(p, s, image, tau);
   Variable moved;
+  std::vector<Variable> leaves{x, rhs, ahead};  // of the pass that takes the new values over
+  if (p.has_prox("h")) leaves.push_back(next);
+  if (p.has_op("P")) leaves.push_back(image);
   DualResidual residual;
   for (index_t i = 0; i < term_count(p); ++i) {
     const Dual u(p, i);
     const Variable sigma = s[of_term("sigma", i)], there = s.apply(of_term("K", i), ahead);
     const Variable change = dual_step(p, s, u, there, shifted(p, u.shift, there), sigma, residual);
+    leaves.push_back(change);
     const Variable back = s.adjoint(of_term("K", i), change);
     moved = moved.defined() ? moved + back : back;
     s.number(of_term("sigma", i), sigma);
@@ -99,11 +103,10 @@ void step_condat(const Problem& p, Scope& s, int) {
   if (moved.defined()) {
     moved = moved.astype(X.type().dtype);
     // Without h the first summand is the slope.
-    const bool has_P = p.has_op("P");
     const Variable off =
-        (has_P ? image - rhs : (x - next) * X.spread(ops::reciprocal(tau))) + moved;
-    std::vector<Variable> leaves{next, x, rhs, moved};
-    if (has_P) leaves.push_back(image);
+        (p.has_op("P") ? image - rhs
+                       : (x - next) * X.spread(ops::reciprocal(tau)).astype(X.type().dtype)) +
+        moved;
     const ops::Pass made =
         one_pass(x_side(p), {s.guarded(X, next, x), s.guarded(X, rhs - moved, rhs)}, {off}, leaves);
     s.set_as_is("x", made.arrays[0]);

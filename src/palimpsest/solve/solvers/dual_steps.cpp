@@ -100,7 +100,7 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
   const std::size_t count = u.parts.size();
   const std::vector<Variable> images = parts_of(image, count);
   const std::vector<Variable> distances = distance == image ? images : parts_of(distance, count);
-  const Variable step = space.spread(sigma);
+  const Variable step = space.spread(sigma).astype(space.type().dtype);
   std::vector<Variable> leaves = images, aheads, arrays, normed;
   for (std::size_t k = 0; k < count; ++k) {
     leaves.push_back(s[u.parts[k]]);
@@ -109,10 +109,10 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
   const std::vector<Variable> next =
       count > 1 ? conjugate_prox_of_parts(p.prox(u.g), aheads)
                 : std::vector<Variable>{s.conjugate_prox(u.g, aheads[0], sigma)};
+  for (std::size_t k = 0; k < count; ++k) arrays.push_back(next[k] - s[u.parts[k]]);
   for (std::size_t k = 0; k < count; ++k) {
     arrays.push_back(s.guarded(space, next[k], s[u.parts[k]]));
   }
-  for (std::size_t k = 0; k < count; ++k) arrays.push_back(next[k] - s[u.parts[k]]);
   normed = arrays;
   Variable before, now;
   if (adapts(p)) {  // K x' instead of K (2 x' - x), and what the residual is made of
@@ -121,7 +121,7 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
     leaves.push_back(before);
     arrays.push_back(s.guarded(space, now, before));
     normed.push_back(now);
-    normed.push_back((now - before) - arrays[1] * space.spread(ops::reciprocal(sigma)));
+    normed.push_back((now - before) - arrays[0] * space.spread(ops::reciprocal(sigma)));
   } else {
     normed.insert(normed.end(), images.begin(), images.end());
   }
@@ -133,9 +133,8 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
     }
     return of_group;
   };
-  const auto middle = made.arrays.begin() + static_cast<std::ptrdiff_t>(count);
-  for (std::size_t k = 0; k < count; ++k) s.set_as_is(u.parts[k], made.arrays[k]);
-  const Variable size = sum(0), change = sum(1), image_size = sum(2);
+  for (std::size_t k = 0; k < count; ++k) s.set_as_is(u.parts[k], made.arrays[count + k]);
+  const Variable change = sum(0), size = sum(1), image_size = sum(2);
   s.number(u.name + ".size", size);
   s.number(u.name + ".change", change);
   s.number(u.name + ".image", image_size);
@@ -147,7 +146,7 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
     residual.below = sum_of(residual.below, image_size);
     residual.relative = residual.relative.defined() ? ops::maximum(residual.relative, own) : own;
   }
-  return whole({middle, middle + static_cast<std::ptrdiff_t>(count)});
+  return whole({made.arrays.begin(), made.arrays.begin() + static_cast<std::ptrdiff_t>(count)});
 }
 
 double dual_residual(const Numbers& n, const std::string& name, const std::string& sigma,
@@ -165,18 +164,25 @@ PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const 
   const Side X = x_side(p);
   const Variable x = s["x"];
   leaves.push_back(x);
-  Variable next = ops::fma(X.space.spread(-tau), slope, x);
-  if (p.has_prox("h")) {
-    const ops::Pass argument = one_pass(X, {next}, {next}, leaves);
-    s.guard(argument.norms[0]);
-    next = s.prox("h", argument.arrays[0], tau);
-    leaves = {argument.arrays[0], x};
-  }
-  const ops::Pass made = one_pass(X, {next, 2.0 * next - x}, {next, next - x}, leaves);
-  if (!p.has_prox("h")) s.guard(made.norms[0]);
-  s.number("size", made.norms[0]);
-  s.number("change", made.norms[1]);
+  Variable next = ops::fma(X.space.spread(-tau).astype(X.space.type().dtype), slope, x);
   s.number("tau", tau);
+  const auto measured = [&](const ops::Pass& made) {
+    s.number("size", made.norms[0]);
+    s.number("change", made.norms[1]);
+  };
+  if (!p.has_prox("h")) {
+    const Variable change = next - x;
+    const ops::Pass made = one_pass(X, {next + change}, {next, change}, leaves);
+    s.guard(made.norms[0]);
+    measured(made);
+    return {(made.arrays[0] + x) * 0.5, made.arrays[0], made.norms[1]};
+  }
+  const ops::Pass argument = one_pass(X, {next}, {next}, leaves);
+  s.guard(argument.norms[0]);
+  next = s.prox("h", argument.arrays[0], tau);
+  const ops::Pass made =
+      one_pass(X, {next, 2.0 * next - x}, {next, next - x}, {{argument.arrays[0], x}});
+  measured(made);
   return {made.arrays[0], made.arrays[1], made.norms[1]};
 }
 

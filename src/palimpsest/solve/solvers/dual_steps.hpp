@@ -63,7 +63,8 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
                    const Variable& distance, const Variable& sigma, DualResidual& residual);
 
 /// x' = prox_{tau h}(x - tau slope) and 2 x' - x, with the numbers that the test needs. The slope
-/// is made of the leaves, without another operator.
+/// is made of the leaves, without another operator. Without h only 2 x' - x is an array, and x' is
+/// half of it and x, for those who take it over to compute on the way.
 struct PrimalStep {
   Variable next, ahead, change;  // change: |x' - x|^2
 };
