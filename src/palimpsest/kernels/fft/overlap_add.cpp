@@ -15,15 +15,6 @@
 namespace palimpsest {
 namespace {
 
-template <class T>
-struct RealOf {
-  using type = T;
-};
-template <class T>
-struct RealOf<std::complex<T>> {
-  using type = T;
-};
-
 // Three ways to write the rows of blocks, `length` elements each. whole(): all of a row is added to
 // what is there. start(): its first `added` elements are, the others are stored. Both take `count`
 // rows, `in` and `out` elements apart.
@@ -35,39 +26,34 @@ inline void ask_ahead(const void* row, index_t bytes) {
   if (bytes <= kCacheLine) __builtin_prefetch(static_cast<const char*>(row) + kAhead);
 }
 
-// Dense rows; an array of complex numbers is one of real numbers. Either number may be a constant.
+// Dense rows. Either number may be a constant.
 template <class T, class Length, class Added>
 class DenseRows {
  public:
-  DenseRows(Length length, Added added) : length_(length), added_(added) {}  // of real numbers
+  DenseRows(Length length, Added added) : length_(length), added_(added) {}
 
   void whole(const T* from, index_t in, T* to, index_t out, index_t count) const {
     for (index_t r = 0; r < count; ++r, from += in, to += out) {
-      ask_ahead(from, length_ * index_t{sizeof(Real)});
-      add(real(from), real(to), length_);
+      ask_ahead(from, length_ * index_t{sizeof(T)});
+      add(from, to, length_);
     }
   }
 
   void start(const T* from, index_t in, T* to, index_t out, index_t count) const {
     const index_t added = added_, stored = length_ - added;
     for (index_t r = 0; r < count; ++r, from += in, to += out) {
-      ask_ahead(from, length_ * index_t{sizeof(Real)});
-      add(real(from), real(to), added_);
-      copy_row(reinterpret_cast<std::byte*>(real(to) + added),
-               reinterpret_cast<const std::byte*>(real(from) + added),
-               stored * index_t{sizeof(Real)});
+      ask_ahead(from, length_ * index_t{sizeof(T)});
+      add(from, to, added_);
+      copy_row(reinterpret_cast<std::byte*>(to + added),
+               reinterpret_cast<const std::byte*>(from + added), stored * index_t{sizeof(T)});
     }
   }
 
  private:
-  using Real = typename RealOf<T>::type;
-  static const Real* real(const T* x) { return reinterpret_cast<const Real*>(x); }
-  static Real* real(T* x) { return reinterpret_cast<Real*>(x); }
-
   // In vectors, which GCC does not find in a loop that it has unrolled.
   template <class Count>
-  static void add(const Real* source, Real* target, Count count) {
-    constexpr index_t kLanes = index_t{16 / sizeof(Real)};
+  static void add(const T* source, T* target, Count count) {
+    constexpr index_t kLanes = index_t{16 / sizeof(T)};
     const index_t n = count;
     index_t i = 0;
     for (; i + kLanes <= n; i += kLanes) add_vector<kLanes>(source + i, target + i);
@@ -78,8 +64,8 @@ class DenseRows {
     for (; i < n; ++i) target[i] += source[i];
   }
   template <index_t kLanes>
-  static void add_vector(const Real* source, Real* target) {
-    using Vector [[gnu::vector_size(kLanes * sizeof(Real))]] = Real;
+  static void add_vector(const T* source, T* target) {
+    using Vector [[gnu::vector_size(kLanes * sizeof(T))]] = T;
     Vector a, b;
     std::memcpy(&a, target, sizeof a);
     std::memcpy(&b, source, sizeof b);
@@ -146,6 +132,10 @@ class StreamedRows {
   index_t blocks_, step_;
 };
 
+bool has_dense_rows(const ConstView& y, const MutableView& x) {
+  return y.strides[y.rank() - 1] == 1 && x.strides[x.rank() - 1] == 1;
+}
+
 // Sums blocks up in the order in which they lie in memory, so that they are read in one stream;
 // each element is a sum in that order. A task owns a slab of the array, some positions along the
 // first axis of blocks, and reads of each block what falls into it: no two tasks write one element,
@@ -154,16 +144,22 @@ class StreamedRows {
 // The first block that has an element is the one before which none has it along any axis: it stores
 // what later ones add to. Only elements between blocks are cleared. Along the last axis all blocks
 // but the first are alike: what is to be done with their rows is found once for a line of them.
+// Dense rows are of real numbers.
 template <class T>
 class OverlapAdd {
  public:
   OverlapAdd(const ConstView& y, std::span<const index_t> stride, const MutableView& x)
-      : y_(y), x_(x), stride_(stride), D_(stride.size()), batch_(x.rank() - stride.size()) {
+      : y_(y),
+        x_(x),
+        stride_(stride),
+        D_(stride.size()),
+        batch_(x.rank() - stride.size()),
+        is_dense_(has_dense_rows(y, x)) {
+    assert(std::is_floating_point_v<T> || !is_dense_);
     for (std::size_t d = D_; d-- > 0;) {
       has_gaps_[d] = (d + 1 < D_ && has_gaps_[d + 1]) || stride[d] > size(d) ||
                      end_of_blocks(d) < x.extents[batch_ + d];
     }
-    is_dense_ = y.strides[y.rank() - 1] == 1 && x.strides[x.rank() - 1] == 1;
     streamed_blocks_ = blocks_to_stream();
   }
 
@@ -187,7 +183,6 @@ class OverlapAdd {
  private:
   // A slab holds so many blocks at least: at its ends blocks are read in parts.
   static constexpr index_t kSlabBlocks = 4;
-  static constexpr index_t kParts = index_t{sizeof(T) / sizeof(typename RealOf<T>::type)};
 
   struct Range {
     index_t begin, end;
@@ -315,16 +310,23 @@ class OverlapAdd {
         add_blocks(from + m * in, to + m * out, d + 1, part, covers);
       }
     } else if (streamed_blocks_ > 0) {
-      const index_t together = streamed_blocks_, groups = n / together, rest = groups * together;
-      with_length(size(d) * index_t{sizeof(T)} / kWord, [&](auto words) {
-        const StreamedRows<T, decltype(words)> rows(words, together, in);
-        add_alike(from, in * together, to, out * together, groups, part, covers, rows);
-      });
-      add_line(from + rest * in, in, to + rest * out, out, n - rest, part, covers, 0);
+      if constexpr (std::is_floating_point_v<T>) add_streams(from, in, to, out, part, covers);
     } else {
       add_line(from, in, to, out, 1, part, covers, 0);
       add_line(from + in, in, to + out, out, n - 1, part, covers, covered(d, 1));
     }
+  }
+
+  // The blocks along the last axis, so many together as fill lines.
+  void add_streams(const T* from, index_t in, T* to, index_t out, Range part,
+                   const Covered& covers) const {
+    const index_t n = y_.extents[batch_ + D_ - 1];
+    const index_t together = streamed_blocks_, groups = n / together, rest = groups * together;
+    with_length(size(D_ - 1) * index_t{sizeof(T)} / kWord, [&](auto words) {
+      const StreamedRows<T, decltype(words)> rows(words, together, in);
+      add_alike(from, in * together, to, out * together, groups, part, covers, rows);
+    });
+    add_line(from + rest * in, in, to + rest * out, out, n - rest, part, covers, 0);
   }
 
   // `count` blocks along the last axis of which earlier ones have `added` elements.
@@ -384,8 +386,12 @@ class OverlapAdd {
       f(StridedRows<T>(length, added, y_.strides[y_.rank() - 1], x_.strides[x_.rank() - 1]));
       return;
     }
-    with_length(length * kParts, [&](auto n) {
-      const index_t a = added * kParts;
+    if constexpr (std::is_floating_point_v<T>) with_dense_rows(length, added, f);
+  }
+
+  template <class F>
+  void with_dense_rows(index_t length, index_t a, F f) const {
+    with_length(length, [&](auto n) {
       if constexpr (!std::is_same_v<decltype(n), index_t>) {
         constexpr std::integral_constant<index_t, 0> kNone{};
         constexpr std::integral_constant<index_t, decltype(n)::value / 2> kHalf{};
@@ -403,8 +409,30 @@ class OverlapAdd {
   std::span<const index_t> stride_;
   std::size_t D_, batch_;
   std::array<bool, kMaxRank> has_gaps_{};  // along an axis or a later one
-  bool is_dense_ = false;
+  bool is_dense_;
   index_t streamed_blocks_ = 0;
+};
+
+// The view of complex numbers in dense rows as one of twice as many real ones.
+template <class View>
+class RealView {
+ public:
+  RealView(const View& view, DType real)
+      : extents_(view.extents.begin(), view.extents.end()),
+        strides_(view.strides.begin(), view.strides.end()) {
+    for (index_t& step : strides_) step *= 2;
+    strides_.back() = 1;
+    extents_.back() *= 2;
+    view_ = {view.data, real, extents_, strides_};
+  }
+  RealView(const RealView&) = delete;
+  RealView& operator=(const RealView&) = delete;
+  const View& view() const { return view_; }
+
+ private:
+  Extents extents_;
+  Strides strides_;
+  View view_;
 };
 
 }  // namespace
@@ -412,6 +440,12 @@ class OverlapAdd {
 void run_blocks_to_array(const ConstView& y, std::span<const index_t> stride,
                          const MutableView& x) {
   assert(y.rank() == x.rank() + stride.size() && !stride.empty());
+  if (is_complex(x.dtype) && has_dense_rows(y, x)) {
+    const DType real = real_of(x.dtype);
+    Extents real_stride(stride.begin(), stride.end());
+    real_stride.back() *= 2;
+    return run_blocks_to_array(RealView(y, real).view(), real_stride, RealView(x, real).view());
+  }
   visit_inexact(x.dtype, "blocks_to_array",
                 [&](auto tag) { OverlapAdd<typename decltype(tag)::type>(y, stride, x).run(); });
 }
