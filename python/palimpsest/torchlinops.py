@@ -92,15 +92,15 @@ def _sampling(idx: Any, input_size: Any, output_shape: Any = None, input_shape: 
         output=output_shape, input=input_shape, batch=batch_shape))
 
 
-def _from_mask(mask: Any, output_shape: Any = None, input_shape: Any = None, batch_shape: Any = None) -> NamedLinop:
-    """Reads the true entries of a mask."""
+def _from_mask(mask: Any, input_size: Any = None, output_shape: Any = None, input_shape: Any = None,
+               batch_shape: Any = None) -> NamedLinop:
+    """Reads the true entries of a mask, whose shape is the input_size."""
     return _core.SamplingFromMask(mask, **_given(
         output=output_shape, input=input_shape, batch=batch_shape))
 
 
 def _from_stacked_idx(idx: Any, input_size: Any, output_shape: Any = None, input_shape: Any = None,
-                      batch_shape: Any = None, *,
-                      dim: Any = -1) -> NamedLinop:
+                      batch_shape: Any = None, *, dim: Any = -1) -> NamedLinop:
     """The indices of a point lie along the axis `dim`."""
     if dim not in (-1, len(idx.shape) - 1):
         axes = [axis for axis in range(len(idx.shape)) if axis != dim % len(idx.shape)]
@@ -138,10 +138,8 @@ def FFT(ndim: Any, batch_shape: Any = None, grid_shapes: Any = None, norm: str =
 
 @functools.partial(_Class, type_name="Nufft")
 def NUFFT(locs: Any, grid_size: Any, output_shape: Any, input_shape: Any = None, input_kshape: Any = None,
-          batch_shape: Any = None,
-          oversamp: float = 1.25, width: float = 4.0, mode: str = "interpolate", do_prep_locs: bool = True,
-          apodize_weights: Any = None,
-          **options: Any) -> NamedLinop:
+          batch_shape: Any = None, oversamp: float = 1.25, width: float = 4.0, mode: str = "interpolate",
+          do_prep_locs: bool = True, apodize_weights: Any = None, **options: Any) -> NamedLinop:
     """Image to samples at frequencies in cycles per field of view."""
     return _core.Nufft(
         locs, grid_size, output_shape, oversamp=oversamp, width=width, mode=mode,
@@ -150,11 +148,18 @@ def NUFFT(locs: Any, grid_size: Any, output_shape: Any, input_shape: Any = None,
         **options)
 
 
+@functools.partial(_Class, type_name="SamplingNufft")
+def SamplingNUFFT(locs: Any, grid_size: Any, output_shape: Any, input_shape: Any = None, input_kshape: Any = None,
+                  batch_shape: Any = None, oversamp: float = 1.25) -> NamedLinop:
+    """Image to the nearest points of an oversampled grid of frequencies."""
+    return _core.SamplingNufft(locs, grid_size, output_shape, oversamp=oversamp, **_given(
+        input=input_shape, kspace=input_kshape, batch=batch_shape))
+
+
 @_Class
 def Interpolate(locs: Any, grid_size: Any, batch_shape: Any = None, locs_batch_shape: Any = None,
-                grid_shape: Any = None,
-                width: float = 4.0, kernel: str = "kaiser_bessel", norm: int = 1, pad_mode: str = "circular",
-                kernel_params: Any = None) -> NamedLinop:
+                grid_shape: Any = None, width: float = 4.0, kernel: str = "kaiser_bessel", norm: int = 1,
+                pad_mode: str = "circular", kernel_params: Any = None) -> NamedLinop:
     """Reads a grid between its elements. Of the kernels there is 'kaiser_bessel'."""
     if kernel != "kaiser_bessel":
         raise NotSupported(f"[Interpolate] got kernel '{kernel}', expected 'kaiser_bessel'.")
@@ -185,8 +190,7 @@ def FFTConvolution(kernel: Any, batch_shape: Any = None, in_grid_shape: Any = No
 
 @_Class
 def ArrayToBlocks(grid_size: Any, block_size: Any, stride: Any, mask: Any = None, batch_shape: Any = None,
-                  array_shape: Any = None,
-                  blocks_shape: Any = None) -> NamedLinop:
+                  array_shape: Any = None, blocks_shape: Any = None) -> NamedLinop:
     """Blocks of the last axes, which may overlap."""
     return _core.ArrayToBlocks(grid_size, block_size, stride, **_given(
         mask=mask, batch=batch_shape, array=array_shape, blocks=blocks_shape))
@@ -194,8 +198,7 @@ def ArrayToBlocks(grid_size: Any, block_size: Any, stride: Any, mask: Any = None
 
 @_Class
 def BlocksToArray(grid_size: Any, block_size: Any, stride: Any, mask: Any = None, batch_shape: Any = None,
-                  blocks_shape: Any = None,
-                  array_shape: Any = None) -> NamedLinop:
+                  blocks_shape: Any = None, array_shape: Any = None) -> NamedLinop:
     """The sum of blocks."""
     return _core.BlocksToArray(grid_size, block_size, stride, **_given(
         mask=mask, batch=batch_shape, array=array_shape, blocks=blocks_shape))
@@ -262,6 +265,7 @@ def Sleep(duration: float = 0.1, ioshape: Any = ("...",), oshape: Any = None) ->
     return slow if oshape is None else _core.ShapeSpec(ioshape, oshape) @ slow
 
 
+@functools.partial(_Class, type_name="SimpleLinop")
 def SimpleLinop(forward: Any, adjoint: Any, normal: Any = None, ishape: Any = ("...",), oshape: Any = None,
                 name: Any = None) -> NamedLinop:
     """An operator of functions. They get a Variable and use palimpsest.ops."""
@@ -376,7 +380,7 @@ def power_method(A: Any, v_init: Any, max_iters: int = 50, eps: float = 0.0, tol
     vector: Any
     value, vector = _core.power_method(_operator(A, v_init), v_init, max_iterations=max_iters, tolerance=tol)
     # A tensor of torch for one of torch, as there.
-    return vector, vector.real.new_tensor(value) if hasattr(vector, "new_tensor") else value
+    return vector, vector.real.new_tensor(value) if hasattr(vector, "new_tensor") else np.float64(value)
 
 
 def polynomial_preconditioner(T: Any, degree: Any, norm: str = "l_2", lower_eig: float = 0.0,

@@ -30,7 +30,7 @@ CASES = {
                           np.eye(6)),
     "Sampling": lambda: (tl.Sampling((np.array([0, 2]),), (4,), "M", "N"), {}, np.eye(4)[[0, 2]]),
     "Sampling.from_mask": lambda: (
-        tl.Sampling.from_mask(np.array([True, False, True]), "M", "N"), {}, np.eye(3)[[0, 2]]),
+        tl.Sampling.from_mask(np.array([True, False, True]), (3,), "M", "N"), {}, np.eye(3)[[0, 2]]),
     "Sampling.from_stacked_idx": lambda: (
         tl.Sampling.from_stacked_idx(np.array([[0, 3]]), (4,), "M", "N", dim=0), {},
         np.eye(4)[[0, 3]]),

@@ -56,8 +56,11 @@ nb::object item_of(const DimsObject& self, nb::handle key) {
 void bind_dimension(nb::module_& m) {
   nb::class_<DimensionObject>(m, "NamedDimension", "One dimension of a named shape.")
       .def(
-          "__init__", [](DimensionObject* self, ND text) { new (self) DimensionObject{text}; },
-          "text"_a)
+          "__init__",
+          [](DimensionObject* self, ND text, int index) {
+            new (self) DimensionObject{index == 0 ? text : text + index};
+          },
+          "text"_a, "index"_a = 0)
       .def_prop_ro("base", [](const DimensionObject& d) { return std::string(d.value.base()); })
       .def_prop_ro("name", [](const DimensionObject& d) { return std::string(d.value.base()); })
       .def_prop_ro("index", [](const DimensionObject& d) { return d.value.index(); })

@@ -144,11 +144,11 @@ void bind_spectrum(nb::module_& m) {
                               export_array(std::move(r.Vh), Kind::numpy));
       });
   def_with_options<PowerOptions>(
-      m, "power_method", "tuple[float, NDArray]", {"A", "v0"},
+      m, "power_method", "tuple[float, Array]", {"A", "v0"},
       +[](const PowerOptions& options, NamedLinop A, ArrayGiven v0) {
         const Tensor start = from_python<Tensor>(v0);
         PowerResult r = released([&] { return power_method(A, start, options); });
-        return nb::make_tuple(r.eigenvalue, export_array(std::move(r.v), Kind::numpy));
+        return nb::make_tuple(r.eigenvalue, array_like(v0, std::move(r.v)));
       });
   def_with_options<LanczosOptions>(
       m, "lanczos", "list[float] | tuple[list[float], NDArray]", {"A", "x"},
