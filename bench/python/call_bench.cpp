@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of call_bench.py from C++: lines of a name and microseconds.
-#include <ctime>
-
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <limits>
 
 #include "palimpsest/palimpsest.hpp"

@@ -6,6 +6,7 @@ them come the gallery, the reference of the Python package and that of the C++ h
 nowhere fails the build.
 """
 
+import html
 import pathlib
 import re
 import shutil
@@ -46,6 +47,12 @@ def stage(folder):
     """Copies the pages, the pictures, and the files that pages link to."""
     for page in PAGES:
         text = (ROOT / page).read_text()
+        # The heading is the title of a page where nothing stands before it. A fence is one of a language alone.
+        text = re.sub(r"\A<!-- SPDX[^\n]*\n", "", text)
+        text = re.sub(r"^```python \w+$", "```python", text, flags=re.MULTILINE)
+        # Code with a bar in a cell of a table.
+        text = re.sub(r"`([^`\n]*\\\|[^`\n]*)`", lambda code: "<code>" + html.escape(code[1].replace("\\|", "|"))
+                      .replace("|", "&#124;") + "</code>", text)
         target = folder / page
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
@@ -128,6 +135,9 @@ def main():
     (folder / "site.css").write_text(styles())
     mkdocs.commands.build.build(config(folder, site))
     doxygen(site)
+    fences = [str(page) for page in site.rglob("*.html") if "```" in page.read_text()]
+    if fences:
+        sys.exit("\n".join(["build_site: a block of code is not shown as one:", *fences]))
     broken = links.broken(site)
     if broken:
         sys.exit("\n".join(["build_site: links that lead nowhere:", *broken]))

@@ -14,6 +14,7 @@ def main():
         comment = re.match(r"(\s*///<?)(.*)", line)
         if comment:
             words = re.sub(r"([<>&#@%\\])", r"\\\1", comment[2])
+            words = re.sub(r"`([^`]+)`", r"<tt>\1</tt>", words)
             section = re.match(rf" ({SECTIONS})\s+(.*)", words)
             line = comment[1] + (f" \\par {section[1]}\n{comment[1]} {section[2]}" if section else words)
         lines.append(line)

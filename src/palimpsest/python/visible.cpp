@@ -63,6 +63,17 @@ std::string_view upto(std::string_view& text, std::string_view ends) {
   return part;
 }
 
+// A type as a user of the package names it.
+std::string plain_type(std::string_view text) {
+  std::string type(text);
+  for (const std::string_view module : {"palimpsest._core.", "collections.abc."}) {
+    for (std::size_t at = type.find(module); at != std::string::npos; at = type.find(module)) {
+      type.erase(at, module.size());
+    }
+  }
+  return type;
+}
+
 // A default that nanobind wrote as `\1` is the second one of its list.
 std::string written_default(std::string_view text, nb::handle values) {
   if (!text.starts_with('\\')) return std::string(text);
@@ -81,7 +92,7 @@ std::vector<Parameter> parameters_of(std::string_view signature, nb::handle defa
     p.name = upto(signature, ":=,)");
     if (signature.starts_with(':')) {
       signature.remove_prefix(1);
-      p.type = upto(signature, "=,)");
+      p.type = plain_type(upto(signature, "=,)"));
     }
     if (signature.starts_with('=')) {
       signature.remove_prefix(1);
@@ -174,7 +185,7 @@ nb::object shown_function(nb::handle f, const std::string& key, nb::handle modul
   const std::size_t arrow = signature.rfind(" -> ");
   const std::string doc =
       docstring(key, said.is_none() ? "" : str_of(said), parameter_lines(key, list),
-                arrow == std::string::npos ? "None" : signature.substr(arrow + 4));
+                arrow == std::string::npos ? "None" : plain_type(signature.substr(arrow + 4)));
   functions[count] = nb::borrow(f).release().ptr();
   const auto any_function = reinterpret_cast<void (*)()>(kForwards[count]);
   definitions[count] = {kept(name), reinterpret_cast<PyCFunction>(any_function),
