@@ -222,6 +222,11 @@ TEST(LoopOfChangingExtents, RunsStepByStep) {
       [](const Variables& v) -> Variables { return {ops::sum(v[0][ops::gt(v[0], 0.0)]) - v[1]}; },
       {.sequences = {x}, .states = {constant(0.0)}, .backwards = true});
   EXPECT_EQ(values(function({x}, back.trace(0))(rows)), (V{0, 5, -4}));
+  const ops::LoopResult grids = ops::loop(
+      [](const Variables& v) -> Variables { return {v[1] * ops::sum(v[0][ops::gt(v[0], 0.0)])}; },
+      {.sequences = {x}, .states = {ops::ones_like(x)}});
+  const Tensor squares = Tensor::from<double>({1, 1, 2, 3}, Extents{2, 2});
+  EXPECT_EQ(values(function({x}, grids.trace(0))(squares)), (V{2, 2, 2, 2, 10, 10, 10, 10}));
   const ops::LoopResult ragged =
       ops::loop([](const Variables& v) -> Variables { return {v[0][ops::gt(v[0], 0.0)]}; },
                 {.sequences = {x}});
