@@ -53,6 +53,21 @@ TEST_F(ProfileTest, MeasuredPeakIsThePlannedOne) {
   }
 }
 
+TEST_F(ProfileTest, HoldsTheNumbersOfThePlan) {
+  f(Tensor::ones({100}));
+  const PlanProfile got = f.profile().plans.at(0);
+  const Plan& plan = f.plan(std::vector<TensorType>{{DType::float64, {100}, {}}});
+  EXPECT_GT(plan.arena_bytes, 0);
+  EXPECT_EQ(got.peak_bytes, plan.peak_bytes);
+  EXPECT_EQ(got.arena_bytes, plan.arena_bytes);
+  EXPECT_EQ(got.output_bytes, plan.output_bytes);
+  EXPECT_EQ(got.entry_copy_bytes, plan.entry_copy_bytes);
+  EXPECT_EQ(got.lower_bound_bytes, plan.lower_bound_bytes);
+  EXPECT_EQ(got.no_reuse_bytes, plan.no_reuse_bytes);
+  EXPECT_EQ(got.saved_by_view_bytes, plan.saved_by_view_bytes);
+  EXPECT_EQ(got.saved_by_inplace_bytes, plan.saved_by_inplace_bytes);
+}
+
 TEST_F(ProfileTest, StepsTellNewAndInPlaceBytes) {
   f(Tensor::ones({100}));
   const PlanProfile plan = f.profile().plans.at(0);
