@@ -445,6 +445,38 @@ TEST(TilePlan, AnOutputBeforeTheLastReadWaitsInASlot) {
   }
 }
 
+// A real number for all elements becomes a complex one once, and the machine scales by it.
+TEST(TilePlan, WhatIsTheSameForAllIsCastOnce) {
+  if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
+  ElementwiseProgram program;
+  const int step = program.input(DType::float32), x = program.input(DType::complex64),
+            y = program.input(DType::complex64);
+  const int moved = program.apply(ScalarOp::mul, {step, x});
+  program.output(program.apply(ScalarOp::sub, {y, moved}));
+  TilePlan plan(program);
+  for (const bool still : {false, true, false}) {
+    plan.begin_placing();
+    plan.place_input(0, true, still);
+    plan.place_input(1, true, false);
+    plan.place_input(2, true, false);
+    plan.place_output(0, true, false, 0);
+    const int cast = program.instructions()[0].destination;
+    EXPECT_EQ(plan.place_of(cast) == Place::constant, still);
+  }
+  Random random(36);
+  for (const index_t n : {1, 7, 255, 3000}) {
+    Array s(DType::float32, {n}, Strides{0}), a(DType::complex64, {n}), b(DType::complex64, {n});
+    for (Array* array : {&s, &a, &b}) array->fill(random);
+    Array out(DType::complex64, {n}), dense(DType::float32, {n}), expected(DType::complex64, {n});
+    for (index_t i = 0; i < n; ++i) dense.set_value(i, s.value(0));
+    run_elementwise(program, std::array{s.view(), a.view(), b.view()},
+                    std::array{out.mutable_view()});
+    run_elementwise(program, std::array{dense.view(), a.view(), b.view()},
+                    std::array{expected.mutable_view()});
+    ASSERT_EQ(bits(out), bits(expected)) << n;
+  }
+}
+
 // A guarded update writes what it computed without a copy.
 TEST(TilePlan, AChoiceIsAVerb) {
   if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";

@@ -245,6 +245,10 @@ void TilePlan::begin_placing() {
   n_constants_ = 0;
   fill(output_, -1);
   fill(constant_, -1);
+  while (n_hoisted_ > 0) {
+    const Hoisted& cast = hoisted_[at(--n_hoisted_)];
+    place_[at(cast.to)] = cast.place;
+  }
   for (const int r : program_->outputs()) place_[at(r)] = Place::slot;
 }
 
@@ -263,9 +267,22 @@ void TilePlan::place_input(int input, bool dense, bool still) {
   still_[at(r)] = still;
   place_[at(r)] = dense && !still ? Place::memory : Place::slot;
   if (!still || !only_machines_read(r)) return;
-  if (n_constants_ == kMaxConstants) return;
+  if (!make_constant(r)) return;
+  // What is cast for all elements is cast once.
+  for (int i = 0; i < n_ && n_hoisted_ < kMaxConstants; ++i) {
+    const Instruction& step = instructions_[at(i)];
+    const int to = step.destination;
+    if (step.op != ScalarOp::identity || step.sources[0] != r || !only_machines_read(to)) continue;
+    const Place before = place_[at(to)];
+    if (make_constant(to)) hoisted_[at(n_hoisted_++)] = {r, to, before};
+  }
+}
+
+bool TilePlan::make_constant(int r) {
+  if (n_constants_ == kMaxConstants) return false;
   place_[at(r)] = Place::constant;
   constant_[at(r)] = static_cast<std::int16_t>(n_constants_++);
+  return true;
 }
 
 void TilePlan::place_output(int output, bool dense, bool streamed, int first) {
@@ -528,9 +545,11 @@ void TilePlan::write(const Instruction& step, int& held) {
 }
 
 void TilePlan::write_code() {
-  int held = -1;
+  int held = -1, machine = kNone;  // of the last step
   for (int i = 0; i < n_; ++i) {
     const Instruction& step = instructions_[at(i)];
+    if (place_[at(step.destination)] == Place::constant) continue;  // by spread()
+    const int before = std::exchange(machine, int{step.machine});
     Step& made = steps_[at(n_steps_)];
     if (step.machine == kNone) {
       const auto source = step.sources[step.op == ScalarOp::where ? 1 : 0];
@@ -545,7 +564,7 @@ void TilePlan::write_code() {
       ++n_steps_;
       continue;
     }
-    if (i == 0 || instructions_[at(i - 1)].machine != step.machine) {
+    if (before != step.machine) {
       made = {nullptr, nullptr, nullptr, 0, 0};
       made.first = n_verbs_;
       made.machine = step.machine == kReal32      ? machines_.real32
@@ -598,6 +617,13 @@ void TilePlan::spread(int r, const std::byte* value, CopyRow copy,
   const DType dtype = program_->dtype_of_register(r);
   if (constant_of(r) >= 0) n = std::min(kTileBlock, n);
   copy(value, 0, registers[at(r)], static_cast<index_t>(item_size(dtype)), n);
+  for (int k = 0; k < n_hoisted_; ++k) {
+    const Hoisted& cast = hoisted_[at(k)];
+    if (cast.from != r) continue;
+    const DType to = program_->dtype_of_register(cast.to);
+    copy_row_between(dtype, to)(registers[at(r)], static_cast<index_t>(item_size(dtype)),
+                                registers[at(cast.to)], static_cast<index_t>(item_size(to)), n);
+  }
 }
 
 }  // namespace palimpsest

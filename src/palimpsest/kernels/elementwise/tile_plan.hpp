@@ -31,7 +31,7 @@ enum class Place : std::uint8_t {
 class TilePlan {
  public:
   static constexpr int kMaxRegisters = ElementwiseProgram::kMaxRegisters;
-  static constexpr int kMaxConstants = 4;
+  static constexpr int kMaxConstants = 8;
   /// Room for one of them.
   static constexpr index_t kConstantBytes = kTileBlock * 16;
 
@@ -92,7 +92,7 @@ class TilePlan {
   /// Runs all steps for n elements; register r begins at registers[r].
   void run(const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const;
   /// Fills register r, of an input that is the same for all elements, for tiles of up to n
-  /// elements. `copy` brings the one at `value` to the register's dtype.
+  /// elements, and those of its casts. `copy` brings the one at `value` to the register's dtype.
   void spread(int r, const std::byte* value, CopyRow copy,
               const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const;
 
@@ -111,6 +111,7 @@ class TilePlan {
   void remove_folded();
   void keep_in_accumulator();
   bool only_machines_read(int r) const;
+  bool make_constant(int r);
   int assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegisters>& slot) const;
   void write_code();
   void write(const Instruction& step, int& held);
@@ -132,6 +133,13 @@ class TilePlan {
   std::array<Place, kMaxRegisters> place_;
   std::array<std::int16_t, kMaxRegisters> output_, slot_, constant_;
   int n_constants_ = 0;
+  // The cast of an input that is the same for all elements, and where its result was without that.
+  struct Hoisted {
+    int from, to;
+    Place place;
+  };
+  std::array<Hoisted, kMaxConstants> hoisted_;
+  int n_hoisted_ = 0;
   std::array<Step, kMaxRegisters> steps_;
   std::array<TileVerb, 4 * kMaxRegisters> verbs_;
 };
