@@ -55,21 +55,18 @@ void step(const Problem& p, Scope& s, int variant) {
   const Variable alpha = value_if(can_move, rho / ops::real(pq));
   const Variable moved = ops::fma(X.spread(alpha), direction, x);
   s.guard(ops::real(pq));
-  const Variable r =
-      variant == 1 ? s.b() - s.apply("A", moved) : ops::fma(X.spread(-alpha), q, s["r"]);
-  s.set("r", r);
-  const Variable rr = X.norm2(r);
+  s.set("r", variant == 1 ? s.b() - s.apply("A", moved) : s["r"] - X.spread(alpha) * q);
+  const Variable r = s.latest("r"), rr = X.norm2(r);
   s.guard(rr);
   s.set("x", moved);
   s.set("p", p.has_op("M") ? direction : ops::fma(X.spread(ratio(rr, before)), direction, r));
   s.set("rho", p.has_op("M") ? rho : rr);
   // The minimum along p lies rho^2 / (2 <p, A p>) below.
-  const Variable objective = s["objective"] - alpha * rho * 0.5;
-  s.set("objective", objective);
+  s.set("objective", s["objective"] - alpha * rho * 0.5);
   complex_number(s, "pq", pq);
   s.number("rho", rho);
   s.number("rr", rr);
-  s.number("objective", objective);
+  s.number("objective", s.latest("objective"));
 }
 
 Verdict judge(const Problem& p, const Numbers& n) {
