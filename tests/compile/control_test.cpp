@@ -89,7 +89,7 @@ TEST_F(IfElseTest, ComputesBothBranchesInOneBuffer) {
   EXPECT_EQ(plan.steps.size(), 4U) << plan.to_string();
   EXPECT_EQ(plan.arena_bytes, 2 * 8000) << "one for the products and one for the sums\n"
                                         << plan.to_string();
-  EXPECT_NE(plan.to_string().find("if guard"), std::string::npos);
+  EXPECT_NE(plan.to_string().find("if guard 0"), std::string::npos);
 }
 
 TEST_F(IfElseTest, CopiesABranchThatIsThereAnyway) {

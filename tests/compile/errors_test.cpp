@@ -90,7 +90,10 @@ TEST_F(ErrorTest, HighVerbosityShowsThePlan) {
   const Function f = function({x}, hooked(x, [] { throw ValueError("no"); }));
   EXPECT_EQ(text_of([&] { f(vector_of({1})); }).find("buffer"), std::string::npos);
   const ConfigScope scope({.exception_verbosity = Verbosity::high});
-  EXPECT_NE(text_of([&] { f(vector_of({1})); }).find("buffer   0  argument"), std::string::npos);
+  const std::string text = text_of([&] { f(vector_of({1})); });
+  const std::string plan = f.plan(std::vector<TensorType>{{DType::float64, {1}, {}}}).to_string();
+  EXPECT_NE(text.find("\n  plan:\n" + plan.substr(0, 40)), std::string::npos) << text;
+  EXPECT_NE(text.find("buffer   0  argument"), std::string::npos) << text;
 }
 
 Variable built_here(const Variable& x) {
