@@ -90,6 +90,25 @@ TEST(Reconstruct, SparsityBeatsLeastSquaresWhichBeatsZeros) {
   EXPECT_LT(variation, 0.7 * squares);
 }
 
+// A ramp costs nothing of second order, where it costs total variation its slope.
+TEST(Reconstruct, GeneralizedVariationKeepsSlopes) {
+  const Tensor maps = ring_coil_maps(4, 32, 36);
+  std::vector<float> ramp(std::size_t{32} * 36);
+  for (std::size_t i = 0; i < ramp.size(); ++i) {
+    ramp[i] = 1 + std::abs(static_cast<float>(i % 36) - 18) / 9;
+  }
+  const Tensor image = Tensor::from(ramp, Extents{32, 36});
+  const Tensor kspace = coil_kspace(image, maps);
+  const auto error = [&](const char* reg) {
+    const Tensor found =
+        reconstruct(kspace, maps, {}, {.regularizers = {parse_regularizer(reg)}, .iterations = 300})
+            .image;
+    EXPECT_EQ(found.shape(), image.shape());
+    return nrmse(found, image);
+  };
+  EXPECT_LT(error("tgv:0.2"), 0.5 * error("tv:0.2"));
+}
+
 TEST(Reconstruct, TheUnitsOfTheDataDoNotMatter) {
   const Head head;
   const ReconstructOptions options{.regularizers = {parse_regularizer("l1wav:0.01,shift=none")},

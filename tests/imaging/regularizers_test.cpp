@@ -38,6 +38,12 @@ TEST(Regularizer, TextBecomesWhatItSays) {
 
   EXPECT_EQ(parse_regularizer("lr(;T):1").across, Dims("T"));
   EXPECT_FALSE(parse_regularizer("tv:1,iso=0,boundary=zero,direction=forward").isotropic);
+  const Regularizer generalized = parse_regularizer("tgv(Ny,Nx):0.01,ratio=1.5");
+  EXPECT_EQ(generalized.penalty, Penalty::generalized_variation);
+  EXPECT_EQ(generalized.ratio, 1.5);
+  EXPECT_EQ(parts_of_unknown({generalized}, "Nz Ny Nx"), 3);
+  EXPECT_EQ(parts_of_unknown({parse_regularizer("tgv:1")}, "Nz Ny Nx"), 4);
+  EXPECT_EQ(parts_of_unknown({plain}, "Ny Nx"), 1);
   EXPECT_EQ(parse_regularizer("nonneg").penalty, Penalty::non_negative);
   EXPECT_EQ(parse_regularizer("real").penalty, Penalty::real_valued);
 }
@@ -68,6 +74,8 @@ TEST(Regularizer, MistakesAreShownWhereTheyAre) {
   expect("tv:1,iso=2", "expected 1 or 0, got '2'");
   expect("l1wav:1,wavelet=db99", "db99");
   expect("l1wav:1,levels=0", "auto");
+  expect("tgv:1,ratio=0", "character 13: expected a number > 0");
+  expect("tv:1,ratio=2", "tv has no key 'ratio'");
   expect("nonneg8", "unknown regularizer 'nonneg8'");
   expect("lr(;T)8", "character 7: lr needs a weight");
 }
@@ -80,6 +88,11 @@ TEST(Regularizer, ConstraintsComeFirstAndOthersBecomeTerms) {
     add_regularizers(f, all, "Ny Nx");
     return f;
   };
+  expect_error<ValueError>([&] { added({"tgv:1", "tv:1"}); }, "tgv has an unknown of its own");
+  expect_error<ValueError>([&] { added({"nonneg", "tgv:1"}); }, "no other term but l2");
+  const Objective generalized = added({"l2:1", "tgv:1"});
+  EXPECT_EQ(generalized.terms.size(), 2U);
+  EXPECT_TRUE(generalized.quadratics[0].L);
   const Objective smooth = added({"l2:0.5", "l2:0.25", "l2:0"});
   EXPECT_EQ(smooth.quadratics.size(), 2U);
   EXPECT_FALSE(smooth.h);

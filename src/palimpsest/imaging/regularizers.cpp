@@ -32,6 +32,7 @@ constexpr Name kNames[] = {
     {"l1wav", Penalty::l1_wavelet, true, true, false},
     {"l1fft", Penalty::l1_fourier, true, true, false},
     {"tv", Penalty::total_variation, true, true, false},
+    {"tgv", Penalty::generalized_variation, true, true, false},
     {"lr", Penalty::low_rank, true, true, true},
     {"llr", Penalty::locally_low_rank, true, true, true},
     {"nonneg", Penalty::non_negative, false, false, false},
@@ -203,6 +204,14 @@ bool read_other_key(Reader& reader, std::string_view key, Regularizer& result) {
     }
     return true;
   }
+  if (result.penalty == Penalty::generalized_variation && key == "ratio") {
+    const auto ratio = number_of<double>(reader.until(","));
+    if (!ratio || !(*ratio > 0) || !std::isfinite(*ratio)) {
+      reader.fail("expected a number > 0", at);
+    }
+    result.ratio = *ratio;
+    return true;
+  }
   if (result.penalty != Penalty::locally_low_rank) return false;
   if (key == "shift") {
     result.shift = chosen(reader, reader.until(","), at, kShifts);
@@ -225,6 +234,8 @@ void read_key(Reader& reader, const Name& name, Regularizer& result) {
 }
 
 // -- as functions --------------------------------------------------------------------------------
+
+bool is_generalized(const Regularizer& r) { return r.penalty == Penalty::generalized_variation; }
 
 bool is_constraint(Penalty p) { return p == Penalty::non_negative || p == Penalty::real_valued; }
 
@@ -290,9 +301,21 @@ Prox function_of(const Regularizer& r, const Weight& lambda, const Dims& over, c
       return RealValued();
     case Penalty::l2:
     case Penalty::total_variation:
+    case Penalty::generalized_variation:
       break;
   }
   throw InternalError("[reg] no function");
+}
+
+void add_generalized(Objective& objective, const Regularizer& r, const Dims& image,
+                     const WeightOf& weight) {
+  const Dims over = r.over.empty() ? spatial_of(image) : r.over;
+  Objective f =
+      tgv_objective(objective.A, weight ? weight(r) : Weight(r.lambda), over,
+                    {.alpha0 = r.ratio, .boundary = r.boundary, .direction = r.direction});
+  for (Quadratic& q : objective.quadratics) q.L = f.A;
+  objective.A = f.A;
+  objective.terms = std::move(f.terms);
 }
 
 }  // namespace
@@ -332,6 +355,13 @@ void add_regularizers(Objective& objective, const std::vector<Regularizer>& regu
     }
   }
   constraints.insert(constraints.end(), functions.begin(), functions.end());
+  if (std::any_of(constraints.begin(), constraints.end(), is_generalized)) {
+    if (constraints.size() > 1 || objective.h || !objective.terms.empty()) {
+      throw ValueError("[reg] tgv has an unknown of its own: expected no other term but l2");
+    }
+    add_generalized(objective, constraints[0], image, weight);
+    return;
+  }
   // A function of differences is a term, and its dual variable has no place beside random shifts.
   const bool is_alone = !objective.h && objective.terms.empty() && constraints.size() == 1;
   for (Regularizer r : constraints) {
@@ -353,6 +383,14 @@ void add_regularizers(Objective& objective, const std::vector<Regularizer>& regu
       objective.h = g;
     }
   }
+}
+
+index_t parts_of_unknown(const std::vector<Regularizer>& regularizers, const Dims& image) {
+  for (const Regularizer& r : regularizers) {
+    if (!is_generalized(r)) continue;
+    return 1 + std::ssize(r.over.empty() ? spatial_of(image) : r.over);
+  }
+  return 1;
 }
 
 bool are_quadratic(const std::vector<Regularizer>& regularizers) {

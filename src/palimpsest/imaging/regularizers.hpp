@@ -16,15 +16,16 @@ namespace PALIMPSEST_API palimpsest {
 
 /// What is asked of an image besides its data.
 enum class Penalty : std::uint8_t {
-  l2,                ///< lambda / 2 |x|^2
-  l1,                ///< lambda |x|_1
-  l1_wavelet,        ///< lambda |W x|_1
-  l1_fourier,        ///< lambda |F x|_1, F the unitary transform along `over`
-  total_variation,   ///< lambda sum |grad x|
-  low_rank,          ///< lambda times the nuclear norm of the matrix (all others) x `across`
-  locally_low_rank,  ///< the same of every block
-  non_negative,      ///< x real and not negative
-  real_valued,       ///< x real
+  l2,                     ///< lambda / 2 |x|^2
+  l1,                     ///< lambda |x|_1
+  l1_wavelet,             ///< lambda |W x|_1
+  l1_fourier,             ///< lambda |F x|_1, F the unitary transform along `over`
+  total_variation,        ///< lambda sum |grad x|
+  generalized_variation,  ///< lambda times the total generalized variation of second order
+  low_rank,               ///< lambda times the nuclear norm of the matrix (all others) x `across`
+  locally_low_rank,       ///< the same of every block
+  non_negative,           ///< x real and not negative
+  real_valued,            ///< x real
 };
 
 struct Regularizer {
@@ -46,14 +47,16 @@ struct Regularizer {
   bool isotropic = true;
   DifferenceBoundary boundary = DifferenceBoundary::periodic;
   DifferenceDirection direction = DifferenceDirection::backward;
+  /// Of generalized variation: the weight of the second order over that of the first.
+  double ratio = 2;
 };
 
 /// Reads `NAME[(DIMS)][:LAMBDA][,KEY=VALUE]..`, such as `tv:0.01`, `l1wav(Ny,Nx):0.01,wavelet=db4`
 /// or `llr(Nx=8,Ny=8;T):0.02`.
 ///
-/// NAME is l2, l1, l1wav, l1fft, tv, lr, llr, nonneg or real. Keys: wavelet, levels (a number or
+/// NAME is l2, l1, l1wav, l1fft, tv, tgv, lr, llr, nonneg or real. Keys: wavelet, levels (a number or
 /// auto), shift (random, none), joint of l1wav; iso (0, 1), boundary (periodic, neumann, zero),
-/// direction (backward, forward) of tv; shift, scale (none, bart) of llr.
+/// direction (backward, forward) of tv; ratio of tgv; shift, scale (none, bart) of llr.
 ///
 /// Errors   ValueError with the text and the character: an unknown name, naming the nearest; "needs
 ///          a weight"; "expected a number >= 0"; keys and dimensions that it does not have
@@ -66,9 +69,17 @@ using WeightOf = std::function<Weight(const Regularizer&)>;
 /// of them that is no quadratic is `h`; constraints come first, so that the image obeys them.
 /// Random shifts are left out where there are several.
 ///
-/// Errors   ValueError "no dimension": one that the image lacks; those of the functions
+/// Generalized variation makes the unknown larger: the image is part 0 of parts_of_unknown() along
+/// a new first dimension, and `A` of the objective takes it out.
+///
+/// Errors   ValueError "no dimension": one that the image lacks; "tgv" beside other functions than
+///          l2; those of the functions
 void add_regularizers(Objective& objective, const std::vector<Regularizer>& regularizers,
                       const Dims& image, const WeightOf& weight = {});
+
+/// Of the unknown of that objective, 1 but with generalized variation: the image, and a field with
+/// as many components as there are dimensions along which it acts.
+index_t parts_of_unknown(const std::vector<Regularizer>& regularizers, const Dims& image);
 
 /// Are all of them quadratic, so that the image is linear in the data?
 bool are_quadratic(const std::vector<Regularizer>& regularizers);

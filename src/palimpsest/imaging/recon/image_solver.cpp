@@ -145,11 +145,17 @@ class Model {
       return Weight(Parameter(lambdas.back().first));
     });
     method = reconstruct_method(objective, options.method);
+    unknown = image;
+    if (const index_t parts = parts_of_unknown(options.regularizers, dims); parts > 1) {
+      image_of_unknown = objective.A;
+      unknown.shape.insert(0, parts);
+      objective.A = Identity(image_of_unknown->ishape());
+    }
     simplify(objective);
     // Ranks that have a part of the coils cannot agree on the frequencies of all maps.
     const bool has_all_coils = item.team.size() == 1 || item.team.size("coil") == 1;
     if (item.has_trajectory() && method == ReconstructMethod::primal_dual && !item.has_density &&
-        has_all_coils) {
+        has_all_coils && !image_of_unknown) {
       move_h_to_terms(objective, options.regularizers);
       is_preconditioned = !objective.h && !objective.terms.empty();
     }
@@ -174,6 +180,7 @@ class Model {
     for (const Quadratic& q : objective.quadratics) quadratic += q.lambda;
     if (quadratic > 0) normal = normal + quadratic * Identity(dims);
     norm2 += quadratic;
+    if (image_of_unknown) normal = Chain(*image_of_unknown, normal, image_of_unknown->H());
     if (!is_preconditioned) return;
     maps_norm2 = options.maps_norm2;
     L = maps_norm2 * bound.mean + quadratic;
@@ -198,8 +205,10 @@ class Model {
   SpectralBound bound;
   double maps_norm2 = 1, rest = 0, L = 0;
   std::vector<std::pair<SharedVariable, double>> lambdas;
-  TensorType kspace, image;
-  Objective objective;  // its A stands for the image itself
+  TensorType kspace, image, unknown;
+  // Where the unknown is more than the image.
+  std::optional<NamedLinop> image_of_unknown;
+  Objective objective;  // its A stands for the unknown itself
   ReconstructMethod method = ReconstructMethod::automatic;
   NamedLinop adjoint, normal;
   double norm2 = 1;  // a bound of the largest eigenvalue of the normal operator
@@ -295,7 +304,7 @@ SolveOptions solve_options(const ImageSolverOptions& options, const Model& model
   SolveOptions result;
   result.tolerance = options.tolerance;
   result.max_iterations = options.iterations;
-  if (options.has_start) result.x0 = stand_in(DType::complex64, model.image.shape, false);
+  if (options.has_start) result.x0 = stand_in(DType::complex64, model.unknown.shape, false);
   result.callback = options.callback;
   result.budget_bytes = budget;
   result.checkpoint = options.checkpoint;
@@ -328,7 +337,7 @@ Problem problem_of(const Model& model, const ImageSolverOptions& options) {
     f.terms.push_back({.g = *f.h});
     f.h.reset();
   }
-  Problem p(model.image);
+  Problem p(model.unknown);
   p.set("A", f.A).set("N", model.normal);
   for (std::size_t i = 0; i < f.terms.size(); ++i) {
     p.set(numbered("K", i), f.terms[i].K ? *f.terms[i].K : f.A);
@@ -351,7 +360,15 @@ index_t bytes_of_right_hand_side(const Model& model) {
   const bool is_shared = model.method == ReconstructMethod::fista ||
                          model.method == ReconstructMethod::pogm ||
                          model.method == ReconstructMethod::admm;
-  return is_shared ? 0 : byte_count(model.image.shape, model.image.dtype);
+  return is_shared ? 0 : byte_count(model.unknown.shape, model.unknown.dtype);
+}
+
+// The unknown whose other parts are 0.
+Tensor unknown_of(const Model& model, Tensor image) {
+  if (!model.image_of_unknown) return image;
+  Tensor result = Tensor::zeros(model.unknown.shape, model.unknown.dtype);
+  result.select(0, 0).copy_from(image);
+  return result;
 }
 
 const SolverType& type_of(const Model& model) { return *find_solver(solver_name(model.method)); }
@@ -461,7 +478,14 @@ void ImageSolver::set_scale(double scale) {
   }
 }
 
-void ImageSolver::set_start(Tensor image) { impl_->solve->set_x0(std::move(image)); }
+void ImageSolver::set_start(Tensor image) {
+  impl_->solve->set_x0(unknown_of(impl_->model, std::move(image)));
+}
+
+index_t ImageSolver::start_bytes(const ImageItem& item, const ImageSolverOptions& options) {
+  const index_t parts = parts_of_unknown(options.regularizers, item.image_dims());
+  return (parts > 1 ? parts + 1 : 1) * byte_count(item.image_shape(), DType::complex64);
+}
 
 ImageSolver::Budgets ImageSolver::fixed_bytes() const {
   const Model& model = impl_->model;
@@ -486,7 +510,12 @@ SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLed
   if (impl_->solve) {
     const auto streamed = ledger.charge(solve().streamed_bytes);
     if (model.is_preconditioned) model.steps.set_value(model.steps_for(maps), {.borrow = true});
+    b = unknown_of(model, std::move(b));
     result = impl_->solve->run(b);
+    if (model.image_of_unknown) {
+      b = Tensor();
+      result.x = result.x.select(0, 0).clone();
+    }
     if (model.is_preconditioned) model.steps.set_value(model.no_steps, {.borrow = true});
     // What was reached before is an image; nothing is none.
     if (result.status == Status::diverged && result.iterations == 0) {

@@ -102,6 +102,8 @@ class ImageSolver {
   void set_scale(double scale);
   /// Only with `has_start`.
   void set_start(Tensor image);
+  /// What a start holds, and beside it while it is set.
+  static index_t start_bytes(const ImageItem& item, const ImageSolverOptions& options);
   /// Finds the scale from A^H y.
   using ScaleOf = std::function<double(const Tensor& adjoint)>;
   /// x of the result is the image. With `scale_of` the scale is set before the iteration.
