@@ -273,6 +273,9 @@ void OptionPairs::make_inputs() {
   write_file(dir / "config.json", "{\"lambda\": 0}");
   const Tensor plane = read_npy(dir / "k.npy").unsqueeze(1);
   write_npy(dir / "series.npy", plane.unsqueeze(0).expand({2, 4, 1, 32, 32}).contiguous());
+  Tensor part = read_npy(dir / "k.npy").clone();
+  part.narrow(1, 22, 10).fill(0);
+  write_npy(dir / "partial.npy", part);
   write_npy(dir / "volume.npy", Tensor::random_normal({6, 32, 34}, DType::float32, {1}));
   step_samples_ = step_samples(dir);
   for (const std::string& name : dir.names()) inputs_.insert(name);
@@ -288,6 +291,8 @@ CommandSamples OptionPairs::plan_samples() const {
                   {"--reg", {{"--reg", "tv:0.01"}}},
                   {"--sets", {{"--sets", "2"}}},
                   {"--scale", {{"--scale", "7"}, {"--reg", "tv:0.01"}}},
+                  {"--compress", {{"--compress", "3"}}},
+                  {"--partial", {{"--partial", "homodyne"}, {}, {dir / "partial.npy"}}},
                   {"--keep-scale", {{"--keep-scale"}}},
                   {"--trajectory", {trajectory, {}, {dir / "radial.npy"}}},
                   {"--weights", {{"--weights", dir / "w.npy"}, trajectory}},

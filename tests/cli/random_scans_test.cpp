@@ -40,6 +40,7 @@ class RandomScan {
     }
     options.iterations = 2;
     options.keeps_maps = pick(3) == 0;
+    if (pick(4) == 0) options.virtual_coils = 1 + pick(coils_);
   }
 
   // All that matters for a failure to be understood.
@@ -47,23 +48,32 @@ class RandomScan {
     return "seed " + std::to_string(seed_) + ", " + options.kspace + " " + to_string(grid_) +
            ", columns " + std::to_string(columns_) + ", maps '" + options.maps + "', " +
            (regularizers_.empty() ? name_of(options.method) : regularizers_) +
-           (options.keeps_maps ? ", keeps maps" : "");
+           (options.keeps_maps ? ", keeps maps" : "") +
+           (options.virtual_coils ? ", virtual coils " + std::to_string(*options.virtual_coils)
+                                  : "") +
+           ", " + name_of(options.partial);
   }
 
   // Another problem on the same scan, planes or a whole volume.
   void set_regularizer() {
-    constexpr const char* kTerms[] = {
-        "l1wav:0.01,shift=none", "tv:0.01", "l1fft:0.01", "nonneg", "l1:0.01", "l1wav:0.01"};
+    constexpr const char* kTerms[] = {"l1wav:0.01,shift=none",
+                                      "tv:0.01",
+                                      "l1fft:0.01",
+                                      "nonneg",
+                                      "l1:0.01",
+                                      "l1wav:0.01",
+                                      "tgv:0.01"};
     regularizers_ = kTerms[pick(std::size(kTerms))];
     // Single precision draws the same shifts, so that budgets give the same image.
     options.regularizers = {parse_regularizer(regularizers_)};
-    options.method = pick(3) == 0 && options.regularizers[0].penalty != Penalty::total_variation
+    options.method = pick(3) == 0 && options.regularizers[0].penalty != Penalty::total_variation &&
+                             options.regularizers[0].penalty != Penalty::generalized_variation
                          ? ReconstructMethod::pogm
                          : ReconstructMethod::automatic;
     options.iterations = 3;
   }
 
-  bool is_thin() const { return grid_[1] > 1 && grid_[3] < 12; }
+  bool is_thin() const { return grid_[1] > 1 && (columns_ > 0 ? columns_ : grid_[3]) < 12; }
 
   ScratchDirectory dir;
   ScanReconstructionOptions options;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/recon/coil_mixer.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
@@ -29,16 +30,8 @@ struct Eigen {
   Matrix vectors;              // vector k in row k
 };
 
-// Of sum y y^H over samples (C, n).
-Eigen principal_vectors(const Complex* samples, index_t coils, index_t n) {
-  Matrix sum(static_cast<std::size_t>(coils * coils));
-  for (index_t a = 0; a < coils; ++a) {
-    for (index_t b = a; b < coils; ++b) {
-      Complex product = 0;
-      for (index_t i = 0; i < n; ++i) product += samples[a * n + i] * std::conj(samples[b * n + i]);
-      sum[static_cast<std::size_t>(a * coils + b)] = product;
-    }
-  }
+// Of the upper triangle of sum y y^H.
+Eigen eigen_of(Matrix sum, index_t coils) {
   std::vector<double> values(static_cast<std::size_t>(coils));
   Matrix work(hermitian_eigen_work<Complex>(coils) / sizeof(Complex) + 1);
   hermitian_eigen(coils, sum.data(), values.data(), std::as_writable_bytes(std::span(work)));
@@ -49,6 +42,19 @@ Eigen principal_vectors(const Complex* samples, index_t coils, index_t n) {
                           sum.begin() + (k + 1) * coils);
   }
   return result;
+}
+
+// Of sum y y^H over samples (C, n).
+Eigen principal_vectors(const Complex* samples, index_t coils, index_t n) {
+  Matrix sum(static_cast<std::size_t>(coils * coils));
+  for (index_t a = 0; a < coils; ++a) {
+    for (index_t b = a; b < coils; ++b) {
+      Complex product = 0;
+      for (index_t i = 0; i < n; ++i) product += samples[a * n + i] * std::conj(samples[b * n + i]);
+      sum[static_cast<std::size_t>(a * coils + b)] = product;
+    }
+  }
+  return eigen_of(std::move(sum), coils);
 }
 
 // The samples of the area, (C, points), transformed to position x of N along the readout.
@@ -251,6 +257,17 @@ CompressedKspace compress_coils(const Tensor& kspace, const CompressOptions& opt
                    : svd_compression(samples, options);
   add_operators(result.compression, kspace.rank() - 1);
   result.kspace = result.compression.kspace(kspace);
+  return result;
+}
+
+LeadingCoils leading_coils(Matrix covariance, index_t coils, index_t to) {
+  const Eigen eigen = eigen_of(std::move(covariance), coils);
+  LeadingCoils result;
+  const std::vector<double> energies = normalized(eigen.values);
+  for (index_t k = 0; k < to; ++k) result.energy += energies[static_cast<std::size_t>(k)];
+  for (index_t i = 0; i < to * coils; ++i) {
+    result.rows.emplace_back(std::conj(eigen.vectors[static_cast<std::size_t>(i)]));
+  }
   return result;
 }
 

@@ -54,8 +54,8 @@ struct Regularizer {
 /// Reads `NAME[(DIMS)][:LAMBDA][,KEY=VALUE]..`, such as `tv:0.01`, `l1wav(Ny,Nx):0.01,wavelet=db4`
 /// or `llr(Nx=8,Ny=8;T):0.02`.
 ///
-/// NAME is l2, l1, l1wav, l1fft, tv, tgv, lr, llr, nonneg or real. Keys: wavelet, levels (a number or
-/// auto), shift (random, none), joint of l1wav; iso (0, 1), boundary (periodic, neumann, zero),
+/// NAME is l2, l1, l1wav, l1fft, tv, tgv, lr, llr, nonneg or real. Keys: wavelet, levels (a number
+/// or auto), shift (random, none), joint of l1wav; iso (0, 1), boundary (periodic, neumann, zero),
 /// direction (backward, forward) of tv; ratio of tgv; shift, scale (none, bart) of llr.
 ///
 /// Errors   ValueError with the text and the character: an unknown name, naming the nearest; "needs

@@ -11,6 +11,7 @@
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/distributed/team.hpp"
 #include "palimpsest/imaging/calibration.hpp"
+#include "palimpsest/imaging/partial_fourier.hpp"
 #include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/imaging/scan.hpp"
 #include "palimpsest/io/cartesian.hpp"
@@ -38,6 +39,10 @@ struct ScanReconstructionOptions {
   bool keep_scale = false;
   /// Sets of estimated maps; the image is the root of the sum of squares over them.
   index_t sets = 1;
+  /// Virtual coils that take the place of those of the scan, and of given maps; unset: none do.
+  std::optional<index_t> virtual_coils = {};
+  /// Of images of smooth phase: what becomes of the side of k-space that was not measured.
+  PartialFourier partial = PartialFourier::none;
   /// Bytes that may be held at a time, from opening the files to writing the results.
   std::optional<index_t> budget;
   /// The folder of files that hold what a budget does not allow to be in memory.
@@ -75,7 +80,7 @@ struct ScanReconstructionPlan {
   /// Bytes at a time: of a raw file that are sorted, of k-space and of maps whose columns are
   /// taken.
   index_t sorting_piece = 0, columns_piece = 0, maps_piece = 0, calibration_piece = 0;
-  index_t mean_piece = 0;
+  index_t mean_piece = 0, compression_piece = 0;
   /// Planes whose maps are read from their file at a time.
   index_t maps_at_a_time = 1;
   /// Solves one after the other: slices, frames and planes that nothing ties together.
@@ -83,6 +88,8 @@ struct ScanReconstructionPlan {
   /// Frames of each.
   index_t frames = 1;
   ReconstructMethod method = ReconstructMethod::automatic;
+  /// The axis of a solve's image along which one side of k-space is missing, if that is made up.
+  std::optional<PartialLines> partial = {};
 };
 
 struct ScanReconstructionResult {
@@ -99,6 +106,8 @@ struct ScanReconstructionResult {
   std::map<std::string, std::int64_t> applications;
   /// Of the first slice.
   double scale = 1;
+  /// The part of the energy that virtual coils keep.
+  double kept_energy = 1;
   double read_s = 0, sensitivities_s = 0, solve_s = 0;
 };
 

@@ -370,9 +370,10 @@ class RowSorter {
     const bool is_first = missing_[static_cast<std::size_t>(row)] == count;
     const bool is_last = --missing_[static_cast<std::size_t>(row)] == 0;
     add_readout(readout, samples, line_.data(), 0, column, {readout.n_coils, 1, 1, n_x});
-    if (how.change) how.change(readout, line_.data());
+    if (how.change) how.change(readout, row, line_.data());
+    const index_t coils = how.coils.value_or(readout.n_coils);
     if (!is_first) before_.resize(static_cast<std::size_t>(n_x));
-    for (index_t coil = 0; coil < readout.n_coils && !is_first; ++coil) {
+    for (index_t coil = 0; coil < coils && !is_first; ++coil) {
       kspace_.read(first_ + coil * plane + row * n_x, before_.data(), n_x);
       for (index_t i = 0; i < n_x; ++i) {
         line_[static_cast<std::size_t>(coil * n_x + i)] += before_[static_cast<std::size_t>(i)];
@@ -382,7 +383,7 @@ class RowSorter {
       const float share = 1.0f / static_cast<float>(count);
       for (cfloat& value : line_) value *= share;
     }
-    for (index_t coil = 0; coil < readout.n_coils; ++coil) {
+    for (index_t coil = 0; coil < coils; ++coil) {
       kspace_.write(first_ + coil * plane + row * n_x, line_.data() + coil * n_x, n_x);
     }
   }

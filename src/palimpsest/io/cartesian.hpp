@@ -99,8 +99,12 @@ struct SortOptions {
   std::string folder = ".";
   /// Held at a time of the scan's file.
   index_t batch_bytes = index_t{16} << 20;
-  /// Changes a readout on its way: (coil, kx) on the grid, turned where it was reversed.
-  std::function<void(const Readout& readout, std::complex<float>* line)> change = {};
+  /// Changes a readout on its way: (coil, kx) on the grid, turned where it was reversed, and the
+  /// row kz * ny + ky that it goes to.
+  std::function<void(const Readout& readout, index_t row, std::complex<float>* line)> change = {};
+  /// Coils of the result, the first ones that `change` leaves; unset: all. With 0 nothing is
+  /// written.
+  std::optional<index_t> coils = {};
 };
 /// complex64 (coil, kz, ky, kx); zero where nothing was measured.
 ///

@@ -109,7 +109,7 @@ void check_effects(const ReconOptions& options, const ScanReconstructionOptions&
   const bool has_scaled = std::any_of(regs.begin(), regs.end(), is_scaled);
   if (!options.scale.empty() && !has_scaled && !options.keep_scale) {
     throw UsageError(
-        "[--scale] has no effect without --reg of l1, l1wav, l1fft, tv, lr or llr, or "
+        "[--scale] has no effect without --reg of l1, l1wav, l1fft, tv, tgv, lr or llr, or "
         "--keep-scale. Try without --scale");
   }
 }
@@ -222,6 +222,10 @@ ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
   set_scale(options, result);
   result.keep_scale = options.keep_scale;
   result.sets = options.sets;
+  result.virtual_coils = options.compress;
+  result.partial = options.partial == "homodyne" ? PartialFourier::homodyne
+                   : options.partial == "pocs"   ? PartialFourier::pocs
+                                                 : PartialFourier::none;
   if (!options.memory.empty()) result.budget = parse_bytes("--memory", options.memory);
   result.scratch = scratch_folder(options);
   result.keeps_maps = !options.save_maps.empty();
@@ -251,8 +255,8 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .argument("INPUT", options.input,
                 "k-space: ISMRMRD file, or array (coil, [z,] y, x) as NPY or BART CFL")
       .option("--reg", "TERM", options.regularizers,
-              "Regularizer, NAME[(DIMS)]:WEIGHT[,KEY=VALUE]..: l2, l1, l1wav, l1fft, tv, lr, llr, "
-              "nonneg, real; may be given several times; default: l2:0.015")
+              "Regularizer, NAME[(DIMS)]:WEIGHT[,KEY=VALUE]..: l2, l1, l1wav, l1fft, tv, tgv, lr, "
+              "llr, nonneg, real; may be given several times; default: l2:0.015")
       .choice("--method", methods, options.method,
               "Reconstruction method; automatic: the best for the regularizers")
       .option("--maps", "FILE", options.maps,
@@ -271,6 +275,10 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "Counter of a raw file whose values are frames: repetition, contrast, phase or set")
       .option("--frames", "N[/STEP]", options.frames,
               "Readouts of a frame along a trajectory, and from one frame to the next")
+      .option("--compress", "N", options.compress,
+              "Virtual coils in place of those of the scan, with most of the energy")
+      .choice("--partial", {"none", "homodyne", "pocs"}, options.partial,
+              "Missing side of k-space: zeros, or made up from a smooth phase")
       .option("--start", "FILE.npy", options.start, "Image at which the iteration starts")
       .option(
           "--scratch", "FOLDER", options.scratch,

@@ -18,8 +18,9 @@ struct ReconOptions : CommonOptions {
   std::vector<std::string> regularizers;
   std::optional<double> lambda, tolerance;
   index_t iterations = 30, bits = 8, columns = 0, sets = 1;
-  std::optional<index_t> seed;
+  std::optional<index_t> seed, compress;
   std::optional<index_t> slice, contrast, phase, set, repetition;
+  std::string partial = "none";
   std::string as, frames, trajectory, weights, start, scale, time_limit, checkpoint, every, resume;
   bool prewhiten = false, keep_scale = false;
   std::string scratch;

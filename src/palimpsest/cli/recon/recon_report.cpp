@@ -229,6 +229,7 @@ std::vector<std::pair<std::string, std::string>> page_facts(
     }
   }
   for (const std::string& note : layout.notes) rows.emplace_back("note", note);
+  if (r.plan().partial) rows.emplace_back("partial Fourier", name_of(options.partial));
   rows.emplace_back("coil maps", options.maps.empty() ? "estimated" : options.maps);
   rows.emplace_back("regularizers", fmt::format("{}", fmt::join(regularizers, ", ")));
   rows.emplace_back("method", fmt::format("{}: {}", method_name(r), method_reason(r, options)));
@@ -308,6 +309,24 @@ std::string ranks_text(const std::vector<RankReport>& ranks) {
   return text;
 }
 
+// Where one side of k-space is missing, and what becomes of it.
+std::string partial_text(const ScanReconstruction& r, const ScanReconstructionOptions& options) {
+  const ScanLayout& layout = r.layout();
+  if (layout.has_trajectory()) return {};
+  std::optional<PartialLines> lines = r.plan().partial;
+  try {
+    if (!lines) lines = partial_lines(layout.mask);
+  } catch (const ValueError&) {
+    return {};
+  }
+  if (!lines) return {};
+  return fmt::format("one side of k-space is missing along {}, {} of {} lines: {}\n",
+                     layout.item_dims()[static_cast<std::size_t>(lines->axis)].str(),
+                     lines->extent - lines->acquired, lines->extent,
+                     r.plan().partial ? name_of(options.partial)
+                                      : "zeros, or --partial for images of smooth phase");
+}
+
 std::string scan_text(const ScanReconstruction& r, const ScanReconstructionOptions& options) {
   const ScanLayout& layout = r.layout();
   std::string extents;
@@ -324,6 +343,7 @@ std::string scan_text(const ScanReconstruction& r, const ScanReconstructionOptio
                         counted(layout.n_averages, "average"));
   }
   for (const std::string& note : layout.notes) text += note + "\n";
+  text += partial_text(r, options);
   if (options.maps.empty()) {
     const auto [rows, columns] = used_center(r.center());
     text += fmt::format("coil sensitivities estimated from the {} x {} centre{}\n", rows, columns,
@@ -365,6 +385,10 @@ std::string run_text(const ScanReconstruction& r, const ScanReconstructionResult
     text += fmt::format("{}: {}, residual {:.1e} ({})\n", method_name(r),
                         counted(result.iterations, "iteration"), result.history.back().residual,
                         name_of(result.status));
+  }
+  if (result.kept_energy < 1) {
+    text += fmt::format("{} keep {:.2f} % of the energy\n",
+                        counted(r.layout().n_coils(), "virtual coil"), 100 * result.kept_energy);
   }
   text += fmt::format(
       "peak: announced {} bytes, measured {} bytes; the process, with its code and libraries, {} "

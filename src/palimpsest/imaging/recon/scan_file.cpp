@@ -324,21 +324,25 @@ Tensor ScanFile::mean_mask(index_t slice) const {
 }
 
 SortingBytes ScanFile::making_bytes(index_t piece_bytes) const {
-  if (!raw_) return {copying_bytes(file_.array), 0};
+  const index_t mixing = mixer_ ? mixer_->bytes(layout_.grid[3]) : 0;
+  if (!raw_) {
+    const index_t line = byte_count(Extents{layout_.grid[3]}, DType::complex64);
+    return mixer_ ? SortingBytes{2 * line, mixing} : SortingBytes{copying_bytes(file_.array), 0};
+  }
+  SortingBytes most;
   if (layout_.has_trajectory()) {
-    SortingBytes most;
     for (index_t s = 0; s < layout_.n_slices(); ++s) {
       std::vector<std::size_t> readouts = ordered_readouts(s);
       std::sort(readouts.begin(), readouts.end());  // as the file is read
-      const index_t line = layout_.grid[0] * layout_.grid[3];
-      const index_t matrix = options_.prewhiten ? layout_.grid[0] * layout_.grid[0] * 16 : 0;
-      most.tensors = std::max(most.tensors, matrix + (matrix > 0 ? 3 * 8 * line : 0));
+      const index_t coils = physical_coils(), line = coils * layout_.grid[3];
+      const index_t matrix = options_.prewhiten ? coils * coils * 16 : 0;
+      most.tensors = std::max(most.tensors, matrix + (matrix > 0 ? 4 : 1) * 8 * line);
       most.others = std::max(most.others, raw_->reading_bytes(readouts, piece_bytes) +
-                                              std::ssize(readouts) * 24 + 4 * matrix + 8 * line);
+                                              std::ssize(readouts) * 24 + 4 * matrix + 16 * line);
     }
+    most.others += mixing;
     return most;
   }
-  SortingBytes most;
   for (index_t s = 0; s < layout_.n_slices(); ++s) {
     for (index_t t = 0; t < layout_.n_frames(); ++t) {
       const SortingBytes bytes = sorting_bytes(*raw_, options_of(s, t), piece_bytes);
@@ -351,11 +355,14 @@ SortingBytes ScanFile::making_bytes(index_t piece_bytes) const {
       most.others = std::max(most.others, bytes.others);
     }
   }
+  most.others += mixing;
   return most;
 }
 
 SortingBytes ScanFile::calibration_bytes(index_t piece_bytes) const {
-  return sorting_bytes(*raw_, options_of(0, {}, /*calibration=*/true), piece_bytes);
+  SortingBytes bytes = sorting_bytes(*raw_, options_of(0, {}, /*calibration=*/true), piece_bytes);
+  if (mixer_) bytes.others += mixer_->bytes(layout_.grid[3]);
+  return bytes;
 }
 
 // -- samples -------------------------------------------------------------------------------------
@@ -371,10 +378,15 @@ const std::optional<EchoPhase>& ScanFile::echo_phase(index_t slice, index_t piec
 SortOptions ScanFile::sorting(index_t slice, const Place& place, index_t piece_bytes) const {
   SortOptions how{.in_memory = place.in_memory, .folder = place.folder, .batch_bytes = piece_bytes};
   const std::optional<EchoPhase>& phase = echo_phase(slice, piece_bytes);
-  if (!phase) return how;
+  CoilMixer* const mixer = mixer_ && mixer_->is_ready() ? mixer_.get() : nullptr;
+  if (mixer) how.coils = mixer->to();
+  if (!phase && !mixer) return how;
   const index_t n_x = layout_.grid[3];
-  how.change = [phase = *phase, n_x](const Readout& readout, std::complex<float>* line) {
-    if (readout.has(ReadoutFlag::reverse)) align_echo(line, readout.n_coils, n_x, phase);
+  how.change = [phase, mixer, n_x](const Readout& readout, index_t, std::complex<float>* line) {
+    if (phase && readout.has(ReadoutFlag::reverse)) {
+      align_echo(line, readout.n_coils, n_x, *phase);
+    }
+    if (mixer) mixer->mix(line, n_x);
   };
   return how;
 }
@@ -382,8 +394,8 @@ SortOptions ScanFile::sorting(index_t slice, const Place& place, index_t piece_b
 Tensor ScanFile::kspace(index_t slice, index_t frame, index_t n_frames, const Place& place,
                         index_t piece_bytes, MemoryLedger& ledger) const {
   return read_input(path_, [&] {
-    if (!raw_) return frames_of_array(frame, n_frames, place);
     const auto charge = ledger.charge(making_bytes(piece_bytes).others);
+    if (!raw_) return frames_of_array(frame, n_frames, place);
     Extents shape = layout_.grid;
     shape[0] *= n_frames;
     ScratchArray result = place.array(shape);
@@ -402,8 +414,15 @@ Tensor ScanFile::kspace(index_t slice, index_t frame, index_t n_frames, const Pl
 
 Tensor ScanFile::frames_of_array(index_t frame, index_t n_frames, const Place& place) const {
   Tensor part = file_.array.narrow(0, frame, n_frames);
-  if (!file_.is_dense()) part = dense_copy(part, place);
   const Extents& n = layout_.grid;
+  if (mixer_) {
+    ScratchArray mixed = place.array({n_frames * n[0], n[1], n[2], n[3]});
+    for (index_t t = 0; t < n_frames; ++t) {
+      mixer_->mix_into(part.select(0, t), mixed, t * element_count(n));
+    }
+    return mixed.map();
+  }
+  if (!file_.is_dense()) part = dense_copy(part, place);
   return part.view({n_frames * n[0], n[1], n[2], n[3]});
 }
 
@@ -413,42 +432,59 @@ Tensor ScanFile::mean_kspace(index_t slice, const Place& place, index_t piece_by
     return kspace(slice, 0, 1, place, piece_bytes, ledger);
   }
   return read_input(path_, [&] {
-    if (!raw_) return mean_of_array(place);
     const auto charge = ledger.charge(making_bytes(piece_bytes).others);
+    if (!raw_) return mean_of_array(place);
     ScratchArray result = place.array(layout_.grid);
     sort_kspace(*raw_, options_of(slice), sorting(slice, place, piece_bytes), result, 0);
     return result.map();
   });
 }
 
+// The mean of those frames that measured a point, of a line of a coil.
+Tensor ScanFile::mean_line(index_t coil, index_t z, index_t y) const {
+  const index_t width = layout_.grid[3];
+  std::vector<std::complex<double>> sums(static_cast<std::size_t>(width));
+  std::vector<index_t> counts(static_cast<std::size_t>(width));
+  for (index_t t = 0; t < layout_.n_frames(); ++t) {
+    const Tensor given = file_.array.select(0, t)
+                             .select(0, coil)
+                             .select(0, z)
+                             .select(0, y)
+                             .to(DType::complex64)
+                             .contiguous();
+    const auto* v = given.data<std::complex<float>>();
+    for (std::size_t x = 0; x < sums.size(); ++x) {
+      sums[x] += std::complex<double>(v[x]);
+      counts[x] += v[x] != std::complex<float>(0) ? 1 : 0;
+    }
+  }
+  Tensor line = Tensor::empty({width}, DType::complex64);
+  auto* out = line.mutable_data<std::complex<float>>();
+  for (std::size_t x = 0; x < sums.size(); ++x) {
+    out[x] = std::complex<float>(sums[x] / static_cast<double>(std::max<index_t>(counts[x], 1)));
+  }
+  return line;
+}
+
 Tensor ScanFile::mean_of_array(const Place& place) const {
   const Extents& n = layout_.grid;
   ScratchArray result = place.array(n);
-  const index_t width = n[3], lines = n[0] * n[1] * n[2];
-  std::vector<std::complex<double>> sums(static_cast<std::size_t>(width));
-  std::vector<index_t> counts(static_cast<std::size_t>(width));
-  Tensor line = Tensor::empty({width}, DType::complex64);
-  for (index_t i = 0; i < lines; ++i) {
-    std::fill(sums.begin(), sums.end(), 0);
-    std::fill(counts.begin(), counts.end(), 0);
-    for (index_t t = 0; t < layout_.n_frames(); ++t) {
-      const Tensor given = file_.array.select(0, t)
-                               .select(0, i / (n[1] * n[2]))
-                               .select(0, i / n[2] % n[1])
-                               .select(0, i % n[2])
-                               .to(DType::complex64)
-                               .contiguous();
-      const auto* v = given.data<std::complex<float>>();
-      for (std::size_t x = 0; x < sums.size(); ++x) {
-        sums[x] += std::complex<double>(v[x]);
-        counts[x] += v[x] != std::complex<float>(0) ? 1 : 0;
+  const index_t width = n[3], rows = n[1] * n[2], coils = physical_coils();
+  std::vector<std::complex<float>> lines(static_cast<std::size_t>(mixer_ ? coils * width : 0));
+  for (index_t row = 0; row < rows; ++row) {
+    for (index_t c = 0; c < coils; ++c) {
+      const Tensor line = mean_line(c, row / n[2], row % n[2]);
+      if (mixer_) {
+        std::copy_n(line.data<std::complex<float>>(), width, lines.begin() + c * width);
+      } else {
+        result.write((c * rows + row) * width, line.raw_data(), width);
       }
     }
-    auto* out = line.mutable_data<std::complex<float>>();
-    for (std::size_t x = 0; x < sums.size(); ++x) {
-      out[x] = std::complex<float>(sums[x] / static_cast<double>(std::max<index_t>(counts[x], 1)));
+    if (!mixer_) continue;
+    mixer_->mix(lines.data(), width);
+    for (index_t v = 0; v < n[0]; ++v) {
+      result.write((v * rows + row) * width, lines.data() + v * width, width);
     }
-    result.write(i * width, out, width);
   }
   return result.map();
 }
@@ -457,9 +493,10 @@ Tensor ScanFile::calibration_kspace(index_t slice, const Place& place, index_t p
                                     MemoryLedger& ledger) const {
   return read_input(path_, [&] {
     const auto charge = ledger.charge(calibration_bytes(piece_bytes).others);
-    return sorted_kspace(*raw_, options_of(slice, {}, /*calibration=*/true),
-                         sorting(slice, place, piece_bytes))
-        .map();
+    ScratchArray result = place.array(layout_.grid);
+    sort_kspace(*raw_, options_of(slice, {}, /*calibration=*/true),
+                sorting(slice, place, piece_bytes), result, 0);
+    return result.map();
   });
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "palimpsest/imaging/epi.hpp"
+#include "palimpsest/imaging/recon/coil_mixer.hpp"
 #include "palimpsest/imaging/recon/grid_file.hpp"
 #include "palimpsest/imaging/recon/memory_ledger.hpp"
 #include "palimpsest/imaging/recon/place.hpp"
@@ -64,6 +65,18 @@ class ScanFile {
 
   const std::optional<RawScanFile>& raw() const { return raw_; }
 
+  /// From now on there are so many virtual coils, in layout() too: leading left singular vectors of
+  /// the samples of the calibration area, or of all where there is none.
+  ///
+  /// Errors   ValueError "--compress": more than there are coils, or none
+  void compress_to(index_t coils);
+  index_t physical_coils() const { return mixer_ ? mixer_->coils() : layout_.n_coils(); }
+  /// What mixes the coils, if there is such.
+  CoilMixer* mixer() const { return mixer_.get(); }
+  /// Finds the matrix: before k-space is asked for. Of all slices and frames together.
+  void find_virtual_coils(index_t piece_bytes, MemoryLedger& ledger);
+  SortingBytes finding_bytes(index_t piece_bytes) const;
+
  private:
   CartesianOptions options_of(index_t slice, std::optional<index_t> frame = {},
                               bool calibration = false) const;
@@ -82,7 +95,13 @@ class ScanFile {
   SortOptions sorting(index_t slice, const Place& place, index_t piece_bytes) const;
   void sort_trajectory(index_t slice, ScratchArray& into, index_t piece_bytes) const;
   Tensor frames_of_array(index_t frame, index_t n_frames, const Place& place) const;
+  Tensor mean_line(index_t coil, index_t z, index_t y) const;
   Tensor mean_of_array(const Place& place) const;
+  void count_raw_grid(index_t piece_bytes);
+  void count_array_grid();
+  void count_along(const Tensor& line, index_t readout);
+  using Line = std::function<void(std::size_t place, const Tensor& line)>;
+  void read_along(index_t slice, index_t piece_bytes, const Line& visit) const;
   const std::optional<EchoPhase>& echo_phase(index_t slice, index_t piece_bytes) const;
 
   std::string path_;
@@ -93,6 +112,7 @@ class ScanFile {
   MemoryLedger::Charge raw_charge_;
   GridFile file_;  // of several frames (frame, coil, z, y, x)
   Tensor calibration_mask_;
+  std::unique_ptr<CoilMixer> mixer_;
   index_t opening_bytes_ = 0;
   // Of the slice that was asked for last.
   mutable index_t phase_slice_ = -1;

@@ -90,6 +90,7 @@ struct ScanReconstruction::Impl {
   void open_given_maps();
   void open_center();
   void open_weights();
+  void open_partial();
   void rehearse_calibration();
   void rehearse_solver();
   ImageItem item_of(bool in_memory, index_t group = 0) const;
@@ -102,6 +103,7 @@ struct ScanReconstruction::Impl {
   void plan_kspace(Draft& draft) const;
   void plan_maps(Draft& draft) const;
   void plan_solve(Draft& draft) const;
+  void plan_partial(Draft& draft) const;
   Draft draft(bool in_memory) const;
   index_t smallest_of(const Draft& draft) const;
   void choose();
@@ -142,8 +144,9 @@ struct ScanReconstruction::Impl {
   double maps_norm2 = 1;
   CalibrationArea center;  // without a limit of its extents
   EspiritOptions espirit_options;
-  std::optional<Tensor> density;   // float32 (readouts, samples)
-  std::optional<Tensor> start;     // mapped
+  std::optional<Tensor> density;  // float32 (readouts, samples)
+  std::optional<Tensor> start;    // mapped
+  std::optional<PartialLines> partial;
   index_t rehearsed_bytes = 0;     // of calibration data along a trajectory, of one coil
   index_t operator_bytes = 0;      // locations and kernels along a trajectory
   index_t constructing_bytes = 0;  // the most that was held until they were made

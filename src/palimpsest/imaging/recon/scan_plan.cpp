@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
 #include "palimpsest/imaging/scale.hpp"
 #include "palimpsest/io/npy.hpp"
@@ -62,6 +63,7 @@ bool ties(const std::vector<Regularizer>& regularizers, const ND& d) {
       case Penalty::l1_wavelet:
       case Penalty::l1_fourier:
       case Penalty::total_variation:
+      case Penalty::generalized_variation:
         return r.over.empty() ? is_spatial : r.over.contains(d) || r.joint.contains(d);
       case Penalty::low_rank:
       case Penalty::locally_low_rank:
@@ -111,11 +113,13 @@ struct ScanReconstruction::Impl::Draft {
 ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)
     : options(std::move(given)),
       scan(options.kspace, options.scan, ledger, ties(options.regularizers, ND("Nx"))) {
+  if (options.virtual_coils) scan.compress_to(*options.virtual_coils);
   check_options();
   shape_team();
   open_given_maps();
   if (!has_maps()) open_center();
   open_weights();
+  open_partial();
   // Programs of what is not quadratic hold constants of the size of an axis.
   if (scan.layout().has_trajectory() || !are_quadratic(options.regularizers)) rehearse_solver();
   choose();
@@ -163,7 +167,9 @@ void ScanReconstruction::Impl::check_options() {
 void ScanReconstruction::Impl::open_given_maps() {
   const ScanLayout& layout = scan.layout();
   if (!has_maps()) return;
-  maps_file = open_maps(options.maps, layout);
+  ScanLayout physical = layout;
+  physical.grid[0] = scan.physical_coils();
+  maps_file = open_maps(options.maps, physical);
   const Dims image = layout.item_dims();
   const ReconstructMethod method =
       method_for(options.regularizers, is_tied ? Dims("T") + image : image, options.method);
@@ -253,6 +259,30 @@ void ScanReconstruction::Impl::open_weights() {
   start = given;
 }
 
+void ScanReconstruction::Impl::open_partial() {
+  if (options.partial == PartialFourier::none) return;
+  const char* const name = name_of(options.partial);
+  if (scan.layout().has_trajectory()) {
+    throw ValueError(fmt::format(
+        "[--partial] {} is measured along a trajectory, expected a grid. Try without --partial",
+        options.kspace));
+  }
+  if (options.sets > 1) {
+    throw ValueError(fmt::format("[--partial] {} needs one image: got --sets {}, expected 1", name,
+                                 options.sets));
+  }
+  try {
+    partial = partial_lines(scan.layout().mask);
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("[--partial] {}", error.what()));
+  }
+  if (partial) return;
+  throw ValueError(fmt::format(
+      "[--partial] {} is measured on both sides of the middle of k-space along all axes of {}. Try "
+      "without --partial",
+      options.kspace, scan.layout().item_dims().str()));
+}
+
 bool ScanReconstruction::Impl::has_plane_maps() const {
   const ScanLayout& layout = scan.layout();
   return has_maps() && layout.division == Division::planes && layout.columns > 1;
@@ -260,7 +290,7 @@ bool ScanReconstruction::Impl::has_plane_maps() const {
 
 // Maps that do not lie as they are used are copied once.
 bool ScanReconstruction::Impl::copies_maps(bool in_memory) const {
-  if (!maps_file.is_dense()) return true;
+  if (!maps_file.is_dense() || scan.mixer()) return true;
   return in_memory && !has_plane_maps() && palimpsest::is_mapped(maps_file.array);
 }
 
@@ -442,6 +472,12 @@ void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
             std::max(scan.opening_bytes() + opened_maps + weights_of_data, constructing_bytes));
   draft.raw = scan.held_bytes() - scan.kept_bytes();
   const index_t beside = draft.base + opened_maps + draft.raw;
+  if (scan.mixer()) {
+    draft.add_in_pieces("virtual coils", beside, draft.plan.compression_piece, [&](index_t piece) {
+      const SortingBytes bytes = scan.finding_bytes(piece);
+      return bytes.tensors + bytes.others;
+    });
+  }
   const index_t lines = plan_calibration(draft, beside);
   draft.all_maps = plan_mean(draft, beside + lines);
   index_t others = draft.base + opened_maps + draft.all_maps + lines;
@@ -509,7 +545,9 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
   }
   index_t given = maps_file.held_bytes();
   if (copies_maps(in_memory)) {
-    draft.add("maps", draft.held + given + if_in_memory(whole) + copying_bytes(maps_file.array));
+    const index_t mixing = scan.mixer() ? scan.mixer()->bytes(layout.columns) : 0;
+    draft.add("maps",
+              draft.held + given + if_in_memory(whole) + copying_bytes(maps_file.array) + mixing);
     if (layout.n_slices() > 1) draft.held += given;
     given = if_in_memory(whole);
   }
@@ -528,7 +566,7 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
 void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
   const index_t limit = draft.plan.budget.value_or(kEverything);
   const auto left_beside = [&](index_t held) { return std::max<index_t>(limit - held, 0); };
-  if (start) draft.held += sample_bytes(draft.item.image_shape());
+  if (start) draft.held += ImageSolver::start_bytes(draft.item, solver_options());
   const index_t beside_solve = draft.held - draft.weights;
   try {
     draft.budgets = {left_beside(draft.held), left_beside(beside_solve)};
@@ -545,6 +583,18 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
   } catch (const BudgetError&) {
     draft.solver.reset();
   }
+}
+
+// Beside k-space, the maps and the image of an item.
+void ScanReconstruction::Impl::plan_partial(Draft& draft) const {
+  if (!partial) return;
+  draft.plan.partial = partial;
+  PartialLines lines = *partial;
+  if (is_tied) ++lines.axis;
+  const Extents image = draft.item.image_shape();
+  const index_t of_maps = draft.item.maps_in_file ? 0 : sample_bytes(draft.item.maps_shape());
+  draft.add("partial Fourier", draft.held + of_maps + sample_bytes(image) +
+                                   plan_missing_side(image, lines, options.partial));
 }
 
 ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) const {
@@ -566,6 +616,7 @@ ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) 
   draft.add("writing",
             scan.kept_bytes() + draft.image + draft.kept_maps + writing.tensors + writing.others);
   plan_solve(draft);
+  plan_partial(draft);
   return draft;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
 #include "palimpsest/imaging/scale.hpp"
 
@@ -217,7 +218,12 @@ Tensor ScanReconstruction::Impl::given_maps(index_t first) {
   if (!maps.defined()) {
     const Tensor of_slice =
         layout.n_slices() > 1 ? maps_file.array.select(0, maps_slice) : maps_file.array;
-    maps = copies_maps(plan.in_memory) ? dense_copy(of_slice, place()) : of_slice;
+    if (CoilMixer* const mixer = scan.mixer()) {
+      const auto charge = ledger.charge(mixer->bytes(layout.columns));
+      maps = mixer->mixed(of_slice, place());
+    } else {
+      maps = copies_maps(plan.in_memory) ? dense_copy(of_slice, place()) : of_slice;
+    }
     // The file's array is not needed any more.
     if (layout.n_slices() == 1) maps_file.array = maps;
   }
@@ -344,6 +350,11 @@ void ScanReconstruction::Impl::take_item(SolveResult& found, index_t slice, inde
   const ScanLayout& layout = scan.layout();
   Tensor part = std::move(found.x);
   if (options.sets > 1) part = combined_sets(part, is_tied ? 1 : 0);
+  if (partial) {
+    PartialLines lines = *partial;
+    if (is_tied) ++lines.axis;
+    part = with_missing_side(part, lines, options.partial);
+  }
   const Extents wanted = layout.wanted_of_item();
   const index_t leading = is_tied ? 1 : 0;
   for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
@@ -498,6 +509,8 @@ ScanReconstructionResult ScanReconstruction::Impl::run(const Progress& given) {
     shape.insert(0, layout.n_slices());
     kept_maps.emplace(place().array(shape));
   }
+  scan.find_virtual_coils(plan.compression_piece, ledger);
+  if (scan.mixer()) result.kept_energy = scan.mixer()->energy();
   for (index_t slice = 0; slice < layout.n_slices(); ++slice) run_slice(slice, result);
   calibration = all_maps = group_of_maps = samples = Tensor();
   solver.reset();

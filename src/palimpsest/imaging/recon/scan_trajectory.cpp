@@ -191,35 +191,43 @@ void ScanFile::read_raw_trajectory(const std::vector<std::size_t>& readouts) {
   layout_.trajectory = std::move(trajectory);
 }
 
-void ScanFile::sort_trajectory(index_t slice, ScratchArray& into, index_t piece_bytes) const {
+// The lines (coil, sample) of a slice in the order of the file, whitened, and their places.
+void ScanFile::read_along(index_t slice, index_t piece_bytes, const Line& visit) const {
   const RawScan& scan = raw_->contents();
   const std::vector<std::size_t> readouts = ordered_readouts(slice);
   std::vector<std::size_t> place(scan.readouts.size());
   for (std::size_t k = 0; k < readouts.size(); ++k) place[readouts[k]] = k;
   const std::vector<std::size_t> increasing = sorted_numbers(readouts);
-  const index_t coils = layout_.grid[0], spokes = layout_.grid[2], n = layout_.grid[3];
   Tensor covariance;
   if (options_.prewhiten) covariance = noise_covariance(*raw_, piece_bytes);
-  raw_->read(
-      increasing, piece_bytes,
-      [&](std::size_t i, const std::complex<float>* samples, const float*) {
-        const Readout& r = scan.readouts[i];
-        for (index_t k = 0; k < r.n_coils * r.n_samples; ++k) {
-          if (std::isfinite(samples[k].real()) && std::isfinite(samples[k].imag())) continue;
-          throw FormatError(
-              fmt::format("[scan] readout {} holds values that are NaN or infinite.", i));
-        }
-        Tensor white;
-        if (covariance.defined()) {
-          const std::vector<std::complex<float>> given(samples, samples + r.n_coils * r.n_samples);
-          white = prewhitened(Tensor::from(given, Extents{r.n_coils, r.n_samples}), covariance);
-          samples = white.data<std::complex<float>>();
-        }
-        for (index_t c = 0; c < coils; ++c) {
-          into.write((c * spokes + static_cast<index_t>(place[i])) * n,
-                     samples + c * r.n_samples + r.discard_pre, n);
-        }
-      });
+  raw_->read(increasing, piece_bytes,
+             [&](std::size_t i, const std::complex<float>* samples, const float*) {
+               const Readout& r = scan.readouts[i];
+               for (index_t k = 0; k < r.n_coils * r.n_samples; ++k) {
+                 if (std::isfinite(samples[k].real()) && std::isfinite(samples[k].imag())) continue;
+                 throw FormatError(
+                     fmt::format("[scan] readout {} holds values that are NaN or infinite.", i));
+               }
+               const std::vector<std::complex<float>> given(samples,
+                                                            samples + r.n_coils * r.n_samples);
+               Tensor line = Tensor::from(given, Extents{r.n_coils, r.n_samples});
+               if (covariance.defined()) line = prewhitened(line, covariance);
+               visit(place[i], line.narrow(1, r.discard_pre, used_samples(r)));
+             });
+}
+
+void ScanFile::sort_trajectory(index_t slice, ScratchArray& into, index_t piece_bytes) const {
+  const index_t spokes = layout_.grid[2], n = layout_.grid[3];
+  std::vector<std::complex<float>> line(static_cast<std::size_t>(physical_coils() * n));
+  read_along(slice, piece_bytes, [&](std::size_t place, const Tensor& samples) {
+    for (index_t c = 0; c < physical_coils(); ++c) {
+      std::copy_n(samples.select(0, c).data<std::complex<float>>(), n, line.begin() + c * n);
+    }
+    if (mixer_) mixer_->mix(line.data(), n);
+    for (index_t c = 0; c < layout_.grid[0]; ++c) {
+      into.write((c * spokes + static_cast<index_t>(place)) * n, line.data() + c * n, n);
+    }
+  });
 }
 
 void ScanFile::open_array_trajectory() {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/imaging/partial_fourier.hpp"
+
+namespace palimpsest {
+
+/// Of the axis, as homodyne() and pocs() have them, but of images (.., y, x): only the axis of the
+/// lines is transformed. `lines.axis` counts from the front.
+Tensor with_missing_side(const Tensor& image, const PartialLines& lines, PartialFourier method,
+                         int pocs_iterations = 10);
+
+/// What that holds at most beside the image, its result included.
+index_t plan_missing_side(const Extents& image, const PartialLines& lines, PartialFourier method);
+
+}  // namespace palimpsest
