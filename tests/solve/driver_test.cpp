@@ -13,6 +13,7 @@
 #include "palimpsest/linop/operators/scalar.hpp"
 #include "palimpsest/linop/transforms/sampling.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/gradient_methods.hpp"
 #include "palimpsest/solve/least_squares.hpp"
@@ -83,6 +84,20 @@ TEST(Driver, CancelsBetweenIterations) {
     EXPECT_EQ(conjugate_gradients(A, b, options).status, Status::cancelled);
   }
   EXPECT_NE(conjugate_gradients(A, b, options).status, Status::cancelled);
+}
+
+// Whether a step has a guard is known once its graph is made, of a problem.
+TEST(Driver, ASolverWithoutAGuardOrAStepIsRefused) {
+  SolverType type{.name = "unguarded"};
+  type.declare = [](const Problem& p, StateList& state) { state.add("x", p.x()); };
+  expect_error<ValueError>([&] { register_solver(type); }, "[unguarded] step");
+  type.step = [](const Problem&, Scope& s, int) { s.set("x", s["x"] * 2.0); };
+  const Problem p = Problem({DType::float64, {4}, {}}).set("A", Identity("N"));
+  expect_error<ValueError>([&] { plan_solve(type, p); }, "[unguarded] guard");
+  expect_error<ValueError>([&] { solve(type, p, Tensor::ones({4})); }, "[unguarded] guard");
+  type.declare = nullptr;
+  expect_error<ValueError>([&] { register_solver(type); }, "[unguarded] declare");
+  EXPECT_EQ(find_solver("unguarded"), nullptr);
 }
 
 TEST(Driver, StopsAtTheTimeLimitAfterOneIterationAtLeast) {

@@ -106,7 +106,8 @@ SolverProgram::SolverProgram(const SolverType& type, const Problem& problem)
     type.step(problem, scope, variant);
     if (!scope.is_guarded()) {
       throw ValueError("[" + std::string(type.name) +
-                       "] the step calls no guard: expected one before set");
+                       "] guard: the step calls none, expected one before set. Try "
+                       "s.guard(p.x().norm2(next))");
     }
     steps_.push_back(compiled(scope, std::string(type.name) + " step"));
     if (variant == 0) continue;

@@ -22,6 +22,11 @@ Registry& registry() {
 }  // namespace
 
 bool register_solver(const SolverType& type) {
+  if (type.declare == nullptr || type.step == nullptr) {
+    throw ValueError("[" + std::string(type.name) + "] " +
+                     (type.declare == nullptr ? "declare" : "step") +
+                     ": got none, expected a function");
+  }
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   if (!known.types.emplace(std::string(type.name), &type).second) {

@@ -100,7 +100,8 @@ struct SolverType {
 };
 
 /// Makes a type known by its name. The type is kept by reference.
-/// Errors   ValueError "already registered"
+/// Errors   ValueError "already registered"; "declare", "step": there is none. That a step calls no
+///          guard is found when its graph is made, of a problem: ValueError "guard"
 bool register_solver(const SolverType& type);
 /// Null: there is none of the name.
 const SolverType* find_solver(std::string_view name);
