@@ -2,7 +2,14 @@
 import builtins
 
 class Error(Exception):
-    pass
+    @property
+    def op(self) -> str | None: ...
+    @property
+    def axis(self) -> int | None: ...
+    @property
+    def got(self) -> str | None: ...
+    @property
+    def expected(self) -> str | None: ...
 
 class ValueError(Error, builtins.ValueError): ...
 
@@ -56,7 +63,10 @@ class OutOfMemory(Error, MemoryError):
     pass
 
 class BudgetError(OutOfMemory):
-    pass
+    @property
+    def smallest_bytes(self) -> int | None: ...
+    @property
+    def sizes(self) -> dict[str, int]: ...
 
 class NotSupported(Error, NotImplementedError):
     pass

@@ -23,6 +23,25 @@ palimpsest\.errors\.__prefix__:
     # SPDX-License-Identifier: Apache-2.0
     import builtins
 
+# Their properties are read from the message.
+palimpsest\.errors\.Error$:
+    class Error(Exception):
+        @property
+        def op(self) -> str | None: ...
+        @property
+        def axis(self) -> int | None: ...
+        @property
+        def got(self) -> str | None: ...
+        @property
+        def expected(self) -> str | None: ...
+
+palimpsest\.errors\.BudgetError$:
+    class BudgetError(OutOfMemory):
+        @property
+        def smallest_bytes(self) -> int | None: ...
+        @property
+        def sizes(self) -> dict[str, int]: ...
+
 palimpsest\.errors\.(AliasError|SplitError|NotLinearError|MissingInputError):
     class \1(Error, builtins.ValueError): ...
 
