@@ -8,7 +8,7 @@ from palimpsest import _core
 from palimpsest import interop as _interop
 from palimpsest import notebook as _notebook
 from palimpsest._core import *  # noqa: F403
-from palimpsest._core import NamedLinop, Plan, SolvePlan, Tensor
+from palimpsest._core import Function, NamedLinop, Plan, SolvePlan, Tensor
 from palimpsest._core import __version__ as __version__
 from palimpsest._factories import Dense as Dense, Diagonal as Diagonal, Sampling as Sampling
 from palimpsest._user import linop as linop
@@ -34,13 +34,19 @@ from palimpsest.errors import (
     NotSupported as NotSupported,
     OpError as OpError,
     OutOfMemory as OutOfMemory,
+    PalimpsestWarning as PalimpsestWarning,
     ReplaceError as ReplaceError,
     ShapeError as ShapeError,
     SplitError as SplitError,
     StateError as StateError,
     UnusedInputError as UnusedInputError,
 )
-from palimpsest.interop import from_pylops as from_pylops, from_scipy as from_scipy, from_sigpy as from_sigpy
+from palimpsest.interop import (
+    from_pylops as from_pylops,
+    from_scipy as from_scipy,
+    from_sigpy as from_sigpy,
+    register_threadpoolctl as register_threadpoolctl,
+)
 from palimpsest.user_ops import Apply as Apply, Op as Op, as_op as as_op
 
 # The modules of these names, in place of the parts of _core that they show.
@@ -50,6 +56,7 @@ _core._show(globals(), "palimpsest", "")
 _core._note_origins(__file__)
 
 _added: dict[type, dict[str, object]] = {
+    Function: {"__signature__": property(_interop.function_signature)},
     NamedLinop: {"as_scipy": _interop.as_scipy, "as_pylops": _interop.as_pylops, "as_sigpy": _interop.as_sigpy,
                  "_repr_html_": _notebook.operator_html},
     Plan: {"_repr_html_": _notebook.plan_html},

@@ -94,3 +94,6 @@ class DebugModeError(Error, RuntimeError):
 
 class InvalidValueError(DebugModeError):
     pass
+
+class PalimpsestWarning(UserWarning):
+    pass

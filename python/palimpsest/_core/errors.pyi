@@ -23,6 +23,7 @@ from palimpsest.errors import (
     OpError as OpError,
     OutOfMemory as OutOfMemory,
     OverflowError as OverflowError,
+    PalimpsestWarning as PalimpsestWarning,
     ReplaceError as ReplaceError,
     ShapeError as ShapeError,
     SplitError as SplitError,

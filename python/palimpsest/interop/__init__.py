@@ -73,3 +73,29 @@ def as_sigpy(self: Any, sizes: Any = None) -> Any:
     from palimpsest.interop import sigpy
 
     return sigpy.as_sigpy(self, sizes)
+
+
+def function_signature(self: Any) -> Any:
+    """The signature of a compiled function: its inputs by their names, those without one by position."""
+    import inspect
+
+    names = self._names
+    by_position = max((i for i, name in enumerate(names) if not name.isidentifier()), default=-1) + 1
+    kinds: list[Any] = [inspect.Parameter.POSITIONAL_ONLY] * by_position
+    kinds += [inspect.Parameter.POSITIONAL_OR_KEYWORD] * (len(names) - by_position)
+    return inspect.Signature([
+        inspect.Parameter(name if name.isidentifier() else f"_{i}", kind, annotation=str(x.type))
+        for i, (name, kind, x) in enumerate(zip(names, kinds, self.inputs))])
+
+
+def register_threadpoolctl() -> None:
+    """Lets threadpoolctl limit the threads of this library, by the name "palimpsest".
+
+    Examples
+    --------
+    >>> import palimpsest as ps
+    >>> ps.register_threadpoolctl()  # doctest: +SKIP
+    """
+    from palimpsest.interop import threadpoolctl
+
+    threadpoolctl.register()

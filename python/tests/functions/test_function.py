@@ -2,6 +2,7 @@
 """Functions: arguments, results, updates, destinations, and who sees whose memory."""
 
 import gc
+import inspect
 import threading
 
 import numpy as np
@@ -19,6 +20,26 @@ def test_forms_of_results():
     assert ps.function([x], None, on_unused_input="ignore")([1.0]) is None
     assert isinstance(ps.function([x], pt.sum(x))([1.0]), np.ndarray)
     assert ps.function([x], pt.sum(x))([1.0]).shape == ()
+
+
+def test_signatures_are_those_of_the_inputs():
+    x, y = ps.dvector("x"), ps.dmatrix()
+    f = ps.function([x, ps.In(y, name="t")], [x + 1, y])
+    assert str(inspect.signature(f)).startswith("(x: ") and list(inspect.signature(f).parameters) == ["x", "t"]
+    g = ps.function([y, x], [x, y])
+    kinds = [p.kind for p in inspect.signature(g).parameters.values()]
+    assert kinds == [inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD]
+
+
+def test_unused_inputs_are_warned_of_at_the_line():
+    x, z = ps.dvectors("x", "z")
+    for how in ({"on_unused_input": "warn"}, {}):
+        with ps.config.using(on_unused_input="warn"), pytest.warns(ps.PalimpsestWarning, match="input z") as seen:
+            f = ps.function([x, z], x * 2, **how)
+        assert seen[0].filename == __file__ and f([1.0], [2.0]).tolist() == [2]
+        assert issubclass(ps.PalimpsestWarning, UserWarning)
+    with pytest.raises(ps.PalimpsestWarning):  # where warnings are errors
+        ps.function([x, z], x, on_unused_input="warn")
 
 
 def test_names_and_keywords():

@@ -367,6 +367,13 @@ void bind_config(nb::module_& m) {
         return scope;
       },
       "n"_a, nb::rv_policy::take_ownership, "`with threads(n):` as config.using(threads=n).");
+  m.def(
+      "thread_count",
+      [] {
+        const auto all = static_cast<index_t>(std::max(1U, std::thread::hardware_concurrency()));
+        return std::min(config().threads.value_or(all), all);
+      },
+      "Threads that work for one call: config.threads, or all of the machine.");
 }
 
 }  // namespace palimpsest::python

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of the library as exceptions of Python.
+#include "palimpsest/python/errors.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -174,6 +176,8 @@ void replace_braces(std::string& text) {
   }
 }
 
+}  // namespace
+
 // The advice at the end of a message is written in C++; users of Python are told theirs.
 std::string in_python(const std::string& message) {
   const std::size_t start = message.rfind("Try ");
@@ -191,6 +195,8 @@ std::string in_python(const std::string& message) {
   replace_braces(advice);
   return message.substr(0, start) + advice + message.substr(end);
 }
+
+namespace {
 
 void raise(const Error& error) {
   std::size_t i = kCount - 1;
@@ -224,6 +230,11 @@ void bind_errors(nb::module_& m) {
     if (!classes[i]) throw nb::python_error();
     errors.attr(c.name) = nb::handle(classes[i]);
   }
+  PyObject* const warning = PyErr_NewExceptionWithDoc(
+      "palimpsest.errors.PalimpsestWarning",
+      "Something in the user's program that is likely wrong.", PyExc_UserWarning, nullptr);
+  if (!warning) throw nb::python_error();
+  errors.attr("PalimpsestWarning") = nb::steal(warning);
   nb::register_exception_translator(translate);
 }
 

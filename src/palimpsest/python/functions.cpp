@@ -3,6 +3,7 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/function_file.hpp"
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/errors.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/plan_object.hpp"
 #include "palimpsest/python/values.hpp"
@@ -119,6 +120,24 @@ bool is_pure(const std::vector<In>& inputs, const FunctionOptions& options,
          std::none_of(made.borrowed.begin(), made.borrowed.end(), [](char lent) { return lent; });
 }
 
+// What C++ logs of the user's program is a warning at the user's line.
+Function made_with_warnings(const std::vector<In>& ins, const Outputs& outs,
+                            FunctionOptions options) {
+  const bool warns = options.on_unused_input.value_or(config().on_unused_input) == Reaction::warn;
+  if (warns) options.on_unused_input = Reaction::raise;
+  try {
+    return released([&] { return function(ins, outs, options); });
+  } catch (const UnusedInputError& error) {
+    if (!warns) throw;
+    const nb::object category =
+        nb::module_::import_("palimpsest._core.errors").attr("PalimpsestWarning");
+    if (PyErr_WarnEx(category.ptr(), in_python(error.what()).c_str(), 1) != 0)
+      throw nb::python_error();
+    options.on_unused_input = Reaction::ignore;
+    return released([&] { return function(ins, outs, options); });
+  }
+}
+
 FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optional<Mode> mode,
                              nb::handle updates, nb::handle givens, nb::handle no_default_updates,
                              bool accept_inplace, const std::optional<std::string>& name,
@@ -153,7 +172,7 @@ FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optiona
   options.rebuild_strict = rebuild_strict;
   options.allow_input_downcast = allow_input_downcast;
   options.trust_input = trust_input;
-  made.f = released([&] { return function(ins, outs, options); });
+  made.f = made_with_warnings(ins, outs, options);
   made.is_pure = is_pure(ins, options, made);
   for (const In& in : ins) made.inputs.push_back(in.variable);
   for (const Out& out : outs.list()) made.outputs.push_back(out.variable);
@@ -444,6 +463,7 @@ void bind_functions(nb::module_& m) {
                    })
       .def("_formed", formed)
       .def("dprint", [](Self self) { return self.f.dprint(); })
+      .def_prop_ro("_names", [](Self self) { return self.names; })
       .def("__repr__", signature_of);
   m.def("_function_of_bytes", function_of_bytes);
   m.def("function", make_function, "inputs"_a, "outputs"_a.none() = nb::none(),

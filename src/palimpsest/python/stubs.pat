@@ -69,6 +69,10 @@ palimpsest\._core\.NamedLinop\.__matmul__:
     @overload
     def __matmul__(self, x: complex | list[Any] | tuple[Any, ...]) -> NDArray[Any]: ...
 
+palimpsest\._core\.Function\.__signature__:
+    @property
+    def __signature__(self) -> Any: ...
+
 palimpsest\._core\.NamedLinop\.as_(scipy|pylops):
     def as_\1(self, sizes: Mapping[str, int] | None = None, dtype: DTypeLike | None = None) -> Any: ...
 
