@@ -77,6 +77,15 @@ TEST(DTensor, RefusesWhatIsNoPartOnEveryRank) {
         DTensor::scatter(std::nullopt, type_of(DType::float64, {4}), {"X"}, team, {{"X", "rank"}});
       },
       "nothing");
+  const DTensor d = DTensor::part_of(Tensor::ones({3}), {"X"}, team, {});
+  const int beyond = team.size();
+  expect_error<ValueError>([&] { d.gather(beyond); }, "[DTensor] root: got");
+  expect_error<ValueError>([&] { d.ranges_of(-1); }, "[DTensor] rank: got -1");
+  expect_error<ValueError>(
+      [&] {
+        DTensor::scatter(std::nullopt, type_of(DType::float64, {4}), {"X"}, team, {}, beyond);
+      },
+      "root");
 }
 
 }  // namespace

@@ -78,10 +78,20 @@ def _call(f, value):
     return f(value).tolist()
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_functions_are_sent_to_other_processes(method):
     x = ps.dvector("x")
     f = ps.function([x], po.cumsum(x, 0))
     with multiprocessing.get_context(method).Pool(1) as pool:
         assert pool.apply(np.sum, ([1.0, 2.0],)) == 3
         assert pool.apply(f, ([1.0, 2.0],)).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("value", [
+    ps.float32, ps.bool_, ps.complex128, ps.TensorType("float32", (2, None)), ps.TensorType(ps.int8, (), "cpu:1"),
+    ps.NamedShape("N", "MK"), ps.Dims("NM"), ps.ND("N1")], ids=str)
+def test_types_and_names(value):
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(value, protocol)) == value
+    assert copy.deepcopy([value])[0] == value
+    assert pickle.loads(pickle.dumps(ps.float32)) is ps.float32

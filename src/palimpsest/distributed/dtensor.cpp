@@ -127,6 +127,13 @@ Tensor moved(const Team& team, const Tensor& local, const std::vector<Holding>& 
   return result;
 }
 
+void check_member(const Team& team, int rank, const char* what) {
+  if (rank < 0 || rank >= team.size()) {
+    throw ValueError(fmt::format("[DTensor] {}: got {}, expected 0 to {}, a rank of {}", what, rank,
+                                 team.size() - 1, team.str()));
+  }
+}
+
 void check_rank(const Dims& dims, const Extents& global) {
   if (dims.size() == global.size()) return;
   throw ShapeError(fmt::format("[DTensor] got {} extents, expected {}, one for each dimension",
@@ -184,6 +191,7 @@ DTensor DTensor::scatter(const std::optional<Tensor>& whole, const TensorType& t
                          Team team, Placement placement, int root) {
   check_rank(dims, type.shape);
   placement.check(team);
+  check_member(team, root, "root");
   const bool is_root = team.rank() == root;
   const bool fits =
       !is_root || (whole && whole->shape() == type.shape && whole->dtype() == type.dtype);
@@ -209,10 +217,12 @@ DTensor DTensor::scatter(const std::optional<Tensor>& whole, const TensorType& t
 }
 
 std::vector<PartRange> DTensor::ranges_of(int rank) const {
+  check_member(team_, rank, "rank");
   return parts_on(rank, dims_, global_, team_, placement_);
 }
 
 std::optional<Tensor> DTensor::gather(int root) const {
+  check_member(team_, root, "root");
   std::vector<std::optional<std::vector<PartRange>>> to(static_cast<std::size_t>(team_.size()));
   to[static_cast<std::size_t>(root)] = parts_on(root, dims_, global_, team_, {});
   Tensor result = moved(team_, local_, holdings(dims_, global_, team_, placement_), to);

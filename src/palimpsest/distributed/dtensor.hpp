@@ -26,6 +26,7 @@ class DTensor {
   /// This rank's part of an array that every rank has: a view of it. Nothing is sent.
   static DTensor part_of(const Tensor& whole, Dims dims, Team team, Placement placement);
   /// Parts of an array that rank `root` has; other ranks give its type alone. All ranks call it.
+  /// Errors   ValueError "root": no rank of the team; ShapeError "whole": of another type
   static DTensor scatter(const std::optional<Tensor>& whole, const TensorType& type, Dims dims,
                          Team team, Placement placement, int root = 0);
 
@@ -38,6 +39,7 @@ class DTensor {
   std::vector<PartRange> ranges_of(int rank) const;
 
   /// The whole array, on rank `root` alone. All ranks call it.
+  /// Errors   ValueError "root": no rank of the team
   std::optional<Tensor> gather(int root = 0) const;
   /// The whole array, on all ranks.
   Tensor gather_to_all() const;

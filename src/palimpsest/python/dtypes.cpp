@@ -85,6 +85,12 @@ void bind_dtypes(nb::module_& m) {
           "The dtype of NumPy.")
       .def("__repr__", [](const DTypeObject& d) { return "palimpsest." + numpy_name(d.value); })
       .def("__str__", [](const DTypeObject& d) { return numpy_name(d.value); })
+      // The name in the module: there is one object of each.
+      .def("__reduce__",
+           [](const DTypeObject& d) {
+             const std::string name = numpy_name(d.value);
+             return name == "bool" ? name + "_" : name;
+           })
       .def("__hash__", [](const DTypeObject& d) { return nb::hash(nb::cast(numpy_name(d.value))); })
       .def(
           "__eq__",

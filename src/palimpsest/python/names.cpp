@@ -189,6 +189,12 @@ void bind_names(nb::module_& m) {
           "ishape"_a, "oshape"_a.none() = nb::none())
       .def_prop_ro("ishape", [](const ShapeObject& s) { return s.value.ishape(); })
       .def_prop_ro("oshape", [](const ShapeObject& s) { return s.value.oshape(); })
+      .def("__reduce__",
+           [](const ShapeObject& s) {
+             return nb::make_tuple(
+                 nb::type<ShapeObject>(),
+                 nb::make_tuple(to_python(s.value.ishape()), to_python(s.value.oshape())));
+           })
       .def_prop_ro("H", [](const ShapeObject& s) { return ShapeObject{s.value.H()}; })
       .def_prop_ro("N", [](const ShapeObject& s) { return ShapeObject{s.value.N()}; })
       .def("__add__", [](const ShapeObject& a,

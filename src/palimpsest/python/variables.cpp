@@ -340,6 +340,13 @@ void bind_types(nb::module_& m) {
       .def_prop_ro("shape", [](const TypeObject& t) { return shape_with_none(t.value.shape); })
       .def_prop_ro("ndim", [](const TypeObject& t) { return t.value.rank(); })
       .def_prop_ro("device", [](const TypeObject& t) { return t.value.device; })
+      .def("__reduce__",
+           [](const TypeObject& t) {
+             return nb::make_tuple(
+                 nb::type<TypeObject>(),
+                 nb::make_tuple(to_python(t.value.dtype), shape_with_none(t.value.shape),
+                                to_python(t.value.device)));
+           })
       .def(
           "__call__",
           [](const TypeObject& t, const std::string& name) { return make_input(t.value, name); },
