@@ -12,6 +12,7 @@
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/plan/loop_plan.hpp"
+#include "palimpsest/plan/part_places.hpp"
 
 namespace palimpsest {
 namespace {
@@ -62,6 +63,27 @@ TEST_F(PlanTest, OfTheBodyOfALoopStandsIndentedBelowItsStep) {
   ASSERT_NE(step, plan.steps.end());
   EXPECT_EQ(inner, step->loop->body.to_string());
   EXPECT_EQ(step->node.output(0).name(), "turned");
+}
+
+TEST_F(PlanTest, TheFirstBufferIsAmongThoseOfThePeak) {
+  const Function g = function({}, ops::cumsum(ops::roll(ops::arange(100), 1, 0)));
+  const Plan& plan = g.plan(std::vector<TensorType>{});
+  ASSERT_EQ(plan.buffers[0].kind, BufferKind::arena) << plan.to_string();
+  const auto json = nlohmann::json::parse(plan.to_json());
+  const auto live = json.at("peak_buffers").get<std::vector<int>>();
+  EXPECT_TRUE(std::find(live.begin(), live.end(), 0) != live.end()) << plan.to_string();
+}
+
+TEST(Layouts, OverlapThemselvesAlongAnyAxis) {
+  const auto overlaps = [](Extents extents, Strides strides) {
+    return may_overlap_itself(Layout{DType::float64, std::move(extents), std::move(strides), 0});
+  };
+  EXPECT_FALSE(overlaps({3, 4}, {4, 1}));
+  EXPECT_FALSE(overlaps({3, 4}, {-4, 1}));
+  EXPECT_TRUE(overlaps({3, 4}, {4, 0}));
+  EXPECT_TRUE(overlaps({3, 4}, {3, 1}));
+  EXPECT_FALSE(overlaps({3, 1}, {1, 0}));
+  EXPECT_FALSE(overlaps({0, 4}, {0, 0}));
 }
 
 TEST_F(PlanTest, JsonHoldsTheSameNumbers) {
