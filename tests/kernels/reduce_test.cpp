@@ -10,6 +10,7 @@
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
+#include "palimpsest/kernels/reduce/reduce_leaves.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -283,6 +284,67 @@ TEST(Reduce, AnyNumberOfRowsGivesTheBitsOfThePlainLoopsPastTheCachesToo) {
         stream_from(0);
       }
     }
+  }
+}
+
+// Each product and each sum rounded: compilers that make one instruction of both would give others.
+template <class R>
+std::complex<R> rounded_product(std::complex<R> a, std::complex<R> b) {
+  const auto times = [](R u, R v) {
+    volatile R product = u * v;
+    return R{product};
+  };
+  return {times(a.real(), b.real()) - times(a.imag(), b.imag()),
+          times(a.real(), b.imag()) + times(a.imag(), b.real())};
+}
+
+template <class R>
+void expect_rounded_products(DType dtype, std::int64_t target) {
+  using C = std::complex<R>;
+  Random random(31);
+  const TargetScope scope(target);
+  for (const auto& [conj_a, conj_b] : {std::pair(false, false), {true, false}, {true, true}}) {
+    const ReduceLeaf leaf = product_leaf(dtype, conj_a, conj_b);
+    for (const index_t n : {1, 2, 3, 5, 9, 15, 16, 17, 31, 40, 255, 256}) {
+      Array a(dtype, {n}), b(dtype, {n}), sums(dtype, {n});
+      a.fill_normal(random);
+      b.fill_normal(random);
+      sums.fill_normal(random);
+      const auto at = [](const Array& x, index_t i) { return static_cast<C>(x.value(i)); };
+      const auto term = [&, conj_a = conj_a, conj_b = conj_b](index_t i) {
+        const C u = at(a, i), v = at(b, i);
+        return rounded_product(conj_a ? std::conj(u) : u, conj_b ? std::conj(v) : v);
+      };
+      std::vector<C> lanes, rows, onto;
+      for (index_t i = 0; i < n; ++i) {
+        rows.push_back(term(i));
+        onto.push_back(at(sums, i) + term(i));
+        const auto lane = static_cast<std::size_t>(n < 16 ? 0 : i % 16);
+        lane < lanes.size() ? lanes[lane] += term(i) : (lanes.push_back(term(i)), lanes[lane]);
+      }
+      for (std::size_t half = lanes.size() / 2; half > 0; half /= 2) {
+        for (std::size_t k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+      }
+      const std::byte* const x[] = {static_cast<const std::byte*>(a.address(0)),
+                                    static_cast<const std::byte*>(b.address(0))};
+      auto* const to = static_cast<std::byte*>(sums.address(0));
+      C sum;
+      leaf.horizontal(x, n, reinterpret_cast<std::byte*>(&sum));
+      EXPECT_EQ(sum, lanes[0]) << n << ' ' << hwy::TargetName(target);
+      leaf.vertical(x, 1, to, n, Rows::onto);
+      for (index_t i = 0; i < n; ++i)
+        EXPECT_EQ(at(sums, i), onto[static_cast<std::size_t>(i)]) << n;
+      leaf.vertical(x, 1, to, n, Rows::first);
+      for (index_t i = 0; i < n; ++i)
+        EXPECT_EQ(at(sums, i), rows[static_cast<std::size_t>(i)]) << n;
+    }
+  }
+}
+
+TEST(Reduce, ComplexProductsAreRoundedOneByOne) {
+  for (const std::int64_t target : vector_targets()) {
+    expect_rounded_products<float>(DType::complex64, target);
+    expect_rounded_products<double>(DType::complex128, target);
   }
 }
 

@@ -236,11 +236,20 @@ ReduceLeaf number_leaf(ReduceOp op, DType dtype) {
 
 template <class T>
 ReduceLeaf complex_product_leaf(DType dtype, bool conj_a, bool conj_b) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
   using C = std::complex<T>;
   if (conj_a && conj_b) return leaf_of<Product<C, Conj::both>, Sum>(dtype, dtype);
   assert(!conj_b && "exchange the operands");
   if (conj_a) return leaf_of<Product<C, Conj::first>, Sum>(dtype, dtype);
   return leaf_of<Product<C, Conj::none>, Sum>(dtype, dtype);
+#else
+  const ComplexProductLoops loops = complex_product_loops(dtype, conj_a, conj_b);
+  ReduceLeaf leaf = leaf_of<Element<std::complex<T>>, Sum>(dtype, dtype);
+  leaf.n_operands = 2;
+  leaf.horizontal = loops.horizontal;
+  leaf.vertical = loops.vertical;
+  return leaf;
+#endif
 }
 
 }  // namespace

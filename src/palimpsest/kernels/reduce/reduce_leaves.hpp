@@ -61,6 +61,13 @@ ExtremumLoops extremum_loops(DType dtype, bool is_max);
 using RowsOfSum = void (*)(const std::byte* const* x, int rows, std::byte* accumulators, index_t n,
                            Rows how);
 RowsOfSum rows_of_sum(DType dtype);
+// Sums of products of complex numbers, each product and each sum rounded; null where there are no
+// vectors.
+struct ComplexProductLoops {
+  void (*horizontal)(const std::byte* const* x, index_t n, std::byte* result) = nullptr;
+  RowsOfSum vertical = nullptr;
+};
+ComplexProductLoops complex_product_loops(DType dtype, bool conj_a, bool conj_b);
 // The sum of products of rows, each with a number; not for conjugates of both.
 RowsOfSum rows_of_product(DType dtype, bool conj_a, bool number_first);
 

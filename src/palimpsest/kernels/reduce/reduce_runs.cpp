@@ -476,6 +476,115 @@ Runs of_product(bool complex, bool conj_a, bool conj_b) {
   return runs<R, ComplexProduct<R, false, false>>;
 }
 
+// Of complex products the plain loops would not round each product: compilers make one instruction
+// of the products, their sum and their difference.
+
+// So many rows of products one after the other, a line of each at a time.
+template <class R, class F, int kRows>
+void complex_rows_at_once(const std::byte* const* x, R* sums, index_t n, bool first) {
+  const Tag<R> d;
+  constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
+  constexpr index_t kAhead = 1024 / index_t{sizeof(R)};
+  const R* row[kRows][2];
+  _Pragma("GCC unroll 8") for (int r = 0; r < kRows; ++r) {
+    for (int k = 0; k < 2; ++k) row[r][k] = reinterpret_cast<const R*>(x[2 * r + k]);
+  }
+  index_t i = 0;
+  for (; i + kN <= n; i += kN) {
+    VecOf<R> sum = first ? F::at(row[0], i) : hn::Add(hn::LoadU(d, sums + i), F::at(row[0], i));
+    _Pragma("GCC unroll 8") for (int r = 1; r < kRows; ++r) {
+      __builtin_prefetch(row[r][0] + i + kAhead, 0, 2);
+      __builtin_prefetch(row[r][1] + i + kAhead, 0, 2);
+      sum = hn::Add(sum, F::at(row[r], i));
+    }
+    hn::StoreU(sum, d, sums + i);
+  }
+  if (i == n) return;
+  // The rest in whole vectors of copies.
+  HWY_ALIGN R copy[3][kN] = {};
+  const R* const copies[2] = {copy[0], copy[1]};
+  const auto rest = static_cast<std::size_t>(n - i) * sizeof(R);
+  std::memcpy(copy[2], sums + i, first ? 0 : rest);
+  for (int r = 0; r < kRows; ++r) {
+    for (int k = 0; k < 2; ++k) std::memcpy(copy[k], row[r][k] + i, rest);
+    const VecOf<R> term = F::at(copies, 0);
+    hn::Store(r == 0 && first ? term : hn::Add(hn::Load(d, copy[2]), term), d, copy[2]);
+  }
+  std::memcpy(sums + i, copy[2], rest);
+}
+template <class R, class F>
+void complex_rows(const std::byte* const* x, int count, std::byte* accumulators, index_t n,
+                  Rows how) {
+  auto* const sums = reinterpret_cast<R*>(accumulators);
+  bool first = how != Rows::onto;
+  for (; count >= kRowsAtOnce; count -= kRowsAtOnce, x += 2 * kRowsAtOnce, first = false) {
+    complex_rows_at_once<R, F, kRowsAtOnce>(x, sums, 2 * n, first);
+  }
+  for (; count > 0; --count, x += 2, first = false) {
+    complex_rows_at_once<R, F, 1>(x, sums, 2 * n, first);
+  }
+}
+
+// The sum of n products, of which 16 lanes are added first where there are so many.
+template <class R, class F>
+void complex_horizontal(const std::byte* const* operands, index_t n, std::byte* result) {
+  const Tag<R> d;
+  constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
+  constexpr index_t kLanes = 16 * 2;
+  constexpr auto kVectors = static_cast<int>(kLanes / kN);
+  const R* const x[2] = {reinterpret_cast<const R*>(operands[0]),
+                         reinterpret_cast<const R*>(operands[1])};
+  HWY_ALIGN R copy[2][kLanes] = {}, terms[kLanes], last[16 / sizeof(R)];
+  const R* const copies[2] = {copy[0], copy[1]};
+  VecOf<R> sums[kVectors];
+  const index_t whole = 2 * n / kLanes * kLanes, rest = 2 * n - whole;
+  for (index_t i = 0; i < whole; i += kLanes) {
+    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
+      const VecOf<R> term = F::at(x, i + v * kN);
+      sums[v] = i == 0 ? term : hn::Add(sums[v], term);
+    }
+  }
+  if (rest > 0) {
+    for (int k = 0; k < 2; ++k) {
+      std::memcpy(copy[k], x[k] + whole, static_cast<std::size_t>(rest) * sizeof(R));
+    }
+    for (index_t i = 0; i < kLanes; i += kN) hn::Store(F::at(copies, i), d, terms + i);
+  }
+  auto* const out = reinterpret_cast<R*>(result);
+  if (whole == 0) {
+    R re = terms[0], im = terms[1];
+    for (index_t i = 2; i < rest; i += 2) re = re + terms[i], im = im + terms[i + 1];
+    out[0] = re;
+    out[1] = im;
+    return;
+  }
+  if (rest > 0) {
+    HWY_ALIGN R lanes[kLanes];
+    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v)
+        hn::Store(sums[v], d, lanes + v * kN);
+    for (index_t i = 0; i < rest; ++i) lanes[i] = lanes[i] + terms[i];
+    _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) sums[v] =
+        hn::Load(d, lanes + v * kN);
+  }
+  _Pragma("GCC unroll 5") for (int half = kVectors / 2; half > 0; half /= 2) {
+    _Pragma("GCC unroll 16") for (int v = 0; v < half; ++v) sums[v] =
+        hn::Add(sums[v], sums[v + half]);
+  }
+  add_lanes<Sum, 2>(d, sums[0], last);
+  out[0] = last[0];
+  out[1] = last[1];
+}
+
+template <class R>
+ComplexProductLoops complex_product_loops_of(bool conj_a, bool conj_b) {
+  const auto of = []<class F>(F) {
+    return ComplexProductLoops{complex_horizontal<R, F>, complex_rows<R, F>};
+  };
+  if (conj_a && conj_b) return of(ComplexProduct<R, true, true>());
+  if (conj_a) return of(ComplexProduct<R, true, false>());
+  return of(ComplexProduct<R, false, false>());
+}
+
 #endif  // HWY_TARGET != HWY_SCALAR
 
 }  // namespace
@@ -487,6 +596,7 @@ RowsOfSum rows_of_product(DType, bool, bool) { return nullptr; }
 Runs runs_of_product(DType, bool, bool) { return nullptr; }
 Runs runs_of_norm2(DType) { return nullptr; }
 ExtremumLoops extremum_loops(DType, bool) { return {}; }
+ComplexProductLoops complex_product_loops(DType, bool, bool) { return {}; }
 #else
 Runs runs_of_sum(DType dtype) {
   switch (dtype) {
@@ -569,6 +679,11 @@ ExtremumLoops extremum_loops(DType dtype, bool is_max) {
   if (dtype == DType::float64) return extremum_loops_of<double>(is_max);
   return {};
 }
+ComplexProductLoops complex_product_loops(DType dtype, bool conj_a, bool conj_b) {
+  if (dtype == DType::complex64) return complex_product_loops_of<float>(conj_a, conj_b);
+  if (dtype == DType::complex128) return complex_product_loops_of<double>(conj_a, conj_b);
+  return {};
+}
 #endif
 
 }  // namespace HWY_NAMESPACE
@@ -584,6 +699,7 @@ HWY_EXPORT(rows_of_product);
 HWY_EXPORT(runs_of_product);
 HWY_EXPORT(runs_of_norm2);
 HWY_EXPORT(extremum_loops);
+HWY_EXPORT(complex_product_loops);
 
 Runs runs_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(runs_of_sum)(dtype); }
 RowsOfSum rows_of_sum(DType dtype) { return HWY_DYNAMIC_DISPATCH(rows_of_sum)(dtype); }
@@ -596,6 +712,9 @@ Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
 Runs runs_of_norm2(DType load) { return HWY_DYNAMIC_DISPATCH(runs_of_norm2)(load); }
 ExtremumLoops extremum_loops(DType dtype, bool is_max) {
   return HWY_DYNAMIC_DISPATCH(extremum_loops)(dtype, is_max);
+}
+ComplexProductLoops complex_product_loops(DType dtype, bool conj_a, bool conj_b) {
+  return HWY_DYNAMIC_DISPATCH(complex_product_loops)(dtype, conj_a, conj_b);
 }
 
 }  // namespace palimpsest
