@@ -90,7 +90,8 @@ class ExactSearch {
         steps_(steps),
         most_sets_(static_cast<std::size_t>(static_cast<double>(kMostSets) * effort)) {}
 
-  std::optional<std::vector<int>> run() {
+  // The lowest order, if it is below a peak that is known; else the given one.
+  std::optional<std::vector<int>> run(index_t known) {
     if (problem_.n_steps > 64) return {};
     std::vector<Set> needs(at(problem_.n_steps), 0);
     for (int i = 0; i < problem_.n_steps; ++i) {
@@ -113,6 +114,7 @@ class ExactSearch {
         for (int i = 0; i < problem_.n_steps; ++i) {
           if ((set & bit(i)) || (needs[at(i)] & ~set)) continue;
           const index_t peak = std::max(way.peak, live + new_bytes(set, i));
+          if (peak >= known) continue;
           Way& next = levels_[k + 1].try_emplace(set | bit(i), Way{kFar, -1}).first->second;
           // Of equal ones that of the lower step, whatever the order of the table.
           if (peak < next.peak || (peak == next.peak && i < next.last)) next = {peak, i};
@@ -147,6 +149,10 @@ class ExactSearch {
   }
   std::vector<int> way_back() const {
     std::vector<int> order(at(problem_.n_steps));
+    if (levels_.back().empty()) {
+      std::iota(order.begin(), order.end(), 0);
+      return order;
+    }
     Set set = problem_.n_steps == 64 ? ~Set{0} : bit(problem_.n_steps) - 1;
     for (std::size_t k = order.size(); k > 0; --k) {
       order[k - 1] = levels_[k].at(set).last;
@@ -381,7 +387,7 @@ std::vector<int> low_peak_order(const OrderProblem& problem, double effort) {
   const index_t peak = peak_of(problem, given);
   if (problem.n_steps < 2 || peak == most_at_one_step) return given;
   std::optional<std::vector<int>> found = TreeOrder(problem, steps).run();
-  if (!found) found = ExactSearch(problem, steps, effort).run();
+  if (!found) found = ExactSearch(problem, steps, effort).run(peak);
   if (!found && problem.n_steps <= kMostForBeam) found = BeamSearch(problem, steps, effort).run();
   return found && peak_of(problem, *found) < peak ? *found : given;
 }
