@@ -120,6 +120,21 @@ TEST_F(ExactRewriteTest, SpecializeDropsNeutralNumbers) {
                        x * 2.0, 0.0 - x});
 }
 
+TEST_F(ExactRewriteTest, SpecializeMultipliesWhereOneProductIsSummed) {
+  const Variable a = input(DType::complex128, {1, 6, 6}, "a"),
+                 d = input(DType::complex128, {1, 6, 6}, "d"),
+                 e = input(DType::complex128, {6, 6}, "e"),
+                 two = input(DType::complex128, {2, 6, 6}, "two"),
+                 open = input(DType::complex128, {kUnknown, 6, 6}, "open");
+  exactly("specialize",
+          {{"abc,abc->bc", ops::einsum("abc,abc->bc", a, d), {"Mul"}},
+           {"abc,bc->bc", ops::einsum("abc,bc->bc", a, e), {"Mul"}},
+           {"conjugated", ops::einsum("abc,abc->bc", ops::conj(a), d), {"Conj", "Mul"}}});
+  alone("specialize", {ops::einsum("abc,abc->bc", two, two), ops::einsum("abc,abc->bc", open, open),
+                       ops::einsum("abc,abc->cb", a, d), ops::einsum("abc,bc->abc", a, e),
+                       ops::einsum("abc,bd->abcd", a, e)});
+}
+
 TEST_F(ExactRewriteTest, SpecializeFindsCheaperOps) {
   exactly("specialize", {{"x * -1", x * -1.0, {"Neg"}},
                          {"-1 * i", -1 * i, {"Neg"}},

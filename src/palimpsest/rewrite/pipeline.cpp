@@ -66,7 +66,7 @@ std::vector<Rewrite> library() {
       {"call_libraries", 1.7, always({"library", "reorders"}), call_libraries,
        "products and sums become gemm, gemv, ger, contractions, inner products"},
       {"specialize", 2, fast({}), specialize,
-       "x * 1, x - 0, divisions by powers of two, ...: where no bit changes"},
+       "x * 1, x - 0, divisions by powers of two, sums of one product: where no bit changes"},
       {"specialize_powers", 2, fast({"reorders"}), specialize_powers,
        "small powers become products and roots, squared absolute values become abs2"},
       {"fold_constants", 2.5, fast({"constants"}), fold_constants,

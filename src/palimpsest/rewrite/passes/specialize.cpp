@@ -2,9 +2,12 @@
 #include "palimpsest/rewrite/passes/specialize.hpp"
 
 #include <cmath>
+#include <span>
 
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/products/contract_op.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 #include "palimpsest/rewrite/patterns.hpp"
 
 namespace palimpsest {
@@ -144,10 +147,40 @@ Replacements drop_complex_neutral(const FunctionGraph&, const Apply& node) {
   return is_number(a, -1) ? if_it_fits(node, ops::neg(b)) : Replacements();
 }
 
+// An operand of a contraction without the axes of one element that are summed over, if what is left
+// are the axes of the result.
+Variable without_summed(const Variable& x, std::span<const int> labels, std::span<const int> kept) {
+  Extents extents;
+  std::size_t found = 0;
+  for (std::size_t k = 0; k < labels.size(); ++k) {
+    const index_t n = x.type().shape[k];
+    const bool is_kept = found < kept.size() && labels[k] == kept[found];
+    if (n == kUnknown || (!is_kept && n != 1)) return {};
+    if (is_kept) extents.push_back(n), ++found;
+  }
+  if (found < kept.size()) return {};
+  return extents.size() == labels.size() ? x : ops::reshape(x, extents);
+}
+
+// The sum of one product, as that of a tile with one coil.
+Replacements multiply_single_terms(const FunctionGraph&, const Apply& node) {
+  const auto* const op = op_of<ops::Contract>(node);
+  if (op == nullptr) return {};
+  const Contraction& c = op->contraction();
+  if (c.a.size() == c.out.size() && c.b.size() == c.out.size()) return {};
+  Variable a = without_summed(node.input(0), c.a, c.out),
+           b = without_summed(node.input(1), c.b, c.out);
+  if (!a.defined() || !b.defined()) return {};
+  if (c.conj_a) a = ops::conj(a);
+  if (c.conj_b) b = ops::conj(b);
+  return if_it_fits(node, ops::mul(a, b));
+}
+
 }  // namespace
 
 RewriteResult specialize(FunctionGraph& graph, const RewriteHints&) {
-  const NodeRewrite rules[] = {{"specialize", drop_neutral}, {"specialize", cheapen}};
+  const NodeRewrite rules[] = {
+      {"specialize", drop_neutral}, {"specialize", cheapen}, {"specialize", multiply_single_terms}};
   return walk_to_fixed_point(graph, rules);
 }
 

@@ -7,7 +7,8 @@
 namespace palimpsest {
 
 /// Replaces elementwise operations with special constants by cheaper ones: x * 1, x / 1, x^1, x +
-/// -0, x - 0, x * -1, the division by a power of two, the square of an integer.
+/// -0, x - 0, x * -1, the division by a power of two, the square of an integer. A contraction that
+/// sums over axes of one element is a product.
 ///
 /// Contract  values are unchanged, bit for bit: what is not exact for NaN, infinities or a zero of
 ///           some sign stays, such as x + 0 and a complex number times 1
