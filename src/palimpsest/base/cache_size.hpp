@@ -15,4 +15,9 @@ index_t line_streaming_bytes();
 /// Replaces the first, of which the second is a share, for tests; 0: back to what the machine has.
 void set_streaming_bytes(index_t bytes);
 
+/// Bytes that stay in the cache of one core from one step to the next. Results do not depend on it.
+index_t core_cache_bytes();
+/// Replaces it, for tests; 0: back to what the machine has.
+void set_core_cache_bytes(index_t bytes);
+
 }  // namespace palimpsest

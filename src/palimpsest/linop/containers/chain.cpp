@@ -8,6 +8,7 @@
 #include "palimpsest/linop/containers/container.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/named/matching.hpp"
 
 namespace palimpsest {
@@ -33,6 +34,10 @@ void note_sizes(const Dims& dims, const Extents& extents, std::string_view path,
 }
 
 Variable chain_fn(const NamedLinop& A, const Variable& x) {
+  if (const auto tiled = tiled_for_cache(A, x.type())) {
+    const ConfigScope scope(without_cache_tiles());
+    return (*tiled)(x);
+  }
   return run_in_order(A, A.linops(), x, 0, 1);
 }
 

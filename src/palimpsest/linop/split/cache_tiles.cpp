@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/linop/split/cache_tiles.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/base/cache_size.hpp"
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/kernels/reduce/reduce_leaves.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/split/batch.hpp"
+#include "palimpsest/linop/split/budget_search.hpp"
+
+namespace palimpsest {
+namespace {
+
+constexpr std::string_view kTag = "cache_tiles";
+
+// Each costs its compilation once and the calls of its steps, and what follows from many small
+// ones.
+constexpr index_t kMostTiles = 64;
+// Of a tile, in ns. Its compilation takes 0.1 to 0.3 ms: it is paid back by some tens of calls.
+constexpr double kTileTime = 1e4;
+
+// ns per byte that is handed on, written and read: from the cache of a core, from the last cache,
+// from memory.
+constexpr double kCoreTime = 0.02, kLastTime = 0.06, kMemoryTime = 0.16;
+
+double transfer_time(index_t bytes) {
+  if (bytes <= core_cache_bytes()) return kCoreTime;
+  // Maps and weights go through it, too, and other cores use it.
+  return bytes <= streaming_bytes() / 4 ? kLastTime : kMemoryTime;
+}
+
+bool is_on() {
+  const Config& now = config();
+  const auto& without = now.rewrites_excluding;
+  return !now.budget && now.mode == "FastRun" &&
+         std::find(without.begin(), without.end(), kTag) == without.end();
+}
+
+// Known operators only: of others nobody says that tiles, each computed by itself, are no more
+// work. Those of the second kind are steps of their own, beside which values lie in memory.
+bool is_pointwise(const NamedLinop& A) {
+  const LinopType* const type = &A.type();
+  return type == &linop_types::dense() || type == &linop_types::diagonal() ||
+         type == &linop_types::scalar() || type == &linop_types::identity();
+}
+bool is_transform(const NamedLinop& A) {
+  return &A.type() == &linop_types::fft() || &A.type() == &linop_types::sampling();
+}
+
+// What a run of the chain's operators hands on.
+struct Value {
+  Dims dims;
+  index_t bytes = 0;
+  bool is_in_memory = false;
+};
+
+// The operators first .. last - 1 of the chain, those that act on one dimension.
+struct Run {
+  ND dim;
+  std::size_t first = 0, last = 0;
+  index_t extent = 0;
+  bool is_summed = false;
+  std::vector<Value> values;  // between neighbours
+};
+
+// Beside the time of the other steps, which is the same whatever the tiles.
+double predicted_time(const Run& run, index_t size) {
+  const index_t tiles = (run.extent + size - 1) / size;
+  double time = tiles > 1 ? kTileTime * static_cast<double>(tiles) : 0;
+  for (const Value& v : run.values) {
+    if (!v.is_in_memory) continue;
+    time += static_cast<double>(v.bytes) * transfer_time(v.bytes / run.extent * size);
+  }
+  return time;
+}
+
+std::optional<index_t> bytes_of(const NamedLinop& chain, const Dims& dims, DType dtype) {
+  auto bytes = static_cast<index_t>(item_size(dtype));
+  for (const ND& d : dims) {
+    const auto n = d.is_concrete() ? chain.size(d) : std::nullopt;
+    if (!n || __builtin_mul_overflow(bytes, *n, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+// A sum over d, and over nothing else: its order is known.
+bool sums_only(const NamedLinop& A, const ND& d) {
+  return std::all_of(A.ishape().begin(), A.ishape().end(),
+                     [&](const ND& other) { return other == d || A.oshape().contains(other); });
+}
+
+// The run of operators that act on d, if tiles of it may be of use.
+std::optional<Run> run_along(const NamedLinop& chain, const std::vector<NamedLinop>& parts,
+                             const ND& d, DType dtype) {
+  Run run;
+  run.dim = d;
+  run.extent = chain.size(d).value_or(0);
+  const auto acts = [&](const NamedLinop& A) { return A.dims().contains(d); };
+  const auto begin = std::find_if(parts.begin(), parts.end(), acts);
+  const auto end = std::find_if_not(begin, parts.end(), acts);
+  if (run.extent < 2 || std::find_if(end, parts.end(), acts) != parts.end()) return std::nullopt;
+  run.first = static_cast<std::size_t>(begin - parts.begin());
+  run.last = static_cast<std::size_t>(end - parts.begin());
+  for (std::size_t i = run.first; i < run.last; ++i) {
+    const NamedLinop& A = parts[i];
+    if (!is_pointwise(A) && !is_transform(A)) return std::nullopt;
+    if (i + 1 == run.last) break;
+    const Dims& dims = A.oshape();
+    const auto bytes = bytes_of(chain, dims, dtype);
+    // Along the last axis tiles would be columns.
+    if (!bytes || !dims.contains(d) || dims.back() == d) return std::nullopt;
+    run.values.push_back({dims, *bytes, is_transform(A) || is_transform(parts[i + 1])});
+  }
+  if (run.values.empty()) return std::nullopt;
+  run.is_summed = !parts[run.last - 1].oshape().contains(d);
+  if (run.is_summed && !sums_only(parts[run.last - 1], d)) return std::nullopt;
+  return run;
+}
+
+// Sizes of tiles, the largest first. Of sums those that keep the order of their terms: leaves of
+// kLeafRows, doubled, or single terms.
+std::vector<index_t> sizes_of(const Run& run) {
+  std::vector<index_t> sizes;
+  for (index_t size = 1; size < run.extent; size *= 2) {
+    if (!run.is_summed || size == 1 || size >= kLeafRows) sizes.push_back(size);
+  }
+  std::reverse(sizes.begin(), sizes.end());
+  std::erase_if(sizes, [&](index_t n) { return (run.extent + n - 1) / n > kMostTiles; });
+  return sizes;
+}
+
+// The levels of cuts, from the outside to the inside: leaves of sums are added in pairs, the sums
+// of two in pairs again.
+std::vector<BatchSpec> levels_of(const Run& run, index_t size) {
+  std::vector<BatchSpec> levels{{.sizes = {{run.dim, size}}}};
+  if (!run.is_summed) return levels;
+  for (index_t n = std::max<index_t>(2 * size, kLeafRows); n < run.extent; n *= 2) {
+    if (n != size) levels.push_back({.sizes = {{run.dim, n}}});
+  }
+  std::reverse(levels.begin(), levels.end());
+  return levels;
+}
+
+// The operators of the run as one that knows all sizes.
+NamedLinop joined_run(const NamedLinop& chain, const std::vector<NamedLinop>& parts,
+                      const Run& run) {
+  const auto at = [&](std::size_t i) { return parts.begin() + static_cast<std::ptrdiff_t>(i); };
+  NamedLinop joined = Chain(std::vector<NamedLinop>(at(run.first), at(run.last)));
+  DimMap missing;
+  for (const ND& d : joined.dims()) {
+    const auto n = d.is_concrete() && !joined.size(d) ? chain.size(d) : std::nullopt;
+    if (n) missing.emplace(d, *n);
+  }
+  return missing.empty() ? joined : joined.with_sizes(missing);
+}
+
+struct Choice {
+  Run run;
+  NamedLinop joined;
+  index_t size = 0;
+  double gain = 0;
+};
+
+std::optional<Choice> best_choice(const NamedLinop& chain, const std::vector<NamedLinop>& parts,
+                                  DType dtype) {
+  std::optional<Choice> best;
+  for (const ND& d : chain.dims()) {
+    if (!d.is_concrete()) continue;
+    const auto run = run_along(chain, parts, d, dtype);
+    if (!run) continue;
+    Choice choice{*run, {}, 0, 0};
+    const double uncut = predicted_time(*run, run->extent);
+    for (const index_t size : sizes_of(*run)) {
+      const double gain = uncut - predicted_time(*run, size);
+      if (gain > choice.gain) std::tie(choice.size, choice.gain) = std::pair(size, gain);
+    }
+    if (choice.size == 0 || (best && choice.gain <= best->gain)) continue;
+    choice.joined = joined_run(chain, parts, *run);
+    if (tile_axes(choice.joined, Dims(d)).empty()) continue;
+    best = std::move(choice);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorType& x) {
+  if (!is_on() || chain.linop_count() < 2) return std::nullopt;
+  const NamedLinop sized = sized_for(chain, x);
+  std::vector<NamedLinop> parts = flatten(sized);
+  const auto choice = best_choice(sized, parts, complex_of(x.dtype));
+  if (!choice) return std::nullopt;
+  const Run& run = choice->run;
+  const auto at = [&](std::size_t i) { return parts.begin() + static_cast<std::ptrdiff_t>(i); };
+  *at(run.first) = create_batched_linop(choice->joined, levels_of(run, choice->size));
+  parts.erase(at(run.first + 1), at(run.last));
+  return parts.size() == 1 ? parts[0] : Chain(std::move(parts));
+}
+
+ConfigOverrides without_cache_tiles() {
+  ConfigOverrides made;
+  made.rewrites_excluding = config().rewrites_excluding;
+  made.rewrites_excluding->emplace_back(kTag);
+  return made;
+}
+
+}  // namespace palimpsest

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: tiles that stay in cache. They are chosen when the graph of a chain is built, so that
+// operators, solvers and functions that apply operators all get them.
+#pragma once
+
+#include <optional>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/core/named_linop.hpp"
+
+namespace palimpsest {
+
+/// A chain with the operators that act on one dimension cut into tiles along it, where that lets
+/// what they hand on stay in a cache and saves more time than the tiles cost. None where nothing is
+/// gained, under a budget, and where config() leaves out the rewrite `cache_tiles` or has another
+/// mode than FastRun.
+///
+/// Chosen by predicted memory traffic and the sizes of the caches, without compiling anything.
+///
+/// Math     the same bits as uncut if the operand of a sum lies row-major: a sum over the dimension
+///          is cut into single terms or into whole leaves of its reduction, which are then added in
+///          the order of the reduction
+/// Cost     for each dimension one cut of the operators that act on it; at most 64 tiles
+std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorType& x);
+
+/// What is overridden where graphs are built as they are.
+ConfigOverrides without_cache_tiles();
+
+}  // namespace palimpsest
