@@ -71,6 +71,44 @@ TEST(Elementwise, LongAxesAreTiledWithoutSeams) {
   }
 }
 
+// Rows long enough for tiles of their own, with operands that are the same for all rows, for a row,
+// or for all elements.
+TEST(Elementwise, OperandsThatAreAlikeInRowsGiveWhatCopiesOfThemGive) {
+  Random random(14);
+  for (const ScalarOp op : {ScalarOp::add, ScalarOp::pow, ScalarOp::lt}) {
+    for (const Extents& extents : {Extents{5, 1023}, Extents{5, 1024}, Extents{3, 20001},
+                                   Extents{2, 3, 1500}, Extents{40, 3000}}) {
+      const auto strides = [&](bool by_row, bool in_row) {
+        Strides made(extents.size(), 0);
+        index_t step = in_row ? extents.back() : 1;
+        for (std::size_t axis = extents.size() - 1; axis-- > 0; step *= extents[axis]) {
+          made[axis] = by_row ? step : 0;
+        }
+        made.back() = in_row ? 1 : 0;
+        return made;
+      };
+      const std::vector<Strides> kinds{strides(true, true), strides(false, true),
+                                       strides(true, false), strides(false, false)};
+      for (const Strides& first : kinds) {
+        for (const Strides& second : kinds) {
+          Array a(DType::float32, extents, first), b(DType::float32, extents, second);
+          a.fill(random);
+          b.fill(random);
+          Array whole_a(DType::float32, extents), whole_b(DType::float32, extents);
+          strided_copy(a.view(), whole_a.mutable_view());
+          strided_copy(b.view(), whole_b.mutable_view());
+          const DType result = op == ScalarOp::lt ? DType::bool_ : DType::float32;
+          Array out(result, extents), expected(result, extents);
+          run_op(op, {&a, &b}, out);
+          run_op(op, {&whole_a, &whole_b}, expected);
+          ASSERT_EQ(elements(out), elements(expected))
+              << to_string(extents) << ' ' << to_string(first) << ' ' << to_string(second);
+        }
+      }
+    }
+  }
+}
+
 TEST(Elementwise, TransposedOperandsOfThreeAxes) {
   Random random(13);
   const Extents extents{70, 5, 65};

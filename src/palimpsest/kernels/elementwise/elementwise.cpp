@@ -33,6 +33,8 @@ constexpr index_t kCachedBytes = 16384;  // half a first level cache
 constexpr index_t kLongTile = 1024;
 constexpr index_t kLongestTile = 16384, kTilesAtLeast = 16;
 constexpr index_t kSquareTile = 32;
+// Rows from which on tiles of one row are worth their calls.
+constexpr index_t kLongRow = 1024;
 constexpr index_t kCacheLine = 64;
 
 struct Grid {
@@ -49,7 +51,8 @@ struct Run {
   Grid grid;
   index_t slot_bytes = 0;  // 0: there are none
   TilePlan plan;
-  std::array<bool, kMaxViews> still;       // an input of one element for all
+  std::array<bool, kMaxViews> still;       // an input of one element for all of a tile
+  std::array<bool, kMaxViews> still_ever;  // of one element for all of them
   std::array<bool, kMaxViews> transposed;  // an input whose columns are dense in a tile
   std::array<CopyRow, kMaxViews> copy;     // loads an input, stores an output
   std::array<index_t, kMaxViews> begin;    // of operands: bytes from the first element of the view
@@ -83,6 +86,17 @@ bool arrange_square_tiles(Run& run) {
   return false;
 }
 
+// Is an input the same for all rows, or for all elements of a row? In tiles of one row the first is
+// read where it lies, and of the second one block is made.
+bool has_rows_alike(const Run& run) {
+  const auto& loop = run.loop;
+  for (int k = run.n_outputs; k < loop.n_operands; ++k) {
+    const bool moves_in_row = loop.step(k, loop.rank - 1) != 0;
+    if (moves_in_row != (loop.step(k, loop.rank - 2) != 0)) return true;
+  }
+  return false;
+}
+
 void make_grid(Run& run, index_t longest) {
   auto& loop = run.loop;
   Grid& grid = run.grid;
@@ -102,6 +116,7 @@ void make_grid(Run& run, index_t longest) {
     grid.cols = std::min(longest, grid.col_extent);
     grid.rows = std::clamp<index_t>(longest / grid.cols, 1, grid.row_extent);
     if (grid.cols < grid.col_extent) grid.rows = 1;
+    if (grid.rows > 1 && grid.cols >= kLongRow && has_rows_alike(run)) grid.rows = 1;
   }
   grid.row_tiles = (grid.row_extent + grid.rows - 1) / grid.rows;
   grid.col_tiles = (grid.col_extent + grid.cols - 1) / grid.cols;
@@ -134,11 +149,14 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
   const ElementwiseProgram& program = run.plan.program();
   for (int i = 0; i < run.n_inputs; ++i) {
     const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
-    // One element for all; of a single one nothing is gained.
-    run.still[at(operand)] = run.loop.count() > 1;
+    // Of a single element nothing is gained.
+    run.still_ever[at(operand)] = run.loop.count() > 1;
     for (int axis = 0; axis < run.loop.rank; ++axis) {
-      if (run.loop.step(operand, axis) != 0) run.still[at(operand)] = false;
+      if (run.loop.step(operand, axis) != 0) run.still_ever[at(operand)] = false;
     }
+    const bool still_in_row = run.grid.rows == 1 && run.grid.cols >= kLongRow &&
+                              run.loop.step(operand, run.loop.rank - 1) == 0;
+    run.still[at(operand)] = run.still_ever[at(operand)] || still_in_row;
     const DType dtype = program.dtype_of_register(r);
     run.copy[at(operand)] = copy_row_between(inputs[at(i)].dtype, dtype);
     const index_t item = item_of(run, r);
@@ -275,7 +293,7 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
   Tile tile;
   for (int i = 0; i < run.n_inputs; ++i) {
     const int operand = run.n_outputs + i;
-    if (!run.still[at(operand)]) continue;
+    if (!run.still_ever[at(operand)]) continue;
     run.plan.spread(program.inputs()[at(i)], run.loop.data[at(operand)], run.copy[at(operand)],
                     registers, run.grid.rows * run.grid.cols);
   }
@@ -291,6 +309,8 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
         registers[at(r)] = tile.data[at(operand)];
       } else if (!run.still[at(operand)]) {
         load(run, tile, operand, registers[at(r)], item_of(run, r));
+      } else if (!run.still_ever[at(operand)]) {
+        run.plan.spread(r, tile.data[at(operand)], run.copy[at(operand)], registers, tile.count());
       }
     }
     run.plan.run(registers, tile.count());
