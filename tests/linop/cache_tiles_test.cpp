@@ -151,14 +151,14 @@ TEST_F(CacheTiles, WhatGainsNothingIsLeftAlone) {
   set_core_cache_bytes(64 << 10);
   // Elementwise steps become one, which has no values in memory.
   const Tensor weights = random({kSide, kSide}, DType::float32);
-  const NamedLinop D =
-      Chain(Dense(maps(8), "CNyNx,NyNx->CNyNx"), Diagonal(weights, "CNyNx"),
-            Dense(maps(8), "CNyNx,NyNx->CNyNx").H());
+  const NamedLinop D = Chain(Dense(maps(8), "CNyNx,NyNx->CNyNx"), Diagonal(weights, "CNyNx"),
+                             Dense(maps(8), "CNyNx,NyNx->CNyNx").H());
   EXPECT_FALSE(tiled_for_cache(D, kImage));
   // Along the last axis tiles would be columns.
   const NamedLinop F = Fft(2, {.grid = Grid{"NyNx", "KyKx"}});
-  const NamedLinop last = Chain(Dense(random({kSide, kSide, 8}, DType::complex64), "NyNxC,NyNx->NyNxC"),
-                                Permute("NyNxC", "CNyNx"), F);
+  const NamedLinop last =
+      Chain(Dense(random({kSide, kSide, 8}, DType::complex64), "NyNxC,NyNx->NyNxC"),
+            Permute("NyNxC", "CNyNx"), F);
   EXPECT_FALSE(tiled_for_cache(last, kImage));
 }
 

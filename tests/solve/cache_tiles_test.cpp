@@ -43,7 +43,8 @@ TEST(CacheTilesOfSolvers, TakeLessAndFindTheSame) {
   const CgOptions options{.tolerance = 0, .max_iterations = 6};
   const auto solved = [&] {
     const NamedLinop fresh = N.copy();
-    const index_t announced = plan_conjugate_gradients(fresh, {b.dtype(), b.shape(), b.device()}, options).peak_bytes;
+    const index_t announced =
+        plan_conjugate_gradients(fresh, {b.dtype(), b.shape(), b.device()}, options).peak_bytes;
     const MemoryScope memory;
     const SolveResult result = conjugate_gradients(fresh, b, options);
     EXPECT_EQ(static_cast<index_t>(memory.peak_bytes()), announced);
