@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "linop_support.hpp"
-#include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/tensor_math.hpp"
@@ -26,14 +25,8 @@ const TensorType kImage{DType::complex64, {kSide, kSide}, {}};
 // Caches that hold two coils of 64 x 64, whatever the machine.
 class CacheTiles : public ::testing::Test {
  protected:
-  CacheTiles() {
-    set_core_cache_bytes(64 << 10);
-    set_streaming_bytes(256 << 10);
-  }
-  ~CacheTiles() override {
-    set_core_cache_bytes(0);
-    set_streaming_bytes(0);
-  }
+  CacheTiles() { set_tile_caches(64 << 10, 256 << 10); }
+  ~CacheTiles() override { set_tile_caches(0, 0); }
 };
 
 ConfigOverrides on_threads(index_t n) { return {.threads = n, .parallel_grain = 1}; }
@@ -88,7 +81,7 @@ TEST_F(CacheTiles, ForwardAdjointAndCenteredTransformsHaveTheSameBits) {
   constexpr index_t kWide = 128;
   for (const DType dtype : {DType::complex64, DType::complex128}) {
     SCOPED_TRACE(name_of(dtype));
-    set_core_cache_bytes(kWide * kWide * static_cast<index_t>(item_size(dtype)));
+    set_tile_caches(kWide * kWide * static_cast<index_t>(item_size(dtype)), 256 << 10);
     const NamedLinop A =
         Chain(Dense(random({9, kWide, kWide}, dtype), "CNyNx,NyNx->CNyNx"),
               Fft(2, {.batch = "C", .grid = Grid{"NyNx", "KyKx"}, .centered = true}),
@@ -104,7 +97,7 @@ TEST_F(CacheTiles, ForwardAdjointAndCenteredTransformsHaveTheSameBits) {
 }
 
 TEST_F(CacheTiles, LeavesThatFitAreWhole) {
-  set_core_cache_bytes(16 * kSide * kSide * 8);
+  set_tile_caches(16 * kSide * kSide * 8, 256 << 10);
   const NamedLinop N = sense(maps(40)).N();
   const auto tiled = tiled_for_cache(N, kImage);
   ASSERT_TRUE(tiled);
@@ -146,9 +139,9 @@ TEST_F(CacheTiles, OperatorsAroundTheRunAreAppliedOnce) {
 
 TEST_F(CacheTiles, WhatGainsNothingIsLeftAlone) {
   const NamedLinop small = sense(maps(2)).N();
-  set_core_cache_bytes(1 << 20);
+  set_tile_caches(1 << 20, 256 << 10);
   EXPECT_FALSE(tiled_for_cache(small, kImage));
-  set_core_cache_bytes(64 << 10);
+  set_tile_caches(64 << 10, 256 << 10);
   // Elementwise steps become one, which has no values in memory.
   const Tensor weights = random({kSide, kSide}, DType::float32);
   const NamedLinop D = Chain(Dense(maps(8), "CNyNx,NyNx->CNyNx"), Diagonal(weights, "CNyNx"),

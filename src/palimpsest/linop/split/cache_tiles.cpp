@@ -204,6 +204,11 @@ std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorT
   return parts.size() == 1 ? parts[0] : Chain(std::move(parts));
 }
 
+void set_tile_caches(index_t core_bytes, index_t last_bytes) {
+  set_core_cache_bytes(core_bytes);
+  set_streaming_bytes(last_bytes);
+}
+
 ConfigOverrides without_cache_tiles() {
   ConfigOverrides made;
   made.rewrites_excluding = config().rewrites_excluding;

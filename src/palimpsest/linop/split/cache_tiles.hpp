@@ -23,6 +23,9 @@ namespace palimpsest {
 /// Cost     for each dimension one cut of the operators that act on it; at most 64 tiles
 std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorType& x);
 
+/// Replaces the bytes of the cache of a core and of the last one, for tests; 0: those of the
+/// machine.
+void set_tile_caches(index_t core_bytes, index_t last_bytes);
 /// What is overridden where graphs are built as they are.
 ConfigOverrides without_cache_tiles();
 
