@@ -160,6 +160,13 @@ TEST_F(PrintTest, DotColoursEdgesByWhatHappens) {
   EXPECT_NE(to_dot(sum).find("fillcolor=lightpink"), std::string::npos);
 }
 
+TEST_F(PrintTest, DotShowsEveryOutput) {
+  const std::string text = to_dot(function({a}, {a * 2.0, a * 3.0, a * 4.0}));
+  for (const char* name : {"output 0", "output 1", "output 2"}) {
+    EXPECT_NE(text.find(name), std::string::npos) << text;
+  }
+}
+
 TEST_F(PrintTest, DotShowsOrderingConstraints) {
   // The update overwrites S only after the roll has read it.
   const SharedVariable s = shared(Tensor::ones({3}), {.name = "S"});
