@@ -207,18 +207,28 @@ TEST_F(FunctionFileTest, DeepCopiesShareStateAmongThemselvesOnly) {
 
 // -- damage --------------------------------------------------------------------------------------
 
-TEST_F(FunctionFileTest, OpThatNobodyKnowsIsNamedWhenLoading) {
-  const Function f = function({x}, ops::roll(x, 1, 0));
+// The file of a function, one letter of its manifest replaced.
+std::vector<std::byte> with_letter(const Function& f, std::string_view text, std::size_t at,
+                                   char letter) {
   std::vector<std::byte> bytes = functions_to_bytes({&f, 1});
   std::uint64_t n_manifest = 0;
   std::memcpy(&n_manifest, bytes.data() + 24, 8);
   const std::string_view manifest(reinterpret_cast<const char*>(bytes.data() + 64), n_manifest);
-  const std::size_t at = manifest.find("\"Roll\"");
-  ASSERT_NE(at, std::string_view::npos);
-  bytes[64 + at + 2] = static_cast<std::byte>('u');
+  const std::size_t begin = manifest.find(text);
+  if (begin == std::string_view::npos) throw std::runtime_error("no such text");
+  bytes[64 + begin + at] = static_cast<std::byte>(letter);
   const std::uint64_t hash = XXH3_64bits(bytes.data() + 64, n_manifest);
   std::memcpy(bytes.data() + 40, &hash, 8);
-  expect_error<IoError>([&] { functions_from_bytes(bytes); }, "unknown op 'Rull'");
+  return bytes;
+}
+
+TEST_F(FunctionFileTest, OpsAndTypesThatNobodyKnowsAreNamedWhenLoading) {
+  const Function f = function({x}, ops::roll(x, 1, 0));
+  expect_error<IoError>([&] { functions_from_bytes(with_letter(f, "\"Roll\"", 2, 'u')); },
+                        "unknown op 'Rull'");
+  expect_error<FormatError>(
+      [&] { functions_from_bytes(with_letter(f, "\"dtype\":\"float64\"", 9, 'g')); },
+      "names an unknown type or device");
 }
 
 // A manifest that is changed and hashed anew: functions that can be called, or an error of files.
