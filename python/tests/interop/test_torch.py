@@ -3,6 +3,7 @@
 
 import copy
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -379,3 +380,27 @@ def test_kinds_of_arrays_do_not_mix():
     for dtype in (torch.float16, torch.bfloat16):
         with pytest.raises(ps.DTypeError, match=f"{dtype}.*expected.*float32"):
             ps.asarray(torch.ones(2, dtype=dtype))
+
+
+CONVOLUTION = ps.Convolution(np.array([1.0, 2.0, 3.0]), grid="N", batch=())
+
+
+class Applied(torch.utils.data.Dataset):
+    """Items that an operator computes, where they are asked for."""
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, k):
+        return CONVOLUTION(np.full(5, float(k)))
+
+
+def test_workers_of_a_data_loader_compute_the_same():
+    threads = [threading.Thread(target=lambda: [CONVOLUTION.N(np.ones(5)) for _ in range(200)]) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    loader = torch.utils.data.DataLoader(Applied(), batch_size=2, num_workers=2, multiprocessing_context="fork")
+    rows = torch.cat(list(loader))
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(rows.numpy(), [CONVOLUTION(np.full(5, float(k))) for k in range(6)])
