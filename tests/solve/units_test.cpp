@@ -12,7 +12,11 @@
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
+#include "palimpsest/solve/prox/constraints.hpp"
+#include "palimpsest/solve/prox/norms.hpp"
+#include "palimpsest/solve/prox/total_variation.hpp"
 #include "palimpsest/solve/scaling.hpp"
+#include "palimpsest/solve/solvers/objective_problem.hpp"
 
 namespace palimpsest {
 namespace {
@@ -89,6 +93,31 @@ INSTANTIATE_TEST_SUITE_P(Solvers, SolverUnits,
                            return c.param.solver + (c.param.has_m ? "WithM" : "") +
                                   (c.param.damp > 0 ? "Damped" : "");
                          });
+
+// Squares of the data underflow or overflow: neither may pass for a solution.
+TEST(ProximalUnits, DataBeyondTheRangeOfSquaresHaveNotConverged) {
+  const NamedLinop A = Dense(random({8, 12}, DType::float32, 3), "M N,N->M");
+  const Tensor b = random({8}, DType::float32, 4);
+  for (const char* name : {"fista", "pogm", "condat_vu", "pdhg"}) {
+    const auto status = [&](double unit) {
+      Objective f{.A = A};
+      if (std::string(name) == "fista" || std::string(name) == "pogm") {
+        f.h = L1(0.05 * unit);
+      } else {
+        f.terms = {tv_term(0.05 * unit, "N")};
+      }
+      Problem p = objective_problem(f, {DType::float32, {8}, {}}).set("L", 60.0);
+      if (std::string(name) == "pdhg") p.set("f", SquaredL2(1.0));
+      if (std::string(name) == "fista") p.set("restart", true);
+      return solve(*find_solver(name), p, b * unit, {.tolerance = 1e-3, .max_iterations = 5000})
+          .status;
+    };
+    EXPECT_EQ(status(1), Status::converged) << name;
+    EXPECT_EQ(status(1e-10), Status::converged) << name;
+    EXPECT_EQ(status(1e-30), Status::breakdown) << name;
+    EXPECT_EQ(status(1e30), Status::diverged) << name;
+  }
+}
 
 }  // namespace
 }  // namespace palimpsest
