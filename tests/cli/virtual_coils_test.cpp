@@ -86,7 +86,7 @@ TEST_F(VirtualCoils, ReportsNameWhatIsKept) {
   const CommandResult result =
       run_command({"recon", dir / "scan.h5", "--compress", "4", "-o", dir / "o.png"});
   EXPECT_THAT(result.out, HasSubstr("8 coils compressed to 4, without whitening"));
-  EXPECT_THAT(result.out, HasSubstr("4 virtual coils keep 9"));
+  EXPECT_THAT(result.out, HasSubstr("energy kept in 4 virtual coils: 9"));
 }
 
 TEST_F(VirtualCoils, AlongSpokesToo) {
@@ -151,6 +151,13 @@ TEST_F(MissingSide, IsSaid) {
 TEST_F(MissingSide, IsRefusedWhereNoneIs) {
   EXPECT_THAT(refusal({dir / "k.npy", "--partial", "homodyne"}),
               HasSubstr("[--partial] " + (dir / "k.npy") + " is measured on both sides"));
+  Tensor corner = read_npy(dir / "partial.npy").clone();
+  corner.narrow(2, 40, 24).fill(0);
+  write_npy(dir / "corner.npy", corner);
+  EXPECT_THAT(refusal({dir / "corner.npy", "--partial", "pocs", "--maps", dir / "maps.npy"}),
+              HasSubstr("[--partial] " + (dir / "corner.npy") +
+                        ": one side of k-space is missing "
+                        "along both axis 0 and axis 1"));
   EXPECT_THAT(refusal({dir / "partial.npy", "--partial", "pocs", "--sets", "2"}),
               HasSubstr("got --sets 2"));
 }

@@ -15,6 +15,7 @@
 #include "palimpsest/cli/code_pages.hpp"
 #include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/failure.hpp"
+#include "palimpsest/cli/images/image_files.hpp"
 #include "palimpsest/cli/messages.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/cli/progress.hpp"
@@ -199,15 +200,13 @@ void Session::recon(ScanReconstructionOptions& how) {
 
 void add_recon(CommandLine& line) {
   const auto options = std::make_shared<ReconOptions>();
-  add_image_options(line, "recon", "Reconstruct an image from k-space (ISMRMRD, NPY or BART CFL)",
-                    *options)
-      .option("-o,--output", "FILE", options->output,
-              "Output: image; the ending is the format: .png (magnitude of all planes), .nii, "
-              ".nii.gz, .h5 or .mrd (ISMRMRD images), .npy, .cfl, .hdr")
-      .choice("--part", {"magnitude", "phase", "real", "imag"}, options->part,
-              "Part of the complex image in --output; default: complex, PNG the magnitude")
-      .option("--bits", "N", options->bits, "PNG bit depth of a single plane: 8 or 16")
-      .option("--columns", "N", options->columns, "Planes in a row of a PNG; 0: as fits")
+  Command command = add_image_options(
+      line, "recon", "Reconstruct an image from k-space (ISMRMRD, NPY or BART CFL)", *options);
+  command.option("-o,--output", "FILE", options->output,
+                 "Output: image; the ending is the format: .png (magnitude of all planes), .nii, "
+                 ".nii.gz, .h5 or .mrd (ISMRMRD images), .npy, .cfl, .hdr");
+  add_written_image(command, options->part, options->bits, options->columns);
+  command
       .option("--save", "FILE", options->save,
               "Output: complex image ([slice,] [frame,] [z,] y, x), in a format but .png")
       .option("--save-maps", "FILE", options->save_maps,

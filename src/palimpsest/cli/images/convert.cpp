@@ -153,7 +153,9 @@ void convert(const ConvertOptions& options) {
 
 void add_convert(CommandLine& line) {
   const auto options = std::make_shared<ConvertOptions>();
-  line.add("convert", "Convert between formats, cut, take parts of complex values, sort raw scans")
+  Command command = line.add(
+      "convert", "Convert between formats, cut, take parts of complex values, sort raw scans");
+  command
       .argument("INPUT", options->input,
                 "NPY, CFL, NIfTI, ISMRMRD images or raw scan (to k-space), PNG")
       .argument(
@@ -164,11 +166,8 @@ void add_convert(CommandLine& line) {
       .option("--slice", "AXIS=A:B", options->slices,
               "Elements A to B - 1 along an axis, or AXIS=A for one of them; of a raw scan S, T "
               "(repetition), M (set) and B5 (contrast) choose what is sorted; repeatable")
-      .choice("--part", {"magnitude", "phase", "real", "imag"}, options->part,
-              "Part of complex values; default: complex where the format can, else the magnitude")
-      .option("--columns", "N", options->columns, "Planes in a row of a PNG; 0: as fits")
-      .option("--bits", "N", options->bits, "PNG bit depth of a single plane: 8 or 16")
       .action([options] { convert(*options); });
+  add_written_image(command, options->part, options->bits, options->columns);
 }
 
 }  // namespace palimpsest::cli

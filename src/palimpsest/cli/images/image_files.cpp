@@ -116,6 +116,14 @@ SortingBytes picture_bytes(const Extents& extents, const WriteImageOptions& opti
 
 }  // namespace
 
+void add_written_image(Command& command, std::string& part, index_t& bits, index_t& columns) {
+  command
+      .choice("--part", {"magnitude", "phase", "real", "imag"}, part,
+              "Part of complex values; default: complex where the format can, else the magnitude")
+      .option("--bits", "N", bits, "PNG bit depth of a single plane: 8 or 16")
+      .option("--columns", "N", columns, "Planes in a row of a PNG; 0: as fits");
+}
+
 bool is_png(const std::string& path) { return ends_in_any(path, {".png"}); }
 
 bool is_single_plane(const Extents& extents) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/cli/command_line.hpp"
 #include "palimpsest/cli/outputs.hpp"
 #include "palimpsest/imaging/results/image.hpp"
 #include "palimpsest/io/cartesian.hpp"
@@ -36,6 +37,9 @@ struct WriteImageOptions {
   index_t bits = 8, columns = 0;
   std::optional<double> window_low = {}, window_high = {};
 };
+
+/// Adds --part, --bits and --columns of an image that is written.
+void add_written_image(Command& command, std::string& part, index_t& bits, index_t& columns);
 
 /// Is the name that of a PNG?
 bool is_png(const std::string& path);

@@ -387,7 +387,7 @@ std::string run_text(const ScanReconstruction& r, const ScanReconstructionResult
                         name_of(result.status));
   }
   if (result.kept_energy < 1) {
-    text += fmt::format("{} keep {:.2f} % of the energy\n",
+    text += fmt::format("energy kept in {}: {:.2f} %\n",
                         counted(r.layout().n_coils(), "virtual coil"), 100 * result.kept_energy);
   }
   text += fmt::format(

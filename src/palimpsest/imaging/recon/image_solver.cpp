@@ -36,13 +36,6 @@ constexpr double kBalance = 2.4;
 // Iterates in the mean of a solve with random shifts.
 constexpr index_t kAveraged = 16;
 
-// Kz of Nz, ..
-Dims grid_of(const Dims& image) {
-  Dims grid;
-  for (const ND& d : image) grid.push_back(ND("K" + d.str().substr(1)));
-  return grid;
-}
-
 // Stands for an array that comes later: has no memory.
 Tensor stand_in(DType dtype, const Extents& shape, bool in_file) {
   alignas(64) static std::byte anchor[64];

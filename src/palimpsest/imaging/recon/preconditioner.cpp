@@ -21,16 +21,12 @@ constexpr float kLeast = 0.02F;
 // Coil maps that are cut off raise the bound by up to a fifth: measured with supports of several
 // forms, singular phases and phases relative to one coil.
 constexpr double kForMaps = 1.25;
-
-Dims spectrum_of(const Dims& image) {
-  Dims k;
-  for (const ND& d : image) k.push_back(ND("W" + d.str().substr(1)));
-  return k;
-}
+// K is the oversampled grid of the Nufft.
+constexpr const char* kSpectrum = "W";
 
 NamedLinop spectrum(const Dims& image, const Dims& batch) {
   return Fft(static_cast<int>(image.size()), {.batch = batch,
-                                              .grid = Grid{image, spectrum_of(image)},
+                                              .grid = Grid{image, grid_of(image, kSpectrum)},
                                               .norm = FftNorm::ortho,
                                               .centered = true});
 }
@@ -74,6 +70,12 @@ std::vector<float> density_of(const NamedLinop& F, const Dims& image, const Exte
 
 }  // namespace
 
+Dims grid_of(const Dims& image, const char* letter) {
+  Dims grid;
+  for (const ND& d : image) grid.push_back(ND(letter + d.str().substr(1)));
+  return grid;
+}
+
 SpectralBound spectral_bound(const std::vector<NamedLinop>& transforms, const Dims& image,
                              const Extents& extents, bool has_frames) {
   SpectralBound bound;
@@ -82,7 +84,7 @@ SpectralBound spectral_bound(const std::vector<NamedLinop>& transforms, const Di
   bound.q = Tensor::empty(shape, DType::float32);
   bound.factor = bound.mean = 0;
   float* to = bound.q.mutable_data<float>();
-  const Dims k = spectrum_of(image);
+  const Dims k = grid_of(image, kSpectrum);
   Extents coil = extents;
   coil.insert(0, 1);
   for (const NamedLinop& F : transforms) {

@@ -23,6 +23,9 @@ struct SpectralBound {
   double mean = 1;
 };
 
+/// Dimensions of k-space for those of an image: Kz of Nz, .., or with another letter.
+Dims grid_of(const Dims& image, const char* letter = "K");
+
 /// Points of k-space over which coil maps may spread the density.
 inline constexpr index_t kDilation = 2;
 

@@ -274,7 +274,8 @@ void ScanReconstruction::Impl::open_partial() {
   try {
     partial = partial_lines(scan.layout().mask);
   } catch (const ValueError& error) {
-    throw ValueError(fmt::format("[--partial] {}", error.what()));
+    const std::string text = error.what();
+    throw ValueError("[--partial] " + options.kspace + ": " + text.substr(text.find("] ") + 2));
   }
   if (partial) return;
   throw ValueError(fmt::format(
