@@ -151,6 +151,12 @@ TEST(StepOrder, ManyStepsAreNeverWorseAndMostlyBetter) {
   EXPECT_GE(better, 3);
 }
 
+TEST(StepOrder, OfVeryManyStepsThatAreNoTreeStays) {
+  std::mt19937 random(5);
+  const OrderProblem graph = random_graph(random, 4001);
+  EXPECT_EQ(low_peak_order(graph, 100), given(graph));
+}
+
 TEST(StepOrder, SixteenStepsWithoutConstraintsAreSearchedExactly) {
   // Each of 8 values is read by one step: any order is legal, alternating is best.
   std::vector<index_t> bytes(16, 1);
