@@ -2,13 +2,18 @@
 #include "palimpsest/distributed/distribute.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "distributed/counted_messages.hpp"
 #include "distributed/distributed_support.hpp"
+#include "palimpsest/distributed/gather_operator.hpp"
+#include "palimpsest/distributed/team_node.hpp"
 #include "palimpsest/distributed/team_plan.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/operators/sum_reduce.hpp"
 #include "support/expect_error.hpp"
 
@@ -240,7 +245,7 @@ TEST(Distribute, RefusesWhatCannotBeCut) {
   expect_error<NameError>([&] { distribute(Fft(1), team, {{"Nx", "other"}}); }, "axis");
   const NamedLinop part =
       distribute(Dense(Parameter(Tensor::ones({4, 4})), "MN,N->M"), team, {{"M", "rank"}});
-  expect_error<SplitError>([&] { part.split({{"N", slice(0, 2)}}); }, "other ranks");
+  expect_error<SplitError>([&] { part.split({{"M", slice(0, 1)}}); }, "other ranks");
   expect_error<ValueError>([] { team_of(Fft(1)); }, "distribute()");
   expect_error<ValueError>([] { local_part(Fft(1)); }, "distribute()");
 }
@@ -251,6 +256,103 @@ TEST(Distribute, FindsRanksWithAnotherOperator) {
   const index_t n = team.rank() == 0 ? 4 : 6;
   const NamedLinop A = Dense(Parameter(Tensor::ones({n, 4})), "MN,N->M");
   expect_error<ShapeError>([&] { distribute(A, team, {{"M", "rank"}}); }, "ranks 0 and 1 differ");
+}
+
+// A tile of what all ranks have whole, before and after distributing.
+TEST(Distribute, TilesOfPartsArePartsOfTiles) {
+  const Team team = Team::world();
+  const DType c = DType::complex128;
+  const NamedLinop A = Dense(Parameter(random_values({3, 5, 4}, c, 2)), "BMN,BN->BM");
+  const Tile rows{{"M", slice(1, 4)}}, both{{"M", slice(0, 2)}, {"N", slice(1, 4)}};
+  const Tensor x = random_values({3, 4}, c, 3);
+  for (const auto& [tile, from] : {std::pair(rows, 0), std::pair(both, 1)}) {
+    const index_t rest = 4 - from;
+    const Tensor v = DTensor::part_of(x.narrow(1, from, rest), "B N", team, {{"B", "rank"}})
+                         .local()
+                         .contiguous();
+    const NamedLinop after = distribute(A, team, {{"B", "rank"}}).split(tile);
+    const NamedLinop before = distribute(A.split(tile), team, {{"B", "rank"}});
+    EXPECT_TRUE(is_distributed(after));
+    const Tensor y = after(v);
+    EXPECT_LT(distance(y, before(v)), 1e-13);
+    EXPECT_LT(distance(after.H()(y), before.H()(y)), 1e-13);
+    EXPECT_LT(distance(after.N()(v), before.N()(v)), 1e-13);
+  }
+}
+
+// A file that all ranks see; mpirun is the parent of each.
+std::string shared_file() {
+  return ::testing::TempDir() + "palimpsest_operator_" + std::to_string(::getppid());
+}
+
+TEST(SaveDistributed, FilesKnowNoRanks) {
+  const Team team = Team::world();
+  const NamedLinop A = sense(5, 6, 4, DType::complex128);
+  const std::string path = shared_file();
+  const NamedLinop part = distribute(A, team, {{"C", "rank"}});
+  save_distributed(part, path);
+  const NamedLinop whole = load(path);
+  const Tensor x = random_values({6, 4}, DType::complex128, 3);
+  EXPECT_LT(distance(whole(x), A(x)), 1e-13);
+  EXPECT_LT(distance(whole.N()(x), A.N()(x)), 1e-12);
+  // Loaded by another number of ranks.
+  const Placement coils{{"C", "a"}};
+  const Team others = team.size() == 4 ? team.reshaped({{"a", 2}, {"b", 2}})
+                                       : team.reshaped({{"a", 1}, {"b", team.size()}});
+  EXPECT_LT(distance(distribute(whole, others, coils).N()(x), A.N()(x)), 1e-12);
+  // A composition is saved as one of undistributed operators; its number is the same on all ranks.
+  save_distributed(2.0 * part.N(), path);
+  EXPECT_LT(distance(load(path)(x), (2.0 * A.N())(x)), 1e-12);
+  distributed_detail::gather_texts(team, "");  // all have read
+  if (team.rank() == 0) std::filesystem::remove(path);
+}
+
+TEST(SaveDistributed, WritesWhatRanksHaveChanged) {
+  const Team team = Team::world();
+  const PartRange own = part_range(6, team.rank(), team.size());
+  const Tensor weight = Tensor::full({own.size()}, team.rank() + 1.0);
+  const NamedLinop mine = Diagonal(Parameter(weight), "N").with_sizes({{"N", own.size()}});
+  const NamedLinop part = join_parts(mine, team, {{"N", "rank"}});
+  const auto whole = gather_operator(part);
+  if (team.rank() != 0) return;
+  const Tensor y = (*whole)(Tensor::ones({6}));
+  for (index_t i = 0; i < 6; ++i) {
+    double expected = 0;
+    for (int r = 0; r < team.size(); ++r) {
+      const PartRange range = part_range(6, r, team.size());
+      if (i >= range.start && i < range.stop) expected = r + 1.0;
+    }
+    EXPECT_EQ(y.select(0, i).item<double>(), expected);
+  }
+}
+
+TEST(SaveDistributed, AFullDiskOnRank0EndsAllRanks) {
+  const Team team = Team::world();
+  const NamedLinop part = distribute(sense(5, 6, 4, DType::complex64), team, {{"C", "rank"}});
+  if (team.size() == 1) {
+    expect_error<IoError>([&] { save_distributed(part, "/dev/full"); }, "No space left");
+    return;
+  }
+  if (team.rank() == 0) {
+    expect_error<IoError>([&] { save_distributed(part, "/dev/full"); }, "No space left");
+  } else {
+    expect_error<CommunicationError>([&] { save_distributed(part, "/dev/full"); },
+                                     "rank 0 failed: [/dev/full]");
+  }
+  EXPECT_EQ(gather_operator(part).has_value(), team.rank() == 0);  // the team works on
+}
+
+TEST(GatherOperator, RefusesWhatIsNotOfRanks) {
+  const Team team = Team::world();
+  expect_error<ValueError>([&] { gather_operator(Fft(1)); }, "made of parts by distribute()");
+  expect_error<ValueError>([&] { save_distributed(Fft(1), "file"); }, "distribute()");
+  const NamedLinop part =
+      distribute(Dense(Parameter(Tensor::ones({4, 4})), "MN,N->M"), team, {{"M", "rank"}});
+  expect_error<ValueError>([&] { gather_operator(part, team.size()); }, "root: got");
+  if (team.size() == 1) return;
+  const NamedLinop own =
+      Diagonal(Parameter(Tensor::full({4}, static_cast<double>(team.rank()))), "N");
+  expect_error<ValueError>([&] { gather_operator(Chain(own, part)); }, "other parameters");
 }
 
 }  // namespace

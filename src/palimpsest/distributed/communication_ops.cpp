@@ -105,8 +105,9 @@ OpPtr AllReduce::pure() const {
 std::size_t AllReduce::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
   const index_t n = element_count(inputs[0].extents),
                 item = static_cast<index_t>(item_size(inputs[0].dtype));
-  if (n * item <= kAtOnceBytes) return at(n * item) * others();
-  return at(part_range(n, group().self, group().size()).size() * item) * others();
+  const std::size_t packed = in_place_ && !inputs[0].is_dense() ? at(n * item) : 0;
+  if (n * item <= kAtOnceBytes) return packed + at(n * item) * others();
+  return packed + at(part_range(n, group().self, group().size()).size() * item) * others();
 }
 
 std::vector<Variable> AllReduce::pullback(const Apply&,
@@ -132,45 +133,52 @@ Traffic AllReduce::traffic(const Apply& apply) const {
   return sum;
 }
 
+// Ranks may have laid out their arrays differently: what travels is row by row.
 void AllReduce::run(RunContext& context) const {
   const ConstView& x = context.input(0);
-  if (x.data != context.output(0).data) run_copy(x, context.output(0));
-  const index_t bytes = element_count(x.extents) * static_cast<index_t>(item_size(x.dtype));
-  if (bytes == 0) return;
-  return bytes <= kAtOnceBytes ? run_at_once(context) : run_in_parts(context);
-}
-
-// Everybody gets all arrays and adds them up.
-void AllReduce::run_at_once(RunContext& context) const {
   const MutableView& y = context.output(0);
   const index_t n = element_count(y.extents);
   const std::size_t bytes = at(n) * item_size(y.dtype);
-  auto* const own = static_cast<std::byte*>(y.data);
-  std::vector<const std::byte*> parts(group().members.size(), own);
-  std::byte* next = context.scratch().data();
-  exchange_all([&](int) { return std::span<const std::byte>(own, bytes); },
+  if (bytes == 0) return;
+  const Strides dense = Layout::dense(y.dtype, Extents(y.extents.begin(), y.extents.end())).strides;
+  const bool is_dense = std::equal(dense.begin(), dense.end(), y.strides.begin());
+  Sum sum{y.dtype, n, static_cast<std::byte*>(y.data), context.scratch().data()};
+  if (!is_dense) {
+    sum.whole = sum.scratch;
+    sum.scratch += bytes;
+  }
+  if (!is_dense || x.data != y.data) {
+    run_copy(x, MutableView{sum.whole, y.dtype, y.extents, dense});
+  }
+  bytes <= at(kAtOnceBytes) ? run_at_once(sum) : run_in_parts(sum);
+  if (!is_dense) run_copy(ConstView{sum.whole, y.dtype, y.extents, dense}, y);
+}
+
+// Everybody gets all arrays and adds them up.
+void AllReduce::run_at_once(const Sum& sum) const {
+  const std::size_t bytes = at(sum.n) * item_size(sum.dtype);
+  std::vector<const std::byte*> parts(group().members.size(), sum.whole);
+  std::byte* next = sum.scratch;
+  exchange_all([&](int) { return std::span<const std::byte>(sum.whole, bytes); },
                [&](int k) {
                  std::byte* const place = next;
                  next += bytes;
                  parts[at(k)] = place;
                  return std::span(place, bytes);
                });
-  add_up(y.dtype, parts, n, own);
+  add_up(sum.dtype, parts, sum.n, sum.whole);
 }
 
 // Each rank adds up one part and gives the sum to all.
-void AllReduce::run_in_parts(RunContext& context) const {
-  const MutableView& y = context.output(0);
-  const index_t n = element_count(y.extents);
-  const std::size_t item = item_size(y.dtype);
-  auto* const whole = static_cast<std::byte*>(y.data);
+void AllReduce::run_in_parts(const Sum& sum) const {
+  const std::size_t item = item_size(sum.dtype);
   const auto part_of = [&](int k) {
-    const PartRange range = part_range(n, k, group().size());
-    return std::span(whole + at(range.start) * item, at(range.size()) * item);
+    const PartRange range = part_range(sum.n, k, group().size());
+    return std::span(sum.whole + at(range.start) * item, at(range.size()) * item);
   };
   const std::span<std::byte> own = part_of(group().self);
   std::vector<const std::byte*> parts(group().members.size(), own.data());
-  std::byte* next = context.scratch().data();
+  std::byte* next = sum.scratch;
   exchange_all([&](int k) { return std::span<const std::byte>(part_of(k)); },
                [&](int k) {
                  std::byte* const place = next;
@@ -178,7 +186,7 @@ void AllReduce::run_in_parts(RunContext& context) const {
                  parts[at(k)] = place;
                  return std::span(place, own.size());
                });
-  add_up(y.dtype, parts, static_cast<index_t>(own.size() / item), own.data());
+  add_up(sum.dtype, parts, static_cast<index_t>(own.size() / item), own.data());
   exchange_all([&](int) { return std::span<const std::byte>(own); },
                [&](int k) { return part_of(k); });
 }

@@ -53,7 +53,8 @@ class CommunicationOp : public Op, public Collective {
 /// Aliases  view_map {}, destroy_map {}; in place {0: {0}}
 /// Cost     arrays of up to 8 KiB: (n - 1) messages of all of it, one synchronisation; others:
 ///          2 (n - 1)/n of it in 2 (n - 1) messages, two synchronisations; n ranks. Scratch: what
-///          is received of the parts that this rank adds up
+///          is received of the parts that this rank adds up, and a copy of what does not lie row by
+///          row
 class AllReduce final : public CommunicationOp {
  public:
   AllReduce(Team team, AxisNames axes, bool in_place = false)
@@ -72,8 +73,14 @@ class AllReduce final : public CommunicationOp {
   void run(RunContext& context) const override;
 
  private:
-  void run_at_once(RunContext& context) const;
-  void run_in_parts(RunContext& context) const;
+  // An array that lies row by row, and room for the parts of others.
+  struct Sum {
+    DType dtype;
+    index_t n;
+    std::byte *whole, *scratch;
+  };
+  void run_at_once(const Sum& sum) const;
+  void run_in_parts(const Sum& sum) const;
 
   bool in_place_;
 };

@@ -32,10 +32,12 @@ Roles roles_of(const NamedLinop& A) {
 
 const LinopType& distributed_type();
 
-NamedLinop make_distributed(const NamedLinop& local, index_t team, const Roles& roles) {
+NamedLinop make_distributed(const NamedLinop& local, index_t team, const Roles& roles,
+                            const Attribute& cut_dims) {
   return make_container(distributed_type(), {local},
                         {{"team", team},
                          {"tiles_inside", true},
+                         {"cut_dims", cut_dims},
                          {"input", attribute_of(roles.input)},
                          {"output", attribute_of(roles.output)},
                          {"forward", attribute_of(roles.forward)},
@@ -54,7 +56,8 @@ Variable distributed_fn(const NamedLinop& A, const Variable& x) {
 
 NamedLinop distributed_adjoint(const NamedLinop& A) {
   const Roles r = roles_of(A);
-  return make_distributed(A[0].H(), team_id(A), {r.output, r.input, r.adjoint, r.forward});
+  return make_distributed(A[0].H(), team_id(A), {r.output, r.input, r.adjoint, r.forward},
+                          A.attr("cut_dims"));
 }
 
 // A^H A of parts whose results are not summed over ranks: the normal operator of each part, summed
@@ -63,7 +66,17 @@ NamedLinop distributed_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Roles r = roles_of(A);
   if (!r.forward.empty() || (inner && communicates(*inner))) return {};
   const NamedLinop normal = inner ? A[0].normal(*inner) : A[0].N();
-  return make_distributed(normal, team_id(A), {r.input, r.input, r.adjoint, r.adjoint});
+  return make_distributed(normal, team_id(A), {r.input, r.input, r.adjoint, r.adjoint},
+                          A.attr("cut_dims"));
+}
+
+// All ranks cut the same range of a dimension that they have whole.
+NamedLinop distributed_split(const NamedLinop& A, const Tile& tile) {
+  for (const CutDim& cut : cut_dims_of(A)) {
+    const auto found = tile.find(ND(cut.d));
+    if (found != tile.end()) refuse_tiles(A, {*found});
+  }
+  return make_container(A.type(), {A[0].split(tile)}, A.attrs());
 }
 
 std::optional<index_t> distributed_size(const NamedLinop& A, const ND& d) { return A[0].size(d); }
@@ -83,8 +96,8 @@ const LinopType& distributed_type() {
     return LinopType{
         .name = "Distributed",
         .functions = {.fn = distributed_fn,
-                      .split = refuse_tiles,
-                      .adj_split = refuse_tiles,
+                      .split = distributed_split,
+                      .adj_split = distributed_split,
                       .size = distributed_size},
         .adjoint = distributed_adjoint,
         .normal = distributed_normal,
@@ -143,6 +156,14 @@ Roles roles_for(const NamedLinop& A, const Placement& placement) {
   return roles;
 }
 
+CutDims cut_dims_for(const NamedLinop& A, const Placement& placement) {
+  CutDims cuts;
+  for (const auto& [d, axis] : placement.entries()) {
+    if (has(A.dims(), d)) cuts.push_back({d.str(), axis});
+  }
+  return cuts;
+}
+
 // An operator of which every placed dimension can be cut.
 NamedLinop distribute_whole(const NamedLinop& A, const Team& team, const Placement& placement) {
   Tile tile;
@@ -157,7 +178,8 @@ NamedLinop distribute_whole(const NamedLinop& A, const Team& team, const Placeme
     const PartRange range = part_range(*n, team.coordinate(axis), team.size(axis));
     tile.emplace(d, slice(range.start, range.stop));
   }
-  return make_distributed(part_of_tile(A, tile), team.node().id, roles_for(A, placement));
+  return make_distributed(part_of_tile(A, tile), team.node().id, roles_for(A, placement),
+                          attribute_of(cut_dims_for(A, placement)));
 }
 
 // Positions of the placed axes along which A cannot be cut.
@@ -279,7 +301,8 @@ NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& pl
 
 NamedLinop join_parts(const NamedLinop& part, const Team& team, const Placement& placement) {
   placement.check(team);
-  return make_distributed(part, team.node().id, roles_for(part, placement));
+  return make_distributed(part, team.node().id, roles_for(part, placement),
+                          attribute_of(cut_dims_for(part, placement)));
 }
 
 bool is_distributed(const NamedLinop& A) { return &A.type() == &distributed_type(); }

@@ -160,6 +160,7 @@ NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placemen
                         {{"team", team.node().id},
                          {"cuts", attribute_of(cuts)},
                          {"meanwhile", attribute_of(meanwhile)},
+                         {"extents", extents_of_whole(A)},
                          {"input", attribute_of(spread)},
                          {"output", attribute_of(spread)}})
       .with_sizes(sizes);

@@ -211,6 +211,7 @@ NamedLinop leaves_normal(const NamedLinop& A, const NamedLinop* inner) {
   }
   return make_container(A.type(), std::move(children),
                         {{"team", A.attr("team")},
+                         {"cut_dims", A.attr("cut_dims")},
                          {"input", A.attr("input")},
                          {"output", A.attr("input")},
                          {"axis", A.attr("axis")},
@@ -267,6 +268,7 @@ NamedLinop distributed_leaves(const NamedLinop& A, const Team& team, const ND& d
   const bool is_in = A.ishape().contains(d), is_out = A.oshape().contains(d);
   return make_container(leaves_type(), std::move(children),
                         {{"team", team.node().id},
+                         {"cut_dims", attribute_of(CutDims{{d.str(), axis}})},
                          {"input", attribute_of(is_in ? AxisNames{axis} : AxisNames{})},
                          {"output", attribute_of(is_out ? AxisNames{axis} : AxisNames{})},
                          {"axis", axis},

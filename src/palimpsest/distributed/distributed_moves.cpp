@@ -28,8 +28,8 @@ struct StencilCut {
   Reach reach;
 };
 
-std::vector<StencilCut> stencil_cuts(const NamedLinop& A) {
-  const CutAxes cuts = cuts_of(A, "cuts");
+std::vector<StencilCut> stencil_cuts(const NamedLinop& A, std::size_t rank) {
+  const CutAxes cuts = cuts_of(A, "cuts", rank);
   const auto &before = A.attr("before").as_list(), &after = A.attr("after").as_list();
   std::vector<StencilCut> result;
   for (std::size_t i = 0; i < cuts.size(); ++i) {
@@ -54,14 +54,15 @@ index_t own_extent(const Team& team, const CutAxis& cut) {
 Variable stencil_fn(const NamedLinop& A, const Variable& x) {
   const Team team = team_in(A);
   const HaloEdge edge = edge_of(A);
+  const std::vector<StencilCut> cuts = stencil_cuts(A, x.rank());
   Variable v = x;
-  for (const StencilCut& s : stencil_cuts(A)) {
+  for (const StencilCut& s : cuts) {
     v = halo(v, team, s.cut, s.reach.before, s.reach.after, edge);
   }
   const PathScope path(A, 0);
   const Variable y = forward_graph(A[0], v);
   std::vector<Index> index(y.rank(), Index(all));
-  for (const StencilCut& s : stencil_cuts(A)) {
+  for (const StencilCut& s : cuts) {
     const index_t n = own_extent(team, s.cut), start = n == 0 ? 0 : s.reach.before;
     index[at(s.cut.axis)] = slice(start, start + n);
   }
@@ -70,7 +71,7 @@ Variable stencil_fn(const NamedLinop& A, const Variable& x) {
 
 Variable stencil_adj_fn(const NamedLinop& A, const Variable& y) {
   const Team team = team_in(A);
-  const std::vector<StencilCut> cuts = stencil_cuts(A);
+  const std::vector<StencilCut> cuts = stencil_cuts(A, y.rank());
   ops::PadWidths widths(y.rank(), {0, 0});
   for (const StencilCut& s : cuts) {
     if (own_extent(team, s.cut) > 0) widths[at(s.cut.axis)] = {s.reach.before, s.reach.after};
@@ -162,6 +163,7 @@ NamedLinop distributed_stencil(const NamedLinop& A, const Team& team, const Plac
   attributes.emplace_back("before", std::move(before));
   attributes.emplace_back("after", std::move(after));
   attributes.emplace_back("edge", reach.edge);
+  attributes.emplace_back("extents", extents_of_whole(A));
   return make_container(stencil_type(), {with_other_sizes(A, {})}, std::move(attributes))
       .with_sizes(sizes_of_part(A, team, placement));
 }
@@ -171,18 +173,23 @@ NamedLinop distributed_stencil(const NamedLinop& A, const Team& team, const Plac
 namespace {
 
 template <class Apply>
-Variable moved(const NamedLinop& A, const Variable& x, Apply apply) {
+Variable moved(const NamedLinop& A, const Variable& x, const char* from, const char* back,
+               Apply apply) {
   const Team team = team_in(A);
-  const CutAxes from = cuts_of(A, "from"), to = cuts_of(A, "to");
+  const auto cuts = [&](const char* attribute) { return cuts_of(A, attribute, x.rank()); };
+  const CutAxes to = cuts("to");
   const PathScope path(A, 0);
-  return redistribute(apply(A[0], redistribute(x, team, from, to)), team, to, from);
+  const Variable y = apply(A[0], redistribute(x, team, cuts(from), to));
+  return redistribute(y, team, to, cuts(back));
 }
 
 Variable elsewhere_fn(const NamedLinop& A, const Variable& x) {
-  return moved(A, x, [](const NamedLinop& B, const Variable& v) { return forward_graph(B, v); });
+  return moved(A, x, "from", "back",
+               [](const NamedLinop& B, const Variable& v) { return forward_graph(B, v); });
 }
 Variable elsewhere_adj_fn(const NamedLinop& A, const Variable& y) {
-  return moved(A, y, [](const NamedLinop& B, const Variable& v) { return adjoint_graph(B, v); });
+  return moved(A, y, "back", "from",
+               [](const NamedLinop& B, const Variable& v) { return adjoint_graph(B, v); });
 }
 
 NamedLinop elsewhere_normal(const NamedLinop& A, const NamedLinop* inner) {
@@ -229,21 +236,27 @@ std::optional<std::size_t> axis_elsewhere(const NamedLinop& A, const Placement& 
 
 NamedLinop distributed_elsewhere(const NamedLinop& A, const Team& team, const Placement& placement,
                                  const Axes& refused) {
-  CutAxes from, to;
+  CutAxes from, to, back;
   Axes taken;
   Tile tile;
-  DimMap sizes;
+  CutDims cut_dims;
   for (std::size_t axis = 0; axis < A.ishape().size(); ++axis) {
-    const ND& d = A.ishape()[axis];
+    const ND &d = A.ishape()[axis], &result = A.oshape()[axis];
     const auto team_axis = placement.axis_of(d);
+    if (result != d && placement.axis_of(result)) {
+      refuse_split(A, result, "it acts along it as a whole, and its input has another dimension");
+    }
     if (!team_axis) continue;
     const index_t n = known_size(A, axis);
     if (!has(refused, static_cast<index_t>(axis))) {
       const PartRange own = part_range(n, team.coordinate(*team_axis), team.size(*team_axis));
       tile.emplace(d, slice(own.start, own.stop));
+      cut_dims.push_back({d.str(), *team_axis, own.size()});
       continue;
     }
     from.push_back({static_cast<index_t>(axis), n, *team_axis});
+    // A result that has another dimension in its place is whole on all ranks.
+    if (result == d) back.push_back(from.back());
     const auto other = axis_elsewhere(A, placement, taken);
     if (!other && &A.type() != &linop_types::wavelet()) {
       refuse_split(A, d,
@@ -255,10 +268,14 @@ NamedLinop distributed_elsewhere(const NamedLinop& A, const Team& team, const Pl
     to.push_back({taken.back(), known_size(A, *other), *team_axis});
     const PartRange own = part_at(team, to.back(), team.rank());
     tile.emplace(A.ishape()[*other], slice(own.start, own.stop));
+    cut_dims.push_back({A.ishape()[*other].str(), *team_axis, own.size()});
   }
   Attributes attributes = attributes_of_parts(team, A, placement);
   attributes.emplace_back("from", attribute_of(from));
   attributes.emplace_back("to", attribute_of(to));
+  attributes.emplace_back("back", attribute_of(back));
+  attributes.emplace_back("cut_dims", attribute_of(cut_dims));
+  attributes.emplace_back("extents", extents_of_whole(A));
   const auto is_identity = [](const NamedLinop& N) {
     return &N.type() == &linop_types::identity();
   };

@@ -43,6 +43,35 @@ CutAxes cuts_of(const NamedLinop& A, std::string_view attribute) {
   return cuts;
 }
 
+CutAxes cuts_of(const NamedLinop& A, std::string_view attribute, std::size_t rank) {
+  CutAxes cuts = cuts_of(A, attribute);
+  const Dims& dims = A.ishape();
+  const auto found =
+      std::find_if(dims.begin(), dims.end(), [](const ND& d) { return d.is_ellipsis(); });
+  for (CutAxis& cut : cuts) {
+    if (cut.axis <= found - dims.begin()) continue;
+    cut.axis += static_cast<index_t>(rank) - static_cast<index_t>(dims.size());
+  }
+  return cuts;
+}
+
+Attribute attribute_of(const CutDims& cuts) {
+  Attribute::List list;
+  for (const CutDim& cut : cuts) {
+    list.emplace_back(Attribute::List{cut.d, cut.team_axis, cut.extent});
+  }
+  return list;
+}
+
+CutDims cut_dims_of(const NamedLinop& A) {
+  CutDims cuts;
+  for (const Attribute& entry : A.attr("cut_dims").as_list()) {
+    const auto& e = entry.as_list();
+    cuts.push_back({e[0].as_string(), e[1].as_string(), e[2].as_integer()});
+  }
+  return cuts;
+}
+
 Team team_in(const NamedLinop& A) { return team_of_id(A.attr("team").as_integer()); }
 
 NamedShape assemble_part(std::vector<NamedLinop>& children, const Assembly& how) {
@@ -69,8 +98,8 @@ Variable total_of_parts(const NamedLinop& A, VectorSide side, const Variable& nu
 
 namespace {
 
-// What A would give for x, of which only the dtype is asked. The second child is a tile of A.
-DType dtype_given(const NamedLinop& A, const Variable& x, bool is_adjoint) {
+// What a tile of A, the second child, gives for a vector like x.
+TensorType type_given(const NamedLinop& A, const Variable& x, bool is_adjoint) {
   const NamedLinop& tile = A[1];
   const Dims& dims = is_adjoint ? tile.oshape() : tile.ishape();
   std::vector<std::optional<index_t>> extents;
@@ -80,15 +109,30 @@ DType dtype_given(const NamedLinop& A, const Variable& x, bool is_adjoint) {
     extents.emplace_back(n.value_or(std::max<index_t>(x.type().shape[k], 1)));
   }
   const Variable sample = tensor(x.dtype(), extents, "x");
-  return (is_adjoint ? adjoint_graph(tile, sample) : forward_graph(tile, sample)).dtype();
+  return (is_adjoint ? adjoint_graph(tile, sample) : forward_graph(tile, sample)).type();
+}
+
+// The first child. Of a dimension whose size only data know it has that of the tile.
+NamedLinop zero_of(const NamedLinop& A, const Dims& result, const TensorType& given) {
+  DimMap missing;
+  for (std::size_t k = 0; k < result.size() && result.size() == given.shape.size(); ++k) {
+    const ND& d = result[k];
+    if ((d.is_concrete() || d.is_ordinal()) && !A[0].size(d)) missing.emplace(d, given.shape[k]);
+  }
+  return missing.empty() ? A[0] : A[0].with_sizes(missing);
 }
 
 Variable empty_fn(const NamedLinop& A, const Variable& x) {
-  return ops::astype(forward_graph(A[0], x), dtype_given(A, x, false));
+  const TensorType given = type_given(A, x, false);
+  return ops::astype(forward_graph(zero_of(A, A[0].oshape(), given), x), given.dtype);
 }
 Variable empty_adj_fn(const NamedLinop& A, const Variable& y) {
-  return ops::astype(adjoint_graph(A[0], y), dtype_given(A, y, true));
+  const TensorType given = type_given(A, y, true);
+  return ops::astype(adjoint_graph(zero_of(A, A[0].ishape(), given), y), given.dtype);
 }
+
+NamedLinop empty_split(const NamedLinop& A, const Tile& tile);
+NamedLinop empty_normal(const NamedLinop& A, const NamedLinop* inner);
 
 std::optional<index_t> empty_size(const NamedLinop& A, const ND& d) { return A[0].size(d); }
 
@@ -96,13 +140,40 @@ const LinopType& empty_type() {
   return immortal([] {
     return LinopType{
         .name = "EmptyPart",
-        .functions = {.fn = empty_fn, .adj_fn = empty_adj_fn, .size = empty_size},
+        .functions = {.fn = empty_fn,
+                      .adj_fn = empty_adj_fn,
+                      .split = empty_split,
+                      .size = empty_size},
+        .normal = empty_normal,
         .assemble = assemble_part,
     };
   });
 }
 
+NamedLinop empty_normal(const NamedLinop& A, const NamedLinop* inner) {
+  if (inner || A.is_flipped()) return {};
+  return make_container(empty_type(), {zero_like(A[0].N()), A[1].N()}, {});
+}
+
+// As other ranks cut their parts.
+NamedLinop empty_split(const NamedLinop& A, const Tile& tile) {
+  return make_container(empty_type(), {A[0].split(tile), A[1].split(tile)}, {});
+}
+
 }  // namespace
+
+bool has_empty_part(const NamedLinop& A) {
+  return &A.type() == &empty_type() ||
+         std::any_of(A.linops().begin(), A.linops().end(), has_empty_part);
+}
+
+NamedLinop without_empty_parts(const NamedLinop& A) {
+  if (&A.type() == &empty_type()) return A.is_flipped() ? A[1].H() : A[1];
+  if (A.linop_count() == 0) return A;
+  LinopData data = copy_data(A);
+  for (NamedLinop& child : data.children) child = without_empty_parts(child);
+  return from_data(std::move(data));
+}
 
 NamedLinop part_of_tile(const NamedLinop& A, const Tile& tile) {
   const bool is_empty = std::any_of(tile.begin(), tile.end(), [](const auto& cut) {
@@ -113,7 +184,8 @@ NamedLinop part_of_tile(const NamedLinop& A, const Tile& tile) {
   DimMap sizes = zero.recorded_sizes();
   Tile first;
   for (const auto& [d, range] : tile) {
-    sizes[d] = std::max<index_t>(*range.stop - *range.start, 0);
+    // A dimension that is summed over is in neither shape.
+    if (zero.dims().contains(d)) sizes[d] = std::max<index_t>(*range.stop - *range.start, 0);
     if (A.size(d).value_or(0) > 0) first.emplace(d, slice(0, 1));
   }
   const NamedLinop none = Zero(zero.ishape(), zero.oshape(), {.sizes = std::move(sizes)});
@@ -137,6 +209,16 @@ index_t known_size(const NamedLinop& A, std::size_t axis) {
   throw ShapeError(
       fmt::format("[distribute] {}: the size of {} is unknown. Try with_sizes({{{{\"{}\", ..}}}})",
                   A.name(), in.str(), in.str()));
+}
+
+Attribute extents_of_whole(const NamedLinop& A) {
+  Axes extents;
+  for (std::size_t axis = 0; axis < A.ishape().size(); ++axis) {
+    const ND &in = A.ishape()[axis], &out = A.oshape()[axis];
+    const auto n = in.is_concrete() ? A.size(in) : std::nullopt;
+    extents.push_back(n ? *n : out.is_concrete() ? A.size(out).value_or(-1) : -1);
+  }
+  return Attribute(extents);
 }
 
 DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement) {

@@ -15,7 +15,20 @@ Attribute attribute_of(const AxisNames& names);
 AxisNames names_of(const NamedLinop& A, std::string_view attribute);
 Attribute attribute_of(const CutAxes& cuts);
 CutAxes cuts_of(const NamedLinop& A, std::string_view attribute);
+/// The same, of arrays of a rank: an ellipsis in front of a cut may stand for any number of axes.
+CutAxes cuts_of(const NamedLinop& A, std::string_view attribute, std::size_t rank);
 Team team_in(const NamedLinop& A);
+
+/// A dimension of the operators that ranks along an axis of a team have parts of. `extent`: of this
+/// rank's part, -1 where the part itself knows it.
+struct CutDim {
+  std::string d, team_axis;
+  index_t extent = -1;
+};
+using CutDims = std::vector<CutDim>;
+/// Those of containers whose first child is a part, as they stand in "cut_dims".
+Attribute attribute_of(const CutDims& cuts);
+CutDims cut_dims_of(const NamedLinop& A);
 
 // Entries of a LinopType.
 NamedShape assemble_part(std::vector<NamedLinop>& children, const Assembly& how);
@@ -24,6 +37,11 @@ Variable total_of_parts(const NamedLinop& A, VectorSide side, const Variable& nu
 
 /// The operator on a tile of which ranges may be empty: then zeros of the dtype that A gives.
 NamedLinop part_of_tile(const NamedLinop& A, const Tile& tile);
+/// Does A hold an operator that part_of_tile() gave for an empty range?
+bool has_empty_part(const NamedLinop& A);
+/// A with the tiles of one index that empty parts of it hold to know its dtypes, or with the whole
+/// operator where that has no index.
+NamedLinop without_empty_parts(const NamedLinop& A);
 
 /// Does applying A exchange anything with other ranks?
 bool communicates(const NamedLinop& A);
@@ -32,6 +50,9 @@ bool communicates(const NamedLinop& A);
 NamedLinop with_other_sizes(const NamedLinop& A, const DimMap& sizes);
 /// The size of an axis of both shapes. ShapeError "is unknown".
 index_t known_size(const NamedLinop& A, std::size_t axis);
+/// The sizes of the axes of both shapes, -1 where they are unknown: "extents" of containers whose
+/// child is the whole operator.
+Attribute extents_of_whole(const NamedLinop& A);
 /// The dimensions of A with the sizes of this rank's parts, where they are known.
 DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement);
 /// The axes of the team that cut one of these dimensions.

@@ -90,7 +90,11 @@ NamedLinop stack_split(const NamedLinop& A, const Tile& tile) {
     refuse_unknown_zero(A, whole, sizes, *along.in);
     return Zero(whole.ishape(), whole.oshape(), {.sizes = std::move(sizes)});
   }
-  const NamedLinop core = with_recorded(stack_of(A, children, both), A, across);
+  Tile known = across;
+  for (const auto& d : {along.in, along.out}) {
+    if (d) known.insert_or_assign(*d, slice(both.start, both.stop));
+  }
+  const NamedLinop core = with_recorded(stack_of(A, children, both), A, known);
   if (!along.in || !along.out || along.in == along.out) return core;
   return with_zero_edges(
       core, {*along.in, *along.out, both.start - columns.start, columns.stop - both.stop,

@@ -18,7 +18,7 @@ Variable zeros_for(const NamedLinop& A, const Variable& x, const Dims& from, con
   if (from != to) {
     DimSizes sizes = palimpsest::bind(from, x.type().shape, {}, path_of(A));
     for (const ND& d : to) {
-      if (!d.is_concrete() || sizes.contains(d)) continue;
+      if (!(d.is_concrete() || d.is_ordinal()) || sizes.contains(d)) continue;
       if (const auto n = A.size(d)) sizes.set(d, *n);
     }
     extents = extents_of(to, sizes, path_of(A));
