@@ -153,6 +153,27 @@ TEST_F(Memory, EveryBudgetIsAnnouncedKeptAndGivesTheSameImage) {
   }
 }
 
+// Wavelets of three dimensions tie the planes: the volume is one solve, cut into tiles of coils.
+// The smallest budget is 0.44 of the whole; of 48 x 64 x 64 points it is 0.39.
+TEST_F(Memory, AVolumeWithWaveletsFitsIntoPartOfItsMemory) {
+  const std::vector<std::string> reg = {"--reg", "l1wav:0.01,shift=none"};
+  const auto whole = plan(reg).at("announced_peak_bytes").get<index_t>();
+  const Json first = recon("whole.npy", whole, reg);
+  EXPECT_EQ(first.at("plan").at("solves"), 1);
+  const CommandResult refused =
+      run({"plan", dir / "kspace.npy"}, {"--memory", "1k", reg[0], reg[1]});
+  const std::string before = "Try --memory ";
+  ASSERT_THAT(refused.err, HasSubstr(before));
+  const index_t least = std::stoll(refused.err.substr(refused.err.find(before) + before.size()));
+  EXPECT_LE(least, whole * 45 / 100);
+  for (const index_t budget : {whole * 6 / 10, least}) {
+    const Json report = recon("cut.npy", budget, reg);
+    EXPECT_LE(report.at("announced_peak_bytes").get<index_t>(), budget);
+    expect_announced(report);
+    EXPECT_LE(difference("cut.npy", "whole.npy"), 1e-5);
+  }
+}
+
 TEST_F(Memory, AnImpossibleBudgetNamesTheSmallestWhichThenWorks) {
   const index_t least = smallest();
   const Json report = recon("image.npy", least);
