@@ -144,6 +144,7 @@ void DistributedContract::expect_same(const NamedLinop& A, const Extents& extent
   const bool has_nameless =
       std::any_of(dims.begin(), dims.end(), [](const ND& d) { return d.is_ordinal(); });
   if (GetParam().name == "OnAnotherDevice") return;
+  if (GetParam().name.find("SimpleLinop") == 0) return;  // closures are not saved
   if (has_nameless && placement.entries().size() > 1) return;
   for (const bool is_normal : {false, true}) {
     const NamedLinop B = is_normal ? part.N() : part;
