@@ -65,6 +65,21 @@ TEST_F(PlanTest, OfTheBodyOfALoopStandsIndentedBelowItsStep) {
   EXPECT_EQ(step->node.output(0).name(), "turned");
 }
 
+TEST_F(PlanTest, PeaksOfDevicesAddUpToThePeak) {
+  const Device one = Device::parse("cpu:0"), two = Device::parse("cpu:1");
+  const Variable v = make_input({DType::float64, {1000}, one}, "v");
+  const Variable there = ops::to_device(ops::roll(v, 1, 0), two);
+  const Function g = function({v}, ops::cumsum(ops::roll(there, 2, 0)));
+  const Plan& plan = g.plan(std::vector<TensorType>{v.type()});
+  EXPECT_EQ(plan.arenas.size(), 2u) << plan.to_string();
+  EXPECT_EQ(plan.peak_bytes_on(one) + plan.peak_bytes_on(two), plan.peak_bytes);
+  const Tensor values = Tensor::ones({1000}, DType::float64);
+  const MemoryScope here(one), beyond(two);
+  g(values);
+  EXPECT_EQ(static_cast<index_t>(here.peak_bytes()), plan.peak_bytes_on(one));
+  EXPECT_EQ(static_cast<index_t>(beyond.peak_bytes()), plan.peak_bytes_on(two));
+}
+
 TEST_F(PlanTest, TheFirstBufferIsAmongThoseOfThePeak) {
   const Function g = function({}, ops::cumsum(ops::roll(ops::arange(100), 1, 0)));
   const Plan& plan = g.plan(std::vector<TensorType>{});

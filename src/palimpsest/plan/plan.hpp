@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,8 @@ std::string_view name_of(Handover handover);
 struct Delivery {
   int slot = 0;
   Handover how = Handover::own;
+  /// Where a result is copied to that was computed on another device than its arguments are on.
+  std::optional<Device> moved_to = {};
 };
 
 /// Order, placement and peak of a function for one signature, known before anything runs.

@@ -2,6 +2,8 @@
 #include "palimpsest/plan/plan_devices.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "palimpsest/plan/placement.hpp"
@@ -37,6 +39,24 @@ std::vector<Device> devices_of(const Plan& plan, const PlanRequest& request) {
     if (step.scratch >= 0) devices[at(step.scratch)] = step.node.output(0).type().device;
   }
   return devices;
+}
+
+// Where results go: to the arguments, else to the containers, if these agree.
+std::optional<Device> result_device(const PlanRequest& request) {
+  const std::vector<Variable>& inputs = request.graph->inputs();
+  const std::size_t n = request.n_arguments;
+  const std::span<const Variable> all(inputs);
+  const auto deciding = n > 0 ? all.first(n) : all;
+  if (deciding.empty()) return {};
+  const Device device = deciding[0].type().device;
+  const bool agree = std::all_of(deciding.begin(), deciding.end(),
+                                 [&](const Variable& v) { return v.type().device == device; });
+  return agree ? std::optional(device) : std::nullopt;
+}
+
+index_t bytes_of(const Plan& plan, const Delivery& delivery) {
+  const Layout& layout = plan.slots[at(delivery.slot)].layout;
+  return byte_count(layout.extents, layout.dtype);
 }
 
 bool is_ours(const PlannedBuffer& buffer) {
@@ -80,6 +100,14 @@ void separate_devices(Plan& plan, const PlanRequest& request) {
     plan.arena_bytes += plan.arenas.back().bytes;
     plan.lower_bound_bytes += plan.arenas.back().lower_bound_bytes;
   }
+  const std::optional<Device> target = result_device(request);
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    Delivery& delivery = plan.outputs[i];
+    const Device made_on = devices[at(plan.slots[at(delivery.slot)].buffer)];
+    if (!target || made_on == *target || request.follows.empty() || !request.follows[i]) continue;
+    delivery.moved_to = target;
+    plan.output_bytes += bytes_of(plan, delivery);
+  }
   plan.peak_bytes = plan.arena_bytes + plan.output_bytes + plan.update_bytes;
 }
 
@@ -92,9 +120,10 @@ index_t Plan::peak_bytes_on(Device device) const {
   }
   for (const auto* deliveries : {&outputs, &updates}) {
     for (const Delivery& delivery : *deliveries) {
-      const Slot& slot = slots[at(delivery.slot)];
-      if (delivery.how != Handover::compact || buffers[at(slot.buffer)].device != device) continue;
-      bytes += byte_count(slot.layout.extents, slot.layout.dtype);
+      if (delivery.moved_to == device) bytes += bytes_of(*this, delivery);
+      const Device made_on = buffers[at(slots[at(delivery.slot)].buffer)].device;
+      if (delivery.how != Handover::compact || made_on != device) continue;
+      bytes += bytes_of(*this, delivery);
     }
   }
   return bytes;

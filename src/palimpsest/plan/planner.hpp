@@ -20,6 +20,7 @@ struct PlanRequest {
   std::vector<bool> overwritten;       // per input: does a step write its memory?
   std::vector<bool> argument_is_lent;  // per argument: may results share its memory?
   std::vector<bool> borrowed;          // per result
+  std::vector<bool> follows;           // per result: does it go where the arguments are?
   std::vector<int> updated;            // per update: which container; maybe one that is no input
   std::vector<Layout> input_layouts;   // byte offsets 0
   std::optional<index_t> budget;       // that the peak should meet

@@ -170,6 +170,7 @@ void Call::prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> out
     if (target == device_of(plan, frame, plan.outputs[i])) continue;
     const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
     frame.moved[i] = Tensor::empty(layout.extents, layout.dtype, target, "output");
+    if (plan.outputs[i].moved_to) allocated_ += frame.moved[i].nbytes();
   }
 }
 

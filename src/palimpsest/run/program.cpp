@@ -66,7 +66,10 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
   request.n_results = outputs.size();
   request.overwritten = overwritten;
   for (const ArgumentSpec& spec : arguments) request.argument_is_lent.push_back(spec.borrow);
-  for (const OutOptions& out : outputs) request.borrowed.push_back(out.borrow);
+  for (const OutOptions& out : outputs) {
+    request.borrowed.push_back(out.borrow);
+    request.follows.push_back(!out.return_internal_type);
+  }
   request.updated = updated;
   request.budget = budget;
   request.effort = static_cast<double>(config->plan_effort_ms);
