@@ -2,6 +2,7 @@
 // Operators that ranks apply together, and what they hold and send.
 #include "palimpsest/distributed/distribute.hpp"
 #include "palimpsest/distributed/exchange_operators.hpp"
+#include "palimpsest/distributed/gather_operator.hpp"
 #include "palimpsest/distributed/team_plan.hpp"
 #include "palimpsest/python/distributed/placement_object.hpp"
 #include "palimpsest/python/families.hpp"
@@ -39,6 +40,17 @@ void bind_parts(nb::module_& m) {
       "team_of", [](NamedLinop A) { return team_of(A); }, "A"_a);
   m.def(
       "local_part", [](NamedLinop A) { return local_part(A); }, "A"_a);
+  m.def(
+      "gather_operator",
+      [](NamedLinop A, int root) {
+        const auto whole = released([&] { return gather_operator(A, root); });
+        return Shown<"NamedLinop | None">(whole ? to_python(*whole) : nb::none());
+      },
+      "A"_a, "root"_a = 0);
+  m.def(
+      "save_distributed",
+      [](NamedLinop A, const std::string& path) { released([&] { save_distributed(A, path); }); },
+      "A"_a, "path"_a);
 }
 
 void bind_exchanges(nb::module_& m) {
