@@ -17,11 +17,12 @@
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
+#include "support/difference.hpp"
 
 namespace palimpsest::cli {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 TEST(ParseBytes, TakesUnits) {
@@ -58,7 +59,7 @@ TEST(CodePages, LeaveMemoryAndComeBack) {
   EXPECT_THROW(F(Tensor::zeros({8, 8}, DType::int32)), DTypeError);  // unwinding reads tables
 }
 
-class Memory : public testing::Test {
+class Memory : public ::testing::Test {
  protected:
   static constexpr index_t kN = 24, kCoils = 6;
 
@@ -125,14 +126,7 @@ class Memory : public testing::Test {
     EXPECT_LE(announced, 1.05 * measured) << report;
   }
   double difference(const std::string& a, const std::string& b) {
-    const auto u = read_npy(dir / a).to_vector<std::complex<float>>(),
-               v = read_npy(dir / b).to_vector<std::complex<float>>();
-    double sum = 0, size = 0;
-    for (std::size_t i = 0; i < u.size(); ++i) {
-      sum += std::norm(u[i] - v[i]);
-      size += std::norm(v[i]);
-    }
-    return std::sqrt(sum / size);
+    return palimpsest::testing::difference(read_npy(dir / a), read_npy(dir / b));
   }
 
   ScratchDirectory dir;

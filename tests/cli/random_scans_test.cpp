@@ -13,10 +13,13 @@
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/npy.hpp"
+#include "support/difference.hpp"
 #include "support/long_run.hpp"
 
 namespace palimpsest::cli {
 namespace {
+
+using testing::difference;
 
 using Sample = std::complex<float>;
 
@@ -189,16 +192,6 @@ std::optional<index_t> smallest_named(ScanReconstructionOptions options, index_t
     return std::stoll(text.substr(text.find(before) + before.size()));
   }
   return std::nullopt;
-}
-
-double difference(const Tensor& a, const Tensor& b) {
-  const auto u = a.to_vector<Sample>(), v = b.to_vector<Sample>();
-  double sum = 0, size = 0;
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    sum += std::norm(u[i] - v[i]);
-    size += std::norm(v[i]);
-  }
-  return std::sqrt(sum / size);
 }
 
 void expect_kept(const Outcome& outcome) {

@@ -12,23 +12,14 @@
 #include "palimpsest/imaging/scan_reconstruction.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/npy.hpp"
+#include "support/difference.hpp"
 
 namespace palimpsest::cli {
 namespace {
 
+using testing::difference_of_magnitudes;
 using ::testing::HasSubstr;
 using Sample = std::complex<float>;
-
-// Of magnitudes.
-double difference(const Tensor& a, const Tensor& b) {
-  const auto u = a.to_vector<Sample>(), v = b.to_vector<Sample>();
-  double sum = 0, size = 0;
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    sum += std::pow(double{std::abs(u[i])} - double{std::abs(v[i])}, 2);
-    size += double{std::norm(v[i])};
-  }
-  return std::sqrt(sum / size);
-}
 
 class VirtualCoils : public ::testing::Test {
  protected:
@@ -62,24 +53,24 @@ TEST_F(VirtualCoils, AsManyAsThereAreChangeNothing) {
     const Tensor all = image(given);
     std::vector<std::string> mixed = given;
     mixed.insert(mixed.end(), {"--compress", "8"});
-    EXPECT_LT(difference(image(mixed), all), 1e-4) << input;
+    EXPECT_LT(difference_of_magnitudes(image(mixed), all), 1e-4) << input;
   }
 }
 
 TEST_F(VirtualCoils, FewKeepTheImage) {
   const Tensor all = image({dir / "k.npy"});
   const Tensor five = image({dir / "k.npy", "--compress", "5"});
-  EXPECT_LT(difference(five, all), 0.05);
-  EXPECT_LT(difference(image({dir / "scan.h5", "--compress", "5"}), five), 1e-4);
+  EXPECT_LT(difference_of_magnitudes(five, all), 0.05);
+  EXPECT_LT(difference_of_magnitudes(image({dir / "scan.h5", "--compress", "5"}), five), 1e-4);
   const Tensor given = image({dir / "k.npy", "--compress", "5", "--maps", dir / "maps.npy"});
-  EXPECT_LT(difference(given, all), 0.1);
+  EXPECT_LT(difference_of_magnitudes(given, all), 0.1);
   // Two files and a solve: compress, then recon.
   ASSERT_EQ(run_command({"compress", dir / "k.npy", dir / "five.npy", "--to", "5", "--maps",
                          dir / "maps.npy", "--save-maps", dir / "five_maps.npy"})
                 .code,
             0);
   const Tensor apart = image({dir / "five.npy", "--maps", dir / "five_maps.npy"});
-  EXPECT_LT(difference(given, apart), 1e-3);
+  EXPECT_LT(difference_of_magnitudes(given, apart), 1e-3);
 }
 
 TEST_F(VirtualCoils, ReportsNameWhatIsKept) {
@@ -99,7 +90,7 @@ TEST_F(VirtualCoils, AlongSpokesToo) {
                                           "--maps", dir / "maps.npy"};
   std::vector<std::string> mixed = given;
   mixed.insert(mixed.end(), {"--compress", "8"});
-  EXPECT_LT(difference(image(mixed), image(given)), 2e-3);
+  EXPECT_LT(difference_of_magnitudes(image(mixed), image(given)), 2e-3);
 }
 
 TEST_F(VirtualCoils, WrongNumbersAreRefused) {
@@ -124,9 +115,9 @@ class MissingSide : public VirtualCoils {
     truth = read_npy(dir / "reference.npy").to(DType::complex64);
   }
   double error(const std::string& method) const {
-    return difference(image({dir / "partial.npy", "--maps", dir / "maps.npy", "--partial", method,
-                             "--method", "adjoint"}),
-                      truth);
+    return difference_of_magnitudes(image({dir / "partial.npy", "--maps", dir / "maps.npy",
+                                           "--partial", method, "--method", "adjoint"}),
+                                    truth);
   }
   Tensor truth;
 };

@@ -10,11 +10,13 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/transforms.hpp"
+#include "support/difference.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
+using testing::difference_of_magnitudes;
 using testing::expect_error;
 using Sample = std::complex<float>;
 
@@ -43,16 +45,6 @@ Tensor mask_of_lines(const Extents& shape, const PartialLines& lines) {
   const index_t missing = lines.extent - lines.acquired;
   mask.narrow(lines.axis, lines.from_end ? 0 : lines.acquired, missing).fill(0);
   return mask;
-}
-
-double difference_of_magnitudes(const Tensor& a, const Tensor& b) {
-  const auto u = a.to_vector<Sample>(), v = b.to_vector<Sample>();
-  double sum = 0, size = 0;
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    sum += std::pow(double{std::abs(u[i])} - double{std::abs(v[i])}, 2);
-    size += double{std::norm(v[i])};
-  }
-  return std::sqrt(sum / size);
 }
 
 TEST(PartialFourier, BothMethodsComeNearerThanZeros) {

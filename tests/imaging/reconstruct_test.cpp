@@ -13,28 +13,18 @@
 #include "palimpsest/imaging/recon/preconditioner.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
+#include "support/difference.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::coil_kspace;
+using testing::difference;
 using testing::expect_error;
 using testing::Sample;
 
 constexpr index_t kCoils = 4, kRows = 48, kColumns = 40;
-
-double nrmse(const Tensor& image, const Tensor& reference) {
-  const std::vector<Sample> x = image.contiguous().to_vector<Sample>();
-  const std::vector<Sample> r = reference.to(DType::complex64).to_vector<Sample>();
-  EXPECT_EQ(x.size(), r.size());
-  double error = 0, size = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    error += std::norm(std::complex<double>(x[i]) - std::complex<double>(r[i]));
-    size += std::norm(std::complex<double>(r[i]));
-  }
-  return std::sqrt(error / size);
-}
 
 Tensor masked(const Tensor& kspace, const Tensor& mask) {
   std::vector<Sample> values = kspace.to_vector<Sample>();
@@ -64,7 +54,7 @@ struct Head {
 double error_of(const Head& head, const std::string& reg, int iterations) {
   ReconstructOptions options{.iterations = iterations};
   if (!reg.empty()) options.regularizers = {parse_regularizer(reg)};
-  return nrmse(reconstruct(head.kspace, head.maps, {}, options).image, head.image);
+  return difference(reconstruct(head.kspace, head.maps, {}, options).image, head.image);
 }
 
 TEST(Reconstruct, AFullGridGivesTheImageByEveryMethod) {
@@ -72,16 +62,16 @@ TEST(Reconstruct, AFullGridGivesTheImageByEveryMethod) {
   for (const auto method :
        {ReconstructMethod::adjoint, ReconstructMethod::cg, ReconstructMethod::fista}) {
     const auto result = reconstruct(head.full, head.maps, {}, {.method = method, .iterations = 60});
-    EXPECT_LT(nrmse(result.image, head.image), 1e-3) << name_of(method);
+    EXPECT_LT(difference(result.image, head.image), 1e-3) << name_of(method);
     EXPECT_EQ(result.method, method);
   }
 }
 
 TEST(Reconstruct, SparsityBeatsLeastSquaresWhichBeatsZeros) {
   const Head head;
-  const double zeros =
-      nrmse(reconstruct(head.kspace, head.maps, {}, {.method = ReconstructMethod::adjoint}).image,
-            head.image);
+  const double zeros = difference(
+      reconstruct(head.kspace, head.maps, {}, {.method = ReconstructMethod::adjoint}).image,
+      head.image);
   const double squares = error_of(head, "l2:0.01", 30);
   const double wavelet = error_of(head, "l1wav:0.01", 100);
   const double variation = error_of(head, "tv:0.01", 200);
@@ -104,7 +94,7 @@ TEST(Reconstruct, GeneralizedVariationKeepsSlopes) {
         reconstruct(kspace, maps, {}, {.regularizers = {parse_regularizer(reg)}, .iterations = 300})
             .image;
     EXPECT_EQ(found.shape(), image.shape());
-    return nrmse(found, image);
+    return difference(found, image);
   };
   EXPECT_LT(error("tgv:0.2"), 0.5 * error("tv:0.2"));
 }
@@ -121,7 +111,7 @@ TEST(Reconstruct, TheUnitsOfTheDataDoNotMatter) {
   EXPECT_NEAR(more.scale, 1024 * once.scale, 1e-6 * more.scale);
   std::vector<Sample> back = more.image.to_vector<Sample>();
   for (Sample& v : back) v /= 1024.0f;
-  EXPECT_LT(nrmse(Tensor::from(back, once.image.shape()), once.image), 1e-6);
+  EXPECT_LT(difference(Tensor::from(back, once.image.shape()), once.image), 1e-6);
 }
 
 TEST(Reconstruct, KeepScaleGivesTheScaledImage) {
@@ -130,7 +120,7 @@ TEST(Reconstruct, KeepScaleGivesTheScaledImage) {
   auto kept = reconstruct(head.kspace, head.maps, {}, {.scale = 4.0, .keep_scale = true});
   std::vector<Sample> values = kept.image.to_vector<Sample>();
   for (Sample& v : values) v *= 4.0f;
-  EXPECT_LT(nrmse(Tensor::from(values, kept.image.shape()), plain.image), 1e-6);
+  EXPECT_LT(difference(Tensor::from(values, kept.image.shape()), plain.image), 1e-6);
 }
 
 TEST(Reconstruct, ABudgetCutsTheSolveAndChangesLittle) {
@@ -144,7 +134,7 @@ TEST(Reconstruct, ABudgetCutsTheSolveAndChangesLittle) {
   const SolvePlan cut = plan_reconstruct(head.kspace, head.maps, {}, options);
   EXPECT_GT(cut.tiles, 1);
   EXPECT_LE(cut.total_bytes(), *options.budget_bytes);
-  EXPECT_LT(nrmse(reconstruct(head.kspace, head.maps, {}, options).image, whole), 1e-5);
+  EXPECT_LT(difference(reconstruct(head.kspace, head.maps, {}, options).image, whole), 1e-5);
 }
 
 TEST(Reconstruct, ASeriesGainsFromItsOtherFrames) {
@@ -163,7 +153,7 @@ TEST(Reconstruct, ASeriesGainsFromItsOtherFrames) {
     ReconstructOptions options{.regularizers = {parse_regularizer(reg)}, .iterations = 80};
     const Tensor image = reconstruct(kspace, head.maps, {.mask = masks}, options).image;
     EXPECT_EQ(image.shape(), (Extents{kFrames, kRows, kColumns})) << reg;
-    return nrmse(image.select(0, 2).contiguous(), head.image);
+    return difference(image.select(0, 2).contiguous(), head.image);
   };
   const double alone = error("l2:0.001");
   for (const char* reg : {"tv(T):0.05", "l1fft(T):0.02", "lr(;T):0.05", "llr(Ny=8,Nx=8;T):0.02"}) {
@@ -182,9 +172,9 @@ TEST(Reconstruct, SamplesAlongSpokesGiveTheImage) {
         .image;
   };
   const Tensor squares = image("l2:0", 40, true), sharp = image("tv:0.0003", 200, true);
-  EXPECT_LT(nrmse(squares, head.image), 0.1);
-  EXPECT_LT(nrmse(sharp, head.image), 0.11);
-  EXPECT_LT(nrmse(image("l2:0", 40, false), squares), 1e-2);
+  EXPECT_LT(difference(squares, head.image), 0.1);
+  EXPECT_LT(difference(sharp, head.image), 0.11);
+  EXPECT_LT(difference(image("l2:0", 40, false), squares), 1e-2);
 }
 
 // Steps of 1 / L alone are 0.2 to 0.5 away after so many iterations.
@@ -199,7 +189,7 @@ TEST(Reconstruct, ThirtyIterationsAlongSpokesComeNearTheMinimum) {
         .image;
   };
   for (const char* reg : {"tv:0.01", "tv:0.001"}) {
-    EXPECT_LT(nrmse(image(reg, 30), image(reg, 2000)), 0.12) << reg;
+    EXPECT_LT(difference(image(reg, 30), image(reg, 2000)), 0.12) << reg;
   }
 }
 
@@ -219,7 +209,7 @@ TEST(Reconstruct, MapsOfSteepPhaseDoNotLetItDiverge) {
   const auto result =
       reconstruct(kspace, maps, {.trajectory = trajectory},
                   {.regularizers = {parse_regularizer("tv:0.001")}, .iterations = 100});
-  EXPECT_LT(nrmse(result.image, head.image), 0.9);
+  EXPECT_LT(difference(result.image, head.image), 0.9);
   EXPECT_LT(result.solve.history.back().residual, result.solve.history[5].residual);
 }
 
@@ -231,7 +221,7 @@ TEST(Reconstruct, TwoSetsOfMapsGiveTwoImages) {
       reconstruct(head.full, maps, {.mask = head.mask},
                   {.regularizers = {parse_regularizer("l1wav:0.001,joint=M")}, .iterations = 30});
   EXPECT_EQ(result.image.shape(), (Extents{2, kRows, kColumns}));
-  EXPECT_LT(nrmse(result.image.select(0, 0).contiguous(), head.image), 0.3);
+  EXPECT_LT(difference(result.image.select(0, 0).contiguous(), head.image), 0.3);
   for (const Sample v : result.image.select(0, 1).contiguous().to_vector<Sample>()) {
     EXPECT_EQ(v, Sample(0));
   }

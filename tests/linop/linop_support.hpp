@@ -21,6 +21,7 @@
 #include "palimpsest/linop/testing/testing.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/linop/transforms/sampling.hpp"
+#include "support/difference.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest::testing {
@@ -78,18 +79,6 @@ inline void expect_close(const Matrix& a, const Matrix& b, double tolerance = 1e
       EXPECT_LE(std::abs(a[i][j] - b[i][j]), tolerance) << "at (" << i << ", " << j << ")";
     }
   }
-}
-
-/// |a - b| / |b|.
-inline double difference(const Tensor& a, const Tensor& b) {
-  const auto u = values(a), v = values(b);
-  if (u.size() != v.size()) return INFINITY;
-  double distance = 0, norm = 0;
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    distance += std::norm(u[i] - v[i]);
-    norm += std::norm(v[i]);
-  }
-  return distance == 0 ? 0 : std::sqrt(distance / norm);
 }
 
 inline Tensor random(Extents shape, DType dtype = DType::complex128, std::uint64_t stream = 7) {

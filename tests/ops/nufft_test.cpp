@@ -14,11 +14,13 @@
 #include "palimpsest/ops/linear.hpp"
 #include "palimpsest/ops/transforms/gridding_op.hpp"
 #include "palimpsest/ops/transforms/nufft_geometry.hpp"
+#include "support/difference.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
+using testing::difference;
 using testing::evaluate;
 using testing::expect_error;
 using C = std::complex<double>;
@@ -70,16 +72,6 @@ Tensor direct(const Tensor& x, const Tensor& locs, const Extents& image, double 
   return Tensor::from(y, Extents{static_cast<index_t>(n_batch), static_cast<index_t>(n_points)});
 }
 
-double relative_error(const Tensor& got, const Tensor& expected) {
-  const auto a = values(got), b = values(expected);
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    difference += std::norm(a[i] - b[i]);
-    norm += std::norm(b[i]);
-  }
-  return std::sqrt(difference / norm);
-}
-
 Tensor transformed(const Tensor& x, const Tensor& locs, const NufftOptions& options) {
   const Variable vx = testing::input_like(x), vk = testing::input_like(locs);
   return evaluate(ops::nufft(vx, vk, options), {{vx, x}, {vk, locs}});
@@ -103,13 +95,13 @@ TEST(Nufft, HasTheAccuracyThatItsWidthPromises) {
       for (const double w : {3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0}) {
         const NufftOptions options{.oversamp = oversamp, .width = PerAxis(w), .fast_size = false};
         const double promised = nufft_expected_error(ndim, w, oversamp);
-        const double error = relative_error(transformed(x, k, options), expected);
+        const double error = difference(transformed(x, k, options), expected);
         EXPECT_LE(error, promised + 1e-13) << ndim << "-D w " << w << " os " << oversamp;
         EXPECT_GE(error, promised / 300) << ndim << "-D w " << w << ": the promise is too weak";
         if (promised < 2e-6) continue;
         const Tensor single = transformed(x.to(DType::complex64), k.to(DType::float32), options);
         const Tensor exact = direct(x.to(DType::complex64), k.to(DType::float32), image);
-        EXPECT_LE(relative_error(single, exact), promised) << ndim << "-D f32 w " << w;
+        EXPECT_LE(difference(single, exact), promised) << ndim << "-D f32 w " << w;
       }
     }
   }
@@ -127,7 +119,7 @@ TEST(Nufft, HasTheMeasuredAccuracyInOneDimension) {
        {Row{1.25, 4, 4.7e-3}, Row{1.25, 6, 2.9e-4}, Row{1.25, 8, 1.6e-5}, Row{1.25, 12, 5.8e-8},
         Row{2, 4, 4.4e-4}, Row{2, 6, 4.3e-6}, Row{2, 8, 5.5e-8}, Row{2, 12, 8.4e-12}}) {
     const NufftOptions options{.oversamp = row.oversamp, .width = PerAxis(row.width)};
-    const double error = relative_error(transformed(x, k, options), expected);
+    const double error = difference(transformed(x, k, options), expected);
     EXPECT_NEAR(std::log10(error), std::log10(row.error), 0.25)
         << "w " << row.width << " os " << row.oversamp << ": " << error;
   }
@@ -138,12 +130,12 @@ TEST(Nufft, ReachesTheAccuracyAskedFor) {
     const Tensor x = noise(image, DType::complex128);
     for (const double eps : {1e-2, 1e-3, 1e-6, 1e-9, 1e-12, 1e-14}) {
       const Tensor k = trajectory(image, 100, DType::float64);
-      const double error = relative_error(transformed(x, k, {.eps = eps}), direct(x, k, image));
+      const double error = difference(transformed(x, k, {.eps = eps}), direct(x, k, image));
       EXPECT_LE(error, eps + 1e-14) << image.size() << "-D " << eps;
       if (eps < 1e-6) continue;
       const Tensor x32 = x.to(DType::complex64), k32 = k.to(DType::float32);
       const double single =
-          relative_error(transformed(x32, k32, {.eps = eps}), direct(x32, k32, image));
+          difference(transformed(x32, k32, {.eps = eps}), direct(x32, k32, image));
       EXPECT_LE(single, eps) << image.size() << "-D f32 " << eps;
     }
   }
@@ -201,7 +193,7 @@ TEST(Nufft, UnitsSignsAndScalesAreThoseOfOtherTools) {
       const Tensor expected = direct(x, k, image, sign, scale == NufftScale::ortho);
       const auto expect = [&](const Tensor& locs, LocsUnit units) {
         const NufftOptions options{.units = units, .sign = sign, .scale = scale, .eps = 1e-12};
-        EXPECT_LE(relative_error(transformed(x, locs, options), expected), 1e-11);
+        EXPECT_LE(difference(transformed(x, locs, options), expected), 1e-11);
       };
       expect(k, LocsUnit::cycles);
       expect(in_units(1.0 / 14, 1.0 / 9), LocsUnit::normalized);
@@ -217,9 +209,9 @@ TEST(Nufft, UnitsSignsAndScalesAreThoseOfOtherTools) {
   for (index_t i = 0; i < prepared.numel(); ++i) {
     data[i] += static_cast<double>(g.padded[static_cast<std::size_t>(i % 2)] / 2);
   }
-  EXPECT_LE(relative_error(transformed(x, prepared, {.eps = 1e-12, .prepared = true}),
-                           direct(x, k, image)),
-            1e-11);
+  EXPECT_LE(
+      difference(transformed(x, prepared, {.eps = 1e-12, .prepared = true}), direct(x, k, image)),
+      1e-11);
 }
 
 TEST(Nufft, ItsAdjointIsExactToRounding) {
@@ -251,7 +243,7 @@ TEST(Nufft, RealImagesAndLeadingAxes) {
   const Tensor y = transformed(x, k.view({3, 4, 1}), {.eps = 1e-10});
   EXPECT_EQ(y.shape(), (Extents{2, 3, 3, 4}));
   EXPECT_EQ(y.dtype(), DType::complex128);
-  EXPECT_LE(relative_error(y, direct(x, k, {11})), 1e-10);
+  EXPECT_LE(difference(y, direct(x, k, {11})), 1e-10);
 }
 
 TEST(Nufft, SizesAndShapesOfTheKernel) {

@@ -7,9 +7,12 @@
 #include <string>
 
 #include "palimpsest/palimpsest.hpp"
+#include "support/difference.hpp"
 
 namespace palimpsest {
 namespace {
+
+using testing::difference;
 
 constexpr index_t kN = 48, kCoils = 6;
 constexpr index_t kVolumeBytes = kN * kN * kN * 8;
@@ -24,16 +27,6 @@ NamedLinop normal_operator(const Tensor& maps) {
             Fft(3, {.batch = "C", .grid = Grid{"NzNyNx", "KzKyKx"}, .centered = true}),
             Diagonal(Tensor::random_uniform({kN, kN, kN}, DType::float32, {4, 0}), "CKzKyKx"));
   return A.N() + 0.05 * Identity("NzNyNx");
-}
-
-double difference(const Tensor& a, const Tensor& b) {
-  const auto u = a.to_vector<std::complex<float>>(), v = b.to_vector<std::complex<float>>();
-  double sum = 0, size = 0;
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    sum += std::norm(std::complex<double>(u[i]) - std::complex<double>(v[i]));
-    size += std::norm(std::complex<double>(v[i]));
-  }
-  return std::sqrt(sum / size);
 }
 
 class CgBudget : public ::testing::Test {

@@ -15,28 +15,16 @@
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/least_squares.hpp"
 #include "palimpsest/solve/square_systems.hpp"
+#include "support/difference.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
+using testing::difference;
 using testing::expect_error;
 using Complex = std::complex<double>;
 using Values = std::vector<double>;
-
-std::vector<Complex> values_of(const Tensor& t) {
-  return t.to(DType::complex128).to_vector<Complex>();
-}
-
-double difference(const Tensor& a, const Tensor& b) {
-  const auto x = values_of(a), y = values_of(b);
-  double top = 0, below = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    top += std::norm(x[i] - y[i]);
-    below += std::norm(y[i]);
-  }
-  return std::sqrt(top / below);
-}
 
 class Krylov : public ::testing::TestWithParam<DType> {
  protected:

@@ -15,10 +15,13 @@
 #include "palimpsest/solve/least_squares.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 #include "palimpsest/solve/square_systems.hpp"
+#include "support/difference.hpp"
 #include "support/python.hpp"
 
 namespace palimpsest {
 namespace {
+
+using testing::difference;
 
 constexpr int kProblems = 10;
 constexpr double kTolerance = 1e-8, kTight = 1e-13;
@@ -76,16 +79,6 @@ for i in range(problems):
     value = la.eigsh(definite, k=1, which='LA', v0=np.ones(len(b)), return_eigenvectors=False)
     np.save(f'{d}eigenvalue{i}.npy', value)
 )";
-
-double relative_difference(const Tensor& a, const Tensor& b) {
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  double top = 0, below = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    top += (x[i] - y[i]) * (x[i] - y[i]);
-    below += y[i] * y[i];
-  }
-  return std::sqrt(top / below);
-}
 
 class SciPy : public ::testing::Test {
  protected:
@@ -182,7 +175,7 @@ class SciPy : public ::testing::Test {
       EXPECT_LE(std::abs(counted.iterations - count), 1)
           << name << " " << i << ": " << counted.iterations << " and " << count;
       EXPECT_GT(count, 5) << "too easy to tell";
-      EXPECT_LE(relative_difference(exact.x, theirs(name, i)), 1e-10) << name << " " << i;
+      EXPECT_LE(difference(exact.x, theirs(name, i)), 1e-10) << name << " " << i;
     }
   }
 
@@ -226,7 +219,7 @@ TEST_F(SciPy, FindsTheSameSpectra) {
     for (const index_t side : {0, 512}) {
       const SvdResult found = svd(A, kTriplets, {.tolerance = 1e-12, .dense_side = side});
       EXPECT_EQ(found.status, Status::converged);
-      EXPECT_LE(relative_difference(found.S, theirs("svd_s", i)), 1e-12) << i;
+      EXPECT_LE(difference(found.S, theirs("svd_s", i)), 1e-12) << i;
       // Vectors have a common sign.
       const Tensor u = theirs("svd_u", i), vh = theirs("svd_vh", i);
       for (index_t k = 0; k < kTriplets; ++k) {
