@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -498,3 +499,62 @@ def test_views_are_handed_over_where_they_are_declared():
     np.testing.assert_array_equal(ps.function([x], Reversed(1.0)(x), mode="DebugMode")(a), a[::-1])
     with pytest.raises(ps.DebugModeError, match="(?i)view"):
         ps.function([x], Undeclared(1.0)(x), mode="DebugMode")(a)
+
+
+def _cycles():
+    """Each makes a cycle through C++ and returns what dies with it."""
+    x = ps.dvector("x")
+
+    def op():
+        own = Scale(2.0)
+        own.f = ps.function([x], own(x + 1) * 2, updates=[(ps.shared(np.ones(2)), own(x))])
+        assert own.f([1.0, 2.0]).tolist() == [8, 12]
+        return own
+
+    def copied():
+        own = Scale(2.0)
+        own.f = ps.function([x], own(x)).copy()
+        return own
+
+    def method():
+        own = Scale(2.0)
+        own.f = ps.function([x], x + 1, mode=ps.MonitorMode(post=own.infer_shapes).including("a"))
+        return own
+
+    def mode():
+        own = Scale(2.0)
+        own.mode = ps.MonitorMode(pre=own.infer_shapes, post=own.make_node).exact
+        return own
+
+    return {f.__name__: f for f in (op, copied, method, mode)}
+
+
+@pytest.mark.parametrize("name", _cycles())
+def test_cycles_through_functions_are_collected(name):
+    gone = weakref.ref(_cycles()[name]())
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_op_lives_as_long_as_its_function():
+    x = ps.dvector("x")
+    z = ps.dvector("z")
+    y = Scale(3.0)(x)
+    f = ps.function([x], {"y": y, "z": z * y}, givens={z: y + 1})
+    g = f.copy()
+    inner = ps.function([y], y + 1)  # an input that an op computes
+    del y
+    for _ in range(2):
+        gc.collect()
+        assert g([1.0])["z"].tolist() == [12] and inner([1.0]).tolist() == [2]
+        f = None
+    assert pickle.loads(pickle.dumps(g))([1.0])["y"].tolist() == [3]
+
+
+def test_a_callback_lives_as_long_as_its_function():
+    seen = []
+    x = ps.dvector("x")
+    f = ps.function([x], x + 1, mode=ps.MonitorMode(post=lambda *step: seen.append(step[0])))
+    gc.collect()
+    f([1.0])
+    assert seen == [0]

@@ -11,6 +11,7 @@
 #include "palimpsest/inspect/mode_named.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/held_objects.hpp"
 #include "palimpsest/python/options.hpp"
 #include "palimpsest/python/plan_object.hpp"
 
@@ -29,8 +30,8 @@ index_t bytes_of(nb::handle object) {
 }
 
 // FAST_RUN is another spelling of FastRun.
-Mode From<Mode>::from(nb::handle object) {
-  if (nb::isinstance<ModeObject>(object)) return nb::cast<ModeObject&>(object).value;
+GivenMode From<GivenMode>::from(nb::handle object) {
+  if (nb::isinstance<ModeObject>(object)) return nb::cast<ModeObject&>(object);
   const std::string text = text_of(object, "a Mode or the name of one");
   std::string name;
   bool starts_word = true;
@@ -44,7 +45,7 @@ Mode From<Mode>::from(nb::handle object) {
       starts_word = false;
     }
   }
-  return mode_named(name);
+  return {mode_named(name)};
 }
 
 namespace {
@@ -244,23 +245,32 @@ nb::list copies_of(std::size_t n, const std::function<const Tensor&(std::size_t)
   return list;
 }
 
-// A function of Python gets copies: the values are gone when it returns.
-StepCallback step_callback(nb::handle f) {
+// A function of Python gets copies: the values are gone when it returns. The mode keeps it, or the
+// callback itself, if it cannot be referred to weakly.
+StepCallback step_callback(nb::handle f, std::vector<nb::object>& held) {
   if (f.is_none()) return {};
   if (PyUnicode_Check(f.ptr()) && str_of(f) == "detect_nan") return detect_nan;
   if (!PyCallable_Check(f.ptr())) {
     throw TypeError("[MonitorMode] got " + class_name(f) +
                     ", expected a function f(step, node, inputs, outputs) or 'detect_nan'.");
   }
-  return [f = shared_object(nb::borrow(f))](const FunctionGraph&, int step, const Apply& node,
-                                            const StepView& view) {
+  nb::object reference = nb::steal(PyWeakref_NewRef(f.ptr(), nullptr));
+  const bool is_weak = reference.is_valid();
+  if (is_weak) {
+    held.push_back(nb::borrow(f));
+  } else {
+    PyErr_Clear();
+    reference = nb::borrow(f);
+  }
+  return [is_weak, kept = shared_object(std::move(reference))](
+             const FunctionGraph&, int step, const Apply& node, const StepView& view) {
     const Locked locked;
-    nb::handle(f.get())(
-        step, node,
-        copies_of(
-            view.input_count(), [&](std::size_t i) -> auto& { return view.input(i); }),
-        copies_of(
-            view.output_count(), [&](std::size_t i) -> auto& { return view.output(i); }));
+    const nb::object call = is_weak ? nb::handle(kept.get())() : nb::borrow(kept.get());
+    call(step, node,
+         copies_of(
+             view.input_count(), [&](std::size_t i) -> auto& { return view.input(i); }),
+         copies_of(
+             view.output_count(), [&](std::size_t i) -> auto& { return view.output(i); }));
   };
 }
 
@@ -270,55 +280,68 @@ void bind_modes(nb::module_& m) {
     for (nb::handle name : names) set.insert(text_of(name, "a tag"));
     return set;
   };
-  nb::class_<ModeObject>(m, "Mode", "How function() rewrites a graph, and what looks at its calls.")
-      .def("including", [tags](const ModeObject& s,
-                               nb::args t) { return ModeObject{s.value.including(tags(t))}; })
-      .def("excluding", [tags](const ModeObject& s,
-                               nb::args t) { return ModeObject{s.value.excluding(tags(t))}; })
-      .def("requiring", [tags](const ModeObject& s,
-                               nb::args t) { return ModeObject{s.value.requiring(tags(t))}; })
+  static PyType_Slot slots[] = {PALIMPSEST_SLOTS_OF_HELD(ModeObject), {0, nullptr}};
+  nb::class_<ModeObject>(m, "Mode", nb::type_slots(slots),
+                         "How function() rewrites a graph, and what looks at its calls.")
+      .def("including",
+           [tags](const ModeObject& s, nb::args t) {
+             return ModeObject{{s.value.including(tags(t)), s.held}};
+           })
+      .def("excluding",
+           [tags](const ModeObject& s, nb::args t) {
+             return ModeObject{{s.value.excluding(tags(t)), s.held}};
+           })
+      .def("requiring",
+           [tags](const ModeObject& s, nb::args t) {
+             return ModeObject{{s.value.requiring(tags(t)), s.held}};
+           })
       .def_prop_ro(
-          "exact", [](const ModeObject& s) { return ModeObject{s.value.exact()}; },
+          "exact",
+          [](const ModeObject& s) {
+            return ModeObject{{s.value.exact(), s.held}};
+          },
           "Without what reorders arithmetic.")
       .def_prop_ro("name", [](const ModeObject& s) { return std::string(s.value.name()); })
       .def("__eq__", [](const ModeObject& a, const ModeObject& b) { return a.value == b.value; })
       .def("__hash__",
            [](const ModeObject& s) { return std::hash<std::string_view>{}(s.value.name()); })
       .def("__repr__", [](const ModeObject& s) { return std::string(s.value.name()); });
-  m.attr("FAST_RUN") = ModeObject{FastRun()};
-  m.attr("FAST_COMPILE") = ModeObject{FastCompile()};
-  m.attr("NO_REWRITE") = ModeObject{NoRewrite()};
+  m.attr("FAST_RUN") = ModeObject{{FastRun()}};
+  m.attr("FAST_COMPILE") = ModeObject{{FastCompile()}};
+  m.attr("NO_REWRITE") = ModeObject{{NoRewrite()}};
   m.def(
       "DebugMode",
-      [](std::optional<Mode> base, std::optional<int> patience, std::optional<bool> check_finite) {
+      [](std::optional<GivenMode> base, std::optional<int> patience,
+         std::optional<bool> check_finite) {
         DebugOptions options;
-        if (base) options.base = *base;
+        if (base) options.base = base->value;
         if (patience) options.patience = *patience;
         if (check_finite) options.check_finite = *check_finite;
-        return ModeObject{DebugMode(options)};
+        return ModeObject{{DebugMode(options)}};
       },
       "base"_a.none() = nb::none(), nb::kw_only(), "patience"_a.none() = nb::none(),
       "check_finite"_a.none() = nb::none(), "Functions that check every step, and compare.");
   m.def(
       "NanGuardMode",
       [](std::optional<bool> nan, std::optional<bool> inf, std::optional<bool> big,
-         std::optional<Mode> base) {
+         std::optional<GivenMode> base) {
         NanGuardOptions options;
         if (nan) options.nan_is_error = *nan;
         if (inf) options.inf_is_error = *inf;
         if (big) options.big_is_error = *big;
-        if (base) options.base = *base;
-        return ModeObject{NanGuardMode(options)};
+        if (base) options.base = base->value;
+        return ModeObject{{NanGuardMode(options)}};
       },
       "nan_is_error"_a.none() = nb::none(), "inf_is_error"_a.none() = nb::none(),
       "big_is_error"_a.none() = nb::none(), "base"_a.none() = nb::none(),
       "Functions that look for NaN, infinities and big numbers.");
   m.def(
       "MonitorMode",
-      [](nb::handle pre, nb::handle post, std::optional<Mode> base) {
-        MonitorOptions options{.pre = step_callback(pre), .post = step_callback(post)};
-        if (base) options.base = *base;
-        return ModeObject{MonitorMode(std::move(options))};
+      [](nb::handle pre, nb::handle post, std::optional<GivenMode> base) {
+        std::vector<nb::object> held;
+        MonitorOptions options{.pre = step_callback(pre, held), .post = step_callback(post, held)};
+        if (base) options.base = base->value;
+        return ModeObject{{MonitorMode(std::move(options)), std::move(held)}};
       },
       "pre"_a.none() = nb::none(), "post"_a.none() = nb::none(), "base"_a.none() = nb::none(),
       "Functions that call back before and after every step: f(step, node, inputs, outputs).");

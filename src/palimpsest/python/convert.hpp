@@ -145,9 +145,13 @@ struct ParameterObject : VariableObject {
       : VariableObject{of.present() ? of.var() : Variable()}, parameter(of) {}
   Parameter parameter;
 };
-struct ModeObject {
+/// A mode of an argument, or the name of one. `held`: its callbacks of Python, which it refers to
+/// weakly, so that the garbage collector sees who keeps them.
+struct GivenMode {
   Mode value;
+  std::vector<nb::object> held = {};
 };
+struct ModeObject : GivenMode {};
 struct LinopObject {
   NamedLinop value;
 };
@@ -205,7 +209,7 @@ PALIMPSEST_FROM(AxesArgument, "int | Sequence[int] | None")
 PALIMPSEST_FROM(ShapeArgument, "ShapeLike")
 PALIMPSEST_FROM(Slice, "slice")
 PALIMPSEST_FROM(RandomKey, "int")
-PALIMPSEST_FROM(Mode, "Mode | str")
+PALIMPSEST_FROM(GivenMode, "Mode | str")
 PALIMPSEST_FROM(ND, "str")
 PALIMPSEST_FROM(Dims, "DimsLike")
 PALIMPSEST_FROM(DimMap, "Mapping[str, int]")
@@ -385,7 +389,7 @@ PALIMPSEST_LAZY(AxesArgument)
 PALIMPSEST_LAZY(ShapeArgument)
 PALIMPSEST_LAZY(Slice)
 PALIMPSEST_LAZY(RandomKey)
-PALIMPSEST_LAZY(Mode)
+PALIMPSEST_LAZY(python::GivenMode)
 PALIMPSEST_LAZY(TensorType)
 PALIMPSEST_LAZY_LIST(Variable)
 PALIMPSEST_LAZY_LIST(Tensor)

@@ -5,7 +5,9 @@
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/errors.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/held_objects.hpp"
 #include "palimpsest/python/plan_object.hpp"
+#include "palimpsest/python/user/held_ops.hpp"
 #include "palimpsest/python/values.hpp"
 
 namespace palimpsest::python {
@@ -30,6 +32,8 @@ struct FunctionObject {
   Kind returns = Kind::none;
   std::vector<Variable> inputs = {}, outputs = {};  // as they were given
   bool is_pure = false;  // computes these outputs of these inputs, and lends nothing
+  // Ops and callbacks of Python, which its graph refers to weakly.
+  std::vector<nb::object> held = {};
 };
 using Self = const FunctionObject&;
 
@@ -93,6 +97,35 @@ Outputs outputs_of(nb::handle object, FunctionObject& made) {
   return output_of(object);
 }
 
+// The variables that a definition computes, replaced by f(variable).
+template <class F>
+void for_each_graph(std::vector<In>& ins, Outputs& outs, FunctionOptions& options, F f) {
+  const auto change = [&](Value& value) {
+    if (value.is_variable()) value = Value(f(value.variable()));
+  };
+  for (In& in : ins) change(in.options.update);
+  for (Out& out : outs.list()) out.variable = f(out.variable);
+  for (auto& [shared, update] : options.updates) change(update);
+  for (auto& [variable, replacement] : options.givens) {
+    variable = f(variable);
+    change(replacement);
+  }
+}
+
+// What the definition needs of Python belongs to the object of the function.
+void hold_python(std::vector<In>& ins, Outputs& outs, FunctionOptions& options,
+                 FunctionObject& made) {
+  std::vector<Variable> inputs, graph;
+  for (const In& in : ins) inputs.push_back(in.variable);
+  for_each_graph(ins, outs, options, [&](const Variable& v) {
+    graph.push_back(v);
+    return v;
+  });
+  for (nb::object& op : hold_ops(graph, inputs, true)) made.held.push_back(std::move(op));
+  std::size_t i = 0;
+  for_each_graph(ins, outs, options, [&](const Variable&) { return graph[i++]; });
+}
+
 // What calls need to know of the compiled function.
 void note_inputs(const std::vector<In>& inputs, FunctionObject& made) {
   for (const In& in : inputs) {
@@ -138,7 +171,7 @@ Function made_with_warnings(const std::vector<In>& ins, const Outputs& outs,
   }
 }
 
-FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optional<Mode> mode,
+FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optional<GivenMode> mode,
                              nb::handle updates, nb::handle givens, nb::handle no_default_updates,
                              bool accept_inplace, const std::optional<std::string>& name,
                              bool rebuild_strict, std::optional<bool> allow_input_downcast,
@@ -158,7 +191,10 @@ FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optiona
   FunctionOptions options;
   options.updates = pairs_of(updates, "updates");
   options.givens = pairs_of(givens, "givens");
-  options.mode = std::move(mode);
+  if (mode) {
+    options.mode = mode->value;
+    made.held = std::move(mode->held);
+  }
   options.name = name.value_or("");
   if (!budget.is_none()) options.budget_bytes = bytes_of(budget);
   options.profile = profile;
@@ -172,6 +208,7 @@ FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optiona
   options.rebuild_strict = rebuild_strict;
   options.allow_input_downcast = allow_input_downcast;
   options.trust_input = trust_input;
+  hold_python(ins, outs, options, made);
   made.f = made_with_warnings(ins, outs, options);
   made.is_pure = is_pure(ins, options, made);
   for (const In& in : ins) made.inputs.push_back(in.variable);
@@ -390,6 +427,13 @@ FunctionObject function_of_bytes(const nb::bytes& bytes, int form, std::vector<s
   return made;
 }
 
+nb::object definition_of(Self self) {
+  if (!self.is_pure) return nb::none();
+  std::vector<Variable> outputs = self.outputs;
+  hold_ops(outputs, self.inputs, false);
+  return nb::make_tuple(self.inputs, outputs);
+}
+
 void bind_ends(nb::module_& m) {
   nb::class_<InObject>(m, "In", "An input of a function, and what calls may do with it.")
       .def(
@@ -422,7 +466,9 @@ void bind_ends(nb::module_& m) {
 
 void bind_functions(nb::module_& m) {
   bind_ends(m);
-  nb::class_<FunctionObject>(m, "Function", nb::is_weak_referenceable(), "A compiled graph.")
+  static PyType_Slot slots[] = {PALIMPSEST_SLOTS_OF_HELD(FunctionObject), {0, nullptr}};
+  nb::class_<FunctionObject>(m, "Function", nb::is_weak_referenceable(), nb::type_slots(slots),
+                             "A compiled graph.")
       .def("__call__", call, "Runs it: values in the order of the inputs, or by name.")
       .def("call_into", call_into,
            "call_into(out, *args, **kwargs): writes the results into given arrays.")
@@ -456,11 +502,7 @@ void bind_functions(nb::module_& m) {
           "path"_a)
       .def_static("load", loaded, "path"_a)
       .def("__reduce__", reduced)
-      .def_prop_ro("_definition",
-                   [](Self self) -> nb::object {
-                     if (!self.is_pure) return nb::none();
-                     return nb::make_tuple(self.inputs, self.outputs);
-                   })
+      .def_prop_ro("_definition", definition_of)
       .def("_formed", formed)
       .def("dprint", [](Self self) { return self.f.dprint(); })
       .def_prop_ro("_names", [](Self self) { return self.names; })

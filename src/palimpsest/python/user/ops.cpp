@@ -5,6 +5,7 @@
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/exports.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/user/held_ops.hpp"
 
 namespace palimpsest::python {
 PALIMPSEST_NAMES(Linearity, "linear_in", "no", "real", "complex", "conjugate")
@@ -119,6 +120,7 @@ class UserOp final : public Op {
   /// `pure`: the op that this one is in place of.
   explicit UserOp(nb::handle object, OpPtr pure = nullptr)
       : object_(object.inc_ref().ptr()), pure_(std::move(pure)) {
+    any_was_made = true;
     name_ = str_of(nb::object(object.attr("_name")));
     parameters_ = props_text(object);
     // Two classes of one name, as after a cell of a notebook has run again, are two.
@@ -141,6 +143,23 @@ class UserOp final : public Op {
   }
   UserOp(const UserOp&) = delete;
   UserOp& operator=(const UserOp&) = delete;
+
+  /// The same op, whose object somebody else keeps (`weak`), or which keeps it.
+  OpPtr held(bool weak) const {
+    const nb::object kept = object();
+    auto other = std::make_shared<UserOp>(kept, pure_);
+    if (weak) {
+      PyObject* const reference = PyWeakref_NewRef(kept.ptr(), nullptr);
+      if (!reference) throw nb::python_error();
+      Py_DECREF(other->object_);
+      other->object_ = reference;
+      other->is_weak_ = true;
+    }
+    return other;
+  }
+  nb::object object() const { return is_weak_ ? nb::borrow(object_)() : nb::borrow(object_); }
+
+  static bool any_was_made;
 
   std::string name() const override { return name_; }
   std::string parameters() const override { return parameters_; }
@@ -214,7 +233,6 @@ class UserOp final : public Op {
   }
 
  private:
-  nb::handle object() const { return object_; }
   std::vector<int> destroyed_positions() const {
     std::vector<int> list;
     for (const auto& [output, inputs] : destroys_)
@@ -274,7 +292,8 @@ class UserOp final : public Op {
     return true;
   }
 
-  PyObject* object_;
+  PyObject* object_;  // a weak reference to it if is_weak_
+  bool is_weak_ = false;
   OpPtr pure_;
   std::map<int, Linearity> linear_in_;
   bool is_thread_safe_ = true;
@@ -283,6 +302,10 @@ class UserOp final : public Op {
   bool can_fail_ = true;
   double tolerance_ = 16;
 };
+
+bool UserOp::any_was_made = false;
+
+const UserOp* user_op(const Apply& node) { return dynamic_cast<const UserOp*>(&node.op()); }
 
 // One op per object of Python, made at its first use.
 Apply make_apply(nb::handle op, std::vector<Variable> inputs, nb::handle outputs) {
@@ -298,6 +321,24 @@ Apply make_apply(nb::handle op, std::vector<Variable> inputs, nb::handle outputs
 }
 
 }  // namespace
+
+std::vector<nb::object> hold_ops(std::vector<Variable>& graph, std::span<const Variable> inputs,
+                                 bool weak) {
+  std::vector<nb::object> objects;
+  const auto has_user_op = [&] {
+    const std::vector<Apply> nodes = applications_of(graph, inputs);
+    return std::any_of(nodes.begin(), nodes.end(), user_op);
+  };
+  if (!UserOp::any_was_made || !has_user_op()) return objects;
+  graph = clone_graph(graph, inputs, inputs);
+  for (const Apply& node : applications_of(graph, inputs)) {
+    const UserOp* const op = user_op(node);
+    if (!op) continue;
+    objects.push_back(op->object());
+    node.node()->op = op->held(weak);
+  }
+  return objects;
+}
 
 void bind_user_ops(nb::module_& m) {
   m.def("_make_apply", make_apply, "op"_a, "inputs"_a, "outputs"_a);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: who keeps the objects of ops that are written in Python.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "palimpsest/python/convert.hpp"
+
+namespace palimpsest::python {
+
+/// Copies a graph down to `inputs` if it has ops of Python. Ops of the copy refer to their objects
+/// weakly, or keep them. Returns the objects. Whoever holds a graph with weak references keeps them
+/// where the garbage collector of Python sees them: an op may refer to the function it is part of.
+std::vector<nb::object> hold_ops(std::vector<Variable>& graph, std::span<const Variable> inputs,
+                                 bool weak);
+
+}  // namespace palimpsest::python
