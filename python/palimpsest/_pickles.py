@@ -33,3 +33,11 @@ def shared_of_value(*state: Any) -> Any:
 
 def prox_of_bytes(data: Any) -> Any:
     return _core._prox_of_bytes(data)
+
+
+def parameter_of_value(value: Any, trainable: Any) -> Any:
+    return _core.Parameter(value, trainable=trainable)
+
+
+def result_of_state(*state: Any) -> Any:
+    return _core._result_again(*state)

@@ -43,6 +43,7 @@ namespace palimpsest::python {
   X(process)                          \
   X(origins)                          \
   X(memory)                           \
+  X(copies)                           \
   X(visible)
 
 #define PALIMPSEST_DECLARE_FAMILY(name) void bind_##name(nb::module_& m);

@@ -23,8 +23,9 @@ int clear_held(PyObject* self) {
 }
 
 /// Slots of the type of T.
-#define PALIMPSEST_SLOTS_OF_HELD(T)                                    \
-  {Py_tp_traverse, reinterpret_cast<void*>(visit_held<T>)},            \
-      {Py_tp_clear, reinterpret_cast<void*>(clear_held<T>)}
+#define PALIMPSEST_SLOTS_OF_HELD(T)                           \
+  {Py_tp_traverse, reinterpret_cast<void*>(visit_held<T>)}, { \
+    Py_tp_clear, reinterpret_cast<void*>(clear_held<T>)       \
+  }
 
 }  // namespace palimpsest::python

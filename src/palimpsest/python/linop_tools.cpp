@@ -14,6 +14,7 @@ namespace {
 
 struct BatchSpecObject {
   BatchSpec spec;
+  nb::object arguments = {};  // what it was made of, for pickles
 };
 
 BatchSpec spec_of(nb::handle object) {
@@ -62,9 +63,13 @@ void bind_split(nb::module_& m) {
               const auto n = static_cast<index_t>(list.size());
               spec.devices = DeviceGrid({n}, std::move(list));
             }
-            new (self) BatchSpecObject{std::move(spec)};
+            const nb::object base = base_device ? to_python(*base_device) : nb::none();
+            new (self) BatchSpecObject{std::move(spec), nb::make_tuple(sizes, devices, base)};
           },
-          "sizes"_a, "devices"_a.none() = nb::none(), "base_device"_a.none() = nb::none());
+          "sizes"_a, "devices"_a.none() = nb::none(), "base_device"_a.none() = nb::none())
+      .def("__reduce__", [](nb::handle self) {
+        return nb::make_tuple(self.type(), nb::cast<BatchSpecObject&>(self).arguments);
+      });
   m.def("split_linop", split_grid, "A"_a, "sizes"_a,
         "Object arrays of the tiles, and of what each reads and gives.");
   m.def("create_batched_linop", batched, "A"_a, "specs"_a, nb::kw_only(),

@@ -208,6 +208,14 @@ void bind_parameters(nb::module_& m) {
              return self.parameter.shape()[0];
            })
       .def("__bool__", [](Self) { return true; })
+      .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__reduce__",
+           [](Self self) {
+             const Tensor value = released([&] { return self.parameter.value(); });
+             return nb::make_tuple(
+                 nb::module_::import_("palimpsest._pickles").attr("parameter_of_value"),
+                 nb::make_tuple(to_python(value), self.parameter.is_trainable()));
+           })
       .def("__repr__", [](Self self) { return to_string(self.parameter.value()); });
 }
 

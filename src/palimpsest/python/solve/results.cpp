@@ -34,6 +34,73 @@ Shown<"Any"> solution(const ResultObject& r) {
       .attr("solution")(r.A, export_in_place(Tensor(r.result.x), Kind::numpy), r.b);
 }
 
+// -- pickles: all that a result says, and what was set on it --------------------------------------
+
+std::vector<std::string> names_of(const std::vector<Status>& list) {
+  std::vector<std::string> names;
+  for (Status s : list) names.emplace_back(name_of(s));
+  return names;
+}
+
+nb::dict counts_of(const SolveResult& result) {
+  nb::dict counts;
+  for (const auto& [name, n] : result.applications) counts[nb::cast(name)] = nb::cast(n);
+  return counts;
+}
+
+nb::object reduced(nb::handle self) {
+  const ResultObject& r = nb::cast<ResultObject&>(self);
+  nb::list history;
+  for (const Record& record : r.result.history) {
+    history.append(
+        nb::make_tuple(record.iteration, record.residual, record.objective, record.seconds));
+  }
+  const auto given = [](const nb::object& object) {
+    return object.is_valid() ? object : nb::none();
+  };
+  return nb::make_tuple(
+      nb::module_::import_("palimpsest._pickles").attr("result_of_state"),
+      nb::make_tuple(r.result.x.defined() ? to_python(r.result.x) : nb::none(),
+                     static_cast<int>(r.kind), given(r.A), given(r.b),
+                     std::string(name_of(r.result.status)), r.result.iterations, history,
+                     counts_of(r.result), r.result.seconds, r.result.peak_bytes,
+                     names_of(r.result.batch_status), r.result.batch_iterations),
+      self.attr("__dict__"));
+}
+
+Status status_named(std::string_view name) {
+  int i = 0;
+  while (name_of(static_cast<Status>(i)) != name) ++i;
+  return static_cast<Status>(i);
+}
+
+ResultObject result_again(std::optional<Tensor> x, int kind, nb::handle A, nb::handle b,
+                          const std::string& status, int iterations, nb::handle history,
+                          nb::dict applications, double seconds, index_t peak_bytes,
+                          const std::vector<std::string>& batch_status,
+                          std::vector<int> batch_iterations) {
+  ResultObject r{.result = {}, .kind = static_cast<Kind>(kind)};
+  if (x) r.result.x = *x;
+  if (!A.is_none()) r.A = nb::borrow(A);
+  if (!b.is_none()) r.b = nb::borrow(b);
+  r.result.status = status_named(status);
+  r.result.iterations = iterations;
+  for (nb::handle item : history) {
+    r.result.history.push_back({.iteration = nb::cast<int>(nb::object(item[0])),
+                                .residual = nb::cast<double>(nb::object(item[1])),
+                                .objective = nb::cast<double>(nb::object(item[2])),
+                                .seconds = nb::cast<double>(nb::object(item[3]))});
+  }
+  for (const auto& [name, n] : applications) {
+    r.result.applications[nb::cast<std::string>(name)] = nb::cast<std::int64_t>(n);
+  }
+  r.result.seconds = seconds;
+  r.result.peak_bytes = peak_bytes;
+  for (const std::string& name : batch_status) r.result.batch_status.push_back(status_named(name));
+  r.result.batch_iterations = std::move(batch_iterations);
+  return r;
+}
+
 }  // namespace
 
 void bind_results(nb::module_& m) {
@@ -64,26 +131,21 @@ void bind_results(nb::module_& m) {
       .def_prop_ro("seconds", [](const ResultObject& r) { return r.result.seconds; })
       .def_prop_ro("peak_bytes", [](const ResultObject& r) { return r.result.peak_bytes; })
       .def_prop_ro(
-          "applications",
-          [](const ResultObject& r) {
-            nb::dict counts;
-            for (const auto& [name, n] : r.result.applications)
-              counts[nb::cast(name)] = nb::cast(n);
-            return counts;
-          },
+          "applications", [](const ResultObject& r) { return counts_of(r.result); },
           "How often each operator was applied.")
       .def_prop_ro("batch_status",
-                   [](const ResultObject& r) {
-                     std::vector<std::string> names;
-                     for (Status s : r.result.batch_status) names.emplace_back(name_of(s));
-                     return names;
-                   })
+                   [](const ResultObject& r) { return names_of(r.result.batch_status); })
       .def_prop_ro("batch_iterations",
                    [](const ResultObject& r) { return r.result.batch_iterations; })
+      .def("__reduce__", reduced)
+      .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__repr__", [](const ResultObject& r) {
         return "SolveResult(" + std::string(name_of(r.result.status)) + " after " +
                std::to_string(r.result.iterations) + " iterations)";
       });
+  m.def("_result_again", result_again, "x"_a.none(), "kind"_a, "A"_a.none(), "b"_a.none(),
+        "status"_a, "iterations"_a, "history"_a, "applications"_a, "seconds"_a, "peak_bytes"_a,
+        "batch_status"_a, "batch_iterations"_a);
   nb::class_<SolvePlan>(m, "SolvePlan", "Memory that a solve will take, in bytes.")
       .def_ro("peak_bytes", &SolvePlan::peak_bytes)
       .def_ro("state_bytes", &SolvePlan::state_bytes)
