@@ -11,8 +11,7 @@ void copied_as_itself(nb::handle type) {
   const auto itself = [](nb::handle self) { return nb::borrow(self); };
   const auto deep = [](nb::handle self, nb::handle) { return nb::borrow(self); };
   nb::setattr(type, "__copy__", nb::cpp_function(itself, nb::is_method(), nb::scope(type)));
-  nb::setattr(type, "__deepcopy__",
-              nb::cpp_function(deep, nb::is_method(), nb::scope(type)));
+  nb::setattr(type, "__deepcopy__", nb::cpp_function(deep, nb::is_method(), nb::scope(type)));
 }
 
 // A class that inherits from one which is copied as itself goes by __reduce__.
@@ -23,8 +22,7 @@ void copied_by_reduce(nb::handle type) {
         nb::module_::import_("copy").attr("deepcopy")(nb::object(parts[1]), memo);
     return nb::object(nb::object(parts[0])(*nb::tuple(arguments)));
   };
-  nb::setattr(type, "__deepcopy__",
-              nb::cpp_function(deep, nb::is_method(), nb::scope(type)));
+  nb::setattr(type, "__deepcopy__", nb::cpp_function(deep, nb::is_method(), nb::scope(type)));
 }
 
 void refuses_pickles(nb::handle type, const char* instead) {
