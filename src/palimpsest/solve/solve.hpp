@@ -158,12 +158,26 @@ struct SolveOptions {
   PALIMPSEST_SOLVE_OPTIONS;
 };
 
-/// The common options of a solver's own.
-template <class Options>
-SolveOptions solve_options(const Options& o) {
-  return {o.tolerance,    o.max_iterations, o.x0,           o.callback, o.history,
-          o.budget_bytes, o.callback_every, o.time_limit_s, o.batch,    o.checkpoint,
-          o.resume,       o.cancel,         o.seed,         o.objective};
+/// The options that two solvers have in common. Where there is no tolerance it is 0.
+template <class To = SolveOptions, class From>
+To solve_options(const From& o) {
+  To made;
+  made.tolerance = 0;
+  if constexpr (requires { o.tolerance; }) made.tolerance = o.tolerance;
+  made.max_iterations = o.max_iterations;
+  made.x0 = o.x0;
+  made.callback = o.callback;
+  made.history = o.history;
+  made.budget_bytes = o.budget_bytes;
+  made.callback_every = o.callback_every;
+  made.time_limit_s = o.time_limit_s;
+  made.batch = o.batch;
+  made.checkpoint = o.checkpoint;
+  made.resume = o.resume;
+  made.cancel = o.cancel;
+  made.seed = o.seed;
+  made.objective = o.objective;
+  return made;
 }
 
 /// Memory that a solve will take, in bytes.

@@ -10,6 +10,7 @@
 #include "palimpsest/compile/workspace.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/rounding.hpp"
 #include "palimpsest/solve/scaling.hpp"
 #include "palimpsest/tensor/content_hash.hpp"
 
@@ -227,11 +228,7 @@ SolvePlan SolverProgram::plan() const {
 
 double SolverProgram::work() const { return work_of(plan_of(steps_[0].function, steps_[0].types)); }
 
-double SolverProgram::rounding() const {
-  return real_of(problem_.x().type().dtype) == DType::float32
-             ? std::numeric_limits<float>::epsilon()
-             : std::numeric_limits<double>::epsilon();
-}
+double SolverProgram::rounding() const { return rounding_of(problem_.x().type().dtype); }
 
 Tensor SolverProgram::first_value(const StateList::Entry& entry, const Tensor& b,
                                   const std::optional<Tensor>& x0, std::uint64_t seed) const {

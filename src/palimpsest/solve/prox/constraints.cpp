@@ -6,6 +6,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/rounding.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
 
@@ -94,9 +95,7 @@ Variable misfit(const Prox& g, const Variable& v) {
 // y of B B^H y = B v - c, by conjugate gradients from 0 until the residual is only rounding.
 Variable multiplier(const Prox& g, const Variable& right) {
   const NamedLinop& B = linop_of(g);
-  const double rounding = real_of(right.dtype()) == DType::float32
-                              ? std::numeric_limits<float>::epsilon()
-                              : std::numeric_limits<double>::epsilon();
+  const double rounding = rounding_of(right.dtype());
   const Variable bound = ops::norm2(right) * (rounding * rounding);
   ops::LoopOptions options;
   options.states = {ops::zeros_like(right), right, right, ops::norm2(right)};

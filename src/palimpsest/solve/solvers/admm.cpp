@@ -22,7 +22,7 @@ constexpr double kImbalance = 10;
 //
 // x; z_i and u_i of each term; "kz" and "ku", the sums of K_i^H z_i and K_i^H u_i, which serve the
 // test and the next right-hand side; "outer", the residual of the last iteration.
-void declare(const Problem& p, StateList& state) {
+void declare_admm(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   declare_rhs(p, state);
   state.add("kz", p.x());
@@ -38,49 +38,10 @@ void declare(const Problem& p, StateList& state) {
   if (common_basis(p)) declare_basis(p, state);
 }
 
-void setup(const Problem& p, Scope& s) {
+void set_up_admm(const Problem& p, Scope& s) {
   set_up_rhs(p, s);
   if (!p.has_attr("rho")) s.set("rho", s["L"] * 0.5);
   if (const auto axes = common_basis(p)) set_up_basis(p, s, *axes);
-}
-
-// N v + rho sum of K_i^H K_i v.
-Variable hessian(const Problem& p, const Variable& rho, const Variable& v) {
-  Variable terms;
-  for (index_t i = 0; i < term_count(p); ++i) {
-    const Variable image = p.op(of_term("K", i)).N()(v);
-    terms = terms.defined() ? terms + image : image;
-  }
-  const Variable data = p.op("N")(v);
-  return terms.defined() ? ops::fma(p.x().spread(rho), terms, data) : data;
-}
-
-// Of conjugate gradients from x until the residual is small next to that of the last iteration.
-Variable x_step(const Problem& p, Scope& s, const Variable& right) {
-  const Space& X = p.x();
-  const Variable rho = s["rho"], x = s["x"];
-  const Variable r = right - hessian(p, rho, x), rr = X.norm2(r);
-  const Variable size = s["outer"] * p.real("inner_tolerance", 0.1);
-  ops::LoopOptions options;
-  options.states = {x, r, r, rr};
-  options.fixed = {size * size * X.norm2(right), rho};
-  options.n_steps = Operand(p.integer("inner", 10));
-  const auto body = [&](const std::vector<Variable>& a) -> std::vector<Variable> {
-    const Variable q = hessian(p, a[5], a[2]), pq = X.real_dot(a[2], q);
-    const Variable goes_on = ops::logical_and(ops::gt(a[3], a[4]), ops::gt(pq, 0.0));
-    const Variable alpha = krylov::value_if(goes_on, a[3] / pq);
-    const Variable next = ops::fma(X.spread(-alpha), q, a[1]), square = X.norm2(next);
-    const Variable along = ops::fma(X.spread(krylov::ratio(square, a[3])), a[2], next);
-    return {ops::fma(X.spread(alpha), a[2], a[0]), next, along, square};
-  };
-  options.until = [](const std::vector<Variable>& a, const std::vector<Variable>& next) {
-    return ops::le(next[3], a[4]).all();
-  };
-  const ops::LoopResult loop = ops::loop(body, options);
-  const Variable times = loop.n_steps() + 1;
-  s.count("N", times);
-  for (index_t i = 0; i < term_count(p); ++i) s.count(of_term("K", i) + ".N", times);
-  return loop.last(0);
 }
 
 Variable shift_of(const Problem& p, index_t i, const Variable& like) {
@@ -140,11 +101,11 @@ Variable right_hand_side(const Problem& p, Scope& s) {
   return ops::fma(p.x().spread(s["rho"]), pull, s["rhs"]);
 }
 
-void step(const Problem& p, Scope& s, int) {
+void step_admm(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable rho = s["rho"], right = right_hand_side(p, s);
   const auto axes = common_basis(p);
-  const Variable x = axes ? solve_in_basis(p, s, *axes, rho, right) : x_step(p, s, right);
+  const Variable x = axes ? solve_in_basis(p, s, *axes, rho, right) : solve_by_cg(p, s, rho, right);
   s.guard(X.norm2(x));
   Variable kz, ku, primal;
   std::vector<TermResult> results;
@@ -198,7 +159,7 @@ void step(const Problem& p, Scope& s, int) {
   terms_objective(p, s, x, results);
 }
 
-void check(const Problem& p) {
+void check_admm(const Problem& p) {
   check_lipschitz(p, "admm");
   const auto expect = [&](bool holds, const char* name, const char* expected) {
     if (holds) return;
@@ -214,18 +175,18 @@ void check(const Problem& p) {
 }
 
 constexpr SolverType kAdmm{.name = "admm",
-                           .declare = declare,
+                           .declare = declare_admm,
                            .prepare = lipschitz,
                            .prepare_bytes = lipschitz_bytes,
-                           .setup = setup,
-                           .step = step,
+                           .setup = set_up_admm,
+                           .step = step_admm,
                            .judge =
                                [](const Problem&, const Numbers& n) {
                                  return Verdict{.residual = std::max(n["primal"], n["dual"]),
                                                 .objective = recorded_objective(n),
                                                 .numbers = {n["primal"], n["dual"], n["rho"]}};
                                },
-                           .check = check};
+                           .check = check_admm};
 PALIMPSEST_REGISTER_SOLVER(kAdmm);
 
 }  // namespace

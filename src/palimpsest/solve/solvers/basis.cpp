@@ -5,7 +5,9 @@
 #include <numeric>
 
 #include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/ops/index/rows.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/solvers/krylov.hpp"
 
 namespace palimpsest::basis {
 namespace {
@@ -91,6 +93,34 @@ Variable combinations(const Space& X, const Variable& V, const Variable& c) {
   const std::vector<int> x = labels_of_vector(X);
   return ops::contract(c, joined({kCount, kOther}, labels_of_batch(X)), V, joined({kCount}, x),
                        joined({kOther}, x));
+}
+
+Orthogonal orthogonal(const Space& X, const Variable& V, const Variable& counts,
+                      const Variable& w) {
+  const Variable once = products(X, V, w) * counts;
+  const Variable rest = w - combination(X, V, once);
+  const Variable again = products(X, V, rest) * counts;
+  return {rest - combination(X, V, again), once + again};
+}
+
+Variable least_squares(const Problem& p, const Variable& H, const Variable& null,
+                       const Variable& factor) {
+  const index_t n = H.type().shape[1];
+  const Variable right = null * factor.astype(null.dtype());
+  ops::LoopOptions options;
+  options.states = {ops::zeros_like(H[0])};
+  options.sequences = {constant(Tensor::arange(n - 1))};
+  options.backwards = true;
+  options.fixed = {ops::swapaxes(H, 0, 1), right};
+  const auto body = [&](const std::vector<Variable>& a) -> std::vector<Variable> {
+    const Variable &i = a[0], &z = a[1], &columns = a[2], &rhs = a[3];
+    // z_i is entry i + 1 of z, as in the rows of H.
+    const Variable row = ops::row(columns, i + 1), diagonal = ops::row(row, i);
+    const Variable shifted = z(slice(1, std::nullopt));
+    const Variable rest = ops::row(rhs, i + 1) - (row * shifted).sum({0});
+    return {z + unit_vector(p, i + 1, n, z.dtype()) * krylov::ratio(rest, diagonal)};
+  };
+  return ops::loop(body, options).last(0)(slice(1, std::nullopt));
 }
 
 Variable unit_vector(const Problem& p, const Variable& at, index_t n, DType dtype) {

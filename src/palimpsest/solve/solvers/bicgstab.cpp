@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "palimpsest/solve/frame/rounding.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 #include "palimpsest/solve/square_systems.hpp"
 
@@ -17,7 +18,7 @@ Space scalars(const Problem& p) {
   return Space(type, p.batch(), p.batch());
 }
 
-void declare(const Problem& p, StateList& state) {
+void declare_bicgstab(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   state.add("r", p.x(), Init::b());
   state.add("shadow", p.x(), Init::b());
@@ -26,7 +27,7 @@ void declare(const Problem& p, StateList& state) {
   for (const char* name : {"rho", "alpha", "omega"}) state.add(name, scalars(p), 1.0);
 }
 
-void setup(const Problem& p, Scope& s) {
+void set_up_bicgstab(const Problem& p, Scope& s) {
   const Space& X = p.x();
   const Variable bb = X.norm2(s["r"]);
   s.number("bb", bb);
@@ -42,7 +43,7 @@ Variable preconditioned(const Problem& p, Scope& s, const Variable& v) {
 
 // p = r + beta (p - omega v), v = A M p, q = r - alpha v, t = A M q, x += alpha M p + omega M q,
 // r = q - omega t.
-void step(const Problem& p, Scope& s, int) {
+void step_bicgstab(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable r = s["r"], shadow = s["shadow"];
   const Variable rho = X.dot(shadow, r);
@@ -74,10 +75,8 @@ void step(const Problem& p, Scope& s, int) {
   s.number("rr", rr);
 }
 
-Verdict judge(const Problem& p, const Numbers& n) {
-  const double rounding = real_of(p.x().type().dtype) == DType::float32
-                              ? std::numeric_limits<float>::epsilon()
-                              : std::numeric_limits<double>::epsilon();
+Verdict judge_bicgstab(const Problem& p, const Numbers& n) {
+  const double rounding = rounding_of(p.x().type().dtype);
   const double bound = rounding * rounding * n["before"];
   return {.residual = relative_residual(p, n, n["rr"]),
           .is_breakdown = n["rho"] <= bound || n["along"] <= bound * rounding};
@@ -85,10 +84,10 @@ Verdict judge(const Problem& p, const Numbers& n) {
 
 constexpr SolverType kBicgstab{
     .name = "bicgstab",
-    .declare = declare,
-    .setup = setup,
-    .step = step,
-    .judge = judge,
+    .declare = declare_bicgstab,
+    .setup = set_up_bicgstab,
+    .step = step_bicgstab,
+    .judge = judge_bicgstab,
     .judge_start =
         [](const Problem& p, const Numbers& n) {
           return Verdict{.residual = relative_residual(p, n, n["start"])};
@@ -98,12 +97,5 @@ constexpr SolverType kBicgstab{
 PALIMPSEST_REGISTER_SOLVER(kBicgstab);
 
 }  // namespace
-
-SolveResult bicgstab(const NamedLinop& A, const Tensor& b, const BicgstabOptions& options) {
-  Problem p({b.dtype(), b.shape(), b.device()});
-  p.set("A", A);
-  if (options.M) p.set("M", *options.M);
-  return solve(kBicgstab, p, b, solve_options(options));
-}
 
 }  // namespace palimpsest

@@ -7,8 +7,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 
-namespace palimpsest {
-namespace bidiagonal {
+namespace palimpsest::bidiagonal {
 
 using namespace krylov;
 
@@ -101,46 +100,4 @@ Variable result(const Problem& p, Scope& s) {
   return p.has_op("M") ? p.op("M")(s["x"]) : Variable();
 }
 
-}  // namespace bidiagonal
-
-namespace {
-
-TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
-
-SolveResult solved(const char* solver, const NamedLinop& A, const Tensor& b,
-                   const LeastSquaresOptions& o) {
-  Problem p(type_of(b));
-  p.set("A", o.M ? A * *o.M : A).set("damp", o.damp).set("atol", o.atol).set("btol", o.btol);
-  p.set("conlim", o.conlim);
-  if (o.M) p.set("M", *o.M);
-  if (o.M && o.x0) {
-    throw ValueError("[" + std::string(solver) + "] x0: expected none together with M");
-  }
-  SolveOptions options;
-  options.max_iterations = o.max_iterations;
-  options.tolerance = 0;
-  options.x0 = o.x0;
-  options.callback = o.callback;
-  options.history = o.history;
-  options.budget_bytes = o.budget_bytes;
-  options.callback_every = o.callback_every;
-  options.time_limit_s = o.time_limit_s;
-  options.batch = o.batch;
-  options.checkpoint = o.checkpoint;
-  options.resume = o.resume;
-  options.cancel = o.cancel;
-  options.seed = o.seed;
-  options.objective = o.objective;
-  return solve(*find_solver(solver), p, b, options);
-}
-
-}  // namespace
-
-SolveResult lsqr(const NamedLinop& A, const Tensor& b, const LeastSquaresOptions& options) {
-  return solved("lsqr", A, b, options);
-}
-SolveResult lsmr(const NamedLinop& A, const Tensor& b, const LeastSquaresOptions& options) {
-  return solved("lsmr", A, b, options);
-}
-
-}  // namespace palimpsest
+}  // namespace palimpsest::bidiagonal

@@ -18,14 +18,14 @@ Variable slope(const Problem& p, Scope& s, const Variable& r, const Variable& x)
   return damp2(p) == 0 ? image : image - x * damp2(p);
 }
 
-void declare(const Problem& p, StateList& state) {
+void declare_cgls(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   state.add("r", p.b(), Init::b());
   state.add("p", p.x());
   state.add("gamma", p.numbers());
 }
 
-void setup(const Problem& p, Scope& s) {
+void set_up_cgls(const Problem& p, Scope& s) {
   const Space& X = p.x();
   const Variable b = s["r"];
   const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
@@ -39,7 +39,7 @@ void setup(const Problem& p, Scope& s) {
   s.number("normal", p.has_x0() ? X.norm2(s.adjoint("A", b)) : gamma);
 }
 
-void step(const Problem& p, Scope& s, int) {
+void step_cgls(const Problem& p, Scope& s, int) {
   const Space &X = p.x(), &B = p.b();
   const Variable x = s["x"], direction = s["p"], gamma = s["gamma"];
   const Variable q = s.apply("A", direction);
@@ -68,9 +68,9 @@ double relative(const Numbers& n, const char* gamma) {
 
 constexpr SolverType kCgls{
     .name = "cgls",
-    .declare = declare,
-    .setup = setup,
-    .step = step,
+    .declare = declare_cgls,
+    .setup = set_up_cgls,
+    .step = step_cgls,
     .judge =
         [](const Problem&, const Numbers& n) {
           return Verdict{.residual = relative(n, "gamma"),
@@ -89,11 +89,5 @@ constexpr SolverType kCgls{
 PALIMPSEST_REGISTER_SOLVER(kCgls);
 
 }  // namespace
-
-SolveResult cgls(const NamedLinop& A, const Tensor& b, const CglsOptions& options) {
-  Problem p({b.dtype(), b.shape(), b.device()});
-  p.set("A", A).set("damp", options.damp);
-  return solve(kCgls, p, b, solve_options(options));
-}
 
 }  // namespace palimpsest

@@ -13,14 +13,14 @@ using namespace krylov;
 double theta_of(const Problem& p) { return (p.real("upper", 0) + p.real("lower", 0)) / 2; }
 double delta_of(const Problem& p) { return (p.real("upper", 0) - p.real("lower", 0)) / 2; }
 
-void declare(const Problem& p, StateList& state) {
+void declare_chebyshev(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   state.add("r", p.x(), Init::b());
   state.add("d", p.x());
   state.add("rho", p.numbers(), delta_of(p) / theta_of(p));
 }
 
-void setup(const Problem& p, Scope& s) {
+void set_up_chebyshev(const Problem& p, Scope& s) {
   const Variable b = s["r"], r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
   s.set("r", r);
   s.set("d", r * (1 / theta_of(p)));
@@ -28,7 +28,7 @@ void setup(const Problem& p, Scope& s) {
 }
 
 // x += d, r -= A d, rho' = 1 / (2 theta / delta - rho), d = rho' rho d + 2 rho' / delta r.
-void step(const Problem& p, Scope& s, int) {
+void step_chebyshev(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable d = s["d"], rho = s["rho"];
   const Variable r = s["r"] - s.apply("A", d);
@@ -46,7 +46,7 @@ void step(const Problem& p, Scope& s, int) {
   s.set("rho", next);
 }
 
-Verdict judge(const Problem& p, const Numbers& n) {
+Verdict judge_chebyshev(const Problem& p, const Numbers& n) {
   Verdict verdict;
   if (p.flag("residual")) verdict.reported = relative_residual(p, n, n["rr"]);
   return verdict;
@@ -54,10 +54,10 @@ Verdict judge(const Problem& p, const Numbers& n) {
 
 constexpr SolverType kChebyshev{
     .name = "chebyshev",
-    .declare = declare,
-    .setup = setup,
-    .step = step,
-    .judge = judge,
+    .declare = declare_chebyshev,
+    .setup = set_up_chebyshev,
+    .step = step_chebyshev,
+    .judge = judge_chebyshev,
     .check =
         [](const Problem& p) {
           check_square(p, "chebyshev");
@@ -70,13 +70,5 @@ constexpr SolverType kChebyshev{
 PALIMPSEST_REGISTER_SOLVER(kChebyshev);
 
 }  // namespace
-
-SolveResult chebyshev(const NamedLinop& A, const Tensor& b, const ChebyshevOptions& o) {
-  Problem p({b.dtype(), b.shape(), b.device()});
-  p.set("A", A).set("lower", o.lower).set("upper", o.upper).set("residual", o.residual);
-  return solve(kChebyshev, p, b,
-               {0, o.max_iterations, o.x0, o.callback, o.history, o.budget_bytes, o.callback_every,
-                o.time_limit_s, o.batch, o.checkpoint, o.resume, o.cancel, o.seed, o.objective});
-}
 
 }  // namespace palimpsest

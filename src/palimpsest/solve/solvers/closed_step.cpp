@@ -9,6 +9,7 @@
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/rounding.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 
 namespace palimpsest::proximal {
@@ -123,9 +124,7 @@ Variable solve_in_basis(const Problem& p, Scope& s, const Axes& axes, const Vari
                         const Variable& right) {
   const Space space = basis_space(p);
   const Variable values = ops::fma(space.spread(rho), s["K in basis"], s["N in basis"]);
-  const double rounding = real_of(right.dtype()) == DType::float32
-                              ? std::numeric_limits<float>::epsilon()
-                              : std::numeric_limits<double>::epsilon();
+  const double rounding = rounding_of(right.dtype());
   const Axes others = other_axes(space.batch_axes(), right.rank());
   const Variable least = values.max(others, /*keepdims=*/true) * (100 * rounding);
   const auto divided = [&](const Variable& v) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: linear systems of admm that a change of basis solves.
+// Internal: the linear systems of admm, solved by a change of basis or by conjugate gradients.
 #pragma once
 
 #include <optional>
@@ -20,5 +20,9 @@ void set_up_basis(const Problem& p, Scope& s, const Axes& axes);
 /// x of (N + rho sum of K_i^H K_i) x = right; 0 in directions that both remove.
 Variable solve_in_basis(const Problem& p, Scope& s, const Axes& axes, const Variable& rho,
                         const Variable& right);
+
+/// The same by conjugate gradients from the state "x": at most "inner" steps, until the residual is
+/// "inner_tolerance" times that of the last iteration, the state "outer".
+Variable solve_by_cg(const Problem& p, Scope& s, const Variable& rho, const Variable& right);
 
 }  // namespace palimpsest::proximal

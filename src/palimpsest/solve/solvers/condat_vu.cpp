@@ -7,7 +7,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/solvers/dual_steps.hpp"
-#include "palimpsest/solve/spectrum.hpp"
+#include "palimpsest/solve/solvers/step_sizes.hpp"
 
 namespace palimpsest {
 namespace {
@@ -64,8 +64,7 @@ void condat_objective(const Problem& p, Scope& s, const Variable& x) {
   for (index_t i = 0; i < term_count(p); ++i) {
     const Variable image = s.apply(of_term("K", i), x);
     const Space range = p.range_of(of_term("K", i));
-    value = value - range.real_dot(image, Dual(p, i).latest(s)) +
-            s.value(of_term("g", i), shifted(p, of_term("d", i), image));
+    value = value - range.real_dot(image, Dual(p, i).latest(s)) + term_value(p, s, i, image);
   }
   s.number("objective", value);
 }
@@ -139,33 +138,6 @@ Verdict judge_condat(const Problem& p, const Numbers& n) {
   return verdict;
 }
 
-// sigma_i = balance L / (I |K_i|^2), tau = 0.99 / (L / 2 + sum of sigma_i |K_i|^2).
-Preparation prepare_condat(const Problem& p, std::uint64_t seed) {
-  Preparation made = lipschitz(p, seed);
-  const double L = made.values[0].second;
-  const double balance = p.real("balance", 2.4);
-  const auto terms = static_cast<double>(term_count(p));
-  double sum = 0;
-  for (index_t i = 0; i < term_count(p); ++i) {
-    const OperatorNorm K = operator_norm2(p.op(of_term("K", i)), p.x().type(), seed);
-    made.applications += K.applications;
-    const double norm = K.value == 0 ? 1 : K.value, sigma = balance * L / (terms * norm);
-    made.values.emplace_back(of_term("sigma", i), sigma);
-    made.values.emplace_back(of_term("norm", i), norm);
-    sum += sigma * norm;
-  }
-  made.values.emplace_back("tau", 0.99 / (L / 2 + sum));
-  return made;
-}
-
-index_t prepare_condat_bytes(const Problem& p) {
-  index_t bytes = lipschitz_bytes(p);
-  for (index_t i = 0; i < term_count(p); ++i) {
-    bytes = std::max(bytes, operator_norm2_bytes(p.op(of_term("K", i)), p.x().type()));
-  }
-  return bytes;
-}
-
 void check_condat(const Problem& p) {
   check_lipschitz(p, "condat_vu");
   const double balance = p.real("balance", 2.4);
@@ -184,8 +156,8 @@ void check_condat(const Problem& p) {
 
 constexpr SolverType kCondatVu{.name = "condat_vu",
                                .declare = declare_condat,
-                               .prepare = prepare_condat,
-                               .prepare_bytes = prepare_condat_bytes,
+                               .prepare = prepare_condat_vu,
+                               .prepare_bytes = prepare_condat_vu_bytes,
                                .setup = set_up_condat,
                                .step = step_condat,
                                .judge = judge_condat,

@@ -12,7 +12,7 @@ namespace {
 using namespace krylov;
 
 // x the iterate, r = b - A x, p the direction, rho = <r, M r>, objective <x, A x> / 2 - Re <b, x>.
-void declare(const Problem& p, StateList& state) {
+void declare_cg(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   state.add("r", p.x(), Init::b());
   state.add("p", p.x());
@@ -21,7 +21,7 @@ void declare(const Problem& p, StateList& state) {
 }
 
 // With a preconditioner a step makes its direction itself, the first from p = 0.
-void setup(const Problem& p, Scope& s) {
+void set_up_cg(const Problem& p, Scope& s) {
   const Space& X = p.x();
   const Variable &x = s["x"], &b = s["r"];
   const Variable r = p.has_x0() ? b - s.apply("A", x) : b;
@@ -39,7 +39,7 @@ void setup(const Problem& p, Scope& s) {
 // With M first z = M r, rho_before = rho, rho = <r, z>, p = z + rho / rho_before p, so that M is
 // not applied to a last residual; without M that is the end of the step, where rho is the norm of
 // the new residual.
-void step(const Problem& p, Scope& s, int variant) {
+void step_cg(const Problem& p, Scope& s, int variant) {
   const Space& X = p.x();
   const Variable &x = s["x"], &before = s["rho"];
   Variable direction = s["p"], rho = before;
@@ -69,7 +69,7 @@ void step(const Problem& p, Scope& s, int variant) {
   s.number("objective", s.latest("objective"));
 }
 
-Verdict judge(const Problem& p, const Numbers& n) {
+Verdict judge_cg(const Problem& p, const Numbers& n) {
   const double im = n.has("pq.im") ? n["pq.im"] : 0;
   return {.residual = relative_residual(p, n, n["rr"]),
           .objective = n["objective"],
@@ -78,16 +78,16 @@ Verdict judge(const Problem& p, const Numbers& n) {
 
 constexpr SolverType kConjugateGradients{
     .name = "conjugate_gradients",
-    .declare = declare,
-    .setup = setup,
-    .step = step,
+    .declare = declare_cg,
+    .setup = set_up_cg,
+    .step = step_cg,
     .variant =
         [](const Problem& p, int k) {
           const index_t refresh = p.integer("refresh", 0);
           return refresh > 0 && k % refresh == 0 ? 1 : 0;
         },
     .variants = [](const Problem& p) { return p.integer("refresh", 0) > 0 ? 2 : 1; },
-    .judge = judge,
+    .judge = judge_cg,
     .judge_start =
         [](const Problem& p, const Numbers& n) {
           return Verdict{.residual = relative_residual(p, n, n["start.rr"])};
@@ -103,47 +103,6 @@ constexpr SolverType kConjugateGradients{
 };
 PALIMPSEST_REGISTER_SOLVER(kConjugateGradients);
 
-Problem problem_of(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
-  Problem p(b);
-  p.set("A", A).set("refresh", options.refresh);
-  if (options.M) p.set("M", *options.M);
-  return p;
-}
-
-TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
-
 }  // namespace
-
-ConjugateGradients::ConjugateGradients(const NamedLinop& A, const TensorType& b,
-                                       const CgOptions& options)
-    : Solver(kConjugateGradients, problem_of(A, b, options), solve_options(options)) {}
-
-SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
-  return ConjugateGradients(A, type_of(b), options).run(b);
-}
-
-SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
-  const NamedLinop adjoint = A.H();
-  std::optional<ConfigScope> scope;
-  if (const auto budget = options.budget_bytes ? options.budget_bytes : config().budget) {
-    // One lane: steps side by side would need memory of their own.
-    constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
-    scope.emplace(ConfigOverrides{.budget = budget, .parallel_grain = kOneLane});
-  }
-  const Tensor right_hand_side = adjoint(b);
-  // Only this one application was needed: its workspace would stay beside the solver's.
-  compiled_function(adjoint, type_of(b)).free();
-  return conjugate_gradients(A.N(), right_hand_side, options);
-}
-
-SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
-                                   const CgOptions& options) {
-  return ConjugateGradients(A, b, options).plan();
-}
-
-index_t smallest_cg_budget(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
-  return smallest_solve_budget(kConjugateGradients, problem_of(A, b, options),
-                               solve_options(options));
-}
 
 }  // namespace palimpsest

@@ -10,18 +10,17 @@ namespace {
 using namespace svd_parts;
 
 bool is_tall(const Problem& p) { return rows_of(p) >= columns_of(p); }
-index_t side_of(const Problem& p) { return std::min(rows_of(p), columns_of(p)); }
 const Space& long_space(const Problem& p) { return is_tall(p) ? p.b() : p.x(); }
 const Space& short_space(const Problem& p) { return is_tall(p) ? p.x() : p.b(); }
 
 // Row j of D is column j of a tall matrix, and row j of a wide one.
-void declare(const Problem& p, StateList& state) {
+void declare_dense_svd(const Problem& p, StateList& state) {
   count_of(p);
   state.add("D", basis::vectors(p, long_space(p), side_of(p)));
 }
 
 // The data are only looked at, as those of every solver are.
-void setup(const Problem& p, Scope& s) { s.number("bb", p.b().norm2(s.b())); }
+void set_up_dense_svd(const Problem& p, Scope& s) { s.number("bb", p.b().norm2(s.b())); }
 
 // 1 at element j of each element of the batch.
 Variable unit_vector(const Space& X, const Variable& j, index_t side) {
@@ -31,7 +30,7 @@ Variable unit_vector(const Space& X, const Variable& j, index_t side) {
   return ops::broadcast_to(one.reshape(extents), X.type().shape);
 }
 
-void step(const Problem& p, Scope& s, int) {
+void step_dense_svd(const Problem& p, Scope& s, int) {
   const Space& Long = long_space(p);
   const Variable j = s.iteration() - 1;
   const Variable unit = unit_vector(short_space(p), j, side_of(p));
@@ -46,7 +45,7 @@ void step(const Problem& p, Scope& s, int) {
   s.set_as_is("D", ops::set_row(s["D"], j, s.guarded(Long, row, old)));
 }
 
-Variable result(const Problem& p, Scope& s) {
+Variable result_dense_svd(const Problem& p, Scope& s) {
   const index_t k = count_of(p);
   const auto first = [&](const Variable& v) { return v(ellipsis, slice(0, k), all); };
   const ops::SingularVectors parts = ops::svd(basis::as_rows(long_space(p), s["D"]));
@@ -58,12 +57,12 @@ Variable result(const Problem& p, Scope& s) {
 
 constexpr SolverType kDenseSvd{
     .name = "dense_svd",
-    .declare = declare,
-    .setup = setup,
-    .step = step,
+    .declare = declare_dense_svd,
+    .setup = set_up_dense_svd,
+    .step = step_dense_svd,
     .judge = [](const Problem& p,
                 const Numbers& n) { return Verdict{.is_converged = n.iteration() == side_of(p)}; },
-    .result = result,
+    .result = result_dense_svd,
     .check = [](const Problem& p) { check(p, "dense_svd"); }};
 PALIMPSEST_REGISTER_SOLVER(kDenseSvd);
 

@@ -38,6 +38,10 @@ Variable shifted(const Problem& p, const std::string& shift, const Variable& ima
   return image - constant(p.attr(shift).as_tensor()).astype(image.dtype());
 }
 
+Variable term_value(const Problem& p, Scope& s, index_t i, const Variable& image) {
+  return s.value(of_term("g", i), shifted(p, of_term("d", i), image));
+}
+
 double relative(double top, double below) { return top == 0 ? 0 : below > 0 ? top / below : 1; }
 Variable relative(const Variable& top, const Variable& below) {
   return ops::where(ops::gt(below, 0.0), top / below, ops::gt(top, 0.0).astype(top.dtype()));

@@ -26,6 +26,8 @@ struct Side {
 Side x_side(const Problem& p);
 /// K x - d of a term, where the problem has the shift d.
 Variable shifted(const Problem& p, const std::string& shift, const Variable& image);
+/// g_i(K x - d) of term i, given K x.
+Variable term_value(const Problem& p, Scope& s, index_t i, const Variable& image);
 /// top / below; 0 for 0 / 0, and 1 where only the top is not 0.
 double relative(double top, double below);
 Variable relative(const Variable& top, const Variable& below);

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <limits>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/index/rows.hpp"
+#include "palimpsest/solve/frame/rounding.hpp"
 #include "palimpsest/solve/solvers/basis.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
-#include "palimpsest/solve/square_systems.hpp"
 
 namespace palimpsest {
 namespace {
 
 using namespace krylov;
 
+// What is only rounding is no new direction: lengths up to this multiple of those before.
+constexpr double kNewDirection = 10;
+
 index_t restart_of(const Problem& p) { return p.integer("restart", 30); }
 
 // V the basis, of which the rows up to that of this iteration count; H the Hessenberg matrix, a row
 // for each column of it; null its left null vector; beta the first residual.
-void declare(const Problem& p, StateList& state) {
+void declare_gmres(const Problem& p, StateList& state) {
   const index_t k = restart_of(p);
   const DType dtype = p.x().type().dtype;
   state.add("x", p.x(), Init::x0_or_zero());
@@ -44,7 +46,7 @@ Basis first_basis(const Problem& p, Scope& s, const Variable& r) {
   return {v, ops::zeros_like(s["H"]), ops::zeros_like(s["null"]) + unit_vector(p, at(0)), beta};
 }
 
-void setup(const Problem& p, Scope& s) {
+void set_up_gmres(const Problem& p, Scope& s) {
   const Variable b = s.b().astype(p.x().type().dtype);
   const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
   const Basis basis = first_basis(p, s, r);
@@ -55,52 +57,16 @@ void setup(const Problem& p, Scope& s) {
   s.number("start", basis.beta);
 }
 
-// z of |b e_1 - H z| = min: rows 1 .. k of H are a triangle T, and T z = -(beta / |y|^2) y_1..k.
-Variable coefficients(const Problem& p, const Scope& s) {
-  const Variable &H = s["H"], &null = s["null"];
-  const Variable yy = s.space_of("null").norm2(null);
-  const Variable right = null * (-s["beta"] / yy).astype(null.dtype());
-  ops::LoopOptions options;
-  options.states = {ops::zeros_like(H[0])};
-  options.sequences = {constant(Tensor::arange(restart_of(p)))};
-  options.backwards = true;
-  options.fixed = {ops::swapaxes(H, 0, 1), right};
-  const auto body = [&](const std::vector<Variable>& a) -> std::vector<Variable> {
-    const Variable &i = a[0], &z = a[1], &columns = a[2], &rhs = a[3];
-    // z_i is entry i + 1 of z, as in the rows of H.
-    const Variable row = ops::row(columns, i + 1), diagonal = ops::row(row, i);
-    const Variable shifted = z(slice(1, std::nullopt));
-    const Variable rest = ops::row(rhs, i + 1) - (row * shifted).sum({0});
-    return {z + unit_vector(p, i + 1) * ratio(rest, diagonal)};
-  };
-  return ops::loop(body, options).last(0)(slice(1, std::nullopt));
-}
-
-Variable solution(const Problem& p, Scope& s) {
+Variable solution_gmres(const Problem& p, Scope& s) {
   const Variable V = s["V"](slice(std::nullopt, -1));
-  const Variable y = basis::combination(p.x(), V, coefficients(p, s));
+  const Variable factor = -s["beta"] / s.space_of("null").norm2(s["null"]);
+  const Variable z = basis::least_squares(p, s["H"], s["null"], factor);
+  const Variable y = basis::combination(p.x(), V, z);
   return s["x"] + (p.has_op("M") ? p.op("M")(y) : y);
 }
 
-// What is only rounding is no new direction: lengths up to this multiple of those before.
-double rounding_of(const Problem& p) {
-  return real_of(p.x().type().dtype) == DType::float32 ? std::numeric_limits<float>::epsilon()
-                                                       : std::numeric_limits<double>::epsilon();
-}
-
-// w less its part in the basis, taken out twice, and the coefficients of that part.
-struct Orthogonal {
-  Variable next, column;
-};
-Orthogonal against_rows(const Problem& p, const Variable& V, const Variable& j, const Variable& w) {
-  const Space& X = p.x();
-  const Variable counts = basis::first_rows(p, j, restart_of(p) + 1, w.dtype());
-  const Variable once = basis::products(X, V, w) * counts;
-  const Variable rest = w - basis::combination(X, V, once);
-  const Variable again = basis::products(X, V, rest) * counts;
-  return {rest - basis::combination(X, V, again), once + again};
-}
-Orthogonal against_first(const Problem& p, const Variable& v, const Variable& w) {
+// What basis::orthogonal does, for a basis of one vector.
+basis::Orthogonal against_first(const Problem& p, const Variable& v, const Variable& w) {
   const Space& X = p.x();
   const Variable once = X.dot(v, w), rest = ops::fma(X.spread(-once), v, w);
   const Variable again = X.dot(v, rest);
@@ -108,27 +74,30 @@ Orthogonal against_first(const Problem& p, const Variable& v, const Variable& w)
 }
 
 // Variant 1 starts anew: x becomes the solution so far, and its residual the first vector.
-void step(const Problem& p, Scope& s, int variant) {
+void step_gmres(const Problem& p, Scope& s, int variant) {
   const Space& X = p.x();
   const bool is_anew = variant == 1;
   const Variable j = is_anew ? at(0) : ops::mod(s.iteration() - 1, restart_of(p));
   Variable x;
   Basis basis{{}, s["H"], s["null"], s["beta"]};
   if (is_anew) {
-    x = solution(p, s);
+    x = solution_gmres(p, s);
     if (p.has_op("M")) s.count("M", constant(Tensor::ones({}, DType::int64)));
     basis = first_basis(p, s, s.b() - s.apply("A", x));
   }
   const Variable v = is_anew ? basis.v : ops::row(s["V"], j);
   const Variable w = s.apply("A", p.has_op("M") ? s.apply("M", v) : v);
-  const auto [next, column] = is_anew ? against_first(p, v, w) : against_rows(p, s["V"], j, w);
+  const auto [next, column] =
+      is_anew
+          ? against_first(p, v, w)
+          : basis::orthogonal(X, s["V"], basis::first_rows(p, j, restart_of(p) + 1, w.dtype()), w);
   const Variable length = ops::sqrt(X.norm2(next));
   s.guard(basis.beta);
   s.guard(length);
   // The length of a vector that is only rounding stays a number to divide by.
-  const Variable size = ops::sqrt(X.norm2(w)), least = size * rounding_of(p);
+  const Variable size = ops::sqrt(X.norm2(w)), least = size * rounding_of(X.type().dtype);
   const Variable below = ops::maximum(length, least);
-  const Variable is_new = ops::gt(length, least * 10.0);
+  const Variable is_new = ops::gt(length, least * kNewDirection);
   const Variable unit = next * X.spread(value_if(is_new, ops::reciprocal(length)));
   // Rows of an element that has ended stay: its solution may need them.
   const auto set_row = [&](const Variable& V, const Variable& i, const Variable& value) {
@@ -149,24 +118,24 @@ void step(const Problem& p, Scope& s, int variant) {
   s.number("residual", basis.beta / ops::sqrt(s.space_of("null").norm2(null)));
 }
 
-Verdict judge(const Problem&, const Numbers& n) {
+Verdict judge_gmres(const Problem&, const Numbers& n) {
   return {.residual = n["residual"] == 0 ? 0 : n["residual"] / std::sqrt(n["bb"])};
 }
 
 constexpr SolverType kGmres{
     .name = "gmres",
-    .declare = declare,
-    .setup = setup,
-    .step = step,
+    .declare = declare_gmres,
+    .setup = set_up_gmres,
+    .step = step_gmres,
     .variant = [](const Problem& p,
                   int i) { return i > 1 && (i - 1) % restart_of(p) == 0 ? 1 : 0; },
     .variants = [](const Problem&) { return 2; },
-    .judge = judge,
+    .judge = judge_gmres,
     .judge_start =
         [](const Problem&, const Numbers& n) {
           return Verdict{.residual = n["start"] == 0 ? 0 : n["start"] / std::sqrt(n["bb"])};
         },
-    .result = solution,
+    .result = solution_gmres,
     .check =
         [](const Problem& p) {
           check_square(p, "gmres");
@@ -178,12 +147,5 @@ constexpr SolverType kGmres{
 PALIMPSEST_REGISTER_SOLVER(kGmres);
 
 }  // namespace
-
-SolveResult gmres(const NamedLinop& A, const Tensor& b, const GmresOptions& options) {
-  Problem p({b.dtype(), b.shape(), b.device()});
-  p.set("A", A).set("restart", options.restart);
-  if (options.M) p.set("M", *options.M);
-  return solve(kGmres, p, b, solve_options(options));
-}
 
 }  // namespace palimpsest

@@ -7,16 +7,14 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/named/matching.hpp"
+#include "palimpsest/solve/frame/rounding.hpp"
 
 namespace palimpsest::krylov {
 namespace {
 
 // An imaginary part of <p, A p> up to this multiple of the real part counts as rounding. Not a few
 // units: along directions that A almost removes, both parts are small differences.
-double imaginary_bound(DType dtype) {
-  return 30 * std::sqrt(real_of(dtype) == DType::float32 ? std::numeric_limits<float>::epsilon()
-                                                         : std::numeric_limits<double>::epsilon());
-}
+double imaginary_bound(DType dtype) { return 30 * std::sqrt(rounding_of(dtype)); }
 
 Variable zero_of(DType dtype) { return constant(Tensor::zeros({}, dtype)); }
 

@@ -24,7 +24,7 @@ void declare_lsmr(const Problem& p, StateList& state) {
   state.add("minrbar", p.numbers(), std::numeric_limits<float>::max());
 }
 
-void setup(const Problem& p, Scope& s) {
+void set_up_lsmr(const Problem& p, Scope& s) {
   const Start first = start(p, s);
   s.set("h", first.v);
   s.set("alphabar", first.alpha);
@@ -53,7 +53,7 @@ Variable residual_norm(Scope& s, const Rotation& hat, const Rotation& turn,
   return ops::sqrt(d + miss * miss + betadd * betadd);
 }
 
-void step(const Problem& p, Scope& s, int) {
+void step_lsmr(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Lengths next = advance(p, s);
   const Rotation hat = rotation(s["alphabar"], number(p, p.real("damp", 0)));
@@ -100,8 +100,8 @@ void step(const Problem& p, Scope& s, int) {
 
 constexpr SolverType kLsmr{.name = "lsmr",
                            .declare = declare_lsmr,
-                           .setup = setup,
-                           .step = step,
+                           .setup = set_up_lsmr,
+                           .step = step_lsmr,
                            .judge = judge,
                            .judge_start = judge_start,
                            .result = result,

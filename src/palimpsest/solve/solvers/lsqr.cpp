@@ -16,7 +16,7 @@ void declare_lsqr(const Problem& p, StateList& state) {
   state.add("cs2", p.numbers(), -1.0);
 }
 
-void setup(const Problem& p, Scope& s) {
+void set_up_lsqr(const Problem& p, Scope& s) {
   const Start first = start(p, s);
   s.set("w", first.v);
   s.set("rhobar", first.alpha);
@@ -24,7 +24,7 @@ void setup(const Problem& p, Scope& s) {
 }
 
 // Names as in the paper; dd is the sum of |w / rho|^2, of which the condition is estimated.
-void step(const Problem& p, Scope& s, int) {
+void step_lsqr(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable damp = number(p, p.real("damp", 0)), before = s["alpha"];
   const Lengths next = advance(p, s);
@@ -63,8 +63,8 @@ void step(const Problem& p, Scope& s, int) {
 
 constexpr SolverType kLsqr{.name = "lsqr",
                            .declare = declare_lsqr,
-                           .setup = setup,
-                           .step = step,
+                           .setup = set_up_lsqr,
+                           .step = step_lsqr,
                            .judge = judge,
                            .judge_start = judge_start,
                            .result = result,

@@ -14,7 +14,7 @@ using namespace krylov;
 
 // Lanczos vectors r1 (before), r2 (now) and y = M r2; directions w, w2 (before); the QR
 // factorization of the tridiagonal matrix. Names as in the paper.
-void declare(const Problem& p, StateList& state) {
+void declare_minres(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   state.add("r2", p.x(), Init::b());
   for (const char* name : {"r1", "w", "w2"}) state.add(name, p.x());
@@ -34,7 +34,7 @@ Variable length(const Problem& p, const Variable& r, const Variable& y) {
   return p.has_op("M") ? p.x().real_dot(r, y) : p.x().norm2(r);
 }
 
-void setup(const Problem& p, Scope& s) {
+void set_up_minres(const Problem& p, Scope& s) {
   const Variable b = s["r2"];
   const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
   const Variable y = preconditioned(p, s, r);
@@ -50,7 +50,7 @@ void setup(const Problem& p, Scope& s) {
   s.set("phibar", beta);
 }
 
-void step(const Problem& p, Scope& s, int) {
+void step_minres(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable beta = s["beta"], oldb = s["oldb"];
   const Variable r2 = s["r2"], y = p.has_op("M") ? s["y"] : r2;
@@ -96,9 +96,9 @@ void step(const Problem& p, Scope& s, int) {
 
 constexpr SolverType kMinres{
     .name = "minres",
-    .declare = declare,
-    .setup = setup,
-    .step = step,
+    .declare = declare_minres,
+    .setup = set_up_minres,
+    .step = step_minres,
     .judge =
         [](const Problem&, const Numbers& n) {
           return Verdict{.residual = n["phibar"] == 0 ? 0 : n["phibar"] / std::sqrt(n["bb"]),
@@ -113,12 +113,5 @@ constexpr SolverType kMinres{
 PALIMPSEST_REGISTER_SOLVER(kMinres);
 
 }  // namespace
-
-SolveResult minres(const NamedLinop& A, const Tensor& b, const MinresOptions& options) {
-  Problem p({b.dtype(), b.shape(), b.device()});
-  p.set("A", A);
-  if (options.M) p.set("M", *options.M);
-  return solve(kMinres, p, b, solve_options(options));
-}
 
 }  // namespace palimpsest

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/linop/split/budget_search.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/solvers/dual_steps.hpp"
-#include "palimpsest/solve/spectrum.hpp"
+#include "palimpsest/solve/solvers/step_sizes.hpp"
 
 namespace palimpsest {
 namespace {
@@ -63,17 +60,6 @@ Steps steps_of_pdhg(const Problem& p, Scope& s, const Variable& slope, const Var
   return {tau / change.factor, sigma * change.factor, change.alpha};
 }
 
-// The number "objective" where the problem asks for it, given what the smooth part is at x; one K
-// of each term.
-void terms_objective(const Problem& p, Scope& s, Variable value, const Variable& x) {
-  if (p.has_prox("h")) value = value + s.value("h", x);
-  for (index_t i = 0; i < term_count(p); ++i) {
-    const Variable image = s.apply(of_term("K", i), x);
-    value = value + s.value(of_term("g", i), shifted(p, of_term("d", i), image));
-  }
-  s.number("objective", value);
-}
-
 void step_pdhg(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable x = s["x"];
@@ -116,7 +102,12 @@ void step_pdhg(const Problem& p, Scope& s, int) {
   s.number("sigma", sigma);
   s.number("norm", s["norm"]);
   if (!p.flag("objective")) return;
-  terms_objective(p, s, s.value("f", s.apply("A", next) - s.b()), next);
+  Variable value = s.value("f", s.apply("A", next) - s.b());
+  if (p.has_prox("h")) value = value + s.value("h", next);
+  for (index_t i = 0; i < term_count(p); ++i) {
+    value = value + term_value(p, s, i, s.apply(of_term("K", i), next));
+  }
+  s.number("objective", value);
 }
 
 Verdict judge_pdhg(const Problem& p, const Numbers& n) {
@@ -136,50 +127,6 @@ Verdict judge_pdhg(const Problem& p, const Numbers& n) {
           .objective = recorded_objective(n),
           .change = change,
           .numbers = {primal, dual}};
-}
-
-// The normal operators of tiles are there for their norms only: their data go with them.
-class NormsOfTiles {
- public:
-  explicit NormsOfTiles(const Problem& p) {
-    if (p.tiles().empty()) return;
-    ConfigOverrides overrides;
-    overrides.cache_adjoint_normal = false;
-    scope_.emplace(overrides);
-  }
-
- private:
-  std::optional<ConfigScope> scope_;
-};
-
-// tau sigma |(A, K)|^2 = 0.99, with sigma = ratio tau.
-Preparation prepare_pdhg(const Problem& p, std::uint64_t seed) {
-  const NormsOfTiles scope(p);
-  Preparation made;
-  const OperatorNorm A = operator_norm2(p.op("A"), p.x().type(), seed);
-  double norm = A.value;
-  made.applications = A.applications;
-  for (index_t i = 0; i < term_count(p); ++i) {
-    const OperatorNorm K = operator_norm2(p.op(of_term("K", i)), p.x().type(), seed);
-    made.applications += K.applications;
-    norm += K.value;
-  }
-  if (norm == 0) norm = 1;
-  const double ratio = p.real("ratio", 1), tau = std::sqrt(0.99 / (norm * ratio));
-  made.values = {{"tau", tau}, {"sigma", ratio * tau}, {"norm", norm}};
-  return made;
-}
-
-index_t prepare_pdhg_bytes(const Problem& p) {
-  const NormsOfTiles scope(p);
-  index_t bytes = 0;
-  const auto add = [&](const NamedLinop& A) {
-    const index_t data = p.tiles().empty() ? 0 : operator_bytes({A, A.N()}) - operator_bytes({A});
-    bytes = std::max(bytes, operator_norm2_bytes(A, p.x().type()) + data);
-  };
-  add(p.op("A"));
-  for (index_t i = 0; i < term_count(p); ++i) add(p.op(of_term("K", i)));
-  return bytes;
 }
 
 void check_pdhg(const Problem& p) {

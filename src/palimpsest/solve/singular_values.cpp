@@ -11,47 +11,6 @@
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
-namespace svd_parts {
-
-namespace {
-
-// Of one element of the batch.
-index_t size_of(const Problem& p, const Space& space) {
-  const index_t batch = element_count(p.x().number_type().shape);
-  return batch == 0 ? 0 : element_count(space.type().shape) / batch;
-}
-
-}  // namespace
-
-index_t rows_of(const Problem& p) { return size_of(p, p.b()); }
-index_t columns_of(const Problem& p) { return size_of(p, p.x()); }
-
-index_t count_of(const Problem& p) {
-  const index_t k = p.integer("k", 1), side = std::min(rows_of(p), columns_of(p));
-  if (k <= side) return k;
-  throw ValueError("[svd] k: got " + std::to_string(k) + ", expected at most " +
-                   std::to_string(side) + ", the smaller side");
-}
-
-void check(const Problem& p, std::string_view solver) {
-  const auto fail = [&](const std::string& what, const std::string& expected) {
-    throw ValueError("[" + std::string(solver) + "] " + what + ", expected " + expected);
-  };
-  const index_t k = p.integer("k", 1), vectors = p.integer("vectors", 0);
-  if (k < 1) fail("k: got " + std::to_string(k), "at least 1");
-  if (vectors != 0 && vectors <= k) {
-    fail("vectors: got " + std::to_string(vectors), "more than k, " + std::to_string(k));
-  }
-}
-
-Variable packed(const Problem& p, const Variable& u, const Variable& s, const Variable& vh) {
-  const DType dtype = p.x().type().dtype;
-  const Variable values = ops::moveaxis(s, 0, -1).astype(dtype);
-  return ops::join(0, {ops::moveaxis(u, 0, -1).ravel(), vh.ravel(), values.ravel()});
-}
-
-}  // namespace svd_parts
-
 namespace {
 
 // The widest precision of the floating parameters; none: double.
@@ -92,9 +51,7 @@ Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   Prepared made{.data = data_type(A, o)};
   made.problem = Problem(made.data);
   made.problem.set("A", A).set("k", k).set("vectors", o.vectors);
-  made.options = {o.tolerance,    o.max_iterations, o.x0,           o.callback, o.history,
-                  o.budget_bytes, o.callback_every, o.time_limit_s, o.batch,    o.checkpoint,
-                  o.resume,       o.cancel,         o.seed,         o.objective};
+  made.options = solve_options(o);
   // The start vector is there besides.
   if (const auto budget = o.budget_bytes ? o.budget_bytes : config().budget) {
     made.options.budget_bytes = *budget - byte_count(made.data.shape, made.data.dtype);
