@@ -57,8 +57,6 @@ function(palimpsest_own_names source result)
       set(is_own FALSE)
     elseif(line MATCHES "^#define ([A-Za-z0-9_]+)")
       list(APPEND names ${CMAKE_MATCH_1})
-    elseif(line MATCHES "^(PALIMPSEST_REGISTER_[A-Z]+)")  # a name by its line
-      list(APPEND names ${CMAKE_MATCH_1})
     elseif(is_own AND line MATCHES "^(class|struct|union|enum|enum class) ([A-Za-z0-9_]+)")
       set(name ${CMAKE_MATCH_2})
     elseif(is_own AND NOT line MATCHES "^(using|static_assert)"

@@ -7,26 +7,25 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 
 namespace palimpsest {
 namespace {
 
-const SolverType& type() { return *find_solver("conjugate_gradients"); }
+const SolverType& cg_type() { return *find_solver("conjugate_gradients"); }
 
-Problem problem_of(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
+Problem cg_problem(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
   Problem p(b);
   p.set("A", A).set("refresh", options.refresh);
   if (options.M) p.set("M", *options.M);
   return p;
 }
 
-TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
-
 }  // namespace
 
 ConjugateGradients::ConjugateGradients(const NamedLinop& A, const TensorType& b,
                                        const CgOptions& options)
-    : Solver(type(), problem_of(A, b, options), solve_options(options)) {}
+    : Solver(cg_type(), cg_problem(A, b, options), solve_options(options)) {}
 
 SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
   return ConjugateGradients(A, type_of(b), options).run(b);
@@ -52,8 +51,7 @@ SolvePlan plan_conjugate_gradients(const NamedLinop& A, const TensorType& b,
 }
 
 index_t smallest_cg_budget(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
-  return smallest_solve_budget(type(), problem_of(A, b, options),
-                               solve_options(options));
+  return smallest_solve_budget(cg_type(), cg_problem(A, b, options), solve_options(options));
 }
 
 }  // namespace palimpsest

@@ -5,6 +5,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/proximal.hpp"
 
 namespace palimpsest {
@@ -12,8 +13,8 @@ namespace {
 
 using namespace proximal;
 
-Problem problem_of(const SolverType& type, const NamedLinop& A, const Prox* h, const TensorType& b,
-                   const ProximalOptions& options) {
+Problem first_order_problem(const SolverType& type, const NamedLinop& A, const Prox* h,
+                            const TensorType& b, const ProximalOptions& options) {
   Problem p(b);
   p.set("A", A);
   p.set("N", A.N());
@@ -42,37 +43,38 @@ Problem problem_of(const SolverType& type, const NamedLinop& A, const Prox* h, c
   return p;
 }
 
-TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
-
-SolveResult solved(const SolverType& type, const NamedLinop& A, const Prox* h, const Tensor& b,
-                   const ProximalOptions& options) {
-  return solve(type, problem_of(type, A, h, type_of(b), options), b, solve_options(options));
+SolveResult solved_by(const SolverType& type, const NamedLinop& A, const Prox* h, const Tensor& b,
+                      const ProximalOptions& options) {
+  return solve(type, first_order_problem(type, A, h, type_of(b), options), b,
+               solve_options(options));
 }
 
 }  // namespace
 
 SolveResult ista(const NamedLinop& A, const Prox& h, const Tensor& b,
                  const ProximalOptions& options) {
-  return solved(*find_solver("ista"), A, &h, b, options);
+  return solved_by(*find_solver("ista"), A, &h, b, options);
 }
 SolveResult fista(const NamedLinop& A, const Prox& h, const Tensor& b,
                   const ProximalOptions& options) {
-  return solved(*find_solver("fista"), A, &h, b, options);
+  return solved_by(*find_solver("fista"), A, &h, b, options);
 }
 SolveResult pogm(const NamedLinop& A, const Prox& h, const Tensor& b,
                  const ProximalOptions& options) {
-  return solved(*find_solver("pogm"), A, &h, b, options);
+  return solved_by(*find_solver("pogm"), A, &h, b, options);
 }
 SolveResult gradient_descent(const NamedLinop& A, const Tensor& b, const ProximalOptions& options) {
-  return solved(*find_solver("gradient_descent"), A, nullptr, b, options);
+  return solved_by(*find_solver("gradient_descent"), A, nullptr, b, options);
 }
 SolveResult nesterov(const NamedLinop& A, const Tensor& b, const ProximalOptions& options) {
-  return solved(*find_solver("nesterov"), A, nullptr, b, options);
+  return solved_by(*find_solver("nesterov"), A, nullptr, b, options);
 }
 
 SolvePlan plan_fista(const NamedLinop& A, const Prox& h, const TensorType& b,
                      const ProximalOptions& options) {
-  return plan_solve(*find_solver("fista"), problem_of(*find_solver("fista"), A, &h, b, options), solve_options(options));
+  return plan_solve(*find_solver("fista"),
+                    first_order_problem(*find_solver("fista"), A, &h, b, options),
+                    solve_options(options));
 }
 
 }  // namespace palimpsest

@@ -6,14 +6,14 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
-#include "palimpsest/solve/frame/rounding.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
 namespace {
 
-Problem problem_of(const NamedLinop& A, const TensorType& x) { return Problem(x).set("A", A); }
+Problem lanczos_problem(const NamedLinop& A, const TensorType& x) { return Problem(x).set("A", A); }
 
 // How many eigenvalues lie below `at`: negative pivots of the factorization of T - at I.
 std::size_t count_below(const std::vector<double>& diagonal, const std::vector<double>& below,
@@ -86,7 +86,8 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
   };
   expect(options.steps > 0, "steps", options.steps, "at least 1");
   expect(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
-  Solver solver(*find_solver("lanczos"), problem_of(A, x), {.max_iterations = options.steps, .history = false});
+  Solver solver(*find_solver("lanczos"), lanczos_problem(A, x),
+                {.max_iterations = options.steps, .history = false});
   solver.start(Tensor::random_normal(x.shape, x.dtype, {options.seed, 77}));
   Tensor basis;
   if (options.vectors) {
@@ -126,7 +127,8 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
 }
 
 index_t lanczos_bytes(const NamedLinop& A, const TensorType& x) {
-  const SolvePlan plan = plan_solve(*find_solver("lanczos"), problem_of(A, x), {.history = false});
+  const SolvePlan plan =
+      plan_solve(*find_solver("lanczos"), lanczos_problem(A, x), {.history = false});
   // While the state is made, the start is a tensor of its own beside it.
   const index_t start = byte_count(x.shape, x.dtype) + plan.setup_bytes;
   return plan.state_bytes + std::max(start, plan.step_bytes);

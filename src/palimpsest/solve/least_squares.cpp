@@ -6,11 +6,10 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 
 namespace palimpsest {
 namespace {
-
-TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
 
 SolveResult solved(const char* solver, const NamedLinop& A, const Tensor& b,
                    const LeastSquaresOptions& o) {

@@ -9,6 +9,7 @@
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 
 namespace palimpsest {
@@ -16,7 +17,7 @@ namespace {
 
 std::string numbered_name(const char* base, std::size_t i) { return base + std::to_string(i); }
 
-void check(const Objective& f) {
+void check_objective(const Objective& f) {
   for (const Quadratic& q : f.quadratics) {
     if (q.lambda >= 0 && std::isfinite(q.lambda)) continue;
     throw ValueError("[minimize] lambda: got " + Attribute(q.lambda).str() +
@@ -38,7 +39,7 @@ NamedLinop hessian(const Objective& f) {
 }  // namespace
 
 Problem objective_problem(const Objective& f, const TensorType& b) {
-  check(f);
+  check_objective(f);
   Problem p(b);
   p.set("A", f.A).set("N", hessian(f));
   if (f.W) p.set("W", *f.W);
@@ -83,7 +84,7 @@ Objective without_h(Objective f) {
   return f;
 }
 
-Problem problem_of(const Objective& f, const TensorType& b, const MinimizeOptions& options) {
+Problem minimize_problem(const Objective& f, const TensorType& b, const MinimizeOptions& options) {
   const bool is_admm = options.method == Method::admm;
   Problem p = objective_problem(is_admm ? without_h(f) : f, b);
   if (options.L) p.set("L", *options.L);
@@ -104,8 +105,6 @@ const SolverType& solver_of(const Objective& f, Method method) {
   }
   return *find_solver(name);
 }
-
-TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
 
 CgOptions cg_options(const MinimizeOptions& o) {
   return {.tolerance = o.tolerance,
@@ -145,46 +144,48 @@ void refuse_cg(const Objective& f) {
 
 SolveResult minimize(const Objective& objective, const Tensor& b, const MinimizeOptions& options) {
   const Objective f = simplified(objective);
-  check(f);
+  check_objective(f);
   const Method method = method_of(f, options.method);
   if (method == Method::cg) {
     refuse_cg(f);
     return conjugate_gradients(hessian(f), right_hand_side(f, b), cg_options(options));
   }
-  return solve(solver_of(f, method), problem_of(f, type_of(b), options), b, solve_options(options));
+  return solve(solver_of(f, method), minimize_problem(f, type_of(b), options), b,
+               solve_options(options));
 }
 
 SolvePlan plan_minimize(const Objective& objective, const TensorType& b,
                         const MinimizeOptions& options) {
   const Objective f = simplified(objective);
-  check(f);
+  check_objective(f);
   const Method method = method_of(f, options.method);
   if (method == Method::cg) {
     refuse_cg(f);
     const TensorType rhs = f.A.H()(make_input(b, "b")).type();
     return plan_conjugate_gradients(hessian(f), rhs, cg_options(options));
   }
-  return plan_solve(solver_of(f, method), problem_of(f, b, options), solve_options(options));
+  return plan_solve(solver_of(f, method), minimize_problem(f, b, options), solve_options(options));
 }
 
 index_t smallest_minimize_budget(const Objective& objective, const TensorType& b,
                                  const MinimizeOptions& options) {
   const Objective f = simplified(objective);
-  check(f);
+  check_objective(f);
   const Method method = method_of(f, options.method);
   if (method == Method::cg) {
     refuse_cg(f);
     const TensorType rhs = f.A.H()(make_input(b, "b")).type();
     return smallest_cg_budget(hessian(f), rhs, cg_options(options));
   }
-  return smallest_solve_budget(solver_of(f, method), problem_of(f, b, options),
+  return smallest_solve_budget(solver_of(f, method), minimize_problem(f, b, options),
                                solve_options(options));
 }
 
 SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions& options) {
   MinimizeOptions with = options;
   with.method = Method::condat_vu;
-  return solve(*find_solver("condat_vu"), problem_of(f, type_of(b), with), b, solve_options(with));
+  return solve(*find_solver("condat_vu"), minimize_problem(f, type_of(b), with), b,
+               solve_options(with));
 }
 
 SolveResult admm(const Objective& f, const Tensor& b, const AdmmOptions& o) {

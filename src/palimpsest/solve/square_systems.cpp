@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "palimpsest/solve/frame/solver_type.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 
 namespace palimpsest {
 namespace {
 
 Problem square_problem(const NamedLinop& A, const Tensor& b,
                        const std::optional<NamedLinop>& M = {}) {
-  Problem p({b.dtype(), b.shape(), b.device()});
+  Problem p(type_of(b));
   p.set("A", A);
   if (M) p.set("M", *M);
   return p;

@@ -92,6 +92,6 @@ std::vector<std::string> linop_names();
 /// At namespace scope: registers a type when the program starts.
 #define PALIMPSEST_REGISTER_LINOP(type)                 \
   [[maybe_unused]] static const bool PALIMPSEST_CONCAT( \
-      palimpsest_linop_is_registered_, __LINE__) = ::palimpsest::register_linop(type)
+      palimpsest_linop_is_registered_, __COUNTER__) = ::palimpsest::register_linop(type)
 
 }  // namespace palimpsest

@@ -10,7 +10,7 @@
 #include "palimpsest/compile/workspace.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/frame/rounding.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/scaling.hpp"
 #include "palimpsest/tensor/content_hash.hpp"
 

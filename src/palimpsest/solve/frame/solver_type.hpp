@@ -111,6 +111,6 @@ std::vector<std::string> solver_names();
 /// At namespace scope: registers a type when the program starts.
 #define PALIMPSEST_REGISTER_SOLVER(type)                \
   [[maybe_unused]] static const bool PALIMPSEST_CONCAT( \
-      palimpsest_solver_is_registered_, __LINE__) = ::palimpsest::register_solver(type)
+      palimpsest_solver_is_registered_, __COUNTER__) = ::palimpsest::register_solver(type)
 
 }  // namespace palimpsest

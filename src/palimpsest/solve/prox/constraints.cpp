@@ -6,7 +6,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/frame/rounding.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
 

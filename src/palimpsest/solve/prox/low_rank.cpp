@@ -103,7 +103,7 @@ Variable low_rank_value(const Prox& g, const Variable& x, const Axes& batch) {
          (weight_of(g, "lambda", real_of(x.dtype())) * scale_of(g, axes, x));
 }
 
-void check(const Prox& g) {
+void check_low_rank(const Prox& g) {
   check_weight(g, "lambda");
   const Dims &rows = g.attr("rows").as_dims(), &columns = g.attr("columns").as_dims();
   const bool is_shared =
@@ -123,7 +123,7 @@ void check(const Prox& g) {
   }
 }
 
-bool is_separable(const Prox& g, const ND& d) {
+bool is_separable_low_rank(const Prox& g, const ND& d) {
   return !g.attr("rows").as_dims().contains(d) && !g.attr("columns").as_dims().contains(d);
 }
 
@@ -131,8 +131,8 @@ constexpr ProxType low_rank(std::string_view name) {
   return {.name = name,
           .prox = low_rank_prox,
           .value = low_rank_value,
-          .check = check,
-          .is_separable = is_separable};
+          .check = check_low_rank,
+          .is_separable = is_separable_low_rank};
 }
 constexpr ProxType kNuclear = low_rank("Nuclear");
 constexpr ProxType kLocallyLowRank = low_rank("LocallyLowRank");

@@ -55,9 +55,9 @@ const ProxType* find_prox(std::string_view name);
 std::vector<std::string> prox_names();
 
 /// At namespace scope: registers a type when the program starts.
-#define PALIMPSEST_REGISTER_PROX(type)                                                             \
-  [[maybe_unused]] static const bool PALIMPSEST_CONCAT(palimpsest_prox_is_registered_, __LINE__) = \
-      ::palimpsest::register_prox(type)
+#define PALIMPSEST_REGISTER_PROX(type)                  \
+  [[maybe_unused]] static const bool PALIMPSEST_CONCAT( \
+      palimpsest_prox_is_registered_, __COUNTER__) = ::palimpsest::register_prox(type)
 
 /// The factor of a function: a number, or a value that may change between solves.
 class Weight {

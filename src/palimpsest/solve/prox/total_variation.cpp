@@ -55,7 +55,7 @@ Variable tv_of(const Prox& g, const Variable& slope, const Axes& batch) {
   return sum_besides(size_of(g, slope), batch);
 }
 
-void declare(const Prox& g, const Space& v, StateList& state) {
+void declare_total_variation(const Prox& g, const Space& v, StateList& state) {
   const Variable slope = gradient_in(g)(make_input(v.type(), "v"));
   state.add("dual", Space(slope.type(), Dims(kAxis) + *g.dims()));
 }
@@ -101,7 +101,7 @@ Variable tv_value(const Prox& g, const Variable& x, const Axes& batch) {
   return tv_of(g, gradient_in(g)(x), shifted) * weight_of(g, "lambda", real_of(x.dtype()));
 }
 
-void check(const Prox& g) {
+void check_total_variation(const Prox& g) {
   check_weight(g, "lambda");
   if (g.attr("inner").as_integer() < 1) {
     throw ValueError(who(g) + "inner: got " + g.attr("inner").str() + ", expected at least 1");
@@ -113,17 +113,17 @@ void check(const Prox& g) {
   }
 }
 
-bool is_separable(const Prox& g, const ND& d) {
+bool is_separable_total_variation(const Prox& g, const ND& d) {
   return !g.attr("joint").as_dims().contains(d) && can_split(gradient_in(g), d);
 }
 
 constexpr ProxType kTotalVariation{.name = "TotalVariation",
                                    .linops = 1,
-                                   .declare = declare,
+                                   .declare = declare_total_variation,
                                    .prox = tv_prox,
                                    .value = tv_value,
-                                   .check = check,
-                                   .is_separable = is_separable};
+                                   .check = check_total_variation,
+                                   .is_separable = is_separable_total_variation};
 PALIMPSEST_REGISTER_PROX(kTotalVariation);
 
 }  // namespace

@@ -29,7 +29,7 @@ Variable size_of(const Prox& g, const Variable& w) {
   return joint.empty() ? ops::abs(w) : norm_along(w, joint);
 }
 
-void declare(const Prox& g, const Space&, StateList& state) {
+void declare_wavelet(const Prox& g, const Space&, StateList& state) {
   if (is_shifted(g)) state.add_key("key");
 }
 
@@ -127,7 +127,7 @@ Variable wavelet_value(const Prox& g, const Variable& x, const Axes& batch) {
   return sum_besides(size_of(g, wavelet_of(g)(x)) * weights_of(g, x), batch);
 }
 
-void check(const Prox& g) {
+void check_wavelet(const Prox& g) {
   check_weight(g, "lambda");
   for (const double weight : level_weights_of(g)) {
     if (weight >= 0 && std::isfinite(weight)) continue;
@@ -139,7 +139,7 @@ void check(const Prox& g) {
   throw ValueError(who(g) + "got " + wavelet_of(g).name() + ", expected a Wavelet");
 }
 
-bool is_separable(const Prox& g, const ND& d) {
+bool is_separable_wavelet(const Prox& g, const ND& d) {
   return !g.attr("over").as_dims().contains(d) && !g.attr("joint").as_dims().contains(d);
 }
 
@@ -147,12 +147,12 @@ constexpr ProxType kL1Wavelet{.name = "L1Wavelet",
                               .linops = 1,
                               .prox = wavelet_prox,
                               .value = wavelet_value,
-                              .check = check,
-                              .is_separable = is_separable};
+                              .check = check_wavelet,
+                              .is_separable = is_separable_wavelet};
 constexpr ProxType kShiftedL1Wavelet = [] {
   ProxType type = kL1Wavelet;
   type.name = "ShiftedL1Wavelet";
-  type.declare = declare;
+  type.declare = declare_wavelet;
   return type;
 }();
 PALIMPSEST_REGISTER_PROX(kL1Wavelet);

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "palimpsest/solve/frame/rounding.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 #include "palimpsest/solve/square_systems.hpp"
 

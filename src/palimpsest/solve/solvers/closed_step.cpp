@@ -9,7 +9,7 @@
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/frame/rounding.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 
 namespace palimpsest::proximal {

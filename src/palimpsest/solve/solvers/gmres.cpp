@@ -3,7 +3,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/index/rows.hpp"
-#include "palimpsest/solve/frame/rounding.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/basis.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 
@@ -29,7 +29,7 @@ void declare_gmres(const Problem& p, StateList& state) {
   state.add("beta", p.numbers());
 }
 
-Variable at(index_t position) { return constant(Tensor::scalar(position)); }
+Variable first_row() { return constant(Tensor::scalar(index_t{0})); }
 
 Variable unit_vector(const Problem& p, const Variable& at) {
   return basis::unit_vector(p, at, restart_of(p) + 1, p.x().type().dtype);
@@ -43,14 +43,15 @@ Basis first_basis(const Problem& p, Scope& s, const Variable& r) {
   const Space& X = p.x();
   const Variable beta = ops::sqrt(X.norm2(r));
   const Variable v = r * X.spread(value_if(ops::gt(beta, 0.0), ops::reciprocal(beta)));
-  return {v, ops::zeros_like(s["H"]), ops::zeros_like(s["null"]) + unit_vector(p, at(0)), beta};
+  return {v, ops::zeros_like(s["H"]), ops::zeros_like(s["null"]) + unit_vector(p, first_row()),
+          beta};
 }
 
 void set_up_gmres(const Problem& p, Scope& s) {
   const Variable b = s.b().astype(p.x().type().dtype);
   const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
   const Basis basis = first_basis(p, s, r);
-  s.set_as_is("V", ops::set_row(s["V"], at(0), basis.v));
+  s.set_as_is("V", ops::set_row(s["V"], first_row(), basis.v));
   s.set_as_is("null", basis.null);
   s.set("beta", basis.beta);
   s.number("bb", p.x().norm2(b));
@@ -70,14 +71,14 @@ basis::Orthogonal against_first(const Problem& p, const Variable& v, const Varia
   const Space& X = p.x();
   const Variable once = X.dot(v, w), rest = ops::fma(X.spread(-once), v, w);
   const Variable again = X.dot(v, rest);
-  return {ops::fma(X.spread(-again), v, rest), unit_vector(p, at(0)) * (once + again)};
+  return {ops::fma(X.spread(-again), v, rest), unit_vector(p, first_row()) * (once + again)};
 }
 
 // Variant 1 starts anew: x becomes the solution so far, and its residual the first vector.
 void step_gmres(const Problem& p, Scope& s, int variant) {
   const Space& X = p.x();
   const bool is_anew = variant == 1;
-  const Variable j = is_anew ? at(0) : ops::mod(s.iteration() - 1, restart_of(p));
+  const Variable j = is_anew ? first_row() : ops::mod(s.iteration() - 1, restart_of(p));
   Variable x;
   Basis basis{{}, s["H"], s["null"], s["beta"]};
   if (is_anew) {

@@ -7,7 +7,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/named/matching.hpp"
-#include "palimpsest/solve/frame/rounding.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 
 namespace palimpsest::krylov {
 namespace {

@@ -82,7 +82,7 @@ std::vector<double> quotient(const std::vector<double>& r, double origin) {
   return q;
 }
 
-void check(const PolynomialOptions& o) {
+void check_polynomial(const PolynomialOptions& o) {
   if (o.norm > PolynomialNorm::ifista) {
     throw ValueError(kWho + std::string("norm: got ") + std::to_string(static_cast<int>(o.norm)) +
                      ", expected l2, linf or ifista");
@@ -127,7 +127,7 @@ Polynomial ifista(int degree) {
 }
 
 Polynomial polynomial(int degree, const PolynomialOptions& o) {
-  check(o);
+  check_polynomial(o);
   if (degree > kLargestDegree) {
     throw ValueError(kWho + std::string("degree: got ") + std::to_string(degree) +
                      ", expected at most " + std::to_string(kLargestDegree));

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "palimpsest/ops/index/rows.hpp"
-#include "palimpsest/solve/frame/rounding.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/basis.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 

@@ -52,7 +52,7 @@ Variable packed(const Problem& p, const Variable& u, const Variable& s, const Va
   return ops::join(0, {ops::moveaxis(u, 0, -1).ravel(), vh.ravel(), values.ravel()});
 }
 
-// -- vectors and triplets --------------------------------------------------------------------------
+// -- vectors and triplets ------------------------------------------------------------------------
 
 namespace {
 
@@ -71,8 +71,8 @@ Variable coefficients(const Variable& rows, DType dtype) {
 }  // namespace
 
 Next next_vector(const Space& X, const Variable& vectors, const Variable& counts,
-                 const Variable& candidate, const Variable& length,
-                 const Variable& least, const Variable& key) {
+                 const Variable& candidate, const Variable& length, const Variable& least,
+                 const Variable& key) {
   const Variable is_new = ops::gt(length, least);
   const Variable v = unit(X, candidate, length, is_new);
   const TensorType& type = X.type();

@@ -4,7 +4,8 @@
 
 #include <limits>
 
-#include "palimpsest/base/dtype.hpp"
+#include "palimpsest/graph/variable.hpp"
+#include "palimpsest/tensor/tensor.hpp"
 
 namespace palimpsest {
 
@@ -13,5 +14,7 @@ inline double rounding_of(DType dtype) {
   return real_of(dtype) == DType::float32 ? std::numeric_limits<float>::epsilon()
                                           : std::numeric_limits<double>::epsilon();
 }
+
+inline TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
 
 }  // namespace palimpsest
