@@ -257,3 +257,16 @@ def test_borrowed_parameters_see_what_is_written():
     w.flags.writeable = False
     with pytest.raises(ps.errors.ValueError, match="borrow.*read-only"):
         ps.borrow(w)
+
+
+def test_arrays_and_those_of_derived_classes_come_in_alike():
+    class Derived(np.ndarray):
+        pass
+
+    for dtype in ("longlong", "ulonglong", "intc", "float32", "complex128", "bool"):
+        a = np.zeros((3, 4), dtype)[1:, ::-2]
+        a.flags.writeable = dtype != "float32"
+        for given in (a, a.view(Derived), a[:0], a[0, 0, ...]):
+            t = ps.asarray(given)
+            assert t.dtype == given.dtype and t.shape == given.shape and t.data_ptr() == given.ctypes.data
+            assert given.size == 0 or t.strides == given.strides

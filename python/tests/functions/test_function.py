@@ -306,3 +306,18 @@ def test_save_and_load(tmp_path):
     assert g([3.0, 4.0]).tolist() == [3, 4] and g(x=[3.0, 4.0]).tolist() == [3, 4]
     with pytest.raises(OSError):
         ps.Function.load(str(tmp_path / "none.pal"))
+
+
+def test_an_object_without_a_graph_cannot_be_called():
+    with pytest.raises(TypeError, match="without a graph"):
+        ps.Function.__new__(ps.Function)(1.0)
+    with pytest.raises(TypeError, match="without a value"):
+        ps.asarray(ps.Tensor.__new__(ps.Tensor))
+
+
+def test_errors_of_calls_are_those_of_python():
+    x = ps.dvector("x")
+    f = ps.function([x], x + 1)
+    for wrong in (lambda: f(), lambda: f(1.0, 2.0), lambda: f([1.0], x=[1.0]), lambda: f("text")):
+        with pytest.raises(TypeError):
+            wrong()

@@ -529,7 +529,7 @@ def _cycles():
     return {f.__name__: f for f in (op, copied, method, mode)}
 
 
-@pytest.mark.parametrize("name", _cycles())
+@pytest.mark.parametrize("name", list(_cycles()))  # the mark outlives what they refer to
 def test_cycles_through_functions_are_collected(name):
     gone = weakref.ref(_cycles()[name]())
     gc.collect()

@@ -41,6 +41,9 @@ void forget_classes();
 
 /// An array, a number or a list of numbers. Numbers of Python are weak, those of NumPy are not.
 Value value_of(nb::handle object);
+/// The same for an argument of a call, whose memory may be lent; the kind of an array is merged
+/// into `kind`.
+Value argument_of(nb::handle object, bool is_lent, Kind& kind);
 
 /// The result of a call, as an array of a kind: numpy for numbers.
 ///

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays of other packages as tensors over their memory.
+#include <array>
+#include <bit>
 #include <unordered_map>
 
 #include "palimpsest/memory/copy_stats.hpp"
@@ -7,6 +9,7 @@
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/exports.hpp"
 #include "palimpsest/python/interop/torch_tensors.hpp"
+#include "palimpsest/python/ndarray.hpp"
 #include "palimpsest/tensor/dlpack.hpp"
 
 namespace palimpsest::python {
@@ -16,6 +19,7 @@ namespace {
 enum class Road : std::uint8_t {
   none,
   tensor,
+  ndarray,  ///< numpy.ndarray itself, no class that is derived from it
   array_struct,
   dlpack,
   to_numpy,  ///< numpy.asarray() knows: the older interfaces
@@ -50,6 +54,9 @@ ClassFacts find_facts(nb::handle type) {
   if (has(type, "tocsr")) return {Road::refused, {}, "ps.Sparse"};
   if (has(type, "to_numpy") && has(type, "iloc")) return {Road::refused, {}, ".to_numpy()"};
   if (is_from("xarray") && has(type, "dims")) return {Road::to_numpy, Kind::xarray};
+  if (name == "ndarray" && module == "numpy" && knows_ndarray()) {
+    return {Road::ndarray, Kind::numpy};
+  }
   if (has(type, "__array_struct__")) return {Road::array_struct, Kind::numpy};
   if (is_from("torch")) return {Road::dlpack, Kind::torch};
   if (is_from("cupy")) return {Road::dlpack, Kind::cupy};
@@ -67,17 +74,30 @@ ClassFacts find_facts(nb::handle type) {
 using KnownClasses = std::unordered_map<PyObject*, ClassFacts>;
 constinit Global<KnownClasses> all_classes;
 KnownClasses& known_classes() { return all_classes.get(); }
+// The one that was asked for last: the next is mostly the same.
+constinit const KnownClasses::value_type* latest = nullptr;
+
+bool leads_to_an_array(Road road) {
+  return road == Road::tensor || road == Road::ndarray || road == Road::array_struct ||
+         road == Road::dlpack || road == Road::to_numpy;
+}
 
 const ClassFacts& facts_of(nb::handle object) {
-  KnownClasses& known = known_classes();
   const nb::handle type = object.type();
-  const auto found = known.find(type.ptr());
-  if (found != known.end()) return found->second;
-  type.inc_ref();
-  return known.emplace(type.ptr(), find_facts(type)).first->second;
+  if (latest && latest->first == type.ptr()) return latest->second;
+  KnownClasses& known = known_classes();
+  auto found = known.find(type.ptr());
+  if (found == known.end()) {
+    type.inc_ref();
+    found = known.emplace(type.ptr(), find_facts(type)).first;
+  }
+  latest = &*found;
+  return found->second;
 }
 
 nb::object numpy() { return nb::module_::import_("numpy"); }
+
+constexpr std::string_view kItemKinds = "biufc";
 
 [[noreturn]] void throw_dtype(const std::string& got) {
   throw DTypeError("[array] got elements of " + got +
@@ -96,33 +116,55 @@ std::function<void()> releases(nb::handle owner) {
 }
 
 // A view of the storage that the memory was exported from, if there is one that shows it.
-std::optional<Tensor> back_again(const ArrayStruct& array, DType dtype, const Strides& strides) {
-  Storage storage = exported_storage(array.data);
+std::optional<Tensor> back_again(const void* data, DType dtype, const Extents& shape,
+                                 const Strides& strides) {
+  Storage storage = exported_storage(data);
   if (!storage.defined()) return std::nullopt;
   const auto item = static_cast<std::ptrdiff_t>(item_size(dtype));
-  const std::ptrdiff_t bytes = static_cast<const std::byte*>(array.data) - storage.data();
+  const std::ptrdiff_t bytes = static_cast<const std::byte*>(data) - storage.data();
   if (bytes % item != 0) return std::nullopt;
-  Extents shape(array.shape, array.shape + array.rank);
   return Tensor(std::move(storage), dtype, shape, strides, bytes / item);
 }
 
+// A tensor over the memory that a description shows, either kind of it; `owner` keeps that.
+template <class Described>
+Tensor shown(const Described& array, DType dtype, const Strides& strides, nb::handle owner) {
+  Extents shape(array.shape, array.shape + array.rank);
+  if (auto own = back_again(array.data, dtype, shape, strides)) return *std::move(own);
+  return Tensor::from_blob(array.data, dtype, std::move(shape), strides, releases(owner),
+                           array.flags & ArrayStruct::kWritable);
+}
+
+// In elements. Not a multiple of one: none.
+template <class Described>
+std::optional<Strides> strides_of(const Described& array, DType dtype) {
+  const auto item = static_cast<std::size_t>(item_size(dtype));
+  const int shift = std::countr_zero(item);
+  Strides strides;
+  for (int k = 0; k < array.rank; ++k) {
+    if (array.strides[k] & static_cast<Py_ssize_t>(item - 1)) return std::nullopt;
+    strides.push_back(array.strides[k] >> shift);
+  }
+  return strides;
+}
+
+constinit GlobalObject struct_name;
+
 Tensor from_array_struct(nb::handle object, bool may_copy) {
-  const nb::object capsule = nb::steal(PyObject_GetAttrString(object.ptr(), "__array_struct__"));
+  if (!struct_name.is_set())
+    struct_name.set(nb::steal(PyUnicode_InternFromString("__array_struct__")));
+  const nb::object capsule = nb::steal(PyObject_GetAttr(object.ptr(), struct_name.get().ptr()));
   if (!capsule.is_valid()) throw nb::python_error();
   const auto* const array =
       static_cast<const ArrayStruct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
   if (!array) throw nb::python_error();
   const std::optional<DType> dtype = dtype_of_items(array->kind, array->itemsize);
   if (!dtype) throw_dtype(str_of(nb::object(object.attr("dtype"))));
-  const auto item = static_cast<Py_ssize_t>(item_size(*dtype));
   const char* reason = nullptr;
   if (!(array->flags & ArrayStruct::kNativeOrder)) reason = "its byte order is foreign";
   if (!(array->flags & ArrayStruct::kAligned)) reason = "its elements are not aligned";
-  Strides strides;
-  for (int k = 0; k < array->rank; ++k) {
-    if (array->strides[k] % item != 0) reason = "its strides are no multiple of the element";
-    strides.push_back(array->strides[k] / item);
-  }
+  const std::optional<Strides> strides = strides_of(*array, *dtype);
+  if (!strides) reason = "its strides are no multiple of the element";
   if (reason) {
     if (!may_copy) {
       throw ValueError("[array] cannot be used in place: " + std::string(reason) + ".");
@@ -131,10 +173,18 @@ Tensor from_array_struct(nb::handle object, bool may_copy) {
     const nb::object native = object.attr("dtype").attr("newbyteorder")("=");
     return from_array_struct(numpy().attr("array")(object, native), false);
   }
-  if (auto own = back_again(*array, *dtype, strides)) return *own;
   // The capsule owns what it describes: the array, also where this is that of a scalar of NumPy.
-  return Tensor::from_blob(array->data, *dtype, Extents(array->shape, array->shape + array->rank),
-                           strides, releases(capsule), array->flags & ArrayStruct::kWritable);
+  return shown(*array, *dtype, *strides, capsule);
+}
+
+// What is in order is read where it lies; of the rest NumPy makes a description.
+Tensor from_ndarray(nb::handle object, bool may_copy) {
+  const auto& array = *reinterpret_cast<const NdArray*>(object.ptr());
+  const std::optional<DType> dtype = element_dtype(array);
+  if (!dtype || !(array.flags & ArrayStruct::kAligned)) return from_array_struct(object, may_copy);
+  const std::optional<Strides> strides = strides_of(array, *dtype);
+  if (!strides) return from_array_struct(object, may_copy);
+  return shown(array, *dtype, *strides, object);
 }
 
 template <class Managed>
@@ -317,11 +367,22 @@ bool holds_arrays(nb::handle object, std::size_t depth = 0) {
 }  // namespace
 
 std::optional<DType> dtype_of_items(char kind, int itemsize) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    const auto dtype = static_cast<DType>(i);
-    if (item_kind(dtype) == kind && static_cast<int>(item_size(dtype)) == itemsize) return dtype;
-  }
-  return std::nullopt;
+  const int log2 = std::countr_zero(static_cast<unsigned>(itemsize));
+  if (itemsize != 1 << log2 || log2 > 4) return std::nullopt;
+  static constexpr auto none = static_cast<DType>(-1);
+  static const auto table = [] {  // by kind and logarithm of the size
+    std::array<std::array<DType, 5>, 5> all;
+    for (auto& row : all) row.fill(none);
+    for (int i = 0; i < kDTypeCount; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      const int size = std::countr_zero(static_cast<unsigned>(item_size(dtype)));
+      all[kItemKinds.find(item_kind(dtype))][static_cast<std::size_t>(size)] = dtype;
+    }
+    return all;
+  }();
+  const std::size_t row = kItemKinds.find(kind);
+  if (row == kItemKinds.npos || table[row][static_cast<std::size_t>(log2)] == none) return {};
+  return table[row][static_cast<std::size_t>(log2)];
 }
 
 char item_kind(DType dtype) {
@@ -330,11 +391,7 @@ char item_kind(DType dtype) {
   return is_complex(dtype) ? 'c' : 'f';
 }
 
-bool is_array(nb::handle object) {
-  const Road road = facts_of(object).road;
-  return road == Road::tensor || road == Road::array_struct || road == Road::dlpack ||
-         road == Road::to_numpy;
-}
+bool is_array(nb::handle object) { return leads_to_an_array(facts_of(object).road); }
 
 Kind kind_of(nb::handle object) { return facts_of(object).kind; }
 
@@ -369,11 +426,15 @@ Kind kind_returned(Kind of_arguments) {
   return always.is_none() ? of_arguments : kind_named(always);
 }
 
-Tensor import_array(nb::handle object, bool may_copy) {
-  const ClassFacts& facts = facts_of(object);
+namespace {
+
+Tensor import_by(const ClassFacts& facts, nb::handle object, bool may_copy) {
   switch (facts.road) {
     case Road::tensor:
-      return nb::cast<TensorObject&>(object).value;
+      if (!nb::inst_ready(object)) throw TypeError("[array] got a Tensor without a value.");
+      return nb::inst_ptr<TensorObject>(object)->value;
+    case Road::ndarray:
+      return from_ndarray(object, may_copy);
     case Road::array_struct:
       return from_array_struct(object, may_copy);
     case Road::dlpack:
@@ -384,6 +445,19 @@ Tensor import_array(nb::handle object, bool may_copy) {
     default:
       throw TypeError("[array] got " + class_name(object) + ", expected an array.");
   }
+}
+
+}  // namespace
+
+Tensor import_array(nb::handle object, bool may_copy) {
+  return import_by(facts_of(object), object, may_copy);
+}
+
+Value argument_of(nb::handle object, bool is_lent, Kind& kind) {
+  const ClassFacts& facts = facts_of(object);
+  if (!leads_to_an_array(facts.road)) return value_of(object);
+  kind = merged(kind, facts.kind);
+  return is_lent ? writable_array(object, "argument") : import_by(facts, object, true);
 }
 
 Tensor writable_array(nb::handle object, const char* who) {
@@ -421,6 +495,7 @@ Value value_of(nb::handle object) {
 
 void forget_classes() {
   KnownClasses& known = known_classes();
+  latest = nullptr;
   for (const auto& [type, facts] : std::exchange(known, {})) Py_DECREF(type);
 }
 

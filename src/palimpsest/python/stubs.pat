@@ -133,3 +133,7 @@ palimpsest\._core\.__suffix__:
     _torch_backing: Callable[[Any], Any]
     _torch_weights: Callable[[Any], Any]
     _torch_weights_of: Callable[[NamedLinop], Any]
+
+# A slot of the type.
+palimpsest\._core\.Function\.__call__$:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

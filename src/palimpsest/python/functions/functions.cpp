@@ -5,6 +5,7 @@
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/errors.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/functions/function_object.hpp"
 #include "palimpsest/python/held_objects.hpp"
 #include "palimpsest/python/plan_object.hpp"
 #include "palimpsest/python/user/held_ops.hpp"
@@ -13,30 +14,14 @@
 namespace palimpsest::python {
 namespace {
 
+using Self = const FunctionObject&;
+
 struct InObject {
   In in;
 };
 struct OutObject {
   Out out;
 };
-// What a call gives back.
-enum class Form : std::uint8_t { none, single, list, dict };
-
-struct FunctionObject {
-  Function f;
-  Form form = Form::list;
-  std::vector<std::string> keys = {};   // of a dict
-  std::vector<char> borrowed = {};      // per output
-  std::vector<char> lent = {};          // per input
-  std::vector<std::string> names = {};  // of the inputs that a call may give
-  Kind returns = Kind::none;
-  std::vector<Variable> inputs = {}, outputs = {};  // as they were given
-  bool is_pure = false;  // computes these outputs of these inputs, and lends nothing
-  // Ops and callbacks of Python, which its graph refers to weakly.
-  std::vector<nb::object> held = {};
-};
-using Self = const FunctionObject&;
-
 // -- definitions -------------------------------------------------------------------------------
 
 In input_of(nb::handle object) {
@@ -239,112 +224,7 @@ InObject make_in(nb::handle variable, const std::optional<std::string>& name, nb
   return {std::move(in)};
 }
 
-// -- calls -------------------------------------------------------------------------------------
-
-// The arguments of one call: what they refer to lives beside them.
-class Arguments {
- public:
-  Arguments(Self self, nb::args positional, nb::kwargs named, std::size_t first = 0) {
-    const std::size_t n = positional.size() - first;
-    values_.reserve(n);
-    keywords_.reserve(named.size());
-    list_.reserve(n + named.size());
-    for (std::size_t i = 0; i < n; ++i) add(self, i, positional[i + first]);
-    for (const auto& [key, value] : named) {
-      keywords_.push_back(kw(nb::cast<std::string>(key), imported(value, false)));
-      list_.emplace_back(keywords_.back());
-    }
-  }
-  std::span<const Argument> list() const { return list_; }
-  Kind kind() const { return kind_; }
-
- private:
-  void add(Self self, std::size_t i, nb::handle object) {
-    values_.push_back(imported(object, i < self.lent.size() && self.lent[i]));
-    const Value& value = values_.back();
-    if (value.is_weak() || value.is_variable()) {
-      list_.emplace_back(value);
-    } else {
-      list_.emplace_back(value.tensor());
-    }
-  }
-  Value imported(nb::handle object, bool is_lent) {
-    if (!is_array(object)) return value_of(object);
-    kind_ = merged(kind_, kind_of(object));
-    return is_lent ? writable_array(object, "argument") : import_array(object);
-  }
-
-  std::vector<Value> values_;
-  std::vector<Keyword> keywords_;
-  std::vector<Argument> list_;
-  Kind kind_ = Kind::none;
-};
-
-nb::object handed_out(Self self, std::size_t i, Tensor&& result, Kind kind) {
-  return i < self.borrowed.size() && self.borrowed[i] ? export_lent(std::move(result), kind)
-                                                      : export_array(std::move(result), kind);
-}
-
-// Results in a list, as a call gives them back.
-nb::object formed(Self self, nb::list results) {
-  switch (self.form) {
-    case Form::none:
-      return nb::none();
-    case Form::single:
-      return results[0];
-    case Form::dict: {
-      nb::dict dict;
-      for (std::size_t i = 0; i < self.keys.size(); ++i) dict[nb::cast(self.keys[i])] = results[i];
-      return dict;
-    }
-    default:
-      return results;
-  }
-}
-
-nb::object given_back(Self self, Results&& results, Kind kind) {
-  Tensor* const list = results.begin();
-  switch (self.form) {
-    case Form::none:
-      return nb::none();
-    case Form::single:
-      return handed_out(self, 0, std::move(list[0]), kind);
-    case Form::dict: {
-      nb::dict dict;
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        dict[nb::cast(self.keys[i])] = handed_out(self, i, std::move(list[i]), kind);
-      }
-      return dict;
-    }
-    default: {
-      nb::list all;
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        all.append(handed_out(self, i, std::move(list[i]), kind));
-      }
-      return all;
-    }
-  }
-}
-
-Shown<"Any"> call(Self self, nb::args positional, nb::kwargs named) {
-  const Arguments arguments(self, positional, named);
-  Results results = released([&] { return self.f.call(arguments.list()); });
-  return given_back(self, std::move(results),
-                    self.returns == Kind::none ? kind_returned(arguments.kind()) : self.returns);
-}
-
-void call_into(Self self, nb::args positional, nb::kwargs named) {
-  if (positional.size() == 0) throw TypeError("[call_into] expected arrays to write into, first.");
-  const Arguments arguments(self, positional, named, 1);
-  const nb::object out = positional[0];
-  std::vector<Tensor> outs;
-  if (PyList_Check(out.ptr()) || PyTuple_Check(out.ptr())) {
-    for (nb::handle item : out) outs.push_back(writable_array(item, "call_into"));
-  } else {
-    outs.push_back(writable_array(out, "call_into"));
-  }
-  released([&] { self.f.call_into(outs, arguments.list()); });
-}
+// -- members -----------------------------------------------------------------------------------
 
 PlanObject planned(Self self, nb::args positional) {
   std::vector<TensorType> types;
@@ -466,10 +346,11 @@ void bind_ends(nb::module_& m) {
 
 void bind_functions(nb::module_& m) {
   bind_ends(m);
-  static PyType_Slot slots[] = {PALIMPSEST_SLOTS_OF_HELD(FunctionObject), {0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_function)},
+                                PALIMPSEST_SLOTS_OF_HELD(FunctionObject),
+                                {0, nullptr}};
   nb::class_<FunctionObject>(m, "Function", nb::is_weak_referenceable(), nb::type_slots(slots),
                              "A compiled graph.")
-      .def("__call__", call, "Runs it: values in the order of the inputs, or by name.")
       .def("call_into", call_into,
            "call_into(out, *args, **kwargs): writes the results into given arrays.")
       .def("plan", planned,

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of functions: the way of arguments to the library, and of results back. A call of short
+// arrays takes little longer than this way, so it looks up classes once and allocates nothing.
+#include <memory_resource>
+
+#include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/functions/function_object.hpp"
+
+namespace palimpsest::python {
+namespace {
+
+using Self = const FunctionObject&;
+
+// The arguments of one call: what they refer to lives beside them.
+class Arguments {
+ public:
+  Arguments(Self self, nb::handle positional, nb::handle named, std::size_t first = 0) {
+    const std::size_t n = nb::len(positional) - first;
+    const std::size_t n_named = named.is_valid() ? nb::len(named) : 0;
+    values_.reserve(n);
+    list_.reserve(n + n_named);
+    for (std::size_t i = 0; i < n; ++i) add(self, i, tuple_item(positional, i + first));
+    if (n_named == 0) return;
+    keywords_.reserve(n_named);
+    for (const auto& [key, value] : nb::borrow<nb::dict>(named)) {
+      keywords_.push_back(kw(nb::cast<std::string>(key), argument_of(value, false, kind_)));
+      list_.emplace_back(keywords_.back());
+    }
+  }
+  std::span<const Argument> list() const { return list_; }
+  Kind kind() const { return kind_; }
+
+ private:
+  static nb::handle tuple_item(nb::handle tuple, std::size_t i) {
+    return PyTuple_GetItem(tuple.ptr(), static_cast<Py_ssize_t>(i));
+  }
+  void add(Self self, std::size_t i, nb::handle object) {
+    const bool is_lent = i < self.lent.size() && self.lent[i];
+    const Value& value = values_.emplace_back(argument_of(object, is_lent, kind_));
+    if (value.is_weak() || value.is_variable()) {
+      list_.emplace_back(value);
+    } else {
+      list_.emplace_back(value.tensor());
+    }
+  }
+
+  static constexpr std::size_t kRoom = 4 * (sizeof(Value) + sizeof(Argument));
+  alignas(std::max_align_t) std::byte room_[kRoom];
+  std::pmr::monotonic_buffer_resource memory_{room_, sizeof room_};
+  std::pmr::vector<Value> values_{&memory_};
+  std::pmr::vector<Argument> list_{&memory_};
+  std::vector<Keyword> keywords_;
+  Kind kind_ = Kind::none;
+};
+
+nb::object handed_out(Self self, std::size_t i, Tensor&& result, Kind kind) {
+  return i < self.borrowed.size() && self.borrowed[i] ? export_lent(std::move(result), kind)
+                                                      : export_array(std::move(result), kind);
+}
+
+nb::object given_back(Self self, Results&& results, Kind kind) {
+  Tensor* const list = results.begin();
+  switch (self.form) {
+    case Form::none:
+      return nb::none();
+    case Form::single:
+      return handed_out(self, 0, std::move(list[0]), kind);
+    case Form::dict: {
+      nb::dict dict;
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        dict[nb::cast(self.keys[i])] = handed_out(self, i, std::move(list[i]), kind);
+      }
+      return dict;
+    }
+    default: {
+      nb::list all;
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        all.append(handed_out(self, i, std::move(list[i]), kind));
+      }
+      return all;
+    }
+  }
+}
+
+nb::object call(Self self, nb::handle positional, nb::handle named) {
+  const Arguments arguments(self, positional, named);
+  Results results = released([&] { return self.f.call(arguments.list()); });
+  return given_back(self, std::move(results),
+                    self.returns == Kind::none ? kind_returned(arguments.kind()) : self.returns);
+}
+
+// The exception that is being handled, as one of Python: as a bound function raises it.
+PyObject* raised() {
+  const std::exception_ptr error = std::current_exception();
+  try {
+    nb::cpp_function([error] { std::rethrow_exception(error); })();
+  } catch (nb::python_error& e) {
+    e.restore();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+PyObject* call_function(PyObject* self, PyObject* positional, PyObject* named) {
+  try {
+    if (!nb::inst_ready(self)) {
+      throw TypeError("[Function] got an object without a graph. Try function().");
+    }
+    return call(*nb::inst_ptr<FunctionObject>(self), positional, named).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+void call_into(Self self, nb::args positional, nb::kwargs named) {
+  if (positional.size() == 0) throw TypeError("[call_into] expected arrays to write into, first.");
+  const Arguments arguments(self, positional, named, 1);
+  const nb::object out = positional[0];
+  if (!PyList_Check(out.ptr()) && !PyTuple_Check(out.ptr())) {
+    Tensor one = writable_array(out, "call_into");
+    return released([&] { self.f.call_into(std::span(&one, 1), arguments.list()); });
+  }
+  std::vector<Tensor> outs;
+  for (nb::handle item : out) outs.push_back(writable_array(item, "call_into"));
+  released([&] { self.f.call_into(outs, arguments.list()); });
+}
+
+nb::object formed(Self self, nb::list results) {
+  switch (self.form) {
+    case Form::none:
+      return nb::none();
+    case Form::single:
+      return results[0];
+    case Form::dict: {
+      nb::dict dict;
+      for (std::size_t i = 0; i < self.keys.size(); ++i) dict[nb::cast(self.keys[i])] = results[i];
+      return dict;
+    }
+    default:
+      return results;
+  }
+}
+
+}  // namespace palimpsest::python

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: compiled functions as objects, and their calls.
+#pragma once
+
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/python/arrays.hpp"
+
+namespace palimpsest::python {
+
+/// What a call gives back.
+enum class Form : std::uint8_t { none, single, list, dict };
+
+struct FunctionObject {
+  Function f;
+  Form form = Form::list;
+  std::vector<std::string> keys = {};   // of a dict
+  std::vector<char> borrowed = {};      // per output
+  std::vector<char> lent = {};          // per input
+  std::vector<std::string> names = {};  // of the inputs that a call may give
+  Kind returns = Kind::none;
+  std::vector<Variable> inputs = {}, outputs = {};  // as they were given
+  bool is_pure = false;  // computes these outputs of these inputs, and lends nothing
+  // Ops and callbacks of Python, which its graph refers to weakly.
+  std::vector<nb::object> held = {};
+};
+
+/// The slot of calls, without what a bound method does besides: that takes as long as a short call.
+PyObject* call_function(PyObject* self, PyObject* positional, PyObject* named);
+/// The first argument has what is written into.
+void call_into(const FunctionObject& self, nb::args positional, nb::kwargs named);
+/// Results in a list, as a call gives them back.
+nb::object formed(const FunctionObject& self, nb::list results);
+
+}  // namespace palimpsest::python
