@@ -135,6 +135,35 @@ TEST(Stencil, FollowsItsDefinition) {
   }
 }
 
+TEST(Stencil, StartsWhereItIsTold) {
+  const auto moved = [](const Tensor& x, index_t start) {  // x[j + start]
+    Tensor y = Tensor::empty(x.shape(), x.dtype());
+    const index_t n = x.shape()[1];
+    for (index_t j = 0; j < n; ++j) {
+      y.narrow(1, j, 1).copy_from(x.narrow(1, (((j + start) % n) + n) % n, 1));
+    }
+    return y;
+  };
+  const Variable start = input({}, DType::int64);
+  for (const Extents& shape : {Extents{2, 12, 3}, Extents{3, 12, 1}}) {
+    for (const index_t n_taps : {2, 5, 14}) {
+      Stencil s{.axis = 1, .taps = {}, .offset = -1, .step = 2, .edge = StencilEdge::periodic};
+      for (index_t m = 0; m < n_taps; ++m) s.taps.push_back(1.0 / (2.0 + static_cast<double>(m)));
+      const Tensor x = noise(shape);
+      const Tensor y = noise({shape[0], shape[1] / 2, shape[2]});
+      const Variable vx = input_like(x), vy = input_like(y);
+      for (const index_t at : {-25, -12, -7, -1, 0, 1, 5, 6, 11, 40}) {
+        const Tensor t = Tensor::scalar(at);
+        const Tensor forward = evaluate(ops::stencil(vx, s, start), {{vx, x}, {start, t}});
+        EXPECT_LE(distance(forward, evaluate(ops::stencil(vx, s), {{vx, moved(x, at)}})), 1e-15);
+        const Tensor back = evaluate(ops::stencil_adjoint(vy, s, start), {{vy, y}, {start, t}});
+        const Tensor expected = moved(evaluate(ops::stencil_adjoint(vy, s), {{vy, y}}), -at);
+        EXPECT_LE(distance(back, expected), 1e-14);
+      }
+    }
+  }
+}
+
 TEST(Stencil, ErrorsSayWhatIsWrong) {
   const Stencil s{.axis = 0, .taps = {1, 1}, .offset = 0, .step = 2, .edge = StencilEdge::zero};
   expect_error<ShapeError>([&] { ops::stencil(input({5}), s); }, "divisible");
@@ -144,6 +173,13 @@ TEST(Stencil, ErrorsSayWhatIsWrong) {
   none.taps.clear();
   expect_error<ValueError>([&] { ops::stencil(input({4}), none); }, "taps");
   expect_error<ValueError>([&] { ops::stencil_adjoint(input({4}), none); }, "taps");
+  Stencil around = s;
+  around.edge = StencilEdge::periodic;
+  const Variable at = input({}, DType::int64);
+  expect_error<ValueError>([&] { ops::stencil(input({4}), s, at); }, "expected periodic");
+  expect_error<DTypeError>([&] { ops::stencil(input({4}), around, input({})); }, "start: got");
+  expect_error<ShapeError>(
+      [&] { ops::stencil_adjoint(input({4}), around, input({2}, DType::int64)); }, "start: got");
   EXPECT_EQ(ops::stencil(input({kUnknown}), s).type().shape, (Extents{kUnknown}));
   EXPECT_EQ(ops::stencil_adjoint(input({3}), s).type().shape, (Extents{6}));
 }

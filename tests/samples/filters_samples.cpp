@@ -73,8 +73,28 @@ std::vector<OpSample> blocks_to_array_samples() {
   return result;
 }
 
-std::vector<OpSample> stencil_samples() {
+// Starts of periodic filters, on both sides of 0 and beyond the line.
+std::vector<OpSample> with_starts(bool adjoint) {
   std::vector<OpSample> result;
+  for (const StencilCase& c : stencil_cases()) {
+    if (c.stencil.edge != StencilEdge::periodic) continue;
+    Extents extents = c.wide;
+    if (adjoint) extents[c.stencil.axis] /= c.stencil.step;
+    for (const index_t start : {index_t{-3}, index_t{11}}) {
+      const auto build = [c, adjoint](Vars in) {
+        return adjoint ? stencil_adjoint(in[0], c.stencil, in[1])
+                       : stencil(in[0], c.stencil, in[1]);
+      };
+      result.push_back({std::string(c.name) + ", start " + std::to_string(start),
+                        {sample_values(extents, c.dtype), Tensor::scalar(start)},
+                        build});
+    }
+  }
+  return result;
+}
+
+std::vector<OpSample> stencil_samples() {
+  std::vector<OpSample> result = with_starts(false);
   for (const StencilCase& c : stencil_cases()) {
     result.push_back(unary(c.name, sample_values(c.wide, c.dtype),
                            [c](const Variable& x) { return stencil(x, c.stencil); }));
@@ -83,7 +103,7 @@ std::vector<OpSample> stencil_samples() {
 }
 
 std::vector<OpSample> stencil_adjoint_samples() {
-  std::vector<OpSample> result;
+  std::vector<OpSample> result = with_starts(true);
   for (const StencilCase& c : stencil_cases()) {
     Extents narrow = c.wide;
     narrow[c.stencil.axis] /= c.stencil.step;

@@ -9,9 +9,11 @@
 
 #include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
+#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/operators/roll.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/solve/frame/solver.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/low_rank.hpp"
@@ -388,6 +390,41 @@ TEST(L1Wavelets, ShiftsAreDrawnFromTheState) {
       L1Wavelet(0.0, "Nx", {.levels = 2, .shift = Shift::random, .dims = Dims("Nx")}).prox(v, 1), v,
       1e-13, 1e-13));
   EXPECT_FALSE(equal(g.prox(v, 1), L1Wavelet(0.4, "Nx", {.levels = 2}).prox(v, 1)));
+}
+
+TEST(L1Wavelets, AShiftIsThatOfARolledImage) {
+  for (const Extents& shape : {Extents{16, 24}, Extents{15, 24}, Extents{9, 7}}) {
+    const Tensor v = Tensor::random_normal(shape, DType::complex128, {4, 0});
+    const L1WaveletOptions plain{.levels = 2, .dims = Dims("Ny Nx")};
+    L1WaveletOptions with_shift = plain;
+    with_shift.shift = Shift::random;
+    const Tensor shifted = L1Wavelet(0.4, "Ny Nx", with_shift).prox(v, 1);
+    int found = 0;
+    for (index_t y = 0; y < 4; ++y) {
+      for (index_t x = 0; x < 4; ++x) {
+        const NamedLinop roll = Roll("Ny Nx", "Ny Nx", {y, x});
+        const Tensor w = roll.H()(L1Wavelet(0.4, "Ny Nx", plain).prox(roll(v), 1));
+        found += allclose(shifted, w, 1e-12, 1e-12) ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(found, 1) << to_string(shape);
+  }
+}
+
+TEST(L1Wavelets, AShiftOfEvenExtentsTakesNoCopy) {
+  const auto is_gather = [](const Extents& shape) {
+    const Prox h =
+        L1Wavelet(0.4, "Ny Nx", {.levels = 2, .shift = Shift::random, .dims = Dims("Ny Nx")});
+    Problem p({DType::complex64, shape, {}});
+    p.set("A", Identity("Ny Nx")).set("N", Identity("Ny Nx")).set("h", h).set("L", 1.0);
+    int count = 0;
+    for (const PlannedStep& step : plan_solve(*find_solver("ista"), p).step.steps) {
+      count += step.node.op().name().starts_with("Gather") ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(is_gather({32, 48}), 0);
+  EXPECT_EQ(is_gather({32, 47}), 2);  // one axis of odd extent, before and after
 }
 
 }  // namespace

@@ -51,8 +51,12 @@ class Filter {
   using Real = typename RealOf<T>::type;
 
   // `wide` has step times the elements of `narrow` along the axis.
-  Filter(const Stencil& stencil, const ConstView& narrow, const ConstView& wide)
-      : stencil_(stencil), narrow_(narrow), wide_(wide), bundle_axis_(narrow.rank()) {
+  Filter(const Stencil& stencil, const ConstView& narrow, const ConstView& wide, index_t start)
+      : stencil_(stencil),
+        narrow_(narrow),
+        wide_(wide),
+        offset_(offset_of(stencil, wide.extents[stencil.axis], start)),
+        bundle_axis_(narrow.rank()) {
     for (std::size_t k = 0; k < narrow.rank(); ++k) {
       if (k != stencil.axis) bundle_axis_ = k;
     }
@@ -63,8 +67,8 @@ class Filter {
     has_bundles_ = bundle_axis_ < narrow.rank();
     // The results none of whose taps reach beyond an end: step i + offset + m in 0..n-1.
     const index_t n = wide.extents[stencil.axis], count = narrow.extents[stencil.axis];
-    const index_t reach = stencil.offset + static_cast<index_t>(stencil.taps.size()) - 1;
-    inner_begin_ = stencil.offset < 0 ? (-stencil.offset + stencil.step - 1) / stencil.step : 0;
+    const index_t reach = offset_ + static_cast<index_t>(stencil.taps.size()) - 1;
+    inner_begin_ = offset_ < 0 ? (-offset_ + stencil.step - 1) / stencil.step : 0;
     inner_end_ = reach < n ? (n - 1 - reach) / stencil.step + 1 : 0;
     inner_begin_ = std::min(inner_begin_, count);
     inner_end_ = std::clamp(inner_end_, inner_begin_, count);
@@ -118,7 +122,7 @@ class Filter {
       const index_t end = has_bundles_ ? count : inner_end_;
       for (index_t i = 0; i < begin; ++i) one(i);
       for (std::size_t m = 0; m < stencil_.taps.size() && begin < end; ++m) {
-        const index_t j = stencil_.step * begin + stencil_.offset + static_cast<index_t>(m);
+        const index_t j = stencil_.step * begin + offset_ + static_cast<index_t>(m);
         add(static_cast<Real>(stencil_.taps[m]), x + wide + j * in, stencil_.step * in,
             y + narrow + begin * out, out, end - begin);
       }
@@ -143,7 +147,7 @@ class Filter {
       const index_t end = has_bundles_ ? count : inner_end_;
       for (index_t i = 0; i < begin; ++i) one(i);
       for (std::size_t m = 0; m < stencil_.taps.size() && begin < end; ++m) {
-        const index_t j = stencil_.step * begin + stencil_.offset + static_cast<index_t>(m);
+        const index_t j = stencil_.step * begin + offset_ + static_cast<index_t>(m);
         add(static_cast<Real>(stencil_.taps[m]), y + narrow + begin * in, in, x + wide + j * out,
             stencil_.step * out, end - begin);
       }
@@ -152,6 +156,14 @@ class Filter {
   }
 
  private:
+  // With a start, the one of the offsets that mean the same whose results wrap around least.
+  static index_t offset_of(const Stencil& stencil, index_t n, index_t start) {
+    if (start == 0 || n == 0) return stencil.offset;
+    assert(stencil.edge == StencilEdge::periodic);
+    const index_t offset = ((stencil.offset + start % n) % n + n) % n;
+    return offset > n / 2 ? offset - n : offset;
+  }
+
   index_t bundle_step(const ConstView& v) const {
     return has_bundles_ ? v.strides[bundle_axis_] : 0;
   }
@@ -159,7 +171,7 @@ class Filter {
   template <class Body>
   void for_taps(index_t i, Body&& body) const {
     const index_t n = wide_.extents[stencil_.axis];
-    const index_t start = stencil_.step * i + stencil_.offset;
+    const index_t start = stencil_.step * i + offset_;
     for (std::size_t m = 0; m < stencil_.taps.size(); ++m) {
       const index_t j = within(start + static_cast<index_t>(m), n, stencil_.edge);
       if (j >= 0) body(static_cast<Real>(stencil_.taps[m]), j);
@@ -181,6 +193,7 @@ class Filter {
 
   const Stencil& stencil_;
   ConstView narrow_, wide_;
+  index_t offset_;
   std::size_t bundle_axis_;
   bool has_bundles_ = false;
   index_t inner_begin_ = 0, inner_end_ = 0;
@@ -188,19 +201,20 @@ class Filter {
 
 }  // namespace
 
-void run_stencil(const Stencil& stencil, const ConstView& x, const MutableView& y) {
+void run_stencil(const Stencil& stencil, const ConstView& x, const MutableView& y, index_t start) {
   assert(x.extents[stencil.axis] == stencil.step * y.extents[stencil.axis]);
   visit_inexact(x.dtype, "stencil", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Filter<T>(stencil, y, x).forward(static_cast<const T*>(x.data), static_cast<T*>(y.data));
+    Filter<T>(stencil, y, x, start).forward(static_cast<const T*>(x.data), static_cast<T*>(y.data));
   });
 }
 
-void run_stencil_adjoint(const Stencil& stencil, const ConstView& y, const MutableView& x) {
+void run_stencil_adjoint(const Stencil& stencil, const ConstView& y, const MutableView& x,
+                         index_t start) {
   assert(x.extents[stencil.axis] == stencil.step * y.extents[stencil.axis]);
   visit_inexact(x.dtype, "stencil", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Filter<T>(stencil, y, x).adjoint(static_cast<const T*>(y.data), static_cast<T*>(x.data));
+    Filter<T>(stencil, y, x, start).adjoint(static_cast<const T*>(y.data), static_cast<T*>(x.data));
   });
 }
 

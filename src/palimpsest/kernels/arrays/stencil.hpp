@@ -28,14 +28,17 @@ struct Stencil {
   StencilEdge edge = StencilEdge::periodic;
 };
 
-/// y[i] = sum_m t[m] x[step i + offset + m] along the axis.
+/// y[i] = sum_m t[m] x[step i + offset + start + m] along the axis. A start other than 0 takes
+/// periodic edges.
 ///
 /// Shapes   along the axis x has step times the elements of y; else equal
 /// DTypes   float32, float64, complex64, complex128; both the same
 /// Aliases  disjoint
 /// Cost     one read per tap, in cache
-void run_stencil(const Stencil& stencil, const ConstView& x, const MutableView& y);
+void run_stencil(const Stencil& stencil, const ConstView& x, const MutableView& y,
+                 index_t start = 0);
 /// The adjoint: x[j] = sum of t[m] y[i] over all i, m that read j.
-void run_stencil_adjoint(const Stencil& stencil, const ConstView& y, const MutableView& x);
+void run_stencil_adjoint(const Stencil& stencil, const ConstView& y, const MutableView& x,
+                         index_t start = 0);
 
 }  // namespace palimpsest

@@ -128,29 +128,45 @@ Variable entries(const Variable& x, std::size_t k, index_t first, index_t last) 
   return ops::index(x, index);
 }
 
-// The last entry of a line of odd length goes to the end of its low band as it is.
-Variable analysed(const Variable& x, std::size_t k, const Filters& filters) {
+// x with its entries moved on along axis k, periodically.
+Variable rolled(const Variable& x, std::size_t k, const Variable& shift) {
+  const index_t n = x.type().shape[k];
+  const Variable positions = ops::mod(constant(Tensor::arange(n)) - shift, n);
+  return ops::take(x, positions, static_cast<index_t>(k));
+}
+
+// Of x moved on by the shift, where there is one. The last entry of a line of odd length goes to
+// the end of its low band as it is: such a line is moved before.
+Variable analysed(const Variable& x, std::size_t k, const Filters& filters,
+                  const Variable& shift = {}) {
   const index_t n = x.type().shape[k], even = n - n % 2;
   if (even == 0) return x;
+  if (even != n && shift.defined()) return analysed(rolled(x, k, shift), k, filters);
+  const Variable start = shift.defined() ? -shift : shift;
   const Variable part = even == n ? x : entries(x, k, 0, even);
-  std::vector<Variable> bands{ops::stencil(part, Filters::along(k, filters.low))};
+  std::vector<Variable> bands{ops::stencil(part, Filters::along(k, filters.low), start)};
   if (even != n) bands.push_back(entries(x, k, even, n));
-  bands.push_back(ops::stencil(part, Filters::along(k, filters.high)));
+  bands.push_back(ops::stencil(part, Filters::along(k, filters.high), start));
   return ops::join(static_cast<index_t>(k), bands);
 }
 
-Variable synthesized(const Variable& y, std::size_t k, const Filters& filters) {
+// Moved back by the shift, where there is one.
+Variable synthesized(const Variable& y, std::size_t k, const Filters& filters,
+                     const Variable& shift = {}) {
   const index_t n = y.type().shape[k], half = n / 2;
   if (half == 0) return y;
+  if (2 * half != n && shift.defined()) return rolled(synthesized(y, k, filters), k, -shift);
+  const Variable start = shift.defined() ? -shift : shift;
   const Variable low = entries(y, k, 0, half), high = entries(y, k, n - half, n);
-  const Variable part = ops::stencil_adjoint(low, Filters::along(k, filters.low)) +
-                        ops::stencil_adjoint(high, Filters::along(k, filters.high));
+  const Variable part = ops::stencil_adjoint(low, Filters::along(k, filters.low), start) +
+                        ops::stencil_adjoint(high, Filters::along(k, filters.high), start);
   if (2 * half == n) return part;
   const std::vector<Variable> both{part, entries(y, k, half, half + 1)};
   return ops::join(static_cast<index_t>(k), both);
 }
 
-Variable wavelet_fn(const NamedLinop& A, const Variable& x) {
+// Shifts of the first level along each axis; none: 0.
+Variable transformed(const NamedLinop& A, const Variable& x, std::span<const Variable> shifts) {
   const Filters filters(A);
   const Axes axes = axes_of(A, x);
   const Extents shape = x.type().shape;
@@ -158,13 +174,17 @@ Variable wavelet_fn(const NamedLinop& A, const Variable& x) {
   const index_t levels = levels_of(A, x);
   for (index_t level = 0; level < levels; ++level) {
     Variable part = level == 0 ? x : ops::index(result, corner(shape, axes, level));
-    for (index_t axis : axes) part = analysed(part, static_cast<std::size_t>(axis), filters);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const Variable shift = level == 0 && !shifts.empty() ? shifts[i] : Variable();
+      part = analysed(part, static_cast<std::size_t>(axes[i]), filters, shift);
+    }
     result = level == 0 ? part : ops::set_subtensor(result, corner(shape, axes, level), part);
   }
   return result;
 }
 
-Variable wavelet_adj_fn(const NamedLinop& A, const Variable& y) {
+Variable transformed_back(const NamedLinop& A, const Variable& y,
+                          std::span<const Variable> shifts) {
   const Filters filters(A);
   const Axes axes = axes_of(A, y);
   const Extents shape = y.type().shape;
@@ -172,11 +192,17 @@ Variable wavelet_adj_fn(const NamedLinop& A, const Variable& y) {
   for (index_t level = levels_of(A, y); level-- > 0;) {
     Variable part = level == 0 ? result : ops::index(result, corner(shape, axes, level));
     for (std::size_t i = axes.size(); i-- > 0;) {
-      part = synthesized(part, static_cast<std::size_t>(axes[i]), filters);
+      const Variable shift = level == 0 && !shifts.empty() ? shifts[i] : Variable();
+      part = synthesized(part, static_cast<std::size_t>(axes[i]), filters, shift);
     }
     result = level == 0 ? part : ops::set_subtensor(result, corner(shape, axes, level), part);
   }
   return result;
+}
+
+Variable wavelet_fn(const NamedLinop& A, const Variable& x) { return transformed(A, x, {}); }
+Variable wavelet_adj_fn(const NamedLinop& A, const Variable& y) {
+  return transformed_back(A, y, {});
 }
 
 Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
@@ -198,6 +224,28 @@ void check_wavelet(const NamedLinop& A) {
 }
 
 }  // namespace
+
+Variable shifted_wavelet(const NamedLinop& W, const Variable& x,
+                         const std::vector<Variable>& shifts) {
+  Variable moved = x;
+  const Axes axes = axes_of(W, x);
+  if (levels_of(W, x) > 0) return transformed(W, x, shifts);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    moved = rolled(moved, static_cast<std::size_t>(axes[i]), shifts[i]);
+  }
+  return moved;
+}
+
+Variable shifted_wavelet_adjoint(const NamedLinop& W, const Variable& y,
+                                 const std::vector<Variable>& shifts) {
+  Variable moved = y;
+  const Axes axes = axes_of(W, y);
+  if (levels_of(W, y) > 0) return transformed_back(W, y, shifts);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    moved = rolled(moved, static_cast<std::size_t>(axes[i]), -shifts[i]);
+  }
+  return moved;
+}
 
 int wavelet_levels(const Extents& sizes) {
   constexpr index_t kLeast = 16;

@@ -29,6 +29,14 @@ struct WaveletOptions {
 /// Source   Daubechies 1988, doi:10.1002/cpa.3160410705
 NamedLinop Wavelet(Dims dims, Dims over, WaveletOptions options = {});
 
+/// W of x moved on periodically by the shifts, one int64 without axes for each axis of W, and W^H
+/// of y moved back by them. Along axes of even extent the move is part of the first filter and of
+/// the last one, without a copy.
+Variable shifted_wavelet(const NamedLinop& W, const Variable& x,
+                         const std::vector<Variable>& shifts);
+Variable shifted_wavelet_adjoint(const NamedLinop& W, const Variable& y,
+                                 const std::vector<Variable>& shifts);
+
 /// How often all sizes can be halved, rounding up, while the smallest stays at least 16.
 int wavelet_levels(const Extents& sizes);
 

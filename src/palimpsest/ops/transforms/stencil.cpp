@@ -44,13 +44,24 @@ void read(ParameterText& text, Stencil& value) {
   value.edge = static_cast<StencilEdge>(edge);
 }
 
+void StencilOp::check_start(const TensorType& start) const {
+  if (stencil_.edge != StencilEdge::periodic) {
+    throw ValueError(who(adjoint_) + "start: got edges that are not periodic, expected periodic");
+  }
+  if (start.dtype == DType::int64 && start.rank() == 0) return;
+  const std::string message = who(adjoint_) + "start: got " + start.str() + ", expected one int64";
+  if (start.dtype != DType::int64) throw DTypeError(message);
+  throw ShapeError(message);
+}
+
 Apply StencilOp::make_node(std::span<const Variable> inputs) const {
-  expect_inputs(inputs, 1, name());
+  expect_inputs(inputs, inputs.size() == 2 ? 2 : 1, name());
   const TensorType& x = inputs[0].type();
   if (!is_inexact(x.dtype)) {
     throw DTypeError(who(adjoint_) + "got " + x.str() + ", expected floating or complex data");
   }
   normalize_axis(static_cast<index_t>(stencil_.axis), x.rank(), "stencil");
+  if (inputs.size() == 2) check_start(inputs[1].type());
   return node(inputs, {{x.dtype, infer_shapes({}, {&x.shape, 1})[0], x.device}});
 }
 
@@ -70,24 +81,39 @@ std::vector<Extents> StencilOp::infer_shapes(const Apply&, std::span<const Exten
   return {std::move(result)};
 }
 
-std::vector<Variable> StencilOp::pullback(const Apply&,
+std::vector<Variable> StencilOp::pullback(const Apply& apply,
                                           std::span<const Variable> cotangents) const {
-  const auto transposed = std::make_shared<StencilOp>(stencil_, !adjoint_);
-  return {transposed->make_node(cotangents.first(1)).output(0)};
+  std::vector<Variable> inputs(apply.inputs().begin(), apply.inputs().end());
+  inputs[0] = cotangents[0];
+  std::vector<Variable> result(inputs.size());
+  result[0] = std::make_shared<StencilOp>(stencil_, !adjoint_)->make_node(inputs).output(0);
+  return result;
 }
 
 void StencilOp::run(RunContext& context) const {
-  (adjoint_ ? run_stencil_adjoint : run_stencil)(stencil_, context.input(0), context.output(0));
+  const bool has_start = context.inputs().size() == 2;
+  const index_t start = has_start ? *static_cast<const index_t*>(context.input(1).data) : 0;
+  (adjoint_ ? run_stencil_adjoint : run_stencil)(stencil_, context.input(0), context.output(0),
+                                                 start);
 }
 
-Variable stencil(const Variable& x, Stencil stencil) {
-  check_stencil(stencil, false);
-  return std::make_shared<StencilOp>(std::move(stencil), false)->make_node({&x, 1}).output(0);
+namespace {
+
+Variable filtered(const Variable& x, Stencil stencil, const Variable& start, bool adjoint) {
+  check_stencil(stencil, adjoint);
+  std::vector<Variable> inputs{x};
+  if (start.defined()) inputs.push_back(start);
+  return std::make_shared<StencilOp>(std::move(stencil), adjoint)->make_node(inputs).output(0);
 }
 
-Variable stencil_adjoint(const Variable& y, Stencil stencil) {
-  check_stencil(stencil, true);
-  return std::make_shared<StencilOp>(std::move(stencil), true)->make_node({&y, 1}).output(0);
+}  // namespace
+
+Variable stencil(const Variable& x, Stencil stencil, const Variable& start) {
+  return filtered(x, std::move(stencil), start, false);
+}
+
+Variable stencil_adjoint(const Variable& y, Stencil stencil, const Variable& start) {
+  return filtered(y, std::move(stencil), start, true);
 }
 
 }  // namespace palimpsest::ops

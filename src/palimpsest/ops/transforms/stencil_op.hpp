@@ -9,7 +9,7 @@
 
 namespace palimpsest::ops {
 
-/// A filter along one axis, or its adjoint.
+/// A filter along one axis, or its adjoint. A second input is the start.
 class StencilOp final : public Declared<StencilOp>, public RoundsByLayout {
  public:
   StencilOp(Stencil stencil, bool adjoint) : stencil_(std::move(stencil)), adjoint_(adjoint) {}
@@ -17,7 +17,9 @@ class StencilOp final : public Declared<StencilOp>, public RoundsByLayout {
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
-  Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  Linearity linear_in(const Apply&, int in) const override {
+    return in == 0 ? Linearity::complex : Linearity::no;
+  }
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
@@ -28,6 +30,8 @@ class StencilOp final : public Declared<StencilOp>, public RoundsByLayout {
   }
 
  private:
+  void check_start(const TensorType& start) const;
+
   Stencil stencil_;
   bool adjoint_;
 };

@@ -111,20 +111,22 @@ Stencil stencil_of(const Variable& x, nb::handle taps, index_t axis, index_t off
 void bind_filters(nb::module_& m) {
   m.def(
       "stencil",
-      [](Variable x, nb::handle taps, index_t axis, index_t offset, index_t step,
-         StencilEdge edge) {
-        return ops::stencil(x, stencil_of(x, taps, axis, offset, step, edge));
+      [](Variable x, nb::handle taps, index_t axis, index_t offset, index_t step, StencilEdge edge,
+         std::optional<Variable> start) {
+        return ops::stencil(x, stencil_of(x, taps, axis, offset, step, edge),
+                            start.value_or(Variable()));
       },
       "x"_a, "taps"_a, "axis"_a = -1, nb::kw_only(), "offset"_a = 0, "step"_a = 1,
-      "edge"_a = "periodic");
+      "edge"_a = "periodic", "start"_a = nb::none());
   m.def(
       "stencil_adjoint",
-      [](Variable y, nb::handle taps, index_t axis, index_t offset, index_t step,
-         StencilEdge edge) {
-        return ops::stencil_adjoint(y, stencil_of(y, taps, axis, offset, step, edge));
+      [](Variable y, nb::handle taps, index_t axis, index_t offset, index_t step, StencilEdge edge,
+         std::optional<Variable> start) {
+        return ops::stencil_adjoint(y, stencil_of(y, taps, axis, offset, step, edge),
+                                    start.value_or(Variable()));
       },
       "y"_a, "taps"_a, "axis"_a = -1, nb::kw_only(), "offset"_a = 0, "step"_a = 1,
-      "edge"_a = "periodic");
+      "edge"_a = "periodic", "start"_a = nb::none());
   m.def(
       "soften_singular_values",
       [](Variable x, Variable threshold, Variable shift, Extents axes) {

@@ -33,13 +33,6 @@ void declare_wavelet(const Prox& g, const Space&, StateList& state) {
   if (is_shifted(g)) state.add_key("key");
 }
 
-// v with its entries moved on by `shift` along an axis, periodically.
-Variable rolled(const Variable& v, const Variable& shift, std::size_t axis) {
-  const index_t n = v.type().shape[axis];
-  const Variable positions = ops::mod(constant(Tensor::arange(n)) - shift, n);
-  return ops::take(v, positions, static_cast<index_t>(axis));
-}
-
 std::vector<double> level_weights_of(const Prox& g) {
   std::vector<double> weights;
   for (const Attribute& a : g.attr("level_weights").as_list()) weights.push_back(a.as_real());
@@ -96,31 +89,22 @@ Variable weights_of(const Prox& g, const Variable& v) {
   return weight * lambda;
 }
 
-Variable thresholded(const Prox& g, const Variable& v, const Variable& t) {
-  const Variable w = wavelet_of(g)(v);
+// Of the coefficients w of v.
+Variable thresholded(const Prox& g, const Variable& v, const Variable& w, const Variable& t) {
   const Variable threshold = t.astype(real_of(v.dtype())) * weights_of(g, v);
   const bool is_joint = !g.attr("joint").as_dims().empty();
-  return wavelet_of(g).H()(is_joint ? shrunk(w, size_of(g, w), threshold)
-                                    : soft_threshold(w, threshold));
+  return is_joint ? shrunk(w, size_of(g, w), threshold) : soft_threshold(w, threshold);
 }
 
 Variable wavelet_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
-  if (!is_shifted(g)) return thresholded(g, v, t);
-  const Axes axes = named_axes(g, "over", v.rank());
-  const index_t levels = levels_of(g, v);
-  const auto count = static_cast<index_t>(axes.size());
-  const Variable shifts = ops::random_integers(s["key"], {count}, 0, index_t{1} << levels);
+  const NamedLinop& W = wavelet_of(g);
+  if (!is_shifted(g)) return W.H()(thresholded(g, v, W(v), t));
+  const auto count = static_cast<index_t>(named_axes(g, "over", v.rank()).size());
+  const Variable drawn = ops::random_integers(s["key"], {count}, 0, index_t{1} << levels_of(g, v));
   s.set("key", ops::next_key(s["key"]));
-  Variable moved = v;
-  for (index_t k = 0; k < count; ++k) {
-    moved = rolled(moved, shifts[k], static_cast<std::size_t>(axes[static_cast<std::size_t>(k)]));
-  }
-  Variable result = thresholded(g, moved, t);
-  for (index_t k = 0; k < count; ++k) {
-    const auto axis = static_cast<std::size_t>(axes[static_cast<std::size_t>(k)]);
-    result = rolled(result, -shifts[k], axis);
-  }
-  return result;
+  std::vector<Variable> shifts;
+  for (index_t k = 0; k < count; ++k) shifts.push_back(drawn[k]);
+  return shifted_wavelet_adjoint(W, thresholded(g, v, shifted_wavelet(W, v, shifts), t), shifts);
 }
 
 Variable wavelet_value(const Prox& g, const Variable& x, const Axes& batch) {
