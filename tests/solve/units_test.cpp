@@ -12,6 +12,7 @@
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
+#include "palimpsest/solve/gradient_methods.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/norms.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
@@ -114,8 +115,52 @@ TEST(ProximalUnits, DataBeyondTheRangeOfSquaresHaveNotConverged) {
     };
     EXPECT_EQ(status(1), Status::converged) << name;
     EXPECT_EQ(status(1e-10), Status::converged) << name;
+    EXPECT_EQ(status(1e-15), Status::converged) << name;
+    EXPECT_EQ(status(1e-17), Status::breakdown) << name;
     EXPECT_EQ(status(1e-30), Status::breakdown) << name;
     EXPECT_EQ(status(1e30), Status::diverged) << name;
+  }
+}
+
+TEST(ProximalUnits, SmallDataThatDoNotBreakDownAreSolvedAsPrecisely) {
+  const NamedLinop A = Dense(random({24, 32}, DType::complex64, 3), "M N,N->M");
+  const Tensor b = random({24}, DType::complex64, 4);
+  for (const char* name : {"fista", "pogm", "condat_vu"}) {
+    const auto solved = [&](double unit) {
+      Objective f{.A = A};
+      if (std::string(name) == "condat_vu") {
+        f.terms = {tv_term(0.3 * unit, "N")};
+      } else {
+        f.h = L1(0.3 * unit);
+      }
+      Problem p = objective_problem(f, {DType::complex64, {24}, {}}).set("L", 150.0);
+      const SolveResult result =
+          solve(*find_solver(name), p, b * unit, {.tolerance = 0, .max_iterations = 200});
+      EXPECT_NE(result.status, Status::breakdown) << name << " " << unit;
+      return result.x.to(DType::complex128) * (1 / unit);
+    };
+    const Tensor expected = solved(1);
+    for (const double unit : {1e-8, 1e-13, 1.3e-16}) {
+      const double off = norm(solved(unit) - expected).item<double>();
+      EXPECT_LT(off, 1e-4 * norm(expected).item<double>()) << name << " " << unit;
+    }
+  }
+}
+
+TEST(ProximalUnits, GradientMethodsWithoutAProximalFunctionTakeAnyUnit) {
+  const NamedLinop A = Dense(random({24, 16}, DType::complex64, 3), "M N,N->M");
+  const Tensor b = random({24}, DType::complex64, 4);
+  const auto close = [&](const auto& method, double unit) {
+    const Tensor x = method(A, b, {}).x.to(DType::complex128);
+    const SolveResult of_unit = method(A, b * unit, {});
+    EXPECT_EQ(of_unit.status, method(A, b, {}).status);
+    const Tensor y = of_unit.x.to(DType::complex128) * (1 / unit);
+    EXPECT_LT(norm(x - y).template item<double>(), 1e-5 * norm(x).template item<double>()) << unit;
+  };
+  using Method = SolveResult (*)(const NamedLinop&, const Tensor&, const ProximalOptions&);
+  for (const double unit : {1e-25, 1e-18, 1e12, 1e25}) {
+    close(static_cast<Method>(gradient_descent), unit);
+    close(static_cast<Method>(nesterov), unit);
   }
 }
 

@@ -39,12 +39,13 @@ struct StepGrowth {
   }
 };
 
-// Do squares of the data vanish in their precision? Linear systems are brought near 1 before.
+// Do squares of what is a thousandth of the largest number vanish in their precision? Norms and
+// sizes of complex numbers are wrong then. Linear systems are brought near 1 before.
 bool has_no_squares(const Tensor& b) {
   const double largest = largest_part(b);
   const double least = real_of(b.dtype()) == DType::float32 ? std::numeric_limits<float>::min()
                                                             : std::numeric_limits<double>::min();
-  return largest > 0 && largest < std::sqrt(least);
+  return largest > 0 && largest < 1000 * std::sqrt(least);
 }
 
 double larger(double a, double b) { return std::isnan(a) || b > a ? b : a; }
@@ -70,7 +71,6 @@ class Run {
   }
 
   void start(const Tensor& b) {
-    may_vanish_ = !type_.is_linear && has_no_squares(b);
     if (options_.checkpoint || !options_.resume.empty()) {
       fingerprint_ = fingerprint(type_, problem_, b);
     }
@@ -84,6 +84,8 @@ class Run {
       end_all(Status::diverged);
     } else if (start_.is_zero && type_.is_linear) {
       end_all(Status::converged);
+    } else if (!type_.is_linear && has_no_squares(b)) {
+      end_all(Status::breakdown);
     } else if (type_.judge_start != nullptr) {
       for (std::size_t k = 0; k < ended_.size(); ++k) {
         if (is_converged(type_.judge_start(problem_, numbers(k, 0)))) {
@@ -203,12 +205,7 @@ class Run {
       record_.residual = larger(record_.residual,
                                 std::isnan(verdict.residual) ? verdict.reported : verdict.residual);
       objective += verdict.objective;
-      if (!is_converged(verdict)) continue;
-      if (may_vanish_ && !(verdict.residual > 0)) {  // nothing left to see, not nothing to do
-        ended_[e] = Status::breakdown;
-      } else {
-        converged_.push_back(e);
-      }
+      if (is_converged(verdict)) converged_.push_back(e);
     }
     if (has_progress) record_.objective = std::ldexp(objective, -2 * program_.exponent());
     return has_progress;
@@ -303,7 +300,6 @@ class Run {
   std::vector<StepGrowth> growth_;
   std::vector<std::size_t> converged_;  // in this step
   int iteration_ = 0;
-  bool may_vanish_ = false;  // numbers of 0 may be those of data that are not
   Fingerprint fingerprint_;  // where there are checkpoints
   double seconds_before_ = 0;
   Clock::time_point begin_ = Clock::now(), last_save_ = begin_;

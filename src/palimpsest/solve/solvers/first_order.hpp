@@ -42,4 +42,10 @@ constexpr SolverType first_order_solver(std::string_view name, Declare declare, 
           .result = mean_or_x};
 }
 
+/// The same solver of problems that have no h: x is proportional to b and x0.
+constexpr SolverType without_h(SolverType type) {
+  type.is_linear = true;
+  return type;
+}
+
 }  // namespace palimpsest::proximal

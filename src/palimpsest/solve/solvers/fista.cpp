@@ -37,7 +37,8 @@ void step_fista(const Problem& p, Scope& s, int) {
 }
 
 constexpr SolverType kFista = first_order_solver("fista", declare_fista, step_fista);
-constexpr SolverType kNesterov = first_order_solver("nesterov", declare_fista, step_fista);
+constexpr SolverType kNesterov =
+    without_h(first_order_solver("nesterov", declare_fista, step_fista));
 PALIMPSEST_REGISTER_SOLVER(kFista);
 PALIMPSEST_REGISTER_SOLVER(kNesterov);
 

@@ -19,7 +19,7 @@ void step_ista(const Problem& p, Scope& s, int) {
 
 constexpr SolverType kIsta = first_order_solver("ista", declare_first_order, step_ista);
 constexpr SolverType kDescent =
-    first_order_solver("gradient_descent", declare_first_order, step_ista);
+    without_h(first_order_solver("gradient_descent", declare_first_order, step_ista));
 PALIMPSEST_REGISTER_SOLVER(kIsta);
 PALIMPSEST_REGISTER_SOLVER(kDescent);
 
