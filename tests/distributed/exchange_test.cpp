@@ -105,6 +105,21 @@ TEST(Redistribute, MovesPartsAndBack) {
   }
 }
 
+TEST(Redistribute, RefusesWhatIsNoPartOfTheArray) {
+  for (const Team& team : {Team::world(), Team::pretend({{"rank", 1}})}) {
+    const NamedLinop R = Redistribute("Y X", {4, 6}, team, {{"Y", "rank"}}, {{"X", "rank"}});
+    const index_t rows = part_range(4, team.rank(), team.size()).size(),
+                  columns = part_range(6, team.rank(), team.size()).size();
+    EXPECT_EQ(R.output_shape({rows, 6}), (Extents{4, columns}));
+    EXPECT_EQ(R.H().output_shape({4, columns}), (Extents{rows, 6}));
+    for (const Extents& wrong : {Extents{rows + 1, 6}, Extents{rows, 5}}) {
+      EXPECT_THROW(R.output_shape(wrong), ShapeError);
+      EXPECT_THROW(R(Tensor::ones(wrong, DType::float32)), ShapeError);
+    }
+    EXPECT_THROW(R.H().output_shape({4, columns + 1}), ShapeError);
+  }
+}
+
 TEST(Exchanges, PassTheDotTest) {
   const Team team = Team::world();
   const Extents shape{6, 5};

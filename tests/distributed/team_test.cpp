@@ -10,6 +10,14 @@
 namespace palimpsest::testing {
 namespace {
 
+std::vector<int> members_of(const Team& team, const std::vector<std::string>& axes) {
+  const distributed_detail::Group group = distributed_detail::group_of(team, axes);
+  std::vector<int> members;
+  for (int k = 0; k < group.size(); ++k) members.push_back(group.member(k));
+  EXPECT_EQ(members[static_cast<std::size_t>(group.self)], team.rank());
+  return members;
+}
+
 TEST(PartRange, PartsAreBalancedAndCoverAll) {
   for (const index_t extent : {0, 1, 3, 10, 17}) {
     for (const int parts : {1, 2, 3, 4, 12}) {
@@ -52,11 +60,13 @@ TEST(Team, RanksFollowTheCoordinatesInRowMajorOrder) {
 
 TEST(Team, GroupsDifferAlongTheirAxesAlone) {
   const Team team = Team::pretend({{"a", 2}, {"b", 3}}, 4);
-  EXPECT_EQ(distributed_detail::group_of(team, {"a"}).members, (std::vector<int>{1, 4}));
-  EXPECT_EQ(distributed_detail::group_of(team, {"b"}).members, (std::vector<int>{3, 4, 5}));
+  EXPECT_EQ(members_of(team, {"a"}), (std::vector<int>{1, 4}));
+  EXPECT_EQ(members_of(team, {"b"}), (std::vector<int>{3, 4, 5}));
   EXPECT_EQ(distributed_detail::group_of(team, {"b"}).self, 1);
   EXPECT_EQ(distributed_detail::group_of(team, {"a", "b"}).size(), 6);
-  EXPECT_EQ(distributed_detail::group_of(team, {}).members, (std::vector<int>{4}));
+  EXPECT_EQ(members_of(team, {}), (std::vector<int>{4}));
+  const Team cube = Team::pretend({{"a", 2}, {"b", 2}, {"c", 2}}, 3);
+  EXPECT_EQ(members_of(cube, {"c", "a"}), (std::vector<int>{2, 3, 6, 7}));
 }
 
 TEST(Team, RefusesWhatIsNoShapeOfTheRun) {

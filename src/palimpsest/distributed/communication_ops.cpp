@@ -123,14 +123,10 @@ Traffic AllReduce::traffic(const Apply& apply) const {
   if (bytes <= kAtOnceBytes) return {n * bytes, n, 1};
   const index_t elements = element_count(apply.input(0).type().shape);
   const index_t item = bytes / elements;
-  Traffic sum{0, 0, 2};
-  for (int k = 0; k < group().size(); ++k) {
-    if (k == group().self) continue;
-    const index_t theirs = part_range(elements, k, group().size()).size() * item;
-    const index_t ours = part_range(elements, group().self, group().size()).size() * item;
-    sum += {theirs + ours, (theirs > 0 ? 1 : 0) + (ours > 0 ? 1 : 0), 0};
-  }
-  return sum;
+  const index_t own = part_range(elements, group().self, group().size()).size();
+  // Parts that have elements are the first ones.
+  const index_t receivers = std::min<index_t>(elements, group().size()) - (own > 0 ? 1 : 0);
+  return {(elements - own + n * own) * item, receivers + (own > 0 ? n : 0), 2};
 }
 
 // Ranks may have laid out their arrays differently: what travels is row by row.
@@ -157,7 +153,7 @@ void AllReduce::run(RunContext& context) const {
 // Everybody gets all arrays and adds them up.
 void AllReduce::run_at_once(const Sum& sum) const {
   const std::size_t bytes = at(sum.n) * item_size(sum.dtype);
-  std::vector<const std::byte*> parts(group().members.size(), sum.whole);
+  std::vector<const std::byte*> parts(at(group().size()), sum.whole);
   std::byte* next = sum.scratch;
   exchange_all([&](int) { return std::span<const std::byte>(sum.whole, bytes); },
                [&](int k) {
@@ -177,7 +173,7 @@ void AllReduce::run_in_parts(const Sum& sum) const {
     return std::span(sum.whole + at(range.start) * item, at(range.size()) * item);
   };
   const std::span<std::byte> own = part_of(group().self);
-  std::vector<const std::byte*> parts(group().members.size(), own.data());
+  std::vector<const std::byte*> parts(at(group().size()), own.data());
   std::byte* next = sum.scratch;
   exchange_all([&](int k) { return std::span<const std::byte>(part_of(k)); },
                [&](int k) {

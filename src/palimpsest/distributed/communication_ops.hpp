@@ -27,7 +27,7 @@ class CommunicationOp : public Op, public Collective {
   const Team& team() const { return team_; }
   const Group& group() const { return group_; }
   const AxisNames& axes() const { return axes_; }
-  std::size_t others() const { return group_.members.size() - 1; }
+  std::size_t others() const { return static_cast<std::size_t>(group_.size()) - 1; }
   /// Sends to and receives from the other ranks of the group.
   template <class Send, class Receive>
   void exchange_all(Send&& bytes_for, Receive&& place_of) const {
@@ -35,7 +35,7 @@ class CommunicationOp : public Op, public Collective {
     std::vector<Place> places;
     for (int k = 0; k < group_.size(); ++k) {
       if (k == group_.self) continue;
-      const int peer = group_.members[static_cast<std::size_t>(k)];
+      const int peer = group_.member(k);
       parcels.push_back({peer, bytes_for(k)});
       places.push_back({peer, place_of(k)});
     }

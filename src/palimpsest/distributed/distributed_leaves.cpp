@@ -81,7 +81,7 @@ void LeafSum::run(RunContext& context) const {
   const int self = group().self;
   const PartRange mine = elements_of(n, self);
   std::byte* next = context.scratch().data();
-  std::vector<std::byte*> received(group().members.size()), sent(received.size());
+  std::vector<std::byte*> received(at(group().size())), sent(received.size());
   for (int k = 0; k < group().size(); ++k) {
     received[at(k)] = next;
     next += leaves_of(k) * mine.size() * item;

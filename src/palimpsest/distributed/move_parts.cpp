@@ -10,6 +10,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::distributed_detail {
 namespace {
@@ -133,7 +134,7 @@ std::vector<MoveParts::Message> MoveParts::messages(std::span<const index_t> x,
   if (is_adjoint_) of_output = map_->input_extents(x);
   const std::span<const index_t> input = is_adjoint_ ? std::span<const index_t>(of_output) : x;
   const bool gives = outgoing != is_adjoint_;  // elements of this rank's input of the map
-  std::vector<Message> found(group().members.size());
+  std::vector<Message> found(at(group().size()));
   for (int k = 0; k < group().size(); ++k) {
     found[at(k)].blocks =
         gives ? blocks_between(input, group().self, k) : blocks_between(input, k, group().self);
@@ -324,7 +325,7 @@ class RedistributeMap final : public PartsMap {
   }
 
  private:
-  int member(int k) const { return group_.members[at(k)]; }
+  int member(int k) const { return group_.member(k); }
   static Extents extents_of(const Ranges& ranges) {
     Extents extents;
     for (const PartRange& range : ranges) extents.push_back(range.size());
@@ -404,7 +405,7 @@ class HaloMap final : public PartsMap {
   }
 
  private:
-  PartRange part(int member) const { return part_at(team_, cut_, group_.members[at(member)]); }
+  PartRange part(int member) const { return part_at(team_, cut_, group_.member(member)); }
   index_t width(PartRange part) const {
     return part.size() == 0 ? 0 : before_ + part.size() + after_;
   }
@@ -436,7 +437,14 @@ Variable redistribute(const Variable& x, const Team& team, const CutAxes& from, 
   for (const TeamAxis& axis : team.axes()) {
     if (cuts_along(from, axis.name) || cuts_along(to, axis.name)) axes.push_back(axis.name);
   }
-  if (group_of(team, axes).size() == 1) return x;
+  if (group_of(team, axes).size() == 1) {
+    // Its part is the whole, whose extents are known.
+    Extents extents(x.rank(), kUnknown);
+    for (const CutAxes* cuts : {&from, &to}) {
+      for (const CutAxis& cut : *cuts) extents[at(cut.axis)] = cut.extent;
+    }
+    return ops::specify_shape(x, extents);
+  }
   const auto op = std::make_shared<MoveParts>(
       team, axes, std::make_shared<RedistributeMap>(team, axes, from, to), false);
   return op->make_node({&x, 1}).output(0);

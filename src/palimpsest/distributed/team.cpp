@@ -192,23 +192,28 @@ int coordinate_of(const Team& team, int rank, std::string_view axis) {
   return rank / below % team.axes()[index].size;
 }
 
-Group group_of(const Team& team, const std::vector<std::string>& axes) {
-  std::vector<bool> varies(team.axes().size(), false);
-  for (const std::string& axis : axes) varies[index_of(team, axis)] = true;
-  std::vector<int> members{0};
-  for (std::size_t i = 0; i < team.axes().size(); ++i) {
-    const TeamAxis& axis = team.axes()[i];
-    std::vector<int> longer;
-    for (const int prefix : members) {
-      for (int c = 0; c < axis.size; ++c) {
-        if (varies[i] || c == team.coordinate(axis.name)) longer.push_back(prefix * axis.size + c);
-      }
-    }
-    members = std::move(longer);
+int Group::member(int k) const {
+  int rank = first_;
+  for (std::size_t i = axes_.size(); i-- > 0; k /= axes_[i].size) {
+    rank += k % axes_[i].size * axes_[i].step;
   }
-  Group group{std::move(members), 0};
-  group.self = static_cast<int>(std::find(group.members.begin(), group.members.end(), team.rank()) -
-                                group.members.begin());
+  return rank;
+}
+
+Group group_of(const Team& team, const std::vector<std::string>& axes) {
+  for (const std::string& axis : axes) index_of(team, axis);  // NameError
+  Group group;
+  group.first_ = team.rank();
+  int step = team.size();
+  for (const TeamAxis& axis : team.axes()) {
+    step /= axis.size;
+    if (std::find(axes.begin(), axes.end(), axis.name) == axes.end()) continue;
+    const int own = team.rank() / step % axis.size;
+    group.axes_.push_back({axis.size, step});
+    group.size_ *= axis.size;
+    group.first_ -= own * step;
+    group.self = group.self * axis.size + own;
+  }
   return group;
 }
 

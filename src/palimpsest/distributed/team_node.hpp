@@ -29,9 +29,19 @@ Team team_of_id(index_t id);
 /// The ranks of a team that differ from this one at most along some axes, in the order of their
 /// numbers.
 struct Group {
-  std::vector<int> members;
+  int size() const { return size_; }
+  /// The rank at a position. Positions count along the last axis first.
+  int member(int k) const;
+
   int self = 0;  // position of this rank among them
-  int size() const { return static_cast<int>(members.size()); }
+
+ private:
+  friend Group group_of(const Team& team, const std::vector<std::string>& axes);
+  struct Axis {
+    int size, step;  // ranks from one to the next
+  };
+  std::vector<Axis> axes_;
+  int size_ = 1, first_ = 0;
 };
 Group group_of(const Team& team, const std::vector<std::string>& axes);
 

@@ -141,13 +141,13 @@ void ScanReconstruction::Impl::check_agreement() const {
 bool ScanReconstruction::Impl::is_any_timed_out() const {
   std::byte mine{clock.seconds() >= *options.time_limit_s};
   const auto group = distributed_detail::group_of(team, {"coil"});
-  std::vector<std::byte> theirs(group.members.size());
+  std::vector<std::byte> theirs(static_cast<std::size_t>(group.size()));
   std::vector<Parcel> parcels;
   std::vector<Room> places;
-  for (std::size_t k = 0; k < theirs.size(); ++k) {
-    if (static_cast<int>(k) == group.self) continue;
-    parcels.push_back({group.members[k], {&mine, 1}});
-    places.push_back({group.members[k], {&theirs[k], 1}});
+  for (int k = 0; k < group.size(); ++k) {
+    if (k == group.self) continue;
+    parcels.push_back({group.member(k), {&mine, 1}});
+    places.push_back({group.member(k), {&theirs[static_cast<std::size_t>(k)], 1}});
   }
   if (!parcels.empty()) distributed_detail::exchange(team, parcels, places);
   for (const std::byte other : theirs) mine |= other;
