@@ -30,6 +30,8 @@ bool is_array(nb::handle object);
 /// Errors   DTypeError: float16, strings, objects, ..; TypeError: masked and sparse arrays, data
 ///          frames; ValueError "cannot be used in place": it must copy, and may_copy is false
 Tensor import_array(nb::handle object, bool may_copy = true);
+/// That of an object of class Tensor, null for others.
+const Tensor* tensor_in(nb::handle object);
 /// The memory of an array that will be written; `who` begins errors.
 Tensor writable_array(nb::handle object, const char* who);
 Kind kind_of(nb::handle object);

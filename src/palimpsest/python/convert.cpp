@@ -189,13 +189,8 @@ nb::object to_python(const Extents& extents) {
 }
 
 nb::object to_python(const Device& device) { return nb::cast(device.str()); }
-nb::object to_python(const Tensor& tensor) {
-  static const nb::handle type = nb::type<TensorObject>();  // lives as long as the module
-  nb::object object = nb::inst_alloc(type);
-  new (nb::inst_ptr<TensorObject>(object)) TensorObject{tensor};
-  nb::inst_mark_ready(object);
-  return object;
-}
+nb::object to_python(const Tensor& tensor) { return made_in_place<TensorObject>(tensor); }
+nb::object to_python(Tensor&& tensor) { return made_in_place<TensorObject>(std::move(tensor)); }
 nb::object to_python(const Variable& variable) {
   if (!variable.defined()) return nb::none();
   return nb::cast(VariableObject{variable});

@@ -160,6 +160,16 @@ struct LinopObject {
 nb::object object_of(const NamedLinop& A);
 nb::object object_of(const Parameter& p);
 
+/// An object of Python with a T in it. The class is looked up once.
+template <class T, class... Arguments>
+nb::object made_in_place(Arguments&&... arguments) {
+  static const nb::handle type = nb::type<T>();  // lives as long as the module
+  nb::object object = nb::inst_alloc(type);
+  new (nb::inst_ptr<T>(object)) T{std::forward<Arguments>(arguments)...};
+  nb::inst_mark_ready(object);
+  return object;
+}
+
 // -- enumerations, by their names ------------------------------------------------------------
 
 /// Names of the values of an enumeration, in their order from 0 on.
@@ -299,6 +309,7 @@ struct LazyCaster {
 /// Results of the library as objects of Python.
 nb::object to_python(DType dtype);
 nb::object to_python(const Tensor& tensor);
+nb::object to_python(Tensor&& tensor);
 nb::object to_python(const Variable& variable);
 nb::object to_python(const NamedLinop& A);
 nb::object to_python(const Parameter& p);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/python/exports.hpp"
 
-#include <nanobind/stl/shared_ptr.h>
-
 #include <algorithm>
 #include <map>
-#include <memory>
 
 #include "palimpsest/python/array_struct.hpp"
 #include "palimpsest/python/arrays.hpp"
@@ -57,7 +54,7 @@ nb::object torch_tensor(Tensor&& tensor, Access access) {
 nb::object in_kind(Tensor&& tensor, Kind kind, Access access) {
   switch (kind) {
     case Kind::tensor:
-      return to_python(tensor);
+      return to_python(std::move(tensor));
     case Kind::torch:
       return torch_tensor(std::move(tensor), access);
     case Kind::jax:
@@ -76,7 +73,7 @@ bool is_lent(Access access) { return access == Access::read_lent || access == Ac
 }  // namespace
 
 nb::object exported(Tensor tensor, Access access) {
-  return nb::cast(std::make_shared<ExportedMemory>(std::move(tensor), access));
+  return made_in_place<ExportedMemory>(std::move(tensor), access);
 }
 
 nb::object numpy_array(nb::handle exported) {
@@ -141,7 +138,7 @@ Storage exported_storage(const void* data) {
 }
 
 nb::object export_array(Tensor&& result, Kind kind) {
-  if (kind == Kind::tensor) return to_python(result);
+  if (kind == Kind::tensor) return to_python(std::move(result));
   // What others may write shows no other tensor, and every element of it has a place of its own.
   if (has_internal_overlap(result)) result = result.clone();
   if (result.numel() > 0) result.raw_mutable_data();

@@ -426,13 +426,18 @@ Kind kind_returned(Kind of_arguments) {
   return always.is_none() ? of_arguments : kind_named(always);
 }
 
+const Tensor* tensor_in(nb::handle object) {
+  if (facts_of(object).road != Road::tensor) return nullptr;
+  if (!nb::inst_ready(object)) throw TypeError("[array] got a Tensor without a value.");
+  return &nb::inst_ptr<TensorObject>(object)->value;
+}
+
 namespace {
 
 Tensor import_by(const ClassFacts& facts, nb::handle object, bool may_copy) {
   switch (facts.road) {
     case Road::tensor:
-      if (!nb::inst_ready(object)) throw TypeError("[array] got a Tensor without a value.");
-      return nb::inst_ptr<TensorObject>(object)->value;
+      return *tensor_in(object);
     case Road::ndarray:
       return from_ndarray(object, may_copy);
     case Road::array_struct:

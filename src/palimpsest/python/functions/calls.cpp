@@ -36,6 +36,12 @@ class Arguments {
   }
   void add(Self self, std::size_t i, nb::handle object) {
     const bool is_lent = i < self.lent.size() && self.lent[i];
+    if (const Tensor* const tensor = is_lent ? nullptr : tensor_in(object)) {
+      kind_ = merged(kind_, Kind::tensor);
+      // A handle of its own: another thread may change that of the object meanwhile.
+      list_.emplace_back(values_.emplace_back(*tensor).tensor());
+      return;
+    }
     const Value& value = values_.emplace_back(argument_of(object, is_lent, kind_));
     if (value.is_weak() || value.is_variable()) {
       list_.emplace_back(value);
