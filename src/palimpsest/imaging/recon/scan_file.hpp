@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/imaging/epi.hpp"
+#include "palimpsest/imaging/corrections/epi.hpp"
 #include "palimpsest/imaging/recon/coil_mixer.hpp"
 #include "palimpsest/imaging/recon/grid_file.hpp"
 #include "palimpsest/imaging/recon/memory_ledger.hpp"

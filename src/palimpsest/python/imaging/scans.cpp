@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imaging: patterns, trajectories, phantoms, and from k-space to images.
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/tuple.h>
 
+#include "palimpsest/imaging/corrections/radial_delays.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/phantom.hpp"
 #include "palimpsest/imaging/reconstruct.hpp"
@@ -133,6 +135,24 @@ void bind_trajectories(nb::module_& m) {
       "trajectory"_a, "method"_a);
 }
 
+void bind_delays(nb::module_& m) {
+  m.def(
+      "estimate_delays",
+      [](ArrayGiven kspace, ArrayGiven trajectory) {
+        const Tensor data = from_python<Tensor>(kspace), along = from_python<Tensor>(trajectory);
+        const RadialDelays found = released([&] { return estimate_delays(data, along); });
+        return std::tuple(found.xx, found.yy, found.xy);
+      },
+      "kspace"_a, "trajectory"_a);
+  m.def(
+      "corrected",
+      [](ArrayGiven trajectory, const std::tuple<double, double, double>& delays) {
+        const auto [xx, yy, xy] = delays;
+        return array_like(trajectory, corrected(from_python<Tensor>(trajectory), {xx, yy, xy}));
+      },
+      "trajectory"_a, "delays"_a);
+}
+
 void bind_phantoms(nb::module_& m) {
   nb::class_<Ellipse>(m, "Ellipse", "An ellipse of constant value; the field is [-1, 1]^2.")
       .def(
@@ -212,6 +232,7 @@ void bind_reconstruction(nb::module_& m) {
 void bind_scans(nb::module_& m) {
   bind_patterns(m);
   bind_trajectories(m);
+  bind_delays(m);
   bind_phantoms(m);
   bind_reconstruction(m);
 }

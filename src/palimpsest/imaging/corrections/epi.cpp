@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/imaging/epi.hpp"
+#include "palimpsest/imaging/corrections/epi.hpp"
 
 #include <fmt/format.h>
 
