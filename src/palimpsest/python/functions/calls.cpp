@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of functions: the way of arguments to the library, and of results back. A call of short
 // arrays takes little longer than this way, so it looks up classes once and allocates nothing.
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <memory_resource>
 
 #include "palimpsest/python/arrays.hpp"
@@ -114,6 +117,9 @@ PyObject* call_function(PyObject* self, PyObject* positional, PyObject* named) {
       throw TypeError("[Function] got an object without a graph. Try function().");
     }
     return call(*nb::inst_ptr<FunctionObject>(self), positional, named).release().ptr();
+  } catch (abi::__forced_unwind&) {
+    // The interpreter ends while this thread wants its lock. See Unlocked.
+    for (;;) pause();
   } catch (...) {
     return raised();
   }
