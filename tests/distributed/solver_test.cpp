@@ -13,6 +13,7 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/distributed/communication_ops.hpp"
 #include "palimpsest/graph/inputs.hpp"
+#include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/gradient_methods.hpp"
 #include "palimpsest/solve/least_squares.hpp"
@@ -58,6 +59,26 @@ TEST(DistributedSolve, DataThatAreSpreadAreSummedUp) {
   const SolveResult lsqr_whole = lsqr(A, data, {.max_iterations = 8});
   const SolveResult lsqr_together = lsqr(part, mine, {.max_iterations = 8});
   EXPECT_LT(distance(lsqr_together.x, lsqr_whole.x), 1e-8);
+}
+
+// Each rank sees its own part of the data; what is far from 1 on one of them is scaled on all.
+TEST(DistributedSolve, DataOfDifferentSizesAreScaledAlike) {
+  const NamedLinop A = sense(6, 12, 10, DType::complex128);
+  const NamedLinop part = distribute(A, Team::world(), kCoils);
+  for (const double factor : {1e-170, 0.0, 1e140}) {
+    Tensor data = coil_data(A).contiguous().clone();
+    // One coil as it is, all others far away, or nothing.
+    for (index_t c = 0; c < 5; ++c) {
+      Tensor coil = data.select(0, c);
+      coil.copy_from(function({}, ops::mul(constant(coil), constant(factor)))());
+    }
+    const SolveResult whole = cgls(A, data, {.tolerance = 0, .max_iterations = 8});
+    const SolveResult together =
+        cgls(part, part_of(data, A.oshape(), kCoils), {.tolerance = 0, .max_iterations = 8});
+    EXPECT_EQ(together.status, whole.status) << factor;
+    EXPECT_EQ(together.iterations, whole.iterations) << factor;
+    EXPECT_LT(distance(together.x, whole.x), 1e-8) << factor;
+  }
 }
 
 TEST(DistributedSolve, UnknownsThatAreSpreadAreSolvedTogether) {

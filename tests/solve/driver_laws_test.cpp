@@ -9,159 +9,23 @@
 #include <complex>
 #include <filesystem>
 #include <limits>
-#include <ostream>
 #include <set>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/linop/containers/chain.hpp"
-#include "palimpsest/linop/operators/dense.hpp"
-#include "palimpsest/linop/operators/diagonal.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
-#include "palimpsest/solve/prox/constraints.hpp"
-#include "palimpsest/solve/prox/total_variation.hpp"
-#include "palimpsest/solve/prox/wavelets.hpp"
-#include "palimpsest/solve/solvers/objective_problem.hpp"
+#include "solve/solver_samples.hpp"
 #include "support/expect_error.hpp"
 #include "support/malloc_counter.hpp"
 
 namespace palimpsest {
 namespace {
 
-struct Sample {
-  std::string solver, variant;
-  std::function<Problem(DType)> problem;
-  Extents data;
-  bool has_batch = true;
-  friend std::ostream& operator<<(std::ostream& stream, const Sample& s) {
-    return stream << s.solver << s.variant;
-  }
-};
+using Sample = testing::SolverSample;
+using testing::solver_samples;
 
 Tensor random(Extents shape, DType dtype, std::uint64_t stream) {
   return Tensor::random_normal(std::move(shape), dtype, {41, stream});
-}
-
-constexpr index_t kN = 24;
-
-// Maps of 3 coils on S slices of kN points: S N -> C S N, separable along S.
-NamedLinop coils(DType dtype) { return Dense(random({3, 2, kN}, dtype, 1), "C S N,S N->C S N"); }
-NamedLinop positive(DType dtype) { return coils(dtype).N() + 0.5 * Identity("S N"); }
-TensorType square_type(DType dtype) { return {dtype, {2, kN}, {}}; }
-TensorType data_type(DType dtype) { return {dtype, {3, 2, kN}, {}}; }
-
-Problem square(DType dtype) { return Problem(square_type(dtype)).set("A", positive(dtype)); }
-Problem square_with_m(DType dtype) {
-  Tensor weights = Tensor::linspace(0.1, 0.4, 2 * kN, real_of(dtype)).reshape({2, kN});
-  return square(dtype).set("M", Diagonal(weights, "S N"));
-}
-Problem rectangular(DType dtype) { return Problem(data_type(dtype)).set("A", coils(dtype)); }
-Problem with_h(DType dtype) {
-  Problem p = objective_problem({.A = coils(dtype), .h = L1(0.05)}, data_type(dtype));
-  return p.set("restart", true).set("max_iterations", 1000);
-}
-Objective with_terms(DType dtype) {
-  return {.A = coils(dtype), .terms = {tv_term(0.05, "N"), {.g = L1(0.05)}}, .h = NonNegative()};
-}
-
-std::vector<Sample> samples() {
-  const Extents b{2, kN}, y{3, 2, kN};
-  std::vector<Sample> list;
-  for (const char* name : {"conjugate_gradients", "minres", "bicgstab"}) {
-    list.push_back({name, "", square, b});
-    list.push_back({name, "WithM", square_with_m, b});
-  }
-  list.push_back({"conjugate_gradients", "Refreshing",
-                  [](DType d) { return square_with_m(d).set("refresh", 3); }, b});
-  list.push_back({"gmres", "", square, b});
-  const auto restarting = [](DType d) { return square_with_m(d).set("restart", 3); };
-  list.push_back({"gmres", "Restarting", restarting, b});
-  const auto bounded = [](DType d) {
-    return square(d).set("lower", 0.4).set("upper", 20.0).set("residual", true);
-  };
-  list.push_back({"chebyshev", "", bounded, b});
-  list.push_back({"power_method", "", square, b});
-  list.push_back({"lanczos", "", square, b});
-  const auto triplets = [](DType d) { return rectangular(d).set("k", 3); };
-  const auto restarted = [](DType d) { return rectangular(d).set("k", 1).set("vectors", 4); };
-  list.push_back({"dense_svd", "", triplets, y, false});
-  list.push_back({"svd", "", triplets, y, false});
-  list.push_back({"svd", "Restarted", restarted, y, false});
-  for (const char* name : {"cgls", "lsqr", "lsmr"}) {
-    list.push_back({name, "", rectangular, y});
-    list.push_back({name, "Damped", [](DType d) { return rectangular(d).set("damp", 0.3); }, y});
-  }
-  for (const char* name : {"ista", "fista", "pogm", "gradient_descent", "nesterov"}) {
-    list.push_back({name, "", with_h, y});
-    list.push_back({name, "WithL", [](DType d) { return with_h(d).set("L", 40.0); }, y});
-  }
-  const auto averaged = [](DType d) {
-    return with_h(d).set("average", 3).set("max_iterations", 6);
-  };
-  list.push_back({"fista", "Averaged", averaged, y});
-  for (const char* name : {"ista", "fista", "nesterov"}) {
-    const auto flagged = [](const char* flag) {
-      return [flag](DType d) { return with_h(d).set("L", 40.0).set(flag, true); };
-    };
-    list.push_back({name, "Monotone", flagged("monotone"), y});
-    list.push_back({name, "Backtracking", flagged("backtrack"), y});
-  }
-  const auto recording = [](DType d) {
-    return with_h(d)
-        .set("L", 4.0)
-        .set("monotone", true)
-        .set("backtrack", true)
-        .set("objective", true);
-  };
-  list.push_back({"fista", "Recording", recording, y});
-  list.push_back({"ista", "WithoutN",
-                  [](DType d) { return rectangular(d).set("h", L1(0.05)).set("L", 40.0); }, y});
-  const auto with_prox = [](DType d) {
-    const Prox tv = TotalVariation(0.05, "N", {.dims = Dims("S N"), .inner = 5});
-    return objective_problem({.A = coils(d), .h = tv}, data_type(d));
-  };
-  list.push_back({"fista", "TotalVariation", with_prox, y, false});
-  const auto with_shifts = [](DType d) {
-    const Prox h = L1Wavelet(0.05, "N", {.shift = Shift::random, .dims = Dims("S N")});
-    return objective_problem({.A = coils(d), .h = h}, data_type(d));
-  };
-  list.push_back({"fista", "ShiftedWavelets", with_shifts, y, false});
-  const auto split = [](DType d) {
-    Objective f = with_terms(d);
-    f.terms.push_back({.g = *f.h});
-    f.h.reset();
-    return objective_problem(f, data_type(d)).set("inner", 3).set("adapt", true);
-  };
-  list.push_back({"admm", "", split, y});
-  list.push_back({"admm", "WithL", [split](DType d) { return split(d).set("L", 40.0); }, y});
-  const auto periodic = [](DType d) {
-    const Term tv =
-        tv_term(0.05, "N", {.boundary = DifferenceBoundary::periodic, .dims = Dims("S N")});
-    return objective_problem({.A = Identity("S N"), .terms = {tv, {.g = L1(0.05)}}},
-                             square_type(d));
-  };
-  list.push_back({"admm", "Closed", [periodic](DType d) { return periodic(d).set("L", 1.0); }, b});
-  const auto terms = [](DType d) { return objective_problem(with_terms(d), data_type(d)); };
-  list.push_back({"condat_vu", "", terms, y});
-  list.push_back(
-      {"condat_vu", "Adapting", [terms](DType d) { return terms(d).set("adapt", true); }, y});
-  list.push_back(
-      {"condat_vu", "Recording", [terms](DType d) { return terms(d).set("objective", true); }, y});
-  const auto generalized = [](DType d) {
-    return objective_problem(tgv_objective(coils(d), 0.05, "N"), data_type(d));
-  };
-  list.push_back({"condat_vu", "Tgv", generalized, y, false});
-  list.push_back({"pdhg", "", [terms](DType d) { return terms(d).set("f", SquaredL2(1.0)); }, y});
-  const auto strong = [terms](DType d) {
-    return terms(d).set("f", SquaredL2(1.0)).set("h", SquaredL2(0.5)).set("strong", 0.5);
-  };
-  list.push_back({"pdhg", "Strong", strong, y});
-  const auto adapting = [terms](DType d) {
-    return terms(d).set("f", SquaredL2(1.0)).set("adapt", true).set("objective", true);
-  };
-  list.push_back({"pdhg", "Adapting", adapting, y});
-  return list;
 }
 
 class DriverLaws : public ::testing::TestWithParam<Sample> {
@@ -450,8 +314,8 @@ TEST_P(DriverLaws, ThreadsChangeNoBit) {
 
 // Samples whose elements can be solved alone. Step sizes that are found for the whole block are
 // other ones than those of an element: then the sample has to give them.
-std::vector<Sample> batch_samples() {
-  std::vector<Sample> list = samples();
+std::vector<Sample> batch_solver_samples() {
+  std::vector<Sample> list = solver_samples();
   std::erase_if(list, [](const Sample& s) {
     const bool finds_steps =
         find_solver(s.solver)->prepare != nullptr && !s.problem(DType::complex128).has_attr("L");
@@ -480,14 +344,14 @@ TEST_P(DriverBatchLaws, ABatchIsItsElements) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Solvers, DriverLaws, ::testing::ValuesIn(samples()),
+INSTANTIATE_TEST_SUITE_P(Solvers, DriverLaws, ::testing::ValuesIn(solver_samples()),
                          [](const auto& c) { return c.param.solver + c.param.variant; });
-INSTANTIATE_TEST_SUITE_P(Solvers, DriverBatchLaws, ::testing::ValuesIn(batch_samples()),
+INSTANTIATE_TEST_SUITE_P(Solvers, DriverBatchLaws, ::testing::ValuesIn(batch_solver_samples()),
                          [](const auto& c) { return c.param.solver + c.param.variant; });
 
 TEST(DriverLaws, EverySolverIsListed) {
   std::set<std::string> listed;
-  for (const Sample& s : samples()) listed.insert(s.solver);
+  for (const Sample& s : solver_samples()) listed.insert(s.solver);
   for (const std::string& name : solver_names()) EXPECT_TRUE(listed.contains(name)) << name;
 }
 

@@ -70,7 +70,10 @@ void add_up(DType dtype, std::span<const std::byte* const> parts, index_t n, std
 CommunicationOp::CommunicationOp(Team team, AxisNames axes)
     : team_(std::move(team)), axes_(std::move(axes)), group_(group_of(team_, axes_)) {}
 
-std::string CommunicationOp::parameters() const { return team_parameters(team_, axes_); }
+std::string CommunicationOp::parameters() const {
+  const std::string text = team_parameters(team_, axes_);
+  return turn_ < 0 ? text : fmt::format("{}, turn={}", text, turn_);
+}
 
 void CommunicationOp::abandon(std::string_view why) const noexcept { team_.abandon(why); }
 
@@ -93,14 +96,17 @@ AliasMap AllReduce::destroy_map(const Apply&) const {
   return in_place_ ? AliasMap{{0, {0}}} : AliasMap{};
 }
 
-OpPtr AllReduce::inplace_on_inputs(const Apply&, const std::set<int>& allowed) const {
-  if (in_place_ || !allowed.contains(0)) return nullptr;
-  return std::make_shared<AllReduce>(team(), axes(), true);
+OpPtr AllReduce::in_place(bool is_in_place) const {
+  const AllReduce other(team(), axes(), is_in_place);
+  return other.with_turn(turn());
 }
 
-OpPtr AllReduce::pure() const {
-  return in_place_ ? std::make_shared<AllReduce>(team(), axes()) : shared_from_this();
+OpPtr AllReduce::inplace_on_inputs(const Apply&, const std::set<int>& allowed) const {
+  if (in_place_ || !allowed.contains(0)) return nullptr;
+  return in_place(true);
 }
+
+OpPtr AllReduce::pure() const { return in_place_ ? in_place(false) : shared_from_this(); }
 
 std::size_t AllReduce::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
   const index_t n = element_count(inputs[0].extents),
@@ -185,6 +191,105 @@ void AllReduce::run_in_parts(const Sum& sum) const {
   add_up(sum.dtype, parts, static_cast<index_t>(own.size() / item), own.data());
   exchange_all([&](int) { return std::span<const std::byte>(own); },
                [&](int k) { return part_of(k); });
+}
+
+OpPtr AllReduce::joined(std::span<const Apply> nodes) const {
+  index_t bytes = 0;
+  for (const Apply& apply : nodes) {
+    const auto* const other = dynamic_cast<const AllReduce*>(&apply.op());
+    const TensorType& type = apply.input(0).type();
+    const bool is_like_this = other && other->team() == team() && other->axes() == axes();
+    if (!is_like_this || other->in_place_ || !type.is_fully_known()) return nullptr;
+    bytes += bytes_of(type);
+  }
+  if (bytes > kAtOnceBytes) return nullptr;
+  return std::make_shared<JoinedAllReduce>(team(), axes());
+}
+
+namespace {
+
+// Where arrays lie in a message: those with large items first, so that all are aligned.
+struct Packing {
+  std::vector<std::size_t> offsets;
+  std::size_t bytes = 0;
+  // From message to message in scratch.
+  std::size_t pitch() const { return (bytes + 15) / 16 * 16; }
+};
+
+template <class Arrays>
+Packing packing_of(const Arrays& arrays) {
+  Packing packing;
+  packing.offsets.resize(arrays.size());
+  for (const std::size_t item : {16, 8, 4}) {
+    for (std::size_t k = 0; k < arrays.size(); ++k) {
+      if (item_size(arrays[k].dtype) != item) continue;
+      packing.offsets[k] = packing.bytes;
+      packing.bytes += at(element_count(arrays[k].extents)) * item;
+    }
+  }
+  return packing;
+}
+
+}  // namespace
+
+Apply JoinedAllReduce::make_node(std::span<const Variable> inputs) const {
+  std::vector<TensorType> types;
+  for (const Variable& x : inputs) {
+    if (!is_summed(x.dtype())) {
+      throw DTypeError(fmt::format("[JoinedAllReduce] x: got {}, expected what AllReduce sums up",
+                                   name_of(x.dtype())));
+    }
+    types.push_back(x.type());
+  }
+  return node(inputs, std::move(types));
+}
+
+std::size_t JoinedAllReduce::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
+  return packing_of(inputs).pitch() * (others() + 1);
+}
+
+std::vector<Variable> JoinedAllReduce::pullback(const Apply&,
+                                                std::span<const Variable> cotangents) const {
+  std::vector<Variable> gradients;
+  for (const Variable& c : cotangents) {
+    gradients.push_back(c.defined() ? replicate(c, team(), axes()) : Variable());
+  }
+  return gradients;
+}
+
+Traffic JoinedAllReduce::traffic(const Apply& apply) const {
+  index_t bytes = 0;
+  for (const Variable& x : apply.inputs()) bytes += bytes_of(x.type());
+  const auto n = static_cast<index_t>(others());
+  return bytes == 0 || n == 0 ? Traffic{} : Traffic{n * bytes, n, 1};
+}
+
+void JoinedAllReduce::run(RunContext& context) const {
+  const Packing packing = packing_of(context.outputs());
+  if (packing.bytes == 0) return;
+  std::vector<std::byte*> messages;
+  for (std::size_t k = 0; k < at(group().size()); ++k) {
+    messages.push_back(context.scratch().data() + k * packing.pitch());
+  }
+  std::byte* const own = messages[at(group().self)];
+  const std::size_t n = context.outputs().size();
+  std::vector<Strides> strides;  // views refer to them
+  strides.reserve(n);
+  std::vector<MutableView> packed;
+  for (std::size_t k = 0; k < n; ++k) {
+    const MutableView& y = context.output(k);
+    strides.push_back(Layout::dense(y.dtype, Extents(y.extents.begin(), y.extents.end())).strides);
+    packed.push_back({own + packing.offsets[k], y.dtype, y.extents, strides.back()});
+    run_copy(context.input(k), packed[k]);
+  }
+  exchange_all([&](int) { return std::span<const std::byte>(own, packing.bytes); },
+               [&](int k) { return std::span(messages[at(k)], packing.bytes); });
+  std::vector<const std::byte*> parts(messages.size());
+  for (std::size_t k = 0; k < n; ++k) {
+    for (std::size_t r = 0; r < parts.size(); ++r) parts[r] = messages[r] + packing.offsets[k];
+    add_up(packed[k].dtype, parts, element_count(packed[k].extents), own + packing.offsets[k]);
+    run_copy(packed[k], context.output(k));
+  }
 }
 
 std::string Replicate::parameters() const { return team_parameters(team_, axes_); }

@@ -22,8 +22,16 @@ class CommunicationOp : public Op, public Collective {
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
   double tolerance(const Apply&) const override { return 0; }
   void abandon(std::string_view why) const noexcept override;
+  int turn() const override { return turn_; }
 
  protected:
+  /// For with_turn(): a copy of the op.
+  template <class T>
+  static OpPtr copy_of(const T& op, int turn) {
+    auto copy = std::make_shared<T>(op);
+    copy->turn_ = turn;
+    return copy;
+  }
   const Team& team() const { return team_; }
   const Group& group() const { return group_; }
   const AxisNames& axes() const { return axes_; }
@@ -46,6 +54,7 @@ class CommunicationOp : public Op, public Collective {
   Team team_;
   AxisNames axes_;
   Group group_;
+  int turn_ = -1;
 };
 
 /// The sum over the ranks along some axes, on each of them, added up in the order of the ranks.
@@ -70,6 +79,9 @@ class AllReduce final : public CommunicationOp {
   std::size_t scratch_bytes(const Apply&, std::span<const Layout> inputs) const override;
   std::vector<Variable> pullback(const Apply&, std::span<const Variable> cotangents) const override;
   Traffic traffic(const Apply& apply) const override;
+  /// A JoinedAllReduce of arrays that are sent at once.
+  OpPtr joined(std::span<const Apply> nodes) const override;
+  OpPtr with_turn(int turn) const override { return copy_of(*this, turn); }
   void run(RunContext& context) const override;
 
  private:
@@ -79,10 +91,33 @@ class AllReduce final : public CommunicationOp {
     index_t n;
     std::byte *whole, *scratch;
   };
+  OpPtr in_place(bool is_in_place) const;
   void run_at_once(const Sum& sum) const;
   void run_in_parts(const Sum& sum) const;
 
   bool in_place_;
+};
+
+/// Sums of several small arrays, each as AllReduce gives it, with one message to each rank.
+///
+/// Aliases  view_map {}, destroy_map {}
+/// Cost     (n - 1) messages of all arrays, one synchronisation; n ranks. Scratch: all arrays of
+///          all ranks
+class JoinedAllReduce final : public CommunicationOp {
+ public:
+  using CommunicationOp::CommunicationOp;
+  std::string name() const override { return "JoinedAllReduce"; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs.begin(), inputs.end()};
+  }
+  // Each output is linear in its own input.
+  Linearity linear_in(const Apply&, int) const override { return Linearity::no; }
+  std::size_t scratch_bytes(const Apply&, std::span<const Layout> inputs) const override;
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable> cotangents) const override;
+  Traffic traffic(const Apply& apply) const override;
+  OpPtr with_turn(int turn) const override { return copy_of(*this, turn); }
+  void run(RunContext& context) const override;
 };
 
 /// A value that is the same on all ranks along some axes, read by parts of an operator that differ

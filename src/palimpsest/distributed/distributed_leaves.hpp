@@ -23,6 +23,7 @@ class LeafSum final : public CommunicationOp {
   std::size_t scratch_bytes(const Apply&, std::span<const Layout> inputs) const override;
   std::vector<Variable> pullback(const Apply&, std::span<const Variable> cotangents) const override;
   Traffic traffic(const Apply& apply) const override;
+  OpPtr with_turn(int turn) const override { return copy_of(*this, turn); }
   void run(RunContext& context) const override;
 
  private:

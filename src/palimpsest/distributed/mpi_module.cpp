@@ -11,6 +11,8 @@
 //     have all arrived: the sender's memory may have changed before MPI read it.
 //  3. MPI cannot cancel what is being sent. The bytes of a message that a failed exchange leaves
 //     behind are held until MPI has done with them.
+//  4. MPI_Finalize waits for all ranks. It is called only after a barrier, which a rank whose last
+//     exchange has failed does not enter; it sends the tag kEnded instead.
 // Without the bindings for C++, which have objects of static life time.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
@@ -31,10 +33,12 @@
 namespace palimpsest::distributed_detail {
 namespace {
 
-constexpr int kGaveUp = 1;
+constexpr int kGaveUp = 1, kEnded = 2;
 constexpr int kFirstTag = 16, kTags = 16384;
 // MPI counts with an int.
 constexpr std::size_t kLongest = std::size_t{1} << 30;
+
+constexpr const char* kOtherProgram = ". Its program, shapes or placements are others";
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -46,6 +50,9 @@ std::string text_of(int error) {
   MPI_Error_string(error, text, &length);
   return {text, static_cast<std::size_t>(length)};
 }
+
+// The last exchange of the program.
+bool last_failed = false;
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -65,7 +72,8 @@ class MpiCommunicator final : public Communicator {
     try {
       has_left_ = false;
       std::string problem = exchange_all(parcels, places, timeout_s);
-      if (problem.empty()) {
+      last_failed = !problem.empty();
+      if (!last_failed) {
         ++completed_;
         return problem;
       }
@@ -87,22 +95,44 @@ class MpiCommunicator final : public Communicator {
       const std::array<long long, 2> where{sequence_, completed_};
       notice_.assign(reinterpret_cast<const char*>(where.data()), sizeof where);
       notice_ += why.substr(0, 2000);
-      for (int peer = 0; peer < size_; ++peer) {
-        if (peer == rank_) continue;
-        MPI_Request request;
-        // Small: it leaves at once. Freed requests are completed by MPI.
-        if (MPI_Isend(notice_.data(), static_cast<int>(notice_.size()), MPI_BYTE, peer, kGaveUp,
-                      comm_, &request) == MPI_SUCCESS) {
-          MPI_Request_free(&request);
-        }
-      }
+      tell_all(notice_, kGaveUp);
     } catch (const std::exception&) {
       // Others end by their time limit.
     }
     next_sequence();
   }
 
+  /// At the end of the program: will all ranks call MPI_Finalize? None does if the last exchange of
+  /// one of them has failed, since that one enters no barrier.
+  bool all_end() noexcept {
+    if (last_failed) {
+      tell_all({}, kEnded);
+      return false;
+    }
+    MPI_Request barrier;
+    if (MPI_Ibarrier(comm_, &barrier) != MPI_SUCCESS) return false;
+    for (;;) {
+      int done = 0, has_ended = 0;
+      if (MPI_Test(&barrier, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+      if (done) return true;
+      MPI_Iprobe(MPI_ANY_SOURCE, kEnded, comm_, &has_ended, MPI_STATUS_IGNORE);
+      if (has_ended) return false;
+      const timespec pause{0, 50000};
+      nanosleep(&pause, nullptr);
+    }
+  }
+
  private:
+  // Small messages leave at once. Freed requests are completed by MPI.
+  void tell_all(std::string_view text, int tag) noexcept {
+    for (int peer = 0; peer < size_; ++peer) {
+      MPI_Request request;
+      if (peer != rank_ && MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_BYTE, peer,
+                                     tag, comm_, &request) == MPI_SUCCESS) {
+        MPI_Request_free(&request);
+      }
+    }
+  }
   int tag() const { return kFirstTag + static_cast<int>(sequence_ % kTags); }
   void next_sequence() {
     ++sequence_;
@@ -116,6 +146,7 @@ class MpiCommunicator final : public Communicator {
     std::vector<MPI_Request> requests;
     std::vector<int> peers;
     std::vector<std::span<const std::byte>> bytes;
+    std::vector<int> expected;  // bytes to receive; those that receive come first
     int error = MPI_SUCCESS;
     const auto note = [&](int result, int peer, const MPI_Request& request,
                           std::span<const std::byte> part) {
@@ -128,6 +159,7 @@ class MpiCommunicator final : public Communicator {
       for (std::size_t at = 0; at < place.bytes.size(); at += kLongest) {
         const int n = static_cast<int>(std::min(kLongest, place.bytes.size() - at));
         MPI_Request request = MPI_REQUEST_NULL;
+        expected.push_back(n);
         note(MPI_Irecv(place.bytes.data() + at, n, MPI_BYTE, place.peer, tag(), comm_, &request),
              place.peer, request, place.bytes.subspan(at, static_cast<std::size_t>(n)));
       }
@@ -140,14 +172,14 @@ class MpiCommunicator final : public Communicator {
              parcel.peer, request, parcel.bytes.subspan(at, static_cast<std::size_t>(n)));
       }
     }
-    std::string problem =
-        error == MPI_SUCCESS ? wait(requests, peers, timeout_s) : "MPI: " + text_of(error);
+    std::string problem = error == MPI_SUCCESS ? wait(requests, peers, expected, timeout_s)
+                                               : "MPI: " + text_of(error);
     if (!problem.empty()) give_up(requests, bytes);
     return problem;
   }
 
   std::string wait(std::vector<MPI_Request>& requests, const std::vector<int>& peers,
-                   double timeout_s) {
+                   const std::vector<int>& expected, double timeout_s) {
     std::vector<MPI_Status> statuses(requests.size());
     const double start = now_s();
     for (long round = 0;; ++round) {
@@ -156,7 +188,7 @@ class MpiCommunicator final : public Communicator {
           MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data());
       if (error != MPI_SUCCESS) return failed_request(error, statuses, peers);
       if (std::string notice = notice_of_others(); !notice.empty()) return notice;
-      if (done) return {};
+      if (done) return missing_bytes(statuses, peers, expected);
       if (round < 300) {
         sched_yield();
         continue;
@@ -167,12 +199,32 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
+  // A message that is too long is an error of MPI, one that is too short is not.
+  static std::string missing_bytes(const std::vector<MPI_Status>& statuses,
+                                   const std::vector<int>& peers,
+                                   const std::vector<int>& expected) {
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      int n = 0;
+      MPI_Get_count(&statuses[i], MPI_BYTE, &n);
+      if (n == expected[i]) continue;
+      return "rank " + std::to_string(peers[i]) + " sent " + std::to_string(n) +
+             " bytes, expected " + std::to_string(expected[i]) + kOtherProgram;
+    }
+    return {};
+  }
+
   static std::string failed_request(int error, const std::vector<MPI_Status>& statuses,
                                     const std::vector<int>& peers) {
     if (error != MPI_ERR_IN_STATUS) return "MPI: " + text_of(error);
     for (std::size_t i = 0; i < statuses.size(); ++i) {
       const int own = statuses[i].MPI_ERROR;
       if (own == MPI_SUCCESS || own == MPI_ERR_PENDING) continue;
+      int kind = MPI_SUCCESS;
+      MPI_Error_class(own, &kind);
+      if (kind == MPI_ERR_TRUNCATE) {
+        return "rank " + std::to_string(peers[i]) + " sent more bytes than expected" +
+               kOtherProgram;
+      }
       return "MPI, with rank " + std::to_string(peers[i]) + ": " + text_of(own);
     }
     return "MPI: " + text_of(error);
@@ -276,6 +328,9 @@ class MpiCommunicator final : public Communicator {
   bool has_left_ = false;  // the last exchange failed, whatever the reason
 };
 
+// Of all ranks; null where the program has begun MPI, and ends it.
+MpiCommunicator* of_all_ranks = nullptr;
+
 Communicator* open(const void* mpi_comm, MpiFunctions::Hold hold, std::string& problem) {
   int is_initialized = 0, is_finalized = 0, provided = 0;
   MPI_Initialized(&is_initialized);
@@ -290,12 +345,14 @@ Communicator* open(const void* mpi_comm, MpiFunctions::Hold hold, std::string& p
       problem = text_of(error);
       return nullptr;
     }
+    of_all_ranks = new MpiCommunicator(MPI_COMM_WORLD, hold);
     // The program did not begin MPI, so it does not end it.
     std::atexit([] {
       int is_over = 0;
       MPI_Finalized(&is_over);
-      if (!is_over) MPI_Finalize();
+      if (!is_over && of_all_ranks->all_end()) MPI_Finalize();
     });
+    if (!mpi_comm) return of_all_ranks;
   }
   return new MpiCommunicator(mpi_comm ? *static_cast<const MPI_Comm*>(mpi_comm) : MPI_COMM_WORLD,
                              hold);

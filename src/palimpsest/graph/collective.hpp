@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "palimpsest/graph/op.hpp"
@@ -26,14 +27,22 @@ struct Traffic {
 
 /// An op that several processes run together, each with its own part of the data.
 ///
-/// All of them must run the same ops of this kind in the same order. So a plan keeps the order of
-/// the graph among them, runs them in one lane, on the thread that calls, and their results are
-/// dense.
+/// All of them must run the same ops of this kind in the same order. So each gets a turn before a
+/// graph is rewritten, which may go differently where a process has an empty part of an array; a
+/// plan keeps the order of the turns, runs them in one lane, on the thread that calls, and their
+/// results are dense.
 class Collective {
  public:
   virtual ~Collective() = default;
   /// What this process sends, all extents being known.
   virtual Traffic traffic(const Apply& apply) const = 0;
+  /// Lower turns run first; -1: none yet. A parameter of the op, so that no two of a graph are
+  /// equal.
+  virtual int turn() const = 0;
+  virtual OpPtr with_turn(int turn) const = 0;
+  /// One op with the inputs and the outputs of all these nodes, of which one has this op, one node
+  /// after the other, that gives the same bits with fewer messages. Null: there is none.
+  virtual OpPtr joined(std::span<const Apply>) const { return nullptr; }
   /// A step that is no Collective failed here: tells the other processes, which wait for this one.
   virtual void abandon(std::string_view why) const noexcept = 0;
 };

@@ -20,6 +20,7 @@
 #include "palimpsest/rewrite/passes/fuse_sums.hpp"
 #include "palimpsest/rewrite/passes/fusion.hpp"
 #include "palimpsest/rewrite/passes/inplace.hpp"
+#include "palimpsest/rewrite/passes/join_messages.hpp"
 #include "palimpsest/rewrite/passes/linear_identities.hpp"
 #include "palimpsest/rewrite/passes/merge.hpp"
 #include "palimpsest/rewrite/passes/resolve_slices.hpp"
@@ -44,6 +45,8 @@ std::set<std::string> always(std::set<std::string> tags) {
 // Ordered by position.
 std::vector<Rewrite> library() {
   return {
+      {"join_messages", 0, always({"messages"}), join_messages,
+       "sums over processes that stand side by side travel in one message"},
       {"merge_duplicates", 0, always({"merge"}), merge_duplicates,
        "equal ops on equal inputs, and equal constants, become one"},
       {"fold_shapes", 0.5, fast({"shapes"}), fold_shapes,
@@ -168,6 +171,7 @@ class Runner {
         graph_.add_feature(next->second());
       }
     };
+    order_messages(graph_);
     for (const Rewrite* rewrite : chosen(options_.selection)) {
       attach_up_to(rewrite->position);
       check_interrupt();

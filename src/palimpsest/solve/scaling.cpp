@@ -72,16 +72,13 @@ double safe_norm(const Tensor& x) {
   return std::ldexp(std::sqrt(squares), exponent);
 }
 
-int scale_exponent(const Tensor& b, const std::optional<Tensor>& x0) {
-  const double largest = largest_part(b);
+int scale_exponent(double largest, double start, DType dtype) {
   if (!(largest > 0) || !std::isfinite(largest)) return 0;
   const int of_b = std::ilogb(largest);
   if (std::abs(of_b) <= kFarExponent) return 0;
-  const int range = real_of(b.dtype()) == DType::float32
-                        ? std::numeric_limits<float>::max_exponent
-                        : std::numeric_limits<double>::max_exponent;
+  const int range = real_of(dtype) == DType::float32 ? std::numeric_limits<float>::max_exponent
+                                                     : std::numeric_limits<double>::max_exponent;
   const int exponent = std::min(-of_b, range - 2);  // 2^exponent is a number of the dtype
-  const double start = x0 ? largest_part(*x0) : 0;
   if (!(start > 0) || !std::isfinite(start)) return exponent;
   // A third of the exponents: products of two such numbers fit.
   return std::min(exponent, range / 3 - std::ilogb(start));

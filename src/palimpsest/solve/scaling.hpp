@@ -19,9 +19,9 @@ double largest_part(const Tensor& x);
 /// |x|, Euclidean, without overflow or underflow on the way.
 double safe_norm(const Tensor& x);
 
-/// The power of two by which b is multiplied: 0 unless its largest part is far from 1. It leaves a
-/// start x0 in range.
-int scale_exponent(const Tensor& b, const std::optional<Tensor>& x0);
+/// The power of two by which b is multiplied: 0 unless `largest`, its largest part, is far from 1.
+/// It leaves a start x0 in range, whose largest part is `start`; 0: there is none. `dtype`: of b.
+int scale_exponent(double largest, double start, DType dtype);
 
 /// x *= 2^exponent, in place. False if a value left the range of the dtype.
 ///

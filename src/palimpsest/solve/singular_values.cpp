@@ -61,7 +61,7 @@ Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   resolved.resolve(o.batch, false, "svd");
   svd_parts::count_of(resolved);
   const index_t side = std::min(svd_parts::rows_of(resolved), svd_parts::columns_of(resolved));
-  if (side > o.dense_side) return made;
+  if (side > o.dense_side || resolved.x().is_in_parts() || resolved.b().is_in_parts()) return made;
   SolveOptions dense = made.options;
   dense.max_iterations = static_cast<int>(side);
   dense.tolerance = 0;

@@ -63,7 +63,8 @@ Variable Scope::conjugate_prox(std::string_view name, const Variable& u, const V
 
 Variable Scope::value(std::string_view name, const Variable& x) {
   const Problem& p = graph_->problem;
-  return p.prox(name).value(x, p.argument_of(name).batch_axes());
+  const Space space = p.argument_of(name);
+  return space.total(p.prox(name).value(x, space.batch_axes()));
 }
 
 void Scope::count(std::string_view name, const Variable& times) {

@@ -41,8 +41,8 @@ struct StepGrowth {
 
 // Do squares of what is a thousandth of the largest number vanish in their precision? Norms and
 // sizes of complex numbers are wrong then. Linear systems are brought near 1 before.
-bool has_no_squares(const Tensor& b) {
-  const double largest = largest_part(b);
+bool has_no_squares(const Space& space, const Tensor& b) {
+  const double largest = space.total(largest_part(b));
   const double least = real_of(b.dtype()) == DType::float32 ? std::numeric_limits<float>::min()
                                                             : std::numeric_limits<double>::min();
   return largest > 0 && largest < 1000 * std::sqrt(least);
@@ -84,7 +84,7 @@ class Run {
       end_all(Status::diverged);
     } else if (start_.is_zero && type_.is_linear) {
       end_all(Status::converged);
-    } else if (!type_.is_linear && has_no_squares(b)) {
+    } else if (!type_.is_linear && has_no_squares(problem_.b(), b)) {
       end_all(Status::breakdown);
     } else if (type_.judge_start != nullptr) {
       for (std::size_t k = 0; k < ended_.size(); ++k) {

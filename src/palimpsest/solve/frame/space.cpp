@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/ops.hpp"
@@ -21,11 +23,19 @@ Space Space::of(const NamedLinop& A, VectorSide side) const {
   Space space = *this;
   space.spread_by_ = A;
   space.side_ = side;
+  const Variable number = tensor(DType::float64, {}, "number");
+  space.is_in_parts_ = space.total(number) != number;
   return space;
 }
 
 Variable Space::total(const Variable& number) const {
   return spread_by_.defined() ? palimpsest::total(spread_by_, side_, number) : number;
+}
+
+double Space::total(double number) const {
+  const Variable v = tensor(DType::float64, {}, "number");
+  const Variable sum = total(v);
+  return sum == v ? number : function({v}, sum)(Tensor::full({}, number)).item<double>();
 }
 
 TensorType Space::number_type() const {

@@ -40,15 +40,21 @@ class Space {
   /// A number with axes of extent 1 where the vectors have axes besides the batch, so that it
   /// broadcasts against them. The number itself where there is no batch.
   Variable spread(const Variable& number) const;
+  /// The sum over all processes of a number that each has computed from its part of a vector; the
+  /// number itself where vectors are whole.
+  Variable total(const Variable& number) const;
+  /// The same of a number that is there. All processes call it.
+  double total(double number) const;
+  /// Has each process a part of the vectors?
+  bool is_in_parts() const { return is_in_parts_; }
 
  private:
-  Variable total(const Variable& number) const;
-
   TensorType type_;
   Dims dims_;
   Axes batch_axes_;
   NamedLinop spread_by_;  // undefined: vectors are whole
   VectorSide side_ = VectorSide::input;
+  bool is_in_parts_ = false;
 };
 
 }  // namespace palimpsest

@@ -70,18 +70,18 @@ Space table(const Problem& p, DType dtype, Extents extents) {
 
 Variable products(const Space& X, const Variable& V, const Variable& w) {
   if (X.batch_axes().empty()) {
-    const Variable rows = V.reshape({V.type().shape[0], -1});
-    return ops::contract(rows, std::vector{kCount, 0}, w.ravel(), std::vector{0},
-                         std::vector{kCount}, {.conj_a = true});
+    const Variable rows = V.reshape({V.type().shape[0], element_count(X.type().shape)});
+    return X.total(ops::contract(rows, std::vector{kCount, 0}, w.ravel(), std::vector{0},
+                                 std::vector{kCount}, {.conj_a = true}));
   }
   const std::vector<int> x = labels_of_vector(X);
-  return ops::contract(V, joined({kCount}, x), w, x, joined({kCount}, labels_of_batch(X)),
-                       {.conj_a = true});
+  return X.total(ops::contract(V, joined({kCount}, x), w, x, joined({kCount}, labels_of_batch(X)),
+                               {.conj_a = true}));
 }
 
 Variable combination(const Space& X, const Variable& V, const Variable& c) {
   if (X.batch_axes().empty()) {
-    const Variable rows = V.reshape({V.type().shape[0], -1});
+    const Variable rows = V.reshape({V.type().shape[0], element_count(X.type().shape)});
     return ops::contract(c, std::vector{kCount}, rows, std::vector{kCount, 0}, std::vector{0})
         .reshape(X.type().shape);
   }
@@ -133,8 +133,9 @@ Variable first_rows(const Problem& p, const Variable& at, index_t n, DType dtype
 
 Variable as_rows(const Space& X, const Variable& V) {
   Extents extents = extents_of_batch(X);
-  extents.push_back(V.type().shape[0]);
-  extents.push_back(-1);
+  const index_t count = V.type().shape[0], all = element_count(V.type().shape);
+  extents.push_back(count);
+  extents.push_back(all == 0 ? 0 : all / (count * element_count(X.number_type().shape)));
   return ops::transpose(V, rows_order(X)).reshape(extents);
 }
 

@@ -15,6 +15,11 @@ const Space& short_space(const Problem& p) { return is_tall(p) ? p.x() : p.b(); 
 
 // Row j of D is column j of a tall matrix, and row j of a wide one.
 void declare_dense_svd(const Problem& p, StateList& state) {
+  if (p.x().is_in_parts() || p.b().is_in_parts()) {
+    throw NotSupported(
+        "[dense_svd] A: got vectors of which each process has a part, expected whole "
+        "ones. Try the solver svd");
+  }
   count_of(p);
   state.add("D", basis::vectors(p, long_space(p), side_of(p)));
 }

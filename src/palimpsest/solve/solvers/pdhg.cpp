@@ -38,7 +38,9 @@ void declare_pdhg(const Problem& p, StateList& state) {
 void set_up_pdhg(const Problem& p, Scope& s) {
   // Data that are not finite end the solve here: the first step would take x over before y.
   const Space& B = p.b();
-  s.number("largest", ops::abs(s.b()).max(other_axes(B.batch_axes(), B.type().rank())));
+  const Variable size = ops::abs(s.b());
+  s.number("excess",
+           B.total(sum_besides(ops::where(ops::isfinite(size), 0.0, size), B.batch_axes())));
   if (!adapts(p) || !p.has_x0()) return;
   s.guard(p.x().norm2(s["x"]));  // as in condat_vu
   s.set("Ax", s.apply("A", s["x"]));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "palimpsest/base/error.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 // Of one element of the batch.
 index_t size_of(const Problem& p, const Space& space) {
+  // What other processes have of a vector is not known.
+  if (space.is_in_parts()) return std::numeric_limits<index_t>::max();
   const index_t batch = element_count(p.x().number_type().shape);
   return batch == 0 ? 0 : element_count(space.type().shape) / batch;
 }
