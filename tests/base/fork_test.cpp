@@ -15,6 +15,12 @@
 #include "palimpsest/base/call_lock.hpp"
 #include "palimpsest/base/immortal.hpp"
 
+#ifdef __SANITIZE_THREAD__
+// A child cannot join the threads of its parent, which are no leaks of its own.
+extern "C" const char* __tsan_default_options();
+extern "C" const char* __tsan_default_options() { return "report_thread_leaks=0"; }
+#endif
+
 namespace palimpsest {
 namespace {
 
