@@ -33,7 +33,8 @@ Unlocked::Unlocked() {
   is_unlocked = true;
 }
 
-Unlocked::~Unlocked() {
+// Such an unwinding has no object that the reference could bind to.
+[[gnu::no_sanitize("null")]] Unlocked::~Unlocked() {
   is_unlocked = false;
   try {
     PyEval_RestoreThread(state_);
@@ -42,7 +43,7 @@ Unlocked::~Unlocked() {
   }
 }
 
-Locked::Locked() : was_unlocked_(Unlocked::is_unlocked) {
+[[gnu::no_sanitize("null")]] Locked::Locked() : was_unlocked_(Unlocked::is_unlocked) {
   try {
     state_ = PyGILState_Ensure();
   } catch (abi::__forced_unwind&) {

@@ -111,7 +111,8 @@ PyObject* raised() {
 
 }  // namespace
 
-PyObject* call_function(PyObject* self, PyObject* positional, PyObject* named) {
+[[gnu::no_sanitize("null")]] PyObject* call_function(PyObject* self, PyObject* positional,
+                                                     PyObject* named) {
   try {
     if (!nb::inst_ready(self)) {
       throw TypeError("[Function] got an object without a graph. Try function().");
