@@ -46,11 +46,12 @@ endif()
 
 # Gives the names that a source defines for itself: in namespaces without a name, as macros.
 function(palimpsest_own_names source result)
-  file(STRINGS ${source} lines REGEX "^([A-Za-z]|}  // namespace$|#define )")
+  file(STRINGS ${source} lines REGEX "^([A-Za-z]|\\[\\[[a-z]+\\]\\] [A-Za-z]|}  // namespace$|#define )")
   set(names)
   set(is_own FALSE)
   foreach(line IN LISTS lines)
     set(name)
+    string(REGEX REPLACE "^\\[\\[[a-z]+\\]\\] " "" line "${line}")
     if(line STREQUAL "namespace {")
       set(is_own TRUE)
     elseif(line STREQUAL "}  // namespace")
