@@ -13,6 +13,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -163,7 +164,12 @@ nb::object object_of(const Parameter& p);
 /// An object of Python with a T in it. The class is looked up once.
 template <class T, class... Arguments>
 nb::object made_in_place(Arguments&&... arguments) {
-  static const nb::handle type = nb::type<T>();  // lives as long as the module
+  static constinit std::atomic<PyObject*> found{nullptr};  // lives as long as the module
+  nb::handle type = found.load(std::memory_order_relaxed);
+  if (!type.is_valid()) {
+    type = nb::type<T>();
+    found.store(type.ptr(), std::memory_order_relaxed);
+  }
   nb::object object = nb::inst_alloc(type);
   new (nb::inst_ptr<T>(object)) T{std::forward<Arguments>(arguments)...};
   nb::inst_mark_ready(object);

@@ -370,14 +370,18 @@ std::optional<DType> dtype_of_items(char kind, int itemsize) {
   const int log2 = std::countr_zero(static_cast<unsigned>(itemsize));
   if (itemsize != 1 << log2 || log2 > 4) return std::nullopt;
   static constexpr auto none = static_cast<DType>(-1);
-  static const auto table = [] {  // by kind and logarithm of the size
-    std::array<std::array<DType, 5>, 5> all;
+  constexpr auto table = [] {  // by kind and logarithm of the size
+    std::array<std::array<DType, 5>, kItemKinds.size()> all{};
     for (auto& row : all) row.fill(none);
-    for (int i = 0; i < kDTypeCount; ++i) {
-      const auto dtype = static_cast<DType>(i);
+    const auto put = [&](char of_kind, DType dtype) {
       const int size = std::countr_zero(static_cast<unsigned>(item_size(dtype)));
-      all[kItemKinds.find(item_kind(dtype))][static_cast<std::size_t>(size)] = dtype;
-    }
+      all[kItemKinds.find(of_kind)][static_cast<std::size_t>(size)] = dtype;
+    };
+    put('b', DType::bool_);
+    for (const DType d : {DType::int8, DType::int16, DType::int32, DType::int64}) put('i', d);
+    for (const DType d : {DType::uint8, DType::uint16, DType::uint32, DType::uint64}) put('u', d);
+    for (const DType d : {DType::float32, DType::float64}) put('f', d);
+    for (const DType d : {DType::complex64, DType::complex128}) put('c', d);
     return all;
   }();
   const std::size_t row = kItemKinds.find(kind);

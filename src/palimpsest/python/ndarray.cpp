@@ -2,6 +2,7 @@
 #include "palimpsest/python/ndarray.hpp"
 
 #include <array>
+#include <atomic>
 
 #include "palimpsest/python/array_struct.hpp"
 
@@ -18,11 +19,13 @@ constinit std::array<Known, kMost> known{};
 constinit std::size_t count = 0;
 
 void note_dtypes(nb::handle numpy) {
+  std::array<Known, kMost> found{};
+  std::size_t n = 0;
   const auto note = [&](const char* name) {
     const nb::object descr = numpy.attr("dtype")(name);
     const auto dtype = dtype_of_items(nb::cast<std::string>(descr.attr("kind"))[0],
                                       nb::cast<int>(descr.attr("itemsize")));
-    known[count++] = {descr.inc_ref().ptr(), *dtype};
+    found[n++] = {descr.inc_ref().ptr(), *dtype};
   };
   // Those that are asked for most come first; C has two names for integers of 64 bits.
   for (const char* name : {"float64", "complex64", "float32", "complex128"}) note(name);
@@ -31,6 +34,9 @@ void note_dtypes(nb::handle numpy) {
     if (!is_floating(dtype) && !is_complex(dtype)) note(std::string(name_of(dtype)).c_str());
   }
   for (const char* name : {"longlong", "ulonglong"}) note(name);
+  if (count != 0) return;  // another thread has been here meanwhile
+  known = found;
+  count = n;
 }
 
 // Do the fields of an array say what its interface says?
@@ -66,8 +72,11 @@ bool look() {
 }  // namespace
 
 bool knows_ndarray() {
-  static const bool known = look();
-  return known;
+  // No guard of a static: who waits for it would hold the interpreter's lock, which look() needs.
+  static constinit std::atomic<int> answer{-1};
+  int now = answer.load(std::memory_order_relaxed);
+  if (now < 0) answer.store(now = look() ? 1 : 0, std::memory_order_relaxed);
+  return now == 1;
 }
 
 std::optional<DType> element_dtype(const NdArray& array) {
