@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "palimpsest/python/array_struct.hpp"
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/interop/array_struct.hpp"
 
 namespace palimpsest::python {
 namespace {

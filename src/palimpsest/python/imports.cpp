@@ -5,11 +5,11 @@
 #include <unordered_map>
 
 #include "palimpsest/memory/copy_stats.hpp"
-#include "palimpsest/python/array_struct.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/exports.hpp"
+#include "palimpsest/python/interop/array_struct.hpp"
+#include "palimpsest/python/interop/ndarray.hpp"
 #include "palimpsest/python/interop/torch_tensors.hpp"
-#include "palimpsest/python/ndarray.hpp"
 #include "palimpsest/tensor/dlpack.hpp"
 
 namespace palimpsest::python {

@@ -2,10 +2,10 @@
 // class Tensor: a view of memory with copy-on-write.
 #include <nanobind/stl/shared_ptr.h>
 
-#include "palimpsest/python/array_struct.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/exports.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/interop/array_struct.hpp"
 #include "palimpsest/tensor/dlpack.hpp"
 
 namespace palimpsest::python {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/python/ndarray.hpp"
+#include "palimpsest/python/interop/ndarray.hpp"
 
 #include <array>
 #include <atomic>
 
-#include "palimpsest/python/array_struct.hpp"
+#include "palimpsest/python/interop/array_struct.hpp"
 
 namespace palimpsest::python {
 namespace {
