@@ -412,7 +412,7 @@ TEST(L1Wavelets, AShiftIsThatOfARolledImage) {
 }
 
 TEST(L1Wavelets, AShiftOfEvenExtentsTakesNoCopy) {
-  const auto is_gather = [](const Extents& shape) {
+  const auto gathers = [](const Extents& shape) {
     const Prox h =
         L1Wavelet(0.4, "Ny Nx", {.levels = 2, .shift = Shift::random, .dims = Dims("Ny Nx")});
     Problem p({DType::complex64, shape, {}});
@@ -423,8 +423,8 @@ TEST(L1Wavelets, AShiftOfEvenExtentsTakesNoCopy) {
     }
     return count;
   };
-  EXPECT_EQ(is_gather({32, 48}), 0);
-  EXPECT_EQ(is_gather({32, 47}), 2);  // one axis of odd extent, before and after
+  EXPECT_EQ(gathers({32, 48}), 0);
+  EXPECT_EQ(gathers({32, 47}), 2);  // one axis of odd extent, before and after
 }
 
 }  // namespace

@@ -8,11 +8,14 @@
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
 #include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/solvers/objective_problem.hpp"
 
 namespace palimpsest {
 namespace {
 
 const SolverType& cg_type() { return *find_solver("conjugate_gradients"); }
+
+}  // namespace
 
 Problem cg_problem(const NamedLinop& A, const TensorType& b, const CgOptions& options) {
   Problem p(b);
@@ -20,8 +23,6 @@ Problem cg_problem(const NamedLinop& A, const TensorType& b, const CgOptions& op
   if (options.M) p.set("M", *options.M);
   return p;
 }
-
-}  // namespace
 
 ConjugateGradients::ConjugateGradients(const NamedLinop& A, const TensorType& b,
                                        const CgOptions& options)

@@ -8,7 +8,6 @@
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 
@@ -106,23 +105,6 @@ const SolverType& solver_of(const Objective& f, Method method) {
   return *find_solver(name);
 }
 
-CgOptions cg_options(const MinimizeOptions& o) {
-  return {.tolerance = o.tolerance,
-          .max_iterations = o.max_iterations,
-          .x0 = o.x0,
-          .callback = o.callback,
-          .history = o.history,
-          .budget_bytes = o.budget_bytes,
-          .callback_every = o.callback_every,
-          .time_limit_s = o.time_limit_s,
-          .batch = o.batch,
-          .checkpoint = o.checkpoint,
-          .resume = o.resume,
-          .cancel = o.cancel,
-          .seed = o.seed,
-          .objective = o.objective};
-}
-
 // A^H W b + sum of lambda_j L_j^H c_j.
 Tensor right_hand_side(const Objective& f, const Tensor& b) {
   const Variable data = make_input(type_of(b), "b");
@@ -135,50 +117,46 @@ Tensor right_hand_side(const Objective& f, const Tensor& b) {
   return function({In(data)}, {Out(rhs)}, {.name = "right-hand side"})(b);
 }
 
-void refuse_cg(const Objective& f) {
-  if (f.terms.empty() && !f.h) return;
-  throw ValueError("[minimize] method: cg takes no terms and no h, expected another");
+// What minimize() solves, and by what. cg solves a linear system, of the right-hand side.
+struct Chosen {
+  Objective objective;
+  Method method;
+  const SolverType& type;
+  Problem problem;
+};
+Chosen chosen(const Objective& objective, const TensorType& b, const MinimizeOptions& options) {
+  const Objective f = simplified(objective);
+  check_objective(f);
+  const Method method = method_of(f, options.method);
+  if (method != Method::cg) {
+    return {f, method, solver_of(f, method), minimize_problem(f, b, options)};
+  }
+  if (!f.terms.empty() || f.h) {
+    throw ValueError("[minimize] method: cg takes no terms and no h, expected another");
+  }
+  const TensorType rhs = f.A.H()(make_input(b, "b")).type();
+  return {f, method, *find_solver("conjugate_gradients"), cg_problem(hessian(f), rhs, {})};
 }
 
 }  // namespace
 
 SolveResult minimize(const Objective& objective, const Tensor& b, const MinimizeOptions& options) {
-  const Objective f = simplified(objective);
-  check_objective(f);
-  const Method method = method_of(f, options.method);
-  if (method == Method::cg) {
-    refuse_cg(f);
-    return conjugate_gradients(hessian(f), right_hand_side(f, b), cg_options(options));
-  }
-  return solve(solver_of(f, method), minimize_problem(f, type_of(b), options), b,
+  const Chosen run = chosen(objective, type_of(b), options);
+  const bool is_cg = run.method == Method::cg;
+  return solve(run.type, run.problem, is_cg ? right_hand_side(run.objective, b) : b,
                solve_options(options));
 }
 
 SolvePlan plan_minimize(const Objective& objective, const TensorType& b,
                         const MinimizeOptions& options) {
-  const Objective f = simplified(objective);
-  check_objective(f);
-  const Method method = method_of(f, options.method);
-  if (method == Method::cg) {
-    refuse_cg(f);
-    const TensorType rhs = f.A.H()(make_input(b, "b")).type();
-    return plan_conjugate_gradients(hessian(f), rhs, cg_options(options));
-  }
-  return plan_solve(solver_of(f, method), minimize_problem(f, b, options), solve_options(options));
+  const Chosen run = chosen(objective, b, options);
+  return plan_solve(run.type, run.problem, solve_options(options));
 }
 
 index_t smallest_minimize_budget(const Objective& objective, const TensorType& b,
                                  const MinimizeOptions& options) {
-  const Objective f = simplified(objective);
-  check_objective(f);
-  const Method method = method_of(f, options.method);
-  if (method == Method::cg) {
-    refuse_cg(f);
-    const TensorType rhs = f.A.H()(make_input(b, "b")).type();
-    return smallest_cg_budget(hessian(f), rhs, cg_options(options));
-  }
-  return smallest_solve_budget(solver_of(f, method), minimize_problem(f, b, options),
-                               solve_options(options));
+  const Chosen run = chosen(objective, b, options);
+  return smallest_solve_budget(run.type, run.problem, solve_options(options));
 }
 
 SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions& options) {

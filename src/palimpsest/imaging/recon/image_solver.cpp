@@ -366,23 +366,10 @@ Tensor unknown_of(const Model& model, Tensor image) {
 
 const SolverType& type_of(const Model& model) { return *find_solver(solver_name(model.method)); }
 
-CgOptions cg_options(const SolveOptions& o) {
-  return {.tolerance = o.tolerance,
-          .max_iterations = o.max_iterations,
-          .x0 = o.x0,
-          .callback = o.callback,
-          .budget_bytes = o.budget_bytes,
-          .time_limit_s = o.time_limit_s,
-          .checkpoint = o.checkpoint,
-          .resume = o.resume,
-          .cancel = o.cancel,
-          .seed = o.seed};
-}
-
 Solver solver_of(const Model& model, const ImageSolverOptions& options, index_t budget) {
   const SolveOptions how = solve_options(options, model, budget);
   if (model.method == ReconstructMethod::cg) {
-    return ConjugateGradients(model.normal, model.image, cg_options(how));
+    return ConjugateGradients(model.normal, model.image, palimpsest::solve_options<CgOptions>(how));
   }
   return {type_of(model), problem_of(model, options), how};
 }
@@ -536,9 +523,10 @@ ImageSolver::Budgets ImageSolver::smallest(const ImageItem& item,
   if (model.method == ReconstructMethod::adjoint) return budgets;
   const SolveOptions how = solve_options(options, model, 0);
   budgets.solve = bytes_of_right_hand_side(model);
-  budgets.solve += model.method == ReconstructMethod::cg
-                       ? smallest_cg_budget(model.normal, model.image, cg_options(how))
-                       : smallest_solve_budget(type_of(model), problem_of(model, options), how);
+  budgets.solve +=
+      model.method == ReconstructMethod::cg
+          ? smallest_cg_budget(model.normal, model.image, palimpsest::solve_options<CgOptions>(how))
+          : smallest_solve_budget(type_of(model), problem_of(model, options), how);
   return budgets;
 }
 

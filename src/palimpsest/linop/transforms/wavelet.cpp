@@ -227,24 +227,12 @@ void check_wavelet(const NamedLinop& A) {
 
 Variable shifted_wavelet(const NamedLinop& W, const Variable& x,
                          const std::vector<Variable>& shifts) {
-  Variable moved = x;
-  const Axes axes = axes_of(W, x);
-  if (levels_of(W, x) > 0) return transformed(W, x, shifts);
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    moved = rolled(moved, static_cast<std::size_t>(axes[i]), shifts[i]);
-  }
-  return moved;
+  return transformed(W, x, shifts);
 }
 
 Variable shifted_wavelet_adjoint(const NamedLinop& W, const Variable& y,
                                  const std::vector<Variable>& shifts) {
-  Variable moved = y;
-  const Axes axes = axes_of(W, y);
-  if (levels_of(W, y) > 0) return transformed_back(W, y, shifts);
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    moved = rolled(moved, static_cast<std::size_t>(axes[i]), -shifts[i]);
-  }
-  return moved;
+  return transformed_back(W, y, shifts);
 }
 
 int wavelet_levels(const Extents& sizes) {

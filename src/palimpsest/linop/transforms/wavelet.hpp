@@ -31,7 +31,7 @@ NamedLinop Wavelet(Dims dims, Dims over, WaveletOptions options = {});
 
 /// W of x moved on periodically by the shifts, one int64 without axes for each axis of W, and W^H
 /// of y moved back by them. Along axes of even extent the move is part of the first filter and of
-/// the last one, without a copy.
+/// the last one, without a copy. Without levels nothing is moved.
 Variable shifted_wavelet(const NamedLinop& W, const Variable& x,
                          const std::vector<Variable>& shifts);
 Variable shifted_wavelet_adjoint(const NamedLinop& W, const Variable& y,

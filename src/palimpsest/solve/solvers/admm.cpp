@@ -50,10 +50,6 @@ Variable shift_of(const Problem& p, index_t i, const Variable& like) {
   return constant(p.attr(name).as_tensor()).astype(like.dtype());
 }
 
-Variable sum_of(const Variable& sum, const Variable& term) {
-  return sum.defined() ? sum + term : term;
-}
-
 struct TermResult {
   Variable z, u, primal, off;  // primal: the relative residual; off: K x - d
 };

@@ -11,6 +11,7 @@
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/prox/node.hpp"
+#include "palimpsest/solve/solvers/dual_steps.hpp"
 
 namespace palimpsest::proximal {
 namespace {
@@ -61,8 +62,8 @@ bool is_shift_invariant(const NamedLinop& A, std::size_t rank, Axes& along) {
 
 std::vector<NamedLinop> normals(const Problem& p) {
   std::vector<NamedLinop> list{p.op("N")};
-  for (index_t i = 0; i < p.integer("terms", 0); ++i) {
-    list.push_back(p.op("K" + std::to_string(i)).N());
+  for (index_t i = 0; i < term_count(p); ++i) {
+    list.push_back(p.op(of_term("K", i)).N());
   }
   return list;
 }
@@ -113,9 +114,8 @@ void set_up_basis(const Problem& p, Scope& s, const Axes& axes) {
   const Variable at = probe(p, s, axes);
   s.set("N in basis", eigenvalues(s.apply("N", at).astype(p.x().type().dtype), axes));
   Variable sum;
-  for (index_t i = 0; i < p.integer("terms", 0); ++i) {
-    const Variable image = p.op("K" + std::to_string(i)).N()(at);
-    sum = sum.defined() ? sum + image : image;
+  for (index_t i = 0; i < term_count(p); ++i) {
+    sum = sum_of(sum, p.op(of_term("K", i)).N()(at));
   }
   s.set("K in basis", eigenvalues(sum.astype(p.x().type().dtype), axes));
 }

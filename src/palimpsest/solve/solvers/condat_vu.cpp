@@ -93,8 +93,7 @@ void step_condat(const Problem& p, Scope& s, int) {
     const Variable sigma = s[of_term("sigma", i)], there = s.apply(of_term("K", i), ahead);
     const Variable change = dual_step(p, s, u, there, shifted(p, u.shift, there), sigma, residual);
     leaves.push_back(change);
-    const Variable back = s.adjoint(of_term("K", i), change);
-    moved = moved.defined() ? moved + back : back;
+    moved = sum_of(moved, s.adjoint(of_term("K", i), change));
     s.number(of_term("sigma", i), sigma);
     s.number(of_term("norm", i), s[of_term("norm", i)]);
   }

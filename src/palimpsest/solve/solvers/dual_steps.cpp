@@ -11,10 +11,6 @@
 namespace palimpsest::proximal {
 namespace {
 
-Variable sum_of(const Variable& sum, const Variable& term) {
-  return sum.defined() ? sum + term : term;
-}
-
 // Of one part, v itself.
 std::vector<Variable> parts_of(const Variable& v, std::size_t count) {
   if (count == 1) return {v};
@@ -31,6 +27,10 @@ Variable whole(std::vector<Variable> parts) {
 
 std::string of_term(const char* base, index_t i) { return base + std::to_string(i); }
 index_t term_count(const Problem& p) { return p.integer("terms", 0); }
+Variable sum_of(const Variable& sum, const Variable& term) {
+  return sum.defined() ? sum + term : term;
+}
+
 bool adapts(const Problem& p) { return p.flag("adapt"); }
 
 Variable shifted(const Problem& p, const std::string& shift, const Variable& image) {

@@ -24,6 +24,8 @@ struct Side {
   VectorSide side;
 };
 Side x_side(const Problem& p);
+/// sum + term; the term where there is no sum yet.
+Variable sum_of(const Variable& sum, const Variable& term);
 /// K x - d of a term, where the problem has the shift d.
 Variable shifted(const Problem& p, const std::string& shift, const Variable& image);
 /// g_i(K x - d) of term i, given K x.

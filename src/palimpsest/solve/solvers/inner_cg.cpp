@@ -11,8 +11,7 @@ namespace {
 Variable hessian(const Problem& p, const Variable& rho, const Variable& v) {
   Variable terms;
   for (index_t i = 0; i < term_count(p); ++i) {
-    const Variable image = p.op(of_term("K", i)).N()(v);
-    terms = terms.defined() ? terms + image : image;
+    terms = sum_of(terms, p.op(of_term("K", i)).N()(v));
   }
   const Variable data = p.op("N")(v);
   return terms.defined() ? ops::fma(p.x().spread(rho), terms, data) : data;

@@ -2,6 +2,7 @@
 // Internal.
 #pragma once
 
+#include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/objective.hpp"
 
 namespace palimpsest {
@@ -10,5 +11,7 @@ namespace palimpsest {
 /// .. of the quadratics that have a c; "K0", .. of the terms. Functions "g0", .., "h". Attributes
 /// "lambda0", "c0", "d0", .. and "terms", their number.
 Problem objective_problem(const Objective& f, const TensorType& b);
+/// That of conjugate_gradients(). Operators "A" and "M"; attribute "refresh".
+Problem cg_problem(const NamedLinop& A, const TensorType& b, const CgOptions& options);
 
 }  // namespace palimpsest
