@@ -90,6 +90,7 @@ TEST_F(CopyCancel, ACopyThatHasBecomeNeedlessStopsAfterItsPiece) {
   EXPECT_EQ(storage_.data(), address);
   EXPECT_EQ(stats.counts().take_overs, 1u);
   EXPECT_EQ(stats.counts().copies, 0u);
+  EXPECT_EQ(CopyStats().counts().take_overs, 0u);  // of those that came before it
 }
 
 TEST_F(CopyCancel, SoDoesACopyOfTheElementsOfAView) {

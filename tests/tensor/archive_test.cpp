@@ -135,6 +135,12 @@ TEST_F(ArchiveFile, MappedTensorsTakeNoMemoryUntilWritten) {
   EXPECT_TRUE(equal(Archive::load(path).tensor(0), a));
 }
 
+TEST_F(ArchiveFile, HoldsTensorsOfTheMostAxes) {
+  a = Tensor::ones(Extents(kMaxRank, 1));
+  save();
+  EXPECT_TRUE(equal(Archive::load(path).tensor(0), a));
+}
+
 TEST_F(ArchiveFile, MappingOutlivesArchiveAndName) {
   save();
   Tensor t = Archive::load(path).tensor(0);

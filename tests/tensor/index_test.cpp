@@ -72,6 +72,8 @@ TEST(TensorIndex, MatchesAPlainLoopForAllSmallSlices) {
 TEST(TensorIndex, OfAnUndefinedTensorIsRefused) {
   expect_error<ValueError>([] { Tensor()(0); }, "there is none");
   expect_error<ValueError>([] { Tensor()(newaxis); }, "there is none");
+  expect_error<ValueError>([] { Tensor().strides(); }, "there is none");
+  expect_error<ValueError>([] { Tensor().offset(); }, "there is none");
 }
 
 TEST(TensorIndex, NamesTheAxisOfAWrongEntry) {

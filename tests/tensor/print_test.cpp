@@ -48,6 +48,18 @@ TEST(TensorPrint, UsesExponentsForWideRanges) {
             "tensor([1.e+300, 2.e+000], dtype=float64, device=cpu)");
 }
 
+TEST(TensorPrint, UsesExponentsForNumbersFarFromOne) {
+  const auto has_exponent = [](double value) {
+    const std::string text = to_string(Tensor::from<double>({value}));
+    return text.find("e-0") != std::string::npos || text.find("e+0") != std::string::npos;
+  };
+  EXPECT_FALSE(has_exponent(1e-4));
+  EXPECT_TRUE(has_exponent(9.9e-5));
+  EXPECT_TRUE(has_exponent(2e-5));
+  EXPECT_FALSE(has_exponent(9.9e7));
+  EXPECT_TRUE(has_exponent(1e8));
+}
+
 TEST(TensorPrint, ShowsWhatIsNoNumber) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double inf = std::numeric_limits<double>::infinity();

@@ -15,11 +15,9 @@ Device Device::parse(std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   Device device;
-  if (name == "cpu") {
-    device.type = DeviceType::cpu;
-  } else if (name == "cuda") {
+  if (name == "cuda") {
     device.type = DeviceType::cuda;
-  } else {
+  } else if (name != "cpu") {
     throw fail();
   }
   if (colon == std::string_view::npos) return device;
