@@ -14,7 +14,7 @@
 namespace palimpsest::testing {
 namespace {
 
-const Placement kCoils{{"C", "rank"}}, kSlices{{"S", "rank"}};
+const Placement kCoils{{"C", "rank"}};
 constexpr int kIterations = 5;
 
 class EverySolver : public ::testing::TestWithParam<SolverSample> {

@@ -21,12 +21,12 @@ using namespace distributed_detail;
 
 // Along which axes of the team vectors are spread, and along which directions sum.
 struct Roles {
-  AxisNames input, output;     // each rank holds its part of the vector
+  CutAxes input, output;       // each rank holds its part of the vector
   AxisNames forward, adjoint;  // results are summed
 };
 
 Roles roles_of(const NamedLinop& A) {
-  return {names_of(A, "input"), names_of(A, "output"), names_of(A, "forward"),
+  return {cuts_of(A, "input"), cuts_of(A, "output"), names_of(A, "forward"),
           names_of(A, "adjoint")};
 }
 
@@ -64,7 +64,7 @@ NamedLinop distributed_adjoint(const NamedLinop& A) {
 // where the adjoint is.
 NamedLinop distributed_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Roles r = roles_of(A);
-  if (!r.forward.empty() || (inner && communicates(*inner))) return {};
+  if (!r.forward.empty() || (inner && is_in_parts(*inner))) return {};
   const NamedLinop normal = inner ? A[0].normal(*inner) : A[0].N();
   return make_distributed(normal, team_id(A), {r.input, r.input, r.adjoint, r.adjoint},
                           A.attr("cut_dims"));
@@ -103,7 +103,7 @@ const LinopType& distributed_type() {
         .normal = distributed_normal,
         .remark = distributed_remark,
         .assemble = assemble_part,
-        .total = total_of_parts,
+        .parts = &kVectorParts,
     };
   });
 }
@@ -144,14 +144,11 @@ bool has(const Dims& dims, const ND& d) {
 namespace {
 
 Roles roles_for(const NamedLinop& A, const Placement& placement) {
-  Roles roles;
+  Roles roles{cuts_in(A.ishape(), placement), cuts_in(A.oshape(), placement), {}, {}};
   for (const auto& [d, axis] : placement.entries()) {
     if (!has(A.dims(), d)) continue;
-    const bool is_in = has(A.ishape(), d), is_out = has(A.oshape(), d);
-    if (is_in) roles.input.push_back(axis);
-    if (is_out) roles.output.push_back(axis);
-    if (!is_out) roles.forward.push_back(axis);
-    if (!is_in) roles.adjoint.push_back(axis);
+    if (!has(A.oshape(), d)) roles.forward.push_back(axis);
+    if (!has(A.ishape(), d)) roles.adjoint.push_back(axis);
   }
   return roles;
 }

@@ -105,7 +105,7 @@ const LinopType& type() {
         .adjoint = adjoint,
         .normal = normal,
         .assemble = assemble_part,
-        .total = total_of_parts,
+        .parts = &kVectorParts,
     };
   });
 }
@@ -138,7 +138,7 @@ bool transforms_placed(const NamedLinop& A, const Placement& placement) {
 NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placement& placement) {
   const Axes axes = transformed(A);
   CutAxes cuts, meanwhile;
-  AxisNames spread;
+  CutAxes spread;
   DimMap sizes;
   for (std::size_t axis = 0; axis < A.ishape().size(); ++axis) {
     const ND &in = A.ishape()[axis], &out = A.oshape()[axis];
@@ -150,7 +150,7 @@ NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placemen
                                : PartRange{0, n};
     sizes[in] = sizes[out] = part.size();
     if (!team_axis) continue;
-    spread.push_back(*team_axis);
+    spread.push_back({static_cast<index_t>(axis), n, *team_axis});
     if (!has(axes, axis)) continue;
     const std::size_t other = axis_to_cut(A, axis, placement);
     cuts.push_back({static_cast<index_t>(axis), n, *team_axis});

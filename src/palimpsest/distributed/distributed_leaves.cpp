@@ -194,7 +194,7 @@ Variable leaves_adj_fn(const NamedLinop& A, const Variable& y) { return applied(
 // A^H inner A of operators whose results are not summed: that of each leaf.
 NamedLinop leaves_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Leaves leaves(A);
-  if (A.is_flipped() || !A.oshape().contains(leaves.d) || (inner && communicates(*inner))) {
+  if (A.is_flipped() || !A.oshape().contains(leaves.d) || (inner && is_in_parts(*inner))) {
     return {};
   }
   std::vector<NamedLinop> children;
@@ -245,7 +245,7 @@ const LinopType& leaves_type() {
                       .size = leaves_size},
         .normal = leaves_normal,
         .assemble = assemble_leaves,
-        .total = total_of_parts,
+        .parts = &kVectorParts,
     };
   });
 }
@@ -265,12 +265,12 @@ NamedLinop distributed_leaves(const NamedLinop& A, const Team& team, const ND& d
     children.push_back(A.split({{d, slice(i, i + 1)}}));
   }
   if (children.empty()) children.push_back(part_of_tile(A, {{d, slice(0, 0)}}));
-  const bool is_in = A.ishape().contains(d), is_out = A.oshape().contains(d);
+  const Placement placement(Placement::Entries{{d, axis}});
   return make_container(leaves_type(), std::move(children),
                         {{"team", team.node().id},
                          {"cut_dims", attribute_of(CutDims{{d.str(), axis}})},
-                         {"input", attribute_of(is_in ? AxisNames{axis} : AxisNames{})},
-                         {"output", attribute_of(is_out ? AxisNames{axis} : AxisNames{})},
+                         {"input", attribute_of(cuts_in(A.ishape(), placement))},
+                         {"output", attribute_of(cuts_in(A.oshape(), placement))},
                          {"axis", axis},
                          {"leaves", *n},
                          {"d", d.str()}});

@@ -93,7 +93,7 @@ const LinopType& stencil_type() {
                       .split = refuse_tiles,
                       .adj_split = refuse_tiles},
         .assemble = assemble_part,
-        .total = total_of_parts,
+        .parts = &kVectorParts,
     };
   });
 }
@@ -132,8 +132,8 @@ StencilReach reach_of(const NamedLinop& A) {
 
 Attributes attributes_of_parts(const Team& team, const NamedLinop& A, const Placement& placement) {
   return {{"team", team.node().id},
-          {"input", attribute_of(axes_cutting(A.ishape(), placement))},
-          {"output", attribute_of(axes_cutting(A.oshape(), placement))}};
+          {"input", attribute_of(cuts_in(A.ishape(), placement))},
+          {"output", attribute_of(cuts_in(A.oshape(), placement))}};
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ const LinopType& elsewhere_type() {
                       .adj_split = refuse_tiles},
         .normal = elsewhere_normal,
         .assemble = assemble_part,
-        .total = total_of_parts,
+        .parts = &kVectorParts,
     };
   });
 }

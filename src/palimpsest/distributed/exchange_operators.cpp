@@ -18,7 +18,7 @@ namespace {
 using namespace distributed_detail;
 
 // What stands in the attributes of an exchange.
-Attributes attributes_of(const Team& team, const AxisNames& input, const AxisNames& output) {
+Attributes attributes_of(const Team& team, const CutAxes& input, const CutAxes& output) {
   return {
       {"team", team.node().id}, {"input", attribute_of(input)}, {"output", attribute_of(output)}};
 }
@@ -26,10 +26,10 @@ Attributes attributes_of(const Team& team, const AxisNames& input, const AxisNam
 // -- sums ----------------------------------------------------------------------------------------
 
 Variable sum_fn(const NamedLinop& A, const Variable& x) {
-  return all_reduce(x, team_in(A), names_of(A, "input"));
+  return all_reduce(x, team_in(A), team_axes(cuts_of(A, "input")));
 }
 Variable sum_adj_fn(const NamedLinop& A, const Variable& y) {
-  return replicate(y, team_in(A), names_of(A, "input"));
+  return replicate(y, team_in(A), team_axes(cuts_of(A, "input")));
 }
 
 const LinopType& sum_type() {
@@ -40,7 +40,7 @@ const LinopType& sum_type() {
                       .adj_fn = sum_adj_fn,
                       .split = refuse_tiles,
                       .adj_split = refuse_tiles},
-        .total = total_of_parts,
+        .parts = &kVectorParts,
     };
   });
 }
@@ -66,7 +66,7 @@ const LinopType& redistribute_type() {
                       .split = refuse_tiles,
                       .adj_split = refuse_tiles},
         .normal = redistribute_normal,
-        .total = total_of_parts,
+        .parts = &kVectorParts,
     };
   });
 }
@@ -113,7 +113,7 @@ const LinopType& halo_type() {
                       .adj_fn = halo_adj_fn,
                       .split = refuse_tiles,
                       .adj_split = refuse_tiles},
-        .total = total_of_parts,
+        .parts = &kVectorParts,
     };
   });
 }
@@ -121,8 +121,12 @@ const LinopType& halo_type() {
 }  // namespace
 
 NamedLinop AllReduce(Dims dims, const Team& team, std::vector<std::string> axes) {
-  for (const std::string& axis : axes) team.size(axis);
-  return make_linop(sum_type(), NamedShape(std::move(dims)), {}, attributes_of(team, axes, {}));
+  CutAxes own;
+  for (const std::string& axis : axes) {
+    team.size(axis);
+    own.push_back({-1, -1, axis});
+  }
+  return make_linop(sum_type(), NamedShape(std::move(dims)), {}, attributes_of(team, own, {}));
 }
 
 NamedLinop Broadcast(Dims dims, const Team& team, std::vector<std::string> axes) {
@@ -138,7 +142,7 @@ NamedLinop Redistribute(Dims dims, Extents shape, const Team& team, Placement fr
                     shape.size(), dims.size(), dims.str()));
   }
   const CutAxes before = cuts_in(dims, shape, team, from), after = cuts_in(dims, shape, team, to);
-  Attributes attributes = attributes_of(team, axes_cutting(dims, from), axes_cutting(dims, to));
+  Attributes attributes = attributes_of(team, before, after);
   attributes.emplace_back("from", attribute_of(before));
   attributes.emplace_back("to", attribute_of(after));
   if (!out) {
@@ -181,8 +185,9 @@ NamedLinop Halo(Dims dims, ND d, index_t extent, const Team& team, std::string a
   Dims out;
   const ND with_halo = options.out.value_or(window_name(d, {dims.begin(), dims.end()}));
   for (const ND& name : dims) out.push_back(name == d ? with_halo : name);
-  Attributes attributes = attributes_of(team, {axis}, {axis});
-  attributes.emplace_back("cut", attribute_of(CutAxes{{position, extent, axis}}));
+  const CutAxes cut{{position, extent, axis}};
+  Attributes attributes = attributes_of(team, cut, cut);
+  attributes.emplace_back("cut", attribute_of(cut));
   attributes.emplace_back("before", options.before);
   attributes.emplace_back("after", options.after);
   attributes.emplace_back("boundary", options.boundary == HaloBoundary::periodic  ? "periodic"

@@ -91,10 +91,32 @@ NamedLinop refuse_tiles(const NamedLinop& A, const Tile& tile) {
   return A;
 }
 
-Variable total_of_parts(const NamedLinop& A, VectorSide side, const Variable& number) {
+namespace {
+
+CutAxes cuts_on(const NamedLinop& A, VectorSide side) {
   const bool is_input = (side == VectorSide::input) != A.is_flipped();
-  return all_reduce(number, team_in(A), names_of(A, is_input ? "input" : "output"));
+  return cuts_of(A, is_input ? "input" : "output");
 }
+
+Variable total_of_parts(const NamedLinop& A, VectorSide side, const Variable& number) {
+  return all_reduce(number, team_in(A), team_axes(cuts_on(A, side)));
+}
+
+Dims dims_of_parts(const NamedLinop& A, VectorSide side) {
+  const Team team = team_in(A);
+  const Dims& dims = side == VectorSide::input ? A.ishape() : A.oshape();
+  Dims cut;
+  for (const CutAxis& c : cuts_on(A, side)) {
+    if (c.axis >= 0 && team.size(c.team_axis) > 1) {
+      cut.push_back(dims[static_cast<std::size_t>(c.axis)]);
+    }
+  }
+  return cut;
+}
+
+}  // namespace
+
+const VectorParts kVectorParts{.total = total_of_parts, .cut_dims = dims_of_parts};
 
 namespace {
 
@@ -192,10 +214,6 @@ NamedLinop part_of_tile(const NamedLinop& A, const Tile& tile) {
   return make_container(empty_type(), {none, first.empty() ? A : A.split(first)}, {});
 }
 
-bool communicates(const NamedLinop& A) {
-  return A.type().total || std::any_of(A.linops().begin(), A.linops().end(), communicates);
-}
-
 NamedLinop with_other_sizes(const NamedLinop& A, const DimMap& sizes) {
   LinopData data = copy_data(A);
   data.shape = with_sizes_in(data.shape, sizes);
@@ -232,11 +250,18 @@ DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& pla
   return sizes;
 }
 
-AxisNames axes_cutting(const Dims& dims, const Placement& placement) {
-  AxisNames axes;
+CutAxes cuts_in(const Dims& dims, const Placement& placement) {
+  CutAxes cuts;
   for (const auto& [d, axis] : placement.entries()) {
-    if (dims.contains(d)) axes.push_back(axis);
+    const auto found = std::find(dims.begin(), dims.end(), d);
+    if (found != dims.end()) cuts.push_back({found - dims.begin(), -1, axis});
   }
+  return cuts;
+}
+
+AxisNames team_axes(const CutAxes& cuts) {
+  AxisNames axes;
+  for (const CutAxis& cut : cuts) axes.push_back(cut.team_axis);
   return axes;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal: what containers share whose vectors are spread over ranks. Their attributes are `team`,
-// the number of a team, and `input` and `output`, the axes along which each rank holds its part of
-// a vector.
+// the number of a team, and `input` and `output`, the axes of vectors of which each rank holds its
+// part. An axis of -1 says that each rank has a vector for itself.
 #pragma once
 
 #include "palimpsest/distributed/move_parts.hpp"
@@ -33,7 +33,7 @@ CutDims cut_dims_of(const NamedLinop& A);
 // Entries of a LinopType.
 NamedShape assemble_part(std::vector<NamedLinop>& children, const Assembly& how);
 NamedLinop refuse_tiles(const NamedLinop& A, const Tile& tile);
-Variable total_of_parts(const NamedLinop& A, VectorSide side, const Variable& number);
+extern const VectorParts kVectorParts;
 
 /// The operator on a tile of which ranges may be empty: then zeros of the dtype that A gives.
 NamedLinop part_of_tile(const NamedLinop& A, const Tile& tile);
@@ -42,9 +42,6 @@ bool has_empty_part(const NamedLinop& A);
 /// A with the tiles of one index that empty parts of it hold to know its dtypes, or with the whole
 /// operator where that has no index.
 NamedLinop without_empty_parts(const NamedLinop& A);
-
-/// Does applying A exchange anything with other ranks?
-bool communicates(const NamedLinop& A);
 
 /// A leaf or container with other recorded sizes than it has.
 NamedLinop with_other_sizes(const NamedLinop& A, const DimMap& sizes);
@@ -55,7 +52,9 @@ index_t known_size(const NamedLinop& A, std::size_t axis);
 Attribute extents_of_whole(const NamedLinop& A);
 /// The dimensions of A with the sizes of this rank's parts, where they are known.
 DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement);
-/// The axes of the team that cut one of these dimensions.
-AxisNames axes_cutting(const Dims& dims, const Placement& placement);
+/// Where a placement cuts these dimensions, without their extents.
+CutAxes cuts_in(const Dims& dims, const Placement& placement);
+/// The axes of the team that cut.
+AxisNames team_axes(const CutAxes& cuts);
 
 }  // namespace palimpsest::distributed_detail

@@ -50,6 +50,14 @@ struct Assembly {
 
 enum class VectorSide;
 
+/// How several processes hold parts of the vectors on a side of an operator.
+struct VectorParts {
+  /// The sum over the processes of a number that each has computed from its part.
+  Variable (*total)(const NamedLinop& A, VectorSide side, const Variable& number);
+  /// The dimensions of which each process holds a part.
+  Dims (*cut_dims)(const NamedLinop& A, VectorSide side);
+};
+
 /// A kind of operator. Must outlive every operator of it: make it a constant at namespace scope.
 struct LinopType {
   std::string name;  ///< key in the registry, unique
@@ -72,9 +80,8 @@ struct LinopType {
   /// Containers: checks the children, completes their names in place and gives ishape and oshape of
   /// the whole.
   NamedShape (*assemble)(std::vector<NamedLinop>& children, const Assembly& how) = nullptr;
-  /// Of operators between vectors that several processes hold parts of: the sum over them of a
-  /// number that each has computed from its part. Null: vectors are whole.
-  Variable (*total)(const NamedLinop& A, VectorSide side, const Variable& number) = nullptr;
+  /// Of operators between vectors that several processes hold parts of. Null: vectors are whole.
+  const VectorParts* parts = nullptr;
   /// Parameters that follow from the others (sort orders): made anew after each check.
   std::vector<std::pair<std::string, Parameter>> (*derive)(const NamedLinop& A) = nullptr;
 };

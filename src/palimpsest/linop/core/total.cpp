@@ -9,7 +9,7 @@ namespace {
 // The part of A that knows how vectors on that side are spread; null where they are whole.
 // Children stand in the order in which they are applied.
 const NamedLinop* spreading(const NamedLinop& A, VectorSide side) {
-  if (A.type().total) return &A;
+  if (A.type().parts) return &A;
   const auto& children = A.linops();
   const auto found_in = [&](auto first, auto last) -> const NamedLinop* {
     for (; first != last; ++first) {
@@ -25,7 +25,14 @@ const NamedLinop* spreading(const NamedLinop& A, VectorSide side) {
 
 Variable total(const NamedLinop& A, VectorSide side, const Variable& number) {
   const NamedLinop* const part = spreading(A, side);
-  return part ? part->type().total(*part, side, number) : number;
+  return part ? part->type().parts->total(*part, side, number) : number;
+}
+
+bool is_in_parts(const NamedLinop& A) { return spreading(A, VectorSide::input) != nullptr; }
+
+Dims cut_dims(const NamedLinop& A, VectorSide side) {
+  const NamedLinop* const part = spreading(A, side);
+  return part ? part->type().parts->cut_dims(*part, side) : Dims();
 }
 
 }  // namespace palimpsest

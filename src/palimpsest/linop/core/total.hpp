@@ -12,5 +12,10 @@ enum class VectorSide { input, output };
 /// computed from its part of the vectors on that side of A; the number itself where vectors are
 /// whole.
 Variable total(const NamedLinop& A, VectorSide side, const Variable& number);
+/// Do several processes hold parts of A?
+bool is_in_parts(const NamedLinop& A);
+/// The dimensions of the vectors on that side of A of which each process holds a part, by the names
+/// of the part of A that cuts them; none where vectors are whole.
+Dims cut_dims(const NamedLinop& A, VectorSide side);
 
 }  // namespace palimpsest

@@ -14,6 +14,7 @@
 #include "palimpsest/compile/streaming.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/total.hpp"
 #include "palimpsest/linop/split/batch.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
 #include "palimpsest/linop/transforms/convolution_graph.hpp"
@@ -145,12 +146,9 @@ bool can_cut(const NamedLinop& A, const ND& d) {
   }
 }
 
-// Is this the part of one process, or are such parts in it? They are cut inside, each by itself:
-// what processes exchange stays as it is, however each of them cuts its part.
-bool has_parts(const NamedLinop& A) {
-  return A.type().total || std::any_of(A.linops().begin(), A.linops().end(), has_parts);
-}
-bool is_part(const NamedLinop& A) { return A.type().total && A.has_attr("tiles_inside"); }
+// Is this the part of one process? Parts are cut inside, each by itself: what processes exchange
+// stays as it is, however each of them cuts its part.
+bool is_part(const NamedLinop& A) { return A.type().parts && A.has_attr("tiles_inside"); }
 
 bool can_cut_inside(const NamedLinop& A, const ND& d) {
   if (is_part(A)) return can_cut(A[0], d);
@@ -178,7 +176,7 @@ NamedLinop cut_inside(const NamedLinop& A, const TileSizes& sizes) {
 
 TileAxes tile_axes(const NamedLinop& A, const Dims& candidates) {
   TileAxes axes;
-  const bool is_cut_inside = has_parts(A);
+  const bool is_cut_inside = is_in_parts(A);
   for (const ND& d : candidates) {
     const auto n = d.is_ellipsis() ? std::nullopt : A.size(d);
     if (!n || *n < 2) continue;
@@ -196,7 +194,7 @@ std::optional<NamedLinop> cut_into_tiles(const NamedLinop& A, const TileAxes& or
   }
   if (list.empty()) return A;
   try {
-    return has_parts(A) ? cut_inside(A, list) : create_batched_linop(A, BatchSpec{list});
+    return is_in_parts(A) ? cut_inside(A, list) : create_batched_linop(A, BatchSpec{list});
   } catch (const SplitError&) {
     return std::nullopt;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/frame/problem.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "palimpsest/base/error.hpp"
@@ -118,7 +120,15 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
   x_ = Space(x, A.ishape(), batch).of(A, VectorSide::input);
   b_ = Space(b, A.oshape(), batch).of(A, VectorSide::output);
   for (auto& [name, g] : proxes_) {
-    g = g.bound_to(argument_of(name).dims());
+    const Space argument = argument_of(name);
+    g = g.bound_to(argument.dims());
+    for (const ND& d : argument.cut_dims()) {
+      if (g.type().is_elementwise || g.is_separable(d)) continue;
+      throw SplitError(fmt::format(
+          "{}{}: {} is not separable along {}, of which each process has a part. Try another "
+          "dimension in distribute()",
+          who, name, g.str(), d.str()));
+    }
     for (const ND& d : batch) {
       if (!is_refused_along(g, d)) continue;
       throw SplitError(who + "batch: " + d.str() + ": expected a dimension along which " + g.str() +
@@ -129,7 +139,18 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
 
 Space Problem::range_of(std::string_view name) const {
   const NamedLinop& K = op(name);
-  return Space(image_of(K, x_.type()), spelled_out(K, x_.dims()), batch_).of(K, VectorSide::output);
+  const Space range(image_of(K, x_.type()), spelled_out(K, x_.dims()), batch_);
+  const Dims cut = x_.cut_dims();
+  if (cut.empty() || is_in_parts(K)) return range.of(K, VectorSide::output);
+  // Each process applies K to its part.
+  for (const ND& d : cut) {
+    if (range.dims().contains(d) && can_split(K, d)) continue;
+    throw SplitError(
+        fmt::format("[Problem] {}: {} {} cannot be applied to parts along {}. Try "
+                    "distribute() of it as well",
+                    name, K.name(), arrow(K.ishape(), K.oshape()), d.str()));
+  }
+  return range.of(op("A"), VectorSide::input);
 }
 
 Space Problem::argument_of(std::string_view prox) const {

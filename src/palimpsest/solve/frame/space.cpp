@@ -28,8 +28,18 @@ Space Space::of(const NamedLinop& A, VectorSide side) const {
   return space;
 }
 
+Space Space::of_type(TensorType type) const {
+  Space space = *this;
+  space.type_ = std::move(type);
+  return space;
+}
+
 Variable Space::total(const Variable& number) const {
   return spread_by_.defined() ? palimpsest::total(spread_by_, side_, number) : number;
+}
+
+Dims Space::cut_dims() const {
+  return spread_by_.defined() ? palimpsest::cut_dims(spread_by_, side_) : Dims();
 }
 
 double Space::total(double number) const {

@@ -23,6 +23,8 @@ class Space {
   /// The same space, of the vectors on one side of an operator: where several processes hold parts
   /// of them, inner products are summed up over these.
   Space of(const NamedLinop& A, VectorSide side) const;
+  /// The same space, of vectors of another type with the same names.
+  Space of_type(TensorType type) const;
 
   const TensorType& type() const { return type_; }
   const Dims& dims() const { return dims_; }
@@ -47,6 +49,8 @@ class Space {
   double total(double number) const;
   /// Has each process a part of the vectors?
   bool is_in_parts() const { return is_in_parts_; }
+  /// The dimensions of which each process has a part.
+  Dims cut_dims() const;
 
  private:
   TensorType type_;

@@ -64,8 +64,7 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   const Variable relaxed = off * a + z * (1 - a);
   const Variable next_z = s.prox(g, relaxed + u, ops::reciprocal(s["rho"]));
   const ops::Pass made =
-      one_pass({range, p.op(K), VectorSide::output},
-               {s.guarded(range, next_z, z), s.guarded(range, u + relaxed - next_z, u)},
+      one_pass(range, {s.guarded(range, next_z, z), s.guarded(range, u + relaxed - next_z, u)},
                {off - next_z, image, next_z}, {z, u, image});
   Variable size = ops::maximum(made.norms[1], made.norms[2]);
   if (shift.defined())
@@ -116,7 +115,7 @@ void step_admm(const Problem& p, Scope& s, int) {
   const bool is_adapting = p.flag("adapt");
   std::vector<Variable> kept{s.guarded(X, kz, s["kz"])};
   if (!is_adapting) kept.push_back(s.guarded(X, ku, s["ku"]));
-  const ops::Pass made = one_pass(x_side(p), kept, {kz - s["kz"], ku}, {kz, ku, s["kz"], s["ku"]});
+  const ops::Pass made = one_pass(X, kept, {kz - s["kz"], ku}, {kz, ku, s["kz"], s["ku"]});
   const Variable dual = ops::sqrt(krylov::ratio(made.norms[0], made.norms[1]));
   // With another rho the scaled multipliers u change as well.
   Variable growth;

@@ -106,7 +106,7 @@ void step_condat(const Problem& p, Scope& s, int) {
                        : (x - next) * X.spread(ops::reciprocal(tau)).astype(X.type().dtype)) +
         moved;
     const ops::Pass made =
-        one_pass(x_side(p), {s.guarded(X, next, x), s.guarded(X, rhs - moved, rhs)}, {off}, leaves);
+        one_pass(X, {s.guarded(X, next, x), s.guarded(X, rhs - moved, rhs)}, {off}, leaves);
     s.set_as_is("x", made.arrays[0]);
     s.set_as_is("rhs", made.arrays[1]);
     primal = made.norms[0];

@@ -47,20 +47,18 @@ Variable relative(const Variable& top, const Variable& below) {
   return ops::where(ops::gt(below, 0.0), top / below, ops::gt(top, 0.0).astype(top.dtype()));
 }
 
-Side x_side(const Problem& p) { return {p.x(), p.op("A"), VectorSide::input}; }
-
-ops::Pass one_pass(const Side& side, const std::vector<Variable>& arrays,
+ops::Pass one_pass(const Space& space, const std::vector<Variable>& arrays,
                    const std::vector<Variable>& normed, const std::vector<Variable>& leaves) {
-  if (side.space.batch_axes().empty()) {
+  if (space.batch_axes().empty()) {
     ops::Pass pass = ops::one_pass(arrays, normed, leaves);
-    for (Variable& norm : pass.norms) norm = total(side.A, side.side, norm);
+    for (Variable& norm : pass.norms) norm = space.total(norm);
     return pass;
   }
   ops::Pass pass = ops::one_pass(arrays, {}, leaves);
   for (const Variable& v : normed) {
     const auto at = std::find(arrays.begin(), arrays.end(), v) - arrays.begin();
     const bool is_made = at < static_cast<std::ptrdiff_t>(arrays.size());
-    pass.norms.push_back(side.space.norm2(is_made ? pass.arrays[static_cast<std::size_t>(at)] : v));
+    pass.norms.push_back(space.norm2(is_made ? pass.arrays[static_cast<std::size_t>(at)] : v));
   }
   return pass;
 }
@@ -77,7 +75,7 @@ Dual::Dual(const Problem& p, index_t i) : Dual(p, of_term("u", i), of_term("g", 
   if (adapts(p) || !takes_norms_of_parts(p.prox(g), space.type())) return;
   TensorType part = space.type();
   const index_t count = std::exchange(part.shape[0], 1);
-  space = Space(part, space.dims(), p.batch()).of(p.op(op), VectorSide::output);
+  space = space.of_type(std::move(part));
   parts.clear();
   for (index_t k = 0; k < count; ++k) parts.push_back(name + "[" + std::to_string(k) + "]");
 }
@@ -129,7 +127,7 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
   } else {
     normed.insert(normed.end(), images.begin(), images.end());
   }
-  const ops::Pass made = one_pass({space, p.op(u.op), VectorSide::output}, arrays, normed, leaves);
+  const ops::Pass made = one_pass(space, arrays, normed, leaves);
   const auto sum = [&](std::size_t group) {  // over the parts
     Variable of_group;
     for (std::size_t k = 0; k < count; ++k) {
@@ -165,10 +163,10 @@ double dual_residual(const Numbers& n, const std::string& name, const std::strin
 
 PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const Variable& tau,
                        std::vector<Variable> leaves) {
-  const Side X = x_side(p);
+  const Space& X = p.x();
   const Variable x = s["x"];
   leaves.push_back(x);
-  Variable next = ops::fma(X.space.spread(-tau).astype(X.space.type().dtype), slope, x);
+  Variable next = ops::fma(X.spread(-tau).astype(X.type().dtype), slope, x);
   s.number("tau", tau);
   const auto measured = [&](const ops::Pass& made) {
     s.number("size", made.norms[0]);

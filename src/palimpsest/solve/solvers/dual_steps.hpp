@@ -17,13 +17,6 @@ std::string of_term(const char* base, index_t i);
 index_t term_count(const Problem& p);
 /// Do the steps follow the residuals?
 bool adapts(const Problem& p);
-/// The vectors on one side of an operator of a problem.
-struct Side {
-  Space space;
-  const NamedLinop& A;
-  VectorSide side;
-};
-Side x_side(const Problem& p);
 /// sum + term; the term where there is no sum yet.
 Variable sum_of(const Variable& sum, const Variable& term);
 /// K x - d of a term, where the problem has the shift d.
@@ -90,7 +83,7 @@ Adaption adaption(Scope& s, const Variable& primal, const Variable& dual);
 
 /// Arrays that one pass over the leaves makes, and squares of norms of others, summed up in it
 /// where there is no batch.
-ops::Pass one_pass(const Side& side, const std::vector<Variable>& arrays,
+ops::Pass one_pass(const Space& space, const std::vector<Variable>& arrays,
                    const std::vector<Variable>& normed, const std::vector<Variable>& leaves);
 
 }  // namespace palimpsest::proximal
