@@ -148,6 +148,12 @@ print("done")
     assert result.stdout == "done\n" and result.returncode == 0, result.stderr[-2000:]
 
 
+def said_at_the_end(result):
+    """What stands on stderr besides that the threads kept what they hold."""
+    lines = [line for line in result.stderr.splitlines() if not line.startswith((" - ", "See "))]
+    return [line for line in lines if not line.startswith("nanobind: ")]
+
+
 @pytest.mark.parametrize("end", ["", "raise SystemExit(5)", "atexit"])
 def test_the_end_with_calls_in_flight(end):
     result = program(f"""
@@ -161,9 +167,62 @@ time.sleep(0.3)
 {end if end != "atexit" else "import atexit; atexit.register(lambda: A(x))"}
 """)
     assert result.returncode == (5 if "5" in end else 0), result.stderr[-2000:]
-    # What the threads hold is not given back: the module says so, and nobody says more.
-    lines = [line for line in result.stderr.splitlines() if not line.startswith((" - ", "See "))]
-    assert all(line.startswith("nanobind: ") for line in lines), lines
+    assert not said_at_the_end(result)
+
+
+# The interpreter ends threads in code of Python that C++ called, and runs exit handlers meanwhile.
+@pytest.mark.parametrize("body", [
+    "A.N",
+    "ps.cg_normal(A, x, max_iterations=3, callback=lambda info: sum(range(99)) > 0)",
+    "v = ps.dvector(); ps.function([v], v * 2 + 1)(x)",
+    "ps.Diagonal(x, 'N').H",
+    "twice(x)",
+    "A(Arrayish())",
+])
+def test_the_end_within_code_of_python_that_was_called_back(body):
+    text = f"""
+import threading, time, numpy as np, palimpsest as ps
+A = ps.Dense(np.ones((30, 30)), "MN,N->M")
+x = np.ones(30)
+class Twice(ps.Op):
+    __props__ = ()
+    def make_node(self, x): return ps.Apply(self, [x], [x.type()])
+    def infer_shapes(self, node, shapes): return [shapes[0]]
+    def perform(self, node, inputs, outputs):
+        for i in range(30): outputs[0][i] = 2 * inputs[0][i]
+v = ps.dvector()
+twice = ps.function([v], Twice()(v))
+class Arrayish:
+    def __array__(self, dtype=None, copy=None): return sum(range(99)) * x
+def work():
+    while True: {body}
+for _ in range(3): threading.Thread(target=work, daemon=True).start()
+time.sleep(0.03)
+"""
+    for _ in range(3):
+        result = program(text)
+        assert result.returncode == 0, result.stderr[-2000:]
+        assert not said_at_the_end(result)
+
+
+def test_exit_handlers_and_ends_of_objects_may_call():
+    result = program("""
+import atexit, sys
+@atexit.register  # runs after those that the import registers
+def handler():
+    v = ps.dvector()
+    print(ps.function([v], v * 2)(np.ones(2)), A.H.H is A, A.N(np.ones(3)))
+import numpy as np, palimpsest as ps
+A = ps.Dense(np.ones((2, 3)), "MN,N->M")
+class Late:
+    A, function, x, print, out = A, ps.function, np.ones(3), print, sys.stderr
+    def __del__(self):
+        for last in (lambda: self.A(self.x), lambda: self.A.N, lambda: self.function([], [])):
+            try: last()
+            except Exception: pass
+sys.late = Late()
+""")
+    assert result.stdout == "[2. 2.] True [6. 6. 6.]\n" and result.returncode == 0, result.stderr
 
 
 def test_ctrl_c_at_a_terminal_ends_a_solve():

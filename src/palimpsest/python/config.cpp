@@ -380,8 +380,7 @@ void bind_config(nb::module_& m) {
           "using", [](const ConfigObject&, nb::kwargs fields) { return new Using(fields); },
           nb::rv_policy::take_ownership, "Overrides fields within a `with` block.");
   m.attr("config") = nb::cast(ConfigObject{});
-  nb::module_::import_("atexit").attr("register")(
-      nb::cpp_function([] { forget_choices(nullptr); }));
+  at_end([] { forget_choices(nullptr); });
   m.def(
       "threads",
       [](index_t n) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/python/convert.hpp"
 
-#include <cxxabi.h>
-#include <unistd.h>
-
 #include "palimpsest/inspect/mode_named.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/interop/torch_tensors.hpp"
@@ -28,27 +25,19 @@ WeakNumber weak_number(nb::handle object) {
 constinit thread_local bool Unlocked::is_unlocked = false;
 
 Unlocked::Unlocked() {
+  wait_at_end();
   if (has_torch_containers) announce_torch_writes();
   state_ = PyEval_SaveThread();
   is_unlocked = true;
 }
-
-// Such an unwinding has no object that the reference could bind to.
-[[gnu::no_sanitize("null")]] Unlocked::~Unlocked() {
+Unlocked::~Unlocked() {
   is_unlocked = false;
-  try {
-    PyEval_RestoreThread(state_);
-  } catch (abi::__forced_unwind&) {
-    for (;;) pause();
-  }
+  PyEval_RestoreThread(state_);
 }
 
-[[gnu::no_sanitize("null")]] Locked::Locked() : was_unlocked_(Unlocked::is_unlocked) {
-  try {
-    state_ = PyGILState_Ensure();
-  } catch (abi::__forced_unwind&) {
-    for (;;) pause();
-  }
+Locked::Locked() : was_unlocked_(Unlocked::is_unlocked) {
+  wait_at_end();
+  state_ = PyGILState_Ensure();
   Unlocked::is_unlocked = false;
 }
 

@@ -44,11 +44,20 @@ class Global {
  private:
   T* made_ = nullptr;
 };
-/// An object of Python as one. What holds types of this module is given up by an exit handler of
-/// Python.
+/// Calls `drop` when Python takes the module apart, after the exit handlers: no other thread runs
+/// code of Python then. What holds types or functions of this module is given up there.
+void at_end(void (*drop)());
+/// The text of errors of what is used after that, by the end of some object.
+inline constexpr const char* kIsGone = "[palimpsest] got a call after the end of the module.";
+
+/// An object of Python as one. See at_end().
 class GlobalObject {
  public:
-  nb::handle get() const { return object_; }
+  /// StateError if it is not set.
+  nb::handle get() const {
+    if (!object_) throw StateError(kIsGone);
+    return object_;
+  }
   bool is_set() const { return object_ != nullptr; }
   void set(nb::object object) { object_ = object.release().ptr(); }
   void clear() { Py_CLEAR(object_); }
@@ -80,8 +89,10 @@ index_t integer_of(nb::handle object, const char* expected);
 /// A sequence that is no string.
 bool is_list(nb::handle object);
 
-// A thread that wants the lock of the interpreter after that has begun to end gets an unwinding
-// that must not pass through C++. It waits for the end of the process instead.
+/// Lets the calling thread wait for the end of the process where the interpreter, which has begun
+/// to end, would end the thread. Called before C++ calls code of Python. See ending.cpp.
+void wait_at_end();
+
 // Writes of torch to memory that parameters borrow are announced before.
 class Unlocked {
  public:

@@ -108,7 +108,7 @@ void bind_dtypes(nb::module_& m) {
     const std::string name(name_of(dtype));
     m.attr((name == "bool" ? "bool_" : name).c_str()) = to_python(dtype);
   }
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function(forget_objects));
+  at_end(forget_objects);
 }
 
 }  // namespace palimpsest::python

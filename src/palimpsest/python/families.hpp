@@ -46,6 +46,9 @@ namespace palimpsest::python {
   X(copies)                           \
   X(visible)
 
+/// Called before the families. What at_end() is told is called when this module goes.
+void begin_and_end_with(nb::module_& m);
+
 #define PALIMPSEST_DECLARE_FAMILY(name) void bind_##name(nb::module_& m);
 PALIMPSEST_FOR_EACH_FAMILY(PALIMPSEST_DECLARE_FAMILY)
 #undef PALIMPSEST_DECLARE_FAMILY

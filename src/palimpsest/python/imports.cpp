@@ -85,6 +85,7 @@ bool leads_to_an_array(Road road) {
 const ClassFacts& facts_of(nb::handle object) {
   const nb::handle type = object.type();
   if (latest && latest->first == type.ptr()) return latest->second;
+  wait_at_end();
   KnownClasses& known = known_classes();
   auto found = known.find(type.ptr());
   if (found == known.end()) {

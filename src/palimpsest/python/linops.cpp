@@ -26,6 +26,7 @@ constinit GlobalObject operators_by_node;   // WeakValueDictionary
 constinit GlobalObject parameters_by_cell;  // likewise
 
 nb::object known_object(nb::handle table, const void* key) {
+  wait_at_end();
   return table.attr("get")(reinterpret_cast<std::uintptr_t>(key));
 }
 
@@ -390,10 +391,10 @@ void bind_linops(nb::module_& m) {
   const nb::object weak = nb::module_::import_("weakref").attr("WeakValueDictionary");
   operators_by_node.set(weak());
   parameters_by_cell.set(weak());
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+  at_end([] {
     operators_by_node.clear();
     parameters_by_cell.clear();
-  }));
+  });
   nb::class_<LinopObject> c(m, "NamedLinop", nb::is_weak_referenceable(),
                             "A linear operator whose axes have names.");
   bind_shape(c);

@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   nanobind::set_leak_warnings(kLeakWarnings);
   m.doc() = "Bindings of the C++ library palimpsest; use the package palimpsest.";
   m.attr("__version__") = PALIMPSEST_VERSION;
+  palimpsest::python::begin_and_end_with(m);
 #define PALIMPSEST_BIND_FAMILY(name) palimpsest::python::bind_##name(m);
   PALIMPSEST_FOR_EACH_FAMILY(PALIMPSEST_BIND_FAMILY)
 #undef PALIMPSEST_BIND_FAMILY

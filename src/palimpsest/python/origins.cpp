@@ -62,10 +62,10 @@ void bind_origins(nb::module_& m) {
     package.set(nb::str((file.substr(0, file.rfind('/') + 1)).c_str()));
     set_origin_source(lines_of_python);
   });
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+  at_end([] {
     set_origin_source(nullptr);
     package.clear();
-  }));
+  });
 }
 
 }  // namespace palimpsest::python

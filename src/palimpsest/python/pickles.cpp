@@ -64,8 +64,7 @@ nb::object reduced_tensor(const TensorObject& self) {
 
 void bind_pickles(nb::module_& m) {
   storage_objects.set(nb::module_::import_("weakref").attr("WeakValueDictionary")());
-  nb::module_::import_("atexit").attr("register")(
-      nb::cpp_function([] { storage_objects.clear(); }));
+  at_end([] { storage_objects.clear(); });
   m.def("_storage_of_bytes", storage_of_bytes);
   m.def("_tensor_of_storage",
         [](const Storage& storage, const std::string& dtype, Extents shape, Extents strides,

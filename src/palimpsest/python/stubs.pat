@@ -126,6 +126,7 @@ palimpsest\._core\.__suffix__:
     _note_origins: Callable[[str], None]
     _prox_of_bytes: Callable[[bytes], Prox]
     _register_op: Callable[[str], None]
+    _result_again: Callable[..., Any]
     _shared_again: Callable[..., SharedVariable]
     _show: Callable[[dict[str, Any], str, str], None]
     _storage_of_bytes: Callable[[Any], Storage]

@@ -339,7 +339,7 @@ void bind_tensors(nb::module_& m) {
   bind_views(c);
   bind_copies(c);
   bind_sharing(c);
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function(forget_classes));
+  at_end(forget_classes);
   m.def(
       "asarray",
       [](nb::handle x, std::optional<DType> dtype, nb::handle copy, std::optional<Device> device,

@@ -365,7 +365,7 @@ void bind_types(nb::module_& m) {
       .def_prop_ro("nan_guard", [](const Tag& t) { return t.of.tags().nan_guard; })
       .def("__getattr__", note, "key"_a)
       .def("__setattr__", set_note, "key"_a, "value"_a.none());
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { drop_notes(true); }));
+  at_end([] { drop_notes(true); });
 }
 
 // Letters as in graph/inputs.hpp.

@@ -160,6 +160,10 @@ constinit std::size_t count = 0;
 
 template <std::size_t I>
 PyObject* forward(PyObject*, PyObject* arguments, PyObject* keywords) {
+  if (!functions[I]) {
+    PyErr_SetString(PyExc_RuntimeError, kIsGone);
+    return nullptr;
+  }
   return PyObject_Call(functions[I], arguments, keywords);
 }
 template <std::size_t... I>
@@ -226,9 +230,9 @@ void show(nb::dict scope, const std::string& module, const std::string& prefix) 
 
 void bind_visible(nb::module_& m) {
   m.def("_show", show, "scope"_a, "module"_a, "prefix"_a);
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+  at_end([] {
     for (PyObject*& f : functions) Py_CLEAR(f);
-  }));
+  });
 }
 
 }  // namespace palimpsest::python

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of functions: the way of arguments to the library, and of results back. A call of short
 // arrays takes little longer than this way, so it looks up classes once and allocates nothing.
-#include <cxxabi.h>
-#include <unistd.h>
-
 #include <memory_resource>
 
 #include "palimpsest/python/arrays.hpp"
@@ -111,16 +108,12 @@ PyObject* raised() {
 
 }  // namespace
 
-[[gnu::no_sanitize("null")]] PyObject* call_function(PyObject* self, PyObject* positional,
-                                                     PyObject* named) {
+PyObject* call_function(PyObject* self, PyObject* positional, PyObject* named) {
   try {
     if (!nb::inst_ready(self)) {
       throw TypeError("[Function] got an object without a graph. Try function().");
     }
     return call(*nb::inst_ptr<FunctionObject>(self), positional, named).release().ptr();
-  } catch (abi::__forced_unwind&) {
-    // The interpreter ends while this thread wants its lock. See Unlocked.
-    for (;;) pause();
   } catch (...) {
     return raised();
   }

@@ -243,11 +243,11 @@ void announce_torch_writes() {
 }
 
 void bind_torch_tensors(nb::module_& m) {
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+  at_end([] {
     for (const Backed& entry : std::exchange(backed(), {})) Py_DECREF(entry.weak_tensor);
     has_torch_containers = false;
     is_grad_enabled.clear();
-  }));
+  });
   m.def("_torch_weights", weights_of_graph, "outputs"_a);
   m.def(
       "_torch_weights_of", [](NamedLinop A) { return weights_of_operator(A); }, "A"_a);

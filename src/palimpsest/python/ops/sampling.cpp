@@ -158,7 +158,7 @@ void call_hook(const BreakpointHit& hit) {
 
 void bind_debugging(nb::module_& m, nb::module_& ops) {
   hooks.set(nb::dict());
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { hooks.clear(); }));
+  at_end([] { hooks.clear(); });
   m.def(
       "set_breakpoint_hook",
       [](const std::string& name, nb::handle hook) {

@@ -31,8 +31,9 @@ constinit GlobalObject functions;  // a list
 constinit Global<std::deque<PythonType>> all_types;
 std::deque<PythonType>& types() { return all_types.get(); }
 
-const PythonType& python_type(const NamedLinop& A) {
-  return static_cast<const PythonType&>(A.type());
+nb::object function_of(const NamedLinop& A, Role role) {
+  functions.get();  // throws where they are gone
+  return nb::borrow(static_cast<const PythonType&>(A.type()).functions[role]);
 }
 
 const PythonType* find_python_type(const NamedLinop& A) {
@@ -51,8 +52,7 @@ void add_note(nb::python_error& error, const std::string& note) {
 template <class Result, class... Arguments>
 Result call(Role role, const NamedLinop& A, const Arguments&... arguments) {
   try {
-    const nb::object result =
-        nb::borrow(python_type(A).functions[role])(to_python(A), arguments...);
+    const nb::object result = function_of(A, role)(to_python(A), arguments...);
     if constexpr (!std::is_void_v<Result>) return from_python<Result>(result);
   } catch (nb::python_error& error) {
     add_note(error, "while building " + A.type().name + " (" + A.ishape().str() + " -> " +
@@ -75,8 +75,7 @@ NamedLinop cut(const NamedLinop& A, const Tile& tile) {
 
 std::optional<index_t> known_size(const NamedLinop& A, const ND& d) {
   const Locked locked;
-  const nb::object result =
-      nb::borrow(python_type(A).functions[Role::size])(to_python(A), to_python(d));
+  const nb::object result = function_of(A, Role::size)(to_python(A), to_python(d));
   if (result.is_none()) return std::nullopt;
   return integer_of(result, "a size");
 }
@@ -194,7 +193,7 @@ nb::tuple modules_of(const NamedLinop& A) {
 
 void bind_user_linops(nb::module_& m) {
   functions.set(nb::list());
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { functions.clear(); }));
+  at_end([] { functions.clear(); });
   m.def("_define_linop", define, "name"_a, "module"_a, "has_name"_a, "functions"_a, "version"_a,
         "real_linear"_a);
   m.def("_make_linop", make, "index"_a, "ishape"_a, "oshape"_a.none(), "name"_a.none(),
