@@ -4,8 +4,8 @@ PLANTED_FAULT says which one of them a run has.
 
 A fault stands within an expression, the smallest between brackets, commas, semicolons and signs of
 assignment: `e` becomes `(fault(n) ? (wrong e) : (e))`. A statement that is left out becomes
-`{ if (!fault(n)) statement }`. What has no such form, or does not compile in it (constants, bounds of
-arrays, different types), is to be built alone.
+`{ if (!fault(n)) statement }`. What has no such form, does not compile in it (bounds of arrays, different
+types), or is calculated by the compiler is to be built alone.
 """
 
 import re
@@ -101,10 +101,18 @@ def after_head(code, start, first):
     return after_head(code, at, first)
 
 
+def is_constant(code, at):
+    """In a declaration that the compiler evaluates, where no switch has an effect?"""
+    start = max(code.rfind(sign, 0, at) for sign in ";}") + 1
+    return re.search(r"\b(?:constexpr|consteval|constinit|static_assert)\b", code[start:at]) is not None
+
+
 def edit_of(text, code, fault, number):
     """(start, end, replacement) in `text`, or None."""
     first = sum(len(line) + 1 for line in text.split("\n")[:fault.line]) + fault.column
     last = first + len(fault.old)
+    if is_constant(code, first):
+        return None
     test = f"planted::fault({number})"
     if fault.kind == "removed statement":
         return first, last, f"{{ if (!{test}) {fault.old} }}"

@@ -71,5 +71,24 @@ TEST(HeldMemory, OverlapsCountAndNeighboursDoNot) {
   EXPECT_FALSE(is_held(all));
 }
 
+TEST(HeldMemory, EachReleaseEndsTheHoldOfItsBytes) {
+  const std::array<std::byte, 64> bytes{};
+  const std::span<const std::byte> all(bytes);
+  // One begins where it begins, one is as long.
+  for (const std::size_t first : {0, 32}) {
+    const std::span<const std::byte> part = all.first(16), other = all.subspan(first, 32);
+    const std::span<const std::byte> as_long = all.subspan(48, 16);
+    for (const std::span<const std::byte> held : {other, as_long, part}) hold_memory(held);
+    release_memory(part);
+    EXPECT_TRUE(is_held(other.last(1)));
+    EXPECT_TRUE(is_held(as_long));
+    release_memory(other);
+    EXPECT_FALSE(is_held(all.first(48)));
+    EXPECT_TRUE(is_held(as_long));
+    release_memory(as_long);
+    EXPECT_FALSE(is_anything_held());
+  }
+}
+
 }  // namespace
 }  // namespace palimpsest::testing

@@ -15,6 +15,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "support/expect_error.hpp"
+#include "support/new_counter.hpp"
 
 namespace palimpsest {
 namespace {
@@ -99,7 +100,43 @@ TEST(KeptMemory, IsBoundedInNumberAndKeepsNothingSmall) {
   EXPECT_FALSE(kept.keep(small, 100));
   give_back_memory(small);
   for (int k = 0; k < 1000; ++k) ASSERT_TRUE(kept.keep(obtain_memory(kKeepFrom), kKeepFrom));
-  EXPECT_LE(kept.bytes(), 64 * kKeepFrom);
+  EXPECT_EQ(kept.bytes(), 64 * kKeepFrom);
+  kept.trim(0);
+}
+
+// Of mappings that nobody touches: addresses only.
+TEST(KeptMemory, IsBoundedInBytes) {
+  constexpr std::size_t kMost = 1024 * kMiB;
+  KeptMemory kept;
+  const RawMemory more = obtain_memory(kMost + kMiB);
+  EXPECT_FALSE(kept.keep(more, kMost + kMiB));
+  give_back_memory(more);
+  for (std::size_t k = 1; k <= 6; ++k) {
+    ASSERT_TRUE(kept.keep(obtain_memory(kMost / 4), kMost / 4));
+    EXPECT_EQ(kept.bytes(), std::min(kMost, k * kMost / 4));
+  }
+  ASSERT_TRUE(kept.keep(obtain_memory(kMost), kMost));
+  EXPECT_EQ(kept.bytes(), kMost) << "all others went back for it";
+  kept.trim(0);
+}
+
+TEST(KeptMemory, WithoutRoomInItsListKeepsNothing) {
+  KeptMemory kept;
+  bool has_failed = false;
+  for (int k = 0; k < 64 && !has_failed; ++k) {
+    const RawMemory raw = obtain_memory(kKeepFrom);
+    const std::uint64_t before = kept.bytes();
+    bool is_kept = false;
+    {
+      const testing::FailingNew failing(0);
+      is_kept = kept.keep(raw, kKeepFrom);
+      has_failed = failing.has_failed();
+    }
+    EXPECT_EQ(is_kept, !has_failed);
+    EXPECT_EQ(kept.bytes(), before + (is_kept ? kKeepFrom : 0));
+    if (!is_kept) give_back_memory(raw);
+  }
+  EXPECT_TRUE(has_failed);
   kept.trim(0);
 }
 

@@ -146,12 +146,21 @@ class Program {
         at->second = {std::min(at->second.lo, extent.lo), std::max(at->second.hi, extent.hi)};
       }
     }
+    std::map<std::uint64_t, std::set<std::int64_t>> used;
+    for (const View& view : views_) {
+      const Extent extent = memory_extent(view.layout);
+      std::set<std::int64_t>& bytes = used[storages_[view.storage].id()];
+      for (std::int64_t k = extent.lo; k < extent.hi; ++k) bytes.insert(k);
+    }
+    std::int64_t buffers = 0;
     ASSERT_EQ(map.groups().size(), n_views.size());
     for (const MemoryMap::Group& group : map.groups()) {
       EXPECT_EQ(group.views, n_views[group.storage]);
       EXPECT_EQ(group.span, spans[group.storage].hi - spans[group.storage].lo);
-      EXPECT_LE(group.used, group.span);
+      EXPECT_EQ(group.used, static_cast<std::int64_t>(used[group.storage].size()));
+      buffers += group.buffer;
     }
+    EXPECT_EQ(buffers, map.bytes());
   }
 
   // The used bytes of each family, as offsets in its block.

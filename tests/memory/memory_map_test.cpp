@@ -163,6 +163,16 @@ TEST(MemoryMap, ViewsWithoutElementsAllocateNothing) {
   }
 }
 
+TEST(MemoryMap, AnEmptyViewLiesAtTheStartOfItsCopy) {
+  const Storage storage = counted(100);
+  MemoryMap map;
+  map.add(storage, bytes_at(40, 0));
+  map.copy();
+  const auto [copy, layout] = map.map(storage, bytes_at(40, 0));
+  EXPECT_EQ(layout.offset, 0);
+  EXPECT_EQ(copy.nbytes(), 0u);
+}
+
 TEST(MemoryMap, AnEmptyViewDoesNotWidenTheSpan) {
   const Storage storage = counted(1024);
   MemoryMap map;
@@ -237,6 +247,8 @@ TEST(MemoryMap, MovingCopiesWhatIsElsewhereAndLeavesTheRest) {
   EXPECT_EQ(at_home.live_bytes(), 0);
   EXPECT_EQ(map.map(here, bytes_at(0, 1000)).first.device(), other);
   EXPECT_TRUE(shows_the_same(map, here, bytes_at(0, 1000), 1000));
+  EXPECT_EQ(map.groups()[0].buffer, 1000);
+  EXPECT_EQ(map.groups()[1].buffer, 0);
   EXPECT_TRUE(map.map(there, bytes_at(10, 20)).first.is(there));
   EXPECT_EQ(map.map(there, bytes_at(10, 20)).second.offset, 10);
 }
@@ -264,6 +276,21 @@ TEST(MemoryMap, CompactStoresSparseSingleViewsDensely) {
       }
     }
     EXPECT_TRUE(shows_the_same(map, storage, dense, 100));
+  }
+}
+
+TEST(MemoryMap, CompactKeepsTheStridesOfWhatFillsHalf) {
+  const Storage storage = counted(8192);
+  for (const std::int64_t offset : {0, 4096}) {
+    for (const index_t stride : {9, 11, 12, 13}) {
+      // 8 of stride + 4 bytes.
+      const ByteLayout view{offset, {2}, {stride}, 4};
+      MemoryMap map(true);
+      map.add(storage, view);
+      map.copy();
+      EXPECT_EQ(map.map(storage, view).second.strides[0], stride <= 12 ? stride : 4);
+      EXPECT_EQ(map.bytes(), stride <= 12 ? stride + 4 : 8);
+    }
   }
 }
 

@@ -174,6 +174,29 @@ TEST(SharedStorage, WhatHasEndedIsForgotten) {
   EXPECT_FALSE(mapped_place(address, 100));
 }
 
+// A service without standard input has 0 free for others.
+TEST(SharedStorage, AnyDescriptorWillDo) {
+  const int input = dup(0);
+  ASSERT_GE(input, 0);
+  const auto is_free = [] { return fcntl(0, F_GETFD) == -1; };
+  close(0);
+  {
+    const Storage storage = Storage::shared_memory(100);
+    EXPECT_EQ(storage.shared_descriptor(), 0);
+  }
+  EXPECT_TRUE(is_free());
+  {
+    const int held = open("/dev/null", O_RDONLY);
+    const Storage storage = Storage::shared_memory(100);
+    close(held);
+    const Storage again = Storage::attach_shared_memory(storage.shared_descriptor());
+    EXPECT_EQ(again.shared_descriptor(), 0);
+  }
+  EXPECT_TRUE(is_free());
+  dup2(input, 0);
+  close(input);
+}
+
 TEST(SharedStorage, NobodyCanShrinkIt) {
   const Storage storage = Storage::shared_memory(4096);
   EXPECT_NE(ftruncate(storage.shared_descriptor(), 0), 0);

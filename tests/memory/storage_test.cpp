@@ -361,6 +361,15 @@ TEST(StoragePin, KeepsTheAddressAndForbidsLaziness) {
   EXPECT_TRUE(storage.lazy_clone().shares_data(storage));
 }
 
+TEST(StoragePin, AssignedEndsAndTakesTheOtherOver) {
+  Storage first = filled(kOld), second = filled(kNew);
+  Storage::Pin pin = first.pin();
+  pin = second.pin();
+  EXPECT_EQ(first.state(), StorageState::owned);
+  EXPECT_EQ(second.state(), StorageState::pinned);
+  EXPECT_EQ(pin.data(), second.data());
+}
+
 TEST(StoragePin, ReadersMayJoinOneAndRaiseNone) {
   const Storage storage = filled(kOld);
   EXPECT_FALSE(storage.join_pin());

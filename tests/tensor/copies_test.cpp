@@ -142,6 +142,22 @@ TEST(TensorCopies, CopyFromRefusesWhatDoesNotFit) {
   expect_error<ValueError>([&] { t.copy_from(Tensor()); }, "there is none");
 }
 
+TEST(TensorCopies, OfMemoryThatTheHostCannotReachAreRefused) {
+  std::array<double, 4> memory{1, 2, 3, 4};
+  const auto elsewhere = [&](std::size_t first) {
+    return Tensor::from_blob(&memory[first], DType::float64, {2}, {1}, {}, true,
+                             Device{DeviceType::cuda, 0});
+  };
+  Tensor t = elsewhere(0);
+  const char* const text = "memory that the host cannot reach: got cuda:0";
+  expect_error<DeviceError>([&] { t.copy_from(elsewhere(2)); }, text);
+  expect_error<DeviceError>([&] { t.clone(); }, text);
+  expect_error<DeviceError>([&] { t.to(DType::int32); }, text);
+  expect_error<DeviceError>([&] { t.to(Device{}); }, text);
+  expect_error<DeviceError>([&] { t.fill(5.0); }, text);
+  EXPECT_EQ(memory[0], 1.0);
+}
+
 TEST(TensorCopies, CopyFromIsRightForOverlappingSides) {
   Tensor t = counted({6});
   t(slice(1, 6)).copy_from(t(slice(0, 5)));

@@ -279,6 +279,26 @@ TEST(Dlpack, AReadOnlyImportIsCopiedByTheFirstWrite) {
   EXPECT_EQ(clone.at<float>({0, 0}), 4.0F);
 }
 
+TEST(Dlpack, ImportsComeFromTheHostAndFromCuda) {
+  struct Case {
+    std::int32_t kind, index;
+    std::optional<Device> expected;
+  };
+  for (const auto& [kind, index, expected] :
+       {Case{dlpack::kCpu, 0, Device{}}, Case{dlpack::kCudaHost, 0, Device{}},
+        Case{dlpack::kCuda, 0, Device{DeviceType::cuda, 0}},
+        Case{dlpack::kCuda, 32767, Device{DeviceType::cuda, 32767}},
+        Case{dlpack::kCuda, 32768, std::nullopt}, Case{dlpack::kCuda, -1, std::nullopt}}) {
+    Foreign foreign;
+    foreign.managed.view.device = {kind, index};
+    if (expected) {
+      EXPECT_EQ(from_dlpack(&foreign.managed).device(), *expected);
+    } else {
+      EXPECT_THROW(from_dlpack(&foreign.managed), NotSupported);
+    }
+  }
+}
+
 TEST(Dlpack, AbsentStridesMeanRowMajorAndAnAbsentDeleterNothing) {
   Foreign foreign;
   foreign.managed.view.strides = nullptr;

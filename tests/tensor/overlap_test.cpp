@@ -228,6 +228,21 @@ TEST(TensorOverlap, ImportsOfOneBufferAreOneMemory) {
   expect_copies_like_one_memory(imported(20, true), imported(20, true));
 }
 
+// A number that is an address on one device is another one elsewhere.
+TEST(TensorOverlap, AddressesOfDifferentDevicesAreNotCompared) {
+  std::array<double, 4> memory{};
+  const auto imported = [&](Device device) {
+    return Tensor::from_blob(memory.data(), DType::float64, {4}, {1}, {}, true, device);
+  };
+  const Tensor host = imported({}), first = imported(Device{DeviceType::cuda, 0}),
+               again = imported(Device{DeviceType::cuda, 0}),
+               second = imported(Device{DeviceType::cuda, 1});
+  EXPECT_FALSE(overlaps(host, first));
+  EXPECT_FALSE(overlaps(first, host));
+  EXPECT_FALSE(overlaps(first, second));
+  EXPECT_TRUE(overlaps(first, again));
+}
+
 TEST(TensorOverlap, SaysWhenItGaveUp) {
   // Sixteen axes of two elements with large steps and no structure, seen from both ends: a
   // subset-sum problem. No byte of the storage is ever touched.

@@ -59,7 +59,7 @@ RawMemory obtain_mapping(std::size_t bytes, std::size_t used) {
 #ifdef MADV_HUGEPAGE
   const std::size_t huge = used / kHugePage * kHugePage;
   madvise(data, huge, MADV_HUGEPAGE);
-  if (huge < bytes) madvise(data + huge, bytes - huge, MADV_NOHUGEPAGE);
+  madvise(data + huge, bytes - huge, MADV_NOHUGEPAGE);
 #endif
   return {data, wanted};
 }

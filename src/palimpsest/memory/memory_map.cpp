@@ -290,9 +290,9 @@ Plan MemoryMap::State::plan(std::vector<Source*> of) {
   if (!plan.runs.empty()) {
     const Extent span{plan.runs.front().lo, plan.runs.back().hi};
     if (2 * length_of(plan.runs) >= span.hi - span.lo) {
-      plan.parts.push_back({span, 0, nullptr});
+      plan.parts.push_back({.source = span});
     } else {
-      for (const Extent& run : plan.runs) plan.parts.push_back({run, 0, nullptr});
+      for (const Extent& run : plan.runs) plan.parts.push_back({.source = run});
     }
   }
   choose_dense(plan);

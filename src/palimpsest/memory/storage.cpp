@@ -85,32 +85,36 @@ class CopyElements : public CopyOut {
   CopyElements(const std::byte* source, const ByteLayout& view, BlockHeader& old)
       : CopyOut(source + view.offset, static_cast<std::size_t>(dense_bytes(view)), old),
         source_(source + view.offset),
-        view_(view),
-        dense_(dense_layout(view)) {
-    if (!view.shape.empty()) rows_ = view.shape[0];
+        view_(with_rows(view)),
+        dense_(dense_layout(view_)),
+        rows_(view_.shape[0]) {
     const std::size_t row_bytes = bytes() / static_cast<std::size_t>(std::max<index_t>(rows_, 1));
-    at_once_ = static_cast<index_t>(chunk_bytes(bytes()) / std::max<std::size_t>(row_bytes, 1));
-    at_once_ = std::max<index_t>(at_once_, 1);
+    const std::size_t rows_of_a_piece = chunk_bytes(bytes()) / std::max<std::size_t>(row_bytes, 1);
+    at_once_ = std::max<index_t>(static_cast<index_t>(rows_of_a_piece), 1);
   }
 
   bool copy_chunk() {
-    if (done_ == rows_ || bytes() == 0) return false;
-    const index_t n = std::min(at_once_, rows_ - done_);
-    index_t from = 0, to = 0;
-    if (!view_.shape.empty()) {
-      view_.shape[0] = n;
-      from = done_ * view_.strides[0];
-      to = done_ * dense_.strides[0];
-    }
-    copy_elements(view_, dense_, source_ + from, target() + to);
-    done_ += n;
+    if (done_ == rows_) return false;
+    view_.shape[0] = std::min(at_once_, rows_ - done_);
+    copy_elements(view_, dense_, source_ + done_ * view_.strides[0],
+                  target() + done_ * dense_.strides[0]);
+    done_ += view_.shape[0];
     return true;
   }
 
  private:
+  // A single element is a row of its own.
+  static ByteLayout with_rows(ByteLayout view) {
+    if (!view.shape.empty()) return view;
+    view.shape.push_back(1);
+    view.strides.push_back(0);
+    return view;
+  }
+
   const std::byte* source_;
   ByteLayout view_, dense_;
-  index_t rows_ = 1, at_once_ = 1, done_ = 0;
+  const index_t rows_;
+  index_t at_once_, done_ = 0;
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ void BoundedSum::prepare() {
     // Repeating a gap-free row leaves no gap if the next row starts where the last one ends.
     is_dense = is_dense &&
                (divisor == 0 || (common == divisor && term.step <= checked_add(reach, divisor)));
-    term.period = divisor == common || divisor == 0 ? 1 : divisor / common;
+    term.period = quotient(divisor, common);  // not read where nothing follows
     divisor = common;
     reach = checked_add(reach, checked_multiply(term.step, term.bound));
     term.reach = reach;

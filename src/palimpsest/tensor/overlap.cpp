@@ -53,9 +53,8 @@ struct ByteSet {
     return !is_empty && !other.is_empty && low < other.high && other.low < high;
   }
   bool has_no_gap() const { return n_terms == 1; }
-  bool has_an_end_of(const ByteSet& other) const {
-    return (low <= other.low && other.low < high) || (low < other.high && other.high <= high);
-  }
+  // Of one that it meets.
+  bool has_an_end_of(const ByteSet& other) const { return low <= other.low || other.high <= high; }
   void add_to(BoundedSum& sum) const {
     for (std::size_t k = n_terms; k-- > 0;) sum.add(terms[k].step, terms[k].bound);
   }
