@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <random>
 #include <vector>
@@ -75,6 +76,37 @@ TEST(BoundedSum, GivesUpRatherThanSearchForever) {
 TEST(BoundedSum, DoesNotKnowWhatDoesNotFit) {
   constexpr index_t kMost = std::numeric_limits<index_t>::max();
   EXPECT_EQ(solve({{kMost, 3}, {2, 1}}, 1), Answer::unknown);
+}
+
+// Around 2^52 and beyond, where doubles do not hold all integers.
+TEST(BoundedSum, LargeStepsAgreeWithEnumeration) {
+  std::mt19937_64 random(6);
+  int n_yes = 0, n_no = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const int bits = 49 + static_cast<int>(random() % 9);
+    const auto divisor = static_cast<index_t>(1 + random() % 7);
+    const auto step = [&] {
+      return divisor * ((index_t{1} << bits) / divisor + static_cast<index_t>(random() % 100) - 50);
+    };
+    const std::array<std::pair<index_t, index_t>, 2> terms{
+        std::pair{step(), static_cast<index_t>(1 + random() % 6)},
+        std::pair{step(), static_cast<index_t>(1 + random() % 6)}};
+    const auto sum_of = [&](index_t x, index_t y) {
+      return x * terms[0].first + y * terms[1].first;
+    };
+    const index_t target =
+        sum_of(static_cast<index_t>(random() % 7), static_cast<index_t>(random() % 7)) +
+        static_cast<index_t>(random() % 5) - 2;
+    bool expected = false;
+    for (index_t x = 0; x <= terms[0].second; ++x) {
+      for (index_t y = 0; y <= terms[1].second; ++y) expected |= sum_of(x, y) == target;
+    }
+    ++(expected ? n_yes : n_no);
+    ASSERT_EQ(solve({terms.begin(), terms.end()}, target), expected ? Answer::yes : Answer::no)
+        << round;
+  }
+  EXPECT_GT(n_yes, 200);
+  EXPECT_GT(n_no, 200);
 }
 
 TEST(BoundedSum, SolvesLargeCoprimeStepsExactly) {

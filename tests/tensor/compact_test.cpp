@@ -106,6 +106,27 @@ TEST(TensorCompact, WhatIsDenseEnoughOrSmallKeepsItsStrides) {
   EXPECT_EQ(column.strides(), (Strides{10}));
 }
 
+// From 4096 bytes on, if less than half of them are shown.
+TEST(TensorCompact, ItsBoundsAreExact) {
+  const Tensor base = Tensor::arange(2000);
+  const auto is_compacted = [&](index_t stride, index_t n) {
+    Tensor t = base.as_strided({n}, {stride}, 0).lazy_clone();
+    const auto bytes = t.storage().nbytes();
+    t.set({0}, 1);
+    EXPECT_EQ(t.storage().nbytes(), t.strides()[0] == 1 ? static_cast<std::size_t>(8 * n) : bytes);
+    return t.strides()[0] == 1;
+  };
+  EXPECT_FALSE(is_compacted(510, 2)) << "511 elements";
+  EXPECT_TRUE(is_compacted(511, 2)) << "512 elements, 4096 bytes";
+  EXPECT_FALSE(is_compacted(2, 500)) << "500 of 999 elements";
+  EXPECT_TRUE(is_compacted(3, 400)) << "400 of 1198 elements";
+  for (const index_t n : {500, 499}) {
+    Tensor t(base.storage().lazy_clone(0, 8000), DType::int64, {n}, {2});
+    t.set({0}, 1);
+    EXPECT_EQ(t.strides()[0], n == 500 ? 2 : 1) << "half of 1000 elements is enough";
+  }
+}
+
 TEST(TensorCompact, TheLastOwnerTakesOverWithoutACopy) {
   Scene scene;
   const void* const data = scene.column.raw_data();

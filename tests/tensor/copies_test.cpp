@@ -155,6 +155,10 @@ TEST(TensorCopies, OfMemoryThatTheHostCannotReachAreRefused) {
   expect_error<DeviceError>([&] { t.to(DType::int32); }, text);
   expect_error<DeviceError>([&] { t.to(Device{}); }, text);
   expect_error<DeviceError>([&] { t.fill(5.0); }, text);
+  expect_error<DeviceError>([&] { t.at<double>({0}); }, text);
+  expect_error<DeviceError>([&] { t(0).item<double>(); }, text);
+  expect_error<DeviceError>([&] { t.set({0}, 5.0); }, text);
+  expect_error<DeviceError>([&] { t.to_vector<double>(); }, text);
   EXPECT_EQ(memory[0], 1.0);
 }
 

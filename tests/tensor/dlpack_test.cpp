@@ -168,6 +168,14 @@ TEST(Dlpack, WhatCannotBeClonedLazilyGoesOutWithoutACopy) {
   }
 }
 
+TEST(Dlpack, StridedDataAreWritableIfTheyAreDistinct) {
+  Tensor t = Tensor::arange(12).view({3, 4});
+  for (Tensor view : {t(all, slice({}, {}, 2)), t.transpose(), t.flip(Axes{1})}) {
+    const Received received(to_dlpack(view, DlpackAccess::automatic));
+    EXPECT_FALSE(received.is_read_only());
+  }
+}
+
 // An export for reading stays valid, and shows what it showed, after the pin that it joined is
 // gone.
 TEST(Dlpack, AReadOnlyExportOfPinnedDataKeepsThemInPlace) {
@@ -226,11 +234,32 @@ TEST(Dlpack, TheFormBeforeOneIsWritable) {
   EXPECT_EQ(t.at<std::int64_t>({2}), 12);
 }
 
+TEST(Dlpack, WithAsManyAxesAsATensorMayHave) {
+  const Tensor t = Tensor::arange(2).view([] {
+    Extents shape(kMaxRank, 1);
+    shape[3] = 2;
+    return shape;
+  }());
+  EXPECT_TRUE(equal(from_dlpack(to_dlpack(t)), t));
+}
+
 TEST(Dlpack, WithoutElementsOrAxes) {
   const Tensor scalar = from_dlpack(to_dlpack(Tensor::scalar(2.5)));
   EXPECT_EQ(scalar.item<double>(), 2.5);
   const Tensor empty = from_dlpack(to_dlpack(Tensor::zeros({0, 3})));
   EXPECT_EQ(empty.shape(), (Extents{0, 3}));
+  // Where there is nothing, anything may be its address.
+  dlpack::ManagedTensorVersioned* const managed = to_dlpack(Tensor::zeros({0, 3}));
+  void* const data = managed->view.data;
+  for (void* const address : {static_cast<void*>(nullptr), static_cast<void*>(&managed->flags)}) {
+    managed->view.data = address;
+    managed->view.byte_offset = 1;
+    const auto deleter = std::exchange(managed->deleter, nullptr);
+    EXPECT_EQ(from_dlpack(managed).shape(), (Extents{0, 3}));
+    managed->deleter = deleter;
+  }
+  managed->view.data = data;
+  managed->deleter(managed);
 }
 
 // A structure of another library, whose deleter counts.
@@ -324,11 +353,15 @@ TEST(Dlpack, RefusesWhatNoTensorCanShowAndLeavesItToTheCaller) {
   });
   refused(NotSupported(""), "4 lanes", [](Managed& m) { m.view.dtype.lanes = 4; });
   refused(ShapeError(""), "number of axes: got 17", [](Managed& m) { m.view.rank = 17; });
+  refused(ShapeError(""), "number of axes: got 1,", [](Managed& m) {
+    m.view.rank = 1;
+    m.view.shape = nullptr;
+  });
   refused(ShapeError(""), "number of axes: got -1", [](Managed& m) { m.view.rank = -1; });
   refused(ShapeError(""), "[from_dlpack] negative extent",
           [](Managed& m) { m.view.shape[0] = -2; });
-  refused(ValueError(""), "got no memory", [](Managed& m) { m.view.data = nullptr; });
-  refused(ValueError(""), "misaligned", [](Managed& m) { m.view.byte_offset = 2; });
+  refused(ValueError(""), "[from_dlpack] got no memory", [](Managed& m) { m.view.data = nullptr; });
+  refused(ValueError(""), "[from_dlpack] misaligned", [](Managed& m) { m.view.byte_offset = 2; });
   refused(ValueError(""), "byte offset: got", [](Managed& m) { m.view.byte_offset = 1ULL << 63; });
   refused(ShapeError(""), "outside of all memory",
           [](Managed& m) { m.view.strides[0] = -(std::int64_t{1} << 60); });

@@ -44,6 +44,21 @@ TEST(TensorFarStrides, BetweenElementsAreRefused) {
       "elements outside of all memory");
 }
 
+// No byte is touched.
+TEST(TensorFarStrides, MayReachTheEndsOfAllAddressesAndNotBeyond) {
+  const auto blob = [](std::uintptr_t address, index_t n, index_t stride) {
+    return Tensor::from_blob(reinterpret_cast<void*>(address), DType::int8, {n}, {stride}, {},
+                             true);
+  };
+  EXPECT_EQ(blob(16, 17, -1).numel(), 17);
+  expect_error<ShapeError>([&] { blob(16, 18, -1); }, "outside of all memory");
+  EXPECT_EQ(blob(16, 3, -8).numel(), 3);
+  expect_error<ShapeError>([&] { blob(15, 3, -8); }, "outside of all memory");
+  constexpr std::uintptr_t kEnd = std::uintptr_t{1} << 57;
+  EXPECT_EQ(blob(kEnd - 10, 10, 1).numel(), 10);
+  expect_error<ShapeError>([&] { blob(kEnd - 10, 11, 1); }, "outside of all memory");
+}
+
 TEST(TensorFarStrides, WithoutNeighboursMeanNothing) {
   for (const index_t far : kExtremes) {
     Tensor t = Tensor::arange(24, DType::float64).as_strided({1, 3, 1}, {far, 2, far}, 3);

@@ -32,6 +32,7 @@ TEST(TensorIndex, SlicesMeanWhatTheyMeanInPython) {
   constexpr index_t kMost = std::numeric_limits<index_t>::max();
   constexpr index_t kLeast = std::numeric_limits<index_t>::min();
   EXPECT_EQ(values(t(slice({}, {}))), (Values{0, 1, 2, 3, 4}));
+  EXPECT_EQ(values(t(Slice{})), (Values{0, 1, 2, 3, 4}));
   EXPECT_EQ(values(t(slice(1, -1))), (Values{1, 2, 3}));
   EXPECT_EQ(values(t(slice(-2, {}))), (Values{3, 4}));
   EXPECT_EQ(values(t(slice({}, {}, 2))), (Values{0, 2, 4}));

@@ -71,6 +71,12 @@ TEST(TensorPrint, ShowsWhatIsNoNumber) {
 TEST(TensorPrint, ShowsComplexNumbers) {
   EXPECT_EQ(to_string(Tensor::from<std::complex<double>>({{1, 2}, {3.5, -1.25}})),
             "tensor([1. +2.j  , 3.5-1.25j], dtype=complex128, device=cpu)");
+  EXPECT_EQ(to_string(Tensor::from<std::complex<double>>({{1, 2}, {1, 10}})),
+            "tensor([1. +2.j, 1.+10.j], dtype=complex128, device=cpu)");
+  EXPECT_EQ(to_string(Tensor::from<std::complex<double>>({{1, -2}, {1, -10}})),
+            "tensor([1. -2.j, 1.-10.j], dtype=complex128, device=cpu)");
+  EXPECT_EQ(to_string(Tensor::from<std::complex<float>>({{330.43707F, -0.1F}})),
+            "tensor([330.43707-0.1j], dtype=complex64, device=cpu)");
 }
 
 TEST(TensorPrint, KeepsBigIntegersExact) {

@@ -2,6 +2,7 @@
 #include "palimpsest/tensor/tensor.hpp"
 
 #include <array>
+#include <functional>
 
 #include "support/expect_error.hpp"
 
@@ -40,6 +41,58 @@ TEST(Tensor, AnEmptyHandleHasNothingToShow) {
   expect_error<ValueError>([&] { none.device(); }, "there is none");
   expect_error<ValueError>([&] { Tensor({}, DType::int8, {1}, {1}); }, "[Tensor] there is none");
   EXPECT_FALSE(shares_storage(none, none));
+}
+
+TEST(Tensor, NoMemberOfAnEmptyHandleDoesAnything) {
+  Tensor none;
+  const Tensor& shown = none;
+  const std::function<void()> members[] = {
+      [&] { shown.strides(); },
+      [&] { shown.offset(); },
+      [&] { shown.nbytes(); },
+      [&] { shown.rank(); },
+      [&] { shown.is_contiguous(); },
+      [&] { shown.is_shared(); },
+      [&] { shown.raw_data(); },
+      [&] { shown.view_of(); },
+      [&] { none.raw_mutable_data(); },
+      [&] { none.raw_overwrite_data(); },
+      [&] { none.mutable_view(); },
+      [&] { none.mutable_data<double>(); },
+      [&] { none.fill(1.0); },
+      [&] { none.set({}, 1.0); },
+      [&] { none.copy_from(Tensor::scalar(1.0)); },
+      [&] { shown.item<double>(); },
+      [&] { shown.at<double>({}); },
+      [&] { shown.to_vector<double>(); },
+      [&] { shown.select(0, 0); },
+      [&] { shown.narrow(0, 0, 0); },
+      [&] { shown.permute({}); },
+      [&] { shown.transpose(); },
+      [&] { shown.expand({}); },
+      [&] { shown.squeeze(0); },
+      [&] { shown.unsqueeze(0); },
+      [&] { shown.flip(Axes{}); },
+      [&] { shown.diagonal(); },
+      [&] { shown.unfold(0, 0, 1); },
+      [&] { shown.view({}); },
+      [&] { shown.as_strided({}, {}, 0); },
+      [&] { shown.bitcast(DType::int8); },
+      [&] { shown.bitcast(DType::float64); },
+      [&] { shown.bitcast(DType::complex128); },
+      [&] { shown.view_as_real(); },
+      [&] { shown.view_as_complex(); },
+      [&] { shown.index_with({}); },
+      [&] { shown.clone(); },
+      [&] { shown.contiguous(); },
+      [&] { shown.reshape({}); },
+      [&] { shown.to(DType::int8); },
+      [&] { shown.to(Device{}); },
+  };
+  for (const auto& member : members) {
+    SCOPED_TRACE(&member - members);
+    expect_error<ValueError>(member, "there is none: got an empty handle");
+  }
 }
 
 TEST(Tensor, CopyingAliases) {
@@ -83,6 +136,14 @@ TEST(Tensor, MisalignedMemoryIsRefused) {
   const Storage odd = Storage::from_foreign(memory.data() + 1, 24, Device{}, true);
   expect_error<ValueError>([&] { Tensor(odd, DType::float64, {2}, {1}); }, "no multiple of 8");
   EXPECT_NO_THROW(Tensor(odd, DType::int8, {2}, {1}));
+}
+
+TEST(Tensor, WithoutElementsIsMisalignedNowhere) {
+  alignas(8) std::array<std::byte, 16> memory{};
+  const Storage storage = Storage::from_foreign(memory.data() + 1, 8, Device{}, false);
+  EXPECT_EQ(Tensor(storage, DType::float64, {0}, {1}).numel(), 0);
+  EXPECT_EQ(Tensor::from_blob(memory.data() + 1, DType::float64, {0}, {1}, {}, false).numel(), 0);
+  expect_error<ValueError>([&] { Tensor(storage, DType::float64, {1}, {1}); }, "misaligned");
 }
 
 TEST(Tensor, DataChecksTheElementType) {

@@ -67,7 +67,6 @@ Tensor Tensor::view_as_complex() const {
 }
 
 Tensor Tensor::bitcast(DType dtype) const {
-  check_defined();
   const auto old_item = static_cast<index_t>(item_size(dtype_));
   const auto new_item = static_cast<index_t>(item_size(dtype));
   Tensor view = *this;

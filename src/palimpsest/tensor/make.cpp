@@ -64,12 +64,14 @@ Tensor Tensor::linspace(double first, double last, index_t n, DType dtype) {
     throw ValueError("[Tensor.linspace] count: got " + std::to_string(n) + ", expected at least 0");
   }
   Tensor t = empty({n}, DType::float64);
-  auto* const data = t.mutable_data<double>();
   const auto steps = static_cast<double>(n - 1);
-  for (index_t i = 0; i < n; ++i)
-    data[i] = first + (last - first) * (static_cast<double>(i) / steps);
-  if (n > 0) data[0] = first;
-  if (n > 1) data[n - 1] = last;
+  index_t i = 0;
+  for (double& x : std::span(t.mutable_data<double>(), static_cast<std::size_t>(n))) {
+    x = i == 0       ? first
+        : i == n - 1 ? last
+                     : first + (last - first) * (static_cast<double>(i) / steps);
+    ++i;
+  }
   return t.to(dtype);
 }
 

@@ -69,9 +69,8 @@ ByteLayout byte_layout(const Tensor& t) {
   const auto step = static_cast<index_t>(item);
   ByteLayout layout{t.offset() * step, t.shape(), t.strides(), static_cast<int>(item)};
   // Strides along axes without neighbours mean nothing and need not fit in bytes.
-  const bool is_empty = t.numel() == 0;
   for (std::size_t axis = 0; axis < t.rank(); ++axis) {
-    const bool has_neighbours = !is_empty && layout.shape[axis] > 1;
+    const bool has_neighbours = layout.shape[axis] > 1;
     layout.strides[axis] = has_neighbours ? checked_multiply(layout.strides[axis], step) : 0;
   }
   return layout;
