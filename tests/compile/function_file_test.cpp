@@ -66,6 +66,23 @@ TEST_F(FunctionFileTest, ErrorsOfALoadedFunctionNameTheRewriteThatMadeTheirStep)
   }
 }
 
+// A loop that ends when it wants, with results of all steps and of the last one.
+TEST_F(FunctionFileTest, LoopsKeepWhatEndsThem) {
+  const ops::LoopResult r = ops::loop(
+      [](const std::vector<Variable>& v) -> std::vector<Variable> {
+        return {v[0] * 2.0, ops::sum(v[0]), v[0] + 1.0};
+      },
+      {.states = {x}, .n_steps = 20, .until = [](const auto&, const auto& next) {
+         return ops::gt(ops::max(next[0]), 100.0);
+       }});
+  const Function f = function({x}, {r.last(0), r.mapped(0), r.mapped(1), r.n_steps()});
+  const Function g = round_trip(f);
+  const auto expected = f(a), got = g(a);
+  EXPECT_EQ(expected[3].item<std::int64_t>(), 4);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(equal(got[i], expected[i])) << i;
+  EXPECT_EQ(g.dprint(), f.dprint());
+}
+
 TEST_F(FunctionFileTest, LoopsKeepANumberOfStepsThatIsAValue) {
   const Variable n = make_input({DType::int64, {}, {}}, "n");
   const auto twice = [](const std::vector<Variable>& v) { return std::vector{v[0] * 2.0}; };

@@ -229,5 +229,19 @@ TEST_F(InTest, ResultsGoWhereTheArgumentsLiveUnlessTheInternalOnesAreAskedFor) {
   expect_error<DeviceError>([&] { strict(vector_of({1})); }, "expected cpu:1");
 }
 
+TEST_F(InTest, ResultsOfArgumentsFromSeveralDevicesStayWhereTheyAreComputed) {
+  const Device far = Device::parse("cpu:1"), farther = Device::parse("cpu:2");
+  const Variable v = dvector("v"), w = dvector("w");
+  const Function f = function({v, w}, v + w);
+  const auto device_of_result = [&](Device a, Device b) {
+    return f(vector_of({1, 2}).to(a), vector_of({3, 4}).to(b))[0].device();
+  };
+  EXPECT_EQ(device_of_result({}, {}), Device{});
+  EXPECT_EQ(device_of_result(far, far), far);
+  EXPECT_EQ(device_of_result(far, farther), Device{});
+  EXPECT_EQ(device_of_result({}, far), Device{});
+  EXPECT_EQ(device_of_result(far, {}), Device{});
+}
+
 }  // namespace
 }  // namespace palimpsest

@@ -494,6 +494,7 @@ TEST_F(DebugModeTest, FindsReadsBehindTheEnd) {
   const auto error = error_of<BadAccess>({x}, v, {a});
   expect_text(error, "guard page: read 0 bytes behind the end of input 0 (32 bytes)");
   EXPECT_EQ(error.input(), 0);
+  EXPECT_EQ(error.output(), -1);
 }
 
 TEST_F(DebugModeTest, FindsReadsBeforeTheStart) {
@@ -520,6 +521,7 @@ TEST_F(DebugModeTest, FindsWritesBehindTheEnd) {
         {x}, v, {a}, {.mode = DebugMode({.patience = 1, .guard_pages = pages})});
     expect_text(error, "wrote 0 bytes behind the end of the destination of output 0 (32 bytes)");
     EXPECT_EQ(error.output(), 0);
+    EXPECT_EQ(error.input(), -1);
   }
 }
 

@@ -76,6 +76,28 @@ TEST_F(GuardedMemoryTest, RecordsAccessesAtBothEnds) {
   EXPECT_EQ(upper.faults()[0].kind, MemoryFault::Kind::write);
 }
 
+TEST_F(GuardedMemoryTest, EndsAreFoundForAnySize) {
+  constexpr std::size_t kPage = 4096;
+  for (const std::size_t bytes : {std::size_t{1}, kPage - 1, kPage, kPage + 1, 3 * kPage}) {
+    for (const Side side : {Side::lower, Side::upper}) {
+      const bool is_lower = side == Side::lower;
+      GuardedMemory memory(std::vector<GuardedMemory::Request>{{bytes, 1}, {bytes, 1}}, side, true);
+      memory.start();
+      for (const std::size_t k : {0, 1}) {
+        std::memset(memory.data(k), 1, bytes);
+        static_cast<void>(*reach(memory, k, is_lower ? -1 : static_cast<index_t>(bytes)));
+      }
+      memory.stop();
+      ASSERT_EQ(memory.faults().size(), 2U) << bytes;
+      for (const std::size_t k : {0, 1}) {
+        EXPECT_EQ(memory.faults()[k].buffer, k);
+        EXPECT_EQ(memory.faults()[k].offset, is_lower ? -1 : static_cast<index_t>(bytes));
+      }
+      EXPECT_TRUE(memory.changed_zones().empty());
+    }
+  }
+}
+
 TEST_F(GuardedMemoryTest, FindsChangedBytesBesideBuffers) {
   for (const bool use_pages : {true, false}) {
     GuardedMemory memory(requests, Side::lower, use_pages);

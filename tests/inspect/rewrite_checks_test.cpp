@@ -75,6 +75,17 @@ struct RewriteCheckTest : ::testing::Test {
   }
 };
 
+// A branch that is not taken has values that nobody knows; the rest is compared all the same.
+TEST_F(RewriteCheckTest, ABranchThatIsNotTakenHidesNoWrongTwin) {
+  const Variable far = ops::assert_that(x, ops::gt(x, 100.0), "far");
+  const Variable chosen = ops::ifelse(constant(Tensor::scalar(true)), ops::roll(x, 1, 0), far);
+  const auto call = [&](Twin twin) {
+    f(ops::roll(doubled(twin, ops::roll(chosen, 1, 0)), 1, 0))(a);
+  };
+  EXPECT_NO_THROW(call(Twin::right));
+  EXPECT_THROW(call(Twin::wrong), BadOptimization);
+}
+
 TEST_F(RewriteCheckTest, ATwinThatIsRightPasses) {
   const Function g = f(doubled(Twin::right, ops::roll(x, 1, 0)), 3);
   EXPECT_EQ(g.graph().outputs()[0].owner().op().name(), "DoubleInPlace");

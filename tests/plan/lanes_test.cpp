@@ -109,6 +109,106 @@ TEST(Lanes, OfASumAtMostOneTermMoreThanLanesIsThere) {
   }
 }
 
+// -- laws of schedules ---------------------------------------------------------------------------
+
+struct RandomSteps {
+  Waits before;
+  std::vector<index_t> work;
+};
+RandomSteps random_steps(std::mt19937& random, int n) {
+  RandomSteps steps;
+  for (int i = 0; i < n; ++i) {
+    std::set<int> waits;
+    for (auto k = random() % 4; k > 0 && i > 0; --k) {
+      waits.insert(static_cast<int>(random() % static_cast<unsigned>(i)));
+    }
+    steps.before.emplace_back(waits.begin(), waits.end());
+    steps.work.push_back(static_cast<index_t>(random() % 12));  // 0 takes as long as 1
+  }
+  return steps;
+}
+
+TEST(Lanes, SchedulesAreLegal) {
+  std::mt19937 random(8);
+  for (int trial = 0; trial < 300; ++trial) {
+    const int n = 1 + static_cast<int>(random() % 25), n_lanes = 1 + static_cast<int>(random() % 5);
+    const auto grain = static_cast<index_t>(random() % 14);
+    const RandomSteps steps = random_steps(random, n);
+    const LaneSchedule s = scheduled(steps.before, steps.work, n_lanes, grain);
+    index_t length = 0, work = 0;
+    std::set<int> lanes;
+    for (int i = 0; i < n; ++i) {
+      const index_t mine = std::max<index_t>(steps.work[at(i)], 1);
+      work += mine;
+      EXPECT_EQ(s.finish[at(i)] - s.start[at(i)], mine);
+      length = std::max(length, s.finish[at(i)]);
+      lanes.insert(s.lane[at(i)]);
+      for (const int earlier : steps.before[at(i)]) {
+        EXPECT_GE(s.start[at(i)], s.finish[at(earlier)]);
+      }
+      for (int j = 0; j < i; ++j) {
+        EXPECT_TRUE(s.lane[at(i)] != s.lane[at(j)] || s.start[at(i)] >= s.finish[at(j)]) << trial;
+      }
+    }
+    EXPECT_EQ(s.length, length);
+    EXPECT_LE(s.length, work) << "one lane would do";
+    EXPECT_EQ(s.n_lanes, *lanes.rbegin() + 1);
+    EXPECT_LE(s.n_lanes, n_lanes);
+    std::vector<int> sorted(at(n));
+    std::iota(sorted.begin(), sorted.end(), 0);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](int a, int b) { return s.start[at(a)] < s.start[at(b)]; });
+    EXPECT_EQ(s.order, sorted);
+  }
+}
+
+TEST(Lanes, OneLaneIsTheOrderItself) {
+  const std::vector<int> order{2, 0, 1};
+  const LaneSchedule s = in_one_lane(order);
+  EXPECT_EQ(s.order, order);
+  EXPECT_EQ(s.lane, (std::vector<int>{0, 0, 0}));
+  EXPECT_EQ(s.start, (std::vector<index_t>{1, 2, 0}));
+  EXPECT_EQ(s.finish, (std::vector<index_t>{2, 3, 1}));
+  EXPECT_EQ(s.length, 3);
+  EXPECT_EQ(s.n_lanes, 1);
+}
+
+// All earlier steps that each one waits for, directly or not.
+std::vector<std::set<int>> closure(const Waits& waits) {
+  std::vector<std::set<int>> all(waits.size());
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    for (const int earlier : waits[i]) {
+      all[i].insert(earlier);
+      all[i].insert(all[at(earlier)].begin(), all[at(earlier)].end());
+    }
+  }
+  return all;
+}
+
+TEST(Lanes, LeastWaitsImplyAllAndNoneOfThemAnother) {
+  std::mt19937 random(9);
+  for (int trial = 0; trial < 300; ++trial) {
+    const int n = 1 + static_cast<int>(random() % 20), n_lanes = 1 + static_cast<int>(random() % 4);
+    Waits needs = random_steps(random, n).before;
+    std::vector<int> lane, last(at(n_lanes), -1);
+    for (int i = 0; i < n; ++i) {
+      lane.push_back(static_cast<int>(random() % static_cast<unsigned>(n_lanes)));
+      int& before = last[at(lane.back())];
+      if (before >= 0) needs[at(i)].push_back(before);
+      before = i;
+    }
+    const Waits least = least_waits(needs, lane, n_lanes);
+    const auto all = closure(needs);
+    EXPECT_EQ(closure(least), all) << trial;
+    for (int i = 0; i < n; ++i) {
+      EXPECT_TRUE(std::is_sorted(least[at(i)].begin(), least[at(i)].end()));
+      for (const int a : least[at(i)]) {
+        for (const int b : least[at(i)]) EXPECT_FALSE(all[at(b)].contains(a)) << trial;
+      }
+    }
+  }
+}
+
 TEST(Lanes, OrderIsThatOfTheStarts) {
   // Two chains, written one after the other.
   const LaneSchedule s = scheduled({{}, {0}, {}, {2}}, {5, 5, 4, 4}, 2);
@@ -211,6 +311,13 @@ TEST_F(LanePlans, OneThreadOrSmallStepsMakeOneLane) {
   }
   const ConfigScope scope(threads(4, 8 * 64 + 1));
   EXPECT_EQ(plan_of(function({x}, y)).lanes, 1);
+}
+
+TEST_F(LanePlans, TwoStepsAreEnough) {
+  const ConfigScope scope(threads(2));
+  const Plan plan = plan_of(function({x}, {ops::roll(x, 1, 0), ops::roll(x, 2, 0)}));
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_EQ(plan.lanes, 2);
 }
 
 TEST_F(LanePlans, BranchesHaveWorkspacesOfTheirOwn) {

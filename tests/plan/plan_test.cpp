@@ -80,6 +80,25 @@ TEST_F(PlanTest, PeaksOfDevicesAddUpToThePeak) {
   EXPECT_EQ(static_cast<index_t>(beyond.peak_bytes()), plan.peak_bytes_on(two));
 }
 
+// Buffers at one offset of two arenas are two memories.
+TEST_F(PlanTest, ArenasOfTwoDevicesAreApart) {
+  const Device two = Device::parse("cpu:1");
+  const Variable v = make_input({DType::float64, {1000}, {}}, "v");
+  const Variable here = ops::cumsum(ops::roll(v, 1, 0)), there = ops::roll(v, 2, 0);
+  const Variable turned = ops::roll(ops::cumsum(ops::roll(ops::to_device(there, two), 3, 0)), 1, 0);
+  const Variable y = here - ops::to_device(turned, Device{});
+  const Tensor values = Tensor::random_normal({1000}, DType::float64, {1, 2});
+  const Function fast = function({v}, y), plain = function({v}, y, {.mode = Mode::no_rewrite});
+  EXPECT_EQ(fast.plan(std::vector<Tensor>{values}).arenas.size(), 2u);
+  const Variable in_one =
+      ops::cumsum(ops::roll(v, 1, 0)) - ops::roll(ops::cumsum(ops::roll(there, 3, 0)), 1, 0);
+  const Tensor expected = function({v}, in_one)(values)[0];
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_TRUE(equal(fast(values)[0], expected));
+    EXPECT_TRUE(equal(plain(values)[0], expected));
+  }
+}
+
 TEST_F(PlanTest, TheFirstBufferIsAmongThoseOfThePeak) {
   const Function g = function({}, ops::cumsum(ops::roll(ops::arange(100), 1, 0)));
   const Plan& plan = g.plan(std::vector<TensorType>{});

@@ -42,5 +42,16 @@ TEST(DebugValue, ToleranceIsInRoundingErrorsOfTheLargestElement) {
   EXPECT_EQ(difference.largest_absolute, 0.5);
 }
 
+TEST(DebugValue, ADifferenceIsFoundWhereverItIs) {
+  const Tensor a = Tensor::zeros({2, 3, 4});
+  for (index_t k = 0; k < a.numel(); ++k) {
+    Tensor b = a.clone();
+    const Extents index{k / 12, k / 4 % 3, k % 4};
+    b.select(0, index[0]).select(0, index[1]).select(0, index[2]).fill(1.0);
+    EXPECT_EQ(compared(a, b).index, index);
+    EXPECT_EQ(compared(a, b).differing, 1);
+  }
+}
+
 }  // namespace
 }  // namespace palimpsest

@@ -136,8 +136,10 @@ TEST(BorrowedResult, WhoseAddressWasPromisedIsNotRewritten) {
   const Function f = roll_borrowed();
   Tensor r = f(vector_of({1, 2, 3}));
   const auto pin = r.storage().pin();
+  EXPECT_TRUE(r.storage().is_claimed());
   EXPECT_EQ(values(f(vector_of({4, 5, 6})).tensor()), (Numbers{6, 4, 5}));
   EXPECT_EQ(values(r), (Numbers{3, 1, 2}));
+  EXPECT_FALSE(r.storage().is_claimed()) << "it is the caller's now";
 }
 
 TEST(BorrowedResult, StaysWhenAFrameIsPrepared) {

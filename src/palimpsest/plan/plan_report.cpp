@@ -31,7 +31,7 @@ std::string text_of_op(const PlannedStep& step) {
 
 // A result that lies in memory that was overwritten for it.
 struct InPlace {
-  int step = 0;
+  int step;
   std::string of;
 };
 
@@ -111,13 +111,13 @@ class Report {
   }
 
   // For each buffer those that lay in its bytes just before, the latest first: all buffers are laid
-  // into the arena in the order of their lives, over who lay there.
+  // into the arenas in the order of their lives, over who lay there.
   void find_predecessors() {
     struct Owned {
       index_t end;
       int by;
     };
-    std::map<index_t, Owned> owners;  // by the first byte
+    std::map<std::string, std::map<index_t, Owned>> owners_on;  // a device; by the first byte
     std::vector<int> order;
     for (int b = 0; b < static_cast<int>(plan_.buffers.size()); ++b) {
       if (in_arena(plan_.buffers[at(b)])) order.push_back(b);
@@ -128,6 +128,7 @@ class Report {
     for (int b : order) {
       const PlannedBuffer& buffer = plan_.buffers[at(b)];
       const index_t begin = buffer.offset, end = begin + buffer.bytes;
+      std::map<index_t, Owned>& owners = owners_on[buffer.device.str()];
       std::set<int> found;
       auto it = owners.upper_bound(begin);
       if (it != owners.begin()) --it;

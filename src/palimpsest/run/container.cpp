@@ -38,11 +38,10 @@ void HeldScope::enter() noexcept {
   is_entered_ = true;
 }
 
-void HeldScope::leave() noexcept {
+HeldScope::~HeldScope() {
   if (!is_entered_) return;
   (newer_ != nullptr ? newer_->older_ : newest_) = older_;
   if (older_ != nullptr) older_->newer_ = newer_;
-  is_entered_ = false;
 }
 
 void HeldScope::keep_all_in_child() noexcept {

@@ -63,9 +63,8 @@ class HeldScope {
 
  protected:
   HeldScope() = default;
-  ~HeldScope() { leave(); }
+  ~HeldScope();
   void enter() noexcept;
-  void leave() noexcept;
 
  private:
   static constinit thread_local HeldScope* newest_;
