@@ -42,7 +42,9 @@ PROGRAMS = {
     "tensor": [("test_tensor", "tests/tensor/test_tensor")],
     "compile": [("test_plan", "tests/plan/test_plan"), ("test_run", "tests/run/test_run"),
                 ("test_compile", "tests/compile/test_compile"),
-                ("test_inspect", "tests/inspect/test_inspect")],
+                ("test_inspect", "tests/inspect/test_inspect"),
+                ("test_compile_given_back", "tests/compile/test_compile_given_back"),
+                ("test_plan_contract", "tests/contract/test_plan_contract")],
 }
 # Folders of a layer's sources, where it has several.
 FOLDERS = {"compile": ["plan", "run", "inspect", "compile"]}
