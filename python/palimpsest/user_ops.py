@@ -89,7 +89,9 @@ class Op:
     ``node`` is None there.
 
     An op may also have ``pullback(node, cotangents)``, ``pushforward(node, tangents)``, and
-    ``inplace_on_inputs(node, allowed)``, which gives the same op with a destroy_map, or None.
+    ``inplace_on_inputs(node, allowed)``, which gives the same op with a destroy_map, or None. With
+    ``scratch_bytes(node, shapes)`` perform gets a fourth argument, an array of that many uint8 from the memory
+    of the plan, with any values.
 
     Examples
     --------
@@ -140,9 +142,9 @@ class Op:
     def perform(self, node: Any, inputs: Any, outputs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__qualname__}.perform")
 
-    def _perform_alone(self, node: Any, inputs: Any, outputs: Any) -> None:
+    def _perform_alone(self, *arguments: Any) -> None:
         with _locks.setdefault(self, threading.RLock()):
-            self.perform(node, inputs, outputs)
+            self.perform(*arguments)
 
     def __call__(self, *inputs: Any) -> Any:
         outputs = self.make_node(*(_core.as_variable(x) for x in inputs)).outputs

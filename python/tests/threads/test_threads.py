@@ -275,3 +275,24 @@ def test_signals_of_the_program_are_handled_during_a_call():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert caught
+
+
+@pytest.mark.parametrize("before", ["", "import palimpsest"])
+def test_subinterpreters_refuse_the_module(before):
+    text = f"""
+{before}
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+other = interpreters.create()
+interpreters.run_string(other, '''
+try:
+    import palimpsest
+except ImportError as error:
+    print(error, flush=True)
+''')
+"""
+    result = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert "subinterpreters" in result.stdout  # from 3.12 on Python says so itself

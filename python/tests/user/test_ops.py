@@ -558,3 +558,72 @@ def test_a_callback_lives_as_long_as_its_function():
     gc.collect()
     f([1.0])
     assert seen == [0]
+
+
+class Sorted(ps.Op):
+    def __init__(self, bytes_per_element=8):
+        self.bytes_per_element = bytes_per_element
+
+    def make_node(self, x):
+        return ps.Apply(self, [x], [x.type])
+
+    def infer_shapes(self, node, shapes):
+        return [shapes[0]]
+
+    def scratch_bytes(self, node, shapes):
+        return self.bytes_per_element * shapes[0][0]
+
+    def perform(self, node, inputs, outputs, scratch):
+        mine = scratch.view("float64")
+        mine[...] = inputs[0]
+        mine.sort()
+        outputs[0][...] = mine
+
+
+def test_scratch_is_memory_of_the_plan():
+    x = ps.dvector("x")
+    f = ps.function([x], Sorted()(x))
+    a = np.random.default_rng(1).normal(size=1000)
+    with ps.MemoryScope() as scope:
+        y = f(a)
+    assert np.array_equal(y, np.sort(a))
+    assert scope.peak_bytes == f.plan(a).peak_bytes == 2 * a.nbytes  # the result, and scratch
+    assert f(np.ones(0)).size == 0
+    checked = ps.function([x], Sorted()(x), mode=ps.DebugMode())
+    assert np.array_equal(checked(a), y)
+
+
+@pytest.mark.parametrize("bytes_per_element, error, text", [
+    (-1, ValueError, "scratch_bytes: got -1000, expected a number of bytes from 0 on"),
+    (0.5, TypeError, "expected a number of bytes from scratch_bytes"),
+    (2**52, ps.OutOfMemory, "no more memory"),
+])
+def test_sizes_of_scratch_that_cannot_be(bytes_per_element, error, text):
+    x = ps.dvector("x")
+    with pytest.raises(error, match=text):
+        ps.function([x], Sorted(bytes_per_element)(x))(np.ones(1000))
+
+
+def test_scratch_that_is_kept_is_refused():
+    class Keeper(Sorted):
+        def perform(self, node, inputs, outputs, scratch):
+            self.kept = scratch[:2]
+            outputs[0][...] = 0
+
+    x = ps.dvector("x")
+    with pytest.raises(ps.OpError, match="kept"):
+        ps.function([x], Keeper()(x))(np.ones(3))
+
+
+def test_an_operator_whose_function_refers_weakly_to_its_holder_is_freed():
+    class Holder:
+        def __init__(self):
+            me = weakref.ref(self)
+            self.factor = 2.0
+            self.A = ps.SimpleLinop(lambda x: x * me().factor, ishape="N")
+
+    holder = Holder()
+    assert holder.A(np.ones(2)).tolist() == [2, 2]
+    gone = weakref.ref(holder)
+    del holder
+    assert gone() is None

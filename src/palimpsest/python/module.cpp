@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+
 #include "palimpsest/python/families.hpp"
 
 // Leaks are reported when the interpreter ends, in builds for tests only: a program that ends by
@@ -10,6 +12,10 @@ constexpr bool kLeakWarnings = false;
 #endif
 
 NB_MODULE(_core, m) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {  // becomes an ImportError
+    throw std::runtime_error(
+        "palimpsest works in the main interpreter only, not in subinterpreters.");
+  }
   nanobind::set_leak_warnings(kLeakWarnings);
   m.doc() = "Bindings of the C++ library palimpsest; use the package palimpsest.";
   m.attr("__version__") = PALIMPSEST_VERSION;

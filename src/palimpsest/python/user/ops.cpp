@@ -133,6 +133,7 @@ class UserOp final : public Op {
     destroys_ = alias_map(object, "destroy_map");
     linear_in_ = linearities(object);
     is_thread_safe_ = nb::cast<bool>(nb::bool_(object.attr("thread_safe")));
+    has_scratch_ = nb::hasattr(object, "scratch_bytes");
     can_fail_ = nb::cast<bool>(nb::bool_(object.attr("can_fail")));
     tolerance_ = nb::cast<double>(nb::float_(nb::object(object.attr("tolerance"))));
   }
@@ -189,6 +190,20 @@ class UserOp final : public Op {
     nb::list arguments;
     for (const Variable& input : inputs) arguments.append(to_python(input));
     return nb::cast<Apply>(object().attr("make_node")(*nb::tuple(arguments)));
+  }
+
+  std::size_t scratch_bytes(const Apply& node, std::span<const Layout> inputs) const override {
+    if (!has_scratch_) return 0;
+    const Locked locked;
+    nb::list shapes;
+    for (const Layout& input : inputs) shapes.append(to_python(input.extents));
+    const nb::object given = object().attr("scratch_bytes")(nb::cast(node), shapes);
+    const index_t bytes = integer_of(given, "a number of bytes from scratch_bytes");
+    if (bytes < 0) {
+      throw ValueError("[" + name_ + "] scratch_bytes: got " + std::to_string(bytes) +
+                       ", expected a number of bytes from 0 on.");
+    }
+    return static_cast<std::size_t>(bytes);
   }
 
   std::vector<Extents> infer_shapes(const Apply& node,
@@ -252,7 +267,13 @@ class UserOp final : public Op {
     }
     for (const MutableView& view : context.outputs()) lent.lend(view, true, outputs);
     const nb::list destinations = nb::borrow<nb::list>(nb::object(outputs.attr("copy")()));
-    object().attr(is_thread_safe_ ? "perform" : "_perform_alone")(nb::none(), inputs, outputs);
+    nb::list arguments;
+    for (nb::handle given : {nb::handle(Py_None), nb::handle(inputs), nb::handle(outputs)}) {
+      arguments.append(given);
+    }
+    if (has_scratch_) lend_scratch(context, lent, arguments);
+    object().attr(is_thread_safe_ ? "perform" : "_perform_alone")(*nb::tuple(arguments));
+    arguments.clear();
     if (outputs.size() != destinations.size()) {
       throw ValueError("[" + name_ + "] perform() left " + std::to_string(outputs.size()) +
                        " outputs, expected " + std::to_string(destinations.size()) + ".");
@@ -264,6 +285,13 @@ class UserOp final : public Op {
     }
     inputs.clear();
     outputs.clear();
+  }
+
+  static void lend_scratch(RunContext& context, LentArrays& lent, nb::list& arguments) {
+    const std::span<std::byte> scratch = context.scratch();
+    const auto extent = static_cast<index_t>(scratch.size());
+    constexpr index_t stride = 1;
+    lent.lend({scratch.data(), DType::uint8, {&extent, 1}, {&stride, 1}}, true, arguments);
   }
 
   // A view of an input stays where it is: the executor takes its elements from there, and DebugMode
@@ -296,7 +324,7 @@ class UserOp final : public Op {
   bool is_weak_ = false;
   OpPtr pure_;
   std::map<int, Linearity> linear_in_;
-  bool is_thread_safe_ = true;
+  bool is_thread_safe_ = true, has_scratch_ = false;
   std::string name_, parameters_;
   AliasMap views_, destroys_;
   bool can_fail_ = true;
