@@ -16,6 +16,7 @@
 #include "palimpsest/rewrite/passes/drop_useless.hpp"
 #include "palimpsest/rewrite/passes/fold_constants.hpp"
 #include "palimpsest/rewrite/passes/fold_shapes.hpp"
+#include "palimpsest/rewrite/passes/fuse_filters.hpp"
 #include "palimpsest/rewrite/passes/fuse_reductions.hpp"
 #include "palimpsest/rewrite/passes/fuse_sums.hpp"
 #include "palimpsest/rewrite/passes/fusion.hpp"
@@ -90,6 +91,8 @@ std::vector<Rewrite> library() {
        {"reorders"},
        fuse_sums,
        "norms and inner products are summed up where their operand is made or read"},
+      {"fuse_filters", 49.3, fast({"fusion"}), fuse_filters,
+       "finite differences and other stencils are computed in the step with sums that reads them"},
       {"split_buffers", 49.4, fast({"split"}), split_buffers,
        "each step that could overwrite the result of a cheap op gets one of its own"},
       {"run_updates_in_place", 50.1, fast({"inplace"}), run_updates_in_place,

@@ -9,6 +9,7 @@
 #include <complex>
 #include <cstdlib>
 
+#include "palimpsest/kernels/arrays/stencil_line.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -25,26 +26,6 @@ struct RealOf<std::complex<R>> {
   using type = R;
 };
 
-// Element j of a line of n elements; none is -1.
-index_t within(index_t j, index_t n, StencilEdge edge) {
-  if (j >= 0 && j < n) return j;
-  switch (edge) {
-    case StencilEdge::periodic:
-      return (j % n + n) % n;
-    case StencilEdge::nearest:
-      return j < 0 ? 0 : n - 1;
-    case StencilEdge::nearest_then_zero:
-      if (j < 0) return 0;
-      break;
-    case StencilEdge::zero_then_nearest:
-      if (j >= n) return n - 1;
-      break;
-    case StencilEdge::zero:
-      break;
-  }
-  return -1;
-}
-
 template <class T>
 class Filter {
  public:
@@ -55,7 +36,7 @@ class Filter {
       : stencil_(stencil),
         narrow_(narrow),
         wide_(wide),
-        offset_(offset_of(stencil, wide.extents[stencil.axis], start)),
+        line_(stencil, narrow.extents[stencil.axis], wide.extents[stencil.axis], start),
         bundle_axis_(narrow.rank()) {
     for (std::size_t k = 0; k < narrow.rank(); ++k) {
       if (k != stencil.axis) bundle_axis_ = k;
@@ -65,13 +46,6 @@ class Filter {
       bundle_axis_ = narrow.rank();
     }
     has_bundles_ = bundle_axis_ < narrow.rank();
-    // The results none of whose taps reach beyond an end: step i + offset + m in 0..n-1.
-    const index_t n = wide.extents[stencil.axis], count = narrow.extents[stencil.axis];
-    const index_t reach = offset_ + static_cast<index_t>(stencil.taps.size()) - 1;
-    inner_begin_ = offset_ < 0 ? (-offset_ + stencil.step - 1) / stencil.step : 0;
-    inner_end_ = reach < n ? (n - 1 - reach) / stencil.step + 1 : 0;
-    inner_begin_ = std::min(inner_begin_, count);
-    inner_end_ = std::clamp(inner_end_, inner_begin_, count);
   }
 
   template <class Body>
@@ -113,18 +87,18 @@ class Filter {
     for_bundles([&](index_t narrow, index_t wide, index_t lines) {
       for (index_t i = 0; i < count; ++i) clear(y + narrow + i * out, narrow_, lines);
       const auto one = [&](index_t i) {
-        for_taps(i, [&](Real tap, index_t j) {
-          add(tap, x + wide + j * in, bundle_step(wide_), y + narrow + i * out,
+        line_.for_taps(i, [&](std::size_t m, index_t j) {
+          add(tap(m), x + wide + j * in, bundle_step(wide_), y + narrow + i * out,
               bundle_step(narrow_), lines);
         });
       };
-      const index_t begin = has_bundles_ ? count : inner_begin_;
-      const index_t end = has_bundles_ ? count : inner_end_;
+      const index_t begin = has_bundles_ ? count : line_.inner_begin();
+      const index_t end = has_bundles_ ? count : line_.inner_end();
       for (index_t i = 0; i < begin; ++i) one(i);
       for (std::size_t m = 0; m < stencil_.taps.size() && begin < end; ++m) {
-        const index_t j = stencil_.step * begin + offset_ + static_cast<index_t>(m);
-        add(static_cast<Real>(stencil_.taps[m]), x + wide + j * in, stencil_.step * in,
-            y + narrow + begin * out, out, end - begin);
+        const index_t j = stencil_.step * begin + line_.offset() + static_cast<index_t>(m);
+        add(tap(m), x + wide + j * in, stencil_.step * in, y + narrow + begin * out, out,
+            end - begin);
       }
       for (index_t i = end; i < count; ++i) one(i);
     });
@@ -138,44 +112,28 @@ class Filter {
         clear(x + wide + j * out, wide_, lines);
       }
       const auto one = [&](index_t i) {
-        for_taps(i, [&](Real tap, index_t j) {
-          add(tap, y + narrow + i * in, bundle_step(narrow_), x + wide + j * out,
+        line_.for_taps(i, [&](std::size_t m, index_t j) {
+          add(tap(m), y + narrow + i * in, bundle_step(narrow_), x + wide + j * out,
               bundle_step(wide_), lines);
         });
       };
-      const index_t begin = has_bundles_ ? count : inner_begin_;
-      const index_t end = has_bundles_ ? count : inner_end_;
+      const index_t begin = has_bundles_ ? count : line_.inner_begin();
+      const index_t end = has_bundles_ ? count : line_.inner_end();
       for (index_t i = 0; i < begin; ++i) one(i);
       for (std::size_t m = 0; m < stencil_.taps.size() && begin < end; ++m) {
-        const index_t j = stencil_.step * begin + offset_ + static_cast<index_t>(m);
-        add(static_cast<Real>(stencil_.taps[m]), y + narrow + begin * in, in, x + wide + j * out,
-            stencil_.step * out, end - begin);
+        const index_t j = stencil_.step * begin + line_.offset() + static_cast<index_t>(m);
+        add(tap(m), y + narrow + begin * in, in, x + wide + j * out, stencil_.step * out,
+            end - begin);
       }
       for (index_t i = end; i < count; ++i) one(i);
     });
   }
 
  private:
-  // With a start, the one of the offsets that mean the same whose results wrap around least.
-  static index_t offset_of(const Stencil& stencil, index_t n, index_t start) {
-    if (start == 0 || n == 0) return stencil.offset;
-    assert(stencil.edge == StencilEdge::periodic);
-    const index_t offset = ((stencil.offset + start % n) % n + n) % n;
-    return offset > n / 2 ? offset - n : offset;
-  }
+  Real tap(std::size_t m) const { return static_cast<Real>(stencil_.taps[m]); }
 
   index_t bundle_step(const ConstView& v) const {
     return has_bundles_ ? v.strides[bundle_axis_] : 0;
-  }
-
-  template <class Body>
-  void for_taps(index_t i, Body&& body) const {
-    const index_t n = wide_.extents[stencil_.axis];
-    const index_t start = stencil_.step * i + offset_;
-    for (std::size_t m = 0; m < stencil_.taps.size(); ++m) {
-      const index_t j = within(start + static_cast<index_t>(m), n, stencil_.edge);
-      if (j >= 0) body(static_cast<Real>(stencil_.taps[m]), j);
-    }
   }
 
   void clear(T* out, const ConstView& v, index_t lines) const {
@@ -193,10 +151,9 @@ class Filter {
 
   const Stencil& stencil_;
   ConstView narrow_, wide_;
-  index_t offset_;
+  StencilLine line_;
   std::size_t bundle_axis_;
   bool has_bundles_ = false;
-  index_t inner_begin_ = 0, inner_end_ = 0;
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ struct Stencil {
   index_t offset = 0;
   index_t step = 1;
   StencilEdge edge = StencilEdge::periodic;
+  friend bool operator==(const Stencil&, const Stencil&) = default;
 };
 
 /// y[i] = sum_m t[m] x[step i + offset + start + m] along the axis. A start other than 0 takes

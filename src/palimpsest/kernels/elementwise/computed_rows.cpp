@@ -17,13 +17,21 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs)
     : program_(program), plan_(program) {
+  filter_of_.fill(-1);
   prepare(inputs, {}, true, 0);
 }
 
 ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs,
-                           std::span<const MutableView> stored, std::uint32_t read_late)
+                           std::span<const MutableView> stored, std::uint32_t read_late,
+                           std::span<const FilteredInput> filtered)
     : program_(program), plan_(program), n_stored_(static_cast<int>(stored.size())) {
-  assert(program.n_registers() <= kMostStoring);
+  assert(program.n_registers() <= kMostStoring && filtered.size() <= kMostFiltered);
+  filter_of_.fill(-1);
+  for (std::size_t k = 0; k < filtered.size(); ++k) {
+    const FilteredInput& f = filtered[k];
+    filter_of_[at(f.input)] = static_cast<int>(k);
+    filters_[k].emplace(f.stencil, f.is_adjoint, inputs[at(f.input)]);
+  }
   prepare(inputs, stored, false, read_late);
   // Sums are quickest over long stretches; what they read of a block is in the cache next to it.
   index_t bytes = plan_.slots() * item_ + 1;
@@ -69,7 +77,7 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
                     [&](const MutableView& v) { return v.data == inputs[at(i)].data; });
     is_as_computed_[at(i)] =
         dtype == program_.dtype_of_register(r) && !(is_overwritten && is_read_late(r, read_late));
-    still_[at(i)] = loop_.rank > 0 && !is_output;
+    still_[at(i)] = loop_.rank > 0 && !is_output && filter_of_[at(i)] < 0;
     for (int axis = 0; axis < loop_.rank; ++axis) {
       if (loop_.step(i + 1, axis) != 0) still_[at(i)] = false;
     }
@@ -150,10 +158,16 @@ ComputedRows::Reader::Reader(const ComputedRows& rows) : rows_(rows) {
 void ComputedRows::Reader::bring_inputs(index_t first, index_t step, index_t n) {
   const auto& loop = rows_.loop_;
   const ElementwiseProgram& program = rows_.program_;
+  for (int i = 0; i < program.n_inputs(); ++i) {
+    if (rows_.filter_of_[at(i)] < 0) continue;
+    std::byte* const made = scratch_.data() + rows_.copies_[at(i)];
+    rows_.filters_[at(rows_.filter_of_[at(i)])]->read(first, n, made);
+    registers_[at(program.inputs()[at(i)])] = made;
+  }
   for (index_t done = 0; done < n;) {
     const Piece piece = rows_.piece_at(first + done * step, step, n - done);
     for (int i = 0; i < program.n_inputs(); ++i) {
-      if (rows_.still_[at(i)]) continue;
+      if (rows_.still_[at(i)] || rows_.filter_of_[at(i)] >= 0) continue;
       const int r = program.inputs()[at(i)];
       const index_t item = rows_.item_of(r);
       std::byte* from = loop.data[at(i + 1)] + piece.offset[at(i + 1)];

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
+#include "palimpsest/kernels/arrays/filtered_rows.hpp"
 #include "palimpsest/kernels/arrays/strided_loop.hpp"
 #include "palimpsest/kernels/elementwise/tile_plan.hpp"
 
@@ -19,12 +21,15 @@ class ComputedRows {
   static constexpr index_t kRun = 256;
   /// Most registers of a program whose outputs are stored.
   static constexpr int kMostStoring = 40;
+  static constexpr std::size_t kMostFiltered = 4;
 
   ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs);
   /// The first outputs go to `stored`, of the inputs' extents; each may be one of the inputs. Bit k
-  /// of `read_late`: output k is read after compute(), else if it is an input before.
+  /// of `read_late`: output k is read after compute(), else if it is an input before. `filtered`:
+  /// up to kMostFiltered inputs, of which none is stored to.
   ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs,
-               std::span<const MutableView> stored, std::uint32_t read_late);
+               std::span<const MutableView> stored, std::uint32_t read_late,
+               std::span<const FilteredInput> filtered);
   DType dtype() const { return program_.dtype_of_register(program_.outputs()[0]); }
   /// Elements that are computed at once.
   index_t block() const { return block_; }
@@ -59,8 +64,10 @@ class ComputedRows {
   std::array<bool, kMaxInputs> still_;           // one element for all
   std::array<bool, kMaxInputs> is_as_computed_;  // has the dtype of its register
   std::array<index_t, kMaxInputs> copies_;       // where copies of an input go in scratch
-  index_t slots_ = 0, slot_bytes_ = 0;           // where slots begin in scratch
-  index_t block_ = 1, item_ = 1;                 // elements computed at once; bytes of the largest
+  std::array<int, kMaxInputs> filter_of_;        // of an input; -1: none
+  std::array<std::optional<FilteredRows>, kMostFiltered> filters_;
+  index_t slots_ = 0, slot_bytes_ = 0;  // where slots begin in scratch
+  index_t block_ = 1, item_ = 1;        // elements computed at once; bytes of the largest
 };
 
 /// One thread's reader. About 190 KiB, of which most programs touch a tenth.

@@ -166,9 +166,11 @@ DType sum_dtype(const SumOfOutputs& sum, const ElementwiseProgram& program) {
 
 void run_elementwise_sums(const ElementwiseProgram& program, std::span<const SumOfOutputs> sums,
                           std::span<const ConstView> inputs, std::span<const MutableView> arrays,
-                          std::span<const MutableView> results) {
+                          std::span<const MutableView> results,
+                          std::span<const FilteredInput> filtered) {
   assert(sums.size() <= kMaxSums && sums.size() == results.size() && !inputs.empty());
-  Task task{.sums = sums, .rows = ComputedRows(program, inputs, arrays, read_late(sums, program))};
+  Task task{.sums = sums,
+            .rows = ComputedRows(program, inputs, arrays, read_late(sums, program), filtered)};
   task.terms = 1;
   for (const index_t extent : inputs[0].extents) task.terms *= extent;
   for (std::size_t s = 0; s < sums.size(); ++s) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "palimpsest/base/view.hpp"
+#include "palimpsest/kernels/arrays/filtered_rows.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
 
 namespace palimpsest {
@@ -66,17 +67,20 @@ struct SumOfOutputs {
 DType sum_dtype(const SumOfOutputs& sum, const ElementwiseProgram& program);
 
 /// Runs a program and sums up what it makes, in one pass: its first outputs are stored in `arrays`,
-/// those that follow are in no memory.
+/// those that follow are in no memory. Inputs that are `filtered` are computed as they are read.
 ///
 /// Math     bit for bit run_elementwise, and run_reduce, run_norm2, run_inner of its outputs, dense
 ///          in row-major order
 /// Shapes   inputs and arrays have the same extents, inputs broadcast by stride 0; sums have rank 0
 /// DTypes   an input may have another dtype than its register; a sum has sum_dtype()
-/// Aliases  an array may be one of the inputs; else all that is written is disjoint
-/// Cost     one pass; at most 256 KiB of scratch per thread. The program has at most 40 registers
+/// Aliases  an array may be one of the inputs that are not filtered; else all that is written is
+///          disjoint
+/// Cost     one pass; at most 256 KiB of scratch per thread. The program has at most 40 registers,
+///          and at most 4 inputs are filtered
 void run_elementwise_sums(const ElementwiseProgram& program, std::span<const SumOfOutputs> sums,
                           std::span<const ConstView> inputs, std::span<const MutableView> arrays,
-                          std::span<const MutableView> results);
+                          std::span<const MutableView> results,
+                          std::span<const FilteredInput> filtered = {});
 
 /// out = sum over all elements of a * b, a conjugated if `conj_a`: as accurate as run_reduce.
 ///

@@ -9,6 +9,7 @@
 #include "palimpsest/ops/products/products.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
+#include "palimpsest/ops/transforms/stencil.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -27,6 +28,31 @@ ElementwiseProgram of_arrays(const ElementwiseProgram& program, std::size_t n) {
 
 bool is_product(const SumOfOutputs& sum) { return sum.kind >= SumOfOutputs::Kind::product; }
 
+// `(1 Stencil axis=0, ...; 2 StencilAdjoint axis=1, ...)`.
+std::string written_filters(const std::vector<FilteredInput>& filtered) {
+  std::string text = "(";
+  for (const FilteredInput& f : filtered) {
+    if (text.size() > 1) text += "; ";
+    text += std::to_string(f.input) + (f.is_adjoint ? " StencilAdjoint " : " Stencil ") +
+            written(f.stencil);
+  }
+  return text + ")";
+}
+
+std::vector<FilteredInput> read_filters(ParameterText& text) {
+  std::vector<FilteredInput> filtered;
+  do {
+    FilteredInput f;
+    f.input = static_cast<int>(text.integer());
+    text.expect(" Stencil");
+    f.is_adjoint = text.take("Adjoint");
+    text.expect(" ");
+    read(text, f.stencil);
+    filtered.push_back(std::move(f));
+  } while (text.take("; "));
+  return filtered;
+}
+
 }  // namespace
 
 std::string_view name_of(SumOfOutputs::Kind kind) {
@@ -41,10 +67,12 @@ std::string describe(const SumOfOutputs& sum) {
 }
 
 ElementwiseSums::ElementwiseSums(ElementwiseProgram program, std::size_t n_arrays,
-                                 std::vector<SumOfOutputs> sums, Elementwise::Overwrites overwrites)
+                                 std::vector<SumOfOutputs> sums, Elementwise::Overwrites overwrites,
+                                 std::vector<FilteredInput> filtered)
     : whole_(std::make_shared<Elementwise>(std::move(program))),
       n_arrays_(n_arrays),
-      sums_(std::move(sums)) {
+      sums_(std::move(sums)),
+      filtered_(std::move(filtered)) {
   const auto n = static_cast<int>(whole_->program().outputs().size());
   bool is_right = n_arrays <= static_cast<std::size_t>(n) && !sums_.empty() &&
                   whole_->program().n_inputs() > 0 &&
@@ -68,6 +96,31 @@ ElementwiseSums::ElementwiseSums(ElementwiseProgram program, std::size_t n_array
     throw ValueError("[ElementwiseSums] inputs to overwrite: got " + to_string(overwrites) +
                      ", expected none, since there is no array");
   }
+  check_filtered();
+}
+
+bool ElementwiseSums::is_filtered(index_t input) const {
+  return std::any_of(filtered_.begin(), filtered_.end(),
+                     [&](const FilteredInput& f) { return f.input == input; });
+}
+
+void ElementwiseSums::check_filtered() const {
+  bool is_right = filtered_.size() <= ComputedRows::kMostFiltered;
+  const auto n_inputs = program().n_inputs();
+  for (auto f = filtered_.begin(); f != filtered_.end(); ++f) {
+    is_right = is_right && f->stencil.step == 1 && !f->stencil.taps.empty() && f->input >= 0 &&
+               f->input < n_inputs &&
+               std::none_of(filtered_.begin(), f,
+                            [&](const FilteredInput& other) { return other.input == f->input; });
+  }
+  if (is_in_place()) {
+    for (const index_t i : arrays_->overwrites()) is_right = is_right && !is_filtered(i);
+  }
+  if (!is_right) {
+    throw ValueError("[ElementwiseSums] filters: got " + written_filters(filtered_) +
+                     ", expected up to " + std::to_string(ComputedRows::kMostFiltered) +
+                     " inputs, each once and not overwritten, with stencils of step 1");
+  }
 }
 
 std::string ElementwiseSums::parameters() const {
@@ -77,6 +130,7 @@ std::string ElementwiseSums::parameters() const {
     text += (s > 0 ? ", " : "") + describe(sums_[s]);
   }
   text += ")";
+  if (!filtered_.empty()) text += ", filters=" + written_filters(filtered_);
   return is_in_place() ? text + ", " + parameter("overwrites", arrays_->overwrites()) : text;
 }
 
@@ -99,12 +153,18 @@ OpPtr ElementwiseSums::restored(std::string_view name, ParameterText& text) {
     sums.push_back(sum);
   } while (text.take(", "));
   text.expect(")");
+  std::vector<FilteredInput> filtered;
+  if (text.take(", filters=(")) {
+    filtered = read_filters(text);
+    text.expect(")");
+  }
   Elementwise::Overwrites overwrites;
   if (name.ends_with("InPlace")) {
     for (const index_t i : text.integers("overwrites")) overwrites.push_back(i);
   }
   return std::make_shared<ElementwiseSums>(std::move(program), static_cast<std::size_t>(n_arrays),
-                                           std::move(sums), std::move(overwrites));
+                                           std::move(sums), std::move(overwrites),
+                                           std::move(filtered));
 }
 
 Apply ElementwiseSums::make_node(std::span<const Variable> inputs) const {
@@ -115,6 +175,18 @@ Apply ElementwiseSums::make_node(std::span<const Variable> inputs) const {
     types.push_back({sum_dtype(sum, program()), Extents(), inputs[0].type().device});
   }
   if (is_in_place()) arrays_->make_node(inputs);  // checks what is overwritten
+  for (const FilteredInput& f : filtered_) {
+    const TensorType &x = inputs[static_cast<std::size_t>(f.input)].type(),
+                     &whole = computed.output(0).type();
+    const int r = program().inputs()[static_cast<std::size_t>(f.input)];
+    if (x.shape == whole.shape && x.dtype == program().dtype_of_register(r) &&
+        is_inexact(x.dtype) && f.stencil.axis < x.rank()) {
+      continue;
+    }
+    throw ShapeError("[ElementwiseSums] filtered input " + std::to_string(f.input) + ": got " +
+                     x.str() + ", expected floating or complex numbers of the shape " +
+                     to_string(whole.shape) + ", with an axis " + std::to_string(f.stencil.axis));
+  }
   return node(inputs, std::move(types));
 }
 
@@ -123,7 +195,11 @@ AliasMap ElementwiseSums::destroy_map(const Apply& apply) const {
 }
 
 IndexPairs ElementwiseSums::tolerate_same(const Apply& apply) const {
-  return arrays_ ? arrays_->tolerate_same(apply) : IndexPairs();
+  if (!arrays_) return {};
+  IndexPairs pairs = arrays_->tolerate_same(apply);
+  std::erase_if(
+      pairs, [&](const auto& pair) { return is_filtered(pair.first) || is_filtered(pair.second); });
+  return pairs;
 }
 
 OpPtr ElementwiseSums::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
@@ -131,15 +207,18 @@ OpPtr ElementwiseSums::inplace_on_inputs(const Apply& apply, const std::set<int>
   if (!arrays_) return nullptr;
   const auto plain = std::make_shared<Elementwise>(*arrays_, Elementwise::Overwrites());
   const Apply alone = plain->make_node(apply.inputs());
-  const OpPtr chosen = plain->inplace_on_inputs(alone, allowed, preferred);
+  std::set<int> possible = allowed;
+  for (const FilteredInput& f : filtered_) possible.erase(f.input);
+  const OpPtr chosen = plain->inplace_on_inputs(alone, possible, preferred);
   if (!chosen) return nullptr;
   const auto& overwrites = static_cast<const Elementwise&>(*chosen).overwrites();
-  return std::make_shared<ElementwiseSums>(program(), n_arrays_, sums_, overwrites);
+  return std::make_shared<ElementwiseSums>(program(), n_arrays_, sums_, overwrites, filtered_);
 }
 
 OpPtr ElementwiseSums::pure() const {
   if (!is_in_place()) return shared_from_this();
-  return std::make_shared<ElementwiseSums>(program(), n_arrays_, sums_);
+  return std::make_shared<ElementwiseSums>(program(), n_arrays_, sums_, Elementwise::Overwrites(),
+                                           filtered_);
 }
 
 std::vector<Extents> ElementwiseSums::infer_shapes(const Apply& apply,
@@ -155,7 +234,12 @@ std::vector<Variable> ElementwiseSums::pullback(const Apply& apply,
   // What is summed up has the extents of all inputs together.
   const Variable like = whole_->make_node(apply.inputs()).output(0);
   return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
-    std::vector<Variable> made = unrolled(program(), inputs);
+    std::vector<Variable> read(inputs.begin(), inputs.end());
+    for (const FilteredInput& f : filtered_) {
+      Variable& x = read[static_cast<std::size_t>(f.input)];
+      x = f.is_adjoint ? stencil_adjoint(x, f.stencil) : stencil(x, f.stencil);
+    }
+    std::vector<Variable> made = unrolled(program(), read);
     for (Variable& v : made) v = broadcast_like(v, like);
     std::vector<Variable> outputs(made.begin(),
                                   made.begin() + static_cast<std::ptrdiff_t>(n_arrays_));
@@ -185,8 +269,7 @@ namespace {
 
 // Up to N inputs of up to 4 axes without an allocation.
 template <std::size_t N>
-void run_stretched(const ElementwiseProgram& program, std::span<const SumOfOutputs> sums,
-                   std::size_t n_arrays, RunContext& context) {
+void run_stretched(const ElementwiseSums& op, RunContext& context) {
   const std::size_t n = context.inputs().size(), rank = context.input(0).rank();
   Extents extents(rank, 1);
   for (const ConstView& view : context.inputs()) {
@@ -199,17 +282,17 @@ void run_stretched(const ElementwiseProgram& program, std::span<const SumOfOutpu
   for (std::size_t i = 0; i < n; ++i) {
     views[i] = stretched(context.input(i), extents, {strides.data() + i * rank, rank});
   }
-  run_elementwise_sums(program, sums, views, context.outputs().first(n_arrays),
-                       context.outputs().subspan(n_arrays));
+  run_elementwise_sums(op.program(), op.sums(), views, context.outputs().first(op.n_arrays()),
+                       context.outputs().subspan(op.n_arrays()), op.filtered());
 }
 
 }  // namespace
 
 void ElementwiseSums::run(RunContext& context) const {
   if (context.inputs().size() <= 8) {
-    run_stretched<8>(program(), sums_, n_arrays_, context);
+    run_stretched<8>(*this, context);
   } else {
-    run_stretched<ElementwiseProgram::kMaxInputs>(program(), sums_, n_arrays_, context);
+    run_stretched<ElementwiseProgram::kMaxInputs>(*this, context);
   }
 }
 

@@ -13,18 +13,24 @@ namespace palimpsest::ops {
 /// An elementwise program whose first outputs are arrays; sums over all elements of what it makes
 /// are further outputs, of rank 0. Rewrites make it, so that arrays and their sums take one pass.
 ///
-/// Aliases  as Elementwise, for the arrays
-/// Errors   ValueError: a sum of an output that is not there, no sum, more than 40 registers
+/// Inputs that are filtered are computed by a stencil as they are read.
+///
+/// Aliases  as Elementwise, for the arrays; nothing overwrites an input that is filtered
+/// Errors   ValueError: a sum of an output that is not there, no sum, more than 40 registers, a
+///          filter with steps, of an input that is not there, is filtered twice or is overwritten;
+///          ShapeError: an input that is filtered and broadcast
 class ElementwiseSums final : public Op {
  public:
   ElementwiseSums(ElementwiseProgram program, std::size_t n_arrays, std::vector<SumOfOutputs> sums,
-                  Elementwise::Overwrites overwrites = {});
+                  Elementwise::Overwrites overwrites = {},
+                  std::vector<FilteredInput> filtered = {});
   static std::vector<std::string> names() { return {"ElementwiseSums", "ElementwiseSumsInPlace"}; }
   static OpPtr restored(std::string_view name, ParameterText& text);
 
   const ElementwiseProgram& program() const { return whole_->program(); }
   std::size_t n_arrays() const { return n_arrays_; }
   const std::vector<SumOfOutputs>& sums() const { return sums_; }
+  const std::vector<FilteredInput>& filtered() const { return filtered_; }
   bool is_in_place() const { return arrays_ && arrays_->is_in_place(); }
 
   std::string name() const override {
@@ -49,10 +55,14 @@ class ElementwiseSums final : public Op {
   void run(RunContext& context) const override;
 
  private:
+  void check_filtered() const;
+  bool is_filtered(index_t input) const;
+
   std::shared_ptr<const Elementwise> whole_;   // all outputs
   std::shared_ptr<const Elementwise> arrays_;  // those that are stored; null: there is none
   std::size_t n_arrays_;
   std::vector<SumOfOutputs> sums_;
+  std::vector<FilteredInput> filtered_;
 };
 
 /// `norm2 1`, `product 2 3`.

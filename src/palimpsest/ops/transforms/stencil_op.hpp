@@ -14,6 +14,8 @@ class StencilOp final : public Declared<StencilOp>, public RoundsByLayout {
  public:
   StencilOp(Stencil stencil, bool adjoint) : stencil_(std::move(stencil)), adjoint_(adjoint) {}
 
+  const Stencil& stencil() const { return stencil_; }
+  bool is_adjoint() const { return adjoint_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;

@@ -107,7 +107,7 @@ std::optional<Step> step_of_arrays(const Apply& node) {
     if (plain->is_in_place()) return {};
     program = &plain->program();
   } else if (const auto* const with_sums = op_of<ops::ElementwiseSums>(node)) {
-    if (with_sums->is_in_place()) return {};
+    if (with_sums->is_in_place() || !with_sums->filtered().empty()) return {};
     program = &with_sums->program();
     sums = with_sums->sums();
     n_arrays = with_sums->n_arrays();

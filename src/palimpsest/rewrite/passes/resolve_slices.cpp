@@ -34,6 +34,7 @@ std::optional<Index> within(const Index& entry, index_t n, index_t offset, index
   const index_t last = first + (range->count - 1) * range->step;
   if (std::min(first, last) < 0 || std::max(first, last) >= n_part) return {};
   if (std::holds_alternative<index_t>(entry)) return Index(first);
+  if (range->step == 1 && range->count == n_part) return Index(All());
   if (range->step > 0) return Index(slice(first, last + 1, range->step));
   return Index(last == 0 ? slice(first, {}, range->step) : slice(first, last - 1, range->step));
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what a stencil makes of an array, computed when it is read.
+#pragma once
+
+#include "palimpsest/kernels/arrays/stencil_line.hpp"
+#include "palimpsest/kernels/arrays/strided_loop.hpp"
+
+namespace palimpsest {
+
+/// An input of a program is what a stencil of step 1, or its adjoint, makes of the array there.
+struct FilteredInput {
+  int input = 0;
+  Stencil stencil = {};
+  bool is_adjoint = false;
+  friend bool operator==(const FilteredInput&, const FilteredInput&) = default;
+};
+
+/// The result of a stencil of step 1, or of its adjoint, as if it lay dense in row-major order.
+/// Holds no memory of its own.
+class FilteredRows {
+ public:
+  /// The stencil must outlive it.
+  FilteredRows(const Stencil& stencil, bool is_adjoint, const ConstView& x);
+  /// Writes elements first, first + 1, ... of all in row-major order, n of them, densely.
+  ///
+  /// Math     bit for bit run_stencil, or run_stencil_adjoint, of x dense in row-major order
+  void read(index_t first, index_t n, std::byte* to) const;
+
+ private:
+  template <class T>
+  void read_as(index_t first, index_t n, T* to) const;
+  template <class T>
+  void along(const std::byte* x, index_t first, index_t n, T* to) const;
+  template <class T>
+  void across(const std::byte* x, index_t here, index_t n, T* to) const;
+  template <class Body>
+  void for_ends(Body&& body) const;
+  template <class Body>
+  void for_terms(index_t k, Body&& body) const;
+  // The element that tap m of result k reads, where that is between the ends.
+  index_t element_of(index_t k, std::size_t m) const {
+    const index_t shift = line_.offset() + static_cast<index_t>(m);
+    return is_adjoint_ ? k - shift : k + shift;
+  }
+
+  StencilLine line_;
+  bool is_adjoint_;
+  DType dtype_;
+  StridedLoop<1> loop_;
+  int axis_ = 0;  // of the stencil in the loop
+  // Results of a line that have a term for each tap, and no others.
+  index_t plain_begin_ = 0, plain_end_ = 0;
+};
+
+}  // namespace palimpsest
