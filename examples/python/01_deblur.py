@@ -20,8 +20,9 @@ lens = ps.Convolution(disc / disc.sum(), batch=(), grid="Ny Nx", out="Ny Nx")
 rng = np.random.default_rng(0)
 seen = lens(image) + 0.002 * rng.standard_normal(image.shape)
 
-# %% The minimizer of |A x - b|^2 + 1e-3 |x|^2
-A = lens.N + 1e-3 * ps.Identity(lens.ishape)
+# %% The minimizer of |A x - b|^2 + 3e-4 |grad x|^2
+gradient = ps.Gradient("Ny Nx", "Ny Nx", boundary="neumann")
+A = lens.N + 3e-4 * gradient.N
 result = ps.conjugate_gradients(A, lens.H(seen), max_iterations=200, tolerance=1e-4)
 print(result)
 
