@@ -69,8 +69,10 @@ def as_markdown(docstring):
 
 
 def escaped(line):
-    """Text is text: no emphasis, no markup, no links."""
-    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", line)
+    """Text is text: no emphasis, no markup, no links, but code where it stands between backticks."""
+    parts = re.split(r"(`[^`]+`)", line)
+    parts[::2] = (re.sub(r"([\\`*_{}\[\]>#|])", r"\\\1", text).replace("<", "&lt;") for text in parts[::2])
+    return "".join(parts)
 
 
 def entry(prefix, name, value, shown=None):

@@ -175,6 +175,8 @@ class Headers:
 def sections_of(lines):
     """The paragraphs in front, and the sections by their names."""
     front, sections, current = [], {}, None
+    # The last of these sections may stand behind the sentence of a short comment.
+    lines = [part for line in lines for part in re.split(r"(?<=\.) (?=(?:Aliases|Cost|Errors)\s{2,})", line)]
     for line in lines:
         head = re.match(r"(Math|Shapes|Units|DTypes|Aliases|Stops|Status|Objective|Threads|Memory|Cost|"
                         r"Errors|Source)(?:\s{2,}|(?<=Objective) )(.*)", line)
