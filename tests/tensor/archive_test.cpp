@@ -216,7 +216,7 @@ TEST_F(DamagedArchive, HeaderIsCheckedWordByWord) {
   expect_refused(with_byte(50, 1), "newer");
   Bytes longer = good;
   longer.push_back({});
-  expect_refused(longer, "1 bytes follow");
+  expect_refused(longer, "manifest: 1 bytes follow the ");
 }
 
 TEST_F(DamagedArchive, EveryTruncationIsRefused) {

@@ -72,6 +72,10 @@ TEST(TensorElements, ToVectorIsRowMajorWhateverTheStrides) {
   EXPECT_EQ(t(0, all).expand({2, 3}).to_vector<bool>(),
             (std::vector<bool>{false, true, true, false, true, true}));
   EXPECT_TRUE(Tensor::zeros({0, 2}).to_vector<float>().empty());
+  expect_error<DTypeError>([] { Tensor::zeros({2}, DType::complex64).to_vector<double>(); },
+                           "[Tensor.to_vector] imaginary");
+  expect_error<DTypeError>([] { Tensor::zeros({}, DType::complex64).at<double>({}); },
+                           "[Tensor.at] imaginary");
 }
 
 TEST(TensorElements, WritingNothingCopiesNothing) {

@@ -82,6 +82,22 @@ TEST(TensorFarStrides, WithoutNeighboursMeanNothing) {
   }
 }
 
+// 2^48 elements away is as far as they are remembered.
+TEST(TensorFarStrides, WithoutNeighboursAreForgotten) {
+  constexpr index_t kFar = index_t{1} << 48;
+  const auto kept = [](Extents shape, index_t stride) {
+    const Strides strides(shape.size(), stride);
+    return Tensor::zeros({4}).as_strided(std::move(shape), strides, 0).strides()[0];
+  };
+  for (const index_t sign : {1, -1}) {
+    EXPECT_EQ(kept({1}, sign * kFar), sign * kFar);
+    EXPECT_EQ(kept({1}, sign * (kFar + 1)), 0);
+    EXPECT_EQ(kept({4, 0}, sign * (kFar / 4)), sign * (kFar / 4));
+    EXPECT_EQ(kept({4, 0}, sign * (kFar / 4 + 1)), 0);
+    EXPECT_EQ(kept({0, 4}, sign * kFar), sign * kFar);
+  }
+}
+
 TEST(TensorFarStrides, OfTensorsWithoutElementsMeanNothing) {
   constexpr index_t kMany = index_t{1} << 30;
   for (const index_t far : kExtremes) {

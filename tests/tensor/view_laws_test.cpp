@@ -110,6 +110,9 @@ TEST(TensorViewLaws, SelectAndNarrow) {
             return index;
           };
           expect_shows(t.narrow(axis, start, length), picked(from, shape, source), t);
+          if (length == 0) {
+            EXPECT_EQ(t.narrow(axis, start, length).offset(), t.offset());
+          }
         }
         EXPECT_THROW(t.narrow(axis, start, n - first + 1), ShapeError);
         EXPECT_THROW(t.narrow(axis, start, -1), ShapeError);

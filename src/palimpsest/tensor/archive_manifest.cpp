@@ -78,7 +78,7 @@ class Reader {
     }
     check_size(text);
     const Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded() || !json.is_object()) fail("manifest: not a JSON object");
+    if (!json.is_object()) fail("manifest: not a JSON object");
     ArchiveManifest manifest;
     const CheckedJson root(json, name_, "the manifest");
     manifest.kind = root.at("kind").text();
