@@ -332,6 +332,17 @@ TEST_F(OutputTable, BorrowedAndOwnedResultsOfOneExpressionAreIndependentOfTheNex
   EXPECT_EQ(r[1].item<double>(), 2.0);
 }
 
+TEST_F(OutputTable, OfOneExpressionTheOwnedResultHasTheMemoryWhateverTheOrder) {
+  const Variable e = x * 2.0;
+  for (const bool is_first_borrowed : {false, true}) {
+    const Function f = function(
+        {x}, {Out(e, {.borrow = is_first_borrowed}), Out(e, {.borrow = !is_first_borrowed})});
+    const Plan& plan = f.plan(std::vector<Tensor>{vector_of({1, 2})});
+    EXPECT_EQ(plan.outputs[is_first_borrowed ? 1 : 0].how, Handover::own);
+    EXPECT_EQ(plan.outputs[is_first_borrowed ? 0 : 1].how, Handover::clone);
+  }
+}
+
 TEST_F(OutputTable, BorrowNeverChangesAResult) {
   SharedVariable s = shared(vector_of({1, 2}));
   for (const bool borrow : {false, true}) {

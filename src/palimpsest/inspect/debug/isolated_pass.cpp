@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "palimpsest/inspect/debug/byte_sets.hpp"
@@ -247,8 +248,9 @@ DebugValue check_view(const DebugOptions&, const StepContext& context, int outpu
   const auto item = static_cast<index_t>(item_size(layout.dtype));
   Extents index(dense->extents.size(), 0);
   for (;;) {
-    index_t byte = dense->byte_offset;
-    for (std::size_t k = 0; k < index.size(); ++k) byte += index[k] * dense->strides[k] * item;
+    const index_t byte =
+        dense->byte_offset +
+        item * std::inner_product(index.begin(), index.end(), dense->strides.begin(), index_t{0});
     if (!holds(region, type, byte, item)) {
       fail(fmt::format("output {} shows bytes {}..{} of the row-major input {}, outside of the "
                        "declared region",
