@@ -52,6 +52,15 @@ TEST(Allocator, CountsTheBytesThatWereAskedFor) {
   EXPECT_EQ(allocator().stats().live_bytes, before.live_bytes);
 }
 
+TEST(Allocator, OfASpaceThatNobodyUsedHasCountedNothing) {
+  const Allocator& allocator = Allocator::of(Device{DeviceType::cpu, 57});
+  const AllocatorStats stats = allocator.stats();
+  EXPECT_EQ(stats.live_bytes, 0u);
+  EXPECT_EQ(stats.peak_bytes, 0u);
+  EXPECT_EQ(stats.calls, 0u);
+  EXPECT_EQ(allocator.kept_bytes(), 0u);
+}
+
 TEST(Allocator, KeepsMemorySpacesApart) {
   Allocator& other = Allocator::of(Device{DeviceType::cpu, 1});
   EXPECT_NE(&other, &allocator());

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "palimpsest/memory/kept_memory.hpp"
 #include "palimpsest/memory/storage.hpp"
 
 namespace palimpsest::testing {
@@ -57,6 +58,18 @@ TEST(HeldMemory, FreedInTheMeantimeIsGivenBackWhenNoPartIsHeldAnyMore) {
   EXPECT_TRUE(is_mapped());
   release_memory(other);
   EXPECT_FALSE(is_mapped());
+}
+
+TEST(HeldMemory, DoesNotKeepWhatIsNotHeld) {
+  const std::array<std::byte, 64> bytes{};
+  hold_memory(bytes);
+  const RawMemory raw = obtain_memory(std::size_t{8} << 20);
+  const auto page = reinterpret_cast<std::uintptr_t>(raw.data) / 4096 * 4096;
+  unsigned char resident = 0;
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(page), 4096, &resident), 0);
+  give_back_memory(raw);
+  EXPECT_NE(mincore(reinterpret_cast<void*>(page), 4096, &resident), 0) << "it is still mapped";
+  release_memory(bytes);
 }
 
 TEST(HeldMemory, OverlapsCountAndNeighboursDoNot) {

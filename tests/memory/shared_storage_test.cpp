@@ -135,6 +135,17 @@ TEST(SharedStorage, LivesUntilItsLastUserAndNoLonger) {
   EXPECT_EQ(fcntl(descriptor, F_GETFD), -1) << "its descriptor is closed";
 }
 
+TEST(SharedStorage, OfAnySizeLeavesNoMapping) {
+  for (const std::size_t bytes : {0, 1, 2, 4096, 4097}) {
+    const int before = count_mappings();
+    {
+      const Storage storage = Storage::shared_memory(bytes);
+      EXPECT_EQ(count_mappings(), before + (bytes > 0 ? 1 : 0));
+    }
+    EXPECT_EQ(count_mappings(), before) << bytes;
+  }
+}
+
 TEST(SharedStorage, LazyClonesCopyAtOnce) {
   Storage storage = Storage::shared_memory(100);
   const Storage clone = storage.lazy_clone();

@@ -37,7 +37,7 @@ void free_foreign(BlockHeader* me) noexcept {
   }
   ++nesting.depth;
   end(header);
-  while (nesting.depth == kMostNested && nesting.waiting != nullptr) {
+  while (nesting.waiting != nullptr) {
     header = nesting.waiting;
     nesting.waiting = static_cast<ForeignHeader*>(header->owner);
     end(header);
