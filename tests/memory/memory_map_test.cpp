@@ -2,6 +2,7 @@
 #include "palimpsest/memory/memory_map.hpp"
 
 #include <cstring>
+#include <stdexcept>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
@@ -251,6 +252,32 @@ TEST(MemoryMap, MovingCopiesWhatIsElsewhereAndLeavesTheRest) {
   EXPECT_EQ(map.groups()[1].buffer, 0);
   EXPECT_TRUE(map.map(there, bytes_at(10, 20)).first.is(there));
   EXPECT_EQ(map.map(there, bytes_at(10, 20)).second.offset, 10);
+}
+
+TEST(MemoryMap, WhatThePreparationThrowsLeavesItAsItWas) {
+  const Device other{DeviceType::cpu, 1};
+  const Storage here = counted(1000), there = Storage::allocate(500, other);
+  const MemoryScope scope(other);
+  MemoryMap map;
+  map.add(here, bytes_at(0, 1000));
+  map.add(there, bytes_at(10, 20));
+  const auto fail = [&] {
+    EXPECT_TRUE(map.is_done());
+    EXPECT_EQ(map.map(here, bytes_at(0, 1000)).first.device(), other);
+    throw std::runtime_error("not now");
+  };
+  for (int k = 0; k < 2; ++k) {
+    EXPECT_THROW(map.move_to(other, fail), std::runtime_error);
+    EXPECT_FALSE(map.is_done());
+    EXPECT_EQ(scope.live_bytes(), 0);
+    expect_error<ValueError>([&] { map.map(here, bytes_at(0, 1000)); }, "nothing is copied yet");
+    expect_error<ValueError>([&] { map.map(there, bytes_at(10, 20)); }, "nothing is copied yet");
+  }
+  map.add(here, bytes_at(5, 7));
+  map.move_to(other, [] {});
+  EXPECT_TRUE(shows_the_same(map, here, bytes_at(0, 1000), 1000));
+  EXPECT_TRUE(shows_the_same(map, here, bytes_at(5, 7), 7));
+  EXPECT_TRUE(map.map(there, bytes_at(10, 20)).first.is(there));
 }
 
 TEST(MemoryMap, CompactStoresSparseSingleViewsDensely) {
