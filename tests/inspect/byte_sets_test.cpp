@@ -95,7 +95,7 @@ TEST(ByteSets, MeetWhereElementsHaveAByteInCommon) {
 
 TEST(ByteSets, ARegionHoldsTheBytesOfItsElements) {
   const TensorType type{DType::int16, {3, 4, 5}, {}};
-  const Region region = Region::box({{1, 2, 1, -1}, {0, 2, 2, -1}, {3, 2, 1, -1}}, 0);
+  const Region region = Region::box({{1, 1, 2, -1}, {0, 2, 2, -1}, {3, 1, 2, -1}}, 0);
   for (index_t i = 0; i < 3; ++i) {
     for (index_t j = 0; j < 4; ++j) {
       for (index_t k = 0; k < 5; ++k) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/memory/storage.hpp"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -463,6 +464,31 @@ TEST(CopyStats, CountsWhatAThreadDoesAtItsVeryEnd) {
   EXPECT_EQ(stats.counts().lazy_clones, 2u);
   EXPECT_EQ(stats.counts().lazy_bytes, 2 * kBytes);
   EXPECT_EQ(stats.counts().copies, 1u);
+}
+
+// Destructors of keys come in rounds: one that asks for another comes after all else has ended.
+TEST(CopyStats, CountsWhatComesAfterTheEndOfAThread) {
+  static const Storage* cloned = nullptr;
+  static pthread_key_t key;
+  ASSERT_EQ(pthread_key_create(&key,
+                               [](void* rounds) {
+                                 const auto left = reinterpret_cast<std::uintptr_t>(rounds) - 1;
+                                 pthread_setspecific(key, reinterpret_cast<void*>(left));
+                                 if (left > 0) return;
+                                 Storage clone = cloned->lazy_clone();
+                                 clone.mutable_data();
+                               }),
+            0);
+  const Storage storage = filled(kOld);
+  cloned = &storage;
+  const CopyStats stats;
+  std::thread([&] {
+    pthread_setspecific(key, reinterpret_cast<void*>(std::uintptr_t{3}));
+    storage.lazy_clone();
+  }).join();
+  EXPECT_EQ(stats.counts().lazy_clones, 2u);
+  EXPECT_EQ(stats.counts().copies, 1u);
+  pthread_key_delete(key);
 }
 
 // Rooms of handles are used again: those that were dropped last, as many as a thread keeps.

@@ -40,9 +40,9 @@ RawMemory obtain_from_heap(std::size_t bytes) {
 }
 
 // A page for the header, then the data, whole pages, at a huge-page boundary, so that the header
-// does not cost a huge page of its own. What the mapping has too much on either side is given back at once. Of the
-// last huge page, `used` bytes at most would be touched: it consists of small ones, so that no more
-// is resident than is used.
+// does not cost a huge page of its own. What the mapping has too much on either side is given back
+// at once. Of the last huge page, `used` bytes at most would be touched: it consists of small ones,
+// so that no more is resident than is used.
 RawMemory obtain_mapping(std::size_t bytes, std::size_t used) {
   const std::size_t wanted = kPage + bytes;
   const std::size_t reserved = wanted + kHugePage;
