@@ -395,6 +395,7 @@ class Applied(torch.utils.data.Dataset):
         return CONVOLUTION(np.full(5, float(k)))
 
 
+@pytest.mark.filterwarnings("ignore:os.fork")  # of JAX, where tests before have used it
 def test_workers_of_a_data_loader_compute_the_same():
     threads = [threading.Thread(target=lambda: [CONVOLUTION.N(np.ones(5)) for _ in range(200)]) for _ in range(2)]
     for thread in threads:
