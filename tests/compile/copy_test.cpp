@@ -96,6 +96,19 @@ TEST_F(CopyTest, DeletedUpdatesLeaveNoStepThatOverwritesTheContainer) {
   EXPECT_EQ(values(s.get_value()), (std::vector<double>{2, 3}));
 }
 
+// A step that overwrites an argument may go on doing so.
+TEST_F(CopyTest, DeletedUpdatesLeaveArgumentsToTheStepsThatOverwriteThem) {
+  const Function g = function({In(x, {.is_mutable = true})}, {ops::cumsum(x, 0)},
+                              {.updates = {{s, s.var() + 1.0}}});
+  const Function copy = g.copy({.delete_updates = true});
+  for (const Function& each : {g, copy}) {
+    Tensor a = vector_of({1, 2, 3});
+    EXPECT_EQ(values(each(a)[0]), (std::vector<double>{1, 3, 6}));
+    EXPECT_EQ(values(a), (std::vector<double>{1, 3, 6})) << "it was overwritten";
+  }
+  EXPECT_EQ(values(s.get_value()), (std::vector<double>{2, 3}));
+}
+
 TEST_F(CopyTest, NameIsGivenOrDerived) {
   EXPECT_EQ(f.copy().name(), "f copy");
   EXPECT_EQ(f.copy({.name = "g"}).name(), "g");
