@@ -2,6 +2,11 @@
 #include "palimpsest/compile/streaming.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
@@ -20,6 +25,55 @@ TEST(StreamedBytes, AreThoseThatOneStepReadsOfArguments) {
   EXPECT_EQ(streamed(ops::roll(ops::flip(x, {0, 1}), 1, 0)), 4096);
   EXPECT_EQ(streamed(ops::roll(x(slice(8, 16), all), 1, 0)), 2048);
   EXPECT_EQ(streamed(ops::roll(x, 1, 0), false), 0);
+}
+
+// Bytes of files and shared memory that this process has in memory.
+index_t resident_file_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  index_t size = 0, resident = 0, shared = 0;
+  statm >> size >> resident >> shared;
+  return shared * static_cast<index_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(Streaming, WithABudgetWhatAStepReadOfAFileLeavesMemory) {
+  const std::string path =
+      ::testing::TempDir() + "palimpsest_streaming_" + std::to_string(getpid()) + ".bin";
+  constexpr index_t kCount = index_t{1} << 20, kBytes = 8 * kCount;
+  {
+    std::ofstream file(path, std::ios::binary);
+    const std::string row(8192, '\0');
+    for (index_t k = 0; k < kBytes / 8192; ++k) file << row;
+  }
+  const auto mapped = [&] {
+    return Tensor(Storage::from_file(path, 0, static_cast<std::size_t>(kBytes)), DType::float64,
+                  {kCount}, {1});
+  };
+  const Variable x = dvector("x");
+  for (const bool is_limited : {true, false}) {
+    FunctionOptions options;
+    if (is_limited) options.budget_bytes = kBytes / 2;
+    const SharedVariable s = shared(mapped(), {.borrow = true});
+    const Function of_argument = function({x}, ops::sum(x), options),
+                   of_container = function({}, ops::sum(s.var()), options);
+    const Tensor argument = mapped();
+    const auto kept_by = [](auto&& call) {
+      const index_t before = resident_file_bytes();
+      call();
+      return resident_file_bytes() - before;
+    };
+    const index_t argument_bytes =
+        kept_by([&] { EXPECT_EQ(of_argument(argument)[0].item<double>(), 0.0); });
+    const index_t container_bytes =
+        kept_by([&] { EXPECT_EQ(of_container()[0].item<double>(), 0.0); });
+    for (const index_t bytes : {argument_bytes, container_bytes}) {
+      if (is_limited) {
+        EXPECT_LT(bytes, kBytes / 4);
+      } else {
+        EXPECT_GT(bytes, kBytes * 3 / 4);
+      }
+    }
+  }
+  std::filesystem::remove(path);
 }
 
 }  // namespace
