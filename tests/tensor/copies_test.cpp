@@ -159,6 +159,8 @@ TEST(TensorCopies, OfMemoryThatTheHostCannotReachAreRefused) {
   expect_error<DeviceError>([&] { t(0).item<double>(); }, text);
   expect_error<DeviceError>([&] { t.set({0}, 5.0); }, text);
   expect_error<DeviceError>([&] { t.to_vector<double>(); }, text);
+  expect_error<DeviceError>([&] { t.data<double>(); }, text);
+  expect_error<DeviceError>([&] { t.mutable_data<double>(); }, text);
   EXPECT_EQ(memory[0], 1.0);
   // Nor is a place looked for where a sparse one could be copied to.
   Tensor sparse = Tensor::from_blob(memory.data(), DType::float64, {100}, {100}, {}, false,

@@ -188,6 +188,25 @@ TEST(TensorOverlap, ForeignMemoryIsFoundByItsAddress) {
   EXPECT_TRUE(may_share_memory(import(0, 2), import(1, 2)));
 }
 
+TEST(TensorOverlap, OfForeignMemoryOfAnyPlaceAndLength) {
+  std::array<float, 8> memory{};
+  const auto import = [&](index_t first, index_t n) {
+    return Tensor::from_blob(&memory[static_cast<std::size_t>(first)], DType::float32, {n}, {1}, {},
+                             true);
+  };
+  for (index_t a = 0; a < 8; ++a) {
+    for (index_t n = 1; n <= 8 - a; ++n) {
+      for (index_t b = 0; b < 8; ++b) {
+        for (index_t m = 1; m <= 8 - b; ++m) {
+          const bool expected = a < b + m && b < a + n;
+          ASSERT_EQ(may_share_memory(import(a, n), import(b, m)), expected) << a << n << b << m;
+          ASSERT_EQ(overlaps(import(a, n), import(b, m)), expected) << a << n << b << m;
+        }
+      }
+    }
+  }
+}
+
 // What a copy between the two gives that only an overlap that is seen gives right.
 void expect_copies_like_one_memory(Tensor a, Tensor b) {
   for (const index_t shift : {-1, 1}) {
