@@ -150,6 +150,48 @@ TEST(Failure, OfOneRankEndsTheCallOnAllAndLeavesTheTeamUsable) {
   }
 }
 
+// What one rank decides ends the solve on all of them in the same iteration.
+TEST(DistributedSolve, ARankThatStopsOrCancelsEndsItOnAll) {
+  const Team team = Team::world();
+  const NamedLinop A = sense(6, 12, 10, DType::complex128);
+  const Tensor b = A.H()(coil_data(A));
+  const NamedLinop N = distribute(A, team, kCoils).N();
+  const int last = team.size() - 1;
+  CgOptions options{.tolerance = 0, .max_iterations = 50};
+  options.callback = [&](const SolveInfo& info) {
+    return team.rank() != last || info.iteration() < 3;
+  };
+  const SolveResult stopped = conjugate_gradients(N, b, options);
+  EXPECT_EQ(stopped.status, Status::stopped);
+  EXPECT_EQ(stopped.iterations, 3);
+
+  options.cancel.emplace();
+  options.callback = [&](const SolveInfo& info) {
+    if (team.rank() == last && info.iteration() == 4) options.cancel->cancel();
+    return true;
+  };
+  const SolveResult cancelled = conjugate_gradients(N, b, options);
+  EXPECT_EQ(cancelled.status, Status::cancelled);
+  EXPECT_EQ(cancelled.iterations, 4);
+
+  options.cancel.reset();
+  options.time_limit_s = 0.5;
+  options.callback = [&](const SolveInfo& info) {
+    // One rank alone is slow.
+    if (team.rank() == last && info.iteration() == 5) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    }
+    return true;
+  };
+  const SolveResult late = conjugate_gradients(N, b, options);
+  EXPECT_EQ(late.status, Status::time_limit);
+  EXPECT_LE(late.iterations, 5);
+  const Variable x = tensor(DType::float64, {}, "x");
+  const Function sum = function({x}, distributed_detail::all_reduce(x, team, {"rank"}));
+  EXPECT_EQ(sum(Tensor::full({}, late.iterations * 1.0)).item<double>(),
+            late.iterations * team.size());
+}
+
 // A file that all ranks see; mpirun is the parent of each.
 std::string mark_of(int rank) {
   return ::testing::TempDir() + "palimpsest_silent_" + std::to_string(::getppid()) + "_" +

@@ -90,6 +90,9 @@ TEST_F(FuseFilters, AnArrayThatIsFilteredIsNotOverwritten) {
   const Names names = ops_of(pass({y + Dy}, {y, Dy}));
   ASSERT_FALSE(names.empty());
   EXPECT_EQ(names.back(), "ElementwiseSums");
+  // Nor where what is filtered is another view of it.
+  const Variable Dv = ops::stencil(ops::flip(y, {1}), rows);
+  EXPECT_EQ(ops_of(pass({y + Dv}, {y, Dv})).back(), "ElementwiseSums");
   // Another input is.
   const Variable z = ops::exp(x * 0.1F), Dx = ops::stencil(u, columns);
   EXPECT_EQ(ops_of(pass({z + Dx}, {z, Dx})).back(), "ElementwiseSumsInPlace");

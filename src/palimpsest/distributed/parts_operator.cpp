@@ -7,6 +7,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/distributed/team_node.hpp"
 #include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
@@ -114,9 +115,25 @@ Dims dims_of_parts(const NamedLinop& A, VectorSide side) {
   return cut;
 }
 
+bool on_any_rank(const NamedLinop& A, bool here) {
+  const Team team = team_in(A);
+  const auto mine = static_cast<std::byte>(here);
+  std::vector<std::byte> said(static_cast<std::size_t>(team.size()), mine);
+  std::vector<Parcel> parcels;
+  std::vector<Place> places;
+  for (int r = 0; r < team.size(); ++r) {
+    if (r == team.rank()) continue;
+    parcels.push_back({r, std::span(&mine, 1)});
+    places.push_back({r, std::span(&said[static_cast<std::size_t>(r)], 1)});
+  }
+  exchange(team, parcels, places);
+  return std::find(said.begin(), said.end(), std::byte{1}) != said.end();
+}
+
 }  // namespace
 
-const VectorParts kVectorParts{.total = total_of_parts, .cut_dims = dims_of_parts};
+const VectorParts kVectorParts{
+    .total = total_of_parts, .cut_dims = dims_of_parts, .on_any = on_any_rank};
 
 namespace {
 

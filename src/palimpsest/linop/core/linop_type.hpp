@@ -56,6 +56,8 @@ struct VectorParts {
   Variable (*total)(const NamedLinop& A, VectorSide side, const Variable& number);
   /// The dimensions of which each process holds a part.
   Dims (*cut_dims)(const NamedLinop& A, VectorSide side);
+  /// Is `here` true on any of the processes? All of them ask.
+  bool (*on_any)(const NamedLinop& A, bool here);
 };
 
 /// A kind of operator. Must outlive every operator of it: make it a constant at namespace scope.

@@ -30,6 +30,11 @@ Variable total(const NamedLinop& A, VectorSide side, const Variable& number) {
 
 bool is_in_parts(const NamedLinop& A) { return spreading(A, VectorSide::input) != nullptr; }
 
+bool on_any_process(const NamedLinop& A, bool here) {
+  const NamedLinop* const part = spreading(A, VectorSide::input);
+  return part ? part->type().parts->on_any(*part, here) : here;
+}
+
 Dims cut_dims(const NamedLinop& A, VectorSide side) {
   const NamedLinop* const part = spreading(A, side);
   return part ? part->type().parts->cut_dims(*part, side) : Dims();

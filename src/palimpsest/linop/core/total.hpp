@@ -14,6 +14,8 @@ enum class VectorSide { input, output };
 Variable total(const NamedLinop& A, VectorSide side, const Variable& number);
 /// Do several processes hold parts of A?
 bool is_in_parts(const NamedLinop& A);
+/// Is `here` true on any process that holds a part of A? All of them ask; one message to each.
+bool on_any_process(const NamedLinop& A, bool here);
 /// The dimensions of the vectors on that side of A of which each process holds a part, by the names
 /// of the part of A that cuts them; none where vectors are whole.
 Dims cut_dims(const NamedLinop& A, VectorSide side);

@@ -211,6 +211,9 @@ class Run {
     return has_progress;
   }
 
+  // What one process decides holds for all that have parts of the problem.
+  bool decided(bool here) const { return on_any_process(problem_.op("A"), here); }
+
   // Record and callback, which may stop what has not converged by now.
   void report(int k) {
     record_.seconds = seconds();
@@ -219,7 +222,7 @@ class Run {
     if (options_.callback && k % options_.callback_every == 0) {
       const double left = options_.time_limit_s ? *options_.time_limit_s - seconds_of_run()
                                                 : std::numeric_limits<double>::infinity();
-      goes_on = options_.callback(SolveInfo(record_, program_, left));
+      goes_on = !decided(!options_.callback(SolveInfo(record_, program_, left)));
     }
     for (const std::size_t e : converged_) ended_[e] = Status::converged;
     if (!goes_on) end_all(Status::stopped);
@@ -229,9 +232,9 @@ class Run {
     if (has_ended()) return;
     const bool is_cancelled =
         CancelScope::is_cancelled() || (options_.cancel && options_.cancel->is_cancelled());
-    if (is_cancelled) {
+    if (options_.cancel ? decided(is_cancelled) : is_cancelled) {
       end_all(Status::cancelled);
-    } else if (options_.time_limit_s && seconds_of_run() >= *options_.time_limit_s) {
+    } else if (options_.time_limit_s && decided(seconds_of_run() >= *options_.time_limit_s)) {
       end_all(Status::time_limit);
     } else if (k >= options_.max_iterations) {
       end_all(Status::max_iterations);
