@@ -157,6 +157,18 @@ TEST(MemoryLimit, RefusesWhatExceedsItAndNamesTheLargestBlocks) {
   EXPECT_EQ(allocator().stats().live_bytes, live + 4000);
 }
 
+TEST(MemoryLimit, NamesFiveBlocksTheLargestFirstAndEqualOnesByName) {
+  Allocator& allocator = Allocator::of(Device{DeviceType::cpu, 58});
+  const std::pair<std::size_t, const char*> sizes[] = {
+      {10, "small"}, {30, "second"}, {20, "middle"}, {30, "first"}, {5, "tiny"}, {1, "least"}};
+  std::vector<Block> blocks;
+  for (const auto& [bytes, name] : sizes) blocks.push_back(allocator.allocate(bytes, name));
+  const MemoryLimit limit(allocator.device(), 100);
+  expect_error<OutOfMemory>(
+      [&] { allocator.allocate(100); },
+      "largest named blocks: first (30), second (30), middle (20), small (10), tiny (5). Try");
+}
+
 TEST(MemoryLimit, EndsWithItsScopeAndTheLowestCounts) {
   const std::uint64_t live = allocator().stats().live_bytes;
   const MemoryLimit wide(Device{}, live + 1000);

@@ -625,6 +625,30 @@ TEST(Storage, ACopyIsMisplacedAsMuchAsItsOriginal) {
   }
 }
 
+TEST(CopyStats, OfEachKindCountWhatComesAfterTheirStart) {
+  const auto act = [] {
+    Storage storage = filled(kOld);
+    Storage clone = storage.lazy_clone();
+    clone.mutable_data();  // copied
+    clone = storage.lazy_clone();
+    clone.overwrite_data();  // overwritten
+    Storage::Pin pin = storage.pin();
+    storage.lazy_clone();  // copied at once
+    CopyStats::add_import_copy();
+  };
+  act();
+  const CopyStats stats;
+  const auto all = [&] {
+    const CopyCounts now = stats.counts();
+    return std::vector<std::uint64_t>{now.lazy_clones,   now.lazy_bytes,         now.copies,
+                                      now.copied_bytes,  now.overwrites,         now.eager_copies,
+                                      now.import_copies, now.eager_copied_bytes, now.take_overs};
+  };
+  EXPECT_EQ(all(), std::vector<std::uint64_t>(9, 0));
+  act();
+  EXPECT_EQ(all(), (std::vector<std::uint64_t>{2, 2 * kBytes, 1, kBytes, 1, 1, 1, kBytes, 0}));
+}
+
 TEST(CopyStats, BeginAtZeroAndAddUpWhatWasMoved) {
   const CopyCounts none;
   EXPECT_EQ(none.lazy_clones + none.lazy_bytes + none.copies + none.copied_bytes, 0u);
