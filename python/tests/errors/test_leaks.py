@@ -81,17 +81,16 @@ def test_memory_returns_to_its_level(name):
     live = ps.live_bytes()
     tracemalloc.start()
     try:
-        for _ in range(100):
-            run()
-        settle()
-        before = tracemalloc.get_traced_memory()[0]
-        for _ in range(n):
-            run()
-        settle()
-        after = tracemalloc.get_traced_memory()[0]
+        levels = []
+        for _ in range(3):
+            for _ in range(n // 2):
+                run()
+            settle()
+            levels.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    assert after - before < n  # less than a byte a round
+    # Less than a byte a round. What Python sets up once, 5 kB with 3.10, is in one of the spans alone.
+    assert min(levels[1] - levels[0], levels[2] - levels[1]) < n // 2
     assert ps.live_bytes() == live
     assert sys.getrefcount(X) == references
 

@@ -627,3 +627,16 @@ def test_an_operator_whose_function_refers_weakly_to_its_holder_is_freed():
     gone = weakref.ref(holder)
     del holder
     assert gone() is None
+
+
+def test_notes_that_are_no_list_are_left_alone():
+    class Fails(Scale):
+        def perform(self, node, inputs, outputs):
+            error = LookupError("mine")
+            error.__notes__ = "a text"
+            raise error
+
+    x = ps.dvector("x")
+    with pytest.raises(LookupError) as caught:
+        ps.function([x], Fails(1.0)(x))([1.0])
+    assert caught.value.__notes__ == "a text"

@@ -85,10 +85,9 @@ std::size_t position_of(std::string_view name) {
 // Lines behind the first one of a message, as Python 3.11 and later show notes.
 void add_notes(nb::python_error& error, const std::string& message) {
   const std::size_t end = message.find('\n');
-  const nb::object value = nb::borrow(error.value());
-  if (end == std::string::npos || !nb::hasattr(value, "add_note")) return;
+  if (end == std::string::npos) return;
   const nb::object dedent = nb::module_::import_("textwrap").attr("dedent");
-  value.attr("add_note")(dedent(message.substr(end + 1)));
+  add_note(error, nb::object(dedent(message.substr(end + 1))));
 }
 
 // Is this, or what it was thrown from, an exception of Python? Then that is raised again, with the
@@ -179,6 +178,13 @@ void replace_braces(std::string& text) {
 }  // namespace
 
 // The advice at the end of a message is written in C++; users of Python are told theirs.
+void add_note(nb::python_error& error, nb::handle note) {
+  const nb::object value = nb::borrow(error.value());
+  if (!nb::hasattr(value, "__notes__")) nb::setattr(value, "__notes__", nb::list());
+  const nb::object notes = value.attr("__notes__");
+  if (PyList_Check(notes.ptr())) notes.attr("append")(note);
+}
+
 std::string in_python(const std::string& message) {
   const std::size_t start = message.rfind("Try ");
   if (start == std::string::npos) return message;

@@ -7,6 +7,7 @@
 #include "palimpsest/linop/core/replace_linop.hpp"
 #include "palimpsest/linop/operators/simple.hpp"
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/errors.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
 
@@ -43,11 +44,6 @@ const PythonType* find_python_type(const NamedLinop& A) {
   return nullptr;
 }
 
-void add_note(nb::python_error& error, const std::string& note) {
-  const nb::object value = nb::borrow(error.value());
-  if (nb::hasattr(value, "add_note")) value.attr("add_note")(note);
-}
-
 // Calls a function of the type with the lock of the interpreter; an exception gets a note.
 template <class Result, class... Arguments>
 Result call(Role role, const NamedLinop& A, const Arguments&... arguments) {
@@ -55,8 +51,8 @@ Result call(Role role, const NamedLinop& A, const Arguments&... arguments) {
     const nb::object result = function_of(A, role)(to_python(A), arguments...);
     if constexpr (!std::is_void_v<Result>) return from_python<Result>(result);
   } catch (nb::python_error& error) {
-    add_note(error, "while building " + A.type().name + " (" + A.ishape().str() + " -> " +
-                        A.oshape().str() + "), " + kRoles[role]);
+    add_note(error, nb::cast("while building " + A.type().name + " (" + A.ishape().str() + " -> " +
+                             A.oshape().str() + "), " + kRoles[role]));
     throw;
   }
 }
