@@ -201,14 +201,8 @@ bool Storage::shares_data(const Storage& other) const {
 
 StorageState Storage::state() const {
   const Impl& me = impl();
-  switch (me.kind) {
-    case BlockKind::foreign_read_only:
-      return StorageState::foreign_read_only;
-    case BlockKind::foreign_writable:
-      return StorageState::foreign_writable;
-    case BlockKind::owned:
-      break;
-  }
+  if (me.kind == BlockKind::foreign_read_only) return StorageState::foreign_read_only;
+  if (me.kind == BlockKind::foreign_writable) return StorageState::foreign_writable;
   if (cow::is_pinned(me.pins)) return StorageState::pinned;
   return me.block.references() > 1 ? StorageState::shared : StorageState::owned;
 }
