@@ -140,7 +140,8 @@ def changes_of(line):
         yield lead, stripped, ";", "removed statement"
     for found in re.finditer(r"\w\(([\w.>_-]+), ([\w.>_-]+)\)", line):
         a, b = found.group(1), found.group(2)
-        if a != b:
+        # The smaller and the larger of two do not depend on their order.
+        if a != b and not re.search(r"\bstd::(min|max)$", line[:found.start() + 1]):
             yield found.start(1), f"{a}, {b}", f"{b}, {a}", "exchanged arguments"
 
 

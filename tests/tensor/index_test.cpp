@@ -18,6 +18,7 @@ TEST(TensorIndex, MixesAllKindsOfEntries) {
   EXPECT_EQ(values(t(1, 2, 3)), (Values{23}));
   EXPECT_EQ(t(1, 2, 3).rank(), 0u);
   EXPECT_EQ(values(t(1, -1)), (Values{20, 21, 22, 23}));
+  EXPECT_EQ(values(t(-2, -3, -4)), (Values{0}));
   EXPECT_EQ(values(t(all, 0, slice(1, 3))), (Values{1, 2, 13, 14}));
   EXPECT_EQ(t(newaxis, ellipsis, newaxis, 0).shape(), (Extents{1, 2, 3, 1}));
   EXPECT_EQ(t(ellipsis, 1).shape(), (Extents{2, 3}));
