@@ -9,6 +9,7 @@
 
 #include "palimpsest/base/small_vector.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/arrays/real_of.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -24,15 +25,6 @@ template <class R>
 struct WideOf<std::complex<R>> {
   using type = std::complex<double>;
 };
-template <class T>
-struct RealOf {
-  using type = T;
-};
-template <class R>
-struct RealOf<std::complex<R>> {
-  using type = R;
-};
-
 using Coordinates = SmallVector<index_t, 8>;
 
 // The extents of what the matrices are made of.

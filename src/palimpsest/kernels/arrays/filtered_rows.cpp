@@ -3,19 +3,10 @@
 // after element of the line.
 #include "palimpsest/kernels/arrays/filtered_rows.hpp"
 
-#include <complex>
+#include "palimpsest/kernels/arrays/real_of.hpp"
 
 namespace palimpsest {
 namespace {
-
-template <class T>
-struct RealOf {
-  using type = T;
-};
-template <class R>
-struct RealOf<std::complex<R>> {
-  using type = R;
-};
 
 // n results that are next to each other: sums of terms, of which the first two take one pass.
 template <class T>

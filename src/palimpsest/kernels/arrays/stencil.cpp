@@ -9,6 +9,7 @@
 #include <complex>
 #include <cstdlib>
 
+#include "palimpsest/kernels/arrays/real_of.hpp"
 #include "palimpsest/kernels/arrays/stencil_line.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
@@ -16,15 +17,6 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kBundle = 512;  // lines
-
-template <class T>
-struct RealOf {
-  using type = T;
-};
-template <class R>
-struct RealOf<std::complex<R>> {
-  using type = R;
-};
 
 template <class T>
 class Filter {

@@ -4,6 +4,7 @@
 #include <complex>
 #include <type_traits>
 
+#include "palimpsest/kernels/arrays/real_of.hpp"
 #include "palimpsest/kernels/gridding/gridding_tables.hpp"
 
 namespace palimpsest {
@@ -102,15 +103,6 @@ class PointTaps {
 
   const Impl& plan_;
   std::array<AxisTaps, 3> taps_;
-};
-
-template <class T>
-struct RealOf {
-  using type = T;
-};
-template <class R>
-struct RealOf<std::complex<R>> {
-  using type = R;
 };
 
 // Sums of numbers of either precision are formed in double precision, row by row.
