@@ -8,8 +8,8 @@
 //       10 GB/s and 5 GFlop/s per rank
 //   bench_team clock
 //       times of iterations on the ranks that are there. On two cores compare
-//         PALIMPSEST_THREADS=2 bench_team clock
-//         mpirun -n 2 -x PALIMPSEST_THREADS=1 bench_team clock
+//         PALIMPSEST_FLAGS=threads=2 bench_team clock
+//         mpirun -n 2 -x PALIMPSEST_FLAGS=threads=1 bench_team clock
 //       Alone, by turns with the operator that is not distributed: medians of the ratio
 #include <algorithm>
 #include <chrono>

@@ -24,7 +24,8 @@ def instructions(program, parts, name):
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
          "--toggle-collect=*counted_work*", program, "--once", str(parts), name],
-        capture_output=True, text=True, check=False, env=dict(os.environ, PALIMPSEST_THREADS="1"))
+        capture_output=True, text=True, check=False,
+        env=dict(os.environ, PALIMPSEST_FLAGS="threads=1"))
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode != 0 or not found:
         sys.exit(f"instructions.py: {name}: {done.stderr[-2000:]}")

@@ -9,7 +9,7 @@ profiling interface), the most resident memory above that before a run, lines of
 of the images.
 
     cc -shared -fPIC -O2 $(mpicc --showme:compile) bench/peers/count_mpi.c -o count_mpi.so
-    mpirun -n 2 -x LD_PRELOAD=$PWD/count_mpi.so -x PALIMPSEST_THREADS=1 -x OMP_NUM_THREADS=1 \\
+    mpirun -n 2 -x LD_PRELOAD=$PWD/count_mpi.so -x PALIMPSEST_FLAGS=threads=1 -x OMP_NUM_THREADS=1 \\
         python bench/peers/pylops_mpi_sense.py [--size 512] [--coils 8] [--repeat 5]
 
 Environment: palimpsest, mpi4py, pylops-mpi and NumPy.

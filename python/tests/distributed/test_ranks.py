@@ -26,7 +26,7 @@ def has_mpi():
 
 
 def started(ranks, *command):
-    environment = {**os.environ, "PALIMPSEST_THREADS": "1", "PALIMPSEST_FFT_WISDOM": "off",
+    environment = {**os.environ, "PALIMPSEST_FLAGS": "threads=1", "PALIMPSEST_FFT_WISDOM": "off",
                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     # On one machine; as root, for machines that have nobody else.
     options = ["--oversubscribe", "--allow-run-as-root", "--mca", "btl", "self,vader", "--mca",
