@@ -150,6 +150,58 @@ TEST(Failure, OfOneRankEndsTheCallOnAllAndLeavesTheTeamUsable) {
   }
 }
 
+// Between the steps of a solve, too.
+TEST(Failure, OfACallbackOnOneRankEndsTheSolveOnAll) {
+  const Team team = Team::world();
+  const NamedLinop A = sense(6, 12, 10, DType::complex128);
+  const Tensor b = A.H()(coil_data(A));
+  const NamedLinop N = distribute(A, team, kCoils).N();
+  for (int failing = 0; failing < team.size(); ++failing) {
+    CgOptions options{.tolerance = 0, .max_iterations = 6};
+    options.callback = [&](const SolveInfo& info) {
+      if (team.rank() == failing && info.iteration() == 3) throw ValueError("the user's own error");
+      return true;
+    };
+    const auto solve = [&] { conjugate_gradients(N, b, options); };
+    if (team.rank() == failing) {
+      expect_error<ValueError>(solve, "the user's own error");
+    } else {
+      expect_error<CommunicationError>(
+          solve, "rank " + std::to_string(failing) + " failed: the user's own error");
+    }
+    options.callback = {};
+    EXPECT_EQ(conjugate_gradients(N, b, options).iterations, 6);
+  }
+}
+
+// Of a scope that others do not know.
+TEST(Failure, ASolveThatOneRankCancelsEndsOnAll) {
+  const Team team = Team::world();
+  const NamedLinop A = sense(6, 12, 10, DType::complex128);
+  const Tensor b = A.H()(coil_data(A));
+  const NamedLinop N = distribute(A, team, kCoils).N();
+  for (int failing = 0; failing < team.size(); ++failing) {
+    CancelToken token;
+    const CancelScope scope(token);
+    CgOptions options{.tolerance = 0, .max_iterations = 6};
+    options.callback = [&](const SolveInfo& info) {
+      if (team.rank() == failing && info.iteration() == 3) token.cancel();
+      return true;
+    };
+    if (team.rank() == failing) {
+      const SolveResult result = conjugate_gradients(N, b, options);
+      EXPECT_EQ(result.status, Status::cancelled);
+      EXPECT_EQ(result.iterations, 3);
+    } else {
+      expect_error<CommunicationError>([&] { conjugate_gradients(N, b, options); },
+                                       "failed: its solve was cancelled");
+    }
+    token.reset();
+    options.callback = {};
+    EXPECT_EQ(conjugate_gradients(N, b, options).iterations, 6);
+  }
+}
+
 // What one rank decides ends the solve on all of them in the same iteration.
 TEST(DistributedSolve, ARankThatStopsOrCancelsEndsItOnAll) {
   const Team team = Team::world();

@@ -8,6 +8,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/graph/collective.hpp"
 #include "palimpsest/solve/frame/planned.hpp"
 #include "palimpsest/solve/frame/program.hpp"
 #include "palimpsest/solve/scaling.hpp"
@@ -54,11 +55,12 @@ double larger(double a, double b) { return std::isnan(a) || b > a ? b : a; }
 class Run {
  public:
   Run(const SolverType& type, const Problem& problem, const SolveOptions& options,
-      SolverProgram& program)
+      SolverProgram& program, const Plan& step)
       : type_(type),
         problem_(problem),
         options_(options),
         program_(program),
+        step_plan_(step),
         tolerance_(type.is_linear ? std::max(options.tolerance, program.rounding())
                                   : options.tolerance),
         ended_(program.batch_count()),
@@ -117,11 +119,19 @@ class Run {
     if (has_ended()) return false;
     const int k = ++iteration_;
     program_.step(type_.variant != nullptr ? type_.variant(problem_, k) : 0, k);
-    program_.add_counts(result_.applications);
-    const bool has_progress = judge(k);
-    if (has_progress) report(k);
-    finish_step(k);
-    if (options_.checkpoint && has_progress) save(k);
+    try {
+      program_.add_counts(result_.applications);
+      const bool has_progress = judge(k);
+      if (has_progress) report(k);
+      finish_step(k);
+      if (options_.checkpoint && has_progress) save(k);
+    } catch (const std::exception& error) {
+      leave(error.what());
+      throw;
+    } catch (...) {
+      leave("a callback threw what is no exception");
+      throw;
+    }
     return !has_ended();
   }
 
@@ -211,6 +221,13 @@ class Run {
     return has_progress;
   }
 
+  // Processes that have parts of the problem would wait for the next step of this one.
+  void leave(std::string_view why) const noexcept {
+    for (const PlannedStep& step : step_plan_.steps) {
+      if (const Collective* const op = as_collective(step.node.op())) return op->abandon(why);
+    }
+  }
+
   // What one process decides holds for all that have parts of the problem.
   bool decided(bool here) const { return on_any_process(problem_.op("A"), here); }
 
@@ -234,6 +251,7 @@ class Run {
         CancelScope::is_cancelled() || (options_.cancel && options_.cancel->is_cancelled());
     if (options_.cancel ? decided(is_cancelled) : is_cancelled) {
       end_all(Status::cancelled);
+      if (!options_.cancel) leave("its solve was cancelled");  // others do not ask
     } else if (options_.time_limit_s && decided(seconds_of_run() >= *options_.time_limit_s)) {
       end_all(Status::time_limit);
     } else if (k >= options_.max_iterations) {
@@ -294,6 +312,7 @@ class Run {
   const Problem& problem_;
   const SolveOptions& options_;
   SolverProgram& program_;
+  const Plan& step_plan_;
   const double tolerance_;
   SolverProgram::Start start_;
   SolveResult result_;
@@ -352,7 +371,7 @@ void Solver::start(const Tensor& b) {
   if (impl_->is_budgeted) scope.emplace(config_of_budgets());
   try {
     impl_->run.emplace(impl_->type, *impl_->planned.problem, impl_->options,
-                       *impl_->planned.program);
+                       *impl_->planned.program, impl_->planned.plan.step);
     impl_->run->start(b);
   } catch (...) {
     impl_->end();
