@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <tuple>
 
 #include "distributed/counted_messages.hpp"
 #include "distributed/distributed_support.hpp"
@@ -208,19 +209,29 @@ TEST(CanonicalSums, OfASolveGiveOneImageOnAnyNumberOfRanks) {
   EXPECT_LT(distance(solve(team, {}), one), 1e-3);
 }
 
+// Of one segment and of several; of ranks with one leaf and with none.
 TEST(CanonicalSums, SendAndHoldWhatIsAnnounced) {
-  const Team team = Team::world();
-  const NamedLinop A = sense(5, 12, 10, DType::complex64);
-  const NamedLinop N = distribute(A, team, kCoils, canonical()).N();
-  const Plan plan = N.plan(type_of(DType::complex64, {12, 10}));
-  const Traffic before = sent_messages(), announced = traffic_of(plan);
-  const Tensor x = random_values({12, 10}, DType::complex64, 5);
-  MemoryScope scope;
-  const Tensor y = N(x);
-  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
-  EXPECT_EQ(sent_messages().bytes - before.bytes, announced.bytes);
-  EXPECT_EQ(sent_messages().messages - before.messages, announced.messages);
-  EXPECT_EQ(announced.synchronisations, team.size() == 1 ? 0 : 2);
+  const Team team = Team::world(), alone = Team().reshaped({{"rank", 1}});
+  const bool is_alone = team.size() == 1;
+  const bool is_at_end = team.rank() == 0 || team.rank() == team.size() - 1;
+  for (const auto& [coils, nx, ny] : {std::tuple(5, 12, 10), {3, 300, 250}, {2, 200, 190}}) {
+    const NamedLinop A = sense(coils, nx, ny, DType::complex64);
+    const NamedLinop N = distribute(A, team, kCoils, canonical()).N();
+    const Plan plan = N.plan(type_of(DType::complex64, {nx, ny}));
+    const Traffic before = sent_messages(), announced = traffic_of(plan);
+    const Tensor x = random_values({nx, ny}, DType::complex64, 5);
+    MemoryScope scope;
+    const Tensor y = N(x);
+    EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+    EXPECT_EQ(sent_messages().bytes - before.bytes, announced.bytes);
+    EXPECT_EQ(sent_messages().messages - before.messages, announced.messages);
+    // An image to the next rank, and one back, whatever the number of coils.
+    const index_t image = 8 * nx * ny, ways = is_alone ? 0 : is_at_end ? 1 : 2;
+    EXPECT_EQ(announced.bytes, ways * image);
+    EXPECT_GE(announced.synchronisations, is_alone ? 0 : (image + 262143) / 262144);
+    EXPECT_TRUE(equal(y, distribute(A, alone, kCoils, canonical()).N()(x)));
+    EXPECT_TRUE(equal(y, A.N()(x)));
+  }
 }
 
 TEST(CanonicalSums, NeedOneDimension) {

@@ -176,7 +176,8 @@ void Session::recon(ScanReconstructionOptions& how) {
   write_plan(outputs_, options_, reconstruction.step());
   const std::string memory_svg = options_.html.empty() ? "" : reconstruction.step().to_svg();
   const ScanReconstructionResult result = solved(reconstruction);
-  if (interrupt_token().is_cancelled()) {
+  // On another rank, too.
+  if (interrupt_token().is_cancelled() || result.status == Status::cancelled) {
     std::fprintf(stderr, "palimpsest: interrupted: no image is written%s\n",
                  options_.checkpoint.empty() ? "" : ", --resume goes on from the checkpoint");
     throw EndedEarly{kInterrupted};

@@ -14,8 +14,9 @@ enum class TeamSums {
   /// ranks.
   by_rank,
   /// Index after index of the placed dimension: the same bits for any number of ranks, one
-  /// included. Each index is computed by itself and held until it is added, and all of them are
-  /// sent: a rank sends (n - 1)/n of its results, as many as it has indices, not of one.
+  /// included. Each index is computed by itself and held until it is added. A rank sends its result
+  /// to the next one, which adds its own, and the sum back: twice the bytes, after as many steps as
+  /// there are ranks.
   canonical,
 };
 struct DistributeOptions {

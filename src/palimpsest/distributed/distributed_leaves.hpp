@@ -10,8 +10,10 @@ namespace palimpsest::distributed_detail {
 /// the first axis. They are added one after the other, in their order.
 ///
 /// Aliases  view_map {}, destroy_map {}
-/// Cost     each rank sends (n - 1)/n of its leaves, and of the sum to all others; two
-///          synchronisations, n ranks. Scratch: what is received and sent of the parts
+/// Cost     segments of up to 256 KiB go from the first rank to the last, each of which adds its
+///          leaves, and back as sums: a rank sends up to 2 arrays of the size of one leaf, n ranks
+///          make s + 2 n - 3 exchanges of s segments. Scratch: a copy of leaves that do not lie row
+///          by row
 class LeafSum final : public CommunicationOp {
  public:
   LeafSum(Team team, std::string axis, index_t leaves)
@@ -27,10 +29,7 @@ class LeafSum final : public CommunicationOp {
   void run(RunContext& context) const override;
 
  private:
-  index_t leaves_of(int member) const { return part_range(leaves_, member, group().size()).size(); }
-  PartRange elements_of(index_t n, int member) const {
-    return part_range(n, member, group().size());
-  }
+  index_t own_leaves() const { return part_range(leaves_, group().self, group().size()).size(); }
 
   index_t leaves_;
 };
@@ -39,5 +38,9 @@ class LeafSum final : public CommunicationOp {
 /// Errors   SplitError: A cannot be cut along d
 NamedLinop distributed_leaves(const NamedLinop& A, const Team& team, const ND& d,
                               const std::string& axis);
+/// The same, of an operator of which each rank has made its own part: it has this rank's range of
+/// the indices 0 .. leaves - 1 of d.
+NamedLinop joined_leaves(const NamedLinop& part, index_t leaves, const Team& team, const ND& d,
+                         const std::string& axis);
 
 }  // namespace palimpsest::distributed_detail

@@ -217,17 +217,19 @@ Group group_of(const Team& team, const std::vector<std::string>& axes) {
   return group;
 }
 
-void exchange(const Team& team, std::span<const Parcel> parcels, std::span<const Place> places) {
+void exchange(const Team& team, std::span<const Parcel> parcels, std::span<const Place> places,
+              double timeout_s) {
   if (team.is_pretended()) {
     throw StateError(
         fmt::format("[{}] is pretended: its operators are planned, never run", team.str()));
   }
   if (!team.node().communicator) return;
-  const std::string problem = team.node().communicator->exchange(parcels, places, team.timeout_s());
+  const std::string problem =
+      team.node().communicator->exchange(parcels, places, std::max(timeout_s, team.timeout_s()));
   if (!problem.empty()) throw CommunicationError(fmt::format("[{}] {}", team.str(), problem));
 }
 
-std::vector<std::string> gather_texts(const Team& team, const std::string& mine) {
+std::vector<std::string> gather_texts(const Team& team, const std::string& mine, double timeout_s) {
   const auto n = static_cast<std::size_t>(team.size());
   std::vector<std::string> texts(n);
   const auto own = static_cast<std::size_t>(team.rank());
@@ -240,7 +242,7 @@ std::vector<std::string> gather_texts(const Team& team, const std::string& mine)
       parcels.push_back({static_cast<int>(r), bytes_of()});
       places.push_back({static_cast<int>(r), place_of(r)});
     }
-    exchange(team, parcels, places);
+    exchange(team, parcels, places, timeout_s);
   };
   const std::uint64_t length = mine.size();
   std::vector<std::uint64_t> lengths(n, length);

@@ -48,12 +48,14 @@ Group group_of(const Team& team, const std::vector<std::string>& axes);
 /// The place of another rank along an axis.
 int coordinate_of(const Team& team, int rank, std::string_view axis);
 
-/// Sends and receives among the ranks of a team.
+/// Sends and receives among the ranks of a team. The time limit is at least that of the team.
 /// Errors   StateError: a pretended team; CommunicationError
-void exchange(const Team& team, std::span<const Parcel> parcels, std::span<const Place> places);
+void exchange(const Team& team, std::span<const Parcel> parcels, std::span<const Place> places,
+              double timeout_s = 0);
 
 /// One block of bytes of each rank of the team, in the order of ranks.
-std::vector<std::string> gather_texts(const Team& team, const std::string& mine);
+std::vector<std::string> gather_texts(const Team& team, const std::string& mine,
+                                      double timeout_s = 0);
 
 }  // namespace distributed_detail
 }  // namespace palimpsest

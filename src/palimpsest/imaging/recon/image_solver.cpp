@@ -11,6 +11,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/distributed/distribute.hpp"
+#include "palimpsest/distributed/distributed_leaves.hpp"
 #include "palimpsest/imaging/recon/preconditioner.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/scratch_array.hpp"
@@ -220,6 +221,9 @@ class Model {
 
   NamedLinop joined(const NamedLinop& own_coils) const {
     if (item_.team.size() == 1 || item_.team.size("coil") == 1) return own_coils;
+    if (item_.leaves > 0) {
+      return distributed_detail::joined_leaves(own_coils, item_.leaves, item_.team, "C", "coil");
+    }
     return join_parts(own_coils, item_.team, {{"C", "coil"}});
   }
 

@@ -33,6 +33,8 @@ struct ImageItem {
   bool has_density = false;
   /// The coils are those of this rank: others along the axis "coil" have theirs.
   Team team = {};
+  /// Coils of all ranks, whose images are added up in the order of the coils; 0: of the ranks.
+  index_t leaves = 0;
 
   bool has_trajectory() const { return !trajectories.empty(); }
   Dims image_dims() const;

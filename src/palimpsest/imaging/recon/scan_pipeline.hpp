@@ -169,7 +169,7 @@ struct ScanReconstruction::Impl {
   Progress progress;
   index_t solves_done = 0, samples_slice = -1, maps_slice = 0;
   StopWatch clock;
-  bool is_timed_out = false;
+  bool is_timed_out = false, is_cancelled = false;
 };
 
 }  // namespace palimpsest

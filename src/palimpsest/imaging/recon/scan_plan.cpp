@@ -367,6 +367,10 @@ ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const
                  .frames = is_tied ? layout.n_frames() : 0,
                  .sets = options.sets,
                  .team = team};
+  // In the order of the coils, as one process adds them up. Tiles of a budget and transforms along
+  // a trajectory would each be cut into coils.
+  const bool is_cut = options.budget || layout.has_trajectory();
+  if (has_part_of_coils() && !is_cut) item.leaves = layout.n_coils();
   item.has_density = density.has_value();
   const bool is_new = scan.makes_array() || arranges();
   item.kspace_in_file = is_new ? !in_memory : scan.is_mapped();

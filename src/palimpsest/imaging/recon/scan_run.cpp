@@ -45,11 +45,12 @@ Tensor combined_sets(const Tensor& image, std::size_t axis) {
 
 int rank_of(Status status) {
   switch (status) {
+    case Status::cancelled:  // no image is written
+      return 5;
     case Status::diverged:
       return 4;
     case Status::breakdown:
       return 3;
-    case Status::cancelled:
     case Status::stopped:
     case Status::time_limit:
       return 2;
@@ -430,7 +431,10 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
   }
   const double most = n > 1 ? *std::max_element(largest.begin(), largest.end()) : 0;
   for (index_t item = 0; item < n; ++item, ++solves_done) {
-    if (is_timed_out || (options.cancel && options.cancel->is_cancelled())) return;
+    // Ranks that share the coils of a solve look at their tokens together, during the solve.
+    if (!has_part_of_coils()) is_cancelled |= options.cancel && options.cancel->is_cancelled();
+    if (is_cancelled) result.status = Status::cancelled;
+    if (is_cancelled || is_timed_out) return;
     if (n > 1 && largest[static_cast<std::size_t>(item)] <= kEmptyPlane * kEmptyPlane * most) {
       continue;
     }
@@ -459,6 +463,7 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
     SolveResult found = solved(part_of_coils(y, is_tied ? 1 : 0),
                                part_of_coils(of_item, options.sets > 1 ? 1 : 0), scale_of);
     if (is_timed_out && found.status == Status::stopped) found.status = Status::time_limit;
+    is_cancelled = found.status == Status::cancelled;
     take_item(found, slice, group, item, result);
     result.solve_s += watch.lap();
     release_pages(of_item);

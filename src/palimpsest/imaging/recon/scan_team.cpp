@@ -15,6 +15,9 @@ namespace {
 using distributed_detail::Parcel;
 using Room = distributed_detail::Place;
 
+// How much longer than this rank another one may work.
+constexpr double kPatience = 10;
+
 std::span<const std::byte> bytes_of(const Tensor& t) {
   return {static_cast<const std::byte*>(t.raw_data()), static_cast<std::size_t>(t.nbytes())};
 }
@@ -156,7 +159,9 @@ bool ScanReconstruction::Impl::is_any_timed_out() const {
 
 void ScanReconstruction::Impl::gather(ScanReconstructionResult& result) {
   if (team.size() == 1) return;
-  const std::vector<std::string> texts = distributed_detail::gather_texts(team, text_of(result));
+  // Others may have more to solve, or slower machines.
+  const std::vector<std::string> texts =
+      distributed_detail::gather_texts(team, text_of(result), kPatience * clock.seconds());
   const auto coils = static_cast<std::size_t>(team.size("coil"));
   for (std::size_t r = 0; r < texts.size(); ++r) {
     if (static_cast<int>(r) != team.rank()) merge(result, texts[r], r % coils == 0);
