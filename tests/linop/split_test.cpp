@@ -163,6 +163,20 @@ TEST(Split, CutsRecordedSizes) {
   EXPECT_EQ(A.size("A"), 6);
 }
 
+// A user's rule that gives the operator itself leaves the sizes of the whole.
+TEST(Split, CutsRecordedSizesThatARuleForgets) {
+  static const LinopType type{
+      .name = "ForgetsSizes",
+      .functions = {.fn = [](const NamedLinop&, const Variable& x) { return x; },
+                    .split = [](const NamedLinop& A, const Tile&) { return A; }}};
+  const NamedLinop A =
+      make_linop(type, NamedShape(Dims("A B"), Dims("A B"))).with_sizes({{"A", 6}, {"B", 3}});
+  const NamedLinop part = A.split(tile("A", 1, 3));
+  EXPECT_EQ(part.size("A"), 2);
+  EXPECT_EQ(part.size("B"), 3);
+  EXPECT_EQ(part(random({2, 3})).shape(), (Extents{2, 3}));
+}
+
 TEST(Split, RefusesSlicesThatMakeNoSense) {
   const NamedLinop A = Diagonal(random({6}), "A");
   testing::expect_error<ValueError>([&] { A.split(tile("A", 2, 2)); }, "empty");

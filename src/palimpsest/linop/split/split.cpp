@@ -117,8 +117,11 @@ void check_one_size(const NamedLinop& A, const ND& d) {
 }
 
 // With the sizes along the cut dimensions recorded that the tile does not know by itself: a weight
-// of one element may be stretched.
-NamedLinop with_sizes_of_tile(const NamedLinop& made, const Tile& tile) {
+// of one element may be stretched, and a user's rule may leave those of the whole.
+NamedLinop with_sizes_of_tile(const NamedLinop& given, const Tile& tile) {
+  const DimMap recorded = given.linops().empty() ? given.recorded_sizes() : DimMap();
+  const bool is_cut = cut_sizes(recorded, tile) == recorded;
+  const NamedLinop made = is_cut ? given : split_unchanged(given, tile);
   DimMap missing;
   for (const auto& [d, range] : tile) {
     const bool is_there = made.ishape().contains(d) || made.oshape().contains(d);
