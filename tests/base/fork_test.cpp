@@ -2,7 +2,6 @@
 #include "palimpsest/base/fork.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +13,7 @@
 
 #include "palimpsest/base/call_lock.hpp"
 #include "palimpsest/base/immortal.hpp"
+#include "support/in_child.hpp"
 
 #ifdef __SANITIZE_THREAD__
 // A child cannot join the threads of its parent, which are no leaks of its own.
@@ -24,18 +24,7 @@ extern "C" const char* __tsan_default_options() { return "report_thread_leaks=0"
 namespace palimpsest {
 namespace {
 
-// What the child returns; 128 + the signal that ended it, which is SIGALRM if it hung.
-template <class Work>
-int in_child(Work work) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(30);
-    _exit(work() ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
+using testing::in_child;
 
 // Threads that do something again and again while it lives.
 class Busy {

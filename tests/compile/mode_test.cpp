@@ -207,6 +207,21 @@ TEST_F(ModeTest, DebugModeHoldsExactRewritesToEveryBit) {
   EXPECT_THROW(run({"exact"}), BadOptimization);
 }
 
+// Nothing is known of a replacement for a reason that is no rewrite's name.
+TEST_F(ModeTest, DebugModeAllowsRoundingForReasonsOfOnesOwn) {
+  const Rewrite whole{"whole", 2, {"exact"}, [](FunctionGraph& graph, const RewriteHints&) {
+                        const Variable old = graph.outputs()[0];
+                        if (old.owner().op().name() != "Sin") return RewriteResult{};
+                        graph.replace(old, ops::cos(old.owner().input(0) - 1.5707963267948966),
+                                      "mine");
+                        return RewriteResult{};
+                      }};
+  const Mode base = NoRewrite().with_rewrite(whole);
+  const Function f = function({x}, ops::sin(x), {.mode = DebugMode({.base = base, .patience = 1})});
+  EXPECT_NO_THROW(f(a));
+  EXPECT_EQ(ops_of(f).back(), "Cos");
+}
+
 TEST_F(ModeTest, SavedFunctionKeepsThePreset) {
   const testing::TemporaryDirectory directory;
   const std::string path = directory / "f.pal";

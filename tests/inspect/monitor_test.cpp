@@ -51,6 +51,7 @@ TEST_F(MonitorTest, ShowsTheValuesOfTheStep) {
                   EXPECT_EQ(v.input_count(), 2U);
                   EXPECT_EQ(v.output_count(), 1U);
                   after = v.output(0).template to_vector<double>();
+                  EXPECT_EQ(v.output(0).storage().nbytes(), 3 * sizeof(double));
                 }})});
   f(values);
   EXPECT_EQ(before, (std::vector<double>{2, 1, 0}));

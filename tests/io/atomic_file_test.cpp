@@ -4,17 +4,18 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "io/files.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "support/expect_error.hpp"
+#include "support/in_child.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
+using testing::in_child;
 using testing::read_bytes;
 using testing::TemporaryDirectory;
 using testing::write_bytes;
@@ -101,24 +102,6 @@ TEST(AtomicFile, NamesAMissingDirectory) {
   expect_error<IoError>([&] { AtomicFile file(""); }, "no such file or directory");
   write_bytes(directory / "file", "x");
   expect_error<IoError>([&] { AtomicFile file(directory / "file/a"); }, "Not a directory");
-}
-
-/// Runs work in a child that is no root and has other limits; its exit status.
-template <class Work>
-int in_child(Work work) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int result = 1;
-    try {
-      result = work();
-    } catch (...) {
-      result = 2;
-    }
-    ::_exit(result);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
 template <class Work>

@@ -11,11 +11,13 @@
 #include "palimpsest/memory/file_mappings.hpp"
 #include "palimpsest/memory/storage.hpp"
 #include "support/expect_error.hpp"
+#include "support/in_child.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
+using testing::in_child;
 
 class FileStorage : public ::testing::Test {
  protected:
@@ -61,6 +63,15 @@ TEST_F(FileStorage, RefusesAPipeAtOnce) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   expect_error<IoError>([&] { Storage::from_file(pipe, 0, 1); }, "is not a regular file");
   std::filesystem::remove(pipe);
+}
+
+// Descriptor 0 is the first that is free where nothing is on standard input.
+TEST_F(FileStorage, AnyDescriptorWillDo) {
+  EXPECT_EQ(in_child([&] {
+              close(STDIN_FILENO);
+              return Storage::from_file(path_, 7, 1).data()[0] == std::byte{7};
+            }),
+            0);
 }
 
 TEST_F(FileStorage, EveryMappingKnowsWhichBytesOfWhichFileItShows) {

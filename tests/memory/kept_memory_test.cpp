@@ -171,6 +171,14 @@ TEST(KeptMemory, IsGivenBackByTrim) {
   EXPECT_EQ(allocator.kept_bytes(), 0u);
 }
 
+TEST(KeptMemory, StaysWhenNoneOfItFitsAndThePeakHasRoom) {
+  Allocator& allocator = allocator_of(48);
+  { const Block a = allocator.allocate(8 * kMiB), b = allocator.allocate(8 * kMiB); }
+  allocator.trim(8 * kMiB);
+  const Block small = allocator.allocate(kMiB);
+  EXPECT_EQ(allocator.kept_bytes(), 8 * kMiB);
+}
+
 TEST(KeptMemory, CountsUnderALimitAndIsGivenBackBeforeTheLimitThrows) {
   Allocator& allocator = allocator_of(43);
   { const Block a = allocator.allocate(8 * kMiB), b = allocator.allocate(kMiB); }

@@ -15,20 +15,13 @@
 #include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/memory/storage.hpp"
 #include "support/expect_error.hpp"
+#include "support/in_child.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
-
-// Runs `body` in a child process; its result is the exit status.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = -1;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+using testing::in_child;
 
 int count_mappings() {
   std::FILE* const maps = std::fopen("/proc/self/maps", "r");

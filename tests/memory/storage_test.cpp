@@ -2,7 +2,6 @@
 #include "palimpsest/memory/storage.hpp"
 
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,12 +19,14 @@
 #include "palimpsest/memory/byte_layout.hpp"
 #include "palimpsest/memory/thread_local_state.hpp"
 #include "support/expect_error.hpp"
+#include "support/in_child.hpp"
 #include "support/new_counter.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
+using testing::in_child;
 
 constexpr std::size_t kBytes = 256;
 
@@ -673,13 +674,33 @@ TEST(CopyStats, OfAChildHaveWhatThreadsCountedThatItLacks) {
   });
   while (!has_cloned) std::this_thread::yield();
   const std::uint64_t before = CopyStats::process().lazy_clones;
-  const pid_t child = fork();
-  if (child == 0) _exit(CopyStats::process().lazy_clones == before ? 0 : 1);
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(in_child([&] { return CopyStats::process().lazy_clones == before; }), 0);
   may_end = true;
   other.join();
-  EXPECT_EQ(status, 0);
+}
+
+// The thread that forks has counted before another one, which the child lacks, began to.
+TEST(CopyStats, OfAThreadThatEndsInAChildAreCountedOnce) {
+  static std::uint64_t before;
+  const Storage storage = Storage::allocate(8);
+  storage.lazy_clone();
+  std::atomic<bool> has_cloned{false}, may_end{false};
+  std::thread other([&] {
+    storage.lazy_clone();
+    has_cloned = true;
+    while (!may_end) std::this_thread::yield();
+  });
+  while (!has_cloned) std::this_thread::yield();
+  before = CopyStats::process().lazy_clones;
+  const auto child = [] {
+    // Runs when what the thread keeps has been destroyed.
+    std::atexit([] { _exit(CopyStats::process().lazy_clones == before ? 0 : 1); });
+    std::exit(2);
+    return 3;
+  };
+  EXPECT_EQ(in_child(child), 0);
+  may_end = true;
+  other.join();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -213,6 +214,54 @@ TEST(Packings, TheSearchFindsWhatThereIsAndKnowsWhatIsImpossible) {
     EXPECT_EQ(place(intervals).bytes, 64 * best) << round;
   }
   EXPECT_GT(n_above_the_bound, 3);
+}
+
+// Without effort: the lowest of the skyline and of first fit in four orders.
+TEST(Packings, QuickOnesAreTheLowestOfFive) {
+  std::mt19937 random(9);
+  std::array<int, 5> n_lowest{};
+  for (int round = 0; round < 3000; ++round) {
+    const Problem problem = random_problem(random, {14, 8, 6, 20});
+    std::vector<bool> is_boundary(static_cast<std::size_t>(problem.n_sections) + 1, false);
+    std::vector<Interval> intervals;
+    for (const Item& item : problem.items) {
+      is_boundary[static_cast<std::size_t>(item.begin)] = true;
+      is_boundary[static_cast<std::size_t>(item.end)] = true;
+      intervals.push_back({64 * item.size, item.begin, item.end - 1});
+    }
+    // Sections that nothing begins or ends would be one.
+    if (std::find(is_boundary.begin(), is_boundary.end(), false) != is_boundary.end()) continue;
+    std::vector<index_t> heights{skyline(problem).height};
+    const auto add = [&](auto is_before) {
+      std::vector<std::size_t> order(problem.items.size());
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return is_before(problem.items[a], problem.items[b]);
+      });
+      heights.push_back(first_fit(problem, order).height);
+    };
+    const auto life = [](const Item& item) { return item.end - item.begin; };
+    add([](const Item& a, const Item& b) {
+      return a.size != b.size ? a.size > b.size : a.begin < b.begin;
+    });
+    add([](const Item& a, const Item& b) {
+      return a.begin != b.begin ? a.begin < b.begin : a.size > b.size;
+    });
+    add([&](const Item& a, const Item& b) {
+      return life(a) != life(b) ? life(a) > life(b) : a.size > b.size;
+    });
+    add([&](const Item& a, const Item& b) {
+      const index_t of_a = life(a) * a.size, of_b = life(b) * b.size;
+      return of_a != of_b ? of_a > of_b : a.begin < b.begin;
+    });
+    const index_t lowest = *std::min_element(heights.begin(), heights.end());
+    ASSERT_EQ(place(intervals, {.alignment = 64, .effort = 0}).bytes, 64 * lowest) << round;
+    if (std::count(heights.begin(), heights.end(), lowest) == 1) {
+      ++n_lowest[static_cast<std::size_t>(std::find(heights.begin(), heights.end(), lowest) -
+                                          heights.begin())];
+    }
+  }
+  for (int n : n_lowest) EXPECT_GT(n, 0);
 }
 
 TEST(Packings, ASearchWithoutEffortKnowsNothing) {

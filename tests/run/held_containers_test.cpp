@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <future>
 #include <memory>
@@ -12,30 +10,14 @@
 #include "palimpsest/run/container.hpp"
 #include "palimpsest/run/shared.hpp"
 #include "support/expect_error.hpp"
+#include "support/in_child.hpp"
 
 namespace palimpsest {
 namespace {
 
 using palimpsest::testing::expect_error;
+using palimpsest::testing::in_child;
 using Containers = std::vector<std::shared_ptr<Container>>;
-
-// What the child returns; 128 + the signal that ended it, which is SIGALRM if it waits for ever.
-template <class Work>
-int in_child(Work work) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(10);
-    int result = 1;
-    try {
-      result = work();
-    } catch (const std::exception&) {
-    }
-    _exit(result);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 template <class Work>
 bool is_state_error(Work work) {

@@ -23,8 +23,23 @@ struct MappedPlace {
 /// Cost     one load where nothing is mapped
 std::optional<MappedPlace> mapped_place(const void* data, std::size_t bytes);
 
-/// For those who map: `first` is at `data`; from the first to the last use of the memory.
-void note_mapping(const void* data, std::size_t bytes, const MappedPlace& first, bool is_file);
-void forget_mapping(const void* data) noexcept;
+/// Pages of an open file or segment in the address space, from a page boundary on: a file's are read
+/// and stay private, a segment's are written and shared. mapped_place() finds them until they end.
+class FileMapping {
+ public:
+  /// data() is null if the system refuses, and errno says why. Without bytes nothing is mapped.
+  FileMapping(int descriptor, std::size_t bytes, const MappedPlace& first, bool is_file);
+  FileMapping(const FileMapping&) = delete;
+  FileMapping& operator=(const FileMapping&) = delete;
+  ~FileMapping();
+
+  std::byte* data() const { return data_; }
+
+ private:
+  FileMapping(void* mapped, std::size_t bytes);
+
+  std::byte* data_;
+  std::size_t bytes_;
+};
 
 }  // namespace palimpsest

@@ -50,18 +50,30 @@ auto mapping_of(const Mappings& known, std::uintptr_t first, std::size_t bytes) 
 
 }  // namespace
 
-void note_mapping(const void* data, std::size_t bytes, const MappedPlace& first, bool is_file) {
+FileMapping::FileMapping(void* mapped, std::size_t bytes)
+    : data_(mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped)), bytes_(bytes) {}
+
+FileMapping::FileMapping(int descriptor, std::size_t bytes, const MappedPlace& first, bool is_file)
+    : FileMapping(bytes == 0 ? nullptr
+                             : mmap(nullptr, bytes, is_file ? PROT_READ : PROT_READ | PROT_WRITE,
+                                    is_file ? MAP_PRIVATE : MAP_SHARED, descriptor, first.offset),
+                  bytes) {
+  if (data_ == nullptr) return;
   Mappings& known = mappings();
   const std::unique_lock guard(known.mutex);
-  known.ranges[reinterpret_cast<std::uintptr_t>(data)] = {bytes, first, is_file};
+  known.ranges[reinterpret_cast<std::uintptr_t>(data_)] = {bytes, first, is_file};
   known.count.store(known.ranges.size(), std::memory_order_release);
 }
 
-void forget_mapping(const void* data) noexcept {
-  Mappings& known = mappings();
-  const std::unique_lock guard(known.mutex);
-  known.ranges.erase(reinterpret_cast<std::uintptr_t>(data));
-  known.count.store(known.ranges.size(), std::memory_order_release);
+FileMapping::~FileMapping() {
+  if (data_ == nullptr) return;
+  {
+    Mappings& known = mappings();
+    const std::unique_lock guard(known.mutex);
+    known.ranges.erase(reinterpret_cast<std::uintptr_t>(data_));
+    known.count.store(known.ranges.size(), std::memory_order_release);
+  }
+  munmap(data_, bytes_);
 }
 
 std::optional<MappedPlace> mapped_place(const void* data, std::size_t bytes) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/file_mappings.hpp"
@@ -53,22 +53,12 @@ Storage Storage::from_file(const std::string& path, std::size_t offset, std::siz
   // Mappings start at page boundaries.
   const std::size_t lead = offset % static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t length = lead + bytes;
-  void* const mapping = mmap(nullptr, length, PROT_READ, MAP_PRIVATE, file.descriptor(),
-                             static_cast<off_t>(offset - lead));
-  if (mapping == MAP_FAILED) throw fail(std::string("cannot be mapped: ") + std::strerror(errno));
-  try {
-    const MappedPlace first{info.st_dev, info.st_ino, static_cast<std::int64_t>(offset - lead)};
-    note_mapping(mapping, length, first, true);
-    return from_foreign(static_cast<std::byte*>(mapping) + lead, bytes, Device{}, false,
-                        [mapping, length] {
-                          forget_mapping(mapping);
-                          munmap(mapping, length);
-                        });
-  } catch (...) {
-    forget_mapping(mapping);
-    munmap(mapping, length);
-    throw;
+  const MappedPlace first{info.st_dev, info.st_ino, static_cast<std::int64_t>(offset - lead)};
+  const auto mapping = std::make_shared<FileMapping>(file.descriptor(), length, first, true);
+  if (mapping->data() == nullptr) {
+    throw fail(std::string("cannot be mapped: ") + std::strerror(errno));
   }
+  return from_foreign(mapping->data() + lead, bytes, Device{}, false, [mapping] {});
 }
 
 }  // namespace palimpsest

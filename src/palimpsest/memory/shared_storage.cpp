@@ -39,41 +39,28 @@ class Descriptor {
 };
 
 struct SharedHeader : BlockHeader {
-  SharedHeader(std::byte* data_, std::size_t bytes_, Descriptor descriptor_)
-      : BlockHeader(data_, bytes_, Device{}, BlockKind::foreign_writable),
-        descriptor(std::move(descriptor_)) {
+  SharedHeader(Descriptor descriptor_, std::size_t bytes_, const MappedPlace& first)
+      : BlockHeader(nullptr, bytes_, Device{}, BlockKind::foreign_writable),
+        descriptor(std::move(descriptor_)),
+        mapping(descriptor.number(), bytes_, first, false) {
+    data = mapping.data();
     free = free_shared;
-  }
-  ~SharedHeader() {
-    if (bytes == 0) return;
-    forget_mapping(data);
-    munmap(data, bytes);
   }
   static void free_shared(BlockHeader* me) noexcept {
     const std::unique_ptr<SharedHeader> header(static_cast<SharedHeader*>(me));
   }
 
   const Descriptor descriptor;
+  const FileMapping mapping;
 };
 
 Block map_shared(Descriptor descriptor, std::size_t bytes, const char* who) {
-  void* data = nullptr;
-  if (bytes > 0) {
-    data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.number(), 0);
-    if (data == MAP_FAILED) throw fail(who, "cannot be mapped: " + system_error());
-  }
-  try {
-    struct stat info = {};
-    if (fstat(descriptor.number(), &info) != 0) throw fail(who, "has no state: " + system_error());
-    if (bytes > 0) note_mapping(data, bytes, {info.st_dev, info.st_ino, 0}, false);
-    return Block(new SharedHeader(static_cast<std::byte*>(data), bytes, std::move(descriptor)));
-  } catch (...) {
-    if (bytes > 0) {
-      forget_mapping(data);
-      munmap(data, bytes);
-    }
-    throw;
-  }
+  struct stat info = {};
+  if (fstat(descriptor.number(), &info) != 0) throw fail(who, "has no state: " + system_error());
+  auto header = std::make_unique<SharedHeader>(std::move(descriptor), bytes,
+                                               MappedPlace{info.st_dev, info.st_ino, 0});
+  if (bytes > 0 && header->data == nullptr) throw fail(who, "cannot be mapped: " + system_error());
+  return Block(header.release());
 }
 
 }  // namespace

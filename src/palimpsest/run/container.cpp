@@ -101,11 +101,10 @@ static void check_extents(const TensorType& type, const Value& value, const std:
 Tensor Container::admitted(const Value& value, bool borrow) {
   check_extents(type_, value, who());
   Tensor tensor = filter(type_, value, {strict_, allow_downcast_}, who());
-  const bool is_private = value.is_weak() || !shares_storage(tensor, value.tensor());
   const bool is_present = value_.defined() && shares_storage(tensor, value_);
   if (has_internal_overlap(tensor)) {
     tensor = tensor.clone();
-  } else if (!is_private && !(borrow && is_present)) {
+  } else if (!(borrow && is_present)) {
     if (borrow && tensor.storage().claim_if_free()) return tensor;
     tensor = tensor.lazy_clone();
   }

@@ -200,7 +200,7 @@ class Layout {
     const std::size_t margin = indent_ + axis + 1;
     std::size_t column = margin;
     for (index_t i = 0; i < shown_[axis]; ++i) {
-      if (is_gap(axis, i)) put("...", margin, column, i > 0);
+      if (is_gap(axis, i)) put("...", margin, column, true);
       put(texts_[next_++], margin, column, i > 0);
     }
   }
