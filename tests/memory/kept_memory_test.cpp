@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,14 +16,23 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "support/expect_error.hpp"
+#include "support/in_child.hpp"
 #include "support/new_counter.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
+using testing::in_child;
 
 constexpr std::size_t kKiB = 1024, kMiB = kKiB * kKiB;
+
+std::size_t mapped_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t pages = 0;
+  statm >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
 
 // Each test has a memory space of its own, whose peak is its own.
 Allocator& allocator_of(int space) {
@@ -57,12 +67,6 @@ TEST(KeptMemory, NoMoreIsResidentThanIsUsed) {
 
 // Mappings are larger than what is wanted of them, so that huge pages fit in; the rest goes back.
 TEST(KeptMemory, TakesNoMoreAddressesThanAreWanted) {
-  const auto mapped_bytes = [] {
-    std::ifstream statm("/proc/self/statm");
-    std::size_t pages = 0;
-    statm >> pages;
-    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  };
   constexpr std::size_t kBytes = std::size_t{5} << 20;
   std::vector<Block> blocks;
   Allocator& allocator = Allocator::of({});
@@ -179,6 +183,21 @@ TEST(KeptMemory, StaysWhenNoneOfItFitsAndThePeakHasRoom) {
   EXPECT_EQ(allocator.kept_bytes(), 8 * kMiB);
 }
 
+TEST(KeptMemory, IsGivenBackWhenTheSystemHasNoMore) {
+  Allocator& allocator = allocator_of(49);
+  { const Block a = allocator.allocate(64 * kMiB), b = allocator.allocate(80 * kMiB); }
+  allocator.trim(64 * kMiB);
+  ASSERT_EQ(allocator.kept_bytes(), 64 * kMiB);
+  EXPECT_EQ(in_child([&] {
+              const rlim_t most = mapped_bytes() + 32 * kMiB;
+              const rlimit limit = {most, most};
+              setrlimit(RLIMIT_AS, &limit);
+              const Block block = allocator.allocate(72 * kMiB);
+              return allocator.kept_bytes() == 0;
+            }),
+            0);
+}
+
 TEST(KeptMemory, CountsUnderALimitAndIsGivenBackBeforeTheLimitThrows) {
   Allocator& allocator = allocator_of(43);
   { const Block a = allocator.allocate(8 * kMiB), b = allocator.allocate(kMiB); }
@@ -234,11 +253,11 @@ std::string flags_at(const void* address) {
 }
 
 TEST(KeptMemory, TheLastHugePageConsistsOfSmallOnes) {
-  const RawMemory raw = obtain_memory(9 * kMiB - 1);
-  if (flags_at(raw.data).find(" hg ") == std::string::npos) {
-    give_back_memory(raw);
+  if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) != 0) {
     GTEST_SKIP() << "no huge pages on this system";
   }
+  const RawMemory raw = obtain_memory(9 * kMiB - 1);
+  EXPECT_NE(flags_at(raw.data).find(" hg "), std::string::npos);
   EXPECT_EQ(flags_at(raw.data + 8 * kMiB - 1).find(" nh "), std::string::npos);
   EXPECT_NE(flags_at(raw.data + 8 * kMiB).find(" nh "), std::string::npos);
   EXPECT_NE(flags_at(raw.data + 9 * kMiB - 1).find(" nh "), std::string::npos);

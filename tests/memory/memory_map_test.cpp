@@ -306,6 +306,29 @@ TEST(MemoryMap, CompactStoresSparseSingleViewsDensely) {
   }
 }
 
+// Also where it is a view of clones of a range, whose first byte is not that of the block.
+TEST(MemoryMap, CompactStoresASparseViewOfSeveralClonesOnce) {
+  const Storage storage = counted(32768);
+  const Storage first = storage.lazy_clone(1024, 4096), second = storage.lazy_clone(1024, 4096);
+  const ByteLayout sparse{128, {4, 8}, {1000, 64}, 4}, dense = bytes_at(32000, 100);
+  MemoryMap map(true);
+  map.add(storage, dense);
+  map.add(first, sparse);
+  map.add(second, sparse);
+  map.copy();
+  EXPECT_LE(map.bytes(), 4 * 8 * 4 + 100 + 2 * 63);
+  for (const Storage* source : {&first, &second}) {
+    const auto [copy, layout] = map.map(*source, sparse);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      for (std::int64_t j = 0; j < 8; ++j) {
+        const std::int64_t from = sparse.offset + i * 1000 + j * 64;
+        const std::int64_t to = layout.offset + i * layout.strides[0] + j * layout.strides[1];
+        EXPECT_EQ(std::memcmp(copy.data() + to, source->data() + from, 4), 0);
+      }
+    }
+  }
+}
+
 TEST(MemoryMap, CompactKeepsTheStridesOfWhatFillsHalf) {
   const Storage storage = counted(8192);
   for (const std::int64_t offset : {0, 4096}) {

@@ -663,6 +663,14 @@ TEST(CopyStats, BeginAtZeroAndAddUpWhatWasMoved) {
   EXPECT_EQ(some.bytes_avoided(), 200u);
 }
 
+TEST(Storage, WritableDataAreThoseOfASoleOwner) {
+  EXPECT_EQ(Storage().writable_data(), nullptr);
+  Storage storage = Storage::allocate(8);
+  EXPECT_EQ(storage.writable_data(), storage.data());
+  const Storage clone = storage.lazy_clone();
+  EXPECT_EQ(storage.writable_data(), nullptr);
+}
+
 TEST(CopyStats, OfAChildHaveWhatThreadsCountedThatItLacks) {
   const Storage storage = Storage::allocate(8);
   storage.lazy_clone();

@@ -331,8 +331,7 @@ void fill_buffer(const Plan& plan, std::byte* buffer) {
       const std::int64_t lead = part.dense->offset - memory_extent(*part.dense).lo;
       copy_elements(*part.dense, dense, source + part.source.lo + lead, buffer + part.target);
       done = part.target + dense_bytes(*part.dense);
-      ++run;
-      continue;
+      ++run;  // the only one of this part
     }
     for (; run != plan.runs.end() && run->hi <= part.source.hi; ++run) {
       const std::int64_t target = part.target + run->lo - part.source.lo;
