@@ -23,8 +23,9 @@ struct MappedPlace {
 /// Cost     one load where nothing is mapped
 std::optional<MappedPlace> mapped_place(const void* data, std::size_t bytes);
 
-/// Pages of an open file or segment in the address space, from a page boundary on: a file's are read
-/// and stay private, a segment's are written and shared. mapped_place() finds them until they end.
+/// Pages of an open file or segment in the address space, from a page boundary on: those of a file
+/// are read only, those of a segment are written and shared. mapped_place() finds them until they
+/// end.
 class FileMapping {
  public:
   /// data() is null if the system refuses, and errno says why. Without bytes nothing is mapped.
