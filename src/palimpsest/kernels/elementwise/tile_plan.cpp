@@ -620,9 +620,12 @@ void TilePlan::spread(int r, const std::byte* value, CopyRow copy,
   for (int k = 0; k < n_hoisted_; ++k) {
     const Hoisted& cast = hoisted_[at(k)];
     if (cast.from != r) continue;
+    // One conversion: of small arrays, that of a block would take longer than all else.
     const DType to = program_->dtype_of_register(cast.to);
-    copy_row_between(dtype, to)(registers[at(r)], static_cast<index_t>(item_size(dtype)),
-                                registers[at(cast.to)], static_cast<index_t>(item_size(to)), n);
+    const auto item = static_cast<index_t>(item_size(to));
+    alignas(16) std::array<std::byte, 16> made;
+    copy_row_between(dtype, to)(registers[at(r)], 0, made.data(), item, 1);
+    copy_row_between(to, to)(made.data(), 0, registers[at(cast.to)], item, n);
   }
 }
 
