@@ -55,8 +55,9 @@ void step_cg(const Problem& p, Scope& s, int variant) {
   const Variable alpha = value_if(can_move, rho / ops::real(pq));
   const Variable moved = ops::fma(X.spread(alpha), direction, x);
   s.guard(ops::real(pq));
-  s.set("r", variant == 1 ? s.b() - s.apply("A", moved) : s["r"] - X.spread(alpha) * q);
-  const Variable r = s.latest("r"), rr = X.norm2(r);
+  const Variable residual =
+      variant == 1 ? s.b() - s.apply("A", moved) : s["r"] - X.spread(alpha) * q;
+  const Variable rr = set_with_norm(X, s, "r", residual, {q}), r = s.latest("r");
   s.guard(rr);
   s.set("x", moved);
   s.set("p", p.has_op("M") ? direction : ops::fma(X.spread(ratio(rr, before)), direction, r));

@@ -8,6 +8,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/named/matching.hpp"
 #include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/solvers/dual_steps.hpp"
 
 namespace palimpsest::krylov {
 namespace {
@@ -56,6 +57,15 @@ bool is_positive(double re, double im, DType dtype) {
 void complex_number(Scope& s, std::string_view name, const Variable& z) {
   s.number(name, ops::real(z));
   if (is_complex(z.dtype())) s.number(std::string(name) + ".im", ops::imag(z));
+}
+
+Variable set_with_norm(const Space& space, Scope& s, std::string_view name, const Variable& value,
+                       std::vector<Variable> leaves) {
+  const Variable guarded = s.guarded(space, value, s[name]);
+  leaves.push_back(s[name]);
+  const ops::Pass made = proximal::one_pass(space, {guarded}, {guarded}, leaves);
+  s.set_as_is(name, made.arrays[0]);
+  return made.norms[0];
 }
 
 double norm_of_b(const Problem& p, const Numbers& n) {

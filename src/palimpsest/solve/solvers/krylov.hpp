@@ -2,6 +2,8 @@
 // Internal: what the solvers for square systems share.
 #pragma once
 
+#include <vector>
+
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
 
@@ -19,6 +21,10 @@ Variable is_positive(const Variable& pq);
 bool is_positive(double re, double im, DType dtype);
 /// Re and Im of an inner product as numbers "name" and "name.im".
 void complex_number(Scope& s, std::string_view name, const Variable& z);
+
+/// Sets a state, and gives |value|^2 of what is set: one pass over the leaves that make it.
+Variable set_with_norm(const Space& space, Scope& s, std::string_view name, const Variable& value,
+                       std::vector<Variable> leaves);
 
 /// |b| of an element of the batch, from the number "bb" of the setup.
 double norm_of_b(const Problem& p, const Numbers& n);
