@@ -2,7 +2,9 @@
 // Solvers against their own operators, and how fast they come near to their optimum.
 //
 //   bench_solve                        iterations of CG, FISTA and Condat-Vu by turns with the
-//                                      operators that they apply, alone: medians of the ratios
+//                                      operators that they apply, alone: medians of the ratios,
+//                                      of wall clocks and of processor time, which other programs
+//                                      disturb less
 //   bench_solve kspace.npy maps.npy [scale] [iterations]
 //                                      distances between iterates of a parallel reconstruction:
 //                                      measured k-space (coils, Ky, Kx), 0 where nothing was
@@ -16,6 +18,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
@@ -40,8 +43,14 @@
 namespace palimpsest {
 namespace {
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+struct Clocks {
+  double wall = 0, processor = 0;  // in seconds; the latter of all threads
+};
+
+Clocks now() {
+  const auto wall = std::chrono::steady_clock::now().time_since_epoch();
+  return {std::chrono::duration<double>(wall).count(),
+          static_cast<double>(std::clock()) / CLOCKS_PER_SEC};
 }
 
 double median(std::vector<double> values) {
@@ -68,22 +77,25 @@ struct Applied {
 
 void compare(const char* name, std::vector<Applied> operators,
              const std::function<void(const std::function<bool(const SolveInfo&)>&)>& solve) {
-  std::vector<double> iterations, alone, ratios;
-  double since = 0;
+  std::vector<double> iterations, alone, ratios, of_processor;
+  Clocks since;
   solve([&](const SolveInfo&) {
-    const double begin = now();
+    const Clocks begin = now();
     for (Applied& op : operators) op.A.apply(op.x, op.y);
-    const double end = now();
-    if (since > 0) {
-      iterations.push_back(begin - since);
-      alone.push_back(end - begin);
+    const Clocks end = now();
+    if (since.wall > 0) {
+      iterations.push_back(begin.wall - since.wall);
+      alone.push_back(end.wall - begin.wall);
       ratios.push_back(iterations.back() / alone.back());
+      of_processor.push_back((begin.processor - since.processor) /
+                             (end.processor - begin.processor));
     }
     since = now();
     return true;
   });
-  std::printf("%-28s iteration %7.2f ms   operators %7.2f ms   ratio %.3f\n", name,
-              1e3 * median(iterations), 1e3 * median(alone), median(ratios));
+  std::printf(
+      "%-28s iteration %7.2f ms   operators %7.2f ms   ratio %.3f   of processor time %.3f\n", name,
+      1e3 * median(iterations), 1e3 * median(alone), median(ratios), median(of_processor));
 }
 
 void iterations_against_operators() {

@@ -59,6 +59,7 @@ std::span<const OpEntry> op_samples() {
       {"Interpolate", interpolate_samples},
       {"InterpolateAdjoint", interpolate_adjoint_samples},
       {"Join", join_samples},
+      {"JoinedPasses", joined_passes_samples},
       {"NextKey", next_key_samples},
       {"Nonzero", nonzero_samples},
       {"Norm2", norm2_samples},

@@ -73,6 +73,7 @@ std::vector<OpSample> pad_around_samples();
 std::vector<OpSample> part_of_samples();
 std::vector<OpSample> roll_samples();
 std::vector<OpSample> join_samples();
+std::vector<OpSample> joined_passes_samples();
 std::vector<OpSample> subtensor_samples();
 std::vector<OpSample> update_subtensor_samples();
 std::vector<OpSample> gather_samples();

@@ -95,14 +95,15 @@ TEST_F(Passes, ProximalGradientsTakeTwo) {
 TEST_F(Passes, ARestartTakesOneMore) { expect(plan_fista(A, L1(0.1), b, {.L = 4.0}), 3); }
 
 // One to 2 x' - x, one for each dual variable with its projection and its change, and one that adds
-// up their adjoints, takes the new values over and measures the residual.
+// up their adjoints, takes the new values over and measures the residual. That one is joined with
+// the step of a dual variable of differences.
 TEST_F(Passes, PrimalDualStepsTakeTwoAndOneForEachTerm) {
   const Term tv = tv_term(0.1, "Y X"), sparse{.g = L1(0.1)};
-  expect(plan("condat_vu", {.A = A, .terms = {tv}}), 3);
+  expect(plan("condat_vu", {.A = A, .terms = {tv}}), 2);
   expect(plan("condat_vu", {.A = A, .terms = {sparse}}), 3);
-  expect(plan("condat_vu", {.A = A, .terms = {tv, sparse}}), 4);
+  expect(plan("condat_vu", {.A = A, .terms = {tv, sparse}}), 3);
   // The guard of the argument comes before the prox.
-  expect(plan("condat_vu", {.A = A, .terms = {tv}, .h = NonNegative()}), 4);
+  expect(plan("condat_vu", {.A = A, .terms = {tv}, .h = NonNegative()}), 3);
 }
 
 // A Lanczos vector is divided by its length before the operator takes it.

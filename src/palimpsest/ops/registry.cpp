@@ -12,6 +12,7 @@
 #include "palimpsest/ops/create/create_op.hpp"
 #include "palimpsest/ops/create/random_op.hpp"
 #include "palimpsest/ops/elementwise/elementwise_sums.hpp"
+#include "palimpsest/ops/elementwise/joined_passes.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/loop/run_time_extent_op.hpp"
@@ -46,9 +47,9 @@ void register_library_ops() {
     register_all<AddContract, Alloc, Arange, ArgReduce, AssertThat, AxisCount, Blocks, Breakpoint,
                  BroadcastLike, BroadcastTo, ComplexPart, Contiguous, Contract, Diagonal,
                  DiagonalInto, Elementwise, ElementwiseSums, ExpandDims, Eye, Fft, Flip,
-                 FusedReduce, Gather, IfElse, Interpolation, Join, NextKey, Nonzero, Norm2,
-                 NuclearNorms, Pad, PadAround, PartOf, PointOrder, Random, RandomIntegers, Reduce,
-                 Reshape, ReshapeTo, Roll, RunTimeExtent, Scan, ScatterAdd, ShapeOf, Sleep,
+                 FusedReduce, Gather, IfElse, Interpolation, Join, JoinedPasses, NextKey, Nonzero,
+                 Norm2, NuclearNorms, Pad, PadAround, PartOf, PointOrder, Random, RandomIntegers,
+                 Reduce, Reshape, ReshapeTo, Roll, RunTimeExtent, Scan, ScatterAdd, ShapeOf, Sleep,
                  SoftenSingularValues, SparseProduct, SpecifyShape, SplitKey, Squeeze, StencilOp,
                  StopGradient, Strided, StridedAdjoint, Subtensor, Svd, ToDevice, Transpose,
                  UpdateAt, UpdateSubtensor, ViewAsComplex, ViewAsReal>();

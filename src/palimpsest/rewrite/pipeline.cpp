@@ -22,6 +22,7 @@
 #include "palimpsest/rewrite/passes/fusion.hpp"
 #include "palimpsest/rewrite/passes/inplace.hpp"
 #include "palimpsest/rewrite/passes/join_messages.hpp"
+#include "palimpsest/rewrite/passes/join_passes.hpp"
 #include "palimpsest/rewrite/passes/linear_identities.hpp"
 #include "palimpsest/rewrite/passes/merge.hpp"
 #include "palimpsest/rewrite/passes/resolve_slices.hpp"
@@ -93,6 +94,8 @@ std::vector<Rewrite> library() {
        "norms and inner products are summed up where their operand is made or read"},
       {"fuse_filters", 49.3, fast({"fusion"}), fuse_filters,
        "finite differences and other stencils are computed in the step with sums that reads them"},
+      {"join_passes", 49.35, fast({"fusion"}), join_passes,
+       "a step with sums and the one whose stencils read its arrays become one"},
       {"split_buffers", 49.4, fast({"split"}), split_buffers,
        "each step that could overwrite the result of a cheap op gets one of its own"},
       {"run_updates_in_place", 50.1, fast({"inplace"}), run_updates_in_place,

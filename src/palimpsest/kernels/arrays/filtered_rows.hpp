@@ -15,12 +15,21 @@ struct FilteredInput {
   friend bool operator==(const FilteredInput&, const FilteredInput&) = default;
 };
 
+/// How many elements before and behind one a filter reads, at most, of an array that is dense in
+/// row-major order. The edges are not periodic.
+struct FilterReach {
+  index_t before = 0, behind = 0;
+};
+FilterReach reach_of(const FilteredInput& filter, std::span<const index_t> extents);
+
 /// The result of a stencil of step 1, or of its adjoint, as if it lay dense in row-major order.
 /// Holds no memory of its own.
 class FilteredRows {
  public:
   /// The stencil must outlive it.
   FilteredRows(const Stencil& stencil, bool is_adjoint, const ConstView& x);
+  /// Reads the array elsewhere.
+  void read_from(const std::byte* data) { loop_.data[0] = const_cast<std::byte*>(data); }
   /// Writes elements first, first + 1, ... of all in row-major order, n of them, densely.
   ///
   /// Math     bit for bit run_stencil, or run_stencil_adjoint, of x dense in row-major order

@@ -55,6 +55,13 @@ bool is_of_inputs(const SumOfOutputs& sum, const ElementwiseProgram& program) {
   return is_input(sum.a) && (!is_product(sum) || is_input(sum.b));
 }
 
+// Parts of so many elements that are not worth a second thread. Of two chunks of kParallelGrain
+// each thread takes one, as of other steps: else half of them would change caches from step to
+// step.
+index_t grain_of(index_t elements) {
+  return std::max<index_t>(kParallelGrain / std::max<index_t>(elements, 1), 1);
+}
+
 std::uint32_t read_late(std::span<const SumOfOutputs> sums, const ElementwiseProgram& program) {
   std::uint32_t bits = 0;
   for (const SumOfOutputs& sum : sums) {
@@ -65,14 +72,30 @@ std::uint32_t read_late(std::span<const SumOfOutputs> sums, const ElementwisePro
   return bits;
 }
 
+// What the sums of a pass need to know.
 struct Task {
   std::span<const SumOfOutputs> sums;
-  const ComputedRows& rows;
+  std::span<const MutableView> results;
   std::array<bool, kMaxSums> is_early = {};  // of inputs only
   std::array<ReduceLeaf, kMaxSums> leaves = {};
   std::array<index_t, kMaxSums> items = {};  // bytes of an operand
-  index_t terms = 0, chunk = 0;
+  index_t terms = 1, chunk = 1, chunks = 0;
+
+  explicit Task(const ElementwisePass& pass);
 };
+
+Task::Task(const ElementwisePass& pass) : sums(pass.sums), results(pass.results) {
+  for (const index_t extent : pass.inputs[0].extents) terms *= extent;
+  for (std::size_t s = 0; s < sums.size(); ++s) {
+    const int r = pass.program.outputs()[static_cast<std::size_t>(sums[s].a)];
+    leaves[s] = leaf_of(sums[s], pass.program.dtype_of_register(r));
+    is_early[s] = is_of_inputs(sums[s], pass.program);
+    items[s] = static_cast<index_t>(item_size(pass.program.dtype_of_register(r)));
+  }
+  if (terms == 0) return;
+  chunk = chunk_of_terms(terms, 1);
+  chunks = (terms + chunk - 1) / chunk;
+}
 
 // Adds the leaves of a block of n elements, of which only the last one may be short.
 void add_block(const Task& task, std::size_t s, const ComputedRows::Reader& reader, index_t n,
@@ -111,43 +134,87 @@ void add_single(const Task& task, std::size_t s, const ComputedRows::Reader& rea
   cascade.push();
 }
 
-// The elements of one chunk; its sums go to `partials`.
-void run_chunk(const Task& task, ComputedRows::Reader& reader, index_t number,
-               std::byte* partials) {
+// The sums of one chunk, block after block.
+class ChunkSums {
+ public:
+  explicit ChunkSums(const Task& task) : task_(task) {
+    for (std::size_t s = 0; s < task.sums.size(); ++s) {
+      const ReduceLeaf& leaf = task.leaves[s];
+      cascades_[s] = ::new (memory_->bytes.data() + s * sizeof(ScalarCascade))
+          ScalarCascade(leaf.combine, static_cast<index_t>(item_size(leaf.accumulate)), 1);
+    }
+  }
+
+  // Elements first .. end - 1, of which there are whole leaves, but for the end of the chunk.
+  // Calls after(first, n) for each block when it is computed.
+  template <class After>
+  void add(const ComputedRows& rows, ComputedRows::Reader& reader, index_t first, index_t end,
+           After&& after) {
+    for (; first < end; first += rows.block()) {
+      const index_t n = std::min(rows.block(), end - first);
+      reader.bring(first, n);
+      add_sums(reader, n, true);
+      reader.compute(first, n);
+      add_sums(reader, n, false);
+      after(first, n);
+    }
+  }
+
+  void put(std::byte* partials) {
+    for (std::size_t s = 0; s < task_.sums.size(); ++s) {
+      std::memcpy(partials + static_cast<index_t>(s) * kItem, cascades_[s]->total(),
+                  item_size(task_.leaves[s].accumulate));
+    }
+  }
+
+ private:
+  void add_sums(const ComputedRows::Reader& reader, index_t n, bool early) {
+    for (std::size_t s = 0; s < task_.sums.size(); ++s) {
+      if (task_.is_early[s] != early) continue;
+      if (task_.terms > 1) {
+        add_block(task_, s, reader, n, *cascades_[s]);
+      } else {
+        add_single(task_, s, reader, *cascades_[s]);
+      }
+    }
+  }
+
   struct Memory {
     alignas(ScalarCascade) std::array<std::byte, kMaxSums * sizeof(ScalarCascade)> bytes;
   };
-  const Scratched<Memory> memory;
-  const std::size_t n_sums = task.sums.size();
-  std::array<ScalarCascade*, kMaxSums> cascades{};
-  for (std::size_t s = 0; s < n_sums; ++s) {
-    const ReduceLeaf& leaf = task.leaves[s];
-    cascades[s] = ::new (memory->bytes.data() + s * sizeof(ScalarCascade))
-        ScalarCascade(leaf.combine, static_cast<index_t>(item_size(leaf.accumulate)), 1);
-  }
-  const index_t end = std::min((number + 1) * task.chunk, task.terms);
-  for (index_t first = number * task.chunk; first < end; first += task.rows.block()) {
-    const index_t n = std::min(task.rows.block(), end - first);
-    const auto add = [&](bool early) {
-      for (std::size_t s = 0; s < n_sums; ++s) {
-        if (task.is_early[s] != early) continue;
-        if (task.terms > 1) {
-          add_block(task, s, reader, n, *cascades[s]);
-        } else {
-          add_single(task, s, reader, *cascades[s]);
+  const Task& task_;
+  const Scratched<Memory> memory_;
+  std::array<ScalarCascade*, kMaxSums> cascades_{};
+};
+
+// The sums of all chunks of a pass.
+class Partials {
+ public:
+  std::byte* of_chunk(index_t number) const { return memory_->bytes.data() + number * kRow; }
+  void reduce(const Task& task) const {
+    for (std::size_t s = 0; s < task.sums.size(); ++s) {
+      const std::size_t bytes = item_size(task.results[s].dtype);
+      if (task.terms == 0) {
+        std::memset(task.results[s].data, 0, bytes);
+        continue;
+      }
+      std::byte* const first = of_chunk(0) + static_cast<index_t>(s) * kItem;
+      for (index_t width = 1; width < task.chunks; width *= 2) {
+        for (index_t c = 0; c + width < task.chunks; c += 2 * width) {
+          task.leaves[s].combine(first + (c + width) * kRow, first + c * kRow, 1);
         }
       }
-    };
-    reader.bring(first, n);
-    add(true);
-    reader.compute(first, n);
-    add(false);
+      std::memcpy(task.results[s].data, first, bytes);
+    }
   }
-  for (std::size_t s = 0; s < n_sums; ++s) {
-    std::memcpy(partials + static_cast<index_t>(s) * kItem, cascades[s]->total(),
-                item_size(task.leaves[s].accumulate));
-  }
-}
+
+ private:
+  static constexpr index_t kRow = kMaxSums * kItem;
+  struct Memory {
+    alignas(kCascadeUnit) std::array<std::byte, kMaxChunks * kRow> bytes;
+  };
+  const Scratched<Memory> memory_;
+};
 
 }  // namespace
 
@@ -169,41 +236,246 @@ void run_elementwise_sums(const ElementwiseProgram& program, std::span<const Sum
                           std::span<const MutableView> results,
                           std::span<const FilteredInput> filtered) {
   assert(sums.size() <= kMaxSums && sums.size() == results.size() && !inputs.empty());
-  Task task{.sums = sums,
-            .rows = ComputedRows(program, inputs, arrays, read_late(sums, program), filtered)};
-  task.terms = 1;
-  for (const index_t extent : inputs[0].extents) task.terms *= extent;
-  for (std::size_t s = 0; s < sums.size(); ++s) {
-    const int r = program.outputs()[static_cast<std::size_t>(sums[s].a)];
-    task.leaves[s] = leaf_of(sums[s], program.dtype_of_register(r));
-    task.is_early[s] = is_of_inputs(sums[s], program);
-    task.items[s] = static_cast<index_t>(item_size(program.dtype_of_register(r)));
-    if (task.terms == 0) std::memset(results[s].data, 0, item_size(results[s].dtype));
-  }
-  if (task.terms == 0) return;
-  task.chunk = chunk_of_terms(task.terms, 1);
-  const index_t chunks = (task.terms + task.chunk - 1) / task.chunk;
-  struct Partials {
-    alignas(kCascadeUnit) std::array<std::byte, kMaxChunks * kMaxSums * kItem> bytes;
-  };
-  const Scratched<Partials> memory;
-  std::byte* const partials = memory->bytes.data();
-  const index_t row = static_cast<index_t>(kMaxSums) * kItem;
-  parallel_ranges(chunks, kParallelGrain / task.chunk + 1, [&](index_t begin, index_t end) {
-    const Scratched<ComputedRows::Reader> reader(task.rows);
+  const Task task({program, sums, inputs, arrays, results, filtered});
+  const ComputedRows rows(program, inputs, arrays, read_late(sums, program), filtered);
+  const Partials partials;
+  parallel_ranges(task.chunks, grain_of(task.chunk), [&](index_t begin, index_t end) {
+    const Scratched<ComputedRows::Reader> reader(rows);
     for (index_t number = begin; number < end; ++number) {
-      run_chunk(task, *reader, number, partials + number * row);
+      ChunkSums chunk(task);
+      const index_t first = number * task.chunk;
+      chunk.add(rows, *reader, first, std::min(first + task.chunk, task.terms),
+                [](index_t, index_t) {});
+      chunk.put(partials.of_chunk(number));
     }
   });
-  for (std::size_t s = 0; s < sums.size(); ++s) {
-    std::byte* const first = partials + static_cast<index_t>(s) * kItem;
-    for (index_t width = 1; width < chunks; width *= 2) {
-      for (index_t c = 0; c + width < chunks; c += 2 * width) {
-        task.leaves[s].combine(first + (c + width) * row, first + c * row, 1);
+  partials.reduce(task);
+}
+
+// -- joined passes -------------------------------------------------------------------------------
+//
+// A thread computes a stretch of a chunk by the first pass, and what of the second pass can be
+// computed of that. What is handed on lies in a window of the thread: the last stretch, and what
+// filters reach back from it. At the beginning and the end of a chunk they reach into others, whose
+// threads may have written in the place of what it was made of. So these elements are computed
+// before all else.
+
+namespace {
+
+constexpr index_t kWindowBytes = 524288, kLongestStretch = 8192, kShortestStretch = 1024;
+
+std::uint32_t bits_of(std::span<const HandedOn> handed) {
+  std::uint32_t bits = 0;
+  for (const HandedOn& link : handed) bits |= std::uint32_t{1} << link.output;
+  return bits;
+}
+
+// What is handed on from pass to pass, in numbers.
+struct Handed {
+  std::span<const HandedOn> links;
+  std::array<index_t, ComputedRows::kMostFiltered> items = {};  // bytes of an element
+  FilterReach reach;
+  index_t item = 0;     // of all together
+  index_t stretch = 0;  // elements
+  bool is_possible = true;
+
+  Handed(const ElementwisePass& first, const ElementwisePass& second,
+         std::span<const HandedOn> handed)
+      : links(handed) {
+    for (std::size_t k = 0; k < handed.size(); ++k) {
+      const HandedOn& link = handed[k];
+      const int r = first.program.outputs()[static_cast<std::size_t>(link.output)];
+      items[k] = static_cast<index_t>(item_size(first.program.dtype_of_register(r)));
+      item += items[k];
+      const auto filter =
+          std::find_if(second.filtered.begin(), second.filtered.end(),
+                       [&](const FilteredInput& f) { return f.input == link.input; });
+      is_possible = is_possible && filter != second.filtered.end() &&
+                    filter->stencil.edge != StencilEdge::periodic;
+      if (!is_possible) return;
+      const FilterReach one =
+          reach_of(*filter, second.inputs[static_cast<std::size_t>(link.input)].extents);
+      reach.before = std::max(reach.before, one.before);
+      reach.behind = std::max(reach.behind, one.behind);
+    }
+    const index_t room = kWindowBytes / std::max<index_t>(item, 1) - beside_stretch();
+    stretch = std::min(room, kLongestStretch) / kLeafElements * kLeafElements;
+    is_possible = stretch >= kShortestStretch;
+  }
+  // Elements around the border of two chunks that both need.
+  index_t at_border() const { return reach.before + reach.behind; }
+  // In a window: leaves that are not whole wait for the next stretch.
+  index_t beside_stretch() const { return reach.before + 2 * reach.behind + kLeafElements; }
+};
+
+// Elements that are handed on: those around borders in memory of the step.
+class Borders {
+ public:
+  Borders(const Handed& handed, const Task& task, std::byte* memory)
+      : handed_(handed), task_(task), memory_(memory) {}
+  index_t count() const { return std::max<index_t>(task_.chunks - 1, 0); }
+  index_t begin(index_t border) const {
+    return std::max<index_t>((border + 1) * task_.chunk - handed_.reach.before, 0);
+  }
+  index_t end(index_t border) const {
+    return std::min((border + 1) * task_.chunk + handed_.reach.behind, task_.terms);
+  }
+  // Element `element` of link k.
+  std::byte* at(index_t border, std::size_t k, index_t element) const {
+    std::byte* place = memory_ + border * handed_.at_border() * handed_.item;
+    for (std::size_t before = 0; before < k; ++before) {
+      place += handed_.at_border() * handed_.items[before];
+    }
+    return place + (element - begin(border)) * handed_.items[k];
+  }
+
+ private:
+  const Handed& handed_;
+  const Task& task_;
+  std::byte* memory_;
+};
+
+// What one thread has of what is handed on.
+class Window {
+ public:
+  Window(const Handed& handed) : handed_(handed) {
+    const index_t most = handed.beside_stretch() + handed.stretch;
+    index_t place = 0;
+    for (std::size_t k = 0; k < handed.links.size(); ++k) {
+      places_[k] = memory_->bytes.data() + place;
+      place += most * handed.items[k];
+    }
+  }
+  void begin_at(index_t element) { first_ = element; }
+  std::byte* at(std::size_t k, index_t element) const {
+    return places_[k] + (element - first_) * handed_.items[k];
+  }
+  void take(const ComputedRows::Reader& reader, index_t element, index_t n) const {
+    for (std::size_t k = 0; k < handed_.links.size(); ++k) {
+      std::memcpy(at(k, element), reader.output(handed_.links[k].output),
+                  static_cast<std::size_t>(n * handed_.items[k]));
+    }
+  }
+  void take(const Borders& borders, index_t border, index_t begin, index_t end) const {
+    for (std::size_t k = 0; k < handed_.links.size() && begin < end; ++k) {
+      std::memcpy(at(k, begin), borders.at(border, k, begin),
+                  static_cast<std::size_t>((end - begin) * handed_.items[k]));
+    }
+  }
+  // Forgets what is before `element`; `end` is behind the last one.
+  void move_to(index_t element, index_t end) {
+    if (element <= first_) return;
+    for (std::size_t k = 0; k < handed_.links.size(); ++k) {
+      std::memmove(places_[k], at(k, element),
+                   static_cast<std::size_t>((end - element) * handed_.items[k]));
+    }
+    first_ = element;
+  }
+
+ private:
+  struct Memory {
+    alignas(64) std::array<std::byte, kWindowBytes> bytes;
+  };
+  const Handed& handed_;
+  const Scratched<Memory> memory_;
+  std::array<std::byte*, ComputedRows::kMostFiltered> places_{};
+  index_t first_ = 0;
+};
+
+// One thread's run of both passes.
+class JoinedRun {
+ public:
+  JoinedRun(const ElementwisePass& first, const ElementwisePass& second, const Handed& handed)
+      : handed_(handed),
+        window_(handed),
+        first_rows_(first.program, first.inputs, first.arrays,
+                    read_late(first.sums, first.program) | bits_of(handed.links), first.filtered),
+        second_rows_(second.program, second.inputs, second.arrays,
+                     read_late(second.sums, second.program), second.filtered),
+        first_(first_rows_),
+        second_(second_rows_) {}
+
+  void run_chunk(index_t number, const Borders& borders, ChunkSums& first_sums,
+                 ChunkSums& second_sums, index_t begin, index_t end) {
+    window_.begin_at(number > 0 ? borders.begin(number - 1) : 0);
+    if (number > 0) window_.take(borders, number - 1, borders.begin(number - 1), begin);
+    for (index_t made = begin, done = begin; done < end;) {
+      const index_t until = std::min(made + handed_.stretch, end);
+      first_sums.add(first_rows_, *first_, made, until,
+                     [&](index_t from, index_t n) { window_.take(*first_, from, n); });
+      made = until;
+      index_t ready = end;
+      if (made < end) {
+        ready = begin + (made - handed_.reach.behind - begin) / kLeafElements * kLeafElements;
+      } else if (number < borders.count()) {
+        window_.take(borders, number, end, borders.end(number));
+      }
+      if (ready <= done) continue;
+      for (std::size_t k = 0; k < handed_.links.size(); ++k) {
+        second_rows_.read_filtered_from(handed_.links[k].input, window_.at(k, 0));
+      }
+      second_sums.add(second_rows_, *second_, done, ready, [](index_t, index_t) {});
+      done = ready;
+      window_.move_to(done - handed_.reach.before, made);
+    }
+  }
+
+ private:
+  const Handed& handed_;
+  Window window_;
+  ComputedRows first_rows_, second_rows_;
+  const Scratched<ComputedRows::Reader> first_, second_;
+};
+
+}  // namespace
+
+bool can_join_passes(const ElementwisePass& first, const ElementwisePass& second,
+                     std::span<const HandedOn> handed) {
+  return Handed(first, second, handed).is_possible;
+}
+
+index_t joined_passes_scratch_bytes(const ElementwisePass& first, const ElementwisePass& second,
+                                    std::span<const HandedOn> handed) {
+  const Handed all(first, second, handed);
+  return std::max<index_t>(Task(first).chunks - 1, 0) * all.at_border() * all.item;
+}
+
+void run_joined_passes(const ElementwisePass& first, const ElementwisePass& second,
+                       std::span<const HandedOn> handed, std::span<std::byte> scratch) {
+  const Handed all(first, second, handed);
+  const Task one(first), two(second);
+  assert(all.is_possible && one.terms == two.terms);
+  const Borders borders(all, one, scratch.data());
+  parallel_ranges(borders.count(), grain_of(all.at_border()), [&](index_t begin, index_t end) {
+    const ComputedRows rows(first.program, first.inputs, {}, bits_of(handed), first.filtered);
+    const Scratched<ComputedRows::Reader> reader(rows);
+    for (index_t border = begin; border < end; ++border) {
+      const index_t last = borders.end(border);
+      for (index_t from = borders.begin(border); from < last; from += rows.block()) {
+        const index_t n = std::min(rows.block(), last - from);
+        reader->bring(from, n);
+        reader->compute(from, n);
+        for (std::size_t k = 0; k < handed.size(); ++k) {
+          std::memcpy(borders.at(border, k, from), reader->output(handed[k].output),
+                      static_cast<std::size_t>(n * all.items[k]));
+        }
       }
     }
-    std::memcpy(results[s].data, first, item_size(results[s].dtype));
-  }
+  });
+  const Partials first_partials, second_partials;
+  parallel_ranges(one.chunks, grain_of(one.chunk), [&](index_t begin, index_t end) {
+    const Scratched<JoinedRun> run(first, second, all);
+    for (index_t number = begin; number < end; ++number) {
+      ChunkSums first_sums(one), second_sums(two);
+      const index_t from = number * one.chunk;
+      run->run_chunk(number, borders, first_sums, second_sums, from,
+                     std::min(from + one.chunk, one.terms));
+      first_sums.put(first_partials.of_chunk(number));
+      second_sums.put(second_partials.of_chunk(number));
+    }
+  });
+  first_partials.reduce(one);
+  second_partials.reduce(two);
 }
 
 }  // namespace palimpsest

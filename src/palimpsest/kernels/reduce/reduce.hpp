@@ -82,6 +82,43 @@ void run_elementwise_sums(const ElementwiseProgram& program, std::span<const Sum
                           std::span<const MutableView> results,
                           std::span<const FilteredInput> filtered = {});
 
+/// The arguments of run_elementwise_sums.
+struct ElementwisePass {
+  const ElementwiseProgram& program;
+  std::span<const SumOfOutputs> sums;
+  std::span<const ConstView> inputs;
+  std::span<const MutableView> arrays, results;
+  std::span<const FilteredInput> filtered;
+};
+
+/// An output of a first program, which goes to no array, is what a filtered input of a second one
+/// reads.
+struct HandedOn {
+  int output = 0, input = 0;
+  friend bool operator==(const HandedOn&, const HandedOn&) = default;
+};
+
+/// Can run_joined_passes run them? Not where the filters wrap around, or reach so far that what is
+/// handed on would not stay in a cache.
+bool can_join_passes(const ElementwisePass& first, const ElementwisePass& second,
+                     std::span<const HandedOn> handed);
+index_t joined_passes_scratch_bytes(const ElementwisePass& first, const ElementwisePass& second,
+                                    std::span<const HandedOn> handed);
+
+/// Runs the first pass and then the second one, stretch after stretch: what is handed on is in
+/// cache only. Arrays and results are not looked at by the two functions above.
+///
+/// Math     bit for bit both passes one after the other, with what is handed on dense in row-major
+///          order
+/// Shapes   both have equally many elements. Where something is handed on the second one's input
+///          has extents only
+/// Aliases  as for each pass; also, arrays of the first one are no inputs of the second, and arrays
+///          of the second are no filtered inputs of the first
+/// Cost     one pass; what lies at the ends of 64 parts is computed twice. At most 900 KiB of
+///          scratch per thread
+void run_joined_passes(const ElementwisePass& first, const ElementwisePass& second,
+                       std::span<const HandedOn> handed, std::span<std::byte> scratch);
+
 /// out = sum over all elements of a * b, a conjugated if `conj_a`: as accurate as run_reduce.
 ///
 /// Shapes   a and b have the same extents, broadcast by stride 0; out has rank 0

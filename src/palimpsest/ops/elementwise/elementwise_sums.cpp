@@ -135,9 +135,15 @@ std::string ElementwiseSums::parameters() const {
 }
 
 OpPtr ElementwiseSums::restored(std::string_view name, ParameterText& text) {
+  const auto op = restored_part(text);
+  if (op->name() != name) throw FormatError("in place in its name or its parameters only");
+  return op;
+}
+
+std::shared_ptr<const ElementwiseSums> ElementwiseSums::restored_part(ParameterText& text) {
   auto program = read_value<ElementwiseProgram>(text);
-  text.expect("; ");
-  const index_t n_arrays = text.integer("arrays");
+  text.expect("; arrays=");
+  const index_t n_arrays = text.integer();
   text.expect(", sums=(");
   std::vector<SumOfOutputs> sums;
   do {
@@ -159,8 +165,8 @@ OpPtr ElementwiseSums::restored(std::string_view name, ParameterText& text) {
     text.expect(")");
   }
   Elementwise::Overwrites overwrites;
-  if (name.ends_with("InPlace")) {
-    for (const index_t i : text.integers("overwrites")) overwrites.push_back(i);
+  if (text.take(", overwrites=")) {
+    for (const index_t i : text.integers()) overwrites.push_back(i);
   }
   return std::make_shared<ElementwiseSums>(std::move(program), static_cast<std::size_t>(n_arrays),
                                            std::move(sums), std::move(overwrites),
@@ -229,39 +235,47 @@ std::vector<Extents> ElementwiseSums::infer_shapes(const Apply& apply,
   return result;
 }
 
+std::vector<Variable> ElementwiseSums::outputs_of_program(std::span<const Variable> inputs) const {
+  // What is summed up has the extents of all inputs together.
+  const Variable like = whole_->make_node(inputs).output(0);
+  std::vector<Variable> read(inputs.begin(), inputs.end());
+  for (const FilteredInput& f : filtered_) {
+    Variable& x = read[static_cast<std::size_t>(f.input)];
+    x = f.is_adjoint ? stencil_adjoint(x, f.stencil) : stencil(x, f.stencil);
+  }
+  std::vector<Variable> made = unrolled(program(), read);
+  for (Variable& v : made) v = broadcast_like(v, like);
+  return made;
+}
+
+std::vector<Variable> ElementwiseSums::results_of(std::span<const Variable> made) const {
+  std::vector<Variable> outputs(made.begin(),
+                                made.begin() + static_cast<std::ptrdiff_t>(n_arrays_));
+  for (const SumOfOutputs& sum : sums_) {
+    const Variable &a = made[static_cast<std::size_t>(sum.a)],
+                   &b = made[static_cast<std::size_t>(sum.b)];
+    switch (sum.kind) {
+      case SumOfOutputs::Kind::plain:
+        outputs.push_back(ops::sum(a));
+        break;
+      case SumOfOutputs::Kind::norm2:
+        outputs.push_back(norm2(a));
+        break;
+      case SumOfOutputs::Kind::product:
+        outputs.push_back(ops::sum(a * b));
+        break;
+      case SumOfOutputs::Kind::conj_product:
+        outputs.push_back(vdot(a, b));
+        break;
+    }
+  }
+  return outputs;
+}
+
 std::vector<Variable> ElementwiseSums::pullback(const Apply& apply,
                                                 std::span<const Variable> cotangents) const {
-  // What is summed up has the extents of all inputs together.
-  const Variable like = whole_->make_node(apply.inputs()).output(0);
   return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
-    std::vector<Variable> read(inputs.begin(), inputs.end());
-    for (const FilteredInput& f : filtered_) {
-      Variable& x = read[static_cast<std::size_t>(f.input)];
-      x = f.is_adjoint ? stencil_adjoint(x, f.stencil) : stencil(x, f.stencil);
-    }
-    std::vector<Variable> made = unrolled(program(), read);
-    for (Variable& v : made) v = broadcast_like(v, like);
-    std::vector<Variable> outputs(made.begin(),
-                                  made.begin() + static_cast<std::ptrdiff_t>(n_arrays_));
-    for (const SumOfOutputs& sum : sums_) {
-      const Variable &a = made[static_cast<std::size_t>(sum.a)],
-                     &b = made[static_cast<std::size_t>(sum.b)];
-      switch (sum.kind) {
-        case SumOfOutputs::Kind::plain:
-          outputs.push_back(ops::sum(a));
-          break;
-        case SumOfOutputs::Kind::norm2:
-          outputs.push_back(norm2(a));
-          break;
-        case SumOfOutputs::Kind::product:
-          outputs.push_back(ops::sum(a * b));
-          break;
-        case SumOfOutputs::Kind::conj_product:
-          outputs.push_back(vdot(a, b));
-          break;
-      }
-    }
-    return outputs;
+    return results_of(outputs_of_program(inputs));
   });
 }
 

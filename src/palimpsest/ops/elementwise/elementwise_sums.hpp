@@ -26,6 +26,8 @@ class ElementwiseSums final : public Op {
                   std::vector<FilteredInput> filtered = {});
   static std::vector<std::string> names() { return {"ElementwiseSums", "ElementwiseSumsInPlace"}; }
   static OpPtr restored(std::string_view name, ParameterText& text);
+  /// From parameters() with more behind them.
+  static std::shared_ptr<const ElementwiseSums> restored_part(ParameterText& text);
 
   const ElementwiseProgram& program() const { return whole_->program(); }
   std::size_t n_arrays() const { return n_arrays_; }
@@ -49,6 +51,9 @@ class ElementwiseSums final : public Op {
   OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
+  /// All outputs of the program, and of these the arrays and the sums, as steps of their own.
+  std::vector<Variable> outputs_of_program(std::span<const Variable> inputs) const;
+  std::vector<Variable> results_of(std::span<const Variable> made) const;
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }

@@ -10,7 +10,7 @@
 #include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/graph/inplace_query.hpp"
 #include "palimpsest/ops/create/random_op.hpp"
-#include "palimpsest/ops/elementwise/elementwise_sums.hpp"
+#include "palimpsest/ops/elementwise/joined_passes.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
@@ -122,7 +122,11 @@ class InplacePass {
   OpPtr variant_op(const Apply& node, const std::set<int>& allowed) {
     const auto* const step = op_of<ops::Elementwise>(node);
     const auto* const with_sums = op_of<ops::ElementwiseSums>(node);
-    const std::size_t n = step ? node.output_count() : with_sums ? with_sums->n_arrays() : 0;
+    const auto* const joined = op_of<ops::JoinedPasses>(node);
+    const std::size_t n = step        ? node.output_count()
+                          : with_sums ? with_sums->n_arrays()
+                          : joined    ? joined->n_arrays()
+                                      : 0;
     if (n < 2) return node.op().inplace_on_inputs(node, allowed);
     ops::Elementwise::Overwrites preferred(n, ops::Elementwise::kNone);
     for (std::size_t k = 0; k < preferred.size(); ++k) {
@@ -134,15 +138,17 @@ class InplacePass {
         }
       }
     }
-    return step ? step->inplace_on_inputs(node, allowed, preferred)
-                : with_sums->inplace_on_inputs(node, allowed, preferred);
+    return step        ? step->inplace_on_inputs(node, allowed, preferred)
+           : with_sums ? with_sums->inplace_on_inputs(node, allowed, preferred)
+                       : joined->inplace_on_inputs(node, allowed, preferred);
   }
 
   // Can the op overwrite several inputs by an output each, as a loop with several states can?
   bool may_overwrite_several(const Apply& node) const {
     return node.output_count() > 1 && node.input_count() > 1 && family_ != Family::keys &&
            typeid(node.op()) != typeid(ops::Elementwise) &&
-           typeid(node.op()) != typeid(ops::ElementwiseSums);
+           typeid(node.op()) != typeid(ops::ElementwiseSums) &&
+           typeid(node.op()) != typeid(ops::JoinedPasses);
   }
 
   // All inputs that are possible at once. A variant on a single input costs as much as one on all:
