@@ -258,6 +258,30 @@ TEST(Distribute, FindsRanksWithAnotherOperator) {
   expect_error<ShapeError>([&] { distribute(A, team, {{"M", "rank"}}); }, "ranks 0 and 1 differ");
 }
 
+TEST(DebugMode, ComparesWhatRanksHaveAlike) {
+  const ConfigScope scope({.mode = "DebugMode"});
+  const Team team = Team::world();
+  const NamedLinop A = sense(5, 6, 4, DType::complex128);
+  const Tensor x = random_values({6, 4}, DType::complex128, 3);
+  for (const TeamSums sums : {TeamSums::by_rank, TeamSums::canonical}) {
+    const NamedLinop N = distribute(A, team, {{"C", "rank"}}, {.sums = sums}).N();
+    EXPECT_LT(distance(N(x), A.N()(x)), 1e-12);
+    if (team.size() == 1) continue;
+    const bool is_other = team.rank() == team.size() - 1;
+    const Tensor mine = is_other ? random_values({6, 4}, DType::complex128, 4) : x;
+    expect_error<ValueError>([&] { N(mine); }, "MPI: replicated value differs on rank " +
+                                                   std::to_string(team.size() - 1));
+    EXPECT_LT(distance(N(x), A.N()(x)), 1e-12);
+  }
+  if (team.size() == 1) return;
+  const Tensor weight = Tensor::full({4}, team.rank() == 1 ? 2.0 : 1.0);
+  expect_error<ValueError>(
+      [&] {
+        distribute(Diagonal(weight, "N"), team, {{"N", "rank"}});
+      },
+      "replicated value differs on rank 1: the parameter");
+}
+
 // A tile of what all ranks have whole, before and after distributing.
 TEST(Distribute, TilesOfPartsArePartsOfTiles) {
   const Team team = Team::world();

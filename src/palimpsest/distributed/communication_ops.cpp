@@ -8,9 +8,11 @@
 #include <array>
 #include <cstring>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest::distributed_detail {
 namespace {
@@ -142,8 +144,10 @@ void AllReduce::run(RunContext& context) const {
   const index_t n = element_count(y.extents);
   const std::size_t bytes = at(n) * item_size(y.dtype);
   if (bytes == 0) return;
-  const Strides dense = Layout::dense(y.dtype, Extents(y.extents.begin(), y.extents.end())).strides;
-  const bool is_dense = std::equal(dense.begin(), dense.end(), y.strides.begin());
+  const Extents extents(y.extents.begin(), y.extents.end());
+  const Strides dense = Layout::dense(y.dtype, extents).strides;
+  const bool is_dense =
+      Layout{y.dtype, extents, Strides(y.strides.begin(), y.strides.end()), 0}.is_dense();
   Sum sum{y.dtype, n, static_cast<std::byte*>(y.data), context.scratch().data()};
   if (!is_dense) {
     sum.whole = sum.scratch;
@@ -290,6 +294,51 @@ void JoinedAllReduce::run(RunContext& context) const {
     add_up(packed[k].dtype, parts, element_count(packed[k].extents), own + packing.offsets[k]);
     run_copy(packed[k], context.output(k));
   }
+}
+
+// -- what ranks have alike -----------------------------------------------------------------------
+
+void check_alike(const Team& team, const AxisNames& axes, std::uint64_t mine,
+                 std::string_view what) {
+  const Group group = group_of(team, axes);
+  std::vector<std::uint64_t> all(at(group.size()), mine);
+  std::vector<Parcel> parcels;
+  std::vector<Place> places;
+  for (int k = 0; k < group.size(); ++k) {
+    if (k == group.self) continue;
+    parcels.push_back({group.member(k), std::as_bytes(std::span(&mine, 1))});
+    places.push_back({group.member(k), std::as_writable_bytes(std::span(&all[at(k)], 1))});
+  }
+  exchange(team, parcels, places);
+  for (int k = 1; k < group.size(); ++k) {
+    if (all[at(k)] == all[0]) continue;
+    throw ValueError(
+        fmt::format("[{}] MPI: replicated value differs on rank {}: {} has the hash {:016x} there, "
+                    "{:016x} on rank {}. Try to compute it on one rank and Broadcast it",
+                    team.str(), group.member(k), what, all[at(k)], all[0], group.member(0)));
+  }
+}
+
+Apply Alike::make_node(std::span<const Variable> inputs) const {
+  ops::expect_inputs(inputs, 1, name());
+  return node(inputs, {inputs[0].type()});
+}
+
+Traffic Alike::traffic(const Apply&) const {
+  const auto n = static_cast<index_t>(others());
+  return {n * static_cast<index_t>(sizeof(std::uint64_t)), n, n > 0 ? 1 : 0};
+}
+
+void Alike::run(RunContext& context) const {
+  const MutableView& y = context.output(0);
+  run_copy(context.input(0), y);
+  const auto bytes = at(element_count(y.extents)) * item_size(y.dtype);
+  check_alike(team(), axes(), content_hash(y.data, bytes), "an input of the operator");
+}
+
+Variable alike(const Variable& x, const Team& team, const AxisNames& axes) {
+  if (config().mode != "DebugMode" || group_of(team, axes).size() == 1) return x;
+  return std::make_shared<Alike>(team, axes)->make_node({&x, 1}).output(0);
 }
 
 std::string Replicate::parameters() const { return team_parameters(team_, axes_); }

@@ -2,7 +2,9 @@
 // Internal.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "palimpsest/distributed/team_node.hpp"
@@ -139,11 +141,38 @@ class Replicate final : public ops::ViewOp {
   AxisNames axes_;
 };
 
+/// x, which has the same bits on all ranks along some axes: in DebugMode, which is why it is there,
+/// hashes of it are compared.
+///
+/// Aliases  view_map {}, destroy_map {}
+/// Errors   ValueError "replicated value differs", naming a rank
+class Alike final : public CommunicationOp {
+ public:
+  using CommunicationOp::CommunicationOp;
+  std::string name() const override { return "Alike"; }
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+    return {inputs[0]};
+  }
+  std::vector<Variable> pullback(const Apply&,
+                                 std::span<const Variable> cotangents) const override {
+    return {cotangents[0]};
+  }
+  Traffic traffic(const Apply& apply) const override;
+  OpPtr with_turn(int turn) const override { return copy_of(*this, turn); }
+  void run(RunContext& context) const override;
+};
+
 /// result = parts[0] + parts[1] + .., element by element, in this order.
 void add_up(DType dtype, std::span<const std::byte* const> parts, index_t n, std::byte* result);
 
 /// x summed over the ranks along the axes; x itself where there is one.
 Variable all_reduce(const Variable& x, const Team& team, const AxisNames& axes);
+/// In DebugMode x compared between the ranks along the axes; else x.
+Variable alike(const Variable& x, const Team& team, const AxisNames& axes);
+/// ValueError "replicated value differs on rank": `mine` is not that of all of them. `what` is it?
+void check_alike(const Team& team, const AxisNames& axes, std::uint64_t mine,
+                 std::string_view what);
 /// x, whose adjoint is all_reduce.
 Variable replicate(const Variable& x, const Team& team, const AxisNames& axes);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/distributed/distributed_fft.hpp"
@@ -13,6 +14,7 @@
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest {
 namespace {
@@ -28,6 +30,17 @@ struct Roles {
 Roles roles_of(const NamedLinop& A) {
   return {cuts_of(A, "input"), cuts_of(A, "output"), names_of(A, "forward"),
           names_of(A, "adjoint")};
+}
+
+// Along which ranks have vectors with these cuts alike.
+AxisNames axes_besides(const Team& team, const CutAxes& cuts) {
+  AxisNames names;
+  for (const TeamAxis& axis : team.axes()) {
+    const bool is_cut = std::any_of(cuts.begin(), cuts.end(),
+                                    [&](const CutAxis& cut) { return cut.team_axis == axis.name; });
+    if (!is_cut) names.push_back(axis.name);
+  }
+  return names;
 }
 
 const LinopType& distributed_type();
@@ -50,7 +63,8 @@ Variable distributed_fn(const NamedLinop& A, const Variable& x) {
   const Roles roles = roles_of(A);
   const Team team = team_in(A);
   const PathScope path(A, 0);
-  const Variable part = A[0](replicate(x, team, roles.adjoint));
+  const Variable known = alike(x, team, axes_besides(team, roles.input));
+  const Variable part = A[0](replicate(known, team, roles.adjoint));
   return all_reduce(part, team, roles.forward);
 }
 
@@ -122,6 +136,17 @@ std::string agreed_text(const NamedLinop& A, const Team& team, const Placement& 
                      options.sums == TeamSums::canonical ? "\ncanonical sums" : "");
 }
 
+// All ranks give all of A.
+void check_parameters(const NamedLinop& A, const Team& team, const AxisNames& all) {
+  for (const auto& [name, p] : A.params()) {
+    if (!p.present()) continue;
+    const Tensor value = p.value().contiguous();
+    check_alike(team, all, content_hash(value.raw_data(), static_cast<std::size_t>(value.nbytes())),
+                fmt::format("the parameter {} of {}", name, A.name()));
+  }
+  for (const NamedLinop& child : A.linops()) check_parameters(child, team, all);
+}
+
 void check_agreement(const NamedLinop& A, const Team& team, const Placement& placement,
                      const DistributeOptions& options) {
   if (team.is_pretended() || team.size() == 1) return;
@@ -133,6 +158,7 @@ void check_agreement(const NamedLinop& A, const Team& team, const Placement& pla
         fmt::format("[distribute] ranks 0 and {} differ: rank 0 has\n{}\nrank {} has\n{}", r,
                     texts[0], r, texts[r]));
   }
+  if (config().mode == "DebugMode") check_parameters(A, team, axes_besides(team, {}));
 }
 
 bool has(const Dims& dims, const ND& d) {

@@ -171,10 +171,11 @@ Variable applied(const NamedLinop& A, const Variable& x, bool is_adjoint) {
   const Dims& from = is_adjoint ? A[0].oshape() : A[0].ishape();
   const Dims& to = is_adjoint ? A[0].ishape() : A[0].oshape();
   const auto in = position(from, leaves.d), out = position(to, leaves.d);
+  const Variable known = in ? x : alike(x, leaves.team, {leaves.axis});
   std::vector<Variable> results;
   for (std::size_t i = 0; i < A.linop_count(); ++i) {
     const PathScope path(A, i);
-    Variable v = x;
+    Variable v = known;
     if (in && leaves.own.size() > 0) {
       std::vector<Index> index(x.rank(), Index(all));
       const auto start = static_cast<index_t>(i);

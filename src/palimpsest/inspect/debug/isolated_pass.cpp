@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "palimpsest/graph/collective.hpp"
 #include "palimpsest/inspect/debug/byte_sets.hpp"
 #include "palimpsest/inspect/debug/scan_values.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
@@ -138,6 +139,22 @@ StepContext IsolatedPass::context_of(const Apply& node) {
 
 void IsolatedPass::run(const FunctionGraph& graph,
                        const std::function<int(const Apply&)>& step_of) {
+  try {
+    run_nodes(graph, step_of);
+  } catch (const std::exception& error) {
+    // Other processes wait for this one.
+    for (const Apply& node : graph.toposort()) {
+      const Collective* const op = as_collective(node.op());
+      if (!op) continue;
+      op->abandon(error.what());
+      break;
+    }
+    throw;
+  }
+}
+
+void IsolatedPass::run_nodes(const FunctionGraph& graph,
+                             const std::function<int(const Apply&)>& step_of) {
   int number = 0;
   std::vector<Apply> order = graph.toposort();
   const Branches branches(graph, order);

@@ -45,6 +45,7 @@ class IsolatedPass {
   const DebugValue& value(const Variable& v) const { return values_.at(v.node()).value; }
 
  private:
+  void run_nodes(const FunctionGraph& graph, const std::function<int(const Apply&)>& step_of);
   struct Known {
     DebugValue value;
     Layout layout;  // byte offset 0
