@@ -204,7 +204,10 @@ struct DamagedArchive : ::testing::Test {
 };
 
 TEST_F(DamagedArchive, HeaderIsCheckedWordByWord) {
-  expect_refused(with_byte(0, 'X'), "[name.pal] magic");
+  Bytes other = with_byte(0, 'X');
+  expect_refused(other, "[name.pal] magic");
+  other.resize(8);
+  expect_refused(other, "[name.pal] magic");
   expect_refused(with_byte(8, 2), "newer: version 2");
   expect_refused(with_byte(8, 0), "version: got 0");
   expect_refused(with_byte(12, 1), "newer: unknown flags");

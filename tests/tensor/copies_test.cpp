@@ -93,6 +93,7 @@ TEST(TensorCopies, ReshapeNeverAliases) {
   expect_error<ShapeError>([&] { t.reshape({5, -1}); }, "[Tensor.reshape] the extent -1");
   expect_error<ShapeError>([&] { t.reshape({7}); }, "expected 12 elements");
   expect_error<ShapeError>([&] { t.reshape(Extents(17, 1)); }, "[Tensor.reshape] the number");
+  expect_error<ShapeError>([&] { t.reshape({-3, -4}); }, "[Tensor.reshape]");
 }
 
 TEST(TensorCopies, ConvertsTheDType) {

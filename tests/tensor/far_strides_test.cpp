@@ -95,6 +95,10 @@ TEST(TensorFarStrides, WithoutNeighboursAreForgotten) {
     EXPECT_EQ(kept({4, 0}, sign * (kFar / 4)), sign * (kFar / 4));
     EXPECT_EQ(kept({4, 0}, sign * (kFar / 4 + 1)), 0);
     EXPECT_EQ(kept({0, 4}, sign * kFar), sign * kFar);
+    std::array<std::byte, 8> memory{};
+    const index_t far = sign * (kFar + 1);
+    const Tensor blob = Tensor::from_blob(memory.data(), DType::int8, {1, 8}, {far, 1}, {}, true);
+    EXPECT_EQ(blob.strides(), (Strides{0, 1}));
   }
 }
 

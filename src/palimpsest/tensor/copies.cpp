@@ -49,14 +49,12 @@ Tensor Tensor::reshape(Extents shape) const {
 }
 
 Tensor Tensor::to(DType dtype) const {
-  check_defined();
   if (dtype == dtype_) return lazy_clone();
   check_conversion(dtype_, dtype, "Tensor.to");
   return copied(*this, dtype, device(), "Tensor.to");
 }
 
 Tensor Tensor::to(Device device) const {
-  check_defined();
   if (device == this->device()) return lazy_clone();
   return copied(*this, dtype_, device, "Tensor.to");
 }

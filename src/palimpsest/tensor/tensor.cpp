@@ -114,10 +114,7 @@ bool Tensor::is_contiguous() const {
   return palimpsest::is_contiguous(shape_, strides_);
 }
 
-bool Tensor::is_shared() const {
-  check_defined();
-  return storage_.is_shared();
-}
+bool Tensor::is_shared() const { return storage_.is_shared(); }
 
 void Tensor::check_access(DType dtype) const {
   check_defined();
@@ -132,7 +129,6 @@ void Tensor::check_access(DType dtype) const {
 }
 
 void Tensor::check_writable(std::string_view who) const {
-  check_defined();
   if (is_plain_ || is_contiguous() || !has_internal_overlap(*this)) return;
   throw AliasError("[" + std::string(who) + "] elements overlap one another: got shape " +
                    to_string(shape_) + " with strides " + to_string(strides_) +
@@ -140,7 +136,6 @@ void Tensor::check_writable(std::string_view who) const {
 }
 
 const void* Tensor::raw_data() const {
-  check_defined();
   return storage_.data() + offset_ * static_cast<index_t>(item_size(dtype_));
 }
 
