@@ -3,10 +3,13 @@
 // iteration, continues from a checkpoint bit for bit, ends when it is told to, and gives the same
 // bits for any number of threads. A solver that is registered and not listed here fails a test.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cmath>
 #include <complex>
+#include <csignal>
 #include <filesystem>
 #include <limits>
 #include <set>
@@ -111,6 +114,37 @@ TEST_P(DriverLaws, ACheckpointContinuesBitForBit) {
                 std::bit_cast<std::uint64_t>(whole.history.back().residual))
           << k;
     }
+  }
+  std::filesystem::remove(path);
+}
+
+// A process that is killed in iteration k + 1 leaves the checkpoint of iteration k.
+TEST_P(DriverLaws, AKilledRunContinuesBitForBit) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("palimpsest_killed_" + std::to_string(getpid())))
+          .string();
+  const SolveResult whole = solved(DType::complex64, options(5));
+  for (int k = 1; k < whole.iterations; ++k) {
+    const pid_t child = fork();
+    if (child == 0) {
+      SolveOptions first = options(5);
+      first.checkpoint = {.path = path, .every_iterations = 1};
+      first.callback = [k](const SolveInfo& info) {
+        if (info.iteration() == k + 1) kill(getpid(), SIGKILL);
+        return true;
+      };
+      solved(DType::complex64, first);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << k;
+    SolveOptions again = options(5);
+    again.resume = path;
+    const SolveResult rest = solved(DType::complex64, again);
+    EXPECT_TRUE(equal(rest.x, whole.x)) << k;
+    EXPECT_EQ(rest.iterations, whole.iterations) << k;
+    EXPECT_EQ(rest.status, whole.status) << k;
   }
   std::filesystem::remove(path);
 }
