@@ -8,6 +8,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
 #include "palimpsest/solve/gradient_methods.hpp"
@@ -30,7 +31,7 @@ index_t elements(const Variable& v) {
 
 // The matrices of this page have more elements than vectors and gradients; differences are stencils
 // and what adds up their results.
-bool applies_operator(const Apply& node) {
+bool applies_operator(const Apply& node, index_t n) {
   const auto is_stencil = [](const Apply& step) {
     return step.defined() && step.op().name().starts_with("Stencil");
   };
@@ -39,21 +40,22 @@ bool applies_operator(const Apply& node) {
          std::all_of(inputs.begin(), inputs.end(),
                      [&](const Variable& v) { return is_stencil(v.owner()); }) ||
          std::any_of(inputs.begin(), inputs.end(),
-                     [](const Variable& v) { return elements(v) > 3 * kN; });
+                     [n](const Variable& v) { return elements(v) > 3 * n; });
 }
 
-int passes(const SolvePlan& plan) {
-  const auto is_long = [](const Variable& v) { return elements(v) >= kN; };
-  int n = 0;
+// Of vectors of n elements.
+int passes(const SolvePlan& plan, index_t n = kN) {
+  const auto is_long = [n](const Variable& v) { return elements(v) >= n; };
+  int count = 0;
   for (const PlannedStep& step : plan.step.steps) {
     const std::vector<Variable> outputs = step.node.outputs();
     const bool is_pass =
         std::any_of(step.node.inputs().begin(), step.node.inputs().end(), is_long) ||
         std::any_of(outputs.begin(), outputs.end(), is_long);
     const bool is_memory_only = step.node.op().name().starts_with("Alloc");
-    n += is_pass && !is_memory_only && !applies_operator(step.node) ? 1 : 0;
+    count += is_pass && !is_memory_only && !applies_operator(step.node, n) ? 1 : 0;
   }
-  return n;
+  return count;
 }
 
 std::string steps_of(const SolvePlan& plan) {
@@ -111,6 +113,22 @@ TEST_F(Passes, LanczosStepsTakeTwoOrFour) {
   expect(plan("lsqr", A, b), 2);
   expect(plan("lsmr", A, b), 2);
   expect(plan("minres", A.N(), x), 4);
+}
+
+TEST(PassesOverLongVectors, TakeTheirSumsUnasked) {
+  constexpr index_t rows = 256;
+  const NamedLinop A =
+      Dense(Tensor::random_normal({kData, rows, rows}, DType::float32, {1, 0}), "M Y X,Y X->M");
+  const TensorType x{DType::float32, {rows, rows}, {}}, b{DType::float32, {kData}, {}};
+  const SolvePlan plan = plan_conjugate_gradients(A.N(), x);
+  EXPECT_EQ(passes(plan, rows * rows), 3) << steps_of(plan);
+  EXPECT_EQ(passes(plan_fista(A, L1(0.1), b, {.L = 4.0, .restart = false}), rows * rows), 2);
+  const Tensor data = Tensor::random_normal({rows, rows}, DType::float32, {2, 0});
+  A.N();
+  const MemoryScope scope;
+  const SolveResult result = conjugate_gradients(A.N(), data, {.max_iterations = 3});
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+  EXPECT_EQ(result.peak_bytes, plan.peak_bytes);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/compile/streaming.hpp"
 #include "palimpsest/compile/workspace.hpp"
@@ -16,6 +17,21 @@
 
 namespace palimpsest {
 namespace {
+
+// From so many elements on norms and inner products are summed up where their operand is made: the
+// recurrence of conjugate gradients takes 0.75 of the time at 1024 x 1024, and an iteration 1.03 at
+// 64 x 64.
+constexpr index_t kLongVector = 65536;
+
+ConfigOverrides sums_in_steps(const TensorType& x) {
+  index_t elements = 1;
+  for (const index_t extent : x.shape) elements *= extent;
+  if (elements < kLongVector) return {};
+  ConfigOverrides made;
+  made.rewrites_including = config().rewrites_including;
+  made.rewrites_including->emplace_back("fuse_sums");
+  return made;
+}
 
 // A value of a type without memory of its own: planning reads extents and strides only, and start()
 // puts the real state in its place before anything runs.
@@ -166,6 +182,7 @@ SolverProgram::Part SolverProgram::compiled(const Scope& scope, const std::strin
   options.updates = std::move(updates);
   options.name = name;
   options.on_unused_input = Reaction::ignore;
+  const ConfigScope with_sums(sums_in_steps(problem_.x().type()));
   part.function = function(std::move(inputs), std::move(outputs), std::move(options));
   return part;
 }
