@@ -5,6 +5,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/options.hpp"
 #include "palimpsest/solve/solvers/closed_step.hpp"
 #include "palimpsest/solve/solvers/dual_steps.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
@@ -17,9 +18,6 @@ using namespace proximal;
 constexpr int kLastAdaption = 50;
 constexpr double kImbalance = 10;
 
-// Where N and the K_i^H K_i have a common basis of which their types tell, the x of a step is found
-// in that, else by conjugate gradients.
-//
 // x; z_i and u_i of each term; "kz" and "ku", the sums of K_i^H z_i and K_i^H u_i, which serve the
 // test and the next right-hand side; "outer", the residual of the last iteration.
 void declare_admm(const Problem& p, StateList& state) {
@@ -35,19 +33,13 @@ void declare_admm(const Problem& p, StateList& state) {
   state.add("L", p.numbers(), 1.0);
   state.add("rho", p.numbers(), p.real("rho", 0.0));
   state.add("outer", p.numbers(), 1.0);
-  if (common_basis(p)) declare_basis(p, state);
+  declare_basis(p, state);
 }
 
 void set_up_admm(const Problem& p, Scope& s) {
   set_up_rhs(p, s);
   if (!p.has_attr("rho")) s.set("rho", s["L"] * 0.5);
-  if (const auto axes = common_basis(p)) set_up_basis(p, s, *axes);
-}
-
-Variable shift_of(const Problem& p, index_t i, const Variable& like) {
-  const std::string name = of_term("d", i);
-  if (!p.has_attr(name)) return {};
-  return constant(p.attr(name).as_tensor()).astype(like.dtype());
+  set_up_basis(p, s);
 }
 
 struct TermResult {
@@ -58,7 +50,7 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   const std::string K = of_term("K", i), g = of_term("g", i);
   const Space range = p.argument_of(g);
   const Variable z = s[of_term("z", i)], u = s[of_term("u", i)], image = s.apply(K, x);
-  const Variable shift = shift_of(p, i, image);
+  const Variable shift = shift_of(p, of_term("d", i), image);
   const Variable off = shift.defined() ? image - shift : image;
   const double a = p.real("relaxation", 1.6);
   const Variable relaxed = off * a + z * (1 - a);
@@ -84,23 +76,9 @@ void terms_objective(const Problem& p, Scope& s, const Variable& x,
   s.number("objective", value);
 }
 
-// A^H b + rho sum of K_i^H (z_i - u_i + d_i).
-Variable right_hand_side(const Problem& p, Scope& s) {
-  Variable pull = s["kz"] - s["ku"];
-  for (index_t i = 0; i < term_count(p); ++i) {
-    const Variable shift = shift_of(p, i, s[of_term("z", i)]);
-    if (!shift.defined()) continue;
-    const Extents& shape = s[of_term("z", i)].type().shape;
-    pull = pull + s.adjoint(of_term("K", i), ops::broadcast_to(shift, shape));
-  }
-  return ops::fma(p.x().spread(s["rho"]), pull, s["rhs"]);
-}
-
 void step_admm(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
-  const Variable rho = s["rho"], right = right_hand_side(p, s);
-  const auto axes = common_basis(p);
-  const Variable x = axes ? solve_in_basis(p, s, *axes, rho, right) : solve_by_cg(p, s, rho, right);
+  const Variable rho = s["rho"], x = solve_for_x(p, s, rho);
   s.guard(X.norm2(x));
   Variable kz, ku, primal;
   std::vector<TermResult> results;
@@ -127,25 +105,18 @@ void step_admm(const Problem& p, Scope& s, int) {
     growth = ops::where(ops::le(s.iteration(), kLastAdaption), wanted, one);
     s.set("rho", rho * growth);
   }
-  const auto scaled = [&](const Space& space, const Variable& u) {
-    return growth.defined() ? u * space.spread(ops::reciprocal(growth)) : u;
+  const auto set_u = [&](const std::string& name, const Space& space, const Variable& u,
+                         const Variable& guarded) {
+    if (!growth.defined()) return s.set_as_is(name, guarded);
+    s.set(name, u * space.spread(ops::reciprocal(growth)));
   };
   for (index_t i = 0; i < term_count(p); ++i) {
-    const auto& result = results[static_cast<std::size_t>(i)];
-    s.set_as_is(of_term("z", i), result.z);
-    const std::string u = of_term("u", i);
-    if (growth.defined()) {
-      s.set(u, scaled(p.range_of(of_term("K", i)), result.u));
-    } else {
-      s.set_as_is(u, result.u);
-    }
+    const auto& [z, u, own, off] = results[static_cast<std::size_t>(i)];
+    s.set_as_is(of_term("z", i), z);
+    set_u(of_term("u", i), p.range_of(of_term("K", i)), u, u);
   }
   s.set_as_is("kz", made.arrays[0]);
-  if (is_adapting) {
-    s.set("ku", scaled(X, ku));
-  } else {
-    s.set_as_is("ku", made.arrays[1]);
-  }
+  set_u("ku", X, ku, made.arrays.back());
   s.set("x", x);
   s.set("outer", ops::minimum(ops::maximum(primal, dual), 1.0));
   s.number("primal", primal);
@@ -156,16 +127,11 @@ void step_admm(const Problem& p, Scope& s, int) {
 
 void check_admm(const Problem& p) {
   check_lipschitz(p, "admm");
-  const auto expect = [&](bool holds, const char* name, const char* expected) {
-    if (holds) return;
-    throw ValueError("[admm] " + std::string(name) + ": got " + p.attr(name).str() + ", expected " +
-                     expected);
-  };
-  expect(p.real("rho", 1) > 0 && std::isfinite(p.real("rho", 1)), "rho", "a positive number");
+  expect_positive(p, "admm", "rho");
   const double a = p.real("relaxation", 1.6);
-  expect(a > 0 && a < 2, "relaxation", "a number between 0 and 2");
-  expect(p.integer("inner", 10) >= 1, "inner", "at least 1");
-  expect(p.real("inner_tolerance", 0.1) >= 0, "inner_tolerance", "at least 0");
+  expect_option(p, "admm", "relaxation", a > 0 && a < 2, "a number between 0 and 2");
+  expect_option(p, "admm", "inner", p.integer("inner", 10) >= 1, "at least 1");
+  expect_option(p, "admm", "inner_tolerance", p.real("inner_tolerance", 0.1) >= 0, "at least 0");
   if (term_count(p) == 0) throw ValueError("[admm] terms: got none, expected at least one");
 }
 

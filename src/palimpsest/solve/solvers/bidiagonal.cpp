@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/solve/frame/options.hpp"
 
 namespace palimpsest::bidiagonal {
 
@@ -89,10 +89,7 @@ Verdict judge_start(const Problem&, const Numbers& n) {
 
 void check(const Problem& p, std::string_view solver) {
   for (const char* name : {"damp", "atol", "btol", "conlim"}) {
-    const double value = p.real(name, 0);
-    if (value >= 0 && std::isfinite(value)) continue;
-    throw ValueError("[" + std::string(solver) + "] " + name + ": got " + p.attr(name).str() +
-                     ", expected a number that is not negative");
+    expect_not_negative(p, solver, name);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/solve/frame/options.hpp"
 #include "palimpsest/solve/least_squares.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 
@@ -79,12 +79,7 @@ constexpr SolverType kCgls{
         },
     .judge_start = [](const Problem&,
                       const Numbers& n) { return Verdict{.residual = relative(n, "start")}; },
-    .check =
-        [](const Problem& p) {
-          if (p.real("damp", 0) >= 0) return;
-          throw ValueError("[cgls] damp: got " + p.attr("damp").str() +
-                           ", expected a number that is not negative");
-        },
+    .check = [](const Problem& p) { expect_not_negative(p, "cgls", "damp"); },
     .is_linear = true};
 PALIMPSEST_REGISTER_SOLVER(kCgls);
 

@@ -94,6 +94,10 @@ Space basis_space(const Problem& p) {
 
 }  // namespace
 
+namespace {
+
+// The axes of Fourier transforms that make N and all K_i^H K_i diagonal; none where they are
+// diagonal as they are. Nothing: there is no such basis, as far as the types of the operators tell.
 std::optional<Axes> common_basis(const Problem& p) {
   const std::vector<NamedLinop> all = normals(p);
   if (std::all_of(all.begin(), all.end(), is_diagonal)) return Axes{};
@@ -105,21 +109,29 @@ std::optional<Axes> common_basis(const Problem& p) {
   return along;
 }
 
+}  // namespace
+
 void declare_basis(const Problem& p, StateList& state) {
+  if (!common_basis(p)) return;
   state.add("N in basis", basis_space(p));
   state.add("K in basis", basis_space(p));
 }
 
-void set_up_basis(const Problem& p, Scope& s, const Axes& axes) {
-  const Variable at = probe(p, s, axes);
-  s.set("N in basis", eigenvalues(s.apply("N", at).astype(p.x().type().dtype), axes));
+void set_up_basis(const Problem& p, Scope& s) {
+  const auto axes = common_basis(p);
+  if (!axes) return;
+  const Variable at = probe(p, s, *axes);
+  s.set("N in basis", eigenvalues(s.apply("N", at).astype(p.x().type().dtype), *axes));
   Variable sum;
   for (index_t i = 0; i < term_count(p); ++i) {
     sum = sum_of(sum, p.op(of_term("K", i)).N()(at));
   }
-  s.set("K in basis", eigenvalues(sum.astype(p.x().type().dtype), axes));
+  s.set("K in basis", eigenvalues(sum.astype(p.x().type().dtype), *axes));
 }
 
+namespace {
+
+// 0 in directions that both remove.
 Variable solve_in_basis(const Problem& p, Scope& s, const Axes& axes, const Variable& rho,
                         const Variable& right) {
   const Space space = basis_space(p);
@@ -134,6 +146,26 @@ Variable solve_in_basis(const Problem& p, Scope& s, const Axes& axes, const Vari
   const Variable x =
       ops::ifft(divided(ops::fft(right.astype(complex_of(right.dtype())), axes)), axes);
   return is_complex(right.dtype()) ? x : ops::real(x);
+}
+
+// A^H b + rho sum of K_i^H (z_i - u_i + d_i).
+Variable right_hand_side(const Problem& p, Scope& s, const Variable& rho) {
+  Variable pull = s["kz"] - s["ku"];
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Variable& z = s[of_term("z", i)];
+    const Variable shift = shift_of(p, of_term("d", i), z);
+    if (!shift.defined()) continue;
+    pull = pull + s.adjoint(of_term("K", i), ops::broadcast_to(shift, z.type().shape));
+  }
+  return ops::fma(p.x().spread(rho), pull, s["rhs"]);
+}
+
+}  // namespace
+
+Variable solve_for_x(const Problem& p, Scope& s, const Variable& rho) {
+  const Variable right = right_hand_side(p, s, rho);
+  const auto axes = common_basis(p);
+  return axes ? solve_in_basis(p, s, *axes, rho, right) : solve_by_cg(p, s, rho, right);
 }
 
 }  // namespace palimpsest::proximal

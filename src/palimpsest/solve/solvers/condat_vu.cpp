@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/options.hpp"
 #include "palimpsest/solve/solvers/dual_steps.hpp"
 #include "palimpsest/solve/solvers/step_sizes.hpp"
 
@@ -19,11 +19,10 @@ void declare_condat(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   declare_rhs(p, state);
   state.add("tau", p.numbers(), 1.0);
+  declare_duals(p, state);
   for (index_t i = 0; i < term_count(p); ++i) {
-    Dual(p, i).declare(state);
     state.add(of_term("sigma", i), p.numbers(), 1.0);
     state.add(of_term("norm", i), p.numbers(), 1.0);
-    if (adapts(p)) state.add(of_term("Kx", i), p.range_of(of_term("K", i)));
   }
   if (!adapts(p)) return;
   state.add("L", p.numbers(), 1.0);
@@ -37,9 +36,7 @@ void set_up_condat(const Problem& p, Scope& s) {
   const Variable size = ops::sqrt(p.x().norm2(s.latest("rhs")));
   s.guard(size);  // so that the states get memory of their own, whatever K is
   s.set("size of rhs", size);
-  for (index_t i = 0; p.has_x0() && i < term_count(p); ++i) {
-    s.set(of_term("Kx", i), s.apply(of_term("K", i), s["x"]));
-  }
+  set_up_images(p, s);
 }
 
 // The steps of the dual variables by what the residuals say, and that of x by its condition.
@@ -139,11 +136,7 @@ Verdict judge_condat(const Problem& p, const Numbers& n) {
 
 void check_condat(const Problem& p) {
   check_lipschitz(p, "condat_vu");
-  const double balance = p.real("balance", 2.4);
-  if (!(balance > 0) || !std::isfinite(balance)) {
-    throw ValueError("[condat_vu] balance: got " + p.attr("balance").str() +
-                     ", expected a positive number");
-  }
+  expect_positive(p, "condat_vu", "balance");
   if (adapts(p) && term_count(p) == 0) {
     throw ValueError("[condat_vu] adapt: got no terms, expected at least one");
   }

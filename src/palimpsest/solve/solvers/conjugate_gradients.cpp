@@ -2,8 +2,8 @@
 #include "palimpsest/solve/conjugate_gradients.hpp"
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/solve/frame/options.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 
 namespace palimpsest {
@@ -96,9 +96,8 @@ constexpr SolverType kConjugateGradients{
     .check =
         [](const Problem& p) {
           check_square(p, "conjugate_gradients");
-          if (p.integer("refresh", 0) >= 0) return;
-          throw ValueError("[conjugate_gradients] refresh: got " + p.attr("refresh").str() +
-                           ", expected at least 0");
+          expect_option(p, "conjugate_gradients", "refresh", p.integer("refresh", 0) >= 0,
+                        "at least 0");
         },
     .is_linear = true,
 };

@@ -33,9 +33,14 @@ Variable sum_of(const Variable& sum, const Variable& term) {
 
 bool adapts(const Problem& p) { return p.flag("adapt"); }
 
+Variable shift_of(const Problem& p, const std::string& shift, const Variable& like) {
+  if (!p.has_attr(shift)) return {};
+  return constant(p.attr(shift).as_tensor()).astype(like.dtype());
+}
+
 Variable shifted(const Problem& p, const std::string& shift, const Variable& image) {
-  if (!p.has_attr(shift)) return image;
-  return image - constant(p.attr(shift).as_tensor()).astype(image.dtype());
+  const Variable d = shift_of(p, shift, image);
+  return d.defined() ? image - d : image;
 }
 
 Variable term_value(const Problem& p, Scope& s, index_t i, const Variable& image) {
@@ -94,6 +99,21 @@ Variable Dual::old(const Scope& s) const {
   std::vector<Variable> values;
   for (const std::string& part : parts) values.push_back(s[part]);
   return whole(std::move(values));
+}
+
+void declare_duals(const Problem& p, StateList& state) {
+  for (index_t i = 0; i < term_count(p); ++i) {
+    const Dual u(p, i);
+    u.declare(state);
+    if (adapts(p)) state.add(u.kept, p.range_of(u.op));
+  }
+}
+
+void set_up_images(const Problem& p, Scope& s) {
+  for (index_t i = 0; adapts(p) && p.has_x0() && i < term_count(p); ++i) {
+    const Dual u(p, i);
+    s.set(u.kept, s.apply(u.op, s["x"]));
+  }
 }
 
 Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& image,

@@ -19,6 +19,8 @@ index_t term_count(const Problem& p);
 bool adapts(const Problem& p);
 /// sum + term; the term where there is no sum yet.
 Variable sum_of(const Variable& sum, const Variable& term);
+/// The shift d of a term in the dtype of its vectors; undefined where the problem has none.
+Variable shift_of(const Problem& p, const std::string& shift, const Variable& like);
 /// K x - d of a term, where the problem has the shift d.
 Variable shifted(const Problem& p, const std::string& shift, const Variable& image);
 /// g_i(K x - d) of term i, given K x.
@@ -46,6 +48,10 @@ class Dual {
   Space space;                       // of a part
   std::vector<std::string> parts;    // names of their states
 };
+
+/// The states of all dual variables and, where steps adapt, of the K_i x; and these of a start x.
+void declare_duals(const Problem& p, StateList& state);
+void set_up_images(const Problem& p, Scope& s);
 
 /// The squares of what adapting compares: |(u - u') / sigma - K (x - x')| of all dual variables,
 /// and the size of the K x'; and the largest relative residual.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/index/rows.hpp"
+#include "palimpsest/solve/frame/options.hpp"
 #include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/basis.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
@@ -140,9 +140,7 @@ constexpr SolverType kGmres{
     .check =
         [](const Problem& p) {
           check_square(p, "gmres");
-          if (restart_of(p) >= 1) return;
-          throw ValueError("[gmres] restart: got " + p.attr("restart").str() +
-                           ", expected at least 1");
+          expect_option(p, "gmres", "restart", restart_of(p) >= 1, "at least 1");
         },
     .is_linear = true};
 PALIMPSEST_REGISTER_SOLVER(kGmres);

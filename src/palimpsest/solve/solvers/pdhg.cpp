@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/options.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/solvers/dual_steps.hpp"
 #include "palimpsest/solve/solvers/step_sizes.hpp"
@@ -24,10 +24,7 @@ void declare_pdhg(const Problem& p, StateList& state) {
   state.add("tau", p.numbers(), 1.0);
   state.add("sigma", p.numbers(), 1.0);
   state.add("norm", p.numbers(), 1.0);
-  for (index_t i = 0; i < term_count(p); ++i) {
-    Dual(p, i).declare(state);
-    if (adapts(p)) state.add(of_term("Kx", i), p.range_of(of_term("K", i)));
-  }
+  declare_duals(p, state);
   if (!adapts(p)) return;
   state.add("Ax", p.b());
   state.add("before", p.x());
@@ -44,9 +41,7 @@ void set_up_pdhg(const Problem& p, Scope& s) {
   if (!adapts(p) || !p.has_x0()) return;
   s.guard(p.x().norm2(s["x"]));  // as in condat_vu
   s.set("Ax", s.apply("A", s["x"]));
-  for (index_t i = 0; i < term_count(p); ++i) {
-    s.set(of_term("Kx", i), s.apply(of_term("K", i), s["x"]));
-  }
+  set_up_images(p, s);
 }
 
 // The step sizes of this iteration, by the residuals of the one before.
@@ -132,16 +127,11 @@ Verdict judge_pdhg(const Problem& p, const Numbers& n) {
 }
 
 void check_pdhg(const Problem& p) {
-  const double modulus = p.real("strong", 0);
-  if (!(modulus >= 0) || !std::isfinite(modulus)) {
-    throw ValueError("[pdhg] strong: got " + p.attr("strong").str() +
-                     ", expected a number that is not negative");
-  }
-  if (modulus > 0 && adapts(p)) {
+  expect_not_negative(p, "pdhg", "strong");
+  expect_positive(p, "pdhg", "ratio");
+  if (p.real("strong", 0) > 0 && adapts(p)) {
     throw ValueError("[pdhg] adapt: got a strong convexity too, expected one of the two");
   }
-  if (p.real("ratio", 1) > 0) return;
-  throw ValueError("[pdhg] ratio: got " + p.attr("ratio").str() + ", expected a positive number");
 }
 
 constexpr SolverType kPdhg{.name = "pdhg",

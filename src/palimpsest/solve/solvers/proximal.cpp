@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/options.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest::proximal {
@@ -73,12 +73,7 @@ index_t lipschitz_bytes(const Problem& p) {
   return is_plain ? operator_norm2_bytes(p.op("A"), p.x().type()) : lanczos_bytes(N, p.x().type());
 }
 
-void check_lipschitz(const Problem& p, std::string_view solver) {
-  const double L = p.real("L", 1);
-  if (L > 0 && std::isfinite(L)) return;
-  throw ValueError("[" + std::string(solver) + "] L: got " + p.attr("L").str() +
-                   ", expected a positive number");
-}
+void check_lipschitz(const Problem& p, std::string_view solver) { expect_positive(p, solver, "L"); }
 
 void change_numbers(const Problem& p, Scope& s, const Variable& before, const Variable& after) {
   s.number("change", p.x().norm2(after - before));
