@@ -9,10 +9,13 @@
 #include <string>
 #include <thread>
 
+#include "distributed/counted_messages.hpp"
 #include "distributed/distributed_support.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/distributed/communication_ops.hpp"
+#include "palimpsest/distributed/team_plan.hpp"
 #include "palimpsest/graph/inputs.hpp"
+#include "palimpsest/ops/loop/loop.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/gradient_methods.hpp"
@@ -147,6 +150,34 @@ TEST(Failure, OfOneRankEndsTheCallOnAllAndLeavesTheTeamUsable) {
     const Function works = function({x}, distributed_detail::all_reduce(x, team, {"rank"}));
     const Tensor sum = works(Tensor::ones({2000}));
     EXPECT_TRUE(equal(sum, Tensor::full({2000}, static_cast<double>(team.size()))));
+  }
+}
+
+// y(k + 1) = y(k) + the sum over ranks of y(k): in a loop of the graph.
+TEST(CommunicatingLoop, GivesWhatItsStepsGiveAndEndsOnAllRanksIfOneFails) {
+  const Team team = Team::world();
+  const Variable x = tensor(DType::float64, {3000}, "x");
+  for (int failing = team.size() - 1; failing >= -1; --failing) {  // -1: none
+    const ops::LoopBody body = [&](const std::vector<Variable>& v) -> std::vector<Variable> {
+      const Variable sum = distributed_detail::all_reduce(v[0], team, {"rank"});
+      if (failing < 0) return {v[0] + sum};
+      return {v[0] + std::make_shared<ThrowsOn>(failing)->make_node({&sum, 1}).output(0)};
+    };
+    const ops::LoopResult loop = ops::loop(body, {.states = {x}, .n_steps = 3});
+    const Function f = function({x}, loop.last(0));
+    const Tensor ones = Tensor::ones({3000});
+    if (failing == team.rank()) {
+      expect_error<ValueError>([&] { f(ones); }, "the disk of this rank is full");
+    } else if (failing >= 0) {
+      expect_error<CommunicationError>([&] { f(ones); },
+                                       "rank " + std::to_string(failing) + " failed");
+    } else {
+      const Traffic before = sent_messages(), announced = traffic_of(f.plan(std::span(&ones, 1)));
+      const double n = team.size() + 1;
+      EXPECT_TRUE(equal(Tensor(f(ones)), Tensor::full({3000}, n * n * n)));
+      EXPECT_EQ(sent_messages().bytes - before.bytes, announced.bytes);
+      EXPECT_EQ(sent_messages().messages - before.messages, announced.messages);
+    }
   }
 }
 

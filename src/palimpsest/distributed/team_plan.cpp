@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "palimpsest/plan/loop_plan.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -105,6 +107,10 @@ Traffic traffic_of(const Plan& plan) {
   Traffic sum;
   for (const PlannedStep& step : plan.steps) {
     if (const Collective* const op = as_collective(step.node.op())) sum += op->traffic(step.node);
+    if (!step.loop) continue;
+    const Traffic each = traffic_of(step.loop->body);
+    const index_t n = step.loop->n_steps.value_or(1);
+    sum += {n * each.bytes, n * each.messages, n * each.synchronisations};
   }
   return sum;
 }

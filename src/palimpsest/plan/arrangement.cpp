@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 
-#include "palimpsest/graph/collective.hpp"
 #include "palimpsest/plan/lanes.hpp"
+#include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/plan/part_places.hpp"
 #include "palimpsest/plan/placement.hpp"
 #include "palimpsest/plan/position.hpp"
@@ -103,7 +103,7 @@ class Arranger {
         for (int earlier : failing) problem.constraints.emplace_back(earlier, i);
       }
       if (planned.node.op().can_fail()) failing.push_back(i);
-      if (as_collective(planned.node.op())) {
+      if (first_collective(planned)) {
         if (last_collective >= 0) problem.constraints.emplace_back(last_collective, i);
         last_collective = i;
       }
@@ -233,10 +233,7 @@ class Arranger {
                                               const Arrangement& serial) const {
     constexpr int kMostSteps = 2000;
     if (request_.threads < 2 || step() < 2 || step() > kMostSteps) return {};
-    const bool has_collective = std::any_of(
-        plan_.steps.begin(), plan_.steps.end(),
-        [](const PlannedStep& planned) { return as_collective(planned.node.op()) != nullptr; });
-    if (has_collective) return {};
+    if (first_collective(plan_)) return {};
     std::vector<std::vector<int>> before(plan_.steps.size());
     for (const auto& [first, second] : problem.constraints) {
       before[at(second)].push_back(first);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/graph/collective.hpp"
 #include "palimpsest/plan/planner.hpp"
 #include "palimpsest/plan/position.hpp"
 
@@ -149,6 +150,18 @@ std::size_t measured_steps(const Plan& plan) {
     if (step.loop) count += measured_steps(step.loop->body);
   }
   return count;
+}
+
+const Collective* first_collective(const PlannedStep& step) {
+  if (step.loop) return first_collective(step.loop->body);
+  return as_collective(step.node.op());
+}
+
+const Collective* first_collective(const Plan& plan) {
+  for (const PlannedStep& step : plan.steps) {
+    if (const Collective* const op = first_collective(step)) return op;
+  }
+  return nullptr;
 }
 
 }  // namespace palimpsest

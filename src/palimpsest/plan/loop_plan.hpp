@@ -12,6 +12,8 @@
 
 namespace palimpsest {
 
+class Collective;
+
 /// How the body of a loop runs: planned once for all steps, in memory that the step around it gets
 /// as scratch.
 ///
@@ -51,5 +53,10 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
 
 /// How many steps of a plan are measured: its own, and then those in the bodies of its loops.
 std::size_t measured_steps(const Plan& plan);
+
+/// The first op that several processes run together, those in the bodies of loops included; null:
+/// none.
+const Collective* first_collective(const Plan& plan);
+const Collective* first_collective(const PlannedStep& step);
 
 }  // namespace palimpsest

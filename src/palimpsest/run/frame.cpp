@@ -155,11 +155,7 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
     tasks_ = std::make_unique<TaskGraph>(waits_for, is_small);
     ranks_ = ranks_of(plan);
   }
-  if (arena == Arena::own) {
-    for (const Step& step : steps_) {
-      if (!collective_) collective_ = as_collective(*step.op);
-    }
-  }
+  if (arena == Arena::own) collective_ = first_collective(plan);
   refresh();
 }
 

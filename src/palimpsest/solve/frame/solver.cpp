@@ -9,6 +9,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/graph/collective.hpp"
+#include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/solve/frame/planned.hpp"
 #include "palimpsest/solve/frame/program.hpp"
 #include "palimpsest/solve/scaling.hpp"
@@ -223,9 +224,7 @@ class Run {
 
   // Processes that have parts of the problem would wait for the next step of this one.
   void leave(std::string_view why) const noexcept {
-    for (const PlannedStep& step : step_plan_.steps) {
-      if (const Collective* const op = as_collective(step.node.op())) return op->abandon(why);
-    }
+    if (const Collective* const op = first_collective(step_plan_)) op->abandon(why);
   }
 
   // What one process decides holds for all that have parts of the problem.
