@@ -281,6 +281,10 @@ TEST_F(DamagedArchive, DeepNestingIsRefusedBeforeItIsParsed) {
   std::string many = "[";
   for (int i = 0; i < 8'000'001; ++i) many += "0,";
   expect_refused(archive_of({}, many + "0]"), "values");
+  // Digits are no values.
+  many = "[";
+  for (int i = 0; i < 500'000; ++i) many += "12345678901234567,";
+  EXPECT_NO_THROW(Archive::from_bytes(archive_of({}, many + "0]")));
 }
 
 TEST_F(DamagedArchive, BracketsWithinTextNestNothing) {

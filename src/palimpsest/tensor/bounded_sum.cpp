@@ -41,16 +41,18 @@ index_t inverse(index_t a, index_t m) {
 
 void BoundedSum::add(index_t step, index_t bound) {
   if (step == 0 || bound == 0) return;
-  for (std::size_t k = 0; k < n_terms_; ++k) {
-    if (terms_[k].step != step) continue;
-    terms_[k].bound = checked_add(terms_[k].bound, bound);
+  // In descending order of the steps.
+  const auto end = terms_.begin() + static_cast<std::ptrdiff_t>(n_terms_);
+  const auto place =
+      std::find_if(terms_.begin(), end, [&](const Term& t) { return t.step <= step; });
+  if (place != end && place->step == step) {
+    place->bound = checked_add(place->bound, bound);
     return;
   }
-  // In descending order.
-  std::size_t k = n_terms_++;
-  for (; k > 0 && terms_[k - 1].step < step; --k) terms_[k] = terms_[k - 1];
-  terms_[k].step = step;
-  terms_[k].bound = bound;
+  std::move_backward(place, end, end + 1);
+  place->step = step;
+  place->bound = bound;
+  ++n_terms_;
 }
 
 void BoundedSum::prepare() {
