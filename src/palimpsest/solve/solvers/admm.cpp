@@ -68,8 +68,7 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
 void terms_objective(const Problem& p, Scope& s, const Variable& x,
                      const std::vector<TermResult>& results) {
   if (!p.flag("objective")) return;
-  const Space& X = p.x();
-  Variable value = X.real_dot(x, s.apply("N", x)) * 0.5 - X.real_dot(x, s["rhs"]);
+  Variable value = objective_of(p, s, x, s["rhs"]);
   for (index_t i = 0; i < term_count(p); ++i) {
     value = value + s.value(of_term("g", i), results[static_cast<std::size_t>(i)].off);
   }

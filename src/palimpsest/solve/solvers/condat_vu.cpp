@@ -55,9 +55,7 @@ void adapt_condat(const Problem& p, Scope& s, const Variable& primal, const Vari
 // <x, A^H b> is <x, c'> + sum of Re <K_i x, u_i'>, where A^H b itself is kept nowhere.
 void condat_objective(const Problem& p, Scope& s, const Variable& x) {
   if (!p.flag("objective")) return;
-  const Space& X = p.x();
-  Variable value = X.real_dot(x, applied_normal(p, s, x)) * 0.5 - X.real_dot(x, s.latest("rhs"));
-  if (p.has_prox("h")) value = value + s.value("h", x);
+  Variable value = objective_of(p, s, x, s.latest("rhs"));
   for (index_t i = 0; i < term_count(p); ++i) {
     const Variable image = s.apply(of_term("K", i), x);
     const Space range = p.range_of(of_term("K", i));

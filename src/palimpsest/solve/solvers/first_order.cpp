@@ -49,14 +49,6 @@ Variable mean_or_x(const Problem& p, Scope& s) {
   return ops::where(p.x().spread(is_there), s["sum"] * p.x().spread(scale), s["x"]);
 }
 
-Variable smooth_part(const Problem& p, Scope& s, const Variable& x, const Variable& image) {
-  return p.x().real_dot(x, image) * 0.5 - p.x().real_dot(x, s.latest("rhs"));
-}
-
-Variable with_h(const Problem& p, Scope& s, const Variable& smooth, const Variable& x) {
-  return p.has_prox("h") ? smooth + s.value("h", x) : smooth;
-}
-
 void set_up_first_order(const Problem& p, Scope& s) {
   set_up_rhs(p, s);
   if (!keeps_images(p)) return;
@@ -64,7 +56,7 @@ void set_up_first_order(const Problem& p, Scope& s) {
   Variable smooth = ops::zeros_like(s["L"]);
   if (p.has_x0()) {
     const Variable image = applied_normal(p, s, x);
-    smooth = smooth_part(p, s, x, image);
+    smooth = smooth_part(p, x, image, s.latest("rhs"));
     s.guard(smooth);  // so that the states get memory of their own, whatever N is
     for (const char* name : {"Nx", "Nz"}) {
       if (s.has(name)) s.set(name, image);
@@ -100,7 +92,7 @@ void step_with_images(const Problem& p, Scope& s, bool has_momentum) {
   const Variable v = ops::fma(X.spread(-step), Nz - s["rhs"], z);
   s.guard(X.norm2(v));
   const Variable y = prox_of_h(p, s, v, step), Ny = applied_normal(p, s, y);
-  const Variable smooth = smooth_part(p, s, y, Ny);
+  const Variable smooth = smooth_part(p, y, Ny, s.latest("rhs"));
   s.guard(smooth);
   s.number("smooth", smooth);
   Variable is_taken, is_right;  // undefined: always

@@ -22,9 +22,6 @@ void set_up_first_order(const Problem& p, Scope& s);
 /// The step of ista and fista with "monotone" or "backtrack".
 void step_with_images(const Problem& p, Scope& s, bool has_momentum);
 
-/// The smooth part of the objective, without |b|^2 / 2, given N x; and the same with h(x).
-Variable smooth_part(const Problem& p, Scope& s, const Variable& x, const Variable& image);
-Variable with_h(const Problem& p, Scope& s, const Variable& smooth, const Variable& x);
 /// The last iterates, as many as there are to be in the mean, are summed up.
 void add_to_mean(const Problem& p, Scope& s, const Variable& next);
 /// The mean; x, where the solve ended before the iterates that are in it.

@@ -97,12 +97,21 @@ Verdict judge_change(const Problem&, const Numbers& n) {
   return verdict;
 }
 
+Variable smooth_part(const Problem& p, const Variable& x, const Variable& image,
+                     const Variable& rhs) {
+  return p.x().real_dot(x, image) * 0.5 - p.x().real_dot(x, rhs);
+}
+
+Variable with_h(const Problem& p, Scope& s, const Variable& smooth, const Variable& x) {
+  return p.has_prox("h") ? smooth + s.value("h", x) : smooth;
+}
+
+Variable objective_of(const Problem& p, Scope& s, const Variable& x, const Variable& rhs) {
+  return with_h(p, s, smooth_part(p, x, applied_normal(p, s, x), rhs), x);
+}
+
 void objective_number(const Problem& p, Scope& s, const Variable& x) {
-  if (!p.flag("objective")) return;
-  const Space& X = p.x();
-  Variable value = X.real_dot(x, applied_normal(p, s, x)) * 0.5 - X.real_dot(x, s["rhs"]);
-  if (p.has_prox("h")) value = value + s.value("h", x);
-  s.number("objective", value);
+  if (p.flag("objective")) s.number("objective", objective_of(p, s, x, s["rhs"]));
 }
 
 }  // namespace palimpsest::proximal

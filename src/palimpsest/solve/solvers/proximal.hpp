@@ -26,7 +26,12 @@ void check_lipschitz(const Problem& p, std::string_view solver);
 void change_numbers(const Problem& p, Scope& s, const Variable& before, const Variable& after);
 Verdict judge_change(const Problem& p, const Numbers& n);
 
-/// The number "objective" = <x, N x> / 2 - Re <x, rhs> + h(x) where the problem asks for it.
+/// <x, N x> / 2 - Re <x, rhs>, given N x; the same and h(x); both of x: one N.
+Variable smooth_part(const Problem& p, const Variable& x, const Variable& image,
+                     const Variable& rhs);
+Variable with_h(const Problem& p, Scope& s, const Variable& smooth, const Variable& x);
+Variable objective_of(const Problem& p, Scope& s, const Variable& x, const Variable& rhs);
+/// The number "objective", of the state "rhs", where the problem asks for it.
 void objective_number(const Problem& p, Scope& s, const Variable& x);
 /// The objective: that number and half of "bb". NaN where there is none.
 double recorded_objective(const Numbers& n);
