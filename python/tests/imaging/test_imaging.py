@@ -169,3 +169,19 @@ def test_callbacks_and_progress(scan, capsys):
     assert seen == [1, 2, 3, 4]
     ps.reconstruct(kspace, maps, mask=mask, iterations=4, progress=lambda info: seen.append(-info.iteration))
     assert seen[4:] == [-1, -2, -3, -4]
+
+
+def test_a_basis_gives_the_images_whose_sums_are_the_frames():
+    rng = np.random.default_rng(5)
+    maps = ps.ring_coil_maps(4, 24, 20)
+    basis = np.exp(-np.outer(np.arange(8), [0.05, 0.6])) * [1, 1j]
+    mask = rng.random((8, 24, 20)) < 0.5
+    image = (rng.standard_normal((2, 24, 20)) + 1j * rng.standard_normal((2, 24, 20))).astype("complex64")
+    frames = np.tensordot(basis, image, 1)
+    kspace = mask[:, None] * centred_fft(frames[:, None] * maps)
+    A = ps.sense_model(maps, mask=mask, basis=basis)
+    np.testing.assert_allclose(A(image), kspace, atol=1e-5)
+    found = ps.reconstruct(kspace.astype("complex64"), maps, mask=mask, basis=basis, regularizers="l2:0", iterations=200)
+    np.testing.assert_allclose(found.image, image, atol=1e-3)
+    with pytest.raises(ValueError, match="expected 8 rows"):
+        ps.sense_model(maps, mask=mask, basis=basis[:7])

@@ -11,6 +11,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
+#include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
@@ -38,6 +39,11 @@ struct Data {
   bool has_frames = false;
 };
 
+// Of a series.
+index_t n_frames_of(const KspaceSampling& sampling) {
+  return (sampling.mask ? *sampling.mask : *sampling.trajectory).shape(0);
+}
+
 Data data_of(const Tensor& kspace, const Tensor& maps, const KspaceSampling& sampling) {
   if (kspace.dtype() != DType::complex64) {
     throw DTypeError(
@@ -54,11 +60,12 @@ Data data_of(const Tensor& kspace, const Tensor& maps, const KspaceSampling& sam
     const index_t spatial = kspace.rank() >= 5 ? 3 : kspace.rank() == 3 ? 2 : 0;
     const bool is_plane_series = kspace.rank() == 4 && kspace.shape(1) == maps.shape(-3) &&
                                  (maps.rank() == 3 || kspace.shape(0) != maps.shape(-4));
-    data.sampling.mask = measured_points(kspace, spatial == 3 || is_plane_series);
+    const bool is_series = spatial == 3 || is_plane_series || (sampling.basis && spatial == 0);
+    data.sampling.mask = measured_points(kspace, is_series);
   }
   data.image = image_dimensions(maps, data.sampling);
-  data.has_frames = data.image.contains(ND("T"));
-  const index_t frames = data.has_frames ? data.sampling.mask->shape(0) : 1;
+  data.has_frames = data.image.contains(ND("T")) || data.image.contains(ND("B"));
+  const index_t frames = data.has_frames ? n_frames_of(data.sampling) : 1;
   if (frames == 1 && data.has_frames && kspace.shape(0) != 1) {
     throw ShapeError("[reconstruct] k-space and mask differ in their frames");
   }
@@ -114,14 +121,20 @@ double scale_of(const Data& data, const NamedLinop& A, const ReconstructOptions&
 ImageItem item_of(const Data& data, const Tensor& maps) {
   ImageItem item;
   for (const ND& d : data.image) {
-    if (d != ND("T") && d != ND("M")) item.dims.push_back(d);
+    if (d != ND("T") && d != ND("B") && d != ND("M")) item.dims.push_back(d);
   }
   const auto axes = item.dims.size();
   item.shape = Extents(maps.shape().end() - static_cast<std::ptrdiff_t>(axes), maps.shape().end());
   item.n_coils = maps.shape(-1 - static_cast<index_t>(axes));
   item.sets = data.image.contains(ND("M")) ? maps.shape(0) : 1;
-  if (data.has_frames) item.frames = data.sampling.mask->shape(0);
-  if (data.sampling.trajectory) item.trajectories = {*data.sampling.trajectory};
+  if (data.has_frames) item.frames = n_frames_of(data.sampling);
+  if (data.sampling.basis) item.basis = checked_basis("[basis]", *data.sampling.basis, item.frames);
+  if (!data.sampling.trajectory) return item;
+  const Tensor& trajectory = *data.sampling.trajectory;
+  for (index_t t = 0; t < std::max<index_t>(item.frames, 1); ++t) {
+    item.trajectories.push_back(data.has_frames ? trajectory.select(0, t).contiguous()
+                                                : trajectory);
+  }
   return item;
 }
 
@@ -255,13 +268,15 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
   result.method = solver.method();
   Tensor y = kspace;
   if (!item.has_trajectory()) {
-    const Tensor weights = data.sampling.mask ? data.sampling.mask->to(DType::float32).contiguous()
-                                              : Tensor::ones(item.weights_shape(), DType::float32);
+    const Tensor weights = data.sampling.mask->to(DType::float32).contiguous();
     if (sampling.mask) y = masked(kspace, weights, item);
     Tensor squares = weights.clone();
     auto* w = squares.mutable_data<float>();
     for (index_t i = 0; i < squares.numel(); ++i) w[i] *= w[i];
-    solver.set_weights(squares);
+    solver.set_weights(item.basis
+                           ? subspace_weights(*item.basis, item.shape,
+                                              [&](index_t t) { return squares.select(0, t); })
+                           : squares);
   }
   solver.set_scale(result.scale);
   if (options.start) solver.set_start(*options.start);

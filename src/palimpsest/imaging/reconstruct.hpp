@@ -53,7 +53,8 @@ struct ReconstructOptions {
 };
 
 struct Reconstruction {
-  /// complex64, in the units of the data: ([T], [M], y, x) or ([T], [M], z, y, x).
+  /// complex64, in the units of the data: ([T], [M], y, x) or ([T], [M], z, y, x); with a basis B
+  /// in place of T.
   Tensor image;
   double scale = 1;
   /// The method that was used.

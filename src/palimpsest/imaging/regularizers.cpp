@@ -268,7 +268,8 @@ Prox fourier_l1(const Weight& lambda, const Dims& over, const Dims& image) {
 }
 
 Prox low_rank(const Regularizer& r, const Weight& lambda, const Dims& over, const Dims& image) {
-  const Dims across = r.across.empty() ? Dims("T") : r.across;
+  const Dims series = image.contains(ND("B")) ? Dims("B") : Dims("T");
+  const Dims across = r.across.empty() ? series : r.across;
   check_dimensions(across, image);
   if (r.penalty == Penalty::low_rank) return Nuclear(lambda, over, across, image);
   BlockExtents block = r.block;

@@ -33,7 +33,8 @@ struct Regularizer {
   double lambda = 0;
   /// Dimensions of the image along which it acts; none: all spatial ones.
   Dims over = {};
-  /// Of low rank: dimensions that are the columns, and the extents of blocks.
+  /// Of low rank: dimensions that are the columns, none: the series, T or B; and the extents of
+  /// blocks.
   Dims across = {};
   BlockExtents block = {};
   /// Of wavelets.

@@ -13,6 +13,7 @@
 #include "palimpsest/distributed/distribute.hpp"
 #include "palimpsest/distributed/distributed_leaves.hpp"
 #include "palimpsest/imaging/recon/preconditioner.hpp"
+#include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/scratch_array.hpp"
 #include "palimpsest/linop/containers/add.hpp"
@@ -88,14 +89,17 @@ bool has_random_shifts(const Objective& f) { return f.h && f.h->has_state(); }
 
 // -- items ---------------------------------------------------------------------------------------
 
-Dims ImageItem::image_dims() const {
-  return (frames > 0 ? Dims("T") : Dims()) + (sets > 1 ? Dims("M") : Dims()) + dims;
+Dims ImageItem::series() const {
+  if (basis) return Dims("B");
+  return frames > 0 ? Dims("T") : Dims();
 }
+
+Dims ImageItem::image_dims() const { return series() + (sets > 1 ? Dims("M") : Dims()) + dims; }
 
 Extents ImageItem::image_shape() const {
   Extents extents = shape;
   if (sets > 1) extents.insert(0, sets);
-  if (frames > 0) extents.insert(0, frames);
+  if (frames > 0) extents.insert(0, basis ? basis->shape(1) : frames);
   return extents;
 }
 
@@ -115,6 +119,12 @@ Extents ImageItem::maps_shape() const {
 }
 
 Extents ImageItem::weights_shape() const {
+  if (basis && !has_trajectory()) {
+    Extents extents = shape;
+    extents.insert(0, basis->shape(1));
+    extents.insert(0, basis->shape(1));
+    return extents;
+  }
   Extents extents = kspace_shape();
   extents.erase(frames > 0 ? 1 : 0);
   return extents;
@@ -149,7 +159,7 @@ class Model {
     // Ranks that have a part of the coils cannot agree on the frequencies of all maps.
     const bool has_all_coils = item.team.size() == 1 || item.team.size("coil") == 1;
     if (item.has_trajectory() && method == ReconstructMethod::primal_dual && !item.has_density &&
-        has_all_coils && !image_of_unknown) {
+        has_all_coils && !image_of_unknown && !item.basis) {
       move_h_to_terms(objective, options.regularizers);
       is_preconditioned = !objective.h && !objective.terms.empty();
     }
@@ -159,7 +169,8 @@ class Model {
       // Kernels are made of the weights of a trajectory at once.
       weights = variable_of(item.has_trajectory()
                                 ? Tensor::ones(item.weights_shape(), DType::float32)
-                                : stand_in(DType::float32, item.weights_shape(), false));
+                                : stand_in(item.basis ? DType::complex64 : DType::float32,
+                                           item.weights_shape(), false));
     }
     norm2 = options.norm2.value_or(options.maps_norm2);
     finds_norm =
@@ -208,6 +219,7 @@ class Model {
   double norm2 = 1;  // a bound of the largest eigenvalue of the normal operator
 
   bool has_trajectory() const { return item_.has_trajectory(); }
+  bool has_basis() const { return item_.basis.has_value(); }
   NamedLinop coil_operator() const { return coil_images(Dims()); }
 
  private:
@@ -227,14 +239,27 @@ class Model {
     return join_parts(own_coils, item_.team, {{"C", "coil"}});
   }
 
-  // y is 0 where nothing was measured.
+  // y is 0 where nothing was measured. Coefficients become frames behind maps and transform, so
+  // that only theirs are transformed.
   void build_on_grid() {
-    const Dims k = grid_of(item_.dims), coils = frames() + Dims("C");
+    const Dims k = grid_of(item_.dims), coils = item_.series() + Dims("C");
     const auto n = static_cast<int>(item_.dims.size());
-    const NamedLinop A = joined(Chain(coil_images(frames()), Fft(n, {.batch = coils,
-                                                                     .grid = Grid{item_.dims, k},
-                                                                     .norm = FftNorm::ortho,
-                                                                     .centered = true})));
+    const NamedLinop A =
+        joined(Chain(coil_images(item_.series()), Fft(n, {.batch = coils,
+                                                          .grid = Grid{item_.dims, k},
+                                                          .norm = FftNorm::ortho,
+                                                          .centered = true})));
+    if (item_.basis) {
+      const NamedLinop to_frames = frames_of_coefficients(*item_.basis, Dims("C") + k);
+      adjoint = Chain(A, to_frames).H();
+      if (method == ReconstructMethod::adjoint) return;
+      const index_t coefficients = item_.basis->shape(1);
+      norm2 *= operator_norm2(Dense(*item_.basis, "T B", "B", "T"),
+                              {DType::complex64, {coefficients}, {}})
+                   .value;
+      normal = A.normal(subspace_weighting(Parameter(weights), k));
+      return;
+    }
     adjoint = A.H();
     if (method == ReconstructMethod::adjoint) return;
     // Weights are 0 or 1: their squares are themselves.
@@ -250,24 +275,47 @@ class Model {
                   .toeplitz = Toeplitz::yes});
   }
 
+  NamedLinop frame(std::size_t t, const Dims& dims) const {
+    return frame_of_coefficients(*item_.basis, static_cast<index_t>(t), dims);
+  }
+
+  // Frames of k-space, each of its own frame of the image, or all of the coefficients.
+  NamedLinop side_by_side(const std::vector<NamedLinop>& parts) const {
+    const StackAxis frames(ND("T"), 0);
+    return Stack(parts,
+                 {.in = item_.basis ? StackAxis() : frames, .out = frames, .threaded = false});
+  }
+
+  // The largest eigenvalue of what one coil sees.
+  double largest_of(const std::vector<NamedLinop>& transforms) const {
+    Extents coil = item_.shape;
+    coil.insert(0, 1);
+    if (item_.basis) {
+      std::vector<NamedLinop> parts;
+      for (const NamedLinop& F : transforms) {
+        parts.push_back(Chain(frame(parts.size(), Dims("C") + item_.dims), F));
+      }
+      coil.insert(0, item_.basis->shape(1));
+      return operator_norm2(side_by_side(parts), {DType::complex64, coil, {}}).value;
+    }
+    double largest = 0;
+    for (const NamedLinop& F : transforms) {
+      largest = std::max(largest, operator_norm2(F, {DType::complex64, coil, {}}).value);
+    }
+    return largest > 0 ? largest : 1;
+  }
+
   void build_along_trajectory() {
     std::vector<NamedLinop> parts, transforms;
-    double largest = 0;
     const bool is_solved = method != ReconstructMethod::adjoint;
     for (const Tensor& trajectory : item_.trajectories) {
-      const NamedLinop F = along(trajectory);
-      transforms.push_back(F);
-      if (finds_norm) {
-        Extents coil = item_.shape;
-        coil.insert(0, 1);
-        largest = std::max(largest, operator_norm2(F, {DType::complex64, coil, {}}).value);
-      }
-      parts.push_back(Chain(coil_images(Dims()), F));
+      transforms.push_back(along(trajectory));
+      const NamedLinop part = Chain(coil_images(Dims()), transforms.back());
+      parts.push_back(item_.basis ? Chain(frame(parts.size(), sets() + item_.dims), part) : part);
     }
-    norm2 *= largest > 0 ? largest : 1;
+    if (finds_norm) norm2 *= largest_of(transforms);
     if (is_preconditioned) build_preconditioner(transforms);
-    const StackDims side_by_side{.in = {ND("T"), 0}, .out = {ND("T"), 0}, .threaded = false};
-    const NamedLinop A = joined(item_.frames > 0 ? Stack(parts, side_by_side) : parts.at(0));
+    const NamedLinop A = joined(item_.frames > 0 ? side_by_side(parts) : parts.at(0));
     if (!item_.has_density) {
       adjoint = A.H();
       if (is_solved) normal = A.N();
@@ -473,8 +521,10 @@ index_t ImageSolver::start_bytes(const ImageItem& item, const ImageSolverOptions
 
 ImageSolver::Budgets ImageSolver::fixed_bytes() const {
   const Model& model = impl_->model;
-  if (!model.has_trajectory()) return {0, 0};
   const index_t maps = operator_bytes(model.coil_operator());
+  if (!model.has_trajectory() && !model.has_basis()) return {0, 0};
+  // The basis alone, which an iteration has in its weights.
+  if (!model.has_trajectory()) return {operator_bytes(model.adjoint) - maps, 0};
   return {operator_bytes(model.adjoint) - maps,
           impl_->solve ? operator_bytes(model.normal) - maps : 0};
 }

@@ -22,8 +22,10 @@ struct ImageItem {
   /// Of the image, and their names: out of Nz, Ny, Nx.
   Extents shape;
   Dims dims;
-  /// Frames that a regularizer ties together; 0: the image has no such dimension.
+  /// Frames of k-space that are solved together; 0: it has no such dimension.
   index_t frames = 0;
+  /// complex64 (frames, B): the image has coefficients B in place of the frames.
+  std::optional<Tensor> basis = {};
   index_t sets = 1;
   bool maps_in_file = false, kspace_in_file = false;
   /// float32 (readouts, samples, D), of frames one each, in cycles per field of view, x first;
@@ -37,13 +39,16 @@ struct ImageItem {
   index_t leaves = 0;
 
   bool has_trajectory() const { return !trajectories.empty(); }
+  /// T, or with a basis B, or nothing.
+  Dims series() const;
   Dims image_dims() const;
   Extents image_shape() const;
   /// (C, ..) or (frames, C, ..).
   Extents kspace_shape() const;
   /// (C, ..) or (sets, C, ..).
   Extents maps_shape() const;
-  /// Of the weights of the data: the grid, or the samples, of frames one each.
+  /// Of the weights of the data: the grid, or the samples, of frames one each; on a grid with a
+  /// basis those of subspace_weights().
   Extents weights_shape() const;
 };
 
@@ -98,7 +103,8 @@ class ImageSolver {
   /// The operator that an iteration applies, or the adjoint, as text.
   std::string operator_text() const;
 
-  /// float32 of weights_shape(): on a grid 1 where k-space was measured, else 0.
+  /// float32 of weights_shape(): on a grid 1 where k-space was measured, else 0; complex64 those of
+  /// subspace_weights().
   void set_weights(const Tensor& weights);
   /// The factor of what is proportional to |x|.
   void set_scale(double scale);
@@ -112,7 +118,7 @@ class ImageSolver {
   SolveResult run(const Tensor& kspace, const Tensor& maps, MemoryLedger& ledger,
                   const ScaleOf& scale_of = {});
   /// Of the bytes of the two stages, those of locations and kernels along a trajectory, of which
-  /// both are there during both.
+  /// both are there during both, and of a basis.
   Budgets fixed_bytes() const;
 
   /// The smallest budgets for which a solver is found.
