@@ -277,6 +277,7 @@ void OptionPairs::make_inputs() {
     if (line < 8 || line >= 24) plane.narrow(2, line, 1).fill(0);
   }
   write_npy(dir / "series.npy", plane.unsqueeze(0).expand({2, 4, 1, 32, 32}).contiguous());
+  write_npy(dir / "basis.npy", Tensor::ones({2, 1}, DType::float32));
   Tensor part = read_npy(dir / "k.npy").clone();
   part.narrow(1, 22, 10).fill(0);
   write_npy(dir / "partial.npy", part);
@@ -302,6 +303,7 @@ CommandSamples OptionPairs::plan_samples() const {
                   {"--weights", {{"--weights", dir / "w.npy"}, trajectory}},
                   {"--as", {{"--as", "T=repetition"}}},
                   {"--frames", {{"--frames", "20"}, trajectory}},
+                  {"--basis", {{"--basis", dir / "basis.npy"}, {}, {dir / "series.npy"}}},
                   {"--start", {{"--start", dir / "start.npy"}}},
                   {"--lambda", {{"--lambda", "0"}}},
                   {"--memory", {{"--memory", "8M"}}},

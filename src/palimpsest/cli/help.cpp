@@ -25,8 +25,8 @@ constexpr const char* kReg =
   llr(Nx=8,Ny=8;T):X   the same of every block; shift=random|none, scale=none|bart
   nonneg, real         constraints
 
-DIMS are names of the image such as Nx,Ny or T; by default all of Nx Ny Nz. X is relative to the
-brightness of the data, so that it suits other scans too.
+DIMS are names of the image such as Nx,Ny or T, with --basis B for T; by default all of Nx Ny Nz. X
+is relative to the brightness of the data, so that it suits other scans too.
 Example: --reg l1wav:0.01 --reg 'tv(T):0.02'
 )";
 
@@ -47,6 +47,7 @@ constexpr const char* kDimensions = R"(Dimensions, slow to fast: (S, T, M, C, Nz
   C          coils, physical or virtual
   M          sets of maps
   T          frames: repetitions, phases
+  B          coefficients of a basis of the frames (recon --basis); BART's dimension 6
   S          slices
   B5 .. B15  BART's other dimensions
 
@@ -75,6 +76,7 @@ constexpr const char* kBart = R"(From BART
   pics -S                                the default
   pics -t traj                           --trajectory traj
   pics -p weights, -W start              --weights weights, --start start
+  pics -B basis                          --basis basis
   ecalib -t 0.001 -c 0.8 -k 6 -r 24 -m 2 maps --threshold 0.001 --crop 0.8 --kernel 6
                                            --calibration 24 --sets 2
   caldir 24                              maps --method direct --calibration 24

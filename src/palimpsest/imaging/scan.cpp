@@ -87,7 +87,7 @@ Extents ScanLayout::image_shape() const {
 
 Extents ScanLayout::result_shape() const {
   Extents shape = image_shape();
-  if (!frames.empty()) shape.insert(0, n_frames());
+  if (!frames.empty()) shape.insert(0, coefficients > 0 ? coefficients : n_frames());
   if (n_slices() > 1) shape.insert(0, n_slices());
   return shape;
 }
@@ -98,7 +98,7 @@ Dims ScanLayout::image_dims() const {
 
 Dims ScanLayout::result_dims() const {
   Dims dims = image_dims();
-  if (!frames.empty()) dims = Dims("T") + dims;
+  if (!frames.empty()) dims = Dims(coefficients > 0 ? "B" : "T") + dims;
   return n_slices() > 1 ? Dims("S") + dims : dims;
 }
 
@@ -182,7 +182,7 @@ Image image_of(const ScanLayout& layout, const Tensor& data) {
   image.names = layout.result_dims();
   const Geometry& g = layout.geometry;
   image.voxel_mm = g.voxel_mm;
-  image.time_step_s = g.time_step_us * 1e-6;
+  image.time_step_s = layout.coefficients > 0 ? 0 : g.time_step_us * 1e-6;
   image.header = layout.header.xml;
   if (layout.format != FileFormat::ismrmrd) return image;
   std::array<index_t, 3> extents = spatial_extents(image);

@@ -67,6 +67,8 @@ struct ScanLayout {
   Division division = Division::plane;
   /// Values of the counters that are slices and frames; one slice at least.
   std::vector<index_t> slices = {0}, frames = {};
+  /// Images of a temporal subspace, which take the place of the frames; 0: the frames do.
+  index_t coefficients = 0;
   /// Repetitions and averages of a raw file that became one image.
   index_t n_repetitions = 1, n_averages = 1;
   /// bool, extents of an item: the measured points, of the first image. Undefined along a
@@ -98,7 +100,7 @@ struct ScanLayout {
   /// (coil, ..) of maps, and on a grid of k-space, of one item.
   Extents item_array_shape() const;
   /// Extents of the wanted part of an item, in its middle; of one image; and of all of them,
-  /// ([slice], [frame], ..).
+  /// ([slice], [frame or coefficient], ..).
   Extents wanted_of_item() const;
   Extents image_shape() const;
   Extents result_shape() const;

@@ -27,6 +27,9 @@ struct ScanReconstructionOptions {
   std::string start;
   /// Along a trajectory: file with weights of the samples, real, (readouts, samples).
   std::string weights;
+  /// Of a series: file with a basis, numbers (frames, coefficients). The images of the result are
+  /// those whose sums, weighted with its rows, are the frames.
+  std::string basis;
   ScanOptions scan;
   std::vector<Regularizer> regularizers;
   ReconstructMethod method = ReconstructMethod::automatic;

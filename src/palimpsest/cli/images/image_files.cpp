@@ -137,8 +137,9 @@ SortingBytes image_writing_bytes(const std::string& path, const Dims& names, con
   const index_t element = options.part ? 4 : 8, stored = element * element_count(extents);
   SortingBytes bytes{options.part ? stored : 0, 0};
   const bool is_images = ends_in_any(path, {".h5", ".mrd"});
-  // Frames come before slices there.
-  const bool is_turned = names.contains(ND("S")) && names.contains(ND("T"));
+  // Frames and coefficients come before slices there.
+  const bool is_turned =
+      names.contains(ND("S")) && (names.contains(ND("T")) || names.contains(ND("B")));
   if (is_turned && (is_images || ends_in_any(path, {".gz"}))) bytes.tensors += stored;
   // The file is built in memory, by a process of its own.
   if (is_images) bytes.others += 3 * stored;

@@ -211,6 +211,7 @@ ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
   result.maps = options.maps;
   result.start = options.start;
   result.weights = options.weights;
+  result.basis = options.basis;
   result.scan = scan_options(options);
   for (const std::string& text : regularizer_texts(options)) {
     result.regularizers.push_back(parse_regularizer(text));
@@ -275,6 +276,9 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "Counter of a raw file whose values are frames: repetition, contrast, phase or set")
       .option("--frames", "N[/STEP]", options.frames,
               "Readouts of a frame along a trajectory, and from one frame to the next")
+      .option("--basis", "FILE", options.basis,
+              "Basis of a series, NPY (frame, coefficient) or BART CFL: its coefficients are the "
+              "images, with dimension B in place of T")
       .option("--compress", "N", options.compress,
               "Virtual coils in place of those of the scan, with most of the energy")
       .choice("--partial", {"none", "homodyne", "pocs"}, options.partial,

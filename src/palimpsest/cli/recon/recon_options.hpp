@@ -21,7 +21,8 @@ struct ReconOptions : CommonOptions {
   std::optional<index_t> seed, compress;
   std::optional<index_t> slice, contrast, phase, set, repetition;
   std::string partial = "none";
-  std::string as, frames, trajectory, weights, start, scale, time_limit, checkpoint, every, resume;
+  std::string as, frames, trajectory, weights, basis, start, scale, time_limit, checkpoint, every,
+      resume;
   bool prewhiten = false, keep_scale = false;
   std::string scratch;
   /// As given: `C=2,T=2`.

@@ -61,6 +61,7 @@ JsonReport sizes_of(const ScanReconstruction& r) {
   sizes.set("image_rows", wanted[rows]).set("image_columns", wanted[rows + 1]);
   sizes.set("image", to_string(layout.result_shape()));
   sizes.set("slices", layout.n_slices()).set("frames", layout.n_frames());
+  if (layout.coefficients > 0) sizes.set("coefficients", layout.coefficients);
   sizes.set("repetitions", layout.n_repetitions).set("averages", layout.n_averages);
   sizes.set("samples_per_coil", layout.samples_per_coil());
   sizes.set("acceleration", layout.acceleration());
@@ -153,7 +154,8 @@ void add_inputs(JsonReport& report, const ScanReconstructionOptions& options) {
   const std::pair<const char*, std::string> inputs[] = {
       {"k-space", options.kspace},  {"maps", options.maps},
       {"start", options.start},     {"trajectory", options.scan.trajectory},
-      {"weights", options.weights}, {"resume", options.resume}};
+      {"weights", options.weights}, {"basis", options.basis},
+      {"resume", options.resume}};
   std::vector<JsonReport> found;
   for (const auto& [role, path] : inputs) {
     if (path.empty()) continue;
@@ -230,6 +232,11 @@ std::vector<std::pair<std::string, std::string>> page_facts(
   }
   for (const std::string& note : layout.notes) rows.emplace_back("note", note);
   if (r.plan().partial) rows.emplace_back("partial Fourier", name_of(options.partial));
+  if (layout.coefficients > 0) {
+    rows.emplace_back("basis", fmt::format("{}: {} of {}", options.basis,
+                                           counted(layout.coefficients, "coefficient"),
+                                           counted(layout.n_frames(), "frame")));
+  }
   rows.emplace_back("coil maps", options.maps.empty() ? "estimated" : options.maps);
   rows.emplace_back("regularizers", fmt::format("{}", fmt::join(regularizers, ", ")));
   rows.emplace_back("method", fmt::format("{}: {}", method_name(r), method_reason(r, options)));
@@ -336,6 +343,9 @@ std::string scan_text(const ScanReconstruction& r, const ScanReconstructionOptio
   if (layout.n_items() > 1) extents += fmt::format(" x {} positions", layout.n_items());
   if (layout.n_slices() > 1) extents += fmt::format(", {} slices", layout.n_slices());
   if (!layout.frames.empty()) extents += fmt::format(", {} frames", layout.n_frames());
+  if (layout.coefficients > 0) {
+    extents += " of " + counted(layout.coefficients, "coefficient");
+  }
   std::string text = fmt::format("{}: {}, {}, {:.2f}-fold undersampled\n", options.kspace,
                                  counted(layout.n_coils(), "coil"), extents, layout.acceleration());
   if (layout.n_repetitions * layout.n_averages > 1) {

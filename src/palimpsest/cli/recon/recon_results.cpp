@@ -53,7 +53,7 @@ std::string image_description(const ScanReconstructionResult& result) {
 
 void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_only) {
   for (const std::string& path : {options.input, options.maps, options.start, options.trajectory,
-                                  options.weights, options.resume, options.config}) {
+                                  options.weights, options.basis, options.resume, options.config}) {
     outputs.reads(path);
   }
   if (!plan_only) {
@@ -84,6 +84,13 @@ void check_picture(const ReconOptions& options, const ScanLayout& scan) {
     throw UsageError(
         fmt::format("[--columns] has no effect: {}. Try without --columns",
                     is_picture ? "the image is one plane" : options.output + " is no PNG"));
+  }
+  for (const std::string& path : {options.output, options.save}) {
+    if (scan.coefficients == 0 || !(path.ends_with(".h5") || path.ends_with(".mrd"))) continue;
+    throw UsageError(
+        fmt::format("[--basis] {}: ISMRMRD images have no counter for coefficients B. Try an image "
+                    "as .nii, .npy or .cfl",
+                    path));
   }
 }
 

@@ -15,7 +15,8 @@ namespace palimpsest::cli {
 /// Errors   UsageError: those of Outputs
 void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_only);
 
-/// Errors   UsageError: --bits and --columns that the picture of this scan has no use for
+/// Errors   UsageError: --bits and --columns that the picture of this scan has no use for;
+///          --basis with images that have no place for coefficients
 void check_picture(const ReconOptions& options, const ScanLayout& scan);
 
 /// What write_results() and write_page() hold besides image and maps.

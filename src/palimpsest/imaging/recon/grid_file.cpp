@@ -8,6 +8,7 @@
 #include <complex>
 
 #include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/npy.hpp"
 
@@ -225,6 +226,24 @@ Tensor open_trajectory(const std::string& path) {
     if (k[i] != 0) return data;
   }
   return data.narrow(2, 0, 2).contiguous();
+}
+
+Tensor open_basis(const std::string& path, index_t frames) {
+  const FileFormat format = read_input(path, [&] { return detect_format(path); });
+  if (format != FileFormat::npy && format != FileFormat::cfl) {
+    throw ValueError(fmt::format("[--basis] {} is {}, expected NPY or CFL", path, name_of(format)));
+  }
+  Tensor data =
+      read_input(path, [&] { return format == FileFormat::npy ? read_npy(path) : read_cfl(path); });
+  // ([coefficient], frame, 1, 1, 1, 1, 1) of BART.
+  constexpr std::size_t kBefore = 5;
+  const bool is_long = data.rank() == kBefore + 1 || data.rank() == kBefore + 2;
+  if (format == FileFormat::cfl && is_long) {
+    if (data.rank() == kBefore + 1) data = data.unsqueeze(0);
+    const index_t n = data.shape(0) * data.shape(1);
+    if (data.numel() == n) data = data.view({data.shape(0), data.shape(1)}).permute({1, 0});
+  }
+  return checked_basis(fmt::format("[--basis] {}:", path), data, frames);
 }
 
 }  // namespace palimpsest

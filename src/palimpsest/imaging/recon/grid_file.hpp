@@ -50,4 +50,10 @@ Tensor open_trajectory(const std::string& path);
 /// Extents without those of 1 from axis 1 on, but two at least.
 Extents without_single_axes(const Extents& shape);
 
+/// A basis of a series, NPY (frames, coefficients) or BART's with frames at dimension 5 and
+/// coefficients at 6: complex64 (frames, coefficients), dense.
+///
+/// Errors   ValueError "--basis": another format; those of checked_basis()
+Tensor open_basis(const std::string& path, index_t frames);
+
 }  // namespace palimpsest

@@ -73,6 +73,8 @@ class ScanFile {
   index_t physical_coils() const { return mixer_ ? mixer_->coils() : layout_.n_coils(); }
   /// What mixes the coils, if there is such.
   CoilMixer* mixer() const { return mixer_.get(); }
+  /// From now on coefficients take the place of the frames of the image.
+  void project_to(index_t coefficients) { layout_.coefficients = coefficients; }
   /// Finds the matrix: before k-space is asked for. Of all slices and frames together.
   void find_virtual_coils(index_t piece_bytes, MemoryLedger& ledger);
   SortingBytes finding_bytes(index_t piece_bytes) const;

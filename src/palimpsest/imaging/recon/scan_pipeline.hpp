@@ -86,7 +86,9 @@ struct ScanReconstruction::Impl {
   void gather_maps();
 
   // -- planning ----------------------------------------------------------------------------------
+  void open_basis();
   void check_options();
+  void check_regularizers() const;
   void open_given_maps();
   void open_center();
   void open_weights();
@@ -144,6 +146,7 @@ struct ScanReconstruction::Impl {
   double maps_norm2 = 1;
   CalibrationArea center;  // without a limit of its extents
   EspiritOptions espirit_options;
+  std::optional<Tensor> basis;    // complex64 (frames, coefficients)
   std::optional<Tensor> density;  // float32 (readouts, samples)
   std::optional<Tensor> start;    // mapped
   std::optional<PartialLines> partial;

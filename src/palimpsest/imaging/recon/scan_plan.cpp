@@ -114,6 +114,7 @@ ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)
     : options(std::move(given)),
       scan(options.kspace, options.scan, ledger, ties(options.regularizers, ND("Nx"))) {
   if (options.virtual_coils) scan.compress_to(*options.virtual_coils);
+  open_basis();
   check_options();
   shape_team();
   open_given_maps();
@@ -121,23 +122,51 @@ ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)
   open_weights();
   open_partial();
   // Programs of what is not quadratic hold constants of the size of an axis.
-  if (scan.layout().has_trajectory() || !are_quadratic(options.regularizers)) rehearse_solver();
+  if (scan.layout().has_trajectory() || basis || !are_quadratic(options.regularizers)) {
+    rehearse_solver();
+  }
   choose();
+}
+
+void ScanReconstruction::Impl::open_basis() {
+  if (options.basis.empty()) return;
+  const ScanLayout& layout = scan.layout();
+  if (layout.frames.empty()) {
+    throw ValueError(
+        fmt::format("[--basis] {} is no series: it has no frames. Try --as T=repetition, or "
+                    "--frames N",
+                    options.kspace));
+  }
+  if (options.partial != PartialFourier::none) {
+    throw ValueError(
+        "[--partial] the images of --basis change their sign, so that their phase is not smooth. "
+        "Try without --partial");
+  }
+  basis = palimpsest::open_basis(options.basis, layout.n_frames());
+  scan.project_to(basis->shape(1));
+}
+
+void ScanReconstruction::Impl::check_regularizers() const {
+  const ScanLayout& layout = scan.layout();
+  for (const Regularizer& r : options.regularizers) {
+    const bool names_frames =
+        r.over.contains(ND("T")) || r.across.contains(ND("T")) || r.joint.contains(ND("T"));
+    if (basis && names_frames) {
+      throw ValueError(fmt::format("[--reg] no dimension T in the image {} of --basis. Try B",
+                                   (Dims("B") + layout.item_dims()).str()));
+    }
+    if (ties({r}, ND("T")) && layout.frames.empty()) {
+      throw ValueError(fmt::format(
+          "[--reg] no dimension T in the image {}. Try --as T=repetition, or --frames N",
+          layout.item_dims().str()));
+    }
+  }
 }
 
 void ScanReconstruction::Impl::check_options() {
   const ScanLayout& layout = scan.layout();
-  Dims image = layout.item_dims();
-  const bool has_frames = !layout.frames.empty();
-  for (const Regularizer& r : options.regularizers) {
-    const bool is_temporal = ties({r}, ND("T"));
-    if (is_temporal && !has_frames) {
-      throw ValueError(fmt::format(
-          "[--reg] no dimension T in the image {}. Try --as T=repetition, or --frames N",
-          image.str()));
-    }
-  }
-  is_tied = has_frames && ties(options.regularizers, ND("T"));
+  check_regularizers();
+  is_tied = basis || (!layout.frames.empty() && ties(options.regularizers, ND("T")));
   if (options.sets < 1) {
     throw ValueError(fmt::format("[--sets] got {}, expected at least 1", options.sets));
   }
@@ -170,9 +199,8 @@ void ScanReconstruction::Impl::open_given_maps() {
   ScanLayout physical = layout;
   physical.grid[0] = scan.physical_coils();
   maps_file = open_maps(options.maps, physical);
-  const Dims image = layout.item_dims();
-  const ReconstructMethod method =
-      method_for(options.regularizers, is_tied ? Dims("T") + image : image, options.method);
+  const Dims image = item_of(true).image_dims();
+  const ReconstructMethod method = method_for(options.regularizers, image, options.method);
   const bool is_stepped = method != ReconstructMethod::cg && method != ReconstructMethod::adjoint;
   if (!is_stepped) return;
   if (layout.n_slices() == 1) {
@@ -365,6 +393,7 @@ ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const
                  .shape = layout.item_shape(),
                  .dims = layout.item_dims(),
                  .frames = is_tied ? layout.n_frames() : 0,
+                 .basis = basis,
                  .sets = options.sets,
                  .team = team};
   // In the order of the coils, as one process adds them up. Tiles of a budget and transforms along
@@ -470,7 +499,7 @@ void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
   const index_t opened_maps = has_maps() ? maps_file.held_bytes() : 0;
   draft.image = sample_bytes(layout.result_shape());
   const bool is_series = images() > 1;
-  const index_t weights_of_data = density ? density->nbytes() : 0;
+  const index_t weights_of_data = (density ? density->nbytes() : 0) + (basis ? basis->nbytes() : 0);
   draft.base = scan.kept_bytes() + kProgramBytes + operator_bytes + weights_of_data +
                (is_series ? draft.image : 0);
   draft.add("opening",
@@ -516,8 +545,9 @@ void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
   }
   // The weights and the image of several items are there before maps and solves.
   const bool is_solved = options.method != ReconstructMethod::adjoint;
-  const index_t points = element_count(layout.item_shape()) * frames();
-  draft.weights = layout.has_trajectory() ? 0 : is_solved ? points * 4 : 0;
+  const DType weight = basis ? DType::complex64 : DType::float32;
+  draft.weights =
+      layout.has_trajectory() || !is_solved ? 0 : byte_count(draft.item.weights_shape(), weight);
   draft.held = draft.base + draft.all_maps + lines + opened + kspace + draft.weights +
                (!is_series && layout.n_items() > 1 ? draft.image : 0);
 }

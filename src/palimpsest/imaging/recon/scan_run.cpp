@@ -9,6 +9,7 @@
 #include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
+#include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/scale.hpp"
 
 namespace palimpsest {
@@ -195,6 +196,11 @@ void ScanReconstruction::Impl::set_weights(index_t slice, index_t group) {
     return;
   }
   if (!solver->is_iterative()) return;
+  if (basis) {
+    solver->set_weights(subspace_weights(*basis, layout.item_shape(),
+                                         [&](index_t t) { return scan.mask(slice, t); }));
+    return;
+  }
   if (!is_tied) {
     solver->set_weights(scan.mask(slice, group).to(DType::float32));
     return;

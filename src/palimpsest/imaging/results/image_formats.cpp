@@ -345,8 +345,14 @@ Image from_ismrmrd(const IsmrmrdImages& images) {
 
 // -- BART -----------------------------------------------------------------------------------------
 
-Tensor to_bart(const Image& image) {
-  check_names(image);
+Tensor to_bart(const Image& given) {
+  check_names(given);
+  // Coefficients of a basis are BART's dimension 6.
+  Image image = given;
+  image.names = Dims();
+  for (const NamedDimension& name : given.names) {
+    image.names.push_back(name.str() == "B" ? NamedDimension("B6") : name);
+  }
   for (const NamedDimension& name : image.names) {
     const bool is_known = std::any_of(std::begin(kBartNames), std::end(kBartNames),
                                       [&](const char* known) { return name.str() == known; });
