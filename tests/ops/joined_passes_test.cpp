@@ -131,6 +131,10 @@ TEST(JoinedPasses, NotWhereFiltersWrapAroundOrReachFar) {
   Passes far({3, 300, 300});  // 90,000 elements of 8 bytes
   far.then({ops::stencil(far.made.arrays[0], difference(0))});
   EXPECT_EQ(far.ops(), apart);
+  // As far as a part that a thread computes: all of it would be computed twice.
+  Passes twice({10, 30000}, DType::float32);
+  twice.then({ops::stencil(twice.made.arrays[0], difference(0))});
+  EXPECT_EQ(twice.ops(), apart);
 }
 
 TEST(JoinedPasses, NotWhatIsReadElsewhere) {

@@ -263,6 +263,8 @@ void run_elementwise_sums(const ElementwiseProgram& program, std::span<const Sum
 namespace {
 
 constexpr index_t kWindowBytes = 524288, kLongestStretch = 8192, kShortestStretch = 1024;
+// One element of so many may be computed twice.
+constexpr index_t kMostTwice = 4;
 
 std::uint32_t bits_of(std::span<const HandedOn> handed) {
   std::uint32_t bits = 0;
@@ -300,7 +302,11 @@ struct Handed {
     }
     const index_t room = kWindowBytes / std::max<index_t>(item, 1) - beside_stretch();
     stretch = std::min(room, kLongestStretch) / kLeafElements * kLeafElements;
-    is_possible = stretch >= kShortestStretch;
+    index_t terms = 1;
+    for (const index_t extent : second.inputs[0].extents) terms *= extent;
+    const index_t chunk = terms > 0 ? chunk_of_terms(terms, 1) : 0;
+    const bool is_worth = chunk == terms || kMostTwice * at_border() <= chunk;
+    is_possible = stretch >= kShortestStretch && is_worth;
   }
   // Elements around the border of two chunks that both need.
   index_t at_border() const { return reach.before + reach.behind; }

@@ -99,7 +99,7 @@ struct HandedOn {
 };
 
 /// Can run_joined_passes run them? Not where the filters wrap around, or reach so far that what is
-/// handed on would not stay in a cache.
+/// handed on would not stay in a cache, or a quarter of it would be computed twice.
 bool can_join_passes(const ElementwisePass& first, const ElementwisePass& second,
                      std::span<const HandedOn> handed);
 index_t joined_passes_scratch_bytes(const ElementwisePass& first, const ElementwisePass& second,
