@@ -133,6 +133,8 @@ TEST_F(FuseFilters, TheStepIsAnOpAsOthers) {
   const OpPtr again = restore_op(op->name(), op->parameters());
   EXPECT_EQ(again->parameters(), op->parameters());
   EXPECT_TRUE(*again == *op);
+  expect_error<FormatError>([&] { restore_op("ElementwiseSumsInPlace", op->parameters()); },
+                            "in place");
   const auto refused = [&](std::vector<FilteredInput> filtered, ops::Elementwise::Overwrites over) {
     expect_error<ValueError>(
         [&] { ops::ElementwiseSums(program, 1, op->sums(), std::move(over), std::move(filtered)); },
