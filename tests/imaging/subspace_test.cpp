@@ -323,6 +323,10 @@ TEST(Subspace, WhatCannotBeDoneIsNamed) {
   expect_error<ValueError>(with(bad),
                            "NaN or infinite value in single precision at row 2, column 1");
   Tensor empty = random({4, 2}, 1);
+  for (const double magnitude : {1e-25, 1e25}) {
+    empty.narrow(1, 1, 1).fill(magnitude);
+    expect_error<ValueError>(with(empty), "the largest magnitude of column 1 is");
+  }
   empty.narrow(1, 1, 1).fill(0);
   expect_error<ValueError>(with(empty), "column 1 is 0 everywhere");
   expect_error<ValueError>(with(random({4, 2}, 1), "tv(T):1"),

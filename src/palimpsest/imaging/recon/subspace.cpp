@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 
@@ -49,16 +50,23 @@ Tensor checked_basis(const std::string& who, const Tensor& basis, index_t frames
   }
   const Tensor values = basis.to(DType::complex64).contiguous();
   const auto* v = values.data<Sample>();
+  // Squares of them, and products with data, have to stay in the range of single precision.
+  constexpr double kSmallest = 1e-10, kLargest = 1e10;
   for (index_t b = 0; b < columns; ++b) {
-    bool is_zero = true;
+    double largest = 0;
     for (index_t t = 0; t < rows; ++t) {
       const Sample value = v[t * columns + b];
       if (!std::isfinite(value.real()) || !std::isfinite(value.imag())) {
         refuse(fmt::format("NaN or infinite value in single precision at row {}, column {}", t, b));
       }
-      is_zero = is_zero && value == Sample(0);
+      largest = std::max(largest, double{std::abs(value)});
     }
-    if (is_zero) refuse(fmt::format("column {} is 0 everywhere. Try without it", b));
+    if (largest == 0) refuse(fmt::format("column {} is 0 everywhere. Try without it", b));
+    if (largest >= kSmallest && largest <= kLargest) continue;
+    refuse(
+        fmt::format("the largest magnitude of column {} is {:g}, expected {:g} to {:g}. Try to "
+                    "scale it",
+                    b, largest, kSmallest, kLargest));
   }
   return values;
 }

@@ -16,7 +16,7 @@ namespace palimpsest {
 /// complex64 (T, B), dense, of a basis (T, B) of numbers.
 ///
 /// Errors   ValueError beginning with `who`: other rows than frames, more columns than rows, NaN, a
-///          column of zeros
+///          column of zeros, magnitudes that leave single precision
 Tensor checked_basis(const std::string& who, const Tensor& basis, index_t frames);
 
 /// The frame with this row of the basis, from coefficients (B, ..) with these dimensions behind B.
