@@ -15,11 +15,13 @@
 #include "palimpsest/distributed/communication_ops.hpp"
 #include "palimpsest/distributed/team_plan.hpp"
 #include "palimpsest/graph/inputs.hpp"
+#include "palimpsest/linop/transforms/convolution.hpp"
 #include "palimpsest/ops/loop/loop.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/gradient_methods.hpp"
 #include "palimpsest/solve/least_squares.hpp"
+#include "palimpsest/solve/spectrum.hpp"
 #include "palimpsest/solve/square_systems.hpp"
 #include "support/expect_error.hpp"
 
@@ -113,6 +115,39 @@ TEST(DistributedSolve, AnnouncesThePeakOfEachRank) {
   MemoryScope scope;
   conjugate_gradients(N, b, options);
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), announced);
+}
+
+// Parts that were alike would hide every frequency but multiples of the number of ranks.
+TEST(DistributedSolve, NormsAreEstimatedFromTheStartOfOneProcess) {
+  const Team team = Team::world();
+  const Placement placement{{"X", "rank"}};
+  const Tensor taps = Tensor::from<double>({1.0, -1.0});
+  const NamedLinop A = Convolution(taps, {.batch = "Y",
+                                          .grid = Dims("X"),
+                                          .boundary = Boundary::circular,
+                                          .method = ConvolutionMethod::direct})
+                           .with_sizes({{"Y", 3}, {"X", 10}});
+  const TensorType whole = type_of(DType::float64, {3, 10});
+  const NamedLinop part = distribute(A, team, placement);
+  const TensorType own = palimpsest::part_of(whole, A.ishape(), team, placement);
+  const Tensor start = random_part(part, VectorSide::input, own, {4, 5});
+  const Tensor expected =
+      part_of(Tensor::random_normal({3, 10}, DType::float64, {4, 5}), A.ishape(), placement);
+  EXPECT_TRUE(equal(start, expected));
+  const double norm2 = operator_norm2(A, whole).value;
+  EXPECT_NEAR(operator_norm2(part, own).value, norm2, 1e-10);
+  EXPECT_NEAR(norm2, 4.04, 0.01);
+  // Of parts whose places nobody knows, no two are alike.
+  const NamedLinop mine = Diagonal(Tensor::ones({3}), "N");
+  const NamedLinop joined = join_parts(mine, team, {{"N", "rank"}});
+  const TensorType three = type_of(DType::float64, {3});
+  const Tensor numbers = random_part(joined, VectorSide::input, three, {4, 5});
+  const index_t n = 3 * team.size();
+  const Tensor all =
+      DTensor::from_local(numbers, {"N"}, {n}, team, {{"N", "rank"}}).gather_to_all();
+  for (index_t i = 3; i < n; ++i) {
+    EXPECT_NE(all.select(0, i).item<double>(), all.select(0, i - 3).item<double>());
+  }
 }
 
 // Throws on one rank while others wait for it.

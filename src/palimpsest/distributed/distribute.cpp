@@ -51,8 +51,8 @@ NamedLinop make_distributed(const NamedLinop& local, index_t team, const Roles& 
                         {{"team", team},
                          {"tiles_inside", true},
                          {"cut_dims", cut_dims},
-                         {"input", attribute_of(roles.input)},
-                         {"output", attribute_of(roles.output)},
+                         {"input", spread_of(team_of_id(team), roles.input)},
+                         {"output", spread_of(team_of_id(team), roles.output)},
                          {"forward", attribute_of(roles.forward)},
                          {"adjoint", attribute_of(roles.adjoint)}});
 }
@@ -169,8 +169,9 @@ bool has(const Dims& dims, const ND& d) {
 
 namespace {
 
-Roles roles_for(const NamedLinop& A, const Placement& placement) {
-  Roles roles{cuts_in(A.ishape(), placement), cuts_in(A.oshape(), placement), {}, {}};
+// `whole`: undefined where A is a part.
+Roles roles_for(const NamedLinop& A, const Placement& placement, const NamedLinop& whole) {
+  Roles roles{cuts_in(A.ishape(), placement, whole), cuts_in(A.oshape(), placement, whole), {}, {}};
   for (const auto& [d, axis] : placement.entries()) {
     if (!has(A.dims(), d)) continue;
     if (!has(A.oshape(), d)) roles.forward.push_back(axis);
@@ -201,7 +202,7 @@ NamedLinop distribute_whole(const NamedLinop& A, const Team& team, const Placeme
     const PartRange range = part_range(*n, team.coordinate(axis), team.size(axis));
     tile.emplace(d, slice(range.start, range.stop));
   }
-  return make_distributed(part_of_tile(A, tile), team.node().id, roles_for(A, placement),
+  return make_distributed(part_of_tile(A, tile), team.node().id, roles_for(A, placement, A),
                           attribute_of(cut_dims_for(A, placement)));
 }
 
@@ -324,7 +325,7 @@ NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& pl
 
 NamedLinop join_parts(const NamedLinop& part, const Team& team, const Placement& placement) {
   placement.check(team);
-  return make_distributed(part, team.node().id, roles_for(part, placement),
+  return make_distributed(part, team.node().id, roles_for(part, placement, {}),
                           attribute_of(cut_dims_for(part, placement)));
 }
 

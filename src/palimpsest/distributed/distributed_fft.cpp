@@ -161,8 +161,8 @@ NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placemen
                          {"cuts", attribute_of(cuts)},
                          {"meanwhile", attribute_of(meanwhile)},
                          {"extents", extents_of_whole(A)},
-                         {"input", attribute_of(spread)},
-                         {"output", attribute_of(spread)}})
+                         {"input", spread_of(team, spread)},
+                         {"output", spread_of(team, spread)}})
       .with_sizes(sizes);
 }
 

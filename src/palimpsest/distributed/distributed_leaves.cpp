@@ -266,8 +266,8 @@ NamedLinop make_leaves(std::vector<NamedLinop> children, const NamedLinop& A, in
   return make_container(leaves_type(), std::move(children),
                         {{"team", team.node().id},
                          {"cut_dims", attribute_of(CutDims{{d.str(), axis}})},
-                         {"input", attribute_of(cuts_in(A.ishape(), placement))},
-                         {"output", attribute_of(cuts_in(A.oshape(), placement))},
+                         {"input", spread_of(team, cuts_in(A.ishape(), placement))},
+                         {"output", spread_of(team, cuts_in(A.oshape(), placement))},
                          {"axis", axis},
                          {"leaves", leaves},
                          {"d", d.str()}});

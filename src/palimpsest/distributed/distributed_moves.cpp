@@ -132,8 +132,8 @@ StencilReach reach_of(const NamedLinop& A) {
 
 Attributes attributes_of_parts(const Team& team, const NamedLinop& A, const Placement& placement) {
   return {{"team", team.node().id},
-          {"input", attribute_of(cuts_in(A.ishape(), placement))},
-          {"output", attribute_of(cuts_in(A.oshape(), placement))}};
+          {"input", spread_of(team, cuts_in(A.ishape(), placement, A))},
+          {"output", spread_of(team, cuts_in(A.oshape(), placement, A))}};
 }
 
 }  // namespace

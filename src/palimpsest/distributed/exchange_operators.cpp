@@ -19,8 +19,9 @@ using namespace distributed_detail;
 
 // What stands in the attributes of an exchange.
 Attributes attributes_of(const Team& team, const CutAxes& input, const CutAxes& output) {
-  return {
-      {"team", team.node().id}, {"input", attribute_of(input)}, {"output", attribute_of(output)}};
+  return {{"team", team.node().id},
+          {"input", spread_of(team, input)},
+          {"output", spread_of(team, output)}};
 }
 
 // -- sums ----------------------------------------------------------------------------------------

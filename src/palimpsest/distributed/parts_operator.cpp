@@ -35,6 +35,17 @@ Attribute attribute_of(const CutAxes& cuts) {
   return list;
 }
 
+Attribute spread_of(const Team& team, const CutAxes& cuts) {
+  Attribute::List list;
+  for (const CutAxis& cut : cuts) {
+    const int part = team.coordinate(cut.team_axis), parts = team.size(cut.team_axis);
+    const index_t start = part_range(std::max<index_t>(cut.extent, 0), part, parts).start;
+    list.emplace_back(
+        Attribute::List{cut.axis, cut.extent, cut.team_axis, index_t{part}, index_t{parts}, start});
+  }
+  return list;
+}
+
 CutAxes cuts_of(const NamedLinop& A, std::string_view attribute) {
   CutAxes cuts;
   for (const Attribute& entry : A.attr(attribute).as_list()) {
@@ -267,11 +278,13 @@ DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& pla
   return sizes;
 }
 
-CutAxes cuts_in(const Dims& dims, const Placement& placement) {
+CutAxes cuts_in(const Dims& dims, const Placement& placement, const NamedLinop& A) {
   CutAxes cuts;
   for (const auto& [d, axis] : placement.entries()) {
     const auto found = std::find(dims.begin(), dims.end(), d);
-    if (found != dims.end()) cuts.push_back({found - dims.begin(), -1, axis});
+    if (found == dims.end()) continue;
+    const auto extent = A.defined() ? A.size(d) : std::nullopt;
+    cuts.push_back({found - dims.begin(), extent.value_or(-1), axis});
   }
   return cuts;
 }

@@ -14,6 +14,9 @@ namespace palimpsest::distributed_detail {
 Attribute attribute_of(const AxisNames& names);
 AxisNames names_of(const NamedLinop& A, std::string_view attribute);
 Attribute attribute_of(const CutAxes& cuts);
+/// The same for "input" and "output": with the number of this rank's part, that of all parts, and
+/// where this one begins. See random_part().
+Attribute spread_of(const Team& team, const CutAxes& cuts);
 CutAxes cuts_of(const NamedLinop& A, std::string_view attribute);
 /// The same, of arrays of a rank: an ellipsis in front of a cut may stand for any number of axes.
 CutAxes cuts_of(const NamedLinop& A, std::string_view attribute, std::size_t rank);
@@ -52,8 +55,8 @@ index_t known_size(const NamedLinop& A, std::size_t axis);
 Attribute extents_of_whole(const NamedLinop& A);
 /// The dimensions of A with the sizes of this rank's parts, where they are known.
 DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement);
-/// Where a placement cuts these dimensions, without their extents.
-CutAxes cuts_in(const Dims& dims, const Placement& placement);
+/// Where a placement cuts these dimensions, without their extents, or with those that A has.
+CutAxes cuts_in(const Dims& dims, const Placement& placement, const NamedLinop& A = {});
 /// The axes of the team that cut.
 AxisNames team_axes(const CutAxes& cuts);
 

@@ -6,6 +6,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/linop/core/total.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
 #include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/spectrum.hpp"
@@ -88,7 +89,7 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
   expect(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
   Solver solver(*find_solver("lanczos"), lanczos_problem(A, x),
                 {.max_iterations = options.steps, .history = false});
-  solver.start(Tensor::random_normal(x.shape, x.dtype, {options.seed, 77}));
+  solver.start(random_part(A, VectorSide::input, x, {options.seed, 77}));
   Tensor basis;
   if (options.vectors) {
     Extents extents{options.steps};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "palimpsest/base/random.hpp"
 #include "palimpsest/linop/core/named_linop.hpp"
 
 namespace PALIMPSEST_API palimpsest {
@@ -16,6 +17,9 @@ Variable total(const NamedLinop& A, VectorSide side, const Variable& number);
 bool is_in_parts(const NamedLinop& A);
 /// Is `here` true on any process that holds a part of A? All of them ask; one message to each.
 bool on_any_process(const NamedLinop& A, bool here);
+/// This process' part of an array of normal numbers like the vectors on that side of A: those of
+/// the indices that it has in the whole, where its extents are known, else others in each part.
+Tensor random_part(const NamedLinop& A, VectorSide side, const TensorType& part, RandomKey key);
 /// The dimensions of the vectors on that side of A of which each process holds a part, by the names
 /// of the part of A that cuts them; none where vectors are whole.
 Dims cut_dims(const NamedLinop& A, VectorSide side);
