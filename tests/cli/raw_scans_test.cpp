@@ -174,6 +174,41 @@ TEST_F(RawScans, RepetitionsAreFramesOnRequestAndElseAveraged) {
   EXPECT_THAT(refused.err, HasSubstr("no dimension T in the image (Ny, Nx). Try --as"));
 }
 
+// Two courses in time, of which each slice has another one; every frame lacks lines of the others.
+TEST_F(RawScans, RepetitionsOfSlicesAreSumsOfFewImages) {
+  constexpr index_t kFrames = 5;
+  Tensor basis = Tensor::empty({kFrames, 2}, DType::float32);
+  RawScan scan = empty_scan(header("cartesian"));
+  for (index_t r = 0; r < kFrames; ++r) {
+    for (index_t s = 0; s < 2; ++s) {
+      const float course = std::exp(-(s == 0 ? 0.1F : 0.6F) * static_cast<float>(r));
+      basis.set<float>({r, s}, course);
+      Tensor k = kspace(phantom(static_cast<double>(2 * s)), static_cast<std::uint64_t>(s));
+      auto* v = k.mutable_data<Sample>();
+      for (index_t i = 0; i < k.numel(); ++i) v[i] *= course;
+      append_lines(scan, k, r % 2, 2, {.slice = s, .repetition = r});
+    }
+  }
+  // Announced without the weights of the slice before.
+  recon(scan, {"--as", "T=repetition", "--reg", "tv(T):0.01", "--iterations", "2"});
+  recon(scan, {"--as", "T=repetition", "--iterations", "2"});
+  write_npy(dir / "basis.npy", basis);
+  for (const std::string output : {"y.nii", "y.nii.gz", "y.cfl", "y.png"}) {
+    recon(scan, {"--as", "T=repetition", "--basis", dir / "basis.npy", "--lambda", "0.001", "-o",
+                 dir / output});
+  }
+  const Tensor images = read_npy(dir / "x.npy");
+  EXPECT_EQ(images.shape(), (Extents{2, 2, kN, kN}));
+  for (index_t s = 0; s < 2; ++s) {
+    const Tensor own = images.select(0, s).select(0, s).contiguous();
+    EXPECT_LT(image_quality(phantom(static_cast<double>(2 * s)), own,
+                            {.mask = Tensor::full(own.shape(), true)})
+                  .nrmse,
+              0.1)
+        << s;
+  }
+}
+
 TEST_F(RawScans, SeparateCalibrationLinesGiveTheMaps) {
   RawScan scan = empty_scan(header("cartesian"));
   scan.header.calibration_mode = "separate";

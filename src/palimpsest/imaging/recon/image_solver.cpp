@@ -167,10 +167,10 @@ class Model {
     has_weights = item.has_trajectory() ? item.has_density : method != ReconstructMethod::adjoint;
     if (has_weights) {
       // Kernels are made of the weights of a trajectory at once.
-      weights = variable_of(item.has_trajectory()
-                                ? Tensor::ones(item.weights_shape(), DType::float32)
-                                : stand_in(item.basis ? DType::complex64 : DType::float32,
-                                           item.weights_shape(), false));
+      no_weights =
+          stand_in(item.basis ? DType::complex64 : DType::float32, item.weights_shape(), false);
+      weights = variable_of(
+          item.has_trajectory() ? Tensor::ones(item.weights_shape(), DType::float32) : no_weights);
     }
     norm2 = options.norm2.value_or(options.maps_norm2);
     finds_norm =
@@ -199,7 +199,7 @@ class Model {
     return Tensor::full<float>(bound.q.shape(), static_cast<float>(0.99 / (norm2 / 2 + rest)));
   }
 
-  Tensor no_maps;
+  Tensor no_maps, no_weights;
   SharedVariable maps, weights;
   bool has_weights = false, finds_norm = false, is_preconditioned = false;
   // P and its steps, where is_preconditioned; what a step has to obey; and L, of which the steps of
@@ -502,6 +502,13 @@ std::string ImageSolver::operator_text() const {
 
 void ImageSolver::set_weights(const Tensor& weights) {
   if (impl_->model.has_weights) impl_->model.weights.set_value(weights);
+}
+
+void ImageSolver::drop_weights() {
+  Model& model = impl_->model;
+  if (model.has_weights && !model.has_trajectory()) {
+    model.weights.set_value(model.no_weights, {.borrow = true});
+  }
 }
 
 void ImageSolver::set_scale(double scale) {

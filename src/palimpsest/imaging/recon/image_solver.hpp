@@ -106,6 +106,8 @@ class ImageSolver {
   /// float32 of weights_shape(): on a grid 1 where k-space was measured, else 0; complex64 those of
   /// subspace_weights().
   void set_weights(const Tensor& weights);
+  /// Of a grid: they take no memory until they are set again.
+  void drop_weights();
   /// The factor of what is proportional to |x|.
   void set_scale(double scale);
   /// Only with `has_start`.

@@ -426,6 +426,7 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
   StopWatch watch;
   group_of_maps = Tensor();
   prepare_solver(group);
+  solver->drop_weights();  // of the group before
   const Tensor kspace = items_of_kspace(slice, group);
   check_range(kspace);
   result.read_s += watch.lap();
@@ -489,7 +490,9 @@ void ScanReconstruction::Impl::run_slice(index_t slice, ScanReconstructionResult
   const bool wants_scale = options.keep_scale || scales_on_grid() ||
                            (layout.has_trajectory() && !are_quadratic(options.regularizers));
   if (!wants_scale && !scale) scale = 1;
-  maps = group_of_maps = Tensor();
+  // Of the slice before.
+  maps = group_of_maps = all_maps = Tensor();
+  solver->drop_weights();
   maps_slice = slice;
   take_calibration(slice);
   take_mean(slice);
