@@ -204,6 +204,54 @@ TEST(Objectives, CountNothingThatIsTheCallers) {
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
 }
 
+// cg keeps the right-hand side that is made of the data.
+TEST(Objectives, WithoutTermsCountTheRightHandSide) {
+  const NamedLinop A =
+      Dense(Tensor::random_normal({3, 20, 20}, DType::complex64, {3, 0}), "C Ny Nx,Ny Nx->C Ny Nx");
+  const Tensor b = Tensor::random_normal({3, 20, 20}, DType::complex64, {3, 1});
+  const Tensor c = Tensor::random_normal({20, 20}, DType::complex64, {3, 2});
+  const NamedLinop W =
+      Diagonal(Tensor::full<float>({20, 20}, 0.5f), "C Ny Nx", {.weight_shape = Dims("Ny Nx")});
+  for (const bool has_target : {false, true}) {
+    for (const bool is_weighted : {false, true}) {
+      Objective f{.A = A, .quadratics = {{.lambda = 0.1}}};
+      if (has_target) f.quadratics[0].c = c;
+      if (is_weighted) f.W = W;
+      const MinimizeOptions options{.tolerance = 0, .max_iterations = 4};
+      const SolvePlan plan = plan_minimize(f, TensorType{b.dtype(), b.shape(), {}}, options);
+      const MemoryScope scope;
+      minimize(f, b, options);
+      EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes)
+          << has_target << is_weighted;
+    }
+  }
+}
+
+TEST(Objectives, WithoutTermsKeepABudget) {
+  const Tensor maps = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 0});
+  const NamedLinop A = Chain(Dense(maps, "C Ny Nx,Ny Nx->C Ny Nx"),
+                             Fft(2, {.batch = "C", .grid = Grid{"Ny Nx", "Ky Kx"}}));
+  const Tensor b = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 1});
+  const Objective f{.A = A, .quadratics = {{.lambda = 1.0}}};
+  MinimizeOptions options{.tolerance = 0, .max_iterations = 5};
+  const TensorType type{b.dtype(), b.shape(), {}};
+  const SolvePlan whole = plan_minimize(f, type, options);
+  const Tensor x = minimize(f, b, options).x;
+  const index_t least = smallest_minimize_budget(f, type, options);
+  EXPECT_LT(least, whole.total_bytes());
+  for (const index_t budget : {whole.total_bytes(), (whole.total_bytes() + least) / 2, least}) {
+    options.budget_bytes = budget;
+    const SolvePlan plan = plan_minimize(f, type, options);
+    EXPECT_LE(plan.total_bytes(), budget);
+    const MemoryScope scope;
+    const SolveResult result = minimize(f, b, options);
+    EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+    EXPECT_TRUE(allclose(result.x, x, 1e-4, 1e-4));
+  }
+  options.budget_bytes = least * 99 / 100;
+  expect_error<BudgetError>([&] { minimize(f, b, options); }, std::to_string(least));
+}
+
 // 1/2 |A x - b|_W^2 + lambda/2 |x - c|^2 + |2 x - d|_1 / 2 + h(x), by every method that takes it.
 TEST(Objectives, AreRecordedWhenAskedFor) {
   const NamedLinop A = Dense(Tensor::random_normal({9, 5}, DType::complex128, {3, 0}), "MN,N->M");

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/objective.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/split/budget.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
@@ -105,58 +112,142 @@ const SolverType& solver_of(const Objective& f, Method method) {
   return *find_solver(name);
 }
 
-// A^H W b + sum of lambda_j L_j^H c_j.
-Tensor right_hand_side(const Objective& f, const Tensor& b) {
-  const Variable data = make_input(type_of(b), "b");
-  Variable rhs = f.A.H()(f.W ? (*f.W)(data) : data);
-  for (const Quadratic& q : f.quadratics) {
-    if (!q.c || q.lambda == 0) continue;
-    const Variable c = constant(*q.c);
-    rhs = rhs + (q.L ? q.L->H()(c) : c) * q.lambda;
-  }
-  return function({In(data)}, {Out(rhs)}, {.name = "right-hand side"})(b);
-}
+constexpr index_t kUnlimited = std::numeric_limits<index_t>::max();
 
-// What minimize() solves, and by what. cg solves a linear system, of the right-hand side.
+// A^H W b + sum of lambda_j L_j^H c_j: what cg needs before it begins, and keeps beside its state.
+class RightHandSide {
+ public:
+  RightHandSide(const Objective& f, const TensorType& b, std::optional<index_t> budget)
+      : adjoint_(f.W ? Chain(*f.W, f.A.H()) : f.A.H()), data_(b), is_limited_(budget.has_value()) {
+    const ConfigScope scope(in_one_lane());
+    split_ = split_to_budget(adjoint_, b, budget.value_or(kUnlimited));
+    type_ = adjoint_(make_input(b, "b")).type();
+    for (const Quadratic& q : f.quadratics) {
+      if (!q.c || q.lambda == 0) continue;
+      const Variable sum = make_input(type_, "sum"), c = make_input(type_of(*q.c), "c");
+      const Variable next = sum + (q.L ? q.L->H()(c) : c) * q.lambda;
+      targets_.push_back({function({In(sum), In(c)}, {Out(next)}), *q.c});
+    }
+  }
+
+  const TensorType& type() const { return type_; }
+  index_t bytes() const { return byte_count(type_.shape, type_.dtype); }
+  // While it is made, itself included.
+  index_t peak_bytes() const { return std::max(split_->plan.peak_bytes, targets_bytes()); }
+  index_t smallest_budget() const {
+    const ConfigScope scope(in_one_lane());
+    return std::max(palimpsest::smallest_budget(adjoint_, data_), targets_bytes());
+  }
+  // Once.
+  Tensor operator()(const Tensor& b) {
+    const ConfigScope scope(in_one_lane());
+    Tensor result = split_->op(b);
+    // Only this one application is needed: its workspace would stay beside the solver's.
+    compiled_function(split_->op, data_).free();
+    for (Target& target : targets_) {
+      result = target.add(result, target.c);
+      target.add.free();
+    }
+    targets_.clear();
+    return result;
+  }
+
+ private:
+  // Under a budget steps side by side would need memory of their own.
+  ConfigOverrides in_one_lane() const {
+    if (!is_limited_) return {};
+    return {.budget = kUnlimited, .parallel_grain = kUnlimited};
+  }
+  index_t targets_bytes() const {
+    index_t most = 0;
+    for (const Target& target : targets_) {
+      most = std::max(most, target.add.plan(std::vector{type_, type_of(target.c)}).peak_bytes);
+    }
+    return most > 0 ? bytes() + most : 0;
+  }
+
+  // Adds lambda L^H c.
+  struct Target {
+    Function add;
+    Tensor c;
+  };
+
+  NamedLinop adjoint_;
+  TensorType data_, type_;
+  bool is_limited_;
+  std::optional<BudgetSplit> split_;
+  std::vector<Target> targets_;
+};
+
+// What minimize() solves, and by what. cg solves a linear system.
 struct Chosen {
-  Objective objective;
-  Method method;
   const SolverType& type;
   Problem problem;
+  SolveOptions options;
+  std::optional<RightHandSide> rhs;
 };
+
 Chosen chosen(const Objective& objective, const TensorType& b, const MinimizeOptions& options) {
   const Objective f = simplified(objective);
   check_objective(f);
   const Method method = method_of(f, options.method);
+  SolveOptions how = solve_options(options);
   if (method != Method::cg) {
-    return {f, method, solver_of(f, method), minimize_problem(f, b, options)};
+    return {solver_of(f, method), minimize_problem(f, b, options), how, {}};
   }
   if (!f.terms.empty() || f.h) {
     throw ValueError("[minimize] method: cg takes no terms and no h, expected another");
   }
-  const TensorType rhs = f.A.H()(make_input(b, "b")).type();
-  return {f, method, *find_solver("conjugate_gradients"), cg_problem(hessian(f), rhs, {})};
+  const auto budget = options.budget_bytes ? options.budget_bytes : config().budget;
+  RightHandSide rhs(f, b, budget);
+  if (budget) how.budget_bytes = std::max<index_t>(*budget - rhs.bytes(), 0);
+  Problem problem = cg_problem(hessian(f), rhs.type(), {});
+  return {*find_solver("conjugate_gradients"), std::move(problem), how, std::move(rhs)};
+}
+
+// Names the smallest budget of all that minimize() does where one of its parts finds none.
+template <class Work>
+auto within_budget(const Objective& f, const TensorType& b, const MinimizeOptions& options,
+                   Work work) {
+  try {
+    return work();
+  } catch (const BudgetError&) {
+    const Objective g = simplified(f);
+    if (method_of(g, options.method) != Method::cg) throw;
+    throw BudgetError("[minimize] nothing fits the budget: the smallest is " +
+                      std::to_string(smallest_minimize_budget(f, b, options)) + " bytes");
+  }
 }
 
 }  // namespace
 
 SolveResult minimize(const Objective& objective, const Tensor& b, const MinimizeOptions& options) {
-  const Chosen run = chosen(objective, type_of(b), options);
-  const bool is_cg = run.method == Method::cg;
-  return solve(run.type, run.problem, is_cg ? right_hand_side(run.objective, b) : b,
-               solve_options(options));
+  return within_budget(objective, type_of(b), options, [&] {
+    Chosen run = chosen(objective, type_of(b), options);
+    return solve(run.type, run.problem, run.rhs ? (*run.rhs)(b) : b, run.options);
+  });
 }
 
 SolvePlan plan_minimize(const Objective& objective, const TensorType& b,
                         const MinimizeOptions& options) {
-  const Chosen run = chosen(objective, b, options);
-  return plan_solve(run.type, run.problem, solve_options(options));
+  return within_budget(objective, b, options, [&] {
+    const Chosen run = chosen(objective, b, options);
+    SolvePlan plan = plan_solve(run.type, run.problem, run.options);
+    if (!run.rhs) return plan;
+    plan.state_bytes += run.rhs->bytes();
+    plan.peak_bytes = std::max(plan.peak_bytes + run.rhs->bytes(), run.rhs->peak_bytes());
+    return plan;
+  });
 }
 
 index_t smallest_minimize_budget(const Objective& objective, const TensorType& b,
                                  const MinimizeOptions& options) {
-  const Chosen run = chosen(objective, b, options);
-  return smallest_solve_budget(run.type, run.problem, solve_options(options));
+  const ConfigScope scope({.budget = kUnlimited});
+  MinimizeOptions unlimited = options;
+  unlimited.budget_bytes.reset();
+  const Chosen run = chosen(objective, b, unlimited);
+  const index_t solve = smallest_solve_budget(run.type, run.problem, run.options);
+  return run.rhs ? std::max(run.rhs->smallest_budget(), run.rhs->bytes() + solve) : solve;
 }
 
 SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions& options) {
