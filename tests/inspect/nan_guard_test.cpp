@@ -81,6 +81,7 @@ TEST_F(NanGuardTest, NamesTheStepAndWhatItsInputsHad) {
   EXPECT_EQ(report.step, 1);
   EXPECT_EQ(report.index, (Extents{0}));
   EXPECT_TRUE(report.affected_inputs.empty());
+  EXPECT_EQ(report.inner_op, "") << "a step of one operation is none of several";
   EXPECT_NE(report.text.find("[NanGuardMode] NaN in the result 'y' of Log (step 1): got "),
             std::string::npos)
       << report.text;
