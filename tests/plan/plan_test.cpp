@@ -38,6 +38,19 @@ TEST_F(PlanTest, TakesTheGrainOfLanesFromTheConfig) {
   EXPECT_EQ(function({x}, ops::exp(x)).plan(std::vector<TensorType>{type}).parallel_grain, 77);
 }
 
+TEST_F(PlanTest, ListsABufferOnceForAStepThatReadsItTwice) {
+  const Variable turned = ops::roll(x, 1, 0);
+  const Function twice = function({x}, {ops::add(x, x), ops::roll(turned * turned, 1, 0)});
+  const Plan& plan = twice.plan(std::vector<TensorType>{type});
+  for (const PlannedStep& step : plan.steps) {
+    const std::vector<BufferUse> uses = uses_of(plan, step);
+    EXPECT_LE(uses.size(), 2U) << step.node.op().name();
+    for (std::size_t k = 1; k < uses.size(); ++k) {
+      EXPECT_NE(uses[k - 1].buffer, uses[k].buffer);
+    }
+  }
+}
+
 TEST_F(PlanTest, PrintsBuffersAndSteps) {
   const std::string text = f.plan(std::vector<TensorType>{type}).to_string();
   EXPECT_NE(text.find("peak "), std::string::npos) << text;
