@@ -44,7 +44,6 @@ TEST_F(PlanTest, ListsABufferOnceForAStepThatReadsItTwice) {
   const Plan& plan = twice.plan(std::vector<TensorType>{type});
   for (const PlannedStep& step : plan.steps) {
     const std::vector<BufferUse> uses = uses_of(plan, step);
-    EXPECT_LE(uses.size(), 2U) << step.node.op().name();
     for (std::size_t k = 1; k < uses.size(); ++k) {
       EXPECT_NE(uses[k - 1].buffer, uses[k].buffer);
     }
