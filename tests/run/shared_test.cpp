@@ -285,6 +285,30 @@ TEST(SharedVariable, SetValueDropsTheOldBufferAndNeverWritesIt) {
   EXPECT_EQ(first(s.get_value()), 3.0);
 }
 
+// The end of a value runs what its owner wants, which may use the variable again.
+TEST(SharedVariable, IsFreeAgainWhenAnOldValueEnds) {
+  const auto replace = {
+      +[](SharedVariable& s) { s.set_value(Tensor::zeros({2})); },
+      +[](SharedVariable& s) { s.zero(); },
+      +[](SharedVariable& s) { s.modify([](Tensor& t) { t = Tensor::zeros({2}); }); }};
+  for (const auto& change : replace) {
+    std::vector<double> memory{1, 2};
+    int n_read = 0;
+    SharedVariable s = shared(Tensor::zeros({2}));
+    const auto end = [&] {
+      try {
+        n_read += static_cast<int>(s.get_value().numel());
+      } catch (const StateError&) {
+      }
+    };
+    s.set_value(Tensor::from_blob(memory.data(), DType::float64, {2}, {1}, end, true),
+                {.borrow = true});
+    EXPECT_EQ(n_read, 0);
+    change(s);
+    EXPECT_EQ(n_read, 2);
+  }
+}
+
 TEST(SharedVariable, SetValueWithBorrowUsesTheCallersStorage) {
   SharedVariable s = shared(Tensor::ones({2}));
   Tensor next = Tensor::full<double>({2}, 3.0);

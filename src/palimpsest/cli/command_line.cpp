@@ -260,6 +260,7 @@ struct CommandLine::Impl {
   CLI::App app;
   std::vector<std::shared_ptr<Command::Impl>> commands;
   std::vector<std::string> words;
+  std::string of_config;  // says what --config gives, behind an error; empty: nothing
 
   /// The subcommand whose arguments were being read, or nothing.
   const CLI::App* current() const {
@@ -271,9 +272,11 @@ struct CommandLine::Impl {
   }
   /// The text with what to do, if it does not say so itself.
   std::string with_advice(std::string text) const {
-    if (text.find("Try ") != std::string::npos) return text;
-    while (!text.empty() && text.back() == '.') text.pop_back();
-    return text + ". Try " + name() + " --help";
+    if (text.find("Try ") == std::string::npos) {
+      while (!text.empty() && text.back() == '.') text.pop_back();
+      text += ". Try " + name() + " --help";
+    }
+    return text + of_config;
   }
   void run_commands();
   std::string usage_error(const CLI::ParseError& error) const;
@@ -398,6 +401,15 @@ int CommandLine::run(int argc, const char* const* argv) {
     try {
       const std::vector<std::string> words =
           with_config_file({argv + std::min(argc, 1), argv + argc}, *this);
+      const std::size_t n_given = impl_->words.empty() ? 0 : impl_->words.size() - 1;
+      if (words.size() > n_given) {
+        const std::size_t n_added = words.size() - n_given;
+        impl_->of_config =
+            " (--config gives " +
+            joined({words.begin() + 1, words.begin() + 1 + static_cast<std::ptrdiff_t>(n_added)},
+                   " ") +
+            ")";
+      }
       // CLI11 takes them from the last to the first.
       std::vector<std::string> reversed(words.rbegin(), words.rend());
       impl_->app.parse(std::move(reversed));

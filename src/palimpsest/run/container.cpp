@@ -133,6 +133,7 @@ void Container::set_value(const Value& value, SetOptions options) {
 }
 
 void Container::zero(SetOptions options) {
+  Tensor dropped;  // after the lock
   const ContainerHold hold(*this, HoldMode::replacing, "zero");
   if (options.borrow) {
     value_.fill(0);
@@ -140,13 +141,16 @@ void Container::zero(SetOptions options) {
   } else {
     Tensor zeros = Tensor::zeros(value_.shape(), value_.dtype(), value_.device());
     zeros.storage().claim();
+    dropped = value_;
     store(std::move(zeros));
   }
   count_version();
 }
 
 void Container::modify(const std::function<void(Tensor&)>& change) {
+  Tensor dropped;  // after the lock
   const ContainerHold hold(*this, HoldMode::exclusive, "modify");
+  dropped = value_;
   Tensor value = value_;
   count_version();
   change(value);
