@@ -227,6 +227,11 @@ TEST(LoopOfChangingExtents, RunsStepByStep) {
       {.sequences = {x}, .states = {ops::ones_like(x)}});
   const Tensor squares = Tensor::from<double>({1, 1, 2, 3}, Extents{2, 2});
   EXPECT_EQ(values(function({x}, grids.trace(0))(squares)), (V{2, 2, 2, 2, 10, 10, 10, 10}));
+  const ops::LoopResult triples = ops::loop(
+      [](const Variables& v) -> Variables { return {v[1] * ops::sum(v[0][ops::gt(v[0], 0.0)])}; },
+      {.sequences = {x}, .states = {constant(Tensor::ones({3}))}});
+  const Tensor nothing = Tensor::zeros({0, 2});
+  EXPECT_EQ(function({x}, triples.trace(0))(nothing).tensor().shape(), (Extents{0, 3}));
   const ops::LoopResult ragged =
       ops::loop([](const Variables& v) -> Variables { return {v[0][ops::gt(v[0], 0.0)]}; },
                 {.sequences = {x}});

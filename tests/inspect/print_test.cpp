@@ -154,6 +154,7 @@ TEST_F(PrintTest, DotColoursEdgesByWhatHappens) {
   EXPECT_NE(text.find("output 0"), std::string::npos) << text;
   EXPECT_EQ(count(text, "{"), count(text, "}"));
   f(Tensor::ones({3}), Tensor::ones({3}));
+  EXPECT_EQ(to_dot(f).find("subgraph cluster_"), std::string::npos);
   const std::string with_memory = to_dot(f, {.print_memory = true});
   EXPECT_NE(with_memory.find("subgraph cluster_"), std::string::npos) << with_memory;
   EXPECT_NE(with_memory.find("arena 24 @0"), std::string::npos) << with_memory;
