@@ -56,7 +56,7 @@ Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   if (const auto budget = o.budget_bytes ? o.budget_bytes : config().budget) {
     made.options.budget_bytes = *budget - byte_count(made.data.shape, made.data.dtype);
   }
-  svd_parts::check(made.problem, "svd");
+  svd_parts::check_svd(made.problem, "svd");
   Problem resolved = made.problem;
   resolved.resolve(o.batch, false, "svd");
   svd_parts::count_of(resolved);

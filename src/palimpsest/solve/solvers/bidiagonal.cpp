@@ -87,7 +87,7 @@ Verdict judge_start(const Problem&, const Numbers& n) {
   return {.is_converged = n["start.normal"] == 0};
 }
 
-void check(const Problem& p, std::string_view solver) {
+void check_damped(const Problem& p, std::string_view solver) {
   for (const char* name : {"damp", "atol", "btol", "conlim"}) {
     expect_not_negative(p, solver, name);
   }

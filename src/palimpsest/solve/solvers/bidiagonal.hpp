@@ -32,7 +32,7 @@ Lengths advance(const Problem& p, Scope& s);
 /// The tests of Paige and Saunders on the numbers "rnorm", "arnorm", "anorm", "acond", "xnorm".
 Verdict judge(const Problem& p, const Numbers& n);
 Verdict judge_start(const Problem& p, const Numbers& n);
-void check(const Problem& p, std::string_view solver);
+void check_damped(const Problem& p, std::string_view solver);
 /// M y, or nothing for y itself.
 Variable result(const Problem& p, Scope& s);
 

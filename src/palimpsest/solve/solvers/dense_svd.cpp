@@ -68,7 +68,7 @@ constexpr SolverType kDenseSvd{
     .judge = [](const Problem& p,
                 const Numbers& n) { return Verdict{.is_converged = n.iteration() == side_of(p)}; },
     .result = result_dense_svd,
-    .check = [](const Problem& p) { check(p, "dense_svd"); }};
+    .check = [](const Problem& p) { check_svd(p, "dense_svd"); }};
 PALIMPSEST_REGISTER_SOLVER(kDenseSvd);
 
 }  // namespace

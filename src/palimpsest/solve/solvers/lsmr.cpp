@@ -105,7 +105,7 @@ constexpr SolverType kLsmr{.name = "lsmr",
                            .judge = judge,
                            .judge_start = judge_start,
                            .result = result,
-                           .check = [](const Problem& p) { check(p, "lsmr"); },
+                           .check = [](const Problem& p) { check_damped(p, "lsmr"); },
                            .is_linear = true};
 PALIMPSEST_REGISTER_SOLVER(kLsmr);
 

@@ -68,7 +68,7 @@ constexpr SolverType kLsqr{.name = "lsqr",
                            .judge = judge,
                            .judge_start = judge_start,
                            .result = result,
-                           .check = [](const Problem& p) { check(p, "lsqr"); },
+                           .check = [](const Problem& p) { check_damped(p, "lsqr"); },
                            .is_linear = true};
 PALIMPSEST_REGISTER_SOLVER(kLsqr);
 

@@ -146,7 +146,7 @@ constexpr SolverType kSvd{.name = "svd",
                           .variants = [](const Problem&) { return 2; },
                           .judge = judge_svd,
                           .result = result_svd,
-                          .check = [](const Problem& p) { check(p, "svd"); }};
+                          .check = [](const Problem& p) { check_svd(p, "svd"); }};
 PALIMPSEST_REGISTER_SOLVER(kSvd);
 
 }  // namespace

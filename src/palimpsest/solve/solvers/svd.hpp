@@ -18,7 +18,7 @@ index_t columns_of(const Problem& p);
 index_t side_of(const Problem& p);
 index_t vectors_of(const Problem& p);
 /// ValueError "k": not positive.
-void check(const Problem& p, std::string_view solver);
+void check_svd(const Problem& p, std::string_view solver);
 
 /// u (k, o..), s (k, batch..) and vh (k, i..) as one array.
 Variable packed(const Problem& p, const Variable& u, const Variable& s, const Variable& vh);

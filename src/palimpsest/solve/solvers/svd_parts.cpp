@@ -38,7 +38,7 @@ index_t count_of(const Problem& p) {
                    std::to_string(side) + ", the smaller side");
 }
 
-void check(const Problem& p, std::string_view solver) {
+void check_svd(const Problem& p, std::string_view solver) {
   const auto fail = [&](const std::string& what, const std::string& expected) {
     throw ValueError("[" + std::string(solver) + "] " + what + ", expected " + expected);
   };
