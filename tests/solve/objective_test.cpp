@@ -204,6 +204,26 @@ TEST(Objectives, CountNothingThatIsTheCallers) {
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
 }
 
+// Budgets down to the smallest are kept and give the same image; less names the smallest.
+void expect_budgets_kept(const Objective& f, const Tensor& b, MinimizeOptions options) {
+  const TensorType type{b.dtype(), b.shape(), {}};
+  const SolvePlan whole = plan_minimize(f, type, options);
+  const Tensor x = minimize(f, b, options).x;
+  const index_t least = smallest_minimize_budget(f, type, options);
+  EXPECT_LT(least, whole.total_bytes());
+  for (const index_t budget : {whole.total_bytes(), (whole.total_bytes() + least) / 2, least}) {
+    options.budget_bytes = budget;
+    const SolvePlan plan = plan_minimize(f, type, options);
+    EXPECT_LE(plan.total_bytes(), budget);
+    const MemoryScope scope;
+    const SolveResult result = minimize(f, b, options);
+    EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+    EXPECT_TRUE(allclose(result.x, x, 1e-4, 1e-4));
+  }
+  options.budget_bytes = least * 99 / 100;
+  expect_error<BudgetError>([&] { minimize(f, b, options); }, std::to_string(least));
+}
+
 // cg keeps the right-hand side that is made of the data.
 TEST(Objectives, WithoutTermsCountTheRightHandSide) {
   const NamedLinop A =
@@ -233,23 +253,8 @@ TEST(Objectives, WithoutTermsKeepABudget) {
                              Fft(2, {.batch = "C", .grid = Grid{"Ny Nx", "Ky Kx"}}));
   const Tensor b = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 1});
   const Objective f{.A = A, .quadratics = {{.lambda = 1.0}}};
-  MinimizeOptions options{.tolerance = 0, .max_iterations = 5};
-  const TensorType type{b.dtype(), b.shape(), {}};
-  const SolvePlan whole = plan_minimize(f, type, options);
-  const Tensor x = minimize(f, b, options).x;
-  const index_t least = smallest_minimize_budget(f, type, options);
-  EXPECT_LT(least, whole.total_bytes());
-  for (const index_t budget : {whole.total_bytes(), (whole.total_bytes() + least) / 2, least}) {
-    options.budget_bytes = budget;
-    const SolvePlan plan = plan_minimize(f, type, options);
-    EXPECT_LE(plan.total_bytes(), budget);
-    const MemoryScope scope;
-    const SolveResult result = minimize(f, b, options);
-    EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
-    EXPECT_TRUE(allclose(result.x, x, 1e-4, 1e-4));
-  }
-  options.budget_bytes = least * 99 / 100;
-  expect_error<BudgetError>([&] { minimize(f, b, options); }, std::to_string(least));
+  const MinimizeOptions options{.tolerance = 0, .max_iterations = 5};
+  expect_budgets_kept(f, b, options);
 }
 
 // 1/2 |A x - b|_W^2 + lambda/2 |x - c|^2 + |2 x - d|_1 / 2 + h(x), by every method that takes it.
@@ -339,23 +344,8 @@ TEST(Objectives, KeepABudget) {
                              Fft(2, {.batch = "C", .grid = Grid{"Ny Nx", "Ky Kx"}}));
   const Tensor b = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 1});
   const Objective f{.A = A, .terms = {tv_term(0.1, "Ny Nx")}};
-  MinimizeOptions options{.tolerance = 0, .max_iterations = 5, .L = 40.0};
-  const TensorType type{b.dtype(), b.shape(), {}};
-  const SolvePlan whole = plan_minimize(f, type, options);
-  const Tensor x = minimize(f, b, options).x;
-  const index_t least = smallest_minimize_budget(f, type, options);
-  EXPECT_LT(least, whole.total_bytes());
-  for (const index_t budget : {whole.total_bytes(), (whole.total_bytes() + least) / 2, least}) {
-    options.budget_bytes = budget;
-    const SolvePlan plan = plan_minimize(f, type, options);
-    EXPECT_LE(plan.total_bytes(), budget);
-    const MemoryScope scope;
-    const SolveResult result = minimize(f, b, options);
-    EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
-    EXPECT_TRUE(allclose(result.x, x, 1e-4, 1e-4));
-  }
-  options.budget_bytes = least * 99 / 100;
-  expect_error<BudgetError>([&] { minimize(f, b, options); }, std::to_string(least));
+  const MinimizeOptions options{.tolerance = 0, .max_iterations = 5, .L = 40.0};
+  expect_budgets_kept(f, b, options);
 }
 
 // Denoising, and an image from some of its Fourier coefficients: no conjugate gradients.
