@@ -139,6 +139,8 @@ void add_rules(Command& command) {
   };
   // Golden angles turn by the same angle on and on, and a koosh ball has all directions.
   for (const char* kind : {"golden", "tiny", "koosh"}) command.excludes("--kind", {"--full"}, kind);
+  // BART's spokes are half a step off by themselves.
+  command.excludes("--convention", {"--half-shift"}, "bart");
   for (const auto& list : {radial, stack, spiral, epi}) command.excludes("--input", list);
   command.excludes("--input", {"--kind", "--samples", "--tiny"});
   for (const char* kind : {"radial", "golden", "koosh"}) {
