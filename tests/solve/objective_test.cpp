@@ -12,8 +12,10 @@
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/linop/split/budget.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
 #include "support/expect_error.hpp"
@@ -255,6 +257,27 @@ TEST(Objectives, WithoutTermsKeepABudget) {
   const Objective f{.A = A, .quadratics = {{.lambda = 1.0}}};
   const MinimizeOptions options{.tolerance = 0, .max_iterations = 5};
   expect_budgets_kept(f, b, options);
+}
+
+// The right-hand side that it makes counts, too.
+TEST(CgNormal, KeepsABudget) {
+  const Tensor maps = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 0});
+  const NamedLinop A = Chain(Dense(maps, "C Ny Nx,Ny Nx->C Ny Nx"),
+                             Fft(2, {.batch = "C", .grid = Grid{"Ny Nx", "Ky Kx"}}));
+  const Tensor b = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 1});
+  const TensorType image{DType::complex64, {32, 32}, {}};
+  CgOptions options{.tolerance = 0, .max_iterations = 5};
+  const Tensor x = cg_normal(A, b, options).x;
+  const index_t least = 8 * 32 * 32 + smallest_cg_budget(A.N(), image, options);
+  for (const index_t budget : {least, 2 * least}) {
+    options.budget_bytes = budget;
+    const MemoryScope scope;
+    const Tensor within = cg_normal(A, b, options).x;
+    EXPECT_LE(static_cast<index_t>(scope.peak_bytes()) + operator_bytes(A.N()), budget);
+    EXPECT_TRUE(allclose(within, x, 1e-4, 1e-4));
+  }
+  options.budget_bytes = least * 99 / 100;
+  expect_error<BudgetError>([&] { cg_normal(A, b, options); }, std::to_string(least));
 }
 
 // 1/2 |A x - b|_W^2 + lambda/2 |x - c|^2 + |2 x - d|_1 / 2 + h(x), by every method that takes it.
