@@ -65,14 +65,24 @@ class RandomScan {
                                       "nonneg",
                                       "l1:0.01",
                                       "l1wav:0.01",
-                                      "tgv:0.01"};
+                                      "tgv:0.01",
+                                      "tv:0.01 ball:0.5",
+                                      "ball:2"};
     regularizers_ = kTerms[pick(std::size(kTerms))];
     // Single precision draws the same shifts, so that budgets give the same image.
-    options.regularizers = {parse_regularizer(regularizers_)};
-    options.method = pick(3) == 0 && options.regularizers[0].penalty != Penalty::total_variation &&
-                             options.regularizers[0].penalty != Penalty::generalized_variation
-                         ? ReconstructMethod::pogm
-                         : ReconstructMethod::automatic;
+    options.regularizers.clear();
+    for (std::size_t at = 0; at != std::string::npos;) {
+      const std::size_t end = regularizers_.find(' ', at);
+      options.regularizers.push_back(parse_regularizer(regularizers_.substr(at, end - at)));
+      at = end == std::string::npos ? end : end + 1;
+    }
+    const Penalty first = options.regularizers[0].penalty;
+    const bool has_no_term = first != Penalty::total_variation && first != Penalty::ball &&
+                             first != Penalty::generalized_variation;
+    const index_t method = pick(6);
+    options.method = !has_no_term || method > 1 ? ReconstructMethod::automatic
+                     : method == 0              ? ReconstructMethod::pogm
+                                                : ReconstructMethod::pocs;
     options.iterations = 3;
   }
 

@@ -227,6 +227,113 @@ TEST(Reconstruct, TwoSetsOfMapsGiveTwoImages) {
   }
 }
 
+// |A x - y| of the measured points.
+double misfit(const Head& head, const KspaceSampling& sampling, const Tensor& kspace,
+              const Tensor& image) {
+  const Tensor found = sense_model(head.maps, sampling)(image).contiguous();
+  double sum = 0;
+  for (index_t i = 0; i < kspace.numel(); ++i) {
+    sum += std::norm(found.data<Sample>()[i] - kspace.data<Sample>()[i]);
+  }
+  return std::sqrt(sum);
+}
+
+// The minimum with a data term is the one within the ball on whose border it lies.
+TEST(Reconstruct, WithinABallIsTheMinimumThatLiesOnItsBorder) {
+  const Head head;
+  const KspaceSampling sampling{.mask = head.mask};
+  for (const char* text :
+       {"l1wav:0.01,shift=none", "tv:0.01", "l2:0.05", "l1fft(Nx):0.02", "tgv:0.02"}) {
+    SCOPED_TRACE(text);
+    std::vector<Regularizer> regs = {parse_regularizer(text)};
+    const auto free =
+        reconstruct(head.kspace, head.maps, sampling, {.regularizers = regs, .iterations = 3000});
+    const double radius = misfit(head, sampling, head.kspace, free.image);
+    regs.push_back(parse_regularizer("ball:" + std::to_string(radius)));
+    for (const double scale : {1.0, 2.0}) {
+      // Both weights are in that unit.
+      regs.back().lambda = radius / scale;
+      const auto found = reconstruct(head.kspace, head.maps, sampling,
+                                     {.regularizers = regs, .iterations = 1000, .scale = scale});
+      EXPECT_EQ(found.method, ReconstructMethod::primal_dual);
+      EXPECT_LT(difference(found.image, free.image), 1e-2);
+      EXPECT_NEAR(misfit(head, sampling, head.kspace, found.image), radius, 1e-2 * radius);
+    }
+  }
+}
+
+TEST(Reconstruct, ABallTakesWeightsOfAMaskSpokesSeriesAndBudgets) {
+  const Head head;
+  const auto expect_within = [&](const KspaceSampling& sampling, const Tensor& kspace,
+                                 const std::string& term) {
+    SCOPED_TRACE(term);
+    std::vector<Regularizer> regs = {parse_regularizer(term), parse_regularizer("ball:1")};
+    const Tensor image =
+        Tensor::zeros(reconstruct(kspace, head.maps, sampling, {.iterations = 1}).image.shape(),
+                      DType::complex64);
+    const double radius = 0.1 * misfit(head, sampling, kspace, image);
+    regs.back().lambda = radius;
+    ReconstructOptions how{.regularizers = regs, .iterations = 200, .scale = 1};
+    const auto found = reconstruct(kspace, head.maps, sampling, how);
+    EXPECT_LT(misfit(head, sampling, kspace, found.image), 1.02 * radius);
+    EXPECT_GT(misfit(head, sampling, kspace, found.image), 0.5 * radius);
+    how.budget_bytes = plan_reconstruct(kspace, head.maps, sampling, how).total_bytes();
+    EXPECT_LT(difference(reconstruct(kspace, head.maps, sampling, how).image, found.image), 1e-3);
+    EXPECT_LE(plan_reconstruct(kspace, head.maps, sampling, how).total_bytes(), *how.budget_bytes);
+    how.budget_bytes = 1000;
+    expect_error<BudgetError>([&] { reconstruct(kspace, head.maps, sampling, how); }, "budget");
+  };
+  Tensor half = head.mask.to(DType::float32).contiguous();
+  for (index_t i = 0; i < half.numel(); i += 3) half.mutable_data<float>()[i] *= 0.5F;
+  const Tensor image = head.image.to(DType::complex64);
+  expect_within({.mask = half}, sense_model(head.maps, {.mask = half})(image).contiguous(), "tv:1");
+  const Tensor spokes = radial_trajectory({.spokes = 34, .samples = 96, .oversampling = 2});
+  const KspaceSampling along{.trajectory = spokes};
+  expect_within(along, sense_model(head.maps, along)(image).contiguous(), "l1wav:1");
+  Tensor series = Tensor::zeros({2, kRows, kColumns}, DType::bool_), frames;
+  for (index_t t = 0; t < 2; ++t) {
+    series.select(0, t).copy_from(sampling_pattern(
+        kRows, kColumns,
+        {.acceleration = 3, .center = 12, .seed = 4 + static_cast<std::uint64_t>(t)}));
+  }
+  frames = image.unsqueeze(0).expand({2, kRows, kColumns}).contiguous();
+  expect_within({.mask = series}, sense_model(head.maps, {.mask = series})(frames).contiguous(),
+                "tv(T):1");
+  expect_error<ValueError>(
+      [&] {
+        reconstruct(sense_model(head.maps, {.mask = series})(frames).contiguous(), head.maps,
+                    {.mask = series, .basis = Tensor::ones({2, 1}, DType::float32)},
+                    {.regularizers = {parse_regularizer("ball:1")}});
+      },
+      "ball: got a basis too");
+}
+
+// Of maps whose squares add up to 1, a gradient step of length 1 puts the measured samples back.
+TEST(Reconstruct, PocsProjectsOntoDataMapsAndConstraintByTurns) {
+  const Head head;
+  const NamedLinop F =
+      sense_model(head.maps, {.mask = Tensor::ones(head.mask.shape(), DType::bool_)});
+  const auto found = reconstruct(head.kspace, head.maps, {.mask = head.mask},
+                                 {.regularizers = {parse_regularizer("real")},
+                                  .method = ReconstructMethod::pocs,
+                                  .iterations = 7});
+  EXPECT_EQ(found.method, ReconstructMethod::pocs);
+  Tensor z = head.kspace.clone(), x;
+  for (int k = 0; k < 7; ++k) {
+    x = F.H()(z).contiguous().clone();
+    auto* v = x.mutable_data<Sample>();
+    for (index_t i = 0; i < x.numel(); ++i) v[i] = v[i].real();
+    z = F(x).contiguous().clone();
+    const index_t n = head.mask.numel();
+    for (index_t i = 0; i < z.numel(); ++i) {
+      if (head.mask.data<bool>()[i % n]) {
+        z.mutable_data<Sample>()[i] = head.kspace.data<Sample>()[i];
+      }
+    }
+  }
+  EXPECT_LT(difference(found.image, x), 1e-5);
+}
+
 TEST(Reconstruct, WhatCannotBeDoneIsNamed) {
   const Head head;
   const auto run = [&](const ReconstructOptions& options) {
@@ -239,6 +346,14 @@ TEST(Reconstruct, WhatCannotBeDoneIsNamed) {
   expect_error<ValueError>(run({.method = ReconstructMethod::admm}), "Try cg");
   expect_error<ValueError>(run({.regularizers = tv, .method = ReconstructMethod::adjoint}),
                            "adjoint cannot");
+  expect_error<ValueError>(run({.regularizers = tv, .method = ReconstructMethod::pocs}),
+                           "pocs cannot");
+  const std::vector<Regularizer> ball = {parse_regularizer("ball:1")};
+  for (const auto method :
+       {ReconstructMethod::adjoint, ReconstructMethod::cg, ReconstructMethod::fista,
+        ReconstructMethod::pogm, ReconstructMethod::admm, ReconstructMethod::pocs}) {
+    expect_error<ValueError>(run({.regularizers = ball, .method = method}), "Try primal-dual");
+  }
   expect_error<ValueError>(run({.iterations = 0}), "iterations");
   expect_error<ValueError>(run({.scale = 0.0}), "scale");
   expect_error<ValueError>(run({.regularizers = {parse_regularizer("tv(T):0.01")}}),

@@ -46,6 +46,8 @@ TEST(Regularizer, TextBecomesWhatItSays) {
   EXPECT_EQ(parts_of_unknown({plain}, "Ny Nx"), 1);
   EXPECT_EQ(parse_regularizer("nonneg").penalty, Penalty::non_negative);
   EXPECT_EQ(parse_regularizer("real").penalty, Penalty::real_valued);
+  EXPECT_EQ(parse_regularizer("ball:0.5").penalty, Penalty::ball);
+  EXPECT_EQ(parse_regularizer("ball:0.5").lambda, 0.5);
 }
 
 TEST(Regularizer, MistakesAreShownWhereTheyAre) {
@@ -77,6 +79,9 @@ TEST(Regularizer, MistakesAreShownWhereTheyAre) {
   expect("tgv:1,ratio=0", "character 13: expected a number > 0");
   expect("tv:1,ratio=2", "tv has no key 'ratio'");
   expect("nonneg8", "unknown regularizer 'nonneg8'");
+  expect("ball", "character 5: ball needs a weight");
+  expect("ball:-1", "character 6: expected a number >= 0");
+  expect("ball(Nx):1", "has no dimensions");
   expect("lr(;T)8", "character 7: lr needs a weight");
 }
 
@@ -102,6 +107,9 @@ TEST(Regularizer, ConstraintsComeFirstAndOthersBecomeTerms) {
   EXPECT_EQ(both.terms.size(), 1U);
   EXPECT_EQ(both.h->name(), NonNegative().name());
   EXPECT_EQ(added({"tv:1", "l1wav:1"}).terms.size(), 1U);
+  const Objective within = added({"ball:1", "l1wav:1"});
+  EXPECT_TRUE(within.h && within.terms.empty() && !within.h->has_state());
+  expect_error<ValueError>([&] { added({"ball:1", "ball:2"}); }, "ball: got several");
   expect_error<ValueError>([&] { added({"tv(Nx,Qy):0.01"}); },
                            "no dimension Qy in the image (Ny, Nx)");
   expect_error<ValueError>([&] { added({"lr(;T):0.01"}); }, "no dimension T");

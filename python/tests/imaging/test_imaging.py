@@ -171,6 +171,14 @@ def test_callbacks_and_progress(scan, capsys):
     assert seen[4:] == [-1, -2, -3, -4]
 
 
+@pytest.mark.parametrize("name", ["adjoint", "cg", "fista", "pogm", "primal_dual", "admm", "pocs"])
+def test_every_method_is_the_one_of_its_name(scan, name):
+    _, maps, mask, kspace = scan
+    regularizers = {"adjoint": [], "cg": "l2:0.01"}.get(name, "l1:0.01")
+    found = ps.reconstruct(kspace, maps, mask=mask, method=name, regularizers=regularizers, iterations=2)
+    assert found.method == name.replace("_", "-")
+
+
 def test_a_basis_gives_the_images_whose_sums_are_the_frames():
     rng = np.random.default_rng(5)
     maps = ps.ring_coil_maps(4, 24, 20)

@@ -24,6 +24,7 @@ constexpr const char* kReg =
   lr(;T):X             nuclear norm of the matrix voxels x T
   llr(Nx=8,Ny=8;T):X   the same of every block; shift=random|none, scale=none|bart
   nonneg, real         constraints
+  ball:E               |A x - y| <= E in place of |A x - y|^2 / 2, for all data of a slice
 
 DIMS are names of the image such as Nx,Ny or T, with --basis B for T; by default all of Nx Ny Nz. X
 is relative to the brightness of the data, so that it suits other scans too.
@@ -73,6 +74,7 @@ constexpr const char* kBart = R"(From BART
   pics -R T:7:0:X                        --reg tv:X
   pics -R T:1024:0:X                     --reg 'tv(T):X'
   pics -R L:7:7:X -b 8                   --reg 'llr(Nx=8,Ny=8,Nz=8;T):X,scale=bart'
+  pics -P X -l1 -r Y                     --reg ball:X --reg l1wav:Y
   pics -S                                the default
   pics -t traj                           --trajectory traj
   pics -p weights, -W start              --weights weights, --start start

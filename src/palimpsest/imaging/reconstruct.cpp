@@ -98,7 +98,8 @@ Tensor mean_of_frames(const Tensor& kspace, const Tensor& mask) {
 }
 
 bool needs_scale(const ReconstructOptions& options) {
-  return options.keep_scale || !are_quadratic(options.regularizers);
+  return options.keep_scale ||
+         std::any_of(options.regularizers.begin(), options.regularizers.end(), is_relative);
 }
 
 double scale_of(const Data& data, const NamedLinop& A, const ReconstructOptions& options) {
@@ -188,7 +189,10 @@ Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item
   return result;
 }
 
-void check_options(const ReconstructOptions& options) {
+void check_options(const KspaceSampling& sampling, const ReconstructOptions& options) {
+  if (sampling.basis && ball_of(options.regularizers) != nullptr) {
+    throw ValueError("[reg] ball: got a basis too, expected one of the two");
+  }
   if (options.iterations < 1) {
     throw ValueError(
         fmt::format("[reconstruct] iterations: got {}, expected at least 1", options.iterations));
@@ -207,25 +211,32 @@ void divide(Tensor& image, double by) {
 }  // namespace
 
 const char* name_of(ReconstructMethod method) {
-  constexpr const char* kNames[] = {"automatic", "adjoint",     "cg",  "fista",
-                                    "pogm",      "primal-dual", "admm"};
+  constexpr const char* kNames[] = {"automatic", "adjoint",     "cg",   "fista",
+                                    "pogm",      "primal-dual", "admm", "pocs"};
   return kNames[static_cast<std::size_t>(method)];
 }
 
-ReconstructMethod reconstruct_method(const Objective& f, ReconstructMethod wanted) {
-  const bool is_smooth = f.terms.empty() && !f.h;
-  const auto best = is_smooth         ? ReconstructMethod::cg
-                    : f.terms.empty() ? ReconstructMethod::fista
-                                      : ReconstructMethod::primal_dual;
+ReconstructMethod reconstruct_method(const Objective& f, ReconstructMethod wanted, bool has_ball) {
+  const bool is_smooth = f.terms.empty() && !f.h && !has_ball;
+  const auto best = is_smooth                      ? ReconstructMethod::cg
+                    : f.terms.empty() && !has_ball ? ReconstructMethod::fista
+                                                   : ReconstructMethod::primal_dual;
   if (wanted == ReconstructMethod::automatic) return best;
-  const bool has_no_term = f.terms.empty();
-  const bool is_able = wanted == ReconstructMethod::adjoint ? is_smooth && f.quadratics.empty()
-                       : wanted == ReconstructMethod::cg    ? is_smooth
-                       : wanted == ReconstructMethod::fista || wanted == ReconstructMethod::pogm
-                           ? has_no_term
-                       : wanted == ReconstructMethod::admm ? !is_smooth
-                                                           : true;
-  if (is_able) return wanted;
+  const auto is_able = [&] {
+    if (wanted == ReconstructMethod::primal_dual) return true;
+    if (has_ball) return false;
+    switch (wanted) {
+      case ReconstructMethod::adjoint:
+        return is_smooth && f.quadratics.empty();
+      case ReconstructMethod::cg:
+        return is_smooth;
+      case ReconstructMethod::admm:
+        return !is_smooth;
+      default:
+        return f.terms.empty();
+    }
+  };
+  if (is_able()) return wanted;
   throw ValueError(fmt::format("[method] {} cannot do these regularizers. Try {}", name_of(wanted),
                                name_of(best)));
 }
@@ -258,7 +269,7 @@ Tensor measured_points(const Tensor& kspace, bool is_series) {
 
 Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const KspaceSampling& sampling,
                            const ReconstructOptions& options) {
-  check_options(options);
+  check_options(sampling, options);
   const Data data = data_of(kspace, maps, sampling);
   const NamedLinop A = sense_model(maps, data.sampling);
   const ImageItem item = item_of(data, maps);
@@ -272,7 +283,9 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
     if (sampling.mask) y = masked(kspace, weights, item);
     Tensor squares = weights.clone();
     auto* w = squares.mutable_data<float>();
-    for (index_t i = 0; i < squares.numel(); ++i) w[i] *= w[i];
+    // A ball is one of A x - y itself.
+    const bool is_squared = ball_of(options.regularizers) == nullptr;
+    for (index_t i = 0; is_squared && i < squares.numel(); ++i) w[i] *= w[i];
     solver.set_weights(item.basis
                            ? subspace_weights(*item.basis, item.shape,
                                               [&](index_t t) { return squares.select(0, t); })
@@ -289,7 +302,7 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
 
 SolvePlan plan_reconstruct(const Tensor& kspace, const Tensor& maps, const KspaceSampling& sampling,
                            const ReconstructOptions& options) {
-  check_options(options);
+  check_options(sampling, options);
   const Data data = data_of(kspace, maps, sampling);
   const ImageSolver solver = solver_of(data, maps, options);
   if (!solver.is_iterative()) {

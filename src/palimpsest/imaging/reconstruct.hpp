@@ -16,20 +16,23 @@ namespace PALIMPSEST_API palimpsest {
 
 /// How an image is found.
 enum class ReconstructMethod : std::uint8_t {
-  automatic,    ///< cg where all is quadratic, fista for one function, else primal_dual
+  automatic,    ///< cg where all is quadratic, fista for one function; else primal_dual
   adjoint,      ///< A^H y: zeros where nothing was measured
   cg,           ///< conjugate gradients
   fista,        ///< proximal gradient steps
   pogm,         ///< the proximal optimized gradient method
-  primal_dual,  ///< the method of Condat and Vu
+  primal_dual,  ///< the method of Condat and Vu, with a ball that of Chambolle and Pock
   admm,
+  pocs,  ///< projections onto the data, the range of the maps and what the functions ask for
 };
 const char* name_of(ReconstructMethod method);
 
 /// The method for an objective: the wanted one, or the best if that is automatic.
 ///
-/// Errors   ValueError "cannot": the wanted one does not do its functions
-ReconstructMethod reconstruct_method(const Objective& objective, ReconstructMethod wanted);
+/// Errors   ValueError "cannot": the wanted one does not do its functions, or not with a ball in
+///          place of the data term
+ReconstructMethod reconstruct_method(const Objective& objective, ReconstructMethod wanted,
+                                     bool has_ball = false);
 
 struct ReconstructOptions {
   std::vector<Regularizer> regularizers = {};
@@ -66,12 +69,13 @@ struct Reconstruction {
 /// An image from k-space.
 ///
 /// Math     min |A x - y|^2 / 2 + sum of regularizers, A = sense_model(maps, sampling); weights of
-///          what is proportional to |x| are multiplied by the scale
+///          what is proportional to |x| are multiplied by the scale. With a ball: min of the others
+///          where |A x - y| <= its radius times the scale
 /// Shapes   kspace (C, ..), of a series (T, C, ..); without mask, points that are 0 in all coils
 ///          count as not measured
 /// DTypes   complex64
 /// Errors   ShapeError, DTypeError: arrays do not fit; ValueError "cannot": a method that cannot
-///          do the regularizers; "NaN"; those of the solvers
+///          do the regularizers; "ball": with a basis; "NaN"; those of the solvers
 /// Cost     plan_reconstruct()
 /// Source   Pruessmann et al. 2001, doi:10.1002/mrm.1241; Lustig et al. 2007,
 ///          doi:10.1002/mrm.21391

@@ -37,6 +37,7 @@ constexpr Name kNames[] = {
     {"llr", Penalty::locally_low_rank, true, true, true},
     {"nonneg", Penalty::non_negative, false, false, false},
     {"real", Penalty::real_valued, false, false, false},
+    {"ball", Penalty::ball, true, false, false},
 };
 
 // Reads a text from left to right, and says where it could not.
@@ -303,6 +304,7 @@ Prox function_of(const Regularizer& r, const Weight& lambda, const Dims& over, c
     case Penalty::l2:
     case Penalty::total_variation:
     case Penalty::generalized_variation:
+    case Penalty::ball:
       break;
   }
   throw InternalError("[reg] no function");
@@ -351,6 +353,8 @@ void add_regularizers(Objective& objective, const std::vector<Regularizer>& regu
     }
     if (r.penalty == Penalty::l2) {
       if (r.lambda > 0) objective.quadratics.push_back({.lambda = r.lambda});
+    } else if (r.penalty == Penalty::ball) {
+      if (&r != ball_of(regularizers)) throw ValueError("[reg] ball: got several, expected one");
     } else {
       (is_constraint(r.penalty) ? constraints : functions).push_back(r);
     }
@@ -364,7 +368,8 @@ void add_regularizers(Objective& objective, const std::vector<Regularizer>& regu
     return;
   }
   // A function of differences is a term, and its dual variable has no place beside random shifts.
-  const bool is_alone = !objective.h && objective.terms.empty() && constraints.size() == 1;
+  const bool is_alone = !objective.h && objective.terms.empty() && constraints.size() == 1 &&
+                        ball_of(regularizers) == nullptr;
   for (Regularizer r : constraints) {
     const Dims over = r.over.empty() ? spatial_of(image) : r.over;
     const Weight lambda = weight ? weight(r) : Weight(r.lambda);
@@ -392,6 +397,16 @@ index_t parts_of_unknown(const std::vector<Regularizer>& regularizers, const Dim
     return 1 + std::ssize(r.over.empty() ? spatial_of(image) : r.over);
   }
   return 1;
+}
+
+bool is_relative(const Regularizer& r) {
+  return r.penalty != Penalty::l2 && !is_constraint(r.penalty);
+}
+
+const Regularizer* ball_of(const std::vector<Regularizer>& regularizers) {
+  const auto it = std::find_if(regularizers.begin(), regularizers.end(),
+                               [](const Regularizer& r) { return r.penalty == Penalty::ball; });
+  return it == regularizers.end() ? nullptr : &*it;
 }
 
 bool are_quadratic(const std::vector<Regularizer>& regularizers) {

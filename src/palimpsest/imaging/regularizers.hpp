@@ -26,6 +26,7 @@ enum class Penalty : std::uint8_t {
   locally_low_rank,       ///< the same of every block
   non_negative,           ///< x real and not negative
   real_valued,            ///< x real
+  ball,                   ///< |A x - y| <= lambda, in place of |A x - y|^2 / 2
 };
 
 struct Regularizer {
@@ -55,9 +56,9 @@ struct Regularizer {
 /// Reads `NAME[(DIMS)][:LAMBDA][,KEY=VALUE]..`, such as `tv:0.01`, `l1wav(Ny,Nx):0.01,wavelet=db4`
 /// or `llr(Nx=8,Ny=8;T):0.02`.
 ///
-/// NAME is l2, l1, l1wav, l1fft, tv, tgv, lr, llr, nonneg or real. Keys: wavelet, levels (a number
-/// or auto), shift (random, none), joint of l1wav; iso (0, 1), boundary (periodic, neumann, zero),
-/// direction (backward, forward) of tv; ratio of tgv; shift, scale (none, bart) of llr.
+/// NAME is l2, l1, l1wav, l1fft, tv, tgv, lr, llr, nonneg, real or ball. Keys: wavelet, levels (a
+/// number or auto), shift (random, none), joint of l1wav; iso (0, 1), boundary (periodic, neumann,
+/// zero), direction (backward, forward) of tv; ratio of tgv; shift, scale (none, bart) of llr.
 ///
 /// Errors   ValueError with the text and the character: an unknown name, naming the nearest; "needs
 ///          a weight"; "expected a number >= 0"; keys and dimensions that it does not have
@@ -70,17 +71,25 @@ using WeightOf = std::function<Weight(const Regularizer&)>;
 /// of them that is no quadratic is `h`; constraints come first, so that the image obeys them.
 /// Random shifts are left out where there are several.
 ///
+/// The ball is left out: it stands in place of the data term.
+///
 /// Generalized variation makes the unknown larger: the image is part 0 of parts_of_unknown() along
 /// a new first dimension, and `A` of the objective takes it out.
 ///
 /// Errors   ValueError "no dimension": one that the image lacks; "tgv" beside other functions than
-///          l2; those of the functions
+///          l2; "ball": several; those of the functions
 void add_regularizers(Objective& objective, const std::vector<Regularizer>& regularizers,
                       const Dims& image, const WeightOf& weight = {});
 
 /// Of the unknown of that objective, 1 but with generalized variation: the image, and a field with
 /// as many components as there are dimensions along which it acts.
 index_t parts_of_unknown(const std::vector<Regularizer>& regularizers, const Dims& image);
+
+/// Is the weight in the unit of the image? That of l2 has none, constraints have no weight.
+bool is_relative(const Regularizer& regularizer);
+
+/// The one that bounds |A x - y|; null: none does.
+const Regularizer* ball_of(const std::vector<Regularizer>& regularizers);
 
 /// Are all of them quadratic, so that the image is linear in the data?
 bool are_quadratic(const std::vector<Regularizer>& regularizers);

@@ -28,6 +28,7 @@ constexpr MethodName kMethods[] = {{"automatic", ReconstructMethod::automatic},
                                    {"pogm", ReconstructMethod::pogm},
                                    {"primal-dual", ReconstructMethod::primal_dual},
                                    {"admm", ReconstructMethod::admm},
+                                   {"pocs", ReconstructMethod::pocs},
                                    {"adjoint", ReconstructMethod::adjoint}};
 
 ReconstructMethod method_of(const std::string& text) {
@@ -86,11 +87,6 @@ ScanOptions scan_options(const ReconOptions& options) {
   return scan;
 }
 
-bool is_scaled(const Regularizer& r) {
-  return r.penalty != Penalty::l2 && r.penalty != Penalty::non_negative &&
-         r.penalty != Penalty::real_valued;
-}
-
 bool is_shifted(const Regularizer& r) {
   return (r.penalty == Penalty::l1_wavelet || r.penalty == Penalty::locally_low_rank) &&
          r.shift == Shift::random;
@@ -106,10 +102,10 @@ void check_effects(const ReconOptions& options, const ScanReconstructionOptions&
         "[--seed] has no effect: only l1wav and llr, alone and with shift=random, draw numbers. "
         "Try without --seed");
   }
-  const bool has_scaled = std::any_of(regs.begin(), regs.end(), is_scaled);
+  const bool has_scaled = std::any_of(regs.begin(), regs.end(), is_relative);
   if (!options.scale.empty() && !has_scaled && !options.keep_scale) {
     throw UsageError(
-        "[--scale] has no effect without --reg of l1, l1wav, l1fft, tv, tgv, lr or llr, or "
+        "[--scale] has no effect without --reg of l1, l1wav, l1fft, tv, tgv, lr, llr or ball, or "
         "--keep-scale. Try without --scale");
   }
 }
@@ -257,7 +253,7 @@ Command add_image_options(CommandLine& line, const std::string& name,
                 "k-space: ISMRMRD file, or array (coil, [z,] y, x) as NPY or BART CFL")
       .option("--reg", "TERM", options.regularizers,
               "Regularizer, NAME[(DIMS)]:WEIGHT[,KEY=VALUE]..: l2, l1, l1wav, l1fft, tv, tgv, lr, "
-              "llr, nonneg, real; may be given several times; default: l2:0.015")
+              "llr, nonneg, real, ball; may be given several times; default: l2:0.015")
       .choice("--method", methods, options.method,
               "Reconstruction method; automatic: the best for the regularizers")
       .option("--maps", "FILE", options.maps,

@@ -108,7 +108,9 @@ const char* method_reason(const ScanReconstruction& r, const ScanReconstructionO
     case ReconstructMethod::fista:
       return "one function of the image besides the data";
     default:
-      return "functions of differences, or several functions";
+      return ball_of(options.regularizers) != nullptr
+                 ? "the data are a constraint"
+                 : "functions of differences, or several functions";
   }
 }
 

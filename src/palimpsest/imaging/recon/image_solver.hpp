@@ -71,9 +71,9 @@ struct ImageSolverOptions {
   std::function<bool(const SolveInfo&)> callback = {};
 };
 
-/// The minimizer of |A x - y|^2 / 2 + regularizers, or A^H y, for any number of items of one kind:
-/// planned, cut for a budget and compiled once. Maps, weights, the unit of the regularizers and the
-/// start are set from item to item.
+/// The minimizer of |A x - y|^2 / 2 + regularizers, that of the others within a ball, or A^H y, for
+/// any number of items of one kind: planned, cut for a budget and compiled once. Maps, weights, the
+/// unit of the regularizers and the start are set from item to item.
 ///
 /// Errors   BudgetError: nothing fits; ValueError "cannot": a method that cannot do the
 ///          regularizers; those of the regularizers; "diverged" at the first step. A later one
@@ -91,9 +91,11 @@ class ImageSolver {
   ReconstructMethod method() const;
   bool is_iterative() const { return method() != ReconstructMethod::adjoint; }
   index_t adjoint_bytes() const;
-  /// The right-hand side included; 0 for the adjoint alone.
+  /// The right-hand side included, that of a ball, y, only in a file; 0 for the adjoint alone.
   index_t solve_bytes() const;
   const BudgetSplit& adjoint() const;
+  /// Is A^H y made? With a ball it only tells the scale along trajectories.
+  bool uses_adjoint() const;
   /// Does the iteration take longer steps where k-space was measured less densely?
   bool is_preconditioned() const;
   /// Undefined for the adjoint alone.

@@ -88,6 +88,7 @@ struct ScanReconstruction::Impl {
   // -- planning ----------------------------------------------------------------------------------
   void open_basis();
   void check_options();
+  void check_ball() const;
   void check_regularizers() const;
   void open_given_maps();
   void open_center();

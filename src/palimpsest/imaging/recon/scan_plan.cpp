@@ -48,10 +48,7 @@ void check_center(const CalibrationArea& center, const Extents& item, index_t ke
 }
 
 bool needs_scale(const std::vector<Regularizer>& regularizers) {
-  return std::any_of(regularizers.begin(), regularizers.end(), [](const Regularizer& r) {
-    return r.penalty != Penalty::l2 && r.penalty != Penalty::non_negative &&
-           r.penalty != Penalty::real_valued;
-  });
+  return std::any_of(regularizers.begin(), regularizers.end(), is_relative);
 }
 
 }  // namespace
@@ -69,6 +66,8 @@ bool ties(const std::vector<Regularizer>& regularizers, const ND& d) {
       case Penalty::locally_low_rank:
         if (r.across.empty() ? d == ND("T") : r.across.contains(d)) return true;
         return r.over.empty() ? is_spatial : r.over.contains(d);
+      case Penalty::ball:  // one of all data
+        return true;
       default:
         return false;
     }
@@ -146,6 +145,12 @@ void ScanReconstruction::Impl::open_basis() {
   scan.project_to(basis->shape(1));
 }
 
+void ScanReconstruction::Impl::check_ball() const {
+  const char* const other = basis ? "--basis" : !options.weights.empty() ? "--weights" : nullptr;
+  if (other == nullptr) return;
+  throw ValueError(fmt::format("[--reg] ball: got {} too, expected one of the two", other));
+}
+
 void ScanReconstruction::Impl::check_regularizers() const {
   const ScanLayout& layout = scan.layout();
   for (const Regularizer& r : options.regularizers) {
@@ -155,7 +160,9 @@ void ScanReconstruction::Impl::check_regularizers() const {
       throw ValueError(fmt::format("[--reg] no dimension T in the image {} of --basis. Try B",
                                    (Dims("B") + layout.item_dims()).str()));
     }
-    if (ties({r}, ND("T")) && layout.frames.empty()) {
+    if (r.penalty == Penalty::ball) {
+      check_ball();
+    } else if (ties({r}, ND("T")) && layout.frames.empty()) {
       throw ValueError(fmt::format(
           "[--reg] no dimension T in the image {}. Try --as T=repetition, or --frames N",
           layout.item_dims().str()));
@@ -611,7 +618,9 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
       draft.add("operators", draft.held - operator_bytes + making_bytes);
     }
     const ImageSolver::Budgets fixed = draft.solver->fixed_bytes();
-    draft.add("adjoint", draft.held + draft.solver->adjoint_bytes() - fixed.adjoint);
+    if (draft.solver->uses_adjoint()) {
+      draft.add("adjoint", draft.held + draft.solver->adjoint_bytes() - fixed.adjoint);
+    }
     if (draft.solver->is_iterative()) {
       draft.add("solve", beside_solve + draft.solver->solve_bytes() - fixed.solve);
     }

@@ -86,6 +86,12 @@ void ScanReconstruction::Impl::shape_team() {
         fmt::format("[{}] {} ranks share the coils of a solve, expected one rank. Try without {}",
                     option, team.size("coil"), option));
   }
+  if (has_part_of_coils() && ball_of(options.regularizers) != nullptr) {
+    throw ValueError(
+        fmt::format("[--reg] ball: {} ranks share the coils of a solve, expected one rank. Try "
+                    "fewer ranks",
+                    team.size("coil")));
+  }
   if (team.size("solve") <= solves && team.size("coil") <= coils) return;
   throw ValueError(
       fmt::format("[team] got {} ranks for solves and {} for coils, expected at most {} and {}. "

@@ -17,8 +17,8 @@ namespace palimpsest::python {
 PALIMPSEST_NAMES(PatternKind, "kind", "poisson", "random", "uniform", "full")
 PALIMPSEST_NAMES(TrajectoryConvention, "convention", "plain", "bart")
 PALIMPSEST_NAMES(DensityMethod, "method", "analytic", "pipe")
-PALIMPSEST_NAMES(ReconstructMethod, "method", "automatic", "adjoint", "cg", "fista", "primal_dual",
-                 "admm")
+PALIMPSEST_NAMES(ReconstructMethod, "method", "automatic", "adjoint", "cg", "fista", "pogm",
+                 "primal_dual", "admm", "pocs")
 PALIMPSEST_OPTIONS(PatternOptions)
 PALIMPSEST_OPTIONS(LineOptions)
 PALIMPSEST_OPTIONS(RadialOptions)

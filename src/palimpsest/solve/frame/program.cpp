@@ -214,6 +214,8 @@ SolvePlan SolverProgram::plan() const {
   SolvePlan result;
   for (const SharedVariable& s : state_) result.state_bytes += bytes_of(s.type());
   result.state_bytes += input_bytes();
+  // What is known only when a run begins; a caller may know it before.
+  const bool may_map_b = !problem_.flag("data_in_memory");
   ConstantBytes constant_bytes(problem_);
   for (const Function* f : functions()) constant_bytes.add(*f);
   const index_t constants = constant_bytes.bytes();
@@ -221,15 +223,15 @@ SolvePlan SolverProgram::plan() const {
   if (setup_.function.defined()) {
     const Plan& plan = plan_of(setup_.function, setup_.types);
     result.setup_bytes += plan.peak_bytes;
-    result.streamed_bytes = streamed_bytes(setup_.function, plan, setup_.uses_b);
+    result.streamed_bytes = streamed_bytes(setup_.function, plan, setup_.uses_b && may_map_b);
   }
   index_t arena = 0;
   for (const Part& part : steps_) {
     const Plan& plan = plan_of(part.function, part.types);
     arena = std::max(arena, plan.arena_bytes);
     result.step_bytes += plan.peak_bytes - plan.arena_bytes;
-    result.streamed_bytes =
-        std::max(result.streamed_bytes, streamed_bytes(part.function, plan, part.uses_b));
+    result.streamed_bytes = std::max(result.streamed_bytes,
+                                     streamed_bytes(part.function, plan, part.uses_b && may_map_b));
   }
   result.step_bytes += arena;
   result.step = plan_of(steps_[0].function, steps_[0].types);

@@ -59,9 +59,12 @@ class NormsOfTiles {
 Preparation prepare_pdhg(const Problem& p, std::uint64_t seed) {
   const NormsOfTiles scope(p);
   Preparation made;
-  const OperatorNorm A = operator_norm2(p.op("A"), p.x().type(), seed);
-  double norm = A.value;
-  made.applications = A.applications;
+  double norm = p.real("L", 0);  // of A^H A, where it is known
+  if (norm == 0) {
+    const OperatorNorm A = operator_norm2(p.op("A"), p.x().type(), seed);
+    norm = A.value;
+    made.applications = A.applications;
+  }
   for (index_t i = 0; i < term_count(p); ++i) {
     const OperatorNorm K = operator_norm2(p.op(of_term("K", i)), p.x().type(), seed);
     made.applications += K.applications;
@@ -80,7 +83,7 @@ index_t prepare_pdhg_bytes(const Problem& p) {
     const index_t data = p.tiles().empty() ? 0 : operator_bytes({A, A.N()}) - operator_bytes({A});
     bytes = std::max(bytes, operator_norm2_bytes(A, p.x().type()) + data);
   };
-  add(p.op("A"));
+  if (p.real("L", 0) == 0) add(p.op("A"));
   for (index_t i = 0; i < term_count(p); ++i) add(p.op(of_term("K", i)));
   return bytes;
 }
