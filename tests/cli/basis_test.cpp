@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <nlohmann/json.hpp>
 
-#include "cli/run_command.hpp"
+#include "cli/recon_runs.hpp"
 #include "palimpsest/imaging/coil_maps.hpp"
 #include "palimpsest/imaging/phantom.hpp"
 #include "palimpsest/imaging/reconstruct.hpp"
@@ -22,12 +21,11 @@ namespace {
 
 using testing::difference;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
 using Sample = std::complex<float>;
 
 constexpr index_t kFrames = 6, kCoils = 5, kRows = 36, kColumns = 36, kSpokes = 9;
 
-class Basis : public ::testing::Test {
+class Basis : public ReconRuns {
  protected:
   Basis() {
     write_npy(dir / "maps.npy", maps);
@@ -69,35 +67,6 @@ class Basis : public ::testing::Test {
     }
     return mask;
   }
-  CommandResult run(std::vector<std::string> words, const std::vector<std::string>& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return run_command(words);
-  }
-  // The image, and the report in `report`; announced is what is measured.
-  Tensor recon(const std::vector<std::string>& given, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words = {"recon", "--save", dir / "o.npy", "--json"};
-    words.insert(words.end(), given.begin(), given.end());
-    const CommandResult result = run(words, more);
-    EXPECT_EQ(result.code, 0) << result.err;
-    if (result.code != 0) return Tensor::zeros({1}, DType::complex64);
-    report = Json::parse(result.out);
-    const auto announced = report.at("announced_peak_bytes").get<double>();
-    const auto measured = report.at("measured_peak_bytes").get<double>();
-    EXPECT_GE(announced, measured) << report;
-    EXPECT_LE(announced, 1.05 * measured) << report;
-    return read_npy(dir / "o.npy");
-  }
-  std::string refusal(const std::vector<std::string>& given,
-                      const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words = {"recon"};
-    words.insert(words.end(), given.begin(), given.end());
-    if (std::find(more.begin(), more.end(), "--save") == more.end()) {
-      words.insert(words.end(), {"--save", dir / "o.npy"});
-    }
-    const CommandResult result = run(words, more);
-    EXPECT_EQ(result.code, 2) << result.out << result.err;
-    return result.err;
-  }
   std::vector<std::string> on_grid(const std::string& name = "basis.npy") const {
     return {dir / "k.npy", "--maps", dir / "maps.npy", "--basis", dir / name};
   }
@@ -106,15 +75,6 @@ class Basis : public ::testing::Test {
             "--trajectory",          dir / "t.npy", "--frames",
             std::to_string(kSpokes), "--basis",     dir / name};
   }
-  index_t smallest(const std::vector<std::string>& given, const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"recon", "--memory", "1k", "--save", dir / "none.npy"};
-    words.insert(words.end(), given.begin(), given.end());
-    const std::string error = run(words, more).err, before = "Try --memory ";
-    EXPECT_THAT(error, HasSubstr(before));
-    return std::stoll(error.substr(error.find(before) + before.size()));
-  }
-
-  ScratchDirectory dir;
   Tensor maps = ring_coil_maps(kCoils, kRows, kColumns), basis = decays(), frames = series();
   Tensor mask = random_mask();
   Tensor kspace = sense_model(maps, {.mask = mask})(frames).contiguous();
@@ -122,7 +82,6 @@ class Basis : public ::testing::Test {
       radial_trajectory({.spokes = kFrames * kSpokes, .samples = 2 * kColumns, .golden = 1})
           .view({kFrames, kSpokes, 2 * kColumns, 2});
   Tensor spokes;
-  Json report;
 };
 
 TEST_F(Basis, TheImagesAreThoseOfTheLibrary) {

@@ -334,6 +334,37 @@ TEST(Reconstruct, PocsProjectsOntoDataMapsAndConstraintByTurns) {
   EXPECT_LT(difference(found.image, x), 1e-5);
 }
 
+TEST(Reconstruct, APhaseIsAsGoodAsMapsThatHaveIt) {
+  const Head head;
+  Tensor phase = Tensor::empty({kRows, kColumns}, DType::float32);
+  for (index_t i = 0; i < phase.numel(); ++i) {
+    phase.mutable_data<float>()[i] = 0.05F * static_cast<float>(i % kColumns);
+  }
+  Tensor maps = head.maps.clone();
+  for (index_t i = 0; i < maps.numel(); ++i) {
+    maps.mutable_data<Sample>()[i] *= std::polar(1.0F, phase.data<float>()[i % phase.numel()]);
+  }
+  const KspaceSampling along{
+      .trajectory = radial_trajectory({.spokes = 34, .samples = 96, .oversampling = 2})};
+  const Tensor spokes = sense_model(maps, along)(head.image.to(DType::complex64)).contiguous();
+  for (const char* reg : {"l2:0.01", "real", "l1wav:0.01,shift=none"}) {
+    SCOPED_TRACE(reg);
+    ReconstructOptions how{.regularizers = {parse_regularizer(reg)}, .iterations = 20};
+    const Tensor expected = reconstruct(head.kspace, maps, {}, how).image;
+    const Tensor expected_along = reconstruct(spokes, maps, along, how).image;
+    how.phase = phase;
+    EXPECT_LT(difference(reconstruct(head.kspace, head.maps, {}, how).image, expected), 1e-4);
+    EXPECT_LT(difference(reconstruct(spokes, head.maps, along, how).image, expected_along), 1e-3);
+    EXPECT_GT(plan_reconstruct(head.kspace, head.maps, {}, how).operator_bytes,
+              plan_reconstruct(head.kspace, head.maps, {}, {}).operator_bytes);
+  }
+  const auto with = [&](const Tensor& other) {
+    return [&head, other] { reconstruct(head.kspace, head.maps, {}, {.phase = other}); };
+  };
+  expect_error<ShapeError>(with(phase.permute({1, 0})), "phase: got the shape (40, 48)");
+  expect_error<ValueError>(with(Tensor::full<float>({kRows, kColumns}, INFINITY)), "phase: NaN");
+}
+
 TEST(Reconstruct, WhatCannotBeDoneIsNamed) {
   const Head head;
   const auto run = [&](const ReconstructOptions& options) {

@@ -179,6 +179,15 @@ def test_every_method_is_the_one_of_its_name(scan, name):
     assert found.method == name.replace("_", "-")
 
 
+def test_an_image_without_its_phase_is_real(scan):
+    image, maps, mask, kspace = scan
+    phase = np.linspace(0, 2, maps.shape[-1], dtype="float32") * np.ones(maps.shape[1:], "float32")
+    found = ps.reconstruct(kspace, maps * np.exp(-1j * phase), mask=mask, phase=phase, regularizers="l2:0.01")
+    np.testing.assert_allclose(found.image, ps.reconstruct(kspace, maps, mask=mask, regularizers="l2:0.01").image, atol=1e-4)
+    with pytest.raises(ValueError, match="phase"):
+        ps.reconstruct(kspace, maps, mask=mask, phase=phase[1:])
+
+
 def test_a_basis_gives_the_images_whose_sums_are_the_frames():
     rng = np.random.default_rng(5)
     maps = ps.ring_coil_maps(4, 24, 20)

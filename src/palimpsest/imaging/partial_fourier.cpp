@@ -149,6 +149,24 @@ Reach reach_of(const Tensor& measured, index_t axis) {
 
 }  // namespace
 
+void set_phase_factors(Tensor factors, const Tensor& phase) {
+  for (index_t i = 0; phase.rank() > 1 && i < phase.shape(0); ++i) {
+    set_phase_factors(factors.select(0, i), phase.select(0, i));
+  }
+  if (phase.rank() > 1) return;
+  const Tensor given = phase.to(DType::complex128).contiguous();
+  const auto* from = given.data<std::complex<double>>();
+  std::vector<Sample> line(static_cast<std::size_t>(phase.numel()));
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const double size = std::abs(from[i]);
+    const std::complex<double> factor = !is_complex(phase.dtype()) ? std::polar(1.0, from[i].real())
+                                        : size > 0                 ? from[i] / size
+                                                                   : 1.0;
+    line[i] = Sample(factor);
+  }
+  factors.copy_from(Tensor::from(line));
+}
+
 const char* name_of(PartialFourier method) {
   constexpr const char* kNames[] = {"none", "homodyne", "pocs"};
   return kNames[static_cast<std::size_t>(method)];

@@ -11,6 +11,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
+#include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
@@ -119,7 +120,7 @@ double scale_of(const Data& data, const NamedLinop& A, const ReconstructOptions&
   return brightness_of(kspace, area).scale();
 }
 
-ImageItem item_of(const Data& data, const Tensor& maps) {
+ImageItem item_of(const Data& data, const Tensor& maps, const ReconstructOptions& options) {
   ImageItem item;
   for (const ND& d : data.image) {
     if (d != ND("T") && d != ND("B") && d != ND("M")) item.dims.push_back(d);
@@ -128,6 +129,7 @@ ImageItem item_of(const Data& data, const Tensor& maps) {
   item.shape = Extents(maps.shape().end() - static_cast<std::ptrdiff_t>(axes), maps.shape().end());
   item.n_coils = maps.shape(-1 - static_cast<index_t>(axes));
   item.sets = data.image.contains(ND("M")) ? maps.shape(0) : 1;
+  item.has_phase = options.phase.has_value();
   if (data.has_frames) item.frames = n_frames_of(data.sampling);
   if (data.sampling.basis) item.basis = checked_basis("[basis]", *data.sampling.basis, item.frames);
   if (!data.sampling.trajectory) return item;
@@ -164,7 +166,7 @@ ImageSolverOptions solver_options(const ReconstructOptions& options, const Tenso
 }
 
 ImageSolver solver_of(const Data& data, const Tensor& maps, const ReconstructOptions& options) {
-  const ImageItem item = item_of(data, maps);
+  const ImageItem item = item_of(data, maps, options);
   ImageSolverOptions how = solver_options(options, maps, item);
   const ReconstructMethod method =
       method_for(options.regularizers, item.image_dims(), options.method);
@@ -201,6 +203,22 @@ void check_options(const KspaceSampling& sampling, const ReconstructOptions& opt
     throw ValueError(
         fmt::format("[reconstruct] scale: got {}, expected a positive number", *options.scale));
   }
+}
+
+Tensor phase_factors(const Tensor& phase, const Extents& grid) {
+  if (phase.shape() != grid) {
+    throw ShapeError(fmt::format("[reconstruct] phase: got the shape {}, expected {}",
+                                 to_string(phase.shape()), to_string(grid)));
+  }
+  Tensor factors = Tensor::empty(grid, DType::complex64);
+  set_phase_factors(factors, phase);
+  const auto* v = factors.data<Sample>();
+  for (index_t i = 0; i < factors.numel(); ++i) {
+    if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
+    throw ValueError(
+        fmt::format("[reconstruct] phase: NaN or infinite values, the first is element {}", i));
+  }
+  return factors;
 }
 
 void divide(Tensor& image, double by) {
@@ -272,7 +290,7 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
   check_options(sampling, options);
   const Data data = data_of(kspace, maps, sampling);
   const NamedLinop A = sense_model(maps, data.sampling);
-  const ImageItem item = item_of(data, maps);
+  const ImageItem item = item_of(data, maps, options);
   Reconstruction result;
   result.scale = scale_of(data, A, options);
   ImageSolver solver = solver_of(data, maps, options);
@@ -292,6 +310,7 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
                            : squares);
   }
   solver.set_scale(result.scale);
+  if (options.phase) solver.set_phase(phase_factors(*options.phase, item.shape));
   if (options.start) solver.set_start(*options.start);
   MemoryLedger ledger;
   result.solve = solver.run(y, without_single_set(maps.contiguous(), item), ledger);

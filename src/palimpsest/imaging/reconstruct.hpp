@@ -45,6 +45,10 @@ struct ReconstructOptions {
   std::optional<double> scale = {};
   /// The image is divided by the scale.
   bool keep_scale = false;
+  /// Of the image, of its grid: real numbers in radians, or complex ones whose magnitude does not
+  /// count. The result has no such phase: A x is that of x times exp(i phase), so that x may be
+  /// asked to be real. One for all frames, coefficients and sets.
+  std::optional<Tensor> phase = {};
   /// Start of the iteration, an image.
   std::optional<Tensor> start = {};
   /// Bytes that the solve may take: operators are cut into tiles.

@@ -30,6 +30,10 @@ struct ScanReconstructionOptions {
   /// Of a series: file with a basis, numbers (frames, coefficients). The images of the result are
   /// those whose sums, weighted with its rows, are the frames.
   std::string basis;
+  /// File with the phase of the image, ([slice], [z], y, x): real numbers in radians, or complex
+  /// ones whose magnitude does not count. The result has no such phase: the coils see it times
+  /// exp(i phase), so that it may be asked to be real.
+  std::string phase;
   ScanOptions scan;
   std::vector<Regularizer> regularizers;
   ReconstructMethod method = ReconstructMethod::automatic;

@@ -58,9 +58,10 @@ index_t whole_number(const std::string& option, std::string_view text) {
 }
 
 ScanOptions scan_options(const ReconOptions& options) {
+  const std::optional<index_t> phase = phases_of(options).cardiac;
   ScanOptions scan{.slice = options.slice,
                    .contrast = options.contrast,
-                   .phase = options.phase,
+                   .phase = phase,
                    .set = options.set,
                    .repetition = options.repetition,
                    .prewhiten = options.prewhiten,
@@ -68,7 +69,7 @@ ScanOptions scan_options(const ReconOptions& options) {
   if (!options.as.empty()) {
     scan.as = parse_frame_counter(options.as);
     const bool is_named = (scan.as == FrameCounter::contrast && options.contrast) ||
-                          (scan.as == FrameCounter::phase && options.phase) ||
+                          (scan.as == FrameCounter::phase && phase) ||
                           (scan.as == FrameCounter::set && options.set) ||
                           (scan.as == FrameCounter::repetition && options.repetition);
     if (is_named) {
@@ -149,6 +150,27 @@ void set_scale(const ReconOptions& options, ScanReconstructionOptions& how) {
 
 }  // namespace
 
+Phases phases_of(const ReconOptions& options) {
+  Phases found;
+  for (const std::string& text : options.phases) {
+    index_t number = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    const bool is_number = end == last && error == std::errc() && !text.empty();
+    if (is_number ? found.cardiac.has_value() : !found.file.empty() || text.empty()) {
+      throw UsageError(fmt::format(
+          "[--phase] got '{}' too, expected a file with a phase and a number of a cardiac phase",
+          text));
+    }
+    if (is_number) {
+      found.cardiac = number;
+    } else {
+      found.file = text;
+    }
+  }
+  return found;
+}
+
 double parse_duration(const std::string& option, const std::string& text) {
   double value = 0;
   const char* const last = text.data() + text.size();
@@ -208,6 +230,7 @@ ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
   result.start = options.start;
   result.weights = options.weights;
   result.basis = options.basis;
+  result.phase = phases_of(options).file;
   result.scan = scan_options(options);
   for (const std::string& text : regularizer_texts(options)) {
     result.regularizers.push_back(parse_regularizer(text));
@@ -287,8 +310,10 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .option("--slice", "N", options.slice, "Slice of a raw file; default: all")
       .option("--contrast", "N", options.contrast,
               "Contrast of a raw file; needed if it has several")
-      .option("--phase", "N", options.phase,
-              "Cardiac phase of a raw file; needed if it has several")
+      .option("--phase", "FILE|N", options.phases,
+              "Phase of the image, NPY or BART CFL ([slice,] [z,] y, x), radians or complex: the "
+              "image has none, and --reg real holds; or cardiac phase of a raw file, needed if it "
+              "has several; both: given twice")
       .option("--set", "N", options.set, "Set of a raw file; needed if it has several")
       .option("--repetition", "N", options.repetition,
               "Repetition of a raw file; default: the mean of all")

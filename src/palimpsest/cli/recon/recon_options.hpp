@@ -19,7 +19,9 @@ struct ReconOptions : CommonOptions {
   std::optional<double> lambda, tolerance;
   index_t iterations = 30, bits = 8, columns = 0, sets = 1;
   std::optional<index_t> seed, compress;
-  std::optional<index_t> slice, contrast, phase, set, repetition;
+  std::optional<index_t> slice, contrast, set, repetition;
+  /// Each a cardiac phase, or a file with the phase of the image.
+  std::vector<std::string> phases;
   std::string partial = "none";
   std::string as, frames, trajectory, weights, basis, start, scale, time_limit, checkpoint, every,
       resume;
@@ -32,6 +34,14 @@ struct ReconOptions : CommonOptions {
   /// The whole command line.
   std::vector<std::string> words;
 };
+
+/// Out of ReconOptions::phases: the number of the cardiac phase, and the file.
+struct Phases {
+  std::optional<index_t> cardiac;
+  std::string file;
+};
+/// Errors   UsageError: two of a kind
+Phases phases_of(const ReconOptions& options);
 
 /// Adds those that decide about the image, and so about its plan.
 Command add_image_options(CommandLine& line, const std::string& name,

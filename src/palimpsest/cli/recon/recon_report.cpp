@@ -157,7 +157,7 @@ void add_inputs(JsonReport& report, const ScanReconstructionOptions& options) {
       {"k-space", options.kspace},  {"maps", options.maps},
       {"start", options.start},     {"trajectory", options.scan.trajectory},
       {"weights", options.weights}, {"basis", options.basis},
-      {"resume", options.resume}};
+      {"phase", options.phase},     {"resume", options.resume}};
   std::vector<JsonReport> found;
   for (const auto& [role, path] : inputs) {
     if (path.empty()) continue;
@@ -239,6 +239,7 @@ std::vector<std::pair<std::string, std::string>> page_facts(
                                            counted(layout.coefficients, "coefficient"),
                                            counted(layout.n_frames(), "frame")));
   }
+  if (!options.phase.empty()) rows.emplace_back("phase of the image", options.phase);
   rows.emplace_back("coil maps", options.maps.empty() ? "estimated" : options.maps);
   rows.emplace_back("regularizers", fmt::format("{}", fmt::join(regularizers, ", ")));
   rows.emplace_back("method", fmt::format("{}: {}", method_name(r), method_reason(r, options)));

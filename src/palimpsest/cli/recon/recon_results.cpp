@@ -52,8 +52,9 @@ std::string image_description(const ScanReconstructionResult& result) {
 }  // namespace
 
 void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_only) {
-  for (const std::string& path : {options.input, options.maps, options.start, options.trajectory,
-                                  options.weights, options.basis, options.resume, options.config}) {
+  for (const std::string& path :
+       {options.input, options.maps, options.start, options.trajectory, options.weights,
+        options.basis, phases_of(options).file, options.resume, options.config}) {
     outputs.reads(path);
   }
   if (!plan_only) {

@@ -228,6 +228,60 @@ Tensor open_trajectory(const std::string& path) {
   return data.narrow(2, 0, 2).contiguous();
 }
 
+namespace {
+
+Tensor without_axes_of_one_point(Tensor data) {
+  for (std::size_t axis = data.rank(); axis-- > 0;) {
+    if (data.shape()[axis] == 1) data = data.select(static_cast<index_t>(axis), 0);
+  }
+  return data;
+}
+
+// Line by line.
+void expect_finite_phase(const std::string& path, const Tensor& phase, index_t first = 0) {
+  if (phase.rank() > 1) {
+    const index_t part = phase.numel() / phase.shape(0);
+    for (index_t i = 0; i < phase.shape(0); ++i) {
+      expect_finite_phase(path, phase.select(0, i), first + i * part);
+    }
+    return;
+  }
+  const Tensor line = phase.to(DType::complex128).contiguous();
+  const auto* v = line.data<std::complex<double>>();
+  for (index_t i = 0; i < line.numel(); ++i) {
+    if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
+    throw ValueError(
+        fmt::format("[--phase] {}: NaN or infinite values, the first is element {}. Try another "
+                    "file",
+                    path, first + i));
+  }
+}
+
+}  // namespace
+
+Tensor open_phase(const std::string& path, const Extents& image) {
+  const FileFormat format = read_input(path, [&] { return detect_format(path); });
+  if (format != FileFormat::npy && format != FileFormat::cfl) {
+    throw ValueError(fmt::format("[--phase] {} is {}, expected NPY or CFL", path, name_of(format)));
+  }
+  const Tensor given =
+      read_input(path, [&] { return format == FileFormat::npy ? map_npy(path) : map_cfl(path); });
+  Tensor phase = without_axes_of_one_point(given);
+  Extents expected;
+  for (const index_t n : image) {
+    if (n > 1) expected.push_back(n);
+  }
+  if (phase.shape() != expected) {
+    throw ValueError(fmt::format("[--phase] {} has the shape {}, expected {}", path,
+                                 to_string(given.shape()), to_string(image)));
+  }
+  for (std::size_t axis = 0; axis < image.size(); ++axis) {
+    if (image[axis] == 1) phase = phase.unsqueeze(static_cast<index_t>(axis));
+  }
+  expect_finite_phase(path, phase);
+  return phase;
+}
+
 Tensor open_basis(const std::string& path, index_t frames) {
   const FileFormat format = read_input(path, [&] { return detect_format(path); });
   if (format != FileFormat::npy && format != FileFormat::cfl) {

@@ -50,6 +50,12 @@ Tensor open_trajectory(const std::string& path);
 /// Extents without those of 1 from axis 1 on, but two at least.
 Extents without_single_axes(const Extents& shape);
 
+/// The phase of an image in a file, NPY or BART's, axes of one point left out or not: numbers of
+/// these extents, mapped where its elements allow it.
+///
+/// Errors   ValueError "--phase": another format, other extents, NaN
+Tensor open_phase(const std::string& path, const Extents& image);
+
 /// A basis of a series, NPY (frames, coefficients) or BART's with frames at dimension 5 and
 /// coefficients at 6: complex64 (frames, coefficients), dense.
 ///

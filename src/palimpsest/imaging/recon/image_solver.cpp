@@ -170,6 +170,10 @@ class Model {
   Model(const ImageItem& item, const ImageSolverOptions& options) : item_(item) {
     no_maps = stand_in(DType::complex64, item.maps_shape(), item.maps_in_file);
     maps = variable_of(no_maps);
+    if (item.has_phase) {
+      no_phase = stand_in(DType::complex64, item.shape, false);
+      phase = variable_of(no_phase);
+    }
     kspace = {DType::complex64, item.kspace_shape(), {}};
     kspace_in_file = item.kspace_in_file;
     image = {DType::complex64, item.image_shape(), {}};
@@ -235,8 +239,8 @@ class Model {
     return Tensor::full<float>(bound.q.shape(), static_cast<float>(0.99 / (norm2 / 2 + rest)));
   }
 
-  Tensor no_maps, no_weights;
-  SharedVariable maps, weights;
+  Tensor no_maps, no_weights, no_phase;
+  SharedVariable maps, weights, phase;
   bool has_weights = false, finds_norm = false, is_preconditioned = false;
   // P and its steps, where is_preconditioned; what a step has to obey; and L, of which the steps of
   // the dual variables follow.
@@ -259,7 +263,11 @@ class Model {
 
   bool has_trajectory() const { return item_.has_trajectory(); }
   bool has_basis() const { return item_.basis.has_value(); }
-  NamedLinop coil_operator() const { return coil_images(Dims()); }
+  // The bytes of what is set for each item.
+  index_t bytes_of_item() const {
+    const index_t of_maps = operator_bytes(coil_images(Dims()));
+    return of_maps + (item_.has_phase ? operator_bytes(phase_operator()) : 0);
+  }
 
  private:
   Dims sets() const { return item_.sets > 1 ? Dims("M") : Dims(); }
@@ -278,16 +286,21 @@ class Model {
     return join_parts(own_coils, item_.team, {{"C", "coil"}});
   }
 
+  NamedLinop phase_operator() const {
+    return Diagonal(Parameter(phase), item_.image_dims(), {.weight_shape = item_.dims});
+  }
+  NamedLinop with_phase(const NamedLinop& A) const {
+    return item_.has_phase ? Chain(phase_operator(), A) : A;
+  }
+
   // y is 0 where nothing was measured. Coefficients become frames behind maps and transform, so
   // that only theirs are transformed.
   void build_on_grid() {
     const Dims k = grid_of(item_.dims), coils = item_.series() + Dims("C");
     const auto n = static_cast<int>(item_.dims.size());
-    const NamedLinop A =
-        joined(Chain(coil_images(item_.series()), Fft(n, {.batch = coils,
-                                                          .grid = Grid{item_.dims, k},
-                                                          .norm = FftNorm::ortho,
-                                                          .centered = true})));
+    const NamedLinop F = Fft(
+        n, {.batch = coils, .grid = Grid{item_.dims, k}, .norm = FftNorm::ortho, .centered = true});
+    const NamedLinop A = with_phase(joined(Chain(coil_images(item_.series()), F)));
     if (item_.basis) {
       const NamedLinop to_frames = frames_of_coefficients(*item_.basis, Dims("C") + k);
       adjoint = Chain(A, to_frames).H();
@@ -358,7 +371,7 @@ class Model {
     }
     if (finds_norm) norm2 *= largest_of(transforms);
     if (is_preconditioned) build_preconditioner(transforms);
-    const NamedLinop A = joined(item_.frames > 0 ? side_by_side(parts) : parts.at(0));
+    const NamedLinop A = with_phase(joined(item_.frames > 0 ? side_by_side(parts) : parts.at(0)));
     if (!item_.has_density) {
       adjoint = A.H();
       if (ball) {
@@ -383,6 +396,8 @@ class Model {
         static_cast<int>(k.size()),
         {.batch = others, .grid = Grid{item_.dims, k}, .norm = FftNorm::ortho, .centered = true});
     P = Chain(D, Diagonal(Parameter(steps), others + k, {.weight_shape = frames() + k}), D.H());
+    // The frequencies are those of what the coils see.
+    if (item_.has_phase) P = Chain(with_phase(P), phase_operator().H());
   }
 
   const ImageItem item_;
@@ -573,6 +588,14 @@ void ImageSolver::drop_weights() {
   }
 }
 
+void ImageSolver::set_phase(const Tensor& factors) { impl_->model.phase.set_value(factors); }
+
+void ImageSolver::drop_phase() {
+  if (impl_->model.phase.defined()) {
+    impl_->model.phase.set_value(impl_->model.no_phase, {.borrow = true});
+  }
+}
+
 void ImageSolver::set_scale(double scale) {
   for (auto& [variable, lambda] : impl_->model.lambdas) {
     variable.set_value(number(lambda * scale), {.borrow = true});
@@ -590,12 +613,12 @@ index_t ImageSolver::start_bytes(const ImageItem& item, const ImageSolverOptions
 
 ImageSolver::Budgets ImageSolver::fixed_bytes() const {
   const Model& model = impl_->model;
-  const index_t maps = operator_bytes(model.coil_operator());
+  const index_t of_item = model.bytes_of_item();
   if (!model.has_trajectory() && !model.has_basis()) return {0, 0};
   // The basis alone, which an iteration has in its weights.
-  if (!model.has_trajectory()) return {operator_bytes(model.adjoint) - maps, 0};
-  return {operator_bytes(model.adjoint) - maps,
-          impl_->solve ? operator_bytes(model.ball ? model.forward : model.normal) - maps : 0};
+  if (!model.has_trajectory()) return {operator_bytes(model.adjoint) - of_item, 0};
+  return {operator_bytes(model.adjoint) - of_item,
+          impl_->solve ? operator_bytes(model.ball ? model.forward : model.normal) - of_item : 0};
 }
 
 SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLedger& ledger,

@@ -31,6 +31,8 @@ struct ImageItem {
   /// float32 (readouts, samples, D), of frames one each, in cycles per field of view, x first;
   /// none: k-space is a grid.
   std::vector<Tensor> trajectories = {};
+  /// The image times the factors of set_phase() is what the coils see.
+  bool has_phase = false;
   /// The data are weighted: with those of set_weights(), along trajectories.
   bool has_density = false;
   /// The coils are those of this rank: others along the axis "coil" have theirs.
@@ -110,6 +112,9 @@ class ImageSolver {
   void set_weights(const Tensor& weights);
   /// Of a grid: they take no memory until they are set again.
   void drop_weights();
+  /// complex64 of the item's grid, of modulus 1. They take no memory until they are set again.
+  void set_phase(const Tensor& factors);
+  void drop_phase();
   /// The factor of what is proportional to |x|.
   void set_scale(double scale);
   /// Only with `has_start`.

@@ -14,4 +14,8 @@ Tensor with_missing_side(const Tensor& image, const PartialLines& lines, Partial
 /// What that holds at most beside the image, its result included.
 index_t plan_missing_side(const Extents& image, const PartialLines& lines, PartialFourier method);
 
+/// exp(i phase) of real numbers, in radians, and v / |v| of complex ones, 1 for 0: into `factors`,
+/// complex64, any strides.
+void set_phase_factors(Tensor factors, const Tensor& phase);
+
 }  // namespace palimpsest

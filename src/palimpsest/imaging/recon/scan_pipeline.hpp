@@ -132,6 +132,7 @@ struct ScanReconstruction::Impl {
   void estimate_all_maps(const Tensor& kspace);
   void check_maps(const Tensor& maps);
   void check_image(const Tensor& image) const;
+  Tensor phase_of(index_t slice, index_t item) const;
   Tensor start_of(index_t slice, index_t group, index_t item) const;
   void take_item(SolveResult& found, index_t slice, index_t group, index_t item,
                  ScanReconstructionResult& result) const;
@@ -150,6 +151,7 @@ struct ScanReconstruction::Impl {
   std::optional<Tensor> basis;    // complex64 (frames, coefficients)
   std::optional<Tensor> density;  // float32 (readouts, samples)
   std::optional<Tensor> start;    // mapped
+  std::optional<Tensor> phase;    // mapped, ([slice], [z], y, x)
   std::optional<PartialLines> partial;
   index_t rehearsed_bytes = 0;     // of calibration data along a trajectory, of one coil
   index_t operator_bytes = 0;      // locations and kernels along a trajectory

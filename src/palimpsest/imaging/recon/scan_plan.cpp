@@ -119,6 +119,11 @@ ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)
   open_given_maps();
   if (!has_maps()) open_center();
   open_weights();
+  if (!options.phase.empty()) {
+    Extents image = scan.layout().image_shape();
+    if (scan.layout().n_slices() > 1) image.insert(0, scan.layout().n_slices());
+    phase = open_phase(options.phase, image);
+  }
   open_partial();
   // Programs of what is not quadratic hold constants of the size of an axis.
   if (scan.layout().has_trajectory() || basis || !are_quadratic(options.regularizers)) {
@@ -302,6 +307,10 @@ void ScanReconstruction::Impl::open_partial() {
         "[--partial] {} is measured along a trajectory, expected a grid. Try without --partial",
         options.kspace));
   }
+  if (phase) {
+    throw ValueError(fmt::format(
+        "[--partial] {} finds a phase, and --phase names one: expected one of the two", name));
+  }
   if (options.sets > 1) {
     throw ValueError(fmt::format("[--partial] {} needs one image: got --sets {}, expected 1", name,
                                  options.sets));
@@ -407,6 +416,7 @@ ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const
   // a trajectory would each be cut into coils.
   const bool is_cut = options.budget || layout.has_trajectory();
   if (has_part_of_coils() && !is_cut) item.leaves = layout.n_coils();
+  item.has_phase = phase.has_value();
   item.has_density = density.has_value();
   const bool is_new = scan.makes_array() || arranges();
   item.kspace_in_file = is_new ? !in_memory : scan.is_mapped();

@@ -343,6 +343,22 @@ void ScanReconstruction::Impl::check_image(const Tensor& image) const {
                         options.kspace));
 }
 
+// Factors of the whole grid of an item: 1 outside of the wanted part.
+Tensor ScanReconstruction::Impl::phase_of(index_t slice, index_t item) const {
+  const ScanLayout& layout = scan.layout();
+  Tensor part = *phase;
+  if (layout.n_slices() > 1) part = part.select(0, slice);
+  if (layout.n_items() > 1) part = part.select(-1, item);
+  const Extents wanted = layout.wanted_of_item();
+  Tensor factors = Tensor::full<Sample>(layout.item_shape(), Sample(1)), middle = factors;
+  for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
+    const index_t n = factors.shape()[axis];
+    middle = middle.narrow(static_cast<index_t>(axis), n / 2 - wanted[axis] / 2, wanted[axis]);
+  }
+  set_phase_factors(middle, part);
+  return factors;
+}
+
 Tensor ScanReconstruction::Impl::start_of(index_t slice, index_t group, index_t item) const {
   const ScanLayout& layout = scan.layout();
   Tensor part = *start;
@@ -457,6 +473,7 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
       shape.insert(0, layout.n_frames());
       y = y.view(shape);
     }
+    if (phase) solver->set_phase(phase_of(slice, item));
     if (start) solver->set_start(start_of(slice, group, item));
     ImageSolver::ScaleOf scale_of;
     if (layout.has_trajectory() && !scale) {
@@ -469,6 +486,7 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
     }
     SolveResult found = solved(part_of_coils(y, is_tied ? 1 : 0),
                                part_of_coils(of_item, options.sets > 1 ? 1 : 0), scale_of);
+    solver->drop_phase();
     if (is_timed_out && found.status == Status::stopped) found.status = Status::time_limit;
     is_cancelled = found.status == Status::cancelled;
     take_item(found, slice, group, item, result);
