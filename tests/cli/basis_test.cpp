@@ -199,6 +199,25 @@ TEST_F(Basis, AStartAndACheckpointGoOn) {
   EXPECT_THAT(refusal(other, {"--start", dir / "start.npy"}), HasSubstr("[--start]"));
 }
 
+// Weights lie in memory once, and of a page what is held is counted: to the byte but for programs.
+TEST_F(Basis, WeightsAndPagesAreAnnouncedAsTheyAre) {
+  write_npy(dir / "w.npy", Tensor::full<float>({kFrames * kSpokes, 2 * kColumns}, 0.5F));
+  std::vector<std::string> spokes_alone = on_spokes();
+  spokes_alone.resize(spokes_alone.size() - 2);
+  for (const char* readouts : {"9", "9/4", "54"}) {
+    for (const char* term : {"l2:0.01", "tv(T):0.01", "tv:0.01"}) {
+      if (std::string(readouts) == "54" && std::string(term) == "tv(T):0.01") continue;
+      SCOPED_TRACE(std::string(readouts) + " " + term);
+      std::vector<std::string> given = spokes_alone;
+      given[6] = readouts;
+      recon(given, {"--reg", term, "--weights", dir / "w.npy", "--iterations", "2"});
+    }
+  }
+  recon(on_spokes(), {"--weights", dir / "w.npy", "--iterations", "2"});
+  recon(on_grid(), {"--html", dir / "x.html"});
+  recon(on_grid(), {"--html", dir / "x.html", "--save-maps", dir / "m.npy"});
+}
+
 TEST_F(Basis, BartsOrderIsReadAndWritten) {
   const Tensor expected = recon(on_grid());
   write_cfl(

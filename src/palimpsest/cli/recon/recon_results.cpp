@@ -42,7 +42,7 @@ WriteImageOptions image_options(const ReconOptions& options) {
 SortingBytes page_bytes(const ReconOptions& options, const Extents& image) {
   if (options.html.empty()) return {};
   const index_t points = image.back() * image[image.size() - 2];
-  return {3 * 4 * points, 10 * points + (index_t{6} << 20)};
+  return {2 * 4 * points, 10 * points + (index_t{6} << 20)};
 }
 
 std::string image_description(const ScanReconstructionResult& result) {

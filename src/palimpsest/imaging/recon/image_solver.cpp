@@ -197,19 +197,19 @@ class Model {
     simplify(objective);
     // Ranks that have a part of the coils cannot agree on the frequencies of all maps.
     const bool has_all_coils = item.team.size() == 1 || item.team.size("coil") == 1;
-    if (item.has_trajectory() && method == ReconstructMethod::primal_dual && !item.has_density &&
+    if (item.has_trajectory() && method == ReconstructMethod::primal_dual && !item.density &&
         !ball && has_all_coils && !image_of_unknown && !item.basis) {
       move_h_to_terms(objective, options.regularizers);
       is_preconditioned = !objective.h && !objective.terms.empty();
     }
     // Made before it is used: weights that stand in have no values.
-    has_weights = item.has_trajectory() ? item.has_density : method != ReconstructMethod::adjoint;
+    has_weights =
+        item.has_trajectory() ? item.density.has_value() : method != ReconstructMethod::adjoint;
     if (has_weights) {
       // Kernels are made of the weights of a trajectory at once.
       no_weights =
           stand_in(item.basis ? DType::complex64 : DType::float32, item.weights_shape(), false);
-      weights = variable_of(
-          item.has_trajectory() ? Tensor::ones(item.weights_shape(), DType::float32) : no_weights);
+      weights = variable_of(item.has_trajectory() ? *item.density : no_weights);
     }
     norm2 = options.norm2.value_or(options.maps_norm2);
     finds_norm =
@@ -372,7 +372,7 @@ class Model {
     if (finds_norm) norm2 *= largest_of(transforms);
     if (is_preconditioned) build_preconditioner(transforms);
     const NamedLinop A = with_phase(joined(item_.frames > 0 ? side_by_side(parts) : parts.at(0)));
-    if (!item_.has_density) {
+    if (!item_.density) {
       adjoint = A.H();
       if (ball) {
         forward = A;

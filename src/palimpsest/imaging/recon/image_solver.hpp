@@ -33,8 +33,8 @@ struct ImageItem {
   std::vector<Tensor> trajectories = {};
   /// The image times the factors of set_phase() is what the coils see.
   bool has_phase = false;
-  /// The data are weighted: with those of set_weights(), along trajectories.
-  bool has_density = false;
+  /// Along trajectories: the weights of the data, until those of set_weights() take their place.
+  std::optional<Tensor> density = {};
   /// The coils are those of this rank: others along the axis "coil" have theirs.
   Team team = {};
   /// Coils of all ranks, whose images are added up in the order of the coils; 0: of the ranks.

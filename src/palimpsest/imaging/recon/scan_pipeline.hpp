@@ -96,6 +96,7 @@ struct ScanReconstruction::Impl {
   void open_partial();
   void rehearse_calibration();
   void rehearse_solver();
+  std::optional<Tensor> density_of(index_t group) const;
   ImageItem item_of(bool in_memory, index_t group = 0) const;
   /// Are there frames that are solved one by one along trajectories that differ?
   bool has_operators_of_frames() const;

@@ -403,6 +403,17 @@ bool ScanReconstruction::Impl::has_operators_of_frames() const {
   return false;
 }
 
+// Weights of the samples of frames; a copy only where frames share readouts.
+std::optional<Tensor> ScanReconstruction::Impl::density_of(index_t group) const {
+  if (!density) return std::nullopt;
+  const ScanLayout& layout = scan.layout();
+  const index_t per_frame = layout.readouts_per_frame, step = layout.readouts_per_step;
+  if (!is_tied) return density->narrow(0, group * step, per_frame).contiguous();
+  const Strides& s = density->strides();
+  const Extents shape{layout.n_frames(), per_frame, density->shape(1)};
+  return density->as_strided(shape, {step * s[0], s[0], s[1]}, density->offset()).contiguous();
+}
+
 ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const {
   const ScanLayout& layout = scan.layout();
   ImageItem item{.n_coils = own_coils().size(),
@@ -417,7 +428,7 @@ ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const
   const bool is_cut = options.budget || layout.has_trajectory();
   if (has_part_of_coils() && !is_cut) item.leaves = layout.n_coils();
   item.has_phase = phase.has_value();
-  item.has_density = density.has_value();
+  item.density = density_of(group);
   const bool is_new = scan.makes_array() || arranges();
   item.kspace_in_file = is_new ? !in_memory : scan.is_mapped();
   if (!layout.has_trajectory()) return item;
@@ -603,7 +614,7 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
     if (layout.n_slices() > 1) draft.held += given;
     given = if_in_memory(whole);
   }
-  draft.kept_maps = given;
+  draft.kept_maps = options.keeps_maps ? given : 0;
   draft.item.maps_in_file = !in_memory && (is_planes || given == 0);
   if (is_planes) {
     const index_t n = in_memory ? std::min(layout.n_items(), kMapsAtATime) : layout.n_items();
@@ -690,7 +701,10 @@ void ScanReconstruction::Impl::choose() {
     drafts.push_back(draft(in_memory));
     Draft& now = drafts.back();
     const bool fits = !options.budget || now.plan.peak_bytes <= *options.budget;
-    if (!now.solver || !fits) continue;
+    if (!now.solver || !fits) {
+      now.solver.reset();  // of which the operators take memory
+      continue;
+    }
     plan = std::move(now.plan);
     solver = std::move(now.solver);
     budgets = now.budgets;

@@ -182,17 +182,10 @@ void ScanReconstruction::Impl::check_range(const Tensor& kspace) {
 void ScanReconstruction::Impl::set_weights(index_t slice, index_t group) {
   const ScanLayout& layout = scan.layout();
   if (layout.has_trajectory()) {
-    if (!density) return;
-    const index_t per_frame = layout.readouts_per_frame, step = layout.readouts_per_step;
-    if (!is_tied) {
-      solver->set_weights(density->narrow(0, group * step, per_frame).contiguous());
-      return;
+    // Else the solver of these frames was made with them.
+    if (density && groups() > 1 && !has_operators_of_frames()) {
+      solver->set_weights(*density_of(group));
     }
-    const Strides& s = density->strides();
-    solver->set_weights(density
-                            ->as_strided({layout.n_frames(), per_frame, density->shape(1)},
-                                         {step * s[0], s[0], s[1]}, density->offset())
-                            .contiguous());
     return;
   }
   if (!solver->is_iterative()) return;
@@ -546,6 +539,8 @@ ScanReconstructionResult ScanReconstruction::Impl::run(const Progress& given) {
   for (index_t slice = 0; slice < layout.n_slices(); ++slice) run_slice(slice, result);
   calibration = all_maps = group_of_maps = samples = Tensor();
   solver.reset();
+  basis.reset();
+  density.reset();
   scan.close();
   if (has_maps() && options.keeps_maps) {
     result.maps = maps.view(layout.short_maps_shape());
