@@ -67,6 +67,23 @@ void fill_strange(Array& array, Random& random) {
 
 bool is_single(DType t) { return t == DType::float32 || t == DType::complex64; }
 
+// Of two real registers, now and then one that is read once more.
+int random_comparison(Random& random, ElementwiseProgram& program,
+                      const std::vector<int>& registers) {
+  static const std::vector<ScalarOp> ops{ScalarOp::eq, ScalarOp::ne, ScalarOp::lt,
+                                         ScalarOp::le, ScalarOp::gt, ScalarOp::ge};
+  const auto op = ops[static_cast<std::size_t>(uniform(random, 0, 5))];
+  const auto pick = [&] {
+    const int r = registers[static_cast<std::size_t>(
+        uniform(random, 0, static_cast<index_t>(registers.size()) - 1))];
+    return is_complex(program.dtype_of_register(r)) ? program.apply(ScalarOp::real, {r}) : r;
+  };
+  const int first = pick(), second = pick();
+  const int compared = program.apply(op, {first, second});
+  if (uniform(random, 0, 3) == 0) program.apply(ScalarOp::logical_not, {compared});
+  return compared;
+}
+
 // A random program over real and complex numbers, with casts and ops that only scalar loops have.
 ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n_outputs) {
   static const std::vector<ScalarOp> ops{
@@ -99,13 +116,16 @@ ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n
       sources.push_back(registers[static_cast<std::size_t>(pick)]);
     }
     if (op == ScalarOp::where && condition >= 0) sources[0] = condition;
+    if (op == ScalarOp::where && program.n_registers() < 90 && uniform(random, 0, 1) == 0) {
+      sources[0] = random_comparison(random, program, registers);
+    }
     bool legal = true;
     for (const int s : sources) {
       const DType t = program.dtype_of_register(s);
       const bool ordered =
           op == ScalarOp::minimum || op == ScalarOp::maximum || op == ScalarOp::clip;
       if ((ordered || op == ScalarOp::make_complex) && is_complex(t)) legal = false;
-      if (s != condition && is_single(t) != is_single(program.dtype_of_register(sources.back())) &&
+      if (!is_bool(t) && is_single(t) != is_single(program.dtype_of_register(sources.back())) &&
           uniform(random, 0, 3) != 0) {
         legal = false;
       }
@@ -475,6 +495,23 @@ TEST(TilePlan, WhatIsTheSameForAllIsCastOnce) {
                     std::array{expected.mutable_view()});
     ASSERT_EQ(bits(out), bits(expected)) << n;
   }
+}
+
+// A comparison comes last before its choice, as less or less or equal, and makes no bools.
+TEST(TilePlan, AComparisonAndItsChoicePassThroughTheAccumulator) {
+  if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
+  ElementwiseProgram program;
+  const int a = program.input(DType::float32), b = program.input(DType::float32);
+  const int above = program.apply(ScalarOp::gt, {a, b});
+  const int minus = program.apply(ScalarOp::neg, {a});
+  program.output(program.apply(ScalarOp::where, {above, minus, b}));
+  EXPECT_EQ(Planned(program).verbs(),
+            (std::vector{Verb::load, Verb::negate, Verb::store, Verb::load, Verb::less,
+                         Verb::select, Verb::store}));
+  EXPECT_EQ(Planned(program).plan.steps().size(), 1U);
+  program.output(above);  // somebody else reads it
+  EXPECT_EQ(Planned(program).verbs(),
+            (std::vector{Verb::load, Verb::negate, Verb::choose, Verb::store}));
 }
 
 // A guarded update writes what it computed without a copy.

@@ -266,7 +266,9 @@ void run_products(const Plan& plan, const Contraction& c, DType dtype, const Gem
   const auto item = static_cast<index_t>(item_size(dtype));
   // Each block copies the right factor once more, in the order in which the library reads it.
   const index_t enough = kTaskProducts / (f.cols * plan.size_k) + 1;
-  const index_t block = std::min(f.rows, (enough + kLeastRows - 1) / kLeastRows * kLeastRows);
+  // Two blocks of a product that is long enough for one only keep a second thread busy.
+  const index_t least = f.rows < 2 * kLeastRows ? kLeastRows / 2 : kLeastRows;
+  const index_t block = std::min(f.rows, (enough + least - 1) / least * least);
   const index_t blocks = (f.rows + block - 1) / block;
   const index_t grain = kTaskProducts / (block * f.cols * plan.size_k) + 1;
   parallel_ranges(plan.n_batch * blocks, grain, [&](index_t begin, index_t end) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of small matrices, a row of the result at a time. This file is compiled once per
+// Products of small matrices, a few rows of the result at a time. This file is compiled once per
 // instruction set; the best one is chosen when the program runs.
 //
 // Columns are padded to a power of two. Complex numbers stay pairs: rows are multiplied by the real
 // parts of a and by the imaginary ones, and the second sum is turned by a quarter in the end.
 #include "palimpsest/kernels/arrays/small_products.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "palimpsest/kernels/elementwise/loop_targets.hpp"
@@ -37,47 +38,43 @@ void pack_rows(const SmallProduct& s, const R* b, R* to) {
   }
 }
 
-template <class R, int kParts, int kColumns>
-void small_product(const SmallProduct& s, const std::byte* a_bytes, const std::byte* b_bytes,
-                   std::byte* out_bytes) {
+// Rows i to i + kRows of the result; rows of b, kColumns long, are `step` numbers apart.
+template <class R, int kParts, int kColumns, int kRows>
+HWY_INLINE void product_rows(const SmallProduct& s, const R* a, const R* b, index_t step, R* out,
+                             index_t i) {
   constexpr int kWidth = kParts * kColumns;
   const hn::CappedTag<R, kWidth> d;
   using V = hn::Vec<decltype(d)>;
   constexpr auto kLanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<R, kWidth>()));
   constexpr int kVectors = kWidth / kLanes;
-  const auto* a = reinterpret_cast<const R*>(a_bytes);
-  const auto* b = reinterpret_cast<const R*>(b_bytes);
-  auto* out = reinterpret_cast<R*>(out_bytes);
-  HWY_ALIGN R packed[kMostOfSmallProduct * kWidth];
-  index_t step = kParts * s.b_row;
-  if (s.b_col != 1 || s.n != kColumns || (kParts == 2 && s.conj_b)) {
-    pack_rows<R, kParts, kColumns>(s, b, packed);
-    b = packed;
-    step = kWidth;
+  V re[kRows][kVectors], im[kRows][kVectors];
+  for (int q = 0; q < kRows; ++q) {
+    for (int v = 0; v < kVectors; ++v) re[q][v] = im[q][v] = hn::Zero(d);
   }
-  HWY_ALIGN R row[kParts * kWidth];
-  for (index_t i = 0; i < s.m; ++i) {
-    V re[kVectors], im[kVectors];
-    for (int v = 0; v < kVectors; ++v) re[v] = im[v] = hn::Zero(d);
-    for (index_t p = 0; p < s.k; ++p) {
-      const R* const factor = a + kParts * (i * s.a_row + p * s.a_col);
+  for (index_t p = 0; p < s.k; ++p) {
+    V x[kVectors];
+    for (int v = 0; v < kVectors; ++v) x[v] = hn::LoadU(d, b + p * step + v * kLanes);
+    for (int q = 0; q < kRows; ++q) {
+      const R* const factor = a + kParts * ((i + q) * s.a_row + p * s.a_col);
       const V real = hn::Set(d, factor[0]);
       V imaginary = real;
       if constexpr (kParts == 2) imaginary = hn::Set(d, s.conj_a ? -factor[1] : factor[1]);
       for (int v = 0; v < kVectors; ++v) {
-        const V x = hn::LoadU(d, b + p * step + v * kLanes);
-        re[v] = hn::Add(re[v], hn::Mul(real, x));
-        if constexpr (kParts == 2) im[v] = hn::Add(im[v], hn::Mul(imaginary, x));
+        re[q][v] = hn::Add(re[q][v], hn::Mul(real, x[v]));
+        if constexpr (kParts == 2) im[q][v] = hn::Add(im[q][v], hn::Mul(imaginary, x[v]));
       }
     }
-    R* const to = out + kParts * i * s.out_row;
+  }
+  HWY_ALIGN R row[kParts * kWidth];
+  for (int q = 0; q < kRows; ++q) {
+    R* const to = out + kParts * (i + q) * s.out_row;
     if (kParts == 1 && s.out_col == 1 && s.n == kColumns) {
-      for (int v = 0; v < kVectors; ++v) hn::StoreU(re[v], d, to + v * kLanes);
+      for (int v = 0; v < kVectors; ++v) hn::StoreU(re[q][v], d, to + v * kLanes);
       continue;
     }
     for (int v = 0; v < kVectors; ++v) {
-      hn::Store(re[v], d, row + v * kLanes);
-      if constexpr (kParts == 2) hn::Store(im[v], d, row + kWidth + v * kLanes);
+      hn::Store(re[q][v], d, row + v * kLanes);
+      if constexpr (kParts == 2) hn::Store(im[q][v], d, row + kWidth + v * kLanes);
     }
     for (index_t j = 0; j < s.n; ++j) {
       R* const at = to + kParts * j * s.out_col;
@@ -89,6 +86,32 @@ void small_product(const SmallProduct& s, const std::byte* a_bytes, const std::b
       }
     }
   }
+}
+
+template <class R, int kParts, int kColumns>
+void small_product(const SmallProduct& s, const std::byte* a_bytes, const std::byte* b_bytes,
+                   std::byte* out_bytes) {
+  constexpr int kWidth = kParts * kColumns;
+  const auto* a = reinterpret_cast<const R*>(a_bytes);
+  const auto* b = reinterpret_cast<const R*>(b_bytes);
+  auto* out = reinterpret_cast<R*>(out_bytes);
+  HWY_ALIGN R packed[kMostOfSmallProduct * kWidth];
+  index_t step = kParts * s.b_row;
+  if (s.b_col != 1 || s.n != kColumns || (kParts == 2 && s.conj_b)) {
+    pack_rows<R, kParts, kColumns>(s, b, packed);
+    b = packed;
+    step = kWidth;
+  }
+  // Sums of several rows at a time do not wait for one another, and a row of b is read once. They
+  // take half of the registers.
+  constexpr index_t kSums = HWY_TARGET == HWY_AVX3 ? 16 : 8;
+  constexpr auto kLanes = static_cast<index_t>(hn::MaxLanes(hn::CappedTag<R, kWidth>()));
+  constexpr index_t kRows = std::clamp<index_t>(kSums * kLanes / (kParts * kWidth), 1, 4);
+  index_t i = 0;
+  for (; i + kRows <= s.m; i += kRows) {
+    product_rows<R, kParts, kColumns, kRows>(s, a, b, step, out, i);
+  }
+  for (; i < s.m; ++i) product_rows<R, kParts, kColumns, 1>(s, a, b, step, out, i);
 }
 
 template <class R, int kParts>

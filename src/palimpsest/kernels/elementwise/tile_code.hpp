@@ -34,6 +34,10 @@ enum class Verb : std::uint8_t {
   root,
   absolute,
   round,          // halves to even
+  less,           // a = all bits where a < x, else none
+  less_equal,     // of a <= x
+  equal,          // of a == x
+  select,         // a = x where a has bits, else y
   minimum,        // of a and x, in this order: minimum() of scalar_op.hpp is not symmetric
   minimum_after,  // of x and a
   maximum,
@@ -77,6 +81,9 @@ inline constexpr index_t kTileLanes = 16, kTileBlock = 256;
 /// The machines of the processor at hand, null where it has no vectors.
 struct RealTileMachines {
   TileMachine real32 = nullptr, real64 = nullptr;
+  /// n copies of an element of `item` bytes, a power of two up to 16. Whole vectors are stored:
+  /// loads that span several stores would wait until those have left the processor.
+  void (*fill)(const std::byte* element, std::size_t item, std::byte* to, index_t n) = nullptr;
   /// Waits until what was streamed has arrived.
   void (*finish_streams)() = nullptr;
 };

@@ -85,10 +85,27 @@ unsigned traits(DType dtype) {
   }
 }
 
+bool is_comparison(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::eq:
+    case ScalarOp::ne:
+    case ScalarOp::lt:
+    case ScalarOp::le:
+    case ScalarOp::gt:
+    case ScalarOp::ge:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Can the machine take operand k over from the instruction before?
 bool may_be_held(const TilePlan::Instruction& step, std::size_t k) {
   switch (step.op) {
     case ScalarOp::clip:
+    case ScalarOp::eq:
+    case ScalarOp::lt:
+    case ScalarOp::le:
       return k == 0;
     case ScalarOp::make_complex:
       return false;
@@ -128,6 +145,7 @@ TilePlan::TilePlan(const ElementwiseProgram& program)
   count_uses();
   fold_conjugates();
   fold_products();
+  join_choices();
   count_uses();
   keep_in_accumulator();
 }
@@ -223,6 +241,35 @@ void TilePlan::fold_products() {
     product.destination = -1;
   }
   remove_folded();
+}
+
+// A comparison of real numbers that only one choice among numbers of their dtype needs moves in
+// front of it: its result stays in the accumulator.
+void TilePlan::join_choices() {
+  for (int i = 0; i + 1 < n_; ++i) {
+    const int r = instructions_[at(i)].destination;
+    if (!is_comparison(instructions_[at(i)].op) || uses_[at(r)] != 1 || is_output_[at(r)]) continue;
+    const auto sources = std::span(instructions_[at(i)].sources).first(2);
+    const int machine =
+        machine_for(ScalarOp::sub, program_->dtype_of_register(sources[0]), sources);
+    if (machine != kReal32 && machine != kReal64) continue;
+    int j = i + 1;
+    while (j < n_ && instructions_[at(j)].sources[0] != r) ++j;
+    if (j == n_ || instructions_[at(j)].op != ScalarOp::where) continue;
+    if (instructions_[at(j)].machine != machine) continue;
+    const auto first = instructions_.begin();
+    std::rotate(first + i, first + i + 1, first + j);
+    Instruction& comparison = instructions_[at(j - 1)];
+    comparison.machine = static_cast<std::int8_t>(machine);
+    if (comparison.op == ScalarOp::ne) {
+      comparison.op = ScalarOp::eq;
+      std::swap(instructions_[at(j)].sources[1], instructions_[at(j)].sources[2]);
+    } else if (comparison.op == ScalarOp::gt || comparison.op == ScalarOp::ge) {
+      comparison.op = comparison.op == ScalarOp::gt ? ScalarOp::lt : ScalarOp::le;
+      std::swap(comparison.sources[0], comparison.sources[1]);
+    }
+    if (j > i + 1) --i;  // another one lies here now
+  }
 }
 
 // What only the next instruction of the same machine needs is not stored.
@@ -488,7 +535,20 @@ void TilePlan::write(const Instruction& step, int& held) {
       put(Verb::maximum, sources[1]);
       put(Verb::minimum, sources[2]);
       break;
+    case ScalarOp::lt:
+    case ScalarOp::le:
+    case ScalarOp::eq:
+      bring(sources[0], held);
+      put(step.op == ScalarOp::lt   ? Verb::less
+          : step.op == ScalarOp::le ? Verb::less_equal
+                                    : Verb::equal,
+          sources[1]);
+      break;
     case ScalarOp::where: {
+      if (sources[0] == held) {
+        put(Verb::select, sources[1], sources[2]);
+        break;
+      }
       const bool second_held = sources[2] == held && sources[1] != held;
       bring(sources[second_held ? 2 : 1], held);
       put(second_held ? Verb::choose_from : Verb::choose, sources[second_held ? 1 : 2], sources[0]);
@@ -616,16 +676,23 @@ void TilePlan::spread(int r, const std::byte* value, CopyRow copy,
                       const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const {
   const DType dtype = program_->dtype_of_register(r);
   if (constant_of(r) >= 0) n = std::min(kTileBlock, n);
-  copy(value, 0, registers[at(r)], static_cast<index_t>(item_size(dtype)), n);
+  // One conversion: of small arrays, that of a block would take longer than all else.
+  const auto fill = [&](const std::byte* from, CopyRow convert, int to) {
+    const DType type = program_->dtype_of_register(to);
+    const auto item = static_cast<index_t>(item_size(type));
+    alignas(16) std::array<std::byte, 16> made;
+    convert(from, 0, made.data(), item, 1);
+    if (machines_.fill != nullptr) {
+      machines_.fill(made.data(), item_size(type), registers[at(to)], n);
+    } else {
+      copy_row_between(type, type)(made.data(), 0, registers[at(to)], item, n);
+    }
+  };
+  fill(value, copy, r);
   for (int k = 0; k < n_hoisted_; ++k) {
     const Hoisted& cast = hoisted_[at(k)];
     if (cast.from != r) continue;
-    // One conversion: of small arrays, that of a block would take longer than all else.
-    const DType to = program_->dtype_of_register(cast.to);
-    const auto item = static_cast<index_t>(item_size(to));
-    alignas(16) std::array<std::byte, 16> made;
-    copy_row_between(dtype, to)(registers[at(r)], 0, made.data(), item, 1);
-    copy_row_between(to, to)(made.data(), 0, registers[at(cast.to)], item, n);
+    fill(registers[at(r)], copy_row_between(dtype, program_->dtype_of_register(cast.to)), cast.to);
   }
 }
 

@@ -27,7 +27,8 @@ enum class Place : std::uint8_t {
 /// Instructions that the machines of tile_code.hpp know become verbs; neighbours that run on one
 /// machine make one step, so that a value passes from one to the next without memory. Before that
 /// a conjugate that only a product needs becomes part of it, and so does a product that is only
-/// added to, or subtracted from, the result before it. None of this changes a bit of a result.
+/// added to, or subtracted from, the result before it; a comparison that only a choice needs moves
+/// next to it, and no bools are stored. None of this changes a bit of a result.
 class TilePlan {
  public:
   static constexpr int kMaxRegisters = ElementwiseProgram::kMaxRegisters;
@@ -108,6 +109,7 @@ class TilePlan {
   void count_uses();
   void fold_conjugates();
   void fold_products();
+  void join_choices();
   void remove_folded();
   void keep_in_accumulator();
   bool only_machines_read(int r) const;

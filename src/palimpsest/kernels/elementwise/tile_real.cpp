@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The machines of tile_code.hpp for real numbers. This file is compiled once per instruction set;
 // the best one is chosen when the program runs.
+#include <algorithm>
+#include <cstring>
+
 #include "palimpsest/kernels/elementwise/loop_targets.hpp"
 #include "palimpsest/kernels/elementwise/tile_code.hpp"
 
@@ -74,6 +77,11 @@ struct Maximum {
     return kAccumulatorFirst ? greater(a, x) : greater(x, a);
   }
 };
+
+PALIMPSEST_TILE_OP(Less, hn::VecFromMask(hn::DFromV<V>(), hn::Lt(a, x)), V a, V x);
+PALIMPSEST_TILE_OP(LessEqual, hn::VecFromMask(hn::DFromV<V>(), hn::Le(a, x)), V a, V x);
+PALIMPSEST_TILE_OP(Equal, hn::VecFromMask(hn::DFromV<V>(), hn::Eq(a, x)), V a, V x);
+PALIMPSEST_TILE_OP(Select, hn::IfThenElse(hn::MaskFromVec(a), x, y), V a, V x, V y);
 
 // By which lanes one of two is chosen.
 template <class T>
@@ -166,6 +174,10 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::root, each<T, Root>());
   set(Verb::absolute, each<T, Absolute>());
   set(Verb::round, each<T, Round>());
+  set(Verb::less, each<T, Less>());
+  set(Verb::less_equal, each<T, LessEqual>());
+  set(Verb::equal, each<T, Equal>());
+  set(Verb::select, each<T, Select>());
   set(Verb::minimum, each<T, Minimum<true>>());
   set(Verb::minimum_after, each<T, Minimum<false>>());
   set(Verb::maximum, each<T, Maximum<true>>());
@@ -242,6 +254,20 @@ void run(const TileVerb* code, int n_verbs, std::byte* const* addresses, index_t
 
 void finish() { hwy::FlushStream(); }
 
+void fill(const std::byte* element, std::size_t item, std::byte* to, index_t n) {
+  constexpr std::size_t kPattern = 16;
+  HWY_ALIGN std::uint8_t pattern[kPattern];
+  for (std::size_t i = 0; i < kPattern; i += item) std::memcpy(pattern + i, element, item);
+  const Tag<std::uint8_t> d;
+  const auto v = hn::LoadDup128(d, pattern);
+  auto* at = reinterpret_cast<std::uint8_t*>(to);
+  auto left = static_cast<std::size_t>(n) * item;
+  for (; left >= hn::Lanes(d); left -= hn::Lanes(d), at += hn::Lanes(d)) hn::StoreU(v, d, at);
+  for (; left > 0; left -= std::min(left, kPattern), at += kPattern) {
+    std::memcpy(at, pattern, std::min(left, kPattern));
+  }
+}
+
 #endif  // HWY_TARGET
 
 }  // namespace
@@ -250,7 +276,7 @@ RealTileMachines real_machines() {
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
   return {};
 #else
-  return {run<float>, run<double>, finish};
+  return {run<float>, run<double>, fill, finish};
 #endif
 }
 

