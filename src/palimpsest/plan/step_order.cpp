@@ -18,6 +18,8 @@ namespace {
 
 constexpr index_t kFar = std::numeric_limits<index_t>::max();
 constexpr std::size_t kMostSets = 1 << 16;  // of done steps, in the exact search
+constexpr std::size_t kFewSets = 1 << 10;   // the same where there is little to gain
+constexpr index_t kLittle = 1024;           // bytes
 constexpr std::size_t kBeamWidth = 16;
 constexpr std::size_t kBeamChoices = 8;  // next steps looked at per state
 constexpr std::size_t kBeamReady = 256;  // ready steps looked at per state, in the given order
@@ -25,6 +27,11 @@ constexpr std::size_t kBeamReady = 256;  // ready steps looked at per state, in 
 // that the time of a search grows with the number of steps and not with its square.
 constexpr int kFullBeam = 500;
 constexpr int kMostForBeam = 4000;  // steps; longer programs are not searched
+
+// A set of the first 64 steps.
+using Set = std::uint64_t;
+constexpr int kMostInSet = 64;
+Set bit(int i) { return Set{1} << i; }
 
 // Who waits for whom, and what each step touches.
 struct Steps {
@@ -85,30 +92,30 @@ class Memory {
 
 class ExactSearch {
  public:
-  ExactSearch(const OrderProblem& problem, const Steps& steps, double effort)
-      : problem_(problem),
-        steps_(steps),
-        most_sets_(static_cast<std::size_t>(static_cast<double>(kMostSets) * effort)) {}
+  ExactSearch(const OrderProblem& problem, const Steps& steps) : problem_(problem), steps_(steps) {}
 
-  // The lowest order, if it is below a peak that is known; else the given one.
-  std::optional<std::vector<int>> run(index_t known) {
-    if (problem_.n_steps > 64) return {};
+  // The lowest order, if it is below a peak that is known; else the given one. Nothing, if that
+  // takes more sets.
+  std::optional<std::vector<int>> run(index_t known, std::size_t most_sets) {
+    if (problem_.n_steps > kMostInSet) return {};
     std::vector<Set> needs(at(problem_.n_steps), 0);
     for (int i = 0; i < problem_.n_steps; ++i) {
       for (int j : steps_.before[at(i)]) needs[at(i)] |= bit(j);
     }
+    users_.clear();
     for (const OrderProblem::Buffer& buffer : problem_.buffers) {
       Set users = 0;
       for (int step : buffer.steps) users |= bit(step);
       users_.push_back(users);
     }
     // Level k holds the sets of k steps, each with the lowest peak of all ways to it.
+    levels_.clear();
     levels_.resize(at(problem_.n_steps) + 1);
     levels_[0][0] = {0, -1};
     std::size_t n_sets = 0;
     for (std::size_t k = 0; k < at(problem_.n_steps); ++k) {
       n_sets += levels_[k].size();
-      if (n_sets > most_sets_) return {};
+      if (n_sets > most_sets) return {};
       for (const auto& [set, way] : levels_[k]) {
         const index_t live = live_after(set);
         for (int i = 0; i < problem_.n_steps; ++i) {
@@ -125,12 +132,10 @@ class ExactSearch {
   }
 
  private:
-  using Set = std::uint64_t;
   struct Way {
     index_t peak;
     int last;
   };
-  static Set bit(int i) { return Set{1} << i; }
 
   index_t live_after(Set done) const {
     index_t live = 0;
@@ -163,7 +168,6 @@ class ExactSearch {
 
   const OrderProblem& problem_;
   const Steps& steps_;
-  std::size_t most_sets_;
   std::vector<Set> users_;  // per buffer
   std::vector<std::unordered_map<Set, Way>> levels_;
 };
@@ -373,22 +377,60 @@ index_t peak_of(const OrderProblem& problem, std::span<const int> order) {
   return memory.peak();
 }
 
+namespace {
+
+// No order has a lower peak: at some step at least these bytes are live, what it uses itself and
+// what some step before it and some step after it, in every order, use. Of many steps what each one
+// uses.
+index_t least_peak(const OrderProblem& problem, const Steps& steps) {
+  const bool is_small = problem.n_steps <= kMostInSet;
+  std::vector<Set> earlier(at(problem.n_steps), 0), later(at(problem.n_steps), 0);
+  for (int i = 0; is_small && i < problem.n_steps; ++i) {
+    for (int j : steps.before[at(i)]) earlier[at(i)] |= earlier[at(j)] | bit(j);
+  }
+  for (int i = problem.n_steps - 1; is_small && i >= 0; --i) {
+    for (int j : steps.after[at(i)]) later[at(i)] |= later[at(j)] | bit(j);
+  }
+  std::vector<index_t> live(at(problem.n_steps), 0);
+  for (const OrderProblem::Buffer& buffer : problem.buffers) {
+    Set users = 0;
+    for (int step : buffer.steps) {
+      if (is_small) users |= bit(step);
+      live[at(step)] += buffer.bytes;
+    }
+    for (int i = 0; is_small && i < problem.n_steps; ++i) {
+      const bool ended = (users & later[at(i)]) == 0 && !buffer.is_kept;
+      if ((users & bit(i)) == 0 && (users & earlier[at(i)]) != 0 && !ended)
+        live[at(i)] += buffer.bytes;
+    }
+  }
+  return *std::max_element(live.begin(), live.end());
+}
+
+}  // namespace
+
 std::vector<int> low_peak_order(const OrderProblem& problem, double effort) {
   std::vector<int> given(at(problem.n_steps));
   std::iota(given.begin(), given.end(), 0);
+  if (problem.n_steps < 2) return given;
   const Steps steps(problem);
-  // A chain has one order only, and what uses the most memory at one step cannot be lowered.
-  index_t most_at_one_step = 0;
-  for (const std::vector<int>& used : steps.buffers) {
-    index_t bytes = 0;
-    for (int b : used) bytes += problem.buffers[at(b)].bytes;
-    most_at_one_step = std::max(most_at_one_step, bytes);
-  }
-  const index_t peak = peak_of(problem, given);
-  if (problem.n_steps < 2 || peak == most_at_one_step) return given;
+  const index_t peak = peak_of(problem, given), least = least_peak(problem, steps);
+  if (peak == least) return given;
   std::optional<std::vector<int>> found = TreeOrder(problem, steps).run();
-  if (!found) found = ExactSearch(problem, steps, effort).run(peak);
-  if (!found && problem.n_steps <= kMostForBeam) found = BeamSearch(problem, steps, effort).run();
+  ExactSearch exact(problem, steps);
+  if (!found) found = exact.run(peak, kFewSets);
+  if (!found && problem.n_steps <= kMostForBeam) {
+    found = BeamSearch(problem, steps, effort).run();
+    // The exact search looks at fewer sets the lower the peak is that it has to keep below.
+    const index_t known = std::min(peak, peak_of(problem, *found));
+    const bool pays = effort > 1 || known - least > kLittle;
+    const double most_sets = double{kMostSets} * effort;
+    if (pays) {
+      if (auto lower = exact.run(known, static_cast<std::size_t>(most_sets))) {
+        if (peak_of(problem, *lower) < known) found = std::move(lower);
+      }
+    }
+  }
   return found && peak_of(problem, *found) < peak ? *found : given;
 }
 
