@@ -127,6 +127,119 @@ def elementwise_cases():
                         jnp and (lambda x: x.astype(jnp.int32)))
 
 
+def more_elementwise_cases():
+    """Other dtypes, products, comparisons and functions, at 1e5 and 1e6 elements."""
+    jnp = jax.numpy if jax is not None else None
+
+    def of(name, n, shapes, dtype, ours, theirs=None, of_torch=None, of_jax=None):
+        """`theirs` of NumPy; the names of the others' functions are the same unless given."""
+        return of_arrays(f"{name} {np.dtype(dtype).name} {n:.0e}".replace("e+0", "e"), shapes, dtype, ours,
+                         theirs, of_torch, of_jax)
+
+    for n in (100_000, 1_000_000):
+        for dtype in (np.float64, np.complex64, np.complex128):
+            yield of("a+b", n, [n, n], dtype, lambda a, b: a + b, np.add, torch and torch.add, jnp and jnp.add)
+            yield of("a*b", n, [n, n], dtype, lambda a, b: a * b, np.multiply, torch and torch.mul,
+                     jnp and jnp.multiply)
+        yield of("a/b", n, [n, n], np.float32, lambda a, b: a / b, np.divide, torch and torch.div,
+                 jnp and jnp.divide)
+        for dtype in (np.float32, np.complex64):
+            yield of("abs", n, [n], dtype, pt.abs, np.abs, torch and torch.abs, jnp and jnp.abs)
+        yield of("x+1.5y", n, [n, n], np.complex64, lambda a, b: a + 1.5 * b, lambda a, b: a + np.float32(1.5) * b,
+                 torch and (lambda a, b: torch.add(a, b, alpha=1.5)), jnp and (lambda a, b: a + jnp.float32(1.5) * b))
+        yield of("a<b", n, [n, n], np.float32, lambda a, b: a < b, np.less, torch and torch.lt, jnp and jnp.less)
+        yield of("maximum", n, [n, n], np.float32, pt.maximum, np.maximum, torch and torch.maximum,
+                 jnp and jnp.maximum)
+        yield of("clip", n, [n], np.float32, lambda a: pt.clip(a, 0.3, 0.9),
+                 lambda a: np.clip(a, np.float32(0.3), np.float32(0.9)), torch and (lambda a: torch.clamp(a, 0.3, 0.9)),
+                 jnp and (lambda a: jnp.clip(a, 0.3, 0.9)))
+    n = 100_000
+    for name in ("log2", "log10", "sinh", "cosh", "arctan"):
+        for dtype in (np.float32, np.float64):
+            yield of(name, n, [n], dtype, getattr(pt, name), getattr(np, name), torch and getattr(torch, name),
+                     jnp and getattr(jnp, name))
+    for dtype in (np.float32, np.float64):
+        yield of("arctan2", n, [n, n], dtype, pt.arctan2, np.arctan2, torch and torch.arctan2, jnp and jnp.arctan2)
+        yield of("sigmoid", n, [n], dtype, pt.sigmoid, scipy and importlib.import_module("scipy.special").expit,
+                 torch and torch.sigmoid, jax and jax.nn.sigmoid)
+        yield of("erf", n, [n], dtype, pt.erf, scipy and importlib.import_module("scipy.special").erf,
+                 torch and torch.erf, jax and jax.scipy.special.erf)
+    for start, end in ((np.float64, np.float32), (np.float32, np.float64), (np.complex128, np.complex64)):
+        name = np.dtype(end).name
+        yield of(f"to {name} from", 1_000_000, [1_000_000], start, lambda x, name=name: pt.cast(x, name),
+                 lambda x, end=end: x.astype(end), torch and (lambda x, name=name: x.to(getattr(torch, name))),
+                 jnp and (lambda x, end=end: x.astype(end)))
+
+
+def more_array_cases():
+    """Joins, pads, shifts, broadcast products and reductions along either axis."""
+    jnp = jax.numpy if jax is not None else None
+    square = (1024, 1024)
+    for axis in (0, 1):
+        yield of_arrays(f"concatenate axis {axis} complex64 1024^2", [square, square], np.complex64,
+                        lambda a, b, k=axis: pt.concatenate([a, b], k), lambda a, b, k=axis: np.concatenate([a, b], k),
+                        torch and (lambda a, b, k=axis: torch.cat([a, b], k)),
+                        jnp and (lambda a, b, k=axis: jnp.concatenate([a, b], k)))
+        yield of_arrays(f"mean axis {axis} float32 2048^2", [(2048, 2048)], np.float32,
+                        lambda x, k=axis: pt.mean(x, k), lambda x, k=axis: np.mean(x, k),
+                        torch and (lambda x, k=axis: torch.mean(x, k)), jnp and (lambda x, k=axis: jnp.mean(x, k)))
+        yield of_arrays(f"sum axis {axis} complex64 1024^2", [square], np.complex64,
+                        lambda x, k=axis: pt.sum(x, k), lambda x, k=axis: np.sum(x, k),
+                        torch and (lambda x, k=axis: torch.sum(x, k)), jnp and (lambda x, k=axis: jnp.sum(x, k)))
+        yield of_arrays(f"sum axis {axis} float64 1024^2", [square], np.float64,
+                        lambda x, k=axis: pt.sum(x, k), lambda x, k=axis: np.sum(x, k),
+                        torch and (lambda x, k=axis: torch.sum(x, k)), jnp and (lambda x, k=axis: jnp.sum(x, k)))
+        yield of_arrays(f"flip axis {axis} complex64 1024^2", [square], np.complex64,
+                        lambda x, k=axis: pt.flip(x, k) + 0,
+                        lambda x, k=axis: np.flip(x, k).copy(), torch and (lambda x, k=axis: torch.flip(x, (k,))))
+    yield of_arrays("pad by 64 complex64 1024^2", [square], np.complex64, lambda x: pt.pad(x, 64),
+                    lambda x: np.pad(x, 64), torch and (lambda x: torch.nn.functional.pad(x, (64, 64, 64, 64))))
+    yield of_arrays("fftshift complex64 1024^2", [square], np.complex64, pt.fftshift, np.fft.fftshift,
+                    torch and torch.fft.fftshift)
+    yield of_arrays("permute complex64 64x128x256", [(64, 128, 256)], np.complex64,
+                    lambda x: pt.transpose(x, (2, 0, 1)) + 0, lambda x: np.ascontiguousarray(x.transpose(2, 0, 1)),
+                    torch and (lambda x: x.permute(2, 0, 1).contiguous()))
+    yield of_arrays("a + transpose(b) float32 2048^2", [(2048, 2048)] * 2, np.float32,
+                    lambda a, b: a + pt.transpose(b), lambda a, b: a + b.T, torch and (lambda a, b: a + b.T),
+                    jnp and (lambda a, b: a + b.T))
+    coils = (8, 512, 512)
+    yield of_arrays("maps times image complex64 8x512^2", [coils, coils[1:]], np.complex64, lambda s, x: s * x,
+                    np.multiply, torch and torch.mul, jnp and jnp.multiply)
+    yield of_arrays("sum of conj(maps) x complex64 8x512^2", [coils, coils], np.complex64,
+                    lambda s, x: pt.sum(pt.conj(s) * x, 0), lambda s, x: np.sum(np.conj(s) * x, 0),
+                    torch and (lambda s, x: torch.sum(s.conj() * x, 0)),
+                    jnp and (lambda s, x: jnp.sum(jnp.conj(s) * x, 0)))
+    yield of_arrays("root of sum of squares complex64 8x512^2", [coils], np.complex64,
+                    lambda x: pt.sqrt(pt.sum(pt.abs2(x), 0)), lambda x: np.sqrt(np.sum(np.abs(x) ** 2, 0)),
+                    torch and (lambda x: torch.linalg.vector_norm(x, dim=0)),
+                    jnp and (lambda x: jnp.linalg.norm(x, axis=0)))
+    for dtype in (np.float32, np.complex64):
+        name = np.dtype(dtype).name
+        yield of_arrays(f"norm {name} 1e6", [1_000_000], dtype, pt.norm, np.linalg.norm,
+                        torch and torch.linalg.vector_norm, jnp and jnp.linalg.norm)
+        yield of_arrays(f"vdot {name} 1e6", [1_000_000] * 2, dtype, pt.vdot, np.vdot, torch and torch.vdot,
+                        jnp and jnp.vdot)
+    yield of_arrays("softmax rows float32 4096x1024", [(4096, 1024)], np.float32,
+                    lambda x: pt.exp(x - pt.logsumexp(x, 1, keepdims=True)), None,
+                    torch and (lambda x: torch.softmax(x, 1)), jax and (lambda x: jax.nn.softmax(x, 1)))
+    yield of_arrays("min all float64 1e6", [1_000_000], np.float64, pt.min, np.min, torch and torch.min,
+                    jnp and jnp.min)
+    yield take_case()
+
+
+def take_case():
+    def make():
+        rows = np.random.default_rng(4).integers(0, 100_000, 50_000)
+        x = random((100_000, 16), np.float32)
+        calls = {"ours": compiled(lambda a: pt.take(a, rows, 0), [x]), "NumPy": lambda: np.take(x, rows, 0)}
+        if torch is not None:
+            there, chosen = torch.from_numpy(x), torch.from_numpy(rows)
+            calls["torch"] = lambda: torch.index_select(there, 0, chosen)
+        return calls
+
+    return Case("take 5e4 rows of 16 float32", make)
+
+
 def array_cases():
     jnp = jax.numpy if jax is not None else None
     yield of_arrays("transpose float32 2048^2", [(2048, 2048)], np.float32,
@@ -162,8 +275,45 @@ def transform_cases():
                         lambda x, a=axes: pt.fft(x, a, norm="backward"),
                         scipy and (lambda x, a=axes: importlib.import_module("scipy.fft").fftn(x, axes=a)),
                         torch and (lambda x, a=axes: torch.fft.fftn(x, dim=a)))
-    for ndim, size, points, eps in ((2, 512, 1_000_000, 1e-3), (2, 64, 10_000, 1e-3), (3, 64, 200_000, 1e-3)):
+    for shape, axes, dtype in (((128, 128, 128), (0, 1, 2), np.complex64), ((1 << 20,), (0,), np.complex64),
+                               ((512, 512), (0,), np.complex64), ((8, 256, 256), (1, 2), np.complex128)):
+        yield of_arrays(f"fft {np.dtype(dtype).name} {'x'.join(map(str, shape))} axes {axes}", [shape], dtype,
+                        lambda x, a=axes: pt.fft(x, a, norm="backward"),
+                        scipy and (lambda x, a=axes: importlib.import_module("scipy.fft").fftn(x, axes=a)),
+                        torch and (lambda x, a=axes: torch.fft.fftn(x, dim=a)))
+    yield of_arrays("rfft float32 8x512x512", [(8, 512, 512)], np.float32,
+                    lambda x: pt.rfft(pt.specify_shape(x, (8, 512, 512)), (-2, -1), norm="backward"),
+                    scipy and (lambda x: importlib.import_module("scipy.fft").rfft2(x)),
+                    torch and (lambda x: torch.fft.rfft2(x)))
+    shifted = importlib.import_module("scipy.fft") if scipy else None
+    yield of_arrays("centered fft complex64 8x256x256", [(8, 256, 256)], np.complex64,
+                    lambda x: pt.fft(x, (-2, -1), norm="backward", centered=True),
+                    shifted and (lambda x: shifted.fftshift(shifted.fft2(shifted.ifftshift(x, (1, 2))), (1, 2))),
+                    torch and (lambda x: torch.fft.fftshift(torch.fft.fft2(torch.fft.ifftshift(x, (1, 2))), (1, 2))))
+    for ndim, size, points, eps in ((2, 512, 1_000_000, 1e-3), (2, 64, 10_000, 1e-3), (3, 64, 200_000, 1e-3),
+                                    (2, 512, 1_000_000, 1e-5)):
         yield nufft_case(ndim, size, points, eps)
+        yield nufft_adjoint_case(ndim, size, points, eps)
+
+
+def nufft_adjoint_case(ndim, size, points, eps):
+    def make():
+        draw = np.random.default_rng(2)
+        shape = (size,) * ndim
+        y = random(points, np.complex64)
+        locs = draw.uniform(-size / 2, size / 2, (points, ndim)).astype(np.float32)
+        operator = ps.Nufft(locs, shape, "K", eps=eps).H
+        tensor = ps.asarray(y)
+        calls = {"ours": lambda: operator(tensor)}
+        if finufft is not None:
+            plan = finufft.Plan(1, shape, eps=eps, isign=1, dtype="complex64")
+            radians = (locs * np.float32(2 * np.pi / size)).astype(np.float32)
+            plan.setpts(*[np.ascontiguousarray(radians[:, d]) for d in range(ndim)])
+            scale = np.float32(size ** (-ndim / 2))
+            calls["FINUFFT"] = lambda: plan.execute(y) * scale
+        return calls
+
+    return Case(f"adjoint nufft {ndim}-D {size} {points} points {eps:g}", make, tolerance=10 * eps)
 
 
 def nufft_case(ndim, size, points, eps):
@@ -193,6 +343,15 @@ def product_cases():
         for dtype in (np.float32, np.complex64):
             yield of_arrays(f"matmul {np.dtype(dtype).name} {n}", [(n, n), (n, n)], dtype, pt.matmul,
                             np.matmul, torch and torch.matmul)
+    for n, dtype in ((256, np.float64), (512, np.complex128)):
+        yield of_arrays(f"matmul {np.dtype(dtype).name} {n}", [(n, n), (n, n)], dtype, pt.matmul, np.matmul,
+                        torch and torch.matmul)
+    for dtype in (np.float32, np.complex64):
+        yield of_arrays(f"gemv {np.dtype(dtype).name} 2048", [(2048, 2048), 2048], dtype, pt.matmul, np.matmul,
+                        torch and torch.matmul)
+    yield of_arrays("Gram matrix complex64 1e5x16", [(100_000, 16)], np.complex64,
+                    lambda a: pt.einsum("ki,kj->ij", pt.conj(a), a), lambda a: a.conj().T @ a,
+                    torch and (lambda a: a.mH @ a))
     for n in (4, 8, 16):
         for dtype in (np.float32, np.complex64):
             shape = (1_000_000 // (n * n), n, n)
@@ -256,5 +415,8 @@ def operator_cases():
 def all_cases():
     if torch is not None:
         torch.set_num_threads(max(1, torch.get_num_threads()))
-    families = (elementwise_cases, array_cases, transform_cases, product_cases, operator_cases)
+    operators = importlib.import_module("peer_operators")
+    families = (elementwise_cases, more_elementwise_cases, array_cases, more_array_cases, transform_cases,
+                product_cases, operator_cases, operators.sigpy_cases, operators.pylops_cases,
+                operators.solver_cases)
     return [case for family in families for case in family()]
