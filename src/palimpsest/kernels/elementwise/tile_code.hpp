@@ -84,6 +84,8 @@ struct RealTileMachines {
   /// n copies of an element of `item` bytes, a power of two up to 16. Whole vectors are stored:
   /// loads that span several stores would wait until those have left the processor.
   void (*fill)(const std::byte* element, std::size_t item, std::byte* to, index_t n) = nullptr;
+  /// Bytes of a block: no more are read of what is the same for all blocks.
+  index_t block_bytes = 0;
   /// Waits until what was streamed has arrived.
   void (*finish_streams)() = nullptr;
 };

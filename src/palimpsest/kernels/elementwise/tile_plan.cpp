@@ -675,14 +675,16 @@ void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index
 void TilePlan::spread(int r, const std::byte* value, CopyRow copy,
                       const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const {
   const DType dtype = program_->dtype_of_register(r);
-  if (constant_of(r) >= 0) n = std::min(kTileBlock, n);
   // One conversion: of small arrays, that of a block would take longer than all else.
   const auto fill = [&](const std::byte* from, CopyRow convert, int to) {
     const DType type = program_->dtype_of_register(to);
     const auto item = static_cast<index_t>(item_size(type));
     alignas(16) std::array<std::byte, 16> made;
     convert(from, 0, made.data(), item, 1);
-    if (machines_.fill != nullptr) {
+    if (constant_of(to) >= 0) {
+      const index_t block = std::min(machines_.block_bytes / item, n);
+      machines_.fill(made.data(), item_size(type), registers[at(to)], block);
+    } else if (machines_.fill != nullptr) {
       machines_.fill(made.data(), item_size(type), registers[at(to)], n);
     } else {
       copy_row_between(type, type)(made.data(), 0, registers[at(to)], item, n);

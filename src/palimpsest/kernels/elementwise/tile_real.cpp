@@ -276,7 +276,7 @@ RealTileMachines real_machines() {
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
   return {};
 #else
-  return {run<float>, run<double>, fill, finish};
+  return {run<float>, run<double>, fill, kBlock * kLanes<float> * index_t{sizeof(float)}, finish};
 #endif
 }
 
