@@ -205,7 +205,7 @@ Tensor open_trajectory(const std::string& path) {
   const FileFormat format = read_input(path, [&] { return detect_format(path); });
   Tensor data;
   if (format == FileFormat::npy) {
-    data = read_input(path, [&] { return read_npy(path); });
+    data = read_input(path, [&] { return map_npy(path); });
   } else if (format == FileFormat::cfl) {
     data = read_input(path, [&] { return map_cfl(path); });
     while (data.rank() > 4 && data.shape(1) == 1) data = data.select(1, 0);

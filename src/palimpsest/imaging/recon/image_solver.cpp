@@ -25,10 +25,10 @@
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/memory/allocator.hpp"
-#include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
+#include "palimpsest/solve/solvers/objective_problem.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
@@ -111,6 +111,27 @@ double ratio_of_steps(const std::vector<Regularizer>& regularizers) {
     if (r.penalty != Penalty::ball) largest = std::max(largest, r.lambda);
   }
   return kBallRatio * (largest > 0 ? largest * largest : 1);
+}
+
+void add_derived(const NamedLinop& A, std::vector<Parameter>& found) {
+  for (const auto& [name, p] : A.params()) {
+    if (p.present() && p.is_derived()) found.push_back(p);
+  }
+  for (const NamedLinop& part : A.linops()) add_derived(part, found);
+}
+
+// What follows from the locations of a frame: their order, and the kernel of a convolution that
+// stands for F^H F.
+std::vector<Parameter> derived_of(const NamedLinop& F) {
+  std::vector<Parameter> found;
+  add_derived(F, found);
+  add_derived(F.N(), found);
+  return found;
+}
+
+void set_derived(const Parameter& p, const Tensor& value) {
+  SharedVariable variable = p.variable();
+  variable.set_value(value, {.borrow = true});
 }
 
 bool has_random_shifts(const Objective& f) { return f.h && f.h->has_state(); }
@@ -258,6 +279,7 @@ class Model {
   ReconstructMethod method = ReconstructMethod::automatic;
   // The data are a constraint: |forward x - y| lies in the ball.
   std::optional<Prox> ball;
+  std::vector<NamedLinop> with_kernels_in_file;
   NamedLinop adjoint, normal, forward;
   double norm2 = 1;  // a bound of the largest eigenvalue of the normal operator
 
@@ -305,10 +327,7 @@ class Model {
       const NamedLinop to_frames = frames_of_coefficients(*item_.basis, Dims("C") + k);
       adjoint = Chain(A, to_frames).H();
       if (method == ReconstructMethod::adjoint) return;
-      const index_t coefficients = item_.basis->shape(1);
-      norm2 *= operator_norm2(Dense(*item_.basis, "T B", "B", "T"),
-                              {DType::complex64, {coefficients}, {}})
-                   .value;
+      norm2 *= largest_of_basis();
       normal = A.normal(subspace_weighting(Parameter(weights), k));
       return;
     }
@@ -342,35 +361,47 @@ class Model {
                  {.in = item_.basis ? StackAxis() : frames, .out = frames, .threaded = false});
   }
 
-  // The largest eigenvalue of what one coil sees.
-  double largest_of(const std::vector<NamedLinop>& transforms) const {
+  // The largest eigenvalue of what one coil sees of a frame.
+  double largest_of(const NamedLinop& F) const {
     Extents coil = item_.shape;
     coil.insert(0, 1);
-    if (item_.basis) {
-      std::vector<NamedLinop> parts;
-      for (const NamedLinop& F : transforms) {
-        parts.push_back(Chain(frame(parts.size(), Dims("C") + item_.dims), F));
-      }
-      coil.insert(0, item_.basis->shape(1));
-      return operator_norm2(side_by_side(parts), {DType::complex64, coil, {}}).value;
+    return operator_norm2(F, {DType::complex64, coil, {}}).value;
+  }
+
+  // Of what frames see of coefficients, over that of a frame.
+  double largest_of_basis() const {
+    if (!item_.basis) return 1;
+    const TensorType coefficients{DType::complex64, {item_.basis->shape(1)}, {}};
+    return operator_norm2(Dense(*item_.basis, "T B", "B", "T"), coefficients).value;
+  }
+
+  // Into files, where the values come later.
+  static void leave_out_kernel(const NamedLinop& F) {
+    for (const Parameter& p : derived_of(F)) {
+      set_derived(p, ScratchArray::unwritten(p.shape(), p.dtype()).map());
     }
-    double largest = 0;
-    for (const NamedLinop& F : transforms) {
-      largest = std::max(largest, operator_norm2(F, {DType::complex64, coil, {}}).value);
-    }
-    return largest > 0 ? largest : 1;
   }
 
   void build_along_trajectory() {
     std::vector<NamedLinop> parts, transforms;
     const bool is_solved = method != ReconstructMethod::adjoint;
+    const bool leaves_out = is_solved && item_.kernels_in_file;
+    double largest = 0;
     for (const Tensor& trajectory : item_.trajectories) {
       transforms.push_back(along(trajectory));
+      if (finds_norm) largest = std::max(largest, largest_of(transforms.back()));
+      if (leaves_out && !is_preconditioned) leave_out_kernel(transforms.back());
       const NamedLinop part = Chain(coil_images(Dims()), transforms.back());
       parts.push_back(item_.basis ? Chain(frame(parts.size(), sets() + item_.dims), part) : part);
     }
-    if (finds_norm) norm2 *= largest_of(transforms);
-    if (is_preconditioned) build_preconditioner(transforms);
+    if (finds_norm) norm2 *= largest_of_basis() * (largest > 0 ? largest : 1);
+    if (is_preconditioned) {
+      build_preconditioner(transforms);
+      for (const NamedLinop& F : transforms) {
+        if (leaves_out) leave_out_kernel(F);
+      }
+    }
+    if (leaves_out) with_kernels_in_file = transforms;
     const NamedLinop A = with_phase(joined(item_.frames > 0 ? side_by_side(parts) : parts.at(0)));
     if (!item_.density) {
       adjoint = A.H();
@@ -403,8 +434,14 @@ class Model {
   const ImageItem item_;
 };
 
+// Frames along trajectories are worked on one after the other. Within one, coils take the memory;
+// cuts of the samples would need places of their own for each piece of each frame.
+Dims cuts_of(const ImageItem& item) {
+  return item.has_trajectory() && item.frames > 0 ? Dims("C") : Dims();
+}
+
 BudgetOptions budget_options(const ImageItem& item) {
-  return {.candidates = {}, .streamed_input = item.kspace_in_file};
+  return {.candidates = cuts_of(item), .streamed_input = item.kspace_in_file};
 }
 
 SolveOptions solve_options(const ImageSolverOptions& options, const Model& model, index_t budget) {
@@ -424,6 +461,8 @@ SolveOptions solve_options(const ImageSolverOptions& options, const Model& model
 
 const char* solver_name(const Model& model) {
   switch (model.method) {
+    case ReconstructMethod::cg:
+      return "conjugate_gradients";
     case ReconstructMethod::fista:
       return "fista";
     case ReconstructMethod::pogm:
@@ -441,7 +480,11 @@ std::string numbered(const char* base, std::size_t i) { return base + std::to_st
 
 // The data are A^H y: "A" is the identity, and "N" the normal operator of the model. With a ball
 // they are y.
-Problem problem_of(const Model& model, const ImageSolverOptions& options) {
+Problem problem_of(const ImageItem& item, const Model& model, const ImageSolverOptions& options) {
+  if (model.method == ReconstructMethod::cg) {
+    Problem p = cg_problem(model.normal, model.image, {});
+    return p.set("cuts", cuts_of(item));
+  }
   Objective f = model.objective;
   if (model.method == ReconstructMethod::admm && f.h) {
     f.terms.push_back({.g = *f.h});
@@ -454,6 +497,7 @@ Problem problem_of(const Model& model, const ImageSolverOptions& options) {
   } else {
     p.set("A", f.A).set("N", model.normal);
   }
+  p.set("cuts", cuts_of(item));
   p.set("data_in_memory", !model.ball || !model.kspace_in_file);
   for (std::size_t i = 0; i < f.terms.size(); ++i) {
     p.set(numbered("K", i), f.terms[i].K ? *f.terms[i].K : f.A);
@@ -490,14 +534,6 @@ Tensor unknown_of(const Model& model, Tensor image) {
 }
 
 const SolverType& type_of(const Model& model) { return *find_solver(solver_name(model)); }
-
-Solver solver_of(const Model& model, const ImageSolverOptions& options, index_t budget) {
-  const SolveOptions how = solve_options(options, model, budget);
-  if (model.method == ReconstructMethod::cg) {
-    return ConjugateGradients(model.normal, model.image, palimpsest::solve_options<CgOptions>(how));
-  }
-  return {type_of(model), problem_of(model, options), how};
-}
 
 }  // namespace
 
@@ -540,8 +576,9 @@ struct ImageSolver::Impl {
     }
     if (model.method == ReconstructMethod::adjoint) return;
     right_hand_side_bytes = bytes_of_right_hand_side(model);
-    solve.emplace(
-        solver_of(model, options, std::max<index_t>(budgets.solve - right_hand_side_bytes, 0)));
+    const index_t left = std::max<index_t>(budgets.solve - right_hand_side_bytes, 0);
+    solve.emplace(type_of(model), problem_of(item, model, options),
+                  solve_options(options, model, left));
   }
 
   Model model;
@@ -585,6 +622,25 @@ void ImageSolver::drop_weights() {
   Model& model = impl_->model;
   if (model.has_weights && !model.has_trajectory()) {
     model.weights.set_value(model.no_weights, {.borrow = true});
+  }
+}
+
+index_t ImageSolver::kernel_bytes() const {
+  index_t bytes = 0;
+  for (const NamedLinop& F : impl_->model.with_kernels_in_file) {
+    for (const Parameter& p : derived_of(F)) bytes += byte_count(p.shape(), p.dtype());
+  }
+  return bytes;
+}
+
+void ImageSolver::write_kernels(const std::string& folder) {
+  for (const NamedLinop& F : impl_->model.with_kernels_in_file) {
+    for (const Parameter& p : derived_of(F)) {
+      const Tensor value = Parameter::derived(p.expression()).value().contiguous();
+      ScratchArray file(folder, p.shape(), p.dtype());
+      file.write(0, value.raw_data(), value.numel());
+      set_derived(p, file.map());
+    }
   }
 }
 
@@ -667,12 +723,9 @@ ImageSolver::Budgets ImageSolver::smallest(const ImageItem& item,
     budgets.adjoint = smallest_budget(model.adjoint, model.kspace, budget_options(item));
   }
   if (model.method == ReconstructMethod::adjoint) return budgets;
-  const SolveOptions how = solve_options(options, model, 0);
   budgets.solve = bytes_of_right_hand_side(model);
-  budgets.solve +=
-      model.method == ReconstructMethod::cg
-          ? smallest_cg_budget(model.normal, model.image, palimpsest::solve_options<CgOptions>(how))
-          : smallest_solve_budget(type_of(model), problem_of(model, options), how);
+  budgets.solve += smallest_solve_budget(type_of(model), problem_of(item, model, options),
+                                         solve_options(options, model, 0));
   return budgets;
 }
 

@@ -40,6 +40,9 @@ struct ImageItem {
   /// Coils of all ranks, whose images are added up in the order of the coils; 0: of the ranks.
   index_t leaves = 0;
 
+  /// The kernels of the normal operators of frames lie in files that write_kernels() makes.
+  bool kernels_in_file = false;
+
   bool has_trajectory() const { return !trajectories.empty(); }
   /// T, or with a basis B, or nothing.
   Dims series() const;
@@ -112,6 +115,10 @@ class ImageSolver {
   void set_weights(const Tensor& weights);
   /// Of a grid: they take no memory until they are set again.
   void drop_weights();
+  /// Of the kernels that lie in files.
+  index_t kernel_bytes() const;
+  /// Before the first run, where kernels lie in files.
+  void write_kernels(const std::string& folder);
   /// complex64 of the item's grid, of modulus 1. They take no memory until they are set again.
   void set_phase(const Tensor& factors);
   void drop_phase();

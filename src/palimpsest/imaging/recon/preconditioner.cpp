@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/solve/spectrum.hpp"
@@ -60,7 +61,10 @@ std::vector<float> density_of(const NamedLinop& F, const Dims& image, const Exte
   index_t middle = 0;
   for (const index_t n : extents) middle = middle * n + n / 2;
   point.mutable_data<Sample>()[middle] = 1;
-  const Tensor spread = spectrum(image, "C")(F.N()(point)).contiguous();
+  const Tensor image_of_it = F.N()(point);
+  // Of this one application: its workspace would stay with each of many frames.
+  compiled_function(F.N(), {DType::complex64, coil, {}}).free();
+  const Tensor spread = spectrum(image, "C")(image_of_it).contiguous();
   const float scale = std::sqrt(static_cast<float>(spread.numel()));
   std::vector<float> density(static_cast<std::size_t>(spread.numel()));
   std::transform(spread.data<Sample>(), spread.data<Sample>() + spread.numel(), density.begin(),

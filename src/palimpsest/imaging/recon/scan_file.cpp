@@ -307,7 +307,10 @@ index_t ScanFile::held_bytes() const {
 
 index_t ScanFile::kept_bytes() const {
   const auto bytes = [](const Tensor& t) { return t.defined() ? t.nbytes() : 0; };
-  return bytes(layout_.mask) + bytes(layout_.trajectory) + bytes(calibration_mask_);
+  const index_t trajectory = layout_.has_trajectory() && palimpsest::is_mapped(layout_.trajectory)
+                                 ? 0
+                                 : bytes(layout_.trajectory);
+  return bytes(layout_.mask) + trajectory + bytes(calibration_mask_);
 }
 
 Tensor ScanFile::mask(index_t slice, index_t frame) const {

@@ -2,6 +2,7 @@
 // Internal.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <limits>
 #include <memory>
@@ -45,6 +46,14 @@ struct ScanReconstruction::Impl {
   explicit Impl(ScanReconstructionOptions given);
 
   struct Draft;
+  /// Of making a solver whose operators, or programs, hold memory of their own.
+  struct Rehearsal {
+    index_t operator_bytes = 0;      // locations and kernels along a trajectory
+    index_t constructing_bytes = 0;  // the most that was held until they were made
+    index_t making_bytes = 0;        // the most that making them takes
+    index_t kernel_bytes = 0;        // of those that lie in files
+    ImageSolver::Budgets fixed = {0, 0};
+  };
 
   // -- what is asked for -------------------------------------------------------------------------
   bool has_maps() const { return !options.maps.empty(); }
@@ -95,7 +104,7 @@ struct ScanReconstruction::Impl {
   void open_weights();
   void open_partial();
   void rehearse_calibration();
-  void rehearse_solver();
+  const Rehearsal& rehearsal(bool in_memory);
   std::optional<Tensor> density_of(index_t group) const;
   ImageItem item_of(bool in_memory, index_t group = 0) const;
   /// Are there frames that are solved one by one along trajectories that differ?
@@ -108,8 +117,9 @@ struct ScanReconstruction::Impl {
   void plan_maps(Draft& draft) const;
   void plan_solve(Draft& draft) const;
   void plan_partial(Draft& draft) const;
-  Draft draft(bool in_memory) const;
+  Draft draft(bool in_memory);
   index_t smallest_of(const Draft& draft) const;
+  bool may_fit_in_memory();
   void choose();
 
   // -- running -----------------------------------------------------------------------------------
@@ -154,10 +164,8 @@ struct ScanReconstruction::Impl {
   std::optional<Tensor> start;    // mapped
   std::optional<Tensor> phase;    // mapped, ([slice], [z], y, x)
   std::optional<PartialLines> partial;
-  index_t rehearsed_bytes = 0;     // of calibration data along a trajectory, of one coil
-  index_t operator_bytes = 0;      // locations and kernels along a trajectory
-  index_t constructing_bytes = 0;  // the most that was held until they were made
-  index_t making_bytes = 0;        // the most that making them takes
+  index_t rehearsed_bytes = 0;  // of calibration data along a trajectory, of one coil
+  std::array<std::optional<Rehearsal>, 2> rehearsals;  // with kernels in files, and in memory
   ScanReconstructionPlan plan;
   std::string operator_text;
   index_t writing_bytes = 0;  // of others than the allocator

@@ -16,8 +16,8 @@ namespace {
 constexpr index_t kEverything = std::numeric_limits<index_t>::max();
 // Planes whose maps are read at a time: a whole cache line of every row.
 constexpr index_t kMapsAtATime = 16;
-// Numbers that compiled programs keep.
-constexpr index_t kProgramBytes = 256;
+// Numbers that compiled programs keep, of each frame along a trajectory too.
+constexpr index_t kProgramBytes = 256, kProgramBytesOfFrame = 16;
 
 std::string with_commas(index_t n) {
   std::string text = std::to_string(n);
@@ -81,6 +81,7 @@ struct ScanReconstruction::Impl::Draft {
   ScanReconstructionPlan plan;
   index_t least = 0;  // what the stages so far could do with
   ImageItem item;
+  Rehearsal rehearsed;
   ImageSolver::Budgets budgets = {0, 0};
   std::unique_ptr<ImageSolver> solver;  // none if what is left of the budget is not enough
   index_t weights = 0, image = 0;
@@ -125,10 +126,6 @@ ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)
     phase = open_phase(options.phase, image);
   }
   open_partial();
-  // Programs of what is not quadratic hold constants of the size of an axis.
-  if (scan.layout().has_trajectory() || basis || !are_quadratic(options.regularizers)) {
-    rehearse_solver();
-  }
   choose();
 }
 
@@ -266,12 +263,23 @@ void ScanReconstruction::Impl::rehearse_calibration() {
 
 // Constants of programs, locations and kernels are made with the solver: what they take is known
 // once they are there.
-void ScanReconstruction::Impl::rehearse_solver() {
+const ScanReconstruction::Impl::Rehearsal& ScanReconstruction::Impl::rehearsal(bool in_memory) {
+  const bool in_files = item_of(in_memory).kernels_in_file;
+  std::optional<Rehearsal>& made = rehearsals[in_files ? 0 : 1];
+  if (made) return *made;
+  made.emplace();
+  // Programs of what is not quadratic hold constants of the size of an axis.
+  if (!scan.layout().has_trajectory() && !basis && are_quadratic(options.regularizers)) {
+    return *made;
+  }
   const MemoryScope scope;
-  const ImageSolver trial(item_of(true), solver_options(), {kEverything, kEverything});
-  operator_bytes = static_cast<index_t>(scope.live_bytes());
-  making_bytes = static_cast<index_t>(scope.peak_bytes());
-  constructing_bytes = ledger.peak_bytes();
+  const ImageSolver trial(item_of(!in_files), solver_options(), {kEverything, kEverything});
+  made->operator_bytes = static_cast<index_t>(scope.live_bytes());
+  made->making_bytes = static_cast<index_t>(scope.peak_bytes());
+  made->constructing_bytes = ledger.peak_bytes();
+  made->kernel_bytes = trial.kernel_bytes();
+  made->fixed = trial.fixed_bytes();
+  return *made;
 }
 
 void ScanReconstruction::Impl::open_weights() {
@@ -432,6 +440,7 @@ ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const
   const bool is_new = scan.makes_array() || arranges();
   item.kspace_in_file = is_new ? !in_memory : scan.is_mapped();
   if (!layout.has_trajectory()) return item;
+  item.kernels_in_file = !in_memory && is_tied && !density;
   for (index_t t = 0; t < frames(); ++t) {
     item.trajectories.push_back(layout.trajectory.narrow(0, (group + t) * layout.readouts_per_step,
                                                          layout.readouts_per_frame));
@@ -528,10 +537,11 @@ void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
   draft.image = sample_bytes(layout.result_shape());
   const bool is_series = images() > 1;
   const index_t weights_of_data = (density ? density->nbytes() : 0) + (basis ? basis->nbytes() : 0);
-  draft.base = scan.kept_bytes() + kProgramBytes + operator_bytes + weights_of_data +
-               (is_series ? draft.image : 0);
-  draft.add("opening",
-            std::max(scan.opening_bytes() + opened_maps + weights_of_data, constructing_bytes));
+  draft.base = scan.kept_bytes() + kProgramBytes +
+               (layout.has_trajectory() ? kProgramBytesOfFrame * frames() : 0) +
+               draft.rehearsed.operator_bytes + weights_of_data + (is_series ? draft.image : 0);
+  draft.add("opening", std::max(scan.opening_bytes() + opened_maps + weights_of_data,
+                                draft.rehearsed.constructing_bytes));
   draft.raw = scan.held_bytes() - scan.kept_bytes();
   const index_t beside = draft.base + opened_maps + draft.raw;
   if (scan.mixer()) {
@@ -632,13 +642,15 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
   if (start) draft.held += ImageSolver::start_bytes(draft.item, solver_options());
   const index_t beside_solve = draft.held - draft.weights;
   try {
-    draft.budgets = {left_beside(draft.held), left_beside(beside_solve)};
+    const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
+    draft.budgets = {left_beside(draft.held - fixed.adjoint),
+                     left_beside(beside_solve - fixed.solve)};
     draft.solver = std::make_unique<ImageSolver>(draft.item, solver_options(), draft.budgets);
     draft.plan.method = draft.solver->method();
-    if (has_operators_of_frames()) {
-      draft.add("operators", draft.held - operator_bytes + making_bytes);
+    if (has_operators_of_frames() || draft.item.kernels_in_file) {
+      draft.add("operators",
+                draft.held - draft.rehearsed.operator_bytes + draft.rehearsed.making_bytes);
     }
-    const ImageSolver::Budgets fixed = draft.solver->fixed_bytes();
     if (draft.solver->uses_adjoint()) {
       draft.add("adjoint", draft.held + draft.solver->adjoint_bytes() - fixed.adjoint);
     }
@@ -662,13 +674,14 @@ void ScanReconstruction::Impl::plan_partial(Draft& draft) const {
                                    plan_missing_side(image, lines, options.partial));
 }
 
-ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) const {
+ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) {
   Draft draft;
   draft.plan.budget = options.budget;
   draft.plan.in_memory = in_memory;
   draft.plan.solves = images() * scan.layout().n_items();
   draft.plan.frames = frames();
   draft.item = item_of(in_memory);
+  draft.rehearsed = rehearsal(in_memory);
   plan_kspace(draft);
   plan_maps(draft);
   if (team.size("solve") > 1) {
@@ -688,16 +701,25 @@ ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) 
 // The smallest budget for which a place can be planned.
 index_t ScanReconstruction::Impl::smallest_of(const Draft& draft) const {
   const ImageSolver::Budgets least = ImageSolver::smallest(draft.item, solver_options());
-  index_t smallest = std::max(draft.least, draft.held + least.adjoint);
+  const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
+  index_t smallest = std::max(draft.least, draft.held + least.adjoint - fixed.adjoint);
   if (options.method != ReconstructMethod::adjoint) {
-    smallest = std::max(smallest, draft.held - draft.weights + least.solve);
+    smallest = std::max(smallest, draft.held - draft.weights + least.solve - fixed.solve);
   }
   return smallest;
+}
+
+// Kernels in memory are made to find out what they take: only if there is room for that.
+bool ScanReconstruction::Impl::may_fit_in_memory() {
+  if (!options.budget || !item_of(false).kernels_in_file) return true;
+  const Rehearsal& in_files = rehearsal(false);
+  return in_files.constructing_bytes + in_files.kernel_bytes <= *options.budget;
 }
 
 void ScanReconstruction::Impl::choose() {
   std::vector<Draft> drafts;
   for (const bool in_memory : {true, false}) {
+    if (in_memory && !may_fit_in_memory()) continue;
     drafts.push_back(draft(in_memory));
     Draft& now = drafts.back();
     const bool fits = !options.budget || now.plan.peak_bytes <= *options.budget;
@@ -714,7 +736,8 @@ void ScanReconstruction::Impl::choose() {
     }
     return;
   }
-  const index_t smallest = std::min(smallest_of(drafts[0]), smallest_of(drafts[1]));
+  index_t smallest = kEverything;
+  for (const Draft& draft : drafts) smallest = std::min(smallest, smallest_of(draft));
   throw BudgetError(fmt::format(
       "[--memory] nothing fits into the budget: got {} bytes, the smallest that is found is {} "
       "bytes. Try --memory {}",

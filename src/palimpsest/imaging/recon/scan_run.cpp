@@ -534,6 +534,7 @@ ScanReconstructionResult ScanReconstruction::Impl::run(const Progress& given) {
     shape.insert(0, layout.n_slices());
     kept_maps.emplace(place().array(shape));
   }
+  solver->write_kernels(options.scratch);
   scan.find_virtual_coils(plan.compression_piece, ledger);
   if (scan.mixer()) result.kept_energy = scan.mixer()->energy();
   for (index_t slice = 0; slice < layout.n_slices(); ++slice) run_slice(slice, result);

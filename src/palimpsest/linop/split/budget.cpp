@@ -172,6 +172,23 @@ NamedLinop cut_inside(const NamedLinop& A, const TileSizes& sizes) {
   return data.children.empty() ? A : from_data(std::move(data));
 }
 
+// Along what summands sum over, each is cut by itself: what the tiles of one have in common, such
+// as its input, is not held until those of the others are done.
+NamedLinop cut_each(const NamedLinop& A, const TileSizes& sizes) {
+  TileSizes own;
+  bool is_inside = &A.type() == &linop_types::add();
+  for (const auto& [d, n] : sizes) {
+    if (!A.dims().contains(d)) continue;
+    own.emplace_back(d, n);
+    is_inside = is_inside && !A.ishape().contains(d) && !A.oshape().contains(d);
+  }
+  if (own.empty()) return A;
+  if (!is_inside) return create_batched_linop(A, BatchSpec{own});
+  LinopData data = copy_data(A);
+  for (NamedLinop& child : data.children) child = cut_each(child, own);
+  return from_data(std::move(data));
+}
+
 }  // namespace
 
 TileAxes tile_axes(const NamedLinop& A, const Dims& candidates) {
@@ -194,7 +211,7 @@ std::optional<NamedLinop> cut_into_tiles(const NamedLinop& A, const TileAxes& or
   }
   if (list.empty()) return A;
   try {
-    return is_in_parts(A) ? cut_inside(A, list) : create_batched_linop(A, BatchSpec{list});
+    return is_in_parts(A) ? cut_inside(A, list) : cut_each(A, list);
   } catch (const SplitError&) {
     return std::nullopt;
   }

@@ -43,10 +43,13 @@ void record_sizes(Problem& problem) {
   }
 }
 
-// The dimensions along which all operators that have them can be cut.
+// The dimensions along which all operators that have them can be cut; those of "cuts", if it names
+// any.
 TileAxes tile_axes_of(const Problem& problem) {
-  Dims all;
-  for (const auto& [name, A] : problem.ops()) all = unite(all, A.dims());
+  Dims all = problem.has_attr("cuts") ? problem.attr("cuts").as_dims() : Dims();
+  if (all.empty()) {
+    for (const auto& [name, A] : problem.ops()) all = unite(all, A.dims());
+  }
   TileAxes axes;
   for (const ND& d : all) {
     std::optional<index_t> extent;
