@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal: instruction sets for which files are not compiled: for HWY_DISABLED_TARGETS. What is
 // left, beside the baseline, differs in the width of vectors; each further set costs build time.
-// PALIMPSEST_ONE_VECTOR_WIDTH: the bits of the only width to compile beside the baseline.
+// PALIMPSEST_ONE_VECTOR_WIDTH: the bits of the only width to compile beside the baseline, if any.
 #pragma once
 
 #if PALIMPSEST_ONE_VECTOR_WIDTH == 512

@@ -285,18 +285,16 @@ class OverlapAdd {
   // Blocks of one axis, which are rows themselves: all those from the m-th on that lie in the slab,
   // or of the m-th what does. How many that were.
   index_t add_pieces(const T* from, T* to, index_t m, Range part, Range slab) const {
-    const index_t n = size(0), added = std::clamp(covered(0, m), part.begin, part.end) - part.begin;
+    const index_t n = size(0), length = part.end - part.begin;
+    const index_t added = std::clamp(covered(0, m), part.begin, part.end) - part.begin;
     const index_t in = y_.strides[batch_], out = stride_[0] * x_.strides[batch_];
-    if (part.end - part.begin < n || m == 0) {
-      const index_t in_step = y_.strides[batch_ + 1], out_step = x_.strides[batch_];
-      with_rows(part.end - part.begin, added, [&](auto rows) {
-        rows.start(from + part.begin * in_step, in, to + part.begin * out_step, out, 1);
-      });
-      return 1;
-    }
+    const bool is_alone = length < n || m == 0;
     const index_t end = std::min(y_.extents[batch_], (slab.end - n) / stride_[0] + 1);
-    with_rows(n, added, [&](auto rows) { rows.start(from, in, to, out, end - m); });
-    return end - m;
+    const index_t count = is_alone ? 1 : end - m;
+    from += part.begin * y_.strides[batch_ + 1];
+    to += part.begin * x_.strides[batch_];
+    with_rows(length, added, [&](auto rows) { rows.start(from, in, to, out, count); });
+    return count;
   }
 
   // The blocks at one position along the axes before d, of each its elements in `part` along the
