@@ -13,12 +13,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "palimpsest/base/checked_json.hpp"
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/compile/compile.hpp"
 #include "palimpsest/compile/graph_file.hpp"
 #include "palimpsest/ops/registry.hpp"
 #include "palimpsest/run/function_state.hpp"
+#include "palimpsest/tensor/checked_json.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
 
 namespace palimpsest {
@@ -88,7 +89,7 @@ class FunctionWriter {
       content["containers"].push_back(written_cell(*cell, archive_));
     }
     for (const Function& f : functions_) content["functions"].push_back(written_function(f));
-    return finish(archive_, content.dump());
+    return finish(archive_, io_detail::text_of_json(content));
   }
 
  private:
@@ -175,7 +176,7 @@ class FunctionReader {
   FunctionReader(const Archive& archive, std::string_view file)
       : archive_(archive),
         file_(file),
-        content_(Json::parse(archive.content())),
+        content_(io_detail::parse_json(archive.content())),
         root_(content_, file_, "the content") {}
 
   std::vector<Function> read() {
@@ -216,68 +217,9 @@ class FunctionReader {
 
   Function function_of(const CheckedJson& json) const {
     auto program = make_program(graph_of(json.at("graph"), archive_));
-    Cells cells;
-    PointerSet<const Container> distinct;
-    const CheckedJson containers = json.at("containers");
-    for (std::size_t c = 0; c < containers.size(); ++c) {
-      const CheckedJson entry = containers.element(c, "container");
-      const auto& cell = cells_[entry.at("cell").index(cells_.size())];
-      if (!distinct.insert(cell.get())) entry.fail("is used twice");
-      program->containers.push_back({cell->type(),
-                                     cell->name(),
-                                     {SharedVariable(cell->type(), cell).var()},
-                                     entry.at("is_updated").flag(),
-                                     entry.at("is_lent").flag()});
-      cells.push_back(cell);
-    }
-    const FunctionGraph& graph = program->graph;
-    const CheckedJson arguments = json.at("arguments"), implicit = json.at("implicit"),
-                      outputs = json.at("outputs"), updated = json.at("updated");
-    program->n_container_inputs = json.at("n_container_inputs").index(cells.size() + 1);
-    if (arguments.size() + program->n_container_inputs != graph.inputs().size()) {
-      json.fail("has another number of inputs than its graph");
-    }
-    if (outputs.size() + updated.size() != graph.outputs().size()) {
-      json.fail("has another number of outputs than its graph");
-    }
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const CheckedJson a = arguments.element(i, "argument");
-      ArgumentSpec spec;
-      spec.variable = graph.inputs()[i];
-      spec.type = type_of(a.at("type"));
-      if (!(spec.type == spec.variable.type())) a.fail("is of another type than in the graph");
-      spec.name = a.at("name").text();
-      spec.container = container_index(a.at("container"), *program, true);
-      spec.filter = {a.at("strict").flag(), choice_of(a.at("allow_downcast"))};
-      spec.is_mutable = a.at("is_mutable").flag();
-      spec.borrow = a.at("borrow").flag();
-      program->arguments.push_back(std::move(spec));
-    }
-    for (std::size_t c = 0; c < program->n_container_inputs; ++c) {
-      const TensorType& in_graph = graph.inputs()[arguments.size() + c].type();
-      if (!(in_graph == cells[c]->type())) json.fail("has a container of another type");
-    }
-    for (std::size_t i = 0; i < implicit.size(); ++i) {
-      const CheckedJson entry = implicit.element(i, "implicit input");
-      const int c = container_index(entry.at("container"), *program, false);
-      program->implicit.push_back({program->containers[static_cast<std::size_t>(c)].variables[0],
-                                   entry.at("name").text(), c});
-    }
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const CheckedJson out = outputs.element(i, "output");
-      program->outputs.push_back({out.at("borrow").flag(), out.at("return_internal_type").flag()});
-    }
-    for (std::size_t u = 0; u < updated.size(); ++u) {
-      const auto c = updated.element(u, "update").index(cells.size());
-      const TensorType& value = graph.outputs()[outputs.size() + u].type();
-      if (!cells[c]->type().is_super(value) && !value.is_super(cells[c]->type())) {
-        updated.fail("stores a value of another type");
-      }
-      if (!program->containers[c].is_updated) updated.fail("names a container that is not updated");
-      program->updated.push_back(static_cast<int>(c));
-    }
-    program->is_single = json.at("is_single").flag();
-    if (program->is_single && outputs.size() != 1) json.fail("has no single output");
+    Cells cells = read_containers(json.at("containers"), *program);
+    read_inputs(json, cells, *program);
+    read_outputs(json, cells, *program);
     program->mode = mode_of(json.at("mode"));
     program->places_joins = json.at("places_joins").flag();
     program->keeps_bits = json.at("keeps_bits").flag();
@@ -289,6 +231,77 @@ class FunctionReader {
                                                 json.at("name").text(), json.at("profile").flag());
     impl->pool->set_allow_gc(json.at("allow_gc").flag());
     return Function(std::move(impl));
+  }
+
+  Cells read_containers(const CheckedJson& containers, Program& program) const {
+    Cells cells;
+    PointerSet<const Container> distinct;
+    for (std::size_t c = 0; c < containers.size(); ++c) {
+      const CheckedJson entry = containers.element(c, "container");
+      const auto& cell = cells_[entry.at("cell").index(cells_.size())];
+      if (!distinct.insert(cell.get())) entry.fail("is used twice");
+      program.containers.push_back({cell->type(),
+                                    cell->name(),
+                                    {SharedVariable(cell->type(), cell).var()},
+                                    entry.at("is_updated").flag(),
+                                    entry.at("is_lent").flag()});
+      cells.push_back(cell);
+    }
+    return cells;
+  }
+
+  void read_inputs(const CheckedJson& json, const Cells& cells, Program& program) const {
+    const std::vector<Variable>& inputs = program.graph.inputs();
+    const CheckedJson arguments = json.at("arguments"), implicit = json.at("implicit");
+    program.n_container_inputs = json.at("n_container_inputs").index(cells.size() + 1);
+    if (arguments.size() + program.n_container_inputs != inputs.size()) {
+      json.fail("has another number of inputs than its graph");
+    }
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const CheckedJson a = arguments.element(i, "argument");
+      ArgumentSpec spec;
+      spec.variable = inputs[i];
+      spec.type = type_of(a.at("type"));
+      if (!(spec.type == spec.variable.type())) a.fail("is of another type than in the graph");
+      spec.name = a.at("name").text();
+      spec.container = container_index(a.at("container"), program, true);
+      spec.filter = {a.at("strict").flag(), choice_of(a.at("allow_downcast"))};
+      spec.is_mutable = a.at("is_mutable").flag();
+      spec.borrow = a.at("borrow").flag();
+      program.arguments.push_back(std::move(spec));
+    }
+    for (std::size_t c = 0; c < program.n_container_inputs; ++c) {
+      const TensorType& in_graph = inputs[arguments.size() + c].type();
+      if (!(in_graph == cells[c]->type())) json.fail("has a container of another type");
+    }
+    for (std::size_t i = 0; i < implicit.size(); ++i) {
+      const CheckedJson entry = implicit.element(i, "implicit input");
+      const int c = container_index(entry.at("container"), program, false);
+      program.implicit.push_back({program.containers[static_cast<std::size_t>(c)].variables[0],
+                                  entry.at("name").text(), c});
+    }
+  }
+
+  static void read_outputs(const CheckedJson& json, const Cells& cells, Program& program) {
+    const CheckedJson outputs = json.at("outputs"), updated = json.at("updated");
+    if (outputs.size() + updated.size() != program.graph.outputs().size()) {
+      json.fail("has another number of outputs than its graph");
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const CheckedJson out = outputs.element(i, "output");
+      program.outputs.push_back({out.at("borrow").flag(), out.at("return_internal_type").flag()});
+    }
+    for (std::size_t u = 0; u < updated.size(); ++u) {
+      const auto c = updated.element(u, "update").index(cells.size());
+      const TensorType& value = program.graph.outputs()[outputs.size() + u].type();
+      if (!cells[c]->type().is_super(value) && !value.is_super(cells[c]->type())) {
+        updated.fail("stores a value of another type");
+      }
+      if (!program.containers[c].is_updated) updated.fail("names a container that is not updated");
+      program.updated.push_back(static_cast<int>(c));
+    }
+    program.is_single = json.at("is_single").flag();
+    if (program.is_single && outputs.size() != 1) json.fail("has no single output");
   }
 
   // What may be overwritten is what a function would have been allowed to.
@@ -352,13 +365,13 @@ void save_shared(const std::string& path, std::span<const SharedVariable> variab
   for (const SharedVariable& v : variables) {
     content["variables"].push_back(held.index_of(v.container_ptr()));
   }
-  archive.save(path, content.dump());
+  archive.save(path, io_detail::text_of_json(content));
 }
 
 std::vector<SharedVariable> load_shared(const std::string& path, const ArchiveOptions& options) {
   const Archive archive = Archive::load(path, options);
   check_kind(archive, path, kSharedKind);
-  const Json content = Json::parse(archive.content());
+  const Json content = io_detail::parse_json(archive.content());
   const CheckedJson root(content, path, "the content");
   const CheckedJson containers = root.at("containers"), variables = root.at("variables");
   Cells cells;
@@ -376,7 +389,7 @@ std::vector<SharedVariable> load_shared(const std::string& path, const ArchiveOp
 void save_graph(const std::string& path, const FunctionGraph& graph) {
   ops::register_library_ops();
   ArchiveWriter archive{std::string(kGraphKind)};
-  const std::string content = written(graph, archive).dump();
+  const std::string content = io_detail::text_of_json(written(graph, archive));
   archive.save(path, content);
 }
 
@@ -384,7 +397,7 @@ FunctionGraph load_graph(const std::string& path, const ArchiveOptions& options)
   ops::register_library_ops();
   const Archive archive = Archive::load(path, options);
   check_kind(archive, path, kGraphKind);
-  const Json content = Json::parse(archive.content());
+  const Json content = io_detail::parse_json(archive.content());
   return graph_of(CheckedJson(content, path, "the content"), archive);
 }
 

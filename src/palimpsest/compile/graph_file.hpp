@@ -8,9 +8,9 @@
 // "keeps_room", "until", "body"}}, of which the body is a graph.
 #pragma once
 
-#include "palimpsest/base/checked_json.hpp"
 #include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/tensor/archive.hpp"
+#include "palimpsest/tensor/checked_json.hpp"
 
 namespace palimpsest {
 

@@ -56,10 +56,41 @@ void check_axes(const Axes& axes) {
   }
 }
 
+void fields::append_each(std::vector<std::string>& names, std::span<const std::string_view> words) {
+  std::vector<std::string> longer;
+  for (const std::string& name : names) {
+    for (const std::string_view word : words) longer.emplace_back(name).append(word);
+  }
+  names = std::move(longer);
+}
+
+std::size_t fields::take_longest(std::string_view& name, std::span<const std::string_view> words) {
+  std::size_t best = words.size();
+  for (std::size_t k = 0; k < words.size(); ++k) {
+    if (!name.starts_with(words[k])) continue;
+    if (best == words.size() || words[k].size() > words[best].size()) best = k;
+  }
+  if (best == words.size()) throw FormatError("no such name");
+  name.remove_prefix(words[best].size());
+  return best;
+}
+
 void fields::add_entry(std::string& text, std::string_view key, std::string_view value) {
   if (!text.empty()) text += ", ";
   if (!key.empty()) text.append(key).append("=");
   text += value;
+}
+
+void register_names(std::vector<std::string> names,
+                    OpPtr (*restore)(std::string_view name, ParameterText& text)) {
+  for (std::string& name : names) {
+    register_op(std::move(name), [restore](std::string_view called, std::string_view parameters) {
+      ParameterText text(parameters);
+      OpPtr op = restore(called, text);
+      text.end();
+      return op;
+    });
+  }
 }
 
 }  // namespace palimpsest::ops

@@ -76,7 +76,7 @@ namespace fields {
 struct InText {
   template <class Op>
   void add_name(const Op&, std::string&) const {}
-  std::vector<std::string> name_parts() const { return {""}; }
+  void add_names(std::vector<std::string>&) const {}
 };
 /// A field that is a part of the name only.
 struct InName {
@@ -85,6 +85,11 @@ struct InName {
 };
 /// Adds one entry of a list to a text.
 void add_entry(std::string& text, std::string_view key, std::string_view value);
+/// Replaces each name by those that it becomes with each of the words behind it.
+void append_each(std::vector<std::string>& names, std::span<const std::string_view> words);
+/// Which of the words the name starts with; the longest, if there are several. Takes it away.
+/// Errors  FormatError: none
+std::size_t take_longest(std::string_view& name, std::span<const std::string_view> words);
 
 /// `key=value`; without a key, the value.
 template <class Op, class T>
@@ -126,6 +131,11 @@ struct Words {
     while (k + 1 < kCount && words[k].second != value) ++k;
     return words[k].first;
   }
+  std::array<std::string_view, kCount> all_words() const {
+    std::array<std::string_view, kCount> result;
+    for (std::size_t k = 0; k < kCount; ++k) result[k] = words[k].first;
+    return result;
+  }
 };
 
 /// `key=word`. A value without a key and with an empty word leaves no trace.
@@ -139,9 +149,7 @@ struct Choice : InText, Words<T, kCount> {
     if (!word.empty()) add_entry(text, key, word);
   }
   T read(std::string_view&, ParameterText& text) const {
-    std::vector<std::string_view> names;
-    for (const auto& [word, value] : this->words) names.push_back(word);
-    return this->words[text.entry_among(key, names)].second;
+    return this->words[text.entry_among(key, this->all_words())].second;
   }
 };
 
@@ -151,22 +159,10 @@ struct Named : InName, Words<T, kCount> {
   T Op::*member;
 
   void add_name(const Op& op, std::string& name) const { name += this->word_of(op.*member); }
-  std::vector<std::string> name_parts() const {
-    std::vector<std::string> parts;
-    for (const auto& [word, value] : this->words) parts.emplace_back(word);
-    return parts;
-  }
+  void add_names(std::vector<std::string>& names) const { append_each(names, this->all_words()); }
   // The name is one of those that the declaration spells, so the longest part that fits is right.
   T read(std::string_view& name, ParameterText&) const {
-    std::size_t best = kCount;
-    for (std::size_t k = 0; k < kCount; ++k) {
-      const std::string_view word = this->words[k].first;
-      if (!name.starts_with(word)) continue;
-      if (best == kCount || word.size() > this->words[best].first.size()) best = k;
-    }
-    if (best == kCount) throw FormatError("no such name");
-    name.remove_prefix(this->words[best].first.size());
-    return this->words[best].second;
+    return this->words[take_longest(name, this->all_words())].second;
   }
 };
 
@@ -211,14 +207,10 @@ constexpr fields::Named<Op, bool, 2> in_place_field(bool Op::*member) {
   return named<Op, bool, 2>(member, {{"", false}, {"InPlace", true}});
 }
 
+/// A name and fields, as a function that passes them on: tuples take much longer to compile.
 template <class... Fields>
-struct Declaration {
-  std::string_view name;
-  std::tuple<Fields...> fields;
-};
-template <class... Fields>
-constexpr Declaration<Fields...> declare(std::string_view name, Fields... fields) {
-  return {name, {fields...}};
+constexpr auto declare(std::string_view name, Fields... fields) {
+  return [=](auto&& use) { return use(name, fields...); };
 }
 
 /// The base of an op with a declaration. `Base`: Op or a class derived from it.
@@ -227,16 +219,20 @@ class Declared : public Base {
  public:
   using Base::Base;
   std::string name() const final {
-    const auto declaration = T::declaration();
-    std::string result(declaration.name);
-    std::apply([&](const auto&... f) { (f.add_name(self(), result), ...); }, declaration.fields);
-    return result;
+    static constexpr auto declaration = T::declaration();
+    return declaration([this](std::string_view name, const auto&... f) {
+      std::string result(name);
+      (f.add_name(self(), result), ...);
+      return result;
+    });
   }
   std::string parameters() const final {
-    std::string result;
-    std::apply([&](const auto&... f) { (f.add_text(self(), result), ...); },
-               T::declaration().fields);
-    return result;
+    static constexpr auto declaration = T::declaration();
+    return declaration([this](std::string_view, const auto&... f) {
+      std::string result;
+      (f.add_text(self(), result), ...);
+      return result;
+    });
   }
 
  private:
@@ -246,57 +242,41 @@ class Declared : public Base {
 /// The op of a name and a text that an op of this type wrote.
 /// Errors  FormatError: another text
 template <class T>
-OpPtr restored(std::string_view name, std::string_view parameters) {
-  const auto declaration = T::declaration();
-  ParameterText text(parameters);
-  name.remove_prefix(declaration.name.size());
-  return std::apply(
-      [&](const auto&... f) -> OpPtr {
-        // In braces the fields are read from left to right.
-        auto values = std::tuple{f.read(name, text)...};
-        text.end();
-        return std::apply(
-            [](auto&... v) -> OpPtr {
-              if constexpr (requires { T::misfit(v...); }) {
-                if (const std::string reason = T::misfit(v...); !reason.empty()) {
-                  throw FormatError(reason);
-                }
-              }
-              return std::make_shared<T>(std::move(v)...);
-            },
-            values);
-      },
-      declaration.fields);
+OpPtr restored(std::string_view name, ParameterText& text) {
+  static constexpr auto declaration = T::declaration();
+  return declaration([&](std::string_view first, const auto&... f) -> OpPtr {
+    name.remove_prefix(first.size());
+    // In braces the fields are read from left to right. All are held by the same code, as Op*.
+    if constexpr (requires { T::misfit(f.read(name, text)...); }) {
+      std::tuple values{f.read(name, text)...};
+      const std::string reason = std::apply(T::misfit, values);
+      if (!reason.empty()) throw FormatError(reason);
+      return std::apply([](auto&... v) { return OpPtr(static_cast<Op*>(new T(std::move(v)...))); },
+                        values);
+    } else {
+      return OpPtr(static_cast<Op*>(new T{f.read(name, text)...}));
+    }
+  });
 }
+
+/// Enrols what makes an op of its text under each of these names.
+void register_names(std::vector<std::string> names,
+                    OpPtr (*restore)(std::string_view name, ParameterText& text));
 
 /// Enrols an op under each of its names. An op whose name or text follows from a part of it has
 /// `static std::vector<std::string> names()` and `static OpPtr restored(name, ParameterText&)`.
 template <class T>
 void register_type() {
   if constexpr (requires { T::names(); }) {
-    for (std::string& name : T::names()) {
-      register_op(std::move(name), [](std::string_view called, std::string_view parameters) {
-        ParameterText text(parameters);
-        OpPtr op = T::restored(called, text);
-        text.end();
-        return op;
-      });
-    }
+    register_names(T::names(), T::restored);
   } else {
-    const auto declaration = T::declaration();
-    std::vector<std::string> names{std::string(declaration.name)};
-    const auto extend = [&](const std::vector<std::string>& parts) {
-      std::vector<std::string> longer;
-      for (const std::string& name : names) {
-        for (const std::string& part : parts) longer.push_back(name + part);
-      }
-      names = std::move(longer);
-    };
-    const auto extend_by = [&]<class F>(const F& f) {
-      if constexpr (requires { f.name_parts(); }) extend(f.name_parts());
-    };
-    std::apply([&](const auto&... f) { (extend_by(f), ...); }, declaration.fields);
-    for (std::string& name : names) register_op(std::move(name), restored<T>);
+    static constexpr auto declaration = T::declaration();
+    std::vector<std::string> names;
+    declaration([&names](std::string_view name, const auto&... f) {
+      names.emplace_back(name);
+      (f.add_names(names), ...);
+    });
+    register_names(std::move(names), restored<T>);
   }
 }
 

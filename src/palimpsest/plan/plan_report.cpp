@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,11 +13,12 @@
 #include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/plan/plan.hpp"
 #include "palimpsest/plan/position.hpp"
+#include "palimpsest/tensor/checked_json.hpp"
 
 namespace palimpsest {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using io_detail::Json;
 
 bool in_arena(const PlannedBuffer& b) { return b.kind == BufferKind::arena && b.bytes > 0; }
 
@@ -91,7 +91,7 @@ class Report {
     json["buffers"] = Json::array();
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) json["buffers"].push_back(json_of(b));
     json["refused_in_place"] = plan_.refused_in_place;
-    return json.dump(2);
+    return io_detail::text_of_json(json, 2);
   }
 
  private:
@@ -257,7 +257,7 @@ class Report {
     }
     json["new_bytes"] = step.new_bytes;
     json["in_place_bytes"] = step.in_place_bytes;
-    if (step.loop) json["body"] = Json::parse(step.loop->body.to_json());
+    if (step.loop) json["body"] = io_detail::parse_json(step.loop->body.to_json());
     return json;
   }
 
@@ -307,8 +307,8 @@ std::string Plan::to_string() const {
 }
 
 std::string Plan::to_json() const {
-  return run_time_extents.empty() ? Report(*this).json()
-                                  : Json{{"run_time_extents", run_time_extents}}.dump(2);
+  if (run_time_extents.empty()) return Report(*this).json();
+  return io_detail::text_of_json(Json{{"run_time_extents", run_time_extents}}, 2);
 }
 
 }  // namespace palimpsest

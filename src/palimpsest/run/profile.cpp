@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "palimpsest/tensor/checked_json.hpp"
 
 namespace palimpsest {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using io_detail::Json;
 
 std::string time_table(const char* title, const std::map<std::string, double>& seconds) {
   std::vector<std::pair<std::string, double>> rows(seconds.begin(), seconds.end());
@@ -124,7 +125,7 @@ std::string Profile::to_json() const {
   }
   json["plans"] = Json::array();
   for (const PlanProfile& plan : plans) json["plans"].push_back(json_of(plan));
-  return json.dump(2);
+  return io_detail::text_of_json(json, 2);
 }
 
 }  // namespace palimpsest

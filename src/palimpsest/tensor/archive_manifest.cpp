@@ -6,10 +6,10 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
-#include "palimpsest/base/checked_json.hpp"
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/memory/byte_layout.hpp"
+#include "palimpsest/tensor/checked_json.hpp"
 #include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest {
@@ -77,7 +77,7 @@ class Reader {
       fail("checksum: the manifest is not the one that was written");
     }
     check_size(text);
-    const Json json = Json::parse(text, nullptr, false);
+    const Json json = io_detail::parse_json(text);
     if (!json.is_object()) fail("manifest: not a JSON object");
     ArchiveManifest manifest;
     const CheckedJson root(json, name_, "the manifest");
@@ -91,7 +91,7 @@ class Reader {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       manifest.tensors.push_back(tensor_of(tensors.element(i, "tensor"), manifest));
     }
-    manifest.content = root.at("content").raw().dump();
+    manifest.content = io_detail::text_of_json(root.at("content").raw());
     return manifest;
   }
 
@@ -235,7 +235,7 @@ class Reader {
 }  // namespace
 
 std::string archive_head(ArchiveManifest& manifest, std::uint64_t* file_bytes) {
-  Json content = Json::parse(manifest.content, nullptr, false);
+  Json content = io_detail::parse_json(manifest.content);
   if (content.is_discarded()) throw ValueError("[archive] the content is no JSON");
   Json json = json_of(manifest, std::move(content));
   // Where the storages start depends on the manifest's length, and that on where they start.
@@ -248,7 +248,7 @@ std::string archive_head(ArchiveManifest& manifest, std::uint64_t* file_bytes) {
       json["storages"][i]["offset"] = s.offset;
       end = s.offset + s.bytes;
     }
-    text = json.dump();
+    text = io_detail::text_of_json(json);
     const std::uint64_t needed = kHeadBytes + text.size();
     *file_bytes = std::max(end, needed);
     if (needed <= start || manifest.storages.empty()) break;

@@ -249,10 +249,10 @@ std::vector<Tensor> StagedRun::call(const Function& f, std::vector<Tensor> argum
   return results;
 }
 
-void StagedRun::compute(const std::vector<Variable>& wanted) {
-  const std::vector<Apply> nodes = nodes_for(wanted);
+StagedRun::Piece StagedRun::piece_for(const std::vector<Variable>& wanted) const {
+  Piece piece{.nodes = nodes_for(wanted), .outputs = wanted};
   Nodes inside;
-  for (const Apply& node : nodes) inside.insert(node.node());
+  for (const Apply& node : piece.nodes) inside.insert(node.node());
   // Values that something else needs too stay.
   std::unordered_set<const VariableNode*> needed_later;
   for (const Variable& v : program_.outputs_) needed_later.insert(resolved(v).node());
@@ -260,73 +260,83 @@ void StagedRun::compute(const std::vector<Variable>& wanted) {
     if (inside.contains(node.node())) continue;
     for (const Variable& v : node.inputs()) needed_later.insert(resolved(v).node());
   }
-  std::vector<Variable> inputs, outputs = wanted;
   std::unordered_set<const VariableNode*> seen;
   const auto note_input = [&](const Variable& v) {
-    if (!v.is_constant() && values_.contains(v.node()) && seen.insert(v.node()).second) {
-      inputs.push_back(v);
-    }
+    if (v.is_constant() || !values_.contains(v.node()) || !seen.insert(v.node()).second) return;
+    piece.inputs.push_back(v);
+    piece.is_lent.push_back(v.owner().defined() && !needed_later.contains(v.node()));
   };
-  for (const Apply& node : nodes) {
+  for (const Apply& node : piece.nodes) {
     for (const Variable& v : node.inputs()) note_input(resolved(v));
     for (const Variable& v : node.outputs()) {
       const bool is_wanted = std::find(wanted.begin(), wanted.end(), v) != wanted.end();
-      if (needed_later.contains(v.node()) && !is_wanted) outputs.push_back(v);
+      if (needed_later.contains(v.node()) && !is_wanted) piece.outputs.push_back(v);
     }
   }
-  std::vector<bool> is_lent;
+  return piece;
+}
+
+// Equal for pieces that compile to the same function.
+StagedProgram::Key StagedRun::key_of(const Piece& piece) const {
+  const auto number = [](const Variable& v) { return reinterpret_cast<std::uintptr_t>(v.node()); };
   StagedProgram::Key key;
-  for (const Variable& v : inputs) {
-    is_lent.push_back(v.owner().defined() && !needed_later.contains(v.node()));
-    key.push_back(reinterpret_cast<std::uintptr_t>(v.node()) + (is_lent.back() ? 1 : 0));
+  for (std::size_t i = 0; i < piece.inputs.size(); ++i) {
+    key.push_back(number(piece.inputs[i]) + (piece.is_lent[i] ? 1 : 0));
   }
   key.push_back(0);
-  for (const Variable& v : outputs) key.push_back(reinterpret_cast<std::uintptr_t>(v.node()));
+  for (const Variable& v : piece.outputs) key.push_back(number(v));
   key.push_back(0);
-  for (const Apply& node : nodes) {
+  for (const Apply& node : piece.nodes) {
     for (const Variable& v : node.inputs()) {
-      if (resolved(v) == v) continue;
-      key.push_back(reinterpret_cast<std::uintptr_t>(v.node()));
-      key.push_back(reinterpret_cast<std::uintptr_t>(resolved(v).node()));
+      if (resolved(v) != v) key.insert(key.end(), {number(v), number(resolved(v))});
     }
   }
-  const Function& f = program_.piece(key, [&] {
-    std::unordered_map<const VariableNode*, Variable> copies;
-    std::vector<In> ins;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Variable copy = make_input(inputs[i].type(), inputs[i].name());
-      copies.emplace(inputs[i].node(), copy);
-      ins.emplace_back(copy, InOptions{.is_mutable = is_lent[i], .borrow = bool(is_lent[i])});
+  return key;
+}
+
+Function StagedRun::compiled(const Piece& piece) const {
+  std::unordered_map<const VariableNode*, Variable> copies;
+  std::vector<In> ins;
+  for (std::size_t i = 0; i < piece.inputs.size(); ++i) {
+    const Variable& v = piece.inputs[i];
+    const Variable copy = make_input(v.type(), v.name());
+    copies.emplace(v.node(), copy);
+    const bool is_lent = piece.is_lent[i];
+    ins.emplace_back(copy, InOptions{.is_mutable = is_lent, .borrow = is_lent});
+  }
+  const auto copy_of = [&](const Variable& raw) {
+    const Variable v = resolved(raw);
+    return v.is_constant() ? v : copies.at(v.node());
+  };
+  for (const Apply& node : piece.nodes) {
+    std::vector<Variable> from;
+    for (const Variable& v : node.inputs()) from.push_back(copy_of(v));
+    const Apply made = node.op().make_node(from);
+    made.node()->built_at = node.node()->built_at;
+    copy_origin(node, made);
+    for (std::size_t k = 0; k < node.output_count(); ++k) {
+      made.output(k).node()->name = node.output(k).name();
+      made.output(k).node()->tags = node.output(k).tags();
+      copies.emplace(node.output(k).node(), made.output(k));
     }
-    const auto copy_of = [&](const Variable& raw) {
-      const Variable v = resolved(raw);
-      return v.is_constant() ? v : copies.at(v.node());
-    };
-    for (const Apply& node : nodes) {
-      std::vector<Variable> from;
-      for (const Variable& v : node.inputs()) from.push_back(copy_of(v));
-      const Apply made = node.op().make_node(from);
-      made.node()->built_at = node.node()->built_at;
-      copy_origin(node, made);
-      for (std::size_t k = 0; k < node.output_count(); ++k) {
-        made.output(k).node()->name = node.output(k).name();
-        made.output(k).node()->tags = node.output(k).tags();
-        copies.emplace(node.output(k).node(), made.output(k));
-      }
-    }
-    std::vector<Variable> outs;
-    for (const Variable& v : outputs) outs.push_back(copy_of(v));
-    return program_.compiled(std::move(ins), outs);
-  });
+  }
+  std::vector<Variable> outs;
+  for (const Variable& v : piece.outputs) outs.push_back(copy_of(v));
+  return program_.compiled(std::move(ins), outs);
+}
+
+void StagedRun::compute(const std::vector<Variable>& wanted) {
+  const Piece piece = piece_for(wanted);
+  const Function& f = program_.piece(key_of(piece), [&] { return compiled(piece); });
   std::vector<Tensor> arguments;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const auto value = values_.find(inputs[i].node());
+  for (std::size_t i = 0; i < piece.inputs.size(); ++i) {
+    const auto value = values_.find(piece.inputs[i].node());
     arguments.push_back(value->second);
-    if (is_lent[i]) values_.erase(value);
+    if (piece.is_lent[i]) values_.erase(value);
   }
   std::vector<Tensor> results = call(f, std::move(arguments));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    values_[outputs[i].node()] = std::move(results[i]);
+  for (std::size_t i = 0; i < piece.outputs.size(); ++i) {
+    values_[piece.outputs[i].node()] = std::move(results[i]);
   }
 }
 

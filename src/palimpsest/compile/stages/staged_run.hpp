@@ -23,6 +23,12 @@ class StagedRun {
 
  private:
   using Nodes = std::unordered_set<const ApplyNode*>;
+  // What one function computes: it takes inputs, of which it may overwrite those that are lent.
+  struct Piece {
+    std::vector<Apply> nodes;
+    std::vector<Variable> inputs = {}, outputs = {};
+    std::vector<bool> is_lent = {};  // per input
+  };
 
   // -- what there is to do
   Variable resolved(Variable v) const;
@@ -37,6 +43,9 @@ class StagedRun {
   std::vector<Apply> next_decisions() const;
 
   // -- doing it
+  Piece piece_for(const std::vector<Variable>& wanted) const;
+  StagedProgram::Key key_of(const Piece& piece) const;
+  Function compiled(const Piece& piece) const;
   void compute(const std::vector<Variable>& wanted);
   void advance(const std::vector<Apply>& decisions);
   void decide(const Apply& node);

@@ -3,6 +3,7 @@
 // size, and every node by its type.
 #include <algorithm>
 
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/linop/copies/manifest.hpp"
 #include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/core/parameter_parts.hpp"
@@ -19,7 +20,7 @@ class OperatorReader {
  public:
   OperatorReader(const Archive& archive, std::string_view file)
       : archive_(archive),
-        content_(Json::parse(archive.content())),
+        content_(io_detail::parse_json(archive.content())),
         root_(content_, file, "the content") {}
 
   NamedLinop read(std::string_view file) {

@@ -2,9 +2,9 @@
 // Internal.
 #pragma once
 
-#include "palimpsest/base/checked_json.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/tensor/archive.hpp"
+#include "palimpsest/tensor/checked_json.hpp"
 
 // The content of an archive of kind `operator`:
 //

@@ -127,7 +127,7 @@ auto write(const NamedLinop& original, Finish finish) {
   OperatorWriter writer;
   const Json content = writer.write(copies.nodes(), copies.nodes().back());
   try {
-    return finish(writer.archive(), content.dump());
+    return finish(writer.archive(), io_detail::text_of_json(content));
   } catch (const Json::exception& error) {
     throw FormatError(who(A) + "save: a name is no UTF-8: " + error.what());
   }

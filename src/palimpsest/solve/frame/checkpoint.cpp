@@ -5,9 +5,10 @@
 #include <cstring>
 #include <string_view>
 
-#include "palimpsest/base/checked_json.hpp"
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/failure.hpp"
 #include "palimpsest/tensor/archive.hpp"
+#include "palimpsest/tensor/checked_json.hpp"
 #include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest {
@@ -141,7 +142,7 @@ void write_checkpoint(const std::string& path, const SolverType& type, const Fin
   for (const auto& [name, n] : run.applications) content["applications"].push_back({name, n});
   content["state"] = Json::array();
   for (const auto& [name, t] : state) content["state"].push_back({name, archive.add(t)});
-  archive.save(path, content.dump());
+  archive.save(path, io_detail::text_of_json(content));
 }
 
 namespace {
@@ -208,7 +209,7 @@ LoadedCheckpoint read_checkpoint(const std::string& path, const SolverType& type
       io_detail::fail_format(
           path, "kind: got " + io_detail::quoted(archive.kind()) + ", expected 'solve'");
     }
-    const Json content = Json::parse(archive.content());
+    const Json content = io_detail::parse_json(archive.content());
     const CheckedJson root(content, path, "the content");
     const std::string& solver = root.at("solver").text();
     const std::int64_t version = root.at("version").integer();

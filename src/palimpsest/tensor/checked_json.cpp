@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/tensor/checked_json.hpp"
+
+#include <fmt/format.h>
+
+#include "palimpsest/base/failure.hpp"
+
+namespace palimpsest::io_detail {
+
+Json parse_json(std::string_view text) {
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+std::string text_of_json(const Json& json, int indent) { return json.dump(indent); }
+
+void CheckedJson::fail(std::string_view what) const {
+  fail_format(file_, fmt::format("manifest: {} {}", where_, what));
+}
+
+bool CheckedJson::has(const char* key) const {
+  return value_->is_object() && value_->contains(key);
+}
+
+CheckedJson CheckedJson::at(const char* key) const {
+  if (!has(key)) fail(fmt::format("has no \"{}\"", key));
+  return {*value_->find(key), file_, fmt::format("\"{}\" of {}", key, where_)};
+}
+
+std::size_t CheckedJson::size() const {
+  if (!value_->is_array()) fail("is no list");
+  return value_->size();
+}
+
+CheckedJson CheckedJson::element(std::size_t i, std::string_view what) const {
+  if (i >= size()) fail("is too short");
+  return {(*value_)[i], file_, fmt::format("{} {}", what, i)};
+}
+
+const std::string& CheckedJson::text() const {
+  if (!value_->is_string()) fail("is no text");
+  return value_->get_ref<const std::string&>();
+}
+
+bool CheckedJson::flag() const {
+  if (!value_->is_boolean()) fail("is neither true nor false");
+  return value_->get<bool>();
+}
+
+std::int64_t CheckedJson::integer() const {
+  const bool fits = value_->is_number_unsigned()
+                        ? value_->get<std::uint64_t>() <= std::uint64_t{INT64_MAX}
+                        : value_->is_number_integer();
+  if (!fits) fail("is no integer");
+  return value_->get<std::int64_t>();
+}
+
+std::int64_t CheckedJson::size_value() const {
+  const bool fits =
+      value_->is_number_unsigned() && value_->get<std::uint64_t>() <= std::uint64_t{INT64_MAX};
+  if (!fits) fail("is no size");
+  return value_->get<std::int64_t>();
+}
+
+std::size_t CheckedJson::index(std::size_t count) const {
+  const std::int64_t value = size_value();
+  if (static_cast<std::size_t>(value) >= count) {
+    fail_format(file_, fmt::format("index: {} is {}, but there are {}", where_, value, count));
+  }
+  return static_cast<std::size_t>(value);
+}
+
+}  // namespace palimpsest::io_detail
