@@ -18,7 +18,7 @@ namespace PALIMPSEST_API palimpsest {
 /// Aliases  a handle: copies show the same local tensor, which is an ordinary one
 class DTensor {
  public:
-  /// What each rank holds. All ranks call it.
+  /// An array made of the parts that the ranks hold. All ranks call it.
   /// Errors   ShapeError "ranks": extents that are not those of the parts; NameError, ValueError:
   ///          those of the placement
   static DTensor from_local(Tensor local, Dims dims, Extents global, Team team,

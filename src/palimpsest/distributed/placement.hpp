@@ -12,8 +12,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Which dimension each axis of a team cuts: {{"C", "rank"}}. Along axes that are not named, all
-/// ranks hold the same.
+/// Assignment of dimensions to the axes of a team that cut them: {{"C", "rank"}}. Along axes that
+/// are not named, all ranks hold the same.
 class Placement {
  public:
   using Entries = std::vector<std::pair<ND, std::string>>;

@@ -48,9 +48,9 @@ TensorType part_of(TensorType x, const Dims& dims, const Team& team, const Place
 
 enum class Direction { forward, adjoint, normal };
 
-/// What distribute(A, team, placement) will hold and send on each rank when it is applied to a
-/// vector of this type, which is that of the undistributed operator in this direction. The team may
-/// be pretended or real; nothing is sent.
+/// Memory and messages of each rank when distribute(A, team, placement) is applied to a vector of
+/// this type: the type for the undistributed operator, in this direction. The team may be pretended
+/// or real; nothing is sent.
 ///
 /// Errors   those of distribute(), but for agreement, which is not checked
 /// Cost     one plan for each different part: at most 2 per axis of the team, whatever its size

@@ -23,8 +23,8 @@ struct Use {
   friend bool operator==(const Use&, const Use&) = default;
 };
 
-/// What follows the edits of a graph. Undoing an edit calls the opposites in reverse order, so that
-/// what a feature counts is exact after every rollback.
+/// Observer of the edits of a graph. Undoing an edit calls the opposite members in reverse order:
+/// the counts of a feature are exact after every rollback.
 ///
 /// Contract  on_import, on_prune and on_change_input do not change the graph and do not throw
 class Feature {

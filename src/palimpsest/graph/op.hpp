@@ -110,8 +110,8 @@ class Op : public std::enable_shared_from_this<Op> {
   virtual IndexPairs tolerate_same(const Apply&) const { return {}; }
   /// Pairs (destroyed input d, other input j) that may overlap; the kernel handles it.
   virtual IndexPairs tolerate_aliased(const Apply&) const { return {}; }
-  /// What output `out` shows of the memory of input `in`. Unless overridden anything for a view,
-  /// and element by element the same for what overwrites the input.
+  /// Elements of input `in` that output `out` shows. The default: unknown for a view, the same ones
+  /// in the same order for an output that overwrites the input.
   virtual Region view_region(const Apply&, int out, int in) const;
   /// The part of input `in` that running the op overwrites.
   virtual Region write_region(const Apply&, int) const { return Region::whole(); }
@@ -130,8 +130,8 @@ class Op : public std::enable_shared_from_this<Op> {
   virtual std::vector<Extents> infer_shapes(const Apply&,
                                             std::span<const Extents> inputs) const = 0;
   virtual std::size_t scratch_bytes(const Apply&, std::span<const Layout>) const { return 0; }
-  /// Can run() throw on inputs that make_node and infer_shapes accepted? What says no may overwrite
-  /// a shared variable in place, which a failed call must leave as it was.
+  /// True if run() may throw on inputs that make_node and infer_shapes accepted. Such an op never
+  /// overwrites a shared variable in place: a failed call leaves it as it was.
   virtual bool can_fail() const { return true; }
   /// True if it may be computed twice to save memory.
   virtual bool is_cheap() const { return false; }

@@ -9,7 +9,7 @@
 
 namespace palimpsest {
 
-/// How many of the steps that a group of applications becomes may run side by side.
+/// Limit on the steps of a group of applications that run at the same time.
 struct LaneLimit {
   int lanes = 1;                           ///< at least 1
   std::shared_ptr<const LaneLimit> outer;  ///< of the group that this one is part of
@@ -18,13 +18,13 @@ struct LaneLimit {
 /// Origin of an application, attached to its first output. Metadata: ignored when nodes are
 /// compared, merged or fused.
 struct Origin final : Attachment {
-  /// What it is built for, such as `Chain[2]/Fft`; empty: nothing.
+  /// Path of the operator that built it, such as `Chain[2]/Fft`; empty if none did.
   std::string place;
   /// Null: none.
   std::shared_ptr<const LaneLimit> limit;
 };
 
-/// Null where nobody said.
+/// Null for an application without one.
 const Origin* origin_of(const Apply& node);
 /// Gives one application the origin of another one, unless it has one that has a limit.
 void pass_origin(const Apply& from, const Apply& to);

@@ -14,10 +14,10 @@ namespace PALIMPSEST_API palimpsest {
 /// Position of an array in the memory of another one.
 struct Layout;
 
-/// Which elements of a parent array a child array shows, and which of the child's elements is
-/// which: a set of bytes of the parent that can be composed along a chain of views. Relative to a
-/// parent that is dense in row-major order; what is disjoint there is disjoint in every layout
-/// whose elements do not overlap.
+/// Map from the elements of a child array to elements of its parent, as a set of bytes of the
+/// parent. Maps along a chain of views can be composed. Offsets refer to a dense row-major parent:
+/// two sets that are disjoint there are disjoint in every layout without overlapping elements.
+///
 ///
 /// Contract  never smaller than the truth: where extents are unknown it grows up to the whole
 /// Cost      O(axes); meets() of byte lattices is a bounded search and says yes at its bound

@@ -9,7 +9,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Where k-space was measured: on a grid, or along a trajectory.
+/// Sampling of k-space: points of a grid, or a trajectory.
 struct KspaceSampling {
   /// bool or real, the grid (y, x) or (z, y, x), or (T, ..) of a series; absent: everywhere.
   std::optional<Tensor> mask = {};
@@ -21,7 +21,7 @@ struct KspaceSampling {
   std::optional<Tensor> basis = {};
 };
 
-/// What the coils measure of an image: A x = P F sum over sets of s x.
+/// Operator from an image to the signals of the coils: A x = P F sum over sets of s x.
 ///
 /// Math     F centred and unitary; on a grid P multiplies by the mask, along a trajectory F is the
 ///          Nufft of accuracy 1e-4. With a basis x are the images whose sums are the frames

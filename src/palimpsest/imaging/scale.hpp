@@ -7,7 +7,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// How bright an image is: the median, the 90th percentile and the largest of its magnitudes.
+/// Brightness of an image: the median, the 90th percentile and the maximum of its magnitudes.
 struct Brightness {
   double median = 0, p90 = 0, largest = 0;
 

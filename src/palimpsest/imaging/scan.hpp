@@ -57,7 +57,7 @@ struct ScanOptions {
 /// that is measured completely along x; or a whole volume.
 enum class Division { plane, planes, volume };
 
-/// What is known of a scan before it is sorted.
+/// Sizes and kind of a scan, known before it is sorted.
 struct ScanLayout {
   FileFormat format = FileFormat::npy;
   /// Extents of k-space as measured: coil, z, y, x; along a trajectory coil, 1, readouts, samples.
@@ -83,7 +83,7 @@ struct ScanLayout {
   Geometry geometry;
   /// Of a raw file.
   RawScanHeader header;
-  /// What the user should know.
+  /// Remarks for the user.
   std::vector<std::string> notes = {};
 
   index_t n_coils() const { return grid[0]; }

@@ -77,7 +77,7 @@ struct Stage {
   index_t bytes = 0;
 };
 
-/// What a reconstruction will take. The peak is that of its largest stage.
+/// Memory and stages of a reconstruction. The peak is that of its largest stage.
 struct ScanReconstructionPlan {
   std::optional<index_t> budget;
   index_t peak_bytes = 0;
@@ -109,7 +109,7 @@ struct ScanReconstructionResult {
   std::vector<Record> history;
   /// The most of any solve.
   index_t iterations = 0;
-  /// How often each operator was applied, in all solves.
+  /// Number of applications of each operator, in all solves.
   std::map<std::string, std::int64_t> applications;
   /// Of the first slice.
   double scale = 1;

@@ -118,9 +118,9 @@ struct DirectOptions {
 /// Source   McKenzie et al. 2002, doi:10.1002/mrm.10087
 Tensor direct_maps(const Tensor& kspace, const DirectOptions& options = {});
 
-/// What walsh() holds at most beside the coil images, its result included.
+/// Peak bytes of walsh(), with its result and without the coil images.
 index_t plan_walsh(const Extents& coil_images, const WalshOptions& options = {});
-/// What direct_maps() holds at most beside k-space, its result included.
+/// Peak bytes of direct_maps(), with its result and without k-space.
 index_t plan_direct_maps(const Extents& kspace, const CalibrationArea& area);
 
 /// The image that maps of walsh() or of others make of coil images: s^H y of each set.

@@ -12,7 +12,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Where an image of an ISMRMRD file lies and what it is: the standard's ImageHeader.
+/// Position and kind of an image of an ISMRMRD file: the standard's ImageHeader.
 struct IsmrmrdImageHead {
   /// Of the whole image, along x, y, z.
   std::array<float, 3> field_of_view_mm = {1, 1, 1};
@@ -41,7 +41,7 @@ struct IsmrmrdImages {
   Tensor data = {};
 };
 
-/// What an ISMRMRD file holds.
+/// Contents of an ISMRMRD file.
 struct IsmrmrdContents {
   bool has_scan = false;
   std::vector<std::string> image_series = {};

@@ -31,7 +31,7 @@ struct ChildLimits {
   /// so long: an endless loop is no slow disk.
   double stalled_s = 60;
   double looping_s = 2;
-  /// What it may allocate privately, on top of what it inherits.
+  /// Limit on private allocations, on top of the inherited memory.
   std::size_t private_bytes = std::size_t{1} << 29;
 };
 

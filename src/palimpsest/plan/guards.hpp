@@ -12,7 +12,7 @@
 
 namespace palimpsest {
 
-/// What happens when a condition has this value.
+/// Steps that run only if a condition has this value.
 struct Branch {
   Variable condition;
   bool when = true;

@@ -54,8 +54,8 @@ std::vector<index_t> starts_of(const Apply& node, std::span<const Extents> exten
 std::optional<Layout> slice_for(const Apply& node, std::size_t input, const Layout& result,
                                 const Extents& extents, index_t start);
 
-/// How the new value of a place has to lie for the input to be that slice; nothing if no strides do
-/// that.
+/// Layout of the new value of a place that makes the input that slice; nothing if no strides can
+/// express it.
 std::optional<Layout> layout_in(const PartPlace& place, const Layout& slice);
 
 /// May two indices show one element? Never false when they do.

@@ -29,8 +29,8 @@ struct PlacementOptions {
   /// An arena of so many bytes is good enough; half of the effort is spent on it in addition. One
   /// that is not met gives what the same effort finds without a capacity.
   index_t capacity = 0;
-  /// How long the search for something better goes on, in units of 0.2 to 1 ms of processor time.
-  /// The same units give the same answer on every machine.
+  /// Effort of the search for a smaller arena; one unit takes 0.2 to 1 ms of processor time.
+  /// Equal efforts give equal answers on every machine.
   double effort = 100;
 };
 

@@ -51,7 +51,7 @@ struct PlannedGuard {
 
 struct LoopPlan;
 
-/// One step: an op on slots. A view op is no step: it is only a layout.
+/// One step: an op on slots. Views are not steps: they only change a layout.
 struct PlannedStep {
   Apply node;
   std::vector<int> inputs = {};                    // slots
@@ -96,14 +96,14 @@ std::string_view name_of(Handover handover);
 struct Delivery {
   int slot = 0;
   Handover how = Handover::own;
-  /// Where a result is copied to that was computed on another device than its arguments are on.
+  /// Device that the result is copied to, if it was computed on another one than the arguments'.
   std::optional<Device> moved_to = {};
 };
 
 /// Order, placement and peak of a function for one signature, known before anything runs.
 ///
-/// What is planned is what happens: a call on a fresh frame allocates exactly peak_bytes, a later
-/// one exactly output_bytes, which is 0 when all outputs are borrowed.
+/// The plan is exact: the first call on a frame allocates peak_bytes, each later call output_bytes,
+/// which is 0 when all outputs are borrowed.
 struct Plan {
   std::vector<PlannedStep> steps;
   std::vector<PlannedGuard> guards;
@@ -118,8 +118,8 @@ struct Plan {
   std::string run_time_extents;
   /// Refused in-place candidates: node, input and kind of refusal.
   std::vector<std::string> refused_in_place;
-  /// How many steps may run at once; steps with fewer elements than the grain do so only where that
-  /// costs no thread.
+  /// Largest number of steps that run at once. Steps with fewer elements than the grain do so only
+  /// if that needs no further thread.
   int lanes = 1;
   index_t parallel_grain = 0;
   /// One per device where values live on several; empty where all are on the device of the
@@ -130,15 +130,15 @@ struct Plan {
   index_t arena_bytes = 0;
   index_t output_bytes = 0;
   index_t update_bytes = 0;
-  /// The most that the state of a call can force to be copied on top of the peak: what is
-  /// overwritten but shared or overlapped, and results that show memory of others. What
-  /// destinations of call_into that overlap arguments and containers force comes on top.
+  /// Bound on the copies that a call makes on top of the peak: of arrays that it overwrites while
+  /// they are shared or overlapped, and of results that are views. Excludes the copies for
+  /// destinations of call_into that overlap arguments or containers.
   index_t entry_copy_bytes = 0;
   /// Largest sum of live arena bytes in this order: no placement can do with less.
   index_t lower_bound_bytes = 0;
   /// The peak of one lane.
   index_t serial_peak_bytes = 0;
-  /// What libraries hold for the steps besides: plans and tables of transforms. No part of the
+  /// Memory that libraries hold for the steps: plans and tables of transforms. Excluded from the
   /// peak.
   index_t external_bytes = 0;
   /// Results that are computed twice, since the budget leaves no room to keep them.
@@ -153,8 +153,8 @@ struct Plan {
 
   /// Bytes that a call holds on one of several devices at its worst moment.
   index_t peak_bytes_on(Device device) const;
-  /// Tables of steps and buffers for people: who lies where, what lay there before and why that was
-  /// free.
+  /// Tables of steps and buffers to read: the place of each buffer, the buffers that lay there
+  /// before, and the reason why they were free.
   std::string to_string() const;
   std::string to_json() const;
   /// A picture of the arena: which buffer lies where, from which step to which.

@@ -44,8 +44,8 @@ enum class HoldMode { shared, exclusive, replacing };
 
 class Container;
 
-/// What the calling thread holds in one scope: known, so that a thread does not wait for itself,
-/// and so that the only thread of a forked child still holds what it held.
+/// Containers that the calling thread holds in one scope. The record keeps a thread from waiting
+/// for itself, and lets the only thread of a forked child keep its holds.
 ///
 /// Threads  entered, asked and left by one
 class HeldScope {

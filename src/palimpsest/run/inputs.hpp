@@ -17,8 +17,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// What an input has when a call gives nothing: a container that others use too, or a value that
-/// gets a container of its own.
+/// Default of an input, used by calls that give no value: a container, shared with other users of
+/// it, or a value, which gets a container of its own.
 class InValue {
  public:
   InValue() = default;
@@ -154,8 +154,8 @@ template <class T>
 concept ResultNumber =
     is_std_complex<T> || std::floating_point<T> || std::signed_integral<T> || std::same_as<T, bool>;
 
-/// What a call gives: a list, in which the results of the outputs stand in order. Where there is
-/// one result, the list converts to what that is used as:
+/// Results of a call, in the order of the outputs. A single result converts by itself to a tensor,
+/// a number or an argument of another call:
 ///
 ///     Tensor y = f(x);  double d = f(x);  s.set_value(f(x));  g(f(x));  f(x).item<double>()
 ///

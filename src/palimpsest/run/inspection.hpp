@@ -25,7 +25,7 @@ struct StepAccess {
   std::span<std::byte> scratch;
 };
 
-/// What a call is about to run: memory is bound, nothing has been overwritten yet.
+/// A call before its first step: memory is bound, nothing has been overwritten yet.
 struct CallAccess {
   const Program& program;
   const Plan& plan;

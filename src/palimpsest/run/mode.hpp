@@ -15,15 +15,15 @@ namespace PALIMPSEST_API palimpsest {
 /// Observer of the calls of a function; made by MonitorMode(), NanGuardMode() and DebugMode().
 class Inspection;
 
-/// How function() rewrites a graph, and what looks at the calls, if anything does. A value: members
-/// that change something give another mode.
+/// Selection of the rewrites of function(), and the observer of its calls, if any. A value: each
+/// member returns a changed copy.
 ///
 ///     FastRun().excluding({"fusion"}).with_rewrite(mine, 2.5)
 class Mode {
  public:
   enum Base {
     fast_run,      // everything
-    fast_compile,  // merging, what is useless goes, library calls; nothing is fused or put in place
+    fast_compile,  // merging, dropping useless nodes, library calls; no fusion, nothing in place
     no_rewrite     // plan only
   };
   using Tags = std::set<std::string>;

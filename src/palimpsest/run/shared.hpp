@@ -12,8 +12,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Which extents of a shared variable are fixed. The default: those of its first value, so that a
-/// graph knows them, and whatever needs known extents, such as an operator, can be applied to it.
+/// Fixed extents of a shared variable. The default fixes all extents of its first value: graphs
+/// then know them, and operators, which need known extents, can be applied to it.
 ///
 ///     shared(image);                                // float64 (256, 256)
 ///     shared(image, {.shape = std::nullopt});       // float64 (?, ?): values of any extents

@@ -31,9 +31,9 @@ concept StandsForVariable = !std::is_same_v<T, Variable> && requires(const T& v)
 
 class Results;
 
-/// What a caller hands over where a tensor is wanted: a Tensor, the result of a call, a number, or
-/// numbers as a vector or in braces: `s.set_value({1.0, 2.0})` is a tensor of one axis, and so is
-/// `s.set_value({1.0})`.
+/// Argument in place of a tensor: a Tensor, the result of a call, a number, or numbers as a vector
+/// or in braces. Braces make a tensor of one axis: `s.set_value({1.0, 2.0})` has two elements,
+/// `s.set_value({1.0})` one.
 ///
 /// Numbers are weak: they become the wanted dtype if each of them survives exactly. By themselves
 /// integers are int64 (uint64 if unsigned), floating and complex numbers keep their precision. A

@@ -9,9 +9,9 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// What a polynomial p minimizes so that p(T) approximates the inverse of T: the integral of
-/// (1 - x p(x))^2 over the interval, the largest |1 - x p(x)| in it; or p(x) is the sum of
-/// (1 - x)^j, that of steps of gradient descent.
+/// Choice of the polynomial p for which p(T) approximates the inverse of T. l2: minimizes the
+/// integral of (1 - x p(x))^2 over the interval; linf: the largest |1 - x p(x)| in it; ifista: the
+/// sum of (1 - x)^j, as steps of gradient descent give it.
 enum class PolynomialNorm : std::uint8_t { l2, linf, ifista };
 
 struct PolynomialOptions {

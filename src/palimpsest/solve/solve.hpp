@@ -51,8 +51,8 @@ struct SolveResult {
   Status status = Status::max_iterations;
   int iterations = 0;
   std::vector<Record> history;
-  /// How often each operator of the problem was applied: "A" forward, "A^H" adjoint, "N" a normal
-  /// operator.
+  /// Number of applications of each operator of the problem: "A" forward, "A^H" adjoint, "N" a
+  /// normal operator.
   std::map<std::string, std::int64_t> applications;
   double seconds = 0;
   index_t peak_bytes = 0;  ///< of the plan

@@ -98,7 +98,7 @@ struct SvdResult {
 /// Source   Golub and Kahan 1965, doi:10.1137/0702016; restart: Baglama and Reichel 2005,
 ///          doi:10.1137/04060593X
 SvdResult svd(const NamedLinop& A, index_t k, const SvdOptions& options = {});
-/// What svd() takes; a start vector of the size of the output included.
+/// Plan of svd(): memory, with the start vector of the size of the output.
 SolvePlan plan_svd(const NamedLinop& A, index_t k, const SvdOptions& options = {});
 
 }  // namespace palimpsest

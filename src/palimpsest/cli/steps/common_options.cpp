@@ -14,7 +14,7 @@ namespace palimpsest::cli {
 Command& add_shared(Command& command, CommonOptions& options) {
   return command
       .option("--memory", "BYTES", options.memory,
-              "Most bytes held at a time, such as 300M or 1.5G; default: no limit")
+              "Limit on memory in bytes, such as 300M or 1.5G; default: none")
       .option("--threads", "N", options.threads,
               "Threads that compute, at least 1; default: all of the machine")
       .option("--log", "FILE.txt", options.log, "Output: the lines that standard error gets")

@@ -129,7 +129,7 @@ void add_maps(CommandLine& line) {
   Command command = line.add("maps", "Estimate coil sensitivities from the middle of k-space");
   command.argument("KSPACE", options->input, "(coil, [z,] y, x): NPY, CFL, or raw scan")
       .argument("OUTPUT", options->output, "Output: ([set,] coil, [z,] y, x), .npy, .cfl, ..")
-      .choice("--method", {"espirit", "walsh", "direct"}, options->method, "How they are found")
+      .choice("--method", {"espirit", "walsh", "direct"}, options->method, "Method of estimation")
       .option("--calibration", "N", options->calibration,
               "Largest extent of the calibration area along each axis, in grid points, 2 or more")
       .option("--kernel", "N", options->kernel, "Extent of ESPIRiT's windows in grid points")
@@ -145,8 +145,9 @@ void add_maps(CommandLine& line) {
       .flag("--intensity", options->intensity, "Maps keep the receive profile of the coils")
       .flag("--keep-phase", options->keep_phase,
             "Leaves the phase of the eigenvectors as it comes, not that of a virtual coil")
-      .option("--noise-variance", "X", options->noise_variance,
-              "Of a complex sample, for auto; default: from the smallest singular values")
+      .option(
+          "--noise-variance", "X", options->noise_variance,
+          "Noise variance per complex sample, for auto; default: from the smallest singular values")
       .option("--eigenvalues", "FILE", options->eigenvalues,
               "Output: eigenvalues ([set,] [z,] y, x), not cropped")
       .option("--block", "N", options->block, "Extent of Walsh's block in pixels, odd")

@@ -102,14 +102,14 @@ void add_pattern(CommandLine& line) {
       .option("--spread", "X", o->spread,
               "Growth of the distance of samples with that from the centre, 0: evenly dense")
       .flag("--ellipse", o->ellipse, "Leaves out the corners")
-      .option("--step", "DY,DZ", o->step, "Of caipi: every DY-th row, in it every DZ-th point")
-      .option("--shift", "N", o->shift, "Of caipi: shift from row to row in points")
-      .option("--fraction", "X", o->fraction, "Of partial: the measured part, above 0.5 to 1")
-      .choice("--axis", {"y", "z"}, o->axis, "Of partial: the axis that is cut")
-      .option("--lines", "N", o->lines, "Of lines: in each frame")
+      .option("--step", "DY,DZ", o->step, "caipi: measure every DY-th row, in it every DZ-th point")
+      .option("--shift", "N", o->shift, "caipi: shift from row to row in points")
+      .option("--fraction", "X", o->fraction, "partial: measured fraction, above 0.5 up to 1")
+      .choice("--axis", {"y", "z"}, o->axis, "partial: axis that is cut")
+      .option("--lines", "N", o->lines, "lines: number of lines per frame")
       .option("--frames", "N", o->frames, "Frames of a series, among which points are shared out")
       .flag("--evenly", o->evenly,
-            "Of lines: frames fill each other's gaps, not by the golden ratio")
+            "lines: fill the gaps of earlier frames, in place of golden-ratio steps")
       .option("--seed", "N", o->seed, "Seed of poisson and random")
       .action([o] { pattern(*o); });
   for (const char* kind : {"poisson", "random", "uniform", "full"}) {

@@ -24,7 +24,7 @@ struct QualityOptions {
   bool fit = true;
 };
 
-/// How much an image differs from a known one.
+/// Difference between an image and a known one.
 struct Quality {
   /// a = <x, r> / <x, x>, or 1 of an image of zeros.
   std::complex<double> factor = 1;

@@ -24,7 +24,7 @@ struct StepContext {
   std::vector<bool> is_read_later;
 };
 
-/// How one run of it is laid out.
+/// Conditions of one run of a step.
 struct RunLabel {
   std::string implementation = "default";
   std::string pattern = "first";

@@ -18,8 +18,8 @@ namespace PALIMPSEST_API palimpsest {
 struct NanGuardReport {
   /// `NaN`, `infinity` or `a big value`.
   std::string kind;
-  /// What it is in: an argument, a shared variable, a constant, the result of a step, or, where
-  /// that only passes on what an input of the step contained, this input.
+  /// Variable that contains it: an argument, a shared variable, a constant or the result of a step;
+  /// the input of a step, if the step only passes on its numbers.
   Variable variable;
   /// The step that was examined; undefined and -1 for what no step computes.
   Apply node;
@@ -46,8 +46,8 @@ class NanGuardError : public AssertionError {
   std::shared_ptr<const NanGuardReport> report_;
 };
 
-/// What happens when something is found: it is thrown, logged, or given to a callback, which may
-/// throw itself. After the last two the call goes on.
+/// Reaction to a finding: an exception, a log message, or a callback, which may throw. The call
+/// goes on after a message and after a callback that returns.
 class NanGuardAction {
  public:
   using Callback = std::function<void(const NanGuardReport&)>;

@@ -15,7 +15,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// What an operator must know while its graph is built: a bool, an integer, a real or complex
+/// Constant of an operator, known while its graph is built: a bool, an integer, a real or complex
 /// number, a string, Dims, a device, a tensor, a list of these, or nothing. A value.
 class Attribute {
  public:

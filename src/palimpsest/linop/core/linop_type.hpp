@@ -50,7 +50,7 @@ struct Assembly {
 
 enum class VectorSide;
 
-/// How several processes hold parts of the vectors on a side of an operator.
+/// Functions on the parts of vectors that several processes hold on a side of an operator.
 struct VectorParts {
   /// The sum over the processes of a number that each has computed from its part.
   Variable (*total)(const NamedLinop& A, VectorSide side, const Variable& number);

@@ -99,7 +99,7 @@ struct TileDevices {
 /// hand.
 struct TilingStrategy {
   TileBounds bounds;
-  /// What distribute() deals out.
+  /// Devices that distribute() assigns to tiles.
   std::vector<Device> devices = {};
   /// Of the tiles, row-major; empty: all of a tile is where the operator's parameters are.
   std::vector<TileDevices> roles = {};

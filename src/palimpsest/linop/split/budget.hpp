@@ -44,8 +44,8 @@ BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t by
 index_t smallest_budget(const NamedLinop& A, const TensorType& x,
                         const BudgetOptions& options = {});
 
-/// What the data of an operator take while it is used: every Storage of its parameters and tensor
-/// attributes once, but none in mapped files, which are read as they are needed.
+/// Bytes of an operator's data: each Storage of its parameters and tensor attributes counts once;
+/// mapped files, which are read when needed, do not count.
 index_t operator_bytes(const NamedLinop& A);
 
 }  // namespace palimpsest

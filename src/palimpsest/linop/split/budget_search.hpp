@@ -13,7 +13,7 @@
 
 namespace palimpsest {
 
-/// What an operator takes when it is used in some way: applied, or in a solver.
+/// Memory and work of one use of an operator: an application, or a solve.
 struct BudgetCost {
   index_t peak_bytes = 0;  ///< all that counts against the budget
   double work = 0;         ///< bytes that its steps read and write
@@ -28,7 +28,7 @@ struct TileChoice {
 };
 /// Dimensions that can be cut, in their order, with their extents.
 using TileAxes = std::vector<std::pair<ND, index_t>>;
-/// What tiles of these sizes take; none where such a cut is refused. Without sizes: uncut.
+/// Gives the cost of tiles of these sizes; nothing if that cut is refused. No sizes: uncut.
 using TileCost = std::function<std::optional<BudgetCost>(const DimMap& sizes)>;
 
 /// The search of split_to_budget() for anything that can be cut into tiles. `who` begins messages.

@@ -26,7 +26,7 @@ std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorT
 /// Replaces the bytes of the cache of a core and of the last one, for tests; 0: those of the
 /// machine.
 void set_tile_caches(index_t core_bytes, index_t last_bytes);
-/// What is overridden where graphs are built as they are.
+/// Configuration that builds graphs without these tiles.
 ConfigOverrides without_cache_tiles();
 
 }  // namespace palimpsest

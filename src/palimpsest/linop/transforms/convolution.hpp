@@ -12,8 +12,8 @@ namespace PALIMPSEST_API palimpsest {
 enum class Boundary : std::uint8_t { zeros, circular };
 /// Algorithm of a convolution; automatic chooses by cost.
 enum class ConvolutionMethod : std::uint8_t { automatic, direct, fft };
-/// How the normal operator is made: by multiplication with |DFT h|^2, as the convolution with the
-/// autocorrelation of the kernel, or one after the other.
+/// Form of the normal operator: multiplication by |DFT h|^2, convolution with the autocorrelation
+/// of the kernel, or the convolution followed by its adjoint.
 enum class ConvolutionNormal : std::uint8_t { automatic, fft, kernel, composed };
 
 struct ConvolutionOptions {

@@ -37,7 +37,7 @@ Variable shifted_wavelet(const NamedLinop& W, const Variable& x,
 Variable shifted_wavelet_adjoint(const NamedLinop& W, const Variable& y,
                                  const std::vector<Variable>& shifts);
 
-/// How often all sizes can be halved, rounding up, while the smallest stays at least 16.
+/// Number of times that all sizes can be halved, rounding up, with the smallest at least 16.
 int wavelet_levels(const Extents& sizes);
 
 /// The low-pass filter of a family, of unit norm. ValueError "family".

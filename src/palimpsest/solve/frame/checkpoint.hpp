@@ -11,7 +11,7 @@
 
 namespace palimpsest {
 
-/// What a run is between two iterations, besides its state.
+/// Snapshot of a run between two iterations, without its state.
 struct Checkpoint {
   int iteration = 0;
   double seconds = 0;  ///< since the very start

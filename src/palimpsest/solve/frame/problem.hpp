@@ -13,8 +13,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// What a solver is to solve: operators, proximal functions and numbers by name, and the type of
-/// the data. A value.
+/// Problem of a solver: operators, proximal functions and numbers by name, and the type of the
+/// data. A value.
 ///
 /// The operator "A" maps the unknown x to the data b: the axes of x are its ishape, those of b its
 /// oshape. The proximal function "h" is one of x, "f" one of A x, and "g0", "g1", .. are those of

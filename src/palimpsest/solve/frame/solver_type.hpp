@@ -41,7 +41,7 @@ class Numbers {
   int iteration_ = 0;
 };
 
-/// What a solver makes of the numbers of an iteration.
+/// Outcome of an iteration, judged by its numbers.
 struct Verdict {
   /// Compared with the tolerance; NaN: there is no such test.
   double residual = std::numeric_limits<double>::quiet_NaN();
@@ -82,7 +82,7 @@ struct SolverType {
   void (*setup)(const Problem& p, Scope& s) = nullptr;
   /// The graph of one iteration.
   void (*step)(const Problem& p, Scope& s, int variant) = nullptr;
-  /// Which graph iteration k, counted from 1, runs: 0 .. variants - 1. Null: always 0.
+  /// Number of the graph that iteration k, counted from 1, runs: 0 .. variants - 1. Null: 0.
   int (*variant)(const Problem& p, int iteration) = nullptr;
   /// Number of graphs; null: 1.
   int (*variants)(const Problem& p) = nullptr;

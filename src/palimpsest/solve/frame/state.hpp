@@ -13,7 +13,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// What a state holds before the setup of a solver.
+/// Initial value of a state, before the setup of a solver.
 class Init {
  public:
   enum class Kind : std::uint8_t { number, x0_or_zero, b, key };

@@ -25,7 +25,7 @@ Prox Nuclear(const Weight& lambda, const Dims& rows, const Dims& columns,
 enum class LowRankScale : std::uint8_t { none, bart };
 
 struct LocallyLowRankOptions {
-  /// Where the blocks begin: at element 0, or in each call at another random one per dimension.
+  /// Start of the blocks: element 0, or a new random element per dimension in each call.
   Shift shift = Shift::none;
   /// The mean over all shifts; costs as many times as a block has elements.
   bool overlap = false;
