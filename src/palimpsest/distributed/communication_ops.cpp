@@ -24,8 +24,6 @@ index_t bytes_of(const TensorType& type) {
   return element_count(type.shape) * static_cast<index_t>(item_size(type.dtype));
 }
 
-std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
-
 // acc = parts[0] + parts[1] + .., element by element, in this order.
 template <class T>
 void add_up(std::span<const std::byte* const> parts, index_t n, std::byte* result) {

@@ -15,6 +15,9 @@ namespace palimpsest::distributed_detail {
 
 using AxisNames = std::vector<std::string>;
 
+/// An index as a subscript.
+inline std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
+
 /// What ops on a team share: the team, the axes along which ranks communicate.
 class CommunicationOp : public Op, public Collective {
  public:

@@ -9,6 +9,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/distributed/communication_ops.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
 #include "palimpsest/ops/common.hpp"
@@ -17,8 +18,6 @@
 
 namespace palimpsest::distributed_detail {
 namespace {
-
-std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
 index_t item_of(DType dtype) { return static_cast<index_t>(item_size(dtype)); }
 

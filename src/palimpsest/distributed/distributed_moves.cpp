@@ -5,6 +5,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/distributed/communication_ops.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
@@ -14,8 +15,6 @@
 
 namespace palimpsest::distributed_detail {
 namespace {
-
-std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
 // -- halos ---------------------------------------------------------------------------------------
 

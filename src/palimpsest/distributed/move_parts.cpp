@@ -15,8 +15,6 @@
 namespace palimpsest::distributed_detail {
 namespace {
 
-std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
-
 index_t count(const Ranges& ranges) {
   index_t n = 1;
   for (const PartRange& range : ranges) n *= range.size();

@@ -35,6 +35,20 @@ void expect_inputs(std::span<const Variable> inputs, std::size_t n, std::string_
   }
 }
 
+std::vector<Extents> shapes_of(std::span<const Variable> variables) {
+  std::vector<Extents> result;
+  for (const Variable& v : variables) result.push_back(v.type().shape);
+  return result;
+}
+
+bool is_known(std::span<const index_t> extents) {
+  return std::find(extents.begin(), extents.end(), kUnknown) == extents.end();
+}
+
+bool contains(const Axes& axes, std::size_t axis) {
+  return std::find(axes.begin(), axes.end(), static_cast<index_t>(axis)) != axes.end();
+}
+
 Device common_device(std::span<const Variable> inputs, std::string_view who) {
   if (inputs.empty()) return {};
   const Device device = inputs[0].type().device;

@@ -17,6 +17,11 @@ void expect_inputs(std::span<const Variable> inputs, std::size_t n, std::string_
 /// The operands as variables: numbers take the dtype of a weak number next to the variables among
 /// them, which are promoted; numbers alone are values of their own.
 std::vector<Variable> resolved(std::span<const Operand> operands);
+/// Their extents, as far as the graph knows them.
+std::vector<Extents> shapes_of(std::span<const Variable> variables);
+/// Is none of them unknown?
+bool is_known(std::span<const index_t> extents);
+bool contains(const Axes& axes, std::size_t axis);
 /// The device of all inputs. DeviceError when they lie on several.
 Device common_device(std::span<const Variable> inputs, std::string_view who);
 

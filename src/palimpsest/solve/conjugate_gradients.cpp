@@ -2,13 +2,11 @@
 #include "palimpsest/solve/conjugate_gradients.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <string>
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
 #include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
@@ -36,27 +34,16 @@ SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b, const CgOp
 }
 
 SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options) {
-  const NamedLinop adjoint = A.H();
   const auto budget = options.budget_bytes ? options.budget_bytes : config().budget;
   CgOptions beside = options;
-  Tensor right_hand_side;
+  std::optional<RightHandSide> rhs;
   try {
-    std::optional<ConfigScope> scope;
-    if (budget) {
-      // One lane: steps side by side would need memory of their own.
-      constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
-      scope.emplace(ConfigOverrides{.budget = budget, .parallel_grain = kOneLane});
-    }
-    right_hand_side = adjoint(b);
-    // Only this one application was needed: its workspace would stay beside the solver's.
-    compiled_function(adjoint, type_of(b)).free();
-    // The right-hand side itself stays.
-    if (budget) beside.budget_bytes = std::max<index_t>(*budget - right_hand_side.nbytes(), 0);
-    return conjugate_gradients(A.N(), right_hand_side, beside);
+    rhs.emplace(Objective{.A = A}, type_of(b), budget);
+    if (budget) beside.budget_bytes = std::max<index_t>(*budget - rhs->bytes(), 0);
+    return conjugate_gradients(A.N(), (*rhs)(b), beside);
   } catch (const BudgetError&) {
-    if (!budget || !right_hand_side.defined()) throw;
-    const index_t least =
-        right_hand_side.nbytes() + smallest_cg_budget(A.N(), type_of(right_hand_side), options);
+    if (!rhs) throw;
+    const index_t least = rhs->bytes() + smallest_cg_budget(A.N(), rhs->type(), options);
     throw BudgetError("[cg_normal] nothing fits the budget: got " + std::to_string(*budget) +
                       " bytes, the smallest is " + std::to_string(least));
   }

@@ -42,7 +42,53 @@ NamedLinop hessian(const Objective& f) {
   return N;
 }
 
+constexpr index_t kUnlimited = std::numeric_limits<index_t>::max();
+
 }  // namespace
+
+RightHandSide::RightHandSide(const Objective& f, const TensorType& b, std::optional<index_t> budget)
+    : adjoint_(f.W ? Chain(*f.W, f.A.H()) : f.A.H()), data_(b), is_limited_(budget.has_value()) {
+  const ConfigScope scope(in_one_lane());
+  split_ = split_to_budget(adjoint_, b, budget.value_or(kUnlimited));
+  type_ = adjoint_(make_input(b, "b")).type();
+  for (const Quadratic& q : f.quadratics) {
+    if (!q.c || q.lambda == 0) continue;
+    const Variable sum = make_input(type_, "sum"), c = make_input(type_of(*q.c), "c");
+    const Variable next = sum + (q.L ? q.L->H()(c) : c) * q.lambda;
+    targets_.push_back({function({In(sum), In(c)}, {Out(next)}), *q.c});
+  }
+}
+
+index_t RightHandSide::smallest_budget() const {
+  const ConfigScope scope(in_one_lane());
+  return std::max(palimpsest::smallest_budget(adjoint_, data_), targets_bytes());
+}
+
+Tensor RightHandSide::operator()(const Tensor& b) {
+  const ConfigScope scope(in_one_lane());
+  Tensor result = split_->op(b);
+  // Only this one application is needed: its workspace would stay beside the solver's.
+  compiled_function(split_->op, data_).free();
+  for (Target& target : targets_) {
+    result = target.add(result, target.c);
+    target.add.free();
+  }
+  targets_.clear();
+  return result;
+}
+
+ConfigOverrides RightHandSide::in_one_lane() const {
+  if (!is_limited_) return {};
+  return {.budget = kUnlimited, .parallel_grain = kUnlimited};
+}
+
+index_t RightHandSide::targets_bytes() const {
+  index_t most = 0;
+  for (const Target& target : targets_) {
+    most = std::max(most, target.add.plan(std::vector{type_, type_of(target.c)}).peak_bytes);
+  }
+  return most > 0 ? bytes() + most : 0;
+}
 
 Problem objective_problem(const Objective& f, const TensorType& b) {
   check_objective(f);
@@ -111,73 +157,6 @@ const SolverType& solver_of(const Objective& f, Method method) {
   }
   return *find_solver(name);
 }
-
-constexpr index_t kUnlimited = std::numeric_limits<index_t>::max();
-
-// A^H W b + sum of lambda_j L_j^H c_j: what cg needs before it begins, and keeps beside its state.
-class RightHandSide {
- public:
-  RightHandSide(const Objective& f, const TensorType& b, std::optional<index_t> budget)
-      : adjoint_(f.W ? Chain(*f.W, f.A.H()) : f.A.H()), data_(b), is_limited_(budget.has_value()) {
-    const ConfigScope scope(in_one_lane());
-    split_ = split_to_budget(adjoint_, b, budget.value_or(kUnlimited));
-    type_ = adjoint_(make_input(b, "b")).type();
-    for (const Quadratic& q : f.quadratics) {
-      if (!q.c || q.lambda == 0) continue;
-      const Variable sum = make_input(type_, "sum"), c = make_input(type_of(*q.c), "c");
-      const Variable next = sum + (q.L ? q.L->H()(c) : c) * q.lambda;
-      targets_.push_back({function({In(sum), In(c)}, {Out(next)}), *q.c});
-    }
-  }
-
-  const TensorType& type() const { return type_; }
-  index_t bytes() const { return byte_count(type_.shape, type_.dtype); }
-  // While it is made, itself included.
-  index_t peak_bytes() const { return std::max(split_->plan.peak_bytes, targets_bytes()); }
-  index_t smallest_budget() const {
-    const ConfigScope scope(in_one_lane());
-    return std::max(palimpsest::smallest_budget(adjoint_, data_), targets_bytes());
-  }
-  // Once.
-  Tensor operator()(const Tensor& b) {
-    const ConfigScope scope(in_one_lane());
-    Tensor result = split_->op(b);
-    // Only this one application is needed: its workspace would stay beside the solver's.
-    compiled_function(split_->op, data_).free();
-    for (Target& target : targets_) {
-      result = target.add(result, target.c);
-      target.add.free();
-    }
-    targets_.clear();
-    return result;
-  }
-
- private:
-  // Under a budget steps side by side would need memory of their own.
-  ConfigOverrides in_one_lane() const {
-    if (!is_limited_) return {};
-    return {.budget = kUnlimited, .parallel_grain = kUnlimited};
-  }
-  index_t targets_bytes() const {
-    index_t most = 0;
-    for (const Target& target : targets_) {
-      most = std::max(most, target.add.plan(std::vector{type_, type_of(target.c)}).peak_bytes);
-    }
-    return most > 0 ? bytes() + most : 0;
-  }
-
-  // Adds lambda L^H c.
-  struct Target {
-    Function add;
-    Tensor c;
-  };
-
-  NamedLinop adjoint_;
-  TensorType data_, type_;
-  bool is_limited_;
-  std::optional<BudgetSplit> split_;
-  std::vector<Target> targets_;
-};
 
 // What minimize() solves, and by what. cg solves a linear system.
 struct Chosen {

@@ -6,14 +6,10 @@
 #include "palimpsest/run/debug_value.hpp"
 
 namespace palimpsest {
-namespace {
-
 Layout layout_of(const ConstView& view) {
   return {view.dtype, Extents(view.extents.begin(), view.extents.end()),
           Strides(view.strides.begin(), view.strides.end()), 0};
 }
-
-}  // namespace
 
 ByteMask mask_of(const Layout& layout) {
   const Span span = span_of(layout);

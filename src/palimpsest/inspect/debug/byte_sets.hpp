@@ -11,6 +11,9 @@
 
 namespace palimpsest {
 
+/// The layout of a view, as if its first element were at offset 0.
+Layout layout_of(const ConstView& view);
+
 /// Per byte of a span: does an element cover it?
 using ByteMask = std::vector<bool>;
 /// Over span_of(layout).
@@ -21,10 +24,8 @@ struct ByteRange {
   const std::byte* end = nullptr;
   bool empty() const { return begin == end; }
 };
-/// From the first byte of an array to its last.
+/// From the first byte of an array to its last; empty for an array without elements.
 ByteRange range_of(const ConstView& view);
-/// The same; empty for an array without elements.
-inline ByteRange view_bytes(const ConstView& view) { return range_of(view); }
 /// Have two arrays a byte in common? Exact.
 bool bytes_meet(const ConstView& a, const ConstView& b);
 

@@ -312,7 +312,7 @@ void IsolatedStep::check_maps(const Memory& memory, const RunSetup& setup,
   for (const auto& [output, view] : memory.set) places[output] = view;
   for (const auto& [output, view] : memory.set) {
     const int buffer = memory.pages.buffer_at(view.data);
-    if (buffer < 0 || at(buffer) >= n || view_bytes(view).empty()) continue;
+    if (buffer < 0 || at(buffer) >= n || range_of(view).empty()) continue;
     if (is_declared(views_, output, at(buffer)) || is_declared(destroys_, output, at(buffer))) {
       continue;
     }

@@ -18,11 +18,6 @@
 namespace palimpsest {
 namespace {
 
-Layout layout_of(const ConstView& view) {
-  return {view.dtype, Extents(view.extents.begin(), view.extents.end()),
-          Strides(view.strides.begin(), view.strides.end()), 0};
-}
-
 // The layout that the planner gives a result that is a view, counted from the input's first
 // element.
 std::optional<Layout> view_layout(const Apply& node, int output, const AliasMap& views,

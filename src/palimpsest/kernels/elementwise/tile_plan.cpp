@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace palimpsest {
@@ -499,101 +500,103 @@ void TilePlan::write_sum_of_product(const Instruction& step, int held) {
   }
 }
 
+namespace {
+
+// The verb for an op of one operand.
+std::optional<Verb> unary_verb(ScalarOp op, bool complex) {
+  switch (op) {
+    case ScalarOp::neg:
+      return Verb::negate;
+    case ScalarOp::abs:
+      return complex ? Verb::magnitude : Verb::absolute;
+    case ScalarOp::reciprocal:
+      return Verb::reciprocal;
+    case ScalarOp::sign:
+      return Verb::sign;
+    case ScalarOp::square:
+      return Verb::square;
+    case ScalarOp::abs2:
+      return complex ? Verb::magnitude2 : Verb::square;
+    case ScalarOp::sqrt:
+      return Verb::root;
+    case ScalarOp::round:
+      return Verb::round;
+    case ScalarOp::conj:
+      return Verb::conj;
+    case ScalarOp::imag:
+      return Verb::imaginary;
+    default:
+      return {};
+  }
+}
+
+// The verbs for an op of two operands, of which the first or the second one is in the accumulator.
+std::optional<std::pair<Verb, Verb>> binary_verbs(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::add:
+      return {{Verb::add, Verb::add}};
+    case ScalarOp::sub:
+      return {{Verb::subtract, Verb::subtract_from}};
+    case ScalarOp::div:
+      return {{Verb::divide, Verb::divide_into}};
+    case ScalarOp::minimum:
+      return {{Verb::minimum, Verb::minimum_after}};
+    case ScalarOp::maximum:
+      return {{Verb::maximum, Verb::maximum_after}};
+    default:
+      return {};
+  }
+}
+
+std::optional<Verb> comparison_verb(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::lt:
+      return Verb::less;
+    case ScalarOp::le:
+      return Verb::less_equal;
+    case ScalarOp::eq:
+      return Verb::equal;
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
 // `held`: the register that is in the accumulator, -1: none that others can use.
 void TilePlan::write(const Instruction& step, int& held) {
   const auto& sources = step.sources;
   const int r = step.destination;
   const bool complex = step.machine == kComplex64 || step.machine == kComplex128;
-  const auto unary = [&](Verb verb) {
+  if (const auto verb = unary_verb(step.op, complex)) {
     bring(sources[0], held);
-    put(verb);
-  };
-  switch (step.op) {
-    case ScalarOp::add:
-      write_in_order(step, held, Verb::add, Verb::add);
-      break;
-    case ScalarOp::sub:
-      write_in_order(step, held, Verb::subtract, Verb::subtract_from);
-      break;
-    case ScalarOp::mul:
-      write_product(step, held);
-      break;
-    case ScalarOp::fma:
-      write_sum_of_product(step, held);
-      break;
-    case ScalarOp::div:
-      write_in_order(step, held, Verb::divide, Verb::divide_into);
-      break;
-    case ScalarOp::minimum:
-      write_in_order(step, held, Verb::minimum, Verb::minimum_after);
-      break;
-    case ScalarOp::maximum:
-      write_in_order(step, held, Verb::maximum, Verb::maximum_after);
-      break;
-    case ScalarOp::clip:
-      bring(sources[0], held);
-      put(Verb::maximum, sources[1]);
-      put(Verb::minimum, sources[2]);
-      break;
-    case ScalarOp::lt:
-    case ScalarOp::le:
-    case ScalarOp::eq:
-      bring(sources[0], held);
-      put(step.op == ScalarOp::lt   ? Verb::less
-          : step.op == ScalarOp::le ? Verb::less_equal
-                                    : Verb::equal,
-          sources[1]);
-      break;
-    case ScalarOp::where: {
-      if (sources[0] == held) {
-        put(Verb::select, sources[1], sources[2]);
-        break;
-      }
-      const bool second_held = sources[2] == held && sources[1] != held;
-      bring(sources[second_held ? 2 : 1], held);
-      put(second_held ? Verb::choose_from : Verb::choose, sources[second_held ? 1 : 2], sources[0]);
-      verbs_[at(n_verbs_ - 1)].still_y = still_[at(sources[0])];
-      break;
-    }
-    case ScalarOp::neg:
-      unary(Verb::negate);
-      break;
-    case ScalarOp::abs:
-      unary(complex ? Verb::magnitude : Verb::absolute);
-      break;
-    case ScalarOp::reciprocal:
-      unary(Verb::reciprocal);
-      break;
-    case ScalarOp::sign:
-      unary(Verb::sign);
-      break;
-    case ScalarOp::square:
-      unary(Verb::square);
-      break;
-    case ScalarOp::abs2:
-      unary(complex ? Verb::magnitude2 : Verb::square);
-      break;
-    case ScalarOp::sqrt:
-      unary(Verb::root);
-      break;
-    case ScalarOp::round:
-      unary(Verb::round);
-      break;
-    case ScalarOp::conj:
-      unary(Verb::conj);
-      break;
-    case ScalarOp::imag:
-      unary(Verb::imaginary);
-      break;
-    case ScalarOp::make_complex:
-      put(Verb::load_parts, sources[0], sources[1]);
-      break;
-    default:  // real parts, casts between real and complex
-      if (holds_real(*program_, sources[0])) {
-        put(Verb::load_real, sources[0]);
-      } else {
-        bring(sources[0], held);
-      }
+    put(*verb);
+  } else if (const auto verbs = binary_verbs(step.op)) {
+    write_in_order(step, held, verbs->first, verbs->second);
+  } else if (step.op == ScalarOp::mul) {
+    write_product(step, held);
+  } else if (step.op == ScalarOp::fma) {
+    write_sum_of_product(step, held);
+  } else if (step.op == ScalarOp::clip) {
+    bring(sources[0], held);
+    put(Verb::maximum, sources[1]);
+    put(Verb::minimum, sources[2]);
+  } else if (const auto comparison = comparison_verb(step.op)) {
+    bring(sources[0], held);
+    put(*comparison, sources[1]);
+  } else if (step.op == ScalarOp::where && sources[0] == held) {
+    put(Verb::select, sources[1], sources[2]);
+  } else if (step.op == ScalarOp::where) {
+    const bool second_held = sources[2] == held && sources[1] != held;
+    bring(sources[second_held ? 2 : 1], held);
+    put(second_held ? Verb::choose_from : Verb::choose, sources[second_held ? 1 : 2], sources[0]);
+    verbs_[at(n_verbs_ - 1)].still_y = still_[at(sources[0])];
+  } else if (step.op == ScalarOp::make_complex) {
+    put(Verb::load_parts, sources[0], sources[1]);
+  } else if (holds_real(*program_, sources[0])) {  // real parts, casts between real and complex
+    put(Verb::load_real, sources[0]);
+  } else {
+    bring(sources[0], held);
   }
   if (complex && holds_real(*program_, r)) {
     put(Verb::store_real, r);

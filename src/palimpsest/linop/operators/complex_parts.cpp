@@ -4,9 +4,9 @@
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/create/create.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 
@@ -33,11 +33,6 @@ Variable as_real_fn(const NamedLinop&, const Variable& x) {
 }
 Variable as_real_adj_fn(const NamedLinop&, const Variable& y) {
   return ops::view_as_complex(real_of_any(y));
-}
-
-NamedLinop as_real_normal(const NamedLinop& A, const NamedLinop* inner) {
-  // Of the adjoint only real data come back unchanged.
-  return inner || A.is_flipped() ? NamedLinop() : Identity(A.ishape());
 }
 
 NamedLinop as_real_split(const NamedLinop& A, const Tile& tile) {
@@ -79,7 +74,7 @@ const LinopType& linop_types::as_real() {
                       .adj_fn = as_real_adj_fn,
                       .split = as_real_split,
                       .size = as_real_size},
-        .normal = as_real_normal,
+        .normal = embedding_normal,  // of the adjoint only real data come back unchanged
         .real_linear = true,
     };
   });

@@ -6,13 +6,12 @@
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
 
 namespace palimpsest {
 namespace {
-
-Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
 
 Variable sleep_fn(const NamedLinop& A, const Variable& x) {
   return ops::sleep(x, A.attr("seconds").as_real());

@@ -3,13 +3,12 @@
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
 
 namespace palimpsest {
 namespace {
-
-Variable identity_fn(const NamedLinop&, const Variable& x) { return x; }
 
 NamedLinop identity_normal(const NamedLinop& A, const NamedLinop* inner) {
   return inner ? *inner : A;
@@ -17,15 +16,26 @@ NamedLinop identity_normal(const NamedLinop& A, const NamedLinop* inner) {
 
 }  // namespace
 
+Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
+NamedLinop unitary_normal(const NamedLinop& A, const NamedLinop* inner) {
+  return inner ? NamedLinop() : Identity(A.ishape());
+}
+NamedLinop embedding_normal(const NamedLinop& A, const NamedLinop* inner) {
+  return A.is_flipped() ? NamedLinop() : unitary_normal(A, inner);
+}
+NamedLinop restriction_normal(const NamedLinop& A, const NamedLinop* inner) {
+  return A.is_flipped() ? unitary_normal(A, inner) : NamedLinop();
+}
+
 const LinopType& linop_types::identity() {
   return immortal([] {
     return LinopType{
         .name = "Identity",
-        .functions = {.fn = identity_fn,
-                      .adj_fn = identity_fn,
-                      .normal_fn = identity_fn,
+        .functions = {.fn = unchanged,
+                      .adj_fn = unchanged,
+                      .normal_fn = unchanged,
                       .split = split_unchanged},
-        .adj_normal_fn = identity_fn,
+        .adj_normal_fn = unchanged,
         .adjoint = own_adjoint,
         .normal = identity_normal,
         .inverse = own_adjoint,

@@ -4,9 +4,9 @@
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
@@ -48,16 +48,6 @@ Variable pad_fn(const NamedLinop& A, const Variable& x) { return enlarged(x, pad
 Variable pad_adj_fn(const NamedLinop& A, const Variable& y) { return centre(y, pad_sizes(A)); }
 Variable crop_fn(const NamedLinop& A, const Variable& x) { return centre(x, crop_sizes(A)); }
 Variable crop_adj_fn(const NamedLinop& A, const Variable& y) { return enlarged(y, crop_sizes(A)); }
-Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
-
-// Cutting out after padding changes nothing.
-NamedLinop pad_normal(const NamedLinop& A, const NamedLinop* inner) {
-  return inner || A.is_flipped() ? NamedLinop() : Identity(A.ishape());
-}
-NamedLinop crop_normal(const NamedLinop& A, const NamedLinop* inner) {
-  return inner || !A.is_flipped() ? NamedLinop() : Identity(A.ishape());
-}
-
 // The size of d on the input and output side of the type.
 std::optional<index_t> size_in(const NamedLinop& A, const ND& d, const Extents& input,
                                const Extents& output) {
@@ -121,7 +111,7 @@ const LinopType& linop_types::pad() {
                       .normal_fn = unchanged,
                       .split = pad_split,
                       .size = pad_size},
-        .normal = pad_normal,
+        .normal = embedding_normal,
         .check = check_pad,
     };
   });
@@ -133,7 +123,7 @@ const LinopType& linop_types::crop() {
         .name = "Crop",
         .functions = {.fn = crop_fn, .adj_fn = crop_adj_fn, .split = pad_split, .size = crop_size},
         .adj_normal_fn = unchanged,
-        .normal = crop_normal,
+        .normal = restriction_normal,
         .check = check_crop,
     };
   });

@@ -4,9 +4,9 @@
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
@@ -42,15 +42,6 @@ Variable change_adj_fn(const NamedLinop& A, const Variable& y) {
   const Change c(A);
   return with_extent(y, c.axis, c.to, c.from);
 }
-Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
-
-NamedLinop growing_normal(const NamedLinop& A, const NamedLinop* inner) {
-  return inner || A.is_flipped() ? NamedLinop() : Identity(A.ishape());
-}
-NamedLinop shrinking_normal(const NamedLinop& A, const NamedLinop* inner) {
-  return inner || !A.is_flipped() ? NamedLinop() : Identity(A.ishape());
-}
-
 std::optional<index_t> change_size(const NamedLinop& A, const ND& d) {
   const Change c(A);
   const Axes axes{c.axis};
@@ -93,7 +84,7 @@ const LinopType& linop_types::pad_dim() {
                       .normal_fn = unchanged,
                       .split = change_split,
                       .size = change_size},
-        .normal = growing_normal,
+        .normal = embedding_normal,
         .check = check_growing,
     };
   });
@@ -108,7 +99,7 @@ const LinopType& linop_types::truncate() {
                       .split = change_split,
                       .size = change_size},
         .adj_normal_fn = unchanged,
-        .normal = shrinking_normal,
+        .normal = restriction_normal,
         .check = check_shrinking,
     };
   });

@@ -3,6 +3,7 @@
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
@@ -45,8 +46,6 @@ Variable fn_of_type(const NamedLinop& A, const Variable& x) {
 Variable adj_fn_of_type(const NamedLinop& A, const Variable& y) {
   return A.is_flipped() ? permute_fn(A, y) : permute_adj_fn(A, y);
 }
-Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
-
 // A diagonal whose factors keep the order of their axes, in front of the permutation.
 NamedLinop diagonal_in_front(const NamedLinop& A, const NamedLinop& inner) {
   const Dims &from = A.ishape(), &to = A.oshape();

@@ -9,9 +9,9 @@
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
@@ -130,12 +130,6 @@ Variable rearrange_adj_fn(const NamedLinop& A, const Variable& y) {
   std::swap(p.in, p.out);
   return rearranged(A, std::move(p), y);
 }
-Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
-
-NamedLinop rearrange_normal(const NamedLinop& A, const NamedLinop* inner) {
-  return inner ? NamedLinop() : Identity(A.ishape());
-}
-
 std::optional<index_t> rearrange_size(const NamedLinop& A, const ND& d) {
   Pattern p = pattern_of_type(A);
   if (A.is_flipped()) std::swap(p.in, p.out);
@@ -295,7 +289,7 @@ const LinopType& linop_types::rearrange() {
                       .split = rearrange_split,
                       .size = rearrange_size},
         .adj_normal_fn = unchanged,
-        .normal = rearrange_normal,
+        .normal = unitary_normal,
         .check = check_rearrange,
     };
   });

@@ -7,6 +7,7 @@
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
 #include "palimpsest/linop/core/window_name.hpp"
@@ -57,12 +58,6 @@ Variable restrict_adj_fn(const NamedLinop& A, const Variable& y) {
     widths[static_cast<std::size_t>(positions[*i])] = {cuts.starts[*i], *n - cuts.stops[*i]};
   }
   return ops::pad(y, std::move(widths));
-}
-
-Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
-
-NamedLinop restrict_normal(const NamedLinop& A, const NamedLinop* inner) {
-  return inner || !A.is_flipped() ? NamedLinop() : Identity(A.ishape());
 }
 
 std::optional<index_t> restrict_size(const NamedLinop& A, const ND& d) {
@@ -170,7 +165,7 @@ const LinopType& linop_types::restrict_to() {
                       .split = restrict_split,
                       .size = restrict_size},
         .adj_normal_fn = unchanged,
-        .normal = restrict_normal,
+        .normal = restriction_normal,
         .check = check_restrict,
     };
   });

@@ -4,9 +4,9 @@
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
@@ -20,12 +20,6 @@ Variable rolled(const NamedLinop& A, const Variable& x, index_t sign) {
 
 Variable roll_fn(const NamedLinop& A, const Variable& x) { return rolled(A, x, 1); }
 Variable roll_adj_fn(const NamedLinop& A, const Variable& y) { return rolled(A, y, -1); }
-Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
-
-NamedLinop roll_normal(const NamedLinop& A, const NamedLinop* inner) {
-  return inner ? NamedLinop() : Identity(A.ishape());
-}
-
 NamedLinop roll_split(const NamedLinop& A, const Tile& tile) {
   const Axes axes = A.attr("axes").as_integers();
   return split_besides(A, tile, axes, axes, "it is shifted along it");
@@ -50,7 +44,7 @@ const LinopType& linop_types::roll() {
                       .normal_fn = unchanged,
                       .split = roll_split},
         .adj_normal_fn = unchanged,
-        .normal = roll_normal,
+        .normal = unitary_normal,
         .check = check_roll,
         .inverse = [](const NamedLinop& A) { return A.H(); },
         .one_shape = true,

@@ -3,6 +3,7 @@
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
@@ -10,8 +11,6 @@
 
 namespace palimpsest {
 namespace {
-
-Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
 
 NamedLinop shape_spec_normal(const NamedLinop& A, const NamedLinop* inner) {
   if (!inner) return Identity(A.ishape());

@@ -3,8 +3,8 @@
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/control/device.hpp"
 
 namespace palimpsest {
@@ -24,10 +24,6 @@ Variable to_device_adj_fn(const NamedLinop& A, const Variable& y) {
   return moved(A, y, "to", "from");
 }
 
-NamedLinop to_device_normal(const NamedLinop& A, const NamedLinop* inner) {
-  return inner ? NamedLinop() : Identity(A.ishape());
-}
-
 std::string devices_of(const NamedLinop& A) {
   const std::string from = A.attr("from").as_string(), to = A.attr("to").as_string();
   return A.is_flipped() ? to + " -> " + from : from + " -> " + to;
@@ -44,7 +40,7 @@ const LinopType& linop_types::to_device() {
     return LinopType{
         .name = "ToDevice",
         .functions = {.fn = to_device_fn, .adj_fn = to_device_adj_fn, .split = split_unchanged},
-        .normal = to_device_normal,
+        .normal = unitary_normal,
         .check = check_to_device,
         .remark = devices_of,
         .one_shape = true,

@@ -12,9 +12,9 @@
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/isometry.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
@@ -205,12 +205,6 @@ Variable wavelet_adj_fn(const NamedLinop& A, const Variable& y) {
   return transformed_back(A, y, {});
 }
 
-Variable unchanged(const NamedLinop&, const Variable& x) { return x; }
-
-NamedLinop wavelet_normal(const NamedLinop& A, const NamedLinop* inner) {
-  return inner ? NamedLinop() : Identity(A.ishape());
-}
-
 NamedLinop wavelet_split(const NamedLinop& A, const Tile& tile) {
   const Axes axes = A.attr("axes").as_integers();
   return split_besides(A, tile, axes, axes, "it is transformed");
@@ -258,7 +252,7 @@ const LinopType& linop_types::wavelet() {
                       .normal_fn = unchanged,
                       .split = wavelet_split},
         .adj_normal_fn = unchanged,
-        .normal = wavelet_normal,
+        .normal = unitary_normal,
         .check = check_wavelet,
         .inverse = [](const NamedLinop& A) { return A.H(); },
         .one_shape = true,

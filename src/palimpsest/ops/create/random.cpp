@@ -199,21 +199,6 @@ Apply NextKey::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {inputs[0].type()});
 }
 
-AliasMap NextKey::destroy_map(const Apply&) const {
-  if (in_place_) return {{0, {0}}};
-  return {};
-}
-
-OpPtr NextKey::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  if (!allowed.contains(0) || may_overlap_itself(apply.input(0))) return nullptr;
-  return std::make_shared<NextKey>(true);
-}
-
-OpPtr NextKey::pure() const {
-  if (!in_place_) return shared_from_this();
-  return std::make_shared<NextKey>();
-}
-
 void NextKey::run(RunContext& context) const {
   const MutableView& out = context.output(0);
   store_key(palimpsest::next_key(key_of(context.input(0))), static_cast<std::byte*>(out.data),

@@ -4,8 +4,8 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/arrays/random.hpp"
+#include "palimpsest/ops/in_place_twin.hpp"
 #include "palimpsest/ops/loop/extents.hpp"
-#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
@@ -87,13 +87,10 @@ class SplitKey final : public Declared<SplitKey> {
 /// The key that comes after one.
 ///
 /// Aliases  in place: the output lies in the memory of the input
-class NextKey final : public Declared<NextKey> {
+class NextKey final : public InPlaceTwin<NextKey> {
  public:
-  explicit NextKey(bool in_place = false) : in_place_(in_place) {}
+  explicit NextKey(bool in_place = false) : InPlaceTwin(in_place) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  AliasMap destroy_map(const Apply&) const override;
-  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
-  OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
     return {inputs[0]};
   }
@@ -105,9 +102,6 @@ class NextKey final : public Declared<NextKey> {
   static constexpr auto declaration() {
     return declare("NextKey", in_place_field(&NextKey::in_place_));
   }
-
- private:
-  bool in_place_;
 };
 
 }  // namespace palimpsest::ops

@@ -9,14 +9,6 @@
 #include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
-namespace {
-
-bool contains(const Axes& axes, std::size_t axis) {
-  return std::find(axes.begin(), axes.end(), static_cast<index_t>(axis)) != axes.end();
-}
-
-}  // namespace
-
 void check_index_arrays(std::span<const Variable> indices, bool constant, std::string_view who) {
   if (indices.empty()) {
     throw ValueError("[" + std::string(who) + "] got no index array, expected at least one");

@@ -13,12 +13,6 @@
 namespace palimpsest::ops {
 namespace {
 
-std::vector<Extents> shapes_of(std::span<const Variable> variables) {
-  std::vector<Extents> result;
-  for (const Variable& v : variables) result.push_back(v.type().shape);
-  return result;
-}
-
 std::vector<Variable> with_data(const Variable& data, std::span<const Variable> indices) {
   std::vector<Variable> inputs{data};
   inputs.insert(inputs.end(), indices.begin(), indices.end());

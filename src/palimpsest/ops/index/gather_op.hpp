@@ -4,8 +4,8 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
+#include "palimpsest/ops/in_place_twin.hpp"
 #include "palimpsest/ops/index/array_index.hpp"
-#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
@@ -61,22 +61,19 @@ class ScatterAdd final : public Declared<ScatterAdd> {
 /// Math     of repeated points the last value is set, every one is added in index order
 /// Aliases  in place: the output lies in the memory of x; buffered, the value may show elements of
 ///          x and is copied before any is written
-class UpdateAt final : public Declared<UpdateAt> {
+class UpdateAt final : public InPlaceTwin<UpdateAt> {
  public:
   enum class Kind : std::uint8_t { set, increase };
 
   UpdateAt(Kind kind, ArrayIndex index, DType dtype, bool in_place = false, bool buffered = false)
-      : kind_(kind),
+      : InPlaceTwin(in_place),
+        kind_(kind),
         index_(std::move(index)),
         dtype_(dtype),
-        in_place_(in_place),
         buffered_(buffered) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  AliasMap destroy_map(const Apply&) const override;
   IndexPairs tolerate_aliased(const Apply&) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
-  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
-  OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
   bool can_fail() const override { return !index_.constant && !index_.wraps; }
@@ -94,6 +91,7 @@ class UpdateAt final : public Declared<UpdateAt> {
   }
 
  private:
+  void adapt(const Apply* apply) override;
   std::string_view title() const;  // the name, without an allocation
 
   // Which points have a value that is not overwritten by a later one; undefined if all have.
@@ -102,7 +100,7 @@ class UpdateAt final : public Declared<UpdateAt> {
   Kind kind_;
   ArrayIndex index_;
   DType dtype_;
-  bool in_place_, buffered_;
+  bool buffered_;
 };
 
 /// The update of the points of x; the value is converted to the dtype of x.

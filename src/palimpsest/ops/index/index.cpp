@@ -57,10 +57,10 @@ Variable index(const Variable& x, std::vector<Index> entries) {
 
 UpdateSubtensor::UpdateSubtensor(Kind kind, BasicIndex index, DType dtype, bool in_place,
                                  bool buffered)
-    : kind_(kind),
+    : InPlaceTwin(in_place),
+      kind_(kind),
       index_(std::move(index)),
       dtype_(dtype),
-      in_place_(in_place),
       buffered_(buffered) {
   const DType operands[] = {dtype, dtype};
   if (kind == Kind::increase) sum_ = ElementwiseProgram(ScalarOp::add, operands);
@@ -110,9 +110,8 @@ Apply UpdateSubtensor::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {x});
 }
 
-AliasMap UpdateSubtensor::destroy_map(const Apply&) const {
-  if (in_place_) return {{0, {0}}};
-  return {};
+void UpdateSubtensor::adapt(const Apply* a) {
+  buffered_ = a && shows_common_memory(a->input(0), a->input(1), write_region(*a, 0));
 }
 
 IndexPairs UpdateSubtensor::tolerate_aliased(const Apply&) const {
@@ -122,17 +121,6 @@ IndexPairs UpdateSubtensor::tolerate_aliased(const Apply&) const {
 
 std::size_t UpdateSubtensor::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
   return buffered_ ? static_cast<std::size_t>(byte_count(inputs[1].extents, dtype_)) : 0;
-}
-
-OpPtr UpdateSubtensor::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  if (!allowed.contains(0) || may_overlap_itself(apply.input(0))) return nullptr;
-  const bool buffered = shows_common_memory(apply.input(0), apply.input(1), write_region(apply, 0));
-  return std::make_shared<UpdateSubtensor>(kind_, index_, dtype_, true, buffered);
-}
-
-OpPtr UpdateSubtensor::pure() const {
-  if (!in_place_) return shared_from_this();
-  return std::make_shared<UpdateSubtensor>(kind_, index_, dtype_);
 }
 
 std::vector<Extents> UpdateSubtensor::infer_shapes(const Apply& apply,

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/in_place_twin.hpp"
 #include "palimpsest/ops/shape/view_op.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
@@ -63,7 +63,7 @@ class Subtensor final : public Declared<Subtensor, ViewOp> {
 ///
 /// Aliases  in place: the output lies in the memory of x; buffered, the value may show elements of
 ///          x and is copied before any is written
-class UpdateSubtensor final : public Op {
+class UpdateSubtensor final : public InPlaceTwin<UpdateSubtensor, Op> {
  public:
   enum class Kind : std::uint8_t { set, increase };
 
@@ -73,19 +73,15 @@ class UpdateSubtensor final : public Op {
   static OpPtr restored(std::string_view name, ParameterText& text);
   Kind kind() const { return kind_; }
   const BasicIndex& index() const { return index_; }
-  bool in_place() const { return in_place_; }
 
   std::string name() const override;
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
-  AliasMap destroy_map(const Apply&) const override;
   IndexPairs tolerate_aliased(const Apply&) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   Region write_region(const Apply& apply, int) const override {
     return index_.region(apply.input(0).type().shape);
   }
-  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
-  OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
   Linearity linear_in(const Apply& apply, int in) const override;
@@ -96,10 +92,12 @@ class UpdateSubtensor final : public Op {
   void run(RunContext& context) const override;
 
  private:
+  void adapt(const Apply* apply) override;
+
   Kind kind_;
   BasicIndex index_;
   DType dtype_;
-  bool in_place_, buffered_;
+  bool buffered_;
   ElementwiseProgram sum_;
 };
 

@@ -18,12 +18,6 @@
 namespace palimpsest::ops {
 namespace {
 
-std::vector<Extents> shapes_of(std::span<const Variable> variables) {
-  std::vector<Extents> result;
-  for (const Variable& v : variables) result.push_back(v.type().shape);
-  return result;
-}
-
 // Does the value, of the rank of the points, broadcast to them?
 void check_value(std::span<const index_t> value, std::span<const index_t> declared,
                  std::span<const index_t> points, const std::string& who) {
@@ -85,9 +79,8 @@ Apply UpdateAt::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {x});
 }
 
-AliasMap UpdateAt::destroy_map(const Apply&) const {
-  if (in_place_) return {{0, {0}}};
-  return {};
+void UpdateAt::adapt(const Apply* a) {
+  buffered_ = a && shows_common_memory(a->input(0), a->input(1));
 }
 
 IndexPairs UpdateAt::tolerate_aliased(const Apply&) const {
@@ -97,17 +90,6 @@ IndexPairs UpdateAt::tolerate_aliased(const Apply&) const {
 
 std::size_t UpdateAt::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
   return buffered_ ? static_cast<std::size_t>(byte_count(inputs[1].extents, dtype_)) : 0;
-}
-
-OpPtr UpdateAt::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  if (!allowed.contains(0) || may_overlap_itself(apply.input(0))) return nullptr;
-  const bool buffered = shows_common_memory(apply.input(0), apply.input(1));
-  return std::make_shared<UpdateAt>(kind_, index_, dtype_, true, buffered);
-}
-
-OpPtr UpdateAt::pure() const {
-  if (!in_place_) return shared_from_this();
-  return std::make_shared<UpdateAt>(kind_, index_, dtype_);
 }
 
 std::vector<Extents> UpdateAt::infer_shapes(const Apply& apply,

@@ -83,7 +83,7 @@ Variable built(Contraction contraction, std::span<const Variable> inputs) {
 // sum: alpha t + beta z for a product t that is there. scaled: alpha t, where beta is 0.
 // sum_of_products: alpha x y + beta z, where nothing is summed.
 AddContract::AddContract(Contraction contraction, DType dtype, bool in_place)
-    : contraction_(std::move(contraction)), dtype_(dtype), in_place_(in_place) {
+    : InPlaceTwin(in_place), contraction_(std::move(contraction)), dtype_(dtype) {
   const int z = sum_.input(dtype), alpha = sum_.input(dtype), t = sum_.input(dtype),
             beta = sum_.input(dtype);
   sum_.output(sum_.apply(ScalarOp::add, {sum_.apply(ScalarOp::mul, {alpha, t}),
@@ -166,22 +166,7 @@ Apply AddContract::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {type});
 }
 
-AliasMap AddContract::destroy_map(const Apply&) const {
-  if (in_place_) return {{0, {0}}};
-  return {};
-}
-
-OpPtr AddContract::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  if (!allowed.contains(0) || may_overlap_itself(apply.input(0)) || is_factor(apply.inputs())) {
-    return nullptr;
-  }
-  return std::make_shared<AddContract>(contraction_, dtype_, true);
-}
-
-OpPtr AddContract::pure() const {
-  if (!in_place_) return shared_from_this();
-  return std::make_shared<AddContract>(contraction_, dtype_);
-}
+bool AddContract::can_overwrite(const Apply& apply) const { return !is_factor(apply.inputs()); }
 
 std::vector<Extents> AddContract::infer_shapes(const Apply&,
                                                std::span<const Extents> inputs) const {

@@ -73,21 +73,6 @@ std::vector<Extents> SoftenSingularValues::infer_shapes(const Apply&,
   return {x};
 }
 
-AliasMap SoftenSingularValues::destroy_map(const Apply&) const {
-  return in_place_ ? AliasMap{{0, {0}}} : AliasMap();
-}
-
-OpPtr SoftenSingularValues::inplace_on_inputs(const Apply& apply,
-                                              const std::set<int>& allowed) const {
-  if (!allowed.contains(0) || may_overlap_itself(apply.input(0))) return nullptr;
-  return std::make_shared<SoftenSingularValues>(axes_, true);
-}
-
-OpPtr SoftenSingularValues::pure() const {
-  if (!in_place_) return shared_from_this();
-  return std::make_shared<SoftenSingularValues>(axes_);
-}
-
 std::size_t SoftenSingularValues::scratch_bytes(const Apply&,
                                                 std::span<const Layout> inputs) const {
   return scratch_for(axes_, inputs[0]);

@@ -4,20 +4,17 @@
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/arrays/block_matrices.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/in_place_twin.hpp"
 
 namespace palimpsest::ops {
 
 /// Inputs: the array, the threshold, and the shift of the blocks.
-class SoftenSingularValues final : public Declared<SoftenSingularValues> {
+class SoftenSingularValues final : public InPlaceTwin<SoftenSingularValues> {
  public:
   explicit SoftenSingularValues(Extents axes, bool in_place = false)
-      : axes_(std::move(axes)), in_place_(in_place) {}
+      : InPlaceTwin(in_place), axes_(std::move(axes)) {}
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  AliasMap destroy_map(const Apply&) const override;
-  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
-  OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   void run(RunContext& context) const override;
@@ -28,7 +25,6 @@ class SoftenSingularValues final : public Declared<SoftenSingularValues> {
 
  private:
   Extents axes_;
-  bool in_place_;
 };
 
 class NuclearNorms final : public Declared<NuclearNorms> {

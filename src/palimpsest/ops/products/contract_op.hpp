@@ -5,7 +5,7 @@
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/arrays/contract.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/in_place_twin.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 
 namespace palimpsest::ops {
@@ -43,7 +43,7 @@ class Contract final : public Declared<Contract>, public RoundsByLayout {
 /// `Ger`.
 ///
 /// Aliases  in place: the output lies in the memory of z, which neither x nor y may be
-class AddContract final : public Op, public RoundsByLayout {
+class AddContract final : public InPlaceTwin<AddContract, Op>, public RoundsByLayout {
  public:
   AddContract(Contraction contraction, DType dtype, bool in_place = false);
   static std::vector<std::string> names();
@@ -51,9 +51,6 @@ class AddContract final : public Op, public RoundsByLayout {
   std::string name() const override;
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
-  AliasMap destroy_map(const Apply&) const override;
-  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
-  OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply,
                                     std::span<const Extents> inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
@@ -66,10 +63,10 @@ class AddContract final : public Op, public RoundsByLayout {
   Extents agreed_extents(std::span<const index_t> z, std::span<const index_t> x,
                          std::span<const index_t> y) const;
   bool is_outer() const;
+  bool can_overwrite(const Apply& apply) const override;
 
   Contraction contraction_;
   DType dtype_;
-  bool in_place_;
   ElementwiseProgram sum_, scaled_, sum_of_products_;  // see the constructor
 };
 

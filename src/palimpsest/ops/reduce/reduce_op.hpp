@@ -8,7 +8,7 @@
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/reduce/reduce.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/in_place_twin.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 
 namespace palimpsest::ops {
@@ -105,15 +105,12 @@ class ArgReduce final : public Declared<ArgReduce> {
 /// Cumulative sums or products along an axis. `CumSum`, `CumProd`.
 ///
 /// Aliases  in place: the output lies in the memory of the input
-class Scan final : public Declared<Scan> {
+class Scan final : public InPlaceTwin<Scan> {
  public:
   /// sum or prod; the axis is counted from the front.
   Scan(ReduceOp op, std::size_t axis, bool in_place = false)
-      : op_(op), axis_(axis), in_place_(in_place) {}
+      : InPlaceTwin(in_place), op_(op), axis_(axis) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  AliasMap destroy_map(const Apply&) const override;
-  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
-  OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
     return {inputs[0]};
   }
@@ -130,9 +127,12 @@ class Scan final : public Declared<Scan> {
   }
 
  private:
+  bool can_overwrite(const Apply& apply) const override {
+    return apply.input(0).dtype() == apply.output(0).dtype();
+  }
+
   ReduceOp op_;
   std::size_t axis_;
-  bool in_place_;
 };
 
 /// The largest elements, which stay as axes of one element; -infinity of none. Floating numbers.

@@ -47,24 +47,6 @@ Apply Scan::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {std::move(type)});
 }
 
-AliasMap Scan::destroy_map(const Apply&) const {
-  if (in_place_) return {{0, {0}}};
-  return {};
-}
-
-OpPtr Scan::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  const Variable& x = apply.input(0);
-  if (!allowed.contains(0) || x.dtype() != apply.output(0).dtype() || may_overlap_itself(x)) {
-    return nullptr;
-  }
-  return std::make_shared<Scan>(op_, axis_, true);
-}
-
-OpPtr Scan::pure() const {
-  if (!in_place_) return shared_from_this();
-  return std::make_shared<Scan>(op_, axis_);
-}
-
 Linearity Scan::linear_in(const Apply& apply, int) const {
   const bool linear = op_ == ReduceOp::sum && is_inexact(apply.input(0).dtype());
   return linear ? Linearity::complex : Linearity::no;

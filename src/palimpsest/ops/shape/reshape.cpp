@@ -47,10 +47,6 @@ void copy_reshaped(const ConstView& in, const MutableView& out) {
   }
 }
 
-bool is_known(std::span<const index_t> extents) {
-  return std::find(extents.begin(), extents.end(), kUnknown) == extents.end();
-}
-
 // The extents of the result; inputs[0] are those of x.
 Extents reshaped(const ExtentPrograms& shape, std::span<const Extents> inputs) {
   Extents result = evaluate(shape, inputs, "reshape");
@@ -76,12 +72,6 @@ Extents reshaped(const ExtentPrograms& shape, std::span<const Extents> inputs) {
     throw ShapeError("[reshape] numbers of elements differ: got " + to_string(inputs[0]) +
                      ", expected as many as in " + text_of(shape));
   }
-  return result;
-}
-
-std::vector<Extents> shapes_of(std::span<const Variable> inputs) {
-  std::vector<Extents> result;
-  for (const Variable& v : inputs) result.push_back(v.type().shape);
   return result;
 }
 

@@ -12,14 +12,6 @@
 namespace palimpsest::ops {
 namespace {
 
-bool contains(const Axes& axes, std::size_t axis) {
-  return std::find(axes.begin(), axes.end(), static_cast<index_t>(axis)) != axes.end();
-}
-
-bool is_known(std::span<const index_t> extents) {
-  return std::find(extents.begin(), extents.end(), kUnknown) == extents.end();
-}
-
 void check_rank(std::size_t rank, std::string_view who) {
   if (rank > kMaxRank) {
     throw ShapeError("[" + std::string(who) + "] number of axes: got " + std::to_string(rank) +

@@ -81,21 +81,6 @@ Apply Fft::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {type});
 }
 
-AliasMap Fft::destroy_map(const Apply&) const {
-  if (in_place_) return {{0, {0}}};
-  return {};
-}
-
-OpPtr Fft::inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const {
-  if (!allowed.contains(0) || may_overlap_itself(apply.input(0))) return nullptr;
-  return std::make_shared<Fft>(parameters_, true);
-}
-
-OpPtr Fft::pure() const {
-  if (!in_place_) return shared_from_this();
-  return std::make_shared<Fft>(parameters_);
-}
-
 std::vector<Variable> Fft::pullback(const Apply&, std::span<const Variable> cotangents) const {
   return {transform(cotangents[0], adjoint())};
 }

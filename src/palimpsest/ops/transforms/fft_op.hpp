@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "palimpsest/graph/op.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/in_place_twin.hpp"
 #include "palimpsest/ops/transforms/library_memory.hpp"
 
 namespace palimpsest::ops {
@@ -29,26 +29,22 @@ void read(ParameterText& text, FftParameters& value);
 ///          and the same scale; two transforms over the same axes cancel if their signs differ and
 ///          their scales together are 1/N
 /// Aliases  in place: the output lies in the memory of the input
-class Fft final : public Declared<Fft>, public HasLibraryMemory {
+class Fft final : public InPlaceTwin<Fft>, public HasLibraryMemory {
  public:
   using Parameters = FftParameters;
 
   explicit Fft(Parameters parameters, bool in_place = false)
-      : parameters_(std::move(parameters)), in_place_(in_place) {}
+      : InPlaceTwin(in_place), parameters_(std::move(parameters)) {}
   const Axes& axes() const { return parameters_.axes; }
   bool forward() const { return parameters_.forward; }
   FftScale scale() const { return parameters_.scale; }
   bool centered() const { return parameters_.centered; }
-  bool in_place() const { return in_place_; }
   /// Parameters of the transform that undoes this one, and of its adjoint.
   Parameters inverse() const;
   Parameters adjoint() const;
   const Parameters& values() const { return parameters_; }
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  AliasMap destroy_map(const Apply&) const override;
-  OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
-  OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
     return {inputs[0]};
   }
@@ -65,7 +61,6 @@ class Fft final : public Declared<Fft>, public HasLibraryMemory {
 
  private:
   Parameters parameters_;
-  bool in_place_;
 };
 
 /// The transform with these parameters; real input is converted.

@@ -2,6 +2,13 @@
 // Internal.
 #pragma once
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/compile/compile.hpp"
+#include "palimpsest/linop/split/budget.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/objective.hpp"
 
@@ -13,5 +20,36 @@ namespace palimpsest {
 Problem objective_problem(const Objective& f, const TensorType& b);
 /// That of conjugate_gradients(). Operators "A" and "M"; attribute "refresh".
 Problem cg_problem(const NamedLinop& A, const TensorType& b, const CgOptions& options);
+
+/// A^H W b + sum of lambda_j L_j^H c_j of an objective: the data of conjugate gradients on the
+/// normal equations, made before they begin and kept beside their state.
+class RightHandSide {
+ public:
+  /// Errors   BudgetError: nothing fits the budget
+  RightHandSide(const Objective& f, const TensorType& b, std::optional<index_t> budget);
+  const TensorType& type() const { return type_; }
+  index_t bytes() const { return byte_count(type_.shape, type_.dtype); }
+  /// Of making it, itself included.
+  index_t peak_bytes() const { return std::max(split_->plan.peak_bytes, targets_bytes()); }
+  index_t smallest_budget() const;
+  /// Makes it, once.
+  Tensor operator()(const Tensor& b);
+
+ private:
+  // Adds lambda L^H c.
+  struct Target {
+    Function add;
+    Tensor c;
+  };
+  // Under a budget steps side by side would need memory of their own.
+  ConfigOverrides in_one_lane() const;
+  index_t targets_bytes() const;
+
+  NamedLinop adjoint_;
+  TensorType data_, type_;
+  bool is_limited_;
+  std::optional<BudgetSplit> split_;
+  std::vector<Target> targets_;
+};
 
 }  // namespace palimpsest
