@@ -5,9 +5,8 @@
 #include <cmath>
 #include <complex>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
-#include "cli/run_command.hpp"
+#include "cli/bart_command.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/results/image_formats.hpp"
 #include "palimpsest/io/cfl.hpp"
@@ -16,31 +15,7 @@
 namespace palimpsest::cli {
 namespace {
 
-using Json = nlohmann::json;
-
-class FromBart : public testing::Test {
- protected:
-  void SetUp() override {
-    if (std::system("bart version > /dev/null 2>&1") != 0) GTEST_SKIP() << "bart is not installed";
-  }
-  void bart(const std::string& words) {
-    const std::string line = "cd '" + dir.path() + "' && bart " + words + " > /dev/null 2>&1";
-    ASSERT_EQ(std::system(line.c_str()), 0) << words;
-  }
-  void ours(const std::vector<std::string>& words) {
-    const CommandResult result = run_command(words);
-    ASSERT_EQ(result.code, 0) << testing::PrintToString(words) << result.err;
-  }
-  double nrmse(const std::string& theirs, const std::string& own, bool complex = true) {
-    std::vector<std::string> words = {"compare", dir / theirs, dir / own,
-                                      "--mask",  "none",       "--json"};
-    if (complex) words.emplace_back("--complex");
-    const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, 0) << result.err;
-    return result.code == 0 ? Json::parse(result.out)["images"][0]["nrmse"].get<double>() : 1.0;
-  }
-  ScratchDirectory dir;
-};
+class FromBart : public BesideBart {};
 
 TEST_F(FromBart, EcalibIsMaps) {
   bart("phantom -x 64 -k -s 4 k");

@@ -101,6 +101,40 @@ TEST_F(Steps, MapsAnnounceTheirPeak) {
   expect_announced({"maps", dir / "k.npy", dir / "m.npy", "--method", "direct"}, 1.3);
 }
 
+TEST_F(Steps, MapsWithoutRoomGoThroughAFile) {
+  run({"phantom", dir / "k.npy", "--size", "200,180", "--coils", "4", "--kspace"});
+  const std::vector<std::string> words = {
+      "maps", dir / "k.npy", dir / "m.npy", "--kernel", "3", "--calibration", "8"};
+  const auto limited = [&](index_t bytes) {
+    std::vector<std::string> result = words;
+    result.insert(result.end(), {"--memory", std::to_string(bytes)});
+    return result;
+  };
+  const auto planned = [&](std::vector<std::string> with) {
+    with.insert(with.end(), {"--dry-run", "--json"});
+    return Json::parse(run(with).out).at("announced_peak_bytes").get<index_t>();
+  };
+  const index_t whole = planned(words), most = whole * 6 / 10;
+  EXPECT_LE(planned(limited(most)), most);
+  run(words);
+  const Tensor maps = read_npy(dir / "m.npy");
+  expect_announced(limited(most), 1.0);
+  EXPECT_TRUE(equal(read_npy(dir / "m.npy"), maps));
+}
+
+// The area is found before the peak is announced.
+TEST_F(Steps, MapsOfASmallAreaAnnounceIt) {
+  make_kspace();
+  run({"pattern", dir / "p.npy", "--size", "48,40", "--acceleration", "4", "--center", "10"});
+  Tensor k = read_npy(dir / "k.npy").contiguous();
+  const Tensor mask = read_npy(dir / "p.npy");
+  for (index_t i = 0; i < k.numel(); ++i) {
+    if (!mask.data<bool>()[i % mask.numel()]) k.mutable_data<Sample>()[i] = 0;
+  }
+  write_npy(dir / "k.npy", k);
+  expect_announced({"maps", dir / "k.npy", dir / "m.npy"}, 1.0);
+}
+
 TEST_F(Steps, MapsRefuseWhatIsWrong) {
   make_kspace();
   const std::string k = dir / "k.npy", x = dir / "x.npy";

@@ -72,12 +72,15 @@ constexpr const char* kBart = R"(From BART
                                            --save out.cfl --keep-scale
   pics -l2 -r X                          --reg l2:X
   pics -R T:7:0:X                        --reg tv:X
+  pics -R G:7:0:X                        --reg tgv:X
   pics -R T:1024:0:X                     --reg 'tv(T):X'
-  pics -R L:7:7:X -b 8                   --reg 'llr(Nx=8,Ny=8,Nz=8;T):X,scale=bart'
+  pics -R L:7:7:X -b 8                   --reg 'llr(Nx=8,Ny=8,Nz=8;T):X,scale=bart',
+                                           of planes without Nz=8
   pics -P X -l1 -r Y                     --reg ball:X --reg l1wav:Y
   pics -S                                the default
   pics -t traj                           --trajectory traj
-  pics -p weights, -W start              --weights weights, --start start
+  pics -p weights                        --weights squares, those of the weights
+  pics -W start                          --start start
   pics -B basis                          --basis basis
   ecalib -t 0.001 -c 0.8 -k 6 -r 24 -m 2 maps --threshold 0.001 --crop 0.8 --kernel 6
                                            --calibration 24 --sets 2
@@ -92,7 +95,7 @@ constexpr const char* kBart = R"(From BART
   traj -x 64 -y 33 -r                    traj t.npy --kind radial --samples 64 --spokes 33
                                            --oversampling 1 --convention bart
   fft -u 7, fft -u -i 7                  fft --dims Nx:Ny:Nz, fft --inverse --dims Nx:Ny:Nz
-  nufft traj img ksp, nufft -a, nufft -i nufft img traj ksp, --adjoint, --inverse
+  nufft traj img ksp, nufft -a, nufft -i nufft img ksp --trajectory traj, --adjoint, --inverse
   phantom -x 128, phantom -k -s 8        phantom p.npy --size 128, --kspace --coils 8
   toimg, resize, slice                   show, convert --slice
   nrmse, view, show -m                   compare, show, info

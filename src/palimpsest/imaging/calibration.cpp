@@ -11,6 +11,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
+#include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/solve/least_squares.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
@@ -97,8 +98,15 @@ CalibrationArea calibration_area_of(const Tensor& kspace, index_t largest) {
   Tensor measured = Tensor::zeros(grid, DType::bool_);
   bool* taken = measured.mutable_data<bool>();
   const index_t points = measured.numel();
+  // What is mapped is given back piece by piece.
+  constexpr index_t kPiece = index_t{1} << 17;
   for (index_t c = 0; c < kspace.shape(0); ++c) {
-    for (index_t p = 0; p < points; ++p) taken[p] = taken[p] || data[c * points + p] != Sample(0);
+    const Sample* coil = data + c * points;
+    for (index_t begin = 0; begin < points; begin += kPiece) {
+      const index_t end = std::min(begin + kPiece, points);
+      for (index_t p = begin; p < end; ++p) taken[p] = taken[p] || coil[p] != Sample(0);
+      release_file_pages(coil + begin, static_cast<std::size_t>(end - begin) * sizeof(Sample));
+    }
   }
   CalibrationArea area = calibration_area(measured, largest);
   if (area.extent[2] == 0) return area;

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/memory/file_pages.hpp"
 
 namespace palimpsest {
 
@@ -36,10 +38,16 @@ void check_finite(const std::string& path, const Tensor& data, const Values& wha
   const index_t parts = is_complex(data.dtype()) ? 2 : 1;
   const auto* values = static_cast<const float*>(data.raw_data());
   index_t bad = 0, first = 0;
-  for (index_t i = data.numel() * parts; i-- > 0;) {
-    if (std::isfinite(values[i])) continue;
-    ++bad;
-    first = i / parts;
+  // What is mapped is given back piece by piece: a check holds 1 MiB of it.
+  constexpr index_t kPiece = index_t{1} << 18;
+  for (index_t begin = 0, end = data.numel() * parts; end > 0; end = begin) {
+    begin = std::max<index_t>(end - kPiece, 0);
+    for (index_t i = end; i-- > begin;) {
+      if (std::isfinite(values[i])) continue;
+      ++bad;
+      first = i / parts;
+    }
+    release_file_pages(values + begin, static_cast<std::size_t>(end - begin) * sizeof(float));
   }
   if (bad == 0) return;
   Extents index = data.shape();

@@ -290,7 +290,7 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "Trajectory of k-space (coil, readout, sample): NPY (readout, sample, 2 or 3) in "
               "cycles per field of view, or BART CFL")
       .option("--weights", "FILE", options.weights,
-              "Weights of the samples along a trajectory, NPY (readout, sample)")
+              "Weights of the samples along a trajectory, NPY (readout, sample) or BART CFL")
       .option("--as", "T=COUNTER", options.as,
               "Counter of a raw file whose values are frames: repetition, contrast, phase or set")
       .option("--frames", "N[/STEP]", options.frames,
@@ -302,7 +302,8 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "Virtual coils in place of those of the scan, with most of the energy")
       .choice("--partial", {"none", "homodyne", "pocs"}, options.partial,
               "Missing side of k-space: zeros, or made up from a smooth phase")
-      .option("--start", "FILE.npy", options.start, "Image at which the iteration starts")
+      .option("--start", "FILE", options.start,
+              "Image at which the iteration starts, NPY or BART CFL")
       .option(
           "--scratch", "FOLDER", options.scratch,
           "Folder of the files that hold what --memory leaves no room for; default: that of the "

@@ -49,16 +49,18 @@ Run::~Run() = default;
 
 void Run::note(const std::string& text) { messages_.line(text); }
 
+std::optional<index_t> Run::limit_bytes() const {
+  if (options_.memory.empty()) return std::nullopt;
+  return parse_bytes("--memory", options_.memory);
+}
+
 bool Run::announce(index_t peak_bytes) {
   announced_bytes_ = peak_bytes;
   report_.set("announced_peak_bytes", peak_bytes);
-  if (!options_.memory.empty()) {
-    const index_t limit = parse_bytes("--memory", options_.memory);
-    if (peak_bytes > limit) {
-      throw BudgetError(fmt::format(
-          "[--memory] does not suffice: got {} bytes, expected at least {}. Try --memory {}", limit,
-          peak_bytes, peak_bytes));
-    }
+  if (const auto limit = limit_bytes(); limit && peak_bytes > *limit) {
+    throw BudgetError(fmt::format(
+        "[--memory] does not suffice: got {} bytes, expected at least {}. Try --memory {}", *limit,
+        peak_bytes, peak_bytes));
   }
   is_planned_only_ = options_.dry_run;
   if (!options_.json && !is_planned_only_) {

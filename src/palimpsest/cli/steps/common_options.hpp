@@ -44,6 +44,8 @@ class Run {
   ///
   /// Errors   BudgetError: more than --memory
   bool announce(index_t peak_bytes);
+  /// --memory; without it no limit.
+  std::optional<index_t> limit_bytes() const;
   /// Bytes that are held now, counted from the start.
   index_t held_bytes() const { return static_cast<index_t>(scope_.live_bytes()); }
   /// The most that was held so far.

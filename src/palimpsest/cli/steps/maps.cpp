@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,8 +14,10 @@
 #include "palimpsest/cli/steps/array_files.hpp"
 #include "palimpsest/cli/steps/common_options.hpp"
 #include "palimpsest/cli/text.hpp"
+#include "palimpsest/imaging/calibration.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
 #include "palimpsest/imaging/transforms.hpp"
+#include "palimpsest/io/scratch_array.hpp"
 
 namespace palimpsest::cli {
 namespace {
@@ -62,11 +65,45 @@ EspiritOptions espirit_options(const MapsOptions& options) {
           .keep_eigenvalues = !options.eigenvalues.empty()};
 }
 
-index_t planned_bytes(const MapsOptions& options, const KspaceFile& file) {
-  if (options.method == "espirit") {
-    EspiritOptions how = espirit_options(options);
-    return file.held_bytes + plan_espirit(file.kspace.shape(), how).peak_bytes();
+// ESPIRiT, its calibration area already found: with it the plan is exact.
+struct Espirit {
+  EspiritOptions how;
+  index_t planned_bytes = 0;
+  // The maps go into a file of this folder, as --memory has no room for them; else they are held.
+  std::optional<std::string> scratch = {};
+};
+
+Espirit plan_maps(const MapsOptions& options, const KspaceFile& file,
+                  std::optional<index_t> limit) {
+  Espirit result{.how = espirit_options(options)};
+  const Extents& shape = file.kspace.shape();
+  plan_espirit(shape, result.how);  // refuses wrong options before the data are searched
+  result.how.area = calibration_area_of(file.kspace, options.calibration);
+  const index_t finding = file.kspace.numel() / shape[0];  // which points were measured
+  const auto bytes = [&](bool into_array) {
+    return file.held_bytes +
+           std::max(finding, plan_espirit(shape, result.how, into_array).peak_bytes());
+  };
+  result.planned_bytes = bytes(/*into_array=*/false);
+  if (limit && result.planned_bytes > *limit) {
+    result.planned_bytes = bytes(/*into_array=*/true);
+    const std::string folder = std::filesystem::path(options.output).parent_path().string();
+    result.scratch = folder.empty() ? "." : folder;
   }
+  return result;
+}
+
+MapsResult run_espirit(const Espirit& plan, const MapsOptions& options, const Tensor& kspace) {
+  if (!plan.scratch) return espirit(kspace, plan.how);
+  Extents shape = kspace.shape();
+  shape.insert(0, options.sets);
+  ScratchArray array(*plan.scratch, shape, DType::complex64);
+  MapsResult result = espirit(kspace, array, plan.how);
+  result.maps = array.map();
+  return result;
+}
+
+index_t planned_bytes(const MapsOptions& options, const KspaceFile& file) {
   if (options.method == "walsh") {
     const index_t images = file.kspace.nbytes();
     return file.held_bytes +
@@ -94,11 +131,15 @@ void maps(const MapsOptions& options) {
   const KspaceFile file = read_kspace(options.input);
   run.facts().set("input", options.input).set("method", options.method);
   run.facts().set("coils", file.kspace.shape(0)).set("sets", options.sets);
-  if (run.announce(planned_bytes(options, file))) return run.finish("");
+  const bool is_espirit = options.method == "espirit";
+  const Espirit plan = is_espirit ? plan_maps(options, file, run.limit_bytes()) : Espirit{};
+  if (run.announce(is_espirit ? plan.planned_bytes : planned_bytes(options, file))) {
+    return run.finish("");
+  }
   Image result, eigenvalues;
   std::string summary;
-  if (options.method == "espirit") {
-    MapsResult found = espirit(file.kspace, espirit_options(options));
+  if (is_espirit) {
+    MapsResult found = run_espirit(plan, options, file.kspace);
     summary = fmt::format("kept {} of {} vectors of an area of {} x {} x {}, crop {:.3f}\n",
                           found.vectors, found.of_vectors, found.area.extent[2],
                           found.area.extent[1], found.area.extent[0], found.crop);

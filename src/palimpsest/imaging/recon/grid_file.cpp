@@ -259,13 +259,18 @@ void expect_finite_phase(const std::string& path, const Tensor& phase, index_t f
 
 }  // namespace
 
-Tensor open_phase(const std::string& path, const Extents& image) {
+Tensor open_array(const std::string& option, const std::string& path) {
   const FileFormat format = read_input(path, [&] { return detect_format(path); });
-  if (format != FileFormat::npy && format != FileFormat::cfl) {
-    throw ValueError(fmt::format("[--phase] {} is {}, expected NPY or CFL", path, name_of(format)));
+  if (format == FileFormat::npy) return read_input(path, [&] { return map_npy(path); });
+  if (format != FileFormat::cfl) {
+    throw ValueError(
+        fmt::format("[{}] {} is {}, expected NPY or CFL", option, path, name_of(format)));
   }
-  const Tensor given =
-      read_input(path, [&] { return format == FileFormat::npy ? map_npy(path) : map_cfl(path); });
+  return without_axes_of_one_point(read_input(path, [&] { return map_cfl(path); }));
+}
+
+Tensor open_phase(const std::string& path, const Extents& image) {
+  const Tensor given = open_array("--phase", path);
   Tensor phase = without_axes_of_one_point(given);
   Extents expected;
   for (const index_t n : image) {

@@ -50,6 +50,11 @@ Tensor open_trajectory(const std::string& path);
 /// Extents without those of 1 from axis 1 on, but two at least.
 Extents without_single_axes(const Extents& shape);
 
+/// An array that an option names, mapped: NPY as it is, BART's without axes of one point.
+///
+/// Errors   ValueError naming the option: another format
+Tensor open_array(const std::string& option, const std::string& path);
+
 /// The phase of an image in a file, NPY or BART's, axes of one point left out or not: numbers of
 /// these extents, mapped where its elements allow it.
 ///

@@ -5,9 +5,11 @@
 #include <cmath>
 
 #include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/recon/grid_file.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
 #include "palimpsest/imaging/scale.hpp"
+#include "palimpsest/io/format.hpp"
 #include "palimpsest/io/npy.hpp"
 
 namespace palimpsest {
@@ -25,6 +27,14 @@ std::string with_commas(index_t n) {
     text.insert(static_cast<std::size_t>(at), ",");
   }
   return text;
+}
+
+Extents without_ones(const Extents& shape) {
+  Extents result;
+  for (const index_t n : shape) {
+    if (n != 1) result.push_back(n);
+  }
+  return result;
 }
 
 // With smaller centres the windows do not span the signal, and a part of the object is taken for
@@ -285,7 +295,10 @@ const ScanReconstruction::Impl::Rehearsal& ScanReconstruction::Impl::rehearsal(b
 void ScanReconstruction::Impl::open_weights() {
   if (!options.weights.empty()) {
     const ScanLayout& layout = scan.layout();
-    const Tensor given = read_input(options.weights, [&] { return read_npy(options.weights); });
+    const std::string& path = options.weights;
+    const bool is_cfl = read_input(path, [&] { return detect_format(path); }) == FileFormat::cfl;
+    const Tensor given = is_cfl ? open_array("--weights", path).view_as_real().select(-1, 0)
+                                : read_input(path, [&] { return read_npy(path); });
     const Extents expected{layout.grid[2], layout.grid[3]};
     if (given.shape() != expected || is_complex(given.dtype())) {
       throw ValueError(fmt::format("[--weights] {} is {} {}, expected real numbers {}",
@@ -296,8 +309,12 @@ void ScanReconstruction::Impl::open_weights() {
     check_finite(options.weights, *density, {"the weights", "Try another file"});
   }
   if (options.start.empty()) return;
-  const Tensor given = read_input(options.start, [&] { return map_npy(options.start); });
   const ScanLayout& layout = scan.layout();
+  Tensor given = open_array("--start", options.start);
+  const bool is_whole = given.numel() == element_count(layout.result_shape());
+  if (is_whole && without_ones(given.shape()) == without_ones(layout.result_shape())) {
+    given = given.view(layout.result_shape());
+  }
   if (given.shape() != layout.result_shape() || layout.wanted_of_item() != layout.item_shape() ||
       options.sets > 1) {
     throw ValueError(fmt::format(
