@@ -14,7 +14,7 @@ python="$build python3 python3-dev python3-venv"
 test="$python libgtest-dev libgmock-dev spin python3-numpy python3-scipy ismrmrd-tools
   libismrmrd-dev libopenmpi-dev openmpi-bin clang-format git valgrind"
 lint="$test clang-tidy"
-bench="$build libbenchmark-dev"
+bench="$build libbenchmark-dev python3-numpy bart"
 docs="$python doxygen"
 wheel="$python dpkg-dev"
 
