@@ -15,9 +15,9 @@ namespace PALIMPSEST_API palimpsest {
 struct Layout;
 
 /// Map from the elements of a child array to elements of its parent, as a set of bytes of the
-/// parent. Maps along a chain of views can be composed. Offsets refer to a dense row-major parent:
-/// two sets that are disjoint there are disjoint in every layout without overlapping elements.
-///
+/// parent. Maps along a chain of views can be composed. Offsets refer to a dense row-major
+/// parent: two sets that are disjoint there are disjoint in every layout without overlapping
+/// elements.
 ///
 /// Contract  never smaller than the truth: where extents are unknown it grows up to the whole
 /// Cost      O(axes); meets() of byte lattices is a bounded search and says yes at its bound
