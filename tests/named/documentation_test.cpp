@@ -51,7 +51,7 @@ TEST(NamedDimensionsPage, Collisions) {
   shapes.add("first", "A B");
   shapes.add("second", "B C");
   EXPECT_THROW(shapes.set("first", "C D"), ShapeError);  // A would become C, which is in use
-  shapes.set("first", "B A");                            // a swap is none
+  shapes.set("first", "B A");                            // a swap is allowed
   EXPECT_EQ(shapes.dims("second"), Dim("A C"));
 }
 
