@@ -106,6 +106,24 @@ TEST_F(GoldenSeries, ASubspaceTakesAFractionOfTheCoilStack) {
   }
 }
 
+// Each has operators of its own, which are made while maps of the frame before are there.
+TEST_F(GoldenSeries, FramesOneByOneFitInTheSmallestBudget) {
+  write_npy(dir / "phase.npy", Tensor::ones({kN, kN}, DType::float32));
+  write_npy(dir / "w.npy", Tensor::full<float>({kFrames * kSpokes, 2 * kN}, 0.5F));
+  const std::vector<std::string> reg = {"--reg", "l1wav:0.01,shift=none", "--iterations", "2"};
+  for (const auto& more : std::vector<std::vector<std::string>>{
+           {}, {"--phase", dir / "phase.npy"}, {"--compress", "3"}, {"--weights", dir / "w.npy"}}) {
+    SCOPED_TRACE(more.empty() ? "" : more[0]);
+    const Tensor whole = recon(given(more), reg);
+    const auto most = report.at("announced_peak_bytes").get<index_t>();
+    const index_t least = smallest(given(more), reg);
+    for (const index_t budget : {(most + least) / 2, least}) {
+      const Tensor image = recon(given(more), with(reg, "--memory", std::to_string(budget)));
+      EXPECT_LT(difference(image, whole), 1e-5) << budget;
+    }
+  }
+}
+
 TEST_F(GoldenSeries, CheckpointsGoOnWithKernelsInFiles) {
   const std::vector<std::string> reg = {"--reg", "tv(T):0.02", "--iterations", "6"};
   const std::string least = std::to_string(smallest(given(), reg));

@@ -434,11 +434,9 @@ class Model {
   const ImageItem item_;
 };
 
-// Frames along trajectories are worked on one after the other. Within one, coils take the memory;
-// cuts of the samples would need places of their own for each piece of each frame.
-Dims cuts_of(const ImageItem& item) {
-  return item.has_trajectory() && item.frames > 0 ? Dims("C") : Dims();
-}
+// Along trajectories coils take the memory, and frames are worked on one after the other. Cuts of
+// the samples would need orders of their own for each piece of each frame.
+Dims cuts_of(const ImageItem& item) { return item.has_trajectory() ? Dims("C") : Dims(); }
 
 BudgetOptions budget_options(const ImageItem& item) {
   return {.candidates = cuts_of(item), .streamed_input = item.kspace_in_file};

@@ -171,6 +171,7 @@ struct ScanReconstruction::Impl {
   index_t writing_bytes = 0;  // of others than the allocator
   std::unique_ptr<ImageSolver> solver;
   ImageSolver::Budgets budgets = {0, 0};
+  bool maps_in_file = false;
   index_t solver_group = 0;
   // While running.
   Tensor maps;                            // of a file, dense, of a slice

@@ -19,7 +19,7 @@ constexpr index_t kEverything = std::numeric_limits<index_t>::max();
 // Planes whose maps are read at a time: a whole cache line of every row.
 constexpr index_t kMapsAtATime = 16;
 // Numbers that compiled programs keep, of each frame along a trajectory too.
-constexpr index_t kProgramBytes = 256, kProgramBytesOfFrame = 16;
+constexpr index_t kProgramBytes = 512, kProgramBytesOfFrame = 16;
 
 std::string with_commas(index_t n) {
   std::string text = std::to_string(n);
@@ -557,8 +557,8 @@ void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
   draft.base = scan.kept_bytes() + kProgramBytes +
                (layout.has_trajectory() ? kProgramBytesOfFrame * frames() : 0) +
                draft.rehearsed.operator_bytes + weights_of_data + (is_series ? draft.image : 0);
-  draft.add("opening", std::max(scan.opening_bytes() + opened_maps + weights_of_data,
-                                draft.rehearsed.constructing_bytes));
+  draft.add("opening",
+            std::max(scan.opening_bytes() + opened_maps + weights_of_data, ledger.peak_bytes()));
   draft.raw = scan.held_bytes() - scan.kept_bytes();
   const index_t beside = draft.base + opened_maps + draft.raw;
   if (scan.mixer()) {
@@ -658,16 +658,19 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
   const auto left_beside = [&](index_t held) { return std::max<index_t>(limit - held, 0); };
   if (start) draft.held += ImageSolver::start_bytes(draft.item, solver_options());
   const index_t beside_solve = draft.held - draft.weights;
+  if (has_operators_of_frames() || draft.item.kernels_in_file) {
+    // Maps of the frame before are still there.
+    const bool has_maps_in_memory = groups() > 1 && !draft.item.maps_in_file;
+    const index_t of_maps = has_maps_in_memory ? sample_bytes(draft.item.maps_shape()) : 0;
+    draft.add("operators",
+              draft.held + of_maps - draft.rehearsed.operator_bytes + draft.rehearsed.making_bytes);
+  }
   try {
     const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
     draft.budgets = {left_beside(draft.held - fixed.adjoint),
                      left_beside(beside_solve - fixed.solve)};
     draft.solver = std::make_unique<ImageSolver>(draft.item, solver_options(), draft.budgets);
     draft.plan.method = draft.solver->method();
-    if (has_operators_of_frames() || draft.item.kernels_in_file) {
-      draft.add("operators",
-                draft.held - draft.rehearsed.operator_bytes + draft.rehearsed.making_bytes);
-    }
     if (draft.solver->uses_adjoint()) {
       draft.add("adjoint", draft.held + draft.solver->adjoint_bytes() - fixed.adjoint);
     }
@@ -747,6 +750,7 @@ void ScanReconstruction::Impl::choose() {
     plan = std::move(now.plan);
     solver = std::move(now.solver);
     budgets = now.budgets;
+    maps_in_file = now.item.maps_in_file;
     operator_text = solver->operator_text();
     if (options.writing_bytes) {
       writing_bytes = options.writing_bytes(scan.layout()).others;

@@ -402,7 +402,9 @@ bool ScanReconstruction::Impl::is_over(const SolveInfo& info) {
 void ScanReconstruction::Impl::prepare_solver(index_t group) {
   if (group == solver_group || !has_operators_of_frames()) return;
   solver.reset();
-  solver = std::make_unique<ImageSolver>(item_of(plan.in_memory, group), solver_options(), budgets);
+  ImageItem item = item_of(plan.in_memory, group);
+  item.maps_in_file = maps_in_file;
+  solver = std::make_unique<ImageSolver>(item, solver_options(), budgets);
   solver_group = group;
 }
 
