@@ -292,50 +292,34 @@ def transform_cases():
                     torch and (lambda x: torch.fft.fftshift(torch.fft.fft2(torch.fft.ifftshift(x, (1, 2))), (1, 2))))
     for ndim, size, points, eps in ((2, 512, 1_000_000, 1e-3), (2, 64, 10_000, 1e-3), (3, 64, 200_000, 1e-3),
                                     (2, 512, 1_000_000, 1e-5)):
-        yield nufft_case(ndim, size, points, eps)
-        yield nufft_adjoint_case(ndim, size, points, eps)
+        for adjoint in (False, True):
+            yield nufft_case(ndim, size, points, eps, adjoint)
 
 
-def nufft_adjoint_case(ndim, size, points, eps):
-    def make():
-        draw = np.random.default_rng(2)
-        shape = (size,) * ndim
-        y = random(points, np.complex64)
-        locs = draw.uniform(-size / 2, size / 2, (points, ndim)).astype(np.float32)
-        operator = ps.Nufft(locs, shape, "K", eps=eps).H
-        tensor = ps.asarray(y)
-        calls = {"ours": lambda: operator(tensor)}
-        if finufft is not None:
-            plan = finufft.Plan(1, shape, eps=eps, isign=1, dtype="complex64")
-            radians = (locs * np.float32(2 * np.pi / size)).astype(np.float32)
-            plan.setpts(*[np.ascontiguousarray(radians[:, d]) for d in range(ndim)])
-            scale = np.float32(size ** (-ndim / 2))
-            calls["FINUFFT"] = lambda: plan.execute(y) * scale
-        return calls
-
-    return Case(f"adjoint nufft {ndim}-D {size} {points} points {eps:g}", make, tolerance=10 * eps)
-
-
-def nufft_case(ndim, size, points, eps):
+def nufft_case(ndim, size, points, eps, adjoint):
     """Both sides with the same promise; the table's notes show if they differ by more than it."""
 
     def make():
         draw = np.random.default_rng(2)
         shape = (size,) * ndim
-        x = random(shape, np.complex64)
+        x = random(points if adjoint else shape, np.complex64)
         locs = draw.uniform(-size / 2, size / 2, (points, ndim)).astype(np.float32)
         operator = ps.Nufft(locs, shape, "K", eps=eps)
+        if adjoint:
+            operator = operator.H
         tensor = ps.asarray(x)
         calls = {"ours": lambda: operator(tensor)}
         if finufft is not None:
-            plan = finufft.Plan(2, shape, eps=eps, isign=-1, dtype="complex64")
+            plan = finufft.Plan(1 if adjoint else 2, shape, eps=eps, isign=1 if adjoint else -1,
+                                dtype="complex64")
             radians = (locs * np.float32(2 * np.pi / size)).astype(np.float32)
             plan.setpts(*[np.ascontiguousarray(radians[:, d]) for d in range(ndim)])
             scale = np.float32(size ** (-ndim / 2))
             calls["FINUFFT"] = lambda: plan.execute(x) * scale
         return calls
 
-    return Case(f"nufft {ndim}-D {size} {points} points {eps:g}", make, tolerance=10 * eps)
+    name = "adjoint nufft" if adjoint else "nufft"
+    return Case(f"{name} {ndim}-D {size} {points} points {eps:g}", make, tolerance=10 * eps)
 
 
 def product_cases():
