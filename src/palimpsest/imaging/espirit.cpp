@@ -33,6 +33,8 @@ constexpr index_t kLines = 8;
 constexpr int kFirstSteps = 48;
 constexpr int kSteps = 24;
 constexpr float kResidual = 1e-6F;
+// Of sums of fourth powers of eigenvalues in single precision, relative to the largest.
+constexpr double kPowersError = 1e-5;
 
 index_t padded(index_t points) { return (points + kPointLanes - 1) / kPointLanes * kPointLanes; }
 
@@ -73,7 +75,7 @@ struct Worker {
     re = room.take<float>(blocks);
     im = room.take<float>(blocks);
     vectors = {room.take<float>(n * points), room.take<float>(n * points), room.take<float>(points),
-               room.take<float>(points)};
+               room.take<float>(points), room.take<float>(points)};
     steps = room.take<float>(dominant_vectors_work(n));
   }
 
@@ -113,24 +115,34 @@ class EigenMaps {
  public:
   EigenMaps(const EspiritSizes& sizes, const EspiritOptions& options, const SignalSpace& space,
             double crop, const Target& target)
-      : s_(sizes), options_(options), space_(space), crop_(crop), target_(target) {}
+      : s_(sizes),
+        options_(options),
+        space_(space),
+        crop_(crop),
+        target_(target),
+        has_vectors_(has_vectors(sizes, options)) {}
 
-  static bool has_vectors(const EspiritSizes& s) { return s.sets == 1; }
+  // Does an eigenvalue below the crop value tell all about its vector?
+  static bool crops(const EspiritOptions& o) { return o.crop && !o.soft && !o.keep_eigenvalues; }
+  // Are dominant vectors found by power steps?
+  static bool has_vectors(const EspiritSizes& s, const EspiritOptions& o) {
+    return s.sets == 1 || crops(o);
+  }
   static index_t workers(const EspiritSizes& s) {
     return std::min(
         {index_t{pool_threads()}, config().threads.value_or(pool_threads()), groups(s)});
   }
-  static index_t bytes(const EspiritSizes& s) {
-    return Common(s, has_vectors(s)).room.bytes() +
-           workers(s) * Worker(s, has_vectors(s)).room.bytes();
+  static index_t bytes(const EspiritSizes& s, const EspiritOptions& o) {
+    return Common(s, has_vectors(s, o)).room.bytes() +
+           workers(s) * Worker(s, has_vectors(s, o)).room.bytes();
   }
 
   void run() {
-    Tensor memory = Tensor::empty({bytes(s_)}, DType::uint8);
+    Tensor memory = Tensor::empty({bytes(s_, options_)}, DType::uint8);
     auto* const at = reinterpret_cast<std::byte*>(memory.mutable_data<std::uint8_t>());
-    const Common common(s_, has_vectors(s_), at);
-    if (has_vectors(s_)) fill_tables(common);
-    const index_t each = Worker(s_, has_vectors(s_)).room.bytes(), n_workers = workers(s_);
+    const Common common(s_, has_vectors_, at);
+    if (has_vectors_) fill_tables(common);
+    const index_t each = Worker(s_, has_vectors_).room.bytes(), n_workers = workers(s_);
     for (index_t z = 0; z < s_.n[0]; ++z) {
       contract(space_.polynomial.data<Complex>(), s_.offsets(1) * s_.offsets(2) * s_.pairs(),
                s_.kernel[0], z, s_.n[0], common.plane);
@@ -138,7 +150,7 @@ class EigenMaps {
       // Each range is a worker, so there are no more threads than workers.
       parallel_ranges(n_workers, 1, [&](index_t begin, index_t end) {
         for (index_t w = begin; w < end; ++w) {
-          Worker worker(s_, has_vectors(s_), at + common.room.bytes() + w * each);
+          Worker worker(s_, has_vectors_, at + common.room.bytes() + w * each);
           for (index_t g = next++; g < groups(s_); g = next++) run_group(common, worker, z, g);
         }
       });
@@ -163,7 +175,7 @@ class EigenMaps {
     const index_t first = group * kLines, last = std::min(s_.n[1], first + kLines);
     for (index_t y = first; y < last; ++y) {
       contract(common.plane, s_.offsets(2) * s_.pairs(), s_.kernel[1], y, s_.n[1], w.line);
-      if (has_vectors(s_)) step_line(common, w, y == first);
+      if (has_vectors_) step_line(common, w, y == first);
       for (index_t x = 0; x < s_.n[2]; ++x) finish_point(w, x);
       write_line(w, z, y);
     }
@@ -190,7 +202,9 @@ class EigenMaps {
       std::fill_n(w.vectors.im, s_.n_coils * points, 0.0F);
     }
     const MatrixPolynomial g{s_.n_coils, k, w.re, w.im, common.cos, common.sin, points};
-    dominant_vectors(g, w.vectors, is_first ? kFirstSteps : kSteps, kResidual, w.steps);
+    DominantVectors wanted = w.vectors;
+    if (!crops(options_)) wanted.fourth_powers = nullptr;
+    dominant_vectors(g, wanted, is_first ? kFirstSteps : kSteps, kResidual, w.steps);
   }
 
   // All eigenvectors of a point, the largest eigenvalue last, by LAPACK.
@@ -214,20 +228,34 @@ class EigenMaps {
                     std::span(w.eigen, static_cast<std::size_t>(w.eigen_bytes)));
   }
 
+  // Are all eigenvalues but the largest `n` below the crop value? What is known of them is the sum
+  // of their fourth powers.
+  bool are_others_cropped(const Worker& w, index_t x, index_t n) const {
+    if (!crops(options_)) return false;
+    const auto fourth = [](double v) { return v * v * v * v; };
+    const double all = double{w.vectors.fourth_powers[x]};
+    const double found = n > 0 ? fourth(double{w.vectors.values[x]}) : 0;
+    return all - found + kPowersError * all < fourth(crop_);
+  }
+
+  // Power steps give the vectors of most points, and show at many of the others that the image has
+  // no signal there.
   void finish_point(Worker& w, index_t x) const {
     const index_t n = s_.n_coils, points = padded(s_.n[2]);
-    if (has_vectors(s_) && w.vectors.residuals[x] <= kResidual) {
-      for (index_t c = 0; c < n; ++c) {
-        w.matrix[c] = {w.vectors.re[c * points + x], w.vectors.im[c * points + x]};
-      }
-      finish_vector(w, 0, x, w.matrix, w.vectors.values[x]);
-      return;
+    const index_t found = has_vectors_ && w.vectors.residuals[x] <= kResidual ? 1 : 0;
+    const bool is_done = has_vectors_ && (found == s_.sets || are_others_cropped(w, x, found));
+    if (!is_done) decompose(w, x);
+    for (index_t c = 0; is_done && found > 0 && c < n; ++c) {
+      w.matrix[c] = {w.vectors.re[c * points + x], w.vectors.im[c * points + x]};
     }
-    decompose(w, x);
     for (index_t m = 0; m < s_.sets; ++m) {
-      finish_vector(w, m, x, w.matrix + (n - 1 - m) * n, w.values[n - 1 - m]);
+      if (!is_done) {
+        finish_vector(w, m, x, w.matrix + (n - 1 - m) * n, w.values[n - 1 - m]);
+      } else {
+        finish_vector(w, m, x, w.matrix, m < found ? double{w.vectors.values[x]} : 0);
+      }
     }
-    if (!has_vectors(s_)) return;
+    if (!has_vectors_ || is_done) return;
     const Complex* best = w.matrix + (n - 1) * n;
     for (index_t c = 0; c < n; ++c) {
       w.vectors.re[c * points + x] = static_cast<float>(best[c].real());
@@ -284,6 +312,7 @@ class EigenMaps {
   const SignalSpace& space_;
   const double crop_;
   const Target target_;
+  const bool has_vectors_;
   Mutex mutex_;
 };
 
@@ -441,8 +470,8 @@ EspiritPlan plan_espirit(const Extents& kspace, const EspiritOptions& options, b
   const index_t samples = s.samples() * kComplex;
   // The results are not there yet while the kernels are made.
   const index_t kernels = samples + signal_space_bytes(s, options);
-  const index_t points =
-      EigenMaps::bytes(s) + s.coefficients() * kComplex + (options.crop ? 0 : samples) + results;
+  const index_t points = EigenMaps::bytes(s, options) + s.coefficients() * kComplex +
+                         (options.crop ? 0 : samples) + results;
   const index_t finding =
       options.area ? 0 : element_count(Extents(kspace.begin() + 1, kspace.end()));
   plan.work_bytes = std::max({kernels, points, finding, results}) - results;

@@ -106,6 +106,36 @@ HWY_INLINE Step advance(const Group& g) {
   return {value, residual2};
 }
 
+struct Element {
+  Lanes re, im;
+};
+HWY_INLINE Element element(const Group& g, index_t a, index_t b) {
+  const Floats d;
+  const index_t row = a < b ? b : a, column = a < b ? a : b;
+  const index_t e = (row * (row + 1) / 2 + column) * static_cast<index_t>(hn::Lanes(d));
+  const Lanes im = hn::LoadU(d, g.g_im + e);
+  return {hn::LoadU(d, g.g_re + e), a < b ? hn::Neg(im) : im};
+}
+
+// |G G|^2
+HWY_INLINE Lanes sum_of_fourth_powers(const Group& g) {
+  const Floats d;
+  Lanes sum = hn::Zero(d);
+  for (index_t a = 0; a < g.n; ++a) {
+    for (index_t b = 0; b <= a; ++b) {
+      Lanes re = hn::Zero(d), im = hn::Zero(d);
+      for (index_t c = 0; c < g.n; ++c) {
+        const Element x = element(g, a, c), y = element(g, c, b);
+        re = hn::NegMulAdd(x.im, y.im, hn::MulAdd(x.re, y.re, re));
+        im = hn::MulAdd(x.im, y.re, hn::MulAdd(x.re, y.im, im));
+      }
+      const Lanes square = hn::MulAdd(re, re, hn::Mul(im, im));
+      sum = hn::Add(sum, a == b ? square : hn::Add(square, square));
+    }
+  }
+  return sum;
+}
+
 void vectors(const MatrixPolynomial& p, const DominantVectors& s, int steps, float tolerance,
              float* work) {
   const Floats d;
@@ -130,6 +160,7 @@ void vectors(const MatrixPolynomial& p, const DominantVectors& s, int steps, flo
     }
     hn::StoreU(step.value, d, s.values + first);
     hn::StoreU(hn::Sqrt(step.residual2), d, s.residuals + first);
+    if (s.fourth_powers) hn::StoreU(sum_of_fourth_powers(g), d, s.fourth_powers + first);
   }
 }
 

@@ -28,13 +28,16 @@ struct DominantVectors {
   float *re = nullptr, *im = nullptr;  ///< In: where to begin. Out: the eigenvector.
   float* values = nullptr;             ///< the eigenvalue
   float* residuals = nullptr;          ///< |G s - e s|
+  /// The sum of the fourth powers of all eigenvalues, |G G|^2: a bound of those that are not found.
+  /// Null: it is not computed.
+  float* fourth_powers = nullptr;
 };
 
 /// Power steps for every point, until all residuals of a group of points are below `tolerance` or
 /// `steps` are done. Points lie side by side in the lanes of a vector.
 ///
 /// Aliases  work holds dominant_vectors_work(n) floats
-/// Cost     `points` (4 k + 4 steps) n^2 multiplications at most
+/// Cost     `points` (4 k + 4 steps) n^2 multiplications at most, and 2 n^3 for fourth_powers
 void dominant_vectors(const MatrixPolynomial& g, const DominantVectors& s, int steps,
                       float tolerance, float* work);
 index_t dominant_vectors_work(index_t n);
