@@ -10,7 +10,9 @@
 
 #include "distributed/distributed_support.hpp"
 #include "palimpsest/imaging/scan_reconstruction.hpp"
+#include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/npy.hpp"
+#include "palimpsest/linop/transforms/nufft.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest::testing {
@@ -19,8 +21,9 @@ namespace {
 // A file of this rank, with the content that all ranks have.
 class KspaceFile {
  public:
-  explicit KspaceFile(const Tensor& kspace)
-      : path_(::testing::TempDir() + "palimpsest_ranks_" + std::to_string(::getpid()) + ".npy") {
+  explicit KspaceFile(const Tensor& kspace, const std::string& name = "")
+      : path_(::testing::TempDir() + "palimpsest_ranks_" + std::to_string(::getpid()) + name +
+              ".npy") {
     write_npy(path_, kspace);
   }
   KspaceFile(const KspaceFile&) = delete;
@@ -114,6 +117,42 @@ TEST(ReconOnRanks, FramesOfASeriesAreDealtOutBitForBit) {
     series.select(0, t).copy_from(kspace_of(4, 1, 32, 30, static_cast<std::uint64_t>(t)));
   }
   expect_same_image(series, 0);
+}
+
+// Spokes differ from frame to frame; later frames are brighter.
+TEST(ReconOnRanks, FramesAlongTrajectoriesTakeOneScale) {
+  constexpr index_t kFrames = 3, kSpokes = 12, kSamples = 48;
+  const Tensor trajectory =
+      radial_trajectory({.spokes = kFrames * kSpokes, .samples = kSamples, .golden = 1});
+  const NamedLinop F =
+      Nufft(trajectory, {24, 24}, "Sp Ro", {.input = "Ny Nx", .kspace = "Ky Kx", .batch = "C"});
+  Tensor images = random_values({3, 24, 24}, DType::complex64, 5);
+  Tensor kspace = F(images).contiguous().clone();
+  auto* k = kspace.mutable_data<std::complex<float>>();
+  for (index_t i = 0; i < kspace.numel(); ++i) {
+    k[i] *= static_cast<float>(1 + i / kSamples % (kFrames * kSpokes) / kSpokes);
+  }
+  const KspaceFile file(kspace), spokes(trajectory, "spokes"), maps(images, "maps");
+  const auto options = [&](const Team& team) {
+    ScanReconstructionOptions result = options_for(file.path(), team);
+    result.scan.trajectory = spokes.path();
+    result.maps = maps.path();
+    result.regularizers = {parse_regularizer("l1wav:0.01,shift=none")};
+    result.scan.readouts_per_frame = kSpokes;
+    return result;
+  };
+  const Done one = reconstructed(options({}));
+  ScanReconstructionOptions all = options({});
+  all.regularizers = {parse_regularizer("tv(T):0.01")};
+  EXPECT_EQ(one.result.scale, reconstructed(all).result.scale);
+  EXPECT_LE(one.measured, one.announced);
+  EXPECT_GE(one.measured, 0.99 * static_cast<double>(one.announced));
+  const Done together = reconstructed(options(Team::world()));
+  EXPECT_LE(together.measured, together.announced);
+  const bool shares_coils = Team::world().size() > kFrames;
+  EXPECT_NEAR(together.result.scale / one.result.scale, 1, shares_coils ? 1e-5 : 0);
+  if (Team::world().rank() != 0) return;
+  EXPECT_LE(distance(together.result.image, one.result.image), shares_coils ? 2e-5 : 0);
 }
 
 // They are added up in the order of the coils.

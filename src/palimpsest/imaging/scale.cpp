@@ -8,6 +8,7 @@
 #include <cmath>
 #include <complex>
 #include <numbers>
+#include <span>
 #include <vector>
 
 #include "palimpsest/base/error.hpp"
@@ -77,7 +78,7 @@ void transform_axis(const std::array<index_t, 3>& extent, std::size_t axis,
 
 // m is sorted.
 template <class T>
-Brightness statistics(std::vector<T>& m, double factor) {
+Brightness statistics(std::span<T> m, double factor) {
   std::sort(m.begin(), m.end());
   const auto n = m.size();
   const auto at_p90 = static_cast<std::size_t>(0.9 * static_cast<double>(n));
@@ -111,7 +112,21 @@ Tensor rss_image(const Tensor& coil_images) {
 Brightness brightness(const Tensor& coil_images) {
   expect_coils("brightness", coil_images, 1);
   std::vector<float> m = rss_image(coil_images).to_vector<float>();
-  return statistics(m, 1);
+  return statistics(std::span(m), 1);
+}
+
+Brightness brightness_of_magnitudes(Tensor& magnitudes) {
+  if (magnitudes.dtype() != DType::float32) {
+    throw DTypeError(fmt::format("[brightness_of_magnitudes] got {}, expected float32",
+                                 name_of(magnitudes.dtype())));
+  }
+  if (magnitudes.numel() == 0 || !magnitudes.is_contiguous()) {
+    throw ShapeError(fmt::format(
+        "[brightness_of_magnitudes] got the shape {}, expected a dense array that is not empty",
+        to_string(magnitudes.shape())));
+  }
+  const auto n = static_cast<std::size_t>(magnitudes.numel());
+  return statistics(std::span(magnitudes.mutable_data<float>(), n), 1);
 }
 
 CalibrationArea brightness_area(const Tensor& kspace) {
@@ -143,7 +158,7 @@ Brightness brightness_of(const Tensor& kspace, const CalibrationArea& area) {
   }
   for (double& sum : sums) sum = std::sqrt(sum);
   const auto grid = static_cast<double>(kspace.numel() / kspace.shape(0));
-  return statistics(sums, std::sqrt(static_cast<double>(points) / grid));
+  return statistics(std::span(sums), std::sqrt(static_cast<double>(points) / grid));
 }
 
 index_t brightness_bytes(const CalibrationArea& area) {

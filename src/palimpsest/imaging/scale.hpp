@@ -24,6 +24,14 @@ struct Brightness {
 /// Errors   ShapeError, DTypeError: not such an array, or an empty one
 Brightness brightness(const Tensor& coil_images);
 
+/// Of magnitudes, which are sorted where they lie.
+///
+/// DTypes   float32
+/// Aliasing magnitudes is overwritten
+/// Errors   DTypeError; ShapeError: not dense, or empty
+/// Cost     no memory
+Brightness brightness_of_magnitudes(Tensor& magnitudes);
+
 /// Of the image that the middle of k-space makes, at most 32 points along each axis, per point of
 /// the whole grid.
 ///

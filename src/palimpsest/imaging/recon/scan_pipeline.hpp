@@ -63,9 +63,15 @@ struct ScanReconstruction::Impl {
   /// Are they estimated before the frames of a slice are solved?
   bool maps_first() const { return !has_maps() && scan.layout().n_frames() > 1; }
   bool uses_calibration() const { return !has_maps() && scan.calibration_mask().defined(); }
-  /// Is the unit of the regularizers found from k-space on its grid?
+  /// Is the unit of the regularizers found from the data?
+  bool wants_scale() const;
+  /// From k-space on its grid?
   bool scales_on_grid() const;
   bool needs_mean() const;
+  /// From A^H y of frames that are solved one by one along trajectories?
+  bool wants_scale_of_frames() const;
+  /// Of |A^H y| for it, where that has no place in the images.
+  index_t magnitude_bytes() const;
   index_t frames() const { return is_tied ? scan.layout().n_frames() : 1; }
   index_t groups() const { return scan.layout().n_frames() / frames(); }
   index_t images() const { return scan.layout().n_slices() * groups(); }
@@ -124,7 +130,7 @@ struct ScanReconstruction::Impl {
 
   // -- running -----------------------------------------------------------------------------------
   ScanReconstructionResult run(const Progress& progress);
-  void prepare_solver(index_t group);
+  void prepare_solver(index_t group, bool for_scale = false);
   SolveResult solved(const Tensor& y, const Tensor& of_item, const ImageSolver::ScaleOf& scale_of);
   void run_slice(index_t slice, ScanReconstructionResult& result);
   void run_group(index_t slice, index_t group, ScanReconstructionResult& result);
@@ -135,6 +141,8 @@ struct ScanReconstruction::Impl {
   const Tensor& samples_of(index_t slice);
   Tensor kspace_of_frames(const Tensor& all, index_t group) const;
   void take_scale(const Tensor& grid);
+  void take_scale_of_frames(index_t slice, Tensor of_slice);
+  Tensor kspace_of_solve(const Tensor& kspace, index_t group, index_t item) const;
   void set_weights(index_t slice, index_t group);
   void check_range(const Tensor& kspace);
   Tensor given_maps(index_t first);
@@ -173,6 +181,7 @@ struct ScanReconstruction::Impl {
   ImageSolver::Budgets budgets = {0, 0};
   bool maps_in_file = false;
   index_t solver_group = 0;
+  bool solver_is_for_scale = false;
   // While running.
   Tensor maps;                            // of a file, dense, of a slice
   Tensor all_maps;                        // (item, [set], coil, ..), estimated before the frames

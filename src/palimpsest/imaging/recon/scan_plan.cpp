@@ -371,9 +371,22 @@ bool ScanReconstruction::Impl::arranges() const {
   return layout.is_cut() || (layout.division == Division::planes && layout.grid[3] > 1);
 }
 
+bool ScanReconstruction::Impl::wants_scale() const {
+  return !options.scale && (options.keep_scale || needs_scale(options.regularizers));
+}
+
 bool ScanReconstruction::Impl::scales_on_grid() const {
-  const bool wants = options.keep_scale || needs_scale(options.regularizers);
-  return wants && !options.scale && !scan.layout().has_trajectory();
+  return wants_scale() && !scan.layout().has_trajectory();
+}
+
+bool ScanReconstruction::Impl::wants_scale_of_frames() const {
+  return wants_scale() && scan.layout().has_trajectory() && groups() > 1;
+}
+
+// Those of two sets have place.
+index_t ScanReconstruction::Impl::magnitude_bytes() const {
+  if (!wants_scale_of_frames() || options.sets <= 2) return 0;
+  return groups() * options.sets * byte_count(scan.layout().item_shape(), DType::float32);
 }
 
 bool ScanReconstruction::Impl::needs_mean() const {
@@ -667,12 +680,13 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
   }
   try {
     const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
-    draft.budgets = {left_beside(draft.held - fixed.adjoint),
+    const index_t beside_adjoint = draft.held + magnitude_bytes();
+    draft.budgets = {left_beside(beside_adjoint - fixed.adjoint),
                      left_beside(beside_solve - fixed.solve)};
     draft.solver = std::make_unique<ImageSolver>(draft.item, solver_options(), draft.budgets);
     draft.plan.method = draft.solver->method();
     if (draft.solver->uses_adjoint()) {
-      draft.add("adjoint", draft.held + draft.solver->adjoint_bytes() - fixed.adjoint);
+      draft.add("adjoint", beside_adjoint + draft.solver->adjoint_bytes() - fixed.adjoint);
     }
     if (draft.solver->is_iterative()) {
       draft.add("solve", beside_solve + draft.solver->solve_bytes() - fixed.solve);
@@ -722,7 +736,8 @@ ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) 
 index_t ScanReconstruction::Impl::smallest_of(const Draft& draft) const {
   const ImageSolver::Budgets least = ImageSolver::smallest(draft.item, solver_options());
   const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
-  index_t smallest = std::max(draft.least, draft.held + least.adjoint - fixed.adjoint);
+  index_t smallest =
+      std::max(draft.least, draft.held + magnitude_bytes() + least.adjoint - fixed.adjoint);
   if (options.method != ReconstructMethod::adjoint) {
     smallest = std::max(smallest, draft.held - draft.weights + least.solve - fixed.solve);
   }

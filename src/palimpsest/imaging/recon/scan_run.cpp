@@ -108,6 +108,37 @@ void ScanReconstruction::Impl::take_scale(const Tensor& grid) {
   release_pages(grid);
 }
 
+// The unit of the regularizers of frames that are solved one by one along trajectories: from all of
+// A^H y, of the frames of other ranks too. Its magnitudes lie where the images will.
+void ScanReconstruction::Impl::take_scale_of_frames(index_t slice, Tensor of_slice) {
+  const index_t points = element_count(scan.layout().item_shape()) * options.sets;
+  const bool has_place = magnitude_bytes() == 0;
+  Tensor magnitudes = has_place ? of_slice.view_as_real().view({-1}).narrow(0, 0, groups() * points)
+                                : Tensor::empty({groups() * points}, DType::float32);
+  float* to = magnitudes.mutable_data<float>();
+  for (index_t group = 0; group < groups(); ++group) {
+    if (!has_part_of_coils()) is_cancelled |= options.cancel && options.cancel->is_cancelled();
+    if (is_cancelled) break;
+    prepare_solver(group, true);
+    const Tensor kspace = items_of_kspace(slice, group);
+    check_range(kspace);
+    set_weights(slice, group);
+    if (phase) solver->set_phase(phase_of(slice, 0));
+    const Tensor maps_now = maps_of_item(kspace.select(0, 0), 0);
+    const Tensor adjoint = solver
+                               ->run(part_of_coils(kspace_of_solve(kspace, group, 0), 0),
+                                     part_of_coils(maps_now, options.sets > 1 ? 1 : 0), ledger)
+                               .x.contiguous();
+    solver->drop_phase();
+    const auto* from = adjoint.data<Sample>();
+    to = std::transform(from, from + points, to, [](Sample v) {
+      return static_cast<float>(std::sqrt(std::norm(std::complex<double>(v))));
+    });
+  }
+  scale = is_cancelled ? 1 : brightness_of_magnitudes(magnitudes).scale();
+  if (has_place) of_slice.fill(Sample(0));
+}
+
 // As (item, frame * coil, ..); along a trajectory (1, coil, 1, readout, sample).
 Tensor ScanReconstruction::Impl::items_of_kspace(index_t slice, index_t group) {
   const ScanLayout& layout = scan.layout();
@@ -137,6 +168,17 @@ Tensor ScanReconstruction::Impl::kspace_of_frames(const Tensor& of_slice, index_
   const Strides& s = lines.strides();
   return lines.as_strided({layout.n_frames(), lines.shape(0), per_frame, lines.shape(2)},
                           {step * s[1], s[0], s[1], s[2]}, lines.offset());
+}
+
+// ([frame], coil, ..) of one solve, out of items_of_kspace().
+Tensor ScanReconstruction::Impl::kspace_of_solve(const Tensor& kspace, index_t group,
+                                                 index_t item) const {
+  const Tensor y = kspace.select(0, item);
+  if (scan.layout().has_trajectory()) return kspace_of_frames(y, group);
+  if (!is_tied) return y;
+  Extents shape = scan.layout().item_array_shape();
+  shape.insert(0, scan.layout().n_frames());
+  return y.view(shape);
 }
 
 void ScanReconstruction::Impl::take_calibration(index_t slice) {
@@ -399,13 +441,18 @@ bool ScanReconstruction::Impl::is_over(const SolveInfo& info) {
 }
 
 // Frames along trajectories of their own have operators of their own.
-void ScanReconstruction::Impl::prepare_solver(index_t group) {
-  if (group == solver_group || !has_operators_of_frames()) return;
+// The scale needs their adjoints alone.
+void ScanReconstruction::Impl::prepare_solver(index_t group, bool for_scale) {
+  const bool is_of_group = group == solver_group || !has_operators_of_frames();
+  if (is_of_group && for_scale == solver_is_for_scale) return;
   solver.reset();
   ImageItem item = item_of(plan.in_memory, group);
   item.maps_in_file = maps_in_file;
-  solver = std::make_unique<ImageSolver>(item, solver_options(), budgets);
+  ImageSolverOptions wanted = solver_options();
+  if (for_scale) wanted = {.method = ReconstructMethod::adjoint, .maps_norm2 = maps_norm2};
+  solver = std::make_unique<ImageSolver>(item, wanted, budgets);
   solver_group = group;
+  solver_is_for_scale = for_scale;
 }
 
 SolveResult ScanReconstruction::Impl::solved(const Tensor& y, const Tensor& of_item,
@@ -457,17 +504,10 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
       continue;
     }
     if (!owns_any(first + item, 1)) continue;
-    Tensor y = kspace.select(0, item);
-    const Tensor of_item = maps_of_item(y, item);
+    const Tensor of_item = maps_of_item(kspace.select(0, item), item);
+    const Tensor y = kspace_of_solve(kspace, group, item);
     result.sensitivities_s += watch.lap();
     if (group == 0) keep_maps(of_item, slice, item);
-    if (layout.has_trajectory()) {
-      y = kspace_of_frames(y, group);
-    } else if (is_tied) {
-      Extents shape = layout.item_array_shape();
-      shape.insert(0, layout.n_frames());
-      y = y.view(shape);
-    }
     if (phase) solver->set_phase(phase_of(slice, item));
     if (start) solver->set_start(start_of(slice, group, item));
     ImageSolver::ScaleOf scale_of;
@@ -500,9 +540,7 @@ void ScanReconstruction::Impl::run_slice(index_t slice, ScanReconstructionResult
   }
   StopWatch watch;
   scale = options.scale;
-  const bool wants_scale = options.keep_scale || scales_on_grid() ||
-                           (layout.has_trajectory() && !are_quadratic(options.regularizers));
-  if (!wants_scale && !scale) scale = 1;
+  if (!wants_scale() && !scale) scale = 1;
   // Of the slice before.
   maps = group_of_maps = all_maps = Tensor();
   solver->drop_weights();
@@ -510,6 +548,11 @@ void ScanReconstruction::Impl::run_slice(index_t slice, ScanReconstructionResult
   take_calibration(slice);
   take_mean(slice);
   result.sensitivities_s += watch.lap();
+  if (wants_scale_of_frames()) {
+    take_scale_of_frames(slice,
+                         layout.n_slices() > 1 ? result.image.select(0, slice) : result.image);
+    result.solve_s += watch.lap();
+  }
   for (index_t group = 0; group < groups(); ++group) run_group(slice, group, result);
   if (options.keep_scale) {
     Tensor to = result.image;
