@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lines of `help bart` against BART itself, where it is installed.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdlib>
+#include <numeric>
 
 #include "cli/bart_command.hpp"
 #include "palimpsest/imaging/patterns.hpp"
@@ -15,7 +18,30 @@
 namespace palimpsest::cli {
 namespace {
 
-class FromBart : public BesideBart {};
+using Sample = std::complex<float>;
+
+class FromBart : public BesideBart {
+ protected:
+  std::vector<double> magnitudes(const char* name) const {
+    std::vector<double> found;
+    for (const Sample v : read_cfl(dir / name).to_vector<Sample>()) found.push_back(std::abs(v));
+    return found;
+  }
+  double median_difference() const {
+    std::vector<double> a = magnitudes("theirs");
+    const std::vector<double> b = magnitudes("own");
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = std::abs(a[i] - b.at(i));
+    std::nth_element(a.begin(), a.begin() + std::ssize(a) / 2, a.end());
+    return a[a.size() / 2];
+  }
+  double correlation() const {
+    const std::vector<double> a = magnitudes("theirs"), b = magnitudes("own");
+    const auto inner = [](const auto& x, const auto& y) {
+      return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+    };
+    return inner(a, b) / std::sqrt(inner(a, a) * inner(b, b));
+  }
+};
 
 TEST_F(FromBart, EcalibIsMaps) {
   bart("phantom -x 64 -k -s 4 k");
@@ -30,8 +56,8 @@ TEST_F(FromBart, EcalibIsMaps) {
   ours({"maps", dir / "k.cfl", dir / "n.cfl", "--sets", "2"});
   // The eigenvalue of a point at the edge of the crop may lie on either side of it by rounding, so
   // that the point is 0 in one of the two: two points of four coils at most.
-  const auto theirs = read_cfl(dir / "two").to_vector<std::complex<float>>();
-  const auto own = read_cfl(dir / "n").to_vector<std::complex<float>>();
+  const auto theirs = read_cfl(dir / "two").to_vector<Sample>();
+  const auto own = read_cfl(dir / "n").to_vector<Sample>();
   ASSERT_EQ(theirs.size(), own.size());
   double miss = 0, size = 0;
   int cropped = 0;
@@ -54,17 +80,47 @@ TEST_F(FromBart, CaldirIsMapsDirect) {
   ours({"maps", dir / "k.cfl", dir / "own.cfl", "--method", "direct", "--calibration", "24"});
   // Where the middle lies off the middle of the block, BART moves it, which is a phase that all
   // coils share.
-  const auto theirs = read_cfl(dir / "theirs").to_vector<std::complex<float>>();
-  const auto own = read_cfl(dir / "own").to_vector<std::complex<float>>();
+  const auto theirs = read_cfl(dir / "theirs").to_vector<Sample>();
+  const auto own = read_cfl(dir / "own").to_vector<Sample>();
   ASSERT_EQ(theirs.size(), own.size());
   const std::size_t points = own.size() / 4;
   for (std::size_t p = 0; p < points; ++p) {
-    std::complex<float> product = 0;
+    Sample product = 0;
     for (std::size_t c = 0; c < 4; ++c) {
       product += std::conj(theirs[c * points + p]) * own[c * points + p];
     }
     ASSERT_NEAR(std::abs(product), 1, 1e-4) << p;
   }
+}
+
+// Blocks of its method have 20 points.
+TEST_F(FromBart, WalshIsMapsWalsh) {
+  bart("phantom -x 64 -k -s 4 k");
+  bart("walsh k covariance");
+  bart("ecaltwo 64 64 1 covariance sets");
+  bart("slice 4 0 sets theirs");
+  ours({"maps", dir / "k.cfl", dir / "own.cfl", "--method", "walsh", "--block", "21"});
+  bart("fft -u -i 3 k coils");
+  const auto coils = read_cfl(dir / "coils").to_vector<Sample>();
+  const auto theirs = read_cfl(dir / "theirs").to_vector<Sample>();
+  const auto own = read_cfl(dir / "own").to_vector<Sample>();
+  ASSERT_EQ(theirs.size(), own.size());
+  // Of lines through the origin, weighted with the image.
+  const std::size_t points = own.size() / 4;
+  double sum = 0, weights = 0;
+  for (std::size_t p = 0; p < points; ++p) {
+    Sample product = 0;
+    double weight = 0, a = 0, b = 0;
+    for (std::size_t c = p; c < own.size(); c += points) {
+      product += std::conj(theirs[c]) * own[c];
+      weight += std::norm(coils[c]);
+      a += std::norm(theirs[c]);
+      b += std::norm(own[c]);
+    }
+    sum += weight * std::abs(product) / std::sqrt(a * b);
+    weights += weight;
+  }
+  EXPECT_GT(sum / weights, 0.99);
 }
 
 TEST_F(FromBart, CcIsCompress) {
@@ -73,6 +129,9 @@ TEST_F(FromBart, CcIsCompress) {
   ours({"compress", dir / "k.cfl", dir / "own.cfl", "--to", "4"});
   // Each virtual coil has a phase of its own.
   EXPECT_LT(nrmse("theirs.cfl", "own.cfl", /*complex=*/false), 1e-4);
+  bart("cc -p 4 -G k theirs");
+  ours({"compress", dir / "k.cfl", dir / "own.cfl", "--to", "4", "--method", "geometric"});
+  EXPECT_LT(nrmse("theirs.cfl", "own.cfl", /*complex=*/false), 1e-3);
 }
 
 TEST_F(FromBart, WhitenIsWhiten) {
@@ -137,6 +196,34 @@ TEST_F(FromBart, PoissonAndUpatArePatterns) {
   ours({"pattern", dir / "u.cfl", "--kind", "caipi", "--size", "32,32", "--step", "2,2", "--center",
         "0"});
   EXPECT_TRUE(equal(read_cfl(dir / "u"), read_cfl(dir / "lattice")));
+}
+
+// BART's rows are our columns, and ours have edges between 0 and 1.
+TEST_F(FromBart, PhantomIsPhantom) {
+  bart("phantom -x 128 p");
+  bart("transpose 0 1 p theirs");
+  ours({"phantom", dir / "own.cfl", "--size", "128,128"});
+  EXPECT_LT(median_difference(), 1e-6);
+  bart("phantom -x 128 -k k");
+  bart("transpose 0 1 k theirs");
+  ours({"phantom", dir / "own.cfl", "--size", "128,128", "--kspace"});
+  EXPECT_GT(correlation(), 0.999);
+}
+
+TEST_F(FromBart, SliceAndResizeAreConvert) {
+  bart("phantom -x 64 -k -s 4 k");
+  bart("slice 0 10 k theirs");
+  ours({"convert", dir / "k.cfl", dir / "own.cfl", "--slice", "Nx=10"});
+  EXPECT_EQ(nrmse("theirs.cfl", "own.cfl"), 0);
+  bart("resize 0 48 k theirs");
+  ours({"convert", dir / "k.cfl", dir / "own.cfl", "--slice", "Nx=0:48"});
+  EXPECT_EQ(nrmse("theirs.cfl", "own.cfl"), 0);
+}
+
+TEST_F(FromBart, ShowMIsInfo) {
+  bart("phantom -x 64 -k -s 4 k");
+  const CommandResult result = run_command({"info", dir / "k.cfl"});
+  EXPECT_THAT(result.out, ::testing::HasSubstr("(4, 1, 64, 64)"));
 }
 
 TEST_F(FromBart, NrmseIsCompare) {

@@ -457,6 +457,18 @@ TEST_F(Recon, ABlackImageIsAnError) {
   }
 }
 
+TEST_F(Recon, TermsThatLeaveNothingAreNamed) {
+  simulate();
+  for (const std::vector<std::string>& terms :
+       {std::vector<std::string>{"l1wav:1e6"}, {"ball:1e6", "tv:1"}}) {
+    std::vector<std::string> arguments = {"recon", dir / "scan.h5", "-o", dir / "x.png"};
+    for (const std::string& term : terms) arguments.insert(arguments.end(), {"--reg", term});
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.code, 2);
+    EXPECT_THAT(result.err, HasSubstr("[--reg] the image is 0 everywhere: weights are too large"));
+  }
+}
+
 TEST_F(Recon, AFinishedSolveIsConvergedHoweverManyIterationsAreAllowed) {
   simulate();
   expect_done({"recon", dir / "scan.h5", "--iterations", "700", "--tolerance", "0", "--save",

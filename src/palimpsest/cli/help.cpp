@@ -76,7 +76,7 @@ constexpr const char* kBart = R"(From BART
   pics -R T:1024:0:X                     --reg 'tv(T):X'
   pics -R L:7:7:X -b 8                   --reg 'llr(Nx=8,Ny=8,Nz=8;T):X,scale=bart',
                                            of planes without Nz=8
-  pics -P X -l1 -r Y                     --reg ball:X --reg l1wav:Y
+  pics -P X -R T:7:0:Y                   --reg ball:X --reg tv:Y
   pics -S                                the default
   pics -t traj                           --trajectory traj
   pics -p weights                        --weights squares, those of the weights
@@ -96,8 +96,10 @@ constexpr const char* kBart = R"(From BART
                                            --oversampling 1 --convention bart
   fft -u 7, fft -u -i 7                  fft --dims Nx:Ny:Nz, fft --inverse --dims Nx:Ny:Nz
   nufft traj img ksp, nufft -a, nufft -i nufft img ksp --trajectory traj, --adjoint, --inverse
-  phantom -x 128, phantom -k -s 8        phantom p.npy --size 128, --kspace --coils 8
-  toimg, resize, slice                   show, convert --slice
+  phantom -x 128, phantom -k             phantom p.npy --size 128,128, --kspace; rows there are
+                                           columns here
+  toimg                                  show
+  slice 0 10, resize 0 48                convert --slice Nx=10, convert --slice Nx=0:48
   nrmse, view, show -m                   compare, show, info
 )";
 

@@ -368,6 +368,11 @@ void ScanReconstruction::Impl::keep_maps(const Tensor& found, index_t slice, ind
 void ScanReconstruction::Impl::check_image(const Tensor& image) const {
   const Tensor dense = image.contiguous();
   if (largest_square(dense.data<Sample>(), dense.numel()) > 0) return;
+  if (!are_quadratic(options.regularizers)) {
+    throw ValueError(
+        "[--reg] the image is 0 everywhere: weights are too large for it, a ball holds all of "
+        "k-space, or the coil maps are 0 where the scan has signal. Try smaller numbers");
+  }
   throw ValueError(
       has_maps()
           ? fmt::format("[--maps] the image is 0 everywhere: the coil maps of {} are 0 where the "
