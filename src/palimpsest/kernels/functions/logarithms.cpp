@@ -38,8 +38,8 @@ ScalarKernel logarithms(ScalarOp op, DType working) {
   switch (op) {
     PALIMPSEST_KERNEL(log, Single, Log);
     PALIMPSEST_KERNEL(log1p, Single, Log1p);
-    PALIMPSEST_KERNEL(log2, Widened, Log2);
-    PALIMPSEST_KERNEL(log10, Widened, Log10);
+    PALIMPSEST_KERNEL(log2, Single, Log2);
+    PALIMPSEST_KERNEL(log10, Single, Log10);
     PALIMPSEST_KERNEL(arcsinh, Widened, Arcsinh);
     PALIMPSEST_KERNEL(arccosh, Widened, Arccosh);
     PALIMPSEST_KERNEL(arctanh, Widened, Arctanh);

@@ -94,10 +94,13 @@ struct Single {
   using T = float;
   static constexpr T kLn2 = 0.693145752F, kLn2Low = 1.42860682e-06F;
   static constexpr T kExpLow = -104, kExpHigh = 89;
-  // 2^-28.3, 2^-29.2
+  // 2^-28.3
   static constexpr T kExp[] = {0.49999994F, 0.166665211F, 0.041668389F, 0.00836871658F,
                                0.00138146395F};
-  static constexpr T kLog[] = {0.666667759F, 0.399775326F, 0.2987203F};
+  // log(1 + f) = f + f^2 p(f), without a quotient: 2^-27.5
+  static constexpr T kBentLog[] = {-0.499999881F, 0.333333254F,  -0.250015825F,
+                                   0.200019747F,  -0.166090816F, 0.14181824F,
+                                   -0.132429883F, 0.129044384F,  -0.0762178376F};
 };
 
 template <class V>
@@ -343,14 +346,23 @@ HWY_INLINE Mantissa<V> mantissa(V x) {
   return {hn::IfThenElse(is_small, lowered, k), hn::Sub(m, of<V>(1))};
 }
 
-// k ln 2 + log(1 + f) as log(1 + f) = f - (h - s (h + z p(z))), h = f^2 / 2, s = f / (2 + f).
+// log(1 + f) - f as s (h + z p(z)) - h, h = f^2 / 2, s = f / (2 + f), z = s^2.
+template <class F, class V>
+HWY_INLINE V bent_log(V f) {
+  const V square = hn::Mul(f, f);
+  if constexpr (std::is_same_v<F, Single>) {
+    return hn::Mul(square, polynomial(f, F::kBentLog));
+  } else {
+    const V half = hn::Mul(square, of<V>(NumberOf<V>{0.5}));
+    const V s = hn::Div(f, hn::Add(f, of<V>(2))), z = hn::Mul(s, s);
+    return fused(s, fused(z, polynomial(z, F::kLog), half), hn::Neg(half));
+  }
+}
+// k ln 2 + log(1 + f)
 template <class F, class V>
 HWY_INLINE V log_of_mantissa(Mantissa<V> m) {
-  const V half = hn::Mul(hn::Mul(m.f, m.f), of<V>(NumberOf<V>{0.5}));
-  const V s = hn::Div(m.f, hn::Add(m.f, of<V>(2))), z = hn::Mul(s, s);
-  const V inner = fused(z, polynomial(z, F::kLog), half);
-  const V low = fused(s, inner, hn::Mul(m.k, of<V>(F::kLn2Low)));
-  return fused(m.k, of<V>(F::kLn2), hn::Sub(m.f, hn::Sub(half, low)));
+  const V low = fused(m.k, of<V>(F::kLn2Low), bent_log<F>(m.f));
+  return fused(m.k, of<V>(F::kLn2), hn::Add(m.f, low));
 }
 
 // The logarithm of what is no positive finite number.

@@ -49,33 +49,33 @@ HWY_INLINE Pair<V> exact_log(Mantissa<V> m) {
   }
 }
 
-// k times the logarithm of 2 in two parts + log(1 + f) times a factor in two parts.
-template <class F, class V>
-HWY_INLINE V log_to_base(V x, Pair<V> of_two, Pair<V> factor) {
+// k log(2) + log(1 + f) to another base, of which `of_two` is log(2) and `of_e` is log(e); products
+// of the first part of `of_two` with k are exact.
+template <class F, class V, class T = NumberOf<V>>
+HWY_INLINE V log_to_base(V x, Pair<T> of_two, Pair<T> of_e) {
   const Mantissa<V> m = mantissa(x);
-  V result;
-  if constexpr (std::is_same_v<F, Widened>) {
-    const Mantissa<V> only{of<V>(0), m.f};
-    const V low = hn::Mul(m.k, of_two.low);
-    const V part = fused(log_of_mantissa<F>(only), factor.high, low);
-    result = fused(m.k, of_two.high, part);
-  } else {
-    const Pair<V> part = product(log_pair(m.f), factor);
-    const Pair<V> sum = exact_sum(hn::Mul(m.k, of_two.high), part.high);
-    const V low = fused(m.k, of_two.low, part.low);
-    result = hn::Add(sum.high, hn::Add(sum.low, low));
-  }
-  return with_limits_of_log(x, result);
+  const V bent = fused(bent_log<F>(m.f), of<V>(of_e.high), hn::Mul(m.k, of<V>(of_two.low)));
+  const V part = fused(m.f, of<V>(of_e.high), fused(m.f, of<V>(of_e.low), bent));
+  return with_limits_of_log(x, fused(m.k, of<V>(of_two.high), part));
 }
 template <class F, class V>
 HWY_INLINE V log2_of(V x) {
-  return log_to_base<F>(x, Pair<V>{of<V>(1), of<V>(0)},
-                        Pair<V>{of<V>(1.4426950408889634), of<V>(2.0355273740931033e-17)});
+  if constexpr (std::is_same_v<F, Single>) {
+    return log_to_base<F>(x, Pair<float>{1, 0}, Pair<float>{1.44269502F, 1.92596303e-08F});
+  } else {
+    return log_to_base<F>(x, Pair<double>{1, 0},
+                          Pair<double>{1.4426950408889634, 2.0355273740931033e-17});
+  }
 }
 template <class F, class V>
 HWY_INLINE V log10_of(V x) {
-  return log_to_base<F>(x, Pair<V>{of<V>(0.30102999554947019), of<V>(1.1451100898021838e-10)},
-                        Pair<V>{of<V>(0.4342944819032518), of<V>(1.098319650216765e-17)});
+  if constexpr (std::is_same_v<F, Single>) {
+    return log_to_base<F>(x, Pair<float>{0.301025391F, 4.60503907e-06F},
+                          Pair<float>{0.434294492F, -1.010305e-08F});
+  } else {
+    return log_to_base<F>(x, Pair<double>{0.30102999554947019, 1.1451100898021838e-10},
+                          Pair<double>{0.4342944819032518, 1.098319650216765e-17});
+  }
 }
 
 // The power where the base is no positive finite number, or the exponent 0 or infinite; `result` is
