@@ -106,7 +106,6 @@ PALIMPSEST_COMPLEX_FUNCTION(Conj, C(re, -im))
 PALIMPSEST_COMPLEX_FUNCTION(Square, product(x, x))
 PALIMPSEST_COMPLEX_FUNCTION(Reciprocal, quotient(C(1), x))
 PALIMPSEST_COMPLEX_FUNCTION(Round, C(std::nearbyint(re), std::nearbyint(im)))
-PALIMPSEST_COMPLEX_FUNCTION(Abs, magnitude(x))
 PALIMPSEST_COMPLEX_FUNCTION(Abs2, re* re + im * im)
 PALIMPSEST_COMPLEX_FUNCTION(Real, re)
 PALIMPSEST_COMPLEX_FUNCTION(Imag, im)
@@ -201,8 +200,6 @@ ScalarKernel arithmetic_of(ScalarOp op) {
       return binary_loop<C, C, Pow>;
     case ScalarOp::fma:
       return ternary_loop<C, C, Fma>;
-    case ScalarOp::abs:
-      return unary_loop<C, T, Abs>;
     case ScalarOp::abs2:
       return unary_loop<C, T, Abs2>;
     case ScalarOp::real:

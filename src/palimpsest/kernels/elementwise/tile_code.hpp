@@ -55,7 +55,6 @@ enum class Verb : std::uint8_t {
   multiply_conj_add,       // a + x conj(y)
   multiply_conj_subtract,  // a - x conj(y)
   conj,
-  magnitude,   // a = |a| + 0i
   magnitude2,  // a = |a|^2 + 0i
   imaginary,   // a = imaginary part + 0i
 };

@@ -218,12 +218,6 @@ struct Reciprocal {
     return quotient(only_real(hn::Set(TagOf<V>(), NumberOf<V>{1})), a);
   }
 };
-struct Magnitude {
-  template <class V>
-  static HWY_INLINE V of(V a) {
-    return only_real(both_magnitude(a));
-  }
-};
 // |a|^2
 struct Magnitude2 {
   template <class V>
@@ -408,7 +402,6 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::divide_into, each<T, DivideInto>());
   set(Verb::reciprocal, each<T, Reciprocal>());
   set(Verb::sign, each<T, Sign>());
-  set(Verb::magnitude, each<T, Magnitude>());
   set(Verb::magnitude2, each<T, Magnitude2>());
   set(Verb::imaginary, each<T, Imaginary>());
   set(Verb::choose, storing_handler<T, Choose<false, Conditions, 2>>());

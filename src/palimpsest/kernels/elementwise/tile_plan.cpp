@@ -55,7 +55,6 @@ bool is_complex_op(ScalarOp op) {
     case ScalarOp::reciprocal:
     case ScalarOp::square:
     case ScalarOp::fma:
-    case ScalarOp::abs:
     case ScalarOp::abs2:
     case ScalarOp::sign:
     case ScalarOp::real:
@@ -508,7 +507,7 @@ std::optional<Verb> unary_verb(ScalarOp op, bool complex) {
     case ScalarOp::neg:
       return Verb::negate;
     case ScalarOp::abs:
-      return complex ? Verb::magnitude : Verb::absolute;
+      return Verb::absolute;
     case ScalarOp::reciprocal:
       return Verb::reciprocal;
     case ScalarOp::sign:

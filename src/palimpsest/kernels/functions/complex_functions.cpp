@@ -112,10 +112,12 @@ template <class V>
 struct Scale {
   V factor, exponent;
 };
-template <class V>
-HWY_INLINE Scale<V> scale_for(V largest, double exponent) {
-  const auto is_huge = hn::Gt(largest, of<V>(0x1p400)), is_tiny = hn::Lt(largest, of<V>(0x1p-400));
-  const V up = of<V>(exponent), down = of<V>(-exponent), zero = of<V>(0);
+template <class V, class T = NumberOf<V>>
+HWY_INLINE Scale<V> scale_for(V largest) {
+  constexpr bool kIsDouble = sizeof(T) == 8;
+  constexpr T kHuge = kIsDouble ? T(0x1p400) : T(0x1p50), kExponent = kIsDouble ? 600 : 100;
+  const auto is_huge = hn::Gt(largest, of<V>(kHuge)), is_tiny = hn::Lt(largest, of<V>(1 / kHuge));
+  const V up = of<V>(kExponent), down = of<V>(-kExponent), zero = of<V>(0);
   const V e = hn::IfThenElse(is_huge, down, hn::IfThenElse(is_tiny, up, zero));
   return {power_of_two(e), e};
 }
@@ -130,7 +132,7 @@ struct ComplexLog {
       square =
           exact_sum(hn::Mul(x.re, x.re), hn::Mul(x.im, x.im));  // products of 24 bits are exact
     } else {
-      const Scale<V> scale = scale_for(hn::Max(hn::Abs(x.re), hn::Abs(x.im)), 600.0);
+      const Scale<V> scale = scale_for(hn::Max(hn::Abs(x.re), hn::Abs(x.im)));
       const V re = hn::Mul(x.re, scale.factor), im = hn::Mul(x.im, scale.factor);
       const Pair<V> first = exact_product(re, re), second = exact_product(im, im);
       square = exact_sum(first.high, second.high);
@@ -153,7 +155,7 @@ struct ComplexSqrt {
     V re = hn::Abs(x.re), im = x.im,
       back = of<V>(1);  // those of the scaled number, and the way back
     if constexpr (!std::is_same_v<F, Widened>) {
-      const Scale<V> scale = scale_for(hn::Max(re, hn::Abs(im)), 600.0);
+      const Scale<V> scale = scale_for(hn::Max(re, hn::Abs(im)));
       re = hn::Mul(re, scale.factor);
       im = hn::Mul(im, scale.factor);
       back = power_of_two(hn::Mul(scale.exponent, of<V>(-0.5)));
@@ -169,6 +171,28 @@ struct ComplexSqrt {
     const auto common = hn::AndNot(is_zero, hn::And(is_finite(x.re), is_finite(x.im)));
     if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), common))) return result;
     return with_limits(x, result, common, [](std::complex<double> z) { return std::sqrt(z); });
+  }
+};
+
+template <class V>
+HWY_INLINE V root_of_squares(V a, V b) {
+  return hn::Sqrt(hn::Add(hn::Mul(a, a), hn::Mul(b, b)));
+}
+struct ComplexAbs {
+  template <class F, class V>
+  static HWY_INLINE V call(Parts<V> x) {
+    using T = NumberOf<V>;
+    constexpr T kMost = sizeof(T) == 8 ? T(0x1p400) : T(0x1p50);
+    const V size = root_of_squares(x.re, x.im);
+    const auto safe = hn::And(hn::Gt(size, of<V>(1 / kMost)), hn::Lt(size, of<V>(kMost)));
+    if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), safe))) return size;
+    const V re = hn::Abs(x.re), im = hn::Abs(x.im);
+    const Scale<V> scale = scale_for(hn::Max(re, im));
+    const V scaled = root_of_squares(hn::Mul(re, scale.factor), hn::Mul(im, scale.factor));
+    const V result = hn::Mul(scaled, power_of_two(hn::Neg(scale.exponent)));
+    // Also where the other part is no number.
+    const auto infinite = hn::Or(hn::Eq(re, infinity<V>()), hn::Eq(im, infinity<V>()));
+    return hn::IfThenElse(infinite, infinity<V>(), hn::IfThenElse(safe, size, result));
   }
 };
 
@@ -206,7 +230,7 @@ void complex_loop(const std::byte* const* sources, std::byte* out, index_t n) {
 }
 
 template <class F>
-ScalarKernel of_format(ScalarOp op) {
+ScalarKernel with_complex_result(ScalarOp op) {
   switch (op) {
     case ScalarOp::exp:
       return complex_loop<F, ComplexExp>;
@@ -214,6 +238,15 @@ ScalarKernel of_format(ScalarOp op) {
       return complex_loop<F, ComplexLog>;
     case ScalarOp::sqrt:
       return complex_loop<F, ComplexSqrt>;
+    default:
+      return nullptr;
+  }
+}
+template <class F>
+ScalarKernel with_real_result(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::abs:
+      return complex_loop<F, ComplexAbs>;
     case ScalarOp::angle:
       return complex_loop<F, ComplexAngle>;
     default:
@@ -224,8 +257,14 @@ ScalarKernel of_format(ScalarOp op) {
 }  // namespace
 
 ScalarKernel complex_functions(ScalarOp op, DType working) {
-  if (working == DType::complex64) return of_format<Widened>(op);
-  if (working == DType::complex128) return of_format<Double>(op);
+  if (working == DType::complex64) {
+    const ScalarKernel kernel = with_real_result<Single>(op);
+    return kernel != nullptr ? kernel : with_complex_result<Widened>(op);
+  }
+  if (working == DType::complex128) {
+    const ScalarKernel kernel = with_real_result<Double>(op);
+    return kernel != nullptr ? kernel : with_complex_result<Double>(op);
+  }
   return nullptr;
 }
 

@@ -48,8 +48,8 @@ ScalarKernel trigonometry(ScalarOp op, DType working) {
     PALIMPSEST_KERNEL(tan, Widened, Tan);
     PALIMPSEST_KERNEL(arcsin, Widened, Arcsin);
     PALIMPSEST_KERNEL(arccos, Widened, Arccos);
-    PALIMPSEST_KERNEL(arctan, Widened, Arctan);
-    PALIMPSEST_KERNEL(arctan2, Widened, Arctan2);
+    PALIMPSEST_KERNEL(arctan, Single, Arctan);
+    PALIMPSEST_KERNEL(arctan2, Single, Arctan2);
     PALIMPSEST_KERNEL(sinc, Widened, Sinc);
     default:
       return nullptr;

@@ -53,6 +53,13 @@ struct Trig<Widened> {
       0.1666666719154927,   0.074999480087632409, 0.044660205399636659, 0.030109710098968706,
       0.024621896859220362, 0.007457866202915853, 0.034706927905194883};
 };
+template <>
+struct Trig<Single> {
+  // For |t| <= 1: 2^-28.2
+  static constexpr float kArctan[] = {-0.333332986F,  0.199985296F,   -0.142640159F,
+                                      0.109509304F,   -0.0839994848F, 0.0579072125F,
+                                      -0.0311424118F, 0.0109053664F,  -0.00179397711F};
+};
 
 constexpr double kHalfPi = 1.5707963267948966, kHalfPiLow = 6.123233995736766e-17;
 
@@ -230,17 +237,53 @@ HWY_INLINE Pair<V> chosen(hn::Mask<hn::DFromV<V>> which, Pair<V> yes, Pair<V> no
   return {hn::IfThenElse(which, yes.high, no.high), hn::IfThenElse(which, yes.low, no.low)};
 }
 
+// The angle from 0 to pi whose tangent's size is t <= 1, or 1 / t if it is steep, and whose cosine
+// has the sign of x: pi k/2 + t or pi k/2 - t.
+template <class V>
+HWY_INLINE V single_angle(V t, hn::Mask<hn::DFromV<V>> is_steep, V x) {
+  constexpr float kLow = -4.37113883e-08F;
+  const V zero = of<V>(0), half = of<V>(1.57079637F), half_low = of<V>(kLow);
+  const V sign = hn::Xor(x, hn::IfThenElseZero(is_steep, of<V>(-0.0F)));
+  const auto is_left = hn::Lt(hn::CopySign(half, x), zero);  // also of -0
+  const V middle = hn::IfThenElseZero(is_left, hn::Add(half, half));
+  const V middle_low = hn::IfThenElseZero(is_left, hn::Add(half_low, half_low));
+  const V signed_t = hn::CopySign(t, sign), z = hn::Mul(t, t);
+  const V low = fused(hn::Mul(signed_t, z), polynomial(z, Trig<Single>::kArctan),
+                      hn::IfThenElse(is_steep, half_low, middle_low));
+  return hn::Add(hn::IfThenElse(is_steep, half, middle), hn::Add(signed_t, low));
+}
+
 template <class F, class V>
 HWY_INLINE V arctan_of(V x) {
   const V size = hn::Abs(x), one = of<V>(1);
   const auto is_steep = hn::Gt(size, one);
-  const Pair<V> angle =
-      arctan_of_ratio<F>(hn::IfThenElse(is_steep, one, size), hn::IfThenElse(is_steep, size, one));
-  return hn::CopySign(sum_of(chosen(is_steep, complement(angle), angle)), x);
+  const V over = hn::IfThenElse(is_steep, one, size), under = hn::IfThenElse(is_steep, size, one);
+  if constexpr (std::is_same_v<F, Single>) {
+    return hn::CopySign(single_angle(hn::Div(over, under), is_steep, one), x);
+  } else {
+    const Pair<V> angle = arctan_of_ratio<F>(over, under);
+    return hn::CopySign(sum_of(chosen(is_steep, complement(angle), angle)), x);
+  }
 }
 // The angle of the point (x, y).
+template <class V>
+HWY_INLINE V single_arctan2(V y, V x) {
+  const hn::DFromV<V> d;
+  const V a = hn::Abs(y), b = hn::Abs(x), zero = of<V>(0), one = of<V>(1);
+  const auto is_steep = hn::Gt(a, b);
+  V less = hn::IfThenElse(is_steep, b, a), more = hn::IfThenElse(is_steep, a, b);
+  const auto common = hn::And(hn::Gt(more, zero), hn::Lt(more, infinity<V>()));
+  if (HWY_UNLIKELY(!hn::AllTrue(d, common))) {
+    // Two infinities, or two zeros, are as far out as each other, or 0 of 1.
+    const auto infinite = hn::And(hn::Eq(less, infinity<V>()), hn::Eq(more, less));
+    less = hn::IfThenElse(infinite, one, less);
+    more = hn::IfThenElse(hn::Or(infinite, hn::Eq(more, zero)), one, more);
+  }
+  return hn::CopySign(single_angle(hn::Div(less, more), is_steep, x), y);
+}
 template <class F, class V>
 HWY_INLINE V arctan2_of(V y, V x) {
+  if constexpr (std::is_same_v<F, Single>) return single_arctan2(y, x);
   const V one = of<V>(1), zero = of<V>(0);
   V a = hn::Abs(y), b = hn::Abs(x);
   // Two infinities, or two zeros, are as far out as each other, or 0 of 1.
