@@ -17,7 +17,6 @@ namespace {
   };
 PALIMPSEST_REAL_FUNCTION(Reciprocal, T{1} / x)
 PALIMPSEST_REAL_FUNCTION(Sqrt, std::sqrt(x))
-PALIMPSEST_REAL_FUNCTION(Erf, std::erf(x))
 PALIMPSEST_REAL_FUNCTION(Angle, x != x ? x : (std::signbit(x) ? std::numbers::pi_v<T> : T{0}))
 #undef PALIMPSEST_REAL_FUNCTION
 
@@ -42,7 +41,6 @@ ScalarKernel kernel_of(ScalarOp op) {
     return unary_loop<T, T, Name>;
     PALIMPSEST_CASE(reciprocal, Reciprocal)
     PALIMPSEST_CASE(sqrt, Sqrt)
-    PALIMPSEST_CASE(erf, Erf)
     PALIMPSEST_CASE(angle, Angle)
 #undef PALIMPSEST_CASE
     case ScalarOp::div:

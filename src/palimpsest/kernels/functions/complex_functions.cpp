@@ -90,10 +90,10 @@ struct ComplexExp {
   template <class F, class V>
   static HWY_INLINE Parts<V> call(Parts<V> x) {
     // Beyond these numbers even the smallest sine makes infinity of it, or 0.
-    const Halvings<V> h = halvings<F>(within(x.re, -1500.0, 1500.0), of<V>(0));
+    const Halvings<V> h = halvings<F>(within(x.re, -1500.0, 1500.0));
     const Angle<V> a = reduce_angle<F>(x.im);
     const SineCosine<V> both = sine_cosine<F>(a);
-    const V size = exp_of_rest<F>(h);
+    const V size = exp_of_rest<F>(h.r);
     const V sine = sum_of(both.sine), cosine = sum_of(both.cosine);
     const V re = turned<V>(after_a_quarter<V>(a.turns), if_odd(a.turns, sine, cosine));
     const V im = turned<V>(a.turns, if_odd(a.turns, cosine, sine));

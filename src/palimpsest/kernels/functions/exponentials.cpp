@@ -23,6 +23,7 @@ PALIMPSEST_VECTOR_FUNCTION(Sigmoid, sigmoid_of);
 PALIMPSEST_VECTOR_FUNCTION(Tanh, tanh_of);
 PALIMPSEST_VECTOR_FUNCTION(Sinh, sinh_of);
 PALIMPSEST_VECTOR_FUNCTION(Cosh, cosh_of);
+PALIMPSEST_VECTOR_FUNCTION(Erf, erf_of);
 
 }  // namespace
 
@@ -34,6 +35,7 @@ ScalarKernel exponentials(ScalarOp op, DType working) {
     PALIMPSEST_KERNEL(tanh, Single, Tanh);
     PALIMPSEST_KERNEL(sinh, Widened, Sinh);
     PALIMPSEST_KERNEL(cosh, Widened, Cosh);
+    PALIMPSEST_KERNEL(erf, Single, Erf);
     default:
       return nullptr;
   }

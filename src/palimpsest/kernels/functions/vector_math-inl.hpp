@@ -79,6 +79,21 @@ struct Double : InDouble {
                                 0.00019841269841437676, 2.7557319155337921e-06,
                                 2.5052123398425761e-08, 1.6057240349040648e-10,
                                 7.7593120225675641e-13};
+  // erf(x) = x + x p(z) for x < kErfBend, 1 - exp(-x - x p(x)) up to kErfMost, where it is 1:
+  // 2^-56.0, 2^-56.6
+  static constexpr T kErfBend = 1, kErfMost = 6;
+  static constexpr T kErfNear[] = {
+      0.12837916709551256,     -0.37612638903183343,    0.11283791670936949,
+      -0.026866170641958551,   0.0052239775967264359,   -0.0008548325484219458,
+      0.00012055280459397965,  -1.4924464559292236e-05, 1.6444131228719866e-06,
+      -1.6183783934029733e-07, 1.3615485814526523e-08,  -7.6048371083375652e-10};
+  static constexpr T kErfFar[] = {
+      0.12837911084904666,     0.63662025275945877,     0.10277082675114793,
+      -0.01912496385450474,    -0.00021203785586446794, 0.0016926097530118799,
+      -0.00057466046863955376, -9.7356520151501695e-07, 9.548586260930015e-05,
+      -5.6038242311435031e-05, 2.0351263453407851e-05,  -5.3852076806208815e-06,
+      1.0781150160057945e-06,  -1.6301971758772661e-07, 1.812979038704121e-08,
+      -1.4022838220169934e-09, 6.74361077159901e-11,    -1.5184340183860069e-12};
 };
 struct Widened : InDouble {
   // 2^-34.2, 2^-36.6, 2^-34.0
@@ -101,6 +116,12 @@ struct Single {
   static constexpr T kBentLog[] = {-0.499999881F, 0.333333254F,  -0.250015825F,
                                    0.200019747F,  -0.166090816F, 0.14181824F,
                                    -0.132429883F, 0.129044384F,  -0.0762178376F};
+  // 2^-26.1, 2^-28.3
+  static constexpr T kErfBend = 0.9F, kErfMost = 4;
+  static constexpr T kErfNear[] = {0.128379151F,  -0.376125038F,  0.112819217F,
+                                   -0.026770493F, 0.00499895914F, -0.000602079963F};
+  static constexpr T kErfFar[] = {0.128519952F,   0.635699391F,   0.105286792F,
+                                  -0.0229059681F, 0.00321994815F, -0.000214590706F};
 };
 
 template <class V>
@@ -165,18 +186,24 @@ HWY_INLINE V fused_less(V a, V b, V c) {
 #endif
 }
 
-template <std::size_t kFirst, class V, class T, std::size_t kN>
+// c[kFirst] + c[kFirst + kStep] x + ...
+template <std::size_t kFirst, std::size_t kStep, class V, class T, std::size_t kN>
 HWY_INLINE V polynomial_from(V x, const T (&c)[kN]) {
-  if constexpr (kFirst + 1 == kN) {
+  if constexpr (kFirst + kStep >= kN) {
     return of<V>(c[kFirst]);
   } else {
-    return fused(polynomial_from<kFirst + 1>(x, c), x, of<V>(c[kFirst]));
+    return fused(polynomial_from<kFirst + kStep, kStep>(x, c), x, of<V>(c[kFirst]));
   }
 }
-// c[0] + c[1] x + ...
+// c[0] + c[1] x + ...; long ones as two of x^2, which processors compute at the same time.
 template <class V, class T, std::size_t kN>
 HWY_INLINE V polynomial(V x, const T (&c)[kN]) {
-  return polynomial_from<0>(x, c);
+  if constexpr (kN < 12) {
+    return polynomial_from<0, 1>(x, c);
+  } else {
+    const V square = hn::Mul(x, x);
+    return fused(polynomial_from<1, 2>(square, c), x, polynomial_from<0, 2>(square, c));
+  }
 }
 
 // A number as an unevaluated sum.
@@ -237,7 +264,7 @@ HWY_INLINE V scaled(V v, V n) {
 // x between two numbers; not a number stays.
 template <class V>
 HWY_INLINE V within(V x, NumberOf<V> low, NumberOf<V> high) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE2
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   // These instructions give the second operand if either is no number.
   return hn::Max(of<V>(low), hn::Min(of<V>(high), x));
 #else
@@ -246,35 +273,47 @@ HWY_INLINE V within(V x, NumberOf<V> low, NumberOf<V> high) {
 #endif
 }
 
-// x + low = n ln 2 + r + rest, |r| <= ln(2) / 2.
+// x = n ln 2 + r, |r| <= ln(2) / 2; `high` is r before the lower part of n ln 2 is taken away.
 template <class V>
 struct Halvings {
-  V n, r, rest;
+  V n, high, r;
 };
 template <class F, class V>
-HWY_INLINE Halvings<V> halvings(V x, V low) {
+HWY_INLINE Halvings<V> halvings(V x) {
   const V n = rounded(hn::Mul(x, of<V>(static_cast<NumberOf<V>>(1.4426950408889634))));
   const V high = fused_less(n, of<V>(F::kLn2), x);  // exact
-  const V part = hn::Sub(hn::Mul(n, of<V>(F::kLn2Low)), low);
-  const V r = hn::Sub(high, part);
-  return {n, r, hn::Sub(hn::Sub(high, r), part)};
+  return {n, high, fused_less(n, of<V>(F::kLn2Low), high)};
 }
 
+// exp(r + low) - 1
+template <class F, class V>
+HWY_INLINE V expm1_of_rest(V r, V low) {
+  return hn::Add(r, fused(hn::Mul(r, r), polynomial(r, F::kExp), low));
+}
+template <class F, class V>
+HWY_INLINE V expm1_of_rest(V r) {
+  return fused(hn::Mul(r, r), polynomial(r, F::kExp), r);
+}
 // exp(r), from sqrt(1/2) to sqrt(2).
 template <class F, class V>
-HWY_INLINE V exp_of_rest(const Halvings<V>& h) {
-  const V curved = fused(hn::Mul(h.r, h.r), polynomial(h.r, F::kExp), h.rest);
-  return hn::Add(of<V>(1), hn::Add(h.r, curved));
+HWY_INLINE V exp_of_rest(V r) {
+  return hn::Add(of<V>(1), expm1_of_rest<F>(r));
 }
-// exp(x + low) 2^shift
+// exp(x) of an x whose exponential is neither infinite nor 0.
 template <class F, class V>
-HWY_INLINE V exp_scaled(V x, V low, V shift) {
-  const Halvings<V> h = halvings<F>(within(x, F::kExpLow, F::kExpHigh), low);
-  return scaled(exp_of_rest<F>(h), hn::Add(h.n, shift));
+HWY_INLINE V exp_in_range(V x) {
+  const Halvings<V> h = halvings<F>(x);
+  return scaled(exp_of_rest<F>(h.r), h.n);
 }
 template <class F, class V>
 HWY_INLINE V exp_of(V x) {
-  return exp_scaled<F>(x, of<V>(0), of<V>(0));
+  return exp_in_range<F>(within(x, F::kExpLow, F::kExpHigh));
+}
+// exp(x) / 2
+template <class F, class V>
+HWY_INLINE V half_exp(V x) {
+  const Halvings<V> h = halvings<F>(within(x, F::kExpLow, F::kExpHigh));
+  return scaled(exp_of_rest<F>(h.r), hn::Sub(h.n, of<V>(1)));
 }
 
 // e^x - 1 = 2 (2^(n-1) p + (2^(n-1) - 1/2)), where p = exp(r) - 1.
@@ -282,8 +321,9 @@ template <class F, class V>
 HWY_INLINE V expm1_of(V x) {
   using T = NumberOf<V>;
   constexpr T kHigh = sizeof(T) == 8 ? T{710} : T{89};  // n - 1 is an exponent of numbers
-  const Halvings<V> h = halvings<F>(within(x, T{-60}, kHigh), of<V>(0));
-  const V p = hn::Add(h.r, fused(hn::Mul(h.r, h.r), polynomial(h.r, F::kExp), h.rest));
+  const Halvings<V> h = halvings<F>(within(x, T{-60}, kHigh));
+  const V lost = fused_less(h.n, of<V>(F::kLn2Low), hn::Sub(h.high, h.r));
+  const V p = expm1_of_rest<F>(h.r, lost);
   const V power = power_of_two(hn::Sub(h.n, of<V>(1)));
   const V half = fused(power, p, hn::Sub(power, of<V>(T{0.5})));
   // As small as this p is x, and the sum above would lose its sign.
@@ -307,16 +347,25 @@ HWY_INLINE V tanh_of(V x) {
 
 template <class F, class V>
 HWY_INLINE V cosh_of(V x) {
-  const V half = exp_scaled<F>(hn::Abs(x), of<V>(0), of<V>(-1));
+  const V half = half_exp<F>(hn::Abs(x));
   return hn::Add(half, hn::Div(of<V>(NumberOf<V>{0.25}), half));
 }
 template <class F, class V>
 HWY_INLINE V sinh_of(V x) {
   const V size = hn::Abs(x), z = hn::Mul(x, x);
   const V small = fused(hn::Mul(x, z), polynomial(z, F::kSinh), x);
-  const V half = exp_scaled<F>(size, of<V>(0), of<V>(-1));
+  const V half = half_exp<F>(size);
   const V large = hn::Sub(half, hn::Div(of<V>(NumberOf<V>{0.25}), half));
   return hn::IfThenElse(hn::Lt(size, of<V>(1)), small, hn::CopySign(large, x));
+}
+
+template <class F, class V>
+HWY_INLINE V erf_of(V x) {
+  const V size = within(hn::Abs(x), NumberOf<V>{0}, F::kErfMost);
+  const V near = fused(size, polynomial(hn::Mul(size, size), F::kErfNear), size);
+  const V power = fused(size, polynomial(size, F::kErfFar), size);
+  const V far = hn::Sub(of<V>(1), exp_in_range<F>(hn::Neg(power)));
+  return hn::CopySign(hn::IfThenElse(hn::Lt(size, of<V>(F::kErfBend)), near, far), x);
 }
 
 // x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), of a positive finite x.

@@ -116,7 +116,10 @@ HWY_INLINE V pow_of(V x, V y) {
     const auto in_range = hn::Lt(hn::Abs(power.high), of<V>(800));
     power.low = hn::IfThenElseZero(in_range, power.low);
   }
-  const V result = exp_scaled<F>(power.high, power.low, of<V>(0));
+  const Halvings<V> h = halvings<F>(within(power.high, F::kExpLow, F::kExpHigh));
+  const V part = hn::Sub(hn::Mul(h.n, of<V>(F::kLn2Low)), power.low), r = hn::Sub(h.high, part);
+  const V lost = hn::Sub(hn::Sub(h.high, r), part);
+  const V result = scaled(hn::Add(of<V>(1), expm1_of_rest<F>(r, lost)), h.n);
   const auto common = hn::And(hn::And(hn::Gt(x, of<V>(0)), hn::Lt(x, infinity<V>())),
                               hn::And(hn::Ne(y, of<V>(0)), hn::Lt(hn::Abs(y), infinity<V>())));
   if (HWY_LIKELY(hn::AllTrue(d, common))) return result;
