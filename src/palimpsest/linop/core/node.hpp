@@ -58,6 +58,8 @@ struct LinopNode {
   mutable std::weak_ptr<const LinopNode> adjoint_of;
   mutable std::shared_ptr<const LinopNode> normal;
   mutable std::vector<Compiled> compiled;  // the most recently used last
+  // Of the layer of solvers: programs that hold no operator. The most recently used last.
+  mutable std::vector<std::shared_ptr<void>> solves;
 };
 
 /// A node without a check of its arguments, which hold for the operator that the data are from.

@@ -92,7 +92,7 @@ std::shared_ptr<PlannedSolve> compiled(const SolverType& type, Problem problem,
   PlannedSolve made;
   std::vector<NamedLinop> both = whole;
   for (const NamedLinop& A : operators_of(problem)) both.push_back(A);
-  made.problem = std::make_shared<const Problem>(std::move(problem));
+  made.problem = std::make_shared<Problem>(std::move(problem));
   made.program = std::make_shared<SolverProgram>(type, *made.problem);
   made.plan = made.program->plan();
   made.plan.operator_bytes = operator_bytes(whole);
@@ -146,6 +146,11 @@ void check_x0(const SolverType& type, const Problem& problem, const std::optiona
     throw DTypeError(who(type) + "x0: got " + std::string(name_of(x0->dtype())) + ", expected " +
                      std::string(name_of(x.dtype)));
   }
+}
+
+void check_options(const SolverType& type, const Problem& problem, const SolveOptions& options) {
+  check_numbers(type, options);
+  check_x0(type, problem, options.x0);
 }
 
 PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOptions& options) {

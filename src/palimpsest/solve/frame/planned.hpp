@@ -11,7 +11,7 @@ namespace palimpsest {
 
 /// A problem with its operators cut for the budget, and what solves it.
 struct PlannedSolve {
-  std::shared_ptr<const Problem> problem;
+  std::shared_ptr<Problem> problem;
   std::shared_ptr<SolverProgram> program;  // refers to the problem
   SolvePlan plan;
 };
@@ -21,6 +21,9 @@ struct PlannedSolve {
 ConfigOverrides config_of_budgets();
 /// Have these options, or the config, a budget?
 bool has_budget(const SolveOptions& options);
+
+/// Errors of options for a problem that is resolved.
+void check_options(const SolverType& type, const Problem& problem, const SolveOptions& options);
 
 /// Checks the options, resolves the problem, and compiles it within the budget of the options, or
 /// of the config.

@@ -10,6 +10,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/graph/collective.hpp"
 #include "palimpsest/plan/loop_plan.hpp"
+#include "palimpsest/solve/frame/kept_solves.hpp"
 #include "palimpsest/solve/frame/planned.hpp"
 #include "palimpsest/solve/frame/program.hpp"
 #include "palimpsest/solve/scaling.hpp"
@@ -357,6 +358,7 @@ Solver::Solver(const SolverType& type, Problem problem, SolveOptions options) {
   impl_ = std::make_unique<Impl>(Impl{type, std::move(options), std::move(planned), is_budgeted});
 }
 
+Solver::Solver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Solver::Solver(Solver&& other) noexcept = default;
 Solver& Solver::operator=(Solver&& other) noexcept = default;
 Solver::~Solver() = default;
@@ -421,7 +423,12 @@ SolveResult Solver::run(const Tensor& b) {
 
 SolveResult solve(const SolverType& type, const Problem& problem, const Tensor& b,
                   const SolveOptions& options) {
-  return Solver(type, problem, options).run(b);
+  KeptSolve kept(type, problem, options);
+  Solver solver(std::make_unique<Solver::Impl>(
+      Solver::Impl{type, options, kept.planned(), has_budget(options)}));
+  SolveResult result = solver.run(b);
+  std::move(kept).keep();
+  return result;
 }
 
 SolvePlan plan_solve(const SolverType& type, const Problem& problem, const SolveOptions& options) {

@@ -50,10 +50,14 @@ class Solver {
   SolveResult run(const Tensor& b);
 
  private:
+  friend SolveResult solve(const SolverType&, const Problem&, const Tensor&, const SolveOptions&);
   struct Impl;
+  explicit Solver(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
+/// One run of a Solver. The operator "A" of the problem keeps the compiled programs for the next
+/// solve with it, as it keeps those of its applications.
 SolveResult solve(const SolverType& type, const Problem& problem, const Tensor& b,
                   const SolveOptions& options = {});
 SolvePlan plan_solve(const SolverType& type, const Problem& problem,

@@ -25,6 +25,7 @@ Space Space::of(const NamedLinop& A, VectorSide side) const {
   space.side_ = side;
   const Variable number = tensor(DType::float64, {}, "number");
   space.is_in_parts_ = space.total(number) != number;
+  if (!space.is_in_parts_) space.spread_by_ = NamedLinop();
   return space;
 }
 
