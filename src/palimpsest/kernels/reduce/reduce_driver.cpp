@@ -419,17 +419,17 @@ void choose_form(Reduction& r) {
 // Longer rows where the operands are read where they lie, or computed: each visit of a page brings
 // more. An output does not depend on who its neighbours are.
 void widen_rows(Reduction& r) {
-  if (!r.vertical || r.chunks > 1 || r.row_extent() <= kWidth) return;
+  if (!r.vertical || r.row_extent() <= kWidth) return;
   const bool is_computed = r.computed != nullptr;
   if (!is_computed && !r.all_dense) return;
   const index_t made = is_computed ? static_cast<index_t>(item_size(r.computed->dtype())) : 0;
   const index_t most =
       is_computed ? kComputedBytes / std::max({made, r.load_item, r.item}) : kRowBytes / r.item;
   index_t levels = 2;
-  while ((kLeafRows << levels) < r.terms) ++levels;
+  while ((kLeafRows << levels) < r.chunk) ++levels;
   const index_t rows = r.outputs / r.row_extent();
   const index_t parts = pool_threads() == 1 ? 1 : 2 * pool_threads();
-  const index_t fair = (r.row_extent() * rows + parts - 1) / parts;
+  const index_t fair = (r.row_extent() * rows * r.chunks + parts - 1) / parts;
   const bool in_leaves = r.terms <= kLeafRows && !is_computed && out_step(r) == r.item;
   const index_t fits =
       in_leaves ? r.row_extent() : std::min(most, kCascadeBytes / ((levels + 2) * r.item));
