@@ -3,7 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
+#include <complex>
 #include <string>
+#include <vector>
 
 #include "kernels/arrays.hpp"
 
@@ -89,6 +93,48 @@ TEST(Scatter, AddsEveryOccurrenceOrKeepsTheLast) {
       (add ? run_scatter_add : run_scatter_set)(x.view(), p.views(), y.mutable_view(), start);
       ASSERT_EQ(elements(y), elements(expected)) << name_of(x.dtype()) << add;
       ASSERT_TRUE(start == ScatterStart::keep || y.count() > 0);
+    }
+  }
+}
+
+// Batch elements side by side, as the columns of a matrix whose rows are picked.
+TEST(Index, RowsAreThoseOfTheirElements) {
+  Random random(54);
+  for (const auto& [row, n, size] : {std::array<index_t, 3>{1, 40, 9},
+                                     {2, 700, 30},
+                                     {17, 600, 50},
+                                     {5000, 40, 7},
+                                     {9000, 3, 2}}) {
+    Array index(DType::int64, {n});
+    for (index_t k = 0; k < n; ++k) index.set<std::int64_t>(k, uniform(random, -size, size - 1));
+    const auto target = [&](index_t k) {
+      const auto i = index.get<std::int64_t>(k);
+      return i < 0 ? i + size : i;
+    };
+    for (const DType dtype : {DType::bool_, DType::int16, DType::float32, DType::complex128}) {
+      Array x(dtype, {row, size}, {1, row + 3}), picked(dtype, {row, n}, {1, row});
+      for (index_t i = 0; i < row * size; ++i) x.set_value(i, static_cast<double>(i % 2));
+      run_gather(x.view(), std::array{index.view()}, picked.mutable_view());
+      for (index_t i = 0; i < row * n; ++i) {
+        ASSERT_EQ(picked.value(i), x.value(i / n * size + target(i % n))) << row << ", " << i;
+      }
+      ASSERT_TRUE(picked.gaps_are_intact());
+      for (const bool add : {true, false}) {
+        Array y(dtype, {row, size}, {1, row + 3});
+        std::vector<std::complex<double>> expected(static_cast<std::size_t>(row * size));
+        for (index_t i = 0; i < row * n; ++i) {
+          auto& e = expected[static_cast<std::size_t>(i / n * size + target(i % n))];
+          e = picked.value(i) + (add ? e : 0.0);
+        }
+        (add ? run_scatter_add : run_scatter_set)(picked.view(), std::array{index.view()},
+                                                  y.mutable_view(), ScatterStart::zero);
+        for (index_t i = 0; i < row * size; ++i) {
+          const auto e = expected[static_cast<std::size_t>(i)];
+          ASSERT_EQ(y.value(i), dtype == DType::bool_ ? std::min(e.real(), 1.0) : e)
+              << row << ", " << i;
+        }
+        ASSERT_TRUE(y.gaps_are_intact());
+      }
     }
   }
 }
