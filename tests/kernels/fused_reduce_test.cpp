@@ -119,6 +119,37 @@ TEST(FusedReduce, LongOnesWithEveryNumberOfThreads) {
   }
 }
 
+// One element for each row of x: of long rows a block ends where its row does.
+TEST(FusedReduce, OneElementForEachRow) {
+  Random random(64);
+  for (const Extents& extents : {Extents{6, 5, 255}, Extents{6, 5, 256}, Extents{3, 4, 3000}}) {
+    for (const Axes& axes : {Axes{0}, Axes{1}, Axes{2}, Axes{0, 1}, Axes{0, 2}, Axes{0, 1, 2}}) {
+      for (const Strides& steps : {Strides{0, 1, 0}, Strides{1, 0, 0}, Strides{1, 7, 0}}) {
+        for (const bool is_read_by_a_function : {false, true}) {
+          Array x(DType::float32, extents), y(DType::float32, extents, {1, extents[0], 70});
+          Array row(DType::float32, extents, steps);
+          for (Array* const a : {&x, &y, &row}) a->fill_normal(random);
+          ElementwiseProgram program;
+          const int a = program.input(DType::float32), b = program.input(DType::float32);
+          const int c = program.input(DType::float32);
+          const int sum = program.apply(ScalarOp::sub, {program.apply(ScalarOp::add, {a, b}), c});
+          program.output(
+              is_read_by_a_function
+                  ? program.apply(ScalarOp::mul, {sum, program.apply(ScalarOp::exp, {c})})
+                  : sum);
+          const std::array views{x.view(), y.view(), row.view()};
+          Array expected(DType::float32, without(extents, axes));
+          Array got(DType::float32, without(extents, axes));
+          reduce_in_two_steps(ReduceOp::sum, program, views, axes, expected.mutable_view());
+          run_fused_reduce(ReduceOp::sum, program, views, axes, got.mutable_view());
+          ASSERT_EQ(std::memcmp(got.memory(), expected.memory(), got.bytes()), 0)
+              << to_string(extents) << to_string(axes) << to_string(steps);
+        }
+      }
+    }
+  }
+}
+
 // What has most inputs and the largest elements is computed in short pieces.
 TEST(FusedReduce, ManyInputs) {
   Random random(63);

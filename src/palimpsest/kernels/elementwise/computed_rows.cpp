@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 namespace palimpsest {
 namespace {
 
 constexpr index_t kCachedBytes = 16384;  // half a first level cache
 constexpr index_t kLongestBlock = 2048;
+// From so many elements on a row is a block, so that what has one element for each of them is not
+// copied along it.
+constexpr index_t kLongRow = 256;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -81,8 +85,13 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
     for (int axis = 0; axis < loop_.rank; ++axis) {
       if (loop_.step(i + 1, axis) != 0) still_[at(i)] = false;
     }
-    if (!still_[at(i)]) copied += item_of(r);
-    plan_.place_input(i, !still_[at(i)], still_[at(i)]);
+    row_still_[at(i)] = reads && !still_[at(i)] && !is_output && loop_.rank > 0 &&
+                        loop_.step(i + 1, loop_.rank - 1) == 0 &&
+                        loop_.at(loop_.rank - 1).extent >= kLongRow;
+    has_row_still_ |= row_still_[at(i)];
+    const bool is_still = still_[at(i)] || row_still_[at(i)];
+    if (!is_still) copied += item_of(r);
+    plan_.place_input(i, !is_still, is_still);
   }
   for (int k = 0; k < n_stored_; ++k) {
     const DType made = program_.dtype_of_register(program_.outputs()[at(k)]);
@@ -114,7 +123,9 @@ void ComputedRows::place_in_scratch() {
   index_t begin = plan_.slots() * slot_bytes_;
   for (int i = 0; i < program_.n_inputs(); ++i) {
     copies_[at(i)] = begin;
-    if (!still_[at(i)]) begin += block_ * item_of(program_.inputs()[at(i)]);
+    if (!still_[at(i)] && !row_still_[at(i)]) {
+      begin += block_ * item_of(program_.inputs()[at(i)]);
+    }
   }
   assert(begin <= kScratchBytes);
 }
@@ -171,6 +182,11 @@ void ComputedRows::Reader::bring_inputs(index_t first, index_t step, index_t n) 
       const int r = program.inputs()[at(i)];
       const index_t item = rows_.item_of(r);
       std::byte* from = loop.data[at(i + 1)] + piece.offset[at(i + 1)];
+      if (rows_.row_still_[at(i)]) {
+        if (std::exchange(row_element_[at(i)], from) == from) continue;
+        rows_.plan_.spread(r, from, rows_.copy_[at(i)], registers_, rows_.block_);
+        continue;
+      }
       const index_t stride = piece.along < 0 ? 0 : piece.jump * loop.step(i + 1, piece.along);
       const bool is_dense = rows_.is_as_computed_[at(i)] && (stride == item || n == 1);
       if (is_dense && piece.length == n) {
@@ -188,8 +204,12 @@ void ComputedRows::Reader::bring_inputs(index_t first, index_t step, index_t n) 
 void ComputedRows::Reader::read(index_t first, index_t step, index_t n, std::byte* to) {
   const int result = rows_.program_.outputs()[0];
   const index_t item = rows_.item_of(result);
-  for (index_t done = 0; done < n; done += rows_.block_) {
-    const index_t count = std::min(rows_.block_, n - done);
+  for (index_t done = 0, count = 0; done < n; done += count) {
+    count = std::min(rows_.block_, n - done);
+    if (rows_.has_row_still_) {
+      const Piece piece = rows_.piece_at(first + done * step, step, count);
+      count = piece.along == rows_.loop_.rank - 1 ? piece.length : 1;
+    }
     std::byte* const out = to + done * item;
     if (rows_.plan_.output_of(result) >= 0) registers_[at(result)] = out;
     bring_inputs(first + done * step, step, count);

@@ -66,7 +66,9 @@ class ComputedRows {
   std::array<CopyRow, kMaxInputs> copy_;
   std::array<CopyRow, ElementwiseProgram::kMaxOutputs> store_;
   int n_stored_ = 0;
-  std::array<bool, kMaxInputs> still_;           // one element for all
+  std::array<bool, kMaxInputs> still_;      // one element for all
+  std::array<bool, kMaxInputs> row_still_;  // one for each row: blocks end with their rows
+  bool has_row_still_ = false;
   std::array<bool, kMaxInputs> is_as_computed_;  // has the dtype of its register
   std::array<index_t, kMaxInputs> copies_;       // where copies of an input go in scratch
   std::array<int, kMaxInputs> filter_of_;        // of an input; -1: none
@@ -95,6 +97,7 @@ class ComputedRows::Reader {
 
   const ComputedRows& rows_;
   std::array<std::byte*, TilePlan::kMaxRegisters> registers_;
+  std::array<const std::byte*, kMaxInputs> row_element_{};  // what an input of rows has now
   alignas(64) std::array<std::byte, kScratchBytes> scratch_;
   alignas(64) std::array<std::byte, TilePlan::kMaxConstants * TilePlan::kConstantBytes> constants_;
 };

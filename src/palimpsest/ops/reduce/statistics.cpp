@@ -51,8 +51,7 @@ Variable var(const Variable& x, const VarianceOptions& options) {
   const Axes axes = reduced_axes(x, options.axes, "var");
   const Variable values = inexact(x);
   const Variable centre = mean(values, {axes, true});
-  const Variable total =
-      sum(abs2(values - broadcast_like(centre, values)), {axes, options.keepdims});
+  const Variable total = sum(abs2(values - centre), {axes, options.keepdims});
   return total / count_of(x, axes, options.ddof, total.dtype());
 }
 
@@ -80,7 +79,7 @@ Variable logsumexp(const Variable& x, const ReduceOptions& options) {
   // no number.
   const Variable largest = stop_gradient(largest_or_lowest(real(values), axes));
   const Variable offset = where(isfinite(largest), largest, 0);
-  const Variable scaled = exp(values - broadcast_like(offset, values));
+  const Variable scaled = exp(values - offset);
   const Variable result = log(sum(scaled, {axes, true})) + offset;
   return options.keepdims ? result : squeeze(result, axes);
 }
