@@ -10,7 +10,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Where the symbolic links that a path may consist of lead, also if nothing is there yet.
+/// The path with all symbolic links followed, also if no file is there yet.
 ///
 /// Errors   IoError: links lead in a circle
 std::string link_target(const std::string& path);

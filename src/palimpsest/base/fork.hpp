@@ -5,11 +5,11 @@
 #include <mutex>
 #include <shared_mutex>
 
-// What keeps the library usable in a child that fork() made while other threads were at work.
+// Protection of the library's state in a child process of fork().
 //
-// Those threads are missing in the child, with whatever they were about to finish. So nothing that
-// others rely on is changed outside of a ForkSection, and fork() waits until all threads are
-// outside of theirs: the child finds every lock free and everything behind one whole.
+// The child has only the thread that called fork(); work that other threads had begun is never
+// finished. So shared state changes only within a ForkSection, and fork() waits until no other
+// thread is in one. The child then finds every lock free and all state whole.
 namespace palimpsest {
 
 /// While a thread has one, fork() by another thread waits, for 10 seconds at most. They nest.
@@ -73,8 +73,8 @@ class SharedMutex {
   std::shared_mutex mutex_;
 };
 
-/// How often fork() has led to this process since the library was first used: it differs between a
-/// parent and its child.
+/// The number of calls of fork() that led to this process since the library was first used. It
+/// differs between a parent and its child.
 unsigned process_generation() noexcept;
 
 /// Has `f` run once in every child, on its only thread, before fork() returns there, however often

@@ -18,10 +18,10 @@ void set_log_level(LogLevel level);
 /// the same time. An exception that it throws is dropped with the message.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
-/// Where messages go from now on; an empty function: to standard error, as at the start. When this
-/// returns, no thread is in the sink before it, so what that one refers to may be destroyed.
-/// Messages may come until the process ends: a sink that refers to an object has to be replaced
-/// before the object is destroyed.
+/// Sets the sink of all later messages; an empty function restores standard error, the default. On
+/// return no thread is in the previous sink, so objects that it refers to may be destroyed.
+/// Messages may come until the process ends: replace a sink that refers to an object before you
+/// destroy the object.
 ///
 ///     set_log_sink([](LogLevel level, std::string_view text) { my_log(level, text); });
 ///

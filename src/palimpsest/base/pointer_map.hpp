@@ -102,7 +102,7 @@ class PointerTable {
     return static_cast<std::size_t>((bits * 0x9E3779B97F4A7C15u) >> 32) & mask_;
   }
 
-  // Where the index names the key, or would.
+  // The slot of the index that holds the key, or the free slot where it belongs.
   std::size_t place_of(const K* key) const {
     std::size_t place = home_of(key);
     while (index_[place] != 0 && key_of(entries_[index_[place] - 1]) != key) {

@@ -15,7 +15,7 @@ class StackTrace {
  public:
   /// No calls.
   StackTrace() = default;
-  /// Where the caller is now, without this library's own calls; at most `limit` of them.
+  /// The present calls of this thread, without this library's own; at most `limit` of them.
   static StackTrace capture(std::size_t limit);
   /// Calls in another language than C++, such as `scan.py:42 in sense`, the innermost first.
   static StackTrace of_lines(std::vector<std::string> lines);

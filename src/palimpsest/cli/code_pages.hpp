@@ -3,9 +3,9 @@
 
 namespace palimpsest::cli {
 
-/// Takes the code and the constants of the program and its libraries out of the process's memory.
-/// What runs again comes back from their files, piece by piece; what only planning needed stays
-/// away.
+/// Releases the pages of code and constants of the program and its libraries from the process's
+/// memory. The system reads a page again from its file when it is next used; pages that only
+/// planning used stay out.
 void release_code_pages();
 
 }  // namespace palimpsest::cli

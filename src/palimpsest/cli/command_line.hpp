@@ -52,7 +52,7 @@ class Command {
   /// Refuses `others` beside `option`; with a `value`, beside that value of it only.
   Command& excludes(const std::string& option, const std::vector<std::string>& others,
                     const std::string& value = {});
-  /// What to do; an exception becomes a line on standard error and an exit code.
+  /// Sets the work of the command. An exception becomes a line on standard error and an exit code.
   Command& action(std::function<void()> run);
 
  private:
@@ -69,7 +69,7 @@ struct OptionFacts {
   bool takes_value = false;
   /// All names, the short ones first.
   std::vector<std::string> names = {};
-  /// What stands for the value, the value without it, and the words that it may be.
+  /// Placeholder of the value in the help; the value if the option is absent; the allowed words.
   std::string value = {}, default_value = {};
   std::vector<std::string> choices = {};
   std::string help = {};
@@ -97,7 +97,7 @@ class CommandLine {
   std::vector<OptionFacts> options(const std::string& command) const;
   /// All commands with all that they take: the table that help, completion and manual are made of.
   std::vector<CommandFacts> facts() const;
-  /// What was given to run(), the name of the program first.
+  /// The words given to run(), the name of the program first.
   const std::vector<std::string>& words() const;
   /// Runs the subcommand that the arguments name; returns the exit code and throws nothing.
   int run(int argc, const char* const* argv);

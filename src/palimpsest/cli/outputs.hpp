@@ -40,7 +40,7 @@ class Outputs {
   }
   /// Calls `writer` with the path to write to, unless `path` is empty. It ends as `path` does.
   void write(const std::string& path, const std::function<void(const std::string&)>& writer);
-  /// What was written, as the caller named it.
+  /// The paths of the written files, as the caller gave them.
   const std::vector<std::string>& written() const { return written_; }
   /// Flushes standard output, then gives all files their names.
   ///

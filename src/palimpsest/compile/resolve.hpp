@@ -44,7 +44,7 @@ class Substitution {
 
   std::vector<Variable> operator()(std::span<const Variable> outputs) const;
   Variable operator()(const Variable& output) const { return (*this)({&output, 1})[0]; }
-  /// What replaces, as given.
+  /// The replacing variables, as given.
   const std::vector<Variable>& replacements() const { return given_; }
 
  private:

@@ -49,7 +49,7 @@ inline void stream_row(std::byte* to, const std::byte* from, index_t bytes, inde
   std::memcpy(to + after, from + after, static_cast<std::size_t>(bytes - after));
 }
 
-/// What was streamed before is seen before what is stored after; at the end of each task.
+/// Orders all streamed stores before later stores of this thread. Call it at the end of each task.
 inline void finish_streams() {
 #if defined(__SSE2__)
   _mm_sfence();

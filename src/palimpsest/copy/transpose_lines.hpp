@@ -8,8 +8,8 @@
 
 namespace palimpsest {
 
-/// How many columns of elements of `item` bytes are in registers at a time; 0 if the processor does
-/// not have what the functions below need.
+/// The number of columns of `item`-byte elements that are in registers at a time; 0 if the
+/// processor lacks the instructions that the functions below need.
 index_t columns_of_lines(std::size_t item);
 
 /// Transposes as many elements as fill a line, from as many rows, at a time, and writes each line

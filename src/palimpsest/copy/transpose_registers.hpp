@@ -40,8 +40,8 @@ PALIMPSEST_AVX2 void put_line(std::byte* line, __m256d low, __m256d high) {
   }
 }
 
-// Where rows are: evenly apart, or no more than so many, of which the last one stands for those
-// after it.
+// Addresses of rows. EvenRows: at a constant distance. FewRows: at most 8 rows; an index past the
+// last one gives the last.
 struct EvenRows {
   const std::byte* x;
   index_t row;
@@ -119,8 +119,8 @@ PALIMPSEST_AVX2 void ask(const std::byte* line, bool collides) {
   }
 }
 
-// Which word of which register each word of kCount registers comes from, where rows of so many
-// elements, one after the other, become columns, or columns such rows.
+// The word of kCount registers that each word of the result comes from. Rows of kCount elements,
+// one after the other, become columns; with kToRows columns become such rows.
 template <index_t kItem, int kCount, bool kToRows>
 struct Weave {
   static constexpr int kWords = kRegister / 4, kElement = kItem / 4;

@@ -18,7 +18,7 @@ using AxisNames = std::vector<std::string>;
 /// An index as a subscript.
 inline std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
-/// What ops on a team share: the team, the axes along which ranks communicate.
+/// Base of the ops on a team: the team, and the axes along which its ranks communicate.
 class CommunicationOp : public Op, public Collective {
  public:
   CommunicationOp(Team team, AxisNames axes);

@@ -48,7 +48,7 @@ std::shared_ptr<Communicator> world_communicator();
 /// The ranks of an MPI_Comm, given by its address.
 std::shared_ptr<Communicator> communicator_of(const void* mpi_comm);
 
-/// What the module of MPI offers. Errors come back as text: no exception crosses its border.
+/// Functions of the MPI module. Errors come back as text: no exception crosses its border.
 struct MpiFunctions {
   /// Called with `hold` for bytes that MPI reads or writes although their exchange has failed, and
   /// without it once MPI has done with them.

@@ -25,7 +25,7 @@ struct DistributeOptions {
 
 /// This rank's part of an operator that all ranks of a team apply together.
 ///
-/// What a cut along a dimension means follows from where A has it:
+/// The effect of a cut along a dimension depends on where A has that dimension:
 ///
 ///     in both shapes     each rank holds its part of input and output; nothing is sent
 ///     in oshape only     its part of the output, the whole input; the adjoint sums over ranks

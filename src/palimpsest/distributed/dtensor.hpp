@@ -35,7 +35,7 @@ class DTensor {
   const Extents& global_shape() const { return global_; }
   const Team& team() const { return team_; }
   const Placement& placement() const { return placement_; }
-  /// Where the part of a rank starts and ends along each dimension.
+  /// The range of a rank's part along each dimension.
   std::vector<PartRange> ranges_of(int rank) const;
 
   /// The whole array, on rank `root` alone. All ranks call it.

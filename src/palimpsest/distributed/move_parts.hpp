@@ -16,8 +16,8 @@ struct PartBlock {
   Ranges from, to;
 };
 
-/// What each rank of a group gets, as blocks of elements. Elements of an output that no block gives
-/// are 0. All members know all blocks from the extents of their own input.
+/// Blocks of elements that each rank of a group receives. Elements of an output that no block
+/// covers are 0. All members know all blocks from the extents of their own input.
 class PartsMap {
  public:
   virtual ~PartsMap() = default;
@@ -29,7 +29,7 @@ class PartsMap {
   virtual Extents output_extents(std::span<const index_t> input, int receiver) const = 0;
   /// Those of the input of this rank, given those of its output.
   virtual Extents input_extents(std::span<const index_t> output) const = 0;
-  /// What a member gets, in the order of the senders.
+  /// The blocks of a member, in the order of the senders.
   virtual std::vector<PartBlock> blocks_for(std::span<const index_t> input, int receiver) const = 0;
 };
 using PartsMapPtr = std::shared_ptr<const PartsMap>;
@@ -59,7 +59,7 @@ class MoveParts final : public CommunicationOp {
  private:
   struct Message;
   Extents result_extents(std::span<const index_t> x) const;
-  // What goes from this rank to the others, or comes from them, by position in the group.
+  // Messages from this rank to the others, or from them to it, by position in the group.
   std::vector<Message> messages(std::span<const index_t> x, bool outgoing) const;
   std::vector<PartBlock> blocks_between(std::span<const index_t> input, int sender,
                                         int receiver) const;

@@ -55,7 +55,7 @@ index_t known_size(const NamedLinop& A, std::size_t axis);
 Attribute extents_of_whole(const NamedLinop& A);
 /// The dimensions of A with the sizes of this rank's parts, where they are known.
 DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement);
-/// Where a placement cuts these dimensions, without their extents, or with those that A has.
+/// The axes of `dims` that a placement cuts, with the extents in A; -1 if unknown.
 CutAxes cuts_in(const Dims& dims, const Placement& placement, const NamedLinop& A = {});
 /// The axes of the team that cut.
 AxisNames team_axes(const CutAxes& cuts);

@@ -12,7 +12,7 @@ namespace PALIMPSEST_API palimpsest {
 struct Traffic {
   index_t bytes = 0;     ///< of elements; envelopes of the message library are not counted
   index_t messages = 0;  ///< that hold at least one byte
-  /// How often this process waits for others.
+  /// The number of times that this process waits for others.
   index_t synchronisations = 0;
 
   Traffic& operator+=(const Traffic& other) {
@@ -34,7 +34,7 @@ struct Traffic {
 class Collective {
  public:
   virtual ~Collective() = default;
-  /// What this process sends, all extents being known.
+  /// Messages of this process; all extents are known.
   virtual Traffic traffic(const Apply& apply) const = 0;
   /// Lower turns run first; -1: none yet. A parameter of the op, so that no two of a graph are
   /// equal.

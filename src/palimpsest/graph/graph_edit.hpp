@@ -14,7 +14,7 @@
 
 namespace palimpsest {
 
-/// What a FunctionGraph holds. Every change is a step of the log, each with its exact opposite.
+/// Contents of a FunctionGraph. Every change is a step of the log, each with its exact opposite.
 class FunctionGraph::Impl {
  public:
   Impl(const FunctionGraph& self, std::vector<Variable> inputs, std::vector<Variable> outputs,

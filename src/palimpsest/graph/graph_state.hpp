@@ -131,7 +131,7 @@ struct NodeInfo {
   bool is_declared = false;
   FixedArray<UseSlot, 2> slots;
   FixedArray<VarInfo, 1> outs;
-  // What the op declares.
+  // Declarations of the op.
   std::vector<VarInfo> hidden;
   std::vector<AliasEdge> edges;
   std::vector<int> edges_by_input, edges_by_output;  // positions of them, while they are many
@@ -185,7 +185,7 @@ struct NodeInfo {
   }
 };
 
-/// Why nobody may overwrite the variable (R1); `none` if somebody may.
+/// The reason why no node may overwrite the variable (R1); `none` if one may.
 InconsistencyKind must_keep(const VarInfo& m);
 
 /// Does the earlier writer that made this output overwrite all of the region?
@@ -194,7 +194,7 @@ bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region)
 /// The last value of the run that a walk for this node comes by.
 VarInfo& end_for(const NodeInfo& node, const Run& run);
 
-/// What a walk from an overwritten variable comes by.
+/// Result of a walk from an overwritten variable: the values and runs on its way.
 struct Walk {
   std::vector<Top> tops;
   std::vector<std::pair<VarInfo*, Entry>> visits;
@@ -288,7 +288,8 @@ class GraphState {
   void refresh();
   void set_extra(std::vector<std::pair<NodeInfo*, NodeInfo*>> constraints);
   Walk walk(const NodeInfo& node, VarInfo& destroyed, const Region& written, bool may_stop) const;
-  /// Where such a walk turns round. It stops at earlier writers only where no writer joins inputs.
+  /// The tops at which such a walk turns round. It stops at earlier writers only where no writer
+  /// joins inputs.
   std::vector<Top> tops_of(VarInfo& destroyed, const Region& written, bool may_stop) const;
   /// The gravest fault, by R1 and R3, of overwriting `input` of a node as `writer` says, which is
   /// that node or what would take its place.

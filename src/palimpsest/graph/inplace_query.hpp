@@ -32,8 +32,8 @@ std::vector<InplaceCandidate> inplace_candidates(FunctionGraph& graph, const App
 std::vector<int> fast_inplace_check(FunctionGraph& graph, const Apply& node,
                                     std::span<const int> inputs);
 
-/// Why replacing the node by this variant of it, which overwrites the input, would be refused, but
-/// for Features; `none` if it would not. Of several reasons the one that is found first.
+/// The first fault found in replacing the node by this variant, which overwrites the input; `none`
+/// if there is no fault. Features are not asked.
 InconsistencyKind inplace_refusal(FunctionGraph& graph, const Apply& node, const Apply& variant,
                                   int input);
 

@@ -121,8 +121,8 @@ class Op : public std::enable_shared_from_this<Op> {
   virtual OpPtr inplace_on_inputs(const Apply&, const std::set<int>&) const { return nullptr; }
   /// The twin without a destroy map.
   virtual OpPtr pure() const { return shared_from_this(); }
-  /// Where output `out`, a view of input `in`, lies in the memory of `in`; nothing when these
-  /// strides allow no view, and then run() makes a dense copy.
+  /// Layout of output `out`, a view of input `in`, in the memory of `in`. Nothing when these
+  /// strides allow no view: run() then makes a dense copy.
   virtual std::optional<Layout> view_layout(const Apply&, int out, const Layout& in) const;
 
   // -- planning --------------------------------------------------------------------------------
@@ -138,8 +138,9 @@ class Op : public std::enable_shared_from_this<Op> {
 
   // -- derivatives -----------------------------------------------------------------------------
   virtual Linearity linear_in(const Apply&, int) const { return Linearity::no; }
-  /// How several inputs with a linear_in go together. True: as a sum of parts, each linear in one
-  /// of them (add, join). False: as a product, linear in each while the others are held fixed.
+  /// True if the output is a sum of parts, each linear in one input (add, join). False if it is a
+  /// product, linear in each input while the others are held fixed. Asked of ops with several
+  /// inputs that have a linear_in.
   virtual bool is_linear_sum(const Apply&) const { return false; }
   /// False: only the extents of this input matter, not its elements.
   virtual bool uses_elements(const Apply&, int) const { return true; }

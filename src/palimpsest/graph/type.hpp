@@ -16,7 +16,7 @@ inline constexpr index_t kUnknown = -1;
 /// `(?, 3)`: extents of which some may be unknown.
 std::string extents_text(std::span<const index_t> extents);
 
-/// What a Variable stands for: an array of fixed dtype, rank and device whose extents are known or
+/// Type of a Variable: an array of fixed dtype, rank and device whose extents are known or
 /// kUnknown. A dimension broadcasts only if it is known to be 1.
 struct TensorType {
   DType dtype = DType::float64;

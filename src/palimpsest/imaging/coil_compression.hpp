@@ -18,8 +18,8 @@ struct CompressOptions {
   std::optional<index_t> to = {};
   std::optional<double> energy = {};
   CompressionMethod method = CompressionMethod::svd;
-  /// Where the matrices come from; found by calibration_area_of() if not given, and with svd all
-  /// samples where there is none.
+  /// The area that the matrices are computed from. Default: calibration_area_of(); with svd all
+  /// samples if that finds no area.
   std::optional<CalibrationArea> area = {};
 };
 
@@ -51,8 +51,8 @@ struct CompressedKspace {
 /// Source   Buehrer et al. 2007, doi:10.1002/mrm.21237; Zhang et al. 2013, doi:10.1002/mrm.24267
 CompressedKspace compress_coils(const Tensor& kspace, const CompressOptions& options = {});
 
-/// What compress_coils() holds at most beside k-space, its result included; with an energy, which
-/// decides about the number of coils, for all of them.
+/// Peak bytes of compress_coils() beside k-space, its result included. With an energy, which
+/// decides the number of coils, the bytes for all coils.
 ///
 /// Errors   as compress_coils()
 index_t plan_compress_coils(const Tensor& kspace, const CompressOptions& options = {});

@@ -65,7 +65,7 @@ struct SignalSpace {
 /// `samples` is the calibration area, (C, z, y, x).
 SignalSpace signal_space(const Tensor& samples, const EspiritSizes& sizes,
                          const EspiritOptions& options);
-/// What signal_space() holds at most, its result included.
+/// Peak bytes of signal_space(), its result included.
 index_t signal_space_bytes(const EspiritSizes& sizes, const EspiritOptions& options);
 
 /// Weights (1 - l / sigma)+ of singular values, which descend, of a matrix whose elements have

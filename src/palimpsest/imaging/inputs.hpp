@@ -10,9 +10,9 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Runs a reader; whatever it finds wrong with the file becomes a ValueError that begins with the
-/// file's name, which takes the place of what the library calls it (`[scan] ..`).
-/// What fails elsewhere, such as a full disk under scratch files, stays an IoError.
+/// Runs a reader. An error in the file becomes a ValueError that begins with the file's name
+/// instead of the library's tag (`[scan] ..`). An error elsewhere, such as a full disk under
+/// scratch files, stays an IoError.
 template <class Reader>
 auto read_input(const std::string& path, Reader&& reader) {
   try {
@@ -30,18 +30,18 @@ auto read_input(const std::string& path, Reader&& reader) {
   }
 }
 
-/// What the values of an array are, for messages.
+/// Names of an array's values in messages.
 struct Values {
   /// `k-space`, `the coil maps`.
   std::string name;
-  /// What to do about one that is wrong, from `Try` on.
+  /// Advice for a wrong value, from `Try` on.
   std::string advice;
 };
 const Values& kspace_values();
 const Values& coil_map_values();
 const Values& image_values();
 
-/// What is wrong with an array of which `count` elements are NaN or infinite, the first at `index`.
+/// The error for an array with `count` NaN or infinite elements, the first of them at `index`.
 ValueError not_finite(const std::string& path, const Values& what, index_t count,
                       const Extents& index);
 /// ValueError naming the first element that is NaN or infinite, if there is one.

@@ -10,7 +10,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// What is done where one side of k-space is missing.
+/// Methods to fill a missing side of k-space.
 enum class PartialFourier : std::uint8_t {
   none,      ///< zeros
   homodyne,  ///< twice the far side, and the real part once a smooth phase is taken out

@@ -30,12 +30,11 @@ struct PatternOptions {
   bool ellipse = false;
 };
 
-/// Which phase encodes of a plane to measure; DC is the point (floor(ny/2), floor(nx/2)).
+/// The phase encodes of a plane to measure; DC is the point (floor(ny/2), floor(nx/2)).
 ///
 /// Shapes   (ny, nx) bool
-/// Cost     poisson, random: round(ny nx / acceleration) samples exactly, the same for the same
-/// seed Errors   ValueError: acceleration below 1, or so high that the centre alone has more
-/// samples;
+/// Cost     poisson, random: exactly round(ny nx / acceleration) samples, the same for a seed
+/// Errors   ValueError: acceleration below 1, or so high that the centre alone has more samples;
 ///          a lattice of an acceleration that is no integer
 /// Source   Cook 1986, doi:10.1145/7529.8927; Efraimidis & Spirakis 2006,
 ///          doi:10.1016/j.ipl.2005.11.003; Breuer et al. 2006, doi:10.1002/mrm.20787

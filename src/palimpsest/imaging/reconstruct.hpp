@@ -14,7 +14,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// How an image is found.
+/// Algorithms of a reconstruction.
 enum class ReconstructMethod : std::uint8_t {
   automatic,    ///< cg where all is quadratic, fista for one function; else primal_dual
   adjoint,      ///< A^H y: zeros where nothing was measured
@@ -66,7 +66,7 @@ struct Reconstruction {
   double scale = 1;
   /// The method that was used.
   ReconstructMethod method = ReconstructMethod::cg;
-  /// How the solve ended; x is undefined.
+  /// The end of the solve; its x is undefined.
   SolveResult solve;
 };
 
@@ -87,7 +87,7 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps,
                            const KspaceSampling& sampling = {},
                            const ReconstructOptions& options = {});
 
-/// What reconstruct() will take, beside k-space and maps: the plan of its solve.
+/// The plan of the solve of reconstruct(): its memory beside k-space and maps.
 SolvePlan plan_reconstruct(const Tensor& kspace, const Tensor& maps,
                            const KspaceSampling& sampling = {},
                            const ReconstructOptions& options = {});

@@ -14,7 +14,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// What is asked of an image besides its data.
+/// Penalty terms on an image.
 enum class Penalty : std::uint8_t {
   l2,                     ///< lambda / 2 |x|^2
   l1,                     ///< lambda |x|_1

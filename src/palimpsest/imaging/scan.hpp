@@ -15,7 +15,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Where a slice or slab lies. Axes in the order x (readout), y (phase), z (slice or partition).
+/// Position of a slice or slab. Axes in the order x (readout), y (phase), z (slice or partition).
 struct Geometry {
   std::array<double, 3> voxel_mm = {1, 1, 1};
   /// Unit vectors of the axes, in the patient's left, posterior, superior.
@@ -53,8 +53,8 @@ struct ScanOptions {
   std::string trajectory = {};
 };
 
-/// Which part of the grid is solved for at a time: all of a 2-D grid; the planes (z, y) of a volume
-/// that is measured completely along x; or a whole volume.
+/// The part of the grid that one solve covers: a 2-D grid; planes (z, y) of a volume that is
+/// measured completely along x; or a whole volume.
 enum class Division { plane, planes, volume };
 
 /// Sizes and kind of a scan, known before it is sorted.

@@ -82,7 +82,8 @@ struct ScanReconstructionPlan {
   std::optional<index_t> budget;
   index_t peak_bytes = 0;
   std::vector<Stage> stages;
-  /// Where k-space and maps lie; else in files that are read a part at a time.
+  /// True if k-space and maps lie in memory. False: they lie in files that are read a part at a
+  /// time.
   bool in_memory = true;
   /// Bytes at a time: of a raw file that are sorted, of k-space and of maps whose columns are
   /// taken.
@@ -138,7 +139,7 @@ class PALIMPSEST_API ScanReconstruction {
   /// Solves and coils of this rank, out of those of all.
   PartRange own_solves() const;
   PartRange own_coils() const;
-  /// Where maps are estimated from; empty if they are given.
+  /// The area that maps are estimated from; empty if they are given.
   const CalibrationArea& center() const;
   /// Are they estimated from separate calibration lines, not from the image's own?
   bool uses_calibration() const;
@@ -147,7 +148,7 @@ class PALIMPSEST_API ScanReconstruction {
   const BudgetSplit& adjoint() const;
   const SolvePlan& solve() const;
   const Plan& step() const;
-  /// What one iteration applies, or the adjoint: NamedLinop::str().
+  /// NamedLinop::str() of the operator that one iteration applies, or of the adjoint.
   const std::string& operator_text() const;
   /// Gets the number of iterations done, out of plan().solves times the most of one.
   using Progress = std::function<void(index_t iterations, double residual)>;

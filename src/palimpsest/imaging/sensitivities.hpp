@@ -17,7 +17,7 @@ inline constexpr std::nullopt_t automatic = std::nullopt;
 struct EspiritOptions {
   /// Largest extent of the calibration area along an axis.
   index_t calibration = 24;
-  /// Where the calibration area lies; found by calibration_area_of() if not given.
+  /// The calibration area. Default: calibration_area_of().
   std::optional<CalibrationArea> area = {};
   /// Extent of the windows along each axis that has more than one point.
   index_t kernel = 6;
@@ -79,8 +79,8 @@ struct EspiritPlan {
 
   index_t peak_bytes() const { return work_bytes + maps_bytes + eigenvalue_bytes; }
 };
-/// What espirit() will hold, exactly, for k-space of a shape. Without `area` in the options the
-/// calibration area is taken to have its largest extent, and finding it is counted.
+/// Memory of espirit() for k-space of a shape, exact. Without `area` in the options the plan
+/// assumes the largest calibration area and counts the search for it.
 ///
 /// Errors   those of espirit() that need no data
 EspiritPlan plan_espirit(const Extents& kspace, const EspiritOptions& options = {},

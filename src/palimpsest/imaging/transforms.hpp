@@ -24,7 +24,7 @@ struct TransformOptions {
 /// Errors   ValueError "axes": none, repeated or out of range; DTypeError: real
 Tensor transform(const Tensor& x, const std::vector<index_t>& axes,
                  const TransformOptions& options = {});
-/// What transform() holds at most beside x, its result included.
+/// Peak bytes of transform() beside x, its result included.
 index_t plan_transform(const TensorType& x, const std::vector<index_t>& axes,
                        const TransformOptions& options = {});
 
@@ -61,8 +61,8 @@ Tensor inverse_trajectory_transform(const Tensor& kspace, const Tensor& trajecto
 Tensor adjoint_image(const NamedLinop& model, const Tensor& kspace,
                      const std::optional<Tensor>& weights = {});
 
-/// What a model measures of an image; where `replace` holds k-space, its samples that are not 0
-/// take the place of those.
+/// The k-space that a model gives of an image. Samples of `replace` that are not 0 replace those of
+/// the model.
 ///
 /// Errors   ShapeError: the image does not fit the model, or `replace` the result
 Tensor fake_kspace(const NamedLinop& model, const Tensor& image,

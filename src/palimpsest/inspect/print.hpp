@@ -39,8 +39,8 @@ struct DebugPrintOptions {
   bool print_memory = false;
 };
 
-/// A graph as a tree, one line per use: op, id, type, name, what it destroys and views, position.
-/// What was shown before is shown as its line and `···`.
+/// A graph as a tree, one line per use: op, id, type, name, destroyed and viewed inputs, position.
+/// A node that was shown before is one line with `···`.
 ///
 ///     Add [id A]
 ///      ├─ Add [id B] 'C'

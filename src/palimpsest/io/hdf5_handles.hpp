@@ -161,7 +161,7 @@ inline void read_xml(hid_t group, std::uint64_t file_bytes, hid_t transfer, Aren
   length = ::strnlen(text, kLongestXml);
 }
 
-// Why the system refuses to open the file, which HDF5 does not tell from damage; else 0.
+// The errno of opening the file; 0 if it opens. HDF5 does not tell a refusal from damage.
 inline int errno_of_opening(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return errno;

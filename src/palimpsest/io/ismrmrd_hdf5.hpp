@@ -46,8 +46,8 @@ struct AcquisitionRecord {
   FloatSequence trajectory, samples;
 };
 
-/// What the parser of a raw file leaves for whoever started it, at the start of the arena. The
-/// parser may have been led astray by a hostile file: none of this is to be believed unchecked.
+/// Result of the parser of a raw file, at the start of the arena. A hostile file may have misled
+/// the parser: check every value before use.
 struct RawFileResult {
   std::atomic<std::uint64_t> progress{0};
   bool complete = false;
@@ -82,7 +82,7 @@ class Arena {
   std::size_t used_ = 0;
 };
 
-/// Which part of a file is wanted.
+/// The part of a file to read.
 struct RawFilePart {
   std::uint64_t first = 0, count = UINT64_MAX;  // readouts
   bool heads_only = false;                      // sequences are empty
@@ -119,7 +119,7 @@ struct ImageHeadRecord {
 /// Elements of images; the numbers are the standard's.
 inline constexpr int kImageTypes = 8;
 
-/// What the parser of an image file leaves, as RawFileResult.
+/// Result of the parser of an image file; see RawFileResult.
 struct ImageFileResult {
   std::atomic<std::uint64_t> progress{0};
   bool complete = false, lacks_module = false, has_scan = false;
@@ -135,7 +135,7 @@ struct ImageFileResult {
   int data_type = 0;
 };
 
-/// What an image file is built of: one series.
+/// Parts of an image file: one series.
 struct ImageFileParts {
   const std::string& xml;
   const std::string& series;

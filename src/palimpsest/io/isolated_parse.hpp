@@ -30,7 +30,7 @@ inline std::size_t arena_bytes(index_t file_bytes) {
   return static_cast<std::size_t>(checked_add(checked_multiply(file_bytes, 4), kBase));
 }
 
-/// Why a file could not be parsed, as an exception; `problem` is the parser's text.
+/// Throws the exception for a file that could not be parsed; `problem` is the parser's text.
 [[noreturn]] void fail_parsing(const std::string& path, ChildEnd end, int open_error,
                                bool lacks_module, std::string problem);
 

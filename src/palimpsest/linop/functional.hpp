@@ -10,9 +10,9 @@
 #include "palimpsest/ops/transforms/nufft.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-// What the operators do, as functions: of Variables they build graphs; of Tensors they compile the
-// graph once per signature (at most config().function_cache are kept per function), and run it.
-// Axes are the last ones unless said otherwise.
+// The operators as functions. On Variables they build graphs. On Tensors they compile the graph
+// once per signature and run it; at most config().function_cache compiled graphs are kept per
+// function. Axes are the last ones unless said otherwise.
 namespace PALIMPSEST_API palimpsest {
 namespace functional {
 

@@ -14,8 +14,8 @@ namespace PALIMPSEST_API palimpsest {
 /// Number of host memory spaces: cpu:0 .. cpu:63.
 inline constexpr int kMaxHostSpaces = 64;
 
-/// What an allocator has given out. Bytes are those that were asked for: headers and rounding do
-/// not count, so the numbers are the ones that a memory plan announces.
+/// Counters of an allocator. Bytes are requested bytes, without headers and rounding, so the
+/// numbers equal those of a memory plan.
 struct AllocatorStats {
   std::uint64_t live_bytes = 0;   ///< given out and not yet given back
   std::uint64_t peak_bytes = 0;   ///< the largest live_bytes ever

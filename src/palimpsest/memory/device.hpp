@@ -12,8 +12,8 @@ namespace PALIMPSEST_API palimpsest {
 
 enum class DeviceType : std::uint8_t { cpu, cuda };
 
-/// Where memory lives. `cpu:0` is the host; `cpu:1`, ... are further host memory spaces with an
-/// allocator each, so that everything about several devices works on any machine.
+/// Device of memory. `cpu:0` is the host. `cpu:1`, ... are further host memory spaces with an
+/// allocator each, so that code for several devices can be tested on any machine.
 struct Device {
   DeviceType type = DeviceType::cpu;
   std::int16_t index = 0;

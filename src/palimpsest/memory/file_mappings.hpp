@@ -19,7 +19,7 @@ struct MappedPlace {
     return device == other.device && inode == other.inode;
   }
 };
-/// What the first of these bytes is, if all of them lie in one mapping.
+/// The place of the first of these bytes, if all of them lie in one mapping.
 /// Cost     one load where nothing is mapped
 std::optional<MappedPlace> mapped_place(const void* data, std::size_t bytes);
 

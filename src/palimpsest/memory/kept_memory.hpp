@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <deque>
 
-// Where the memory of blocks comes from. Internal to the allocators.
+// Source of the memory of blocks. Internal to the allocators.
 namespace palimpsest {
 
 /// Beyond this no request can be met, and sums of header, rounding and request cannot overflow.

@@ -15,8 +15,8 @@ void park(const std::atomic<std::uint64_t>& word, std::uint64_t seen);
 /// Wakes all that sleep on this address. What stood there may be gone already.
 void unpark(const void* address) noexcept;
 
-// What both do in the bucket of an address, which has a `mutex` and a condition variable `changed`.
-// Templates, so that a test can stop between any two of their steps.
+// Steps of park() and unpark() in the bucket of an address, which has a `mutex` and a condition
+// variable `changed`. Templates, so that a test can stop between any two of them.
 namespace parking {
 
 template <class Bucket, class Word>

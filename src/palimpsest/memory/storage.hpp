@@ -29,7 +29,7 @@ enum class StorageState : std::uint8_t {
 };
 std::string_view name_of(StorageState state);
 
-/// What tensors share: untyped bytes on one device. Two tensors alias iff they share a Storage.
+/// Untyped bytes on one device, shared by tensors. Two tensors alias iff they share a Storage.
 ///
 /// Aliases  copying a Storage makes another handle on the same one. lazy_clone() makes a new
 ///          Storage, which shares data until either of the two is written.

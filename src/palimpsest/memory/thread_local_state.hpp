@@ -11,8 +11,8 @@
 
 #include "palimpsest/memory/copy_stats.hpp"
 
-// What each thread has for itself, so that a lazy clone costs no more than its two changes of the
-// block's word. Internal to Storage.
+// State of each thread. With it a lazy clone costs only its two changes of the block's word.
+// Internal to Storage.
 namespace palimpsest {
 
 enum class Counter : std::size_t {

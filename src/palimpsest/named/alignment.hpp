@@ -9,7 +9,7 @@
 
 #include "palimpsest/named/dims.hpp"
 
-// How a shape that replaces another lines up with it, whatever the names. Internal.
+// Alignment of a shape with another one that replaces it, whatever the names. Internal.
 
 namespace palimpsest::named {
 
@@ -31,8 +31,8 @@ std::vector<std::pair<NamedDimension, NamedDimension>> pairs(const Alignment& al
                                                              const Dims& old_dims,
                                                              const Dims& new_dims);
 
-/// What the old ellipsis at position i stands for in the new shape: the tokens that it receives
-/// and every new ellipsis that can reach it.
+/// The new tokens that the old ellipsis at position i stands for: the tokens that it receives and
+/// every new ellipsis that can reach it.
 Dims received_at(const Alignment& alignment, const Dims& new_dims, std::size_t i);
 
 }  // namespace palimpsest::named

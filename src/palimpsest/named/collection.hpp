@@ -18,8 +18,8 @@ namespace PALIMPSEST_API palimpsest {
 /// Numbers kept per dimension.
 using DimMap = std::map<NamedDimension, std::int64_t>;
 
-/// What a collection keeps under one name: a sequence, a single dimension, or a map. Text and
-/// brace lists of dimensions are sequences.
+/// Value under one name of a collection: a sequence, a single dimension, or a map. Text and brace
+/// lists of dimensions are sequences.
 class ShapeValue {
  public:
   ShapeValue() = default;

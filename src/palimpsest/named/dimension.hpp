@@ -24,8 +24,8 @@ concept Text = std::convertible_to<const T&, std::string_view>;
 namespace named {
 enum class Kind : std::uint8_t { concrete, ellipsis, any };
 
-// What a name stands for, found once per process and never freed: dimensions are as cheap as
-// pointers and their texts outlive them. The number of distinct names bounds the memory.
+// Record of a name, found once per process and never freed: dimensions are as cheap as pointers and
+// their texts outlive them. The number of distinct names bounds the memory.
 struct Entry {
   std::string_view text;
   std::string_view base;

@@ -18,9 +18,9 @@ bool isequal(const Dims& s, const Dims& t);
 /// True if s and t are equal in structure, whatever the names.
 bool iscompatible(const Dims& s, const Dims& t);
 
-/// How two shapes match. A refinement spells out one alignment of them: the name where a name
-/// meets a wildcard, `...` where both go on; together the refinements stand for exactly what both
-/// shapes stand for.
+/// Match of two shapes. A refinement spells out one alignment of them: the name where a name meets
+/// a wildcard, `...` where both go on. All refinements together stand for exactly the shapes that
+/// match both.
 struct Match {
   bool ok = false;      ///< isequal
   bool unique = false;  ///< there is exactly one refinement

@@ -19,7 +19,7 @@ bool is_digit(char c);
 /// Errors   ValueError with the whole text and the position
 std::size_t token_end(std::string_view text, std::size_t start);
 
-/// How many trailing digits a name has: its index.
+/// The number of trailing digits of a name: the length of its index.
 std::size_t index_digits(std::string_view name);
 
 /// `text` in double quotes as error messages show it; control characters are spelled out.

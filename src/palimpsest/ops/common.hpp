@@ -9,7 +9,7 @@
 
 #include "palimpsest/graph/op.hpp"
 
-// What the sources of this layer share.
+// Common parts of the sources of this layer.
 namespace palimpsest::ops {
 
 /// ValueError unless there are n inputs, all defined.
@@ -25,8 +25,8 @@ bool contains(const Axes& axes, std::size_t axis);
 /// The device of all inputs. DeviceError when they lie on several.
 Device common_device(std::span<const Variable> inputs, std::string_view who);
 
-/// What is known of an axis on which two arrays must agree: the known one of two extents.
-/// ShapeError naming `who`, the axis and both shapes.
+/// The extent of an axis on which two arrays must agree: the known one of two, kUnknown without
+/// one. ShapeError naming `who`, the axis and both shapes.
 index_t agreed_extent(std::span<const index_t> a, std::span<const index_t> b, std::size_t axis,
                       std::string_view who);
 

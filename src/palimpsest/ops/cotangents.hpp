@@ -12,13 +12,13 @@
 
 namespace palimpsest::ops {
 
-/// What the uses of each variable contribute to its cotangent.
+/// Contributions of the uses of each variable to its cotangent.
 ///
-/// A contribution that came through a branch of an ifelse is zero when the other one is taken. It
-/// is not multiplied by that zero at the choice, where all that follows would be computed for
-/// nothing, but keeps a note of the branch until it meets contributions that do not belong there:
-/// then one ifelse chooses between what both branches contribute. So the steps of a derivative
-/// belong to the branch that they are the derivative of.
+/// A contribution that came through a branch of an ifelse is zero when the other branch is taken.
+/// Multiplying it by that zero at the choice would compute all later steps for nothing. Instead it
+/// keeps a note of its branch until it meets contributions from outside the branch; then one ifelse
+/// chooses between the contributions of both branches. So the steps of a derivative belong to the
+/// branch that they differentiate.
 class Cotangents {
  public:
   /// A cotangent, and the branch in which it is needed; kAnywhere: it is needed in any case.

@@ -29,9 +29,9 @@ class InPlaceTwin : public Base {
   OpPtr pure() const final { return in_place_ ? twin(nullptr) : this->shared_from_this(); }
 
  protected:
-  /// What must hold besides, so that input 0 may be overwritten.
+  /// A further condition for overwriting input 0.
   virtual bool can_overwrite(const Apply&) const { return true; }
-  /// Sets what working in place on that application needs; null: not in place.
+  /// Sets the members that working in place on that application needs; null: not in place.
   virtual void adapt(const Apply*) {}
 
   bool in_place_;

@@ -87,7 +87,7 @@ struct InName {
 void add_entry(std::string& text, std::string_view key, std::string_view value);
 /// Replaces each name by those that it becomes with each of the words behind it.
 void append_each(std::vector<std::string>& names, std::span<const std::string_view> words);
-/// Which of the words the name starts with; the longest, if there are several. Takes it away.
+/// Removes the longest of the words that the name starts with, and returns its position in `words`.
 /// Errors  FormatError: none
 std::size_t take_longest(std::string_view& name, std::span<const std::string_view> words);
 

@@ -19,10 +19,10 @@ struct Branch {
   int parent = -1;  // the branch that it lies in; -1: none
 };
 
-/// Which steps only one branch of an ifelse needs. A node belongs to a branch when every use of its
-/// elements is the branch's value or belongs to the branch in turn. All that one condition decides
-/// in one place is one branch, whichever ifelse asks; what several branches need belongs to all
-/// conditions that they have in common.
+/// Steps that only one branch of an ifelse needs. A node belongs to a branch if every use of its
+/// elements is the branch's value or belongs to the branch. All steps that one condition decides in
+/// one place form one branch, for any number of ifelse ops. A step that several branches need
+/// belongs to all conditions that they have in common.
 class Branches {
  public:
   /// Moves what conditions are computed from in front of the branches' steps where data and memory

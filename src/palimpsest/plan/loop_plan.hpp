@@ -14,13 +14,13 @@ namespace palimpsest {
 
 class Collective;
 
-/// How the body of a loop runs: planned once for all steps, in memory that the step around it gets
-/// as scratch.
+/// Plan of the body of a loop: made once for all steps, in memory that the step around it gets as
+/// scratch.
 ///
-/// A state with a history is computed in the rows of that. Any other has rows + 1 places that take
-/// turns; the last step's turn is the output, where there is one and it is dense. A state of one
-/// row has one place where its step works in place, or makes the new value elsewhere and nothing
-/// else looks at the old one when that is copied to its place.
+/// A state with a history is computed in the rows of the history. Any other state has rows + 1
+/// places that take turns; the place of the last step is the output, if there is one and it is
+/// dense. A state of one row has one place in two cases: its step works in place, or the step makes
+/// the new value elsewhere and copies it when nothing else reads the old one.
 struct LoopPlan {
   struct StatePlaces {
     index_t row_bytes = 0;
@@ -51,7 +51,7 @@ struct LoopPlan {
 
 std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<const Layout> inputs);
 
-/// How many steps of a plan are measured: its own, and then those in the bodies of its loops.
+/// The number of measured steps of a plan: its own, then those in the bodies of its loops.
 std::size_t measured_steps(const Plan& plan);
 
 /// The first op that several processes run together, those in the bodies of loops included; null:

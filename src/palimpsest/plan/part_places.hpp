@@ -23,7 +23,7 @@ inline Rewrite place_joins() {
           "inputs of joins are computed in their slice of the result"};
 }
 
-/// How a step uses memory: `part` is -1 for all of the buffer.
+/// Use of memory by a step; `part` is -1 for all of the buffer.
 struct BufferUse {
   int buffer = 0;
   int part = -1;
@@ -49,8 +49,8 @@ using PartPlaces = std::unordered_map<const VariableNode*, PartPlace>;
 /// empty for other nodes. `extents`: those of the inputs.
 std::vector<index_t> starts_of(const Apply& node, std::span<const Extents> extents);
 
-/// Where input `input`, of these extents and starting there, lies in the result of a join or a set;
-/// nothing for other nodes, and where the input broadcasts.
+/// Layout of input `input`, of these extents and from this start, in the result of a join or a set.
+/// Nothing for other nodes, and where the input broadcasts.
 std::optional<Layout> slice_for(const Apply& node, std::size_t input, const Layout& result,
                                 const Extents& extents, index_t start);
 

@@ -11,8 +11,8 @@
 
 namespace palimpsest {
 
-/// What the planner is told about a compiled graph. Its inputs are the arguments and then the
-/// containers; its outputs are the results and then the updates.
+/// A compiled graph for the planner. Its inputs are the arguments and then the containers; its
+/// outputs are the results and then the updates.
 struct PlanRequest {
   const FunctionGraph* graph = nullptr;
   std::size_t n_arguments = 0;

@@ -6,8 +6,8 @@
 
 namespace palimpsest::python {
 
-/// What an array came as, and so what results come back as. Later ones win over numpy; two of the
-/// others do not go together.
+/// Kind of an array argument, and so of the results. Later kinds win over numpy; two of the others
+/// do not go together.
 enum class Kind : std::uint8_t { none, numpy, tensor, torch, cupy, jax, xarray };
 
 /// The kind of the result of a call with arguments of these two. TypeError "mixed kinds".

@@ -66,7 +66,7 @@ class GlobalObject {
   PyObject* object_ = nullptr;
 };
 
-/// How a T is made of a Python object: `static T from(nb::handle)`. Throws errors of the library.
+/// Conversion of a Python object to a T: `static T from(nb::handle)`. Throws errors of the library.
 template <class T>
 struct From;
 
@@ -77,7 +77,7 @@ T from_python(nb::handle object) {
 
 /// `numpy.ndarray`, as it is called in errors.
 std::string class_name(nb::handle object);
-/// What str() gives.
+/// Python's str() of an object.
 std::string str_of(nb::handle object);
 /// The text of a Python string; TypeError naming what was expected.
 std::string text_of(nb::handle object, const char* expected);

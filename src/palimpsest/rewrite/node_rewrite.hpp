@@ -12,8 +12,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// What a rewrite did: replacements that are in force, and those that were refused because a value
-/// that is still needed would have been overwritten.
+/// Counts of a rewrite: replacements in force, and replacements refused because they would have
+/// overwritten a value that is still needed.
 struct RewriteResult {
   RewriteResult(int n_applied = 0, int n_refused = 0) : applied(n_applied), refused(n_refused) {}
   int applied = 0;

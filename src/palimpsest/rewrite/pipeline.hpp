@@ -89,8 +89,8 @@ struct RewriteProfile {
 
 struct RewriteOptions {
   RewriteSelection selection = {};
-  /// What happens when a pass throws, changes a type or lets a needed value be overwritten: the
-  /// graph is as before the pass, and then the error is thrown, logged, or forgotten.
+  /// Reaction to a pass that throws, changes a type or lets a needed value be overwritten. The
+  /// graph is as before the pass; then the error is thrown, logged, or dropped.
   Reaction on_error = Reaction::raise;
   /// Gets one line for each attempt and each refusal.
   std::function<void(const std::string&)> trace = {};

@@ -29,7 +29,7 @@ struct BoundInput {
   StorageState state = StorageState::owned;  // of a container's memory, when it was bound
 };
 
-/// Why elements of a result or a new value are copied when it is handed over.
+/// Reason to copy a result or a new value when it is handed over.
 enum class ResultCopy : char { none, planned, forced };
 
 /// The tensors made for one call, at addresses that stay. Their list comes from the thread's

@@ -191,7 +191,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   const std::uint64_t id_;  // the order in which functions lock containers
   Device home_;
   std::shared_ptr<Derivation> derivation_;
-  // What a call touches begins a line of the caches: calls go through thousands of containers.
+  // The members that a call touches begin a cache line: calls go through thousands of containers.
   alignas(64) mutable CallLock lock_;
   std::atomic<std::uint64_t> version_{0};
   Tensor value_;  // guarded by lock_
@@ -237,9 +237,9 @@ class HeldContainers final : private HeldScope {
 /// The container behind a variable of a graph; null for other variables.
 std::shared_ptr<Container> container_of(const Variable& v);
 
-/// What a container of this type can be given: TypeError unless values of `given` can be values of
-/// `type`, and a dimension known to be 1 is so in both. Extents that `given` leaves open and `type`
-/// fixes are compared when they are known.
+/// Checks the type of an update. TypeError unless values of `given` can be values of `type`, and a
+/// dimension known to be 1 is so in both. Extents that `given` leaves open and `type` fixes are
+/// compared when they are known.
 void check_update_type(const TensorType& type, const TensorType& given, std::string_view who);
 
 }  // namespace palimpsest

@@ -44,7 +44,7 @@ class DebugValue {
   std::shared_ptr<const Data> data_;
 };
 
-/// How far two values may be apart.
+/// Allowed difference of two values.
 struct Tolerance {
   /// Rounding errors of the dtype, relative to the scale; 0: bit for bit.
   double roundings = 0;
@@ -52,7 +52,7 @@ struct Tolerance {
   double scale = 0;
 };
 
-/// How far they are apart. NaN equals NaN; infinities are equal by sign.
+/// Difference of two values. NaN equals NaN; infinities are equal by sign.
 struct Difference {
   bool is_within = true;
   bool comparable = true;  // of one dtype and shape

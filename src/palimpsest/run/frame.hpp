@@ -22,8 +22,8 @@ class Collective;
 class LoopFrame;
 class TaskGraph;
 
-/// What one call needs to run a plan: the arena, the buffers to exchange with containers, and the
-/// views that the kernels are given. Frames are pooled, never shared by two calls at once.
+/// Memory of one call of a plan: the arena, the buffers to exchange with containers, and the views
+/// that the kernels are given. Frames are pooled; two calls at once never share one.
 ///
 /// Invariants
 ///  1. Views point into the shapes and strides of the plan, which outlives the frame.
@@ -47,7 +47,7 @@ class Frame {
   void refresh();
   /// May the tensor show bytes that a call with this frame writes?
   bool is_reached_by(const Tensor& t) const;
-  /// Where the arena is if it is given: at least arena_bytes, 64-byte aligned.
+  /// Sets the arena of a frame that was given none: at least arena_bytes, 64-byte aligned.
   void use_arena(std::byte* arena);
   /// Whether pages of mapped files that a step has read are given back after it.
   void stream_files(bool value) { streams_files_ = value; }
@@ -83,14 +83,14 @@ class Frame {
   // -- what a call keeps here, so that it allocates nothing --------------------------------------
   std::vector<Storage> output_storages;  // of the buffers that callers will own
   std::vector<Tensor> moved;             // results on another device
-  /// Where a result is copied to or, counted from the end of the results, an update.
+  /// The destination of a copied result or, counted from the end of the results, of an update.
   Tensor& copy(std::size_t i) { return in_use(copies_, i); }
   /// The same for what is handed over.
   void deliver(std::size_t i, Tensor value) { in_use(delivered_, i) = std::move(value); }
   Tensor& delivered(std::size_t i) { return delivered_[i]; }
   std::span<const Tensor> all_delivered() const { return delivered_; }
   std::thread::id last_user;
-  /// What an inspection remembers from one call to the next.
+  /// Memory of an inspection from one call to the next.
   std::shared_ptr<void> watch_data;
   /// Drops all of it but last_user.
   void forget_call() noexcept;

@@ -52,7 +52,7 @@ class BorrowedFrame {
   BorrowedFrame& operator=(const BorrowedFrame&) = delete;
   Frame& operator*() { return *frame_; }
   Frame* operator->() { return frame_.get(); }
-  /// What it held when it was taken.
+  /// Bytes that the frame held when it was taken.
   index_t held_bytes() const { return held_bytes_; }
 
  private:

@@ -19,7 +19,7 @@ struct FunctionState {
 
   std::shared_ptr<const Program> program;
   std::vector<std::shared_ptr<Container>> containers;
-  /// What values of containers are derived from and the program does not read.
+  /// Containers that values of `containers` are derived from and the program does not read.
   std::vector<std::shared_ptr<Container>> sources;
   std::vector<std::size_t> lock_order;  // cells by id
   std::vector<std::size_t> derived;     // containers whose values follow from others

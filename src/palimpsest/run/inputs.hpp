@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What functions take and give: the inputs and outputs of a definition, and the arguments and
-// results of a call.
+// Inputs and outputs of a definition, and arguments and results of a call.
 #pragma once
 
 #include <concepts>

@@ -45,7 +45,7 @@ class CallWatch {
   virtual void after_hand_over(std::span<const Tensor>) {}
 };
 
-/// What an inspection knows about one compiled graph.
+/// Knowledge of an inspection about one compiled graph.
 class CompileFacts {
  public:
   virtual ~CompileFacts() = default;
@@ -53,7 +53,7 @@ class CompileFacts {
 
 using FeatureMaker = std::function<std::shared_ptr<Feature>()>;
 
-/// What is being compiled.
+/// The graph in compilation.
 struct CompileAccess {
   /// The graph as the user made it, and protected as it is rewritten.
   std::function<FunctionGraph()> original;

@@ -11,7 +11,7 @@ namespace palimpsest {
 
 class Frame;
 
-/// What one run of a loop needs besides its scratch.
+/// Memory of one run of a loop besides its scratch.
 class LoopFrame {
  public:
   LoopFrame(const LoopPlan& plan, Device device);

@@ -7,7 +7,7 @@
 #include "palimpsest/memory/byte_layout.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-// What the sources of this layer share.
+// Common parts of the sources of this layer.
 namespace palimpsest {
 
 /// ShapeError unless this is a rank up to kMaxRank, with as many strides as extents, none negative.
@@ -23,14 +23,14 @@ Extents infer_extent(Extents shape, index_t count, std::string_view who);
 /// DTypeError when a conversion would drop imaginary parts.
 void check_conversion(DType from, DType to, std::string_view who);
 
-/// Where the elements lie in the storage, in bytes; 0 for strides that mean nothing.
+/// Layout of the elements in the storage, in bytes; strides without a meaning are 0.
 ByteLayout byte_layout(const Tensor& t);
 
 /// The elements first, first + step, ... of an axis, `count` of them.
 struct SliceRange {
   index_t first, step, count;
 };
-/// What Python's slice.indices gives, for an axis of n elements; the step is not 0.
+/// The result of Python's slice.indices for an axis of n elements; the step is not 0.
 SliceRange resolve(const Slice& slice, index_t n);
 
 }  // namespace palimpsest

@@ -53,7 +53,7 @@ void announce_image(Outputs& outputs, const std::string& path,
 /// Errors   UsageError: names that the format has no place for
 void write_image(Outputs& outputs, const std::string& path, const Image& image,
                  const WriteImageOptions& options = {});
-/// What write_image() holds beside a dense complex64 image with these axes; an empty path: nothing.
+/// Memory of write_image() beside a dense complex64 image with these axes; 0 for an empty path.
 SortingBytes image_writing_bytes(const std::string& path, const Dims& names, const Extents& extents,
                                  const WriteImageOptions& options = {});
 /// Does the file show one plane of such an image, and not a montage of several?

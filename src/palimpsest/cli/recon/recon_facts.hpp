@@ -7,7 +7,7 @@
 
 namespace palimpsest::cli {
 
-/// What `compare` shows of a report that `recon --report` has written.
+/// Facts from a report of `recon --report` that `compare` shows.
 struct ReconFacts {
   bool is_known = false;
   /// Of all stages.

@@ -11,7 +11,7 @@
 
 namespace palimpsest::cli {
 
-/// What the options of `recon` and `plan` say, as they are given.
+/// The options of `recon` and `plan`, as given.
 struct ReconOptions : CommonOptions {
   std::string input, output, maps, save, save_maps, plan, html, part;
   std::string method = "automatic";

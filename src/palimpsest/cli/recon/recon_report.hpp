@@ -11,14 +11,14 @@
 
 namespace palimpsest::cli {
 
-/// What a report says of a reconstruction before it runs: what was asked for, sizes, the plan.
+/// The report of a reconstruction before it runs: options, sizes, plan.
 JsonReport report_of_plan(const std::string& command, const ScanReconstruction& reconstruction,
                           const ScanReconstructionOptions& options,
                           const std::vector<std::string>& regularizers);
 /// Adds the files that a run reads, with their sizes and digests: reads all of them once.
 void add_inputs(JsonReport& report, const ScanReconstructionOptions& options);
 
-/// What a run adds.
+/// Facts that are known only after a run.
 struct RunFacts {
   index_t measured_peak_bytes = 0;
   double write_s = 0;
@@ -42,7 +42,7 @@ struct RankReport {
   /// Of the image, to the first rank.
   index_t gathered_bytes = 0;
 };
-/// What each rank holds and sends; empty for one rank.
+/// Bytes that each rank holds and sends; empty for one rank.
 std::vector<RankReport> reports_of_ranks(const ScanReconstruction& reconstruction,
                                          const ScanReconstructionOptions& options);
 void add_ranks(JsonReport& report, const std::vector<RankReport>& ranks);
@@ -54,7 +54,7 @@ std::string scan_text(const ScanReconstruction& reconstruction,
                       const ScanReconstructionOptions& options);
 /// The peak, and what every stage holds. Lines.
 std::string plan_text(const ScanReconstruction& reconstruction);
-/// How the solve ended, peaks, seconds. Lines.
+/// Text lines: the end of the solve, the peaks, the seconds.
 std::string run_text(const ScanReconstruction& reconstruction,
                      const ScanReconstructionResult& result, const RunFacts& facts);
 

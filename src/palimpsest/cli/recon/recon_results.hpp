@@ -19,7 +19,7 @@ void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_onl
 ///          --basis with images that have no place for coefficients
 void check_picture(const ReconOptions& options, const ScanLayout& scan);
 
-/// What write_results() and write_page() hold besides image and maps.
+/// Peak memory of write_results() and write_page() beside image and maps.
 SortingBytes writing_bytes(const ReconOptions& options, const ScanLayout& scan);
 
 /// Writes image and maps.

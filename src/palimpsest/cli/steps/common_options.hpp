@@ -15,7 +15,7 @@
 
 namespace palimpsest::cli {
 
-/// What every command that computes takes.
+/// Options of every command that computes.
 struct CommonOptions {
   std::string memory, report, log, config;
   std::optional<index_t> threads;

@@ -23,7 +23,7 @@ class StagedRun {
 
  private:
   using Nodes = std::unordered_set<const ApplyNode*>;
-  // What one function computes: it takes inputs, of which it may overwrite those that are lent.
+  // The part of a graph that one function computes. It may overwrite the inputs that are lent.
   struct Piece {
     std::vector<Apply> nodes;
     std::vector<Variable> inputs = {}, outputs = {};

@@ -13,7 +13,7 @@ struct GFactorOptions {
   /// Images of noise; each standard deviation is known to 1 / (2 sqrt(replicas)).
   index_t replicas = 128;
   std::uint64_t seed = 0;
-  /// How images are made; its scale is taken as 1 unless it is given.
+  /// Options of the images. Their scale is 1 unless it is given.
   ReconstructOptions reconstruct = {};
 };
 

@@ -9,7 +9,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Where an image is compared by default: where the reference exceeds 5 % of its 99th percentile.
+/// The default mask of a comparison: points where the reference exceeds 5 % of its 99th percentile.
 ///
 /// Shapes   reference (..), real or complex -> bool (..)
 /// Errors   ValueError "0 everywhere"

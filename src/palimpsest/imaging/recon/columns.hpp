@@ -11,7 +11,7 @@
 
 namespace palimpsest {
 
-/// What is done along the last axis of a grid before columns are taken from it.
+/// Transform along the last axis of a grid before columns are taken from it.
 enum class AlongX { nothing, to_image, to_image_and_back };
 
 /// Takes consecutive columns of a grid (coil, z, y, x) piece by piece: as planes (x, coil, z, y),

@@ -16,7 +16,7 @@
 
 namespace palimpsest {
 
-/// What is solved for at a time: the extents of its arrays, and whether they lie in mapped files.
+/// The unknown of one solve: the extents of its arrays, and whether they lie in mapped files.
 struct ImageItem {
   index_t n_coils = 1;
   /// Of the image, and their names: out of Nz, Ny, Nx.
@@ -126,7 +126,7 @@ class ImageSolver {
   void set_scale(double scale);
   /// Only with `has_start`.
   void set_start(Tensor image);
-  /// What a start holds, and beside it while it is set.
+  /// Peak bytes of set_start(), the start included.
   static index_t start_bytes(const ImageItem& item, const ImageSolverOptions& options);
   /// Finds the scale from A^H y.
   using ScaleOf = std::function<double(const Tensor& adjoint)>;

@@ -11,7 +11,7 @@ namespace palimpsest {
 Tensor with_missing_side(const Tensor& image, const PartialLines& lines, PartialFourier method,
                          int pocs_iterations = 10);
 
-/// What that holds at most beside the image, its result included.
+/// Peak bytes of with_missing_side() beside the image, its result included.
 index_t plan_missing_side(const Extents& image, const PartialLines& lines, PartialFourier method);
 
 /// exp(i phase) of real numbers, in radians, and v / |v| of complex ones, 1 for 0: into `factors`,

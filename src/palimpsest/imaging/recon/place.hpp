@@ -9,8 +9,7 @@
 
 namespace palimpsest {
 
-/// Where the large arrays of a reconstruction lie: in memory, or in files without names in a
-/// folder.
+/// Location of the large arrays of a reconstruction: memory, or unnamed files in a folder.
 struct Place {
   bool in_memory = true;
   std::string folder = ".";

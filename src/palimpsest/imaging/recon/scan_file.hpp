@@ -71,7 +71,7 @@ class ScanFile {
   /// Errors   ValueError "--compress": more than there are coils, or none
   void compress_to(index_t coils);
   index_t physical_coils() const { return mixer_ ? mixer_->coils() : layout_.n_coils(); }
-  /// What mixes the coils, if there is such.
+  /// The mixer of the coils; null before compress_to().
   CoilMixer* mixer() const { return mixer_.get(); }
   /// From now on coefficients take the place of the frames of the image.
   void project_to(index_t coefficients) { layout_.coefficients = coefficients; }

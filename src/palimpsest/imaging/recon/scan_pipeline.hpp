@@ -32,7 +32,7 @@ class StopWatch {
   Clock::time_point start_ = Clock::now();
 };
 
-/// What is read or worked on at a time, from the largest to the smallest that is worth trying.
+/// Bytes read or worked on at a time: the planner tries sizes from the largest to the smallest.
 inline constexpr index_t kLargestPiece = index_t{16} << 20, kSmallestPiece = index_t{1} << 16;
 
 inline index_t sample_bytes(const Extents& shape) { return byte_count(shape, DType::complex64); }
@@ -92,7 +92,7 @@ struct ScanReconstruction::Impl {
   bool owns_any(index_t first, index_t count) const;
   /// This rank's coils of an array of which they are axis `axis`.
   Tensor part_of_coils(const Tensor& whole, index_t axis) const;
-  /// Where in the result a solve's image lies.
+  /// The view of the result that a solve's image is written to.
   Tensor place_of(const Tensor& image, index_t slice, index_t group, index_t item) const;
   void check_agreement() const;
   bool is_any_timed_out() const;

@@ -64,7 +64,7 @@ Image radiological(const Image& image);
 /// |x| as float32, dense; any real or complex dtype.
 Tensor magnitude(const Tensor& x);
 
-/// What is kept of a complex image as real numbers.
+/// The real-valued part of a complex image to keep.
 enum class ImagePart { magnitude, phase, real, imag };
 /// `magnitude`, `phase`, `real`, `imag`; ValueError "part" for other names.
 ImagePart parse_image_part(const std::string& name);

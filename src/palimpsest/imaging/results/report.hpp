@@ -19,7 +19,7 @@ struct ReportStage {
   std::optional<double> seconds = {};
 };
 
-/// What a report shows. Parts that are empty are left out.
+/// Contents of a report. Empty parts are left out.
 struct ReportContents {
   std::string title;
   /// To repeat the run, word by word.

@@ -38,7 +38,8 @@ class DebugMessage {
   DebugMessage(std::string_view check, const StepContext& context);
   DebugMessage& line(std::string_view text);
   DebugMessage& value(std::string_view what, const DebugValue& v);
-  /// How it was run, inputs, the graph to depth 4, the hint.
+  /// Appends the conditions of the run, the inputs, the graph to depth 4 and the hint; returns the
+  /// text.
   std::string finish(const RunLabel* label, std::string_view hint);
 
  private:

@@ -10,7 +10,7 @@
 
 namespace palimpsest {
 
-/// Which end of its pages a buffer touches.
+/// The end of its pages that a buffer touches.
 enum class Side { lower, upper };
 
 /// An access that was not allowed.

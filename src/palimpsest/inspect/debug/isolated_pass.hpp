@@ -19,8 +19,8 @@ class Branches;
 /// Evaluates the nodes of a graph one by one on values of their own, and keeps all values.
 class IsolatedPass {
  public:
-  /// How ops that round by layout get their inputs: as the plan lays them out, with the bits of the
-  /// production pass; or dense, with bits that two graphs of equal values have in common.
+  /// Layout of the inputs of ops that round by layout. planned: as in the plan, with the bits of
+  /// the production pass. dense: dense, so that two graphs of equal values give the same bits.
   enum class Operands { planned, dense };
   /// `reason_of` tells which rewrite introduced a node; empty for those of the user.
   IsolatedPass(const DebugOptions& options, std::string_view name, Operands operands,

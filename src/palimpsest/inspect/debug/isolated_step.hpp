@@ -16,7 +16,7 @@ namespace palimpsest {
 
 struct LoopPlan;
 
-/// Where a result goes: a layout, `lead` bytes behind the start of its buffer.
+/// Destination of a result: a layout that starts `lead` bytes behind the start of its buffer.
 struct Destination {
   Layout layout;
   index_t lead = 0;
@@ -29,7 +29,7 @@ struct RunSetup {
   std::byte poison{};
   /// Empty: dense ones.
   std::vector<Destination> destinations;
-  /// What destinations contain before; empty: poison.
+  /// Previous contents of the destinations; empty: poison.
   std::vector<DebugValue> previous;
 };
 
@@ -40,7 +40,7 @@ struct RunOutcome {
   std::vector<bool> is_set;
   /// Per input: have its bytes changed?
   std::vector<bool> is_changed;
-  /// What the op threw.
+  /// The exception of the op.
   std::exception_ptr error;
 };
 

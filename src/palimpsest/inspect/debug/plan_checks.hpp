@@ -19,7 +19,7 @@ void check_placement(const Plan& plan);
 /// StochasticOrder naming the first line in which two plans differ.
 void check_same_plan(const Plan& first, const Plan& other, int run);
 
-/// What a variable of the plan must contain; undefined when unknown.
+/// The value that a variable of the plan must have; undefined when unknown.
 using ExpectedValue = std::function<DebugValue(const Variable&)>;
 
 /// Follows a plan while it runs: every step must meet the expected inputs and give the expected

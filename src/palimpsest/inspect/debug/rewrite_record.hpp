@@ -17,7 +17,7 @@ class RewriteRecord final : public Feature {
   struct Replacement {
     Variable old, with;
     std::string reason;
-    /// How often it is in force; 0: all attempts were refused or taken back.
+    /// The number of times that it is in force; 0: all attempts were refused or taken back.
     int uses = 0;
   };
   struct Introduced {

@@ -13,7 +13,7 @@ enum class BadNumber { none, nan, infinite, big };
 /// `NaN`, `infinity`, `a big value`.
 std::string_view name_of(BadNumber kind);
 
-/// Which numbers count as bad.
+/// The kinds of numbers that count as bad.
 struct NumberLimits {
   bool nan = true;
   bool infinite = true;
@@ -21,7 +21,7 @@ struct NumberLimits {
   double largest = 0;  // of a big one, in absolute value
 };
 
-/// What was found, the first in row-major order.
+/// Result of a scan. `kind`, `index` and `value` are those of the first bad number, row-major.
 struct NumberScan {
   index_t bad = 0;  // elements
   index_t elements = 0;

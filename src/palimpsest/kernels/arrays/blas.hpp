@@ -15,8 +15,8 @@ struct GemmFactor {
   bool transposed = false, conjugated = false;
 };
 
-/// What a product is multiplied by, and what is there already; numbers of the dtype, null for 1 and
-/// for 0. Where `beta` is 0 nothing is read from the destination.
+/// Factors of a product and of its destination: numbers of the dtype. Null means 1 for `alpha` and
+/// 0 for `beta`. With `beta` 0 the destination is not read.
 struct GemmScale {
   const void* alpha = nullptr;
   const void* beta = nullptr;

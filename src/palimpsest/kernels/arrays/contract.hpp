@@ -10,9 +10,9 @@
 
 namespace palimpsest {
 
-/// Which axes of two operands are multiplied, summed and kept: the labels of `ij,jk->ik` as small
-/// non-negative numbers. No label repeats within one operand; every label of `out` occurs in a or
-/// b; a label that `out` lacks is summed over.
+/// Axes of two operands that are multiplied, summed and kept: the labels of `ij,jk->ik` as small
+/// non-negative numbers. No label repeats within one operand. Every label of `out` occurs in a or
+/// b. A label that `out` lacks is summed over.
 struct Contraction {
   SmallVector<int, 8> a, b, out;
   bool conj_a = false, conj_b = false;

@@ -15,8 +15,8 @@ struct FilteredInput {
   friend bool operator==(const FilteredInput&, const FilteredInput&) = default;
 };
 
-/// How many elements before and behind one a filter reads, at most, of an array that is dense in
-/// row-major order. The edges are not periodic.
+/// The largest number of elements before and behind an element that a filter reads, in an array
+/// that is dense in row-major order. The edges are not periodic.
 struct FilterReach {
   index_t before = 0, behind = 0;
 };

@@ -24,7 +24,7 @@ void check_index_range(const ConstView& indices, index_t size, std::string_view 
 /// Aliases  disjoint
 void run_gather(const ConstView& x, std::span<const ConstView> indices, const MutableView& y);
 
-/// What a scatter finds in the elements that it does not reach: zeros, or what was there.
+/// Start value of elements that a scatter does not reach: zero, or the previous value.
 enum class ScatterStart : std::uint8_t { zero, keep };
 
 /// y[b..., i_1[k], ..., i_D[k]] += x[b..., k]; repeated indices add in row-major order of k, so the

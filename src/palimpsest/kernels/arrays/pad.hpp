@@ -18,7 +18,7 @@ namespace palimpsest {
 void run_pad(const ConstView& x, std::span<const index_t> before, const void* value,
              const MutableView& y);
 
-/// Which element of an array of n stands at position i, which may lie outside.
+/// The element of an array of n that stands at position i, which may lie outside.
 enum class PadRule : std::uint8_t {
   edge,     // the nearest one
   wrap,     // i modulo n

@@ -12,11 +12,11 @@
 
 namespace palimpsest {
 
-/// How much time planning may take: `measure` tries algorithms, on memory of its own and for at
-/// most a quarter of a second for each new length of lines, and keeps what it learns in a file of
-/// the user's cache folder (environment variable PALIMPSEST_FFT_WISDOM: a file; `memory`: kept for
-/// the process; `off`: no measuring at all). Results of one process always agree bit for bit; those
-/// of several may differ by rounding.
+/// Time spent on planning. `measure` tries algorithms on memory of its own, for at most a quarter
+/// of a second per new length of lines. It keeps its measurements in a file of the user's cache
+/// folder. The environment variable PALIMPSEST_FFT_WISDOM names another file; `memory` keeps them
+/// for the process, `off` measures nothing. Results of one process agree bit for bit; those of
+/// several may differ by rounding.
 enum class FftEffort : std::uint8_t { estimate, measure };
 
 /// A discrete Fourier transform of arrays of known shape and layout.

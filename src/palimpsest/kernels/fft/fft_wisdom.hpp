@@ -7,14 +7,14 @@
 
 namespace palimpsest {
 
-/// Where measurements are kept.
+/// Storage of measurements.
 struct WisdomPlace {
   bool measures = true;  // else all plans are estimates, which are the same on every run
   std::string path;      // empty: for this process only
   friend bool operator==(const WisdomPlace&, const WisdomPlace&) = default;
 };
 
-/// What the environment says; null pointers are unset variables.
+/// The place that these values of environment variables select; null pointers are unset variables.
 ///
 ///     PALIMPSEST_FFT_WISDOM   off: estimates only; memory: measured, not kept; else a file
 ///     XDG_CACHE_HOME, HOME    where the file is otherwise: palimpsest/fft-<machine> there

@@ -52,7 +52,7 @@ class LinePlan {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What FFTW has measured in this process, as its own texts of both precisions.
+/// FFTW's measurements in this process, as its own texts of both precisions.
 void export_wisdom(std::string& single, std::string& twice);
 /// Adds to it; nothing for an empty text. False: FFTW does not understand the texts.
 bool import_wisdom(const std::string& single, const std::string& twice);

@@ -79,7 +79,7 @@ void sort_points(const GriddingPlan& plan, const ConstView& locs, const MutableV
 void run_interpolate(const GriddingPlan& plan, const ConstView& x, const ConstView& locs,
                      const ConstView& order, const MutableView& y,
                      std::span<std::byte> scratch = {});
-/// What both directions need for data of this dtype on so many points, once.
+/// Scratch bytes of either direction for data of this dtype on `n_points` points.
 std::size_t gridding_scratch_bytes(const GriddingPlan& plan, DType dtype, index_t n_points);
 
 /// The adjoint: x[b..., g...] = sum over the points of K(g - position of k) y[b..., k...].

@@ -51,8 +51,8 @@ class RadialTable {
 
 struct GriddingPlan::Impl {
   GriddingSpec spec;
-  // Tile t of axis d holds the points whose first element is in [begin(d, t), begin(d, t + 1)).
-  // What such a point touches ends within the next tile, hence two colours per axis suffice.
+  // Tile t of axis d holds the points whose first element is in [begin(d, t), begin(d, t + 1)). The
+  // elements of such a point end within the next tile, hence two colours per axis suffice.
   std::array<index_t, 3> tiles{1, 1, 1}, cells{1, 1, 1}, cell_size{1, 1, 1};
   bool fast = false;
   TapPolynomials<float> f32;

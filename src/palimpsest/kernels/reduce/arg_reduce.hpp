@@ -8,7 +8,7 @@
 
 namespace palimpsest {
 
-/// Where the maximum or minimum over `axes` (sorted, counted from the front) lies: the first such
+/// Position of the maximum or minimum over `axes` (sorted, counted from the front): the first such
 /// position, counted row-major over the reduced axes.
 ///
 /// Math     the first NaN counts as the extremum

@@ -27,7 +27,7 @@ class Cascade {
   Cascade(Combine combine, index_t item, index_t n) : combine_(combine), n_(n) {
     row_bytes_ = (n * item + kCascadeUnit - 1) / kCascadeUnit * kCascadeUnit;
   }
-  /// Where the next leaf belongs.
+  /// Memory for the next leaf.
   std::byte* next() { return next_; }
   /// Takes over what next() holds: one leaf, or 2^level of them where as many may follow.
   void push(std::size_t level = 0) {

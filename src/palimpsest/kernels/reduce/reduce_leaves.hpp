@@ -15,8 +15,8 @@ inline constexpr int kMostRuns = 16;
 /// Rows that are read side by side where their sums go on: fewer would load and store these more
 /// often than memory is read.
 inline constexpr int kRowsAtOnce = 8;
-/// What rows do with accumulators: begin them, begin them past the caches where one pass is enough,
-/// or go on.
+/// Effect of rows on accumulators. first: begin them. streamed: begin them with stores past the
+/// caches, where one pass is enough. onto: continue them.
 enum class Rows { first, streamed, onto };
 
 /// One kind of reduction of one or two operands: f(x) or f(a, b) per element, then a commutative
@@ -44,7 +44,7 @@ struct ReduceLeaf {
   void (*runs)(const std::byte* const* x, int n, std::byte* result, bool far) = nullptr;
 };
 
-// What leaves of sums have for `runs`; null where there are no vectors.
+// The `runs` of leaves of sums; null without vector instructions.
 using Runs = void (*)(const std::byte* const* x, int n, std::byte* result, bool far);
 Runs runs_of_sum(DType dtype);
 Runs runs_of_product(DType dtype, bool conj_a, bool conj_b);

@@ -6,9 +6,9 @@
 
 #include "palimpsest/linop/containers/container.hpp"
 
-// What Concat and Stack share. The dimensions along which they cut inputs and join outputs are kept
-// in the shape `along`, so that they follow renamings; the attributes `in` and `out` say which of
-// them plays which role, -1 for none.
+// Common parts of Concat and Stack. The shape `along` holds the dimensions along which they cut
+// inputs and join outputs, so that these follow renamings. The attributes `in` and `out` are
+// positions in that shape; -1 for none.
 namespace palimpsest {
 
 struct Along {
@@ -19,7 +19,7 @@ struct Along {
 
 Along along_of(const NamedLinop& A);
 Along along_of(const NamedShape::Others& others, const Attributes& attrs);
-/// How a container made now is told about them.
+/// The further shape, and the attributes, of a new container with these dimensions.
 NamedShape::Others along_shape(const Along& along);
 Attributes along_roles(const Along& along);
 /// The attributes and shapes of the adjoint's: roles exchanged.

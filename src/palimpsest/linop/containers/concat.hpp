@@ -30,7 +30,7 @@ NamedLinop Concat(std::vector<NamedLinop> linops, ConcatDims along);
 /// Concat along both.
 NamedLinop BlockDiagonal(std::vector<NamedLinop> linops, ND in, ND out);
 
-/// Which children a range meets, and which part of each: child i has boundaries[i] to
+/// The children that a range meets, each with the part that it meets: child i has boundaries[i] to
 /// boundaries[i + 1].
 /// Errors   ValueError "first boundary" (not 0), "non-decreasing", "out of range", "step"
 std::vector<std::pair<std::size_t, Slice>> partition_slices(std::span<const index_t> boundaries,

@@ -6,7 +6,7 @@
 
 #include "palimpsest/linop/core/node.hpp"
 
-// What containers share.
+// Common parts of containers.
 namespace palimpsest {
 
 /// The graph of operators one after the other; their positions in `container` are first,

@@ -15,7 +15,7 @@
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/memory/memory_map.hpp"
 
-// What becomes of operators, variables and tensors when the memory that they live in is copied. The
+// Copies of operators, variables and tensors when the memory that they live in is copied. The
 // machinery behind deepcopy(), to() and save().
 namespace palimpsest {
 
@@ -65,7 +65,7 @@ class TreeMap {
     std::vector<Piece> pieces;
     SharedVariable made;
   };
-  // What the graph of a derived value reads: a variable, or a view of one.
+  // Input of the graph of a derived value: a variable, or a view of one.
   struct Source {
     Variable in_graph;
     Container* container = nullptr;

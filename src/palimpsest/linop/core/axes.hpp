@@ -12,7 +12,7 @@
 // out what an ellipsis stands for, change nothing.
 namespace palimpsest {
 
-/// Which of the given axes d is in a shape; none if it is none of them.
+/// The position in `axes` of the axis that d has in `dims`; none if it is not among them.
 std::optional<std::size_t> find_axis(const Dims& dims, const ND& d, std::span<const index_t> axes);
 /// The last n axes: -n .. -1.
 Axes last_axes(std::size_t n);

@@ -69,8 +69,7 @@ NamedLinop from_arguments(LinopData data);
 /// The data of an operator, to be changed into another one's.
 LinopData copy_data(const NamedLinop& A);
 
-/// What operators of a type are called unless they are given a name: the type's name without
-/// prefix.
+/// The default name of operators of a type: the type's name without prefix.
 std::string usual_name(const LinopType& type);
 
 /// The map "sizes" of a shape; empty if there is none.

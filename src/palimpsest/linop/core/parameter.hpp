@@ -89,7 +89,7 @@ class Parameter {
   bool is_view() const { return view_ != nullptr; }
   /// Layout of the elements of the variable that it shows.
   ElementLayout layout() const;
-  /// Where along each axis of the variable it starts, when it is a box in it; zeros otherwise.
+  /// The start, along each axis of the variable, of a view that is a box of it; zeros otherwise.
   Extents view_start() const;
 
   bool is_derived() const { return derivation_ != nullptr; }

@@ -9,7 +9,7 @@
 #include "palimpsest/linop/core/parameter.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-// What copying needs to know of parameters.
+// Access to parameters for copying.
 namespace palimpsest {
 
 Strides row_major(const Extents& shape);

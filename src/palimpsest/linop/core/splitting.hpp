@@ -8,9 +8,9 @@
 
 #include "palimpsest/linop/core/node.hpp"
 
-// What the rules of `split` share. A rule gets the operator in the orientation of its type and a
-// tile of which every slice has a start and a stop, is no full range where the size is known, and
-// is of a dimension among the operator's dims().
+// Common parts of the rules of `split`. A rule gets the operator in the orientation of its type,
+// and a tile. Every slice of the tile has a start and a stop, is no full range where the size is
+// known, and is of a dimension in the operator's dims().
 namespace palimpsest {
 
 /// A slice with both ends.

@@ -7,7 +7,7 @@
 #include "palimpsest/graph/origin.hpp"
 #include "palimpsest/linop/core/workers.hpp"
 
-// What Add, Concat and Stack have in common: children that may run side by side.
+// Common parts of Add, Concat and Stack: children that may run side by side.
 namespace palimpsest {
 
 /// As attributes, before others.

@@ -6,8 +6,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// How the children of Add, Concat and Stack run. Kept as the attributes `threaded` and
-/// `num_workers`, which set_attr() changes; results have the same bits whatever they say.
+/// Parallel execution of the children of Add, Concat and Stack. Kept as the attributes `threaded`
+/// and `num_workers`, which set_attr() changes. Results have the same bits for all values.
 struct Workers {
   bool threaded = true;     ///< may children run side by side, as far as the budget allows?
   index_t num_workers = 0;  ///< at most so many at a time; 0: config.threads

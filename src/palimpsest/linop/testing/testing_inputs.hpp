@@ -8,7 +8,7 @@
 
 #include "palimpsest/linop/testing/testing.hpp"
 
-// What the testing kit's sources share.
+// Common parts of the testing kit's sources.
 namespace palimpsest {
 
 Extents test_extents(const NamedLinop& A, const TestOptions& options);

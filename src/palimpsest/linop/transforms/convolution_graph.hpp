@@ -25,7 +25,8 @@ Variable convolved(const Variable& x, const Variable& h, const ConvolutionSpec& 
 Variable convolved_adjoint(const Variable& y, const Variable& h, const ConvolutionSpec& spec,
                            std::string_view who);
 
-/// What a kernel of k elements and two transforms cost per element of the grid, in operations.
+/// Operations per element of the grid: of a direct convolution with a kernel of these extents, and
+/// of two transforms.
 double direct_cost(const Extents& kernel, DType x, DType h);
 double fft_cost(double grid_elements);
 

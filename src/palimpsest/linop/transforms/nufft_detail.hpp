@@ -5,7 +5,7 @@
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/ops/transforms/nufft_geometry.hpp"
 
-// What the sources of Nufft share.
+// Common parts of the sources of Nufft.
 namespace palimpsest {
 
 /// The options that a node was made with, as far as they concern the transform.
@@ -15,7 +15,7 @@ bool is_sampling(const NamedLinop& A);
 /// The element of the padded grid next to each point, along one axis.
 Variable nearest_index(const NufftGeometry& g, const Variable& locs, std::size_t d);
 
-/// What an inner operator of a Toeplitz normal operator may be: the end of an error.
+/// End of an error: the allowed inner operators of a Toeplitz normal operator.
 inline constexpr const char* kExpectedInner =
     ", expected none, Identity, Scalar, a Diagonal over the points, or a Dense over batch "
     "dimensions "
@@ -24,7 +24,7 @@ inline constexpr const char* kExpectedInner =
 NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner);
 /// Is it less work than A^H A?
 bool is_toeplitz_cheaper(const NamedLinop& A);
-/// How far, relative to |A|^2 |x|, A.N x may be from A^H A x; 0 where that is rounding.
+/// Largest difference between A.N x and A^H A x, relative to |A|^2 |x|; 0 if it is rounding.
 double nufft_normal_allowance(const NamedLinop& A);
 
 }  // namespace palimpsest

@@ -5,7 +5,7 @@
 #include "palimpsest/linop/core/named_linop.hpp"
 #include "palimpsest/ops/transforms/nufft.hpp"
 
-// What operators from grids to points share: parameter "locs" (k.., D), attribute "grid_size".
+// Common parts of operators from grids to points: parameter "locs" (k.., D), attribute "grid_size".
 namespace palimpsest {
 
 /// The axes of the points: all of the locations but the last.

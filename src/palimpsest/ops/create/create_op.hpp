@@ -31,7 +31,7 @@ class Alloc final : public Declared<Alloc> {
   ExtentPrograms extents_;
 };
 
-/// How many elements x has along some axes together; 0-d.
+/// The product of the extents of x along some axes; 0-d.
 class AxisCount final : public Declared<AxisCount> {
  public:
   /// Axes sorted, counted from the front.

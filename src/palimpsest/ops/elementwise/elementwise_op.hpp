@@ -74,7 +74,7 @@ class Elementwise final : public Op {
   void run(RunContext& context) const override;
 
  private:
-  // What does not depend on the input that is overwritten.
+  // State that does not depend on the overwritten input.
   struct Shared {
     explicit Shared(ElementwiseProgram program);
     ElementwiseProgram program;

@@ -94,7 +94,7 @@ class UpdateAt final : public InPlaceTwin<UpdateAt> {
   void adapt(const Apply* apply) override;
   std::string_view title() const;  // the name, without an allocation
 
-  // Which points have a value that is not overwritten by a later one; undefined if all have.
+  // Mask of the points whose value no later point overwrites; undefined if that is all of them.
   Variable winners(const Apply& apply) const;
 
   Kind kind_;

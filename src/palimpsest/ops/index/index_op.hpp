@@ -26,7 +26,7 @@ class BasicIndex {
   /// element outside.
   Extents extents(std::span<const index_t> in) const;
   Layout layout(const Layout& in) const;
-  /// What it selects of an array whose extents may be unknown.
+  /// The selected region of an array whose extents may be unknown.
   Region region(std::span<const index_t> in) const;
   /// The padding (before, after) that undoes the index on arrays of these extents, if it takes a
   /// block: known extents and steps of 1 only.

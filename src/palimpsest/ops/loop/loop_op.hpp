@@ -13,7 +13,7 @@ class FunctionGraph;
 
 namespace palimpsest::ops {
 
-/// What a loop is made of. `inner` variables are roots of the body, the others values around it.
+/// Parts of a loop. `inner` variables are roots of the body, the others values around it.
 struct LoopParts {
   /// An array of which step t of n reads row `offset + t`, or `offset + n - 1 - t` if reversed.
   struct Read {

@@ -138,7 +138,7 @@ class Scan final : public InPlaceTwin<Scan> {
 /// The largest elements, which stay as axes of one element; -infinity of none. Floating numbers.
 Variable largest_or_lowest(const Variable& x, const Axes& axes);
 
-/// Which axes a reduction with these options is over: sorted, counted from the front.
+/// The axes of a reduction with these options: sorted, counted from the front.
 Axes reduced_axes(const Variable& x, const AxesArgument& axes, std::string_view who);
 
 }  // namespace palimpsest::ops

@@ -25,11 +25,11 @@ class ViewOp : public Op {
 
   /// Extents of the result; those of the input may be kUnknown. ShapeError when they do not fit.
   virtual Extents result_extents(std::span<const index_t> in) const = 0;
-  /// Where the result lies; all extents are known and fit. Byte offsets are relative to what the
-  /// offset of `in` is relative to.
+  /// Layout of the result; all extents are known and fit. Its byte offset has the same origin as
+  /// that of `in`.
   virtual std::optional<Layout> layout_of(const Layout& in) const = 0;
   virtual DType dtype_of_result(DType in) const { return in; }
-  /// What the result shows of an input with unknown extents.
+  /// The region of the input that the result shows; extents may be unknown.
   virtual Region region_of(std::span<const index_t>) const { return Region::unknown(); }
 
  protected:

@@ -56,7 +56,7 @@ class Interpolation final : public Declared<Interpolation>, public RoundsByLayou
   bool adjoint_;
 };
 
-/// What `options` say for a grid of this size.
+/// The specification for `options` and a grid of this size.
 /// Errors   ValueError naming `who`: "kernel", "norm", "width"
 GriddingSpec gridding_spec(std::span<const index_t> grid, const InterpolateOptions& options,
                            std::string_view who);

@@ -31,10 +31,10 @@ struct NufftGeometry {
   std::array<double, 3> axis_scale{1, 1, 1};
 };
 
-/// What the relative error for white-noise images is at most, D axes of the same width:
+/// Bound of the relative error for white-noise images, with D axes of the same width:
 /// 1.5 sqrt(D) (2 os - 1.1) exp(-pi w sqrt(1 - 1/os)).
 double nufft_expected_error(int ndim, double width, double oversamp);
-/// The same for any image, and for an axis, in the spectral norm: about twice this.
+/// Bound for any image, along one axis, in the spectral norm: about twice the one above.
 double nufft_error_bound(double width, double oversamp);
 
 namespace ops {

@@ -7,7 +7,7 @@
 
 namespace palimpsest::python {
 
-/// What a call gives back.
+/// Form of the result of a call.
 enum class Form : std::uint8_t { none, single, list, dict };
 
 struct FunctionObject {

@@ -6,8 +6,8 @@
 
 namespace palimpsest {
 
-/// What a stencil makes, such as a finite difference, is computed in the elementwise step with sums
-/// that alone reads it, block after block in cache.
+/// Computes the output of a stencil, such as a finite difference, within the elementwise step with
+/// sums that is its only reader, block after block in cache.
 ///
 /// Contract  equal bit for bit
 /// Order     one sweep, after the sums have their steps

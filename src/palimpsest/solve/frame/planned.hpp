@@ -16,8 +16,8 @@ struct PlannedSolve {
   SolvePlan plan;
 };
 
-/// How solves with a budget are compiled and run: a mapped file is read a step at a time, and no
-/// steps run side by side, which would need memory of their own.
+/// Config of solves with a budget: a mapped file is read a step at a time, and no steps run side by
+/// side, because those would need memory of their own.
 ConfigOverrides config_of_budgets();
 /// Have these options, or the config, a budget?
 bool has_budget(const SolveOptions& options);

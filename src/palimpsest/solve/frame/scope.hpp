@@ -14,8 +14,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// What a graph function of a solver works with: the state, the operators of the problem, the
-/// numbers for the host, and the guard.
+/// Access of a solver's graph function to the state, the operators of the problem, the numbers for
+/// the host, and the guard.
 class Scope : public StateScope {
  public:
   /// Variables that the compiled function gets as arguments where the graph uses them.

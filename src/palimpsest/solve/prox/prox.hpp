@@ -24,7 +24,7 @@ class Prox;
 struct ProxType {
   std::string_view name;  ///< starts messages
   int version = 1;        ///< of its attributes in files
-  /// How many functions and operators it is made of; at least so many.
+  /// Least number of functions and of operators that it is made of.
   std::size_t parts = 0, linops = 0;
   /// State between two calls, such as dual fields and random keys; null: none.
   void (*declare)(const Prox& g, const Space& v, StateList& state) = nullptr;
@@ -152,7 +152,7 @@ struct ProxFunctions {
   std::function<Variable(const Variable& x)> value = {};
 };
 
-/// What a Prox is made of.
+/// Parts of a Prox.
 struct ProxParts {
   std::string name = {};  ///< in messages; empty: the type's
   std::optional<Dims> dims = {};

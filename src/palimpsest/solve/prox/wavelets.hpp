@@ -11,8 +11,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// How the image lies under the wavelets: as it is, or rolled by another random number of entries
-/// along each axis in each call, which averages out the blocks that a fixed grid leaves.
+/// Position of the image under the wavelets. none: unchanged. random: rolled along each axis by
+/// another random number of entries in each call, which averages out the blocks of a fixed grid.
 enum class Shift : std::uint8_t { none, random };
 
 struct L1WaveletOptions {

@@ -6,8 +6,8 @@
 
 namespace palimpsest::proximal {
 
-/// Where N and the K_i^H K_i have a common basis of which their types tell: the states "N in basis"
-/// and "K in basis", the eigenvalues of N and of the sum of K_i^H K_i, real.
+/// Declares the states "N in basis" and "K in basis": the real eigenvalues of N and of the sum of
+/// K_i^H K_i. Declares nothing unless the types of N and of the K_i^H K_i tell a common basis.
 void declare_basis(const Problem& p, StateList& state);
 /// Applies N once, and the K_i^H K_i. The state "outer" is 1.
 void set_up_basis(const Problem& p, Scope& s);
