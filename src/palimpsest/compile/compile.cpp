@@ -404,7 +404,7 @@ class Compiler {
   std::vector<ContainerSpec> cell_specs_;
   std::size_t n_container_inputs_ = 0;
   std::vector<int> updated_;
-  // What the run of the in-place passes that came last left alone.
+  // The refusals of the last run of the in-place passes.
   std::unique_ptr<std::vector<InplaceRefusal>> refusals_ =
       std::make_unique<std::vector<InplaceRefusal>>();
 };

@@ -43,7 +43,7 @@ std::shared_ptr<const Program> without_updates(const Program& program, std::vect
   for (std::size_t c = 0; c < program.n_container_inputs; ++c) {
     make_pure(graph, graph.inputs()[n_arguments + c]);
   }
-  // What is left, as a graph of only those inputs that are still needed.
+  // The remaining graph, with only the inputs that it still needs.
   std::vector<Variable> inputs;
   std::vector<ArgumentSpec> arguments;
   std::vector<int> new_index(program.containers.size(), -1);

@@ -304,7 +304,7 @@ class FunctionReader {
     if (program.is_single && outputs.size() != 1) json.fail("has no single output");
   }
 
-  // What may be overwritten is what a function would have been allowed to.
+  // Checks that a file overwrites only inputs that function() would allow to be overwritten.
   void check_overwritten(Program& program, const CheckedJson& json) const {
     program.finish();
     for (std::size_t i = 0; i < program.n_inputs(); ++i) {

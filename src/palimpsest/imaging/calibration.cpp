@@ -98,7 +98,7 @@ CalibrationArea calibration_area_of(const Tensor& kspace, index_t largest) {
   Tensor measured = Tensor::zeros(grid, DType::bool_);
   bool* taken = measured.mutable_data<bool>();
   const index_t points = measured.numel();
-  // What is mapped is given back piece by piece.
+  // Mapped pages are released piece by piece.
   constexpr index_t kPiece = index_t{1} << 17;
   for (index_t c = 0; c < kspace.shape(0); ++c) {
     const Sample* coil = data + c * points;

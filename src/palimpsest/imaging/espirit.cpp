@@ -60,7 +60,7 @@ void contract(const Complex* blocks, index_t block, index_t kernel, index_t j, i
   }
 }
 
-// What one worker holds.
+// Memory of one worker.
 struct Worker {
   Worker(const EspiritSizes& s, bool has_vectors, std::byte* at = nullptr) : room(at) {
     const index_t n = s.n_coils, points = padded(s.n[2]), blocks = s.offsets(2) * s.pairs();
@@ -90,7 +90,7 @@ struct Worker {
   DominantVectors vectors;
 };
 
-// What all workers read: the polynomial of a plane, and cos and sin along x.
+// Shared input of all workers: the polynomial of a plane, and cos and sin along x.
 struct Common {
   Common(const EspiritSizes& s, bool has_vectors, std::byte* at = nullptr) : room(at) {
     plane = room.take<Complex>(s.offsets(1) * s.offsets(2) * s.pairs());
@@ -104,7 +104,7 @@ struct Common {
   float *cos = nullptr, *sin = nullptr;
 };
 
-// Where lines of maps go: a tensor, or an array that is written piece by piece.
+// Destination of lines of maps: a tensor, or an array that is written piece by piece.
 struct Target {
   Sample* maps = nullptr;
   ScratchArray* array = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Stein's unbiased estimate of risk decides: weights of singular vectors, and the crop value.
+// Choices by Stein's unbiased estimate of risk: weights of singular vectors, and the crop value.
 #include <algorithm>
 #include <cmath>
 #include <limits>

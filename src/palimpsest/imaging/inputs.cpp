@@ -38,7 +38,7 @@ void check_finite(const std::string& path, const Tensor& data, const Values& wha
   const index_t parts = is_complex(data.dtype()) ? 2 : 1;
   const auto* values = static_cast<const float*>(data.raw_data());
   index_t bad = 0, first = 0;
-  // What is mapped is given back piece by piece: a check holds 1 MiB of it.
+  // Mapped pages are released piece by piece: a check holds 1 MiB of them.
   constexpr index_t kPiece = index_t{1} << 18;
   for (index_t begin = 0, end = data.numel() * parts; end > 0; end = begin) {
     begin = std::max<index_t>(end - kPiece, 0);

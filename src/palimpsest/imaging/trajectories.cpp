@@ -31,7 +31,7 @@ void check(const char* who, const RadialOptions& o) {
   }
 }
 
-// Where along a spoke sample j lies.
+// The signed k-space radius of sample j of a spoke, in cycles per field of view.
 double radius(const RadialOptions& o, index_t j) {
   const bool is_half = o.half_shift || o.convention == TrajectoryConvention::bart;
   const double at = is_half ? static_cast<double>(j) - static_cast<double>(o.samples) / 2 + 0.5

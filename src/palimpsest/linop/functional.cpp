@@ -111,7 +111,8 @@ Axes axes_of(const Variable& x, const TransformOptions& options) {
   return all_axes;
 }
 
-// What the last axes of x have, for a result of these sizes.
+// The extents of the last axes of x. ValueError unless x can be padded (`grows`) or cropped to
+// `size`.
 Extents last_extents(const Variable& x, const Extents& size, bool grows, const char* who) {
   const std::span<const index_t> shape = x.type().shape;
   const auto fail = [&] {

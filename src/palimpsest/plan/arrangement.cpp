@@ -128,7 +128,7 @@ class Arranger {
 
   index_t bytes_outside() const { return plan_.output_bytes + plan_.update_bytes; }
   index_t peak_of(const Arrangement& a) const { return a.placement.bytes + bytes_outside(); }
-  // What the state of a call may force counts too, where that leaves anything.
+  // The budget without the copies that the state of a call may force, if that leaves anything.
   index_t limit() const {
     const index_t limit = *request_.budget - plan_.entry_copy_bytes;
     return limit >= bytes_outside() ? limit : *request_.budget;

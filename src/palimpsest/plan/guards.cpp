@@ -45,7 +45,7 @@ int Branches::around(int a, int b) const {
   return a;
 }
 
-// What is needed in both happens only under the conditions that both are under.
+// The branch of a node that both branches need: it lies under all conditions that both have.
 int Branches::common(int a, int b) {
   const int outer = around(a, b);
   std::vector<Branch> shared;  // innermost first
@@ -113,7 +113,8 @@ void Branches::hoist_conditions(std::vector<Apply>& order) const {
   }
 }
 
-// What comes before its condition is known runs whenever the branch around it does.
+// Takes a node out of branches whose condition is known only after it: it runs whenever the
+// surrounding branch does.
 void Branches::drop_late_conditions(const std::vector<Apply>& order) {
   Nodes done;
   const auto is_known = [&](const Variable& v) {

@@ -28,7 +28,7 @@ Layout without_rows(const Layout& array) {
           Strides(array.strides.begin() + 1, array.strides.end()), 0};
 }
 
-// How the inputs of the body lie in each step.
+// Layouts of the inputs of the body, the same in each step.
 std::vector<Layout> body_layouts(const ops::Loop& op, std::span<const Layout> inputs) {
   const Parts& parts = op.structure();
   std::vector<Layout> result;

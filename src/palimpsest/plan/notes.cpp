@@ -46,7 +46,7 @@ std::string first_elements(const ConstView& view) try {
   return {};
 }
 
-// Where a user built the node, or what it replaces.
+// The calls in which a user built the node, or the node that it replaces.
 std::string calls_of(const Apply& node, const char* title) {
   const StackTrace* const origin = node.defined() ? node.node()->built_at.get() : nullptr;
   if (!origin || origin->empty()) return {};
@@ -56,7 +56,7 @@ std::string calls_of(const Apply& node, const char* title) {
   return std::string(title) + " in:\n" + origin->str();
 }
 
-// What the node is built for, which rewrite made it, and where.
+// The path of the operator that the node is built for, its rewrite, and the calls that built it.
 std::string where_from(const Apply& node) {
   std::string text;
   if (const Origin* const origin = origin_of(node); origin && !origin->place.empty()) {

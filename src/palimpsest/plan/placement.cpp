@@ -153,7 +153,8 @@ Placement place(std::span<Interval> intervals, const PlacementOptions& options) 
   if (which.empty()) return {};
   Packing best = quick_packing(problem);
   if (problem.items.size() <= kMostForSearch) {
-    // What is tried for the capacity comes on top, so that one that is not met changes nothing.
+    // The search for the capacity has an effort of its own: if it fails, the result is as without
+    // it.
     Improvement(problem, options.effort / 2, best).meet(options.capacity / options.alignment);
     if (best.height * options.alignment > options.capacity) {
       Improvement(problem, options.effort, best).close_gap();

@@ -117,7 +117,7 @@ class DepthFirst {
     for (std::size_t c = 0; c < candidates.size() && !gave_up_; ++c) {
       if (c > 0 && are_equal(candidates[c], candidates[c - 1])) continue;
       if (solve_with(candidates[c], items)) return true;
-      // What hinders nobody is not the reason.
+      // An item with free room above hinders no other: another place for it does not help.
       if (is_free_above(candidates[c], items)) return false;
       for (std::size_t k = 0; k < items.size(); ++k) least(items[k]) = saved[k];
     }

@@ -41,7 +41,7 @@ std::vector<Device> devices_of(const Plan& plan, const PlanRequest& request) {
   return devices;
 }
 
-// Where results go: to the arguments, else to the containers, if these agree.
+// The device of the results: that of the arguments, else of the containers, if these agree.
 std::optional<Device> result_device(const PlanRequest& request) {
   const std::vector<Variable>& inputs = request.graph->inputs();
   const std::size_t n = request.n_arguments;

@@ -157,7 +157,7 @@ class Planner {
       first = std::min(first, position);
     }
     if (first_parts.empty()) return;
-    // What is brought forward comes right before the step that was at its new position.
+    // A step that is brought forward comes right before the step at its new position.
     using Key = std::pair<std::size_t, bool>;
     std::vector<std::pair<Key, Apply>> moved;
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -220,7 +220,7 @@ class Planner {
     return any && all;
   }
 
-  // What does not fit in a branch is no error until that is taken.
+  // A shape error in a branch counts only when the branch is taken.
   std::vector<Extents> inferred(const Apply& node, std::span<const Extents> inputs) const try {
     return node.op().infer_shapes(node, inputs);
   } catch (Error& error) {
@@ -385,9 +385,9 @@ class Planner {
     return byte_count(slot.layout.extents, slot.layout.dtype);
   }
 
-  // Who takes a buffer over, decided in this order: containers whose new value lies in their own
-  // memory; containers that take over the old memory of another one; results, those that are not
-  // borrowed first; then the other updates. What comes later gets a lazy clone.
+  // Decides who takes each buffer over, in this order: containers whose new value lies in their own
+  // memory; containers that take over the old memory of another one; results, the borrowed ones
+  // last; the other updates. Later ones get a lazy clone.
   void deliver() {
     const std::size_t n_updates = request_.updated.size();
     results_.resize(request_.n_results);

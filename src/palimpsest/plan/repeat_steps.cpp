@@ -75,7 +75,7 @@ std::vector<Repetition> repetitions_at(const Plan& plan, const std::vector<bool>
     const bool is_idle = writer < full && is_whole && late >= 0 &&
                          !std::binary_search(v.readers.begin(), v.readers.end(), full);
     if (!is_idle || !is_repeatable(plan.steps[at(writer)])) continue;
-    // What it read must be what it was.
+    // The inputs of the writer must be unchanged.
     const std::vector<int>& inputs = plan.steps[at(writer)].inputs;
     const bool is_intact = std::all_of(inputs.begin(), inputs.end(), [&](int slot) {
       const auto& writers = visits[at(plan.slots[at(slot)].buffer)].writers;

@@ -33,7 +33,7 @@ using Set = std::uint64_t;
 constexpr int kMostInSet = 64;
 Set bit(int i) { return Set{1} << i; }
 
-// Who waits for whom, and what each step touches.
+// Order constraints between steps, and the buffers of each step.
 struct Steps {
   std::vector<std::vector<int>> after, before, buffers;
 
@@ -55,7 +55,7 @@ struct Steps {
   }
 };
 
-// What is live while steps are done one after the other.
+// Live bytes while steps run one after the other.
 class Memory {
  public:
   explicit Memory(const OrderProblem& problem)
@@ -233,7 +233,8 @@ class TreeOrder {
   static void take(std::vector<Segment>& to, std::vector<Segment>&& from) {
     std::move(from.begin(), from.end(), std::back_inserter(to));
   }
-  // What falls deepest below its top comes first; the segments of one subtree are so already.
+  // The segment with the deepest fall below its top comes first. Segments of one subtree are in
+  // this order already.
   static void sort(std::vector<Segment>& segments) {
     std::stable_sort(segments.begin(), segments.end(), [](const Segment& a, const Segment& b) {
       return a.hill - a.valley > b.hill - b.valley;

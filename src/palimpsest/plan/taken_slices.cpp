@@ -87,7 +87,7 @@ bool TakenSlices::is_apart(const Layout& slice, const TensorType& whole) const {
       continue;
     }
     if (meets(group, query, std::max<index_t>(low, 0), std::min(high, divisor))) return false;
-    // What lies around the end.
+    // The remainders that wrap around the divisor.
     if (low < 0 && meets(group, query, low + divisor, divisor)) return false;
     if (high > divisor && meets(group, query, 0, high - divisor)) return false;
   }

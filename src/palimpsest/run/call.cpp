@@ -188,7 +188,8 @@ bool Call::would_lose_value(std::size_t input) const {
          program_.is_updated[at(program_.container_of_input(input))];
 }
 
-// What meets a destination, and which destinations meet nothing. These must not meet one another.
+// Finds the inputs that meet a destination, and the destinations that meet no input. AliasError if
+// two destinations meet.
 void Call::find_destinations(const OverlapFinder& finder, std::span<Tensor> outs) {
   const std::size_t n = bound_.size();
   is_apart_.resize(outs.size());
@@ -229,7 +230,8 @@ bool Call::containers_are_apart(std::span<Tensor> outs) const {
   return std::none_of(outs.begin(), outs.end(), may_meet);
 }
 
-// What is searched for overlaps, and where: all inputs and destinations, or all but containers.
+// Adds the tensors to search for overlaps: all inputs and destinations; without the containers if
+// these are apart.
 void Call::find_overlaps(OverlapFinder& finder, std::span<Tensor> outs) {
   for (std::size_t i = 0; i < outs.size(); ++i) {
     if (outs[i].defined()) continue;
@@ -381,7 +383,7 @@ void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurem
   if (measurement) measurement->resume();
 }
 
-// What may lie in a frame: results that were borrowed from it, directly or through foreign memory.
+// Values that may lie in a frame: results borrowed from it, directly or through foreign memory.
 SmallVector<const Tensor*, 32> Call::values_in_frames(std::span<Tensor> outs) const {
   SmallVector<const Tensor*, 32> values;
   if (!program_.borrows_any) return values;

@@ -95,9 +95,9 @@ static void check_extents(const TensorType& type, const Value& value, const std:
                    "extents");
 }
 
-// What is stored for a value, claimed: the caller's Storage when lent, unless it belongs to another
-// container or to the frame of a function, else a lazy clone. Elements that overlap one another
-// cannot be updated in place, so such a value is made dense.
+// The tensor to store for a value, claimed. A lent value keeps the caller's Storage, unless that
+// belongs to another container or to the frame of a function; any other is a lazy clone. A value
+// whose elements overlap one another cannot be updated in place, so it is made dense.
 Tensor Container::admitted(const Value& value, bool borrow) {
   check_extents(type_, value, who());
   Tensor tensor = filter(type_, value, {strict_, allow_downcast_}, who());

@@ -62,7 +62,7 @@ Survival number_as(From value) {
   }
 }
 
-// How the worst of the numbers fares in `to`.
+// The worst result of converting the numbers to `to`.
 Survival survival(const Tensor& numbers, DType to) {
   return visit_dtype(numbers.dtype(), [&](auto from_tag) {
     using From = typename decltype(from_tag)::type;

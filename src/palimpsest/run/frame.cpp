@@ -71,8 +71,8 @@ bool writes_user_memory(const Plan& plan, const PlannedStep& step) {
   return false;
 }
 
-// Where each step comes in the graph: after all that it needs, inputs in their order. Steps that
-// write what a failed call must leave as it was come last.
+// The rank of each step in the graph: after all steps that it needs, inputs in their order. Steps
+// that write memory of the user come last, because a failed call must leave it unchanged.
 std::vector<int> ranks_of(const Plan& plan) {
   std::vector<Variable> all, results;
   for (const PlannedStep& step : plan.steps) all.push_back(step.node.output(0));

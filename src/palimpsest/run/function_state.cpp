@@ -8,7 +8,8 @@
 namespace palimpsest {
 namespace {
 
-// What the values of the cells are derived from, directly or through others, but the cells.
+// The containers that values of the cells are derived from, directly or through others; without the
+// cells.
 std::vector<std::shared_ptr<Container>> sources_of(
     const std::vector<std::shared_ptr<Container>>& cells) {
   std::vector<std::shared_ptr<Container>> sources, open = cells;

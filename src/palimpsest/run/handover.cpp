@@ -120,13 +120,13 @@ void Call::choose_result_copies(const Plan& plan) {
   for_each_moving_update(plan, [&](std::size_t u) { choose(n_results + u); });
 }
 
-// Where a value is before it is handed over.
+// The device of a value before it is handed over.
 Device Call::device_of(const Plan& plan, const Frame& frame, const Delivery& delivery) {
   return frame.device_of(plan.buffers[at(plan.slots[at(delivery.slot)].buffer)]);
 }
 
-// Where results go: to the arguments that were given, else to where the containers' values came
-// from, if these agree.
+// The device of results: that of the given arguments, else the containers' home, if these agree;
+// else the device of the computation.
 Device Call::result_device(Device computed_on) const {
   std::optional<Device> common;
   bool differ = false;

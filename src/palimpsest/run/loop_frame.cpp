@@ -32,7 +32,7 @@ std::byte* LoopFrame::scratch(const RunContext& context, index_t offset) const {
   return context.scratch().data() + offset;
 }
 
-// Where the value of a state after step t is; before the first one t is negative.
+// The address of the value of a state after step t; t is negative before the first step.
 std::byte* LoopFrame::place(const RunContext& context, std::size_t k, index_t t) const {
   const Parts::State& state = plan_.op->structure().states[k];
   const LoopPlan::StatePlaces& places = plan_.states[k];

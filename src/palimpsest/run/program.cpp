@@ -11,8 +11,8 @@
 namespace palimpsest {
 namespace {
 
-// Adds the variables in whose memory v may lie, itself included, and returns those that are new.
-// What is in `seen` already is so with all above it.
+// Adds to `seen` the variables in whose memory v may lie, v included, and returns the new ones. For
+// a variable in `seen` all of these are in `seen` too.
 std::vector<Variable> add_memory_of(const FunctionGraph& graph, AliasedInputs& aliased,
                                     const Variable& v,
                                     std::unordered_set<const VariableNode*>& seen) {

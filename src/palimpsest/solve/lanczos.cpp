@@ -16,7 +16,7 @@ namespace {
 
 Problem lanczos_problem(const NamedLinop& A, const TensorType& x) { return Problem(x).set("A", A); }
 
-// How many eigenvalues lie below `at`: negative pivots of the factorization of T - at I.
+// The number of eigenvalues below `at`: negative pivots of the factorization of T - at I.
 std::size_t count_below(const std::vector<double>& diagonal, const std::vector<double>& below,
                         double at) {
   std::size_t count = 0;

@@ -158,7 +158,7 @@ const SolverType& solver_of(const Objective& f, Method method) {
   return *find_solver(name);
 }
 
-// What minimize() solves, and by what. cg solves a linear system.
+// The solver of minimize(), with its problem and options. cg solves a linear system.
 struct Chosen {
   const SolverType& type;
   Problem problem;

@@ -88,7 +88,7 @@ StagedProgram::Result StagedRun::run() {
   }
 }
 
-// What a variable is once the branches so far are decided.
+// The variable that stands for v after the branches decided so far.
 Variable StagedRun::resolved(Variable v) const {
   for (auto it = stands_for_.find(v.node()); it != stands_for_.end();) {
     v = it->second;
@@ -193,8 +193,8 @@ bool StagedRun::is_ready(const Apply& node) const {
   return undecided_.contains(node.node());
 }
 
-// What only a branch needs that may not be taken is not decided before the branch is; nor is it an
-// error if it does not fit.
+// Decisions that are needed now. A node that only an undecided branch needs waits for that branch;
+// a misfit in it is no error before the branch is taken.
 std::vector<Apply> StagedRun::next_decisions() const {
   std::vector<Apply> decisions;
   Nodes seen;

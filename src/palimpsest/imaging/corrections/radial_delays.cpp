@@ -115,7 +115,7 @@ std::vector<Sample> middles(const Tensor& kspace, const std::vector<Spoke>& spok
   return result;
 }
 
-// Where two spokes agree best.
+// Search for the point where two spokes agree best.
 class Crossing {
  public:
   Crossing(const Sample* a, const Sample* b, index_t coils) : a_(a), b_(b), coils_(coils) {}

@@ -33,7 +33,7 @@ Tensor real_part(const Tensor& data) {
   return result;
 }
 
-// What the samples of an array tell.
+// Facts about the samples of an array.
 struct Samples {
   Tensor measured;  // bool (z, y, x): where any coil has a value other than 0
   index_t not_finite = 0;

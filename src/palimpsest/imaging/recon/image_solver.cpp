@@ -89,7 +89,7 @@ void move_h_to_terms(Objective& f, const std::vector<Regularizer>& regularizers)
   f.h.reset();
 }
 
-// Where the data are a constraint, lambda / 2 |x|^2 is a function as others are.
+// Moves lambda / 2 |x|^2 to the other functions; for data that are a constraint.
 void move_quadratics(Objective& f, const std::optional<NamedLinop>& image_of_unknown) {
   double lambda = 0;
   for (const Quadratic& q : f.quadratics) lambda += q.lambda;
@@ -120,8 +120,8 @@ void add_derived(const NamedLinop& A, std::vector<Parameter>& found) {
   for (const NamedLinop& part : A.linops()) add_derived(part, found);
 }
 
-// What follows from the locations of a frame: their order, and the kernel of a convolution that
-// stands for F^H F.
+// Values derived from the locations of a frame: the order of the points, and the kernel of the
+// convolution F^H F.
 std::vector<Parameter> derived_of(const NamedLinop& F) {
   std::vector<Parameter> found;
   add_derived(F, found);
@@ -273,7 +273,7 @@ class Model {
   std::vector<std::pair<SharedVariable, double>> lambdas;
   TensorType kspace, image, unknown;
   bool kspace_in_file = false;
-  // Where the unknown is more than the image.
+  // The map from the unknown to the image, if the unknown is more than the image.
   std::optional<NamedLinop> image_of_unknown;
   Objective objective;  // its A stands for the unknown itself
   ReconstructMethod method = ReconstructMethod::automatic;
@@ -697,7 +697,7 @@ SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLed
       result.x = result.x.select(0, 0).clone();
     }
     if (model.is_preconditioned) model.steps.set_value(model.no_steps, {.borrow = true});
-    // What was reached before is an image; nothing is none.
+    // After a first step there is an image from before the divergence; at the first there is none.
     if (result.status == Status::diverged && result.iterations == 0) {
       throw ValueError(fmt::format(
           "[{}] the iteration diverged at its first step: numbers leave the range of single "

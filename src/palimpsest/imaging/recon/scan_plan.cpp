@@ -258,7 +258,8 @@ void ScanReconstruction::Impl::open_center() {
   check_center(*espirit_options.area, item, espirit_options.kernel);
 }
 
-// What making calibration data of one coil takes: the calls allocate the same whatever the samples.
+// Measures the peak bytes of making calibration data of one coil on noise: the calls allocate the
+// same for any samples.
 void ScanReconstruction::Impl::rehearse_calibration() {
   const ScanLayout& layout = scan.layout();
   const Extents coil{1, layout.grid[2], layout.grid[3]};
@@ -498,7 +499,7 @@ ImageSolverOptions ScanReconstruction::Impl::solver_options() const {
 
 // -- planning ------------------------------------------------------------------------------------
 
-// What estimating the maps of an item holds beside k-space and result.
+// Bytes of estimating the maps of an item, beside k-space and result.
 index_t ScanReconstruction::Impl::espirit_bytes() const {
   const ScanLayout& layout = scan.layout();
   const index_t bytes = plan_espirit(layout.item_array_shape(), espirit_options, true).work_bytes;

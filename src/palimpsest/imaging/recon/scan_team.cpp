@@ -15,14 +15,14 @@ namespace {
 using distributed_detail::Parcel;
 using Room = distributed_detail::Place;
 
-// How much longer than this rank another one may work.
+// The longest wait for another rank, as a multiple of this rank's own time.
 constexpr double kPatience = 10;
 
 std::span<const std::byte> bytes_of(const Tensor& t) {
   return {static_cast<const std::byte*>(t.raw_data()), static_cast<std::size_t>(t.nbytes())};
 }
 
-// What a rank found out besides images; for the others as bytes.
+// Outcome of a rank besides images; sent to the others as bytes.
 struct Outcome {
   Status status;
   index_t iterations;

@@ -159,7 +159,7 @@ std::array<float, 3> floats(const std::array<double, 3>& v) {
   return {static_cast<float>(v[0]), static_cast<float>(v[1]), static_cast<float>(v[2])};
 }
 
-// What all images of a file have in common, and those of a slice.
+// The fields of the head that are the same for all images of a file, and those of a slice.
 IsmrmrdImageHead head_for(const Image& image, index_t slice) {
   IsmrmrdImageHead head;
   std::array<index_t, 3> extents = spatial_extents(image);
@@ -234,7 +234,8 @@ IsmrmrdImages to_ismrmrd(const Image& image) {
 
 namespace {
 
-// Where the images of a grid of counters lie: offsets in the result, and its extents.
+// Offsets of the images of a grid of counters in the result; `extents` gets the extents of the
+// grid.
 std::vector<index_t> places_of(const IsmrmrdImages& images, Extents& extents) {
   std::vector<std::vector<index_t>> values(std::size(kCounters));
   for (std::size_t i = 0; i < values.size(); ++i) {

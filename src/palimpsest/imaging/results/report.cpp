@@ -194,7 +194,7 @@ std::string html_report(const ReportContents& contents) {
     text = page(contents, most, has_memory);
     if (text.size() <= kMostBytes) return text;
   }
-  // What remains large is text: the operator tree or the facts.
+  // The large rest is text: the operator tree or the facts.
   ReportContents shorter = contents;
   constexpr std::size_t kLongest = 100000;
   if (shorter.operator_tree.size() > kLongest) shorter.operator_tree.resize(kLongest);

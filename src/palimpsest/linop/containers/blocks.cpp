@@ -35,7 +35,7 @@ struct BlockSizes {
 
 bool is_masked(const NamedLinop& A) { return A.has_param("mask"); }
 
-// How many entries of a block are kept.
+// The number of entries kept of a block.
 index_t kept_count(const NamedLinop& A) { return A.param("position").shape()[0]; }
 
 // The extents with the last n in place of others.
@@ -65,7 +65,7 @@ Variable blocks_adj_fn(const NamedLinop& A, const Variable& y) {
   return ops::blocks_to_array(blocks, sizes.image, sizes.block, sizes.stride);
 }
 
-// How many blocks every element of one axis is in.
+// The number of blocks that each element of one axis is in.
 Tensor counts_along(index_t image, index_t block, index_t stride) {
   std::vector<float> counts(static_cast<std::size_t>(image), 0);
   for (index_t m = 0; m < nblocks(image, block, stride); ++m) {
@@ -182,7 +182,7 @@ Parameters derive_blocks(const NamedLinop& A) {
   std::iota(numbers.begin(), numbers.end(), index_t{0});
   const Variable is_kept = ops::reshape(A.param("mask").var(), {n});
   const Variable found = ops::cumsum(ops::astype(is_kept, DType::int64), 0);
-  // What is not kept goes behind the end.
+  // Dropped entries go to the place behind the end.
   const Variable place = ops::where(is_kept, found - 1, count);
   const Variable all =
       ops::scatter_add(constant(Tensor::from(numbers).to(mask.device())), {&place, 1}, {count + 1});

@@ -31,7 +31,7 @@ Variable over_last(const NamedLinop& F, const Variable& x) {
   const Extents& shape = x.type().shape;
   const Extents batch(std::span<const index_t>(shape).first(shape.size() - n));
   if (batch.empty()) return F(x);
-  // Where the precisions differ the operator itself says so, below.
+  // For different precisions F(x) below raises the operator's own error.
   const bool is_dense = &F.type() == &linop_types::dense() &&
                         real_of(F.params().front().second.dtype()) == real_of(x.dtype());
   if (is_dense) return dense_over_batch(F, x);

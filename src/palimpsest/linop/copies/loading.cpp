@@ -188,7 +188,7 @@ class OperatorReader {
 };
 
 NamedLinop read(const Archive& archive, std::string_view file) {
-  // What is derived is computed when it is needed.
+  // Derived values are computed on first use.
   const DeferredDerivations deferred;
   return OperatorReader(archive, file).read(file);
 }

@@ -24,7 +24,7 @@ bool is_part(const Variable& v) {
                              dynamic_cast<const ops::Strided*>(&owner.op()));
 }
 
-// Which elements of a variable a value of a graph shows, if it is a view of one and a part of it.
+// The elements of a variable that a value of a graph shows, if the value is a view of a part of it.
 std::optional<std::pair<Variable, ElementLayout>> part_of_variable(const Variable& v) {
   if (!is_part(v)) return {};
   std::vector<Apply> steps{v.owner()};
@@ -421,8 +421,8 @@ void TreeMap::link_adjoint(const NamedLinop& owner, const NamedLinop& other) {
   }
 }
 
-// What was cached is cached again. Of a pair of adjoints the one that is part of the tree owns the
-// other, so that it lives as long as the tree.
+// Restores the caches of adjoints and normal operators. Of a pair of adjoints the one in the tree
+// owns the other, so that the other lives as long as the tree.
 void TreeMap::link_caches() {
   for (const NamedLinop& A : order_) {
     const NamedLinop& made = nodes_.at(A.node().get());

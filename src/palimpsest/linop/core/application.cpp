@@ -165,8 +165,8 @@ Function within_budget(const NamedLinop& A, const TensorType& type, index_t budg
   return application(split.op, type, budget - split.operator_bytes);
 }
 
-// A budget of everything is no limit: it only makes a function read mapped files a step at a time.
-// What is compiled for it serves calls without a budget, too.
+// The largest budget: no limit, but a function that reads mapped files a step at a time. Functions
+// compiled for it also serve calls without a budget.
 constexpr index_t kEverything = std::numeric_limits<index_t>::max();
 
 }  // namespace

@@ -59,8 +59,8 @@ NamedLinop marked_self_adjoint(const NamedLinop& A) {
   return from_data(std::move(data));
 }
 
-// What a rule simplified keeps the sizes that were known, and remembers the dimensions that are
-// gone: it is a sum over them that cannot be cut any more.
+// Completes the result of a simplifying rule: adds the known sizes that it lacks, and marks the
+// dimensions that it lost as absorbed. A sum over absorbed dimensions cannot be cut any more.
 NamedLinop completed(const NamedLinop& made, const NamedLinop& A, const NamedLinop* inner) {
   if (made.is(A)) return made;
   const Dims before = inner ? unite(A.dims(), inner->dims()) : A.dims();

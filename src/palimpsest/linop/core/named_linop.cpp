@@ -217,7 +217,7 @@ Dims NamedLinop::dims() const {
 }
 
 std::optional<index_t> NamedLinop::size(const ND& d) const {
-  // What parts of it know of an absorbed dimension is not the size of the whole.
+  // The size of an absorbed dimension in the operator's parts is not the size of the whole.
   if (functions().size && !absorbed_dims(*this).contains(d)) {
     if (const auto known = functions().size(*this, d)) return known;
   }

@@ -120,7 +120,7 @@ struct Parameter::View {
   }
 };
 
-// What a derived value was computed from, and from which versions.
+// The sources of a derived value, and the versions that it was computed from.
 struct Parameter::Derivation final : palimpsest::Derivation {
   explicit Derivation(Variable of)
       : expression(std::move(of)), containers(containers_in(expression)) {}

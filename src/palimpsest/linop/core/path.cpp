@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in a tree of operators the calling thread is, for messages.
+// The calling thread's place in a tree of operators, for messages.
 #include "palimpsest/linop/core/node.hpp"
 
 namespace palimpsest {

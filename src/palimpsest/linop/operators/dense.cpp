@@ -294,8 +294,8 @@ Dims gram_names(const NamedLinop& A, const Roles& roles, const GramLabels& gram)
   return names;
 }
 
-// What the normal operator sums over: dimensions of the output alone, and what A sums over inside,
-// where parts would meet in cross terms.
+// Names the dimensions that the normal operator sums over: dimensions of the output alone, and
+// dimensions that A sums over inside. Parts along these would meet in cross terms.
 void name_summed(const NamedLinop& A, const Roles& roles, GramLabels& gram) {
   for (const ND& d : A.oshape()) {
     const index_t label = label_of(A.oshape(), roles.out, d);
@@ -329,7 +329,7 @@ NamedLinop dense_normal(const NamedLinop& A, const NamedLinop* inner) {
   return missing.empty() ? made : made.with_sizes(missing);
 }
 
-// What a factory makes is right; a file may say anything.
+// Checks the labels of a file. Those of a factory are right.
 void check_labels(const NamedLinop& A) {
   const Roles roles(A);
   const auto fail = [&] {

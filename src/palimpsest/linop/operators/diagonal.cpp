@@ -114,7 +114,7 @@ void check_diagonal(const NamedLinop& A) {
 
 std::string error_about(const Dims& dims) { return "[Diagonal] dims " + dims.str() + ": "; }
 
-// Where the axes of a weight stand: the last ones, or those of weight_shape.
+// The positions of a weight's axes: the last ones, or those of weight_shape.
 Axes weight_axes(const TensorType& w, const Dims& dims, const DiagonalOptions& options) {
   if (!options.weight_shape) {
     const std::size_t names = dims.size() - dims.count(ND::ellipsis());

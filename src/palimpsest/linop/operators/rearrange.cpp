@@ -165,7 +165,7 @@ NamedLinop rearrange_split(const NamedLinop& A, const Tile& tile) {
   for (const auto& [d, range] : tile) {
     auto group = group_of(A.ishape(), p.in, d);
     if (group.empty()) group = group_of(A.oshape(), p.out, d);
-    // What the ellipsis was once, then spelled out.
+    // A dimension that an ellipsis stood for before it was spelled out.
     if (group.empty() && A.ishape().contains(d) && A.oshape().contains(d)) continue;
     if (group.size() != 1 || group[0] == kEllipsis) refuse_split(A, d, "it is grouped");
     for (const ND& name :

@@ -111,7 +111,7 @@ DimMap sizes_of(const DimMap& sizes, const Dims& dims) {
   return result;
 }
 
-// Where a tile takes only a part of what it gives, zeros stand around it.
+// The operator on a tile. Zeros surround the cut-out where the output tile is larger.
 NamedLinop restrict_split(const NamedLinop& A, const Tile& tile) {
   const std::size_t n = Cuts(A).axes.size();
   DimMap sizes = cut_sizes(A.recorded_sizes(), tile);

@@ -12,7 +12,7 @@
 namespace palimpsest {
 namespace {
 
-// What x was multiplied by last, if that is a number.
+// The last factor of x, if it is a number.
 std::optional<std::complex<double>> number_in_front(const Variable& x) {
   const Apply owner = x.owner();
   if (!owner.defined()) return {};

@@ -14,7 +14,7 @@ namespace {
 
 NamedLinop shape_spec_normal(const NamedLinop& A, const NamedLinop* inner) {
   if (!inner) return Identity(A.ishape());
-  // What inner renames stays as it is: its names on the two sides are different dimensions.
+  // An inner operator that renames keeps its names: they are different dimensions on the two sides.
   if (inner->ishape() != inner->oshape()) return {};
   NamedLinop renamed = *inner;
   renamed.set_shape(NamedShape(A.ishape(), A.ishape()));

@@ -121,7 +121,7 @@ NamedLinop reassembled(const NamedLinop& A, const SplitGrid& grid, const Dims& d
   return parts[0];
 }
 
-// Where the data of an operator are: the first parameter says.
+// The device of an operator's data: that of its first parameter.
 std::optional<Device> device_of(const NamedLinop& A) {
   for (const auto& [name, p] : A.params()) {
     if (p.present()) return p.type().device;

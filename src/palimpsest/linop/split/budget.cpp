@@ -26,8 +26,7 @@ namespace {
 // No step is worth a task: plans are those of one lane, whose peak is the lowest.
 constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
 
-// What is compiled while searching reads mapped files a step at a time, and has no limit of its
-// own.
+// Config of the search: functions read mapped files a step at a time, and have no limit.
 ConfigOverrides of_search() {
   ConfigOverrides overrides;
   overrides.budget = std::numeric_limits<index_t>::max();
@@ -288,7 +287,7 @@ TileChoice smallest_tiles(const TileAxes& axes, const TileCost& cost) {
 
 namespace {
 
-// What one application takes; keeps the plan and the data of the operator that it saw last.
+// Cost of one application. Keeps the plan and the data of the last operator.
 struct ApplicationCost {
   const TensorType& x;
   bool streamed_input;

@@ -54,7 +54,7 @@ bool is_transform(const NamedLinop& A) {
   return &A.type() == &linop_types::fft() || &A.type() == &linop_types::sampling();
 }
 
-// What a run of the chain's operators hands on.
+// Value between two operators of the chain.
 struct Value {
   Dims dims;
   index_t bytes = 0;

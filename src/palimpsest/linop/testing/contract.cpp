@@ -298,7 +298,7 @@ class Contract {
     }
   }
 
-  // What has parameters of one precision refuses data of the other one.
+  // Checks that an operator with parameters of one precision refuses data of the other.
   void check_precision(const NamedLinop& B, DType real, const Extents& shape) {
     const DType other = real == DType::float64 ? DType::complex64 : DType::complex128;
     if (has_precision(B)) {

@@ -142,8 +142,7 @@ class SplitCheck {
         index[k++] = 0;
       }
     }
-    // Where children of a Concat can be taken whole only, some tiles are refused and others are
-    // not.
+    // A Concat with children that can only be taken whole refuses some tiles and accepts others.
     if (refused == 0) result_.error = std::max(result_.error, relative_difference(sum, y_));
     return refused == 0;
   }

@@ -25,8 +25,8 @@
 namespace palimpsest {
 namespace {
 
-// What stands between A and A^H: values (batch.., k..), undefined for ones, or nothing that a
-// convolution can hold.
+// Weights between A and A^H: values (batch.., k..), undefined for ones. `fits` is false for an
+// operator that a convolution cannot include.
 struct PointWeights {
   bool fits = true;
   Variable values;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What solvers give: results, histories and plans.
+// Results, histories and plans of solvers.
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/plan_object.hpp"

@@ -214,7 +214,7 @@ SolvePlan SolverProgram::plan() const {
   SolvePlan result;
   for (const SharedVariable& s : state_) result.state_bytes += bytes_of(s.type());
   result.state_bytes += input_bytes();
-  // What is known only when a run begins; a caller may know it before.
+  // The place of the data is known only when a run begins; a caller may know it before.
   const bool may_map_b = !problem_.flag("data_in_memory");
   ConstantBytes constant_bytes(problem_);
   for (const Function* f : functions()) constant_bytes.add(*f);

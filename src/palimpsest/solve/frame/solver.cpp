@@ -228,7 +228,7 @@ class Run {
     if (const Collective* const op = first_collective(step_plan_)) op->abandon(why);
   }
 
-  // What one process decides holds for all that have parts of the problem.
+  // True if any process with parts of the problem decides so: the decision then holds for all.
   bool decided(bool here) const { return on_any_process(problem_.op("A"), here); }
 
   // Record and callback, which may stop what has not converged by now.

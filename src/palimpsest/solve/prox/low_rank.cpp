@@ -24,7 +24,7 @@ Axes named_axes(const Prox& g, const char* attribute, std::size_t rank) {
   return from_front(axes, rank);
 }
 
-// What each axis is, for the op.
+// The role of each axis, as in ops::soften_singular_values.
 Extents matrix_axes(const Prox& g, std::size_t rank) {
   Extents axes(rank, ops::kMatrixBatch);
   const Axes rows = named_axes(g, "rows", rank);

@@ -70,7 +70,7 @@ const ProxType& type_of(const NamedLinop& holder) {
   return *type;
 }
 
-// What the holder holds, with the type and the functions of `original` if there is one.
+// The Prox of a holder, with the type and the functions of `original` if there is one.
 Prox held_by(const NamedLinop& holder, const Prox* original = nullptr, int depth = 0) {
   if (depth > kMaxDepth) throw FormatError(who(holder) + "load: too deep");
   const ProxType& type = original != nullptr ? original->type() : type_of(holder);

@@ -13,7 +13,7 @@
 namespace palimpsest {
 namespace {
 
-// How far the axis of d lies from the end; none where names do not tell.
+// The distance of the axis of d from the end, 1 for the last; none if an ellipsis comes behind it.
 std::optional<std::size_t> from_end(const Dims& dims, const ND& d) {
   for (std::size_t k = dims.size(); k-- > 0;) {
     if (dims[k].is_ellipsis()) return std::nullopt;
@@ -91,7 +91,7 @@ Prox Prox::split(const Tile& where) const {
 
 namespace {
 
-// Which axes of an array with these dimensions a tile cuts, as an index.
+// The index of a tile in an array with these dimensions.
 std::vector<Index> index_of(const Dims& dims, std::size_t rank, const Tile& where) {
   std::vector<Index> index(rank, all);
   for (const auto& [d, range] : where) {

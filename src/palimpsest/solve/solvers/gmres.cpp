@@ -12,7 +12,7 @@ namespace {
 
 using namespace krylov;
 
-// What is only rounding is no new direction: lengths up to this multiple of those before.
+// Least length of a new direction, as a multiple of the rounding error of the vector it comes from.
 constexpr double kNewDirection = 10;
 
 index_t restart_of(const Problem& p) { return p.integer("restart", 30); }
@@ -66,7 +66,7 @@ Variable solution_gmres(const Problem& p, Scope& s) {
   return s["x"] + (p.has_op("M") ? p.op("M")(y) : y);
 }
 
-// What basis::orthogonal does, for a basis of one vector.
+// The result of basis::orthogonal for a basis of one vector.
 basis::Orthogonal against_first(const Problem& p, const Variable& v, const Variable& w) {
   const Space& X = p.x();
   const Variable once = X.dot(v, w), rest = ops::fma(X.spread(-once), v, w);

@@ -57,7 +57,7 @@ void note_versions(const NamedLinop& A, std::vector<std::uint64_t>& versions) {
   for (const NamedLinop& child : A.linops()) note_versions(child, versions);
 }
 
-// What was found last, of operators that still live.
+// A kept norm; valid while its operator lives.
 struct Kept {
   std::weak_ptr<const LinopNode> node;
   TensorType x;

@@ -15,9 +15,9 @@ namespace {
 
 using namespace proximal;
 
-// Where steps adapt also A x and K_i x; "before" = (x_before - x) / tau - (slope before), of which
-// the primal residual of the iteration before follows once the slope is there; "dual", that
-// iteration's dual residual.
+// Adaptive steps add states: "Ax" and the K_i x; "before" = (x_before - x) / tau - (slope before);
+// "dual", the dual residual of the iteration before. The primal residual of that iteration follows
+// from "before" once the new slope is known.
 void declare_pdhg(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   state.add("y", p.b());

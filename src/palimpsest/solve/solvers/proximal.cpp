@@ -62,7 +62,7 @@ Preparation lipschitz(const Problem& p, std::uint64_t seed) {
   const bool is_plain = is_plain_normal(p, N);
   const OperatorNorm norm = is_plain ? operator_norm2(p.op("A"), p.x().type(), seed)
                                      : largest_eigenvalue(N, p.x().type(), seed);
-  // Where A is 0 any step will do.
+  // Any step size fits if A is 0.
   return {{{"L", norm.value == 0 ? 1 : norm.value}}, norm.applications};
 }
 

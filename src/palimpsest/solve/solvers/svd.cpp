@@ -13,7 +13,7 @@ namespace {
 
 using namespace svd_parts;
 
-// How many of them stay when the bases start anew, and the steps until they are full again.
+// The number of vectors kept at a restart of the bases, and of steps until these are full again.
 index_t kept_of(const Problem& p) {
   const index_t n = vectors_of(p);
   return n == side_of(p) ? n : std::max(count_of(p), n / 2);

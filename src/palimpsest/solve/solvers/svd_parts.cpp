@@ -14,7 +14,7 @@ namespace {
 
 // Of one element of the batch.
 index_t size_of(const Problem& p, const Space& space) {
-  // What other processes have of a vector is not known.
+  // The size of other processes' parts of a vector is unknown.
   if (space.is_in_parts()) return std::numeric_limits<index_t>::max();
   const index_t batch = element_count(p.x().number_type().shape);
   return batch == 0 ? 0 : element_count(space.type().shape) / batch;
