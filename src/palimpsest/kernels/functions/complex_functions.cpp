@@ -94,9 +94,8 @@ struct ComplexExp {
     const Angle<V> a = reduce_angle<F>(x.im);
     const SineCosine<V> both = sine_cosine<F>(a);
     const V size = exp_of_rest<F>(h.r);
-    const V sine = sum_of(both.sine), cosine = sum_of(both.cosine);
-    const V re = turned<V>(after_a_quarter<V>(a.turns), if_odd(a.turns, sine, cosine));
-    const V im = turned<V>(a.turns, if_odd(a.turns, cosine, sine));
+    const V re = turned<V>(after_a_quarter<V>(a.turns), if_odd(a.turns, both.sine, both.cosine));
+    const V im = turned<V>(a.turns, if_odd(a.turns, both.cosine, both.sine));
     // 0 keeps its sign.
     const V turned_im =
         hn::IfThenElse(hn::Eq(x.im, of<V>(0)), x.im, scaled_twice(hn::Mul(size, im), h.n));

@@ -43,9 +43,9 @@ struct Sinc {
 
 ScalarKernel trigonometry(ScalarOp op, DType working) {
   switch (op) {
-    PALIMPSEST_KERNEL(sin, Widened, Sin);
-    PALIMPSEST_KERNEL(cos, Widened, Cos);
-    PALIMPSEST_KERNEL(tan, Widened, Tan);
+    PALIMPSEST_KERNEL(sin, Single, Sin);
+    PALIMPSEST_KERNEL(cos, Single, Cos);
+    PALIMPSEST_KERNEL(tan, Single, Tan);
     PALIMPSEST_KERNEL(arcsin, Widened, Arcsin);
     PALIMPSEST_KERNEL(arccos, Widened, Arccos);
     PALIMPSEST_KERNEL(arctan, Single, Arctan);

@@ -55,6 +55,12 @@ struct Trig<Widened> {
 };
 template <>
 struct Trig<Single> {
+  // |r| <= pi/4 + 0.008: 2^-27.8, 2^-32.7
+  static constexpr float kSin[] = {-0.166666538F, 0.00833210628F, -0.000195078843F};
+  static constexpr float kCos[] = {0.0416666456F, -0.00138872978F, 2.44300827e-05F};
+  // tan(r) = r + r z p(z): 2^-29.3
+  static constexpr float kTan[] = {0.333333522F,  0.133325696F,     0.0540712252F, 0.0212211125F,
+                                   0.0109998006F, -0.000124490442F, 0.004484504F};
   // For |t| <= 1: 2^-28.2
   static constexpr float kArctan[] = {-0.333332986F,  0.199985296F,   -0.142640159F,
                                       0.109509304F,   -0.0839994848F, 0.0579072125F,
@@ -93,7 +99,7 @@ HWY_NOINLINE void reduce_large_lanes(V x, double limit, Angle<V>& angle) {
 }
 
 template <class F, class V>
-HWY_INLINE Angle<V> reduce_angle(V x) {
+HWY_INLINE Angle<V> reduce_double_angle(V x) {
   const hn::DFromV<V> d;
   const V counted = fused(x, of<V>(0.63661977236758138), rounder<V>());
   const V n = hn::Sub(counted, rounder<V>());
@@ -124,35 +130,84 @@ HWY_INLINE Angle<V> reduce_angle(V x) {
   return angle;
 }
 
+// The same of float32 in lanes that are not `near`, by way of float64.
+template <class V>
+HWY_NOINLINE void reduce_large_singles(V x, hn::Mask<hn::DFromV<V>> near, Angle<V>& angle) {
+  const hn::DFromV<V> d;
+  const hn::ScalableTag<double> wide;
+  const hn::Rebind<float, decltype(wide)> half;
+  using Wide = hn::Vec<decltype(wide)>;
+  constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(float);
+  HWY_ALIGN float numbers[kMost], r[kMost], low[kMost], quarters[kMost];
+  hn::Store(x, d, numbers);
+  for (std::size_t k = 0; k < hn::Lanes(d); k += hn::Lanes(wide)) {
+    const Angle<Wide> part =
+        reduce_double_angle<Widened>(hn::PromoteTo(wide, hn::Load(half, numbers + k)));
+    const auto rest = hn::DemoteTo(half, part.r);
+    hn::Store(rest, half, r + k);
+    hn::Store(hn::DemoteTo(half, hn::Sub(part.r, hn::PromoteTo(wide, rest))), half, low + k);
+    const auto last_bits = hn::And(part.turns, bits_of<Wide>(3));
+    const Wide counted = from_bits<Wide>(hn::Or(last_bits, bits(rounder<Wide>())));
+    hn::Store(hn::DemoteTo(half, hn::Sub(counted, rounder<Wide>())), half, quarters + k);
+  }
+  const BitsOf<V> turns = bits(hn::Add(hn::Load(d, quarters), rounder<V>()));
+  angle = {hn::IfThenElse(near, angle.r, hn::Load(d, r)),
+           hn::IfThenElse(near, angle.low, hn::Load(d, low)),
+           bits(hn::IfThenElse(near, from_bits<V>(angle.turns), from_bits<V>(turns)))};
+}
+// Products of n and the first part of pi/2 less x are exact, for all n that a float has.
+template <class V>
+HWY_INLINE Angle<V> reduce_single_angle(V x) {
+  const V counted = fused(x, of<V>(0.636619747F), rounder<V>());
+  const V n = hn::Sub(counted, rounder<V>());
+  const V high = fused_less(n, of<V>(1.57079625F), x);
+  const V middle = of<V>(7.54978942e-08F);
+  const V r = fused_less(n, of<V>(5.39030286e-15F), fused_less(n, middle, high));
+  // The difference is exact unless r is small.
+  const V low = hn::IfThenElseZero(hn::Gt(hn::Mul(r, r), of<V>(0x1p-20F)),
+                                   fused_less(n, middle, hn::Sub(high, r)));
+  Angle<V> angle{r, low, bits(counted)};
+  const auto near = hn::Le(hn::Abs(x), of<V>(4000.0F));
+  if (HWY_UNLIKELY(!hn::AllTrue(hn::DFromV<V>(), near))) reduce_large_singles(x, near, angle);
+  return angle;
+}
+
+template <class F, class V>
+HWY_INLINE Angle<V> reduce_angle(V x) {
+  if constexpr (std::is_same_v<F, Single>) {
+    return reduce_single_angle(x);
+  } else {
+    return reduce_double_angle<F>(x);
+  }
+}
+
+template <class N>
+struct SineCosine {
+  N sine, cosine;
+};
 // The sine and cosine of r + low as sums of two numbers: the first one is the leading term.
 template <class V>
-struct SineCosine {
-  Pair<V> sine, cosine;
-};
-template <class F, class V>
-HWY_INLINE SineCosine<V> sine_cosine(const Angle<V>& a) {
+HWY_INLINE SineCosine<Pair<V>> sine_cosine_pairs(const Angle<V>& a) {
+  using Of = Trig<Double>;
   const V z = hn::Mul(a.r, a.r), half = hn::Mul(z, of<V>(0.5)), one = of<V>(1);
   const V w = hn::Sub(one, half);
-  const V bent = hn::Mul(hn::Mul(a.r, z), polynomial(z, Trig<F>::kSin));
-  const V tail = hn::Mul(hn::Mul(z, z), polynomial(z, Trig<F>::kCos));
-  if constexpr (std::is_same_v<F, Widened>) {
-    return {{a.r, bent}, {w, tail}};
-  } else {
-    const V rest = hn::Sub(hn::Sub(one, w), half);
-    return {{a.r, fused(a.low, w, bent)}, {w, hn::Add(rest, fused_less(a.r, a.low, tail))}};
-  }
+  const V bent = hn::Mul(hn::Mul(a.r, z), polynomial(z, Of::kSin));
+  const V tail = hn::Mul(hn::Mul(z, z), polynomial(z, Of::kCos));
+  const V rest = hn::Sub(hn::Sub(one, w), half);
+  return {{a.r, fused(a.low, w, bent)}, {w, hn::Add(rest, fused_less(a.r, a.low, tail))}};
 }
 
 // One where the quarter turns are odd, the other where they are even.
 template <class V>
 HWY_INLINE V if_odd(BitsOf<V> turns, V odd, V even) {
-  const auto is_odd = hn::Eq(hn::And(turns, bits_of<V>(1)), bits_of<V>(1));
+  const auto is_odd = hn::TestBit(turns, bits_of<V>(1));
   return hn::IfThenElse(hn::RebindMask(hn::DFromV<V>(), is_odd), odd, even);
 }
 // -v after two or three quarter turns.
 template <class V>
 HWY_INLINE V turned(BitsOf<V> turns, V v) {
-  const V sign = from_bits<V>(hn::ShiftLeft<63>(hn::ShiftRight<1>(turns)));
+  constexpr int kSign = 8 * sizeof(NumberOf<V>) - 1;
+  const V sign = from_bits<V>(hn::ShiftLeft<kSign>(hn::ShiftRight<1>(turns)));
   return hn::Xor(v, sign);
 }
 template <class V>
@@ -164,44 +219,62 @@ template <class V>
 HWY_INLINE V sum_of(Pair<V> v) {
   return hn::Add(v.high, v.low);
 }
+// The sine and cosine of r + low.
+template <class F, class V>
+HWY_INLINE SineCosine<V> sine_cosine(const Angle<V>& a) {
+  if constexpr (std::is_same_v<F, Double>) {
+    const SineCosine<Pair<V>> both = sine_cosine_pairs(a);
+    return {sum_of(both.sine), sum_of(both.cosine)};
+  } else {
+    using T = NumberOf<V>;
+    const V z = hn::Mul(a.r, a.r), w = fused_less(z, of<V>(T{0.5}), of<V>(1));
+    const V tail = hn::Mul(hn::Mul(z, z), polynomial(z, Trig<F>::kCos));
+    return {hn::Add(a.r, fused(hn::Mul(a.r, z), polynomial(z, Trig<F>::kSin), a.low)),
+            hn::Add(w, fused_less(a.r, a.low, tail))};
+  }
+}
 template <class F, class V>
 HWY_INLINE V sin_of(V x) {
   const Angle<V> a = reduce_angle<F>(x);
   const SineCosine<V> both = sine_cosine<F>(a);
-  const V high = if_odd(a.turns, both.cosine.high, both.sine.high);
-  const V low = if_odd(a.turns, both.cosine.low, both.sine.low);
-  // The sum below would make 0 of -0.
-  return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, turned<V>(a.turns, hn::Add(high, low)));
+  const V result = turned<V>(a.turns, if_odd(a.turns, both.cosine, both.sine));
+  // The sums above make 0 of -0.
+  return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, result);
 }
 template <class F, class V>
 HWY_INLINE V cos_of(V x) {
   const Angle<V> a = reduce_angle<F>(x);
   const SineCosine<V> both = sine_cosine<F>(a);
-  const V high = if_odd(a.turns, both.sine.high, both.cosine.high);
-  const V low = if_odd(a.turns, both.sine.low, both.cosine.low);
-  return turned<V>(after_a_quarter<V>(a.turns), hn::Add(high, low));
+  return turned<V>(after_a_quarter<V>(a.turns), if_odd(a.turns, both.sine, both.cosine));
 }
 // sin / cos, or -cos / sin after an odd number of quarter turns.
+template <class V>
+HWY_INLINE V quotient_of(const SineCosine<Pair<V>>& both, BitsOf<V> turns) {
+  const Pair<V> sine = fast_sum(both.sine.high, both.sine.low);
+  const Pair<V> cosine = fast_sum(both.cosine.high, both.cosine.low);
+  const V over = if_odd(turns, hn::Neg(cosine.high), sine.high);
+  const V over_low = if_odd(turns, hn::Neg(cosine.low), sine.low);
+  const V under = if_odd(turns, sine.high, cosine.high);
+  const V under_low = if_odd(turns, sine.low, cosine.low);
+  const V inverse = hn::Div(of<V>(1), under), first = hn::Mul(over, inverse);
+  const Pair<V> back = exact_product(first, under);
+  const V missing = hn::Sub(hn::Sub(hn::Sub(over, back.high), back.low),
+                            hn::Sub(hn::Mul(first, under_low), over_low));
+  return fused(missing, inverse, first);
+}
 template <class F, class V>
 HWY_INLINE V tan_of(V x) {
   const Angle<V> a = reduce_angle<F>(x);
-  SineCosine<V> both = sine_cosine<F>(a);
   V result;
-  if constexpr (std::is_same_v<F, Widened>) {
-    const V sine = sum_of(both.sine), cosine = sum_of(both.cosine);
-    result = hn::Div(if_odd(a.turns, hn::Neg(cosine), sine), if_odd(a.turns, sine, cosine));
+  if constexpr (std::is_same_v<F, Single>) {
+    const V z = hn::Mul(a.r, a.r);
+    const V bent = fused(hn::Mul(a.r, z), polynomial(z, Trig<F>::kTan), fused(a.low, z, a.low));
+    const Pair<V> tangent = fast_sum(a.r, bent);
+    const V inverse = hn::Div(of<V>(-1), tangent.high);
+    const V cotangent = fused(hn::Mul(inverse, inverse), tangent.low, inverse);
+    result = if_odd(a.turns, cotangent, tangent.high);
   } else {
-    const Pair<V> sine = fast_sum(both.sine.high, both.sine.low);
-    const Pair<V> cosine = fast_sum(both.cosine.high, both.cosine.low);
-    const V over = if_odd(a.turns, hn::Neg(cosine.high), sine.high);
-    const V over_low = if_odd(a.turns, hn::Neg(cosine.low), sine.low);
-    const V under = if_odd(a.turns, sine.high, cosine.high);
-    const V under_low = if_odd(a.turns, sine.low, cosine.low);
-    const V inverse = hn::Div(of<V>(1), under), first = hn::Mul(over, inverse);
-    const Pair<V> back = exact_product(first, under);
-    const V missing = hn::Sub(hn::Sub(hn::Sub(over, back.high), back.low),
-                              hn::Sub(hn::Mul(first, under_low), over_low));
-    result = fused(missing, inverse, first);
+    result = quotient_of(sine_cosine_pairs(a), a.turns);
   }
   return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, result);
 }
@@ -282,8 +355,7 @@ HWY_INLINE V single_arctan2(V y, V x) {
   return hn::CopySign(single_angle(hn::Div(less, more), is_steep, x), y);
 }
 template <class F, class V>
-HWY_INLINE V arctan2_of(V y, V x) {
-  if constexpr (std::is_same_v<F, Single>) return single_arctan2(y, x);
+HWY_INLINE V double_arctan2(V y, V x) {
   const V one = of<V>(1), zero = of<V>(0);
   V a = hn::Abs(y), b = hn::Abs(x);
   // Two infinities, or two zeros, are as far out as each other, or 0 of 1.
@@ -305,6 +377,15 @@ HWY_INLINE V arctan2_of(V y, V x) {
   const Pair<V> other{sum.high, hn::Sub(hn::Add(sum.low, pi.low), angle.low)};
   const V result = hn::CopySign(sum_of(chosen(is_left, other, angle)), y);
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), not_a_number<V>(), result);
+}
+
+template <class F, class V>
+HWY_INLINE V arctan2_of(V y, V x) {
+  if constexpr (std::is_same_v<F, Single>) {
+    return single_arctan2(y, x);
+  } else {
+    return double_arctan2<F>(y, x);
+  }
 }
 
 // The root s of (1 - |x|) / 2 where |x| > 1/2, else |x|; arcsin(s) = s + bent + lost.
