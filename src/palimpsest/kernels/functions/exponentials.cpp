@@ -30,11 +30,11 @@ PALIMPSEST_VECTOR_FUNCTION(Erf, erf_of);
 ScalarKernel exponentials(ScalarOp op, DType working) {
   switch (op) {
     PALIMPSEST_KERNEL(exp, Single, Exp);
-    PALIMPSEST_KERNEL(expm1, Widened, Expm1);
+    PALIMPSEST_KERNEL(expm1, Single, Expm1);
     PALIMPSEST_KERNEL(sigmoid, Single, Sigmoid);
     PALIMPSEST_KERNEL(tanh, Single, Tanh);
-    PALIMPSEST_KERNEL(sinh, Widened, Sinh);
-    PALIMPSEST_KERNEL(cosh, Widened, Cosh);
+    PALIMPSEST_KERNEL(sinh, Single, Sinh);
+    PALIMPSEST_KERNEL(cosh, Single, Cosh);
     PALIMPSEST_KERNEL(erf, Single, Erf);
     default:
       return nullptr;

@@ -96,19 +96,17 @@ struct Double : InDouble {
       -1.4022838220169934e-09, 6.74361077159901e-11,    -1.5184340183860069e-12};
 };
 struct Widened : InDouble {
-  // 2^-34.2, 2^-36.6, 2^-34.0
+  // 2^-34.2, 2^-36.6
   static constexpr T kExp[] = {0.5000000067596595,    0.16666665863999802,
                                0.04166629506053187,   0.0083334979463780719,
                                0.0013944656404427354, 0.00019789960726517944};
   static constexpr T kLog[] = {0.66666665645139345, 0.40000335319524272, 0.28537297346200097,
                                0.23582407945328465};
-  static constexpr T kSinh[] = {0.16666666488790205, 0.0083333505947665917, 0.0001983606662566018,
-                                2.8174384738017633e-06};
 };
 struct Single {
   using T = float;
   static constexpr T kLn2 = 0.693145752F, kLn2Low = 1.42860682e-06F;
-  static constexpr T kExpLow = -104, kExpHigh = 89;
+  static constexpr T kExpLow = -104, kExpHigh = 90;
   // 2^-28.3
   static constexpr T kExp[] = {0.49999994F, 0.166665211F, 0.041668389F, 0.00836871658F,
                                0.00138146395F};
@@ -116,6 +114,11 @@ struct Single {
   static constexpr T kBentLog[] = {-0.499999881F, 0.333333254F,  -0.250015825F,
                                    0.200019747F,  -0.166090816F, 0.14181824F,
                                    -0.132429883F, 0.129044384F,  -0.0762178376F};
+  // 2^-31.6
+  static constexpr T kSinh[] = {0.166666672F, 0.00833331048F, 0.000198428956F, 2.78221319e-06F};
+  // tanh(x) = x + x z p(z) for x < 0.625: 2^-27.7
+  static constexpr T kTanh[] = {-0.333332807F, 0.133314058F, -0.0537365153F, 0.0206281673F,
+                                -0.00569229666F};
   // 2^-26.1, 2^-28.3
   static constexpr T kErfBend = 0.9F, kErfMost = 4;
   static constexpr T kErfNear[] = {0.128379151F,  -0.376125038F,  0.112819217F,
@@ -340,9 +343,18 @@ HWY_INLINE V sigmoid_of(V x) {
 
 template <class F, class V>
 HWY_INLINE V tanh_of(V x) {
-  const V size = within(hn::Abs(x), NumberOf<V>{0}, NumberOf<V>{22});
-  const V t = expm1_of<F>(hn::Add(size, size));
-  return hn::CopySign(hn::Div(t, hn::Add(t, of<V>(2))), x);
+  // Beyond 22 it is 1.
+  const V size = within(hn::Abs(x), NumberOf<V>{0}, NumberOf<V>{22}), two = of<V>(2);
+  if constexpr (std::is_same_v<F, Single>) {
+    const V z = hn::Mul(size, size);
+    const V near = fused(hn::Mul(size, z), polynomial(z, F::kTanh), size);
+    const V e = exp_in_range<F>(hn::Add(size, size)), one = of<V>(1);
+    const V far = hn::Sub(one, hn::Div(two, hn::Add(e, one)));
+    return hn::CopySign(hn::IfThenElse(hn::Lt(size, of<V>(0.625F)), near, far), x);
+  } else {
+    const V t = expm1_of<F>(hn::Add(size, size));
+    return hn::CopySign(hn::Div(t, hn::Add(t, two)), x);
+  }
 }
 
 template <class F, class V>
