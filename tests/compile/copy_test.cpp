@@ -6,14 +6,15 @@
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
+#include "support/vectors.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
 
-Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
-std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }
+using testing::values;
+using testing::vector_of;
 
 struct CopyTest : ::testing::Test {
   Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");

@@ -11,6 +11,7 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
+#include "support/vectors.hpp"
 
 namespace palimpsest {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using testing::expect_error;
 using testing::hooked;
 
-Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
+using testing::vector_of;
 
 struct ErrorTest : ::testing::Test {
   Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");

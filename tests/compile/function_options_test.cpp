@@ -6,13 +6,14 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
+#include "support/vectors.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
 
-Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
+using testing::vector_of;
 double number(const Tensor& t) { return t.item<double>(); }
 
 struct OptionsTest : ::testing::Test {

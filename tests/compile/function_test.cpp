@@ -9,6 +9,7 @@
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
+#include "support/vectors.hpp"
 
 namespace palimpsest {
 namespace {
@@ -18,7 +19,7 @@ using testing::expect_error;
 Variable vector_input(std::string name, DType dtype = DType::float64) {
   return make_input({dtype, {kUnknown}, {}}, std::move(name));
 }
-Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
+using testing::vector_of;
 
 struct FunctionTest : ::testing::Test {
   Variable x = vector_input("x"), y = vector_input("y");

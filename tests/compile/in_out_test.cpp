@@ -5,13 +5,14 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
+#include "support/vectors.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
 
-Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
+using testing::vector_of;
 
 struct InTest : ::testing::Test {
   Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");

@@ -5,12 +5,13 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "support/vectors.hpp"
 
 namespace palimpsest {
 namespace {
 
-Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
-std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }
+using testing::values;
+using testing::vector_of;
 
 struct MemoryContract : ::testing::Test {
   Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");

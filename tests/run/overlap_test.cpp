@@ -12,14 +12,15 @@
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/run/overlap_finder.hpp"
 #include "support/expect_error.hpp"
+#include "support/vectors.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::expect_error;
 
-Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
-std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }
+using testing::values;
+using testing::vector_of;
 using Numbers = std::vector<double>;
 
 const Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");

@@ -14,13 +14,14 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/kernels/libraries.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "support/vectors.hpp"
 
 namespace palimpsest {
 namespace {
 
 constexpr int kThreads = 8;
 
-Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
+using testing::vector_of;
 
 template <class F>
 void in_threads(F&& body) {

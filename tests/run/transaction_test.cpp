@@ -10,6 +10,7 @@
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
+#include "support/vectors.hpp"
 
 namespace palimpsest {
 namespace {
@@ -17,8 +18,8 @@ namespace {
 using testing::expect_error;
 using testing::hooked;
 
-Tensor vector_of(std::vector<double> values) { return Tensor::from(values); }
-std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }
+using testing::values;
+using testing::vector_of;
 
 // The state of some containers: Storages, addresses, elements and versions.
 class State {

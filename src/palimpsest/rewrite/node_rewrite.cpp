@@ -173,10 +173,4 @@ RewriteResult substitute(FunctionGraph& graph, const Op& op, const OpPtr& other,
   return walk(graph, {&rewrite, 1});
 }
 
-bool replace_outputs(FunctionGraph& graph, const Apply& node, const Replacements& with,
-                     std::string_view reason) {
-  std::vector<Apply> fresh;
-  return put(graph, node, with, reason, &fresh) == Outcome::applied;
-}
-
 }  // namespace palimpsest

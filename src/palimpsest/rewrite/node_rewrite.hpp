@@ -63,8 +63,4 @@ RewriteResult walk_to_fixed_point(FunctionGraph& graph, std::span<const NodeRewr
 RewriteResult substitute(FunctionGraph& graph, const Op& op, const OpPtr& other,
                          std::string_view reason = "substitute");
 
-/// Puts variables in the place of the outputs of a node, as walk() does. False: refused.
-bool replace_outputs(FunctionGraph& graph, const Apply& node, const Replacements& with,
-                     std::string_view reason);
-
 }  // namespace palimpsest

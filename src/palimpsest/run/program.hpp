@@ -148,7 +148,6 @@ struct Program {
     return input < arguments.size() ? arguments[input].container
                                     : static_cast<int>(input - arguments.size());
   }
-  const PlanCache::Entry& plan_for(std::vector<Layout> signature) const;
   PlanCache::Entry make_plan_for(std::vector<Layout> signature) const;
   /// The input whose value an argument's or a container's buffer shows; -1 for other buffers.
   int input_behind(const PlannedBuffer& buffer) const {

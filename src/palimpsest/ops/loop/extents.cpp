@@ -232,12 +232,6 @@ std::optional<index_t> ExtentProgram::evaluate(std::span<const Extents> inputs) 
   return stack.back();
 }
 
-bool ExtentProgram::needs_other_inputs() const {
-  return std::any_of(tokens_.begin(), tokens_.end(), [](const Token& token) {
-    return token.code == Code::extent && token.value != 0;
-  });
-}
-
 std::string ExtentProgram::str() const {
   static constexpr const char* kSigns[] = {"", "", "+", "-", "*", "//", "%", "min", "max", "neg"};
   std::string text;

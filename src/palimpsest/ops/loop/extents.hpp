@@ -44,8 +44,6 @@ class ExtentProgram {
   /// Nothing if an extent that matters is unknown.
   std::optional<index_t> evaluate(std::span<const Extents> inputs) const;
   bool is_number() const { return tokens_.size() == 1 && tokens_[0].code == Code::number; }
-  /// Does it ask for extents of other inputs than the first?
-  bool needs_other_inputs() const;
   /// Different whenever the programs are.
   std::string str() const;
 

@@ -61,7 +61,6 @@ class SolverProgram {
   /// Bytes that the steps of an iteration read and write.
   double work() const;
   std::size_t batch_count() const { return batch_count_; }
-  int variant_count() const { return static_cast<int>(steps_.size()); }
   /// The rounding of the state's dtype.
   double rounding() const;
 
