@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Marks the namespace of a public header: what is declared there is visible outside of the
-/// library. Everything else is compiled with hidden visibility.
+/// Marks the namespace of a public header: its declarations are visible outside of the library. All
+/// other code is compiled with hidden visibility.
 ///
 ///     namespace PALIMPSEST_API palimpsest { .. }
 #define PALIMPSEST_API [[gnu::visibility("default")]]

@@ -27,7 +27,7 @@ class AtomicFile {
   explicit AtomicFile(std::string path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
-  /// Removes what was written, unless it was committed.
+  /// Removes the written bytes, unless they were committed.
   ~AtomicFile();
 
   const std::string& path() const { return path_; }

@@ -118,14 +118,14 @@ struct ConfigOverrides {
 #undef PALIMPSEST_CONFIG_OVERRIDE
 };
 
-/// The configuration of the calling thread: that of its innermost ConfigScope, else the default,
-/// which starts as what the environment variable PALIMPSEST_FLAGS says (`key=value,...`).
+/// The configuration of the calling thread: that of its innermost ConfigScope, else the default.
+/// The default begins with the environment variable PALIMPSEST_FLAGS (`key=value,...`).
 ///
 /// The reference holds until this thread begins or ends a scope, or asks again.
 const Config& config();
 /// The same, to keep.
 std::shared_ptr<const Config> shared_config();
-/// Replaces what threads outside of any scope see.
+/// Replaces the configuration of threads outside of any scope.
 void set_default_config(const Config& value);
 
 /// Overrides fields for the calling thread during its life. Scopes nest; they end in the reverse of

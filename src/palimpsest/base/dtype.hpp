@@ -46,13 +46,13 @@ std::string_view name_of(DType dtype);
 DType parse_dtype(std::string_view name);
 
 bool is_bool(DType dtype);
-/// Signed or unsigned integers; bool is none.
+/// Signed or unsigned integers; not bool.
 bool is_integer(DType dtype);
 bool is_unsigned(DType dtype);
 /// Real floating point.
 bool is_floating(DType dtype);
 bool is_complex(DType dtype);
-/// Floating point or complex: what operators take as data.
+/// Floating point or complex: the dtypes of operators' data.
 bool is_inexact(DType dtype);
 
 /// The real type of the same precision: complex64 -> float32; others unchanged.

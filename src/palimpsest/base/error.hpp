@@ -85,7 +85,7 @@ class AssertionError : public Error {
   using Error::Error;
 };
 
-/// Memory that overlaps where it must not.
+/// Memory that overlaps but must not.
 class AliasError : public Error {
  public:
   using Error::Error;
@@ -96,7 +96,7 @@ class IoError : public Error {
  public:
   using Error::Error;
 };
-/// A file whose content is not what its format demands.
+/// A file whose content violates its format.
 class FormatError : public IoError {
  public:
   using IoError::IoError;

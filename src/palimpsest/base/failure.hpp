@@ -9,7 +9,8 @@
 
 namespace palimpsest::io_detail {
 
-/// IoError from an errno: which file, what was tried, the system's reason and what to do about it.
+/// Throws an IoError from an errno: the file, the attempted action, the system's reason, the
+/// remedy.
 [[noreturn]] void fail_io(std::string_view path, std::string_view tried, int error_number);
 
 /// FormatError: `[path] what`.

@@ -8,8 +8,8 @@
 
 namespace palimpsest {
 
-/// An array whose size is given once. Up to N elements live inside the object, so that what has few
-/// of them is one piece of memory; none of them ever moves.
+/// Array whose size is given once. Up to N elements live inside the object, so that a small one is
+/// one piece of memory. Elements never move.
 template <class T, std::size_t N>
 class FixedArray {
  public:

@@ -7,13 +7,13 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Throws what is to end the present work.
+/// Throws the exception that ends the present work.
 using InterruptCheck = void (*)();
 
-/// Sets what is called between the steps of functions, the iterations of loops and solvers and the
-/// passes of a compilation, by the threads that run them; null, as at the start: nothing. What it
-/// throws arrives at the caller as it is. Shared variables are then as before the call: it is not
-/// called any more when a step has begun to write a new value in place of the old one.
+/// Sets the check that threads call between the steps of functions, the iterations of loops and
+/// solvers and the passes of a compilation; null, the default: none. Its exceptions reach the
+/// caller unchanged. Shared variables are then as before the call: once a step has begun to write a
+/// new value in place of the old one, the check is no longer called.
 ///
 ///     set_interrupt_check([] {
 ///       if (stop_was_asked_for) throw Stopped();

@@ -16,8 +16,8 @@ struct ThreadExit {
 void at_thread_exit(ThreadExit& exit) noexcept;
 
 /// The calling thread's T, made at its first use. It can be used while the thread and the process
-/// end, in destructors of static and thread_local objects: those of T come later, and whoever asks
-/// again then is given another one.
+/// end, in destructors of static and thread_local objects, because those of T run later. A use
+/// after that makes another T.
 template <class T>
 T& of_this_thread() {
   struct Own : ThreadExit {

@@ -32,9 +32,10 @@ bool is_contiguous(std::span<const index_t> extents, std::span<const index_t> st
 /// The common extents under broadcasting from the right. ShapeError naming `who` and both shapes.
 Extents broadcast_extents(std::span<const index_t> a, std::span<const index_t> b,
                           std::string_view who);
-/// Axis counted from the front. ShapeError naming `who` if it is outside the rank.
+/// The axis counted from the front. ShapeError naming `who` if it is outside the rank.
 index_t normalize_axis(index_t axis, std::size_t rank, std::string_view who);
-/// Sorted, counted from the front. ShapeError naming `who` if one is outside the rank or repeated.
+/// The axes sorted, counted from the front. ShapeError naming `who` if one is outside the rank or
+/// repeated.
 Axes normalize_axes(std::span<const index_t> axes, std::size_t rank, std::string_view who);
 /// The strides of a view with other extents on the same elements in the same order, if there is
 /// one.

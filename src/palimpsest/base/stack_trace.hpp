@@ -42,9 +42,9 @@ class StackTrace {
 /// there are none. It must not throw.
 using OriginSource = std::shared_ptr<const StackTrace> (*)(std::size_t limit);
 
-/// Sets what is asked whenever an op is applied; null, as at the start: nobody. Errors about an
-/// application then name the innermost call, `built at scan.py:42 in sense`; with
-/// Config::exception_verbosity "medium" or "high" traceback_limit calls, in place of those of C++.
+/// Sets the source of origins that is asked whenever an op is applied; null, the default, for none.
+/// Errors about an application then name the innermost call, `built at scan.py:42 in sense`; with
+/// Config::exception_verbosity "medium" or "high" traceback_limit calls, instead of those of C++.
 ///
 /// Threads  any; several may be in the source at once
 void set_origin_source(OriginSource source) noexcept;

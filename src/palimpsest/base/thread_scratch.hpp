@@ -13,8 +13,8 @@ namespace detail {
 struct ScratchMark {
   std::size_t chunk = 0, used = 0;
 };
-/// `bytes` of the calling thread's scratch, aligned to 64; `before` is what to give back to. The
-/// thread keeps the memory until it ends. std::bad_alloc.
+/// Takes `bytes` of the calling thread's scratch, aligned to 64; `before` receives the mark to give
+/// back to. The thread keeps the memory until it ends. Throws std::bad_alloc.
 std::byte* take_scratch(std::size_t bytes, ScratchMark& before);
 void give_back_scratch(const ScratchMark& before) noexcept;
 }  // namespace detail

@@ -8,8 +8,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Elements in memory that somebody else owns: what kernels read. `data` is the first element,
-/// strides count elements and may have any sign. The spans must outlive the view.
+/// Elements in memory of another owner, for kernels to read. `data` is the first element, strides
+/// count elements and may have any sign. The spans must outlive the view.
 struct ConstView {
   const void* data = nullptr;
   DType dtype = DType::float32;

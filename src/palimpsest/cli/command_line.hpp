@@ -19,8 +19,8 @@ struct EndedEarly {
   int code = kDone;
 };
 
-/// One subcommand: what it takes, and what it does. Targets must outlive the run; a target keeps
-/// its value when the option is absent, and the help shows that value as the default.
+/// One subcommand: its options and arguments, and its work. Targets must outlive the run; a target
+/// keeps its value when the option is absent, and the help shows that value as the default.
 class Command {
  public:
   /// An argument that must be given.

@@ -22,7 +22,7 @@ class Outputs {
   Outputs();
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;
-  /// Removes what was not committed.
+  /// Removes the files that were not committed.
   ~Outputs();
 
   /// Names a file that the run reads; of a BART CFL both files. An empty path is no file.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// function(): from the graph that a user built to a program, in this order:
+// function(): makes a program of the user's graph, in this order:
 //  1. inputs and updates are resolved and checked
 //  2. givens are applied to outputs and updates
-//  3. default updates are collected, and what they need, until nothing new comes
+//  3. default updates are collected, with the containers that they need, until no new one comes
 //  4. containers reached through several variables become one input
-//  5. roots that are missing and inputs that are not needed are found
+//  5. missing roots and unneeded inputs are found
 //  6. the graph is cloned, protected and rewritten
 #include "palimpsest/compile/compile.hpp"
 
@@ -25,7 +25,7 @@
 namespace palimpsest {
 namespace {
 
-// The config's tags add to whatever mode there is.
+// Adds the config's tags to the mode.
 Mode mode_of(const FunctionOptions& options, const Config& config) {
   const auto tags = [](const std::vector<std::string>& words) {
     return Mode::Tags(words.begin(), words.end());
@@ -133,7 +133,7 @@ class Compiler {
     }
   }
 
-  // An update of a container by itself is no operation.
+  // An update of a container by itself does nothing.
   void drop_updates_by_themselves() {
     std::erase_if(updates_, [](const ResolvedUpdate& update) {
       return update.value.is_root() && container_of(update.value) == update.target;
@@ -164,7 +164,7 @@ class Compiler {
     return cells_.size() - 1;
   }
 
-  // One container may be reached through several variables; it is one input of the graph. What is
+  // A container reached through several variables is one input of the graph. A container that is
   // only the default value of an argument has that argument's input.
   void gather_containers() {
     std::vector<Variable> duplicates, originals;

@@ -15,7 +15,7 @@ const FunctionState& checked(const std::shared_ptr<const FunctionState>& impl) {
   return *impl;
 }
 
-// For errors: what can be asked for by name.
+// For errors: the cells that can be asked for by name.
 std::string names_of_cells(const FunctionState& impl) {
   std::string text;
   const auto add = [&](const std::string& name) {

@@ -58,7 +58,8 @@ struct FunctionOptions {
   /// Ops that overwrite their inputs are allowed in the graph.
   bool accept_inplace = false;
   NoDefaultUpdates no_default_updates = {};
-  /// Givens must have the type of what they replace; else the graph is built anew on theirs.
+  /// True: givens must have the type of the variable that they replace. False: the graph is built
+  /// anew on their types.
   bool rebuild_strict = true;
   /// allow_downcast of the inputs that do not say.
   std::optional<bool> allow_input_downcast = {};
@@ -159,7 +160,7 @@ class Function {
   /// The variables of the inputs in the order of a call, implicit ones last.
   std::vector<Variable> inputs() const;
   /// The cell of an input or of a shared variable, by its variable or by its name. ValueError:
-  /// there is none, or several shared variables have the name.
+  /// there is no such input, or several shared variables have the name.
   Container& container(const Variable& variable) const;
   Container& container(std::string_view name) const;
   /// The cells that the function reads or updates.

@@ -10,8 +10,8 @@
 namespace palimpsest {
 namespace {
 
-// Every step that overwrites the memory of `root` becomes its pure twin. Steps after it that work
-// in place on its result may stay: that is memory of the function now.
+// Replaces every step that overwrites the memory of `root` by its pure twin. Later steps that work
+// in place on the twin's result may stay: that memory belongs to the function.
 void make_pure(FunctionGraph& graph, const Variable& root) {
   for (;;) {
     const std::vector<Apply> destroyers = graph.destroyers(root);

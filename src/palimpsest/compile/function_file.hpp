@@ -55,9 +55,9 @@ void save_shared(const std::string& path, std::span<const SharedVariable> variab
 std::vector<SharedVariable> load_shared(const std::string& path,
                                         const ArchiveOptions& options = {});
 
-/// Writes a graph by itself: nodes, variables, tags, which inputs are protected, names of the
-/// rewrites that introduced nodes. Not written: features, marks; what a shared variable holds,
-/// which becomes a plain input.
+/// Writes a graph: nodes, variables, tags, protected inputs, names of the rewrites that introduced
+/// nodes. Features, marks and values of shared variables are not written; a shared variable becomes
+/// a plain input.
 ///
 /// Errors  NotSupported: an op that has no registered factory (register_op), before a byte is
 ///         written; IoError: as AtomicFile

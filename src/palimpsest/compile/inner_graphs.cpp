@@ -50,8 +50,8 @@ class StateMemory {
     return hints;
   }
 
-  // A state's memory is for what computes its own next value. True if one was used otherwise, which
-  // it will not be next time.
+  // Withdraws a state's memory unless only the step that computes its next value uses it. True if
+  // one was withdrawn.
   bool withdraw_misused(const FunctionGraph& body) {
     AliasedInputs aliased;
     return std::erase_if(states_,

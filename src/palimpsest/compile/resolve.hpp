@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what the parts of function() share.
+// Internal: common parts of function().
 #pragma once
 
 #include <memory>

@@ -19,7 +19,7 @@ namespace {
 
 using Build = std::function<Variable(std::span<const Variable>)>;
 
-// Functions by what they compute and for which operands, the one used last in front.
+// Functions by their operation and operands, the last used one in front.
 class FunctionCache {
  public:
   static FunctionCache& instance() {
@@ -72,7 +72,7 @@ std::string key_of(std::string_view what, std::span<const Tensor> operands) {
   return (key += '#') += std::to_string(config().threads.value_or(0));
 }
 
-// The config of the thread, without what would change how a single operation runs.
+// The config of the thread, without keys that would change the run of a single operation.
 Config plain_config() {
   Config result = config();
   const Config fresh;

@@ -34,8 +34,8 @@ inline void stream(std::byte* to, const std::byte* from, index_t bytes) {
 #endif
 }
 
-/// Streams the lines that lie within a row, stores what is before and after them. `gap`: how far it
-/// is from the end of the row to the one that is read next.
+/// Streams the lines that lie within a row; stores the bytes before and after them. `gap`: bytes
+/// from the end of the row to the row that is read next.
 inline void stream_row(std::byte* to, const std::byte* from, index_t bytes, index_t gap) {
   constexpr index_t kAhead = 2048;
   const auto misplaced = static_cast<index_t>(reinterpret_cast<std::uintptr_t>(to) % kCacheLine);

@@ -29,9 +29,9 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Sends all parcels and fills all places. Returns when both are done. Empty ones do not travel.
-  /// Gives what went wrong, else an empty text: another rank gave up (its message follows), ended,
-  /// or was silent for `timeout_s`.
+  /// Sends all parcels and fills all places. Returns when both are done. Empty parcels do not
+  /// travel. Returns an empty text, or the failure: another rank gave up (its message follows),
+  /// ended, or was silent for `timeout_s`.
   virtual std::string exchange(std::span<const Parcel> parcels, std::span<const Place> places,
                                double timeout_s) noexcept = 0;
   /// Tells all other ranks that this one takes part in no more of the exchanges of this call, and

@@ -51,8 +51,8 @@ struct DistributeOptions {
 NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement,
                       const DistributeOptions& options = {});
 
-/// The operator of which each rank has made its own part: what distribute() gives where no rank has
-/// all of the data. Of a dimension of the placement, `part` has this rank's range.
+/// The operator of which each rank has made its own part: the result of distribute() if no rank has
+/// all of the data. For a dimension of the placement, `part` has this rank's range.
 ///
 /// Shapes   those of part
 /// Aliases  keeps the given node
@@ -63,7 +63,7 @@ NamedLinop join_parts(const NamedLinop& part, const Team& team, const Placement&
 bool is_distributed(const NamedLinop& A);
 /// Its team. ValueError: none.
 Team team_of(const NamedLinop& A);
-/// This rank's part of it, which communicates with nobody.
+/// This rank's part of it. It does not communicate.
 NamedLinop local_part(const NamedLinop& A);
 
 }  // namespace palimpsest

@@ -7,9 +7,9 @@
 
 namespace palimpsest::distributed_detail {
 
-/// This rank's part of a difference or convolution along placed dimensions: neighbours give what
-/// the stencil reads beyond the part, and the adjoint gives back what belongs to them.
-/// Undefined: A is another operator, or `refused` (positions of axes) are not those of its stencil.
+/// This rank's part of a difference or convolution along placed dimensions. Neighbours send the
+/// elements that the stencil reads beyond the part; the adjoint sends their sums back. Undefined if
+/// A is another operator, or `refused` (positions of axes) are not those of its stencil.
 NamedLinop distributed_stencil(const NamedLinop& A, const Team& team, const Placement& placement,
                                const Axes& refused);
 

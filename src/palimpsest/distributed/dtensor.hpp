@@ -44,7 +44,7 @@ class DTensor {
   /// The whole array, on all ranks.
   Tensor gather_to_all() const;
   /// The same array with other parts. All ranks call it.
-  /// Cost     each rank sends to each other what that will hold of its part
+  /// Cost     each rank sends to each other rank the elements of its part that the other will hold
   DTensor redistribute(const Placement& placement) const;
 
  private:

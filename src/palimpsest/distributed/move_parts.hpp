@@ -83,11 +83,11 @@ Variable redistribute(const Variable& x, const Team& team, const CutAxes& from, 
 
 /// Elements beyond the ends of an array: 0, those from the other end, the nearest one again.
 enum class HaloEdge { zero, periodic, nearest };
-/// This rank's part of an array and what lies before and after it; nothing where the part is empty.
+/// This rank's part of an array with the elements before and after it; empty if the part is empty.
 Variable halo(const Variable& x, const Team& team, const CutAxis& cut, index_t before,
               index_t after, HaloEdge edge);
 
-/// Its adjoint: what lies around the parts is added to what it is of.
+/// The adjoint of halo(): adds the surrounding elements to the parts that they come from.
 Variable halo_adjoint(const Variable& y, const Team& team, const CutAxis& cut, index_t before,
                       index_t after, HaloEdge edge);
 

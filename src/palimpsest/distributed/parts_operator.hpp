@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what containers share whose vectors are spread over ranks. Their attributes are `team`,
-// the number of a team, and `input` and `output`, the axes of vectors of which each rank holds its
-// part. An axis of -1 says that each rank has a vector for itself.
+// Internal: common parts of containers whose vectors are spread over ranks. Their attributes are
+// `team`, the number of a team, and `input` and `output`, the axes of vectors of which each rank
+// holds its part. An axis of -1 says that each rank has a vector for itself.
 #pragma once
 
 #include "palimpsest/distributed/move_parts.hpp"

@@ -70,8 +70,8 @@ class Team {
   Team seen_from(int rank) const;
   /// The same ranks in another shape. ValueError "axes": see the constructor.
   Team reshaped(TeamAxes axes) const;
-  /// Tells the other ranks that this one takes part in nothing more of what they do together now:
-  /// those who wait for it, or will, end with a CommunicationError that says why.
+  /// Tells the other ranks that this one leaves their present joint work. Ranks that wait for it,
+  /// or will wait, end with a CommunicationError that contains `why`.
   void abandon(std::string_view why) const noexcept;
   /// `Team(rank 4)[1]`.
   std::string str() const;

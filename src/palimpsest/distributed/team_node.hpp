@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what a team is, and the groups of its ranks that communicate.
+// Internal: a team, and the groups of its ranks that communicate.
 #pragma once
 
 #include <string>

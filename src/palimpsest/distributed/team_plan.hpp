@@ -37,9 +37,9 @@ struct TeamPlan {
   std::string str() const;
 };
 
-/// Gives what one rank of a pretended team holds and sends.
+/// Returns the memory and messages of one rank of a pretended team.
 using PlanOfRank = std::function<RankPlan(const Team& seen)>;
-/// All ranks of a team, whatever they do: a solve, several operators.
+/// Plans all ranks of a team, for any work: a solve, several operators.
 /// Cost     one call for each rank
 TeamPlan plan_on_team(const Team& team, const PlanOfRank& plan_of_rank);
 
@@ -62,7 +62,7 @@ struct SmallestTeamOptions {
   Dims candidates = {};
   int most_ranks = 1024;
 };
-/// A team along one axis, "rank", and what its ranks hold and send.
+/// A team along one axis, "rank", with the memory and messages of its ranks.
 struct SmallestTeam {
   int ranks = 1;
   Placement placement;

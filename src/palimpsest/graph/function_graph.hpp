@@ -36,7 +36,7 @@ class FunctionGraph {
  public:
   struct Options {
     bool clone = true;
-    /// False: any two views of one variable overlap, whatever parts of it they show.
+    /// False: any two views of one variable count as overlapping, whatever parts they show.
     bool alias_regions = true;
   };
   using Pairs = std::span<const std::pair<Variable, Variable>>;
@@ -59,8 +59,8 @@ class FunctionGraph {
   bool is_input(const Variable& v) const;
   bool is_output(const Variable& v) const;
 
-  /// All nodes, each after what it reads and after every reader of what it overwrites;
-  /// deterministic. InconsistencyError when no such order exists.
+  /// All nodes, each behind the nodes that it reads from and behind every reader of the values that
+  /// it overwrites; deterministic. InconsistencyError when no such order exists.
   std::vector<Apply> toposort() const;
   /// Pairs of nodes of which the first must precede the second although it computes nothing for
   /// it. Those that follow from others need not be among them.
@@ -70,8 +70,8 @@ class FunctionGraph {
   void protect(const Variable& v);
   void unprotect(const Variable& v);
   bool is_protected(const Variable& v) const;
-  /// Inputs that a failed run must leave as they were: what overwrites them comes after every node
-  /// that can fail.
+  /// Protects an input from failed runs: nodes that overwrite it come after every node that can
+  /// fail.
   /// Errors  ValueError: not an input of the graph
   void overwrite_last(const Variable& v);
   bool is_overwritten_last(const Variable& v) const;

@@ -91,7 +91,7 @@ struct Constraint {
   bool is_aside = false;
 };
 
-/// A variable that is no alias of another one within a walk, and what is written of it.
+/// A variable that is an alias of no other one within a walk, and the regions written of it.
 struct Top {
   VarInfo* var = nullptr;
   std::vector<Region> written;
@@ -106,7 +106,7 @@ struct Run {
   PointerSet<Record> passed;     // those whose walks left out what lies between
 };
 
-/// One input that a node overwrites, and what shares its memory.
+/// One overwritten input of a node, and the variables that share its memory.
 struct Record {
   NodeInfo* node = nullptr;
   int input = 0;
@@ -244,7 +244,7 @@ void for_each_predecessor(const NodeInfo& node, F&& f) {
   }
 }
 
-/// Of edits that are validated: how many were refused, and the time that took to tell.
+/// The number of refused edits, of those that are validated, and the seconds spent on validation.
 struct EditCounts {
   std::size_t refused = 0;
   double validation_seconds = 0;
@@ -256,7 +256,7 @@ class GraphState {
 
   // -- structure -------------------------------------------------------------------------------
   NodeInfo* find(const ApplyNode* node) const;
-  /// Null for what the graph has never seen.
+  /// Null for a variable that the graph has never seen.
   VarInfo* find(const Variable& v) const;
   /// Makes an entry for a root that is new.
   VarInfo& need(const Variable& v);
@@ -291,8 +291,8 @@ class GraphState {
   /// The tops at which such a walk turns round. It stops at earlier writers only where no writer
   /// joins inputs.
   std::vector<Top> tops_of(VarInfo& destroyed, const Region& written, bool may_stop) const;
-  /// The gravest fault, by R1 and R3, of overwriting `input` of a node as `writer` says, which is
-  /// that node or what would take its place.
+  /// The gravest fault, by R1 and R3, of overwriting `input` of a node by `writer`: that node or
+  /// its replacement.
   std::pair<InconsistencyKind, VarInfo*> fault_of(const NodeInfo& node, const Apply& writer,
                                                   int input,
                                                   const std::vector<VarInfo*>& members) const;

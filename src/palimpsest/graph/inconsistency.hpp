@@ -32,8 +32,8 @@ struct Inconsistency {
   Variable variable = {};  // what it destroys
   Variable other = {};     // what shares that memory and must keep its value
   Apply other_node = {};   // the reader, or the second destroyer
-  // Of an ordering_cycle: each node must precede the next one. Of a transaction: from what
-  // overwrites the variable to what can fail after it.
+  // Of an ordering_cycle: each node must precede the next one. Of a transaction: from the node that
+  // overwrites the variable to a node that can fail after it.
   std::vector<Apply> cycle = {};
   std::string text = {};
   explicit operator bool() const { return kind != InconsistencyKind::none; }

@@ -36,7 +36,7 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// In what sense an op is linear in one input, the others held fixed.
+/// Kind of linearity of an op in one input, the others held fixed.
 enum class Linearity {
   no,
   real,       // over the reals only: conj, real, imag
@@ -64,7 +64,7 @@ class RunContext {
   /// view refers to must stay.
   void set_output(std::size_t j, const ConstView& where) { set_.emplace_back(j, where); }
   std::span<const std::pair<std::size_t, ConstView>> set_outputs() const { return set_; }
-  /// For executors: copies what was set to the destinations.
+  /// For executors: copies the outputs that were set to the destinations.
   /// Errors  ShapeError, DTypeError: another extent or dtype than the destination's
   void take_set_outputs() const;
 
@@ -76,11 +76,11 @@ class RunContext {
   std::vector<std::pair<std::size_t, ConstView>> set_;
 };
 
-/// An operation: immutable, compared by value, shared by all its applications. Whatever it declares
-/// follows from name() and parameters(), by which ops are compared, and from its inputs.
+/// An operation: immutable, compared by value, shared by all its applications. All its declarations
+/// follow from name() and parameters(), by which ops are compared, and from its inputs.
 ///
-/// Aliases  the default is the safe one: no output shares memory with an input, nothing is
-///          overwritten. What an op does beyond that it declares here.
+/// Aliases  the default is the safe one: no output shares memory with an input, no input is
+///          overwritten. An op declares every exception here.
 /// Threads  all members may be called concurrently
 class Op : public std::enable_shared_from_this<Op> {
  public:
@@ -161,8 +161,8 @@ class Op : public std::enable_shared_from_this<Op> {
   // -- running ---------------------------------------------------------------------------------
   /// Names of the ways to compute the same; the first is the one that is used.
   virtual std::vector<std::string> implementations() const { return {"default"}; }
-  /// By how many rounding errors implementations and destinations may differ, per square root of
-  /// the number of terms of an element; 0: not by a bit.
+  /// Largest difference between implementations and destinations, in rounding errors per square
+  /// root of the number of terms of an element; 0: equal bit for bit.
   virtual double tolerance(const Apply&) const { return 16; }
   virtual void run(RunContext& context) const = 0;
 

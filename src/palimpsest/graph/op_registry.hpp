@@ -17,8 +17,8 @@ using OpFactory = std::function<OpPtr(std::string_view name, std::string_view pa
 /// Errors   ValueError: the name is taken
 void register_op(std::string name, OpFactory factory);
 
-/// The op of which str() was `name{parameters}`. What the factory makes is compared with that text,
-/// so that an op which is restored is the one that was saved.
+/// The op whose str() was `name{parameters}`. The made op is compared with that text, so that the
+/// restored op is the saved one.
 /// Errors   IoError: no op of that name is registered; FormatError: no such parameters
 OpPtr restore_op(std::string_view name, std::string_view parameters);
 

@@ -28,7 +28,7 @@ struct Origin final : Attachment {
 const Origin* origin_of(const Apply& node);
 /// Gives one application the origin of another one, unless it has one that has a limit.
 void pass_origin(const Apply& from, const Apply& to);
-/// Gives it the origin of another one, whatever it had.
+/// Replaces its origin by that of another one.
 void copy_origin(const Apply& from, const Apply& to);
 
 /// Applications that this thread makes while it lives come from here. Scopes nest.

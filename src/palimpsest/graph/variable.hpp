@@ -31,7 +31,7 @@ class Attachment {
 
 /// Marks on a variable for rewrites and checks.
 struct VariableTags {
-  /// Never to be overwritten, whatever a rewrite would gain.
+  /// True: never overwritten, whatever a rewrite would gain.
   bool indestructible = false;
   /// False: not looked at by the guard that searches for NaN.
   bool nan_guard = true;

@@ -180,7 +180,7 @@ Compression geometric_compression(const Tensor& samples, index_t start, index_t 
   return result;
 }
 
-// The operators, for grids of so many axes.
+// Adds the operators for grids of `axes` axes.
 void add_operators(Compression& c, std::size_t axes) {
   const Dims image = Dims("Nz Ny Nx").slice(3 - axes, 3),
              grid = Dims("Kz Ky Kx").slice(3 - axes, 3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The polynomial of G is contracted axis by axis: a plane's, a line's, a point's matrix. Lines are
-// taken in groups of kLines, each by one worker; the vectors of a line are where the power steps of
-// the next one begin. The groups are the same for any number of workers, and so is the result.
+// The polynomial of G is contracted axis by axis: for a plane, a line, a point. Workers take groups
+// of kLines lines. The power steps of a line begin with the vectors of the line before in its
+// group. The groups are the same for any number of workers, and so is the result.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -228,8 +228,8 @@ class EigenMaps {
                     std::span(w.eigen, static_cast<std::size_t>(w.eigen_bytes)));
   }
 
-  // Are all eigenvalues but the largest `n` below the crop value? What is known of them is the sum
-  // of their fourth powers.
+  // Are all eigenvalues but the largest `n` below the crop value? Of these only the sum of fourth
+  // powers is known.
   bool are_others_cropped(const Worker& w, index_t x, index_t n) const {
     if (!crops(options_)) return false;
     const auto fourth = [](double v) { return v * v * v * v; };
@@ -316,7 +316,7 @@ class EigenMaps {
   Mutex mutex_;
 };
 
-// (M, C, ..), or (M, ..) for what has no coils.
+// (M, C, ..), or (M, ..) without coils.
 Extents shape_of(const EspiritSizes& s, bool has_coils) {
   Extents shape{s.sets};
   if (has_coils) shape.push_back(s.n_coils);

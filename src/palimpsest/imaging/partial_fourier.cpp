@@ -129,8 +129,8 @@ std::vector<index_t> order_with_last(std::size_t rank, index_t axis) {
   return order;
 }
 
-// The farthest measured lines on both sides of the middle; along axes of even extent line 0 is
-// farther than any on the other side, and does not count as such.
+// The first and the last measured line along an axis. Line 0 of an even extent has no counterpart
+// on the other side.
 struct Reach {
   index_t first = -1, last = -1;
 };

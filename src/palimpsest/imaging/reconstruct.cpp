@@ -73,7 +73,7 @@ Data data_of(const Tensor& kspace, const Tensor& maps, const KspaceSampling& sam
   return data;
 }
 
-// (C, ..) of a series: what each point measured on average.
+// (C, ..) of a series: the mean over the frames that measured each point.
 Tensor mean_of_frames(const Tensor& kspace, const Tensor& mask) {
   const Tensor dense = kspace.contiguous(), taken = mask.to(DType::bool_).contiguous();
   const index_t frames = kspace.shape(0), coils = kspace.shape(1);

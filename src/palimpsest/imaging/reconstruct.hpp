@@ -40,7 +40,7 @@ struct ReconstructOptions {
   int iterations = 30;
   /// Ends earlier where the solver's residual is below it; 0: never.
   double tolerance = 0;
-  /// Unit of the weights of what is proportional to |x|; `std::nullopt`: Brightness::scale() of the
+  /// Unit of the weights of terms proportional to |x|; `std::nullopt`: Brightness::scale() of the
   /// data.
   std::optional<double> scale = {};
   /// The image is divided by the scale.

@@ -141,8 +141,8 @@ Image image_of(const ScanLayout& layout, const Tensor& data);
 /// Reads a raw file (ISMRMRD) or an array (NPY, BART CFL) of k-space into memory: sorted, averaged,
 /// echoes of EPI aligned; oversampling stays.
 ///
-/// Errors   ValueError beginning with the path: what is wrong with the file; what it has and this
-///          does not honour, by name
+/// Errors   ValueError beginning with the path: the fault of the file, or the name of a feature in
+///          it that is not supported
 Scan read_scan(const std::string& path, const ScanOptions& options = {});
 
 }  // namespace palimpsest

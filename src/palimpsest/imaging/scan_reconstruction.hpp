@@ -39,8 +39,8 @@ struct ScanReconstructionOptions {
   ReconstructMethod method = ReconstructMethod::automatic;
   int iterations = 30;
   double tolerance = 0;
-  /// Unit of the weights of what is proportional to |x|; unset: that of the data. A slice has one
-  /// for all its frames.
+  /// Unit of the weights of terms proportional to |x|; unset: that of the data. A slice has one for
+  /// all its frames.
   std::optional<double> scale = {};
   /// The image is divided by the scale.
   bool keep_scale = false;
@@ -48,11 +48,11 @@ struct ScanReconstructionOptions {
   index_t sets = 1;
   /// Virtual coils that take the place of those of the scan, and of given maps; unset: none do.
   std::optional<index_t> virtual_coils = {};
-  /// Of images of smooth phase: what becomes of the side of k-space that was not measured.
+  /// For images of smooth phase: method to fill the side of k-space that was not measured.
   PartialFourier partial = PartialFourier::none;
   /// Bytes that may be held at a time, from opening the files to writing the results.
   std::optional<index_t> budget;
-  /// The folder of files that hold what a budget does not allow to be in memory.
+  /// The folder for files with the arrays that do not fit a budget.
   std::string scratch = ".";
   /// The coil maps are a result, too.
   bool keeps_maps = false;
@@ -153,7 +153,8 @@ class PALIMPSEST_API ScanReconstruction {
   /// Gets the number of iterations done, out of plan().solves times the most of one.
   using Progress = std::function<void(index_t iterations, double residual)>;
   ScanReconstructionResult run(const Progress& progress = {});
-  /// Calls what writes results; it holds what ScanReconstructionOptions::writing_bytes said.
+  /// Calls `write`, the writer of results; it holds at most
+  /// ScanReconstructionOptions::writing_bytes.
   void while_writing(const std::function<void()>& write);
   /// The most that was held so far, counted as the plan counts.
   index_t measured_bytes() const;

@@ -24,7 +24,7 @@ struct EspiritOptions {
   /// Singular vectors with sigma > sqrt(threshold) sigma_1 are kept. `automatic`: all of them,
   /// weighted by (1 - l / sigma)+ with the l that Stein's unbiased estimate of risk prefers.
   std::optional<double> threshold = 0.001;
-  /// In place of the threshold: so many vectors, or those with sigma > percent / 100 sigma_1.
+  /// Instead of the threshold: this number of vectors, or those with sigma > percent / 100 sigma_1.
   std::optional<index_t> rank = {};
   std::optional<double> percent = {};
   /// Maps are 0 where the eigenvalue is smaller. `automatic`: by Stein's unbiased estimate.
@@ -36,8 +36,8 @@ struct EspiritOptions {
   bool intensity = false;
   /// Multiplies each vector such that its product with the strongest virtual coil is positive.
   bool rotate_phase = true;
-  /// Variance of the noise of a complex sample, for what is automatic; by default the one that the
-  /// smallest singular values have.
+  /// Variance of the noise of a complex sample, for automatic options; default: from the smallest
+  /// singular values.
   std::optional<double> sigma2 = {};
   /// The result has eigenvalues.
   bool keep_eigenvalues = true;
@@ -104,7 +104,7 @@ struct WalshOptions {
 Tensor walsh(const Tensor& coil_images, const WalshOptions& options = {});
 
 struct DirectOptions {
-  /// Largest extent of the calibration area along an axis, and where it lies if not there.
+  /// Largest extent, along an axis, of the calibration area that is found; and the area, if given.
   index_t calibration = 24;
   std::optional<CalibrationArea> area = {};
 };

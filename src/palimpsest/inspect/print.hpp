@@ -35,7 +35,7 @@ struct DebugPrintOptions {
   bool print_regions = false;
   /// The bodies of loops, below the graph.
   bool print_inner_graphs = true;
-  /// `@offset+bytes` of what lies in the arena, by the plan if one is given.
+  /// True: `@offset+bytes` of values in the arena, by the plan if one is given.
   bool print_memory = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: how prints show what no op computes.
+// Internal: text of variables that no op computes.
 #pragma once
 
 #include <string>

@@ -15,8 +15,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// The counters that the imaging readouts of a scan have, each value once, sorted; and how many
-/// readouts there are of each kind.
+/// The counters of the imaging readouts of a scan, each value once, sorted; and the number of
+/// readouts of each kind.
 struct ScanContents {
   std::vector<index_t> slices, contrasts, phases, sets, repetitions, averages, segments;
   /// Calibration: flagged so, those that are a part of the image too included.
@@ -87,9 +87,8 @@ struct CartesianLayout {
 /// Errors   those of cartesian_kspace
 CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions& options = {});
 
-/// Looks at so many readouts in the middle of a scan of complete readouts: columns in which all of
-/// their samples are 0 become columns that are not measured. Some scanners fill partial echoes with
-/// zeros.
+/// Looks at `n_readouts` readouts in the middle of a scan of complete readouts. Columns in which
+/// all their samples are 0 count as not measured: some scanners fill partial echoes with zeros.
 void note_empty_columns(const RawScanFile& file, CartesianLayout& layout, std::size_t n_readouts);
 
 /// cartesian_kspace() of a file that may be larger than memory.

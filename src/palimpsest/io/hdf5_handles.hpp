@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what the two sources of the HDF5 module share; the one file that includes HDF5.
+// Internal: common parts of the two sources of the HDF5 module; the one file that includes HDF5.
 #pragma once
 
 #include <fcntl.h>

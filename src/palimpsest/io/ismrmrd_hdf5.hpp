@@ -150,8 +150,7 @@ struct ImageFileParts {
 /// there is one.
 void parse_image_file(const std::string& path, std::uint64_t file_bytes, const std::string& series,
                       Arena& arena, ImageFileResult& result);
-/// Builds a file in memory and hands its bytes on; the text of what went wrong, empty if nothing
-/// did.
+/// Builds a file in memory and hands its bytes on. Returns the text of the error, empty on success.
 std::string build_image_file(const ImageFileParts& parts,
                              const std::function<void(const void*, std::size_t)>& use_image);
 
@@ -159,7 +158,7 @@ std::string build_image_file(const ImageFileParts& parts,
 struct Hdf5Functions {
   void (*parse)(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
                 Arena& arena, RawFileResult& result);
-  /// The text of what went wrong; empty if nothing did.
+  /// Returns the text of the error, empty on success.
   std::string (*build)(const std::string& xml, std::span<const AcquisitionRecord> records,
                        const std::function<void(const void*, std::size_t)>& use_image);
   void (*parse_images)(const std::string& path, std::uint64_t file_bytes, const std::string& series,
@@ -168,7 +167,8 @@ struct Hdf5Functions {
                               const std::function<void(const void*, std::size_t)>& use_image);
 };
 
-/// Held by whoever calls HDF5 in this process; shared by those that split off a process which does.
+/// Lock of HDF5 in this process. Exclusive for callers of HDF5; shared for threads that split off a
+/// process that calls it.
 CallLock& hdf5_lock();
 /// StateError if a thread that this process lacks was calling HDF5 when it was forked. The caller
 /// holds the lock.

@@ -17,7 +17,7 @@
 
 namespace palimpsest::io_detail {
 
-/// Shared memory begins with the result; what comes behind it is aligned for everything.
+/// Bytes of shared memory for the result, at its start; the memory behind is aligned for any type.
 inline constexpr std::size_t kResultBytes = 1024;
 
 /// FormatError unless the file has the signature of HDF5.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: where the headers of NIfTI-1 and NIfTI-2 keep what is read and written.
+// Internal: places of the fields that are read and written in the headers of NIfTI-1 and NIfTI-2.
 #pragma once
 
 #include <array>

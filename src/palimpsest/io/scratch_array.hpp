@@ -9,9 +9,9 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// An array that is written piece by piece, in a file without a name for what is larger than
-/// memory, or in memory. Zero where nothing was written. The file is gone when nobody uses it any
-/// more, whatever ends the program.
+/// Array that is written piece by piece: in memory, or in a file without a name if it is larger
+/// than memory. Unwritten elements are zero. The file vanishes with its last user, however the
+/// program ends.
 ///
 /// Errors   IoError: no such folder, no right to write there, a full disk
 /// Cost     in a file: no memory; disk for what is written

@@ -61,7 +61,7 @@ class Allocator {
   State* const state_;
 };
 
-/// Measures what one device gives out during its life, by all threads. Scopes nest freely.
+/// Measures the allocations on one device during its life, by all threads. Scopes nest freely.
 class MemoryScope {
  public:
   explicit MemoryScope(Device device = {});

@@ -59,7 +59,7 @@ class Block {
     if (header_ != nullptr) drop();
   }
 
-  /// Memory of somebody else. The deleter (may be empty, must not throw) runs with the last
+  /// Memory of another owner. The deleter (may be empty, must not throw) runs with the last
   /// reference; if this throws it does not run.
   static Block foreign(void* data, std::size_t bytes, Device device, bool writable,
                        std::function<void()> deleter);

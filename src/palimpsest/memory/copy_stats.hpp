@@ -21,7 +21,7 @@ struct CopyCounts {
 
   /// All bytes moved.
   std::uint64_t bytes_copied() const { return copied_bytes + eager_copied_bytes; }
-  /// Bytes that eager copies would have moved and nobody ever did.
+  /// Bytes that eager copies would have moved and no copy ever did.
   std::uint64_t bytes_avoided() const {
     return lazy_bytes > copied_bytes ? lazy_bytes - copied_bytes : 0;
   }

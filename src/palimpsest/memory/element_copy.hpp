@@ -10,7 +10,7 @@
 // Elements of sparse views, laid out densely. Internal.
 namespace palimpsest {
 
-/// Row-major and without gaps, at the offset of the view; what was repeated stays repeated.
+/// Row-major and without gaps, at the offset of the view; repeated elements stay repeated.
 ByteLayout dense_layout(const ByteLayout& view);
 /// Bytes of that.
 std::int64_t dense_bytes(const ByteLayout& view);

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-// Memory that Storage::from_file, shared_memory and attach_shared_memory have mapped, and what it
-// shows.
+// Memory mapped by Storage::from_file, shared_memory and attach_shared_memory, and the bytes of the
+// file or segment that it shows.
 namespace palimpsest {
 
 /// A byte of a file or of a shared-memory segment. One byte may be mapped at several addresses.

@@ -5,8 +5,8 @@
 
 #include "palimpsest/base/api.hpp"
 
-// The pages of files that Storage::from_file maps. Reading maps a page into the process; what was
-// read can be given back at once, since the file still has it.
+// Pages of files that Storage::from_file maps. Reading maps a page into the process. A page that
+// was read can be released at once, because the file still has it.
 namespace PALIMPSEST_API palimpsest {
 
 /// Do these bytes lie in a mapped file?

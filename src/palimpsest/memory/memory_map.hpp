@@ -27,8 +27,8 @@ namespace PALIMPSEST_API palimpsest {
 ///          OutOfMemory: nothing has happened, and the call may be tried again
 class MemoryMap {
  public:
-  /// With `compact`, copy() and to() also store densely what belongs to one single view that fills
-  /// less than half of its extent: its strides change.
+  /// With `compact`, copy() and to() also store a single view densely if it fills less than half of
+  /// its extent and shares with no other: its strides change.
   explicit MemoryMap(bool compact = false);
   MemoryMap(MemoryMap&&) noexcept;
   MemoryMap& operator=(MemoryMap&&) noexcept;
@@ -39,7 +39,7 @@ class MemoryMap {
   void lazy_copy();
   /// Copies all data now, each byte once, bytes of no view as zero.
   void copy();
-  /// Copies what is not on `device`; the rest maps to itself.
+  /// Copies the storages that are not on `device`; the others map to themselves.
   void to(Device device);
   /// As to(), and gives up its sources. When everything is allocated, `prepare` runs, for which
   /// map() answers although nothing is copied yet; then each source is let go of as soon as its

@@ -8,11 +8,11 @@
 
 namespace palimpsest {
 
-/// Sleeps until `word` differs from `seen`, which may be noticed late but never missed, provided
-/// that whoever changes the word for good calls unpark(&word) afterwards.
+/// Sleeps until `word` differs from `seen`. A change may be noticed late but never missed, provided
+/// that the thread that makes the last change calls unpark(&word) afterwards.
 void park(const std::atomic<std::uint64_t>& word, std::uint64_t seen);
 
-/// Wakes all that sleep on this address. What stood there may be gone already.
+/// Wakes all threads that sleep on this address. The object there may be gone already.
 void unpark(const void* address) noexcept;
 
 // Steps of park() and unpark() in the bucket of an address, which has a `mutex` and a condition

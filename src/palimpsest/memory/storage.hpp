@@ -59,9 +59,9 @@ class Storage {
 
   /// Uninitialized bytes of our own. OutOfMemory.
   static Storage allocate(std::size_t bytes, Device device = {}, std::string_view name = {});
-  /// Memory of somebody else, used in place. The deleter (may be empty, must not throw) runs when
-  /// nobody refers to the memory any more, or, where it is dropped by deleters within deleters,
-  /// soon after; if this throws it does not run.
+  /// Memory of another owner, used in place. The deleter (may be empty, must not throw) runs with
+  /// the last reference to the memory. If that is dropped by deleters within deleters, it runs soon
+  /// after. If this throws it does not run.
   static Storage from_foreign(void* data, std::size_t bytes, Device device, bool writable,
                               std::function<void()> deleter = {});
   /// A part of a file, mapped read-only; writes go to a copy in memory, never to the file.
@@ -90,8 +90,8 @@ class Storage {
   std::uint64_t data_id() const { return reinterpret_cast<std::uintptr_t>(impl().block.header()); }
   /// Number of handles on this Storage.
   std::size_t use_count() const;
-  /// Holders, such as a container or the frame of a function, claim what is theirs, so that two of
-  /// them do not come to hold one Storage that a user lends to both. Each claim is given up once.
+  /// Claims this Storage for a holder, such as a container or the frame of a function, so that two
+  /// of them do not hold one Storage that a user lends to both. Each claim is given up once.
   void claim() { impl().claims.fetch_add(1, std::memory_order_acq_rel); }
   void give_up_claim() { impl().claims.fetch_sub(1, std::memory_order_acq_rel); }
   /// False, and no claim, if there is one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what one thread has asked of the allocators, which no other thread can blur.
+// Internal: allocations of one thread, without those of other threads.
 #pragma once
 
 #include <cstdint>

@@ -75,7 +75,7 @@ class Dims {
   /// Concatenation.
   Dims& operator+=(const Dims& other);
   friend Dims operator+(Dims a, const Dims& b) { return a += b; }
-  /// The same tokens; see isequal() for what wildcards stand for.
+  /// The same tokens; see isequal() for the meaning of wildcards.
   friend bool operator==(const Dims& a, const Dims& b) { return a.tokens_ == b.tokens_; }
 
  private:
@@ -91,7 +91,7 @@ Dims Dim(std::string_view text);
 
 /// The first n of Nx Ny Nz, or of Kx Ky Kz. ValueError unless n is 1, 2 or 3.
 Dims spatial_dims(int n, bool kspace = false);
-/// base1 .. baseN. ValueError if n is negative or the base is none.
+/// base1 .. baseN. ValueError if n is negative or the base is no name.
 Dims numbered(std::string_view base, int n);
 
 /// Dimensions before, at and after one dimension.

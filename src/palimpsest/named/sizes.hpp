@@ -13,7 +13,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Sizes of dimensions. What an ellipsis stands for is kept, in order, under the key `...`.
+/// Sizes of dimensions. The extents of an ellipsis are kept, in order, under the key `...`.
 class DimSizes {
  public:
   using value_type = std::pair<const NamedDimension, index_t>;

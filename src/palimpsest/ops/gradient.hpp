@@ -61,8 +61,8 @@ namespace ops {
 /// x, of which no derivative is taken. A view.
 Variable stop_gradient(const Variable& x);
 
-/// The tangents of the outputs of one application: by the op's own rule; else, where it is linear
-/// in what has a tangent, by the op itself; else as the adjoint of its pullback.
+/// The tangents of the outputs of one application: by the op's own rule; else by the op itself, if
+/// it is linear in the inputs with a tangent; else as the adjoint of its pullback.
 std::vector<Variable> pushforward_of(const Apply& apply, std::span<const Variable> tangents);
 
 }  // namespace ops

@@ -7,8 +7,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// In what sense y is a linear function of x, every other root of the graph held fixed. An affine
-/// one is none. For real x and y `complex` says no more than linear.
+/// Kind of linearity of y as a function of x, every other root of the graph held fixed. An affine
+/// function is not linear. For real x and y `complex` means linear.
 Linearity is_linear(const Variable& y, const Variable& x);
 
 /// A^H w for a graph y = A x: the adjoint for Re<u, v>.

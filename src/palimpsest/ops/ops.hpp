@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The builders of all ops: what users and operators write graphs with. One header per family.
+// The builders of all ops, with which users and operators write graphs. One header per family.
 #include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/ops/control/control.hpp"
 #include "palimpsest/ops/control/debugging.hpp"

@@ -11,8 +11,8 @@
 
 namespace palimpsest::ops {
 
-/// Reads what parameters() of an op wrote, from left to right. FormatError where the text is not
-/// what is asked for.
+/// Reads the text of an op's parameters(), from left to right. FormatError where the text is not
+/// the requested kind.
 class ParameterText {
  public:
   explicit ParameterText(std::string_view text) : text_(text) {}

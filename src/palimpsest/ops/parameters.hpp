@@ -259,7 +259,7 @@ OpPtr restored(std::string_view name, ParameterText& text) {
   });
 }
 
-/// Enrols what makes an op of its text under each of these names.
+/// Registers the function that makes an op of its text, under each of these names.
 void register_names(std::vector<std::string> names,
                     OpPtr (*restore)(std::string_view name, ParameterText& text));
 

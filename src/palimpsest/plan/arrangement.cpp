@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two buffers share bytes only if every step that uses one is done before any that uses the other
-// begins. In one lane their positions say so. Several lanes are laid out along a time in which each
-// step takes as long as it has elements: buffers are placed for their lives in that time, and a
-// step that uses bytes again waits for those that used them before, however long these really take.
+// Invariant: two buffers share bytes only if every step that uses the one is done before any step
+// that uses the other begins. In one lane the positions of the steps show this. For several lanes a
+// model time is used, in which each step takes as long as it has elements. Buffers are placed for
+// their lives in that time. A step that uses bytes again waits for the steps that used them before,
+// however long these really take.
 #include "palimpsest/plan/arrangement.hpp"
 
 #include <algorithm>
@@ -33,8 +34,8 @@ class Arranger {
 
   // -- order -----------------------------------------------------------------------------------
 
-  // Calls visit(part, is_within) for the parts of a buffer in which an access to that part can meet
-  // another one: the part itself and those within it, and those around it.
+  // Calls visit(part, is_within) for the parts of a buffer that can share bytes with the accessed
+  // part: that part and those within it (true), and those around it (false).
   template <class Visit>
   void for_each_related(const BufferUse& use, Visit visit) const {
     visit(use.part, true);
@@ -59,9 +60,9 @@ class Arranger {
     }
   }
 
-  // Two steps that use a buffer, one of which writes it, stay in their order, unless they use
-  // different parts. So do what overwrites a container, which a failed call must leave as it was,
-  // and what can fail.
+  // Two steps that use a buffer, one of which writes it, keep their order, unless they use
+  // different parts. A step that overwrites a container stays behind the earlier steps that can
+  // fail: a failed call must leave the container unchanged.
   OrderProblem order_problem() {
     OrderProblem problem;
     problem.n_steps = step();
@@ -118,8 +119,7 @@ class Arranger {
     return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
   }
 
-  // A way to run the steps, in what order and which of them side by side, and where buffers lie
-  // then.
+  // A way to run the steps: their order, the lanes, and the places of the buffers.
   struct Arrangement {
     LaneSchedule schedule;
     std::vector<index_t> offsets;  // per buffer
@@ -184,8 +184,8 @@ class Arranger {
     return {most, sum};
   }
 
-  // Does cheap steps again, instead of keeping their results over the fullest step, as long as that
-  // helps; all of it for nothing unless the peak is lower in the end.
+  // Repeats cheap steps, instead of keeping their results over the fullest step, as long as the
+  // excess falls. Takes the result only if its peak is lower.
   void repeat_cheap_steps(Arrangement& serial, double more) {
     constexpr int kMostRepetitions = 100;
     Plan plan = plan_;
@@ -353,8 +353,8 @@ class Arranger {
     for (int i = 0; i < step(); ++i) plan_.steps[at(i)].waits_for = std::move(waits[at(i)]);
   }
 
-  // Of all steps that use a buffer the first in each lane waits for the last of each lane that used
-  // what lay there.
+  // Adds waits for memory. For each buffer, the first step of each lane that uses it waits for the
+  // last step of each lane that used its bytes before.
   void add_waits_for_memory(std::span<const int> lane, std::vector<std::vector<int>>& needs) const {
     struct Users {
       std::vector<int> first, last;  // per lane; -1: none

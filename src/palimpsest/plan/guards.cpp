@@ -93,8 +93,8 @@ void Branches::assign(const FunctionGraph& graph, const Apply& node) {
   if (branch.value_or(-1) >= 0) of_[node.node()] = *branch;
 }
 
-// An order that respects the constraints of memory stays one when a node that overwrites nothing
-// moves forward, as long as what it reads moves with it.
+// Moving a node that overwrites nothing forward keeps the constraints of memory, as long as the
+// nodes that it reads from move with it.
 void Branches::hoist_conditions(std::vector<Apply>& order) const {
   for (std::size_t b = 0; b < list_.size(); ++b) {
     const Branch& branch = list_[b];

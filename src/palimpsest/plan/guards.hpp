@@ -25,8 +25,8 @@ struct Branch {
 /// belongs to all conditions that they have in common.
 class Branches {
  public:
-  /// Moves what conditions are computed from in front of the branches' steps where data and memory
-  /// allow; where they do not, the steps run in any case.
+  /// Moves the inputs of conditions in front of the branches' steps if data and memory allow; if
+  /// not, the steps run in any case.
   Branches(const FunctionGraph& graph, std::vector<Apply>& order);
 
   bool empty() const { return list_.empty(); }

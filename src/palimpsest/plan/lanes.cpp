@@ -47,11 +47,11 @@ class LanesOfGroups {
   std::unordered_map<const LaneLimit*, std::vector<int>> lanes_;
 };
 
-// Steps hang together as a tree: each hands its result to the step that waits for it first. A path
-// of it leads from step to step through the operand that is computed first, and other operands join
-// it at junctions: the terms of a sum. With n lanes the term of junction k begins once junction k -
-// n is done: so at most n terms and the sum are there, where lanes that are free earlier would pile
-// up more.
+// Steps form a tree: each step hands its result to the first step that waits for it. A path leads
+// from step to step through the operand that is computed first. The other operands join the path at
+// junctions; they are the terms of a sum. With n lanes the term of junction k begins once junction
+// k - n is done. So at most n terms and the sum exist at a time; lanes that begin as soon as they
+// are free would make more.
 class Terms {
  public:
   explicit Terms(const LaneProblem& problem) : problem_(problem) {

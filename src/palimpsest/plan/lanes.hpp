@@ -10,7 +10,7 @@
 
 namespace palimpsest {
 
-/// Steps, who waits for whom, and how long each of them takes.
+/// Steps, the order between them, and the duration of each.
 struct LaneProblem {
   std::span<const int> order;                     // a legal one, with a low peak
   std::span<const std::vector<int>> before;       // per step: those that it waits for

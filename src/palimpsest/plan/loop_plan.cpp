@@ -62,16 +62,16 @@ void place_results(LoopPlan& plan) {
   }
 }
 
-// The input of the body whose memory a result shows; -1 if that of none.
+// The input of the body whose memory a result shows; -1 if it shows no input.
 int shown_input(const LoopPlan& plan, std::size_t r) {
   const Slot& slot = plan.body.slots[at(plan.body.outputs[r].slot)];
   const PlannedBuffer& buffer = plan.body.buffers[at(slot.buffer)];
   return buffer.kind == BufferKind::argument ? buffer.index : -1;
 }
 
-// Does the state need one place only? Its result is computed there, or is copied there when all
-// other results that show the old value are done with. `input` is its first inner variable's
-// position among the inputs of the body, `is_shown` says of each of these whether a result does.
+// Does the state need one place only? True if its result is computed there, or if no other result
+// shows the old value when it is copied there. `input` is the position of its first inner variable
+// among the inputs of the body; `is_shown` says of each input whether a result shows it.
 bool has_one_place(LoopPlan& plan, std::size_t k, std::size_t input,
                    const std::vector<bool>& is_shown) {
   const Parts& parts = plan.op->structure();

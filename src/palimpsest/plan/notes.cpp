@@ -22,7 +22,7 @@ std::string call_of(const Apply& node) {
   return text + ")";
 }
 
-// Elements are shown of what is cheap to look at only.
+// Elements are shown only of arrays that are cheap to read.
 bool is_small(const ConstView& view) {
   constexpr index_t kMostElements = 1000;
   index_t count = 1;

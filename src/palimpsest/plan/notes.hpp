@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what an error at run time says about the step that it came from.
+// Internal: notes of run-time errors about the step that they came from.
 #pragma once
 
 #include <span>

@@ -93,7 +93,7 @@ class Finder {
     places_.emplace(part.node(), std::move(place));
   }
 
-  // Would a bit change, of the value or of what reads it, if it lay otherwise?
+  // Could another layout of the value change a bit of it, or of a value computed from it?
   bool rounds(const Variable& part, int buffer) const {
     const std::vector<int>& steps = visits_[at(buffer)];
     return ops::rounds_by_layout(part.owner()) ||
@@ -110,8 +110,8 @@ class Finder {
     return {};
   }
 
-  // After step j nobody writes the value, and who reads it is done before the result goes away or
-  // is overwritten.
+  // After step j no step writes the value, and its readers end before the result dies or is
+  // overwritten.
   bool is_done_with(int j, int value, int result) const {
     const int end = visits_[at(value)].back();
     if (end <= j) return true;
@@ -150,7 +150,7 @@ class Finder {
     }
     return sets;
   }
-  // Nothing if it is no set in this array, or one of a part of it.
+  // The slice that the step sets in this array or in a part of it; nothing for other steps.
   std::optional<Layout> slice_set_by(const PlannedStep& step, int whole) const {
     if (!set_in_place(step.node) || slot(step.outputs[0]).buffer != whole) return {};
     const Slot& value = slot(step.inputs[1]);

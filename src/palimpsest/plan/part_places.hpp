@@ -32,8 +32,8 @@ struct BufferUse {
 /// Each part of a buffer once, scratch and the conditions of guards included.
 std::vector<BufferUse> uses_of(const Plan& plan, const PlannedStep& step);
 
-/// A new value that belongs into a bigger one: an input of a join, or what a set puts into an array
-/// that was made for it.
+/// A new value that belongs into a bigger one: an input of a join, or the new part of an array that
+/// was made for a set.
 struct PartPlace {
   Apply node;             // the join or the set
   std::size_t input = 0;  // of the node
@@ -73,9 +73,9 @@ struct LaidOut {
   bool keeps_bits = false;           // see PlanRequest
 };
 
-/// The values that may be computed in the slice where a join or a set wants them: those with a
-/// buffer of their own, which nothing overwrites afterwards and nobody reads longer than the result
-/// lasts; and for a set, those that nothing before it reads or writes in the slice.
+/// The values that may be computed in the slice where a join or a set wants them: values with a
+/// buffer of their own, which no step overwrites afterwards and no step reads longer than the
+/// result lasts. For a set, the slice must not be read or written before it.
 PartPlaces find_part_places(const LaidOut& laid_out);
 
 }  // namespace palimpsest

@@ -26,8 +26,8 @@ struct Placement {
 
 struct PlacementOptions {
   index_t alignment = kArenaAlignment;
-  /// An arena of so many bytes is good enough; half of the effort is spent on it in addition. One
-  /// that is not met gives what the same effort finds without a capacity.
+  /// Bytes of an arena that is good enough; half of the effort is spent on it in addition. If it is
+  /// not met, the result is that of the same effort without a capacity.
   index_t capacity = 0;
   /// Effort of the search for a smaller arena; one unit takes 0.2 to 1 ms of processor time.
   /// Equal efforts give equal answers on every machine.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depth first over packings in which every item rests on another one or on the ground, and items
-// are placed by rising offset. What is cut off:
-//  - a section in which the items that are left do not fit above the lowest place left in it
-//  - an item at an offset below which another one would fit completely: putting that one there
-//  first
-//    is at least as good
+// Depth-first search over packings in which every item rests on another one or on the ground. Items
+// are placed by rising offset. Cut off are:
+//  - a section in which the remaining items do not fit above its lowest free place
+//  - an item at an offset below which another one fits completely: placing that one first is at
+//    least as good
 //  - the same items in another order at one offset, and equal items in another order
-// Items left that share no section are packed apart from one another.
+// Remaining items that share no section are packed independently.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -55,7 +54,7 @@ class DepthFirst {
     if (!go_on || steps_left_ == 0) gave_up_ = true;
   }
 
-  // Packs what shares no section apart from one another.
+  // Packs groups of items that share no section independently.
   bool solve_parts(std::vector<int> items, index_t from, int after) {
     std::sort(items.begin(), items.end(),
               [&](int i, int j) { return item(i).begin < item(j).begin; });
@@ -239,8 +238,8 @@ class Ranks {
 SearchResult search(const Problem& problem, index_t height, Effort& effort, Packing* packing) {
   if (height < problem.lower_bound) return SearchResult::impossible;
   Ranks ranks(problem);
-  // Short attempts from several orders, then longer ones: which order leads to a packing soon,
-  // nobody knows beforehand.
+  // Short attempts from several orders, then longer ones: the order that leads to a packing soon is
+  // not known beforehand.
   constexpr std::uint64_t kAttempts = 8;
   std::uint64_t steps = 2'000 * (problem.items.size() + 1);
   for (std::uint64_t attempt = 0; effort.left() > 1; ++attempt) {

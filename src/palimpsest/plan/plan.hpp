@@ -64,8 +64,9 @@ struct PlannedStep {
   index_t work = 1;                                // elements of its biggest input or output
   bool is_repeated = false;                        // computes again what an earlier step did
   int lane = 0;                                    // the steps of a lane run one after the other
-  /// Earlier steps that must be done before it, in a plan of several lanes; what these wait for is
-  /// left out. Among them are the last readers of what lay in its memory before.
+  /// Earlier steps that must be done before it, in a plan of several lanes; steps that these wait
+  /// for are left out. Among them are the last readers of the values that were in its memory
+  /// before.
   std::vector<int> waits_for = {};
 };
 
@@ -76,8 +77,8 @@ struct Slot {
   int part = -1;  // of the buffer; -1: it may be any of it
 };
 
-/// A piece of a buffer that has a value of its own until it is read as part of a joined one. What
-/// happens in one part does not meet what happens in another, unless that is a part of it.
+/// A piece of a buffer that has a value of its own until it is read as part of a joined one. An
+/// access to one part touches no other part, unless that is within it or around it.
 struct BufferPart {
   int buffer = 0;
   int parent = -1;  // the part that it is a part of

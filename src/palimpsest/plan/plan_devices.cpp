@@ -12,8 +12,8 @@
 namespace palimpsest {
 namespace {
 
-// The device of every buffer: that of the values in it. What no step and no input says is where the
-// first input is.
+// The device of every buffer: that of its values. A buffer that no step and no input decides goes
+// to the device of the first input.
 std::vector<Device> devices_of(const Plan& plan, const PlanRequest& request) {
   const FunctionGraph& graph = *request.graph;
   Device usual;

@@ -110,8 +110,9 @@ class Report {
     return live;
   }
 
-  // For each buffer those that lay in its bytes just before, the latest first: all buffers are laid
-  // into the arenas in the order of their lives, over who lay there.
+  // Finds, for each buffer, the buffers that were in its bytes just before, the latest first. All
+  // buffers enter the arenas in the order of their lives and replace the present owner of each
+  // byte.
   void find_predecessors() {
     struct Owned {
       index_t end;

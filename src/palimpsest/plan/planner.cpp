@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a graph and the layouts of its inputs to a Plan, in four passes:
-//  1. layouts: every variable gets a slot in a buffer. A view shares the buffer of what it views,
-//     an in-place result that of what it overwrites, everything else gets a new dense buffer. So
-//     far steps are in the graph's order, which respects data and in-place constraints; conditions
-//     of an ifelse come before the steps that only one branch needs. Where a value could be
-//     computed in its slice of a joined one, this pass is done again with it there;
+// Makes a Plan of a graph and the layouts of its inputs, in four passes:
+//  1. layouts: every variable gets a slot in a buffer. A view shares the buffer of its source, an
+//     in-place result that of the overwritten input; any other variable gets a new dense buffer.
+//     The steps are in the graph's order, which respects data and in-place constraints; conditions
+//     of an ifelse come before the steps that only one branch needs. If a value can be computed in
+//     its slice of a joined one, this pass runs again with the value there;
 //  2. owners: buffers that leave the function become the caller's or a container's;
-//  3. order: another one, if it lowers the peak of what is left; and which steps run side by side;
-//  4. placement: what is left gets an offset in the arena, for as long as it is read. Both of these
-//     in arrangement.cpp.
+//  3. order: another order, if it lowers the peak of the other buffers; and the steps that run side
+//     by side;
+//  4. placement: each other buffer gets an offset in the arena, for as long as it is read. Passes 3
+//     and 4 are in arrangement.cpp.
 #include "palimpsest/plan/planner.hpp"
 
 #include <algorithm>
@@ -327,8 +328,8 @@ class Planner {
     return is_all ? value.buffer : -1;
   }
 
-  // Both values of an output are computed in its buffer where nothing else needs that memory: at
-  // most one of them will be. False if nothing is left to do when it runs.
+  // Places both values of an output in its buffer, where no other value needs that memory: at most
+  // one of them is computed. False if the op has nothing to do when it runs.
   bool place_choice(const ops::IfElse& op, const PlannedStep& planned,
                     const std::vector<Extents>& extents) {
     const Apply& node = planned.node;

@@ -23,8 +23,8 @@ constexpr index_t kLittle = 1024;           // bytes
 constexpr std::size_t kBeamWidth = 16;
 constexpr std::size_t kBeamChoices = 8;  // next steps looked at per state
 constexpr std::size_t kBeamReady = 256;  // ready steps looked at per state, in the given order
-// Steps of a program that gets the whole width. That of longer programs is less in proportion, so
-// that the time of a search grows with the number of steps and not with its square.
+// Largest number of steps of a program that gets the full beam width. Longer programs get less in
+// proportion, so that the time of a search grows with the number of steps and not with its square.
 constexpr int kFullBeam = 500;
 constexpr int kMostForBeam = 4000;  // steps; longer programs are not searched
 
@@ -174,8 +174,8 @@ class ExactSearch {
 
 // -- trees ----------------------------------------------------------------------------------------
 
-// Steps that are best done without anything between them: memory rises by `hill` at most on the way
-// and by `valley` at the end, both above what there was before them.
+// Steps that run best without others between them. Memory rises by at most `hill` on the way, and
+// by `valley` at the end, both in bytes above the level before.
 struct Segment {
   index_t hill = 0, valley = 0;
   std::vector<int> steps;
@@ -185,7 +185,7 @@ class TreeOrder {
  public:
   TreeOrder(const OrderProblem& problem, const Steps& steps) : problem_(problem), steps_(steps) {}
 
-  // Each step but the last of a tree has one successor, which is the last reader of what it makes.
+  // Each step but the last of a tree has one successor, which is the last reader of its result.
   std::optional<std::vector<int>> run() {
     for (int i = 0; i < problem_.n_steps; ++i) {
       if (steps_.after[at(i)].size() > 1) return {};
@@ -240,8 +240,8 @@ class TreeOrder {
       return a.hill - a.valley > b.hill - b.valley;
     });
   }
-  // Segments end at ever higher valleys and have ever lower hills; what does not is one with what
-  // comes before it.
+  // Appends a segment. Segments end at ever higher valleys and have ever lower hills; a segment
+  // that breaks this is joined with the one before it.
   static void append(std::vector<Segment>& segments, Segment next) {
     while (!segments.empty()) {
       Segment& last = segments.back();
@@ -380,9 +380,9 @@ index_t peak_of(const OrderProblem& problem, std::span<const int> order) {
 
 namespace {
 
-// No order has a lower peak: at some step at least these bytes are live, what it uses itself and
-// what some step before it and some step after it, in every order, use. Of many steps what each one
-// uses.
+// A lower bound of the peak of any order: the largest number of bytes that are live at one step in
+// every order. These are the buffers that the step uses, and those that a step before it and a step
+// after it use in every order. For more than 64 steps only the first kind counts.
 index_t least_peak(const OrderProblem& problem, const Steps& steps) {
   const bool is_small = problem.n_steps <= kMostInSet;
   std::vector<Set> earlier(at(problem.n_steps), 0), later(at(problem.n_steps), 0);

@@ -32,8 +32,8 @@ using Replacements = std::vector<Variable>;
 struct NodeRewrite {
   /// Names it in traces, profiles, errors; it is a tag of its own.
   std::string name;
-  /// Looks at a node of the graph and tells what computes the same. It builds new applications and
-  /// changes nothing.
+  /// Looks at a node of the graph and returns variables that compute the same. It builds new
+  /// applications and changes nothing.
   std::function<Replacements(const FunctionGraph&, const Apply&)> apply;
   /// Do the replacements overwrite something? Then it runs at position 49.5 or later.
   bool introduces_destroyers = false;
@@ -53,7 +53,7 @@ enum class WalkOrder { inputs_first, outputs_first };
 RewriteResult walk(FunctionGraph& graph, std::span<const NodeRewrite> rewrites,
                    WalkOrder order = WalkOrder::inputs_first);
 
-/// Visits nodes, what replacements bring along, and what they are next to, until nothing is left to
+/// Visits nodes, their replacements and the neighbours of these, until there is nothing left to
 /// replace.
 /// Errors  as walk(); InternalError: it does not come to an end
 RewriteResult walk_to_fixed_point(FunctionGraph& graph, std::span<const NodeRewrite> rewrites);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what the passes look for in a graph.
+// Internal: patterns that the passes look for in a graph.
 #pragma once
 
 #include <complex>

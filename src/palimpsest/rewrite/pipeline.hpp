@@ -24,7 +24,7 @@ struct RewriteHints {
   /// (value, memory): the value is to replace the content of this input, so it is best computed
   /// in place there.
   std::vector<std::pair<Variable, Variable>> preferred_memory;
-  /// Gets what in-place passes left alone; null: nobody wants to know.
+  /// Receives the refusals of in-place passes; may be null.
   std::vector<InplaceRefusal>* refusals = nullptr;
 };
 
@@ -32,7 +32,8 @@ struct RewriteHints {
 /// inputs that are not lent are protected.
 inline constexpr double kFirstInplacePosition = 49.5;
 
-/// One pass over a graph: changes it through FunctionGraph's edits and returns how often.
+/// One pass over a graph: changes it through FunctionGraph's edits and returns the number of
+/// changes.
 struct Rewrite {
   std::string name;
   double position = 0;
@@ -69,8 +70,8 @@ struct RewriteSelection {
   void add(NodeRewrite rewrite, double position, std::set<std::string> tags);
   /// Would a pass of the list run?
   bool contains(const Rewrite& rewrite) const;
-  /// Is none of those that run tagged `reorders`? Then results are bit for bit those of the graph
-  /// as it was written.
+  /// Is no running pass tagged `reorders`? Results are then those of the graph as it was written,
+  /// bit for bit.
   bool keeps_bits() const;
   /// By position; at equal positions those of the library first.
   std::vector<Rewrite> list() const;

@@ -74,7 +74,8 @@ void Call::release_containers() noexcept {
   }
 }
 
-// The value of a container that this call holds, or what it should be if it is derived and stale.
+// The value of a container that this call holds, or the up-to-date value if it is derived and
+// stale.
 Tensor Call::clone_of_source(const Container& source) const {
   const Derivation* derivation = source.derivation();
   if (!derivation || derivation->is_fresh()) return source.held_value().lazy_clone();
@@ -96,8 +97,8 @@ void Call::look_at_containers(std::size_t first,
   }
 }
 
-// A lazy clone of what is only read lets others update the container meanwhile. Memory that others
-// may write behind our back cannot be cloned lazily: such a container stays locked.
+// A container that is only read is cloned lazily, so that others may update it meanwhile. Memory
+// that code outside the library may write cannot be cloned lazily: such a container stays locked.
 void Call::bind_containers() {
   if (impl_.containers.empty()) return;
   for (std::size_t c : impl_.derived) impl_.containers[c]->renew();
@@ -211,8 +212,8 @@ void Call::find_destinations(const OverlapFinder& finder, std::span<Tensor> outs
   }
 }
 
-// Do the containers' values meet nothing? No two containers have one Storage, and each has claimed
-// its own. So what could show their memory is foreign, or has a Storage that is claimed.
+// Do the containers' values overlap no other value? No two containers have one Storage, and each
+// has claimed its own. So only foreign memory, or a Storage that is claimed, can show their memory.
 bool Call::containers_are_apart(std::span<Tensor> outs) const {
   const auto may_meet = [](const Tensor& t) {
     const StorageState state = t.storage().state();
@@ -358,7 +359,7 @@ void Call::prepare() {
   if (!planned.run_time_extents.empty()) return;  // a stage makes its frame when it runs
   const bool any_thread = !program_.borrows_any;
   const auto values = values_in_frames({});
-  // An idle frame is left as it is: what a borrowed result shows stays until the next call.
+  // An idle frame is left unchanged: a borrowed result that shows it stays until the next call.
   if (auto idle = impl_.pool->take(planned, any_thread, values)) {
     return impl_.pool->give(std::move(idle));
   }
@@ -366,7 +367,7 @@ void Call::prepare() {
   const BorrowedFrame frame(*impl_.pool, planned, device(), any_thread, values);
 }
 
-// As Frame::run and hand_over, with somebody who looks and may end the call at any step.
+// As Frame::run and hand_over, with a watch that may end the call at any step.
 void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement) {
   SmallVector<const Tensor*, 32> inputs;
   for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);

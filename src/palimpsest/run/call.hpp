@@ -40,7 +40,7 @@ class MadeTensors {
   ~MadeTensors();
   MadeTensors(const MadeTensors&) = delete;
   MadeTensors& operator=(const MadeTensors&) = delete;
-  /// `most` is how many there will be at most.
+  /// `most` is the largest number of tensors.
   const Tensor* add(Tensor made, std::size_t most);
 
  private:

@@ -80,8 +80,8 @@ class Derivation {
   virtual ~Derivation() = default;
   /// The containers that it reads, each once.
   virtual std::span<const std::shared_ptr<Container>> sources() const = 0;
-  /// Was the present value computed from the present values of the sources? Waits for nobody who
-  /// may wait for a container.
+  /// Was the present value computed from the present values of the sources? Never waits for a
+  /// thread that may wait for a container.
   virtual bool is_fresh() const = 0;
   /// The value for these values of the sources; locks no container.
   virtual Tensor value_for(std::span<const Tensor> source_values) const = 0;
@@ -121,7 +121,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   void set_value(const Value& value, SetOptions options = {});
   /// Replaces by zeros; with borrow fills the present buffer.
   void zero(SetOptions options = {});
-  /// Runs `change` on the value in place. If that throws, what it wrote stays.
+  /// Runs `change` on the value in place. If that throws, the bytes that it wrote stay.
   void modify(const std::function<void(Tensor&)>& change);
   /// Stores a value and returns the old one; neither is copied.
   Tensor exchange(Value value);
@@ -137,7 +137,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   }
   /// Null if the value follows from no other.
   const Derivation* derivation() const { return derivation_.get(); }
-  /// StateError if the calling thread holds what the value follows from.
+  /// StateError if the calling thread holds a source of the value.
   void renew() {
     if (derivation_) derivation_->renew(*this);
   }
@@ -163,7 +163,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   void release(HoldMode mode) const noexcept {
     mode == HoldMode::shared ? lock_.unlock_shared() : lock_.unlock();
   }
-  /// Fetches what hold() and held_value() will need.
+  /// Prefetches the memory of hold() and held_value().
   void prefetch() const { __builtin_prefetch(&lock_, 1); }
   /// In a child, for the thread that holds it since before fork().
   void keep_hold(HoldMode mode) const noexcept {
@@ -224,7 +224,7 @@ class HeldContainers final : private HeldScope {
  public:
   HeldContainers(std::span<const std::shared_ptr<Container>> containers, std::string_view doing);
   ~HeldContainers();
-  /// No longer holds those that nobody else has: no one is left who could write them.
+  /// Releases the containers that no other holder has: no thread is left that could write them.
   void let_go_of_unshared() noexcept;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr index_t kShownElements = 8;
 
-// Copies of bools convert what is neither 0 nor 1; bytes are copied as they are.
+// Copies of bools would convert values other than 0 and 1; bytes are copied as they are.
 DType raw(DType dtype) { return is_bool(dtype) ? DType::uint8 : dtype; }
 
 // Element i of dense data as up to two doubles.

@@ -11,7 +11,7 @@
 
 namespace palimpsest {
 
-/// An array of its own: dense, row-major, bit for bit what was read. Copies share it.
+/// An array of its own: dense, row-major, bit for bit as read. Copies share it.
 class DebugValue {
  public:
   DebugValue() = default;

@@ -176,7 +176,7 @@ bool Frame::is_reached_by(const Tensor& t) const {
   });
 }
 
-// Memory whose address was promised to somebody stays his.
+// An arena whose address was given away stays with its new owner; the frame gets another.
 void Frame::replace_pinned_arenas() {
   for (Storage& arena : arenas_) {
     if (arena.state() != StorageState::pinned) continue;
@@ -320,7 +320,7 @@ void Frame::run_steps(std::span<double> seconds) const {
 }
 
 void Frame::finish_after(Failure failure, std::span<double> seconds) const {
-  // Other processes do not wait for what these steps would send.
+  // Other processes do not wait for the messages of these steps.
   if (collective_) rethrow(std::move(failure));
   const std::vector<int> ranks = ranks_of(plan_);
   for (std::size_t i = failure.step + 1; i < steps_.size(); ++i) {
@@ -334,9 +334,8 @@ void Frame::finish_after(Failure failure, std::span<double> seconds) const {
   rethrow(std::move(failure));
 }
 
-// After an error the steps that come earlier in the graph still run, which need nothing of those
-// that come later, and these do not. So the error is the same for any order and any number of
-// lanes.
+// After an error the steps earlier in the graph still run; they need no later step. The later ones
+// do not run. So the error is the same for any order and any number of lanes.
 void Frame::run_lanes(double* seconds) const {
   const std::shared_ptr<const Config> config = shared_config();
   std::atomic<int> failed_rank{kNoRank};

@@ -41,9 +41,8 @@ class Frame {
 
   /// The start of each buffer; the caller fills in those that are not the frame's own.
   std::span<std::byte*> bases() { return bases_; }
-  /// Addresses of the frame's own memory. Whatever still shares the arena with a clone that a
-  /// caller took of a borrowed result keeps the old bytes, and so does what was exported for
-  /// writing; the frame gets others.
+  /// Renews the addresses of the frame's own memory. A clone that a caller took of a borrowed
+  /// result, or memory exported for writing, keeps the old bytes; the frame gets new memory.
   void refresh();
   /// May the tensor show bytes that a call with this frame writes?
   bool is_reached_by(const Tensor& t) const;
@@ -53,14 +52,14 @@ class Frame {
   void stream_files(bool value) { streams_files_ = value; }
   /// Points all views at the present bases.
   void bind();
-  /// Runs all steps, those of several lanes side by side. What an op throws gets a note about the
-  /// step; what is no Error becomes an OpError. Of several errors that counts whose step comes
-  /// first in the graph: after an error the steps that do still run.
+  /// Runs all steps, those of several lanes side by side. An exception of an op gets a note about
+  /// the step; one that is no Error becomes an OpError. Of several errors the one whose step comes
+  /// first in the graph is thrown: after an error the steps before it in the graph still run.
   void run() const;
   /// As run(), and adds the seconds of each step.
   void run_measured(std::span<double> seconds) const;
-  /// As run(), one step after the other, with somebody who looks. The measurement (null: none)
-  /// pauses while that happens.
+  /// As run(), one step after the other, with a watch. The measurement (null: none) pauses while
+  /// the watch works.
   void run_watched(CallWatch& watch, CallMeasurement* measurement) const;
 
   const Plan& plan() const { return plan_; }

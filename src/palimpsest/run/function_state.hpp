@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what is behind a Function.
+// Internal: state of a Function.
 #pragma once
 
 #include <memory>

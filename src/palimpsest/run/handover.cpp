@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last part of a call: who gets which memory.
+// The last part of a call: the handover of memory to results and containers.
 //
-// All memory that results need is there before the first step runs; afterwards elements are copied
-// into it and handles change hands, which cannot fail.
+// All memory of results exists before the first step runs. After the steps, elements are copied and
+// handles change hands; neither can fail.
 #include <algorithm>
 
 #include "palimpsest/copy/strided_copy.hpp"
@@ -13,8 +13,8 @@
 namespace palimpsest {
 namespace {
 
-// The layout, counted from a byte of a storage, as a tensor on that storage. What has no elements
-// may count from beyond its end.
+// The layout, counted from a byte of a storage, as a tensor on that storage. An empty one may begin
+// beyond its end.
 Tensor tensor_on(const Storage& storage, const Layout& layout, index_t first_byte) {
   const auto item = static_cast<index_t>(item_size(layout.dtype));
   const bool is_empty = element_count(layout.extents) == 0;
@@ -43,8 +43,8 @@ bool is_cloned_eagerly(const Storage& storage) {
 
 }  // namespace
 
-// The updates whose values are to be handed over: all but those that lie in the container's tensor
-// as it is.
+// Calls f for the updates that are handed over: all but those whose value lies in the container's
+// own tensor.
 template <class F>
 void Call::for_each_moving_update(const Plan& plan, F f) const {
   if (!copies_any_) {
@@ -92,8 +92,8 @@ bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update)
   return is_update && has_internal_overlap(*bound);
 }
 
-// A result that is copied to a destination anyway is copied twice only where the first copy could
-// overwrite what the destinations are still to show.
+// A result for a destination is copied twice only if the first copy could overwrite memory that
+// other destinations still have to show.
 void Call::choose_result_copies(const Plan& plan) {
   const std::size_t n_results = plan.outputs.size(), n = n_results + plan.updates.size();
   result_copies_.resize(n, ResultCopy::none);
@@ -217,8 +217,8 @@ void Call::check_destination(const Layout& layout, const Tensor& destination, st
   }
 }
 
-// Points the buffers of arguments, containers and constants at their memory. What is overwritten is
-// the caller's no longer: it has memory of its own by now.
+// Points the buffers of arguments, containers and constants at their memory. An overwritten input
+// has memory of its own by now, so the caller's stays.
 void Call::bind_memory(const Plan& plan, Frame& frame) const {
   const auto bind = [&](std::size_t buffer, const Tensor& t) {
     frame.bases()[buffer] = static_cast<std::byte*>(const_cast<void*>(t.raw_data()));
@@ -296,7 +296,7 @@ Tensor Call::handed_over(const Plan& plan, Frame& frame, std::size_t i) const {
   return is_clone ? value.lazy_clone() : value;
 }
 
-// Nothing is kept of what is copied: a container's old Storage may become the frame's.
+// Drops each value after its copy: a container's old Storage may then become the frame's.
 void Call::copy_to(std::span<Tensor> outs, Frame& frame) {
   for (std::size_t i = 0; i < outs.size(); ++i) {
     const Tensor value = std::move(frame.delivered(i));
@@ -307,8 +307,8 @@ void Call::copy_to(std::span<Tensor> outs, Frame& frame) {
   }
 }
 
-// The exchange of all values at once. A Storage that a container gave up becomes the frame's, to be
-// written by the next call, unless somebody else has it now.
+// Exchanges all values at once. The frame keeps the Storage that a container gave up, to write it
+// in the next call, unless another owner has it now.
 void Call::commit(const Plan& plan, Frame& frame) noexcept {
   const std::size_t n_results = plan.outputs.size();
   // All are claimed before any is given up, or another container could take one in between.

@@ -67,8 +67,8 @@ struct OutOptions {
   /// The result may lie in memory that the function or the caller has, where a copy would be made
   /// otherwise: in the function's own, it is rewritten at the next call of the same thread.
   bool borrow = false;
-  /// The result stays on the device where it was computed, instead of going where the arguments
-  /// live.
+  /// True: the result stays on the device where it was computed. False: it goes to the device of
+  /// the arguments.
   bool return_internal_type = false;
 };
 
@@ -80,7 +80,7 @@ struct Out {
   OutOptions options;
 };
 
-/// One output, or a list of them: what a call gives follows.
+/// One output, or a list of them; the form of a call's results follows.
 class Outputs {
  public:
   Outputs() = default;
@@ -130,7 +130,7 @@ class Argument {
   /// Numbers in braces are a tensor of one axis.
   template <Number T>
   Argument(std::initializer_list<T> numbers) : made_(numbers), value_(&*made_) {}
-  /// Refers to what the other one refers to, which must live as long.
+  /// Refers to the object of the other one, which must live as long.
   Argument(const Argument& other)
       : tensor_(other.tensor_), keyword_(other.keyword_), value_(other.value_) {}
   Argument& operator=(const Argument&) = delete;

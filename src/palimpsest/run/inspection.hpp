@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what may look at the calls of a function while they run.
+// Internal: observers of a function's calls while they run.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct CallAccess {
   std::span<const Tensor* const> inputs;
 };
 
-/// Follows one call. What a member throws ends the call as an error of the step would.
+/// Follows one call. An exception of a member ends the call as an error of the step would.
 class CallWatch {
  public:
   virtual ~CallWatch() = default;
@@ -66,7 +66,7 @@ class Inspection {
  public:
   virtual ~Inspection() = default;
   virtual std::string_view name() const = 0;
-  /// Makes the graph of a program and what is to be remembered about it (may be nothing).
+  /// Makes the graph of a program and the facts to remember about it (may be null).
   virtual FunctionGraph compile(const CompileAccess& access,
                                 std::shared_ptr<const CompileFacts>*) const {
     return access.rewritten({});

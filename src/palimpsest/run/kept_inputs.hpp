@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what a call that is looked at overwrites, for the case that somebody ends it.
+// Internal: copies of overwritten inputs of a watched call, for a watch that ends the call.
 #pragma once
 
 #include <utility>

@@ -48,13 +48,13 @@ class Mode {
   /// With a feature on every graph from this position on, made anew for each. It sees the graph of
   /// the function, not the bodies of loops.
   Mode with_feature(FeatureMaker make, double position) const;
-  /// Without what reorders arithmetic: results are bit for bit those of NoRewrite().
+  /// Without passes that reorder arithmetic: results are bit for bit those of NoRewrite().
   Mode exact() const { return excluding({"reorders"}); }
 
-  /// The mode without what looks at the calls.
+  /// The mode without its inspections.
   Mode base() const;
   Base preset() const { return preset_; }
-  /// `FastRun`, `FastCompile` or `NoRewrite`: what the mode was made from.
+  /// The mode that it was made from: `FastRun`, `FastCompile` or `NoRewrite`.
   std::string_view name() const;
   const RewriteSelection& selection() const { return selection_; }
   /// The passes that run, in their order.

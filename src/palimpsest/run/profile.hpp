@@ -37,8 +37,8 @@ struct PlanProfile {
   index_t no_reuse_bytes = 0;
   index_t saved_by_view_bytes = 0;
   index_t saved_by_inplace_bytes = 0;
-  /// Of the last call, by the allocator: peak_bytes plus what the state of the call forced to be
-  /// copied. -1 without profile_memory.
+  /// Of the last call, by the allocator: peak_bytes plus the copies that the state of the call
+  /// forced. -1 without profile_memory.
   index_t measured_peak_bytes = -1;
 };
 
@@ -47,13 +47,13 @@ struct Profile {
   std::string function;
   std::uint64_t calls = 0;
   double call_seconds = 0;
-  /// In steps; the rest is what a call costs beside them.
+  /// In steps; the rest is the overhead of a call.
   double step_seconds = 0;
-  /// In what looks at the calls: part of neither.
+  /// In inspections; not part of the other two.
   double check_seconds = 0;
   double compile_seconds = 0;
   std::vector<RewriteProfile> rewrites;
-  /// Of in-place passes: what they left alone.
+  /// Refusals of in-place passes.
   std::vector<InplaceRefusal> refusals;
   std::vector<PlanProfile> plans;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what a function collects for its Profile.
+// Internal: measurements of a function for its Profile.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ class Profiler {
   std::vector<Entry> entries_;  // guarded by mutex_
 };
 
-/// One call under measurement: of time, and of what the device gives out if the profiler wants it.
+/// One call under measurement: its time, and the device's allocations if the profiler wants them.
 class CallMeasurement {
  public:
   CallMeasurement(Profiler& profiler, Device device);
@@ -44,7 +44,7 @@ class CallMeasurement {
   /// From here to resume() time counts as that of checks, and not as the call's.
   void pause() { paused_ = Clock::now(); }
   void resume() { check_seconds_ += std::chrono::duration<double>(Clock::now() - paused_).count(); }
-  /// The call has succeeded. `held_bytes` is what its frame held before the call.
+  /// Ends a call that succeeded. `held_bytes`: bytes of its frame before the call.
   void finish(const Plan& plan, index_t held_bytes);
 
  private:

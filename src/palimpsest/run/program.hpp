@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what compiling gives, shared by a function and its copies.
+// Internal: the result of a compilation, shared by a function and its copies.
 #pragma once
 
 #include <deque>
@@ -104,7 +104,7 @@ struct StagesSlot {
   std::shared_ptr<const Stages> made;
 };
 
-/// An optimized graph and what its inputs and outputs are. Immutable but for the plans.
+/// An optimized graph and the roles of its inputs and outputs. Immutable but for the plans.
 ///
 /// The graph's inputs are the arguments and then the containers; its outputs are the results and
 /// then the updates. A container that is only the default value of an argument comes last among the
@@ -140,7 +140,7 @@ struct Program {
   Program(FunctionGraph made, StagesMaker stages_maker)
       : graph(std::move(made)), make_stages(stages_maker) {}
   StagesMaker make_stages;
-  /// Fills in what follows from the rest.
+  /// Fills in the members that follow from the others.
   void finish();
   std::size_t n_inputs() const { return arguments.size() + n_container_inputs; }
   /// The container behind a graph input, or -1.

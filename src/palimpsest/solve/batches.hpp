@@ -15,8 +15,8 @@ namespace PALIMPSEST_API palimpsest {
 using Sink = std::function<void(const Tile& where, SolveResult& part)>;
 
 struct BatchesOptions {
-  /// Dimensions of x along which the problem falls apart and may be cut. They are the batch of each
-  /// run, whatever `solve.batch` says.
+  /// Dimensions of x along which the problem is separable and may be cut. They are the batch of
+  /// each run, whatever `solve.batch` says.
   Dims dims;
   /// Bytes for all that is made: a run, its part of the data, and the whole x if there is no sink.
   /// Unset: the config's budget; without one all is one run.

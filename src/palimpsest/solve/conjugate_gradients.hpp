@@ -17,7 +17,7 @@ struct CgOptions {
   /// Approximates the inverse of A; Hermitian positive definite.
   std::optional<NamedLinop> M = {};
   PALIMPSEST_SOLVE_LIMITS(1e-6);
-  /// Every so many iterations the residual is computed anew; 0: never.
+  /// Number of iterations after which the residual is computed anew; 0: never.
   int refresh = 0;
   PALIMPSEST_SOLVE_OPTIONS;
 };

@@ -36,7 +36,7 @@ Problem first_order_problem(const SolverType& type, const NamedLinop& A, const P
   const RecordObjective objective = options.objective;
   p.set("objective",
         objective == RecordObjective::always || (keeps && objective == RecordObjective::automatic));
-  // Only where the iterates depend on it: what a checkpoint was made for must be what goes on.
+  // Only if the iterates depend on it: a checkpoint must be continued with the same value.
   if (type.name == "pogm" || options.average > 1) {
     p.set("max_iterations", options.max_iterations);
   }

@@ -12,19 +12,19 @@ struct ProximalOptions {
   PALIMPSEST_SOLVE_LIMITS(1e-6);
   /// A bound of the largest eigenvalue of A.N(); unset: operator_norm2().
   std::optional<double> L = {};
-  /// Momentum starts anew where it leads uphill; not of ista.
+  /// Restarts the momentum when it leads uphill; not of ista.
   bool restart = true;
-  /// x is the better of the new point and the one before, so that the objective never rises, and is
-  /// recorded. N is applied to the new point, and what the next step needs of it follows by
-  /// linearity: still one N per iteration, for two vectors more (ista: one). Not of pogm.
+  /// x is the better of the new point and the one before, so that the objective never rises. The
+  /// objective is recorded. N is applied to the new point, and the next step follows by linearity:
+  /// still one N per iteration, for two vectors more (ista: one). Not of pogm.
   bool monotone = false;
   /// L doubles where the quadratic bound of the data term fails at the new point: such an iteration
   /// changes L alone, and its residual is NaN. For an `.L` that may be too small; same cost. Not of
   /// pogm.
   bool backtrack = false;
-  /// The result is the mean of the last so many iterates before max_iterations, for one vector
-  /// more: functions with random shifts then depend less on the seed. A solve that ends before has
-  /// the mean of those it reached, or x.
+  /// Number of iterates, the last ones before max_iterations, whose mean is the result, for one
+  /// vector more: functions with random shifts then depend less on the seed. A solve that ends
+  /// earlier has the mean of those it reached, or x.
   int average = 1;
   PALIMPSEST_SOLVE_OPTIONS;
 };

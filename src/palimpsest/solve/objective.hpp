@@ -39,7 +39,7 @@ struct MinimizeOptions {
   std::optional<double> L = {};
   /// condat_vu: the steps of the dual variables relative to those of x.
   double balance = 2.4;
-  /// fista: momentum starts anew where it leads uphill.
+  /// fista: restarts the momentum when it leads uphill.
   bool restart = true;
   /// admm: the penalty, unset: L / 2; the relaxation; most iterations of the inner conjugate
   /// gradients, and their tolerance relative to the outer residual.

@@ -52,7 +52,7 @@ OperatorNorm operator_norm2(const NamedLinop& A, const TensorType& x, std::uint6
 /// The largest eigenvalue of a Hermitian positive N, 1.01 times the largest Ritz value, kept as
 /// operator_norm2() is.
 OperatorNorm largest_eigenvalue(const NamedLinop& N, const TensorType& x, std::uint64_t seed = 0);
-/// Bytes that operator_norm2() takes when nothing is kept; 0 where it is known exactly.
+/// Bytes of operator_norm2() without a kept norm; 0 if the norm is known exactly.
 index_t operator_norm2_bytes(const NamedLinop& A, const TensorType& x);
 
 /// The eigenvalues of a real symmetric tridiagonal matrix, ascending; `below` has one less than

@@ -57,8 +57,8 @@ struct ArchiveOptions {
   Device device = {};
 };
 
-/// An archive that was read. Its tensors share memory as those that were saved did: all handles on
-/// one are aliases, and what is written through one shows in those that tensor() gives later.
+/// An archive that was read. Its tensors share memory as the saved ones did: all handles on one are
+/// aliases, and writes through one show in those that tensor() gives later.
 ///
 /// Errors   IoError: the file cannot be read; FormatError: what it holds is not what the format
 ///          demands, saying what and where. Nothing is allocated for the data before all is checked
@@ -66,7 +66,7 @@ struct ArchiveOptions {
 class Archive {
  public:
   static Archive load(const std::string& path, const ArchiveOptions& options = {});
-  /// Copies what it needs. `name` stands in messages.
+  /// Copies the bytes that it needs. `name` stands in messages.
   static Archive from_bytes(std::span<const std::byte> bytes, const ArchiveOptions& options = {},
                             std::string_view name = "archive");
 

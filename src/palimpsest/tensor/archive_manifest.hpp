@@ -36,7 +36,7 @@ struct ArchiveManifest {
 inline constexpr std::size_t kArchivePage = 4096;
 
 /// Header and manifest. Gives each storage its offset in the file, in their order; `file_bytes`
-/// becomes what all of it takes.
+/// becomes the total.
 std::string archive_head(ArchiveManifest& manifest, std::uint64_t* file_bytes);
 
 /// The same back, from a whole file. FormatError.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: JSON of files. What parses and prints it is compiled once, in checked_json.cpp: in each
-// file that includes this one it would take seconds.
+// Internal: JSON of files. The parser and the printer are compiled once, in checked_json.cpp: each
+// file that includes this one would take seconds more.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ Json parse_json(std::string_view text);
 /// In one line, or with an indent in lines.
 std::string text_of_json(const Json& json, int indent = -1);
 
-/// A value of a parsed file and where it is. Asking for what it is not is a FormatError naming the
-/// file and the place: `[a.pal] manifest: "offset" of tensor 3 is no size`.
+/// A value of a parsed file and its place. Asking for another kind is a FormatError naming the file
+/// and the place: `[a.pal] manifest: "offset" of tensor 3 is no size`.
 class CheckedJson {
  public:
   using Json = io_detail::Json;

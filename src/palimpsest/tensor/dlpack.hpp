@@ -92,8 +92,8 @@ dlpack::ManagedTensorVersioned* to_dlpack(Tensor& t, DlpackAccess access);
 /// write.
 dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t);
 
-/// Shows the memory of another library without a copy; calls the deleter when nobody refers to it
-/// any more. When this throws, the argument still belongs to the caller.
+/// Shows the memory of another library without a copy; calls the deleter with the last reference to
+/// it. When this throws, the argument still belongs to the caller.
 ///
 /// Aliases  read-only: foreign read-only, so that the first write copies; else foreign writable
 /// Errors   NotSupported: another major version, device, or element type than ours

@@ -18,7 +18,7 @@ void check_layout(std::span<const index_t> shape, std::span<const index_t> strid
 void drop_far_strides(std::span<const index_t> shape, Strides& strides);
 /// ValueError unless an element of `dtype` may lie at this address.
 void check_alignment(const void* address, DType dtype, std::string_view who);
-/// The extents with a single -1 replaced by what `count` leaves for it. ShapeError.
+/// The extents with a single -1 replaced by `count` divided by the others. ShapeError.
 Extents infer_extent(Extents shape, index_t count, std::string_view who);
 /// DTypeError when a conversion would drop imaginary parts.
 void check_conversion(DType from, DType to, std::string_view who);

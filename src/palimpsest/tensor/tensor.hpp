@@ -65,7 +65,7 @@ class Tensor {
                      Device device = {});
   template <class T>
   static Tensor scalar(T value, Device device = {});
-  /// Memory of somebody else, used in place. The deleter (may be empty) runs when the last tensor
+  /// Memory of another owner, used in place. The deleter (may be empty) runs when the last tensor
   /// is gone.
   static Tensor from_blob(void* data, DType dtype, Extents shape, Strides strides,
                           std::function<void()> deleter, bool writable, Device device = {});
@@ -216,7 +216,7 @@ class Tensor {
   }
   [[noreturn]] static void throw_undefined();
   void check_access(DType dtype) const;
-  /// Elements overlapping one another are an AliasError naming `who`.
+  /// AliasError naming `who` if elements overlap one another.
   void check_writable(std::string_view who) const;
   /// A view of the same storage that is known to lie inside, and whose elements are distinct if
   /// those of this one are.
@@ -238,7 +238,7 @@ class Tensor {
 };
 
 bool shares_storage(const Tensor& a, const Tensor& b);
-/// Do the byte ranges meet? Never false when elements do overlap, whoever brought the memory: two
+/// Do the byte ranges meet? Never false when elements overlap, for memory of any origin: two
 /// imports of one buffer, two mappings of one file, two attachments of one segment of shared memory
 /// are the same memory, though not one Storage. Lazy clones are not.
 bool may_share_memory(const Tensor& a, const Tensor& b);

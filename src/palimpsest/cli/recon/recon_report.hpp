@@ -52,7 +52,7 @@ std::string ranks_text(const std::vector<RankReport>& ranks);
 /// `scan.h5: 8 coils, 64 x 64, 4.00-fold undersampled`, and where coil maps come from. Lines.
 std::string scan_text(const ScanReconstruction& reconstruction,
                       const ScanReconstructionOptions& options);
-/// The peak, and what every stage holds. Lines.
+/// Text lines: the peak, and the bytes of every stage.
 std::string plan_text(const ScanReconstruction& reconstruction);
 /// Text lines: the end of the solve, the peaks, the seconds.
 std::string run_text(const ScanReconstruction& reconstruction,

@@ -26,7 +26,7 @@ Command& add_shared(Command& command, CommonOptions& options);
 /// Adds all of them.
 Command& add_common(Command& command, CommonOptions& options);
 
-/// One run of a command that computes: its outputs, its report, what it announces and measures.
+/// One run of a command that computes: its outputs, its report, its announced and measured bytes.
 class Run {
  public:
   /// Counts bytes and seconds from here on.
@@ -39,8 +39,7 @@ class Run {
 
   Outputs& outputs() { return outputs_; }
   JsonReport& facts() { return report_; }
-  /// Says how many bytes the run will hold at most, before it computes; true if that is all that
-  /// was asked for.
+  /// Announces the peak bytes of the run before it computes; true if only this was asked for.
   ///
   /// Errors   BudgetError: more than --memory
   bool announce(index_t peak_bytes);
@@ -52,7 +51,7 @@ class Run {
   index_t peak_bytes() const { return static_cast<index_t>(scope_.peak_bytes()); }
   /// A line for people, on standard error and in the log.
   void note(const std::string& text);
-  /// Writes the report, prints it or the summary with the names of what was written, and gives all
+  /// Writes the report, prints it or the summary with the names of the written files, and gives all
   /// files their names.
   void finish(const std::string& summary);
 

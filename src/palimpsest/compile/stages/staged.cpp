@@ -378,7 +378,7 @@ void StagedRun::decide(const Apply& node) {
   peak_bytes_ = std::max(peak_bytes_, held_bytes());
 }
 
-// One element that stands for all, which nobody looks at.
+// One element that stands for all elements; they are never read.
 Tensor without_values(const Extents& extents, const TensorType& type) {
   const bool is_empty = element_count(extents) == 0;
   return is_empty ? Tensor::empty(extents, type.dtype, type.device)
@@ -450,7 +450,7 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
   throw;
 }
 
-// Everything that is left, and every output with a Storage that nobody else has.
+// Computes the remaining outputs. Every output gets a Storage without another owner.
 std::vector<Tensor> StagedRun::finish() {
   std::vector<Variable> wanted;
   for (const Variable& raw : program_.outputs_) {

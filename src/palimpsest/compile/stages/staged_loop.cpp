@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of which only running tells how many steps they make, or whose values change their extents
-// from step to step.
+// Loops whose number of steps is known only at run time, or whose values change their extents from
+// step to step.
 #include <algorithm>
 #include <deque>
 

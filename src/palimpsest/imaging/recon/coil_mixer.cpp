@@ -12,7 +12,7 @@ CoilMixer::CoilMixer(index_t coils, index_t to)
     : coils_(coils), to_(to), sum_(static_cast<std::size_t>(coils * coils)) {}
 
 index_t CoilMixer::bytes(index_t line) const {
-  // The sums, the eigenvectors and what LAPACK works with; then a line of all coils.
+  // First the sums, the eigenvectors and the workspace of LAPACK; then a line of all coils.
   return std::max(6 * 16 * coils_ * (coils_ + 8), 8 * coils_ * (line + to_ + 1));
 }
 

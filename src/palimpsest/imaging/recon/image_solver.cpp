@@ -37,9 +37,9 @@ namespace {
 constexpr double kNufftAccuracy = 1e-4;
 // Of condat_vu: the sum of sigma_i |K_i|^2 over L.
 constexpr double kBalance = 2.4;
-// Of pdhg with a ball, for weights of 1: 100 iterations of wavelets on a phantom of 64^2 leave
-// 2.8e-2 with 1, 2.7e-3 with 100, 1.2e-4 with 1000, 5.0e-4 with 10000; of total variation 4.6e-2,
-// 9.4e-3, 8.2e-3, 2.0e-2.
+// Ratio of step sizes of pdhg with a ball, for weights of 1. After 100 iterations of wavelets on a
+// phantom of 64^2 the error left is 2.8e-2 with 1, 2.7e-3 with 100, 1.2e-4 with 1000, 5.0e-4 with
+// 10000; of total variation 4.6e-2, 9.4e-3, 8.2e-3, 2.0e-2.
 constexpr double kBallRatio = 1000;
 // Iterates in the mean of a solve with random shifts.
 constexpr index_t kAveraged = 16;
@@ -77,8 +77,7 @@ void simplify(Objective& f) {
   f.terms.clear();
 }
 
-// Functions of the image itself become terms, so that steps need not be the same everywhere; what
-// the image has to obey stays.
+// Makes functions of the image terms, so that steps may differ between points. Constraints stay.
 void move_h_to_terms(Objective& f, const std::vector<Regularizer>& regularizers) {
   const bool has_constraint =
       std::any_of(regularizers.begin(), regularizers.end(), [](const Regularizer& r) {
@@ -102,9 +101,9 @@ void move_quadratics(Objective& f, const std::optional<NamedLinop>& image_of_unk
   }
 }
 
-// The weights only choose among points within the ball, so that a common factor changes nothing:
-// nor does it change the course of the iteration, with a step of the dual variables that goes as
-// its square.
+// The weights only choose among points within the ball, so a common factor changes no result. It
+// does not change the course of the iteration either, because the step of the dual variables grows
+// with its square.
 double ratio_of_steps(const std::vector<Regularizer>& regularizers) {
   double largest = 0;
   for (const Regularizer& r : regularizers) {
@@ -263,7 +262,7 @@ class Model {
   Tensor no_maps, no_weights, no_phase;
   SharedVariable maps, weights, phase;
   bool has_weights = false, finds_norm = false, is_preconditioned = false;
-  // P and its steps, where is_preconditioned; what a step has to obey; and L, of which the steps of
+  // P and its steps, if is_preconditioned; the condition on a step; and L, from which the steps of
   // the dual variables follow.
   NamedLinop P;
   SharedVariable steps;
@@ -285,7 +284,7 @@ class Model {
 
   bool has_trajectory() const { return item_.has_trajectory(); }
   bool has_basis() const { return item_.basis.has_value(); }
-  // The bytes of what is set for each item.
+  // The bytes of the values that are set for each item.
   index_t bytes_of_item() const {
     const index_t of_maps = operator_bytes(coil_images(Dims()));
     return of_maps + (item_.has_phase ? operator_bytes(phase_operator()) : 0);
@@ -361,14 +360,14 @@ class Model {
                  {.in = item_.basis ? StackAxis() : frames, .out = frames, .threaded = false});
   }
 
-  // The largest eigenvalue of what one coil sees of a frame.
+  // The largest eigenvalue of the normal operator of one coil and one frame.
   double largest_of(const NamedLinop& F) const {
     Extents coil = item_.shape;
     coil.insert(0, 1);
     return operator_norm2(F, {DType::complex64, coil, {}}).value;
   }
 
-  // Of what frames see of coefficients, over that of a frame.
+  // The squared norm of the basis, from coefficients to frames; 1 without a basis.
   double largest_of_basis() const {
     if (!item_.basis) return 1;
     const TensorType coefficients{DType::complex64, {item_.basis->shape(1)}, {}};
@@ -427,15 +426,15 @@ class Model {
         static_cast<int>(k.size()),
         {.batch = others, .grid = Grid{item_.dims, k}, .norm = FftNorm::ortho, .centered = true});
     P = Chain(D, Diagonal(Parameter(steps), others + k, {.weight_shape = frames() + k}), D.H());
-    // The frequencies are those of what the coils see.
+    // The coils see the image times its phase, so the frequencies are those of that product.
     if (item_.has_phase) P = Chain(with_phase(P), phase_operator().H());
   }
 
   const ImageItem item_;
 };
 
-// Along trajectories coils take the memory, and frames are worked on one after the other. Cuts of
-// the samples would need orders of their own for each piece of each frame.
+// The dimensions to cut. Along trajectories the coils take the memory; frames run one after the
+// other. Cuts of the samples would need a point order for each piece of each frame.
 Dims cuts_of(const ImageItem& item) { return item.has_trajectory() ? Dims("C") : Dims(); }
 
 BudgetOptions budget_options(const ImageItem& item) {
@@ -514,8 +513,8 @@ Problem problem_of(const ImageItem& item, const Model& model, const ImageSolverO
   return p;
 }
 
-// Besides the state of the solver. Where that keeps A^H y unchanged it shares the array. With a
-// ball there is none.
+// Bytes besides the state of the solver. A state that keeps A^H y unchanged shares the array. With
+// a ball there is no right side.
 index_t bytes_of_right_hand_side(const Model& model) {
   const bool is_shared =
       model.method == ReconstructMethod::fista || model.method == ReconstructMethod::pogm ||
@@ -523,7 +522,7 @@ index_t bytes_of_right_hand_side(const Model& model) {
   return is_shared || model.ball ? 0 : byte_count(model.unknown.shape, model.unknown.dtype);
 }
 
-// The unknown whose other parts are 0.
+// The unknown with this image; its other parts are 0.
 Tensor unknown_of(const Model& model, Tensor image) {
   if (!model.image_of_unknown) return image;
   Tensor result = Tensor::zeros(model.unknown.shape, model.unknown.dtype);

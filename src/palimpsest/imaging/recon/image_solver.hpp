@@ -31,7 +31,7 @@ struct ImageItem {
   /// float32 (readouts, samples, D), of frames one each, in cycles per field of view, x first;
   /// none: k-space is a grid.
   std::vector<Tensor> trajectories = {};
-  /// The image times the factors of set_phase() is what the coils see.
+  /// True: the coils see the image times the factors of set_phase().
   bool has_phase = false;
   /// Along trajectories: the weights of the data, until those of set_weights() take their place.
   std::optional<Tensor> density = {};
@@ -122,7 +122,7 @@ class ImageSolver {
   /// complex64 of the item's grid, of modulus 1. They take no memory until they are set again.
   void set_phase(const Tensor& factors);
   void drop_phase();
-  /// The factor of what is proportional to |x|.
+  /// Sets the factor of the terms proportional to |x|.
   void set_scale(double scale);
   /// Only with `has_start`.
   void set_start(Tensor image);

@@ -22,7 +22,7 @@ struct Place {
 
 inline bool is_mapped(const Tensor& t) { return t.numel() > 0 && is_file_mapped(t.raw_data(), 1); }
 
-/// Takes what was read of a mapped array out of the process's memory.
+/// Takes the read pages of a mapped array out of the process's memory.
 void release_pages(const Tensor& t);
 
 }  // namespace palimpsest

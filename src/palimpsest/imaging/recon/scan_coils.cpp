@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual coils of a scan: what they are made of.
+// Virtual coils of a scan: the data that they are computed from.
 #include <fmt/format.h>
 
 #include <algorithm>

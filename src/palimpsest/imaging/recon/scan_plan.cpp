@@ -37,9 +37,9 @@ Extents without_ones(const Extents& shape) {
   return result;
 }
 
-// With smaller centres the windows do not span the signal, and a part of the object is taken for
-// outside. Measured on 64^2 and 128^2 with 2 to 16 coils and windows of 6: 11 x 11 loses nothing of
-// the object, 10 x 14 loses 3 %, 9 x 14 34 %, 8 x 24 20 %, 8 x 8 all of it.
+// A smaller centre loses part of the object, because its windows do not span the signal. Measured
+// on 64^2 and 128^2 with 2 to 16 coils and windows of 6: 11 x 11 loses none of the object, 10 x 14
+// loses 3 %, 9 x 14 34 %, 8 x 24 20 %, 8 x 8 all of it.
 void check_center(const CalibrationArea& center, const Extents& item, index_t kernel) {
   const index_t least = 2 * kernel - 1, rows = center.extent[1], columns = center.extent[2];
   // An axis of one point has no windows.
@@ -107,7 +107,7 @@ struct ScanReconstruction::Impl::Draft {
     plan.peak_bytes = std::max(plan.peak_bytes, bytes);
     least = std::max(least, least_bytes);
   }
-  // A stage with the largest piece that fits beside what is held; entered into `piece`.
+  // Adds a stage with the largest piece that fits beside `beside` bytes, and sets `piece`.
   template <class Bytes>
   void add_in_pieces(const std::string& name, index_t beside, index_t& piece, const Bytes& bytes) {
     const index_t limit = plan.budget.value_or(kEverything);
@@ -272,14 +272,14 @@ void ScanReconstruction::Impl::rehearse_calibration() {
   rehearsed_bytes = static_cast<index_t>(scope.peak_bytes());
 }
 
-// Constants of programs, locations and kernels are made with the solver: what they take is known
-// once they are there.
+// Constants of programs, locations and kernels are made with the solver: their bytes are known only
+// after that.
 const ScanReconstruction::Impl::Rehearsal& ScanReconstruction::Impl::rehearsal(bool in_memory) {
   const bool in_files = item_of(in_memory).kernels_in_file;
   std::optional<Rehearsal>& made = rehearsals[in_files ? 0 : 1];
   if (made) return *made;
   made.emplace();
-  // Programs of what is not quadratic hold constants of the size of an axis.
+  // Programs of functions that are not quadratic hold constants of the size of an axis.
   if (!scan.layout().has_trajectory() && !basis && are_quadratic(options.regularizers)) {
     return *made;
   }
@@ -509,8 +509,8 @@ index_t ScanReconstruction::Impl::espirit_bytes() const {
   return std::max(bytes, rehearsed_bytes) + layout.n_coils() * points * 8;
 }
 
-// Separate calibration lines, from their file to items, beside the list of readouts and what else
-// is held; gives what is held of them until the maps are estimated.
+// Plans separate calibration lines, from their file to items, beside the list of readouts and other
+// held bytes. Returns the bytes held until the maps are estimated.
 index_t ScanReconstruction::Impl::plan_calibration(Draft& draft, index_t beside) const {
   if (!uses_calibration()) return 0;
   const ScanLayout& layout = scan.layout();
@@ -559,7 +559,7 @@ index_t ScanReconstruction::Impl::plan_mean(Draft& draft, index_t beside) const 
   return made;
 }
 
-// k-space, from its file to items; what is held of it is entered into `held`.
+// Plans k-space, from its file to items; enters the held bytes into `held`.
 void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
   const ScanLayout& layout = scan.layout();
   const bool in_memory = draft.plan.in_memory;
@@ -621,8 +621,8 @@ void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
                (!is_series && layout.n_items() > 1 ? draft.image : 0);
 }
 
-// The coil maps. Those of the item that is solved count with its operator; what is held of others
-// is entered into `held`.
+// Plans the coil maps. Those of the item in the solve count with its operator; the held bytes of
+// others are entered into `held`.
 void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
   const ScanLayout& layout = scan.layout();
   const bool in_memory = draft.plan.in_memory, is_planes = has_plane_maps();
@@ -745,7 +745,7 @@ index_t ScanReconstruction::Impl::smallest_of(const Draft& draft) const {
   return smallest;
 }
 
-// Kernels in memory are made to find out what they take: only if there is room for that.
+// Kernels in memory are made to measure their bytes: only if there is room for that.
 bool ScanReconstruction::Impl::may_fit_in_memory() {
   if (!options.budget || !item_of(false).kernels_in_file) return true;
   const Rehearsal& in_files = rehearsal(false);

@@ -108,8 +108,9 @@ void ScanReconstruction::Impl::take_scale(const Tensor& grid) {
   release_pages(grid);
 }
 
-// The unit of the regularizers of frames that are solved one by one along trajectories: from all of
-// A^H y, of the frames of other ranks too. Its magnitudes lie where the images will.
+// Finds the unit of the regularizers for frames that are solved one by one along trajectories: from
+// A^H y of all frames, those of other ranks included. Its magnitudes lie in the memory of the
+// images to come, if that is large enough.
 void ScanReconstruction::Impl::take_scale_of_frames(index_t slice, Tensor of_slice) {
   const index_t points = element_count(scan.layout().item_shape()) * options.sets;
   const bool has_place = magnitude_bytes() == 0;
@@ -202,7 +203,8 @@ void ScanReconstruction::Impl::take_mean(index_t slice) {
   if (maps_first()) estimate_all_maps(source);
 }
 
-// Numbers outside of what single precision can work with give wrong images, not rounded ones.
+// ValueError for numbers outside the range of single precision: their images would be wrong, not
+// rounded.
 void ScanReconstruction::Impl::check_range(const Tensor& kspace) {
   constexpr double kSmallest = 1e-30, kLargest = 1e30;
   double square = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reconstruction by several ranks: which of them does what, and how the result comes together.
+// A reconstruction by several ranks: the work of each, and the assembly of the result.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ int largest_divisor(int n, index_t most) {
 
 }  // namespace
 
-// Solves need nothing of each other; what ranks are left share the coils of each.
+// Solves are independent. If there are more ranks than solves, the ranks share the coils of each.
 void ScanReconstruction::Impl::shape_team() {
   const Team& given = options.team;
   const bool is_named =
@@ -127,7 +127,7 @@ Tensor ScanReconstruction::Impl::place_of(const Tensor& image, index_t slice, in
   return layout.n_items() > 1 ? place.select(-1, item) : place;
 }
 
-// Ranks with other files, options or shapes would wait for what never comes.
+// Ranks with other files, options or shapes would wait for messages that never come.
 void ScanReconstruction::Impl::check_agreement() const {
   if (team.size() == 1) return;
   std::string mine =

@@ -13,7 +13,7 @@
 namespace palimpsest {
 namespace {
 
-// Held at a time of a file whose coordinates are read.
+// Bytes held at a time of a file whose coordinates are read.
 constexpr index_t kReadingBytes = index_t{1} << 20;
 // Coordinates up to here are parts of the width of k-space, -0.5 to 0.5; above, cycles.
 constexpr double kLargestPart = 0.75;

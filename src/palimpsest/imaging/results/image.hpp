@@ -26,7 +26,7 @@ struct Image {
   std::optional<AffineMatrix> affine_lps = {};
   /// Along T.
   double time_step_s = 0;
-  /// Of the values, and what made them.
+  /// Units of the values, and the method that made them.
   std::string units = {}, description = {};
   /// The header of the raw scan, XML; empty: none.
   std::string header = {};

@@ -10,8 +10,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Something that DebugMode found: an op that lies about what it touches, a rewrite that changes
-/// results, a plan that lets values share bytes. Containers are as before the call.
+/// A fault found by DebugMode: an op that declares its memory access wrongly, a rewrite that
+/// changes results, a plan that lets values share bytes. Containers are as before the call.
 class DebugModeError : public Error {
  public:
   struct Facts {
@@ -61,7 +61,7 @@ class BadThunkOutput : public DebugModeError {
  public:
   using DebugModeError::DebugModeError;
 };
-/// Memory was read or written that is none of the step's.
+/// A step read or wrote memory that is not its own.
 class BadAccess : public DebugModeError {
  public:
   using DebugModeError::DebugModeError;
@@ -71,7 +71,7 @@ class BadNoFail : public DebugModeError {
  public:
   using DebugModeError::DebugModeError;
 };
-/// The plan lets values share bytes, or what happens is not what was planned.
+/// The plan lets values share bytes, or the run differs from the plan.
 class BadPlan : public DebugModeError {
  public:
   using DebugModeError::DebugModeError;

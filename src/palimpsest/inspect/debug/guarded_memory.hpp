@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: memory that tells who touches what he must not.
+// Internal: memory that detects forbidden accesses.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: one step, run on private copies between guard pages, and what it did to them.
+// Internal: one step, run on private copies between guard pages, and its effects on them.
 #pragma once
 
 #include <exception>
@@ -36,7 +36,7 @@ struct RunSetup {
 struct RunOutcome {
   std::vector<DebugValue> outputs;
   std::vector<Strides> strides;
-  /// Per output: did the op say where it lies, instead of writing into the destination?
+  /// Per output: did the op give its place, instead of writing into the destination?
   std::vector<bool> is_set;
   /// Per input: have its bytes changed?
   std::vector<bool> is_changed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what DebugMode checks about a plan, before and while it runs.
+// Internal: checks of DebugMode on a plan, before and while it runs.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ void check_same_plan(const Plan& first, const Plan& other, int run);
 using ExpectedValue = std::function<DebugValue(const Variable&)>;
 
 /// Follows a plan while it runs: every step must meet the expected inputs and give the expected
-/// results, bit for bit. Memory that nobody owns is poisoned.
+/// results, bit for bit. Memory without an owner is poisoned.
 class PlanWatch final : public CallWatch {
  public:
   PlanWatch(const DebugOptions& options, const CallAccess& call, ExpectedValue expected);

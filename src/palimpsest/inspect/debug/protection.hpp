@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what DebugMode checks about a rewritten graph itself.
+// Internal: checks of DebugMode on a rewritten graph itself.
 #pragma once
 
 #include "palimpsest/graph/function_graph.hpp"
@@ -10,8 +10,7 @@ namespace palimpsest {
 /// accepted.
 void check_protection(const FunctionGraph& graph);
 
-/// InternalError when the analysis that followed all edits and one made from scratch differ in what
-/// they say about the graph.
+/// InternalError when the analysis that followed all edits differs from one made from scratch.
 void check_alias_state(const FunctionGraph& graph);
 
 }  // namespace palimpsest

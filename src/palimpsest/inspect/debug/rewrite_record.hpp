@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what rewriting did to a graph.
+// Internal: record of the rewrites of a graph.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what every call of OpenBLAS happens in.
+// Internal: the guard around every call of OpenBLAS.
 #pragma once
 
 #include <sys/mman.h>

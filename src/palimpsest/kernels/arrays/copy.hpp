@@ -13,8 +13,8 @@ namespace palimpsest {
 /// Cost     one pass over memory
 void run_copy(const ConstView& x, const MutableView& out);
 
-/// Results of so many bytes are written past the caches, by this and by run_elementwise; 0: what
-/// suits the machine. For tests: results do not depend on it.
+/// Sets the size in bytes from which results are written past the caches, by this and by
+/// run_elementwise; 0: the machine's default. For tests: results do not depend on it.
 void stream_from(index_t bytes);
 
 }  // namespace palimpsest

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what a stencil makes of an array, computed when it is read.
+// Internal: the output of a stencil on an array, computed when it is read.
 #pragma once
 
 #include "palimpsest/kernels/arrays/stencil_line.hpp"
@@ -7,7 +7,7 @@
 
 namespace palimpsest {
 
-/// An input of a program is what a stencil of step 1, or its adjoint, makes of the array there.
+/// Input of a program: the output of a stencil of step 1, or of its adjoint, on an array.
 struct FilteredInput {
   int input = 0;
   Stencil stencil = {};

@@ -26,7 +26,7 @@ enum class PadRule : std::uint8_t {
 };
 index_t source_of(PadRule rule, index_t i, index_t n);
 
-/// y = x at offset `before` per axis, and what the rule says around it.
+/// y = x at offset `before` per axis, surrounded by elements of the rule.
 ///
 /// Shapes   before + extents of x <= extents of y, per axis; no axis of x is empty
 /// Aliases  disjoint

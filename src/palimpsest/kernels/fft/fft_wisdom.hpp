@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what measuring transforms has taught, kept from process to process.
+// Internal: measurements of transforms, kept from process to process.
 #pragma once
 
 #include <string>
@@ -25,17 +25,17 @@ const WisdomPlace& wisdom_place();
 /// A text that differs between machines whose measurements differ: processor and library.
 std::string machine_name();
 
-/// The file's content for what is known, of both precisions; and back. A text that is damaged, cut
-/// off or from another machine is none: false, and nothing is taken from it.
+/// The file's content for measurements of both precisions; and back. A text that is damaged, cut
+/// off or from another machine gives false and no measurements.
 std::string wisdom_text(std::string_view single, std::string_view twice);
 bool parse_wisdom(std::string_view text, std::string& single, std::string& twice);
 
 enum class WisdomPart { both, single, twice };
-/// Adds what the file holds, of one precision or both, to what this process knows. False: no such
-/// file, or none of ours. A precision that is left out costs no memory of the library.
+/// Adds the measurements of a file, of one precision or both, to those of this process. False: no
+/// such file, or one of another kind. A precision that is left out costs no memory of the library.
 bool load_wisdom(const std::string& path, WisdomPart part = WisdomPart::both);
-/// Writes what this process knows; the file appears whole or stays what it was. False: it cannot be
-/// written, which is no error.
+/// Writes the measurements of this process; the file appears whole or stays as it was. False: it
+/// cannot be written; that is not an error.
 bool save_wisdom(const std::string& path);
 
 }  // namespace palimpsest

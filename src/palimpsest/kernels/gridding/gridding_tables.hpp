@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what the loops of gridding share.
+// Internal: common parts of the loops of gridding.
 #pragma once
 
 #include <algorithm>

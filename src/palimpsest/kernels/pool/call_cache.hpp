@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what was prepared for a call, kept for the next one of its kind.
+// Internal: preparations of a call, kept for the next one of its kind.
 #pragma once
 
 #include <algorithm>

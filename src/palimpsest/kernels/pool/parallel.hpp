@@ -23,8 +23,8 @@ void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t),
 bool has_pool() noexcept;
 /// Threads of the pool, the calling one included.
 int pool_threads();
-/// Runs f with at most so many threads for its loops, and no more than the host's
-/// tbb::global_control allows.
+/// Runs f with at most n threads for its loops, and no more than the host's tbb::global_control
+/// allows.
 void run_with_threads(int n, const std::function<void()>& f);
 
 /// Runs body() on the calling thread with at most so many threads of the pool to help it, itself

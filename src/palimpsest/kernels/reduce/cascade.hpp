@@ -14,7 +14,7 @@
 namespace palimpsest {
 
 inline constexpr index_t kCascadeLevels = 44;
-/// Rows of sums begin at multiples of so many bytes.
+/// Alignment of rows of sums, in bytes.
 inline constexpr index_t kCascadeUnit = 64;
 
 // Sums of 2^l leaves at level l, of which those are valid whose bit is set in the count of leaves.

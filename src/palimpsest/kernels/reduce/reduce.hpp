@@ -50,7 +50,7 @@ void run_fused_reduce(ReduceOp op, const ElementwiseProgram& program,
                       std::span<const ConstView> inputs, std::span<const index_t> axes,
                       const MutableView& out);
 
-/// A sum over all elements of what a program makes.
+/// Sum over all elements of an output of a program.
 struct SumOfOutputs {
   enum class Kind : std::uint8_t {
     plain,         ///< of output a
@@ -91,15 +91,15 @@ struct ElementwisePass {
   std::span<const FilteredInput> filtered;
 };
 
-/// An output of a first program, which goes to no array, is what a filtered input of a second one
-/// reads.
+/// Link of two programs: an output of the first, which goes to no array, is a filtered input of the
+/// second.
 struct HandedOn {
   int output = 0, input = 0;
   friend bool operator==(const HandedOn&, const HandedOn&) = default;
 };
 
-/// Can run_joined_passes run them? Not where the filters wrap around, or reach so far that what is
-/// handed on would not stay in a cache, or a quarter of it would be computed twice.
+/// Can run_joined_passes run them? False if the filters wrap around, or reach so far that the
+/// linked values would not stay in a cache, or a quarter of them would be computed twice.
 bool can_join_passes(const ElementwisePass& first, const ElementwisePass& second,
                      std::span<const HandedOn> handed);
 index_t joined_passes_scratch_bytes(const ElementwisePass& first, const ElementwisePass& second,

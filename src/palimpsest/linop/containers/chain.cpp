@@ -63,8 +63,8 @@ bool leaves_chains(const LinopType& type) {
          &type == &linop_types::dense() || &type == &linop_types::sampling();
 }
 
-// From the last child to the first: that is where F^H F = I and |w|^2 come from. What no rule folds
-// is put around the rest once, at the end.
+// From the last child to the first, because F^H F = I and |w|^2 come from there. Children that no
+// rule folds are put around the rest once, at the end.
 NamedLinop chain_normal(const NamedLinop& A, const NamedLinop* inner) {
   NamedLinop folded = inner ? *inner : NamedLinop();
   std::vector<NamedLinop> before, after;  // from the inside to the outside

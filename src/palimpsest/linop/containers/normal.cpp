@@ -23,8 +23,8 @@ NamedShape assemble_normal(std::vector<NamedLinop>& children, const Assembly& ho
   return NamedShape(children[0].ishape());
 }
 
-// Of a sum of squares over the output: each part of the output gives one. A cut of the input alone,
-// or within A, would leave products of different parts out.
+// Splits a normal operator: a sum of squares over the output, one per part of the output. A cut of
+// the input alone, or within A, would leave out products of different parts.
 NamedLinop normal_split(const NamedLinop& A, const Tile& tile) {
   const NamedLinop& child = A[0];
   for (const auto& [d, range] : tile) {

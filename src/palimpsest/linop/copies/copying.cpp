@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deep copies and moves: what may go where is TreeMap's business, how bytes go is MemoryMap's.
+// Deep copies and moves: TreeMap decides about operators, MemoryMap about bytes.
 #include "palimpsest/linop/copies/copying.hpp"
 
 #include <algorithm>
@@ -70,8 +70,8 @@ NamedLinop NamedLinop::to(Device device) && {
   tree.read(memory);
   memory.move_to(device, [&] {
     result = tree.mapped(memory, *this);
-    // Nothing can fail from here on. What nobody else has is held by the map alone, which lets go
-    // of it piece by piece.
+    // No step can fail from here on. The map alone holds the data without other owners, and
+    // releases them piece by piece.
     *this = NamedLinop();
     tree.forget();
     held.let_go_of_unshared();

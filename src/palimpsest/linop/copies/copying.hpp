@@ -10,12 +10,12 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Registers all data of an operator: parameters, tensors in attributes, those of children, and
-/// what derived parameters are computed from.
+/// Registers all data of an operator: parameters, tensors in attributes, those of children, and the
+/// sources of derived parameters.
 /// Errors   ValueError: the copies are made already
 void add(MemoryMap& map, const NamedLinop& A);
-/// The operator on the counterparts of its data. What was one node, variable or storage is one
-/// again, also in another operator that is mapped through the same map.
+/// The operator on the counterparts of its data. One node, variable or storage has one counterpart,
+/// also in another operator that is mapped through the same map.
 /// Errors   ValueError "not registered"; nothing is copied yet
 NamedLinop map(const MemoryMap& map, const NamedLinop& A);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing in a file is believed: numbers are checked against what is there, trees against their
-// size, and every node by its type.
+// Every value of a file is checked: numbers against the data, trees against their size, and every
+// node by its type.
 #include <algorithm>
 
 #include "palimpsest/base/failure.hpp"
@@ -143,7 +143,7 @@ class OperatorReader {
     return result;
   }
 
-  // Axes are those that the shapes name, each once, and what is listed per axis is as long.
+  // Axes are those that the shapes name, each once; lists per axis have the same length.
   static void check_axes(const CheckedJson& json, const LinopData& data) {
     // An ellipsis stands for any number of axes.
     const bool is_open = data.shape.ishape().count(ND::ellipsis()) > 0 ||

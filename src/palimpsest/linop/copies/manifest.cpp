@@ -139,7 +139,8 @@ ElementLayout layout_of(const CheckedJson& json) {
   layout.offset = json.at("offset").size_value();
   if (layout.shape.size() != layout.strides.size()) json.fail("has shape and strides of two ranks");
   if (layout.offset > (index_t{1} << 40)) json.fail("begins outside its storage");
-  // Far below where their products would overflow; what is outside is found against the variable.
+  // Far below the overflow of their products. The variable's own check finds elements outside of
+  // it.
   constexpr index_t kLimit = index_t{1} << 40;
   for (std::size_t k = 0; k < layout.shape.size(); ++k) {
     if (layout.shape[k] < 0 || layout.shape[k] > kLimit) json.fail("has an extent that is none");

@@ -37,8 +37,8 @@ ShapeValue shape_value_of(const CheckedJson& json);
 ElementLayout layout_of(const CheckedJson& json);
 Attribute attribute_of(const CheckedJson& json, const Archive& archive);
 
-/// Counts what a walk through the tree below each node visits, where what is used several times is
-/// visited several times. False when that is more than anything in here can be asked for.
+/// Counts the visits of a walk through the tree below each node; shared parts are visited once per
+/// use. False for more visits than this class can count.
 class TreeSize {
  public:
   bool add(std::span<const std::size_t> children);

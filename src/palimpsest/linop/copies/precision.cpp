@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator in another precision. Every storage is converted once, as the real numbers that it
-// consists of, so that views, gaps and what is shared stay as they are with scaled offsets.
+// Copies of an operator in another precision. Every storage is converted once, as its real numbers,
+// so that views, gaps and sharing stay, with scaled offsets.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -216,7 +216,7 @@ class Conversion {
         if (!p.present() || follows_from_others(A, name, p)) continue;
         const Parameter there = converted(p);
         changes = changes || !there.is(p);
-        // A value that was derived from what it no longer follows is a value like others.
+        // A value that no longer follows from its sources is a value like others.
         if (!there.is(p)) p = there;
       }
     }

@@ -12,9 +12,9 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Writes an operator with everything that it consists of: the tree, what its parts share, each
-/// storage once and only the bytes that are used. Not written: caches, compiled functions, and
-/// values that are derived. A reader of the path sees the old file or the new one.
+/// Writes an operator with all its parts: the tree, the shared parts, each storage once and only
+/// its used bytes. Caches, compiled functions and derived values are not written. A reader of the
+/// path sees the old file or the new one.
 ///
 /// Errors   FormatError "closure": a SimpleLinop, whose functions have no name; "unknown type": one
 ///          that is not registered; "too deep" - all before a byte is written; IoError

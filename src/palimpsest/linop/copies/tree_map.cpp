@@ -48,7 +48,8 @@ std::optional<std::pair<Variable, ElementLayout>> part_of_variable(const Variabl
                                        layout->byte_offset / item});
 }
 
-// The graph on what stands for `from`, elsewhere: types are inferred anew and constants go along.
+// The graph with `to` in place of `from`, on another device: types are inferred anew and constants
+// move along.
 Variable rebuilt(const Variable& expression, const std::vector<Variable>& from,
                  const std::vector<Variable>& to, Device device) {
   std::unordered_map<const VariableNode*, Variable> copies;

@@ -40,7 +40,7 @@ class TreeMap {
   bool knows(const NamedLinop& A) const { return nodes_.contains(A.node().get()); }
   /// Those of variables found.
   std::vector<std::shared_ptr<Container>> containers() const;
-  /// Takes the present values and registers what is new. The containers are held.
+  /// Takes the present values and registers the new storages. The containers are held.
   void read(MemoryMap& map);
   /// The counterpart, once the map is done. The containers need not be held.
   NamedLinop mapped(const MemoryMap& map, const NamedLinop& A);

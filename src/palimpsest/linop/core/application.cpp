@@ -86,7 +86,7 @@ Variable guarded(const NamedLinop& A, F&& build) {
   }
 }
 
-// The transpose of what `forward` builds, which maps arrays of `from` to arrays of `to`.
+// The transpose of the graph of `forward`, which maps arrays of `from` to arrays of `to`.
 Variable transposed(const NamedLinop& A, GraphFn forward, const Dims& from, const Dims& to,
                     const Variable& y) {
   if (!forward) throw ValueError(who(A) + "neither fn nor adj_fn is given");
@@ -159,7 +159,7 @@ Function application(const NamedLinop& A, const TensorType& type, std::optional<
                   {.name = A.name(), .budget_bytes = budget, .on_unused_input = Reaction::ignore});
 }
 
-// The application of tiles that fit; the function may take what their data leave of the budget.
+// The application of tiles that fit. The function may use the rest of the budget beside their data.
 Function within_budget(const NamedLinop& A, const TensorType& type, index_t budget) {
   const BudgetSplit split = split_to_budget(A, type, budget);
   return application(split.op, type, budget - split.operator_bytes);

@@ -62,7 +62,7 @@ class Attribute {
   const std::string& as_string() const;
   const Dims& as_dims() const;
   Device as_device() const;
-  /// The tensor that was given, itself: what shares a storage with it still does.
+  /// The given tensor itself, with the storages that it shares.
   const Tensor& as_tensor() const;
   const List& as_list() const;
   /// A list of integers.

@@ -7,9 +7,9 @@
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/named/dims.hpp"
 
-// Operators act on axes, not on names: an axis is counted from the front (0, 1, ...) where it
-// stands before an ellipsis, from the end (-1, -2, ...) otherwise, so that renaming, and spelling
-// out what an ellipsis stands for, change nothing.
+// Operators act on axes, not on names. An axis before an ellipsis is counted from the front (0, 1,
+// ...), any other from the end (-1, -2, ...). So renaming, and spelling out an ellipsis, change no
+// axis.
 namespace palimpsest {
 
 /// The position in `axes` of the axis that d has in `dims`; none if it is not among them.

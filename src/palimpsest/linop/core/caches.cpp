@@ -88,7 +88,7 @@ NamedLinop make_normal(const NamedLinop& A, const NamedLinop* inner) {
   return completed(composed_normal(A, inner), A, inner);
 }
 
-// A^H A as something that may be kept by A: it holds neither A nor what owns A.
+// A^H A in a form that A may keep: it holds neither A nor an owner of A.
 NamedLinop make_cacheable_normal(const NamedLinop& A) {
   NamedLinop made = make_normal(A, nullptr);
   if (made.is(A)) return made;

@@ -41,7 +41,7 @@ struct LinopFunctions {
 
 /// Arguments for assembling a container.
 struct Assembly {
-  /// The shape that the user asked for, null for whatever the children have.
+  /// The shape that the user asked for; null for the shape of the children.
   const NamedShape* wanted = nullptr;
   /// Shapes besides ishape and oshape that the container has.
   NamedShape::Others others = {};

@@ -56,7 +56,7 @@ thread_local std::vector<std::vector<NamedLinop>>* left_behind = nullptr;
 }  // namespace
 
 LinopNode::~LinopNode() {
-  // Children that nobody else has are taken apart one after the other instead of one in the other.
+  // Children without other owners are released one after the other, not recursively.
   if (data.children.empty()) return;
   try {
     if (left_behind) {

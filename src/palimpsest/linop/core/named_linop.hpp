@@ -112,13 +112,14 @@ class NamedLinop {
   // -- operators made from it -------------------------------------------------------------------
   /// A new node with the same parameters, attributes, children and functions; caches are empty.
   NamedLinop copy() const;
-  /// An operator that shares nothing with this one that can be written, and whose parts share what
-  /// they share here: nodes, variables, storages with their overlaps. Only bytes that are used are
-  /// copied. Caches start empty.
+  /// An operator that shares no writable data with this one. Its parts share with one another as
+  /// the parts here do: nodes, variables, storages with their overlaps. Only used bytes are copied.
+  /// Caches start empty.
   /// Errors   OutOfMemory: nothing has happened
   NamedLinop deepcopy(Copy when = Copy::lazy) const;
-  /// The operator with its data on another device: itself if they are there. What its adjoint and
-  /// its normal operator need goes along. Of an rvalue the memory is given back while it is copied.
+  /// The operator with its data on another device; itself if they are there. The data of its
+  /// adjoint and its normal operator move with it. On an rvalue the memory is released while it is
+  /// copied.
   /// Errors   OutOfMemory: nothing was copied or released
   NamedLinop to(Device device) const&;
   NamedLinop to(Device device) &&;
@@ -132,7 +133,7 @@ class NamedLinop {
   /// The normal operator A^H A: its own adjoint.
   NamedLinop N(Output output = Output::same) const;
   NamedLinop normal() const { return N(); }
-  /// A^H inner A. ShapeError "Mismatched" unless inner takes what A gives.
+  /// A^H inner A. ShapeError "Mismatched" unless inner takes vectors of A's oshape.
   NamedLinop normal(const NamedLinop& inner) const;
   /// NotSupported when the type has none.
   NamedLinop inverse() const;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kPool = "children";  // the names of children, while a container is renamed
 
-// Names of A that are more than a note of what it has absorbed.
+// Is d a name of A beyond its record of absorbed dimensions?
 bool shows(const NamedLinop& A, const ND& d) {
   const bool is_summed = A.shape().contains("summed") && A.shape().dims("summed").contains(d);
   return is_summed || A.ishape().contains(d) || A.oshape().contains(d) ||
@@ -19,7 +19,7 @@ bool shows(const NamedLinop& A, const ND& d) {
                      [&](const NamedLinop& child) { return shows(child, d); });
 }
 
-// Those of the children, without what is only absorbed and gives way to names that come in.
+// The names of the children, without absorbed dimensions that give way to incoming names.
 Dims names_of(const std::vector<NamedLinop>& children, const Dims& incoming) {
   Dims result;
   for (const NamedLinop& child : children) {
@@ -39,7 +39,8 @@ NamedShape without(const NamedShape& shape, std::string_view name) {
   return NamedShape(shape.ishape(), shape.oshape(), others);
 }
 
-// Names that only further shapes use give way to names that come in: nobody sees them.
+// Renames dimensions that only further shapes use if their names are incoming: they are not
+// visible.
 void make_room(NamedShape& shape, const Dims& incoming, const Dims& of_children = {}) {
   const Dims visible = unite(unite(shape.ishape(), shape.oshape()), of_children);
   std::vector<ND> taken(incoming.begin(), incoming.end());
@@ -61,8 +62,8 @@ void make_room(NamedShape& shape, const Dims& incoming, const Dims& of_children 
   if (!renaming.empty()) shape.rename(renaming);
 }
 
-// Changes the shape of an operator, which then has the names `incoming`. `change` works on a
-// NamedShape in which, for a container, the names of all children take part, so that they follow.
+// Changes the shape of an operator, which then has the names `incoming`. For a container `change`
+// gets a NamedShape with the names of all children, so that they follow.
 template <class Change>
 void reshape(LinopData& data, const Dims& incoming, Change&& change) {
   NamedShape shape = data.shape;
@@ -99,7 +100,7 @@ NamedShape one_shape(const NamedShape& shape, const Dims& dims) {
   return NamedShape(dims, dims, shape.others());
 }
 
-// The renaming that makes one sequence another one, added to what is known.
+// Adds the renaming that makes one sequence another one to the known ones.
 void add_renaming(const Dims& from, const Dims& to, const std::string& who, Renaming& renaming) {
   const auto alignment = named::align(from, to);
   if (!alignment) {
@@ -116,7 +117,7 @@ void add_renaming(const Dims& from, const Dims& to, const std::string& who, Rena
   }
 }
 
-// Makes `shape` what `wanted` is; all names change at once, so that exchanging two is possible.
+// Sets `shape` to `wanted`; all names change at once, so that two can be exchanged.
 void set_both(NamedShape& shape, const NamedShape& wanted, const std::string& who) {
   Renaming renaming;
   add_renaming(shape.ishape(), wanted.ishape(), who, renaming);

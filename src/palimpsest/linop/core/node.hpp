@@ -110,7 +110,8 @@ DType natural_dtype(const NamedLinop& A);
 /// Linear over the reals only: its type is, or a child.
 bool is_real_linear(const NamedLinop& A);
 
-/// Is a parameter of the operator itself trainable? What is derived from them then is too.
+/// Is a parameter of the operator itself trainable? Values derived from its parameters then are
+/// too.
 bool has_trainable(const NamedLinop& A);
 
 /// `[path of A] `: the start of every message. Inside a container's graph the path leads there.

@@ -51,7 +51,7 @@ std::vector<std::shared_ptr<Container>> containers_in(const Variable& expression
   return found;
 }
 
-// Nobody reads a value that is stale.
+// A stale value is never read.
 Tensor not_yet_computed(const Variable& expression) {
   const TensorType& type = expression.type();
   return Tensor::empty(type.shape, type.dtype, type.device);
@@ -152,7 +152,7 @@ struct Parameter::Derivation final : palimpsest::Derivation {
     return result;
   }
 
-  // The value is stored before its versions: whoever sees new versions sees the new value.
+  // The value is stored before its versions: a reader that sees new versions sees the new value.
   void renew(Container& target) override {
     for (const auto& source : containers) source->renew();
     if (is_fresh()) return;
@@ -241,7 +241,7 @@ Parameter Parameter::derived(const Variable& expression, const Tensor& value, bo
   auto derivation = std::make_shared<Derivation>(expression);
   if (!stale) derivation->versions = derivation->present_versions();
   Parameter result = borrow(value.defined() ? value : evaluate(expression));
-  // Whatever function reads it finds it up to date.
+  // Every function that reads it finds it up to date.
   result.variable_.container().set_derivation(derivation);
   result.derivation_ = std::move(derivation);
   return result;
@@ -270,7 +270,7 @@ const Variable& Parameter::var() const {
   return view_ ? view_->var : whole();
 }
 
-// Gradients must reach what it follows from.
+// Gradients must reach its sources.
 const Variable& Parameter::whole() const {
   return derivation_ && trainable_ ? derivation_->expression : variable_.var();
 }

@@ -56,8 +56,8 @@ class Parameter {
   bool is(const Parameter& other) const;
   /// The same Storage?
   bool shares_storage(const Parameter& other) const;
-  /// Of a derived value: one that follows from a trainable one. Graphs then compute it anew each
-  /// time, so that gradients reach what it follows from.
+  /// A derived value is trainable if one of its sources is. Graphs then compute it anew each time,
+  /// so that gradients reach the source.
   bool is_trainable() const { return trainable_; }
   Parameter as_trainable(bool is = true) const;
   /// A lazy clone.
@@ -115,8 +115,8 @@ class Parameter {
   bool trainable_ = false;
 };
 
-/// One parameter per tensor. Those that share a Storage become views of one variable, whose value
-/// is a lazy clone of what they use of it: they overlap as before.
+/// One parameter per tensor. Tensors that share a Storage become views of one variable, whose value
+/// is a lazy clone of the elements that they use: they overlap as before.
 std::vector<Parameter> parameters(const std::vector<Tensor>& values);
 
 }  // namespace palimpsest

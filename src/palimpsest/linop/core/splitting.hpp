@@ -32,7 +32,7 @@ DimMap cut_sizes(const DimMap& sizes, const Tile& tile);
 LinopData tile_data(const NamedLinop& A, const Tile& tile);
 /// The same operator on smaller arrays.
 NamedLinop split_unchanged(const NamedLinop& A, const Tile& tile);
-/// As split_unchanged(), refusing what stands on these axes of ishape or of oshape.
+/// As split_unchanged(). Refuses dimensions on these axes of ishape or of oshape.
 NamedLinop split_besides(const NamedLinop& A, const Tile& tile, std::span<const index_t> in_axes,
                          std::span<const index_t> out_axes, const std::string& reason);
 /// Replaces a parameter.
@@ -46,7 +46,7 @@ NamedLinop zero_like(const NamedLinop& A);
 /// side has.
 void refuse_unknown_zero(const NamedLinop& A, const NamedLinop& block, const DimMap& sizes,
                          const ND& along);
-/// A container that a rule made, with what A had recorded, cut.
+/// A container made by a rule, with the recorded sizes of A, cut.
 NamedLinop with_recorded(const NamedLinop& made, const NamedLinop& A, const Tile& tile);
 /// The children of a sum, each on its part of the tile. Along a dimension that neither shape of A
 /// has, a child that lacks it belongs to the tile that starts at 0 and is Zero in others.

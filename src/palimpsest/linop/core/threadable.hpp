@@ -16,7 +16,7 @@ Attributes with_workers(const Workers& workers, Attributes others = {});
 /// The check of such a type: ValueError "num_workers", TypeError for attributes of another kind.
 void check_workers(const NamedLinop& A);
 
-/// While it lives, what is built are steps of the children of a container.
+/// While it lives, new steps are steps of the children of a container.
 class WorkersScope {
  public:
   explicit WorkersScope(const NamedLinop& A);

@@ -8,8 +8,8 @@
 
 namespace palimpsest {
 
-/// A name for a dimension between the parts of a tile, made from d: one that nobody else would use,
-/// since whoever holds the tile sees it.
+/// A name made from d for a dimension between the parts of a tile. No user would choose it: the
+/// holder of the tile sees it.
 ND window_name(const ND& d, const std::vector<ND>& taken);
 
 }  // namespace palimpsest

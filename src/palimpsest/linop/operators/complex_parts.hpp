@@ -4,8 +4,8 @@
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/linop/core/named_linop.hpp"
 
-// Linear over the real numbers only: adjoints are those for Re<,>, and what contains one of these
-// is R-linear too.
+// Linear over the real numbers only: adjoints are those for Re<,>. An operator that contains one of
+// these is R-linear too.
 namespace PALIMPSEST_API palimpsest {
 
 /// The real part of complex data.

@@ -126,8 +126,8 @@ Variable dense_adj_fn(const NamedLinop& A, const Variable& y) {
                      !A.attr("conjugated").as_bool());
 }
 
-// The label of dimension d in a shape whose ellipsis may have been spelled out since; kRun for
-// none.
+// The label of dimension d in a shape whose ellipsis may have been spelled out since; kRun if it
+// has no label.
 index_t label_of(const Dims& dims, const Labels& labels, const ND& d) {
   const auto found = dims.index_of(d);
   if (!found || d.is_ellipsis()) return kRun;
@@ -155,8 +155,9 @@ std::optional<index_t> dense_size(const NamedLinop& A, const ND& d) {
   return A.param("weight").shape()[position(roles.w, label)];
 }
 
-// A tile of the factor of a Gram weight. A cut of what is summed makes a summand, whose weight is
-// computed from it; cuts of rows or columns make it useless.
+// Tile of the factor of a Gram weight. A cut of a summed dimension makes a summand, whose weight is
+// computed from the factor. A cut of rows alone or columns alone makes the factor useless; it is
+// dropped.
 class FactorTile {
  public:
   explicit FactorTile(const NamedLinop& A) : A_(A), labels_(gram_labels(A)) {

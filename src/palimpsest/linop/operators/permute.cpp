@@ -15,8 +15,8 @@
 namespace palimpsest {
 namespace {
 
-// x with the axes named `from` in the order `to`; what the ellipsis stands for stays together. One
-// name is one dimension, so the names alone say which axis goes where.
+// x with the axes named `from` in the order `to`; the axes of an ellipsis stay together. One name
+// is one dimension, so the names alone fix the order.
 Variable reordered(const Variable& x, const Dims& from, const Dims& to) {
   const std::size_t hidden = x.rank() + (from.has_ellipsis() ? 1 : 0) - from.size();
   Axes order;

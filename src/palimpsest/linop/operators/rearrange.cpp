@@ -148,7 +148,8 @@ std::optional<index_t> rearrange_size(const NamedLinop& A, const ND& d) {
   return on_side(A.oshape(), p.out);
 }
 
-// Only what is no part of a group on either side can be cut; where it has two names, both alike.
+// Only a dimension outside of groups on both sides can be cut; one with two names is cut alike in
+// both.
 NamedLinop rearrange_split(const NamedLinop& A, const Tile& tile) {
   const Pattern p = pattern_of_type(A);
   Extents sizes = p.sizes;
@@ -241,8 +242,8 @@ Side resolved(std::string_view pattern, const std::vector<Dims>& groups, const D
   return side;
 }
 
-// Each part once on each side, the ellipsis alone. What a factory makes is right; a file may say
-// anything.
+// Checks the pattern of a file, since that of a factory is right: each part once on each side, the
+// ellipsis alone.
 void check_rearrange(const NamedLinop& A) {
   const Pattern p = pattern_of_type(A);
   const auto fits = [&](const Groups& groups, const Dims& dims) {

@@ -10,7 +10,7 @@
 namespace PALIMPSEST_API palimpsest {
 
 struct RestrictOptions {
-  /// Sizes of the dimensions before they are cut: what the adjoint needs.
+  /// Sizes of the dimensions before the cut, for the adjoint.
   DimMap sizes = {};
   /// Names of the cut dimensions, in the order of `cuts`; default fresh ones.
   std::optional<Dims> out = {};

@@ -51,7 +51,7 @@ Variable scalar_normal_fn(const NamedLinop& A, const Variable& x) {
 NamedLinop scalar_normal(const NamedLinop& A, const NamedLinop* inner) {
   if (A.has_param("weight")) return {};
   const std::complex<double> alpha = A.attr("alpha").as_complex();
-  // Only real numbers commute with what is linear over the reals.
+  // Only real numbers commute with operators that are linear over the reals.
   if (inner && is_real_linear(*inner) && alpha.imag() != 0) return {};
   const double power = std::norm(alpha);
   return inner ? power * *inner : Scalar(power, A.ishape());

@@ -132,7 +132,7 @@ std::optional<Device> device_of(const NamedLinop& A) {
   return std::nullopt;
 }
 
-// The tiles of each device are placed there through one map, so that what they share stays shared.
+// Moves the tiles of each device through one map, so that shared data stay shared.
 void place(std::vector<NamedLinop>& tiles, const std::vector<Device>& devices) {
   std::vector<Device> done;
   for (const Device device : devices) {

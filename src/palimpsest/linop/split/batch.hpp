@@ -87,7 +87,7 @@ NamedLinop create_batched_linop(const NamedLinop& A, const std::vector<BatchSpec
 NamedLinop create_batched_linop(const NamedLinop& A, const BatchSpec& spec,
                                 const BatchOptions& options = {});
 
-/// The three devices of a tile: where it reads its input, computes, and leaves its result.
+/// The three devices of a tile: of its input, of its computation, and of its result.
 enum class TileRole : std::uint8_t { input, compute, output };
 struct TileDevices {
   Device input = {}, compute = {}, output = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search is greedy: from one tile on, every dimension that can be cut is tried with its tiles
-// halved, and the one that lowers the peak most per added work is taken. Where no single halving
-// lowers the peak, the one that raises it least is: two together may.
+// Greedy search: it begins with one tile. Each step tries every dimension that can be cut with its
+// tiles halved, and takes the one that lowers the peak most per added work. If no single halving
+// lowers the peak, it takes the one that raises the peak least: two halvings together may lower it.
 #include "palimpsest/linop/split/budget.hpp"
 
 #include <algorithm>
@@ -145,8 +145,8 @@ bool can_cut(const NamedLinop& A, const ND& d) {
   }
 }
 
-// Is this the part of one process? Parts are cut inside, each by itself: what processes exchange
-// stays as it is, however each of them cuts its part.
+// Is this the part of one process? Parts are cut inside, each by itself: the exchange between
+// processes does not depend on the cuts.
 bool is_part(const NamedLinop& A) { return A.type().parts && A.has_attr("tiles_inside"); }
 
 bool can_cut_inside(const NamedLinop& A, const ND& d) {
@@ -171,8 +171,8 @@ NamedLinop cut_inside(const NamedLinop& A, const TileSizes& sizes) {
   return data.children.empty() ? A : from_data(std::move(data));
 }
 
-// Along what summands sum over, each is cut by itself: what the tiles of one have in common, such
-// as its input, is not held until those of the others are done.
+// Cuts each summand by itself along dimensions that only the summands sum over. The common data of
+// one summand's tiles, such as its input, are then dropped before the next summand begins.
 NamedLinop cut_each(const NamedLinop& A, const TileSizes& sizes) {
   TileSizes own;
   bool is_inside = &A.type() == &linop_types::add();

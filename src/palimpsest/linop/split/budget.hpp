@@ -16,7 +16,7 @@ struct BudgetOptions {
   bool streamed_input = false;
 };
 
-/// An operator that fits, and what it takes.
+/// An operator that fits, and its memory.
 struct BudgetSplit {
   NamedLinop op;
   Plan plan;          ///< of an application

@@ -17,7 +17,7 @@ namespace palimpsest {
 struct BudgetCost {
   index_t peak_bytes = 0;  ///< all that counts against the budget
   double work = 0;         ///< bytes that its steps read and write
-  /// The programs that were compiled to find this out, for the use of what is chosen. May be null.
+  /// Programs compiled in the search, for use by the choice. May be null.
   std::shared_ptr<void> programs = nullptr;
 };
 /// Tiles of these sizes; dimensions that are not listed are whole.
@@ -43,13 +43,13 @@ TileAxes tile_axes(const NamedLinop& A, const Dims& candidates);
 std::optional<NamedLinop> cut_into_tiles(const NamedLinop& A, const TileAxes& order,
                                          const DimMap& sizes);
 
-/// operator_bytes() of several operators together: what they share counts once.
+/// operator_bytes() of several operators together: shared bytes count once.
 index_t operator_bytes(const std::vector<NamedLinop>& operators);
 /// Bytes that the steps of a plan read and write.
 double work_of(const Plan& plan);
 /// Bytes of the constants of a plan.
 index_t constant_bytes(const Plan& plan);
-/// The operator with the sizes of an input recorded where it lacks them.
+/// The operator with the sizes of an input recorded for dimensions of unknown size.
 NamedLinop sized_for(const NamedLinop& A, const TensorType& x);
 
 /// `C: 1, Z: 20`.

@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::string_view kTag = "cache_tiles";
 
-// Each costs its compilation once and the calls of its steps, and what follows from many small
-// ones.
+// Largest number of tiles. Each costs its compilation once, and the calls of its steps.
 constexpr index_t kMostTiles = 64;
 // Of a tile, in ns. Its compilation takes 0.1 to 0.3 ms: it is paid back by some tens of calls.
 constexpr double kTileTime = 1e4;
@@ -43,8 +42,8 @@ bool is_on() {
          std::find(without.begin(), without.end(), kTag) == without.end();
 }
 
-// Known operators only: of others nobody says that tiles, each computed by itself, are no more
-// work. Those of the second kind are steps of their own, beside which values lie in memory.
+// Known operators only: other types do not say whether separate tiles cost more work. Transforms
+// are steps of their own, so values next to them lie in memory.
 bool is_pointwise(const NamedLinop& A) {
   const LinopType* const type = &A.type();
   return type == &linop_types::dense() || type == &linop_types::diagonal() ||
@@ -70,7 +69,7 @@ struct Run {
   std::vector<Value> values;  // between neighbours
 };
 
-// Beside the time of the other steps, which is the same whatever the tiles.
+// Without the time of the other steps, which is the same for all tiles.
 double predicted_time(const Run& run, index_t size) {
   const index_t tiles = (run.extent + size - 1) / size;
   double time = tiles > 1 ? kTileTime * static_cast<double>(tiles) : 0;

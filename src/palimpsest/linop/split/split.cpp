@@ -116,8 +116,8 @@ void check_one_size(const NamedLinop& A, const ND& d) {
   }
 }
 
-// With the sizes along the cut dimensions recorded that the tile does not know by itself: a weight
-// of one element may be stretched, and a user's rule may leave those of the whole.
+// The tile with its sizes recorded along the cut dimensions, if it does not know them: a weight of
+// one element may be stretched, and a user's rule may leave the sizes of the whole.
 NamedLinop with_sizes_of_tile(const NamedLinop& given, const Tile& tile) {
   const DimMap recorded = given.linops().empty() ? given.recorded_sizes() : DimMap();
   const bool is_cut = cut_sizes(recorded, tile) == recorded;

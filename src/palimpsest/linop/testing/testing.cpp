@@ -71,7 +71,7 @@ double test_tolerance(DType dtype, index_t terms) {
 }
 
 double normal_allowance(const NamedLinop& A) {
-  // Relative to |A|^2 |x|, which may be some times the norm of what random x give.
+  // Relative to |A|^2 |x|, which may be several times |A.N x| for random x.
   double sum = &A.type() == &linop_types::nufft() ? 10 * nufft_normal_allowance(A) : 0;
   for (const NamedLinop& child : A.linops()) sum += normal_allowance(child);
   return sum;

@@ -58,7 +58,7 @@ struct InplaceTest {
 InplaceTest check_inplace(const NamedLinop& A, const TestOptions& options = {});
 
 struct SplitTest {
-  /// Largest relative difference of what the tiles of a partition make up to the whole.
+  /// Largest relative difference between the assembled tiles of a partition and the whole.
   double error = 0;
   bool ok = false;
   /// Dimensions that cannot be cut.
@@ -66,9 +66,9 @@ struct SplitTest {
   /// Names of the violated laws; empty if all hold.
   std::string failure = {};
 };
-/// Cuts every dimension into random and degenerate partitions, and several at once: what the tiles
-/// make up is A, or some of them are refused with a SplitError. Tiles of several dimensions that
-/// can be cut can be cut together.
+/// Cuts every dimension into random and degenerate partitions, and several at once. The assembled
+/// tiles are A, or some tiles are refused with a SplitError. Dimensions that can be cut can be cut
+/// together.
 SplitTest check_split(const NamedLinop& A, const TestOptions& options = {});
 
 /// The matrix, rows x columns, row-major, in the dtype of the results.

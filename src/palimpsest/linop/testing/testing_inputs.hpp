@@ -23,7 +23,7 @@ double norm_of(const Tensor& t);
 double relative_difference(const Tensor& a, const Tensor& b);
 /// 30 units of rounding times the square root of the number of terms.
 double test_tolerance(DType dtype, index_t terms);
-/// The stated accuracy of A.N where that is no rounding: what to allow besides.
+/// The stated error of A.N beyond rounding; a test allows it in addition.
 double normal_allowance(const NamedLinop& A);
 
 }  // namespace palimpsest

@@ -14,9 +14,9 @@
 namespace palimpsest {
 namespace {
 
-// Differences over five points are exact, but for rounding, of polynomials of degree 4: the losses
-// of what is linear in its parameters, and of its normal operator. Of higher ones they are off by
-// h^4.
+// Five-point differences are exact, but for rounding, for polynomials of degree 4: the losses of an
+// operator that is linear in its parameters, and of its normal operator. For higher degrees the
+// error is of order h^4.
 constexpr double kStep = 1e-3, kDifferenceTolerance = 1e-7;
 
 Variable real_sum(const Variable& y) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct: the grid with its surroundings is read once per element of the kernel, all in one fused
-// pass. FFT: the kernel stands around the origin of a grid P that is the grid itself (circular), or
-// large enough that what wraps around meets zeros; its transform is kept from one call to the next.
+// Direct: one fused pass that reads the grid with its surroundings once per element of the kernel.
+// FFT: the kernel stands around the origin of a grid P. P is the grid itself (circular), or so
+// large that the wrapped part meets zeros. The kernel's transform is kept between calls.
 #include "palimpsest/linop/transforms/convolution.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 // A graph has a node per element of a kernel that is applied directly.
 constexpr index_t kMostDirect = 64;
-// Elements of a grid that nobody knows yet.
+// Assumed number of elements of a grid of unknown size.
 constexpr double kUsualGrid = 65536;
 
 struct Setup {
@@ -59,7 +59,8 @@ struct Setup {
   }
   index_t centre(std::size_t d) const { return centres[d]; }
 
-  // Shifts by a grid or more lead from zeros to the grid, or from the grid to what is cut off.
+  // Removes elements of h that shift by a grid or more: they read only zeros, or write elements
+  // that are cut off.
   void drop_what_reaches_no_element() {
     std::vector<Index> kept;
     for (std::size_t d = 0; d < n; ++d) {

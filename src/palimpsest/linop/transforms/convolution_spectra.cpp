@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transforms of kernels that several graphs share: those of an operator, its adjoint and its normal
-// operator. They are known weakly, so each lives as long as some graph needs it.
+// operator. They are held weakly: each lives as long as a graph needs it.
 #include <map>
 #include <memory>
 #include <mutex>

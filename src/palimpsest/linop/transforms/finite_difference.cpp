@@ -36,8 +36,9 @@ Variable difference_adj_fn(const NamedLinop& A, const Variable& y) {
   return ops::stencil_adjoint(y, difference(A, y.rank()));
 }
 
-// The second difference: one pass instead of two. The last difference of neumann is 0, so that both
-// ends are mirrors; that of zero is not, and at the other end there is none.
+// The second difference in one pass instead of two. With neumann the last difference is 0, so both
+// ends are mirrors. With zero the last difference is not 0: zeros lie beyond that end, and the
+// other end is a mirror.
 Variable difference_normal_fn(const NamedLinop& A, const Variable& x) {
   Stencil second = difference(A, x.rank());
   const double weight = second.taps[1] * second.taps[1];

@@ -28,7 +28,7 @@ Dims summed_dims(const NamedLinop& A) {
 }
 
 std::optional<GramLabels> gram_labels(const NamedLinop& A) {
-  // A weight that was set since is no Gram weight.
+  // A weight that was set later is not a Gram weight.
   if (!A.has_param("factor") || (A.has_param("weight") && !A.param("weight").is_derived())) {
     return std::nullopt;
   }

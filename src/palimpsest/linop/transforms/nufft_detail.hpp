@@ -20,7 +20,7 @@ inline constexpr const char* kExpectedInner =
     ", expected none, Identity, Scalar, a Diagonal over the points, or a Dense over batch "
     "dimensions "
     "that acts point by point";
-/// The Toeplitz normal operator; undefined where there is none for this inner operator.
+/// The Toeplitz normal operator; undefined if this inner operator has none.
 NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner);
 /// Is it less work than A^H A?
 bool is_toeplitz_cheaper(const NamedLinop& A);

@@ -43,7 +43,7 @@ PointWeights weights_of(const NamedLinop* inner, const Extents& points) {
       if (axis >= 0 && inner->ishape().has_ellipsis()) return {.fits = false, .values = {}};
       if (axis >= 0) axis -= rank;
     }
-    // Axes of one element in front of the points and of what else there is.
+    // Axes of one element in front of the points and of the other axes.
     std::size_t n = points.size();
     if (!axes.empty()) n = std::max(n, static_cast<std::size_t>(-axes[0]));
     Variable values = put_in_place(factor_values(factor, inner->is_flipped()), axes, n);
@@ -135,7 +135,7 @@ Extents factors_size(const NamedLinop& A, const NufftGeometry& g) {
 }
 
 // A Dense that acts point by point: W has an axis for some of its labels, and maybe for points.
-// Undefined `values` where it is none.
+// `values` is undefined for any other Dense.
 struct PointMatrices {
   DenseLabels w, in, out;  // of the Dense over the spectrum; the labels of its axes are the last
   Variable values;         // (axes of w but the spectrum's.., k..)

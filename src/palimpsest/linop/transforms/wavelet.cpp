@@ -135,8 +135,8 @@ Variable rolled(const Variable& x, std::size_t k, const Variable& shift) {
   return ops::take(x, positions, static_cast<index_t>(k));
 }
 
-// Of x moved on by the shift, where there is one. The last entry of a line of odd length goes to
-// the end of its low band as it is: such a line is moved before.
+// The analysis of x, rolled by the shift if there is one. The last entry of a line of odd length
+// goes unchanged to the end of its low band, so such a line is rolled first.
 Variable analysed(const Variable& x, std::size_t k, const Filters& filters,
                   const Variable& shift = {}) {
   const index_t n = x.type().shape[k], even = n - n % 2;

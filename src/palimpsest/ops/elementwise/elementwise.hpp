@@ -8,8 +8,8 @@
 namespace PALIMPSEST_API palimpsest {
 namespace ops {
 
-/// Applies one scalar operation elementwise. Dimensions known to be 1 broadcast. What the
-/// operations do to numbers and dtypes: ScalarOp, scalar_op_types.
+/// Applies one scalar operation elementwise. Dimensions known to be 1 broadcast. See ScalarOp and
+/// scalar_op_types for the effect of the operations on numbers and dtypes.
 /// Aliases  view_map {}, destroy_map {}; an in-place variant may overwrite any one input of the
 ///          output's extents and item size
 /// Errors   ShapeError: extents that differ and are not known to be 1; DTypeError: no such dtype
@@ -59,7 +59,7 @@ Variable ge(const Operand& a, const Operand& b);
 Variable isnan(const Variable& x);
 Variable isinf(const Variable& x);
 Variable isfinite(const Variable& x);
-/// Of any dtype: what is not 0 is true.
+/// Of any dtype: every number but 0 is true.
 Variable logical_and(const Operand& a, const Operand& b);
 Variable logical_or(const Operand& a, const Operand& b);
 Variable logical_xor(const Operand& a, const Operand& b);

@@ -154,7 +154,8 @@ std::vector<Variable> scalar_pullback(ScalarOp op, const Apply& apply, const Var
 
 /// The results of a program, each of its operations an application of its own.
 std::vector<Variable> unrolled(const ElementwiseProgram& program, std::span<const Variable> inputs);
-/// Cotangents of the inputs of an application that computes what `outputs_of` builds of its inputs.
+/// Cotangents of the inputs of an application that computes the graph that `outputs_of` builds of
+/// its inputs.
 std::vector<Variable> pullback_of_steps(
     const Apply& apply, std::span<const Variable> cotangents,
     const std::function<std::vector<Variable>(std::span<const Variable>)>& outputs_of);

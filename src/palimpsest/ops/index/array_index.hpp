@@ -12,8 +12,8 @@
 namespace palimpsest::ops {
 
 /// Points of an array x, given by one index array per indexed axis. These arrays are int64, of one
-/// rank, and broadcast against each other along axes known to be 1. The axes of what is read are
-/// those of x that are not indexed, in order, and the axes of the points at `position` among them.
+/// rank, and broadcast against each other along axes known to be 1. The result has the axes of x
+/// that are not indexed, in order, with the axes of the points at `position` among them.
 struct ArrayIndex {
   Axes axes;                 // of x, sorted, counted from the front
   std::size_t position = 0;  // of the points among the axes of the result
@@ -27,7 +27,7 @@ struct ArrayIndex {
   /// ValueError: a constant index outside its axis, if that is known.
   void check_constants(std::span<const Variable> indices, std::span<const index_t> x,
                        std::string_view who) const;
-  /// Extents of what is read. `declared` are the index arrays as the graph knows them.
+  /// Extents of the result. `declared` are the index arrays as the graph knows them.
   Extents extents(std::span<const index_t> x, std::span<const Extents> indices,
                   std::span<const Variable> declared, std::string_view who) const;
 };

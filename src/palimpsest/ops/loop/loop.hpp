@@ -56,8 +56,8 @@ struct LoopOptions {
 /// Results of a loop. Rows of traces and mapped values are in the order of the steps.
 class LoopResult {
  public:
-  /// The values of state k after each step. With `until`, or a number of steps that is computed
-  /// from more than extents, how many rows there are is known only when it has run.
+  /// The values of state k after each step. With `until`, or a number of steps computed from more
+  /// than extents, the number of rows is known only after the run.
   Variable trace(std::size_t k) const;
   /// The value of state k after the last step; before the first one, if there are no steps.
   Variable last(std::size_t k) const;

@@ -84,7 +84,7 @@ class Loop final : public Op {
   std::size_t count_input() const {
     return captured_input(parts_.captured.size()) + parts_.step_arrays.size();
   }
-  // Positions among the outputs; nothing for what is not wanted.
+  // Positions among the outputs; nothing for outputs that are not wanted.
   std::optional<std::size_t> history_output(std::size_t k) const;
   std::optional<std::size_t> last_output(std::size_t k) const;
   std::size_t mapped_output(std::size_t m) const;
@@ -135,14 +135,14 @@ class Loop final : public Op {
   bool can_fail_;
 };
 
-/// The same loop with the outputs that are used, and what these need: for each old output the
+/// The same loop with only the used outputs and the parts that they need. For each old output the
 /// variable to use instead; undefined where it is not used.
 std::vector<Variable> without_unused(const Apply& loop, const std::vector<bool>& is_used);
 /// Leaves out reads and captured values that the body does not look at.
 void drop_unread(LoopParts& parts);
-/// Leaves out of the loops of a graph what nobody uses; returns of how many.
+/// Removes unused parts from the loops of a graph; returns the number of changed loops.
 int drop_unused_of_loops(FunctionGraph& graph);
-/// The value computed by loops without what it does not use.
+/// The value, computed by loops without their unused parts.
 Variable without_unused_of_loops(const Variable& v);
 /// The same loop with a body, and bodies in that, of which no step overwrites anything.
 Apply with_pure_body(const Apply& loop);

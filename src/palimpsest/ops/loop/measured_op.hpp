@@ -17,7 +17,7 @@ class MeasuredOp : public Op {
   /// Extents of the outputs as the elements of the inputs decide them, before anything is computed.
   virtual std::vector<Extents> measured_shapes(const Apply& apply,
                                                std::span<const ConstView> inputs) const = 0;
-  /// False: nobody looks at anything but the extents of the one result, which is bool and false.
+  /// False: only the extents of the one result matter; it is bool and false.
   virtual bool has_values() const { return true; }
 };
 

@@ -23,7 +23,7 @@ Variable prod(const Variable& x, const ReduceOptions& options = {});
 /// ValueError when a reduced axis has no elements; NaN wins.
 Variable max(const Variable& x, const ReduceOptions& options = {});
 Variable min(const Variable& x, const ReduceOptions& options = {});
-/// Of any dtype: what is not 0 is true. `all_of`, because `all` is an index.
+/// Of any dtype: every number but 0 is true. `all_of`, because `all` is an index.
 Variable any(const Variable& x, const ReduceOptions& options = {});
 Variable all_of(const Variable& x, const ReduceOptions& options = {});
 

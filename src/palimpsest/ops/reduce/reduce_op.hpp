@@ -53,8 +53,8 @@ class Reduce final : public Declared<Reduce>, public RoundsByLayout {
   bool allows_none_;
 };
 
-/// A reduction of what an elementwise step of one result makes, which is never in memory.
-/// `FusedSum`, `FusedProd` and so on. Rewrites make it.
+/// A reduction of the result of an elementwise step, which is never in memory. `FusedSum`,
+/// `FusedProd` and so on. Rewrites make it.
 class FusedReduce final : public Op {
  public:
   /// As for Reduce.

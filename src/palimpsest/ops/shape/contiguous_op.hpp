@@ -7,7 +7,7 @@
 
 namespace palimpsest::ops {
 
-/// Its input, dense in row-major order: a view where it lies so, else a copy.
+/// Its input, dense in row-major order: a view if the input lies so, else a copy.
 class Contiguous final : public Declared<Contiguous, ViewOp> {
  public:
   Extents result_extents(std::span<const index_t> in) const override { return in; }

@@ -41,7 +41,7 @@ class Pad final : public Declared<Pad> {
   double value_;
 };
 
-/// x with what a rule says around it, or the adjoint of that: `PadAround`, `Fold`.
+/// x surrounded by elements of a rule, or the adjoint of that: `PadAround`, `Fold`.
 class PadAround final : public Declared<PadAround> {
  public:
   PadAround(Extents before, Extents after, PadRule rule, DType dtype, bool adjoint = false);

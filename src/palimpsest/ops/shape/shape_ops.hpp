@@ -23,8 +23,8 @@ Variable transpose(const Variable& x, Axes order);
 Variable transpose(const Variable& x);
 Variable swapaxes(const Variable& x, index_t a, index_t b);
 Variable moveaxis(const Variable& x, index_t from, index_t to);
-/// A view with the axes in this order; std::nullopt is a new axis. What is not named is dropped,
-/// and must be known to have one element.
+/// A view with the axes in this order; std::nullopt is a new axis. An axis that is not named is
+/// dropped, and must be known to have one element.
 Variable dimshuffle(const Variable& x, const std::vector<std::optional<index_t>>& pattern);
 /// New axes of one element at these positions of the result. A view.
 Variable expand_dims(const Variable& x, Axes axes);

@@ -16,7 +16,7 @@ struct NufftGeometry {
                 std::string_view who);
 
   std::size_t ndim() const { return image.size(); }
-  /// Factors of the image along each axis, which undo what the interpolation does to it.
+  /// Factors of the image along each axis, which undo the effect of the interpolation.
   Tensor apodization(std::size_t axis, DType real) const;
   /// The padded grid to points; its kernel has its largest value 1.
   GriddingPlan interpolation() const { return GriddingPlan(spec, "Nufft"); }

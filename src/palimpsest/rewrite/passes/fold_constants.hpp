@@ -6,7 +6,7 @@
 
 namespace palimpsest {
 
-/// Computes what needs constants only.
+/// Computes values that depend on constants only.
 ///
 /// Contract  values are unchanged, bit for bit: the kernels are those of a call. Results that are
 ///           bigger than what they are computed from, and more than a few elements, stay; so do

@@ -6,8 +6,8 @@
 
 namespace palimpsest {
 
-/// Extents that are known become constants, and what needs only the extents of an array takes them
-/// from what the array is computed from, so that the array itself need not be there.
+/// Known extents become constants. A node that needs only the extents of an array takes them from
+/// the inputs of the array's op, so that the array itself need not exist.
 ///
 /// Contract  values are unchanged, bit for bit. The extents of a result with several inputs that
 ///           could disagree are left to it

@@ -6,9 +6,9 @@
 
 namespace palimpsest {
 
-/// A slice of a padded array that shows none of the border, and one of joined parts that shows only
-/// one of them, are taken from what was padded or joined; a join of the pieces of one array, in
-/// their order, is that array; two borders of one value are one.
+/// A slice of a padded array that shows none of the border is taken from the unpadded array; a
+/// slice of joined parts that shows only one part, from that part. A join of the pieces of one
+/// array, in their order, becomes that array. Two borders of one value become one.
 ///
 /// Contract  values are unchanged, bit for bit. Extents along the axes in question must be known
 /// Order     to a fixed point

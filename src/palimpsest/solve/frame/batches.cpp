@@ -309,7 +309,7 @@ class Runs {
     return result;
   }
 
-  // Another solver; what the one before had goes first.
+  // Starts another solver; the memory of the one before is released first.
   void start_with(const Problem& part, const Tile& where, SolveOptions options) {
     solver_.reset();
     part_b_ = Tensor();

@@ -25,7 +25,7 @@ struct Checkpoint {
   std::map<std::string, std::int64_t> applications;
 };
 
-/// Texts that tell two solves apart: each part of the problem with what it was.
+/// Texts that distinguish two solves: the name and the value of each part of the problem.
 using Fingerprint = std::vector<std::pair<std::string, std::string>>;
 /// Reads the data and the parameters of the operators once.
 Fingerprint fingerprint(const SolverType& type, const Problem& problem, const Tensor& b);

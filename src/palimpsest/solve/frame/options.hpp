@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what the options of solvers have to be.
+// Internal: checks of the options of solvers.
 #pragma once
 
 #include <cmath>

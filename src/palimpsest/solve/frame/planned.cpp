@@ -101,8 +101,8 @@ std::shared_ptr<PlannedSolve> compiled(const SolverType& type, Problem problem,
   return std::make_shared<PlannedSolve>(std::move(made));
 }
 
-// `state_bytes` becomes those of the state of the uncut problem. Cuts do not change it, but that
-// admm keeps fewer vectors where operators in tiles have no common basis.
+// `state_bytes` receives the bytes of the state of the uncut problem. Cuts do not change them,
+// except that admm keeps fewer vectors when operators in tiles have no common basis.
 TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes& axes,
                  index_t& state_bytes) {
   return [&](const DimMap& sizes) -> std::optional<BudgetCost> {
@@ -123,7 +123,7 @@ void prepare(const SolverType& type, Problem& problem, const SolveOptions& optio
 
 }  // namespace
 
-// The budget is no limit here: it makes files be read in steps.
+// The budget is not a limit here: it makes functions read files in steps.
 ConfigOverrides config_of_budgets() {
   ConfigOverrides overrides;
   overrides.budget = std::numeric_limits<index_t>::max();

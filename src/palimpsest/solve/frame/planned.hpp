@@ -9,7 +9,7 @@
 
 namespace palimpsest {
 
-/// A problem with its operators cut for the budget, and what solves it.
+/// A problem with its operators cut for the budget, and its solver.
 struct PlannedSolve {
   std::shared_ptr<Problem> problem;
   std::shared_ptr<SolverProgram> program;  // refers to the problem

@@ -18,7 +18,7 @@ namespace PALIMPSEST_API palimpsest {
 ///
 /// The operator "A" maps the unknown x to the data b: the axes of x are its ishape, those of b its
 /// oshape. The proximal function "h" is one of x, "f" one of A x, and "g0", "g1", .. are those of
-/// what the operators "K0", "K1", .. make of x.
+/// K0 x, K1 x, .. for the operators "K0", "K1", ..
 class Problem {
  public:
   using Ops = std::vector<std::pair<std::string, NamedLinop>>;
@@ -42,7 +42,7 @@ class Problem {
   bool has_attr(std::string_view name) const;
   const Attribute& attr(std::string_view name) const;
   const Attributes& attrs() const { return attrs_; }
-  /// A number of the attributes, or what is given.
+  /// The attribute, or `otherwise` if it is absent.
   double real(std::string_view name, double otherwise) const;
   index_t integer(std::string_view name, index_t otherwise) const;
   bool flag(std::string_view name, bool otherwise = false) const;

@@ -76,7 +76,7 @@ class SolverProgram {
   const NumberTable& numbers() const { return numbers_; }
   /// Elements of the batch that are false keep their state from now on.
   void set_active(const std::vector<bool>& active);
-  /// Adds what one run of the setup, or of a variant, applied.
+  /// Adds the applications of one run of the setup, or of a variant.
   void add_counts(std::map<std::string, std::int64_t>& applications) const;
   /// The iterate in the units of b. False in `is_in_range` where a number left the dtype's range.
   Tensor x(bool* is_in_range = nullptr);

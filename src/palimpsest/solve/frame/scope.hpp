@@ -40,7 +40,7 @@ class Scope : public StateScope {
   Variable conjugate_prox(std::string_view name, const Variable& u, const Variable& s);
   /// g(x) as a number.
   Variable value(std::string_view name, const Variable& x);
-  /// Adds to the count of a name what is only known when the graph has run: an integer, no axes.
+  /// Adds to the count of a name a number that is known only after the run: an integer, no axes.
   void count(std::string_view name, const Variable& times);
 
   /// A real number of the shape of the batch that the host reads. One that is not finite ends the

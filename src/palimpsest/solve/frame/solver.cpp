@@ -42,8 +42,8 @@ struct StepGrowth {
   }
 };
 
-// Do squares of what is a thousandth of the largest number vanish in their precision? Norms and
-// sizes of complex numbers are wrong then. Linear systems are brought near 1 before.
+// Do squares of a thousandth of the largest number vanish in their precision? Norms and magnitudes
+// of complex numbers are wrong then. The data of linear systems are scaled near 1 before.
 bool has_no_squares(const Space& space, const Tensor& b) {
   const double largest = space.total(largest_part(b));
   const double least = real_of(b.dtype()) == DType::float32 ? std::numeric_limits<float>::min()
@@ -189,8 +189,8 @@ class Run {
   }
   double seconds() const { return seconds_before_ + seconds_of_run(); }
 
-  // Ends what is not finite or cannot go on, and makes the record. False: all that ran in this step
-  // ended so.
+  // Ends elements that are not finite or cannot go on, and makes the record. False if all elements
+  // of this step ended so.
   bool judge(int k) {
     record_ = {.iteration = k,
                .residual = std::numeric_limits<double>::quiet_NaN(),
@@ -231,7 +231,7 @@ class Run {
   // True if any process with parts of the problem decides so: the decision then holds for all.
   bool decided(bool here) const { return on_any_process(problem_.op("A"), here); }
 
-  // Record and callback, which may stop what has not converged by now.
+  // Makes the record and calls the callback, which may stop the elements that have not converged.
   void report(int k) {
     record_.seconds = seconds();
     if (options_.history) result_.history.push_back(record_);

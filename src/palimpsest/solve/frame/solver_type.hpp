@@ -57,7 +57,7 @@ struct Verdict {
   std::array<double, 4> numbers = {};  ///< for Record::numbers
 };
 
-/// First values of states that are numbers, and what finding them took.
+/// First values of states that are numbers, and the applications that finding them took.
 struct Preparation {
   std::vector<std::pair<std::string, double>> values;
   int applications = 0;  ///< counted as "setup"

@@ -34,7 +34,7 @@ struct ProxNode {
 bool can_split(const NamedLinop& A, const ND& d);
 /// Is it known that the function is not separable along d? Of functions of a user it is not.
 bool is_refused_along(const Prox& g, const ND& d);
-/// Dims with what their ellipsis stands for in an operand.
+/// Dims with their ellipsis spelled out for an operand.
 Dims spelled_out(const Dims& dims, const Dims& operand);
 /// prox_{t g}(v), or prox_{t g*}(v), of an operand in this space: one part after the other, in
 /// tiles of these sizes along the dimensions along which the function is separable.

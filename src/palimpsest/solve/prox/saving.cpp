@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function is copied and saved as an operator that holds its parts: what operators share, how
-// bytes go, and what a file looks like are theirs.
+// A function is copied and saved as an operator that holds its parts: sharing, copying of bytes and
+// the file format are those of operators.
 #include "palimpsest/solve/prox/saving.hpp"
 
 #include <algorithm>

@@ -133,8 +133,8 @@ std::vector<Tile> grid(const Space& space, const DimMap& sizes) {
   return tiles;
 }
 
-// The state of a function while its parts go one after the other: a part sees its own slice of
-// what is kept per element, and the whole of what is not, such as keys, which stay the old ones.
+// State of a function whose parts run one after the other. A part sees its own slice of state per
+// element, and all of the other state, such as keys, at its old value.
 class TiledState {
  public:
   TiledState(const Prox& g, const Space& space, const StateScope& s)

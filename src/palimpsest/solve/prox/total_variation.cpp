@@ -136,7 +136,7 @@ Term tv_term(const Weight& lambda, const Dims& over, const TotalVariationOptions
 
 namespace {
 
-// Operators on the parts of the unknown whose results are added up; Zero for those that lack.
+// Sum of operators on the parts of the unknown; Zero for parts without one.
 NamedLinop on_parts(const std::map<std::size_t, NamedLinop>& of_parts, std::size_t count,
                     const Dims& dims, const ND& part) {
   std::vector<NamedLinop> list;

@@ -18,7 +18,7 @@ using namespace proximal;
 constexpr int kLastAdaption = 50;
 constexpr double kImbalance = 10;
 
-// x; z_i and u_i of each term; "kz" and "ku", the sums of K_i^H z_i and K_i^H u_i, which serve the
+// States: x; z_i and u_i of each term; "kz" and "ku", the sums of K_i^H z_i and K_i^H u_i, for the
 // test and the next right-hand side; "outer", the residual of the last iteration.
 void declare_admm(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());

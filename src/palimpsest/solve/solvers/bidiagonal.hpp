@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what lsqr and lsmr share.
+// Internal: common parts of lsqr and lsmr.
 #pragma once
 
 #include "palimpsest/solve/least_squares.hpp"

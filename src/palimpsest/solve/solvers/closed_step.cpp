@@ -68,9 +68,9 @@ std::vector<NamedLinop> normals(const Problem& p) {
   return list;
 }
 
-// Of an operator whose columns are the shifts of the first one, or that is diagonal: the vector
-// that shows its eigenvalues. Its 1 is a number of the state: what follows from constants alone
-// would be kept as a constant beside the state.
+// The vector that shows the eigenvalues of an operator that is diagonal, or whose columns are the
+// shifts of its first one. Its 1 is a number of the state: a value of constants alone would be kept
+// as a constant beside the state.
 Variable probe(const Problem& p, Scope& s, const Axes& axes) {
   const TensorType& x = p.x().type();
   const Variable one = p.x().spread(s["outer"]).astype(x.dtype);
@@ -96,8 +96,8 @@ Space basis_space(const Problem& p) {
 
 namespace {
 
-// The axes of Fourier transforms that make N and all K_i^H K_i diagonal; none where they are
-// diagonal as they are. Nothing: there is no such basis, as far as the types of the operators tell.
+// The axes of the Fourier transforms that make N and all K_i^H K_i diagonal; no axes if they are
+// diagonal already. Nothing if the types of the operators tell no such basis.
 std::optional<Axes> common_basis(const Problem& p) {
   const std::vector<NamedLinop> all = normals(p);
   if (std::all_of(all.begin(), all.end(), is_diagonal)) return Axes{};

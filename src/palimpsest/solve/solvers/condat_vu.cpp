@@ -14,7 +14,7 @@ namespace {
 
 using namespace proximal;
 
-// x; c = A^H b - sum of K_i^H u_i, whose changes are what the test needs; u_i.
+// States: x; c = A^H b - sum of K_i^H u_i, whose changes the test needs; u_i.
 void declare_condat(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   declare_rhs(p, state);
@@ -39,7 +39,7 @@ void set_up_condat(const Problem& p, Scope& s) {
   set_up_images(p, s);
 }
 
-// The steps of the dual variables by what the residuals say, and that of x by its condition.
+// Sets the steps of the dual variables by the residuals, and the step of x by its condition.
 void adapt_condat(const Problem& p, Scope& s, const Variable& primal, const Variable& dual) {
   const Adaption change = adaption(s, primal, dual);
   Variable sum = s["L"] * 0.5;

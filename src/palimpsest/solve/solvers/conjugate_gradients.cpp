@@ -36,9 +36,9 @@ void set_up_cg(const Problem& p, Scope& s) {
   s.set("objective", (X.real_dot(x, b) + X.real_dot(x, r)) * -0.5);
 }
 
-// With M first z = M r, rho_before = rho, rho = <r, z>, p = z + rho / rho_before p, so that M is
-// not applied to a last residual; without M that is the end of the step, where rho is the norm of
-// the new residual.
+// A step with M begins with z = M r, rho_before = rho, rho = <r, z>, p = z + rho / rho_before p, so
+// that M is not applied to the last residual. Without M this is the end of the step, and rho is the
+// squared norm of the new residual.
 void step_cg(const Problem& p, Scope& s, int variant) {
   const Space& X = p.x();
   const Variable &x = s["x"], &before = s["rho"];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what condat_vu and pdhg share. The residuals of the optimality conditions use
-// |K| |u' - u| for |K^H (u' - u)|, and |K| |x' - x| for |K (x' - x)|, where the exact ones would
-// take another application or another vector. Steps that adapt keep these vectors.
+// Internal: common parts of condat_vu and pdhg. The residuals of the optimality conditions use the
+// bounds |K| |u' - u| for |K^H (u' - u)|, and |K| |x' - x| for |K (x' - x)|, because the exact
+// values would take another application or another vector. Steps that adapt keep these vectors.
 #pragma once
 
 #include <string>
@@ -53,8 +53,8 @@ class Dual {
 void declare_duals(const Problem& p, StateList& state);
 void set_up_images(const Problem& p, Scope& s);
 
-/// The squares of what adapting compares: |(u - u') / sigma - K (x - x')| of all dual variables,
-/// and the size of the K x'; and the largest relative residual.
+/// Squares of the quantities that adapting compares: |(u - u') / sigma - K (x - x')| of all dual
+/// variables, and the size of the K x'; and the largest relative residual.
 struct DualResidual {
   Variable top, below, relative;
 };

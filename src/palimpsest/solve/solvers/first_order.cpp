@@ -81,9 +81,9 @@ Variable is_bounded(const Problem& p, const Variable& y, const Variable& d, cons
 
 }  // namespace
 
-// y = prox(z - grad(z) / L) with N z at hand; N y is the one application. Where the bound of y
-// fails, L doubles and all else stays as it is. x' is the better of y and x, and
-//   z' = x' + (t - 1) / t' (y - x), or x' + t / t' (y - x) where x was better,
+// y = prox(z - grad(z) / L) with N z at hand; N y is the one application. If the bound of y fails,
+// L doubles and all other state stays. x' is the better of y and x, and
+//   z' = x' + (t - 1) / t' (y - x), or x' + t / t' (y - x) if x was better,
 // so that N x' and N z' are the same sums of N y and N x.
 void step_with_images(const Problem& p, Scope& s, bool has_momentum) {
   const Space& X = p.x();

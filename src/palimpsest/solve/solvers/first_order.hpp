@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what ista, fista and pogm share: A x - b, a proximal function h, and steps of length
-// 1 / L from the gradient.
+// Internal: common parts of ista, fista and pogm: A x - b, a proximal function h, and steps of
+// length 1 / L from the gradient.
 #pragma once
 
 #include "palimpsest/solve/solvers/proximal.hpp"
@@ -16,7 +16,7 @@ Variable next_momentum(const Variable& t, double factor = 4);
 
 /// Does the state hold N x and N z? Then N is applied to the new point, and the two follow from it.
 bool keeps_images(const Problem& p);
-/// x, rhs and L, and what options need.
+/// Declares x, rhs and L, and the states that options need.
 void declare_first_order(const Problem& p, StateList& state);
 void set_up_first_order(const Problem& p, Scope& s);
 /// The step of ista and fista with "monotone" or "backtrack".

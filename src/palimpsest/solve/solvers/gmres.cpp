@@ -17,8 +17,9 @@ constexpr double kNewDirection = 10;
 
 index_t restart_of(const Problem& p) { return p.integer("restart", 30); }
 
-// V the basis, of which the rows up to that of this iteration count; H the Hessenberg matrix, a row
-// for each column of it; null its left null vector; beta the first residual.
+// States: "V", the basis, of which the rows up to this iteration count; "H", the Hessenberg matrix,
+// each column stored as a row; "null", its left null vector; "beta", the norm of the first
+// residual.
 void declare_gmres(const Problem& p, StateList& state) {
   const index_t k = restart_of(p);
   const DType dtype = p.x().type().dtype;

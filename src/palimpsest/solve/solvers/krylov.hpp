@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what the solvers for square systems share.
+// Internal: common parts of the solvers for square systems.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,7 @@ bool is_positive(double re, double im, DType dtype);
 /// Re and Im of an inner product as numbers "name" and "name.im".
 void complex_number(Scope& s, std::string_view name, const Variable& z);
 
-/// Sets a state, and gives |value|^2 of what is set: one pass over the leaves that make it.
+/// Sets a state and returns |value|^2: one pass over the leaves that make it.
 Variable set_with_norm(const Space& space, Scope& s, std::string_view name, const Variable& value,
                        std::vector<Variable> leaves);
 

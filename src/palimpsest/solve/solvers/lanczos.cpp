@@ -17,7 +17,7 @@ void declare_lanczos(const Problem& p, StateList& state) {
 void set_up_lanczos(const Problem& p, Scope& s) { s.set("beta", ops::sqrt(p.x().norm2(s["x"]))); }
 
 // v = x / beta, w = A v - beta v_before, alpha = <v, w>, x' = w - alpha v. alpha is taken twice:
-// what rounding leaves along v is removed by the second (local reorthogonalization).
+// the second time removes the rounding errors left along v (local reorthogonalization).
 void step_lanczos(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable beta = s["beta"];

@@ -49,9 +49,9 @@ std::vector<std::vector<double>> orthogonal(std::size_t n, bool is_legendre) {
 
 double value_at(const std::vector<double>& c, double t) { return Polynomial{0, 1, c}(t); }
 
-// r = 1 - x p in powers of t, with r = 1 at `origin`, where x is 0. The one of least integral of
-// r^2 is the reproducing kernel of the orthogonal polynomials there; the one of least maximum is a
-// single one of them.
+// The polynomial r = 1 - x p in powers of t, with r = 1 at `origin`, where x is 0. The one of least
+// integral of r^2 is the reproducing kernel of the orthogonal polynomials there. The one of least
+// maximum is a single orthogonal polynomial.
 std::vector<double> residual_polynomial(std::size_t n, double origin, PolynomialNorm norm) {
   const bool is_l2 = norm == PolynomialNorm::l2;
   const auto basis = orthogonal(n, is_l2);

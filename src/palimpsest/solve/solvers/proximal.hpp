@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what the solvers with a data term |A x - b|^2 / 2 share.
+// Internal: common parts of the solvers with a data term |A x - b|^2 / 2.
 #pragma once
 
 #include "palimpsest/solve/frame/solver_type.hpp"

@@ -20,8 +20,9 @@ index_t kept_of(const Problem& p) {
 }
 index_t steps_of(const Problem& p) { return std::max<index_t>(vectors_of(p) - kept_of(p), 1); }
 
-// V and U the bases, of which the first rows count; B column by column, A V = U B; how many columns
-// it has; the largest |A v| so far, which tells rounding from numbers.
+// States: "V" and "U", the bases, of which the first rows count; "B", with A V = U B, column by
+// column; the number of its columns; the largest |A v| so far, which separates rounding from
+// numbers.
 void declare_svd(const Problem& p, StateList& state) {
   const index_t n = vectors_of(p);
   state.add("V", basis::vectors(p, p.x(), n + 1));
@@ -45,7 +46,7 @@ void set_up_svd(const Problem& p, Scope& s) {
   s.number("start", length);
 }
 
-// The bases of the largest triplets take the place of U and V, whose next vector is v.
+// Replaces U and V by the bases of the largest triplets; the next vector of V is v.
 void start_anew(const Problem& p, Scope& s, const Variable& U, const Variable& B,
                 const Next& next) {
   const index_t n = kept_of(p), k = count_of(p);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what the two solvers for singular values share. Their unknown is one array that holds
-// the left vectors (o.., k), the right vectors (k, i..), and the values (batch.., k), as numbers of
-// the dtype of the vectors.
+// Internal: common parts of the two solvers for singular values. Their unknown is one array that
+// holds the left vectors (o.., k), the right vectors (k, i..), and the values (batch.., k), as
+// numbers of the dtype of the vectors.
 #pragma once
 
 #include "palimpsest/ops/ops.hpp"
