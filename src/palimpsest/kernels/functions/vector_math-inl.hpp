@@ -96,12 +96,16 @@ struct Double : InDouble {
       -1.4022838220169934e-09, 6.74361077159901e-11,    -1.5184340183860069e-12};
 };
 struct Widened : InDouble {
-  // 2^-34.2, 2^-36.6
+  // 2^-34.2
   static constexpr T kExp[] = {0.5000000067596595,    0.16666665863999802,
                                0.04166629506053187,   0.0083334979463780719,
                                0.0013944656404427354, 0.00019789960726517944};
-  static constexpr T kLog[] = {0.66666665645139345, 0.40000335319524272, 0.28537297346200097,
-                               0.23582407945328465};
+  // log(1 + f) = f + f^2 p(f), without a quotient: 2^-38.4
+  static constexpr T kBentLog[] = {
+      -0.49999999993770483,  0.33333333425209927,  -0.25000002005893324,  0.19999987383495266,
+      -0.16666490531085776,  0.14286208907176728,  -0.125066100330612,    0.11105779821157905,
+      -0.098805886361068976, 0.090300191349909548, -0.093176115259831313, 0.091744090275391557,
+      -0.048410186702114312};
 };
 struct Single {
   using T = float;
@@ -110,7 +114,7 @@ struct Single {
   // 2^-28.3
   static constexpr T kExp[] = {0.49999994F, 0.166665211F, 0.041668389F, 0.00836871658F,
                                0.00138146395F};
-  // log(1 + f) = f + f^2 p(f), without a quotient: 2^-27.5
+  // 2^-27.5
   static constexpr T kBentLog[] = {-0.499999881F, 0.333333254F,  -0.250015825F,
                                    0.200019747F,  -0.166090816F, 0.14181824F,
                                    -0.132429883F, 0.129044384F,  -0.0762178376F};
@@ -385,16 +389,13 @@ template <class V>
 struct Mantissa {
   V k, f;
 };
+// Of numbers with a leading bit.
 template <class V>
-HWY_INLINE Mantissa<V> mantissa(V x) {
+HWY_INLINE Mantissa<V> normal_mantissa(V x) {
   using T = NumberOf<V>;
   using L = Layout<T>;
-  // Numbers without a leading bit are scaled up.
-  const auto is_small = hn::Lt(x, of<V>(std::numeric_limits<T>::min()));
-  const T raised = static_cast<T>(std::uint64_t{1} << (L::kFraction + 2));
-  const V big = hn::IfThenElse(is_small, hn::Mul(x, of<V>(raised)), x);
   const typename L::Bits one = static_cast<typename L::Bits>(L::kBias) << L::kFraction;
-  const auto raised_bits = hn::Add(bits(big), bits_of<V>(one - L::kRootHalf));
+  const auto raised_bits = hn::Add(bits(x), bits_of<V>(one - L::kRootHalf));
   const auto exponent = hn::ShiftRight<L::kFraction>(raised_bits);
   const auto fraction = hn::And(raised_bits, bits_of<V>((typename L::Bits{1} << L::kFraction) - 1));
   const V m = from_bits<V>(hn::Add(fraction, bits_of<V>(L::kRootHalf)));
@@ -403,15 +404,25 @@ HWY_INLINE Mantissa<V> mantissa(V x) {
       hn::Or(exponent,
              bits_of<V>(static_cast<typename L::Bits>(L::kBias + L::kFraction) << L::kFraction)));
   const V k = hn::Sub(counted, of<V>(integer + static_cast<T>(L::kBias)));
-  const V lowered = hn::Sub(k, of<V>(static_cast<T>(L::kFraction + 2)));
-  return {hn::IfThenElse(is_small, lowered, k), hn::Sub(m, of<V>(1))};
+  return {k, hn::Sub(m, of<V>(1))};
+}
+// Of all, those without a leading bit are scaled up.
+template <class V>
+HWY_INLINE Mantissa<V> mantissa(V x) {
+  using T = NumberOf<V>;
+  constexpr int kUp = Layout<T>::kFraction + 2;
+  const auto is_small = hn::Lt(x, of<V>(std::numeric_limits<T>::min()));
+  const T raised = static_cast<T>(std::uint64_t{1} << kUp);
+  Mantissa<V> m = normal_mantissa(hn::IfThenElse(is_small, hn::Mul(x, of<V>(raised)), x));
+  m.k = hn::IfThenElse(is_small, hn::Sub(m.k, of<V>(T{kUp})), m.k);
+  return m;
 }
 
 // log(1 + f) - f as s (h + z p(z)) - h, h = f^2 / 2, s = f / (2 + f), z = s^2.
 template <class F, class V>
 HWY_INLINE V bent_log(V f) {
   const V square = hn::Mul(f, f);
-  if constexpr (std::is_same_v<F, Single>) {
+  if constexpr (!std::is_same_v<F, Double>) {
     return hn::Mul(square, polynomial(f, F::kBentLog));
   } else {
     const V half = hn::Mul(square, of<V>(NumberOf<V>{0.5}));
@@ -441,12 +452,12 @@ HWY_INLINE V log_of(V x) {
   return with_limits_of_log(x, log_of_mantissa<F>(mantissa(x)));
 }
 
-// log(u + lost) + extra ln 2, where `lost` is what rounding took from u: it comes back as part of
-// the mantissa.
+// log(u + lost) + extra ln 2, where `lost` is what rounding took from u, which has a leading bit: it
+// comes back as part of the mantissa.
 template <class F, class V>
 HWY_INLINE V log_of_sum(V u, V lost, V extra) {
   using T = NumberOf<V>;
-  Mantissa<V> m = mantissa(u);
+  Mantissa<V> m = normal_mantissa(u);
   // Where the exponent is largest nothing is lost.
   const V power = power_of_two(hn::Neg(hn::Min(m.k, of<V>(T{Layout<T>::kBias - 3}))));
   m.f = fused(lost, power, m.f);
@@ -455,13 +466,9 @@ HWY_INLINE V log_of_sum(V u, V lost, V extra) {
 }
 template <class F, class V>
 HWY_INLINE V log1p_of(V x, V extra) {
-  using T = NumberOf<V>;
   const V one = of<V>(1), u = hn::Add(x, one);
-  const V lost = hn::IfThenElse(hn::Lt(hn::Abs(x), one), hn::Sub(x, hn::Sub(u, one)),
-                                hn::Sub(one, hn::Sub(u, x)));
-  const V result = log_of_sum<F>(u, lost, extra);
-  const auto tiny = hn::Lt(hn::Abs(x), of<V>(std::numeric_limits<T>::epsilon() / 4));
-  return hn::IfThenElse(hn::AndNot(hn::Ne(extra, of<V>(0)), tiny), x, result);
+  const V lost = hn::Sub(hn::Min(x, one), hn::Sub(u, hn::Max(x, one)));
+  return hn::CopySign(log_of_sum<F>(u, lost, extra), x);  // also of -0
 }
 template <class F, class V>
 HWY_INLINE V log1p_of(V x) {

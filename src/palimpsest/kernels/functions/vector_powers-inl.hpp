@@ -37,11 +37,12 @@ HWY_INLINE Pair<V> log_pair(V f) {
 }
 // log(x) in the format's accuracy; a pair without a lower part where double is more than enough.
 template <class F, class V>
-HWY_INLINE Pair<V> exact_log(Mantissa<V> m) {
+HWY_INLINE Pair<V> exact_log(V x) {
   if constexpr (std::is_same_v<F, Widened>) {
-    return {log_of_mantissa<F>(m), of<V>(0)};
+    return {log_of_mantissa<F>(normal_mantissa(x)), of<V>(0)};
   } else {
     // ln 2, of which products of the first part with 11 bits are exact.
+    const Mantissa<V> m = mantissa(x);
     const Pair<V> part = log_pair(m.f);
     const Pair<V> sum = exact_sum(hn::Mul(m.k, of<V>(F::kLn2)), part.high);
     const V low = fused(m.k, of<V>(F::kLn2Low), part.low);
@@ -108,7 +109,7 @@ template <class F, class V>
 HWY_INLINE V pow_of(V x, V y) {
   const hn::DFromV<V> d;
   const V size = hn::Abs(x);
-  const Pair<V> log = exact_log<F>(mantissa(size));
+  const Pair<V> log = exact_log<F>(size);
   Pair<V> power{hn::Mul(y, log.high), of<V>(0)};
   if constexpr (!std::is_same_v<F, Widened>) {
     power = exact_product(y, log.high);
