@@ -452,8 +452,8 @@ HWY_INLINE V log_of(V x) {
   return with_limits_of_log(x, log_of_mantissa<F>(mantissa(x)));
 }
 
-// log(u + lost) + extra ln 2, where `lost` is what rounding took from u, which has a leading bit: it
-// comes back as part of the mantissa.
+// log(u + lost) + extra ln 2, where `lost` is what rounding took from u, which has a leading bit;
+// it comes back as part of the mantissa.
 template <class F, class V>
 HWY_INLINE V log_of_sum(V u, V lost, V extra) {
   using T = NumberOf<V>;
