@@ -98,6 +98,47 @@ TEST(Fft, AnySizesAxesLayoutsAgreeWithTheDefinition) {
   }
 }
 
+// Those that are computed as convolutions, the ends of their range, and neighbours that are not.
+TEST(Fft, LengthsWithLargePrimesAgreeWithTheDefinition) {
+  Random random(81);
+  for (const index_t n : {62, 68, 69, 92, 109, 115, 116, 127, 211, 218, 230, 251, 262}) {
+    for (const DType dtype : {DType::complex64, DType::complex128}) {
+      for (const bool is_dense : {true, false}) {
+        const Extents extents = is_dense ? Extents{2, n} : Extents{n, 3};
+        Array x(dtype, extents), y(dtype, extents);
+        x.fill_normal(random);
+        FftSpec spec = spec_for(x, y, {is_dense ? 1 : 0});
+        spec.centered = n % 3 == 0;
+        for (const bool forward : {true, false}) {
+          spec.forward = forward;
+          const auto expected = naive(spec, x);
+          execute(fft_plan(spec), x.address(0), y.address(0));
+          expect_close(y, expected, describe(spec));
+        }
+      }
+    }
+  }
+}
+
+TEST(Fft, LongLengthsWithLargePrimesTransformSinglePoints) {
+  for (const index_t n : {502, 1006, 2039, 2046, 2047, 2048, 2053}) {
+    for (const DType dtype : {DType::complex64, DType::complex128}) {
+      Array x(dtype, {n}), y(dtype, {n});
+      const index_t first = 3, second = n - 2;
+      for (index_t j = 0; j < n; ++j) x.set_value(j, j == first ? 1.0 : j == second ? 2.0 : 0.0);
+      std::vector<Wide> expected;
+      const auto turn = [&](index_t k, index_t j) {
+        return std::polar(
+            1.0, -2 * std::numbers::pi * static_cast<double>(k * j % n) / static_cast<double>(n));
+      };
+      for (index_t k = 0; k < n; ++k) expected.push_back(turn(k, first) + 2.0 * turn(k, second));
+      const FftSpec spec = spec_for(x, y, {0});
+      execute(fft_plan(spec), x.address(0), y.address(0));
+      expect_close(y, expected, describe(spec));
+    }
+  }
+}
+
 TEST(Fft, BackUndoesForth) {
   Random random(72);
   for (const bool centered : {false, true}) {
@@ -265,7 +306,7 @@ TEST(Fft, ResultsDoNotDependOnAlignment) {
 TEST(Fft, EveryInstructionSetGivesTheBitsOfThePlainLoops) {
   Random random(80);
   for (const auto& [n, lines] :
-       {std::pair<index_t, index_t>{64, 32}, {70, 45}, {33, 3}, {300, 600}}) {
+       {std::pair<index_t, index_t>{64, 32}, {70, 45}, {33, 3}, {218, 5}, {211, 9}, {300, 600}}) {
     Array x(DType::complex64, {2, n, lines}), y(DType::complex64, x.extents());
     x.fill_normal(random);
     for (const bool centered : {false, true}) {  // signs for even n, complex phases for odd n

@@ -15,6 +15,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/kernels/fft/chirp_line.hpp"
 #include "palimpsest/kernels/fft/fft_wisdom.hpp"
 
 namespace palimpsest {
@@ -120,6 +121,10 @@ class LinePlan<T>::Impl {
   using Complex = typename Fftw<T>::Complex;
 
   Impl(index_t n, index_t lines, index_t distance, bool forward, FftEffort effort) {
+    if (lines == 1 && ChirpLine<T>::is_better(n)) {
+      chirp_ = std::make_unique<const ChirpLine<T>>(n, forward, effort);
+      return;
+    }
     const typename Fftw<T>::Dim line{n, 1, 1}, batch{lines, distance, distance};
     const int sign = forward ? FFTW_FORWARD : FFTW_BACKWARD;
     if (effort == FftEffort::measure && n >= kShortestMeasured && wisdom_place().measures) {
@@ -143,10 +148,12 @@ class LinePlan<T>::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
+    if (plan_ == nullptr) return;
     const std::lock_guard lock(planner_mutex);
     Fftw<T>::destroy(plan_);
   }
   void execute(std::complex<T>* in, std::complex<T>* out) const {
+    if (chirp_) return chirp_->execute(in, out);
     Fftw<T>::execute(plan_, reinterpret_cast<Complex*>(in), reinterpret_cast<Complex*>(out));
   }
 
@@ -180,6 +187,7 @@ class LinePlan<T>::Impl {
   }
 
   typename Fftw<T>::Plan plan_ = nullptr;
+  std::unique_ptr<const ChirpLine<T>> chirp_;  // in place of a plan
 };
 
 void export_wisdom(std::string& single, std::string& twice) {
