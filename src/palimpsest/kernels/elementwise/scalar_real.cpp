@@ -26,12 +26,6 @@ struct Div {
     return a / b;
   }
 };
-struct Hypot {
-  template <class T>
-  static T call(T a, T b) {
-    return std::hypot(a, b);
-  }
-};
 
 template <class T>
 ScalarKernel kernel_of(ScalarOp op) {
@@ -45,8 +39,6 @@ ScalarKernel kernel_of(ScalarOp op) {
 #undef PALIMPSEST_CASE
     case ScalarOp::div:
       return binary_loop<T, T, Div>;
-    case ScalarOp::hypot:
-      return binary_loop<T, T, Hypot>;
     default:
       return nullptr;
   }

@@ -106,21 +106,6 @@ struct ComplexExp {
   }
 };
 
-// A power of 2 that brings squares of the larger part into range, and its exponent.
-template <class V>
-struct Scale {
-  V factor, exponent;
-};
-template <class V, class T = NumberOf<V>>
-HWY_INLINE Scale<V> scale_for(V largest) {
-  constexpr bool kIsDouble = sizeof(T) == 8;
-  constexpr T kHuge = kIsDouble ? T(0x1p400) : T(0x1p50), kExponent = kIsDouble ? 600 : 100;
-  const auto is_huge = hn::Gt(largest, of<V>(kHuge)), is_tiny = hn::Lt(largest, of<V>(1 / kHuge));
-  const V up = of<V>(kExponent), down = of<V>(-kExponent), zero = of<V>(0);
-  const V e = hn::IfThenElse(is_huge, down, hn::IfThenElse(is_tiny, up, zero));
-  return {power_of_two(e), e};
-}
-
 struct ComplexLog {
   template <class F, class V>
   static HWY_INLINE Parts<V> call(Parts<V> x) {
@@ -173,25 +158,10 @@ struct ComplexSqrt {
   }
 };
 
-template <class V>
-HWY_INLINE V root_of_squares(V a, V b) {
-  return hn::Sqrt(hn::Add(hn::Mul(a, a), hn::Mul(b, b)));
-}
 struct ComplexAbs {
   template <class F, class V>
   static HWY_INLINE V call(Parts<V> x) {
-    using T = NumberOf<V>;
-    constexpr T kMost = sizeof(T) == 8 ? T(0x1p400) : T(0x1p50);
-    const V size = root_of_squares(x.re, x.im);
-    const auto safe = hn::And(hn::Gt(size, of<V>(1 / kMost)), hn::Lt(size, of<V>(kMost)));
-    if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), safe))) return size;
-    const V re = hn::Abs(x.re), im = hn::Abs(x.im);
-    const Scale<V> scale = scale_for(hn::Max(re, im));
-    const V scaled = root_of_squares(hn::Mul(re, scale.factor), hn::Mul(im, scale.factor));
-    const V result = hn::Mul(scaled, power_of_two(hn::Neg(scale.exponent)));
-    // Also where the other part is no number.
-    const auto infinite = hn::Or(hn::Eq(re, infinity<V>()), hn::Eq(im, infinity<V>()));
-    return hn::IfThenElse(infinite, infinity<V>(), hn::IfThenElse(safe, size, result));
+    return hypot_of<F>(x.re, x.im);
   }
 };
 

@@ -30,6 +30,12 @@ struct Arctan2 {
     return arctan2_of<F>(y, x);
   }
 };
+struct Hypot {
+  template <class F, class V>
+  static HWY_INLINE V call(V a, V b) {
+    return hypot_of<F>(a, b);
+  }
+};
 // sin(pi x) / (pi x)
 struct Sinc {
   template <class F, class V>
@@ -50,6 +56,7 @@ ScalarKernel trigonometry(ScalarOp op, DType working) {
     PALIMPSEST_KERNEL(arccos, Widened, Arccos);
     PALIMPSEST_KERNEL(arctan, Single, Arctan);
     PALIMPSEST_KERNEL(arctan2, Single, Arctan2);
+    PALIMPSEST_KERNEL(hypot, Single, Hypot);
     PALIMPSEST_KERNEL(sinc, Widened, Sinc);
     default:
       return nullptr;

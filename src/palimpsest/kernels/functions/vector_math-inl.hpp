@@ -268,6 +268,42 @@ HWY_INLINE V scaled(V v, V n) {
 #endif
 }
 
+// A power of 2 that brings squares of the larger one into range, and its exponent.
+template <class V>
+struct Scale {
+  V factor, exponent;
+};
+template <class V, class T = NumberOf<V>>
+HWY_INLINE Scale<V> scale_for(V largest) {
+  constexpr bool kIsDouble = sizeof(T) == 8;
+  constexpr T kHuge = kIsDouble ? T(0x1p400) : T(0x1p50), kExponent = kIsDouble ? 600 : 100;
+  const auto is_huge = hn::Gt(largest, of<V>(kHuge)), is_tiny = hn::Lt(largest, of<V>(1 / kHuge));
+  const V up = of<V>(kExponent), down = of<V>(-kExponent), zero = of<V>(0);
+  const V e = hn::IfThenElse(is_huge, down, hn::IfThenElse(is_tiny, up, zero));
+  return {power_of_two(e), e};
+}
+
+template <class V>
+HWY_INLINE V root_of_squares(V a, V b) {
+  return hn::Sqrt(hn::Add(hn::Mul(a, a), hn::Mul(b, b)));
+}
+template <class F, class V>
+HWY_INLINE V hypot_of(V a, V b) {
+  using T = NumberOf<V>;
+  constexpr T kMost = sizeof(T) == 8 ? T(0x1p400) : T(0x1p50);
+  const V size = root_of_squares(a, b);
+  const auto safe = hn::And(hn::Gt(size, of<V>(1 / kMost)), hn::Lt(size, of<V>(kMost)));
+  if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), safe))) return size;
+  a = hn::Abs(a);
+  b = hn::Abs(b);
+  const Scale<V> scale = scale_for(hn::Max(a, b));
+  const V scaled_size = root_of_squares(hn::Mul(a, scale.factor), hn::Mul(b, scale.factor));
+  const V result = hn::Mul(scaled_size, power_of_two(hn::Neg(scale.exponent)));
+  // Also where the other one is no number.
+  const auto infinite = hn::Or(hn::Eq(a, infinity<V>()), hn::Eq(b, infinity<V>()));
+  return hn::IfThenElse(infinite, infinity<V>(), hn::IfThenElse(safe, size, result));
+}
+
 // x between two numbers; not a number stays.
 template <class V>
 HWY_INLINE V within(V x, NumberOf<V> low, NumberOf<V> high) {
