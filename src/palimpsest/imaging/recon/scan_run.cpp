@@ -640,8 +640,8 @@ void ScanReconstruction::while_writing(const std::function<void()>& write) {
 index_t ScanReconstruction::measured_bytes() const { return impl_->ledger.peak_bytes(); }
 
 ScanReconstructionResult ScanReconstruction::run(const Progress& progress) {
+  impl_->check_agreement();  // all ranks find the same
   try {
-    impl_->check_agreement();
     return impl_->run(progress);
   } catch (const std::exception& error) {
     impl_->team.abandon(error.what());
