@@ -34,6 +34,21 @@ TEST(Scale, RanksAreThoseOfTheSortedMagnitudes) {
   EXPECT_FLOAT_EQ(static_cast<float>(b.largest), 45);
 }
 
+TEST(Scale, OfMagnitudesIsThatOfTheirImage) {
+  const Tensor image = Tensor::random_normal({7, 9}, DType::complex64, {3, 0});
+  Tensor magnitudes = rss_image(image.unsqueeze(0)).clone();
+  const Brightness found = brightness_of_magnitudes(magnitudes);
+  const Brightness expected = brightness(image.unsqueeze(0));
+  EXPECT_EQ(found.median, expected.median);
+  EXPECT_EQ(found.p90, expected.p90);
+  EXPECT_EQ(found.largest, expected.largest);
+  Tensor wide = magnitudes.to(DType::float64), empty = Tensor::empty({0}, DType::float32);
+  Tensor columns = magnitudes.transpose(0, 1);
+  expect_error<DTypeError>([&] { brightness_of_magnitudes(wide); }, "got float64");
+  expect_error<ShapeError>([&] { brightness_of_magnitudes(empty); }, "got the shape (0,)");
+  expect_error<ShapeError>([&] { brightness_of_magnitudes(columns); }, "expected a dense array");
+}
+
 TEST(Scale, OfTheWholeGridItIsThatOfTheImage) {
   const Tensor image = ellipse_image(modified_shepp_logan(), 20, 24);
   const Tensor maps = ring_coil_maps(3, 20, 24);

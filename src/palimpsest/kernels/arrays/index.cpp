@@ -129,20 +129,22 @@ T& element(std::byte* base, index_t offset) {
 
 template <class T>
 void gather_tile(std::byte* dense, std::byte* indexed, const Offsets& o, index_t n) {
-  for (std::size_t i = 0; n == 1 && i < at(o.n); ++i) {
-    element<T>(dense, o.dense[i]) = element<T>(indexed, o.indexed[i]);
-  }
-  for (std::size_t i = 0; n > 1 && i < at(o.n); ++i) {
-    std::memcpy(dense + o.dense[i], indexed + o.indexed[i], at(n) * sizeof(T));
+  for (std::size_t i = 0; i < at(o.n); ++i) {
+    if (n == 1) {
+      element<T>(dense, o.dense[i]) = element<T>(indexed, o.indexed[i]);
+    } else {
+      std::memcpy(dense + o.dense[i], indexed + o.indexed[i], at(n) * sizeof(T));
+    }
   }
 }
 template <class T>
 void set_tile(std::byte* dense, std::byte* indexed, const Offsets& o, index_t n) {
-  for (std::size_t i = 0; n == 1 && i < at(o.n); ++i) {
-    element<T>(indexed, o.indexed[i]) = element<T>(dense, o.dense[i]);
-  }
-  for (std::size_t i = 0; n > 1 && i < at(o.n); ++i) {
-    std::memcpy(indexed + o.indexed[i], dense + o.dense[i], at(n) * sizeof(T));
+  for (std::size_t i = 0; i < at(o.n); ++i) {
+    if (n == 1) {
+      element<T>(indexed, o.indexed[i]) = element<T>(dense, o.dense[i]);
+    } else {
+      std::memcpy(indexed + o.indexed[i], dense + o.dense[i], at(n) * sizeof(T));
+    }
   }
 }
 template <class T>
