@@ -29,9 +29,77 @@ PALIMPSEST_TILE_OP(Product, hn::Mul(x, y), V, V x, V y);
 PALIMPSEST_TILE_OP(Square, hn::Mul(a, a), V a);
 PALIMPSEST_TILE_OP(Divide, hn::Div(a, x), V a, V x);
 PALIMPSEST_TILE_OP(DivideInto, hn::Div(x, a), V a, V x);
-PALIMPSEST_TILE_OP(Root, hn::Sqrt(a), V a);
 PALIMPSEST_TILE_OP(Absolute, hn::Abs(a), V a);
 PALIMPSEST_TILE_OP(Round, hn::Round(a), V a);
+
+PALIMPSEST_TILE_OP(Root, hn::Sqrt(a), V a);
+#if HWY_TARGET == HWY_AVX3
+// Roots of a block, the same bits as those of the processor's instruction. That one takes as long
+// as 48 other instructions for float64, so most vectors of a block get their roots by products,
+// while the processor works on those of the others.
+struct Roots {
+  // Numbers from here to infinity have residuals with a leading bit.
+  template <class T>
+  static constexpr T kLeast = sizeof(T) == 8 ? T(0x1p-900) : T(0x1p-90F);
+  template <class V>
+  static HWY_INLINE bool by_products(const V (&a)[kBlock]) {
+    using T = hn::TFromD<hn::DFromV<V>>;
+    const hn::DFromV<V> d;
+    const hn::RebindToUnsigned<hn::DFromV<V>> bits;
+    const auto least = hn::BitCast(bits, hn::Set(d, kLeast<T>));
+    const auto span = hn::Sub(hn::BitCast(bits, hn::Inf(d)), least);
+    auto most = hn::Sub(hn::BitCast(bits, a[0]), least);
+    for (int u = 1; u < kBlock; ++u) most = hn::Max(most, hn::Sub(hn::BitCast(bits, a[u]), least));
+    return hn::AllTrue(bits, hn::Lt(most, span));
+  }
+
+  // 1 / sqrt(x) to 2^-14.
+  static HWY_INLINE VecOf<double> guess(VecOf<double> x) {
+    return VecOf<double>{_mm512_rsqrt14_pd(x.raw)};
+  }
+  static HWY_INLINE VecOf<float> guess(VecOf<float> x) {
+    return VecOf<float>{_mm512_rsqrt14_ps(x.raw)};
+  }
+  // g, a step of Newton's method from root (1 - kBelow), is the root rounded or the number before
+  // it: such a step ends below the root, by more than the rounding of its parts can make up for. It
+  // is the number before if x > g g', where g' is the next one: no x lies between g g' and the
+  // square of the middle, which is larger by a quarter of a unit of g^2.
+  template <class V>
+  static HWY_INLINE V by_products(V x) {
+    using T = hn::TFromD<hn::DFromV<V>>;
+    constexpr bool kIsDouble = sizeof(T) == 8;
+    constexpr T kBelow = kIsDouble ? T(0x1p-38) : T(0x1p-20F);
+    const hn::DFromV<V> d;
+    const hn::RebindToUnsigned<hn::DFromV<V>> bits;
+    const V half = hn::Set(d, T{0.5}), y = guess(x), s = hn::Mul(x, y), h = hn::Mul(y, half);
+    V rest;
+    if constexpr (kIsDouble) {
+      rest = hn::NegMulAdd(s, h, half);
+      rest =
+          hn::MulAdd(rest, hn::MulAdd(rest, hn::Set(d, 1.5), hn::Set(d, 1.0)), hn::Set(d, -kBelow));
+    } else {
+      rest = hn::NegMulAdd(s, h, hn::Set(d, T{0.5} - kBelow));
+    }
+    const V root = hn::MulAdd(s, rest, s), factor = hn::MulAdd(h, rest, h);
+    const V g = hn::MulAdd(hn::NegMulAdd(root, root, x), factor, root);
+    const V next = hn::BitCast(d, hn::Add(hn::BitCast(bits, g), hn::Set(bits, 1)));
+    return hn::IfThenElse(hn::Gt(hn::NegMulAdd(g, next, x), hn::Zero(d)), next, g);
+  }
+
+  template <bool kStores, class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const Result<kStores, T, U> result(step, spot);
+    if constexpr (U == kBlock) {
+      if (HWY_LIKELY(by_products(a))) {
+        constexpr int kEvery = 3;
+        PALIMPSEST_EACH(a[u] = result(u, u % kEvery == 0 ? hn::Sqrt(a[u]) : by_products(a[u])));
+        return;
+      }
+    }
+    PALIMPSEST_EACH(a[u] = result(u, hn::Sqrt(a[u])));
+  }
+};
+#endif
 
 struct Reciprocal {
   template <class V>
@@ -171,7 +239,11 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::divide_into, each<T, DivideInto>());
   set(Verb::reciprocal, each<T, Reciprocal>());
   set(Verb::sign, each<T, Sign>());
+#if HWY_TARGET == HWY_AVX3
+  set(Verb::root, storing_handler<T, Roots>());
+#else
   set(Verb::root, each<T, Root>());
+#endif
   set(Verb::absolute, each<T, Absolute>());
   set(Verb::round, each<T, Round>());
   set(Verb::less, each<T, Less>());
