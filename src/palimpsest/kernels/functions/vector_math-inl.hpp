@@ -183,6 +183,15 @@ HWY_INLINE V fused(V a, V b, V c) {
   return hn::Load(d, z);
 #endif
 }
+// a b - c, rounded once.
+template <class V>
+HWY_INLINE V fused_minus(V a, V b, V c) {
+#if HWY_NATIVE_FMA
+  return hn::MulSub(a, b, c);
+#else
+  return fused(a, b, hn::Neg(c));
+#endif
+}
 // c - a b, rounded once.
 template <class V>
 HWY_INLINE V fused_less(V a, V b, V c) {
@@ -234,7 +243,7 @@ HWY_INLINE Pair<V> exact_sum(V a, V b) {
 template <class V>
 HWY_INLINE Pair<V> exact_product(V a, V b) {
   const V product = hn::Mul(a, b);
-  return {product, fused(a, b, hn::Neg(product))};
+  return {product, fused_minus(a, b, product)};
 }
 template <class V>
 HWY_INLINE Pair<V> product(Pair<V> a, Pair<V> b) {
@@ -463,7 +472,7 @@ HWY_INLINE V bent_log(V f) {
   } else {
     const V half = hn::Mul(square, of<V>(NumberOf<V>{0.5}));
     const V s = hn::Div(f, hn::Add(f, of<V>(2))), z = hn::Mul(s, s);
-    return fused(s, fused(z, polynomial(z, F::kLog), half), hn::Neg(half));
+    return fused_minus(s, fused(z, polynomial(z, F::kLog), half), half);
   }
 }
 // k ln 2 + log(1 + f)

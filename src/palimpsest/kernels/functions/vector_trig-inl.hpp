@@ -17,6 +17,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // Coefficients: sin(r) = r + r z p(z), cos(r) = 1 - z/2 + z^2 p(z) for |r| <= pi/4, z = r^2;
+// tan(r) = r + r z p(z) as far;
 // arctan(t) = t + t z p(z) for |t| <= 7/16, arcsin(s) = s + s z p(z) for |s| <= 1/2.
 template <class F>
 struct Trig;
@@ -29,6 +30,19 @@ struct Trig<Double> {
   static constexpr double kCos[] = {0.041666666666666602,   -0.0013888888888874136,
                                     2.4801587289488957e-05, -2.7557314354263153e-07,
                                     2.0875723534010143e-09, -1.1359661296288786e-11};
+  // sin(r) = r + r z kThird + r z^2 p(z) for |r| <= pi/2: 2^-61.5
+  static constexpr double kThird = -0.16666666666666666;
+  static constexpr double kWideSin[] = {0.0083333333333332066,  -0.00019841269841212479,
+                                        2.7557319211569529e-06, -2.5052106904425202e-08,
+                                        1.6058941001759736e-10, -7.6430193239249949e-13,
+                                        2.7214185287433314e-15};
+  // 2^-59.5
+  static constexpr double kTan[] = {
+      0.33333333333333376,    0.13333333333326083,     0.053968253972534158,
+      0.021869488408881047,   0.0088632377731077648,   0.0035921024020473071,
+      0.0014560349259185716,  0.00058891694253365842,  0.00024356590878765695,
+      8.4031115664284041e-05, 6.6360401228253985e-05,  -2.453682267940888e-05,
+      4.7710160626512066e-05, -2.3808720629405192e-05, 9.6937186962361368e-06};
   static constexpr double kArctan[] = {
       -0.33333333333332926,  0.19999999999875645,  -0.14285714272431427,  0.11111110402307296,
       -0.090908870529010158, 0.07691874923911135,  -0.066610600571136963, 0.058334844202341425,
@@ -76,8 +90,24 @@ struct Angle {
   BitsOf<V> turns;
 };
 
+// Half turns and a remainder of up to pi/2: x = (n - odd / 2) pi + r + low.
+HWY_INLINE LargeAngle in_half_turns(LargeAngle quarters, unsigned odd) {
+  LargeAngle halves = quarters;
+  if (((quarters.turns ^ odd) & 1) != 0) {
+    const double sign = quarters.r > 0 ? 1 : -1, part = sign * kHalfPi;
+    halves.r = quarters.r - part;
+    halves.low = (quarters.r - (halves.r + part)) + (quarters.low - sign * kHalfPiLow);
+    halves.turns += quarters.r > 0 ? 1 : 3;
+  }
+  halves.turns = (halves.turns + odd) / 2;
+  return halves;
+}
+
+// How the remainders of large angles are counted.
+enum class Turns { quarters, halves, halves_less_a_quarter };
+
 // In place of what lanes beyond `limit` hold, the exact remainder.
-template <class V>
+template <Turns kTurns, class V>
 HWY_NOINLINE void reduce_large_lanes(V x, double limit, Angle<V>& angle) {
   const hn::DFromV<V> d;
   const hn::RebindToUnsigned<hn::DFromV<V>> di;
@@ -90,7 +120,10 @@ HWY_NOINLINE void reduce_large_lanes(V x, double limit, Angle<V>& angle) {
   hn::Store(angle.turns, di, turns);
   for (std::size_t k = 0; k < hn::Lanes(d); ++k) {
     if (numbers[k] <= limit && numbers[k] >= -limit) continue;
-    const LargeAngle exact = reduce_large_angle(numbers[k]);
+    LargeAngle exact = reduce_large_angle(numbers[k]);
+    if constexpr (kTurns != Turns::quarters) {
+      exact = in_half_turns(exact, kTurns == Turns::halves ? 0 : 1);
+    }
     r[k] = exact.r;
     low[k] = exact.low;
     turns[k] = exact.turns;
@@ -98,35 +131,65 @@ HWY_NOINLINE void reduce_large_lanes(V x, double limit, Angle<V>& angle) {
   angle = {hn::Load(d, r), hn::Load(d, low), hn::Load(di, turns)};
 }
 
+// x - n kQuarters pi/2 as r + low, where the first part of pi/2 has 31 bits and n no more than 20:
+// products of the two are exact.
+template <int kQuarters, bool kMayBeLarger, class V>
+HWY_INLINE Pair<V> remainder_of(V x, V n) {
+  constexpr double kFirst = kQuarters * 1.5707963267341256;
+  constexpr double kSecond = kQuarters * 6.077100506506192e-11;
+  constexpr double kThird = kQuarters * 3.5215598651832e-27;
+  const V high = fused_less(n, of<V>(kFirst), x), middle = hn::Mul(n, of<V>(kSecond));
+  const V r = hn::Sub(high, middle);
+  // Exact also where the product is larger: `high` has no digits below its.
+  const V lost = hn::Sub(hn::Sub(high, r), middle);
+  V low = hn::Add(lost, fused_less(n, of<V>(kSecond), middle));
+  // The difference is not exact if half a turn is taken from a small number.
+  if constexpr (kMayBeLarger) low = hn::Add(low, hn::Sub(x, fused(n, of<V>(kFirst), high)));
+  return {r, fused_less(n, of<V>(kThird), low)};
+}
+template <Turns kTurns, class V>
+HWY_INLINE void reduce_lanes_beyond(double limit, V x, Angle<V>& angle) {
+  if (HWY_UNLIKELY(!hn::AllTrue(hn::DFromV<V>(), hn::Le(hn::Abs(x), of<V>(limit))))) {
+    Angle<V> exact = angle;  // a copy, so that the common one stays in registers
+    reduce_large_lanes<kTurns>(x, limit, exact);
+    angle = exact;
+  }
+}
+constexpr double kMostForProducts = 1.6e6;
+
 template <class F, class V>
 HWY_INLINE Angle<V> reduce_double_angle(V x) {
-  const hn::DFromV<V> d;
   const V counted = fused(x, of<V>(0.63661977236758138), rounder<V>());
   const V n = hn::Sub(counted, rounder<V>());
   Angle<V> angle;
   angle.turns = bits(counted);
-  double limit;
   if constexpr (std::is_same_v<F, Widened>) {
     // The first part has 26 bits, n no more than 27.
-    limit = 1e8;
     const V high = fused_less(n, of<V>(1.5707963109016418), x);
     angle.r = fused_less(n, of<V>(1.5893254773528196e-08), high);
     angle.low = of<V>(0);
+    reduce_lanes_beyond<Turns::quarters>(1e8, x, angle);
   } else {
-    // Parts of 33 bits; n has no more than 20.
-    limit = 1.6e6;
-    const V high = fused_less(n, of<V>(1.5707963267341256), x);
-    const Pair<V> first = exact_sum(high, hn::Mul(n, of<V>(-6.077100506303966e-11)));
-    const Pair<V> second = exact_sum(first.high, hn::Mul(n, of<V>(-2.0222662487111665e-21)));
-    const V last = fused(n, of<V>(-8.4784276603688996e-32), second.low);
-    const V rest = hn::Add(first.low, last);
-    const Pair<V> sum = fast_sum(second.high, rest);
-    angle.r = sum.high;
-    angle.low = sum.low;
+    const Pair<V> rest = remainder_of<1, false>(x, n);
+    angle.r = rest.high;
+    angle.low = rest.low;
+    reduce_lanes_beyond<Turns::quarters>(kMostForProducts, x, angle);
   }
-  if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Le(hn::Abs(x), of<V>(limit))))) {
-    reduce_large_lanes(x, limit, angle);
-  }
+  return angle;
+}
+// x = n pi + r + low or x = (n - 1/2) pi + r + low, |r| <= pi/2: sin(x), or cos(x), is sin(r + low)
+// with the sign of n.
+template <Turns kTurns, class V>
+HWY_INLINE Angle<V> reduce_to_half_turns(V x) {
+  constexpr bool kIsSine = kTurns == Turns::halves;
+  const V per_half = of<V>(0.31830988618379067), half = of<V>(0.5);
+  const V counted =
+      kIsSine ? fused(x, per_half, rounder<V>()) : hn::Add(fused(x, per_half, half), rounder<V>());
+  V n = hn::Sub(counted, rounder<V>());
+  if constexpr (!kIsSine) n = hn::Sub(n, half);
+  const Pair<V> rest = remainder_of<2, !kIsSine>(x, n);
+  Angle<V> angle{rest.high, rest.low, bits(counted)};
+  reduce_lanes_beyond<kTurns>(kMostForProducts, x, angle);
   return angle;
 }
 
@@ -168,7 +231,11 @@ HWY_INLINE Angle<V> reduce_single_angle(V x) {
                                    fused_less(n, middle, hn::Sub(high, r)));
   Angle<V> angle{r, low, bits(counted)};
   const auto near = hn::Le(hn::Abs(x), of<V>(4000.0F));
-  if (HWY_UNLIKELY(!hn::AllTrue(hn::DFromV<V>(), near))) reduce_large_singles(x, near, angle);
+  if (HWY_UNLIKELY(!hn::AllTrue(hn::DFromV<V>(), near))) {
+    Angle<V> exact = angle;
+    reduce_large_singles(x, near, exact);
+    angle = exact;
+  }
   return angle;
 }
 
@@ -233,50 +300,76 @@ HWY_INLINE SineCosine<V> sine_cosine(const Angle<V>& a) {
             hn::Add(w, fused_less(a.r, a.low, tail))};
   }
 }
+// r^2 and r^3, of which the second one has a lower part.
+template <class V>
+struct Powers {
+  V square;
+  Pair<V> cube;
+};
+template <class V>
+HWY_INLINE Powers<V> powers(V r) {
+  const Pair<V> square = exact_product(r, r), cube = exact_product(r, square.high);
+  return {square.high, {cube.high, fused(r, square.low, cube.low)}};
+}
+
+// The sine of r + low with the sign of n, |r| <= pi/2. The first two terms keep what rounding takes
+// from them: near pi/2 the second one is 2/3 of the sine.
+template <class V>
+HWY_INLINE V sine_of_half_turns(const Angle<V>& a) {
+  using Of = Trig<Double>;
+  const Powers<V> of_r = powers(a.r);
+  const V z = of_r.square, third = of<V>(Of::kThird);
+  const V slope = fused_less(z, of<V>(0.40528473456935109), of<V>(1));  // cos(r) to 0.06
+  const V high = fused(of_r.cube.high, third, a.r);
+  const V lost = fused(of_r.cube.high, third, hn::Sub(a.r, high));
+  const V low = fused(a.low, slope, fused(of_r.cube.low, third, lost));
+  const V tail = fused(hn::Mul(of_r.cube.high, z), polynomial(z, Of::kWideSin), low);
+  const V sign = from_bits<V>(hn::ShiftLeft<63>(a.turns));
+  // The sums make 0 of -0.
+  return hn::CopySign(hn::Add(high, tail), hn::Xor(a.r, sign));
+}
 template <class F, class V>
 HWY_INLINE V sin_of(V x) {
-  const Angle<V> a = reduce_angle<F>(x);
-  const SineCosine<V> both = sine_cosine<F>(a);
-  const V result = turned<V>(a.turns, if_odd(a.turns, both.cosine, both.sine));
-  // The sums above make 0 of -0.
-  return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, result);
+  if constexpr (std::is_same_v<F, Double>) {
+    return sine_of_half_turns(reduce_to_half_turns<Turns::halves>(x));
+  } else {
+    const Angle<V> a = reduce_angle<F>(x);
+    const SineCosine<V> both = sine_cosine<F>(a);
+    const V result = turned<V>(a.turns, if_odd(a.turns, both.cosine, both.sine));
+    // The sums above make 0 of -0.
+    return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, result);
+  }
 }
 template <class F, class V>
 HWY_INLINE V cos_of(V x) {
-  const Angle<V> a = reduce_angle<F>(x);
-  const SineCosine<V> both = sine_cosine<F>(a);
-  return turned<V>(after_a_quarter<V>(a.turns), if_odd(a.turns, both.sine, both.cosine));
+  if constexpr (std::is_same_v<F, Double>) {
+    return sine_of_half_turns(reduce_to_half_turns<Turns::halves_less_a_quarter>(x));
+  } else {
+    const Angle<V> a = reduce_angle<F>(x);
+    const SineCosine<V> both = sine_cosine<F>(a);
+    return turned<V>(after_a_quarter<V>(a.turns), if_odd(a.turns, both.sine, both.cosine));
+  }
 }
-// sin / cos, or -cos / sin after an odd number of quarter turns.
-template <class V>
-HWY_INLINE V quotient_of(const SineCosine<Pair<V>>& both, BitsOf<V> turns) {
-  const Pair<V> sine = fast_sum(both.sine.high, both.sine.low);
-  const Pair<V> cosine = fast_sum(both.cosine.high, both.cosine.low);
-  const V over = if_odd(turns, hn::Neg(cosine.high), sine.high);
-  const V over_low = if_odd(turns, hn::Neg(cosine.low), sine.low);
-  const V under = if_odd(turns, sine.high, cosine.high);
-  const V under_low = if_odd(turns, sine.low, cosine.low);
-  const V inverse = hn::Div(of<V>(1), under), first = hn::Mul(over, inverse);
-  const Pair<V> back = exact_product(first, under);
-  const V missing = hn::Sub(hn::Sub(hn::Sub(over, back.high), back.low),
-                            hn::Sub(hn::Mul(first, under_low), over_low));
-  return fused(missing, inverse, first);
-}
+// The tangent of r + low, or its negative inverse after an odd number of quarter turns.
 template <class F, class V>
 HWY_INLINE V tan_of(V x) {
+  using T = NumberOf<V>;
   const Angle<V> a = reduce_angle<F>(x);
-  V result;
+  const Powers<V> of_r = powers(a.r);
+  const V z = of_r.square, one = of<V>(1), slope = fused(z, of<V>(T{1.5}), one);
+  V low = hn::Mul(a.low, slope);
+  if constexpr (std::is_same_v<F, Double>) low = fused(of_r.cube.low, of<V>(T{0.4}), low);
+  const V bent = fused(of_r.cube.high, polynomial(z, Trig<F>::kTan), low);
+  const Pair<V> tangent = fast_sum(a.r, bent);
+  const V inverse = hn::Div(of<V>(-1), tangent.high);
+  V off;
   if constexpr (std::is_same_v<F, Single>) {
-    const V z = hn::Mul(a.r, a.r);
-    const V bent = fused(hn::Mul(a.r, z), polynomial(z, Trig<F>::kTan), fused(a.low, z, a.low));
-    const Pair<V> tangent = fast_sum(a.r, bent);
-    const V inverse = hn::Div(of<V>(-1), tangent.high);
-    const V cotangent = fused(hn::Mul(inverse, inverse), tangent.low, inverse);
-    result = if_odd(a.turns, cotangent, tangent.high);
+    off = hn::Mul(inverse, tangent.low);
   } else {
-    result = quotient_of(sine_cosine_pairs(a), a.turns);
+    off = fused(inverse, tangent.low, fused(inverse, tangent.high, one));
   }
-  return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, result);
+  // The sum makes 0 of -0.
+  return if_odd(a.turns, fused(inverse, off, inverse), hn::CopySign(tangent.high, a.r));
 }
 
 // arctan(a / b) for 0 <= a <= b, as an unevaluated sum: t = (a - c b) / (b + c a) is the tangent of
