@@ -36,8 +36,8 @@ ADAPTED = {
     "xxHash": r"xxhash\.h",
     "Random123": r"Random123/.*",
 }
-# Vectors are a way to write loops: all of one layer may.
-OF_LAYER = {"Highway": ("kernels", r"hwy/.*")}
+# Vectors are a way to write loops: all of these layers may.
+OF_LAYER = {"Highway": (("copy", "kernels"), r"hwy/.*")}
 # Locks that would stay taken in a child of fork() when a thread of the parent holds them.
 LOCKS = re.compile(r"\bstd::((?:shared_|recursive_|timed_)*mutex|condition_variable\w*)\b")
 LOCK_ADAPTERS = {"src/palimpsest/base/fork.hpp", "src/palimpsest/base/fork.cpp",
@@ -193,9 +193,9 @@ def check_adapters(tree):
             for library, pattern in ADAPTED.items():
                 if kind == "<" and re.fullmatch(pattern, path):
                     users[library].append((name, line))
-            for library, (layer, pattern) in OF_LAYER.items():
-                if kind == "<" and re.fullmatch(pattern, path) and name.split("/")[2] != layer:
-                    yield f"{name}:{line}: {library} is for src/palimpsest/{layer} only"
+            for library, (layers, pattern) in OF_LAYER.items():
+                if kind == "<" and re.fullmatch(pattern, path) and name.split("/")[2] not in layers:
+                    yield f"{name}:{line}: {library} is for {' and '.join(layers)} of src/palimpsest only"
     for library, places in users.items():
         files = sorted({name for name, _ in places})
         if len(files) > 1:

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "palimpsest/base/cache_size.hpp"
+#include "palimpsest/copy/integer_rows.hpp"
 #include "palimpsest/copy/stream_store.hpp"
 #include "palimpsest/copy/transpose.hpp"
 #include "palimpsest/copy/transpose_lines.hpp"
@@ -91,35 +92,11 @@ To convert(From value) {
   }
 }
 
-// Dense numbers to integers: where the integer parts of a piece all fit, as they mostly do,
-// compilers make vectors of the conversion, for which casts of C++ have to be defined.
 template <class From, class To>
-void to_integers(const std::byte* x, std::byte* y, index_t n) {
-  using Middle = std::conditional_t<sizeof(To) == 8, std::int64_t, std::int32_t>;
-  constexpr From kLimit = sizeof(To) == 8 ? From{9223372036854775808.0} : From{2147483648.0};
-  constexpr index_t kPiece = 64;
-  const auto element = [&](index_t i) { return load<From>(x + i * index_t{sizeof(From)}); };
-  std::array<To, kPiece> to;
-  const auto convert_piece = [&](index_t first, auto count) {
-    int n_fit = 0;
-    for (index_t k = 0; k < count; ++k) n_fit += std::abs(element(first + k)) < kLimit ? 1 : 0;
-    if (n_fit == static_cast<int>(count)) {
-      for (index_t k = 0; k < count; ++k) {
-        to[static_cast<std::size_t>(k)] = static_cast<To>(static_cast<Middle>(element(first + k)));
-      }
-    } else {
-      for (index_t k = 0; k < count; ++k) {
-        to[static_cast<std::size_t>(k)] = convert<To>(element(first + k));
-      }
-    }
-    std::memcpy(y + first * index_t{sizeof(To)}, to.data(),
-                static_cast<std::size_t>(index_t{count}) * sizeof(To));
-  };
-  index_t i = 0;
-  for (; i + kPiece <= n; i += kPiece) {
-    convert_piece(i, std::integral_constant<index_t, kPiece>());
+void convert_dense(const std::byte* x, std::byte* y, index_t n) {
+  for (index_t i = 0; i < n; ++i) {
+    store(y + i * index_t{sizeof(To)}, convert<To>(load<From>(x + i * index_t{sizeof(From)})));
   }
-  if (i < n) convert_piece(i, n - i);
 }
 
 template <class From, class To>
@@ -134,12 +111,10 @@ void convert_row(const std::byte* x, index_t from, std::byte* y, index_t to, ind
     }
     if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> &&
                   !std::is_same_v<To, bool>) {
-      to_integers<From, To>(x, y, n);
+      integer_row(sizeof(From), sizeof(To))(x, y, n, convert_dense<From, To>);
       return;
     }
-    for (index_t i = 0; i < n; ++i) {
-      store(y + i * index_t{sizeof(To)}, convert<To>(load<From>(x + i * index_t{sizeof(From)})));
-    }
+    convert_dense<From, To>(x, y, n);
     return;
   }
   for (index_t i = 0; i < n; ++i) store(y + i * to, convert<To>(load<From>(x + i * from)));

@@ -3,7 +3,7 @@
 // the same steps, so a result does not depend on the width of vectors but for when a group stops.
 #include "palimpsest/kernels/arrays/dominant_vectors.hpp"
 
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "palimpsest/kernels/arrays/dominant_vectors.cpp"

@@ -3,10 +3,22 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+// This file is compiled once per instruction set; the best one is chosen when the program runs.
 
+#include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/elementwise/scalar_kernels.hpp"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/elementwise/scalar_arithmetic.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "palimpsest/kernels/elementwise/scalar_loops-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
 namespace palimpsest {
+namespace HWY_NAMESPACE {
 namespace {
 
 // Integers are computed modulo 2^n in an unsigned type that is not promoted to int; floats as they
@@ -303,7 +315,7 @@ ScalarKernel ordered_kernel(ScalarOp op) {
 
 }  // namespace
 
-ScalarKernel real_arithmetic_kernel(ScalarOp op, DType working) {
+ScalarKernel real_arithmetic_loop(ScalarOp op, DType working) {
   if (is_bool(working)) return bool_kernel(op);
   return visit_dtype(working, [op](auto tag) -> ScalarKernel {
     using T = typename decltype(tag)::type;
@@ -321,4 +333,18 @@ ScalarKernel real_arithmetic_kernel(ScalarOp op, DType working) {
   });
 }
 
+}  // namespace HWY_NAMESPACE
 }  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(real_arithmetic_loop);
+
+ScalarKernel real_arithmetic_kernel(ScalarOp op, DType working) {
+  return HWY_DYNAMIC_DISPATCH(real_arithmetic_loop)(op, working);
+}
+
+}  // namespace palimpsest
+#endif

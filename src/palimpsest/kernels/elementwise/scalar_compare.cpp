@@ -3,10 +3,22 @@
 // results are 0 or 1.
 #include <cmath>
 #include <complex>
+// This file is compiled once per instruction set; the best one is chosen when the program runs.
 
+#include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/elementwise/scalar_kernels.hpp"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/elementwise/scalar_compare.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "palimpsest/kernels/elementwise/scalar_loops-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
 namespace palimpsest {
+namespace HWY_NAMESPACE {
 namespace {
 
 using Byte = std::uint8_t;
@@ -199,7 +211,7 @@ ScalarKernel truth_kernel(ScalarOp op) {
 
 }  // namespace
 
-ScalarKernel comparison_kernel(ScalarOp op, DType working) {
+ScalarKernel comparison_loop(ScalarOp op, DType working) {
   if (is_bool(working)) return truth_kernel(op);
   return visit_dtype(working, [op](auto tag) -> ScalarKernel {
     using T = typename decltype(tag)::type;
@@ -221,4 +233,18 @@ ScalarKernel comparison_kernel(ScalarOp op, DType working) {
   });
 }
 
+}  // namespace HWY_NAMESPACE
 }  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(comparison_loop);
+
+ScalarKernel comparison_kernel(ScalarOp op, DType working) {
+  return HWY_DYNAMIC_DISPATCH(comparison_loop)(op, working);
+}
+
+}  // namespace palimpsest
+#endif

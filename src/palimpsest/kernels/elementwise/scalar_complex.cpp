@@ -6,10 +6,22 @@
 #include <complex>
 #include <limits>
 #include <numbers>
+// This file is compiled once per instruction set; the best one is chosen when the program runs.
 
+#include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/elementwise/scalar_kernels.hpp"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/elementwise/scalar_complex.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "palimpsest/kernels/elementwise/scalar_loops-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
 namespace palimpsest {
+namespace HWY_NAMESPACE {
 namespace {
 
 template <class T>
@@ -250,16 +262,36 @@ ScalarKernel function_of(ScalarOp op) {
 
 }  // namespace
 
-ScalarKernel complex_kernel(ScalarOp op, DType working) {
+ScalarKernel complex_loop(ScalarOp op, DType working) {
   if (working == DType::complex64) return arithmetic_of<float>(op);
   if (working == DType::complex128) return arithmetic_of<double>(op);
   return nullptr;
 }
 
-ScalarKernel complex_function_kernel(ScalarOp op, DType working) {
+ScalarKernel complex_function_loop(ScalarOp op, DType working) {
   if (working == DType::complex64) return function_of<float>(op);
   if (working == DType::complex128) return function_of<double>(op);
   return nullptr;
 }
 
+}  // namespace HWY_NAMESPACE
 }  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace palimpsest {
+
+HWY_EXPORT(complex_loop);
+
+ScalarKernel complex_kernel(ScalarOp op, DType working) {
+  return HWY_DYNAMIC_DISPATCH(complex_loop)(op, working);
+}
+
+HWY_EXPORT(complex_function_loop);
+
+ScalarKernel complex_function_kernel(ScalarOp op, DType working) {
+  return HWY_DYNAMIC_DISPATCH(complex_function_loop)(op, working);
+}
+
+}  // namespace palimpsest
+#endif

@@ -30,37 +30,4 @@ inline bool is_safe_norm2(double square) {
   return square >= kLeastSafeNorm2 && square <= kMostSafeNorm2;
 }
 
-// In all loops an element is read before it is written and never again, so `ivdep` holds although
-// a source may be the destination.
-
-/// F: static R call(A).
-template <class A, class R, class F>
-void unary_loop(const std::byte* const* sources, std::byte* out, index_t n) {
-  const auto* a = reinterpret_cast<const A*>(sources[0]);
-  auto* r = reinterpret_cast<R*>(out);
-#pragma GCC ivdep
-  for (index_t i = 0; i < n; ++i) r[i] = F::call(a[i]);
-}
-
-/// F: static R call(A, A).
-template <class A, class R, class F>
-void binary_loop(const std::byte* const* sources, std::byte* out, index_t n) {
-  const auto* a = reinterpret_cast<const A*>(sources[0]);
-  const auto* b = reinterpret_cast<const A*>(sources[1]);
-  auto* r = reinterpret_cast<R*>(out);
-#pragma GCC ivdep
-  for (index_t i = 0; i < n; ++i) r[i] = F::call(a[i], b[i]);
-}
-
-/// F: static R call(A, A, A).
-template <class A, class R, class F>
-void ternary_loop(const std::byte* const* sources, std::byte* out, index_t n) {
-  const auto* a = reinterpret_cast<const A*>(sources[0]);
-  const auto* b = reinterpret_cast<const A*>(sources[1]);
-  const auto* c = reinterpret_cast<const A*>(sources[2]);
-  auto* r = reinterpret_cast<R*>(out);
-#pragma GCC ivdep
-  for (index_t i = 0; i < n; ++i) r[i] = F::call(a[i], b[i], c[i]);
-}
-
 }  // namespace palimpsest

@@ -9,7 +9,7 @@
 // number makes of x serves for all.
 #include <cmath>
 
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/elementwise/scalar_kernels.hpp"
 #include "palimpsest/kernels/elementwise/tile_code.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/elementwise/tile_code.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -2,7 +2,7 @@
 // The products are compiled once per instruction set.
 #include "palimpsest/kernels/fft/chirp_line.hpp"
 
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "palimpsest/kernels/fft/chirp_line.cpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "palimpsest/kernels/fft/panel_exchange.cpp"

@@ -3,7 +3,7 @@
 // one is chosen when the program runs.
 #include <complex>
 
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/functions/vector_functions.hpp"
 
 #undef HWY_TARGET_INCLUDE

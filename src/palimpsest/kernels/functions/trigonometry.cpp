@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trigonometric functions of vectors. This file is compiled once per instruction set; the best one
 // is chosen when the program runs.
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/functions/vector_functions.hpp"
 
 #undef HWY_TARGET_INCLUDE

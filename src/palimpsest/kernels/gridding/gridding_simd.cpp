@@ -7,7 +7,7 @@
 // they are written back unchanged. Three kinds of points go to the scalar loop, one by one: those
 // whose row would cross the end of the grid, those that lie exactly between elements, where both
 // ends of the kernel count, and those without a finite place.
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/gridding/gridding_tables.hpp"
 
 #undef HWY_TARGET_INCLUDE

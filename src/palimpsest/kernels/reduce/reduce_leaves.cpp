@@ -7,7 +7,7 @@
 #include <cassert>
 #include <complex>
 
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "palimpsest/kernels/reduce/reduce_leaves.cpp"

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "palimpsest/kernels/elementwise/loop_targets.hpp"
+#include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/reduce/reduce_leaves.hpp"
 
 #undef HWY_TARGET_INCLUDE
