@@ -139,6 +139,66 @@ TEST(Fft, LongLengthsWithLargePrimesTransformSinglePoints) {
   }
 }
 
+// Lengths from which lines are transformed as matrices, with neighbours that are not: a line of
+// large primes, and a centered one of odd length. Two points of each line are not 0.
+TEST(Fft, LongLinesTransformSinglePoints) {
+  struct Lines {
+    index_t n;
+    bool across;  // three lines side by side
+    bool centered, forward;
+    bool is_matrix = true;
+  };
+  for (const Lines& lines : {Lines{131072, false, false, true},
+                             {131072, true, true, false},
+                             {139968, true, false, true},
+                             {143000, false, true, true},
+                             {177147, true, true, true, false},
+                             {131074, false, true, true, false}}) {
+    const index_t n = lines.n;
+    std::vector<Wide> roots;
+    for (index_t k = 0; k < n; ++k) {
+      const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
+      roots.push_back(std::polar(1.0, lines.forward ? -angle : angle));
+    }
+    const auto root = [&](index_t k, index_t j) {
+      const index_t c = lines.centered ? n / 2 : 0;
+      return roots[static_cast<std::size_t>(((k - c) * (j - c) % n + n) % n)];
+    };
+    for (const DType dtype : {DType::complex64, DType::complex128}) {
+      Array x(dtype, lines.across ? Extents{n, 3} : Extents{3, n}), y(dtype, x.extents());
+      const index_t step = lines.across ? 3 : 1, line_step = lines.across ? 1 : n;
+      std::vector<Wide> expected(static_cast<std::size_t>(x.count()));
+      for (index_t i = 0; i < x.count(); ++i) x.set_value(i, 0.0);
+      for (index_t line = 0; line < 3; ++line) {
+        const index_t first = 3 + line, second = n - 2 - 100 * line;
+        x.set_value(line * line_step + first * step, 1.0);
+        x.set_value(line * line_step + second * step, 2.0);
+        for (index_t k = 0; k < n; ++k) {
+          expected[static_cast<std::size_t>(line * line_step + k * step)] =
+              0.5 * (root(k, first) + 2.0 * root(k, second));
+        }
+      }
+      FftSpec spec = spec_for(x, y, {lines.across ? 0 : 1});
+      spec.centered = lines.centered;
+      spec.forward = lines.forward;
+      spec.scale = 0.5;
+      expect_same_on_threads([&] {
+        execute(fft_plan(spec), x.address(0), y.address(0));
+        return elements(y);
+      });
+      expect_close(y, expected, describe(spec));
+      spec.in_place = true;
+      if (lines.is_matrix) {  // one line of scratch, and tables
+        EXPECT_LE(fft_plan(spec).external_bytes(),
+                  static_cast<std::size_t>(n) * item_size(dtype) * 6 / 5 + 100000)
+            << describe(spec);
+      }
+      execute(fft_plan(spec), x.address(0), x.address(0));
+      EXPECT_EQ(elements(x), elements(y)) << describe(spec);
+    }
+  }
+}
+
 TEST(Fft, BackUndoesForth) {
   Random random(72);
   for (const bool centered : {false, true}) {
@@ -305,8 +365,13 @@ TEST(Fft, ResultsDoNotDependOnAlignment) {
 
 TEST(Fft, EveryInstructionSetGivesTheBitsOfThePlainLoops) {
   Random random(80);
-  for (const auto& [n, lines] :
-       {std::pair<index_t, index_t>{64, 32}, {70, 45}, {33, 3}, {218, 5}, {211, 9}, {300, 600}}) {
+  for (const auto& [n, lines] : {std::pair<index_t, index_t>{64, 32},
+                                 {70, 45},
+                                 {33, 3},
+                                 {218, 5},
+                                 {211, 9},
+                                 {300, 600},
+                                 {131072, 1}}) {
     Array x(DType::complex64, {2, n, lines}), y(DType::complex64, x.extents());
     x.fill_normal(random);
     for (const bool centered : {false, true}) {  // signs for even n, complex phases for odd n

@@ -23,6 +23,7 @@
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/kernels/fft/line_pass.hpp"
+#include "palimpsest/kernels/fft/long_line.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -121,7 +122,7 @@ class Transform final : public FftPlan::Impl {
     std::vector<PassAxis> blocks;  // outermost first
     index_t n_blocks = 1;
     std::unique_ptr<const Stage> slices;
-    std::vector<std::unique_ptr<const LinePass<T>>> passes;
+    std::vector<std::unique_ptr<const ArrayPass<T>>> passes;
   };
 
   // Of axes of which so many are transformed. `is_last`: it applies the scale.
@@ -162,12 +163,6 @@ class Transform final : public FftPlan::Impl {
       if (!axes[i].is_transformed && n_transformed > 0) continue;
       if (left == 0) break;
       --left;
-      typename LinePass<T>::Options options;
-      options.transforms = n_transformed > 0;
-      options.forward = spec.forward;
-      options.effort = spec.effort;
-      make_phases<T>(axes[i].extent, spec.centered && options.transforms, spec.forward,
-                     is_last && left == 0 ? spec.scale : 1, options);
       // All passes but the first work on the output alone.
       const auto side = [&](const Axis& axis) -> PassAxis {
         const bool is_first = stage.passes.empty();
@@ -177,9 +172,24 @@ class Transform final : public FftPlan::Impl {
       for (std::size_t k = 0; k < axes.size(); ++k) {
         if (k != i) others.push_back(side(axes[k]));
       }
-      stage.passes.push_back(
-          std::make_unique<LinePass<T>>(side(axes[i]), std::move(others), std::move(options)));
+      stage.passes.push_back(make_pass(side(axes[i]), std::move(others), n_transformed > 0,
+                                       is_last && left == 0 ? spec.scale : 1));
     }
+  }
+
+  std::unique_ptr<const ArrayPass<T>> make_pass(const PassAxis& line, std::vector<PassAxis> others,
+                                                bool transforms, double scale) const {
+    if (transforms && LongLine<T>::is_better(line.extent, spec.centered)) {
+      return std::make_unique<LongLine<T>>(
+          line, std::move(others),
+          typename LongLine<T>::Options{spec.forward, spec.centered, scale, spec.effort});
+    }
+    typename LinePass<T>::Options options;
+    options.transforms = transforms;
+    options.forward = spec.forward;
+    options.effort = spec.effort;
+    make_phases<T>(line.extent, spec.centered && transforms, spec.forward, scale, options);
+    return std::make_unique<LinePass<T>>(line, std::move(others), std::move(options));
   }
 
   static void run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* y) {

@@ -144,6 +144,27 @@ index_t reach(const PassAxis& axis) { return std::abs(axis.in_stride) + std::abs
 
 }  // namespace
 
+KeptScratch::KeptScratch(std::size_t bytes) : bytes_(bytes) {
+  spare_.push_back(std::make_unique<FftMemory>(bytes));
+}
+
+std::unique_ptr<FftMemory> KeptScratch::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      auto memory = std::move(spare_.back());
+      spare_.pop_back();
+      return memory;
+    }
+  }
+  return std::make_unique<FftMemory>(bytes_);
+}
+
+void KeptScratch::give_back(std::unique_ptr<FftMemory> memory) {
+  const std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(memory));
+}
+
 template <class T>
 LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options)
     : line_(line), outer_(std::move(others)), options_(std::move(options)) {
@@ -164,9 +185,7 @@ LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Option
     plan_ = LinePlan<T>::find_or_make(line_.extent, together_, distance_, options_.forward,
                                       options_.effort);
   }
-  if (scratch_bytes() > kScratchBytes) {
-    spare_.push_back(std::make_unique<FftMemory>(scratch_bytes()));
-  }
+  if (scratch_bytes() > kScratchBytes) scratch_ = std::make_unique<KeptScratch>(scratch_bytes());
 }
 
 // The axis with the closest neighbours makes the panels; those that both sides walk evenly unite.
@@ -213,7 +232,7 @@ void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
 template <class T>
 bool LinePass<T>::transform_to(const Complex<T>* scratch, Complex<T>* to, index_t lines) const {
   if (!plan_ || together_ > 1 || line_.out_stride != 1) return false;
-  if (!is_none(options_.after)) return false;
+  if (!is_none(options_.after) || options_.twiddles != nullptr) return false;
   for (index_t c = 0; c < lines; ++c) {
     if (!plan_->fits(to + c * panel_.out_stride)) return false;
   }
@@ -227,7 +246,7 @@ bool LinePass<T>::transform_to(const Complex<T>* scratch, Complex<T>* to, index_
 template <class T>
 bool LinePass<T>::is_plain() const {
   return plan_ && together_ == 1 && line_.in_stride == 1 && line_.out_stride == 1 &&
-         is_none(options_.before) && is_none(options_.after);
+         is_none(options_.before) && is_none(options_.after) && options_.twiddles == nullptr;
 }
 
 // Lines go from one array to the other at once; through scratch where they are not aligned.
@@ -279,6 +298,9 @@ void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scr
                   dense, lines, line_.extent, options_.before);
     if (transform_to(scratch, to, lines)) continue;
     transform(scratch, lines);
+    for (index_t c = 0; c < lines && options_.twiddles != nullptr; ++c) {
+      options_.twiddles->apply(first + c, scratch + c * distance_, line_.extent);
+    }
     move_panel<T>(scratch, dense, to, {panel_.out_stride, line_.out_stride}, lines, line_.extent,
                   options_.after);
   }
@@ -291,7 +313,7 @@ std::size_t LinePass<T>::scratch_bytes() const {
 
 template <class T>
 std::size_t LinePass<T>::bytes() const {
-  std::size_t total = scratch_bytes() > kScratchBytes ? scratch_bytes() : 0;
+  std::size_t total = scratch_ ? scratch_->bytes() : 0;
   for (const auto* phases : {&options_.before, &options_.after}) {
     total += phases->real.size() * sizeof(T) + phases->complex.size() * sizeof(Complex<T>);
   }
@@ -299,27 +321,13 @@ std::size_t LinePass<T>::bytes() const {
 }
 
 template <class T>
-std::unique_ptr<FftMemory> LinePass<T>::take_scratch() const {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!spare_.empty()) {
-      auto memory = std::move(spare_.back());
-      spare_.pop_back();
-      return memory;
-    }
-  }
-  return std::make_unique<FftMemory>(scratch_bytes());
-}
-
-template <class T>
 void LinePass<T>::run(const Complex<T>* x, Complex<T>* y) const {
   const index_t grain = kParallelGrain / (lines_ * line_.extent) + 1;
-  if (scratch_bytes() > kScratchBytes) {
+  if (scratch_) {
     parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
-      auto memory = take_scratch();
-      run_panels(x, y, reinterpret_cast<Complex<T>*>(memory->data()), begin, end);
-      const std::lock_guard lock(mutex_);
-      spare_.push_back(std::move(memory));
+      scratch_->use([&](std::byte* memory) {
+        run_panels(x, y, reinterpret_cast<Complex<T>*>(memory), begin, end);
+      });
     });
     return;
   }

@@ -22,27 +22,85 @@ struct LinePhases {
   std::vector<std::complex<T>> complex;
 };
 
+/// Factors of the elements of lines that differ from line to line: row r and element k take
+/// scale e(r k / n), where e(t) = exp(-+ 2 pi i t), and alternating signs along both if wanted.
+/// They are made of two small tables; errors are about two units of the last place of T.
+template <class T>
+class LineTwiddles {
+ public:
+  LineTwiddles(index_t n, bool forward, bool alternating, double scale);
+  void apply(index_t row, std::complex<T>* line, index_t count) const;
+  std::size_t bytes() const;
+
+ private:
+  static constexpr index_t kFine = 1024, kGroup = 32;
+
+  std::complex<double> root(index_t m) const;
+
+  index_t n_;
+  bool alternating_;
+  double scale_;
+  std::vector<std::complex<double>> fine_, coarse_;  // e(m / n) for small m, and for m = kFine l
+};
+
+/// One pass over an array, into another one or in place.
+template <class T>
+class ArrayPass {
+ public:
+  ArrayPass() = default;
+  ArrayPass(const ArrayPass&) = delete;
+  ArrayPass& operator=(const ArrayPass&) = delete;
+  virtual ~ArrayPass() = default;
+  /// Aliases  y is x with the same strides, or disjoint
+  virtual void run(const std::complex<T>* x, std::complex<T>* y) const = 0;
+  /// Of tables and scratch.
+  virtual std::size_t bytes() const = 0;
+};
+
+/// Scratch of one size that outlives the run that made it, for the next one. Each of several runs
+/// at a time has its own.
+class KeptScratch {
+ public:
+  explicit KeptScratch(std::size_t bytes);
+  std::size_t bytes() const { return bytes_; }
+  /// Calls f(std::byte* scratch).
+  template <class F>
+  void use(const F& f) {
+    std::unique_ptr<FftMemory> memory = take();
+    f(memory->data());
+    give_back(std::move(memory));
+  }
+
+ private:
+  std::unique_ptr<FftMemory> take();
+  void give_back(std::unique_ptr<FftMemory> memory);
+
+  std::size_t bytes_ = 0;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<FftMemory>> spare_;
+};
+
 /// y = after * FFT(before * x) for every line along one axis.
 ///
 /// Lines are brought into dense scratch in panels of neighbours, so that cache lines are used
 /// whole whatever the strides, transformed there, and brought back. Phases and scales are applied
 /// on the way. Nothing depends on where x and y lie, hence results do not depend on alignment.
 template <class T>
-class LinePass {
+class LinePass final : public ArrayPass<T> {
  public:
   struct Options {
     bool transforms = true;  // else y = after * before * x
     bool forward = true;
     FftEffort effort = FftEffort::estimate;
     LinePhases<T> before = {}, after = {};
+    /// More factors after the transform, for lines that repeat along one axis only; not owned.
+    const LineTwiddles<T>* twiddles = nullptr;
   };
   /// `others`: the axes along which lines repeat.
   LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options);
 
-  /// Aliases  y is x with the same strides, or disjoint
-  void run(const std::complex<T>* x, std::complex<T>* y) const;
-  /// Of tables and scratch.
-  std::size_t bytes() const;
+  void run(const std::complex<T>* x, std::complex<T>* y) const override;
+  std::size_t bytes() const override;
 
  private:
   void order_axes();
@@ -54,7 +112,6 @@ class LinePass {
   void transform_rows(const std::complex<T>* from, std::complex<T>* to, std::complex<T>* scratch,
                       index_t lines) const;
   std::size_t scratch_bytes() const;
-  std::unique_ptr<FftMemory> take_scratch() const;
 
   PassAxis line_;
   std::vector<PassAxis> outer_;  // outermost first
@@ -66,9 +123,7 @@ class LinePass {
   index_t first_line_ = 0;  // where gathered lines begin in scratch; results begin at 0
   index_t panels_ = 1, tasks_ = 1;
   std::shared_ptr<const LinePlan<T>> plan_;
-  // Scratch of lines that are too long for a thread to keep, for the next run.
-  mutable Mutex mutex_;
-  mutable std::vector<std::unique_ptr<FftMemory>> spare_;
+  mutable std::unique_ptr<KeptScratch> scratch_;  // of lines that are too long for a thread to keep
 };
 
 }  // namespace palimpsest
