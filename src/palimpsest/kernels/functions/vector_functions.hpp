@@ -15,7 +15,7 @@ namespace palimpsest {
 ///               sigmoid 2.5
 ///     float64   exp, erf, log, log2, log10, pow, sin, cos, tan, arcsin, arccos, arctan 1.1;
 ///               hypot 1.3; log1p, arctan2 1.4; expm1 1.5; sinh, cosh, arcsinh, arctanh 1.7;
-///               tanh, arccosh, sigmoid 2.4
+///               tanh 2.6; arccosh, sigmoid 2.4
 ScalarKernel exponential_kernel(ScalarOp op, DType working);
 ScalarKernel logarithm_kernel(ScalarOp op, DType working);
 ScalarKernel trigonometric_kernel(ScalarOp op, DType working);

@@ -114,10 +114,19 @@ struct Single {
   // 2^-28.3
   static constexpr T kExp[] = {0.49999994F, 0.166665211F, 0.041668389F, 0.00836871658F,
                                0.00138146395F};
-  // 2^-27.5
+  // exp(2 r) = 1 + 2 (r + r^2 p(r)), the same numbers times powers of 2
+  static constexpr T kTwiceExp[] = {0.999999881F, 0.666660845F, 0.333347112F, 0.133899465F,
+                                    0.0442068465F};
+  // To base e, 2 and 10: 2^-27.5, 2^-27.7, 2^-27.7
   static constexpr T kBentLog[] = {-0.499999881F, 0.333333254F,  -0.250015825F,
                                    0.200019747F,  -0.166090816F, 0.14181824F,
                                    -0.132429883F, 0.129044384F,  -0.0762178376F};
+  static constexpr T kBentLog2[] = {-0.721347332F, 0.480898201F,  -0.36069867F,
+                                    0.288571417F,  -0.239567354F, 0.204486579F,
+                                    -0.191390827F, 0.187088192F,  -0.110255897F};
+  static constexpr T kBentLog10[] = {-0.217147186F,  0.144764781F,   -0.108580895F,
+                                     0.086868681F,   -0.0721228942F, 0.0615594797F,
+                                     -0.0575642996F, 0.056279812F,   -0.033271268F};
   // 2^-31.6
   static constexpr T kSinh[] = {0.166666672F, 0.00833331048F, 0.000198428956F, 2.78221319e-06F};
   // tanh(x) = x + x z p(z) for x < 0.625: 2^-27.7
@@ -214,7 +223,7 @@ HWY_INLINE V polynomial_from(V x, const T (&c)[kN]) {
 // c[0] + c[1] x + ...; long ones as two of x^2, which processors compute at the same time.
 template <class V, class T, std::size_t kN>
 HWY_INLINE V polynomial(V x, const T (&c)[kN]) {
-  if constexpr (kN < 12) {
+  if constexpr (kN < 10) {
     return polynomial_from<0, 1>(x, c);
   } else {
     const V square = hn::Mul(x, x);
@@ -252,12 +261,17 @@ HWY_INLINE Pair<V> product(Pair<V> a, Pair<V> b) {
   return fast_sum(high.high, hn::Add(high.low, cross));
 }
 
+// 2^(n + kMore) for an integer n to which the rounder was added.
+template <int kMore, class V>
+HWY_INLINE V power_of_counted(V counted) {
+  using L = Layout<NumberOf<V>>;
+  const auto biased = hn::Add(bits(counted), bits_of<V>(L::kBias + kMore));
+  return from_bits<V>(hn::ShiftLeft<L::kFraction>(biased));
+}
 // 2^n for an integer n of the exponents of numbers.
 template <class V>
 HWY_INLINE V power_of_two(V n) {
-  using L = Layout<NumberOf<V>>;
-  const auto biased = hn::Add(bits(hn::Add(n, rounder<V>())), bits_of<V>(L::kBias));
-  return from_bits<V>(hn::ShiftLeft<L::kFraction>(biased));
+  return power_of_counted<0>(hn::Add(n, rounder<V>()));
 }
 // v 2^n, rounded once if v is near 1.
 template <class V>
@@ -313,28 +327,40 @@ HWY_INLINE V hypot_of(V a, V b) {
   return hn::IfThenElse(infinite, infinity<V>(), hn::IfThenElse(safe, size, result));
 }
 
-// x between two numbers; not a number stays.
+// Bounds of x; not a number stays.
 template <class V>
-HWY_INLINE V within(V x, NumberOf<V> low, NumberOf<V> high) {
+HWY_INLINE V at_most(V x, NumberOf<V> high) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-  // These instructions give the second operand if either is no number.
-  return hn::Max(of<V>(low), hn::Min(of<V>(high), x));
+  return hn::Min(of<V>(high), x);  // the second operand if either is no number
 #else
-  x = hn::IfThenElse(hn::Gt(x, of<V>(high)), of<V>(high), x);
+  return hn::IfThenElse(hn::Gt(x, of<V>(high)), of<V>(high), x);
+#endif
+}
+template <class V>
+HWY_INLINE V at_least(V x, NumberOf<V> low) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  return hn::Max(of<V>(low), x);
+#else
   return hn::IfThenElse(hn::Lt(x, of<V>(low)), of<V>(low), x);
 #endif
 }
+template <class V>
+HWY_INLINE V within(V x, NumberOf<V> low, NumberOf<V> high) {
+  return at_least(at_most(x, high), low);
+}
 
-// x = n ln 2 + r, |r| <= ln(2) / 2; `high` is r before the lower part of n ln 2 is taken away.
+// x = n ln 2 + r, |r| <= ln(2) / 2; `high` is r before the lower part of n ln 2 is taken away, and
+// `counted` is n with the rounder.
 template <class V>
 struct Halvings {
-  V n, high, r;
+  V counted, n, high, r;
 };
 template <class F, class V>
 HWY_INLINE Halvings<V> halvings(V x) {
-  const V n = rounded(hn::Mul(x, of<V>(static_cast<NumberOf<V>>(1.4426950408889634))));
+  const V per_halving = of<V>(static_cast<NumberOf<V>>(1.4426950408889634));
+  const V counted = fused(x, per_halving, rounder<V>()), n = hn::Sub(counted, rounder<V>());
   const V high = fused_less(n, of<V>(F::kLn2), x);  // exact
-  return {n, high, fused_less(n, of<V>(F::kLn2Low), high)};
+  return {counted, n, high, fused_less(n, of<V>(F::kLn2Low), high)};
 }
 
 // exp(r + low) - 1
@@ -365,20 +391,24 @@ HWY_INLINE V exp_of(V x) {
 template <class F, class V>
 HWY_INLINE V half_exp(V x) {
   const Halvings<V> h = halvings<F>(within(x, F::kExpLow, F::kExpHigh));
-  return scaled(exp_of_rest<F>(h.r), hn::Sub(h.n, of<V>(1)));
+  const V half = of<V>(NumberOf<V>{0.5});
+  return scaled(fused(expm1_of_rest<F>(h.r), half, half), h.n);
 }
 
-// e^x - 1 = 2 (2^(n-1) p + (2^(n-1) - 1/2)), where p = exp(r) - 1.
+// (e^x - 1) / 2 = 2^(n-1) p + (2^(n-1) - 1/2), where p = exp(r) - 1 and n - 1 is an exponent of
+// numbers.
+template <class F, class V>
+HWY_INLINE V half_expm1(V x) {
+  const Halvings<V> h = halvings<F>(x);
+  const V lost = fused_less(h.n, of<V>(F::kLn2Low), hn::Sub(h.high, h.r));
+  const V p = expm1_of_rest<F>(h.r, lost), power = power_of_counted<-1>(h.counted);
+  return fused(power, p, hn::Sub(power, of<V>(NumberOf<V>{0.5})));
+}
 template <class F, class V>
 HWY_INLINE V expm1_of(V x) {
   using T = NumberOf<V>;
-  constexpr T kHigh = sizeof(T) == 8 ? T{710} : T{89};  // n - 1 is an exponent of numbers
-  const Halvings<V> h = halvings<F>(within(x, T{-60}, kHigh));
-  const V lost = fused_less(h.n, of<V>(F::kLn2Low), hn::Sub(h.high, h.r));
-  const V p = expm1_of_rest<F>(h.r, lost);
-  const V power = power_of_two(hn::Sub(h.n, of<V>(1)));
-  const V half = fused(power, p, hn::Sub(power, of<V>(T{0.5})));
-  // As small as this p is x, and the sum above would lose its sign.
+  const V half = half_expm1<F>(within(x, T{-60}, sizeof(T) == 8 ? T{710} : T{89}));
+  // As small as this e^x - 1 is x, and the sums would lose its sign.
   const auto tiny = hn::Lt(hn::Abs(x), of<V>(std::numeric_limits<T>::epsilon() / 4));
   return hn::IfThenElse(tiny, x, hn::Add(half, half));
 }
@@ -390,19 +420,27 @@ HWY_INLINE V sigmoid_of(V x) {
   return hn::Div(over, hn::Add(of<V>(1), e));
 }
 
+// 1 - 2 / (e^2x + 1) where that is not small; e^2x = 2^n e^2r. One number is enough for ln(2) / 2: it
+// is right to 2^-30, and only n = 1 and 2 matter.
+template <class V>
+HWY_INLINE V single_tanh(V size) {
+  const V z = hn::Mul(size, size), one = of<V>(1), two = of<V>(2);
+  const V near = fused(hn::Mul(size, z), polynomial(z, Single::kTanh), size);
+  const V counted = fused(size, of<V>(2.88539004F), rounder<V>());
+  const V n = hn::Sub(counted, rounder<V>()), r = fused_less(n, of<V>(0.346573591F), size);
+  const V square = hn::Mul(r, r), half = fused(square, polynomial(r, Single::kTwiceExp), r);
+  const V power = scaled(fused(half, two, one), n);
+  const V far = hn::Sub(one, hn::Div(two, hn::Add(power, one)));
+  return hn::IfThenElse(hn::Lt(size, of<V>(0.625F)), near, far);
+}
 template <class F, class V>
 HWY_INLINE V tanh_of(V x) {
-  // Beyond 22 it is 1.
-  const V size = within(hn::Abs(x), NumberOf<V>{0}, NumberOf<V>{22}), two = of<V>(2);
+  const V size = at_most(hn::Abs(x), NumberOf<V>{22});  // beyond it is 1
   if constexpr (std::is_same_v<F, Single>) {
-    const V z = hn::Mul(size, size);
-    const V near = fused(hn::Mul(size, z), polynomial(z, F::kTanh), size);
-    const V e = exp_in_range<F>(hn::Add(size, size)), one = of<V>(1);
-    const V far = hn::Sub(one, hn::Div(two, hn::Add(e, one)));
-    return hn::CopySign(hn::IfThenElse(hn::Lt(size, of<V>(0.625F)), near, far), x);
+    return hn::CopySign(single_tanh(size), x);
   } else {
-    const V t = expm1_of<F>(hn::Add(size, size));
-    return hn::CopySign(hn::Div(t, hn::Add(t, two)), x);
+    const V half = half_expm1<F>(hn::Add(size, size));
+    return hn::CopySign(hn::Div(half, hn::Add(half, of<V>(1))), x);
   }
 }
 
@@ -422,7 +460,7 @@ HWY_INLINE V sinh_of(V x) {
 
 template <class F, class V>
 HWY_INLINE V erf_of(V x) {
-  const V size = within(hn::Abs(x), NumberOf<V>{0}, F::kErfMost);
+  const V size = at_most(hn::Abs(x), F::kErfMost);
   const V near = fused(size, polynomial(hn::Mul(size, size), F::kErfNear), size);
   const V power = fused(size, polynomial(size, F::kErfFar), size);
   const V far = hn::Sub(of<V>(1), exp_in_range<F>(hn::Neg(power)));
@@ -434,6 +472,29 @@ template <class V>
 struct Mantissa {
   V k, f;
 };
+#if HWY_TARGET == HWY_AVX3
+// The same in half as many instructions.
+HWY_INLINE Mantissa<hn::Vec<hn::ScalableTag<double>>> mantissa(hn::Vec<hn::ScalableTag<double>> x) {
+  const __m512d one = _mm512_set1_pd(1), half = _mm512_set1_pd(0.5);
+  const __m512d m = _mm512_getmant_pd(x.raw, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+  const __m512d k = _mm512_getexp_pd(x.raw);
+  const __mmask8 high = _mm512_cmp_pd_mask(m, _mm512_set1_pd(1.4142135623730951), _CMP_GE_OQ);
+  return {{_mm512_mask_add_pd(k, high, k, one)},
+          {_mm512_sub_pd(_mm512_mask_mul_pd(m, high, m, half), one)}};
+}
+HWY_INLINE Mantissa<hn::Vec<hn::ScalableTag<float>>> mantissa(hn::Vec<hn::ScalableTag<float>> x) {
+  const __m512 one = _mm512_set1_ps(1), half = _mm512_set1_ps(0.5F);
+  const __m512 m = _mm512_getmant_ps(x.raw, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+  const __m512 k = _mm512_getexp_ps(x.raw);
+  const __mmask16 high = _mm512_cmp_ps_mask(m, _mm512_set1_ps(1.41421354F), _CMP_GE_OQ);
+  return {{_mm512_mask_add_ps(k, high, k, one)},
+          {_mm512_sub_ps(_mm512_mask_mul_ps(m, high, m, half), one)}};
+}
+template <class V>
+HWY_INLINE Mantissa<V> normal_mantissa(V x) {
+  return mantissa(x);
+}
+#else
 // Of numbers with a leading bit.
 template <class V>
 HWY_INLINE Mantissa<V> normal_mantissa(V x) {
@@ -462,6 +523,7 @@ HWY_INLINE Mantissa<V> mantissa(V x) {
   m.k = hn::IfThenElse(is_small, hn::Sub(m.k, of<V>(T{kUp})), m.k);
   return m;
 }
+#endif
 
 // log(1 + f) - f as s (h + z p(z)) - h, h = f^2 / 2, s = f / (2 + f), z = s^2.
 template <class F, class V>
@@ -482,15 +544,29 @@ HWY_INLINE V log_of_mantissa(Mantissa<V> m) {
   return fused(m.k, of<V>(F::kLn2), hn::Add(m.f, low));
 }
 
+template <class V>
+HWY_INLINE hn::Mask<hn::DFromV<V>> is_positive_and_finite(V x) {
+  return hn::And(hn::Gt(x, of<V>(0)), hn::Lt(x, infinity<V>()));
+}
+template <class V>
+HWY_INLINE bool are_positive_and_finite(V x) {
+#if HWY_TARGET == HWY_AVX3
+  constexpr int kOthers = 0xdf;  // all classes but numbers without a leading bit
+  if constexpr (sizeof(NumberOf<V>) == 8)
+    return _mm512_fpclass_pd_mask(x.raw, kOthers) == 0;
+  else
+    return _mm512_fpclass_ps_mask(x.raw, kOthers) == 0;
+#else
+  return hn::AllTrue(hn::DFromV<V>(), is_positive_and_finite(x));
+#endif
+}
 // The logarithm of what is no positive finite number.
 template <class V>
 HWY_INLINE V with_limits_of_log(V x, V result) {
-  const hn::DFromV<V> d;
-  const auto common = hn::And(hn::Gt(x, of<V>(0)), hn::Lt(x, infinity<V>()));
-  if (HWY_LIKELY(hn::AllTrue(d, common))) return result;
+  if (HWY_LIKELY(are_positive_and_finite(x))) return result;
   const V none = hn::IfThenElse(hn::Eq(x, of<V>(0)), hn::Neg(infinity<V>()), not_a_number<V>());
   const V other = hn::IfThenElse(hn::Eq(x, infinity<V>()), x, none);
-  return hn::IfThenElse(common, result, other);
+  return hn::IfThenElse(is_positive_and_finite(x), result, other);
 }
 template <class F, class V>
 HWY_INLINE V log_of(V x) {
@@ -504,8 +580,12 @@ HWY_INLINE V log_of_sum(V u, V lost, V extra) {
   using T = NumberOf<V>;
   Mantissa<V> m = normal_mantissa(u);
   // Where the exponent is largest nothing is lost.
+#if HWY_TARGET == HWY_AVX3
+  m.f = hn::Add(m.f, scaled(lost, hn::Neg(m.k)));  // the product is exact
+#else
   const V power = power_of_two(hn::Neg(hn::Min(m.k, of<V>(T{Layout<T>::kBias - 3}))));
   m.f = fused(lost, power, m.f);
+#endif
   m.k = hn::Add(m.k, extra);
   return with_limits_of_log(u, log_of_mantissa<F>(m));
 }

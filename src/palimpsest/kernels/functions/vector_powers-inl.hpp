@@ -50,33 +50,51 @@ HWY_INLINE Pair<V> exact_log(V x) {
   }
 }
 
-// k log(2) + log(1 + f) to another base, of which `of_two` is log(2) and `of_e` is log(e); products
-// of the first part of `of_two` with k are exact.
-template <class F, class V, class T = NumberOf<V>>
-HWY_INLINE V log_to_base(V x, Pair<T> of_two, Pair<T> of_e) {
+// log(2) and log(e) to another base; products of the first part of log(2) with exponents are exact.
+template <class F, bool kIsTen>
+struct Base;
+template <>
+struct Base<Single, false> {
+  static constexpr Pair<float> kTwo{1, 0}, kE{1.44269502F, 1.92596303e-08F};
+  static constexpr const auto& kBent = Single::kBentLog2;
+};
+template <>
+struct Base<Single, true> {
+  static constexpr Pair<float> kTwo{0.301025391F, 4.60503907e-06F};
+  static constexpr Pair<float> kE{0.434294492F, -1.010305e-08F};
+  static constexpr const auto& kBent = Single::kBentLog10;
+};
+template <>
+struct Base<Double, false> {
+  static constexpr Pair<double> kTwo{1, 0}, kE{1.4426950408889634, 2.0355273740931033e-17};
+};
+template <>
+struct Base<Double, true> {
+  static constexpr Pair<double> kTwo{0.30102999554947019, 1.1451100898021838e-10};
+  static constexpr Pair<double> kE{0.4342944819032518, 1.098319650216765e-17};
+};
+// k log(2) + log(1 + f)
+template <class F, bool kIsTen, class V>
+HWY_INLINE V log_to_base(V x) {
+  using B = Base<F, kIsTen>;
   const Mantissa<V> m = mantissa(x);
-  const V bent = fused(bent_log<F>(m.f), of<V>(of_e.high), hn::Mul(m.k, of<V>(of_two.low)));
-  const V part = fused(m.f, of<V>(of_e.high), fused(m.f, of<V>(of_e.low), bent));
-  return with_limits_of_log(x, fused(m.k, of<V>(of_two.high), part));
+  V low = hn::Mul(m.f, of<V>(B::kE.low));
+  if constexpr (kIsTen) low = fused(m.k, of<V>(B::kTwo.low), low);
+  if constexpr (std::is_same_v<F, Single>) {
+    low = fused(hn::Mul(m.f, m.f), polynomial(m.f, B::kBent), low);
+  } else {
+    low = fused(bent_log<F>(m.f), of<V>(B::kE.high), low);
+  }
+  const V part = fused(m.f, of<V>(B::kE.high), low);
+  return with_limits_of_log(x, kIsTen ? fused(m.k, of<V>(B::kTwo.high), part) : hn::Add(m.k, part));
 }
 template <class F, class V>
 HWY_INLINE V log2_of(V x) {
-  if constexpr (std::is_same_v<F, Single>) {
-    return log_to_base<F>(x, Pair<float>{1, 0}, Pair<float>{1.44269502F, 1.92596303e-08F});
-  } else {
-    return log_to_base<F>(x, Pair<double>{1, 0},
-                          Pair<double>{1.4426950408889634, 2.0355273740931033e-17});
-  }
+  return log_to_base<F, false>(x);
 }
 template <class F, class V>
 HWY_INLINE V log10_of(V x) {
-  if constexpr (std::is_same_v<F, Single>) {
-    return log_to_base<F>(x, Pair<float>{0.301025391F, 4.60503907e-06F},
-                          Pair<float>{0.434294492F, -1.010305e-08F});
-  } else {
-    return log_to_base<F>(x, Pair<double>{0.30102999554947019, 1.1451100898021838e-10},
-                          Pair<double>{0.4342944819032518, 1.098319650216765e-17});
-  }
+  return log_to_base<F, true>(x);
 }
 
 // The power where the base is no positive finite number, or the exponent 0 or infinite; `result` is
