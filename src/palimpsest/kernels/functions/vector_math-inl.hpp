@@ -420,8 +420,8 @@ HWY_INLINE V sigmoid_of(V x) {
   return hn::Div(over, hn::Add(of<V>(1), e));
 }
 
-// 1 - 2 / (e^2x + 1) where that is not small; e^2x = 2^n e^2r. One number is enough for ln(2) / 2: it
-// is right to 2^-30, and only n = 1 and 2 matter.
+// 1 - 2 / (e^2x + 1) where that is not small; e^2x = 2^n e^2r. One number is enough for ln(2) / 2:
+// it is right to 2^-30, and only n = 1 and 2 matter.
 template <class V>
 HWY_INLINE V single_tanh(V size) {
   const V z = hn::Mul(size, size), one = of<V>(1), two = of<V>(2);
