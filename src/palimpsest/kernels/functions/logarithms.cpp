@@ -43,7 +43,7 @@ ScalarKernel logarithms(ScalarOp op, DType working) {
     PALIMPSEST_KERNEL(arcsinh, Widened, Arcsinh);
     PALIMPSEST_KERNEL(arccosh, Widened, Arccosh);
     PALIMPSEST_KERNEL(arctanh, Widened, Arctanh);
-    PALIMPSEST_KERNEL(pow, Widened, Pow);
+    PALIMPSEST_KERNEL(pow, Single, Pow);
     default:
       return nullptr;
   }

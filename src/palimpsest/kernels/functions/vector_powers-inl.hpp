@@ -8,7 +8,7 @@
 #define PALIMPSEST_VECTOR_POWERS_INL_HPP
 #endif
 
-#include "palimpsest/kernels/functions/vector_math-inl.hpp"
+#include "palimpsest/kernels/functions/vector_loops-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace palimpsest {
@@ -124,7 +124,7 @@ HWY_NOINLINE V with_limits_of_power(V x, V y, V result) {
 
 // x^y = exp(y log|x|) with the product as a pair.
 template <class F, class V>
-HWY_INLINE V pow_of(V x, V y) {
+HWY_INLINE V wide_pow(V x, V y) {
   const hn::DFromV<V> d;
   const V size = hn::Abs(x);
   const Pair<V> log = exact_log<F>(size);
@@ -143,6 +143,106 @@ HWY_INLINE V pow_of(V x, V y) {
                               hn::And(hn::Ne(y, of<V>(0)), hn::Lt(hn::Abs(y), infinity<V>())));
   if (HWY_LIKELY(hn::AllTrue(d, common))) return result;
   return hn::IfThenElse(common, result, with_limits_of_power(x, y, result));
+}
+
+// Of 16 intervals of numbers from 0.699 to 1.398: a number c with 4 or 5 digits behind the point so
+// that c z - 1 is exact and less than 1/22, and log2(1 / c), of which the first part has 16 digits.
+// Around 1 it is 1.
+constexpr std::uint32_t kLeastOfIntervals = 0x3f330000;
+constexpr float kInverse[16] = {1.375F,   1.3125F, 1.3125F,  1.25F,   1.1875F, 1.125F,
+                                1.125F,   1.0625F, 1.0625F,  1,       0.9375F, 0.90625F,
+                                0.84375F, 0.8125F, 0.78125F, 0.71875F};
+constexpr float kLogOfInverse[16] = {
+    -0.45942688F,  -0.392318726F, -0.392318726F,  -0.321929932F,  -0.247924805F,
+    -0.169921875F, -0.169921875F, -0.0874633789F, -0.0874633789F, 0,
+    0.0931091309F, 0.14201355F,   0.245117188F,   0.299560547F,   0.356140137F,
+    0.47644043F};
+constexpr float kLogOfInverseLow[16] = {
+    -4.73875434e-06F, 1.30280716e-06F,  1.30280716e-06F,  1.83675331e-06F,  -2.70875603e-06F,
+    -3.12644238e-06F, -3.12644238e-06F, 5.37655922e-07F,  5.37655922e-07F,  0,
+    2.73532095e-07F,  5.45506782e-06F,  -4.68966346e-06F, -2.65016098e-07F, 3.67350663e-06F,
+    -2.38574444e-06F};
+
+// table[index % 16]
+template <class V>
+HWY_INLINE V looked_up(const float (&table)[16], BitsOf<V> index) {
+#if HWY_TARGET == HWY_AVX3
+  return V{_mm512_permutexvar_ps(index.raw, _mm512_loadu_ps(table))};
+#elif HWY_TARGET == HWY_AVX2
+  const __m256 first = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index.raw);
+  const __m256 second = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), index.raw);
+  return V{_mm256_blendv_ps(first, second, _mm256_castsi256_ps(_mm256_slli_epi32(index.raw, 28)))};
+#else
+  const hn::DFromV<V> d;
+  HWY_ALIGN std::uint32_t places[HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN float values[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(index, hn::RebindToUnsigned<hn::DFromV<V>>(), places);
+  for (std::size_t k = 0; k < hn::Lanes(d); ++k) values[k] = table[places[k] % 16];
+  return hn::Load(d, values);
+#endif
+}
+
+// log2(x) of a positive number with a leading bit, to 2^-33: x = 2^k z, log2(z) = log2(c z) +
+// log2(1 / c), log2(1 + r) = r (log2(e) + r (a + r p(r))) with p to 2^-33.3.
+template <class V>
+HWY_INLINE Pair<V> single_log2(V x) {
+  constexpr float kE = 1.44269502F, kELow = 1.92596303e-08F, kSecond = -0.721347511F;
+  constexpr float kRest[] = {0.480898142F, -0.360685587F, 0.289034426F, -0.23735705F};
+  const hn::RebindToSigned<hn::DFromV<V>> di;
+  const BitsOf<V> raised = hn::Sub(bits(x), bits_of<V>(kLeastOfIntervals));
+  const BitsOf<V> index = hn::ShiftRight<19>(raised);
+  const V k = hn::ConvertTo(hn::DFromV<V>(), hn::ShiftRight<23>(hn::BitCast(di, raised)));
+  const V z = from_bits<V>(hn::Sub(bits(x), hn::And(raised, bits_of<V>(0xff800000))));
+  const V r = fused_minus(z, looked_up<V>(kInverse, index), of<V>(1));
+  const V p = polynomial(r, kRest), second = fused(r, p, of<V>(kSecond));
+  const V second_low = fused(r, p, hn::Sub(of<V>(kSecond), second));
+  const V first = fused(r, second, of<V>(kE));
+  const V first_low =
+      hn::Add(fused(r, second, hn::Sub(of<V>(kE), first)), fused(r, second_low, of<V>(kELow)));
+  const V part = hn::Mul(r, first), part_low = fused(r, first_low, fused_minus(r, first, part));
+  // The first part of the sum is 0 or the larger one.
+  const Pair<V> sum = fast_sum(hn::Add(k, looked_up<V>(kLogOfInverse, index)), part);
+  const V low = hn::Add(part_low, looked_up<V>(kLogOfInverseLow, index));
+  return {sum.high, hn::Add(sum.low, low)};
+}
+
+// Powers of float32 by way of float64.
+template <class V>
+HWY_NOINLINE V pow_by_doubles(V x, V y) {
+  const hn::DFromV<V> d;
+  constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(float);
+  HWY_ALIGN float base[kMost], exponent[kMost];
+  hn::Store(x, d, base);
+  hn::Store(y, d, exponent);
+  for (std::size_t k = 0; k < hn::Lanes(d); k += hn::Lanes(TagFor<Widened>())) {
+    store<Widened>(wide_pow<Widened>(load<Widened>(base + k), load<Widened>(exponent + k)),
+                   base + k);
+  }
+  return hn::Load(d, base);
+}
+// 2^(y log2(x)) of plain numbers; 2^r = 1 + r p(r): 2^-28.3.
+template <class V>
+HWY_INLINE V single_pow(V x, V y) {
+  constexpr float kExp2[] = {0.693147182F,   0.240226477F,   0.0555035993F,
+                             0.00961850584F, 0.00133908121F, 0.000153264962F};
+  const Pair<V> log = single_log2(x);
+  const V power = hn::Mul(y, log.high), low = fused(y, log.low, fused_minus(y, log.high, power));
+  const V counted = hn::Add(power, rounder<V>()), n = hn::Sub(counted, rounder<V>());
+  const V r = hn::Add(hn::Sub(power, n), low);
+  const V result = scaled(fused(r, polynomial(r, kExp2), of<V>(1)), n);
+  const auto has_log =
+      hn::And(hn::Ge(x, of<V>(std::numeric_limits<float>::min())), hn::Lt(x, infinity<V>()));
+  const auto plain = hn::And(has_log, hn::Le(hn::Abs(power), of<V>(125)));
+  if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), plain))) return result;
+  return hn::IfThenElse(plain, result, pow_by_doubles(x, y));
+}
+template <class F, class V>
+HWY_INLINE V pow_of(V x, V y) {
+  if constexpr (std::is_same_v<F, Single>) {
+    return single_pow(x, y);
+  } else {
+    return wide_pow<F>(x, y);
+  }
 }
 
 }  // namespace
