@@ -10,6 +10,7 @@
 
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
+#include "palimpsest/kernels/fft/real_lines.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -405,6 +406,79 @@ TEST(Fft, MeasuringGivesTheSameTransformAndTouchesNoUserData) {
     Array& out = in_place ? x : y;
     execute(plan, x.address(0), out.address(0));
     expect_close(out, expected, describe(spec));
+  }
+}
+
+// Any layouts, against the complex transform of the same numbers; other lines do not matter, not
+// even those of no numbers.
+TEST(RealLines, AgreeWithComplexTransforms) {
+  Random random(83);
+  for (int trial = 0; trial < 200; ++trial) {
+    const bool is_single = trial % 2 == 0;
+    Extents extents = random_extents(random, 3, 9, 1000);
+    if (extents.empty()) extents = {1};
+    const auto axis =
+        static_cast<std::size_t>(uniform(random, 0, static_cast<int>(extents.size()) - 1));
+    extents[axis] = 2 * uniform(random, 1, trial % 5 == 0 ? 130 : 20);
+    const index_t n = extents[axis];
+    Extents half = extents;
+    half[axis] = n / 2 + 1;
+    const DType real = is_single ? DType::float32 : DType::float64;
+    const DType complex = is_single ? DType::complex64 : DType::complex128;
+    Array x(real, extents, random_strides(random, extents, false), uniform(random, 0, 1));
+    Array y(complex, half, random_strides(random, half, false), uniform(random, 0, 1));
+    Array z(complex, extents), back(real, extents);
+    x.fill_normal(random);
+    strided_copy(x.view(), z.mutable_view());
+    FftSpec spec = spec_for(z, z, {static_cast<index_t>(axis)});
+    spec.scale = 0.5;
+    const std::vector<Wide> whole = naive(spec, z);
+    real_to_half(x.view(), y.mutable_view(), axis, 0.5);
+    double largest = 0, error = 0;
+    index_t stride = 1;
+    for (std::size_t i = axis + 1; i < extents.size(); ++i) stride *= extents[i];
+    for (index_t i = 0; i < y.count(); ++i) {
+      const index_t k = i / stride % half[axis], outer = i / stride / half[axis];
+      const Wide expected = whole[static_cast<std::size_t>((outer * n + k) * stride + i % stride)];
+      largest = std::max(largest, std::abs(expected));
+      error = std::max(error, std::abs(y.value(i) - expected));
+    }
+    const double eps = is_single ? 6e-8 : 1.2e-16;
+    EXPECT_LE(error, 10 * eps * (largest + 1)) << to_string(extents) << " axis " << axis;
+    EXPECT_TRUE(y.gaps_are_intact());
+    half_to_real(y.view(), back.mutable_view(), axis, 2.0 / static_cast<double>(n));
+    for (index_t i = 0; i < x.count(); ++i) {
+      EXPECT_NEAR(back.value(i).real(), x.value(i).real(), 50 * eps) << to_string(extents);
+    }
+  }
+}
+
+TEST(RealLines, BitsDependOnTheLineAlone) {
+  Random random(84);
+  for (const index_t n : {2, 14, 64, 130, 512, 8192}) {
+    Array x(DType::float32, {40, n}), y(DType::complex64, {40, n / 2 + 1});
+    x.fill_normal(random);
+    const auto run_lines = [&] {
+      real_to_half(x.view(), y.mutable_view(), 1, 0.5);
+      Array back(DType::float32, {40, n});
+      half_to_real(y.view(), back.mutable_view(), 1, 2);
+      auto all = elements(y);
+      const auto more = elements(back);
+      all.insert(all.end(), more.begin(), more.end());
+      return all;
+    };
+    expect_same_on_threads(run_lines);
+    const auto run_on = [&](std::int64_t target) {
+      const TargetScope scope(target);
+      return run_lines();
+    };
+    const auto expected = run_on(0);
+    for (const std::int64_t target : vector_targets()) EXPECT_EQ(run_on(target), expected) << n;
+    const Wide last = y.value(y.count() - 1);
+    for (index_t j = 0; j < n; ++j) x.set_value(j, std::nan(""));
+    real_to_half(x.view(), y.mutable_view(), 1, 0.5);
+    EXPECT_EQ(y.value(y.count() - 1), last);
+    EXPECT_FALSE(std::isnan(y.value(n / 2 + 1).real()));
   }
 }
 

@@ -70,6 +70,8 @@ std::span<const OpEntry> op_samples() {
       {"PointOrder", point_order_samples},
       {"Random", random_samples},
       {"RandomIntegers", random_integers_samples},
+      {"RealFft", real_fft_samples},
+      {"RealFftBack", real_fft_back_samples},
       {"Reduce", reduce_samples},
       {"Reshape", reshape_samples},
       {"ReshapeTo", reshape_to_samples},

@@ -56,6 +56,8 @@ std::vector<OpSample> diagonal_into_samples();
 std::vector<OpSample> nonzero_samples();
 std::vector<OpSample> norm2_samples();
 std::vector<OpSample> fft_samples();
+std::vector<OpSample> real_fft_samples();
+std::vector<OpSample> real_fft_back_samples();
 std::vector<OpSample> reshape_samples();
 std::vector<OpSample> contiguous_samples();
 std::vector<OpSample> reshape_to_samples();

@@ -4,6 +4,7 @@
 #include "palimpsest/ops/elementwise/joined_passes.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
+#include "palimpsest/ops/transforms/real_fft_op.hpp"
 #include "samples/op_samples.hpp"
 
 namespace palimpsest::ops {
@@ -203,6 +204,40 @@ std::vector<OpSample> fft_samples() {
             }));
       }
     }
+  }
+  return result;
+}
+
+// Of lines of n real elements along an axis; built as such, since the extent may be unknown.
+OpSample real_fft_sample(const Extents& extents, std::size_t axis, index_t n, FftScale scale,
+                         DType dtype) {
+  const auto op = std::make_shared<RealFft>(RealFftParameters{axis, n, scale}, is_complex(dtype));
+  return unary(
+      to_string(extents) + " axis " + std::to_string(axis) + " " + std::string(name_of(dtype)),
+      sample_values(extents, dtype), [op](const Variable& x) {
+        return op->make_node({&x, 1}).output(0);
+      });
+}
+
+std::vector<OpSample> real_fft_samples() {
+  std::vector<OpSample> result;
+  for (DType dtype : {DType::float32, DType::float64}) {
+    result.push_back(real_fft_sample({3, 12}, 1, 12, FftScale::one, dtype));
+    result.push_back(real_fft_sample({6, 3}, 0, 6, FftScale::root, dtype));
+    result.push_back(real_fft_sample({2, 34, 2}, 1, 34, FftScale::inverse, dtype));
+    result.push_back(real_fft_sample({2, 2}, 1, 2, FftScale::one, dtype));
+    result.push_back(real_fft_sample({0, 4}, 1, 4, FftScale::one, dtype));
+  }
+  return result;
+}
+
+std::vector<OpSample> real_fft_back_samples() {
+  std::vector<OpSample> result;
+  for (DType dtype : {DType::complex64, DType::complex128}) {
+    result.push_back(real_fft_sample({3, 7}, 1, 12, FftScale::one, dtype));
+    result.push_back(real_fft_sample({4, 3}, 0, 6, FftScale::root, dtype));
+    result.push_back(real_fft_sample({2, 18, 2}, 1, 34, FftScale::inverse, dtype));
+    result.push_back(real_fft_sample({2, 2}, 1, 2, FftScale::one, dtype));
   }
   return result;
 }

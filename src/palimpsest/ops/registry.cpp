@@ -28,6 +28,7 @@
 #include "palimpsest/ops/shape/strided_op.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
 #include "palimpsest/ops/transforms/gridding_op.hpp"
+#include "palimpsest/ops/transforms/real_fft_op.hpp"
 #include "palimpsest/ops/transforms/stencil_op.hpp"
 
 namespace palimpsest::ops {
@@ -49,10 +50,10 @@ void register_library_ops() {
                  DiagonalInto, Elementwise, ElementwiseSums, ExpandDims, Eye, Fft, Flip,
                  FusedReduce, Gather, IfElse, Interpolation, Join, JoinedPasses, NextKey, Nonzero,
                  Norm2, NuclearNorms, Pad, PadAround, PartOf, PointOrder, Random, RandomIntegers,
-                 Reduce, Reshape, ReshapeTo, Roll, RunTimeExtent, Scan, ScatterAdd, ShapeOf, Sleep,
-                 SoftenSingularValues, SparseProduct, SpecifyShape, SplitKey, Squeeze, StencilOp,
-                 StopGradient, Strided, StridedAdjoint, Subtensor, Svd, ToDevice, Transpose,
-                 UpdateAt, UpdateSubtensor, ViewAsComplex, ViewAsReal>();
+                 RealFft, Reduce, Reshape, ReshapeTo, Roll, RunTimeExtent, Scan, ScatterAdd,
+                 ShapeOf, Sleep, SoftenSingularValues, SparseProduct, SpecifyShape, SplitKey,
+                 Squeeze, StencilOp, StopGradient, Strided, StridedAdjoint, Subtensor, Svd,
+                 ToDevice, Transpose, UpdateAt, UpdateSubtensor, ViewAsComplex, ViewAsReal>();
   });
 }
 

@@ -4,12 +4,14 @@
 #include <cmath>
 
 #include "palimpsest/kernels/fft/fft.hpp"
+#include "palimpsest/kernels/fft/real_lines.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
+#include "palimpsest/ops/transforms/real_fft_op.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -45,11 +47,21 @@ Fft::Parameters Fft::adjoint() const {
   return result;
 }
 
-std::string written(const FftParameters& value) {
+std::string written(FftScale value) {
   static constexpr const char* kScales[] = {"1", "1/sqrt(n)", "1/n"};
+  return kScales[static_cast<int>(value)];
+}
+
+void read(ParameterText& text, FftScale& value) {
+  value = text.take("1/sqrt(n)") ? FftScale::root
+          : text.take("1/n")     ? FftScale::inverse
+                                 : FftScale::one;
+  if (value == FftScale::one) text.expect("1");
+}
+
+std::string written(const FftParameters& value) {
   return parameter("axes", value.axes) + ", " + parameter("forward", value.forward ? 1 : 0) +
-         ", scale=" + kScales[static_cast<int>(value.scale)] + ", " +
-         parameter("centered", value.centered ? 1 : 0);
+         ", scale=" + written(value.scale) + ", " + parameter("centered", value.centered ? 1 : 0);
 }
 
 void read(ParameterText& text, FftParameters& value) {
@@ -59,10 +71,7 @@ void read(ParameterText& text, FftParameters& value) {
   text.expect(", forward=");
   value.forward = text.flag();
   text.expect(", scale=");
-  value.scale = text.take("1/sqrt(n)") ? FftScale::root
-                : text.take("1/n")     ? FftScale::inverse
-                                       : FftScale::one;
-  if (value.scale == FftScale::one) text.expect("1");
+  read(text, value.scale);
   text.expect(", centered=");
   value.centered = text.flag();
 }
@@ -168,6 +177,10 @@ std::vector<Index> along(std::size_t axis, const Slice& part) {
   return result;
 }
 
+Variable real_lines(const Variable& x, const RealFftParameters& parameters, bool back) {
+  return std::make_shared<RealFft>(parameters, back)->make_node({&x, 1}).output(0);
+}
+
 Variable shifted(const Variable& x, const std::optional<Axes>& axes, bool back) {
   Axes every(x.rank());
   for (std::size_t k = 0; k < x.rank(); ++k) every[k] = static_cast<index_t>(k);
@@ -193,8 +206,15 @@ Variable rfft(const Variable& x, const Axes& axes, FftOptions options) {
     throw NotSupported("[rfft] last axis: got unknown extent in " + x.type().str() +
                        ". Try specify_shape");
   }
-  const Variable lines = fft(x, {static_cast<index_t>(real.last)}, options);
-  return fft(index(lines, along(real.last, slice(0, n / 2 + 1))), real.others, options);
+  const Variable x_float = is_inexact(x.dtype()) ? x : astype(x, real_of(complex_of(x.dtype())));
+  Variable half;
+  if (is_real_line(n)) {
+    half = real_lines(x_float, {real.last, n, scale_of(options.norm)}, false);
+  } else {
+    const Variable lines = fft(x_float, {static_cast<index_t>(real.last)}, options);
+    half = index(lines, along(real.last, slice(0, n / 2 + 1)));
+  }
+  return fft(half, real.others, options);
 }
 
 // Each of the elements 1 .. (n-1)/2 stands for its mirror image too, which is its conjugate: twice
@@ -209,16 +229,14 @@ Variable irfft(const Variable& y, index_t n, const Axes& axes, FftOptions option
   Extents whole(y.rank(), kUnknown);
   whole[parts.last] = n / 2 + 1;
   const Variable half = ifft(specify_shape(y, whole), parts.others, options);
-  std::vector<double> weights(static_cast<std::size_t>(n / 2 + 1), 2);
-  weights.front() = 1;
-  if (n % 2 == 0) weights.back() = 1;
-  Extents column(y.rank() - parts.last, 1);
-  column[0] = n / 2 + 1;
-  const Variable weight =
-      constant(Tensor::from(weights, column).to(real_of(half.dtype())).to(y.type().device));
+  if (is_real_line(n)) {
+    const FftParameters inverse = Fft(parameters_of(y, {0}, options)).inverse();
+    return real_lines(half, {parts.last, n, inverse.scale}, true);
+  }
   std::vector<std::pair<index_t, index_t>> widths(y.rank());
   widths[parts.last].second = n - (n / 2 + 1);
-  return real(ifft(pad(half * weight, widths), {static_cast<index_t>(parts.last)}, options));
+  return real(ifft(pad(half * mirror_weights(half, parts.last, n, 1), widths),
+                   {static_cast<index_t>(parts.last)}, options));
 }
 
 Variable fftshift(const Variable& x, const std::optional<Axes>& axes) {

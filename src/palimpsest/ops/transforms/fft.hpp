@@ -34,6 +34,8 @@ Variable ifft(const Variable& x, const Axes& axes, FftOptions options = {});
 Variable fft_adjoint(const Variable& x, const Axes& axes, FftOptions options = {});
 
 /// The transform of a real array: the last axis has n/2 + 1 elements, the others follow from them.
+///
+/// Cost     half that of fft if n is even and at most 8,192
 /// Errors   DTypeError: complex input
 Variable rfft(const Variable& x, const Axes& axes = {-1}, FftOptions options = {});
 /// The real array of n elements along the last of the axes whose rfft this is. What it has as

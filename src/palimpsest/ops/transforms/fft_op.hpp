@@ -12,6 +12,8 @@ namespace palimpsest::ops {
 
 /// The factor of a transform of N points, as a power of N: 1, 1/sqrt(N), 1/N.
 enum class FftScale : std::uint8_t { one, root, inverse };
+std::string written(FftScale value);
+void read(ParameterText& text, FftScale& value);
 
 struct FftParameters {
   Axes axes;  // sorted, counted from the front

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// With h = n/2, z[j] = x[2j] + i x[2j+1] and Z its transform, the even and the odd elements of x
+// have the spectra E[k] = (Z[k] + Z*[h-k]) / 2 and O[k] = (Z[k] - Z*[h-k]) / 2i, and
+// y[k] = E[k] + e(-k/n) O[k]. Elements k and h - k are made together, of the same sums.
+//
+// The loops are compiled once per instruction set.
+#include "palimpsest/kernels/fft/real_lines.hpp"
+
+#include "palimpsest/copy/loop_targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/fft/real_lines.cpp"
+#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace palimpsest {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// One element, or a vector of them.
+template <class V>
+struct Number {
+  V re, im;
+};
+
+template <class D>
+HWY_INLINE Number<hn::Vec<D>> load(D d, const hn::TFromD<D>* z) {
+  Number<hn::Vec<D>> r;
+  hn::LoadInterleaved2(d, z, r.re, r.im);
+  return r;
+}
+template <class D>
+HWY_INLINE void store(D d, Number<hn::Vec<D>> v, hn::TFromD<D>* z) {
+  hn::StoreInterleaved2(v.re, v.im, d, z);
+}
+// Of elements that lie the other way round.
+template <class D>
+HWY_INLINE Number<hn::Vec<D>> turned(D d, Number<hn::Vec<D>> v) {
+  return {hn::Reverse(d, v.re), hn::Reverse(d, v.im)};
+}
+
+// to[k] and to[h-k] of from[k] and from[h-k] by f(a, b, w) -> pair, for k = 1 .. h/2; w is row k of
+// a table. Arrays hold pairs of numbers.
+template <class T, class F>
+void join(index_t h, const T* from, const T* w_re, const T* w_im, T* to, const F& f) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<index_t>(hn::Lanes(d));
+  index_t k = 1;
+  for (; 2 * (k + lanes) <= h; k += lanes) {
+    const index_t back = h - k - lanes + 1;
+    const auto both = f(load(d, from + 2 * k), turned(d, load(d, from + 2 * back)),
+                        hn::LoadU(d, w_re + k), hn::LoadU(d, w_im + k), d);
+    store(d, both.first, to + 2 * k);
+    store(d, turned(d, both.second), to + 2 * back);
+  }
+  const hn::CappedTag<T, 1> one;
+  for (; 2 * k <= h; ++k) {
+    const auto get = [&](index_t i) HWY_ATTR {
+      return Number<hn::Vec<decltype(one)>>{hn::Set(one, from[2 * i]),
+                                            hn::Set(one, from[2 * i + 1])};
+    };
+    const auto put = [&](Number<hn::Vec<decltype(one)>> v, index_t i) HWY_ATTR {
+      to[2 * i] = hn::GetLane(v.re);
+      to[2 * i + 1] = hn::GetLane(v.im);
+    };
+    const auto both = f(get(k), get(h - k), hn::Set(one, w_re[k]), hn::Set(one, w_im[k]), one);
+    put(both.first, k);
+    put(both.second, h - k);
+  }
+}
+
+// A pair of numbers, of which lambdas of different vectors can return one.
+template <class V>
+struct Both {
+  Number<V> first, second;
+};
+
+// y[0 .. h] of Z; w is e(-k/n).
+template <class T>
+void to_spectrum(index_t h, const T* z, const T* w_re, const T* w_im, T scale, T* y) {
+  y[0] = (z[0] + z[1]) * scale;
+  y[2 * h] = (z[0] - z[1]) * scale;
+  y[1] = y[2 * h + 1] = T{0};
+  join(h, z, w_re, w_im, y, [scale](auto a, auto b, auto re, auto im, auto d) HWY_ATTR {
+    const auto half = hn::Set(d, scale / 2);
+    const auto e_re = hn::Mul(hn::Add(a.re, b.re), half), e_im = hn::Mul(hn::Sub(a.im, b.im), half);
+    const auto d_re = hn::Mul(hn::Sub(a.re, b.re), half), d_im = hn::Mul(hn::Add(a.im, b.im), half);
+    // -i w D
+    const auto o_re = hn::Add(hn::Mul(re, d_im), hn::Mul(im, d_re));
+    const auto o_im = hn::Sub(hn::Mul(im, d_im), hn::Mul(re, d_re));
+    using V = hn::Vec<decltype(d)>;
+    return Both<V>{{hn::Add(e_re, o_re), hn::Add(e_im, o_im)},
+                   {hn::Sub(e_re, o_re), hn::Sub(o_im, e_im)}};
+  });
+}
+
+// Z[0 .. h) of y; w is e(k/n).
+template <class T>
+void from_spectrum(index_t h, const T* y, const T* w_re, const T* w_im, T scale, T* z) {
+  z[0] = (y[0] + y[2 * h]) * scale;
+  z[1] = (y[0] - y[2 * h]) * scale;
+  join(h, y, w_re, w_im, z, [scale](auto a, auto b, auto re, auto im, auto d) HWY_ATTR {
+    const auto s = hn::Set(d, scale);
+    const auto e_re = hn::Mul(hn::Add(a.re, b.re), s), e_im = hn::Mul(hn::Sub(a.im, b.im), s);
+    const auto d_re = hn::Mul(hn::Sub(a.re, b.re), s), d_im = hn::Mul(hn::Add(a.im, b.im), s);
+    // i w D
+    const auto o_re = hn::Neg(hn::Add(hn::Mul(re, d_im), hn::Mul(im, d_re)));
+    const auto o_im = hn::Sub(hn::Mul(re, d_re), hn::Mul(im, d_im));
+    using V = hn::Vec<decltype(d)>;
+    return Both<V>{{hn::Add(e_re, o_re), hn::Add(e_im, o_im)},
+                   {hn::Sub(e_re, o_re), hn::Sub(o_im, e_im)}};
+  });
+}
+
+}  // namespace
+
+void single_to_spectrum(index_t h, const float* z, const float* re, const float* im, float scale,
+                        float* y) {
+  to_spectrum(h, z, re, im, scale, y);
+}
+void double_to_spectrum(index_t h, const double* z, const double* re, const double* im,
+                        double scale, double* y) {
+  to_spectrum(h, z, re, im, scale, y);
+}
+void single_from_spectrum(index_t h, const float* y, const float* re, const float* im, float scale,
+                          float* z) {
+  from_spectrum(h, y, re, im, scale, z);
+}
+void double_from_spectrum(index_t h, const double* y, const double* re, const double* im,
+                          double scale, double* z) {
+  from_spectrum(h, y, re, im, scale, z);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace palimpsest
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <numbers>
+#include <utility>
+#include <vector>
+
+#include "palimpsest/base/fork.hpp"
+#include "palimpsest/base/immortal.hpp"
+#include "palimpsest/base/shape.hpp"
+#include "palimpsest/base/thread_scratch.hpp"
+#include "palimpsest/kernels/fft/fftw.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+
+namespace palimpsest {
+
+HWY_EXPORT(single_to_spectrum);
+HWY_EXPORT(double_to_spectrum);
+HWY_EXPORT(single_from_spectrum);
+HWY_EXPORT(double_from_spectrum);
+
+namespace {
+
+// Lines that are gathered and scattered together, so that cache lines are used whole.
+constexpr index_t kTogether = 16;
+constexpr index_t kScratchBytes = 393216;
+
+void take_apart(index_t h, const float* z, const float* re, const float* im, float scale,
+                float* y) {
+  HWY_DYNAMIC_DISPATCH(single_to_spectrum)(h, z, re, im, scale, y);
+}
+void take_apart(index_t h, const double* z, const double* re, const double* im, double scale,
+                double* y) {
+  HWY_DYNAMIC_DISPATCH(double_to_spectrum)(h, z, re, im, scale, y);
+}
+void put_together(index_t h, const float* y, const float* re, const float* im, float scale,
+                  float* z) {
+  HWY_DYNAMIC_DISPATCH(single_from_spectrum)(h, y, re, im, scale, z);
+}
+void put_together(index_t h, const double* y, const double* re, const double* im, double scale,
+                  double* z) {
+  HWY_DYNAMIC_DISPATCH(double_from_spectrum)(h, y, re, im, scale, z);
+}
+
+struct RealMemory {
+  alignas(64) std::array<std::byte, kScratchBytes> bytes;
+};
+
+struct OtherAxis {
+  index_t extent, real, half;  // strides in elements of each side
+};
+index_t reach(const OtherAxis& axis) { return std::abs(axis.real) + std::abs(axis.half); }
+
+// e(-+ k/n) for k = 0 .. n/4.
+template <class T>
+struct Roots {
+  std::vector<T> re, im;
+};
+
+// Made once in a process for each length and direction.
+template <class T>
+const Roots<T>& roots_of(index_t n, bool forward) {
+  struct Made {
+    Mutex mutex;
+    std::map<std::pair<index_t, bool>, Roots<T>> roots;  // guarded by mutex
+  };
+  Made& made = immortal([] { return Made(); });
+  const std::lock_guard lock(made.mutex);
+  Roots<T>& roots = made.roots[{n, forward}];
+  for (index_t k = static_cast<index_t>(roots.re.size()); k <= n / 4; ++k) {
+    const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
+    const auto w = std::polar(1.0, forward ? -angle : angle);
+    roots.re.push_back(static_cast<T>(w.real()));
+    roots.im.push_back(static_cast<T>(w.imag()));
+  }
+  return roots;
+}
+
+// All lines along one axis, in one of the two directions.
+template <class T>
+class RealLines {
+ public:
+  using Complex = std::complex<T>;
+
+  RealLines(const MutableView& real, const MutableView& half, std::size_t axis, double scale,
+            bool to_half)
+      : real_(static_cast<T*>(real.data)),
+        half_(static_cast<Complex*>(half.data)),
+        n_(real.extents[axis]),
+        h_(n_ / 2),
+        real_step_(real.strides[axis]),
+        half_step_(half.strides[axis]),
+        scale_(static_cast<T>(scale)),
+        to_half_(to_half),
+        row_((h_ + 1 + 7) / 8 * 8),
+        roots_(roots_of<T>(n_, to_half)),
+        plan_(LinePlan<T>::find_or_make(h_, 1, h_, to_half, FftEffort::measure)) {
+    for (std::size_t i = 0; i < real.rank(); ++i) {
+      if (i == axis || real.extents[i] == 1) continue;
+      others_.push_back({real.extents[i], real.strides[i], half.strides[i]});
+      n_lines_ *= real.extents[i];
+    }
+    // std::stable_sort allocates.
+    for (std::size_t i = 1; i < others_.size(); ++i) {
+      for (std::size_t k = i; k > 0 && reach(others_[k - 1]) < reach(others_[k]); --k) {
+        std::swap(others_[k - 1], others_[k]);
+      }
+    }
+    const index_t room = kScratchBytes / static_cast<index_t>(sizeof(Complex)) - 2 * row_;
+    together_ = std::clamp<index_t>(room / (2 * row_), 1, kTogether);
+  }
+
+  void run() const {
+    const index_t tasks = (n_lines_ + together_ - 1) / together_;
+    parallel_ranges(tasks, kParallelGrain / (together_ * n_) + 1, [&](index_t begin, index_t end) {
+      const Scratched<RealMemory> memory;
+      for (index_t task = begin; task < end; ++task) {
+        const index_t first = task * together_;
+        run_lines(first, std::min(together_, n_lines_ - first),
+                  reinterpret_cast<Complex*>(memory->bytes.data()));
+      }
+    });
+  }
+
+ private:
+  struct Line {
+    T* real;
+    Complex* half;
+  };
+  Line line(index_t number) const {
+    Line result{real_, half_};
+    for (std::size_t i = others_.size(); i-- > 0;) {
+      const index_t position = number % others_[i].extent;
+      number /= others_[i].extent;
+      result.real += position * others_[i].real;
+      result.half += position * others_[i].half;
+    }
+    return result;
+  }
+
+  // Lines that are not dense on a side lie in scratch there.
+  void run_lines(index_t first, index_t count, Complex* scratch) const {
+    std::array<Line, kTogether> lines;
+    for (index_t c = 0; c < count; ++c) lines[at(c)] = line(first + c);
+    Complex* const z = scratch;
+    Complex* const aligned = scratch + row_;
+    const auto dense_half = [&](index_t c) { return scratch + (2 + 2 * c) * row_; };
+    const auto dense_real = [&](index_t c) { return dense_half(c) + row_; };
+    const bool real_is_dense = real_step_ == 1, half_is_dense = half_step_ == 1;
+    if (to_half_) {
+      if (!real_is_dense) {
+        for (index_t j = 0; j < n_; ++j) {
+          for (index_t c = 0; c < count; ++c) {
+            reinterpret_cast<T*>(dense_real(c))[j] = lines[at(c)].real[j * real_step_];
+          }
+        }
+      }
+      for (index_t c = 0; c < count; ++c) {
+        const auto* x =
+            real_is_dense ? reinterpret_cast<const Complex*>(lines[at(c)].real) : dense_real(c);
+        if (!LinePlan<T>::fits(x)) {
+          std::memcpy(static_cast<void*>(aligned), x, static_cast<std::size_t>(n_) * sizeof(T));
+          x = aligned;
+        }
+        plan_->execute(x, z);
+        take_apart(h_, numbers(z), roots_.re.data(), roots_.im.data(), scale_,
+                   numbers(half_is_dense ? lines[at(c)].half : dense_half(c)));
+      }
+      if (half_is_dense) return;
+      for (index_t k = 0; k <= h_; ++k) {
+        for (index_t c = 0; c < count; ++c) lines[at(c)].half[k * half_step_] = dense_half(c)[k];
+      }
+      return;
+    }
+    if (!half_is_dense) {
+      for (index_t k = 0; k <= h_; ++k) {
+        for (index_t c = 0; c < count; ++c) dense_half(c)[k] = lines[at(c)].half[k * half_step_];
+      }
+    }
+    for (index_t c = 0; c < count; ++c) {
+      put_together(h_, numbers(half_is_dense ? lines[at(c)].half : dense_half(c)), roots_.re.data(),
+                   roots_.im.data(), scale_, numbers(z));
+      auto* const x = real_is_dense ? reinterpret_cast<Complex*>(lines[at(c)].real) : dense_real(c);
+      if (LinePlan<T>::fits(x)) {
+        plan_->execute(z, x);
+      } else {
+        plan_->execute(z, aligned);
+        std::memcpy(static_cast<void*>(x), aligned, static_cast<std::size_t>(n_) * sizeof(T));
+      }
+    }
+    if (real_is_dense) return;
+    for (index_t j = 0; j < n_; ++j) {
+      for (index_t c = 0; c < count; ++c) {
+        lines[at(c)].real[j * real_step_] = reinterpret_cast<const T*>(dense_real(c))[j];
+      }
+    }
+  }
+
+  static std::size_t at(index_t c) { return static_cast<std::size_t>(c); }
+  static T* numbers(Complex* z) { return reinterpret_cast<T*>(z); }
+
+  T* real_;
+  Complex* half_;
+  index_t n_, h_, real_step_, half_step_;
+  T scale_;
+  bool to_half_;
+  index_t row_;  // elements of a line in scratch
+  index_t together_ = 1, n_lines_ = 1;
+  SmallVector<OtherAxis, kMaxRank> others_;  // outermost first
+  const Roots<T>& roots_;
+  std::shared_ptr<const LinePlan<T>> plan_;
+};
+
+MutableView writable(const ConstView& v) {
+  return {const_cast<void*>(v.data), v.dtype, v.extents, v.strides};
+}
+
+void run(const MutableView& real, const MutableView& half, std::size_t axis, double scale,
+         bool to_half) {
+  assert(is_real_line(real.extents[axis]));
+  if (real.dtype == DType::float32) {
+    RealLines<float>(real, half, axis, scale, to_half).run();
+  } else {
+    RealLines<double>(real, half, axis, scale, to_half).run();
+  }
+}
+
+}  // namespace
+
+void real_to_half(const ConstView& x, const MutableView& y, std::size_t axis, double scale) {
+  run(writable(x), y, axis, scale, true);
+}
+
+void half_to_real(const ConstView& y, const MutableView& x, std::size_t axis, double scale) {
+  run(x, writable(y), axis, scale, false);
+}
+
+}  // namespace palimpsest
+#endif
