@@ -18,12 +18,12 @@ namespace {
 
 // Coefficients: sin(r) = r + r z p(z), cos(r) = 1 - z/2 + z^2 p(z) for |r| <= pi/4, z = r^2;
 // tan(r) = r + r z p(z) as far;
-// arctan(t) = t + t z p(z) for |t| <= 7/16, arcsin(s) = s + s z p(z) for |s| <= 1/2.
+// arcsin(s) = s + s z p(z) for |s| <= 1/2.
 template <class F>
 struct Trig;
 template <>
 struct Trig<Double> {
-  // 2^-58.0, 2^-64.2, 2^-57.7, 2^-59.8
+  // 2^-58.0, 2^-64.2, 2^-59.8
   static constexpr double kSin[] = {-0.16666666666666632,    0.0083333333333224357,
                                     -0.00019841269829823241, 2.7557313696573923e-06,
                                     -2.5050758751780796e-08, 1.5896828163371551e-10};
@@ -43,10 +43,6 @@ struct Trig<Double> {
       0.0014560349259185716,  0.00058891694253365842,  0.00024356590878765695,
       8.4031115664284041e-05, 6.6360401228253985e-05,  -2.453682267940888e-05,
       4.7710160626512066e-05, -2.3808720629405192e-05, 9.6937186962361368e-06};
-  static constexpr double kArctan[] = {
-      -0.33333333333332926,  0.19999999999875645,  -0.14285714272431427,  0.11111110402307296,
-      -0.090908870529010158, 0.07691874923911135,  -0.066610600571136963, 0.058334844202341425,
-      -0.049765296083189227, 0.036523580111749054, -0.016277911711233602};
   static constexpr double kArcsin[] = {
       0.16666666666666763,  0.074999999999700931,  0.04464285717528977,  0.030381942675136959,
       0.022372215909211728, 0.017351595450520622,  0.013981019035750207, 0.011397289576331399,
@@ -55,14 +51,11 @@ struct Trig<Double> {
 };
 template <>
 struct Trig<Widened> {
-  // 2^-37.6, 2^-33.3, 2^-34.4, 2^-35.8
+  // 2^-37.6, 2^-33.3, 2^-35.8
   static constexpr double kSin[] = {-0.16666666641631647, 0.0083333293851907807,
                                     -0.00019839334431060999, 2.7183068017105652e-06};
   static constexpr double kCos[] = {0.041666646874325503, -0.0013887367700346901,
                                     2.4438456084338979e-05};
-  static constexpr double kArctan[] = {-0.33333331841039265,  0.19999844795363433,
-                                       -0.1428031276681917,   0.11023756361414531,
-                                       -0.083600853333382963, 0.04506133712714102};
   static constexpr double kArcsin[] = {
       0.1666666719154927,   0.074999480087632409, 0.044660205399636659, 0.030109710098968706,
       0.024621896859220362, 0.007457866202915853, 0.034706927905194883};
@@ -75,7 +68,7 @@ struct Trig<Single> {
   // tan(r) = r + r z p(z): 2^-29.3
   static constexpr float kTan[] = {0.333333522F,  0.133325696F,     0.0540712252F, 0.0212211125F,
                                    0.0109998006F, -0.000124490442F, 0.004484504F};
-  // For |t| <= 1: 2^-28.2
+  // arctan(t) = t + t z p(z) for |t| <= 1: 2^-28.2
   static constexpr float kArctan[] = {-0.333332986F,  0.199985296F,   -0.142640159F,
                                       0.109509304F,   -0.0839994848F, 0.0579072125F,
                                       -0.0311424118F, 0.0109053664F,  -0.00179397711F};
@@ -372,35 +365,82 @@ HWY_INLINE V tan_of(V x) {
   return if_odd(a.turns, fused(inverse, off, inverse), hn::CopySign(tangent.high, a.r));
 }
 
-// arctan(a / b) for 0 <= a <= b, as an unevaluated sum: t = (a - c b) / (b + c a) is the tangent of
-// the difference to the angle whose tangent c is 0, 1/2 or 1.
-template <class F, class V>
-HWY_INLINE Pair<V> arctan_of_ratio(V a, V b) {
-  const V zero = of<V>(0), half = of<V>(0.5), one = of<V>(1);
-  const auto above_first = hn::Gt(a, hn::Mul(b, of<V>(0.4375)));
-  const auto above_second = hn::Gt(a, hn::Mul(b, of<V>(0.6875)));
-  const V c = hn::IfThenElse(above_second, one, half);
-  const V over = hn::Sub(a, hn::IfThenElseZero(above_first, hn::Mul(c, b)));
-  const V under = hn::Add(b, hn::IfThenElseZero(above_first, hn::Mul(c, a)));
-  const V t = hn::Div(over, under), z = hn::Mul(t, t);
-  const V bent = hn::Mul(hn::Mul(t, z), polynomial(z, Trig<F>::kArctan));
-  const V middle =
-      hn::IfThenElse(above_second, of<V>(0.7853981633974483), of<V>(0.4636476090008061));
-  const V middle_low =
-      hn::IfThenElse(above_second, of<V>(3.061616997868383e-17), of<V>(2.2698777452961687e-17));
-  const Pair<V> sum = exact_sum(hn::IfThenElseZero(above_first, middle), t);
-  const V low = hn::Add(bent, hn::Add(sum.low, hn::IfThenElse(above_first, middle_low, zero)));
-  return {sum.high, low};
+// Of 16 intervals of a / b from 0 to infinity, two to a power of 2: a tangent c within each, so
+// that |t| < 1/10 for t = (a - c b) / (b + c a), the tangent of the difference; and the angle of c.
+constexpr double kTangents[16] = {0,
+                                  0.10412196069955826,
+                                  0.15610118210315704,
+                                  0.2079872339963913,
+                                  0.31139150261878967,
+                                  0.41421356797218323,
+                                  0.6180340051651001,
+                                  0.81980389356613159,
+                                  1.2198039293289185,
+                                  1.6180340051651001,
+                                  2.4142136573791504,
+                                  3.2113914489746094,
+                                  4.8079872131347656,
+                                  6.4061012268066406,
+                                  9.6041221618652344,
+                                  21.380105972290039};
+constexpr double kAngles[16] = {0,
+                                0.10374811416993525,
+                                0.15485146739161762,
+                                0.20506366375222879,
+                                0.30187467329686685,
+                                0.39269908647784485,
+                                0.55357437077519922,
+                                0.68670037799882611,
+                                0.88409595401820862,
+                                1.0172219724349025,
+                                1.1780972590094867,
+                                1.268921655994163,
+                                1.3657326553771418,
+                                1.4159448554681673,
+                                1.4670482157451434,
+                                1.5240579366208138};
+constexpr double kAnglesLow[16] = {0,
+                                   -4.2349407866551263e-18,
+                                   5.5555943055180453e-18,
+                                   7.8720428201506298e-18,
+                                   2.1657818504705423e-17,
+                                   -5.2459587981108441e-18,
+                                   4.8856126334641036e-17,
+                                   -3.2853291447712664e-17,
+                                   5.1156647126826183e-17,
+                                   -5.3808345899154915e-17,
+                                   -2.1970808762910644e-17,
+                                   9.5912130326207001e-17,
+                                   5.1506103296432346e-17,
+                                   1.0437913460498871e-16,
+                                   -7.4908038602083331e-17,
+                                   1.0968182980146928e-16};
+template <class V, class Indices>
+HWY_INLINE V looked_up(const double (&table)[16], Indices index) {
+#if HWY_TARGET == HWY_AVX3
+  return V{_mm512_permutex2var_pd(_mm512_loadu_pd(table), index.raw, _mm512_loadu_pd(table + 8))};
+#else
+  return hn::GatherIndex(hn::DFromV<V>(), table, index);
+#endif
 }
-// pi / 2 - angle
+
+// arctan(a / b) for a and b >= 0, whose products with 22 are finite, as an unevaluated sum.
 template <class V>
-HWY_INLINE Pair<V> complement(Pair<V> angle) {
-  const Pair<V> sum = exact_sum(of<V>(kHalfPi), hn::Neg(angle.high));
-  return {sum.high, hn::Sub(hn::Add(sum.low, of<V>(kHalfPiLow)), angle.low)};
-}
-template <class V>
-HWY_INLINE Pair<V> chosen(hn::Mask<hn::DFromV<V>> which, Pair<V> yes, Pair<V> no) {
-  return {hn::IfThenElse(which, yes.high, no.high), hn::IfThenElse(which, yes.low, no.low)};
+HWY_INLINE Pair<V> angle_of_ratio(V a, V b) {
+  // arctan(t) = t + t z p(z) for |t| <= 1/10: 2^-63.5
+  constexpr double kArctan[] = {-0.33333333333333287, 0.19999999999906945,   -0.14285714223802778,
+                                0.11111092217061672,  -0.090879946790035276, 0.074706809133939414};
+  const hn::RebindToSigned<hn::DFromV<V>> di;
+  // The difference of the bits tells the interval; an eighth more or less does no harm.
+  const auto steps = hn::Sub(hn::BitCast(di, a), hn::BitCast(di, b));
+  constexpr std::int64_t kStep = std::int64_t{1} << 51;
+  const auto inside = hn::Min(hn::Max(steps, hn::Set(di, -8 * kStep)), hn::Set(di, 7 * kStep));
+  const auto index = hn::ShiftRight<51>(hn::Add(inside, hn::Set(di, 8 * kStep)));
+  const V c = looked_up<V>(kTangents, index), middle = looked_up<V>(kAngles, index);
+  const V t = hn::Div(fused_less(c, b, a), fused(c, a, b)), z = hn::Mul(t, t);
+  const Pair<V> sum = fast_sum(middle, t);  // the middle is 0 or larger
+  const V low = fused(hn::Mul(t, z), polynomial(z, kArctan), looked_up<V>(kAnglesLow, index));
+  return {sum.high, hn::Add(sum.low, low)};
 }
 
 // The angle from 0 to pi whose tangent's size is t <= 1, or 1 / t if it is steep, and whose cosine
@@ -422,13 +462,12 @@ HWY_INLINE V single_angle(V t, hn::Mask<hn::DFromV<V>> is_steep, V x) {
 template <class F, class V>
 HWY_INLINE V arctan_of(V x) {
   const V size = hn::Abs(x), one = of<V>(1);
-  const auto is_steep = hn::Gt(size, one);
-  const V over = hn::IfThenElse(is_steep, one, size), under = hn::IfThenElse(is_steep, size, one);
   if constexpr (std::is_same_v<F, Single>) {
+    const auto is_steep = hn::Gt(size, one);
+    const V over = hn::IfThenElse(is_steep, one, size), under = hn::IfThenElse(is_steep, size, one);
     return hn::CopySign(single_angle(hn::Div(over, under), is_steep, one), x);
   } else {
-    const Pair<V> angle = arctan_of_ratio<F>(over, under);
-    return hn::CopySign(sum_of(chosen(is_steep, complement(angle), angle)), x);
+    return hn::CopySign(sum_of(angle_of_ratio(at_most(size, 0x1p60), one)), x);
   }
 }
 // The angle of the point (x, y).
@@ -447,29 +486,45 @@ HWY_INLINE V single_arctan2(V y, V x) {
   }
   return hn::CopySign(single_angle(hn::Div(less, more), is_steep, x), y);
 }
-template <class F, class V>
-HWY_INLINE V double_arctan2(V y, V x) {
-  const V one = of<V>(1), zero = of<V>(0);
-  V a = hn::Abs(y), b = hn::Abs(x);
-  // Two infinities, or two zeros, are as far out as each other, or 0 of 1.
-  const auto both_infinite = hn::And(hn::Eq(a, infinity<V>()), hn::Eq(b, infinity<V>()));
-  const auto both_zero = hn::And(hn::Eq(a, zero), hn::Eq(b, zero));
-  a = hn::IfThenElse(both_infinite, one, a);
-  b = hn::IfThenElse(hn::Or(both_infinite, both_zero), one, b);
+// The angle of the point (+-b, a) on the side of x, with the sign of y.
+template <class V>
+HWY_INLINE V angle_in_half_plane(V a, V b, V y, V x) {
+  const Pair<V> angle = angle_of_ratio(a, b);
+  // pi - angle on the left, also of -0.
+  const auto is_left = hn::Lt(hn::CopySign(of<V>(1), x), of<V>(0));
+  const V sign = hn::And(x, of<V>(-0.0)), pi = hn::IfThenElseZero(is_left, of<V>(2 * kHalfPi));
+  const Pair<V> sum = fast_sum(pi, hn::Xor(angle.high, sign));
+  const V low =
+      hn::Add(hn::Xor(angle.low, sign), hn::IfThenElseZero(is_left, of<V>(2 * kHalfPiLow)));
+  return hn::CopySign(hn::Add(sum.high, hn::Add(sum.low, low)), y);
+}
+template <class V>
+HWY_NOINLINE V arctan2_of_any(V y, V x) {
+  const V one = of<V>(1);
+  V a = hn::Abs(y), b = hn::Abs(x), more = hn::Max(a, b);
+  // Infinities are 1 beside numbers, which are 0; 0 of 0 is 0 of 1.
+  const auto infinite = hn::Eq(more, infinity<V>());
+  a = hn::IfThenElse(infinite, hn::IfThenElseZero(hn::Eq(a, infinity<V>()), one), a);
+  b = hn::IfThenElse(infinite, hn::IfThenElseZero(hn::Eq(b, infinity<V>()), one), b);
+  b = hn::IfThenElse(hn::Eq(more, of<V>(0)), one, b);
   // Ratios keep their digits where both are huge or tiny.
-  const auto is_steep = hn::Gt(a, b);
-  const V less = hn::IfThenElse(is_steep, b, a), more = hn::IfThenElse(is_steep, a, b);
+  more = hn::Max(a, b);
   const V scale =
       hn::IfThenElse(hn::Gt(more, of<V>(0x1p1000)), of<V>(0x1p-100),
                      hn::IfThenElse(hn::Lt(more, of<V>(0x1p-800)), of<V>(0x1p200), one));
-  Pair<V> angle = arctan_of_ratio<F>(hn::Mul(less, scale), hn::Mul(more, scale));
-  angle = chosen(is_steep, complement(angle), angle);
-  const auto is_left = hn::Lt(hn::CopySign(one, x), zero);
-  const Pair<V> pi{of<V>(2 * kHalfPi), of<V>(2 * kHalfPiLow)};
-  const Pair<V> sum = exact_sum(pi.high, hn::Neg(angle.high));
-  const Pair<V> other{sum.high, hn::Sub(hn::Add(sum.low, pi.low), angle.low)};
-  const V result = hn::CopySign(sum_of(chosen(is_left, other, angle)), y);
+  a = hn::Mul(a, scale);
+  b = hn::Mul(b, scale);
+  const V result = angle_in_half_plane(a, b, y, x);
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), not_a_number<V>(), result);
+}
+template <class V>
+HWY_INLINE V double_arctan2(V y, V x) {
+  const V a = hn::Abs(y), b = hn::Abs(x), most = of<V>(0x1p1000);
+  const V result = angle_in_half_plane(a, b, y, x);
+  const auto finite = hn::And(hn::Le(a, most), hn::Le(b, most));
+  const auto plain = hn::And(finite, hn::Ge(hn::Max(a, b), of<V>(0x1p-800)));
+  if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), plain))) return result;
+  return hn::IfThenElse(plain, result, arctan2_of_any(y, x));
 }
 
 template <class F, class V>
@@ -477,7 +532,7 @@ HWY_INLINE V arctan2_of(V y, V x) {
   if constexpr (std::is_same_v<F, Single>) {
     return single_arctan2(y, x);
   } else {
-    return double_arctan2<F>(y, x);
+    return double_arctan2(y, x);
   }
 }
 
