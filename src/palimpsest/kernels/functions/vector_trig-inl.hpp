@@ -346,12 +346,16 @@ HWY_INLINE V cos_of(V x) {
 // The tangent of r + low, or its negative inverse after an odd number of quarter turns.
 template <class F, class V>
 HWY_INLINE V tan_of(V x) {
-  using T = NumberOf<V>;
   const Angle<V> a = reduce_angle<F>(x);
   const Powers<V> of_r = powers(a.r);
-  const V z = of_r.square, one = of<V>(1), slope = fused(z, of<V>(T{1.5}), one);
-  V low = hn::Mul(a.low, slope);
-  if constexpr (std::is_same_v<F, Double>) low = fused(of_r.cube.low, of<V>(T{0.4}), low);
+  const V z = of_r.square, one = of<V>(1);
+  V low;
+  if constexpr (std::is_same_v<F, Single>) {
+    low = fused(a.low, z, a.low);
+  } else {
+    low = hn::Mul(a.low, fused(z, of<V>(1.5), one));
+    low = fused(of_r.cube.low, of<V>(0.4), low);
+  }
   const V bent = fused(of_r.cube.high, polynomial(z, Trig<F>::kTan), low);
   const Pair<V> tangent = fast_sum(a.r, bent);
   const V inverse = hn::Div(of<V>(-1), tangent.high);
