@@ -407,6 +407,7 @@ TEST(Gridding, RealDataInPairsDoNotDependOnThreadsNorOnEachOther) {
   EXPECT_EQ(of_second(1), of_second(std::numeric_limits<double>::infinity()));
 }
 
+// In the middle of a row, next to its end, and across the end.
 TEST(Gridding, WhatLiesBesideARowNeverEntersAResult) {
   GriddingSpec spec;
   spec.grid[0] = 64;
@@ -414,17 +415,20 @@ TEST(Gridding, WhatLiesBesideARowNeverEntersAResult) {
   spec.beta[0] = 5;
   Random random(88);
   Problem p(random, spec, DType::complex64, {}, {1});
-  p.locs.set_value(0, 20.25);
-  p.sort();
-  Array x(DType::complex64, {64});
   const double inf = std::numeric_limits<double>::infinity();
-  for (index_t i = 0; i < 64; ++i) x.set_value(i, i >= 19 && i <= 21 ? 1.0 : inf);
-  Array y(DType::complex64, {1});
-  run_interpolate(p.plan, x.view(), p.locs.view(), p.order.view(), y.mutable_view());
-  EXPECT_TRUE(std::isfinite(y.value(0).real()));
-  y.set_value(0, inf);
-  run_spread(p.plan, y.view(), p.locs.view(), p.order.view(), x.mutable_view());
-  for (index_t i = 0; i < 64; ++i) EXPECT_EQ(x.value(i) == 0.0, i < 19 || i > 21) << i;
+  for (const index_t middle : {20, 57, 61, 62, 63, 64, 65}) {
+    p.locs.set_value(0, static_cast<double>(middle) + 0.25);
+    p.sort();
+    const auto is_in_row = [&](index_t i) { return (i - (middle - 1) + 64) % 64 <= 2; };
+    Array x(DType::complex64, {64});
+    for (index_t i = 0; i < 64; ++i) x.set_value(i, is_in_row(i) ? 1.0 : inf);
+    Array y(DType::complex64, {1});
+    run_interpolate(p.plan, x.view(), p.locs.view(), p.order.view(), y.mutable_view());
+    EXPECT_TRUE(std::isfinite(y.value(0).real())) << middle;
+    y.set_value(0, inf);
+    run_spread(p.plan, y.view(), p.locs.view(), p.order.view(), x.mutable_view());
+    for (index_t i = 0; i < 64; ++i) EXPECT_EQ(x.value(i) == 0.0, !is_in_row(i)) << middle;
+  }
 }
 
 void expect_refused(GriddingSpec spec, const std::string& text) {

@@ -4,9 +4,12 @@
 //
 // A row of the grid is read and written in whole vectors of interleaved real and imaginary parts.
 // Lanes beyond the width belong to neighbours of the row: what they hold never enters a result, and
-// they are written back unchanged. Three kinds of points go to the scalar loop, one by one: those
-// whose row would cross the end of the grid, those that lie exactly between elements, where both
-// ends of the kernel count, and those without a finite place.
+// they are written back unchanged. Rows next to the end of the grid, and across it, are taken in
+// two pieces of whole numbers. Two kinds of points go to the scalar loop, one by one: those that
+// lie exactly between elements, where both ends of the kernel count, and those without a finite
+// place.
+#include <algorithm>
+
 #include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/gridding/gridding_tables.hpp"
 
@@ -41,6 +44,67 @@ HWY_INLINE std::complex<R> sum_pairs(D d, hn::Vec<D> v) {
   }
 }
 
+// A point whose rows, of `width` elements, come too near to the end of the grid for whole vectors,
+// or cross it.
+template <class R>
+struct EdgePoint {
+  R* grid;
+  int ndim, width;
+  index_t start, size;  // along a row
+  const R* inner;       // weights along a row, twice each; whole vectors can be read
+  const R* outer[2];    // weights of the axes in front, and where their elements are
+  const index_t* offset[2];
+};
+
+// f(numbers of the grid, weights along the row, how many, weight of the row) for both pieces of all
+// rows.
+template <class R, class F>
+HWY_INLINE void for_pieces(const EdgePoint<R>& p, const F& f) {
+  const index_t first = std::min<index_t>(p.width, p.size - p.start);
+  const int planes = p.ndim > 2 ? p.width : 1, rows = p.ndim > 1 ? p.width : 1;
+  for (int a = 0; a < planes; ++a) {
+    const index_t plane = p.ndim > 2 ? p.offset[0][a] : 0;
+    const R plane_weight = p.ndim > 2 ? p.outer[0][a] : R{1};
+    const int axis = p.ndim > 2 ? 1 : 0;
+    for (int b = 0; b < rows; ++b) {
+      R* const row = p.grid + 2 * (plane + (p.ndim > 1 ? p.offset[axis][b] : 0));
+      const R weight = p.ndim > 1 ? plane_weight * p.outer[axis][b] : plane_weight;
+      f(row + 2 * p.start, p.inner, 2 * first, weight);
+      f(row, p.inner + 2 * first, 2 * (p.width - first), weight);
+    }
+  }
+}
+
+template <class R>
+HWY_NOINLINE std::complex<R> interpolate_across(const EdgePoint<R>& p) {
+  const hn::ScalableTag<R> d;
+  const auto lanes = static_cast<index_t>(hn::Lanes(d));
+  auto total = hn::Zero(d);
+  for_pieces(p, [&](const R* from, const R* inner, index_t count, R weight) HWY_ATTR {
+    for (index_t i = 0; i < count; i += lanes) {
+      const auto mask = hn::FirstN(d, static_cast<std::size_t>(std::min(lanes, count - i)));
+      const auto weights = hn::Mul(hn::LoadU(d, inner + i), hn::Set(d, weight));
+      total = hn::MulAdd(hn::MaskedLoad(mask, d, from + i), weights, total);
+    }
+  });
+  return sum_pairs(d, total);
+}
+
+template <class R>
+HWY_NOINLINE void spread_across(const EdgePoint<R>& p, std::complex<R> value) {
+  const hn::ScalableTag<R> d;
+  const auto lanes = static_cast<index_t>(hn::Lanes(d));
+  const auto both = hn::OddEven(hn::Set(d, value.imag()), hn::Set(d, value.real()));
+  for_pieces(p, [&](R* to, const R* inner, index_t count, R weight) HWY_ATTR {
+    const auto weighted = hn::Mul(both, hn::Set(d, weight));
+    for (index_t i = 0; i < count; i += lanes) {
+      const auto mask = hn::FirstN(d, static_cast<std::size_t>(std::min(lanes, count - i)));
+      const auto old = hn::MaskedLoad(mask, d, to + i);
+      hn::BlendedStore(hn::MulAdd(hn::LoadU(d, inner + i), weighted, old), mask, d, to + i);
+    }
+  });
+}
+
 template <class R, int D, int W>
 class FastPoint {
  public:
@@ -73,7 +137,8 @@ class FastPoint {
       start_[d] = wrapped(first, size_[d]);
       z[d] = 2 * t - 1;
     }
-    if (start_[D - 1] + V * N / 2 > size_[D - 1]) return false;
+    is_at_edge_ = start_[D - 1] + V * N / 2 > size_[D - 1];
+    if (is_at_edge_ && size_[D - 1] < W) return false;
     inner_weights(static_cast<R>(z[D - 1]));
     for (int d = 0; d + 1 < D; ++d) {
       outer_weights(d, static_cast<R>(z[d]));
@@ -83,6 +148,7 @@ class FastPoint {
   }
 
   HWY_INLINE std::complex<R> interpolate() const {
+    if (HWY_UNLIKELY(is_at_edge_)) return interpolate_across(edge());
     const Tag d;
     Vec sum[V];
     for (int v = 0; v < V; ++v) sum[v] = hn::Zero(d);
@@ -105,6 +171,7 @@ class FastPoint {
   }
 
   HWY_INLINE void spread(std::complex<R> value) const {
+    if (HWY_UNLIKELY(is_at_edge_)) return spread_across(edge(), value);
     const Tag d;
     const Vec both = hn::OddEven(hn::Set(d, value.imag()), hn::Set(d, value.real()));
     Vec weighted[V];
@@ -130,6 +197,19 @@ class FastPoint {
     } else {
       return plan_.f64;
     }
+  }
+
+  HWY_NOINLINE EdgePoint<R> edge() const {
+    const Tag d;
+    for (int v = 0; v < V; ++v) hn::Store(inner_[v], d, edge_inner_ + v * N);
+    return {static_cast<R*>(run_.grid),
+            D,
+            W,
+            start_[D - 1],
+            size_[D - 1],
+            edge_inner_,
+            {outer_[0], outer_[1]},
+            {offset_[0], offset_[1]}};
   }
 
   HWY_INLINE void inner_weights(R z) {
@@ -208,6 +288,8 @@ class FastPoint {
   Vec inner_[V];
   HWY_ALIGN R outer_[2][kOuterCoefficients];
   index_t offset_[2][W];
+  bool is_at_edge_ = false;
+  HWY_ALIGN mutable R edge_inner_[2 * V * N] = {};
 };
 
 template <class R>
