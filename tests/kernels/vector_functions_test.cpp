@@ -40,7 +40,7 @@ const std::vector<Function>& functions() {
   static const std::vector<Function> all{
       PALIMPSEST_FUNCTION(exp, exp, 1.1L, 1.1L, all),
       PALIMPSEST_FUNCTION(expm1, expm1, 1.6L, 1.5L, all),
-      PALIMPSEST_FUNCTION(tanh, tanh, 1.4L, 2.5L, all),
+      PALIMPSEST_FUNCTION(tanh, tanh, 1.3L, 2.5L, all),
       PALIMPSEST_FUNCTION(sinh, sinh, 1.7L, 1.7L, all),
       PALIMPSEST_FUNCTION(cosh, cosh, 1.5L, 1.7L, all),
       PALIMPSEST_FUNCTION(erf, erf, 1.1L, 1.1L, all),

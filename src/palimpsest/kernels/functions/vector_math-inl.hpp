@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal: exponential and logarithmic functions of vectors. Included once per instruction set.
 //
-// 1. Only sums, products, quotients, roots, comparisons and bits are used, each rounded on its own,
-//    and products with a sum that are rounded once (`fused`): all instruction sets give the same
-//    bits. What a lane gets depends on that lane alone; branches only leave out what would change
-//    none.
+// 1. Only sums, products, quotients, roots, comparisons, bits and tables are used, each rounded on
+//    its own, and products with a sum that are rounded once (`fused`): all instruction sets give
+//    the same bits. What a lane gets depends on that lane alone; branches only leave out what would
+//    change none.
 // 2. A function is written once for three formats: Double; Single, computed in single precision;
 //    Widened, single precision computed in double, whose results are rounded correctly but for one
 //    in a thousand.
@@ -19,6 +19,7 @@
 
 #include <hwy/highway.h>
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -114,9 +115,6 @@ struct Single {
   // 2^-28.3
   static constexpr T kExp[] = {0.49999994F, 0.166665211F, 0.041668389F, 0.00836871658F,
                                0.00138146395F};
-  // exp(2 r) = 1 + 2 (r + r^2 p(r)), the same numbers times powers of 2
-  static constexpr T kTwiceExp[] = {0.999999881F, 0.666660845F, 0.333347112F, 0.133899465F,
-                                    0.0442068465F};
   // To base e, 2 and 10: 2^-27.5, 2^-27.7, 2^-27.7
   static constexpr T kBentLog[] = {-0.499999881F, 0.333333254F,  -0.250015825F,
                                    0.200019747F,  -0.166090816F, 0.14181824F,
@@ -129,9 +127,6 @@ struct Single {
                                      -0.0575642996F, 0.056279812F,   -0.033271268F};
   // 2^-31.6
   static constexpr T kSinh[] = {0.166666672F, 0.00833331048F, 0.000198428956F, 2.78221319e-06F};
-  // tanh(x) = x + x z p(z) for x < 0.625: 2^-27.7
-  static constexpr T kTanh[] = {-0.333332807F, 0.133314058F, -0.0537365153F, 0.0206281673F,
-                                -0.00569229666F};
   // 2^-26.1, 2^-28.3
   static constexpr T kErfBend = 0.9F, kErfMost = 4;
   static constexpr T kErfNear[] = {0.128379151F,  -0.376125038F,  0.112819217F,
@@ -238,6 +233,41 @@ HWY_INLINE V polynomial(V x, const T (&c)[kN]) {
     const V square = hn::Mul(x, x);
     return fused(polynomial_from<1, 2>(square, c), x, polynomial_from<0, 2>(square, c));
   }
+}
+
+// 16 numbers, and the bits in which those of the second half differ from those of the first.
+struct Table {
+  float values[16];
+  std::uint32_t differences[8];
+};
+constexpr Table table_of(const float (&values)[16]) {
+  Table table{};
+  for (int k = 0; k < 16; ++k) table.values[k] = values[k];
+  for (int k = 0; k < 8; ++k) {
+    table.differences[k] =
+        std::bit_cast<std::uint32_t>(values[k]) ^ std::bit_cast<std::uint32_t>(values[k + 8]);
+  }
+  return table;
+}
+// table[index % 16]
+template <class V>
+HWY_INLINE V looked_up(const Table& table, BitsOf<V> index) {
+#if HWY_TARGET == HWY_AVX3
+  return V{_mm512_permutexvar_ps(index.raw, _mm512_loadu_ps(table.values))};
+#elif HWY_TARGET == HWY_AVX2
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(table.differences));
+  const __m256i in_second = _mm256_srai_epi32(_mm256_slli_epi32(index.raw, 28), 31);
+  const __m256i differs = _mm256_and_si256(_mm256_permutevar8x32_epi32(bits, index.raw), in_second);
+  const __m256 first = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table.values), index.raw);
+  return V{_mm256_xor_ps(first, _mm256_castsi256_ps(differs))};
+#else
+  const hn::DFromV<V> d;
+  HWY_ALIGN std::uint32_t places[HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN float values[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(index, hn::RebindToUnsigned<hn::DFromV<V>>(), places);
+  for (std::size_t k = 0; k < hn::Lanes(d); ++k) values[k] = table.values[places[k] % 16];
+  return hn::Load(d, values);
+#endif
 }
 
 // A number as an unevaluated sum.
@@ -424,25 +454,50 @@ HWY_INLINE V sigmoid_of(V x) {
   return hn::Div(over, hn::Add(of<V>(1), e));
 }
 
-// 1 - 2 / (e^2x + 1) where that is not small; e^2x = 2^n e^2r. One number is enough for ln(2) / 2:
-// it is right to 2^-30, and only n = 1 and 2 matter.
+// In intervals of half a power of 2 from 1/16 to 12, and one below: a number c so that tanh(c) is a
+// float to 2^-30, that float, and p in tanh(c + t) = tanh(c) + t p(t): 2^-24.5 from 4 to 6, 2^-26.8
+// elsewhere. In the order of the last 4 bits of the power and the half.
+constexpr Table kTanhTable[8] = {
+    table_of({2.49971724F, 3.50058651F, 4.99977016F, 6.99856949F, 8.6028614F, 12, 0, 0.109366901F,
+              0.156211436F, 0.218745515F, 0.312523425F, 0.437508523F, 0.625106633F, 0.875141978F,
+              1.24971187F, 1.74976504F}),
+    table_of({0.986606777F, 0.998180032F, 0.999909163F, 0.999998331F, 0.99999994F, 1, 0,
+              0.108932927F, 0.154953092F, 0.215322062F, 0.302731007F, 0.411577135F, 0.554673553F,
+              0.703977227F, 0.848202825F, 0.941348791F}),
+    table_of({0.0266071614F, 0.00363669195F, 0.000181920506F, 3.33676098e-06F, 1.34443042e-07F, 0,
+              1, 0.988133609F, 0.975989521F, 0.953636408F, 0.908353925F, 0.830604255F, 0.692337275F,
+              0.504416049F, 0.280551851F, 0.113862403F}),
+    table_of({-0.0262505095F, -0.00363005302F, -0.00018184197F, -3.33193839e-06F, -5.20403376e-07F,
+              0, -9.41994927e-09F, -0.107640401F, -0.151232719F, -0.20533897F, -0.274986953F,
+              -0.341857731F, -0.384021133F, -0.355097443F, -0.237964988F, -0.107184224F}),
+    table_of({0.0170267466F, 0.00240896083F, 0.000118953409F, 2.19643994e-06F, 9.51641113e-08F, 0,
+              -0.333331913F, -0.317520112F, -0.301819563F, -0.273658186F, -0.219524845F,
+              -0.136160791F, -0.017782649F, 0.0818441361F, 0.108340494F, 0.0629502311F}),
+    table_of({-0.00805583131F, -0.00119590119F, -5.9591639e-05F, -1.10721066e-06F, 2.78707535e-06F,
+              0, -6.99480515e-05F, 0.0720179155F, 0.0976722017F, 0.127410069F, 0.158168301F,
+              0.170006543F, 0.137857869F, 0.0607576258F, -0.0125572784F, -0.0235287435F}),
+    table_of({0.00288802688F, 0.000489700586F, 2.84402831e-05F, 5.14550663e-07F, -4.67844696e-09F,
+              0, 0.134839147F, -0.312945992F, 0.0447217599F, 0.0795408189F, 0.0428880192F,
+              -0.00735110743F, -0.0541450642F, -0.0587683246F, -0.0197154786F, 0.00348077808F}),
+    table_of({-0.000696299539F, -0.000157677408F, -9.3797089e-06F, -1.66484625e-07F,
+              -5.22255732e-06F, 0, -0.0147444643F, -4.71023941F, -0.439188063F, -0.0939403549F,
+              -0.0813381895F, -0.0640125647F, -0.0235978533F, 0.0127722267F, 0.0151023911F,
+              0.0021003813F})};
 template <class V>
 HWY_INLINE V single_tanh(V size) {
-  const V z = hn::Mul(size, size), one = of<V>(1), two = of<V>(2);
-  const V near = fused(hn::Mul(size, z), polynomial(z, Single::kTanh), size);
-  const V counted = fused(size, of<V>(2.88539004F), rounder<V>());
-  const V n = hn::Sub(counted, rounder<V>()), r = fused_less(n, of<V>(0.346573591F), size);
-  const V square = hn::Mul(r, r), half = fused(square, polynomial(r, Single::kTwiceExp), r);
-  const V power = scaled(fused(half, two, one), n);
-  const V far = hn::Sub(one, hn::Div(two, hn::Add(power, one)));
-  return hn::IfThenElse(hn::Lt(size, of<V>(0.625F)), near, far);
+  size = at_most(size, 9.2F);  // from here on it is 1
+  const BitsOf<V> interval = hn::ShiftRight<22>(bits(hn::Max(size, of<V>(0.0625F))));
+  const V t = hn::Sub(size, looked_up<V>(kTanhTable[0], interval));
+  V p = looked_up<V>(kTanhTable[7], interval);
+  for (int k = 6; k > 0; --k) p = fused(p, t, looked_up<V>(kTanhTable[k], interval));
+  return p;
 }
 template <class F, class V>
 HWY_INLINE V tanh_of(V x) {
-  const V size = at_most(hn::Abs(x), NumberOf<V>{22});  // beyond it is 1
   if constexpr (std::is_same_v<F, Single>) {
-    return hn::CopySign(single_tanh(size), x);
+    return hn::CopySign(single_tanh(hn::Abs(x)), x);
   } else {
+    const V size = at_most(hn::Abs(x), NumberOf<V>{22});  // beyond it is 1
     const V half = half_expm1<F>(hn::Add(size, size));
     return hn::CopySign(hn::Div(half, hn::Add(half, of<V>(1))), x);
   }

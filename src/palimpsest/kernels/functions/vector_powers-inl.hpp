@@ -149,38 +149,17 @@ HWY_INLINE V wide_pow(V x, V y) {
 // that c z - 1 is exact and less than 1/22, and log2(1 / c), of which the first part has 16 digits.
 // Around 1 it is 1.
 constexpr std::uint32_t kLeastOfIntervals = 0x3f330000;
-constexpr float kInverse[16] = {1.375F,   1.3125F, 1.3125F,  1.25F,   1.1875F, 1.125F,
-                                1.125F,   1.0625F, 1.0625F,  1,       0.9375F, 0.90625F,
-                                0.84375F, 0.8125F, 0.78125F, 0.71875F};
-constexpr float kLogOfInverse[16] = {
-    -0.45942688F,  -0.392318726F, -0.392318726F,  -0.321929932F,  -0.247924805F,
-    -0.169921875F, -0.169921875F, -0.0874633789F, -0.0874633789F, 0,
-    0.0931091309F, 0.14201355F,   0.245117188F,   0.299560547F,   0.356140137F,
-    0.47644043F};
-constexpr float kLogOfInverseLow[16] = {
-    -4.73875434e-06F, 1.30280716e-06F,  1.30280716e-06F,  1.83675331e-06F,  -2.70875603e-06F,
-    -3.12644238e-06F, -3.12644238e-06F, 5.37655922e-07F,  5.37655922e-07F,  0,
-    2.73532095e-07F,  5.45506782e-06F,  -4.68966346e-06F, -2.65016098e-07F, 3.67350663e-06F,
-    -2.38574444e-06F};
-
-// table[index % 16]
-template <class V>
-HWY_INLINE V looked_up(const float (&table)[16], BitsOf<V> index) {
-#if HWY_TARGET == HWY_AVX3
-  return V{_mm512_permutexvar_ps(index.raw, _mm512_loadu_ps(table))};
-#elif HWY_TARGET == HWY_AVX2
-  const __m256 first = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index.raw);
-  const __m256 second = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), index.raw);
-  return V{_mm256_blendv_ps(first, second, _mm256_castsi256_ps(_mm256_slli_epi32(index.raw, 28)))};
-#else
-  const hn::DFromV<V> d;
-  HWY_ALIGN std::uint32_t places[HWY_MAX_BYTES / sizeof(float)];
-  HWY_ALIGN float values[HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(index, hn::RebindToUnsigned<hn::DFromV<V>>(), places);
-  for (std::size_t k = 0; k < hn::Lanes(d); ++k) values[k] = table[places[k] % 16];
-  return hn::Load(d, values);
-#endif
-}
+constexpr Table kInverse =
+    table_of({1.375F, 1.3125F, 1.3125F, 1.25F, 1.1875F, 1.125F, 1.125F, 1.0625F, 1.0625F, 1,
+              0.9375F, 0.90625F, 0.84375F, 0.8125F, 0.78125F, 0.71875F});
+constexpr Table kLogOfInverse =
+    table_of({-0.45942688F, -0.392318726F, -0.392318726F, -0.321929932F, -0.247924805F,
+              -0.169921875F, -0.169921875F, -0.0874633789F, -0.0874633789F, 0, 0.0931091309F,
+              0.14201355F, 0.245117188F, 0.299560547F, 0.356140137F, 0.47644043F});
+constexpr Table kLogOfInverseLow = table_of(
+    {-4.73875434e-06F, 1.30280716e-06F, 1.30280716e-06F, 1.83675331e-06F, -2.70875603e-06F,
+     -3.12644238e-06F, -3.12644238e-06F, 5.37655922e-07F, 5.37655922e-07F, 0, 2.73532095e-07F,
+     5.45506782e-06F, -4.68966346e-06F, -2.65016098e-07F, 3.67350663e-06F, -2.38574444e-06F});
 
 // log2(x) of a positive number with a leading bit, to 2^-33: x = 2^k z, log2(z) = log2(c z) +
 // log2(1 / c), log2(1 + r) = r (log2(e) + r (a + r p(r))) with p to 2^-33.3.
