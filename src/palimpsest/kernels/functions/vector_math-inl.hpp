@@ -312,9 +312,9 @@ template <class V>
 HWY_INLINE V power_of_two(V n) {
   return power_of_counted<0>(hn::Add(n, rounder<V>()));
 }
-// v 2^n, rounded once if v is near 1.
+// v 2^n, rounded once if v is near 1; `counted` is n with the rounder.
 template <class V>
-HWY_INLINE V scaled(V v, V n) {
+HWY_INLINE V scaled(V v, V n, [[maybe_unused]] V counted) {
 #if HWY_TARGET == HWY_AVX3
   // One instruction in place of seven: a quarter of the time of exp().
   if constexpr (sizeof(NumberOf<V>) == 8)
@@ -324,10 +324,15 @@ HWY_INLINE V scaled(V v, V n) {
 #else
   const hn::DFromV<V> d;
   const V most = of<V>(static_cast<NumberOf<V>>(Layout<NumberOf<V>>::kBias - 2));
-  if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(n), most)))) return hn::Mul(v, power_of_two(n));
+  if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(n), most))))
+    return hn::Mul(v, power_of_counted<0>(counted));
   const V half = rounded(hn::Mul(n, of<V>(NumberOf<V>{0.5})));
   return hn::Mul(hn::Mul(v, power_of_two(half)), power_of_two(hn::Sub(n, half)));
 #endif
+}
+template <class V>
+HWY_INLINE V scaled(V v, V n) {
+  return scaled(v, n, hn::Add(n, rounder<V>()));
 }
 
 // A power of 2 that brings squares of the larger one into range, and its exponent.
@@ -419,14 +424,14 @@ HWY_INLINE V exp_of_rest(V r) {
 template <class F, class V>
 HWY_INLINE V exp_of(V x) {
   const Halvings<V> h = halvings<F>(within(x, F::kExpLow, F::kExpHigh));
-  return scaled(exp_of_rest<F>(h.r), h.n);
+  return scaled(exp_of_rest<F>(h.r), h.n, h.counted);
 }
 // exp(x) / 2
 template <class F, class V>
 HWY_INLINE V half_exp(V x) {
   const Halvings<V> h = halvings<F>(within(x, F::kExpLow, F::kExpHigh));
   const V half = of<V>(NumberOf<V>{0.5});
-  return scaled(fused(expm1_of_rest<F>(h.r), half, half), h.n);
+  return scaled(fused(expm1_of_rest<F>(h.r), half, half), h.n, h.counted);
 }
 
 // (e^x - 1) / 2 = 2^(n-1) p + (2^(n-1) - 1/2), where p = exp(r) - 1 and n - 1 is an exponent of
@@ -525,7 +530,7 @@ HWY_INLINE V exp_of_negative(V x) {
   const V counted = fused(x, of<V>(static_cast<T>(-1.4426950408889634)), rounder<V>());
   const V n = hn::Sub(counted, rounder<V>());
   const V r = fused_negated(n, of<V>(static_cast<T>(0.69314718055994531)), x);
-  return scaled(exp_of_rest<F>(r), n);
+  return scaled(exp_of_rest<F>(r), n, counted);
 }
 template <class F, class V>
 HWY_INLINE V erf_of(V x) {

@@ -138,7 +138,7 @@ HWY_INLINE V wide_pow(V x, V y) {
   const Halvings<V> h = halvings<F>(within(power.high, F::kExpLow, F::kExpHigh));
   const V part = hn::Sub(hn::Mul(h.n, of<V>(F::kLn2Low)), power.low), r = hn::Sub(h.high, part);
   const V lost = hn::Sub(hn::Sub(h.high, r), part);
-  const V result = scaled(hn::Add(of<V>(1), expm1_of_rest<F>(r, lost)), h.n);
+  const V result = scaled(hn::Add(of<V>(1), expm1_of_rest<F>(r, lost)), h.n, h.counted);
   const auto common = hn::And(hn::And(hn::Gt(x, of<V>(0)), hn::Lt(x, infinity<V>())),
                               hn::And(hn::Ne(y, of<V>(0)), hn::Lt(hn::Abs(y), infinity<V>())));
   if (HWY_LIKELY(hn::AllTrue(d, common))) return result;
@@ -208,7 +208,7 @@ HWY_INLINE V single_pow(V x, V y) {
   const V power = hn::Mul(y, log.high), low = fused(y, log.low, fused_minus(y, log.high, power));
   const V counted = hn::Add(power, rounder<V>()), n = hn::Sub(counted, rounder<V>());
   const V r = hn::Add(hn::Sub(power, n), low);
-  const V result = scaled(fused(r, polynomial(r, kExp2), of<V>(1)), n);
+  const V result = scaled(fused(r, polynomial(r, kExp2), of<V>(1)), n, counted);
   const auto has_log =
       hn::And(hn::Ge(x, of<V>(std::numeric_limits<float>::min())), hn::Lt(x, infinity<V>()));
   const auto plain = hn::And(has_log, hn::Le(hn::Abs(power), of<V>(125)));

@@ -99,18 +99,15 @@ HWY_INLINE LargeAngle in_half_turns(LargeAngle quarters, unsigned odd) {
 // How the remainders of large angles are counted.
 enum class Turns { quarters, halves, halves_less_a_quarter };
 
-// In place of what lanes beyond `limit` hold, the exact remainder.
+// The exact remainders of lanes beyond `limit`, anything in the others.
 template <Turns kTurns, class V>
 HWY_NOINLINE void reduce_large_lanes(V x, double limit, Angle<V>& angle) {
   const hn::DFromV<V> d;
   const hn::RebindToUnsigned<hn::DFromV<V>> di;
   constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(double);
-  HWY_ALIGN double numbers[kMost], r[kMost], low[kMost];
-  HWY_ALIGN std::uint64_t turns[kMost];
+  HWY_ALIGN double numbers[kMost], r[kMost] = {}, low[kMost] = {};
+  HWY_ALIGN std::uint64_t turns[kMost] = {};
   hn::Store(x, d, numbers);
-  hn::Store(angle.r, d, r);
-  hn::Store(angle.low, d, low);
-  hn::Store(angle.turns, di, turns);
   for (std::size_t k = 0; k < hn::Lanes(d); ++k) {
     if (numbers[k] <= limit && numbers[k] >= -limit) continue;
     LargeAngle exact = reduce_large_angle(numbers[k]);
@@ -140,13 +137,19 @@ HWY_INLINE Pair<V> remainder_of(V x, V n) {
   if constexpr (kMayBeLarger) low = hn::Add(low, hn::Sub(x, fused(n, of<V>(kFirst), high)));
   return {r, fused_less(n, of<V>(kThird), low)};
 }
+// One where lanes are `near`, else the other.
+template <class V>
+HWY_INLINE Angle<V> chosen_angle(hn::Mask<hn::DFromV<V>> near, Angle<V> yes, Angle<V> no) {
+  return {hn::IfThenElse(near, yes.r, no.r), hn::IfThenElse(near, yes.low, no.low),
+          bits(hn::IfThenElse(near, from_bits<V>(yes.turns), from_bits<V>(no.turns)))};
+}
 template <Turns kTurns, class V>
-HWY_INLINE void reduce_lanes_beyond(double limit, V x, Angle<V>& angle) {
-  if (HWY_UNLIKELY(!hn::AllTrue(hn::DFromV<V>(), hn::Le(hn::Abs(x), of<V>(limit))))) {
-    Angle<V> exact = angle;  // a copy, so that the common one stays in registers
-    reduce_large_lanes<kTurns>(x, limit, exact);
-    angle = exact;
-  }
+HWY_INLINE Angle<V> with_lanes_beyond(double limit, V x, Angle<V> angle) {
+  const auto near = hn::Le(hn::Abs(x), of<V>(limit));
+  if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), near))) return angle;
+  Angle<V> exact;
+  reduce_large_lanes<kTurns>(x, limit, exact);
+  return chosen_angle(near, angle, exact);
 }
 constexpr double kMostForProducts = 1.6e6;
 
@@ -154,21 +157,16 @@ template <class F, class V>
 HWY_INLINE Angle<V> reduce_double_angle(V x) {
   const V counted = fused(x, of<V>(0.63661977236758138), rounder<V>());
   const V n = hn::Sub(counted, rounder<V>());
-  Angle<V> angle;
-  angle.turns = bits(counted);
   if constexpr (std::is_same_v<F, Widened>) {
     // The first part has 26 bits, n no more than 27.
     const V high = fused_less(n, of<V>(1.5707963109016418), x);
-    angle.r = fused_less(n, of<V>(1.5893254773528196e-08), high);
-    angle.low = of<V>(0);
-    reduce_lanes_beyond<Turns::quarters>(1e8, x, angle);
+    const V r = fused_less(n, of<V>(1.5893254773528196e-08), high);
+    return with_lanes_beyond<Turns::quarters>(1e8, x, Angle<V>{r, of<V>(0), bits(counted)});
   } else {
     const Pair<V> rest = remainder_of<1, false>(x, n);
-    angle.r = rest.high;
-    angle.low = rest.low;
-    reduce_lanes_beyond<Turns::quarters>(kMostForProducts, x, angle);
+    const Angle<V> angle{rest.high, rest.low, bits(counted)};
+    return with_lanes_beyond<Turns::quarters>(kMostForProducts, x, angle);
   }
-  return angle;
 }
 // x = n pi + r + low or x = (n - 1/2) pi + r + low, |r| <= pi/2: sin(x), or cos(x), is sin(r + low)
 // with the sign of n.
@@ -181,14 +179,13 @@ HWY_INLINE Angle<V> reduce_to_half_turns(V x) {
   V n = hn::Sub(counted, rounder<V>());
   if constexpr (!kIsSine) n = hn::Sub(n, half);
   const Pair<V> rest = remainder_of<2, !kIsSine>(x, n);
-  Angle<V> angle{rest.high, rest.low, bits(counted)};
-  reduce_lanes_beyond<kTurns>(kMostForProducts, x, angle);
-  return angle;
+  const Angle<V> angle{rest.high, rest.low, bits(counted)};
+  return with_lanes_beyond<kTurns>(kMostForProducts, x, angle);
 }
 
-// The same of float32 in lanes that are not `near`, by way of float64.
+// The same of float32 by way of float64.
 template <class V>
-HWY_NOINLINE void reduce_large_singles(V x, hn::Mask<hn::DFromV<V>> near, Angle<V>& angle) {
+HWY_NOINLINE void reduce_large_singles(V x, Angle<V>& angle) {
   const hn::DFromV<V> d;
   const hn::ScalableTag<double> wide;
   const hn::Rebind<float, decltype(wide)> half;
@@ -207,9 +204,7 @@ HWY_NOINLINE void reduce_large_singles(V x, hn::Mask<hn::DFromV<V>> near, Angle<
     hn::Store(hn::DemoteTo(half, hn::Sub(counted, rounder<Wide>())), half, quarters + k);
   }
   const BitsOf<V> turns = bits(hn::Add(hn::Load(d, quarters), rounder<V>()));
-  angle = {hn::IfThenElse(near, angle.r, hn::Load(d, r)),
-           hn::IfThenElse(near, angle.low, hn::Load(d, low)),
-           bits(hn::IfThenElse(near, from_bits<V>(angle.turns), from_bits<V>(turns)))};
+  angle = {hn::Load(d, r), hn::Load(d, low), turns};
 }
 // Products of n and the first part of pi/2 less x are exact, for all n that a float has.
 template <class V>
@@ -222,14 +217,12 @@ HWY_INLINE Angle<V> reduce_single_angle(V x) {
   // The difference is exact unless r is small.
   const V low = hn::IfThenElseZero(hn::Gt(hn::Mul(r, r), of<V>(0x1p-20F)),
                                    fused_less(n, middle, hn::Sub(high, r)));
-  Angle<V> angle{r, low, bits(counted)};
+  const Angle<V> angle{r, low, bits(counted)};
   const auto near = hn::Le(hn::Abs(x), of<V>(4000.0F));
-  if (HWY_UNLIKELY(!hn::AllTrue(hn::DFromV<V>(), near))) {
-    Angle<V> exact = angle;
-    reduce_large_singles(x, near, exact);
-    angle = exact;
-  }
-  return angle;
+  if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), near))) return angle;
+  Angle<V> exact;
+  reduce_large_singles(x, exact);
+  return chosen_angle(near, angle, exact);
 }
 
 template <class F, class V>
