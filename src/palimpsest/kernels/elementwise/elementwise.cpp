@@ -32,7 +32,7 @@ constexpr index_t kScratchBytes = 65536;
 constexpr index_t kCachedBytes = 16384;  // half a first level cache
 constexpr index_t kLongTile = 1024;
 constexpr index_t kLongestTile = 16384, kTilesAtLeast = 16;
-constexpr index_t kSquareTile = 32;
+constexpr index_t kSquareTile = 64;
 // Rows from which on tiles of one row are worth their calls.
 constexpr index_t kLongRow = 1024;
 constexpr index_t kCacheLine = 64;
@@ -219,6 +219,7 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
 // A tile at work: its size and where each operand's part of it begins.
 struct Tile {
   index_t rows, cols;
+  index_t cols_after;  // in its row
   std::array<std::byte*, kMaxViews> data;
   index_t count() const { return rows * cols; }
 };
@@ -235,6 +236,7 @@ index_t locate(const Run& run, index_t number, index_t end, Tile& tile) {
   const index_t row = number % grid.row_tiles * grid.rows;
   number /= grid.row_tiles;
   tile.cols = std::min(joined * grid.cols, grid.col_extent - col);
+  tile.cols_after = grid.col_extent - col - tile.cols;
   tile.rows = std::min(grid.rows, grid.row_extent - row);
   std::array<index_t, kMaxRank> position;
   for (int i = grid.outer_rank - 1; i >= 0; --i) {
@@ -250,10 +252,21 @@ index_t locate(const Run& run, index_t number, index_t end, Tile& tile) {
   return next;
 }
 
+// The next tile of an input whose columns are dense comes nearer while this one is computed: the
+// processor does not foresee columns that lie far apart.
+void ask_for_next(const Run& run, const Tile& tile, int operand, index_t item) {
+  const index_t step = run.loop.step(operand, run.loop.rank - 1);
+  const std::byte* column = tile.data[at(operand)] + tile.cols * step;
+  for (index_t c = 0; c < std::min(tile.cols, tile.cols_after); ++c, column += step) {
+    for (index_t b = 0; b < tile.rows * item; b += kCacheLine) __builtin_prefetch(column + b, 0, 2);
+  }
+}
+
 void load(const Run& run, const Tile& tile, int operand, std::byte* slot, index_t item) {
   const auto& loop = run.loop;
   const index_t row_step = loop.rank > 1 ? loop.step(operand, loop.rank - 2) : 0;
   if (run.transposed[at(operand)]) {
+    ask_for_next(run, tile, operand, item);
     const Transposition t{tile.data[at(operand)], slot,      loop.step(operand, loop.rank - 1),
                           tile.cols * item,       tile.cols, tile.rows};
     item == 4 ? transpose<4>(t) : item == 8 ? transpose<8>(t) : transpose<16>(t);
