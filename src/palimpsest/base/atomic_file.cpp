@@ -30,7 +30,7 @@ std::pair<std::string, std::string> split_path(const std::string& path) {
   return {path.substr(0, slash + 1), path.substr(slash + 1)};
 }
 
-/// What one symbolic link says; empty if the path is none.
+/// The target of one symbolic link; empty if the path is not a link.
 std::string link_text(const std::string& path) {
   std::string text(4096, '\0');
   const ssize_t length = ::readlink(path.c_str(), text.data(), text.size());
@@ -38,7 +38,7 @@ std::string link_text(const std::string& path) {
   return text;
 }
 
-/// Opens a new file beside the target; the name is tried anew when somebody has it already.
+/// Opens a new file beside the target. Tries another name if the name is taken.
 int open_beside(const std::string& target, std::string& temporary) {
   static std::atomic<unsigned> counter{0};
   const auto [directory, name] = split_path(target);
@@ -71,7 +71,7 @@ std::string link_target(const std::string& path) {
     const std::unique_ptr<char, decltype(&std::free)> real(::realpath(target.c_str(), nullptr),
                                                            &std::free);
     if (real) return real.get();
-    // The last part may be a link to what is not there yet.
+    // The last part may be a link to a file that does not exist yet.
     const std::string text = link_text(target);
     if (text.empty()) return target;
     target = text.front() == '/' ? text : split_path(target).first + text;
@@ -98,7 +98,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(link_
     io_detail::fail_io(path_, kTried, errno);
   }
   if (exists && !temporary_.empty()) {
-    // A mode that cannot be set is no reason to refuse the data.
+    // A mode that cannot be set does not prevent writing the data.
     [[maybe_unused]] const int ignored = ::fchmod(descriptor_, status.st_mode & 0777);
   }
   buffer_.reserve(kBufferBytes);

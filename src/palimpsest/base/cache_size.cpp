@@ -30,7 +30,8 @@ index_t size_in(const char* path) {
 
 #define PALIMPSEST_CACHE(n) "/sys/devices/system/cpu/cpu0/cache/index" #n "/size"
 
-// What one core sees. sysconf is asked last: on some processors it adds up what others have.
+// Bytes of the last cache of one core. sysconf comes last: some processors add the caches of other
+// cores there.
 index_t last_cache() {
   for (const char* const path : {PALIMPSEST_CACHE(3), PALIMPSEST_CACHE(2)}) {
     if (const index_t size = size_in(path)) return size;

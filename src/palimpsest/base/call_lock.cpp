@@ -16,7 +16,8 @@ constexpr Word kReaders = kWaiting - 1;
 
 Word present_generation() { return Word{process_generation()} << 32; }
 
-// The word as this process sees it: holders of an earlier generation are none.
+// The word for the present generation. Holders from before fork() no longer count; a writer among
+// them leaves the word torn.
 Word renewed(Word word, Word generation) {
   if (word >> 32 == generation >> 32) return word;
   const bool is_torn = (word & (kWriter | kTorn)) != 0;
@@ -40,7 +41,7 @@ void CallLock::lock_shared() noexcept {
   }
 }
 
-// What was taken before fork() and not kept is given back already.
+// A lock taken before fork() and not kept by the child is released already.
 void CallLock::unlock_shared() noexcept {
   const Word generation = present_generation();
   Word seen = word_.load(std::memory_order_relaxed);

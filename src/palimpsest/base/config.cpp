@@ -149,8 +149,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 // -- whose config ------------------------------------------------------------------------------
 
-// What threads outside of any scope see. Replaced as a whole; each thread keeps the one it saw last
-// until the generation tells it that there is another one.
+// The configuration of threads outside of any scope. It is replaced as a whole. Each thread keeps
+// its last one until `generation` changes.
 struct Default {
   Mutex mutex;
   std::shared_ptr<const Config> config;  // guarded by mutex

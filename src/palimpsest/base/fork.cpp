@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every thread has a note of its own in one list: how many sections it is in. fork() closes the
-// gate and then waits until no note shows a section; who wants to enter meanwhile waits for the
+// Every thread has a note in one list: the number of sections that it is in. fork() closes the gate
+// and then waits until no note shows a section. Threads that want to enter meanwhile wait for the
 // gate.
 //
 // To enter, a thread writes its note and then reads the gate; fork() writes the gate and then reads
-// the notes. One of both must see the other, which takes a barrier between write and read on both
-// sides. membarrier() puts that of the threads into fork(); where the system has none, they pay.
+// the notes. At least one of them must see the other's value. This takes a barrier between write
+// and read on both sides. membarrier() moves the barrier of the threads into fork(); on systems
+// without it each thread pays for its own.
 #include "palimpsest/base/fork.hpp"
 
 #include <linux/membarrier.h>
@@ -40,8 +41,9 @@ struct Gate {
   std::mutex mutex;  // held from before fork() until after it
   std::atomic<bool> is_closed{false};
   std::atomic<bool> needs_fence{true};
-  // Of two threads that write a flag, update this and read the other's flag, the later one sees the
-  // earlier one's. A fence would do the same, but ThreadSanitizer does not know fences.
+  // Orders two threads that each write a flag, update this and read the other's flag: the later one
+  // sees the flag of the earlier one. A fence would do the same, but ThreadSanitizer does not know
+  // fences.
   std::atomic<unsigned> fence{0};
   std::atomic<Note*> notes{nullptr};
   std::atomic<unsigned> generation{0};
@@ -135,7 +137,7 @@ void give_note_back(ThreadExit& exit) noexcept {
   if (note != nullptr) note->is_taken.store(false);
 }
 
-// Nobody is inside while fork() goes on, other than the thread that calls it.
+// Waits while fork() runs, unless this thread called it: no other thread may be inside.
 void wait_for_gate(Note& note) {
   while (gate.is_closed.load()) {
     if (pthread_equal(gate.closed_by.load(), pthread_self()) != 0) return;

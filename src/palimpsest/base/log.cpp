@@ -30,7 +30,7 @@ void write_line(LogLevel level, std::string_view text) noexcept {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     pieces[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
   }
-  // A message that nobody can read is lost.
+  // A message that cannot be written is lost.
   [[maybe_unused]] const ssize_t n =
       writev(STDERR_FILENO, pieces.data(), static_cast<int>(pieces.size()));
 }
@@ -85,7 +85,7 @@ void log(LogLevel level, std::string_view text) noexcept {
     } const leave;
     log.sink(level, text);
   } catch (...) {
-    // Whoever logs is at work on something else.
+    // A failed log must not end the work that it reports.
   }
 }
 

@@ -16,7 +16,7 @@ index_t element_count(std::span<const index_t> extents) {
       throw ShapeError("[shape] got " + to_string(extents) + ", expected no negative extent");
     }
   }
-  // A zero anywhere makes the product zero, whatever the others are.
+  // A zero makes the product zero, even if the product of the others overflows.
   if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return 0;
   index_t count = 1;
   for (index_t extent : extents) count = checked_multiply(count, extent);
