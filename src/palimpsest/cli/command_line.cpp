@@ -58,7 +58,7 @@ std::string joined(const std::vector<std::string>& words, const std::string& bet
   return text;
 }
 
-// What laziness did and saved, on standard error: standard output belongs to the command.
+// Prints the counts of lazy copies to standard error: standard output belongs to the command.
 void print_stats() {
   const CopyCounts counts = CopyStats::process();
   const auto number = [](std::uint64_t n) { return with_commas(static_cast<index_t>(n)); };
@@ -97,8 +97,8 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
 
 namespace {
 
-// What holds between options: `given` (with this value, if one is named) is refused beside any of
-// `others`, or without them all.
+// A rule between options. With needs_one false, `given` (with this value, if one is named) must not
+// stand beside any of `others`; with true, it needs at least one of them.
 struct Rule {
   std::string given, value;
   std::vector<std::string> others;
@@ -260,9 +260,9 @@ struct CommandLine::Impl {
   CLI::App app;
   std::vector<std::shared_ptr<Command::Impl>> commands;
   std::vector<std::string> words;
-  std::string of_config;  // says what --config gives, behind an error; empty: nothing
+  std::string of_config;  // text for errors: the values from --config; empty for none
 
-  /// The subcommand whose arguments were being read, or nothing.
+  /// The subcommand whose arguments are being read, or null.
   const CLI::App* current() const {
     const auto used = app.get_subcommands();
     return used.empty() ? nullptr : used.front();
@@ -270,7 +270,7 @@ struct CommandLine::Impl {
   std::string name() const {
     return app.get_name() + (current() == nullptr ? "" : " " + current()->get_name());
   }
-  /// The text with what to do, if it does not say so itself.
+  /// The text with advice, unless it gives some itself.
   std::string with_advice(std::string text) const {
     if (text.find("Try ") == std::string::npos) {
       while (!text.empty() && text.back() == '.') text.pop_back();
@@ -283,11 +283,11 @@ struct CommandLine::Impl {
   std::string unknown_word() const;
 };
 
-// What was given that nothing takes, with the word that was probably meant.
+// An error about the first word that no option or argument takes, with the nearest known word.
 std::string CommandLine::Impl::unknown_word() const {
   const CLI::App* app_used = current() == nullptr ? &app : current();
   std::vector<std::string> extra = app.remaining(true);
-  std::erase(extra, "--");  // the end of the options; no argument itself
+  std::erase(extra, "--");  // ends the options; not an argument
   if (extra.empty()) return {};
   const std::string word = extra.front().substr(0, extra.front().find('='));
   const bool is_option = word.size() > 1 && word[0] == '-';
@@ -433,7 +433,7 @@ int CommandLine::run(int argc, const char* const* argv) {
   } catch (const UsageError& error) {
     print_error(impl_->name(), impl_->with_advice(error.what()));
     return kWrongUsage;
-  } catch (const ValueError& error) {  // of a step of imaging/: what the user gave
+  } catch (const ValueError& error) {  // an error of imaging/ about a value of the user
     print_error(impl_->name(), impl_->with_advice(error.what()));
     return kWrongUsage;
   } catch (const TypeError& error) {

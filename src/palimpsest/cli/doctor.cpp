@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// palimpsest doctor: what this machine and this build offer.
+// palimpsest doctor: facts about this machine and this build.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// palimpsest info: what a file holds.
+// palimpsest info: the contents of a file.
 #include <fmt/format.h>
 
 #include <memory>
@@ -31,7 +31,7 @@ struct InfoOptions {
   bool json = false;
 };
 
-// Facts as lines for people and as JSON, in one order.
+// Facts, written as lines of text and as JSON, in one order.
 class Facts {
  public:
   void add(const std::string& name, const std::string& value) {

@@ -9,7 +9,7 @@
 
 namespace {
 
-// A mapped file that somebody made shorter has no bytes left to read.
+// Ends the program when a mapped file was shortened by another process: its pages cannot be read.
 extern "C" void end_after_bus_error(int) {
   constexpr std::string_view kText =
       "palimpsest: a mapped file became shorter while it was read, or its disk failed. Try again "

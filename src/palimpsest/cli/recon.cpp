@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// palimpsest recon: from k-space to an image; palimpsest plan: what that takes.
+// palimpsest recon: from k-space to an image. palimpsest plan: time and memory of that.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -63,14 +63,14 @@ void check_outputs(const ReconOptions& options) {
   throw UsageError("no output is named. Try -o image.png");
 }
 
-// What a run, or the plan of one, says and leaves behind.
+// The messages and files of a run, or of its plan.
 class Session {
  public:
   explicit Session(const ReconOptions& options) : options_(options), messages_(options.quiet) {
     if (options.threads) threads_.emplace(ConfigOverrides{.threads = *options.threads});
   }
 
-  // Only what a run takes: --plan and --report, but no result.
+  // Plans only: writes --plan and --report, and no result.
   void plan();
   void recon();
 
@@ -137,7 +137,7 @@ ScanReconstructionResult Session::solved(ScanReconstruction& reconstruction) con
   });
 }
 
-// Of the ranks of a run the first one writes and prints.
+// Drops all outputs: only the first rank of a run writes and prints.
 void Session::be_silent() {
   for (std::string* const path :
        {&options_.output, &options_.save, &options_.save_maps, &options_.report, &options_.plan,

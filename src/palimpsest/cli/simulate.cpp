@@ -75,8 +75,8 @@ Tensor object_image(const SimulateOptions& options) {
   return image;
 }
 
-// Adds noise of the given standard deviation (of the complex number) and clears what is not
-// measured.
+// Adds noise of the given standard deviation (of the complex number), and clears the elements that
+// were not measured.
 void add_noise(Tensor& kspace, const Tensor& mask, double noise, std::uint64_t seed) {
   const Tensor normal = Tensor::random_normal(kspace.shape(), DType::complex64, {seed, 3});
   const Sample* n = normal.data<Sample>();
@@ -154,7 +154,7 @@ std::string summary_of(const SimulateOptions& options, const Tensor& mask) {
                      static_cast<double>(points) / static_cast<double>(samples), options.noise);
 }
 
-// sampling_pattern(), whose errors name the options.
+// The result of sampling_pattern(). Its errors name the options.
 Tensor pattern_of(index_t ny, index_t nx, const PatternOptions& options) {
   try {
     return sampling_pattern(ny, nx, options);

@@ -25,8 +25,8 @@ void check(bool is_good) {
 void open_standard_files() {
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(standard, F_GETFD) >= 0 || errno != EBADF) continue;
-    // For reading only: what is printed must not vanish without an error. open() returns the lowest
-    // free number, which is this one.
+    // For reading only, so that printing fails with an error. open() returns the lowest free
+    // number: this one.
     [[maybe_unused]] const int opened = ::open("/dev/null", O_RDONLY);
   }
 }

@@ -107,7 +107,7 @@ Tensor error_of(const Entry& entry, const Tensor& reference, const CompareOption
   return result;
 }
 
-// Of a volume the plane in the middle.
+// The plane in the middle of a volume.
 Tensor middle_plane(Tensor x) {
   while (x.rank() > 2) x = x.select(0, x.shape(0) / 2);
   return x;

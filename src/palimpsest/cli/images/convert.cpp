@@ -27,7 +27,7 @@ struct ConvertOptions {
   index_t bits = 8, columns = 0;
 };
 
-// `Nz=10:20`, or `Nz=10` for one element, which is no axis afterwards.
+// `Nz=10:20`, or `Nz=10` for one element; the axis then disappears.
 struct Cut {
   std::string axis;
   index_t first = 0;
@@ -93,7 +93,7 @@ void apply_cut(Image& image, const Cut& cut) {
   image.names = image.names.without(image.names[*axis]);
 }
 
-// The samples of a raw scan on the grid of k-space. Cuts of counters choose what is sorted.
+// The samples of a raw scan on the grid of k-space. Cuts of counters select the readouts.
 Image sorted_scan(const std::string& path, std::vector<Cut>& cuts) {
   CartesianOptions which;
   const std::pair<const char*, std::optional<index_t>*> counters[] = {

@@ -97,7 +97,7 @@ void write_picture(const std::string& path, const Image& image, const WriteImage
   write_png(path, montage(panels, {.columns = options.columns, .low = low, .high = high}));
 }
 
-// Of a PNG with so many points: those of its planes, and of the picture that is made of them.
+// Bytes of a PNG with this many points: those of its planes, and of the picture made of them.
 SortingBytes picture_bytes(const Extents& extents, const WriteImageOptions& options) {
   const index_t points = element_count(extents), as_float = 4 * points;
   // The part, and a copy of it: to find the window, or turned.

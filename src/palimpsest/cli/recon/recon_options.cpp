@@ -37,7 +37,7 @@ ReconstructMethod method_of(const std::string& text) {
       ->method;
 }
 
-// Where a raw scan is sorted: beside the result, for which there is room too.
+// The folder in which a raw scan is sorted: that of a result, whose disk has room too.
 std::string scratch_folder(const ReconOptions& options) {
   if (!options.scratch.empty()) return options.scratch;
   for (const std::string& path : {options.save, options.output, options.html, options.report}) {

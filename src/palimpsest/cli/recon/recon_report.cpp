@@ -26,7 +26,8 @@ bool is_iterative(const ScanReconstruction& r) {
   return r.plan().method != ReconstructMethod::adjoint;
 }
 
-// How the operator of an item is cut; of the adjoint alone if nothing is solved.
+// The sizes and the number of tiles of an item's operator; those of the adjoint if nothing is
+// solved.
 struct Cut {
   const DimMap& sizes;
   index_t tiles;
@@ -70,7 +71,7 @@ JsonReport sizes_of(const ScanReconstruction& r) {
   return sizes;
 }
 
-// Of |x|^2 / 2.
+// The weight of |x|^2 / 2.
 double lambda_of(const ScanReconstructionOptions& options) {
   double lambda = 0;
   for (const Regularizer& r : options.regularizers) {
@@ -99,7 +100,7 @@ JsonReport plan_report(const ScanReconstruction& r) {
   return report;
 }
 
-// Why this method.
+// The reason for the method.
 const char* method_reason(const ScanReconstruction& r, const ScanReconstructionOptions& options) {
   if (options.method != ReconstructMethod::automatic) return "asked for";
   switch (r.plan().method) {
@@ -319,7 +320,7 @@ std::string ranks_text(const std::vector<RankReport>& ranks) {
   return text;
 }
 
-// Where one side of k-space is missing, and what becomes of it.
+// The missing side of k-space, and its treatment. Empty if no side is missing.
 std::string partial_text(const ScanReconstruction& r, const ScanReconstructionOptions& options) {
   const ScanLayout& layout = r.layout();
   if (layout.has_trajectory()) return {};

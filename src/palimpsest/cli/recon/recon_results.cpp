@@ -14,7 +14,7 @@
 namespace palimpsest::cli {
 namespace {
 
-// The endings of --plan, and what a file with each of them holds.
+// The endings of --plan, and the function that writes each format.
 struct PlanFormat {
   const char* ending;
   std::string (Plan::*text)() const;
@@ -38,7 +38,7 @@ WriteImageOptions image_options(const ReconOptions& options) {
   return how;
 }
 
-// Of the page's planes, their pictures and its text.
+// Bytes of the page's planes, their pictures and its text.
 SortingBytes page_bytes(const ReconOptions& options, const Extents& image) {
   if (options.html.empty()) return {};
   const index_t points = image.back() * image[image.size() - 2];

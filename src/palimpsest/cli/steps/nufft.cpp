@@ -73,7 +73,7 @@ Tensor computed(const NufftCommand& options, const Tensor& x, const Tensor& traj
   return adjoint_image(A, x, weights);
 }
 
-// What is held beside the operator and the input.
+// Peak bytes beside the operator and the input.
 index_t working_bytes(const NufftCommand& options, const Tensor& x, const Extents& image,
                       const NamedLinop& A) {
   const TensorType given{DType::complex64, x.shape(), {}};

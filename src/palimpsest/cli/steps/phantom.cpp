@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// palimpsest phantom: known images, and what would be measured of them.
+// palimpsest phantom: known images, and simulated measurements of them.
 #include "palimpsest/imaging/phantom.hpp"
 
 #include <fmt/format.h>

@@ -45,7 +45,7 @@ Tensor read_noise(const std::string& path, index_t coils) {
   return noise;
 }
 
-// Of a raw scan its own noise readouts, unless something else is named.
+// The given covariance, or that of the scan's own noise readouts.
 Tensor covariance_of(const WhitenCommand& options, const KspaceFile& file) {
   const index_t coils = file.kspace.shape(0);
   if (!options.covariance.empty()) {
