@@ -114,7 +114,7 @@ class Compiler {
 
   void collect_default_updates(const Substitution& substitution) {
     if (options_.no_default_updates.all) return;
-    PointerSet<const Container> seen;  // and what has another update, or is to have none
+    PointerSet<const Container> seen;  // and those with another update, or excluded
     for (const Variable& excluded : options_.no_default_updates.list) {
       if (excluded.defined()) seen.insert(container_of(excluded).get());
     }

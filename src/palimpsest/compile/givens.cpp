@@ -13,7 +13,7 @@ bool contains(std::span<const Variable> list, const Variable& v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
-// Does `expression` need `v`?
+// True if `expression` needs `v`.
 bool depends_on(const Variable& expression, const Variable& v) {
   if (expression == v) return true;
   for (const Apply& node : applications_of({&expression, 1})) {
@@ -64,7 +64,7 @@ Substitution::Substitution(const Givens& givens, std::vector<Variable> inputs, b
   for (std::size_t i : order_of_dependence()) {
     std::vector<Variable> from = inputs_, to = inputs_;
     for (std::size_t j = 0; j < old_.size(); ++j) {
-      if (j == i) continue;  // x may be replaced by what x is needed for
+      if (j == i) continue;  // a replacement of x may need x itself
       from.push_back(old_[j]);
       to.push_back(new_[j]);
     }

@@ -12,7 +12,7 @@ namespace {
 
 bool is_loop(const Apply& node) { return dynamic_cast<const ops::Loop*>(&node.op()) != nullptr; }
 
-// Does the value lie, or may it, in the memory of an input of the graph?
+// True if the value lies, or may lie, in the memory of an input of the graph.
 bool may_lie_in(AliasedInputs& aliased, const Variable& value, const Variable& memory) {
   std::vector<Variable> pending{value};
   std::unordered_set<const VariableNode*> seen;

@@ -133,7 +133,7 @@ std::string path_from(const Variable& root, std::span<const Variable> outputs,
     if (output != outputs.end()) {
       return text + " -> output " + std::to_string(output - outputs.begin());
     }
-    // Users come later in the order than what they use.
+    // In this order, users come after the nodes that they use.
     for (; next < nodes.size(); ++next) {
       const auto used = nodes[next].inputs();
       if (std::find(used.begin(), used.end(), v) != used.end()) break;

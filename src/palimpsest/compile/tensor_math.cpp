@@ -25,7 +25,7 @@ class FunctionCache {
   static FunctionCache& instance() {
     return immortal([] { return FunctionCache(); });
   }
-  // Undefined if there is none.
+  // The kept function; undefined if the cache has none.
   Function find(const std::string& key) {
     const std::lock_guard guard(mutex_);
     const auto it = places_.find(key);

@@ -70,7 +70,7 @@ Function StagedProgram::compiled(std::vector<In> inputs,
                   std::move(options));
 }
 
-// -- what there is to do -----------------------------------------------------------------------
+// -- pending work ------------------------------------------------------------------------------
 
 StagedRun::StagedRun(const StagedProgram& program, std::span<const Tensor* const> inputs)
     : program_(program) {
@@ -183,7 +183,7 @@ void StagedRun::drop_unneeded() {
   std::erase_if(values_, [&](const auto& entry) { return !needed.contains(entry.first); });
 }
 
-// An ifelse of which a branch has extents that are not known, or not those of the other one.
+// True for an ifelse whose branches have unknown extents or extents that differ.
 bool StagedRun::is_open_choice(const Apply& node) const {
   return dynamic_cast<const ops::IfElse*>(&node.op()) && !extents_.at(node.output(0).node());
 }
