@@ -58,7 +58,7 @@ inline constexpr bool is_complex_type = false;
 template <class T>
 inline constexpr bool is_complex_type<std::complex<T>> = true;
 
-// The integer part modulo 2^64, 0 for what has none: C++ leaves casts out of range undefined.
+// The integer part modulo 2^64; 0 for infinities and NaN. C++ leaves casts out of range undefined.
 std::uint64_t wrap_to_bits(double value) {
   constexpr double kHalf = 9223372036854775808.0;  // 2^63
   if (value > -kHalf && value < kHalf) {
@@ -103,7 +103,7 @@ template <class From, class To>
 void convert_row(const std::byte* x, index_t from, std::byte* y, index_t to, index_t n) {
   if (from == sizeof(From) && to == sizeof(To)) {
     if constexpr (is_complex_type<From> && is_complex_type<To>) {
-      // As numbers one by one, of which compilers make vectors.
+      // Converts parts one by one: compilers vectorize this loop.
       using FromPart = typename From::value_type;
       using ToPart = typename To::value_type;
       convert_row<FromPart, ToPart>(x, sizeof(FromPart), y, sizeof(ToPart), 2 * n);
@@ -199,8 +199,8 @@ Loop make_loop(const ConstView& x, const MutableView& out, const std::byte*& fro
   return merged;
 }
 
-// Where the innermost axis jumps in the source while another one walks through it densely, both
-// are done in tiles. Puts that axis second to last and says whether there is one.
+// Prepares tiles if the innermost axis jumps in the source while another axis walks through it
+// densely. Moves that axis to the place before the last and returns true; else returns false.
 bool arrange_tiles(Loop& axes, index_t item, bool is_plain) {
   if (axes.size() < 2) return false;
   std::size_t best = axes.size() - 1;
@@ -237,7 +237,8 @@ bool is_streamed(const Transposition& t, index_t total_bytes) {
   return total_bytes >= (rows_collide(t) ? 1 : kRoom) * line_streaming_bytes();
 }
 
-// A matrix whose rows are dense on both sides, along different axes; false: it is none.
+// Transposes a matrix whose rows are dense on both sides, along different axes. Returns false for
+// any other array.
 bool run_transpose(const Axis& outer, const Axis& inner, const std::byte* x, std::byte* y,
                    std::size_t item, index_t total_bytes) {
   const auto bytes = static_cast<index_t>(item);
@@ -334,8 +335,8 @@ void strided_copy_piece(const ConstView& x, const MutableView& out, index_t tota
 void strided_fill(const void* value, const MutableView& out) {
   assert(out.rank() <= kMaxRank);
   if (!has_elements(out.extents)) return;
-  // A copy from one element that stands still; the element is kept apart because it may lie inside
-  // of what is filled.
+  // A copy of one element with strides of 0. The element is copied first, because it may lie inside
+  // the destination.
   alignas(16) std::array<std::byte, 16> element;
   const std::size_t item = item_size(out.dtype);
   std::memcpy(element.data(), value, item);

@@ -106,7 +106,7 @@ Transposition part_of(const Transposition& t, index_t item, index_t i, index_t r
 
 }  // namespace
 
-// Whole lines of y at once where there are any, what is left at the sides in tiles.
+// Transposes whole cache lines of y together, and the rest at the sides in tiles.
 template <std::size_t kItem>
 void transpose(const Transposition& t) {
   constexpr index_t kItemBytes{kItem}, kSide = kCacheLine / kItemBytes;

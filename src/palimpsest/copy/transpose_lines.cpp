@@ -59,8 +59,8 @@ PALIMPSEST_AVX2 void unweave(const std::byte* x, index_t ahead, const Put& put) 
   if constexpr (kCount == 3) put(2, W::template get<2>(low), W::template get<2>(high));
 }
 
-// Of whole lines in straight code; `y_rows` of all of the matrix are `columns` and those before
-// them.
+// Exchanges whole lines in straight code, and partial ones in a loop. `y_rows` counts all columns
+// of the matrix: `columns` and those before them.
 template <index_t kItem, class Put>
 PALIMPSEST_AVX2 void exchange(const std::byte* x, index_t x_row, index_t columns, index_t y_rows,
                               index_t ahead, bool collides, const Put& put) {
@@ -82,7 +82,7 @@ class Squares {
 
   __attribute__((target("avx2"))) void run() const {
     const bool diagonal = rows_collide(t_) && t_.y_rows % kSide == 0;
-    // What is stored finds the lines of its neighbours in cache: whole rows of squares.
+    // Whole rows of squares: neighbouring lines are then in the cache when a line is stored.
     const index_t high = diagonal ? kBlock : (kStreamed ? 8 : 1) * kSide;
     const index_t wide = diagonal ? kBlock : kStreamed ? 64 * kSide : t_.y_rows;
     for (index_t i = 0; i < t_.x_rows; i += high) {
@@ -137,9 +137,9 @@ class Squares {
   const Transposition& t_;
 };
 
-// Lines of y that do not begin where squares do. What a line of a square leaves for the next line
-// of y waits until that is known. It is shifted in registers: memory that has just been written
-// cannot be read before the streams in front of it are gone.
+// Writes lines of y that do not begin where squares do. The rest of a square's line waits for the
+// bytes that complete its line of y. It is shifted in registers: bytes that have just been written
+// cannot be read before the stream stores in front of them are done.
 template <index_t kItem>
 class ShiftedLines {
  public:
@@ -170,9 +170,9 @@ class ShiftedLines {
   static constexpr index_t kSide = kCacheLine / kItem, kAhead = 4 * kCacheLine;
   static constexpr index_t kWide = 1024;  // columns whose rests wait at the same time
 
-  // How far lines of squares begin within lines of y, the same for every kSide-th row of y. A line
-  // of y is made of `bytes` of one line of a square and the beginning of the next. In words of 4
-  // bytes: each register is rotated, and joined to the one before.
+  // The shift of squares' lines against lines of y, the same for every kSide-th row of y. A line of
+  // y consists of the last `bytes` of one square's line and the beginning of the next. Words have 4
+  // bytes: each register is rotated and then joined with the one before.
   struct Shift {
     __m256i index{};  // of rotated words
     __m256 before{};  // words that come from the register before
@@ -193,8 +193,8 @@ class ShiftedLines {
     PALIMPSEST_AVX2 __m256d join(__m256 old, __m256 now) const {
       return _mm256_castps_pd(_mm256_blendv_ps(now, old, before));
     }
-    // A line of a square that begins at `to`. What waits: the last register, rotated; then half a
-    // line of y, where more than that half comes from the line before.
+    // Writes a square's line that begins at `to`. `waiting` holds the last register, rotated; then
+    // half a line of y, if more than half of a line comes from the square before.
     template <bool kFirst>
     PALIMPSEST_AVX2 void put(std::byte* waiting, std::byte* to, __m256d low, __m256d high) const {
       const __m256 a = rotate(low), b = rotate(high);
@@ -212,7 +212,7 @@ class ShiftedLines {
         put_line<true>(to - bytes, first, lower);
       }
     }
-    // Of the first line of a row there is only what belongs to it.
+    // Writes the first line of a row: only the bytes that belong to the row.
     PALIMPSEST_AVX2 void put_rest(std::byte* to, __m256d low, __m256d high) const {
       alignas(kCacheLine) std::byte line[kCacheLine];
       put_line<false>(line, low, high);
@@ -321,7 +321,7 @@ class ShortRows {
       if constexpr (kCount == 3) _mm256_storeu_pd(y + 8, W::template get<2>(row));
     }
   }
-  // A register for each row of y. What it holds beyond the row is replaced by the next one.
+  // Stores a register for each row of y. The next store overwrites the part beyond the row.
   template <class Rows>
   PALIMPSEST_AVX2 void put(Rows rows, std::byte* to) const {
     _Pragma("GCC unroll 4") for (index_t j = 0; j < kSide; j += C::kCount) {
