@@ -135,7 +135,7 @@ Traffic AllReduce::traffic(const Apply& apply) const {
   return {(elements - own + n * own) * item, receivers + (own > 0 ? n : 0), 2};
 }
 
-// Ranks may have laid out their arrays differently: what travels is row by row.
+// Ranks may lay out their arrays differently: messages hold rows in order.
 void AllReduce::run(RunContext& context) const {
   const ConstView& x = context.input(0);
   const MutableView& y = context.output(0);
@@ -210,7 +210,7 @@ OpPtr AllReduce::joined(std::span<const Apply> nodes) const {
 
 namespace {
 
-// Where arrays lie in a message: those with large items first, so that all are aligned.
+// Offsets of arrays in a message. Arrays with large items come first, so that all are aligned.
 struct Packing {
   std::vector<std::size_t> offsets;
   std::size_t bytes = 0;
@@ -294,7 +294,7 @@ void JoinedAllReduce::run(RunContext& context) const {
   }
 }
 
-// -- what ranks have alike -----------------------------------------------------------------------
+// -- equality of ranks ---------------------------------------------------------------------------
 
 void check_alike(const Team& team, const AxisNames& axes, std::uint64_t mine,
                  std::string_view what) {

@@ -75,7 +75,7 @@ NamedLinop distributed_adjoint(const NamedLinop& A) {
 }
 
 // A^H A of parts whose results are not summed over ranks: the normal operator of each part, summed
-// where the adjoint is.
+// over the ranks that the adjoint sums over.
 NamedLinop distributed_normal(const NamedLinop& A, const NamedLinop* inner) {
   const Roles r = roles_of(A);
   if (!r.forward.empty() || (inner && is_in_parts(*inner))) return {};
@@ -122,7 +122,7 @@ const LinopType& distributed_type() {
   });
 }
 
-// What all ranks must agree on.
+// Text of the arguments that must be equal on all ranks.
 std::string agreed_text(const NamedLinop& A, const Team& team, const Placement& placement,
                         const DistributeOptions& options) {
   std::string sizes;
@@ -188,7 +188,7 @@ CutDims cut_dims_for(const NamedLinop& A, const Placement& placement) {
   return cuts;
 }
 
-// An operator of which every placed dimension can be cut.
+// Distributes an operator whose placed dimensions can all be cut.
 NamedLinop distribute_whole(const NamedLinop& A, const Team& team, const Placement& placement) {
   Tile tile;
   for (const auto& [d, axis] : placement.entries()) {
@@ -222,7 +222,7 @@ Axes refused_axes(const NamedLinop& A, const Placement& placement) {
   return refused;
 }
 
-// Operators side by side, each of which has the placed dimensions in both of its shapes.
+// True for operators side by side that each have the placed dimensions in both of their shapes.
 bool is_side_by_side(const NamedLinop& A, const Placement& placement) {
   if (&A.type() != &linop_types::stack() && &A.type() != &linop_types::add()) return false;
   return std::all_of(
@@ -264,7 +264,8 @@ NamedLinop distribute_one(const NamedLinop& A, const Team& team, const Placement
   return stencil.defined() ? stencil : distributed_elsewhere(A, team, placement, refused);
 }
 
-// Part after part; what renames a placed dimension hands its cut on to the new name.
+// Distributes one part after the other. A part that renames a placed dimension hands its cut on to
+// the new name.
 NamedLinop distribute_parts(const NamedLinop& A, const Team& team, const Placement& in_front) {
   Placement placement = in_front;
   std::vector<NamedLinop> parts;
@@ -276,7 +277,7 @@ NamedLinop distribute_parts(const NamedLinop& A, const Team& team, const Placeme
   return parts.size() == 1 ? parts[0] : Chain(std::move(parts));
 }
 
-// Can some part not be cut where it is to be?
+// True if some part cannot be cut where the placement cuts it.
 bool needs_exchange(const NamedLinop& A, Placement placement) {
   for (const NamedLinop& part : flatten(A)) {
     const NamedLinop known = sized(part, A);

@@ -18,7 +18,7 @@ namespace {
 
 // -- halos ---------------------------------------------------------------------------------------
 
-// What a stencil reads around an element, along one axis.
+// Elements that a stencil reads before and after an element, along one axis.
 struct Reach {
   index_t before = 0, after = 0;
 };
@@ -48,8 +48,8 @@ index_t own_extent(const Team& team, const CutAxis& cut) {
   return part_at(team, cut, team.rank()).size();
 }
 
-// The stencil of the part with what is around it; what it gives there is cut off: it would need
-// more.
+// The stencil of the part with its halo. Results at the halo are cut off: they would need more
+// elements.
 Variable stencil_fn(const NamedLinop& A, const Variable& x) {
   const Team team = team_in(A);
   const HaloEdge edge = edge_of(A);
@@ -101,7 +101,7 @@ bool has(const Axes& axes, index_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-// The axes of a stencil, from the front, and its reach along each; none: it is no stencil.
+// The axes of a stencil, from the front, and its reach along each; no axes for another operator.
 struct StencilReach {
   Axes axes;
   std::vector<Reach> reach;
@@ -122,7 +122,7 @@ StencilReach reach_of(const NamedLinop& A) {
   result.axes = from_front(last_axes(kernel.size()), A.ishape().size());
   for (const index_t k : kernel) {
     const index_t centre = k / 2;
-    // The adjoint reads the other way, and is the transpose of what the halo is for.
+    // The reach of the adjoint, whose transpose the halo serves: it reads in the other direction.
     result.reach.push_back({k - 1 - centre, centre});
   }
   result.edge = A.attr("boundary").as_string() == "circular" ? "periodic" : "zero";
@@ -192,7 +192,7 @@ Variable elsewhere_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 NamedLinop elsewhere_normal(const NamedLinop& A, const NamedLinop* inner) {
-  // Of the whole, not of this rank's part: all ranks do the same.
+  // The property of the whole, not of this rank's part: all ranks do the same.
   return !inner && A.attr("is_unitary").as_bool() ? Identity(A.ishape()) : NamedLinop();
 }
 
@@ -225,7 +225,7 @@ std::optional<std::size_t> axis_elsewhere(const NamedLinop& A, const Placement& 
       A.split({{d, slice(0, *n / 2)}});
       best = axis;
     } catch (const SplitError&) {
-      // Another one may do.
+      // This axis cannot be cut; another one may.
     }
   }
   return best;

@@ -28,7 +28,7 @@ std::vector<PartRange> parts_on(int rank, const Dims& dims, const Extents& globa
   return ranges;
 }
 
-// Does this rank send what it shares with ranks that hold the same? Only the first of them does.
+// True if this rank is the first of the ranks that hold the same part. Only the first one sends.
 bool is_first_holder(int rank, const Dims& dims, const Team& team, const Placement& placement) {
   for (const TeamAxis& axis : team.axes()) {
     const bool cuts = std::any_of(dims.begin(), dims.end(),
@@ -73,7 +73,7 @@ std::span<const std::byte> bytes_of(const Tensor& t) {
   return {static_cast<const std::byte*>(t.raw_data()), static_cast<std::size_t>(t.nbytes())};
 }
 
-// What a rank holds. Of ranks that hold the same only the first sends.
+// The part of one rank. Of ranks with equal parts only the first sends.
 struct Holding {
   std::vector<PartRange> ranges;
   bool is_first = true;
@@ -86,7 +86,7 @@ bool is_same(const std::vector<PartRange>& a, const std::vector<PartRange>& b) {
                     });
 }
 
-// Moves an array from what each rank holds to what each shall hold, if anything.
+// Moves an array from the parts that ranks hold to the parts that they shall hold, if any.
 Tensor moved(const Team& team, const Tensor& local, const std::vector<Holding>& from,
              const std::vector<std::optional<std::vector<PartRange>>>& to) {
   const auto n = static_cast<std::size_t>(team.size()),

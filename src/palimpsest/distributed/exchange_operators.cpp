@@ -17,7 +17,7 @@ namespace {
 
 using namespace distributed_detail;
 
-// What stands in the attributes of an exchange.
+// The attributes of an exchange.
 Attributes attributes_of(const Team& team, const CutAxes& input, const CutAxes& output) {
   return {{"team", team.node().id},
           {"input", spread_of(team, input)},

@@ -26,7 +26,7 @@ std::optional<Team> team_within(const NamedLinop& A) {
   return {};
 }
 
-// Runs what all ranks do together; those that wait for one that throws end too.
+// Runs joint work of all ranks. If it throws here, ranks that wait for this one end too.
 template <class Work>
 auto together(const Team& team, Work work) {
   try {
@@ -150,7 +150,7 @@ class Gathering {
     }
     const std::vector<std::string> bytes = gather_bytes(team_, mine, root_);
     if (team_.rank() != root_) return A[0];
-    // Where no rank has an element, neither has the whole.
+    // If no rank has an element, the whole has none either.
     const auto whole = assembled(team_, cuts, bytes);
     return with_extents(A, whole ? *whole : without_empty_parts(A[0]));
   }

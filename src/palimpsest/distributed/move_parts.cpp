@@ -149,7 +149,7 @@ std::size_t MoveParts::scratch_bytes(const Apply&, std::span<const Layout> input
       if (k != group().self) bytes += bytes_of(parts[at(k)].blocks, x.dtype);
     }
   }
-  // Its own elements are added like those of others.
+  // The rank's own elements are added like those of others.
   if (is_adjoint_) bytes += bytes_of(messages(x.extents, true)[at(group().self)].blocks, x.dtype);
   return at(bytes);
 }
@@ -242,7 +242,7 @@ Ranges whole(std::span<const index_t> extents) {
   return ranges;
 }
 
-// Of arrays with these extents, cuts apart, what a rank holds; in the coordinates of the whole.
+// The ranges of a rank's part of an array with these extents and cuts; in coordinates of the whole.
 Ranges held(const Team& team, const CutAxes& cuts, int rank, std::span<const index_t> extents) {
   Ranges ranges = whole(extents);
   for (const CutAxis& cut : cuts) ranges[at(cut.axis)] = part_at(team, cut, rank);
@@ -263,7 +263,7 @@ std::string text_of(const CutAxes& cuts) {
   return "(" + text + ")";
 }
 
-// The extents of the whole array, given those of a part. ShapeError: it is no part of this rank.
+// The extents of the whole array, given those of a part. ShapeError if this rank has another part.
 Extents whole_extents(const Team& team, const CutAxes& cuts, std::span<const index_t> part,
                       const std::string& who) {
   Extents extents(part.begin(), part.end());
@@ -329,7 +329,7 @@ class RedistributeMap final : public PartsMap {
     for (const PartRange& range : ranges) extents.push_back(range.size());
     return extents;
   }
-  // Of ranks that hold the same, those of the receiver's place send to it.
+  // Among ranks that hold the same, those at the receiver's place send to it.
   bool is_source(int sender, int receiver) const {
     return std::all_of(axes_.begin(), axes_.end(), [&](const std::string& axis) {
       return cuts_along(from_, axis) ||
@@ -436,7 +436,7 @@ Variable redistribute(const Variable& x, const Team& team, const CutAxes& from, 
     if (cuts_along(from, axis.name) || cuts_along(to, axis.name)) axes.push_back(axis.name);
   }
   if (group_of(team, axes).size() == 1) {
-    // Its part is the whole, whose extents are known.
+    // The part is the whole, and its extents are known.
     Extents extents(x.rank(), kUnknown);
     for (const CutAxes* cuts : {&from, &to}) {
       for (const CutAxis& cut : *cuts) extents[at(cut.axis)] = cut.extent;

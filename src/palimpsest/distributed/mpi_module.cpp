@@ -3,14 +3,14 @@
 //
 // Invariants
 //  1. All messages of a communicator have the tag of the current sequence. A failed exchange, on
-//     any rank, ends the sequence: what was sent in it and not received is never taken for a
-//     message of the next one.
+//     any rank, ends the sequence: a message that was sent in it and not received is never mistaken
+//     for a message of the next one.
 //  2. A message with the tag kGaveUp holds the number of the sequence that its sender left, the
-//     number of exchanges that it had completed in it, and a text. Whoever waits looks for one, and
-//     ends when it waits in an exchange that the sender did not complete, even if its own messages
-//     have all arrived: the sender's memory may have changed before MPI read it.
-//  3. MPI cannot cancel what is being sent. The bytes of a message that a failed exchange leaves
-//     behind are held until MPI has done with them.
+//     number of exchanges that it had completed in it, and a text. A waiting rank looks for one. It
+//     gives up if it waits in an exchange that the sender did not complete, even if its own
+//     messages have all arrived: the sender's memory may have changed before MPI read it.
+//  3. MPI cannot cancel a running send. A failed exchange keeps the bytes of its running sends
+//     until MPI is done with them.
 //  4. MPI_Finalize waits for all ranks. It is called only after a barrier, which a rank whose last
 //     exchange has failed does not enter; it sends the tag kEnded instead.
 // Without the bindings for C++, which have objects of static life time.
@@ -38,9 +38,9 @@ constexpr int kFirstTag = 16, kTags = 16384;
 // MPI counts with an int.
 constexpr std::size_t kLongest = std::size_t{1} << 30;
 
-// Bytes move while MPI tests. So nobody pauses before a transfer has had the time to end, and then
-// only after a number of tests: a sum of 2 MB over two ranks takes 0.4 ms, with a pause after each
-// test 1.2 ms.
+// Bytes move only while MPI tests. So a rank pauses only after a transfer has had the time to end,
+// and then after a number of tests: a sum of 2 MB over two ranks takes 0.4 ms; 1.2 ms with a pause
+// after each test.
 constexpr double kAwake_s = 0.02;
 constexpr long kTests = 64;
 
@@ -83,7 +83,7 @@ class MpiCommunicator final : public Communicator {
         ++completed_;
         return problem;
       }
-      // Those who wait for this rank learn it from here.
+      // Tells the ranks that wait for this one.
       if (!is_told_)
         abandon(problem);
       else
@@ -331,10 +331,10 @@ class MpiCommunicator final : public Communicator {
   std::vector<Notice> notices_;  // of exchanges that this rank has not come to
   std::string notice_;
   bool is_told_ = false;   // the last exchange failed because another rank gave up
-  bool has_left_ = false;  // the last exchange failed, whatever the reason
+  bool has_left_ = false;  // the last exchange failed, for any reason
 };
 
-// Of all ranks; null where the program has begun MPI, and ends it.
+// The communicator of all ranks; null if the program has begun MPI, and ends it.
 MpiCommunicator* of_all_ranks = nullptr;
 
 Communicator* open(const void* mpi_comm, MpiFunctions::Hold hold, std::string& problem) {

@@ -148,7 +148,7 @@ const VectorParts kVectorParts{
 
 namespace {
 
-// What a tile of A, the second child, gives for a vector like x.
+// The type of the result of a tile of A, the second child, for a vector like x.
 TensorType type_given(const NamedLinop& A, const Variable& x, bool is_adjoint) {
   const NamedLinop& tile = A[1];
   const Dims& dims = is_adjoint ? tile.oshape() : tile.ishape();
@@ -162,7 +162,7 @@ TensorType type_given(const NamedLinop& A, const Variable& x, bool is_adjoint) {
   return (is_adjoint ? adjoint_graph(tile, sample) : forward_graph(tile, sample)).type();
 }
 
-// The first child. Of a dimension whose size only data know it has that of the tile.
+// The first child. Dimensions without a size get that of the tile's result.
 NamedLinop zero_of(const NamedLinop& A, const Dims& result, const TensorType& given) {
   DimMap missing;
   for (std::size_t k = 0; k < result.size() && result.size() == given.shape.size(); ++k) {

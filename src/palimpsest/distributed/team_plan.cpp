@@ -188,7 +188,7 @@ SmallestTeam smallest_team(const NamedLinop& A, index_t bytes, const TensorType&
           !best || *ranks < best->ranks || plan.traffic().bytes < best->plan.traffic().bytes;
       if (is_better) best = SmallestTeam{*ranks, placement, std::move(plan)};
     } catch (const SplitError&) {
-      // Nobody can have a part along it.
+      // This dimension cannot be cut.
     }
   }
   if (best) return std::move(*best);
