@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The incremental alias analysis: who shares the memory that a node overwrites, and who must
-// therefore come first.
+// The incremental alias analysis: it finds the variables that share the memory that a node
+// overwrites, and the nodes that must therefore come first.
 //
-// A walk goes up from the overwritten variable to the tops, the variables that alias nothing
-// further, and from each of them down to everything that it reaches by alias edges and whose
-// region meets what is written. It stops upward at an output that took over the whole of what is
-// written from an earlier writer: what lies above precedes that writer already. Where it may stop,
-// it also passes runs in one step.
+// A walk goes up from the overwritten variable to the tops, the variables that alias no further
+// ones. From each top it goes down by alias edges to every variable whose region meets the written
+// region. It stops upward at an output that took over the whole written region from an earlier
+// writer: all nodes above precede that writer already. Where it may stop, it also passes runs in
+// one step.
 #include <algorithm>
 
 #include "palimpsest/graph/graph_state.hpp"
@@ -73,7 +73,7 @@ bool meets_any(const std::vector<Region>& written, const Region& shown, const Te
                      [&](const Region& w) { return w.meets(shown, type); });
 }
 
-// Do several outputs lie in memory of inputs?
+// True if several outputs lie in memory of inputs.
 bool has_many_outputs(const NodeInfo& node) {
   return std::any_of(node.edges.begin(), node.edges.end(),
                      [&](const AliasEdge& e) { return e.out != node.edges.front().out; });
@@ -132,7 +132,7 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
   return tops;
 }
 
-// Does v exist only once the node has run?
+// True if v exists only after the node has run.
 bool GraphState::is_after(const NodeInfo& node, VarInfo& v, std::vector<VarInfo*>& probed) const {
   PointerSet<VarInfo> seen;
   std::vector<VarInfo*> open{&v};
@@ -258,8 +258,8 @@ void GraphState::queue_all_at(VarInfo& v, bool members_only) {
   for (Record* record : found) queue(*record);
 }
 
-// The node's own records that a change of this use may concern: that of the input, and those whose
-// walks come by its variable.
+// Queues the node's own records that a change of this use may concern: that of the input, and those
+// whose walks pass its variable.
 void GraphState::queue_those_at(NodeInfo& node, const UseSlot& slot) {
   if (node.records.empty()) return;
   std::vector<Record*> found;
@@ -270,8 +270,8 @@ void GraphState::queue_those_at(NodeInfo& node, const UseSlot& slot) {
   for (Record* record : found) queue(*record);
 }
 
-// Does another output of the node lie in memory that overlaps the overwritten input? Then a walk
-// must not stop at the node.
+// True if another output of the node lies in memory that overlaps the overwritten input. Then a
+// walk must not stop at the node.
 bool GraphState::is_join(const Record& record, const std::vector<VarInfo*>& members) {
   const NodeInfo& node = *record.node;
   if (!has_many_outputs(node)) return false;
@@ -285,8 +285,8 @@ bool GraphState::is_join(const Record& record, const std::vector<VarInfo*>& memb
 void GraphState::compute(Record& record) {
   NodeInfo& node = *record.node;
   VarInfo& destroyed = *node.slots[static_cast<std::size_t>(record.input)].var;
-  // An input that is only passed on is no reader, so that beyond an earlier writer nothing but the
-  // walk itself would find it.
+  // A node that passes an input on without reading it is not among its readers: beyond an earlier
+  // writer only the walk itself finds it.
   const bool may_stop = node.reads_all && !has_many_outputs(node);
   if (may_stop) extend_run(destroyed);
   Walk found = walk(node, destroyed, record.written, may_stop);
@@ -382,7 +382,7 @@ void GraphState::set_extra(std::vector<std::pair<NodeInfo*, NodeInfo*>> constrai
 
 // -- changes ---------------------------------------------------------------------------------
 
-// What a use means to the records around it, once its node has declared itself.
+// Adds the effects of a use on the records around it, after its node has declared itself.
 void GraphState::raise(UseSlot& slot) {
   if (!slot.var) return;
   VarInfo& v = *slot.var;

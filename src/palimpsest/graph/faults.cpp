@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fault of an inconsistent graph is reported: the gravest kind, then the node that arrived
-// first. What is found depends on the graph alone, not on the edits that led to it.
+// Choice of the reported fault of an inconsistent graph: the gravest kind, then the node that
+// arrived first. It depends on the graph alone, not on the edits that led to it.
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -46,7 +46,7 @@ VarInfo& destroyed_by(const Record& record) {
   return *record.node->slots[static_cast<std::size_t>(record.input)].var;
 }
 
-// What a user can do who wrote the destroying op.
+// Adds advice for the user who wrote the destroying op.
 Inconsistency with_advice(Inconsistency fault) {
   const OpPtr pure = fault.node.op().pure();
   const bool has_twin = pure && pure->destroy_map(fault.node).empty();
@@ -126,7 +126,7 @@ class CycleSearch {
     return by_position(std::move(list));
   }
 
-  // Removes, again and again, what nothing inside leads to: it lies on no cycle.
+  // Removes nodes without a predecessor inside until none is left: they lie on no cycle.
   void trim() {
     PointerMap<NodeInfo, int> n_before;
     for (NodeInfo* n : inside_) {

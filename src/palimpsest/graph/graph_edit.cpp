@@ -143,8 +143,8 @@ void FunctionGraph::Impl::changed_input(const UseSlot& slot, const Variable& old
   for (const auto& f : features) f->on_change_input(*self, use_of(slot), old, with, reason);
 }
 
-// A new node takes the place in the order of the one it replaces; what replaces a root goes before
-// the root's first reader.
+// A new node takes the place in the order of the node that it replaces. The replacement of a root
+// goes before the root's first reader.
 NodeInfo* FunctionGraph::Impl::place_for(const Redirection& r) const {
   if (r.old->owner) return r.old->owner;
   NodeInfo* place = nullptr;
@@ -171,7 +171,7 @@ void FunctionGraph::Impl::apply(std::vector<Redirection>& redirections, std::str
   for (const Redirection& r : redirections) prune(*r.old, reason);
 }
 
-// Removes the application of a variable nobody uses any more, and what only it used.
+// Removes the application of an unused variable, and the nodes that only it used.
 void FunctionGraph::Impl::prune(VarInfo& v, std::string_view reason) {
   std::vector<VarInfo*> candidates{&v};
   while (!candidates.empty()) {
@@ -274,7 +274,7 @@ void FunctionGraph::Impl::finish() {
 
 namespace {
 
-// An output of a node that somebody uses.
+// An output of the node with a use; the first one if none has.
 Variable used_output(const graph_detail::NodeInfo& node) {
   const auto used = std::find_if(node.outs.begin(), node.outs.end(),
                                  [](const auto& out) { return out.n_uses > 0; });
@@ -323,8 +323,8 @@ void FunctionGraph::Impl::transact(std::vector<Redirection>& redirections,
   finish();
 }
 
-// What comes new into the graph was built where the user built what it replaces, or else where it
-// was; and its reason is the rewrite that introduced it. Nodes of one origin have one text of it.
+// Sets the origin of a new node: the place where the user built the node that it replaces, if
+// known; else its own. Names the rewrite that introduced it. Nodes of one origin share one text.
 void FunctionGraph::Impl::note_origin(const Apply& fresh, const VarInfo& old,
                                       std::string_view reason) {
   auto& built_at = fresh.node()->built_at;
@@ -442,14 +442,14 @@ void FunctionGraph::Impl::release(Token token) {
   finish();
 }
 
-// Depth first from the outputs, inputs in order, then what must precede: values are computed just
-// before they are used, which keeps few of them alive.
+// Order of the nodes: depth first from the outputs, inputs in order, then the nodes that must
+// precede. Values are computed just before their use, which keeps few of them alive.
 std::vector<NodeInfo*> FunctionGraph::Impl::sorted() const {
   struct Visit {
     NodeInfo* node;
-    std::size_t begin, next;  // among those that wait
+    std::size_t begin, next;  // positions in `waiting`
   };
-  std::vector<NodeInfo*> order, waiting;  // what must precede each node on the stack
+  std::vector<NodeInfo*> order, waiting;  // waiting: predecessors of each node on the stack
   std::vector<Visit> stack;
   PointerSet<const NodeInfo> seen;
   order.reserve(state.node_count());
@@ -469,7 +469,7 @@ std::vector<NodeInfo*> FunctionGraph::Impl::sorted() const {
     push(output.var->owner);
     while (!stack.empty()) {
       Visit& top = stack.back();
-      // Whatever waited for what came after this node has gone, so that the rest is this node's.
+      // All predecessors of later nodes have been removed: the rest belongs to this node.
       if (top.next < waiting.size()) {
         push(waiting[top.next++]);
       } else {

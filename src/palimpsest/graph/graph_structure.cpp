@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes, uses and the data order: what an edit changes.
+// Nodes, uses and the data order: the state that an edit changes.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -221,7 +221,7 @@ void GraphState::forget_roots() {
   idle_roots_.clear();
 }
 
-// -- what ops declare ------------------------------------------------------------------------
+// -- declarations of ops ---------------------------------------------------------------------
 
 void GraphState::read_declarations(NodeInfo& node) {
   const Op& op = node.apply.op();
@@ -272,7 +272,7 @@ void GraphState::count_joins(NodeInfo& node) {
     const auto i = static_cast<std::size_t>(e.in);
     return e.is_hidden ? &node.hidden[i] : node.slots[i].var;
   };
-  // Pairs of edges of one output, and pairs of one parent of which at least one is a write.
+  // Counts pairs of edges of one output, and pairs of edges of one parent with at least one write.
   std::map<int, int> of_output;
   std::map<const VarInfo*, std::pair<int, int>> of_parent;  // all, those that only read
   for (const AliasEdge& e : node.edges) {

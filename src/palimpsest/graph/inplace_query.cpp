@@ -42,7 +42,8 @@ std::map<int, bool> simply_overwritten(const Apply& variant) {
   return result;
 }
 
-// Looks through the uses of the variable or the inputs of the node, whatever are fewer.
+// True if the node reads the variable. Looks through the shorter list: its uses or the node's
+// inputs.
 bool reads(const NodeInfo& node, const VarInfo& v) {
   if (v.n_uses < node.slots.size()) {
     const UseSlot* slot = v.first;
@@ -53,8 +54,8 @@ bool reads(const NodeInfo& node, const VarInfo& v) {
                      [&](const UseSlot& slot) { return slot.var == &v && slot.reads; });
 }
 
-// Does something that needs the node's results read the variable? Only the first nodes behind it
-// are looked at: often that settles it, however many readers there are.
+// True if a node that needs this node's results reads the variable. Looks only at the first nodes
+// behind it: they often decide the question, for any number of readers.
 bool is_read_soon_after(const NodeInfo& node, const VarInfo& v) {
   constexpr std::size_t kLooked = 16;
   std::vector<const NodeInfo*> behind{&node};
@@ -72,7 +73,7 @@ bool is_read_soon_after(const NodeInfo& node, const VarInfo& v) {
   return false;
 }
 
-// What is known about the present graph about a node in whose place a variant of it would come.
+// Facts of the present graph about a node that a variant would replace.
 class Analysis {
  public:
   Analysis(const GraphState& state, NodeInfo& node, const Apply& variant)
@@ -85,7 +86,7 @@ class Analysis {
 
   /// The answer for a variant that overwrites nothing but this input.
   Answer of_only(int input) const { return inputs_.size() == 1 ? of(input) : kUnclear; }
-  /// Those for variants that overwrite one each of the inputs that this one overwrites.
+  /// The answers for variants that each overwrite one of the inputs that this one overwrites.
   std::map<int, Answer> of_each() const {
     std::map<int, Answer> result;
     for (const auto& [input, is_simple] : inputs_) result[input] = of(input);
@@ -105,8 +106,7 @@ class Analysis {
     }
     if (!is_free_) return kUnclear;
     for (const Entry& e : destroyed.entries) {
-      // The other writer reads what this node would overwrite, and this node reads what that one
-      // overwrites.
+      // Each of the two writers reads the variable that the other one overwrites.
       if (e.is_member && variant_.op().reads(variant_, input) &&
           reads(*e.record->node, destroyed)) {
         return InconsistencyKind::multiple_destroyers;

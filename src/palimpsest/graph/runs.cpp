@@ -8,12 +8,11 @@
 namespace palimpsest::graph_detail {
 namespace {
 
-// What is left out must be worth the run.
+// Fewer values are not worth a run.
 constexpr std::size_t kShortest = 3;
 
-// The one value in whose memory v lies and of which it differs by what its owner wrote; null if
-// there is none, or if several values are involved. What was overwritten wholly is none: there a
-// walk ends.
+// The one value from which v differs by its owner's writes, in the same memory. Null if there is
+// none, if several values are involved, or if the owner wrote the whole value: there a walk ends.
 VarInfo* written_over(const VarInfo& v) {
   if (!v.owner || v.index < 0) return nullptr;
   const AliasEdge* found = nullptr;
@@ -26,7 +25,7 @@ VarInfo* written_over(const VarInfo& v) {
   return &v.owner->parent(*found);
 }
 
-// Is v read by nobody but a node that makes the next such value of it?
+// True if the only reader of v makes the next such value from it.
 bool is_between(const VarInfo& v) {
   if (v.n_uses != 1 || must_keep(v) != InconsistencyKind::none) return false;
   const UseSlot& slot = *v.first;
@@ -40,8 +39,8 @@ bool is_between(const VarInfo& v) {
   return count == 1 && written_over(slot.node->outs[static_cast<std::size_t>(found->out)]) == &v;
 }
 
-// Would every walk from below end here? Then the way through the run is in the coordinates of this
-// variable, and passing an earlier writer at which a walk could have stopped makes no region
+// True if every walk from below ends here. Then the way through the run is in the coordinates of
+// this variable. A walk that passes an earlier writer instead of stopping there makes no region
 // coarser.
 bool is_base(const VarInfo& v) {
   if (!v.owner || v.index < 0) return true;
@@ -61,8 +60,8 @@ VarInfo& end_for(const NodeInfo& node, const Run& run) {
   return *run.values.back();
 }
 
-// Adds to the run above a value that is to be overwritten what has come between since, or makes a
-// run of it.
+// Collects the values above an overwritten value since the last run. Appends them to that run, or
+// makes a run of them.
 void GraphState::extend_run(const VarInfo& destroyed) {
   if (!makes_runs_) return;
   std::vector<VarInfo*> found;

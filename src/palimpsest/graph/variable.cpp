@@ -114,13 +114,13 @@ ApplyNode::ApplyNode(OpPtr applied, std::span<const Variable> arguments,
   }
 }
 
-// What another layer hangs here may refer to variables in its turn.
+// The attachment of another layer may hold variables, too.
 VariableNode::~VariableNode() {
   if (attachment) release_deep(std::move(attachment));
 }
 
-// Releasing the inputs of a node may release their owners, and so on down a chain. Whoever is
-// first keeps a list; destructors that run meanwhile only hand their inputs to it.
+// Releasing the inputs of a node may release their owners, and so on down a chain. The first
+// destructor keeps a list; destructors that run meanwhile only add their inputs to it.
 ApplyNode::~ApplyNode() {
   if (op) release_deep(std::move(op));  // it may hold variables
   thread_local std::vector<Variable>* pending = nullptr;
