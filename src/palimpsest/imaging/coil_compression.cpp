@@ -30,7 +30,7 @@ struct Eigen {
   Matrix vectors;              // vector k in row k
 };
 
-// Of the upper triangle of sum y y^H.
+// Eigenvectors of sum y y^H, given as its upper triangle.
 Eigen eigen_of(Matrix sum, index_t coils) {
   std::vector<double> values(static_cast<std::size_t>(coils));
   Matrix work(hermitian_eigen_work<Complex>(coils) / sizeof(Complex) + 1);
@@ -44,7 +44,7 @@ Eigen eigen_of(Matrix sum, index_t coils) {
   return result;
 }
 
-// Of sum y y^H over samples (C, n).
+// Eigenvectors of sum y y^H over samples (C, n).
 Eigen principal_vectors(const Complex* samples, index_t coils, index_t n) {
   Matrix sum(static_cast<std::size_t>(coils * coils));
   for (index_t a = 0; a < coils; ++a) {
@@ -236,7 +236,7 @@ index_t plan_compress_coils(const Tensor& kspace, const CompressOptions& options
   CalibrationArea area;
   const Tensor samples = samples_for(kspace, options, area);
   const index_t coils = kspace.shape(0), n = options.to.value_or(coils);
-  if (n < 1 || n > coils) return 0;  // compress_coils() says what is wrong
+  if (n < 1 || n > coils) return 0;  // compress_coils() throws the error
   Compression c;
   const bool is_geometric = options.method == CompressionMethod::geometric;
   c.matrices = Tensor::zeros(is_geometric ? Extents{kspace.shape(-1), n, coils} : Extents{n, coils},

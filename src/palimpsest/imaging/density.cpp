@@ -107,7 +107,7 @@ void pipe(const Points& p, float* w) {
     if (change < kChange) break;
   }
   // G G^H w = 1 makes w the area of a sample, on the grid of twice the size, over the squared sum
-  // of the kernel. (At the border samples stand for what the kernel reaches beyond it as well.)
+  // of the kernel. (Samples at the border also cover the area that the kernel reaches beyond them.)
   const std::vector<float> sums = G(Tensor::full<float>(grid, 1.0F)).to_vector<float>();
   double kernel = 0;
   for (const float v : sums) kernel += static_cast<double>(v) / static_cast<double>(n);

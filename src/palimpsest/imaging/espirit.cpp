@@ -33,7 +33,7 @@ constexpr index_t kLines = 8;
 constexpr int kFirstSteps = 48;
 constexpr int kSteps = 24;
 constexpr float kResidual = 1e-6F;
-// Of sums of fourth powers of eigenvalues in single precision, relative to the largest.
+// Error of sums of fourth powers of eigenvalues in single precision, relative to the largest.
 constexpr double kPowersError = 1e-5;
 
 index_t padded(index_t points) { return (points + kPointLanes - 1) / kPointLanes * kPointLanes; }
@@ -122,9 +122,9 @@ class EigenMaps {
         target_(target),
         has_vectors_(has_vectors(sizes, options)) {}
 
-  // Does an eigenvalue below the crop value tell all about its vector?
+  // True if no vector is needed for an eigenvalue below the crop value.
   static bool crops(const EspiritOptions& o) { return o.crop && !o.soft && !o.keep_eigenvalues; }
-  // Are dominant vectors found by power steps?
+  // True if power steps find the dominant vectors.
   static bool has_vectors(const EspiritSizes& s, const EspiritOptions& o) {
     return s.sets == 1 || crops(o);
   }
@@ -147,7 +147,7 @@ class EigenMaps {
       contract(space_.polynomial.data<Complex>(), s_.offsets(1) * s_.offsets(2) * s_.pairs(),
                s_.kernel[0], z, s_.n[0], common.plane);
       std::atomic<index_t> next{0};
-      // Each range is a worker, so there are no more threads than workers.
+      // One range per worker: there are no more threads than workers.
       parallel_ranges(n_workers, 1, [&](index_t begin, index_t end) {
         for (index_t w = begin; w < end; ++w) {
           Worker worker(s_, has_vectors_, at + common.room.bytes() + w * each);
@@ -228,8 +228,8 @@ class EigenMaps {
                     std::span(w.eigen, static_cast<std::size_t>(w.eigen_bytes)));
   }
 
-  // Are all eigenvalues but the largest `n` below the crop value? Of these only the sum of fourth
-  // powers is known.
+  // True if all eigenvalues but the largest `n` are below the crop value. Only the sum of their
+  // fourth powers is known.
   bool are_others_cropped(const Worker& w, index_t x, index_t n) const {
     if (!crops(options_)) return false;
     const auto fourth = [](double v) { return v * v * v * v; };

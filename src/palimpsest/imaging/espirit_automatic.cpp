@@ -63,7 +63,7 @@ class LowPass {
   }
 
  private:
-  // Along one axis, whose extent in n changes.
+  // Applies the operator along one axis, and changes its extent in n.
   Line apply(const Line& in, std::array<index_t, 3>& n, std::size_t axis, bool is_adjoint) const {
     const index_t from = n[axis], to = is_adjoint ? s_.n[axis] : s_.area.extent[axis];
     index_t before = 1, after = 1;

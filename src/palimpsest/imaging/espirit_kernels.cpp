@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window p is a column (coil, uz, uy, ux). The matrix A has the rows p^H, so that A^H A =
-// sum p p^H, whose eigenvectors v span the windows. Where there are fewer windows than columns, the
-// eigenvectors u of A A^H give v = A^H u / sigma.
+// A window p is a column (coil, uz, uy, ux). The matrix A has the rows p^H, so A^H A = sum p p^H.
+// Its eigenvectors v span the windows. With fewer windows than columns, the eigenvectors u of A A^H
+// give v = A^H u / sigma.
 #include "palimpsest/imaging/espirit_kernels.hpp"
 
 #include <fmt/format.h>
@@ -110,7 +110,7 @@ double smallest_eighth(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size() - first);
 }
 
-// The same of noise of variance 1 in an area of the same size.
+// The same for noise of variance 1 in an area of the same size.
 double smallest_eighth_of_noise(const EspiritSizes& s, const Work& w) {
   const Tensor noise = Tensor::random_normal(
       {s.n_coils, s.area.extent[0], s.area.extent[1], s.area.extent[2]}, DType::complex128, {1, 0});
@@ -171,7 +171,7 @@ Complex* kept_vectors(const EspiritSizes& s, const Work& w, const std::vector<do
   return w.windows;
 }
 
-// c(d) of the elements a >= b out of the projector, of which the upper triangle is there.
+// c(d) of the elements a >= b of the projector, which is given as its upper triangle.
 void add_up(const EspiritSizes& s, const Complex* projector, Complex* coefficients) {
   const index_t window = s.window(), columns = s.columns(), pairs = s.pairs();
   const double scale = 1 / static_cast<double>(window);

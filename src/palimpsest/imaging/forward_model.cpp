@@ -28,7 +28,7 @@ struct ModelAxes {
   Dims grid(const char* names) const { return Dims(names).slice(3 - spatial, 3); }
   Dims sets() const { return has_sets ? Dims("M") : Dims(); }
   Dims frames() const { return has_frames ? Dims("T") : Dims(); }
-  // Of the image.
+  // Dimensions of the image.
   Dims series() const { return basis ? Dims("B") : frames(); }
   Dims image() const { return series() + sets() + grid("Nz Ny Nx"); }
 };
@@ -38,7 +38,8 @@ struct ModelAxes {
                                name_of(array.dtype()), to_string(array.shape()), expected));
 }
 
-// Of the sizes of mask or trajectory follows whether four axes are sets or a volume.
+// The number of spatial axes. The sizes of mask or trajectory tell whether four axes are sets or a
+// volume.
 std::size_t spatial_axes(const Tensor& maps, const KspaceSampling& sampling) {
   if (sampling.trajectory) return static_cast<std::size_t>(sampling.trajectory->shape(-1));
   if (maps.rank() == 3) return 2;

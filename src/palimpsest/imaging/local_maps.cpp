@@ -31,7 +31,8 @@ void expect_coils(const char* who, const Tensor& array) {
   }
 }
 
-// The eigenvectors of a Hermitian matrix whose upper triangle is given, in its rows, ascending.
+// The eigenvectors of a Hermitian matrix, ascending, in the rows of the result. The matrix is given
+// as its upper triangle.
 class SmallEigen {
  public:
   explicit SmallEigen(index_t n)

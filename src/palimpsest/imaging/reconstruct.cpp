@@ -40,7 +40,7 @@ struct Data {
   bool has_frames = false;
 };
 
-// Of a series.
+// The number of frames of a series.
 index_t n_frames_of(const KspaceSampling& sampling) {
   return (sampling.mask ? *sampling.mask : *sampling.trajectory).shape(0);
 }
@@ -113,7 +113,7 @@ double scale_of(const Data& data, const NamedLinop& A, const ReconstructOptions&
   const Tensor kspace =
       data.has_frames ? mean_of_frames(data.kspace, *data.sampling.mask) : data.kspace;
   const CalibrationArea area = brightness_area(kspace);
-  // Without a middle there is nothing to compare with: the whole grid is used.
+  // Without a calibration area the whole grid is used for the scale.
   if (area.extent[0] * area.extent[1] * area.extent[2] == 0) {
     return brightness(A.H()(data.kspace).contiguous().unsqueeze(0)).scale();
   }

@@ -160,7 +160,7 @@ Tensor masks_of(const ScanFile& file) {
   for (index_t s = 0; s < layout.n_slices(); ++s) {
     for (index_t t = 0; t < layout.n_frames(); ++t) {
       Tensor mask = file.mask(s, t);
-      // Of cut readouts, and of planes, every line is complete.
+      // Every line of cut readouts, and of planes, is complete.
       const bool is_line = layout.division == Division::planes || layout.is_cut();
       if (layout.division == Division::planes) {
         mask = mask.view({n[0], n[1], 1});

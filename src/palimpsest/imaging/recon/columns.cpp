@@ -8,7 +8,7 @@
 namespace palimpsest {
 namespace {
 
-// More rows at a time are no faster.
+// More bytes at a time are not faster.
 constexpr index_t kMostBytes = index_t{4} << 20;
 
 NamedLinop transform_along_x() { return Fft(1, {.norm = FftNorm::ortho, .centered = true}); }

@@ -35,7 +35,7 @@ namespace palimpsest {
 namespace {
 
 constexpr double kNufftAccuracy = 1e-4;
-// Of condat_vu: the sum of sigma_i |K_i|^2 over L.
+// The sum of sigma_i |K_i|^2 over L in condat_vu.
 constexpr double kBalance = 2.4;
 // Ratio of step sizes of pdhg with a ball, for weights of 1. After 100 iterations of wavelets on a
 // phantom of 64^2 the error left is 2.8e-2 with 1, 2.7e-3 with 100, 1.2e-4 with 1000, 5.0e-4 with
@@ -513,8 +513,8 @@ Problem problem_of(const ImageItem& item, const Model& model, const ImageSolverO
   return p;
 }
 
-// Bytes besides the state of the solver. A state that keeps A^H y unchanged shares the array. With
-// a ball there is no right side.
+// Bytes of A^H y beside the state of the solver. A state that keeps A^H y unchanged shares the
+// array. With a ball there is no right side.
 index_t bytes_of_right_hand_side(const Model& model) {
   const bool is_shared =
       model.method == ReconstructMethod::fista || model.method == ReconstructMethod::pogm ||

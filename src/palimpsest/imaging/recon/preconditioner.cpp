@@ -17,7 +17,7 @@ namespace {
 
 using Sample = std::complex<float>;
 
-// Of the mean: below it the bound says nothing about single samples.
+// Least value relative to the mean: below it the bound says nothing about single samples.
 constexpr float kLeast = 0.02F;
 // Coil maps that are cut off raise the bound by up to a fifth: measured with supports of several
 // forms, singular phases and phases relative to one coil.
@@ -62,7 +62,7 @@ std::vector<float> density_of(const NamedLinop& F, const Dims& image, const Exte
   for (const index_t n : extents) middle = middle * n + n / 2;
   point.mutable_data<Sample>()[middle] = 1;
   const Tensor image_of_it = F.N()(point);
-  // Of this one application: its workspace would stay with each of many frames.
+  // Frees the workspace of this one application: it would stay with each of many frames.
   compiled_function(F.N(), {DType::complex64, coil, {}}).free();
   const Tensor spread = spectrum(image, "C")(image_of_it).contiguous();
   const float scale = std::sqrt(static_cast<float>(spread.numel()));

@@ -17,7 +17,7 @@ namespace {
 // Readouts that are looked at to find columns that a scanner filled with zeros.
 constexpr std::size_t kReadoutsLookedAt = 16;
 
-// Is every line along x that is measured at all measured from end to end?
+// True if every line along x is measured from end to end or not at all.
 bool lines_are_complete(const Tensor& measured) {
   const bool* point = measured.data<bool>();
   const index_t n = measured.shape(2);
@@ -46,7 +46,7 @@ Tensor item_mask(const ScanLayout& layout, const Tensor& measured) {
 
 Division division_of(const Extents& grid, bool has_full_readouts, bool whole) {
   if (is_plane(grid)) return Division::plane;
-  // Of readouts of one sample the volume is one plane.
+  // For readouts of one sample the volume is one plane.
   const bool may_divide = !whole || grid[3] == 1;
   return has_full_readouts && may_divide ? Division::planes : Division::volume;
 }
@@ -114,7 +114,7 @@ void ScanFile::check_is_raw() const {
   if (options_.prewhiten) refuse("--prewhiten", "noise readouts");
 }
 
-// Of several contrasts, phases or sets none is chosen silently.
+// Several contrasts, phases or sets: none is chosen silently.
 void ScanFile::check_named() {
   const ScanContents contents = contents_of(raw_->contents(), options_of(-1));
   // Says which counters there are.
@@ -142,7 +142,7 @@ void ScanFile::check_named() {
   layout_.n_averages = std::ssize(contents.averages);
 }
 
-// Of one image; slice -1: of all.
+// Options for one image, or with slice -1 for all.
 CartesianOptions ScanFile::options_of(index_t slice, std::optional<index_t> frame,
                                       bool calibration) const {
   CartesianOptions result{.slice = options_.slice,
@@ -299,7 +299,7 @@ void ScanFile::open_array() {
   opening_bytes_ = file_.held_bytes() + held + layout_.mask.nbytes();
 }
 
-// -- what there is -------------------------------------------------------------------------------
+// -- contents ------------------------------------------------------------------------------------
 
 index_t ScanFile::held_bytes() const {
   return kept_bytes() + (raw_ ? raw_->contents_bytes() : file_.held_bytes());

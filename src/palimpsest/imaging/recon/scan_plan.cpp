@@ -16,7 +16,7 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kEverything = std::numeric_limits<index_t>::max();
-// Planes whose maps are read at a time: a whole cache line of every row.
+// Planes of maps that are read together: a whole cache line of every row.
 constexpr index_t kMapsAtATime = 16;
 // Numbers that compiled programs keep, of each frame along a trajectory too.
 constexpr index_t kProgramBytes = 512, kProgramBytesOfFrame = 16;
@@ -89,11 +89,11 @@ bool ties(const std::vector<Regularizer>& regularizers, const ND& d) {
 // A plan for one place of the large arrays.
 struct ScanReconstruction::Impl::Draft {
   ScanReconstructionPlan plan;
-  index_t least = 0;  // what the stages so far could do with
+  index_t least = 0;  // the smallest budget for the stages so far
   ImageItem item;
   Rehearsal rehearsed;
   ImageSolver::Budgets budgets = {0, 0};
-  std::unique_ptr<ImageSolver> solver;  // none if what is left of the budget is not enough
+  std::unique_ptr<ImageSolver> solver;  // null if the rest of the budget is too small
   index_t weights = 0, image = 0;
   index_t base = 0;       // held from the opening to the end
   index_t raw = 0;        // of the opened file, as long as k-space is taken from it
@@ -365,7 +365,7 @@ bool ScanReconstruction::Impl::copies_maps(bool in_memory) const {
   return in_memory && !has_plane_maps() && palimpsest::is_mapped(maps_file.array);
 }
 
-// Is k-space turned into planes, or are its readouts cut?
+// True if k-space is turned into planes, or its readouts are cut.
 bool ScanReconstruction::Impl::arranges() const {
   const ScanLayout& layout = scan.layout();
   if (layout.has_trajectory()) return false;
@@ -384,7 +384,7 @@ bool ScanReconstruction::Impl::wants_scale_of_frames() const {
   return wants_scale() && scan.layout().has_trajectory() && groups() > 1;
 }
 
-// Those of two sets have place.
+// Bytes for magnitudes of more than two sets. Those of two sets fit into the memory of the images.
 index_t ScanReconstruction::Impl::magnitude_bytes() const {
   if (!wants_scale_of_frames() || options.sets <= 2) return 0;
   return groups() * options.sets * byte_count(scan.layout().item_shape(), DType::float32);
@@ -523,7 +523,7 @@ index_t ScanReconstruction::Impl::plan_calibration(Draft& draft, index_t beside)
                       });
   if (!arranges()) return grid;
   const index_t items = in_memory ? sample_bytes(layout.maps_shape()) : 0;
-  // The pieces are those of k-space, of which there is more at that time.
+  // The pieces are those of k-space, which needs more bytes at that time.
   draft.add("calibration along x",
             beside + grid + items + kspace_taker(1, kSmallestPiece, in_memory).bytes());
   return items;
@@ -760,7 +760,7 @@ void ScanReconstruction::Impl::choose() {
     Draft& now = drafts.back();
     const bool fits = !options.budget || now.plan.peak_bytes <= *options.budget;
     if (!now.solver || !fits) {
-      now.solver.reset();  // of which the operators take memory
+      now.solver.reset();  // its operators take memory
       continue;
     }
     plan = std::move(now.plan);

@@ -151,7 +151,7 @@ Tensor ScanReconstruction::Impl::items_of_kspace(index_t slice, index_t group) {
   return arranged(grid, frames(), plan.columns_piece);
 }
 
-// Of all frames, (coil, 1, readout, sample).
+// The samples of all frames, (coil, 1, readout, sample).
 const Tensor& ScanReconstruction::Impl::samples_of(index_t slice) {
   if (std::exchange(samples_slice, slice) == slice) return samples;
   samples = Tensor();
@@ -548,7 +548,7 @@ void ScanReconstruction::Impl::run_slice(index_t slice, ScanReconstructionResult
   StopWatch watch;
   scale = options.scale;
   if (!wants_scale() && !scale) scale = 1;
-  // Of the slice before.
+  // Releases the maps and weights of the slice before.
   maps = group_of_maps = all_maps = Tensor();
   solver->drop_weights();
   maps_slice = slice;

@@ -211,7 +211,8 @@ void ScanReconstruction::Impl::gather_images(Tensor& image) {
   }
 }
 
-// Those of a plane are kept by the rank that solves it in the first frame.
+// Collects the maps on rank 0. The maps of a plane are on the rank that solves it in the first
+// frame.
 void ScanReconstruction::Impl::gather_maps() {
   const index_t items = scan.layout().n_items(), solves = images() * items;
   const index_t n = element_count(maps_of_item_shape());

@@ -13,7 +13,7 @@
 namespace palimpsest {
 namespace {
 
-// Bytes held at a time of a file whose coordinates are read.
+// Bytes of the file that are read at a time for its coordinates.
 constexpr index_t kReadingBytes = index_t{1} << 20;
 // Coordinates up to here are parts of the width of k-space, -0.5 to 0.5; above, cycles.
 constexpr double kLargestPart = 0.75;
@@ -34,7 +34,7 @@ index_t counter_of(const Readout& readout, FrameCounter counter) {
   return 0;
 }
 
-// As a file is read.
+// The numbers in the order in which a file is read.
 std::vector<std::size_t> sorted_numbers(std::vector<std::size_t> numbers) {
   std::sort(numbers.begin(), numbers.end());
   return numbers;
