@@ -61,7 +61,7 @@ class TreePrinter {
   std::string take() { return std::move(text_); }
 
  private:
-  // `prefix` is what comes before the text, `below` what comes before the glyphs of its inputs.
+  // `prefix` stands before the text, `below` before the glyphs of its inputs.
   struct Line {
     Variable variable;
     std::string prefix, below;

@@ -59,7 +59,7 @@ class DotWriter {
 
   void add_node(const Apply& node) {
     for (const Variable& v : node.inputs()) {
-      if (v.is_root()) add_root(v, "lightpink");  // an input of nobody's list
+      if (v.is_root()) add_root(v, "lightpink");  // a root that is not in the list of inputs
     }
     text_ +=
         "  " + id_of(node.node()) + " [label=" + quoted(node.op().name()) + ", shape=ellipse];\n";

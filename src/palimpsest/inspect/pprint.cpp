@@ -9,10 +9,10 @@
 namespace palimpsest {
 namespace {
 
-// Longer formulas help nobody, and shared parts can make one grow without bounds.
+// Longer formulas are unreadable, and shared parts can make one grow without bounds.
 constexpr std::size_t kLongest = 20000;
 
-// A piece of formula; what binds more weakly than its surroundings needs parentheses.
+// A piece of a formula. Parentheses go around a piece that binds more weakly than its surroundings.
 struct Piece {
   std::string text;
   int strength = 3;  // 0 sum, 1 product, 2 sign, 3 atom

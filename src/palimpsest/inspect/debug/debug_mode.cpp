@@ -145,8 +145,8 @@ Tolerance tolerance_of(IsolatedPass& pass, const RewriteRecord::Replacement& r, 
   return tolerance;
 }
 
-// Does either variable follow, in the graph as it is now, from what came of a rewrite that is equal
-// up to rounding only? When the replacement was made both may have had the same inputs.
+// True if one of the two variables follows, in the present graph, from the result of a rewrite that
+// is equal up to rounding only. When the replacement was made both may have had the same inputs.
 bool rests_on_inexact(const RewriteRecord::Replacement& r, const RewriteRecord& record,
                       const RewriteSelection& selection) {
   std::vector<Variable> rounded;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handler needs lies in static memory: a table of ranges, each with room for the first
+// The handler's data lie in static memory: a table of ranges, each with room for the first
 // accesses. It may run on any thread while others watch and unwatch. A thread that faults in a
 // range is between watch() and unwatch() of that range, so the entry stays while it is read.
 #include "palimpsest/inspect/debug/fault_handler.hpp"
@@ -77,7 +77,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr) {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
-    // The access is repeated and meets what would have happened without us.
+    // The access is repeated without this handler.
     sigaction(signal, &previous, nullptr);
   } else {
     previous.sa_handler(signal);
@@ -86,7 +86,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 
 void handle(int signal, siginfo_t* info, void* context) {
   const int saved = errno;
-  const bool is_access = info->si_code > 0;  // and not a signal that somebody sent
+  const bool is_access = info->si_code > 0;  // and not a signal from kill()
   if (!is_access || !record(reinterpret_cast<std::uintptr_t>(info->si_addr), context)) {
     pass_on(signal, info, context);
   }
@@ -97,8 +97,8 @@ bool is_ours(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == handle;
 }
 
-// Somebody who has installed a handler after us may pass faults on to ours, so that then ours stays
-// and is not installed a second time.
+// A handler that was installed after this one may pass faults on to it. Then this one stays and is
+// not installed a second time.
 void acquire() {
   const std::lock_guard guard(installing);
   if (users++ > 0 || is_installed) return;

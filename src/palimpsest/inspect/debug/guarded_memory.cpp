@@ -105,7 +105,7 @@ GuardedMemory::~GuardedMemory() {
         Storage::from_foreign(memory_, total_, {}, true,
                               [memory = memory_, bytes = total_] { give_back(memory, bytes); }));
   } catch (...) {
-    // No memory to note who shows these pages: they stay.
+    // No memory for a note of the pages' owner: the pages stay.
   }
 }
 

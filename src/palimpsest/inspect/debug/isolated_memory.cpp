@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of an isolated step: its memory, the execution, and what memory says afterwards.
+// One run of an isolated step: its memory, the execution, and the changes found in memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -241,7 +241,7 @@ void IsolatedStep::check_inputs(Memory& memory, const RunSetup& setup, RunOutcom
   }
 }
 
-// Of an input that may be overwritten, only the declared region may have changed.
+// Checks that only the declared region of an overwritten input has changed.
 void IsolatedStep::check_region(const Memory& memory, const RunSetup& setup,
                                 std::size_t input) const {
   const Layout& layout = context_.layouts[input];
@@ -276,7 +276,7 @@ void IsolatedStep::check_region(const Memory& memory, const RunSetup& setup,
   }
 }
 
-// Between the elements of strided destinations lies what belongs to others.
+// The gaps between the elements of strided destinations belong to other values.
 void IsolatedStep::check_gaps(const Memory& memory, const RunSetup& setup) const {
   const std::size_t n = context_.inputs.size();
   for (std::size_t k = 0; k < memory.outputs.size(); ++k) {
@@ -295,7 +295,7 @@ void IsolatedStep::check_gaps(const Memory& memory, const RunSetup& setup) const
   }
 }
 
-// Where the op says that its results lie.
+// Compares the places of results with the maps that the op declares.
 void IsolatedStep::check_maps(const Memory& memory, const RunSetup& setup,
                               RunOutcome& outcome) const {
   const auto fail = [&](std::size_t output, int input, const std::string& what) {

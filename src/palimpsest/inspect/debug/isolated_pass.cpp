@@ -64,7 +64,7 @@ const IsolatedPass::Known& IsolatedPass::known(const Variable& v) {
   return values_.at(v.node());
 }
 
-// Has every input a value that the node needs? Of an ifelse only one of two values must be there.
+// True if every needed input has a value. For an ifelse one of two values is enough.
 bool IsolatedPass::is_available(const Apply& node) const {
   for (std::size_t i = 0; i < node.input_count(); ++i) {
     const Variable& v = input_for(node, i);
@@ -73,7 +73,8 @@ bool IsolatedPass::is_available(const Apply& node) const {
   return true;
 }
 
-// What stands for an input: the other value, where that of a branch not taken has failed.
+// The variable used for an input. If a branch that is not taken has failed, the other branch's
+// value.
 const Variable& IsolatedPass::input_for(const Apply& node, std::size_t i) const {
   const Variable& v = node.input(i);
   const auto* const choice = dynamic_cast<const ops::IfElse*>(&node.op());
@@ -90,8 +91,8 @@ bool IsolatedPass::is_taken(const Branches& branches, int branch) const {
   return (*value(condition).data() != std::byte{}) == b.when;
 }
 
-// Nobody sees what a branch computes that is not taken, or why it cannot; but what it does to
-// memory is its op's fault all the same.
+// Runs a node of a branch that is not taken. Its values and its errors are not observable; but
+// damage to memory is a fault of its op all the same.
 void IsolatedPass::try_node(const Apply& node, const StepContext& context) {
   if (failed_.contains(node.node())) return;
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runs of one step: what is laid out, executed and compared. What memory says about a run is in
-// isolated_memory.cpp.
+// The runs of one step: layouts, execution, comparison. isolated_memory.cpp checks the memory after
+// a run.
 #include "palimpsest/inspect/debug/isolated_step.hpp"
 
 #include <fmt/format.h>

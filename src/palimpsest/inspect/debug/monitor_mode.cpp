@@ -9,7 +9,7 @@
 namespace palimpsest {
 namespace {
 
-// A tensor that shows the view's memory, which stays somebody else's.
+// A tensor that shows the view's memory without owning it.
 Tensor shown(const ConstView& view, Device device) {
   index_t lowest = 0, highest = 0;
   for (std::size_t k = 0; k < view.rank(); ++k) {

@@ -109,8 +109,8 @@ class NanGuardWatch final : public CallWatch {
     }
   }
 
-  // What an input contained must be known before the step that may overwrite it. Inputs can be
-  // affected only if something was exempt or let pass before.
+  // Examines the inputs before the step, which may overwrite them. Inputs can be affected only if a
+  // value was exempt or let pass before.
   void before_step(const StepAccess& access) override {
     affected_.clear();
     const bool copies = fused_program(access.node) && !overwritten_inputs(access.node).empty();
@@ -220,7 +220,7 @@ class NanGuardWatch final : public CallWatch {
     saved_.assign(access.inputs.size(), std::nullopt);
     const std::set<int> overwritten = overwritten_inputs(access.node);
     for (std::size_t i = 0; i < access.inputs.size(); ++i) {
-      // What is overwritten may be another input too.
+      // An overwritten input may be another input too.
       const bool same = std::any_of(overwritten.begin(), overwritten.end(), [&](int d) {
         return access.inputs[at(d)].data == access.inputs[i].data;
       });

@@ -174,7 +174,7 @@ StepContext PlanWatch::context_of(const StepAccess& access) const {
   return context;
 }
 
-// Who had the bytes in between, or who freed them.
+// Names the buffer that took the bytes in between, or the step that freed them.
 void PlanWatch::throw_changed(const StepAccess& access, std::size_t input,
                               const DebugValue& now) const {
   const Variable& v = access.node.input(input);
@@ -205,7 +205,7 @@ void PlanWatch::throw_changed(const StepAccess& access, std::size_t input,
       {{}, access.node, v, static_cast<int>(input), -1});
 }
 
-// Has every step run on whose result this value depends by its memory?
+// True if all steps have run that this value depends on by its memory.
 bool PlanWatch::is_computed(const Variable& v) const {
   const Apply owner = v.owner();
   if (!owner.defined()) return true;
@@ -215,7 +215,7 @@ bool PlanWatch::is_computed(const Variable& v) const {
   const AliasMap views = owner.op().view_map(owner);
   const auto it = views.find(v.index());
   if (it == views.end()) {
-    // Nothing was left to do: its inputs were computed in their place.
+    // The node needed no step: its inputs were computed in their place.
     return std::all_of(owner.inputs().begin(), owner.inputs().end(),
                        [&](const Variable& input) { return is_computed(input); });
   }

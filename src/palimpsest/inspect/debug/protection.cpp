@@ -24,7 +24,7 @@ class Claim final : public Op {
   void run(RunContext&) const override {}
 };
 
-// The same graph with more outputs, and protected alike.
+// The same graph with more outputs and the same protection.
 FunctionGraph copy_with(const FunctionGraph& graph, const std::vector<Variable>& more) {
   std::vector<Variable> outputs = graph.outputs();
   outputs.insert(outputs.end(), more.begin(), more.end());
@@ -37,7 +37,7 @@ FunctionGraph copy_with(const FunctionGraph& graph, const std::vector<Variable>&
 }
 
 void try_to_overwrite(const FunctionGraph& graph, const Variable& v, const std::string& role) {
-  // Of an array without elements nothing can be overwritten.
+  // An array without elements cannot be overwritten.
   const Extents& shape = v.type().shape;
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
   const Variable inputs[] = {v};
