@@ -31,7 +31,7 @@ constexpr ReadoutFlag kNoImage[] = {
 
 enum class Use { none, image, calibration };
 
-// What a readout is for: the image, or coil maps alone.
+// The use of a readout: the image, or coil maps alone.
 Use use_of(const Readout& readout, const RawScanHeader& header) {
   for (const ReadoutFlag flag : kNoImage) {
     if (readout.has(flag)) return Use::none;
@@ -79,7 +79,7 @@ void check_unambiguous(const RawScan& scan, const std::vector<std::size_t>& want
   check("set", &Readout::set);
 }
 
-/// Where a readout goes, or FormatError naming what is wrong with it.
+/// The place of a readout in the grid. FormatError naming the fault if it has none.
 class Grid {
  public:
   Grid(const RawScanHeader& header, index_t n_coils)

@@ -85,7 +85,8 @@ bool is_float_sequence(hid_t compound, const char* name) {
   return H5Tget_class(element) == H5T_FLOAT && H5Tget_size(element) == 4;
 }
 
-/// HDF5 converts what it can and leaves the rest unset; what is counted on must be there.
+/// HDF5 converts the members that it finds and leaves the others unset: checks that all needed
+/// members are there.
 void require_acquisition_type(hid_t dataset) {
   const Handle type(H5Dget_type(dataset), H5Tclose, "no type");
   bool right = H5Tget_class(type) == H5T_COMPOUND && has_member(type, "head", H5T_COMPOUND) &&

@@ -27,7 +27,8 @@ using io_detail::RawFileResult;
 
 std::uint64_t bit_of(ReadoutFlag flag) { return std::uint64_t{1} << (static_cast<int>(flag) - 1); }
 
-/// What the parser of a file has left in the shared memory, held against that memory's bounds.
+/// The result of a file's parser in the shared memory. All offsets are checked against that
+/// memory's bounds.
 class ParsedFile {
  public:
   ParsedFile(const std::string& path, const io_detail::SharedMemory& memory)
@@ -76,7 +77,7 @@ class ParsedFile {
   const RawFileResult& result_;
 };
 
-/// Has the file parsed by a process that may die of it.
+/// Parses the file in a child process, which may crash.
 void parse_isolated(const io_detail::InputFile& file, io_detail::SharedMemory& memory,
                     const io_detail::RawFilePart& part = {}) {
   io_detail::parse_in_child<RawFileResult>(
@@ -292,7 +293,8 @@ RawScan read_ismrmrd(const std::string& path) {
 
 namespace {
 
-// What HDF5 asks for on top of records and samples: the header, alignment of each sequence.
+// Bytes that HDF5 allocates beside records and samples: the header, and the alignment of each
+// sequence.
 constexpr index_t kSlackBytes = index_t{1} << 20, kSlackPerReadout = 64;
 
 // Records and samples of a part of a file, as this process reads them.
@@ -308,8 +310,7 @@ index_t n_floats(const Readout& readout) { return 2 * n_values(readout) + n_coor
 RawScanFile::RawScanFile(const std::string& path) : path_(path) {
   const io_detail::InputFile file(path);
   io_detail::check_hdf5_signature(file);
-  io_detail::SharedMemory memory(
-      io_detail::arena_bytes(file.size()));  // of which headers use a part
+  io_detail::SharedMemory memory(io_detail::arena_bytes(file.size()));  // headers use a part of it
   parse_isolated(file, memory, {.heads_only = true});
   take_contents(ParsedFile(file.path(), memory), file.size(), path, contents_);
 }

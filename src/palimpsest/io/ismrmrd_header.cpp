@@ -57,7 +57,7 @@ std::string xml_escaped(const std::string& text) {
   return stream.str();
 }
 
-// Its only element. Entities of a DOCTYPE are not defined by anybody here, so it is refused.
+// The only element of the document. A DOCTYPE is refused: its entities are defined nowhere.
 pugi::xml_node root_of(const std::string& path, const pugi::xml_document& document) {
   pugi::xml_node root;
   for (const pugi::xml_node& node : document.children()) {

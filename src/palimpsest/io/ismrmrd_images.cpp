@@ -183,7 +183,7 @@ void check(const IsmrmrdImages& images) {
   }
 }
 
-// How much of the memory that a child fills is the file.
+// The number of bytes of the file in the memory that a child fills.
 struct BuiltFile {
   std::atomic<std::uint64_t> progress{0};
   std::uint64_t n_bytes = 0;
@@ -255,7 +255,7 @@ void write_ismrmrd_images(const std::string& path, const IsmrmrdImages& images) 
   for (const IsmrmrdImageHead& head : images.heads) {
     attributes.push_back(io_detail::make_meta_attributes(head.attributes));
     records.push_back(record_of(head, data.shape(), code, attributes.back()));
-    text_bytes += attributes.back().size() + 4096;  // with what HDF5 keeps for each chunk
+    text_bytes += attributes.back().size() + 4096;  // with the bytes that HDF5 keeps for each chunk
   }
   io_detail::ImageFileParts parts{images.header,   images.series, records, attributes,
                                   data.raw_data(), code,          {}};

@@ -44,7 +44,7 @@ void lower_limit(int resource, std::size_t limit) {
   ::setrlimit(static_cast<__rlimit_resource>(resource), &now);
 }
 
-/// What the child does before the work: it must die alone, silently, and with its parent.
+/// Prepares the child: it must die alone, silently, and with its parent.
 void prepare_child(pid_t parent, std::size_t data_limit) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);

@@ -184,7 +184,7 @@ class HeaderWriter {
   std::vector<unsigned char> bytes_;
 };
 
-// Writes to a file what it gets, as gzip with no name and no time, so that bytes depend on the
+// Writes its input to a file, as gzip without name and time, so that the bytes depend on the
 // content alone.
 class GzipWriter {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Noise readouts and what they are good for: the covariance between coils, and its removal.
+// Noise readouts: the covariance between coils, and its removal.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -27,7 +27,7 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-/// What libpng is told to call back with.
+/// State for the callbacks of libpng.
 struct PngStream {
   Bytes out;                          // when writing
   const unsigned char* in = nullptr;  // when reading

@@ -33,7 +33,8 @@ std::size_t utf8_length(std::string_view text) {
   return is_allowed && continues(1) && continues(2) && continues(3) ? 4 : 0;
 }
 
-/// UTF-8 stays UTF-8; a byte that is none, as in file names of other encodings, is written as \xNN.
+/// Text for JSON. UTF-8 stays UTF-8; other bytes, as in file names of other encodings, are written
+/// as \xNN.
 std::string json_string(std::string_view text) {
   std::string result = "\"";
   for (std::size_t i = 0; i < text.size(); ++i) {
