@@ -27,7 +27,7 @@ struct WideOf<std::complex<R>> {
 };
 using Coordinates = SmallVector<index_t, 8>;
 
-// The extents of what the matrices are made of.
+// The extents of the batch, the blocks, and the rows and columns of a block's matrix.
 struct Shape {
   Shape(const BlockMatrices& m, std::span<const index_t> extents) {
     for (std::size_t k = 0; k < extents.size(); ++k) {
@@ -50,8 +50,8 @@ struct Shape {
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// What one thread works with. A matrix with more columns than rows is seen transposed, so that it
-// has `large` rows of `small` elements; it never lies in memory as a whole.
+// Memory of one thread. A matrix with more columns than rows is seen transposed, so that it has
+// `large` rows of `small` elements. The whole matrix is never stored.
 template <class W>
 struct Work {
   // At null: only to know the bytes.
@@ -100,7 +100,7 @@ class Matrices {
 
   static std::size_t bytes(const Shape& shape) { return Work<W>(shape, nullptr).bytes; }
 
-  // Where the elements of a block lie. `shift` has a number for each axis that is cut.
+  // The places of a block's elements. `shift` has a number for each axis that is cut.
   struct Block {
     index_t rows = 1, batch_in = 0, batch_threshold = 0;
     double scale = 0;  // a power of two near the largest element
@@ -316,7 +316,7 @@ void nuclear_norms(const BlockMatrices& m, const ConstView& x, const MutableView
     const Of matrices(m, x, nullptr);
     const Shape& shape = matrices.shape();
     const bool is_empty = shape.blocks * shape.rows * shape.columns == 0;
-    // The strides of the result, whose axes that are none of the batch have one element.
+    // The strides of the result. Its axes outside the batch have one element.
     const ConstView as_threshold = out;
     for_each(shape.batch, Of::bytes(shape), scratch, [&](index_t element, std::byte* own) {
       double sum = 0;

@@ -15,7 +15,7 @@
 namespace palimpsest {
 namespace {
 
-// Copies blocks whose rows are dense on both sides, in the order in which the results lie.
+// Copies blocks whose rows are dense on both sides, in the order of the results in memory.
 class BlockCopy {
  public:
   BlockCopy(const ConstView& x, std::span<const index_t> stride, const MutableView& y)
@@ -43,7 +43,7 @@ class BlockCopy {
   }
 
  private:
-  // Whether what is written is one run of memory that does not stay in the caches of a core.
+  // True if the result is one dense run of memory that is too large for the caches of a core.
   bool fills_lines(const MutableView& y) const {
     index_t bytes = item_;
     for (const index_t n : y.extents) bytes *= n;

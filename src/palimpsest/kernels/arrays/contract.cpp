@@ -100,7 +100,7 @@ void order_by(Labels& group, Operand operand) {
   }
 }
 
-// The one stride with which an operand walks a whole group in order; 0 if there is none.
+// The stride with which an operand walks a whole group in order; 0 if it has several.
 index_t group_stride(const Labels& group, Operand operand) {
   if (group.empty()) return 1;
   for (std::size_t i = 1; i < group.size(); ++i) {
@@ -128,7 +128,7 @@ std::size_t packed_bytes(const Plan& plan, const Labels& rows, const Labels& col
   return (static_cast<std::size_t>(n) * item + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Do the matrices of an operand lie dense by themselves, and not between those of other batches?
+// True if the matrices of an operand lie dense by themselves, not between those of other batches.
 bool lies_in_matrices(const Plan& plan, const Labels& rows, const Labels& cols, Operand operand) {
   const bool has_batch = std::any_of(plan.batch.begin(), plan.batch.end(),
                                      [&](const Label& l) { return l.occurs[operand]; });
@@ -210,7 +210,7 @@ class Packing {
   Strides strides_, dense_;
 };
 
-// The strides of batch labels in what the products use: the operand itself or its dense copy.
+// The strides of batch labels in the memory of the products: the operand itself or its dense copy.
 void batch_strides(const Plan& plan, Operand operand, index_t matrix_size,
                    std::array<index_t, kMaxRank>& strides) {
   index_t dense = matrix_size;

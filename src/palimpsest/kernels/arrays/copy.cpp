@@ -19,9 +19,9 @@ constexpr index_t kCut = 64, kPiecesOfAxis = 8;
 constexpr index_t kBytesOfPiece = index_t{1} << 18;
 constexpr index_t kPiecesOfThread = 4;
 
-// The axis of the largest steps whose pieces share no line, on either side, with others: far apart
-// or long. Of a transposition the one along which the rows of the source lie, which are read in one
-// run.
+// The axis of the largest steps whose pieces share no cache line with others, on either side: the
+// axis is long, or its elements are far apart. In a transposition, the axis along which the rows of
+// the source lie: these are read in one run.
 std::size_t axis_to_cut(const ConstView& x, const MutableView& out) {
   const auto reach = [&](std::size_t i) {
     const auto is_apart = [&](index_t stride, DType dtype) {

@@ -43,7 +43,7 @@ V conjugate(V v) {
   return v;
 }
 
-// What the loops see of a matrix. V: of values, T: of the vectors.
+// A sparse matrix for the loops. V: dtype of the values, T: of the vectors.
 template <class V, class T>
 struct Rows {
   const V* values;

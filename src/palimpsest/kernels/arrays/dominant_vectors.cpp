@@ -80,7 +80,8 @@ HWY_INLINE void multiply(const Group& g) {
 struct Step {
   Lanes value, residual2;
 };
-// What y = G x says of x, |x| = 1; then x = y / |y|, where y is not 0.
+// The Rayleigh quotient and the squared residual of x for y = G x, |x| = 1. Then x = y / |y|,
+// unless y is 0.
 HWY_INLINE Step advance(const Group& g) {
   const Floats d;
   const auto lanes = static_cast<index_t>(hn::Lanes(d));

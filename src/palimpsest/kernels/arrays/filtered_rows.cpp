@@ -10,7 +10,7 @@
 namespace palimpsest {
 namespace {
 
-// n results that are next to each other: sums of terms, of which the first two take one pass.
+// n adjacent results: sums of terms. The first two terms take one pass.
 template <class T>
 class Stretch {
  public:
@@ -167,7 +167,7 @@ void FilteredRows::along(const std::byte* x, index_t first, index_t n, T* to) co
   for (index_t k = until; k < end; ++k) one(k);
 }
 
-// Result `here` of n lines side by side, of which the first is at x.
+// Result `here` of n lines side by side; x points to the first line.
 template <class T>
 void FilteredRows::across(const std::byte* x, index_t here, index_t n, T* to) const {
   const index_t step = loop_.step(0, axis_), aside = loop_.step(0, loop_.rank - 1);

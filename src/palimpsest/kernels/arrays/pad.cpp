@@ -23,7 +23,7 @@ void narrow(const MutableView& y, std::byte*& data, Extents& extents, std::size_
 void run_pad(const ConstView& x, std::span<const index_t> before, const void* value,
              const MutableView& y) {
   assert(x.rank() == y.rank() && before.size() == y.rank());
-  // The frame, one slab at either end of each axis; what remains inside shrinks to x.
+  // Fills the frame: a slab at either end of each axis. The rest inside shrinks to x.
   auto* data = static_cast<std::byte*>(y.data);
   Extents extents(y.extents);
   for (std::size_t axis = 0; axis < y.rank(); ++axis) {

@@ -147,7 +147,7 @@ namespace palimpsest {
 HWY_EXPORT(small_loop);
 
 SmallProductLoop small_product_loop(SmallProduct& product, bool& exchanged, DType dtype) {
-  // Rows of the second factor had better be dense, and longer than one element.
+  // The loops are fast if rows of the second factor are dense and longer than one element.
   const bool is_good = product.b_col == 1 && product.n > 1;
   exchanged = !is_good && (product.a_row == 1 || product.n < product.m) && product.m > 1;
   if (exchanged) {

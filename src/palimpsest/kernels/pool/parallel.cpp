@@ -15,20 +15,20 @@
 #include "palimpsest/base/per_thread.hpp"
 #include "palimpsest/kernels/pool/tsan_order.hpp"
 
-// What the caller did comes before every piece, and every piece before the return. Nothing orders
-// the pieces among each other.
+// Work of the caller before the call is done before every piece, and every piece before the return.
+// Pieces have no order among each other.
 namespace palimpsest {
 
 namespace {
 
 constinit std::atomic<bool> was_used{false}, is_lost{false};
 
-// Its threads are missing in a child, and may have held its locks.
+// The pool's threads are missing in a child, and may have held the pool's locks.
 void lose_pool() noexcept {
   if (was_used.load()) is_lost.store(true);
 }
 
-// The pool says on standard error what it thinks of a wish for more threads than it may have.
+// Limits a number of threads to the pool's maximum. For more the pool would print a warning.
 int granted(int threads) {
   using tbb::global_control;
   const auto most = global_control::active_value(global_control::max_allowed_parallelism);
@@ -57,7 +57,7 @@ bool has_pool() noexcept {
   return true;
 }
 
-// To ask for the number is no use yet: no thread is started.
+// No use of the pool yet: asking for the number starts no thread.
 int pool_threads() {
   return is_lost.load(std::memory_order_relaxed) ? 1 : tbb::this_task_arena::max_concurrency();
 }
@@ -77,7 +77,7 @@ void run_limited(int threads, void (*call)(void*), void* body) {
     call(body);
     return;
   }
-  // What runs inside may want another number: it must not find this one to replace it.
+  // Nested calls may want another number: they must not find this arena, or they would replace it.
   KeptArena mine = std::exchange(of_this_thread<KeptArena>(), KeptArena());
   if (const int n = granted(threads); mine.threads != n) {
     mine.arena = std::make_unique<tbb::task_arena>(n);
@@ -93,7 +93,7 @@ void run_limited(int threads, void (*call)(void*), void* body) {
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body) {
   if (n <= 0) return;
   grain = std::max<index_t>(grain, 1);
-  // The pool would cut what one thread does, too.
+  // For one thread the pool would cut the range, too.
   if (n <= grain || pool_threads() == 1 || !has_pool()) {
     call(body, 0, n);
     return;

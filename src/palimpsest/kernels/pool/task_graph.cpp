@@ -26,7 +26,7 @@ struct TaskGraph::Impl {
     int next_small = -1;       // in the list of small tasks of one thread
   };
 
-  // What one thread is to do next: small tasks first, since they are soon done.
+  // The next tasks of one thread: small tasks first, since they are soon done.
   struct Agenda {
     int small = -1, big = -1;
   };
@@ -68,7 +68,7 @@ struct TaskGraph::Impl {
   }
 
   std::vector<Task> tasks;
-  // Of the present run.
+  // State of the present run.
   tbb::task_group* group = nullptr;
   void (*call)(void*, std::size_t) = nullptr;
   void* body = nullptr;
@@ -95,7 +95,7 @@ void TaskGraph::run_all(void (*call)(void*, std::size_t), void* body) {
     for (std::size_t i = 0; i < impl.tasks.size(); ++i) call(body, i);
     return;
   }
-  // Whoever waits here must not take up somebody else's work, which might wait for this call.
+  // A waiting thread must not take up tasks of other calls: these might wait for this call.
   tbb::this_task_arena::isolate([&] {
     tbb::task_group group;
     impl.group = &group;
