@@ -11,7 +11,7 @@
 namespace palimpsest {
 namespace {
 
-// Sums in the order of the children. A Zero adds nothing, unless there is nothing else.
+// Sums in the order of the children. A Zero is left out if there is another term.
 Variable sum_of(const NamedLinop& A, const std::vector<NamedLinop>& children, const Variable& x) {
   const WorkersScope workers(A);
   Variable sum;

@@ -95,7 +95,7 @@ NamedLinop operator/(const NamedLinop& A, const LinopScalar& s) {
 }
 
 NamedLinop operator/(const NamedLinop& A, const Parameter& s) {
-  Scalar(s, A.oshape());  // says what is wrong with s
+  Scalar(s, A.oshape());  // throws the error about s
   if (s.value().to(DType::complex128).item<std::complex<double>>() == 0.0) {
     throw ValueError(who(A) + "division by zero");
   }

@@ -57,7 +57,7 @@ NamedLinop chain_adjoint(const NamedLinop& A) {
   return with_records_of(A, make_container(A.type(), std::move(adjoints)));
 }
 
-// Is A^H C A, for every chain C, nothing but a longer chain?
+// True if A^H C A is just a longer chain, for every chain C.
 bool leaves_chains(const LinopType& type) {
   return !type.normal || &type == &linop_types::diagonal() || &type == &linop_types::fft() ||
          &type == &linop_types::dense() || &type == &linop_types::sampling();
@@ -133,7 +133,8 @@ std::optional<index_t> chain_size(const NamedLinop& A, const ND& d) {
   return common_size(A.linops(), d);
 }
 
-// Do the names between two neighbours, refined from both sides, have d? Boundary 0 is the input.
+// True if the names between two neighbours, refined from both sides, have d. Boundary 0 is the
+// input.
 bool boundary_has(const NamedLinop& A, std::size_t boundary, const ND& d) {
   const bool before = boundary > 0 && A[boundary - 1].oshape().contains(d);
   return before || (boundary < A.linop_count() && A[boundary].ishape().contains(d));

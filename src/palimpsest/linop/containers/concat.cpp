@@ -47,7 +47,7 @@ NamedLinop concat_adjoint(const NamedLinop& A) {
       A, make_container(A.type(), adjoints_of(A), exchanged_roles(A), along_only(A)));
 }
 
-// Of other children, which run as those of A do.
+// A Concat of other children, which run as those of A do.
 NamedLinop concat_like(const NamedLinop& A, std::vector<NamedLinop> children, const Along& along) {
   const Workers workers = workers_of(A);
   return Concat(std::move(children), {.in = along.in,

@@ -73,7 +73,7 @@ std::optional<double> known_count(const NamedLinop& F, const Dims& dims) {
   return count;
 }
 
-// Is there less in between when the second factor goes first?
+// True if the intermediate result is smaller when the second factor goes first.
 bool second_first(const NamedLinop& A, const NamedLinop& B) {
   const auto a_in = known_count(A, own_dims(A.ishape())),
              a_out = known_count(A, own_dims(A.oshape()));
@@ -127,7 +127,7 @@ NamedLinop kronecker_split(const NamedLinop& K, const Tile& tile) {
   return with_recorded(Kronecker(factors[0], factors[1]), K, tile);
 }
 
-// Does a weight stand on axes that have no name? Then these are no batch.
+// True if a weight lies on axes without a name. Then these are no batch axes.
 bool weighs_unnamed_axes(const NamedLinop& A) {
   if (&A.type() == &linop_types::diagonal() && A.ishape().has_ellipsis()) {
     const auto names = static_cast<index_t>(own_dims(A.ishape()).size());

@@ -82,7 +82,7 @@ NamedLinop stack_split(const NamedLinop& A, const Tile& tile) {
   const TileRange columns = taken(A, along.in, tile), rows = taken(A, along.out, tile);
   const TileRange both{std::max(columns.start, rows.start), std::min(columns.stop, rows.stop)};
   if (both.start >= both.stop) {
-    // Of any of them: a Zero needs their sizes only.
+    // The sizes of the children: a Zero needs no others.
     const NamedLinop whole = zero_like(stack_of(A, children, {0, 1}));
     DimMap sizes = whole.recorded_sizes();
     sizes[*along.in] = columns.size();

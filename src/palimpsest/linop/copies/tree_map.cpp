@@ -378,7 +378,7 @@ bool TreeMap::stays(const Attribute& a) const {
                      [&](const Attribute& entry) { return stays(entry); });
 }
 
-// Is there nothing in it that moves? The counterparts of its children are known.
+// True if no part of A moves. The counterparts of its children are known.
 bool TreeMap::stays(const NamedLinop& A) {
   if (!options_.moves) return false;
   for (const auto& [name, p] : A.params()) {

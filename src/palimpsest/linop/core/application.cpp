@@ -42,7 +42,7 @@ DimSizes check_input(const NamedLinop& A, const Variable& x) {
   return palimpsest::bind(A.ishape(), type.shape, known, path_of(A));
 }
 
-// Do the parameters take the precision of x?
+// True if the parameters take the precision of x.
 bool adapts(const NamedLinop& A) { return A.has_attr("adapts") && A.attr("adapts").as_bool(); }
 
 void check_parameters(const NamedLinop& A, const TensorType& x) {

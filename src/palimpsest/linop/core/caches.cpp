@@ -133,7 +133,7 @@ NamedLinop NamedLinop::H() const {
   NamedLinop found = cached();  // another thread may have been first
   if (found.defined()) return found;
   {
-    const std::lock_guard inner(made.node()->mutex);  // nobody else has seen it
+    const std::lock_guard inner(made.node()->mutex);  // no other thread has it yet
     made.node()->adjoint_of = node_;
   }
   node_->adjoint = made.node();

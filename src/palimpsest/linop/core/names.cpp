@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kPool = "children";  // the names of children, while a container is renamed
 
-// Is d a name of A beyond its record of absorbed dimensions?
+// True if d is a name of A outside its record of absorbed dimensions.
 bool shows(const NamedLinop& A, const ND& d) {
   const bool is_summed = A.shape().contains("summed") && A.shape().dims("summed").contains(d);
   return is_summed || A.ishape().contains(d) || A.oshape().contains(d) ||
@@ -91,7 +91,7 @@ void reshape(LinopData& data, const Dims& incoming, Change&& change) {
   data.shape = NamedShape(assembled.ishape(), assembled.oshape(), wanted.others());
 }
 
-// Whether a self-adjoint operator still is after its names changed.
+// Keeps the mark of a self-adjoint operator only if both its shapes are still equal.
 void renew_self_adjoint(LinopData& data) {
   data.self_adjoint = data.self_adjoint && data.shape.ishape() == data.shape.oshape();
 }

@@ -138,7 +138,7 @@ index_t label_of(const Dims& dims, const Labels& labels, const ND& d) {
   return from_end <= after ? labels[labels.size() - from_end] : kRun;
 }
 
-// Of a dimension that is summed inside.
+// The size of a dimension that is summed inside.
 std::optional<index_t> summed_size(const NamedLinop& A, const ND& d) {
   const auto at = summed_dims(A).index_of(d);
   const auto labels = at ? gram_labels(A) : std::nullopt;
@@ -180,7 +180,7 @@ class FactorTile {
     }
   }
   bool is_summand() const { return is_summand_; }
-  // Is the label's cut in the factor already?
+  // True if the factor has the cut of this label already.
   bool holds(index_t label) const {
     return is_summand_ && has(labels_->rows, label) && has(labels_->columns, label);
   }

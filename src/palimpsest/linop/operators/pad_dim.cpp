@@ -13,7 +13,7 @@
 namespace palimpsest {
 namespace {
 
-// The axis, and what it has in the input and in the output of the type.
+// The axis, and its extents in the input and the output of the type.
 struct Change {
   explicit Change(const NamedLinop& A)
       : axis(A.attr("axis").as_integer()),

@@ -46,7 +46,8 @@ Variable fn_of_type(const NamedLinop& A, const Variable& x) {
 Variable adj_fn_of_type(const NamedLinop& A, const Variable& y) {
   return A.is_flipped() ? permute_fn(A, y) : permute_adj_fn(A, y);
 }
-// A diagonal whose factors keep the order of their axes, in front of the permutation.
+// A diagonal, in front of the permutation, that equals `inner` behind it. Undefined if its factors'
+// axes change order.
 NamedLinop diagonal_in_front(const NamedLinop& A, const NamedLinop& inner) {
   const Dims &from = A.ishape(), &to = A.oshape();
   const bool is_diagonal = &inner.type() == &linop_types::diagonal() && !inner.is_flipped();

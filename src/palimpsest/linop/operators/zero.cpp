@@ -23,7 +23,7 @@ Variable zeros_for(const NamedLinop& A, const Variable& x, const Dims& from, con
     }
     extents = extents_of(to, sizes, path_of(A));
   }
-  // The sum of none of x's elements: 0, whatever they are, with the gradient 0.
+  // The sum of no elements of x: 0 for any x, with the gradient 0.
   const Variable line = ops::reshape(x, {element_count(x.type().shape)});
   const Variable nothing = ops::sum(ops::index(line, {Index(slice(0, 0))}));
   return ops::zeros(extents, x.dtype(), x.type().device) + nothing;

@@ -23,7 +23,7 @@
 namespace palimpsest {
 namespace {
 
-// No step is worth a task: plans are those of one lane, whose peak is the lowest.
+// No step is worth a task: plans use one lane, which has the lowest peak.
 constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
 
 // Config of the search: functions read mapped files a step at a time, and have no limit.
@@ -145,7 +145,7 @@ bool can_cut(const NamedLinop& A, const ND& d) {
   }
 }
 
-// Is this the part of one process? Parts are cut inside, each by itself: the exchange between
+// True for the part of one process. Parts are cut inside, each by itself: the exchange between
 // processes does not depend on the cuts.
 bool is_part(const NamedLinop& A) { return A.type().parts && A.has_attr("tiles_inside"); }
 
@@ -218,7 +218,7 @@ std::optional<NamedLinop> cut_into_tiles(const NamedLinop& A, const TileAxes& or
 
 namespace {
 
-// The choice after one more halving; none when there is nothing left to halve.
+// The choice after one more halving; empty if every size is 1.
 std::optional<TileChoice> halved(const TileAxes& axes, const TileChoice& current,
                                  const TileCost& cost) {
   std::optional<TileChoice> next;

@@ -22,7 +22,7 @@ constexpr std::string_view kTag = "cache_tiles";
 
 // Largest number of tiles. Each costs its compilation once, and the calls of its steps.
 constexpr index_t kMostTiles = 64;
-// Of a tile, in ns. Its compilation takes 0.1 to 0.3 ms: it is paid back by some tens of calls.
+// Time of a tile, in ns. Its compilation takes 0.1 to 0.3 ms: some tens of calls pay it back.
 constexpr double kTileTime = 1e4;
 
 // ns per byte that is handed on, written and read: from the cache of a core, from the last cache,

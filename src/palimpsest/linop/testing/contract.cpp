@@ -325,7 +325,7 @@ class Contract {
     }
     for (const PlannedArena& arena : plan.arenas) {
       const NamedLinop again = B.copy();
-      again.plan(type);  // what compiling takes is no part of a run
+      again.plan(type);  // memory of compiling does not count for a run
       check_peak_on(
           arena.device, plan.peak_bytes_on(arena.device), [&] { return again(x); },
           name + " on " + arena.device.str());

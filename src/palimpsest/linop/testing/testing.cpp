@@ -86,7 +86,7 @@ std::complex<double> inner(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// Of vectors that several processes hold parts of, the sum over them.
+// The sum of `own` over the processes, if several of them hold parts of the vectors.
 std::complex<double> total_of(const NamedLinop& A, VectorSide side, std::complex<double> own) {
   const Variable number = tensor(DType::complex128, {}, "number");
   const Variable sum = total(A, side, number);

@@ -47,7 +47,7 @@ double input_gradient_error(const NamedLinop& A, const Tensor& x) {
   return relative_difference(gradient, Tensor::from(real, expected.shape()));
 }
 
-// Of the loss |A x|^2 / 2 as a function of one parameter.
+// The error of the gradient of the loss |A x|^2 / 2 as a function of one parameter.
 double parameter_gradient_error(const NamedLinop& A, const Parameter& p, const Tensor& x) {
   const Variable in = make_input({x.dtype(), x.shape(), x.device()}, "x");
   const Variable value = make_input(p.type(), "p");

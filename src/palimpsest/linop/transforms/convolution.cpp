@@ -86,7 +86,7 @@ struct Setup {
   }
 
   Variable whole;  // the kernel as it was given
-  Variable h;      // what of it is applied, of these extents
+  Variable h;      // the part of it that is applied, of these extents
   Extents kernel;
   std::size_t n;
   bool circular;
@@ -184,8 +184,7 @@ Variable kernel_spectrum(const Setup& s, const Extents& padded) {
   }
   const Variable spectrum = ops::fft(h, last_axes(s.n));
   if (!s.keeps_spectrum) return spectrum;
-  Extents key =
-      padded;  // and the extents of what was kept of the kernel, which follow from the grid
+  Extents key = padded;  // and the kernel's kept extents, which follow from the grid
   for (std::size_t d = 0; d < s.n; ++d) {
     key.push_back(s.kernel[d]);
     key.push_back(s.centre(d));
@@ -217,7 +216,7 @@ Variable convolution_adj_fn(const NamedLinop& A, const Variable& y) {
   return convolved_adjoint(y, A.param("kernel").var(), spec_of(A), path_of(A));
 }
 
-// Of a circular one: multiplication with |DFT h|^2, the same for A A^H.
+// The normal operator of a circular convolution: multiplication with |DFT h|^2, the same for A A^H.
 Variable convolution_normal_fn(const NamedLinop& A, const Variable& x) {
   const Setup s = setup_of(A, x);
   const bool is_composed = s.direct || A.attr("boundary").as_string() != "circular" ||
@@ -257,7 +256,8 @@ NamedLinop autocorrelated(const NamedLinop& A) {
   return with_records_of(A, made);
 }
 
-// Is the autocorrelation less work than two transforms? For complex data, the most work.
+// True if the autocorrelation is less work than two transforms, for complex data with the most
+// work.
 bool is_autocorrelation_cheaper(const NamedLinop& A) {
   const Parameter& h = A.param("kernel");
   Extents wide;
@@ -367,7 +367,7 @@ double direct_cost(const Extents& kernel, DType x, DType h) {
 }
 
 double fft_cost(double grid_elements) {
-  // Two transforms and the product, whose passes cost more than one over the grid.
+  // Work of two transforms and the product. Their passes cost more than one pass over the grid.
   return 1.5 * (10 * std::log2(std::max(grid_elements, 2.0)) + 6);
 }
 

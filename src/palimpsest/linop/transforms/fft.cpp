@@ -89,7 +89,7 @@ Attributes attributes_of(const Axes& axes, const Attribute& norm, const Attribut
   return {{"axes", Attribute(axes)}, {"norm", norm}, {"centered", centered}, {"inverse", inverse}};
 }
 
-// Does a product of factors change along an axis, counted from the end?
+// True if a product of factors changes along an axis, counted from the end.
 bool depends_on(const std::vector<DiagonalFactor>& factors, const Dims& dims, index_t axis) {
   const ND d = dims[static_cast<std::size_t>(static_cast<index_t>(dims.size()) + axis)];
   for (const DiagonalFactor& factor : factors) {
@@ -132,7 +132,7 @@ NamedLinop reduced_normal(const NamedLinop& A, const NamedLinop& inner, const Tr
       if (size) known.emplace(d, *size);
     }
     if (!known.empty()) F = F.with_sizes(known);
-    // Of a flipped transform only the ortho norm is its own inverse's.
+    // Only with the ortho norm does a flipped transform have the norm of its inverse.
     result = Chain(F, between, F.H());
   }
   const double power = t.power(*n);

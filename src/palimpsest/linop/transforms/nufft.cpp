@@ -37,8 +37,8 @@ std::vector<Variable> indices_of(const NamedLinop& A, std::size_t n) {
 
 // -- sampling: the image is padded at its end only and transformed as it lies --------------------
 
-// The spectrum of an image whose middle is element 0 has these factors along axis d, for element u
-// of a grid that begins with frequency 0: exp(2 pi i u floor(N / 2) / P).
+// Turns of the phase factors along axis d that the spectrum has for an image whose middle is
+// element 0: exp(2 pi i u floor(N / 2) / P) for element u of a grid that begins with frequency 0.
 Variable turns(const NufftGeometry& g, const Variable& u, std::size_t d) {
   const auto middle = static_cast<double>(g.image[d] / 2), size = static_cast<double>(g.padded[d]);
   const Variable whole = ops::astype(u, DType::float64) * middle;
