@@ -70,8 +70,8 @@ std::string Allocator::State::describe_largest() const {
   return text;
 }
 
-// Kept memory first. New memory is got only after so much of what is kept has gone back that live
-// and kept bytes together stay below `most`.
+// Takes kept memory first. Before it gets new memory, kept blocks are given back until live and
+// kept bytes together stay below `most`.
 RawMemory Allocator::State::obtain(std::size_t bytes, std::uint64_t most) {
   if (const RawMemory raw = kept.take(bytes); raw.data != nullptr) return raw;
   const std::uint64_t after = stats.live_bytes + bytes;

@@ -20,8 +20,8 @@ void end(ForeignHeader* me) noexcept {
 }
 
 // A deleter may drop the last reference to other foreign memory, whose deleter does the same, and
-// so on: chains of any length, of which the stack holds so many steps. What comes after those
-// waits, linked by `owner`, until the deleter has returned that dropped it.
+// so on, for chains of any length. The stack holds kMostNested steps of one. Later blocks wait,
+// linked by `owner`, until the deleter that dropped them has returned.
 constexpr int kMostNested = 16;
 struct Nesting {
   int depth = 0;

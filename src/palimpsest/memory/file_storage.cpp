@@ -16,7 +16,7 @@ namespace {
 
 class OpenFile {
  public:
-  // Not waiting: of a pipe, nobody may ever open the other end.
+  // O_NONBLOCK: a pipe without a writer would block for ever.
   explicit OpenFile(const char* path)
       : descriptor_(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~OpenFile() {

@@ -39,10 +39,10 @@ RawMemory obtain_from_heap(std::size_t bytes) {
   return {memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + kAlignment, 0};
 }
 
-// A page for the header, then the data, whole pages, at a huge-page boundary, so that the header
-// does not cost a huge page of its own. What the mapping has too much on either side is given back
-// at once. Of the last huge page, `used` bytes at most would be touched: it consists of small ones,
-// so that no more is resident than is used.
+// One page for the header, then the data in whole pages, from a huge-page boundary on: so the
+// header does not cost a huge page of its own. The surplus of the mapping on both sides is given
+// back at once. At most `used` bytes will be touched: the last, partly used huge page consists of
+// small pages, so that no unused bytes are resident.
 RawMemory obtain_mapping(std::size_t bytes, std::size_t used) {
   const std::size_t wanted = kPage + bytes;
   const std::size_t reserved = wanted + kHugePage;

@@ -23,14 +23,15 @@ Lent& lent() {
   return immortal([] { return Lent(); });
 }
 
-// The length of `waiting`, for those who look without the lock.
+// The length of `waiting`, readable without the lock.
 constinit std::atomic<std::size_t> n_waiting{0};
 
 bool contains(const std::byte* start, std::size_t size, const std::byte* data, std::size_t bytes) {
   return !std::less<>{}(data, start) && !std::less<>{}(start + size, data + bytes);
 }
 
-// Clones keep the bytes as they are; what others write must stay where it is.
+// A lazy clone keeps the bytes as they are. Memory that others write cannot be cloned: it is shared
+// itself.
 Storage share_of(const Storage& owner) noexcept {
   const StorageState state = owner.state();
   if (state == StorageState::foreign_writable || state == StorageState::pinned) return owner;

@@ -60,7 +60,7 @@ struct Source {
   Extents1 extents;
   std::vector<ByteLayout> views;  // only to compact
   int n_views = 0;
-  // Made by the copy.
+  // The storage that the copy makes.
   Storage copy;
   bool stays = false;  // the copy is the source
   Parts parts;
@@ -96,7 +96,7 @@ class Positions {
     std::size_t position = kNone;
   };
 
-  // Where the id is, or would be.
+  // The slot of the id, or the free slot for it.
   std::size_t slot_of(std::uint64_t id) const {
     constexpr std::uint64_t kGolden = 0x9e37'79b9'7f4a'7c15U;
     std::size_t k = (id * kGolden) >> shift_;
@@ -114,7 +114,7 @@ struct Plan {
   std::vector<Source*> sources;
   std::vector<std::int64_t> shifts;
   std::vector<Extent> ranges;  // of the buffer, one per source
-  std::vector<Extent> runs;    // what views reach, merged, in common coordinates
+  std::vector<Extent> runs;    // bytes that views reach, merged, in common coordinates
   std::vector<Part> parts;
   std::int64_t bytes = 0;
 };
@@ -127,7 +127,7 @@ void sort_extents(Extents& extents) {
   extents.resize(static_cast<std::size_t>(end - extents.begin()));
 }
 
-// Joins what overlaps or touches.
+// Joins extents that overlap or touch.
 std::vector<Extent> merged(std::vector<Extent> extents) {
   sort_extents(extents);
   std::vector<Extent> runs;
@@ -247,7 +247,7 @@ void MemoryMap::State::choose_dense(Plan& plan) const {
   }
 }
 
-// Lays the parts one after the other and finds what each source gets of them.
+// Lays the parts one after the other, and finds the range of each source in them.
 void MemoryMap::State::place(Plan& plan) const {
   const bool is_congruent = std::all_of(plan.shifts.begin(), plan.shifts.end(),
                                         [](std::int64_t shift) { return modulo(shift) == 0; });
@@ -326,7 +326,7 @@ void fill_buffer(const Plan& plan, std::byte* buffer) {
   for (const Part& part : plan.parts) {
     zero_to(part.target);
     if (part.dense != nullptr) {
-      // Its storage may have another origin, but its lowest byte is that of the part.
+      // The storage of the part may have another origin, but its lowest byte is that of the part.
       const ByteLayout dense = dense_layout(*part.dense);
       const std::int64_t lead = part.dense->offset - memory_extent(*part.dense).lo;
       copy_elements(*part.dense, dense, source + part.source.lo + lead, buffer + part.target);
@@ -378,7 +378,7 @@ void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device
       parts.push_back(parts_for(plan, s));
     }
   }
-  // Nobody else sees the buffers, so that they can be filled after they are shared.
+  // The buffers have no other user yet: they can be filled after they are shared.
   if (!prepare) {
     for (std::size_t p = 0; p < plans.size(); ++p) fill_buffer(plans[p], targets[p]);
   }

@@ -11,7 +11,7 @@
 namespace palimpsest {
 namespace {
 
-// Of POSIX: std::condition_variable has a destructor.
+// A condition variable of POSIX: std::condition_variable has a destructor.
 class Condition {
  public:
   void wait(std::unique_lock<std::mutex>& lock) {
@@ -31,7 +31,7 @@ struct alignas(64) Bucket {
 constexpr std::size_t kBuckets = 64;
 
 // Constants that are never destroyed: storages of static life time may still be written while the
-// process ends. Who waits or wakes is in a ForkSection, so a child finds them free.
+// process ends. Threads wait and wake inside a ForkSection, so a child finds the buckets free.
 constinit std::array<Bucket, kBuckets> buckets{};
 
 Bucket& bucket_of(const void* address) {

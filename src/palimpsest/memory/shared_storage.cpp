@@ -72,7 +72,7 @@ Storage Storage::shared_memory(std::size_t bytes) {
   if (length < 0 || ftruncate(descriptor.number(), length) != 0) {
     throw fail("shared_memory", "cannot get " + std::to_string(bytes) + " bytes");
   }
-  // Nobody can take pages away under another one's feet.
+  // Prevents other holders from removing pages.
   if (fcntl(descriptor.number(), F_ADD_SEALS, kSeals) != 0) {
     throw fail("shared_memory", "cannot be sealed: " + system_error());
   }

@@ -16,21 +16,21 @@
 namespace palimpsest {
 namespace {
 
-// Between two pieces a copy looks whether it has become needless. Large copies go in pieces so
-// large that memcpy writes around the caches, which is what makes it quick for them.
+// Bytes copied between two checks whether the copy is still needed. Pieces of large copies are so
+// large that memcpy writes around the caches, which is faster for them.
 std::size_t chunk_bytes(std::size_t bytes) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   return bytes < 32 * kMiB ? kMiB : std::max(16 * kMiB, bytes / 8);
 }
 
-// How far an address lies behind a place where any element may lie. A copy lies as far behind one,
-// so that a bitcast cannot tell whether data have been copied.
+// Bytes from the last address where any element may lie to this address. A copy keeps this
+// distance, so that a bitcast cannot tell whether data have been copied.
 std::uint8_t misplacement(const std::byte* data) {
   constexpr std::uintptr_t kLargestAlignment = 8;
   return static_cast<std::uint8_t>(reinterpret_cast<std::uintptr_t>(data) % kLargestAlignment);
 }
 
-// What cow::materialize does for one Storage, however the bytes are copied.
+// The actions of cow::materialize for one Storage, for any way of copying the bytes.
 class CopyOut {
  public:
   CopyOut(const std::byte* source, std::size_t bytes, BlockHeader& old)
@@ -212,7 +212,7 @@ template <class Copy>
 bool Storage::run_materialize(Copy& copy, bool overwrite) {
   Impl& me = *impl_;
   std::atomic<std::uint64_t>& word = me.block.header()->word;
-  const ForkSection whole;  // a child is not to wait for a copy that nobody makes
+  const ForkSection whole;  // a child must not wait for a copy whose thread does not exist there
   const cow::Outcome outcome = overwrite ? cow::replace(word, copy) : cow::materialize(word, copy);
   if (outcome == cow::Outcome::taken_over) {
     count(Counter::take_overs);

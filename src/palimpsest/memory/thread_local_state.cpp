@@ -21,7 +21,7 @@ struct Registry {
 // Constant: counting must not fail, nor a child of fork() find it half made.
 constinit Registry all;
 
-// What a thread has counted outlives it. The caller holds the mutex.
+// Adds a thread's counts to those of ended threads. The caller holds the mutex.
 void add_to_ended(const ThreadState& thread) {
   for (std::size_t k = 0; k < kCounters; ++k) {
     all.ended[k].fetch_add(thread.counts[k].load(std::memory_order_relaxed),
