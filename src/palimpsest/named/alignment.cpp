@@ -6,9 +6,9 @@
 namespace palimpsest::named {
 namespace {
 
-// The best way to align what remains of both shapes. Every step prepends a number to `received`,
-// or adds one to its first number, for all candidates alike: so the best of the whole consists of
-// best remainders.
+// The best alignment of the rests of both shapes. Every step prepends a number to `received`, or
+// adds one to its first number, for all candidates alike: so the best of the whole consists of best
+// rests.
 struct Candidate {
   bool ok = false;
   int equal = 0;
@@ -26,8 +26,8 @@ Candidate prepended(Candidate rest, int received) {
   return rest;
 }
 
-// The best for the old token at the head of what remains; `row` belongs to it, `below` to the
-// next old token, and j is the position in the new shape.
+// The best alignment that begins with the old token. `row` belongs to that token, `below` to the
+// next one, and j is the position in the new shape.
 Candidate best(const NamedDimension& old_token, const Dims& new_dims, std::size_t j,
                const std::vector<Candidate>& row, const std::vector<Candidate>& below) {
   const bool more = j < new_dims.size();

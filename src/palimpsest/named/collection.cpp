@@ -9,7 +9,7 @@
 
 // The pool is not stored: within a collection a name *is* its dimension, so the shapes hold names
 // and a renaming replaces names in all of them. Invariants:
-//   1. A single dimension is no ellipsis; the keys of a map are names or ordinal anys.
+//   1. A single dimension is not an ellipsis; the keys of a map are names or ordinal anys.
 //   2. Every modifying call builds the new shapes aside and installs them last.
 
 namespace palimpsest {
@@ -48,7 +48,7 @@ void check_value(const std::string& who, const ShapeValue& value) {
   }
 }
 
-// What setting a shape renames. Identities stay in: a dimension that keeps its name has a target.
+// The renaming that sets a shape. Identities stay in: a dimension that keeps its name has a target.
 Renaming renaming_of(const std::string& who, const Dims& old_dims, const Dims& new_dims) {
   const auto alignment = named::align(old_dims, new_dims);
   if (!alignment) {

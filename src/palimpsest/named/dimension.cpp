@@ -93,7 +93,7 @@ void check_single(std::string_view text) {
                      std::to_string(end) + ": got " + quoted(text.substr(end, 1)) +
                      ", expected one dimension. Try Dim(text) for several");
   }
-  token_end(text, end);  // what follows may be malformed itself
+  token_end(text, end);  // the rest may be malformed itself
   throw ValueError(who + "a second dimension starts at position " + std::to_string(end) + ": got " +
                    quoted(text.substr(end)) +
                    ", expected one dimension. Try Dim(text) for several");

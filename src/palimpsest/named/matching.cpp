@@ -8,11 +8,11 @@
 
 #include "palimpsest/base/error.hpp"
 
-// Refinements are found by dynamic programming over states (i, j, e): what remains are s[i..] and
-// t[j..], and e says whether the last emitted token is an ellipsis. F(i, j, e) is the set of
-// refinements of what remains. Invariants:
-//   1. A set keeps at most two elements, which are different; two mean "at least two". Prepending
-//      a token keeps elements different, so the answer for the whole is exact.
+// Refinements are found by dynamic programming over states (i, j, e): the rests s[i..] and t[j..],
+// and whether the last emitted token is an ellipsis (e). F(i, j, e) is the set of refinements of
+// the rests. Invariants:
+//   1. A set keeps at most two elements, which are different; two mean "at least two". Prepending a
+//      token keeps elements different, so the answer for the whole is exact.
 //   2. Elements are lists that share their tails: prepending costs one cell.
 //   3. A refinement never has two adjacent ellipses: e suppresses the second.
 
@@ -26,7 +26,7 @@ bool may_pair(const NamedDimension& a, const NamedDimension& b, Compare compare)
   return compare == Compare::names ? a == b : a.base() == b.base();
 }
 
-// What two tokens that may pair become: the name, the any of s, the higher index.
+// The token for a pair of tokens: the name, the any of s, the higher index.
 NamedDimension pair_of(const NamedDimension& a, const NamedDimension& b) {
   if (a.is_any()) return b.is_any() ? a : b;
   if (b.is_any()) return a;

@@ -14,7 +14,7 @@ namespace {
 
 bool is_side(std::string_view shape) { return shape == "ishape" || shape == "oshape"; }
 
-// What the run that `...` names in `from` has become in `to`.
+// The dimensions of `to` that the `...` of `from` stands for.
 Dims run_of(const std::string& who, const Dims& from, const Dims& to) {
   const auto alignment = named::align(from, to);
   if (!alignment) throw InternalError(who + "shapes that were set have no alignment");
