@@ -13,7 +13,7 @@
 namespace palimpsest::ops {
 namespace {
 
-// Does the op show some elements several times?
+// True if the op shows some elements several times.
 bool is_broadcast_view(const Op& op) {
   if (dynamic_cast<const BroadcastTo*>(&op) || dynamic_cast<const BroadcastLike*>(&op)) return true;
   const auto* const strided = dynamic_cast<const Strided*>(&op);
@@ -105,13 +105,13 @@ std::vector<Variable> with_equal_ranks(std::span<const Variable> inputs) {
 }
 
 bool may_overlap_itself(const Variable& v) {
-  std::vector<Variable> list;  // what else is viewed
+  std::vector<Variable> list;  // variables still to look at
   std::unordered_set<const VariableNode*> seen;
   for (Variable top = v;;) {
     const Apply owner = top.owner();
     if (owner.defined()) {
       if (is_broadcast_view(owner.op())) return true;
-      // What was overwritten once was no broadcast view: only views need following.
+      // An array that a step overwrote was no broadcast view: only views need following.
       const AliasMap views = owner.op().view_map(owner);
       if (const auto it = views.find(top.index()); it != views.end()) {
         for (int i : it->second) {

@@ -30,8 +30,8 @@ int Cotangents::common(int a, int b) const {
   return a;
 }
 
-// From the innermost branches outwards: what one branch contributes is added up, and then chosen
-// where the condition is looked at.
+// Adds the contributions of each branch, innermost branches first, and then chooses between the two
+// sums of a condition.
 Variable Cotangents::summed(const Variable& v, std::span<const Part> parts, int within) const {
   if (parts.size() == 1 && parts[0].branch == within) return parts[0].value;
   std::map<std::pair<int, int>, Variable> sums;  // by depth and branch

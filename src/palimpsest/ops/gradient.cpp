@@ -83,9 +83,9 @@ class Paths {
   }
 
   const std::vector<Apply>& order() const { return order_; }
-  // Does an output depend on v?
+  // True if an output depends on v.
   bool reaches_outs(const Variable& v) const { return above_.contains(v.node()); }
-  // Does v depend on one of wrt?
+  // True if v depends on one of wrt.
   bool depends_on_wrt(const Variable& v) const { return below_.contains(v.node()); }
 
  private:
@@ -93,7 +93,7 @@ class Paths {
   Nodes below_, above_;
 };
 
-// w as a cotangent of v, of which the graph may know more extents.
+// w as a cotangent of v, with the extents that are known of v only.
 Variable fitted(const Variable& v, const Variable& w) {
   Extents shape(w.rank(), kUnknown);
   bool knows_more = false;
@@ -289,7 +289,7 @@ std::vector<Variable> pushforward(std::span<const Variable> outs, std::span<cons
 namespace ops {
 namespace {
 
-// Is the op linear in every input that has a tangent?
+// True if the op is linear in every input that has a tangent.
 bool is_linear_in_all(const Apply& apply, std::span<const Variable> tangents) {
   for (std::size_t i = 0; i < tangents.size(); ++i) {
     if (tangents[i].defined() &&

@@ -9,7 +9,7 @@
 namespace palimpsest {
 namespace {
 
-// What is known of a value as a function of x.
+// The known dependence of a value on x.
 struct Dependence {
   enum Kind { zero, constant, linear, nonlinear } kind = constant;
   Linearity sense = Linearity::no;  // of a linear one
@@ -31,7 +31,7 @@ bool all_zero(const Tensor& value) {
   });
 }
 
-// What a value is that may be one thing or the other, as the value that a step of a loop finds.
+// The dependence of a value that is one of two, as the value that a step of a loop finds.
 Dependence either(const Dependence& a, const Dependence& b) {
   if (a.kind == Dependence::zero) return b;
   if (b.kind == Dependence::zero) return a;
@@ -43,7 +43,7 @@ bool same(const Dependence& a, const Dependence& b) {
   return a.kind == b.kind && a.sense == b.sense;
 }
 
-// Follows a graph from its roots to an output and finds out in what sense it is linear in x.
+// Follows a graph from its roots to an output and finds the sense in which it is linear in x.
 class LinearityAnalysis {
  public:
   LinearityAnalysis(const Variable& y, const Variable& x) : x_(x) {
@@ -85,8 +85,8 @@ class LinearityAnalysis {
     for (const Variable& output : node.outputs()) known_[output.node()] = result;
   }
 
-  // A loop is linear if all its steps are, whatever they find: its states become what they are
-  // after any number of steps.
+  // A loop is linear if all its steps are, for any states that they find. Repeats the steps until
+  // the dependence of the states no longer changes.
   void add_loop(const Apply& node, const ops::Loop& op) {
     const ops::LoopParts parts = op.parts(node);
     const auto set = [&](const Variable& inner, const Dependence& value) {
@@ -114,7 +114,7 @@ class LinearityAnalysis {
         states[k] = found;
       }
     }
-    Dependence ends;  // what decides how many steps there are
+    Dependence ends;  // the dependence of the number of steps
     if (parts.count.defined()) ends = of(parts.count);
     if (parts.until.defined()) ends = either(ends, of(parts.until));
     const bool may_not = ends.kind == Dependence::linear || ends.kind == Dependence::nonlinear;

@@ -66,7 +66,7 @@ AliasMap IfElse::view_map(const Apply&) const {
 std::vector<Extents> IfElse::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
   std::vector<Extents> result;
   for (std::size_t k = 0; k < n_; ++k) {
-    // Where the branches differ, the condition tells.
+    // An extent that differs between the branches depends on the condition.
     Extents extents = inputs[then_input(k)];
     for (std::size_t i = 0; i < extents.size(); ++i) {
       if (extents[i] != inputs[else_input(k)][i]) extents[i] = kUnknown;
@@ -102,7 +102,7 @@ void IfElse::run(RunContext& context) const {
   const bool holds = *static_cast<const bool*>(context.input(0).data);
   for (std::size_t k = 0; k < n_; ++k) {
     const ConstView& taken = context.input(holds ? then_input(k) : else_input(k));
-    // Where a branch was computed in the memory of the result nothing is left to do.
+    // A branch that was computed in the memory of the result needs no copy.
     if (taken.data != context.output(k).data) strided_copy(taken, context.output(k));
   }
 }

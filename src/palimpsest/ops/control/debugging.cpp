@@ -68,7 +68,7 @@ std::vector<Variable> Breakpoint::pullback(const Apply&,
 }
 
 void Breakpoint::run(RunContext& context) const {
-  // Those of graphs were checked, those in files may name one that this program lacks.
+  // Hooks of new graphs were checked. A file may name a hook that this program lacks.
   if (const auto hook = find_hook(hook_)) (*hook)({hook_, direction_, context.input(0)});
   pass(context);
 }

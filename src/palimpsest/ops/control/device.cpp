@@ -26,7 +26,7 @@ std::vector<Variable> ToDevice::pullback(const Apply& apply,
 void ToDevice::run(RunContext& context) const {
   const ConstView& x = context.input(0);
   if (config().log_device_transfers) {
-    // Asked for by name, hence at a level that is shown unless it is switched off.
+    // A user asks for this message by name, so its level is shown unless it is switched off.
     log(LogLevel::warn, "[ToDevice] " + std::string(name_of(x.dtype)) + " " + to_string(x.extents) +
                             ", " + std::to_string(byte_count(x.extents, x.dtype)) + " bytes, to " +
                             target_.str());

@@ -20,7 +20,7 @@ void check_key(const Variable& key, std::string_view who) {
   }
 }
 
-// Its extent may have been unknown in the graph.
+// Checks the extent of a key at run time: it may have been unknown in the graph.
 void check_key_extents(const Extents& extents, std::string_view who) {
   if (extents[0] != 2) {
     throw ShapeError("[" + std::string(who) + "] key: got extents " + to_string(extents) +
@@ -58,7 +58,7 @@ bool is_number(const Operand& operand, double value) {
   return operand.is_number() && operand.number().value == value;
 }
 
-// What an operand is next to numbers of this dtype; a variable must not widen it.
+// An operand as it is promoted beside numbers of this dtype. A variable must not widen it.
 Variable next_to(const Operand& operand, const Variable& x, std::string_view who) {
   const Variable v = resolved(std::vector<Operand>{x, operand})[1];
   if (promote(v.dtype(), x.dtype()) != x.dtype()) {

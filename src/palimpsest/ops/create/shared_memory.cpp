@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostPlaces = 64;
 
-// What a variable shows of another one.
+// The region of another variable that a variable shows.
 struct Place {
   Variable of;
   Region region;

@@ -38,7 +38,8 @@ std::string describe_briefly(const ElementwiseProgram& program, std::optional<Sc
   return text + " -> " + std::string(name_of(program.dtype_of_register(program.outputs()[0])));
 }
 
-// Along every axis: 1 where all inputs are known to be 1, else what is known of the others.
+// Extents of the result. Along every axis: 1 if all inputs are known to be 1, else the known extent
+// of the others.
 Extents broadcast_shape(std::span<const Variable> inputs, const std::string& who) {
   Extents result = inputs[0].type().shape;
   for (std::size_t i = 1; i < inputs.size(); ++i) {
@@ -218,7 +219,7 @@ AliasMap Elementwise::destroy_map(const Apply&) const {
   return result;
 }
 
-// What is read may be what is overwritten, but two results need two memories.
+// An input may be read and overwritten at once, but two results need two memories.
 IndexPairs Elementwise::tolerate_same(const Apply&) const {
   IndexPairs result;
   for (const index_t i : overwrites_) {
@@ -244,9 +245,9 @@ bool Elementwise::can_overwrite(const Apply& apply, std::size_t output, int i) c
   return !may_overlap_itself(input);
 }
 
-// Each output takes the input that is preferred, or the first one that it is computed from, as `x`
-// of x + s y: the one that it would take if all could be had, if that is allowed; what is left then
-// goes to the others.
+// Each output gets the preferred input, or the first one that it is computed from, as `x` of x + s
+// y. An input that is chosen as if all were allowed, but is not allowed, is dropped. The outputs
+// without an input then choose among the allowed rest.
 Elementwise::Overwrites Elementwise::choose_inputs(const Apply& apply, const std::set<int>& allowed,
                                                    const Overwrites& preferred) const {
   const std::size_t n = program().outputs().size();
@@ -308,7 +309,7 @@ std::vector<Extents> Elementwise::infer_shapes(const Apply& apply,
   const auto n = static_cast<std::size_t>(program().n_inputs());
   Extents result = n > 0 ? inputs[0] : Extents();
   for (std::size_t k = 0; k < result.size(); ++k) {
-    // The first input that may not broadcast here says what the extent is.
+    // The first input that may not broadcast here has the extent of the result.
     std::size_t first = n;
     for (std::size_t i = 0; i < n; ++i) {
       if (apply.input(i).type().shape[k] == 1) continue;

@@ -29,7 +29,7 @@ Variable sinc_slope(const Variable& x, const Variable& y) {
   return where(is_near, series, (cos(x * std::numbers::pi) - y) / where(is_near, 1, x));
 }
 
-// Undefined for what is not transcendental.
+// The cotangent of x for a transcendental op; undefined for other ops.
 Variable transcendental(ScalarOp op, const Variable& x, const Variable& y, const Variable& w) {
   switch (op) {
     case ScalarOp::exp:
@@ -79,7 +79,7 @@ Variable transcendental(ScalarOp op, const Variable& x, const Variable& y, const
   }
 }
 
-// y = z/|z| moves along the circle: what of w points outwards is lost. 0 at 0.
+// y = z/|z| moves along the circle: the part of w that points outwards is lost. 0 at 0.
 Variable sign_cotangent(const Variable& z, const Variable& y, const Variable& w) {
   const Variable size = abs(z), is_zero = eq(size, 0);
   const Variable along_circle = w - y * real(conj(y) * w);

@@ -180,7 +180,7 @@ Apply ElementwiseSums::make_node(std::span<const Variable> inputs) const {
   for (const SumOfOutputs& sum : sums_) {
     types.push_back({sum_dtype(sum, program()), Extents(), inputs[0].type().device});
   }
-  if (is_in_place()) arrays_->make_node(inputs);  // checks what is overwritten
+  if (is_in_place()) arrays_->make_node(inputs);  // checks the overwritten inputs
   for (const FilteredInput& f : filtered_) {
     const TensorType &x = inputs[static_cast<std::size_t>(f.input)].type(),
                      &whole = computed.output(0).type();
@@ -236,7 +236,7 @@ std::vector<Extents> ElementwiseSums::infer_shapes(const Apply& apply,
 }
 
 std::vector<Variable> ElementwiseSums::outputs_of_program(std::span<const Variable> inputs) const {
-  // What is summed up has the extents of all inputs together.
+  // The summed arrays have the broadcast extents of all inputs.
   const Variable like = whole_->make_node(inputs).output(0);
   std::vector<Variable> read(inputs.begin(), inputs.end());
   for (const FilteredInput& f : filtered_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise ops made again out of their texts. restore_op() compares the text of what comes out
-// with the text that went in, so these readers need not be strict.
+// Restores elementwise ops from their texts. restore_op() compares the text of the result with the
+// given text, so these readers need not be strict.
 #include <string_view>
 #include <utility>
 
@@ -105,7 +105,7 @@ std::vector<std::string> Elementwise::names() {
   }
   const std::size_t n = names.size();
   for (std::size_t i = 0; i < n; ++i) names.push_back(names[i] + std::string(kInPlace));
-  // Those are of the view, which reads both.
+  // The op that views a complex number restores these two names.
   std::erase_if(names, [](const std::string& name) { return name == "Real" || name == "Imag"; });
   return names;
 }

@@ -22,7 +22,7 @@ ElementwisePass pass_of(const ElementwiseSums& step, std::span<const ConstView> 
   return {step.program(), step.sums(), inputs, arrays, results, step.filtered()};
 }
 
-// Inputs of which only extents are known.
+// Views with the given extents and no elements.
 std::vector<ConstView> shapes_only(const ElementwiseSums& step, const Extents& shape) {
   const auto n = static_cast<std::size_t>(step.program().n_inputs());
   return std::vector<ConstView>(n, ConstView{nullptr, DType::float32, shape, {}});

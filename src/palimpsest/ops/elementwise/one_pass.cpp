@@ -13,7 +13,7 @@
 namespace palimpsest::ops {
 namespace {
 
-// Of a program with sums in its step.
+// Most registers of a program with sums in its step.
 constexpr int kMostRegisters = 40;
 
 // A program that computes variables, down to where it reads arrays.
@@ -113,7 +113,7 @@ Pass one_pass(const std::vector<Variable>& arrays, const std::vector<Variable>& 
   const TensorType& type = arrays.front().type();
   Collector all(type.shape, leaves);
   std::vector<int> made, summed;
-  // Sums first: what they read is read before an array is written in its place.
+  // Sums first: they read their inputs before an array is written in place of one.
   for (const Variable& v : normed) summed.push_back(all.add(v));
   for (const Variable& v : arrays) made.push_back(all.add(v));
   const auto has_other_shape = [&](const Variable& v) { return !(v.type().shape == type.shape); };

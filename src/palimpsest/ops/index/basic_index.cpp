@@ -159,7 +159,8 @@ Layout BasicIndex::layout(const Layout& in) const {
   return result;
 }
 
-// Where an unknown extent decides which elements are meant, it may be any of the axis.
+// The region that is shown. An entry whose elements depend on an unknown extent counts as the whole
+// axis.
 Region BasicIndex::region(std::span<const index_t> in) const {
   std::vector<Region::Range> axes;
   int child_axis = 0;

@@ -52,7 +52,7 @@ std::vector<Extents> Gather::infer_shapes(const Apply& apply,
 
 Linearity Gather::linear_in(const Apply& apply, int in) const { return linear_in_data(apply, in); }
 
-// Where the points are the last axes and sizes are known, in one pass.
+// One pass if the points are the last axes and their sizes are known.
 std::vector<Variable> Gather::pullback(const Apply& apply,
                                        std::span<const Variable> cotangents) const {
   std::vector<Variable> result(apply.input_count());

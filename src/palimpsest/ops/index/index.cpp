@@ -13,7 +13,7 @@
 namespace palimpsest::ops {
 namespace {
 
-// Does the value, of the region's rank, broadcast to the region? Extents may be unknown.
+// Checks that the value, of the region's rank, broadcasts to the region. Extents may be unknown.
 void check_value(std::span<const index_t> value, std::span<const index_t> declared,
                  std::span<const index_t> region, const std::string& who) {
   for (std::size_t k = 0; k < region.size(); ++k) {

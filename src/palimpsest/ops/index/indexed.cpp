@@ -37,7 +37,7 @@ std::vector<Variable> where_true(const Variable& mask, const Variable& x, std::s
   return result;
 }
 
-// How many axes of x an entry is about; `...` is about what the others leave.
+// The number of axes of x that an entry indexes; 0 for `...`, which takes the rest.
 std::size_t axes_of(const IndexEntry& entry) {
   if (entry.is_array()) return is_bool(entry.array().dtype()) ? entry.array().rank() : 1;
   return std::holds_alternative<NewAxis>(entry.basic()) ||
@@ -50,7 +50,7 @@ std::size_t axes_of(const IndexEntry& entry) {
 struct Parts {
   std::vector<Index> basic;
   std::vector<Variable> arrays;
-  ArrayIndex where;  // in what the basic index gives
+  ArrayIndex where;  // in the result of the basic index
 };
 
 void check_mask(const Variable& mask, const Variable& x, std::size_t axis) {

@@ -18,7 +18,7 @@
 namespace palimpsest::ops {
 namespace {
 
-// Does the value, of the rank of the points, broadcast to them?
+// Checks that the value, of the rank of the points, broadcasts to them.
 void check_value(std::span<const index_t> value, std::span<const index_t> declared,
                  std::span<const index_t> points, const std::string& who) {
   for (std::size_t k = 0; k < points.size(); ++k) {
@@ -26,8 +26,8 @@ void check_value(std::span<const index_t> value, std::span<const index_t> declar
   }
 }
 
-// Do constant index arrays name a point twice? Unknown sizes count as big: -1 is another point than
-// the last.
+// True if constant index arrays name a point twice. Unknown sizes count as big: -1 is another point
+// than the last.
 bool has_repeated_points(std::span<const Variable> indices, const Axes& axes, const Variable& x) {
   std::vector<std::vector<index_t>> columns;
   Extents extents;
@@ -163,7 +163,7 @@ void UpdateAt::run(RunContext& context) const {
     check_index_range(indices[d], out.extents[static_cast<std::size_t>(index_.axes[d])], title());
   }
   if (!in_place_) run_copy(context.input(0), out);
-  // The value stretched to what is written.
+  // The value, stretched to the extents of the written elements.
   Extents extents;
   std::size_t n_kept = 0;
   ConstView value = context.input(1);

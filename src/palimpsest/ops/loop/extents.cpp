@@ -65,7 +65,7 @@ std::optional<ExtentProgram::Code> code_of(ScalarOp op) {
   }
 }
 
-// Translates graphs of integers whose leaves are extents.
+// Translates graphs of integers with extents as leaves.
 class Translator {
  public:
   Translator(std::vector<Variable> arrays, std::string_view who)

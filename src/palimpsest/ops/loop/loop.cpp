@@ -122,8 +122,8 @@ Variable as_next(const Variable& v, const LoopParts::State& state, std::size_t k
   return astype(v, dtype);
 }
 
-// Values of the graph around the body become inputs of it: whatever the body's arguments do not
-// enter is computed once, outside.
+// Makes values of the graph around the body inputs of the body: a value that does not depend on the
+// body's arguments is computed once, outside.
 void capture(LoopParts& parts) {
   const std::vector<Variable> inner = parts.inner_inputs(), outputs = parts.inner_outputs();
   std::unordered_set<const VariableNode*> depends, seen;

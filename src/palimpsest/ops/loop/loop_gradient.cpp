@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derivatives of loops are loops. The pullback runs the steps in reverse: its states are the
-// cotangents of the values that the forward steps still to be undone have made. With s steps back,
-// carried[k][i] is what later steps contribute to the value that state k had i steps before the one
-// being undone.
+// Derivatives of loops are loops. The pullback runs the steps in reverse order. Its states are the
+// cotangents of the values made by forward steps that are still to be undone. With s steps back,
+// carried[k][i] is the contribution of later steps to the value that state k had i steps before the
+// one being undone.
 #include <algorithm>
 
 #include "palimpsest/ops/common.hpp"
@@ -23,8 +23,8 @@ Variable sum_of(const Variable& a, const Variable& b) {
 
 Variable input_like(const Variable& v) { return make_input(v.type()); }
 
-// Where a loop that reads an array backwards stops early, only running tells which row comes last.
-// Read forwards, the array turned round begins where the loop does.
+// Turns reads of reversed arrays round. A loop that stops early knows only at run time which row of
+// a reversed array comes last; the turned array begins where the loop does.
 LoopParts reading_forwards(LoopParts parts) {
   if (!parts.until.defined()) return parts;
   for (LoopParts::Read& read : parts.reads) {
@@ -220,7 +220,7 @@ class ReverseLoop {
     }
   }
 
-  // What was i steps back is i - 1 steps back from the step that is undone next.
+  // A value that was i steps back is i - 1 steps back from the step that is undone next.
   std::size_t set_carried(std::size_t k, const std::vector<Variable>& below, std::size_t next) {
     const LoopParts::State& state = forward_.states[k];
     std::vector<Variable> sums(static_cast<std::size_t>(state.rows));

@@ -73,7 +73,7 @@ bool can_overwrite_init(const LoopParts::State& state) {
   return state.rows == 1 && state.has_last && !state.has_history;
 }
 
-// Whether what is to be overwritten can be is decided anew for every form of a loop.
+// Decides anew, for every form of a loop, whether its initial values can be overwritten.
 LoopParts checked(LoopParts parts) {
   for (LoopParts::State& state : parts.states) {
     state.overwrites_init = state.overwrites_init && can_overwrite_init(state);
@@ -81,7 +81,7 @@ LoopParts checked(LoopParts parts) {
   return parts;
 }
 
-// What an inner variable of the body stands for must be what it was built for.
+// Checks that a value has the type of the body's inner variable that it is given to.
 void check_inner(const Variable& inner, const TensorType& type, std::string_view what,
                  std::size_t k) {
   const TensorType& expected = inner.type();
@@ -290,7 +290,7 @@ Region Loop::view_region(const Apply&, int out, int in) const {
   return is_destroyed ? Region::whole() : Region::unknown();
 }
 
-// Arrays of which only the extents matter.
+// Arrays that are used for their extents only.
 IndexPairs Loop::tolerate_aliased(const Apply&) const {
   IndexPairs result;
   const std::size_t first = captured_input(parts_.captured.size());
@@ -420,7 +420,7 @@ void Loop::run(RunContext&) const {
 
 namespace {
 
-// Which states, of those not wanted for themselves, the recurrence of the wanted ones needs.
+// The states that are wanted, and those that the recurrence of wanted results needs.
 std::vector<bool> needed_states(const LoopParts& parts, const std::vector<bool>& is_mapped_used) {
   std::vector<bool> needed;
   for (const LoopParts::State& state : parts.states) {
@@ -522,7 +522,7 @@ std::vector<Variable> without_unused(const Apply& apply, const std::vector<bool>
 
 namespace {
 
-// Does the loop compute something that nobody uses, or a last value beside a history?
+// True if the loop computes an unused output, or a last value beside a history.
 bool has_unused(const Loop& op, const std::vector<bool>& is_used) {
   const auto& states = op.structure().states;
   for (std::size_t k = 0; k < states.size(); ++k) {

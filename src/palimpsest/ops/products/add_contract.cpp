@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that are added to what is there already.
+// Products that are added to an array.
 #include <algorithm>
 #include <complex>
 
@@ -66,7 +66,7 @@ void check_ranks(std::span<const Variable> inputs, std::size_t z, std::size_t x,
   }
 }
 
-// Does a factor or a number show memory of the accumulator?
+// True if a factor or a number shows memory of the accumulator.
 bool is_factor(std::span<const Variable> inputs) {
   return std::any_of(inputs.begin() + 1, inputs.end(),
                      [&](const Variable& v) { return shows_common_memory(inputs[0], v); });
@@ -205,7 +205,7 @@ void AddContract::run(RunContext& context) const {
   const ConstView &z = context.input(0), &alpha = context.input(1), &x = context.input(2),
                   &y = context.input(3), &beta = context.input(4);
   const MutableView& out = context.output(0);
-  const bool fresh = is_zero(beta);  // what is there may be NaN
+  const bool fresh = is_zero(beta);  // the accumulator may hold NaN
   SmallVector<index_t, 8> zeros(out.rank(), 0), of_x(out.rank()), of_y(out.rank());
   const std::span<const index_t> still{zeros.data(), zeros.size()};
   const ConstView a = everywhere(alpha, out.extents, still),

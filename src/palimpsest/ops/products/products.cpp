@@ -79,7 +79,7 @@ void check(const Contraction& c, std::size_t rank_a, std::size_t rank_b) {
   }
 }
 
-// What a contraction of operands of these dtypes is computed in.
+// The dtype in which a contraction of operands of these dtypes is computed.
 DType working_dtype(DType a, DType b) {
   const DType dtype = promote(a, b);
   return is_inexact(dtype) ? dtype : DType::int64;

@@ -90,7 +90,7 @@ std::vector<Variable> SparseProduct::pullback(const Apply& apply,
                        "] derivative for values: got extents that are not known "
                        "when the graph is built, expected known ones");
   }
-  // Of a value v in row r and column c: v x[c] is in y[r], conj(v) y[r] in x[c].
+  // A value v in row r and column c: v x[c] is in y[r], conj(v) y[r] in x[c].
   const Variable row = rows_of_values(start, n);
   const Variable of_w = gather(w, {adjoint_ ? &column : &row, 1});
   const Variable of_x = gather(x, {adjoint_ ? &row : &column, 1});

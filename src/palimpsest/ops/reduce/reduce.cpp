@@ -110,7 +110,7 @@ void Reduce::run(RunContext& context) const {
   run_reduce(op_, context.input(0), axes_, context.output(0));
 }
 
-// -- of what is computed on the way ---------------------------------------------------------------
+// -- of elementwise results ----------------------------------------------------------------------
 
 FusedReduce::FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes, bool allows_none)
     : elementwise_(std::make_shared<Elementwise>(std::move(program))),

@@ -15,8 +15,8 @@ Variable sums_behind(const Variable& x, index_t axis) {
   return flip(cumsum(flip(x, {axis}), axis), {axis});
 }
 
-// Up to the first 0, y_k / x_i for all k >= i. The first 0 itself has the products without it,
-// which end at the next one. What comes behind has a 0 in front.
+// Before the first 0: y_k / x_i for all k >= i. At the first 0: the products without it, which end
+// at the next 0. Behind it: 0, because every product has the 0 as a factor.
 Variable cumprod_cotangent(const Variable& x, const Variable& y, index_t axis, const Variable& w) {
   const Variable is_zero = eq(x, 0), n_zeros = cumsum(is_zero, axis);
   const Variable is_first = logical_and(is_zero, eq(n_zeros, 1));

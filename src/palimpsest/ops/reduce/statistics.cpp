@@ -15,7 +15,7 @@
 namespace palimpsest::ops {
 namespace {
 
-// How many elements of x go into one of the result, less `ddof`; of this real dtype.
+// The number of elements of x for one element of the result, less `ddof`; of this real dtype.
 Variable count_of(const Variable& x, const Axes& axes, index_t ddof, DType dtype) {
   index_t count = 1;
   for (index_t axis : axes) {
@@ -75,8 +75,8 @@ Variable norm(const Variable& x, const NormOptions& options) {
 Variable logsumexp(const Variable& x, const ReduceOptions& options) {
   const Axes axes = reduced_axes(x, options.axes, "logsumexp");
   const Variable values = inexact(x);
-  // Whatever is taken off is added again: its derivative is none of ours. Infinity less itself is
-  // no number.
+  // The offset is subtracted and added again: it needs no derivative. An infinite one is not used,
+  // because infinity less infinity is NaN.
   const Variable largest = stop_gradient(largest_or_lowest(real(values), axes));
   const Variable offset = where(isfinite(largest), largest, 0);
   const Variable scaled = exp(values - offset);

@@ -14,7 +14,7 @@ namespace palimpsest::ops {
 
 namespace {
 
-// Do they show the same elements?
+// True if both show the same elements.
 bool is_the_same(const ConstView& a, const MutableView& b) {
   if (a.data != b.data) return false;
   for (std::size_t k = 0; k < a.rank(); ++k) {

@@ -14,7 +14,7 @@
 namespace palimpsest::ops {
 namespace {
 
-// Is the number one of this dtype's, so that a border is what the caller wrote?
+// True if the dtype represents the number, so that a border has the caller's value.
 bool fits_dtype(double value, DType dtype) {
   if (is_inexact(dtype)) return true;
   if (is_bool(dtype)) return value == 0 || value == 1;

@@ -50,7 +50,7 @@ void for_each_element(const Extents& extents, const Arrangement& first, const Ar
   }
 }
 
-// Counted in pieces, of which an item has `n`.
+// Strides and offset counted in pieces; an item has `n` pieces.
 Arrangement in_pieces(Strides strides, index_t offset, index_t n) {
   for (index_t& stride : strides) stride *= n;
   strides.push_back(1);
@@ -133,7 +133,8 @@ void Strided::run(RunContext& context) const {
   const ConstView& in = context.input(0);
   const MutableView& out = context.output(0);
   if (layout_of({in.dtype, in.extents, in.strides, 0})) return ViewOp::run(context);
-  // Its bytes do not lie side by side: in pieces that both dtypes consist of.
+  // The bytes of an element do not lie side by side: they are copied in pieces that both dtypes
+  // consist of.
   const index_t from = item(in.dtype), to = item(dtype_), piece = std::min(from, to);
   const auto* x = static_cast<const std::byte*>(in.data);
   auto* y = static_cast<std::byte*>(out.data);

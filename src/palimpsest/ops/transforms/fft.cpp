@@ -217,8 +217,8 @@ Variable rfft(const Variable& x, const Axes& axes, FftOptions options) {
   return fft(half, real.others, options);
 }
 
-// Each of the elements 1 .. (n-1)/2 stands for its mirror image too, which is its conjugate: twice
-// the real part of what it gives.
+// The elements 1 .. (n-1)/2 each stand also for their mirror image, the complex conjugate: their
+// contribution is twice the real part.
 Variable irfft(const Variable& y, index_t n, const Axes& axes, FftOptions options) {
   const RealAxes parts = real_axes(y, axes, options, "irfft");
   const index_t m = y.type().shape[parts.last];

@@ -72,8 +72,8 @@ bool differ(std::span<const index_t> a, std::span<const index_t> b) {
   return false;
 }
 
-// Stands for a cotangent of locations, which nobody computes: inputs are that of the result and the
-// locations. Whatever needs its value fails before it runs.
+// Placeholder for a cotangent of locations, which cannot be computed. Its inputs are the cotangent
+// of the result and the locations. A step that needs its value fails before it runs.
 class LocsCotangent final : public Op {
  public:
   std::string name() const override { return "LocsCotangent"; }

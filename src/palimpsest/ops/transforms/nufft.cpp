@@ -26,7 +26,7 @@ bool has_small_factors(index_t n) {
   return n == 1;
 }
 
-// The smallest width that promises eps; 0 if there is none.
+// The smallest width with an expected error of at most eps; 0 if there is none.
 int width_for(double eps, int ndim, double oversamp) {
   for (int w = 2; w <= kWidestForEps; ++w) {
     if (nufft_expected_error(ndim, w, oversamp) <= eps) return w;
@@ -208,7 +208,7 @@ Axes last(std::size_t n) {
   return axes;
 }
 
-// What the image is multiplied by: the apodization given, or the factors of the axes.
+// The factors of the image: the given apodization, or those of the axes.
 std::vector<Variable> factors_of(const NufftGeometry& g, const TensorType& x,
                                  const Variable& apodization) {
   if (apodization.defined()) return {apodization};
