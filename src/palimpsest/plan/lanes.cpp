@@ -122,7 +122,7 @@ LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes) {
   for (int step : problem.order) {
     const LaneLimit* const limit = problem.limits.empty() ? nullptr : problem.limits[at(step)];
     index_t ready = 0;
-    int nearest = 0;  // the lane of what it waits for longest
+    int nearest = 0;  // the lane of the step that it waits for longest
     for (int earlier : problem.before[at(step)]) {
       if (result.finish[at(earlier)] <= ready) continue;
       ready = result.finish[at(earlier)];

@@ -69,9 +69,9 @@ int shown_input(const LoopPlan& plan, std::size_t r) {
   return buffer.kind == BufferKind::argument ? buffer.index : -1;
 }
 
-// Does the state need one place only? True if its result is computed there, or if no other result
-// shows the old value when it is copied there. `input` is the position of its first inner variable
-// among the inputs of the body; `is_shown` says of each input whether a result shows it.
+// True if the state needs one place only: its result is computed there, or no other result shows
+// the old value when the result is copied there. `input` is the position of its first inner
+// variable among the inputs of the body; `is_shown` says for each input whether a result shows it.
 bool has_one_place(LoopPlan& plan, std::size_t k, std::size_t input,
                    const std::vector<bool>& is_shown) {
   const Parts& parts = plan.op->structure();
@@ -132,7 +132,7 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   request.argument_is_lent.assign(request.n_arguments, false);
   request.borrowed.assign(request.n_results, false);
   request.input_layouts = body_layouts(*plan->op, inputs);
-  request.keeps_bits = true;  // what mode the function has is not known here
+  request.keeps_bits = true;  // the mode of the function is unknown here
   plan->body = make_plan(request);
   if (!plan->body.run_time_extents.empty()) return plan;
   std::vector<Extents> extents;

@@ -236,7 +236,7 @@ std::optional<Layout> layout_in(const PartPlace& place, const Layout& slice) {
     result.byte_offset = slice.byte_offset - value.byte_offset;
     return result;
   }
-  // The same axes in some order, each with the stride that the slice has there.
+  // The same axes in another order, each with the stride of the slice.
   if (value.dtype != result.dtype || value.byte_offset != 0) return {};
   std::vector<bool> is_taken(value.extents.size(), false);
   for (std::size_t j = 0; j < result.extents.size(); ++j) {

@@ -72,7 +72,7 @@ class DepthFirst {
     return true;
   }
 
-  // Do the items that are left fit, section by section, above the lowest place left there?
+  // True if the remaining items fit, section by section, above the lowest place left there.
   bool may_fit(const std::vector<int>& items, index_t from) {
     int begin = item(items.front()).begin, end = begin;
     for (int i : items) end = std::max(end, item(i).end);
@@ -156,8 +156,8 @@ class DepthFirst {
   Effort& effort_;
   std::uint64_t steps_left_;
   bool gave_up_ = false;
-  std::vector<index_t> least_;    // per item: the lowest place that what is placed leaves for it
-  std::vector<index_t> offsets_;  // per item
+  std::vector<index_t> least_;         // per item: the lowest place beside the placed items
+  std::vector<index_t> offsets_;       // per item
   std::vector<index_t> floor_, load_;  // per section, of the items at hand
 };
 

@@ -154,7 +154,7 @@ class Outline {
       const auto [height, begin] = queue_.top();
       const auto it = segments_.find(begin);
       if (it != segments_.end() && it->second.height == height) return it->second;
-      queue_.pop();  // what once was there
+      queue_.pop();  // a former segment
     }
   }
 

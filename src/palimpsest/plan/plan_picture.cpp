@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWidth = 960, kHeight = 420, kLeft = 90, kTop = 40, kBottom = 150;
 constexpr std::size_t kLongestName = 28;
-// From light to dark, told apart by people who see few colours too.
+// From light to dark, distinguishable with colour blindness.
 constexpr const char* kColours[] = {"#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6",
                                     "#ffff99", "#fb9a99", "#c7e9c0", "#d9d9d9"};
 

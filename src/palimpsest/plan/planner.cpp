@@ -66,7 +66,7 @@ class Planner {
     return find_part_places({plan_, makers_, is_kept_, order_, request_.keeps_bits});
   }
   std::size_t n_steps() const { return plan_.steps.size(); }
-  // Were these values really found in the slices that were meant for them?
+  // True if the value was really found in its intended slice.
   bool keeps(const VariableNode* part) const { return kept_places_.contains(part); }
   std::size_t n_places() const { return places_.size(); }
   bool is_strided(const VariableNode* part) const {
@@ -149,7 +149,7 @@ class Planner {
   void bring_forward() {
     std::unordered_map<const ApplyNode*, std::size_t> positions;
     for (std::size_t i = 0; i < order_.size(); ++i) positions[order_[i].node()] = i;
-    std::unordered_map<const ApplyNode*, std::size_t> first_parts;  // by what fills the array
+    std::unordered_map<const ApplyNode*, std::size_t> first_parts;  // by filling step
     for (const auto& [part, place] : places_) {
       const ApplyNode* const filler = place.whole.owner().node();
       if (filler == place.node.node()) continue;
@@ -282,7 +282,7 @@ class Planner {
     push_step(std::move(planned), scratch);
   }
 
-  // Its inputs are there, and its outputs have slots.
+  // Adds a step. Its inputs exist, and its outputs have slots.
   void push_step(PlannedStep planned, std::size_t scratch) {
     for (const Variable& v : planned.node.outputs()) planned.outputs.push_back(slot_of(v));
     for (const auto* const slots : {&planned.inputs, &planned.outputs}) {
@@ -521,7 +521,7 @@ class Planner {
   Plan plan_;
   std::unordered_map<int, int> guards_;  // of branches
   std::vector<int> branch_of_;           // per buffer: the branch that all its writers are within
-  std::vector<Variable> makers_;  // per buffer: what a step made it for, if it is a new value
+  std::vector<Variable> makers_;         // per buffer: the variable of a new value
   PartPlaces places_;
   std::map<std::pair<const ApplyNode*, std::size_t>, const VariableNode*> part_at_;  // of an input
   std::unordered_set<const VariableNode*> kept_places_;
@@ -532,7 +532,7 @@ class Planner {
   std::vector<bool> is_taken_;    // per buffer: has it an owner outside of the frame?
 };
 
-// With the inputs of joins in their places, where that takes no more memory.
+// The plan with inputs of joins in their places, if that takes no more memory.
 Plan best_plan(const PlanRequest& request) {
   Planner plain(request);
   plain.lay_out();

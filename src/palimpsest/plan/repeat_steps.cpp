@@ -38,7 +38,7 @@ bool takes_one_pass(const Op& op) {
          dynamic_cast<const ops::Alloc*>(&op);
 }
 
-// Can this step be repeated whenever its inputs still exist?
+// True if this step can be repeated as long as its inputs exist.
 bool is_repeatable(const PlannedStep& step) {
   return takes_one_pass(step.node.op()) && step.outputs.size() == 1 && step.scratch < 0 &&
          !step.loop && step.guard < 0 && overwritten_inputs(step.node).empty();

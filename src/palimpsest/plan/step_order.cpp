@@ -123,7 +123,7 @@ class ExactSearch {
           const index_t peak = std::max(way.peak, live + new_bytes(set, i));
           if (peak >= known) continue;
           Way& next = levels_[k + 1].try_emplace(set | bit(i), Way{kFar, -1}).first->second;
-          // Of equal ones that of the lower step, whatever the order of the table.
+          // Of equal ways the one with the lower step, for any order of the table.
           if (peak < next.peak || (peak == next.peak && i < next.last)) next = {peak, i};
         }
       }
@@ -213,7 +213,8 @@ class TreeOrder {
   }
 
  private:
-  // Is it used by one step, or made by one and read by its successor only, or kept by that one?
+  // True if the buffer is used by one step, or made by one step and read or kept by its successor
+  // only.
   bool is_local(const OrderProblem::Buffer& buffer) const {
     if (buffer.steps.size() <= 1) return true;
     if (buffer.steps.size() > 2) return false;

@@ -54,7 +54,7 @@ struct TakenSlices::Query {
   int n_tests_left = 1000;
 };
 
-// Those whose first remainder is in [low, high).
+// True if the query meets a slice with its first remainder in [low, high).
 bool TakenSlices::meets(const Group& group, Query& query, index_t low, index_t high) {
   const index_t first = query.first - group.most_bytes;
   for (auto it = group.slices.lower_bound({low, first}); it != group.slices.end();) {
