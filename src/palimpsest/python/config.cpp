@@ -129,7 +129,7 @@ struct Choice {
   std::string key;
   PyObject* value;
 };
-// Guarded by the lock of the interpreter; empty unless somebody chose.
+// Guarded by the lock of the interpreter; empty unless a user chose.
 constinit Global<std::vector<Choice>> all_choices;
 
 bool is_of_python(const std::string& key) { return key == "returns" || key == "progress"; }

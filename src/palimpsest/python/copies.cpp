@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and pickles of objects that are no data: what cannot change is its own copy; what a pickle
-// cannot hold says where its contents go instead.
+// Copies and pickles of objects without data. An object that cannot change is its own copy. An
+// object that a pickle cannot hold raises an error with an alternative.
 #include "palimpsest/python/families.hpp"
 
 namespace palimpsest::python {
 namespace {
 
-// Its objects are copies of themselves.
+// Makes the objects of a type copies of themselves.
 void copied_as_itself(nb::handle type) {
   const auto itself = [](nb::handle self) { return nb::borrow(self); };
   const auto deep = [](nb::handle self, nb::handle) { return nb::borrow(self); };

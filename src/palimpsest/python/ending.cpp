@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of the interpreter: what the module gives up then, and the threads that still run.
+// The end of the interpreter: objects that the module gives up then, and threads that still run.
 //
-// While exit handlers run, other threads call the library, so nothing is given up there, but when
+// Exit handlers run while other threads call the library. So objects are given up later, when
 // Python takes its modules apart.
 //
-// Python before 3.14 calls pthread_exit() in a thread that wants its lock when it has begun to end,
-// anywhere in code of Python. The stack is then unwound as by an exception that nobody may catch,
-// and on its way through C++ it runs destructors without the lock and meets functions that are
-// noexcept: the process aborts. So a thread is stopped at the first step of that unwinding, before
+// Python before 3.14 calls pthread_exit() in a thread that wants its lock after Python has begun to
+// end, anywhere in code of Python. The stack is then unwound as by an exception that must not be
+// caught. On its way through C++ the unwinding runs destructors without the lock and meets noexcept
+// functions: the process aborts. So a thread is stopped at the first step of that unwinding, before
 // any frame is left. The C library calls the cleanup handlers whose record is not in the part of
 // the stack that remains: for a record on the heap that is the first step.
 #include <pthread.h>
@@ -58,7 +58,7 @@ void wait_at_end() {
       std::free(record);
     }
   }
-  // Nothing can be asked of an interpreter that is gone. The thread that ends it has a state.
+  // An interpreter that is gone cannot be asked. The thread that ends it has a state.
   if (has_ended() && !PyGILState_GetThisThreadState()) wait_for_ever();
 }
 

@@ -90,8 +90,8 @@ void add_notes(nb::python_error& error, const std::string& message) {
   add_note(error, nb::object(dedent(message.substr(end + 1))));
 }
 
-// Is this, or what it was thrown from, an exception of Python? Then that is raised again, with the
-// notes that it got on its way.
+// Raises an exception of Python again that `error` was thrown from, with the notes added on its
+// way. Returns false if there is none.
 bool raise_nested(const std::exception& error) {
   const auto* const nested = dynamic_cast<const std::nested_exception*>(&error);
   if (!nested || !nested->nested_ptr()) return false;
@@ -135,8 +135,8 @@ void replace_scopes(std::string& text) {
   }
 }
 
-// What stands between braces: `{.shape = x}` is the keyword shape=x, {{"N", 4}} the dict {"N": 4},
-// and {2, 3} a tuple. A dict of Python stays one.
+// Translates the text between braces: `{.shape = x}` is the keyword shape=x, {{"N", 4}} the dict
+// {"N": 4}, and {2, 3} a tuple. A dict of Python stays a dict.
 std::string braces_in_python(std::string_view inner) {
   if (inner.starts_with('.')) return std::string(inner);
   if (inner.find(':') != std::string_view::npos) return "{" + std::string(inner) + "}";

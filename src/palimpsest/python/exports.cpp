@@ -32,7 +32,7 @@ void free_description(PyObject* capsule) {
   Py_XDECREF(owner);
 }
 
-// What is not asked for is not imported.
+// Imports a module on the first use of its function.
 nb::object function_of(const char* module, const char* name) {
   return nb::module_::import_(module).attr(name);
 }
@@ -59,7 +59,7 @@ nb::object in_kind(Tensor&& tensor, Kind kind, Access access) {
       return torch_tensor(std::move(tensor), access);
     case Kind::jax:
       return function_of("jax.numpy", "asarray")(numpy_over(std::move(tensor), Access::read));
-    case Kind::xarray:  // of an axis whose name is not known, xarray makes one
+    case Kind::xarray:  // xarray names an axis without a name
       return function_of("xarray", "DataArray")(numpy_over(std::move(tensor), access));
     case Kind::cupy:
       throw DeviceError("[cupy] this library was built without CUDA.");
@@ -83,7 +83,7 @@ nb::object numpy_array(nb::handle exported) {
 
 ExportedMemory::ExportedMemory(Tensor tensor, Access access)
     : tensor_(std::move(tensor)), access_(access) {
-  // What is lent is not known when it comes back: it is memory that others write.
+  // Lent memory is not recognized when it comes back: it counts as memory that others write.
   if (is_lent(access)) return;
   if (access == Access::write) pin_ = tensor_.storage().pin();
   const std::byte* const start = tensor_.storage().data();
@@ -139,7 +139,8 @@ Storage exported_storage(const void* data) {
 
 nb::object export_array(Tensor&& result, Kind kind) {
   if (kind == Kind::tensor) return to_python(std::move(result));
-  // What others may write shows no other tensor, and every element of it has a place of its own.
+  // An array that others may write shares no memory with another tensor, and its elements do not
+  // overlap.
   if (has_internal_overlap(result)) result = result.clone();
   if (result.numel() > 0) result.raw_mutable_data();
   return in_kind(std::move(result), kind, Access::write);

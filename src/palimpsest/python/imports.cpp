@@ -15,14 +15,14 @@
 namespace palimpsest::python {
 namespace {
 
-// How the memory of the objects of a class is reached.
+// Way to the memory of the objects of a class.
 enum class Road : std::uint8_t {
   none,
   tensor,
-  ndarray,  ///< numpy.ndarray itself, no class that is derived from it
+  ndarray,  ///< numpy.ndarray itself, without derived classes
   array_struct,
   dlpack,
-  to_numpy,  ///< numpy.asarray() knows: the older interfaces
+  to_numpy,  ///< numpy.asarray() reads it, by the older interfaces
   variable,
   refused,
 };
@@ -70,7 +70,7 @@ ClassFacts find_facts(nb::handle type) {
   return {};
 }
 
-// Asked once per class, which lives on for that until the interpreter ends.
+// Facts found once per class. Each class lives on until the interpreter ends.
 using KnownClasses = std::unordered_map<PyObject*, ClassFacts>;
 constinit Global<KnownClasses> all_classes;
 KnownClasses& known_classes() { return all_classes.get(); }
@@ -106,7 +106,7 @@ constexpr std::string_view kItemKinds = "biufc";
                    "complex128. Try .astype('float32') or .astype('float64').");
 }
 
-// A reference that is given up on whatever thread, but not when the interpreter has ended.
+// Gives a reference up, on any thread, unless the interpreter has ended.
 std::function<void()> releases(nb::handle owner) {
   owner.inc_ref();
   return [object = owner.ptr()] {
@@ -174,11 +174,11 @@ Tensor from_array_struct(nb::handle object, bool may_copy) {
     const nb::object native = object.attr("dtype").attr("newbyteorder")("=");
     return from_array_struct(numpy().attr("array")(object, native), false);
   }
-  // The capsule owns what it describes: the array, also where this is that of a scalar of NumPy.
+  // The capsule owns the memory that it describes, also for the array of a scalar of NumPy.
   return shown(*array, *dtype, *strides, capsule);
 }
 
-// What is in order is read where it lies; of the rest NumPy makes a description.
+// Reads an aligned array in native order where it lies. NumPy describes any other array.
 Tensor from_ndarray(nb::handle object, bool may_copy) {
   const auto& array = *reinterpret_cast<const NdArray*>(object.ptr());
   const std::optional<DType> dtype = element_dtype(array);
@@ -212,7 +212,7 @@ Tensor from_capsule(nb::handle object) {
   return take_capsule<dlpack::ManagedTensor>(capsule, "dltensor", "used_dltensor");
 }
 
-// The same with the dtype named where it is none of ours.
+// The same, with an error that names a dtype that the library lacks.
 Tensor from_dlpack_of(nb::handle object) {
   try {
     return from_capsule(object);
@@ -223,7 +223,7 @@ Tensor from_dlpack_of(nb::handle object) {
   }
 }
 
-// torch hands out neither what requires a gradient nor what is conjugated lazily.
+// torch does not export tensors that require a gradient or are conjugated lazily.
 Tensor from_torch(nb::handle object, bool may_copy) {
   nb::object plain = nb::borrow(object);
   if (nb::cast<bool>(plain.attr("requires_grad"))) {
@@ -351,7 +351,7 @@ Tensor tensor_of(const Numbers& numbers) {
   }
 }
 
-// Does a list hold arrays, so that NumPy joins them?
+// True if a list holds arrays: NumPy joins them.
 bool holds_arrays(nb::handle object, std::size_t depth = 0) {
   if (depth > kDeepest) return false;
   if (!is_list(object)) return is_array(object);

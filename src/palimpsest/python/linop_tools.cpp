@@ -14,7 +14,7 @@ namespace {
 
 struct BatchSpecObject {
   BatchSpec spec;
-  nb::object arguments = {};  // what it was made of, for pickles
+  nb::object arguments = {};  // arguments of its constructor, for pickles
 };
 
 BatchSpec spec_of(nb::handle object) {

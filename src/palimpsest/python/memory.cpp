@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library allocates and copies.
+// Bytes that the library allocates and copies.
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
 #include "palimpsest/python/families.hpp"
@@ -7,7 +7,7 @@
 namespace palimpsest::python {
 namespace {
 
-// A scope of C++ lives between __enter__ and __exit__; what it has measured stays.
+// A scope of C++ between __enter__ and __exit__. Its measured values stay.
 template <class Scope, class... Given>
 class Entered {
  public:

@@ -8,7 +8,7 @@
 namespace palimpsest::python {
 namespace {
 
-// What a callback sees, while it runs.
+// The argument of a callback, valid while it runs.
 struct InfoObject {
   const SolveInfo* info;
   const SolveInfo& get() const {

@@ -31,8 +31,8 @@ std::string line_of(nb::handle frame, std::string_view own) {
   return line;
 }
 
-// Rewrites run without the lock of the interpreter: what they make keeps the origin of what it
-// replaces.
+// The lines of Python that build a node. None in rewrites, which run without the lock of the
+// interpreter: their nodes keep the origin of the nodes that they replace.
 std::shared_ptr<const StackTrace> lines_of_python(std::size_t limit) {
   if (Unlocked::is_here() || !nb::is_alive() || !PyGILState_GetThisThreadState()) return nullptr;
   if (PyErr_Occurred() || !package.is_set()) return nullptr;
@@ -40,7 +40,7 @@ std::shared_ptr<const StackTrace> lines_of_python(std::size_t limit) {
     std::vector<std::string> lines;
     nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
     while (frame.is_valid() && !frame.is_none() && lines.size() < limit) {
-      // Frames of this package lie between those of a user whose functions it calls.
+      // Frames of this package may lie between frames of the user.
       std::string line = line_of(frame, text_view(package.get()));
       if (!line.empty()) lines.push_back(std::move(line));
       if (lines.size() < limit) frame = frame.attr("f_back");

@@ -42,7 +42,7 @@ Storage storage_of_bytes(nb::handle bytes) {
   return storage;
 }
 
-// Nobody else has views of the Storage, and this one does not need all of it.
+// True if only this tensor views the Storage, and it does not need all of it.
 bool is_lonely_part(const Tensor& t) {
   return t.storage().use_count() == 1 &&
          static_cast<std::size_t>(t.nbytes()) < t.storage().nbytes();

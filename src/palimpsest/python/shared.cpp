@@ -55,7 +55,7 @@ SharedObject make_shared_variable(nb::handle value, const std::optional<std::str
   return {released([&] { return shared(first, options); }), kind};
 }
 
-// The value and what it may become; not what functions of another process would update it by.
+// The value and its type, without an update by functions of another process.
 nb::object reduced(Self self) {
   const Container& container = self.shared.container();
   if (container.default_update().defined()) {

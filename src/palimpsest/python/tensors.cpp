@@ -76,7 +76,7 @@ Shown<"NDArray[Any]"> as_numpy(Self self, bool writable) {
 nb::object dlpack_capsule(dlpack::ManagedTensorVersioned* managed) {
   constexpr const char* name = "dltensor_versioned";
   return nb::steal(PyCapsule_New(managed, name, [](PyObject* capsule) {
-    if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) return;  // somebody took it
+    if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) return;  // another library took it
     auto* const m = static_cast<dlpack::ManagedTensorVersioned*>(
         PyCapsule_GetPointer(capsule, "dltensor_versioned"));
     m->deleter(m);
@@ -122,7 +122,7 @@ Shown<"NDArray[Any]"> array_protocol(Self self, nb::handle dtype, nb::handle cop
   return export_in_place(Tensor(self.value), Kind::numpy);
 }
 
-// Memory that nobody writes any more, as the caller promises.
+// Memory that is not written any more, as the caller promises.
 Tensor as_frozen(Tensor t) {
   if (t.storage().state() != StorageState::foreign_writable) return t;
   void* const data = const_cast<void*>(t.raw_data());

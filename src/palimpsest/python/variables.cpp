@@ -19,8 +19,8 @@ struct Tag {
   Variable of;
 };
 
-// What users wrote beside the marks, as long as the variable lives. Guarded by the lock of the
-// interpreter.
+// Attributes that users set beside the marks, as long as the variable lives. Guarded by the lock of
+// the interpreter.
 struct Notes {
   std::weak_ptr<VariableNode> of;
   PyObject* values;  // a dict
@@ -29,7 +29,7 @@ using AllNotes = std::unordered_map<const VariableNode*, Notes>;
 constinit Global<AllNotes> all_notes;
 
 void drop_notes(bool all) {
-  std::vector<PyObject*> dropped;  // whatever their end runs finds the table whole
+  std::vector<PyObject*> dropped;  // released last: destructors find the table whole
   std::erase_if(all_notes.get(), [&](const auto& entry) {
     if (!all && !entry.second.of.expired()) return false;
     dropped.push_back(entry.second.values);
@@ -95,7 +95,7 @@ std::vector<IndexEntry> index_of(nb::handle key) {
 
 [[noreturn]] void refuse(const char* text) { throw TypeError(text); }
 
-// What Python may put beside a Variable; anything else is left to the other operand.
+// True for an object that Python may combine with a Variable; others are left to the other operand.
 bool is_operand(nb::handle object) {
   return is_array(object) || nb::isinstance<VariableObject>(object) || PyBool_Check(object.ptr()) ||
          PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr()) ||
@@ -370,7 +370,7 @@ void bind_types(nb::module_& m) {
 
 // Letters as in graph/inputs.hpp.
 void bind_inputs(nb::module_& m) {
-  // What makes inputs of graphs belongs to `ops`, too: pt.dmatrix("x").
+  // Functions that make inputs of graphs belong to `ops`, too: pt.dmatrix("x").
   nb::module_ ops = m.def_submodule("ops", "Builders of graphs.");
   static constexpr std::pair<const char*, int> kinds[] = {
       {"scalar", 0},  {"vector", 1},  {"matrix", 2}, {"tensor3", 3},

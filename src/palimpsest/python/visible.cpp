@@ -25,7 +25,7 @@ std::string_view document(const std::string& name) {
   return found != std::end(kDocuments) && found->name == name ? found->text : std::string_view();
 }
 
-// What `ops` shows of the top level has its documents under their names there.
+// The document of a name. A name of the top level that `ops` shows has its document there.
 std::string_view document_of(const std::string& key, const std::string& suffix = "") {
   const std::string_view found = document(key + suffix);
   return found.empty() && key.starts_with("ops.") ? document(key.substr(4) + suffix) : found;
@@ -134,7 +134,7 @@ std::string parameter_lines(const std::string& key, const std::vector<Parameter>
   return lines;
 }
 
-// The comment of the header, or what the binding says without one, in the order of numpydoc.
+// The comment of the header, or the text of the binding without one, in the order of numpydoc.
 std::string docstring(const std::string& key, std::string_view fallback,
                       const std::string& parameters, const std::string& result) {
   std::string_view all = document_of(key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that ranks apply together, and what they hold and send.
+// Operators that ranks apply together, with the bytes that each holds and sends.
 #include "palimpsest/distributed/distribute.hpp"
 #include "palimpsest/distributed/exchange_operators.hpp"
 #include "palimpsest/distributed/gather_operator.hpp"

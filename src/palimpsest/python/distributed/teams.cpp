@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teams of ranks, placements, and arrays of which each rank has its part.
+// Teams of ranks, placements, and arrays in parts on the ranks.
 #include "palimpsest/distributed/dtensor.hpp"
 #include "palimpsest/distributed/team.hpp"
 #include "palimpsest/distributed/team_plan.hpp"
@@ -9,7 +9,7 @@
 namespace palimpsest::python {
 namespace {
 
-// Of a dict, in its order.
+// The items of a dict, in its order.
 nb::object items_of(nb::handle object) { return object.attr("items")(); }
 
 nb::dict axes_object(const Team& team) {
@@ -24,7 +24,7 @@ nb::dict entries_object(const Placement& placement) {
   return entries;
 }
 
-// What mpi4py says of a communicator; whoever has one has imported it.
+// The team of a communicator of mpi4py. A caller with a communicator has imported mpi4py.
 Team team_of_communicator(nb::handle comm, std::optional<TeamAxes> axes, double timeout_s) {
   const nb::object modules = nb::module_::import_("sys").attr("modules");
   const nb::object mpi = modules.attr("get")("mpi4py.MPI");

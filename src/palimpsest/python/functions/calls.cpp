@@ -11,7 +11,7 @@ namespace {
 
 using Self = const FunctionObject&;
 
-// The arguments of one call: what they refer to lives beside them.
+// The arguments of one call, with the objects that they refer to.
 class Arguments {
  public:
   Arguments(Self self, nb::handle positional, nb::handle named, std::size_t first = 0) {

@@ -97,7 +97,7 @@ void for_each_graph(std::vector<In>& ins, Outputs& outs, FunctionOptions& option
   }
 }
 
-// What the definition needs of Python belongs to the object of the function.
+// Moves the Python objects that the definition needs to the object of the function.
 void hold_python(std::vector<In>& ins, Outputs& outs, FunctionOptions& options,
                  FunctionObject& made) {
   std::vector<Variable> inputs, graph;
@@ -111,20 +111,20 @@ void hold_python(std::vector<In>& ins, Outputs& outs, FunctionOptions& options,
   for_each_graph(ins, outs, options, [&](const Variable&) { return graph[i++]; });
 }
 
-// What calls need to know of the compiled function.
+// Notes the facts about the compiled function that calls need.
 void note_inputs(const std::vector<In>& inputs, FunctionObject& made) {
   for (const In& in : inputs) {
     const InOptions& o = in.options;
     const bool implicit = o.implicit.value_or(o.value.container() != nullptr);
     if (implicit) continue;
     const bool is_mutable = o.is_mutable.value_or(o.update.defined() || o.borrow.value_or(false));
-    // An input with a value of its own has a container: what is given to it is not lent.
+    // An input with a value of its own has a container: its argument is not lent.
     made.lent.push_back(!o.value.defined() && (is_mutable || o.borrow.value_or(false)));
     made.names.push_back(o.name.value_or(in.variable.name()));
   }
 }
 
-// Does a call change or read anything but its arguments and the values of shared variables?
+// True if a call reads and changes only its arguments and the values of shared variables.
 bool is_pure(const std::vector<In>& inputs, const FunctionOptions& options,
              const FunctionObject& made) {
   if (!options.updates.empty() || !options.givens.empty() || options.trust_input) return false;
@@ -138,7 +138,7 @@ bool is_pure(const std::vector<In>& inputs, const FunctionOptions& options,
          std::none_of(made.borrowed.begin(), made.borrowed.end(), [](char lent) { return lent; });
 }
 
-// What C++ logs of the user's program is a warning at the user's line.
+// Turns C++ log messages about the user's program into warnings at the user's line.
 Function made_with_warnings(const std::vector<In>& ins, const Outputs& outs,
                             FunctionOptions options) {
   const bool warns = options.on_unused_input.value_or(config().on_unused_input) == Reaction::warn;
@@ -277,7 +277,7 @@ FunctionObject loaded(const std::string& path) {
 
 // -- pickles -----------------------------------------------------------------------------------
 
-// What calls of it are like; what it was compiled from stays behind.
+// The function as it is called, without the graph that it was compiled from.
 nb::object reduced(Self self) {
   const std::vector<std::byte> data =
       released([&] { return functions_to_bytes(std::span(&self.f, 1)); });

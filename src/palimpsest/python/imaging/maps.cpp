@@ -37,7 +37,7 @@ Extents shape_of(nb::handle object) {
 
 namespace {
 
-// An array and what it was given as.
+// An array, and the object of Python that it came from.
 struct Given {
   explicit Given(nb::handle from) : object(from), tensor(from_python<Tensor>(from)) {}
   ArrayObject back(Tensor&& result) const { return array_like(object, std::move(result)); }

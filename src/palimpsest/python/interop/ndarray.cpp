@@ -27,7 +27,7 @@ void note_dtypes(nb::handle numpy) {
                                       nb::cast<int>(descr.attr("itemsize")));
     found[n++] = {descr.inc_ref().ptr(), *dtype};
   };
-  // Those that are asked for most come first; C has two names for integers of 64 bits.
+  // The most frequent dtypes come first. C has two names for integers of 64 bits.
   for (const char* name : {"float64", "complex64", "float32", "complex128"}) note(name);
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
@@ -39,7 +39,7 @@ void note_dtypes(nb::handle numpy) {
   count = n;
 }
 
-// Do the fields of an array say what its interface says?
+// True if the fields of an array agree with its interface.
 bool agrees(nb::handle array) {
   const auto& fields = *reinterpret_cast<const NdArray*>(array.ptr());
   const nb::object capsule = array.attr("__array_struct__");
@@ -72,7 +72,7 @@ bool look() {
 }  // namespace
 
 bool knows_ndarray() {
-  // No guard of a static: who waits for it would hold the interpreter's lock, which look() needs.
+  // No guard of a static: a waiting thread would hold the interpreter's lock, which look() needs.
   static constinit std::atomic<int> answer{-1};
   int now = answer.load(std::memory_order_relaxed);
   if (now < 0) answer.store(now = look() ? 1 : 0, std::memory_order_relaxed);

@@ -18,8 +18,8 @@ bool has_torch_containers = false;
 
 namespace {
 
-// A container and the tensor whose memory it holds. The tensor is kept by the memory that the
-// container has borrowed, or by a module that learns it.
+// A container and the tensor whose memory it holds. The memory that the container has borrowed
+// keeps the tensor, or a module does that learns it.
 struct Backed {
   PyObject* weak_tensor;  // weakref.ref
   std::weak_ptr<Container> container;
@@ -97,7 +97,7 @@ void follow(Backed& entry, nb::handle tensor) {
   entry.address = address_of(tensor);
 }
 
-// -- what a graph or an operator depends on -----------------------------------------------------
+// -- dependences of a graph or an operator ------------------------------------------------------
 
 using Containers = std::vector<const Container*>;
 
@@ -213,7 +213,8 @@ Parameter learned_parameter(nb::handle tensor) {
     const std::shared_ptr<Container> container = entry.container.lock();
     return Parameter(SharedVariable(container->type(), container)).as_trainable(is_trainable);
   }
-  // What is conjugated or negated lazily, or expanded, has no memory of its own that shows it.
+  // A tensor that is conjugated or negated lazily, or expanded, has no memory with its own
+  // elements.
   nb::object plain = tensor.attr("resolve_conj")().attr("resolve_neg")();
   if (has_internal_overlap(import_array(plain.attr("detach")()))) {
     plain = plain.attr("contiguous")();

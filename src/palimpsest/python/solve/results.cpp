@@ -24,7 +24,7 @@ Shown<"NDArray[Any]"> column(const HistoryObject& h, T Record::*field) {
   return export_array(std::move(values), Kind::numpy);
 }
 
-// As what b was.
+// The solution, as the kind of array that b was.
 Shown<"Any"> solution(const ResultObject& r) {
   if (!r.result.x.defined()) return nb::none();
   if (r.kind != Kind::xarray || !r.A.is_valid()) {
@@ -34,7 +34,7 @@ Shown<"Any"> solution(const ResultObject& r) {
       .attr("solution")(r.A, export_in_place(Tensor(r.result.x), Kind::numpy), r.b);
 }
 
-// -- pickles: all that a result says, and what was set on it --------------------------------------
+// -- pickles: all values of a result, and values set on it ----------------------------------------
 
 std::vector<std::string> names_of(const std::vector<Status>& list) {
   std::vector<std::string> names;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose functions are written in Python: they build graphs.
+// Operators with functions written in Python: they build graphs.
 #include <array>
 #include <deque>
 #include <set>
@@ -19,7 +19,7 @@ enum Role { fn, adj_fn, normal_fn, adj_normal_fn, split, adj_split, size, check,
 constexpr std::array<const char*, role_count> kRoles{
     "fn", "adj_fn", "normal_fn", "adj_normal_fn", "split", "adj_split", "size", "check"};
 
-// A type whose functions are those of Python, which the list `functions` keeps alive.
+// A type with functions of Python, which the list `functions` keeps alive.
 struct PythonType : LinopType {
   std::string module;
   bool has_name = true;  // the module has it by its name

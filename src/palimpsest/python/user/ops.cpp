@@ -47,7 +47,7 @@ std::string props_text(nb::handle op) {
   return text;
 }
 
-/// The operands of a step as arrays over the memory of the plan, which somebody may keep.
+/// The operands of a step as arrays over the memory of the plan. A user may keep them.
 class LentArrays {
  public:
   void lend(const ConstView& view, bool writable, nb::list& to) {
@@ -59,14 +59,14 @@ class LentArrays {
     to.append(numpy_array(memories_.back()));
   }
 
-  /// Whatever shows the memory refers to the object that describes it: arrays, their views and
-  /// buffers, tensors. One reference is ours.
+  /// True if an object still shows the memory. Arrays, their views and buffers, and tensors all
+  /// refer to the object that describes it. One reference is our own.
   bool are_kept() const {
     return std::any_of(memories_.begin(), memories_.end(),
                        [](const nb::object& memory) { return Py_REFCNT(memory.ptr()) > 1; });
   }
 
-  /// For what is kept, by frames of an exception for one.
+  /// For arrays that are kept, for example by frames of an exception.
   void outlive_step() {
     for (const nb::object& memory : memories_) nb::cast<ExportedMemory&>(memory).outlive_step();
   }
@@ -93,7 +93,7 @@ void take_over(const std::string& who, std::size_t j, nb::handle destination, nb
 }
 
 // Extents and strides of the views that a step of this thread hands over, until their elements are
-// taken. What further outputs hand over is copied.
+// taken. Views of further outputs are copied.
 constexpr std::size_t kMostViews = 8;
 struct HandedOver {
   index_t extents[kMaxRank], strides[kMaxRank];
@@ -114,7 +114,7 @@ nb::list objects_of(std::span<const Variable> variables) {
   return list;
 }
 
-/// An op whose work is done by an object of Python. Every method takes the lock of the interpreter.
+/// An op with its work in an object of Python. Every method takes the lock of the interpreter.
 class UserOp final : public Op {
  public:
   /// `pure`: the op that this one is in place of.
@@ -145,7 +145,7 @@ class UserOp final : public Op {
   UserOp(const UserOp&) = delete;
   UserOp& operator=(const UserOp&) = delete;
 
-  /// The same op, whose object somebody else keeps (`weak`), or which keeps it.
+  /// The same op, which keeps its object or, with `weak`, does not.
   OpPtr held(bool weak) const {
     const nb::object kept = object();
     auto other = std::make_shared<UserOp>(kept, pure_);
@@ -172,7 +172,7 @@ class UserOp final : public Op {
     const auto found = linear_in_.find(in);
     return found == linear_in_.end() ? Linearity::no : found->second;
   }
-  // Where a view lies is known when perform() has handed it over: its elements are copied.
+  // The place of a view is known only after perform() has handed it over: its elements are copied.
   std::optional<Layout> view_layout(const Apply&, int, const Layout&) const override { return {}; }
   OpPtr pure() const override { return pure_ ? pure_ : Op::pure(); }
 
@@ -255,8 +255,8 @@ class UserOp final : public Op {
     return list;
   }
 
-  // The memory belongs to the plan: an array that somebody keeps would show what comes later. So
-  // the lists are empty afterwards, unless it raises: frames of the exception show them then.
+  // Empties the lists at the end: the memory belongs to the plan, and a kept array would show later
+  // values. If perform() raises, the lists stay, because frames of the exception show them.
   void perform(RunContext& context, LentArrays& lent) const {
     const std::vector<int> destroyed = destroyed_positions();
     nb::list inputs, outputs;
@@ -294,8 +294,8 @@ class UserOp final : public Op {
     lent.lend({scratch.data(), DType::uint8, {&extent, 1}, {&stride, 1}}, true, arguments);
   }
 
-  // A view of an input stays where it is: the executor takes its elements from there, and DebugMode
-  // asks whether it was declared.
+  // Hands a view of an input over without a copy: the executor takes its elements from there, and
+  // DebugMode checks that it was declared.
   static bool hand_over(RunContext& context, std::size_t j, const nb::list& inputs,
                         nb::handle destination, nb::handle result) {
     const nb::module_ numpy = nb::module_::import_("numpy");
