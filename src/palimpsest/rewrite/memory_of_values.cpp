@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kForever = std::numeric_limits<std::size_t>::max();
 constexpr double kUnknownExtent = 1e3;
 
-// Of arrays with unknown extents the op tells.
+// True if the view shows all elements. The op tells it for unknown extents.
 bool shows_all(const Apply& view, const Variable& from, const Variable& to) {
   const auto is_known = [](const Variable& v) { return v.type().is_fully_known(); };
   if (is_known(from) && is_known(to)) {
@@ -31,7 +31,7 @@ bool shows_all(const Apply& view, const Variable& from, const Variable& to) {
 MemoryOfValues::MemoryOfValues(const FunctionGraph& graph, const std::vector<Apply>& order)
     : graph_(graph), order_(order) {}
 
-// The position of the input in whose memory a value lies; -1: it has memory of its own.
+// The position of the input in whose memory a value lies; -1 if it has memory of its own.
 int MemoryOfValues::aliased_input(const Variable& v) {
   const std::span<const int> inputs = aliased_.of(v);
   return inputs.empty() ? -1 : inputs.front();
@@ -64,8 +64,7 @@ double MemoryOfValues::bytes(const Variable& v) {
   return elements * static_cast<double>(item_size(v.dtype()));
 }
 
-// Values that are not in place yet may be put there later, so that what is found out here about
-// their views' roots does not last.
+// Finds last uses now. The roots are not kept: later passes may still put values in place.
 void MemoryOfValues::find_last_uses() {
   if (has_last_uses_) return;
   has_last_uses_ = true;

@@ -33,7 +33,7 @@ std::vector<Apply> newcomers(const FunctionGraph& graph, const Pairs& pairs) {
   return found;
 }
 
-// What must not be overwritten stays, unless a newcomer takes its place.
+// True if the replacement keeps the tags of the old value. A new node gets these tags later.
 bool keeps_tags(const FunctionGraph& graph, const Variable& old, const Variable& with) {
   if (old.tags() == with.tags()) return true;
   const Apply owner = with.owner();
@@ -113,7 +113,7 @@ class Walker {
     if (node.defined() && waiting_.insert(node.node())) queue_.push_back(node);
   }
 
-  // What is next to a replacement may match now what it did not match before.
+  // Neighbours of a replacement may match now.
   void push_around(const Apply& node, const Replacements& with, const std::vector<Apply>& fresh) {
     for (auto it = fresh.rbegin(); it != fresh.rend(); ++it) push(*it);
     for (const Variable& v : with) {

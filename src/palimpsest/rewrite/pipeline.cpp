@@ -33,8 +33,8 @@
 namespace palimpsest {
 namespace {
 
-// Tags besides the name. What is tagged `reorders` may give other bits than the graph as it was
-// written; nothing else may.
+// Tags besides the name. Only a rewrite with the tag `reorders` may change bits of a result against
+// the graph as it was written.
 std::set<std::string> fast(std::set<std::string> tags) {
   tags.insert("fast_run");
   return tags;
@@ -121,7 +121,7 @@ bool has_all(const Rewrite& rewrite, const std::set<std::string>& tags) {
                      [&](const auto& tag) { return rewrite.has_tag(tag); });
 }
 
-// Those that run, in order; they lie in the library's list and in the selection.
+// The rewrites that run, in order. The pointers refer to the library's list and the selection.
 std::vector<const Rewrite*> chosen(const RewriteSelection& selection) {
   std::vector<const Rewrite*> result;
   const auto& added = selection.added;
@@ -216,7 +216,7 @@ class Runner {
     }
     graph_.release(token);
     const graph_detail::EditCounts& now = graph_.state().edits;
-    // What a pass asked about first and then left alone counts as well.
+    // Variants that a pass checked and then did not try count as refused as well.
     const std::size_t n_left = hints_.refusals ? hints_.refusals->size() - n_refusals : 0;
     const std::size_t n_refused = std::max(now.refused - before.refused, n_left);
     report({rewrite.name, result.applied, std::max(result.refused, static_cast<int>(n_refused)),

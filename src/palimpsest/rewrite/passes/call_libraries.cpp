@@ -25,7 +25,7 @@ bool has_one_element(const Variable& v) {
   return std::all_of(shape.begin(), shape.end(), [](index_t n) { return n == 1; });
 }
 
-// Does v have all the extents of `whole`, as far as one can know?
+// True if v has all the extents of `whole`, as far as they are known.
 bool is_spread_like(const Variable& v, const Variable& whole) {
   if (v.rank() != whole.rank()) return false;
   for (std::size_t k = 0; k < v.rank(); ++k) {
@@ -41,7 +41,7 @@ Variable as_number(const Variable& v) {
   return ops::squeeze(v, axes);
 }
 
-// v as it is read by `reader`, with factors that nobody else reads taken apart.
+// The value v as `reader` uses it, with the factors that only `reader` reads taken apart.
 Term term_of(const FunctionGraph& graph, const Variable& v, const Apply& reader) {
   const Apply node = v.owner();
   if (!is_private_to(graph, v, reader)) return {1, {}, v};
@@ -65,7 +65,7 @@ Variable factor_of(const Term& term, double sign, const Variable& like) {
   return number == 1 ? term.factor : ops::neg(term.factor);
 }
 
-// Of two matrices, a matrix and a vector, or two vectors to a matrix.
+// True for a product of two matrices, of a matrix and a vector, or of two vectors to a matrix.
 bool is_product_of_matrices(const Contraction& c) {
   const std::size_t a = c.a.size(), b = c.b.size(), out = c.out.size();
   if (a < 1 || a > 2 || b < 1 || b > 2) return false;

@@ -76,7 +76,7 @@ Replacements drop_unseen(const FunctionGraph&, const Apply& node) {
   return if_it_fits(node, ops::elementwise(*op, {*inner}));
 }
 
-// -b added is b subtracted; two signs of a product are none.
+// Replaces a + (-b) by a - b, and drops two signs of a product.
 Replacements move_signs(const FunctionGraph&, const Apply& node) {
   const auto op = plain_op(node);
   if (!op || node.input_count() != 2) return {};
@@ -111,7 +111,7 @@ Replacements simplify_choice(const FunctionGraph&, const Apply& node) {
   return if_it_fits(node, ops::elementwise(ScalarOp::where, {*opposite, b, a}));
 }
 
-// Parts of what was made of parts, and the number made of its own parts.
+// Replaces parts of a number made of parts by these, and a number made of its own parts by itself.
 Replacements join_parts(const FunctionGraph&, const Apply& node) {
   if (const auto* part = op_of<ops::ComplexPart>(node)) {
     const Variable& z = node.input(0);

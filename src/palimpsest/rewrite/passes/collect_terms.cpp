@@ -11,8 +11,8 @@
 namespace palimpsest {
 namespace {
 
-// What is beyond is left in the form it has: lists are searched one by one, and trees may be very
-// deep.
+// Bounds: longer and deeper expressions keep their form. Lists are searched linearly, and trees may
+// be very deep.
 constexpr std::size_t kMostTerms = 64;
 constexpr int kDeepest = 64;
 
@@ -29,7 +29,7 @@ bool is_product(const Apply& node) {
   return is_plain(node, ScalarOp::mul) || is_plain(node, ScalarOp::div);
 }
 
-// Does v have the extents that `whole` has, so that adding it earlier or later makes no difference?
+// True if v has the extents of `whole`, so that adding it earlier or later makes no difference.
 bool is_as_wide(const Variable& v, const Variable& whole) {
   for (std::size_t k = 0; k < v.rank(); ++k) {
     if (v.type().shape[k] == 1 && whole.type().shape[k] != 1) return false;
@@ -42,7 +42,7 @@ bool is_inner(const FunctionGraph& graph, const Variable& v, const Apply& reader
          v.type() == reader.output(0).type();
 }
 
-// Is the node part of a bigger sum, or product, that will be looked at?
+// True if the node is part of a bigger sum or product that will be visited.
 template <class Is>
 bool is_part(const FunctionGraph& graph, const Apply& node, Is is) {
   const Variable v = node.output(0);

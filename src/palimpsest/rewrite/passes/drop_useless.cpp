@@ -32,7 +32,7 @@ bool is_useless_cast(const Apply& node) {
          node.input(0).dtype() == node.output(0).dtype();
 }
 
-// The same elements at the same places; extents that are unknown may be anything.
+// True for equal, fully known extents: the same elements at the same places.
 bool is_same_shape(const Apply& node) {
   const TensorType &in = node.input(0).type(), &out = node.output(0).type();
   return in.is_fully_known() && in == out;

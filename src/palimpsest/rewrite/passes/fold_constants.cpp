@@ -37,7 +37,7 @@ bool can_be_computed(const Apply& node) {
 
 Replacements compute(const FunctionGraph&, const Apply& node) {
   if (!can_be_computed(node)) return {};
-  std::vector<Tensor> values;  // what the views show
+  std::vector<Tensor> values;  // keeps the elements of the views alive
   for (const Variable& v : node.inputs()) values.push_back(v.constant_value());
   std::vector<ConstView> inputs;
   std::vector<Layout> layouts;

@@ -55,7 +55,7 @@ std::optional<Variable> of_same_extents(const Variable& v) {
   return found && found->type().shape == v.type().shape ? found : std::nullopt;
 }
 
-// The op of a node must not care for the dtype of what it does not read.
+// True if the op ignores the dtype of an input whose elements it does not read.
 bool takes_any_dtype(const Apply& node, std::size_t input) {
   return op_of<ops::ShapeOf>(node) || op_of<ops::AxisCount>(node) ||
          dynamic_cast<const ops::Generator*>(&node.op()) ||

@@ -13,7 +13,7 @@ namespace {
 
 constexpr index_t kShortestRun = 64;
 
-// Are so many elements reduced, or kept, one after the other, as far as is known?
+// True if kShortestRun or more adjacent elements are reduced, or kept, as far as is known.
 bool has_long_runs(const TensorType& type, const Axes& axes) {
   const auto is_reduced = [&](std::size_t k) {
     return std::find(axes.begin(), axes.end(), static_cast<index_t>(k)) != axes.end();

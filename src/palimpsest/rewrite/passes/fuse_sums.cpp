@@ -174,7 +174,7 @@ class SumFusion {
     return joined;
   }
 
-  // Nodes that make what this one reads, then those that read the same or what it makes.
+  // Makers of this node's inputs, then other readers of these inputs, then readers of its outputs.
   std::vector<Apply> neighbours(const Apply& node) const {
     std::vector<Apply> found;
     const auto add = [&](const Apply& other) {
@@ -205,7 +205,7 @@ class SumFusion {
                        [&](const Use& use) { return use.node == a || use.node == b; });
   }
 
-  // One step for both; undefined if there is none. Arrays of one of them only may stay, so that
+  // One step for both; undefined if there is none. Arrays of only one of them may stay, so that
   // none lives longer than before.
   Apply join(const Apply& node, const Step& step, const Apply& other, const Step& next) {
     const auto reads = [](const Apply& reader, const Apply& maker) {

@@ -42,7 +42,7 @@ bool is_sum(const ElementwiseProgram& program) {
                      });
 }
 
-// What a program of these inputs gives: along every axis 1 where all are 1, else what is known.
+// The type of a program's result: along every axis 1 if all inputs have 1, else the known extent.
 TensorType type_of_result(const ElementwiseProgram& program, std::span<const Variable> inputs) {
   TensorType type = inputs[0].type();
   type.dtype = program.dtype_of_register(program.outputs()[0]);
@@ -78,7 +78,7 @@ class FusedStep {
   std::vector<int> registers_;
 };
 
-// Steps that compute the same share one op, and with it what was prepared for running it.
+// Steps with equal programs share one op, and with it the state prepared for its runs.
 class SharedOps {
  public:
   std::shared_ptr<const ops::Elementwise> op_of(ElementwiseProgram program) {
@@ -218,7 +218,7 @@ class Fusion {
     const Variable old = node.output(0), result = op->make_node(inputs).output(0);
     result.node()->name = old.name();
     result.tags() = old.tags();
-    // A limit on what runs side by side holds for a step that any of it became.
+    // A limit on parallel runs of a part of the step holds for the whole step.
     pass_origin(step.origin, result.owner());
     graph_.replace(old, result, "fuse_elementwise");
     replaced_.try_emplace(old.node(), result);
@@ -227,7 +227,7 @@ class Fusion {
   FunctionGraph& graph_;
   SharedOps& ops_;
   PointerMap<const ApplyNode, Step> steps_;            // of those that take in others
-  PointerMap<const VariableNode, Variable> replaced_;  // by what is in the graph now
+  PointerMap<const VariableNode, Variable> replaced_;  // by variables of the present graph
 };
 
 // Results of the graph that read the same array are computed in one pass over it.
@@ -259,8 +259,8 @@ class OutputFusion {
     });
   }
 
-  // Joins the node with those before it that are candidates and read what it reads, or compute it,
-  // as long as one fits; what is made waits for later ones.
+  // Joins the node with earlier candidates that compute its inputs or read the same, as long as one
+  // fits. The result waits for later nodes.
   bool join_earlier(Apply node) {
     bool has_joined = false;
     for (Apply with = joined_with_one(node); with.defined(); with = joined_with_one(node)) {
@@ -291,7 +291,7 @@ class OutputFusion {
     kept_.push_back(node);
   }
 
-  // What a node that runs as one of the two, the other one past, could overwrite.
+  // Values that a node could overwrite if it runs in one step with `other`.
   std::vector<Variable> overwritable(const Apply& node, const Apply& other) const {
     std::vector<Variable> found;
     for (const Variable& v : node.inputs()) {
@@ -307,7 +307,7 @@ class OutputFusion {
       });
       if (may_be && is_last) found.push_back(v);
     }
-    // A shared variable is overwritten by its new value after all who read the old one.
+    // A shared variable is overwritten by its new value after all readers of the old one.
     if (const std::vector<Variable>* const memories = preferred_memory_.find(node.node())) {
       for (const Variable& memory : *memories) {
         if (std::find(found.begin(), found.end(), memory) == found.end()) found.push_back(memory);
@@ -316,7 +316,7 @@ class OutputFusion {
     return found;
   }
 
-  // Does one step overwrite as many values as two steps could?
+  // True if one step can overwrite as many values as two steps could.
   bool overwrites_as_much(const Apply& a, const Apply& b, const Apply& with) const {
     std::vector<Variable> found = overwritable(a, b);
     const std::vector<Variable> of_b = overwritable(b, a);

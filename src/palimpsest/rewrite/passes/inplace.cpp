@@ -81,7 +81,7 @@ class InplacePass {
       const auto is_alike = [&](const Variable& other) {
         return other.type().shape == value.type().shape && other.dtype() == value.dtype();
       };
-      // Another output has led to the same inputs already.
+      // Another output has already led to the same inputs.
       auto& seen = marked_outputs_[owner.node()];
       if (std::any_of(seen.begin(), seen.end(), is_alike)) continue;
       if (owner.output_count() > 1) seen.push_back(v);
@@ -118,7 +118,7 @@ class InplacePass {
     });
   }
 
-  // The variant on these inputs. Of several results each one is put where it had better lie.
+  // The variant on these inputs. Each of several results goes to its preferred memory.
   OpPtr variant_op(const Apply& node, const std::set<int>& allowed) {
     const auto* const step = op_of<ops::Elementwise>(node);
     const auto* const with_sums = op_of<ops::ElementwiseSums>(node);
@@ -143,7 +143,8 @@ class InplacePass {
                        : joined->inplace_on_inputs(node, allowed, preferred);
   }
 
-  // Can the op overwrite several inputs by an output each, as a loop with several states can?
+  // True if the op can overwrite several inputs by an output each, as a loop with several states
+  // can.
   bool may_overwrite_several(const Apply& node) const {
     return node.output_count() > 1 && node.input_count() > 1 && family_ != Family::keys &&
            typeid(node.op()) != typeid(ops::Elementwise) &&
@@ -218,7 +219,7 @@ class InplacePass {
     return kind == InconsistencyKind::none;
   }
 
-  // Keys are small: only what would be copied into a shared variable is worth it.
+  // Keys are small: overwriting one pays only if it avoids a copy into a shared variable.
   bool helps(const Apply& node, Candidate& candidate, const Variable& v) {
     const VariableNode* const root = memory_.root(v);
     for (const Variable& out : node.outputs()) {
@@ -312,7 +313,7 @@ class InplacePass {
   const char* const reason_;
   const std::vector<Apply> order_;
   MemoryOfValues memory_;
-  // Values, and the inputs of the graph in whose memory they had better lie, or are to be stored.
+  // Values, and the inputs of the graph in whose memory they should lie, or will be stored.
   PointerMap<const VariableNode, const VariableNode*> wanted_, updates_;
   PointerMap<const ApplyNode, std::vector<Variable>> marked_outputs_;  // one of each type
   std::vector<Apply> kept_;  // so that no address is used twice

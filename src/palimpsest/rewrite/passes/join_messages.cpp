@@ -68,13 +68,13 @@ class InTurn final : public Feature {
   std::vector<Apply> nodes_;
 };
 
-// The same but for its turn.
+// True if the messages differ in their turn only.
 bool is_equal(const Apply& a, const Apply& b) {
   return std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end()) &&
          *as_collective(a.op())->with_turn(-1) == *as_collective(b.op())->with_turn(-1);
 }
 
-// Of equal members the first.
+// The first of each set of equal members.
 std::vector<Apply> without_equal(const std::vector<Apply>& members) {
   std::vector<Apply> different;
   for (const Apply& node : members) {

@@ -25,7 +25,7 @@ index_t elements(const Extents& shape) {
   return n;
 }
 
-// Does the node show its input, dense, in other extents?
+// True if the node shows its input, dense, with other extents.
 bool is_reshaping(const Apply& node) {
   if (!op_of<ops::Squeeze>(node) && !op_of<ops::ExpandDims>(node) && !op_of<ops::Reshape>(node) &&
       !op_of<ops::Subtensor>(node)) {
@@ -48,7 +48,7 @@ Variable array_behind(const FunctionGraph& graph, Variable v) {
   return {};
 }
 
-// What the second step reads of the arrays of the first one.
+// The arrays of the first step that the second one reads.
 struct Links {
   Apply first;
   std::vector<HandedOn> handed;  // `output`: of the first step as it is
@@ -117,8 +117,8 @@ std::optional<std::vector<Variable>> inputs_of(const Links& links, const Apply& 
   return inputs;
 }
 
-// Puts one node in the place of both: arrays of the first, whose numbers are those of `order`, and
-// of the second one, then the sums of both.
+// Puts one node in the place of both: the first node's arrays with the numbers in `order`, the
+// second node's arrays, then the sums of both.
 bool replace_both(FunctionGraph& graph, const Apply& first, const Apply& second,
                   std::span<const int> order, std::size_t n_kept, const Apply& with) {
   std::vector<std::pair<Variable, Variable>> pairs;

@@ -77,8 +77,8 @@ std::optional<Variable> conjugate_on_the_way(const FunctionGraph& graph, const A
   return std::make_shared<const ops::Contract>(std::move(contraction))->make_node(inputs).output(0);
 }
 
-// The transpose of a product of matrices: the kernel writes it that way. So what adds it to
-// something finds the product.
+// The transpose of a product of matrices as a product: its kernel writes the transposed result. A
+// sum with the transpose then finds the product.
 std::optional<Variable> transpose_on_the_way(const FunctionGraph& graph, const Apply& node) {
   const auto* const transpose = op_of<ops::Transpose>(node);
   if (!transpose || node.output(0).rank() != 2 || transpose->order() != Axes{1, 0}) return {};

@@ -68,7 +68,7 @@ class Merger {
     return key;
   }
 
-  // What overwrites one of the two decides whether it may be the other one too.
+  // Refuses if an output is overwritten in both nodes; else validation decides.
   int merge(const Apply& node, const Apply& with) {
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < node.output_count(); ++k) {
@@ -89,7 +89,7 @@ class Merger {
 
   bool is_overwritten(const Variable& v) const { return !graph_.destroyers(v).empty(); }
 
-  // Of equal type and bytes: a zero is another number than its negative, and NaN the same as NaN.
+  // Merges constants of equal type and bytes: 0 and -0 differ, NaN equals NaN.
   int merge_constant(const Variable& v) {
     if (!v.is_constant() || known_.contains(v.node())) return 0;
     if (v.constant_value().nbytes() > kLargestComparedBytes) return 0;

@@ -14,7 +14,7 @@
 namespace palimpsest {
 namespace {
 
-// What an entry selects of an axis of n elements; nothing for no element, or a new axis.
+// The elements that an entry selects from an axis of n; empty for no element, or for a new axis.
 std::optional<SliceRange> range_of(const Index& entry, index_t n) {
   if (std::holds_alternative<All>(entry)) return SliceRange{0, 1, n};
   if (const auto* i = std::get_if<index_t>(&entry)) return SliceRange{*i < 0 ? *i + n : *i, 1, 1};
@@ -25,8 +25,8 @@ std::optional<SliceRange> range_of(const Index& entry, index_t n) {
   return {};
 }
 
-// The same elements of a part that begins at `offset` and has `n_part` elements; nothing where the
-// entry selects others as well.
+// The entry that selects the same elements from a part that begins at `offset` and has `n_part`
+// elements; empty if the entry also selects others.
 std::optional<Index> within(const Index& entry, index_t n, index_t offset, index_t n_part) {
   const auto range = range_of(entry, n);
   if (!range) return {};

@@ -24,7 +24,7 @@ std::optional<double> exact_reciprocal(double c, DType dtype) {
   return 1 / c;
 }
 
-// Is x never a negative zero? Then adding a positive one changes nothing.
+// True if x is never a negative zero. Then adding a positive zero changes nothing.
 bool is_never_negative_zero(const Variable& x) {
   if (!is_real_floating(x)) return !is_complex_value(x);
   for (const ScalarOp op : {ScalarOp::abs, ScalarOp::abs2, ScalarOp::exp, ScalarOp::hypot}) {
@@ -147,8 +147,8 @@ Replacements drop_complex_neutral(const FunctionGraph&, const Apply& node) {
   return is_number(a, -1) ? if_it_fits(node, ops::neg(b)) : Replacements();
 }
 
-// An operand of a contraction without the axes of one element that are summed over, if what is left
-// are the axes of the result.
+// An operand of a contraction without its summed axes of one element. Undefined unless the rest are
+// the axes of the result.
 Variable without_summed(const Variable& x, std::span<const int> labels, std::span<const int> kept) {
   Extents extents;
   std::size_t found = 0;

@@ -41,12 +41,12 @@ Variable log_of_sigmoid(const Variable& x) {
   return ops::sub(ops::minimum(x, 0.0), ops::log1p(ops::exp(ops::neg(ops::abs(x)))));
 }
 
-// What a sum is over, if it is the sum of the exponentials of x over those axes: x and the axes.
+// The argument x and the axes of a sum of exponentials of x.
 struct SumOfExp {
   Variable x;
   Axes axes;
 };
-// Was a largest element taken off already?
+// True if a largest element was subtracted already.
 bool is_reduced_by_maximum(const Variable& x) {
   if (!is_plain(x, ScalarOp::sub)) return false;
   Variable offset = x.owner().input(1);
