@@ -156,7 +156,7 @@ void Call::filter_arguments() {
       is_complete = is_complete && spec.container >= 0;
     } else if (program_.trust_input) {
       const Value value = tensor ? Value(*tensor) : *given_[i].value;
-      filter(spec.type, value, {.strict = true}, impl_.who(i));  // says what is wrong with it
+      filter(spec.type, value, {.strict = true}, impl_.who(i));  // throws the error about it
       keep(i, value.tensor());
     }
   }

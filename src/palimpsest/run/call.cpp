@@ -152,9 +152,9 @@ void Call::note_states() {
   }
 }
 
-// -- what must not be overwritten --------------------------------------------------------------
+// -- inputs that must not be overwritten -------------------------------------------------------
 
-// Do others see the memory of this input, although the plan overwrites it?
+// True if others see the memory of this input, although the plan overwrites it.
 bool Call::needs_copy(std::size_t input) const {
   const BoundInput& bound = bound_[input];
   if (bound.is_private) return false;
@@ -169,7 +169,7 @@ bool Call::needs_copy(std::size_t input) const {
          has_internal_overlap(value);
 }
 
-// Does it overlap another value of the call? Of several that are overwritten the first may stay.
+// True if it overlaps another value of the call. Of several overwritten values the first may stay.
 bool Call::meets_another(const OverlapFinder& finder, std::size_t input) const {
   if (number_of_[input] == kNotSearched) return false;
   return finder.any(number_of_[input], [&](std::size_t number) {
@@ -212,8 +212,8 @@ void Call::find_destinations(const OverlapFinder& finder, std::span<Tensor> outs
   }
 }
 
-// Do the containers' values overlap no other value? No two containers have one Storage, and each
-// has claimed its own. So only foreign memory, or a Storage that is claimed, can show their memory.
+// True if the containers' values overlap no other value. No two containers have one Storage, and
+// each has claimed its own. So only foreign memory, or a claimed Storage, can show their memory.
 bool Call::containers_are_apart(std::span<Tensor> outs) const {
   const auto may_meet = [](const Tensor& t) {
     const StorageState state = t.storage().state();
@@ -399,7 +399,7 @@ SmallVector<const Tensor*, 32> Call::values_in_frames(std::span<Tensor> outs) co
   return values;
 }
 
-// Nothing that a container holds is overwritten before all is known to have succeeded.
+// Values of containers are overwritten only after all stages have succeeded.
 void Call::run_in_stages(const Plan& plan, std::span<Tensor> results, std::span<Tensor> outs,
                          CallReport* report, CallMeasurement* measurement) {
   const Device where = device();

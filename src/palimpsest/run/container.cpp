@@ -169,7 +169,7 @@ Tensor Container::exchange(Value value) {
   if (has_internal_overlap(made)) {
     made = made.clone();
   } else if (made.storage().use_count() > 1) {
-    made = made.lazy_clone();  // somebody else still has a handle on it
+    made = made.lazy_clone();  // another handle on it exists
   }
   Tensor old = value_;
   made.storage().claim();

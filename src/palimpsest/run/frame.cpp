@@ -176,7 +176,8 @@ bool Frame::is_reached_by(const Tensor& t) const {
   });
 }
 
-// An arena whose address was given away stays with its new owner; the frame gets another.
+// Gives the frame a new arena for one whose address was handed out; the old one stays with its new
+// owner.
 void Frame::replace_pinned_arenas() {
   for (Storage& arena : arenas_) {
     if (arena.state() != StorageState::pinned) continue;

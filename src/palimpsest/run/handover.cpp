@@ -30,7 +30,7 @@ Tensor tensor_within(const Tensor& whole, const Layout& layout) {
   return tensor_on(whole.storage(), layout, first_byte_of(whole));
 }
 
-// Of a result that could have been a lazy clone, or go into no destination.
+// Counts a copy of a result that could have been a lazy clone, or go into no destination.
 void note_copy(index_t bytes) {
   count(Counter::eager_copies);
   count(Counter::eager_copied_bytes, static_cast<std::uint64_t>(bytes));
@@ -67,8 +67,8 @@ const Tensor* Call::bound_to(const PlannedBuffer& buffer) const {
   return input < 0 ? nullptr : bound_[at(input)].tensor;
 }
 
-// Can a tensor start where this lies? Not pairs of numbers, seen as complex ones, at an odd place
-// of a storage.
+// True if a tensor can start at this place. Pairs of numbers, seen as complex ones, cannot at an
+// odd place of a storage.
 bool Call::can_start(const Plan& plan, const Delivery& delivery) const {
   const Slot& slot = plan.slots[at(delivery.slot)];
   const Tensor* const bound = bound_to(plan.buffers[at(slot.buffer)]);
@@ -77,7 +77,7 @@ bool Call::can_start(const Plan& plan, const Delivery& delivery) const {
   return start % static_cast<index_t>(item_size(slot.layout.dtype)) == 0;
 }
 
-// Can this not be handed over as it lies? A lazy clone would copy, or keep a big buffer alive.
+// True if the value must be copied: a lazy clone would copy, or keep a big buffer alive.
 bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update) const {
   const Slot& slot = plan.slots[at(delivery.slot)];
   const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
@@ -251,8 +251,8 @@ Tensor Call::value_of(const Plan& plan, Frame& frame, const Delivery& delivery) 
   throw InternalError("[call] not a kind of buffer");
 }
 
-// Has an update happened in the memory of its own container, which is the default value of an
-// argument that this call did not give?
+// True if an update happened in the memory of its own container, which is the default value of an
+// argument that this call did not give.
 bool Call::is_in_its_container(const Plan& plan, std::size_t index) const {
   if (index < plan.outputs.size()) return false;
   const std::size_t u = index - plan.outputs.size();

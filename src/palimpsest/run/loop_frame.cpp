@@ -132,7 +132,7 @@ void LoopFrame::copy_results(const RunContext& context, index_t t) {
   }
 }
 
-// Those from row n on.
+// Sets the rows from n on to zero.
 void LoopFrame::clear_rows(const MutableView& array, index_t n) {
   const index_t rows = array.extents[0], bytes = byte_count(array.extents, array.dtype);
   if (rows == n) return;
