@@ -27,7 +27,8 @@ NamedLinop with_own_data(const NamedLinop& part) {
   return own;
 }
 
-// Is this part the operator that has data of its own, but for the values of what is cut?
+// True if the part differs from the operator with own data only in the values of the cut
+// parameters.
 bool is_alike(const NamedLinop& own, const NamedLinop& part) {
   const bool is_same = &own.type() == &part.type() && own.is_flipped() == part.is_flipped() &&
                        own.shape() == part.shape() && own.attrs() == part.attrs() &&
@@ -328,7 +329,7 @@ class Runs {
     });
   }
 
-  // Of a part that is not run any more.
+  // The result of a part that is not run any more.
   SolveResult left_out(const Tile& where, Status status) const {
     const Space& X = block_.whole().x();
     const SolveOptions options = block_.options_of(where);

@@ -21,7 +21,7 @@ constexpr const char* kKind = "solve";
 
 void add_text(std::string_view text, ContentHasher& hash) { hash.add(text.data(), text.size()); }
 
-// Every bit of a number counts, of which messages show six digits.
+// Hashes every bit of a number: messages show only six digits.
 void add_attribute(const Attribute& a, ContentHasher& hash) {
   if (a.is_tensor()) return hash.add(a.as_tensor());
   if (a.is_list()) {

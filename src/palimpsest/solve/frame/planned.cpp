@@ -156,7 +156,7 @@ void check_options(const SolverType& type, const Problem& problem, const SolveOp
 PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOptions& options) {
   prepare(type, problem, options);
   const auto budget = options.budget_bytes ? options.budget_bytes : config().budget;
-  // Nothing is cut for a budget without end: that of config_of_budgets(), where a solver finds its
+  // A budget without end cuts nothing: that of config_of_budgets(), with which a solver finds its
   // steps. Operators keep their data then.
   if (!budget || *budget == config_of_budgets().budget) {
     const std::vector<NamedLinop> whole = operators_of(problem);

@@ -79,7 +79,7 @@ class ConstantBytes {
     bytes_ += static_cast<index_t>(v.node()->value.storage().nbytes());
   }
 
-  std::vector<std::uint64_t> known_;  // data of the caller, and what was counted
+  std::vector<std::uint64_t> known_;  // data of the caller, and data already counted
   std::vector<Variable> seen_;
   index_t bytes_ = 0;
 };

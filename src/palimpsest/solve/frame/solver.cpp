@@ -42,8 +42,9 @@ struct StepGrowth {
   }
 };
 
-// Do squares of a thousandth of the largest number vanish in their precision? Norms and magnitudes
-// of complex numbers are wrong then. The data of linear systems are scaled near 1 before.
+// True if the square of a thousandth of the largest number vanishes in its precision. Norms and
+// magnitudes of complex numbers are wrong then. The data of linear systems are scaled near 1
+// before.
 bool has_no_squares(const Space& space, const Tensor& b) {
   const double largest = space.total(largest_part(b));
   const double least = real_of(b.dtype()) == DType::float32 ? std::numeric_limits<float>::min()
@@ -145,7 +146,7 @@ class Run {
     bool is_in_range = true;
     result_.x = program_.x(&is_in_range);
     if (start_.is_zero && type_.is_linear && iteration_ == 0) result_.x.fill(0.0);
-    if (!start_.is_finite && iteration_ == 0) {  // whatever a result makes of the state
+    if (!start_.is_finite && iteration_ == 0) {  // for any way of making x from the state
       if (options_.x0 && options_.x0->shape() == result_.x.shape()) {
         result_.x.copy_from(*options_.x0);
       } else {
@@ -368,7 +369,7 @@ const SolvePlan& Solver::plan() const { return impl_->planned.plan; }
 void Solver::start(const Tensor& b) {
   check_data(impl_->type, *impl_->planned.problem, b);
   impl_->end();
-  std::optional<ConfigScope> scope;  // what finds step sizes is compiled as it was planned
+  std::optional<ConfigScope> scope;  // functions that find step sizes are compiled as planned
   if (impl_->is_budgeted) scope.emplace(config_of_budgets());
   try {
     impl_->run.emplace(impl_->type, *impl_->planned.problem, impl_->options,

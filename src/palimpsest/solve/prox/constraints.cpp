@@ -51,7 +51,7 @@ void check_box(const Prox& g) {
                    ", expected at most hi = " + g.attr("hi").str());
 }
 
-// As a complex number where v is one.
+// The real part; as a complex number if v is complex.
 Variable real_part(const Variable& v) {
   return is_complex(v.dtype()) ? ops::elementwise(ScalarOp::real, {v}) : v;
 }

@@ -31,7 +31,7 @@ Variable l1_prox(const Prox& g, const Variable& v, const Variable& t, StateScope
   return soft_threshold(v, threshold(g, v, t));
 }
 
-// The projection onto |u| <= lambda, whatever the step.
+// The projection onto |u| <= lambda, for any step.
 Variable l1_conjugate(const Prox& g, const Variable& u, const Variable& s, StateScope&) {
   const Variable bound = threshold(g, u, ops::full_like(s, 1.0));
   if (!is_complex(u.dtype())) return ops::clip(u, -bound, bound);

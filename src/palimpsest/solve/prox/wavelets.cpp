@@ -89,7 +89,7 @@ Variable weights_of(const Prox& g, const Variable& v) {
   return weight * lambda;
 }
 
-// Of the coefficients w of v.
+// Thresholds the coefficients w of v.
 Variable thresholded(const Prox& g, const Variable& v, const Variable& w, const Variable& t) {
   const Variable threshold = t.astype(real_of(v.dtype())) * weights_of(g, v);
   const bool is_joint = !g.attr("joint").as_dims().empty();

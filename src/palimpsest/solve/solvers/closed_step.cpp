@@ -42,7 +42,7 @@ bool multiplies_spectra(const NamedLinop& A) {
          std::all_of(parts.begin() + 1, parts.end() - 1, is_diagonal);
 }
 
-// Does it give shifted results for shifted vectors? Adds the axes along which they are shifted.
+// True if shifted vectors give shifted results. Adds the axes of the shifts.
 bool is_shift_invariant(const NamedLinop& A, std::size_t rank, Axes& along) {
   if (is_multiple(A)) return true;
   if (is_a(A, linop_types::finite_difference())) {
@@ -68,9 +68,9 @@ std::vector<NamedLinop> normals(const Problem& p) {
   return list;
 }
 
-// The vector that shows the eigenvalues of an operator that is diagonal, or whose columns are the
-// shifts of its first one. Its 1 is a number of the state: a value of constants alone would be kept
-// as a constant beside the state.
+// The vector that A maps to its eigenvalues, if A is diagonal, or to its first column, if A is
+// circulant. Its 1 is a number of the state: a value made of constants alone would be kept as a
+// constant beside the state.
 Variable probe(const Problem& p, Scope& s, const Axes& axes) {
   const TensorType& x = p.x().type();
   const Variable one = p.x().spread(s["outer"]).astype(x.dtype);
@@ -82,7 +82,7 @@ Variable probe(const Problem& p, Scope& s, const Axes& axes) {
 
 Variable eigenvalues(const Variable& image, const Axes& axes) {
   if (axes.empty()) return ops::real(image);
-  // Those of a circulant matrix: the Fourier transform of its first column.
+  // The eigenvalues of a circulant matrix: the Fourier transform of its first column.
   return ops::real(ops::fft(image.astype(complex_of(image.dtype())), axes));
 }
 

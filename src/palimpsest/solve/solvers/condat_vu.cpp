@@ -34,7 +34,7 @@ void set_up_condat(const Problem& p, Scope& s) {
   set_up_rhs(p, s);
   if (!adapts(p)) return;
   const Variable size = ops::sqrt(p.x().norm2(s.latest("rhs")));
-  s.guard(size);  // so that the states get memory of their own, whatever K is
+  s.guard(size);  // gives the states memory of their own, for any K
   s.set("size of rhs", size);
   set_up_images(p, s);
 }

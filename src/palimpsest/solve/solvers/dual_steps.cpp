@@ -11,7 +11,7 @@
 namespace palimpsest::proximal {
 namespace {
 
-// Of one part, v itself.
+// The parts of v along the first axis; v itself for one part.
 std::vector<Variable> parts_of(const Variable& v, std::size_t count) {
   if (count == 1) return {v};
   std::vector<Variable> parts;
@@ -137,7 +137,7 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
   }
   normed = arrays;
   Variable before, now;
-  if (adapts(p)) {  // K x' instead of K (2 x' - x), and what the residual is made of
+  if (adapts(p)) {  // K x' instead of K (2 x' - x), and the parts of the residual
     before = s[u.kept];
     now = (image + before) * 0.5;
     leaves.push_back(before);

@@ -57,7 +57,7 @@ void set_up_first_order(const Problem& p, Scope& s) {
   if (p.has_x0()) {
     const Variable image = applied_normal(p, s, x);
     smooth = smooth_part(p, x, image, s.latest("rhs"));
-    s.guard(smooth);  // so that the states get memory of their own, whatever N is
+    s.guard(smooth);  // gives the states memory of their own, for any N
     for (const char* name : {"Nx", "Nz"}) {
       if (s.has(name)) s.set(name, image);
     }
@@ -69,8 +69,8 @@ void set_up_first_order(const Problem& p, Scope& s) {
 
 namespace {
 
-// Is f(y) at most its bound at z, f(z) + Re <grad f(z), y - z> + L |y - z|^2 / 2? As f is
-// quadratic, <d, N d> <= L |d|^2 with d = y - z, up to the rounding of N y - N z.
+// True if f(y) is at most its bound at z, f(z) + Re <grad f(z), y - z> + L |y - z|^2 / 2. As f is
+// quadratic, the condition is <d, N d> <= L |d|^2 with d = y - z, up to the rounding of N y - N z.
 Variable is_bounded(const Problem& p, const Variable& y, const Variable& d, const Variable& image,
                     const Variable& L) {
   const Space& X = p.x();

@@ -17,9 +17,8 @@ constexpr double kNewDirection = 10;
 
 index_t restart_of(const Problem& p) { return p.integer("restart", 30); }
 
-// States: "V", the basis, of which the rows up to this iteration count; "H", the Hessenberg matrix,
-// each column stored as a row; "null", its left null vector; "beta", the norm of the first
-// residual.
+// States: "V", the basis, with valid rows up to this iteration; "H", the Hessenberg matrix, each
+// column stored as a row; "null", its left null vector; "beta", the norm of the first residual.
 void declare_gmres(const Problem& p, StateList& state) {
   const index_t k = restart_of(p);
   const DType dtype = p.x().type().dtype;

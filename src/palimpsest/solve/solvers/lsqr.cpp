@@ -23,7 +23,7 @@ void set_up_lsqr(const Problem& p, Scope& s) {
   s.set("phibar", first.beta);
 }
 
-// Names as in the paper; dd is the sum of |w / rho|^2, of which the condition is estimated.
+// Names as in the paper. dd is the sum of |w / rho|^2, for the estimate of the condition.
 void step_lsqr(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable damp = number(p, p.real("damp", 0)), before = s["alpha"];

@@ -55,7 +55,7 @@ void step_minres(const Problem& p, Scope& s, int) {
   const Variable beta = s["beta"], oldb = s["oldb"];
   const Variable r2 = s["r2"], y = p.has_op("M") ? s["y"] : r2;
   const Variable v = y * X.spread(ratio(ops::full_like(beta, 1.0), beta));
-  // oldb is 0 in the first iteration, where there is no vector before.
+  // oldb is 0 in the first iteration, which has no vector before it.
   const Variable image = ops::fma(X.spread(-ratio(beta, oldb)), s["r1"], s.apply("A", v));
   const Variable alpha = X.real_dot(v, image);
   s.guard(alpha);

@@ -73,7 +73,7 @@ void step_pdhg(const Problem& p, Scope& s, int) {
   auto [next, ahead, change2] = primal_step(p, s, slope, tau, {slope});
   s.set("x", next);
   const double modulus = p.real("strong", 0);
-  if (modulus > 0) {  // steps that fit a strongly convex h, of which those of x go to 0
+  if (modulus > 0) {  // for a strongly convex h: the steps of x go to 0
     const Variable theta = ops::reciprocal(ops::sqrt(1.0 + tau * (2 * modulus)));
     s.set("tau", tau * theta);
     sigma = sigma / theta;

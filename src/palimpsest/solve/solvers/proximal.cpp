@@ -48,8 +48,8 @@ Variable gradient(const Problem& p, Scope& s, const Variable& v) {
 
 namespace {
 
-// Is N that of A? Not where both were cut: that of a cut A would be a third operator, with data of
-// its own.
+// True if N is the normal operator of A. False if both were cut: the normal operator of a cut A
+// would be a third operator, with data of its own.
 bool is_plain_normal(const Problem& p, const NamedLinop& N) {
   return p.tiles().empty() && N.is(p.op("A").N());
 }
@@ -91,7 +91,7 @@ Verdict judge_change(const Problem&, const Numbers& n) {
   verdict.change = change;
   verdict.residual = change == 0 ? 0 : size > 0 ? change / size : 1;
   verdict.objective = recorded_objective(n);
-  if (n.has("is right") && n["is right"] == 0) {  // x stayed what it was
+  if (n.has("is right") && n["is right"] == 0) {  // x did not change
     verdict.change = verdict.residual = std::numeric_limits<double>::quiet_NaN();
   }
   return verdict;

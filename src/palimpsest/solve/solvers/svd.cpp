@@ -20,9 +20,9 @@ index_t kept_of(const Problem& p) {
 }
 index_t steps_of(const Problem& p) { return std::max<index_t>(vectors_of(p) - kept_of(p), 1); }
 
-// States: "V" and "U", the bases, of which the first rows count; "B", with A V = U B, column by
-// column; the number of its columns; the largest |A v| so far, which separates rounding from
-// numbers.
+// States: "V" and "U", the bases, with valid first rows; "B", with A V = U B, column by column;
+// "filled", its number of columns; "largest", the largest |A v| so far, which separates rounding
+// from numbers.
 void declare_svd(const Problem& p, StateList& state) {
   const index_t n = vectors_of(p);
   state.add("V", basis::vectors(p, p.x(), n + 1));

@@ -12,7 +12,7 @@
 namespace palimpsest::svd_parts {
 namespace {
 
-// Of one element of the batch.
+// The size of one element of the batch.
 index_t size_of(const Problem& p, const Space& space) {
   // The size of other processes' parts of a vector is unknown.
   if (space.is_in_parts()) return std::numeric_limits<index_t>::max();

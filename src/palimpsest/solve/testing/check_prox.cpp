@@ -180,7 +180,7 @@ class Check {
     }
   }
 
-  // In place of its operand, and within what the plan says.
+  // Checks that it works in place of its operand, and within the planned bytes.
   void check_memory(const Tensor& v, const Tensor& x) {
     const TensorType operand{v.dtype(), v.shape(), v.device()};
     const Variable in = make_input(operand, "v");
