@@ -45,7 +45,7 @@ struct Group {
   }
 };
 
-// What goes into the file.
+// The contents of the file.
 struct Image {
   std::string head;
   std::uint64_t file_bytes = 0;
@@ -101,13 +101,13 @@ Storage copied(std::span<const std::byte> bytes, Device device) {
   return storage;
 }
 
-// A bool that is neither 0 nor 1 is none in C++.
+// Checks that bools are 0 or 1: C++ does not allow other bytes.
 void check_bools(const Tensor& t, std::size_t number, std::string_view name) {
   const auto is_bool = [](std::byte b) { return b <= std::byte{1}; };
   const Extent hull = memory_extent(byte_layout(t));
   const std::byte* const data = t.storage().data();
   if (std::all_of(data + hull.lo, data + hull.hi, is_bool)) return;
-  // Other things may lie in the gaps. Without overlaps there are no more elements than bytes.
+  // The gaps may hold other bytes. Without overlaps there are no more elements than bytes.
   if (!has_internal_overlap(t)) {
     const std::vector<std::uint8_t> elements = t.bitcast(DType::uint8).to_vector<std::uint8_t>();
     if (std::all_of(elements.begin(), elements.end(), [](std::uint8_t b) { return b <= 1; })) {
@@ -168,7 +168,7 @@ Archive Archive::open(std::span<const std::byte> bytes, const Storage* mapping,
   for (std::size_t i = 0; i < manifest.storages.size(); ++i) {
     const ArchivedStorage& s = manifest.storages[i];
     const auto part = bytes.subspan(s.offset, s.bytes);
-    // What is copied is read anyway.
+    // The hash of a copied storage costs little: its bytes are read anyway.
     if ((options.verify || !maps) && content_hash(part.data(), part.size()) != s.hash) {
       fail_format(name, fmt::format("checksum: storage {} is not the one that was written", i));
     }

@@ -25,7 +25,7 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeadBytes = 64;
 constexpr std::uint64_t kMostManifestBytes = 256u << 20;
 constexpr int kDeepestNesting = 64;
-// Bounds what parsed values take: some ten bytes of text can become one of them.
+// Bounds the memory of parsed values: ten bytes of text can become one of them.
 constexpr std::size_t kMostValues = 8'000'000;
 
 struct Header {
@@ -200,7 +200,7 @@ class Reader {
     return t;
   }
 
-  // Nothing may overflow on the way.
+  // Checks that a tensor lies inside its storage, without overflow.
   static void check_inside(const ArchivedTensor& t, std::uint64_t bytes, const CheckedJson& entry) {
     const auto item = static_cast<index_t>(item_size(t.dtype));
     const auto outside = [&](const std::string& what) {
@@ -238,7 +238,7 @@ std::string archive_head(ArchiveManifest& manifest, std::uint64_t* file_bytes) {
   Json content = io_detail::parse_json(manifest.content);
   if (content.is_discarded()) throw ValueError("[archive] the content is no JSON");
   Json json = json_of(manifest, std::move(content));
-  // Where the storages start depends on the manifest's length, and that on where they start.
+  // The start of the storages depends on the manifest's length, and the length on the start.
   std::string text;
   for (std::uint64_t start = 0;;) {
     std::uint64_t end = start;

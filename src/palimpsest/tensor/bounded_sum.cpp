@@ -12,8 +12,8 @@ __extension__ using Wide = __int128;
 // Nodes of one search; a few milliseconds.
 constexpr int kWorkLimit = 5000;
 
-// a / b for a >= 0 and b > 0. Doubles hold what is below 2^53, and divide several times as fast as
-// 64-bit integers on most processors.
+// a / b for a >= 0 and b > 0. Doubles represent integers below 2^53, and divide several times as
+// fast as 64-bit integers on most processors.
 index_t quotient(index_t a, index_t b) {
   constexpr index_t kExact = index_t{1} << 52;
   if (a >= kExact || b >= kExact) [[unlikely]]
@@ -90,8 +90,8 @@ BoundedSum::Answer BoundedSum::search(std::size_t first, index_t target) {
   if (target > term.reach) return Answer::no;
   if (term.divisor > 1 && residue(target, term.divisor) != 0) return Answer::no;
   if (term.is_dense) return Answer::yes;
-  // What this term leaves must be within reach of the others and divisible by their divisor, which
-  // fixes x modulo `period`. A last term is dense, so there are others.
+  // The rest of the target must be within reach of the other terms and divisible by their divisor,
+  // which fixes x modulo `period`. A last term is dense, so there are others.
   const index_t rest = terms_[first + 1].reach, period = term.period;
   index_t x = target > rest ? quotient(target - rest - 1, term.step) + 1 : 0;
   if (period > 1) {

@@ -9,7 +9,7 @@ namespace palimpsest {
 namespace {
 
 bool is_close(std::complex<double> a, std::complex<double> b, double rtol, double atol) {
-  // Equal infinities are close although their difference is none.
+  // Equal infinities are close although their difference is NaN.
   if (a == b) return true;
   const double distance = std::abs(a - b);
   return std::isfinite(distance) && distance <= atol + rtol * std::abs(b);

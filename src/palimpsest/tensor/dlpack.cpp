@@ -14,7 +14,7 @@
 namespace palimpsest {
 namespace {
 
-// Sizes on the 64-bit platforms that there are; a mistake here would be an agreement with nobody.
+// Sizes on 64-bit platforms. They are the agreement with other libraries.
 static_assert(sizeof(void*) == 8);
 static_assert(sizeof(dlpack::TensorView) == 48 && sizeof(dlpack::ManagedTensor) == 64);
 static_assert(sizeof(dlpack::ManagedTensorVersioned) == 80);
@@ -58,8 +58,8 @@ Device imported_device(const dlpack::Device& device) {
                      std::to_string(device.index) + ", expected memory of the host or of CUDA");
 }
 
-// What the receiver's pointer lives on. For a writable one the pin keeps the address; for a
-// read-only one `tensor` is a lazy clone that nobody writes, so that its data never move.
+// Keeps the memory of the receiver's pointer. For a writable one the pin keeps the address; for a
+// read-only one `tensor` is a lazy clone that is never written, so that its data never move.
 template <class Managed>
 struct Export {
   Managed managed{};
@@ -103,7 +103,7 @@ std::unique_ptr<Export<Managed>> make_writable_export(Tensor& t) {
   return made;
 }
 
-// Can the data be written where they are, without a copy?
+// True if the data can be written in place, without a copy.
 bool is_writable_in_place(const Tensor& t) {
   const StorageState state = t.storage().state();
   const bool stays = state == StorageState::owned || state == StorageState::pinned ||
@@ -148,7 +148,8 @@ Tensor show(const dlpack::TensorView& view, bool writable, std::function<void()>
 dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t) {
   const dlpack::Device device = exported_device(t.device());
   auto made = std::make_unique<Export<dlpack::ManagedTensorVersioned>>();
-  // What cannot be cloned lazily is shown where it is. Foreign memory stays there by itself.
+  // A tensor that cannot be cloned lazily is shown where it is. Foreign memory stays there by
+  // itself.
   made->pin = t.storage().join_pin();
   const bool stays = made->pin || t.storage().state() == StorageState::foreign_writable;
   made->tensor = stays ? t : t.lazy_clone();

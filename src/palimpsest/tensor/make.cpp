@@ -11,7 +11,7 @@ namespace {
 // can be there.
 void check_reach(const void* data, index_t before, index_t behind, const Extents& shape,
                  const Strides& strides) {
-  constexpr index_t kFarthest = index_t{1} << 57;  // what five levels of page tables reach
+  constexpr index_t kFarthest = index_t{1} << 57;  // the reach of five levels of page tables
   const auto address = static_cast<index_t>(reinterpret_cast<std::uintptr_t>(data));
   if (address >= before && behind <= kFarthest - address) return;
   throw ShapeError("[Tensor.from_blob] elements outside of all memory: got shape " +
@@ -98,7 +98,7 @@ Tensor Tensor::scalar(T value, Device device) {
 
 Tensor Tensor::from_blob(void* data, DType dtype, Extents shape, Strides strides,
                          std::function<void()> deleter, bool writable, Device device) {
-  // All that can fail comes before the storage exists, whose end would run the deleter.
+  // Everything that can fail comes before the storage exists: its end would run the deleter.
   check_layout(shape, strides, "Tensor.from_blob");
   byte_count(shape, dtype);  // OverflowError
   drop_far_strides(shape, strides);

@@ -9,14 +9,14 @@
 #include "palimpsest/tensor/bounded_sum.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
-// Addresses and reaches of memory that exists are far below 2^62, so differences and sums of two of
-// them fit 63 bits; what does not is caught in BoundedSum.
+// Addresses and reaches of existing memory are far below 2^62, so differences and sums of two of
+// them fit 63 bits. BoundedSum checks larger ones.
 namespace palimpsest {
 namespace {
 
-// The bytes of a tensor: from `low` on, one for every sum of multiples of the steps up to their
-// bounds. Axes whose elements continue those of the next one are joined with it, so that a dense
-// tensor has a single term, and bytes are the axis behind the last one.
+// The bytes of a tensor: from `low` on, one byte for every sum of multiples of the steps up to
+// their bounds. Axes whose elements continue those of the next axis are joined with it, so that a
+// dense tensor has a single term. The bytes of an element are the last axis.
 struct ByteSet {
   struct Term {
     index_t step, bound;
@@ -53,7 +53,7 @@ struct ByteSet {
     return !is_empty && !other.is_empty && low < other.high && other.low < high;
   }
   bool has_no_gap() const { return n_terms == 1; }
-  // Of one that it meets.
+  // True if it has a byte at an end of `other`, which it meets.
   bool has_an_end_of(const ByteSet& other) const { return low <= other.low || other.high <= high; }
   void add_to(BoundedSum& sum) const {
     for (std::size_t k = n_terms; k-- > 0;) sum.add(terms[k].step, terms[k].bound);
@@ -65,10 +65,9 @@ struct ByteSet {
   std::array<Term, kMaxRank + 1> terms;
 };
 
-// Where the storages of both start on one scale; nothing if they cannot meet. Lazy clones never
-// alias, although they may show the same bytes; apart from them only memory that others brought, or
-// that was mapped, can lie in two storages: at one address, or at one place of a file or segment
-// that is mapped twice.
+// Start addresses of both storages on one scale; empty if the storages cannot meet. Lazy clones
+// never alias, although they may show the same bytes. Beside them only foreign or mapped memory can
+// lie in two storages: at one address, or at one place of a file or segment that is mapped twice.
 struct Starts {
   index_t a, b;
 };
@@ -112,7 +111,7 @@ bool overlaps(const Tensor& a, const Tensor& b, bool* exact) {
   if (!starts) return false;
   const ByteSet x(a, starts->a), y(b, starts->b);
   if (!x.meets(y)) return false;
-  // Both have the bytes at the ends of their ranges, and one without gaps has all between.
+  // Both have the bytes at the ends of their ranges, and a set without gaps has all bytes between.
   if (x.low == y.low || x.high == y.high) return true;
   if (x.has_no_gap() && x.has_an_end_of(y)) return true;
   if (y.has_no_gap() && y.has_an_end_of(x)) return true;

@@ -28,7 +28,8 @@ class NumberFormat {
     for (const double value : values) width_ = std::max(width_, unaligned(value).size());
   }
 
-  /// All texts have one width. `sign` puts a plus in front of what has no minus.
+  /// The text of a value; all texts have one width. `sign` puts a plus in front of a value without
+  /// a minus.
   std::string operator()(double value, bool sign = false) const {
     std::string text = unaligned(value);
     if (sign && text.front() != '-') text.insert(0, "+");

@@ -165,7 +165,7 @@ Tensor Tensor::diagonal(index_t offset, index_t a, index_t b) const {
     throw ShapeError("[Tensor.diagonal] two different axes are needed: got axis " +
                      std::to_string(row) + " twice");
   }
-  offset = std::clamp(offset, -shape_[row], shape_[column]);  // beyond there is nothing either
+  offset = std::clamp(offset, -shape_[row], shape_[column]);  // a farther diagonal is empty, too
   const index_t rows = shape_[row] - (offset < 0 ? -offset : 0);
   const index_t columns = shape_[column] - (offset > 0 ? offset : 0);
   const index_t length = std::max<index_t>(0, std::min(rows, columns));
