@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pickles name to make objects again: functions of Python, which a pickle can refer to."""
+"""Functions that make objects again. Pickles refer to them by name."""
 
 import importlib
 from typing import Any

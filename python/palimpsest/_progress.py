@@ -41,7 +41,7 @@ class _Lines:
 
 
 def reporter(progress: bool | Callable[[SolveInfo], object], iterations: int) -> Callable[[SolveInfo], object]:
-    """What is called after each iteration.
+    """The callback after each iteration.
 
     Parameters
     ----------

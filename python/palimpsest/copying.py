@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of operators whose parts share in the copy what they share in the original."""
+"""Copies of operators with the same sharing between their parts as in the original."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ def _number(text: _t.Any) -> _t.Any:
 
 
 def _op(self: _t.Any) -> str | None:
-    """What the message is about: an op, an operator, an argument; None if it does not say."""
+    """Subject of the message: an op, an operator, an argument; None without one."""
     text: str | None = _found(self, r"\A\[([^\]]*)\]")
     return text
 
@@ -34,13 +34,13 @@ def _axis(self: _t.Any) -> int | None:
 
 
 def _got(self: _t.Any) -> str | None:
-    """What was given."""
+    """The given value."""
     text: str | None = _found(self, r"\bgot (.*?)(?:, expected|, the smallest|\. Try|\.?\n|\.?\Z)")
     return text
 
 
 def _expected(self: _t.Any) -> str | None:
-    """What would be right."""
+    """The expected value."""
     text: str | None = _found(self, r"\bexpected (.*?)(?:\. Try|\. The largest|\.?\n|\.?\Z)")
     return text
 

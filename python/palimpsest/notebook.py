@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 LARGEST = 50_000  # bytes of one form
-OPEN_LEVELS = 3  # of a tree; what is below is folded
+OPEN_LEVELS = 3  # of a tree; deeper levels are folded
 LISTED_BUFFERS = 5
 
 
@@ -16,7 +16,7 @@ def _escaped(text: Any) -> Any:
 
 
 def _bytes(n: Any) -> Any:
-    """A number of bytes for people."""
+    """A number of bytes as text."""
     for unit in ("B", "kB", "MB", "GB"):
         if n < 1000 or unit == "GB":
             return f"{n:.4g} {unit}"
@@ -54,7 +54,7 @@ def _line(A: Any, n_bytes: Any) -> Any:
 
 
 class _Room:
-    """What is left of the bytes of one form."""
+    """The rest of the bytes of one form."""
 
     def __init__(self, size: Any) -> None:
         self.left = size
@@ -103,7 +103,7 @@ def plan_html(plan: Any) -> Any:
 
 
 def solve_plan_html(plan: Any) -> Any:
-    """The memory of a solve by what it is for, and the plan of a step."""
+    """The memory of a solve by purpose, and the plan of a step."""
     kinds = ("peak", "state", "step", "result", "operator", "total")
     rows = [(kind, _bytes(getattr(plan, f"{kind}_bytes"))) for kind in kinds]
     return (f"<div class='palimpsest'><b>SolvePlan</b>{_table(rows, ('memory', 'size'))}"
@@ -114,7 +114,7 @@ def solve_plan_html(plan: Any) -> Any:
 
 
 def tensor_html(t: Any) -> Any:
-    """What a tensor is, and its elements as repr shows them."""
+    """Type and shape of a tensor, and its elements as repr shows them."""
     facts = f"{t.dtype.name} {tuple(t.shape)} on {t.device}, {_bytes(t.nbytes)}"
     shown = _escaped(repr(t))[: LARGEST // 2]
     return (f"<div class='palimpsest'><b>Tensor</b> {_escaped(facts)}"

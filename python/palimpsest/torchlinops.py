@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names and signatures of torch-named-linops, for programs that were written for it.
 
-Parameters are borrowed: the operator reads the array that it was given, and sees what is written to
+Parameters are borrowed: the operator reads the array that it was given, and sees writes to
 it. Iterative methods give arrays of the kind of their input. Where the two packages differ in more
 than that, the docstring of the function says so.
 """
@@ -20,7 +20,7 @@ ELLIPSES = "..."
 ANY = "()"
 ND = NamedDimension
 NS = NamedShape
-Shape = "str | tuple"  # what a shape may be
+Shape = "str | tuple"  # types of a shape
 
 
 class _Class:
@@ -333,7 +333,7 @@ def create_batched_linop(linop: Any, batch_specs: Any, default_device: Any = Non
 
 
 def split_linop(linop: Any, batch_sizes: Any) -> Any:
-    """Object arrays of the tiles, and of what each reads and gives."""
+    """Object arrays of the tiles, and of the parts that each reads and gives."""
     return _core.split_linop(linop, batch_sizes)
 
 

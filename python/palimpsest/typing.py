@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types for annotations: what functions take, and what they give."""
+"""Types for annotations of arguments and results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Array", "ArrayLike", "ArrayT", "DimsLike", "DTypeLike", "Progress", 
 
 @runtime_checkable
 class _HasArray(Protocol):
-    """Arrays of NumPy, and what NumPy makes arrays of."""
+    """Arrays of NumPy, and objects that NumPy makes arrays of."""
 
     def __array__(self) -> Any: ...
 
@@ -41,11 +41,11 @@ Array: TypeAlias = Any
 ArrayLike: TypeAlias = "Union[_HasArray, _HasDLPack, complex, Sequence[Any]]"
 #: An array, where the result is of the same kind.
 ArrayT = TypeVar("ArrayT", bound="_HasArray | _HasDLPack")
-#: A Variable, or what becomes a constant.
+#: A Variable, or a value that becomes a constant.
 VariableLike: TypeAlias = "Union[Variable, ArrayLike]"
 #: A dtype of this package, of NumPy or torch, its name, or a type of Python.
 DTypeLike: TypeAlias = "Union[DType, str, type, Any]"
-#: Extents, of which each may be a Variable.
+#: Extents; each may be a Variable.
 ShapeLike: TypeAlias = "Union[int, Variable, Sequence[Union[int, Variable]]]"
 #: Names of dimensions: a text such as "C Nx Ny", or a list of names.
 DimsLike: TypeAlias = "Union[str, Dims, NamedDimension, Sequence[Union[str, NamedDimension]]]"

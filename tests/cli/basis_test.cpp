@@ -243,7 +243,7 @@ TEST_F(Basis, WhatCannotBeDoneIsRefusedByName) {
   std::vector<std::string> plane = on_grid();
   write_npy(dir / "plane.npy", kspace.select(0, 0).contiguous());
   plane[0] = dir / "plane.npy";
-  EXPECT_THAT(refusal(plane), HasSubstr("plane.npy is no series"));
+  EXPECT_THAT(refusal(plane), HasSubstr("plane.npy is not a series"));
   const auto with = [&](const Tensor& other) {
     write_npy(dir / "other.npy", other);
     const std::string message = refusal(on_grid("other.npy"));

@@ -211,7 +211,7 @@ TEST_F(Results, WhatAPictureHasNoUseForIsRefusedBeforeTheSolve) {
   EXPECT_THAT(refused({input("oblique.h5"), "-o", dir / "a.png", "--bits", "16"}),
               AllOf(HasSubstr("--bits"), HasSubstr("(2, 48, 48)")));
   EXPECT_THAT(refused({input("scan.h5"), "-o", dir / "a.nii", "--bits", "16"}),
-              HasSubstr("is no PNG"));
+              HasSubstr("is not a PNG"));
   EXPECT_THAT(refused({input("scan.h5"), "-o", dir / "a.png", "--columns", "2"}),
               HasSubstr("one plane"));
   EXPECT_THAT(refused({input("scan.h5"), "-o", dir / "a.nii", "--columns", "2"}),

@@ -399,8 +399,8 @@ TEST_F(Steps, ConfigurationsAreChecked) {
     refuse(words, expected);
   };
   refuse_text(R"({"setts": 2})", "unknown option 'setts'. Try 'sets'");
-  refuse_text(R"([1])", "no JSON object");
-  refuse_text(R"({"sets": )", "no JSON object");
+  refuse_text(R"([1])", "not a JSON object");
+  refuse_text(R"({"sets": )", "not a JSON object");
   refuse_text(R"({"soft": 1})", "expected true or false");
   refuse_text(R"({"sets": {}})", "expected a number or a text");
   refuse_text(R"({"sets": "two"})", "--sets");

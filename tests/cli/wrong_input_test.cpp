@@ -334,7 +334,7 @@ TEST_F(WrongInput, ComparedImagesMustFit) {
   expect_refused({"compare", dir / "a.npy", dir / "b.npy", "-o", picture()}, 2, "differ in shape");
   expect_refused({"compare", dir / "c.npy", dir / "c.npy"}, 2, "wrong rank");
   expect_refused({"compare", dir / "a.npy", dir / "a.npy", "--report", dir / "a.npy"}, 2,
-                 "no report of");
+                 "not a report of");
   expect_refused({"compare", dir / "a.npy", dir / "a.npy", "--label", "x", "--label", "y"}, 2,
                  "--label");
 }

@@ -51,7 +51,7 @@ TEST_P(EverySolver, GivesOnCoilsOfRanksWhatOneProcessGives) {
   const Problem problem = cut(kCoils);
   if (GetParam().solver == "dense_svd" && team.size() > 1) {
     expect_error<NotSupported>([&] { plan_solve(type(), problem, options); },
-                               "each process has a part");
+                               "in parts on several processes");
     return;
   }
   const SolvePlan plan = plan_solve(type(), problem, options);

@@ -135,7 +135,8 @@ TEST(Ismrmrd, RefusesWhatIsNoScan) {
   const std::string path = directory / "a.h5";
   expect_error<IoError>([&] { read_ismrmrd(path); }, "a.h5] cannot be read: no such file");
   write_bytes(path, "");
-  expect_error<FormatError>([&] { read_ismrmrd(path); }, "is no HDF5 file: it lacks the signature");
+  expect_error<FormatError>([&] { read_ismrmrd(path); },
+                            "is not an HDF5 file: it lacks the signature");
   write_bytes(path, "\x89HDF\r\n\x1a\n" + std::string(1000, 'x'));
   expect_error<FormatError>([&] { read_ismrmrd(path); }, "it cannot be opened as HDF5");
   write_ismrmrd(path, some_scan());

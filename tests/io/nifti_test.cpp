@@ -103,9 +103,9 @@ TEST_F(Nifti, RefusesHeadersThatAreWrong) {
   const std::vector<float> voxels = {1};
   const auto good = [] { return NiftiBytes(1).dims({1, 1, 1}).type(16); };
   expect_refused("", "is truncated: it lacks 348 bytes");
-  expect_refused(std::string(400, 'x'), "is no NIfTI file");
+  expect_refused(std::string(400, 'x'), "is not a NIfTI file");
   expect_refused(good().text(344, "ni1").file(voxels), "keeps its voxels in a second file");
-  expect_refused(good().text(344, "xyz").file(voxels), "is no NIfTI file");
+  expect_refused(good().text(344, "xyz").file(voxels), "is not a NIfTI file");
   expect_refused(good().dims({}).file(voxels), "has 0 dimensions, expected 1 to 7");
   expect_refused(good().put<std::int16_t>(40, 8).file(voxels), "has 8 dimensions");
   expect_refused(good().dims({1, -1, 1}).file(voxels), "has extent -1 along its dimension 2");

@@ -156,8 +156,8 @@ TEST_F(NpyText, ReadsKeysInAnyOrderAndStyle) {
 
 TEST_F(NpyText, RefusesWhatIsNoHeader) {
   const std::string good = "{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}";
-  expect_refused("", "is no NPY file");
-  expect_refused("\x93NUMPX\x01\0\0\0\0\0"s, "is no NPY file");
+  expect_refused("", "is not an NPY file");
+  expect_refused("\x93NUMPX\x01\0\0\0\0\0"s, "is not an NPY file");
   expect_refused("\x93NUMPY\x04\0\0\0\0\0"s, "has NPY version 4.0, expected 1.0, 2.0 or 3.0");
   expect_refused("\x93NUMPY\x01\0\xff\xff{}"s, "is truncated or damaged: its header announces");
   expect_refused("\x93NUMPY\x02\0\xff\xff\xff\xff{}"s, "announces 4294967295 bytes");

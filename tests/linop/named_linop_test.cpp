@@ -97,7 +97,7 @@ TEST(NamedLinop, FailedSettersChangeNothing) {
   expect_error<ShapeError>([&] { A.rename({{"M", "N"}}); }, "collides");
   expect_error<ShapeError>([&] { A.set_param("weight", Tensor::ones({2})); }, "weight: got");
   expect_error<NameError>([&] { A.erase_param("w"); }, "expected one of 'weight'");
-  expect_error<ValueError>([&] { A.set_linops({}); }, "no container");
+  expect_error<ValueError>([&] { A.set_linops({}); }, "not a container");
   EXPECT_TRUE(A.is(before));
 }
 

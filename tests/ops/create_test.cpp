@@ -84,7 +84,7 @@ TEST(Create, ExtentsMayNeedMoreThanExtents) {
 
 TEST(Create, WrongExtentsAreRefused) {
   const Variable x = dvector("x");
-  expect_error<DTypeError>([&] { ops::zeros({2.5}); }, "a number that is no integer");
+  expect_error<DTypeError>([&] { ops::zeros({2.5}); }, "a number that is not an integer");
   expect_error<DTypeError>([&] { ops::zeros({x}); }, "expected an integer of no axes");
   expect_error<ShapeError>([] { ops::zeros({2, -1}); }, "[alloc] extent 1: got -1");
   const Variable negative = ops::zeros({x.shape(0) - 3});

@@ -67,7 +67,7 @@ TEST(Einsum, RefusesTextsAndShapesThatMakeNoSense) {
   expect_error<ValueError>([&] { einsum("mn->m"); },
                            "[einsum] got \"mn->m\": 1 operands in the text, 2 arrays, expected a "
                            "text like");
-  expect_error<ValueError>([&] { einsum("m.,n->m"); }, "'.' is no letter");
+  expect_error<ValueError>([&] { einsum("m.,n->m"); }, "'.' is not a letter");
   expect_error<ValueError>([&] { einsum("...m...,n->m"); }, "two '...' in one operand");
   expect_error<ShapeError>([&] { einsum("mm,n->m"); }, "[einsum] axis 0: extents differ");
   expect_error<ValueError>([&] { einsum("mn,n->mm"); }, "repeated label in the result");

@@ -263,7 +263,7 @@ TEST(ProxSaving, RefusesWhatItCannotRead) {
   expect_error<FormatError>([&] { to_bytes(custom); }, "closure");
   expect_error<FormatError>([&] { to_bytes(weighted(custom, 2.0)); }, "closure");
   EXPECT_TRUE(equal(custom.deepcopy().prox(Tensor::ones({2}), 1), Tensor::ones({2})));
-  expect_error<FormatError>([] { prox_from_bytes(to_bytes(Fft(2))); }, "no proximal function");
+  expect_error<FormatError>([] { prox_from_bytes(to_bytes(Fft(2))); }, "not a proximal function");
   // A function is no operator.
   const NamedLinop holder = from_bytes(to_bytes(L1(1.0)));
   expect_error<ValueError>([&] { holder(Tensor::ones({2})); }, "it holds a proximal function");

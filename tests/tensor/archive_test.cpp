@@ -234,7 +234,7 @@ TEST_F(DamagedArchive, ManifestIsCheckedEntryByEntry) {
                            const std::string& what) {
     expect_refused(replaced(good, old, with), what);
   };
-  refused(R"("kind":"test")", R"("kind":7)", "no text");
+  refused(R"("kind":"test")", R"("kind":7)", "not a text");
   refused(R"("storages":[{)", R"("storages": {)", "manifest");
   refused(R"("tensors")", R"("tensorz")", "has no \"tensors\"");
   refused(R"("content")", R"("contenu")", "has no \"content\"");
@@ -242,9 +242,9 @@ TEST_F(DamagedArchive, ManifestIsCheckedEntryByEntry) {
   refused(R"("offset":4096)", R"("offset":0)", "storage 0");
   refused(R"("offset":8192)", R"("offset":4096)", "storage 1");
   refused(R"("bytes":3)", R"("bytes":9)", "storage 1");
-  refused(R"("bytes":160)", R"("bytes":-16)", "no size");
+  refused(R"("bytes":160)", R"("bytes":-16)", "not a size");
   expect_refused(with_manifest(good, [](std::string& text) { text[text.find("xxh3") + 7] = 'g'; }),
-                 "no hash");
+                 "not a hash");
   refused(R"("storage":1)", R"("storage":2)", "index: \"storage\" of tensor 1");
   refused(R"("dtype":"float64")", R"("dtype":"floatXX")", "unknown type 'floatXX'");
   refused(R"("shape":[4,5])", R"("shape":[4,6])", "outside its storage");
@@ -253,7 +253,7 @@ TEST_F(DamagedArchive, ManifestIsCheckedEntryByEntry) {
                                  text.replace(text.find(R"("shape":[3])"), 11, R"("shape":[-3])");
                                  text.replace(text.find("test"), 4, "t");
                                }),
-                 "no size");
+                 "not a size");
   refused(R"("strides":[5,1])", R"("strides":[-5])", "2 axes and 1 strides");
   refused(R"("strides":[5,1])", R"("strides":[9,1])", "outside its storage");
   refused(R"("strides":[5,1])", R"("strides":[.5])", "");

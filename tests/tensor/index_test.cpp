@@ -72,10 +72,10 @@ TEST(TensorIndex, MatchesAPlainLoopForAllSmallSlices) {
 }
 
 TEST(TensorIndex, OfAnUndefinedTensorIsRefused) {
-  expect_error<ValueError>([] { Tensor()(0); }, "there is none");
-  expect_error<ValueError>([] { Tensor()(newaxis); }, "there is none");
-  expect_error<ValueError>([] { Tensor().strides(); }, "there is none");
-  expect_error<ValueError>([] { Tensor().offset(); }, "there is none");
+  expect_error<ValueError>([] { Tensor()(0); }, "undefined");
+  expect_error<ValueError>([] { Tensor()(newaxis); }, "undefined");
+  expect_error<ValueError>([] { Tensor().strides(); }, "undefined");
+  expect_error<ValueError>([] { Tensor().offset(); }, "undefined");
 }
 
 TEST(TensorIndex, NamesTheAxisOfAWrongEntry) {

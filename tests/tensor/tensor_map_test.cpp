@@ -95,7 +95,7 @@ TEST(TensorMap, CompactKeepsValues) {
 
 TEST(TensorMap, AnUndefinedTensorIsAnError) {
   MemoryMap copies;
-  expect_error<ValueError>([&] { add(copies, Tensor()); }, "there is none");
+  expect_error<ValueError>([&] { add(copies, Tensor()); }, "undefined");
 }
 
 }  // namespace

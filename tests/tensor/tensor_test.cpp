@@ -32,14 +32,14 @@ TEST(Tensor, KnowsItsLayout) {
 TEST(Tensor, AnEmptyHandleHasNothingToShow) {
   const Tensor none;
   EXPECT_FALSE(none.defined());
-  expect_error<ValueError>([&] { none.shape(); }, "[Tensor] there is none");
-  expect_error<ValueError>([&] { none.dtype(); }, "[Tensor] there is none");
-  expect_error<ValueError>([&] { none.numel(); }, "[Tensor] there is none");
-  expect_error<ValueError>([&] { none.data<double>(); }, "[Tensor] there is none");
-  expect_error<ValueError>([&] { none.lazy_clone(); }, "[Tensor] there is none");
-  expect_error<ValueError>([&] { none(0); }, "[Tensor] there is none");
-  expect_error<ValueError>([&] { none.device(); }, "there is none");
-  expect_error<ValueError>([&] { Tensor({}, DType::int8, {1}, {1}); }, "[Tensor] there is none");
+  expect_error<ValueError>([&] { none.shape(); }, "[Tensor] undefined");
+  expect_error<ValueError>([&] { none.dtype(); }, "[Tensor] undefined");
+  expect_error<ValueError>([&] { none.numel(); }, "[Tensor] undefined");
+  expect_error<ValueError>([&] { none.data<double>(); }, "[Tensor] undefined");
+  expect_error<ValueError>([&] { none.lazy_clone(); }, "[Tensor] undefined");
+  expect_error<ValueError>([&] { none(0); }, "[Tensor] undefined");
+  expect_error<ValueError>([&] { none.device(); }, "undefined");
+  expect_error<ValueError>([&] { Tensor({}, DType::int8, {1}, {1}); }, "[Tensor] undefined");
   EXPECT_FALSE(shares_storage(none, none));
 }
 
@@ -91,7 +91,7 @@ TEST(Tensor, NoMemberOfAnEmptyHandleDoesAnything) {
   };
   for (const auto& member : members) {
     SCOPED_TRACE(&member - members);
-    expect_error<ValueError>(member, "there is none: got an empty handle");
+    expect_error<ValueError>(member, "undefined: got an empty handle");
   }
 }
 
@@ -134,7 +134,7 @@ TEST(Tensor, ReachingOutsideTheStorageIsRefused) {
 TEST(Tensor, MisalignedMemoryIsRefused) {
   alignas(8) std::array<std::byte, 32> memory{};
   const Storage odd = Storage::from_foreign(memory.data() + 1, 24, Device{}, true);
-  expect_error<ValueError>([&] { Tensor(odd, DType::float64, {2}, {1}); }, "no multiple of 8");
+  expect_error<ValueError>([&] { Tensor(odd, DType::float64, {2}, {1}); }, "not a multiple of 8");
   EXPECT_NO_THROW(Tensor(odd, DType::int8, {2}, {1}));
 }
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def from_scipy(L: Any, ishape: Any, oshape: Any, sizes: Any, *, check: bool = True) -> Any:
-    """An operator of a scipy.sparse.linalg.LinearOperator, or of what makes one.
+    """An operator of a scipy.sparse.linalg.LinearOperator, or of an object that makes one.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of other packages as steps of a graph, and what they need to know of ours."""
+"""Operators of other packages as steps of a graph, and the facts about ours that they need."""
 
 import itertools
 from typing import Any
@@ -152,7 +152,7 @@ def dtype_of_parameters(A: Any) -> Any:
 
 
 def inexact_kinds(A: Any) -> Any:
-    """The dtypes of its parameters that are no integers, by name."""
+    """The dtypes of its parameters that are not integers, by name."""
     names = [p.dtype.name for p in A.params.values() if p is not None]
     found = [name for name in names if np.dtype(name).kind in "fc"]
     for child in A.linops:

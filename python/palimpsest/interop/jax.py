@@ -64,7 +64,7 @@ def as_jax(A: Any, x_type: Any) -> Any:
     Parameters
     ----------
     x_type : array, ShapeDtypeStruct, TensorType or (dtype, shape)
-        What x is.
+        Type of the argument x.
 
     Returns
     -------

@@ -13,7 +13,7 @@ from palimpsest.interop import _opaque
 def from_sigpy(L: Any, ishape: Any, oshape: Any, *, check: bool = True) -> Any:
     """An operator of a sigpy.linop.Linop; see palimpsest.from_sigpy.
 
-    A Linop does not say of what dtype its results are: it is applied once to zeros for that.
+    A Linop does not tell the dtype of its results: it is applied once to zeros to find it.
     """
     if not isinstance(L, sigpy.linop.Linop):
         raise TypeError(f"[from_sigpy] got {type(L).__name__}, expected a sigpy.linop.Linop.")

@@ -40,7 +40,7 @@ class _Graph:
         return self._function(*values)
 
     def pullback(self, wanted: Any, given: Any) -> Any:
-        """The graph of the gradients of what is wanted, given cotangents of some outputs."""
+        """The graph of the wanted gradients, given cotangents of some outputs."""
         key = (wanted, given)
         if key not in self._pullbacks:
             cotangents = [
@@ -81,12 +81,12 @@ class _Node(torch.autograd.Function):
 
 
 class _Known:
-    """What was made for one operator: graphs by the type of x. It refers to no operator."""
+    """Graphs for one operator, by the type of x. It refers to no operator."""
 
     def __init__(self, A: Any) -> None:
         self.node = A._node_id
         self.graphs: dict[Any, Any] = {}
-        self.adjoint = None  # what is known of the adjoint, kept when its object is gone
+        self.adjoint = None  # graphs of the adjoint, kept when its object is gone
 
 
 _operators: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -100,7 +100,7 @@ def _known(A: Any) -> Any:
 
 
 def _adjoint(A: Any) -> Any:
-    """A.H, with what is known of it."""
+    """A.H, with its known graphs."""
     known, H = _known(A), A.H
     if known.adjoint is not None and known.adjoint.node == H._node_id:
         _operators[H] = known.adjoint
@@ -155,7 +155,7 @@ def apply(A: Any, x: Any) -> Any:
     weights = _core._torch_weights_of(A)
     if not weights:
         return _Application.apply(A, None, x)
-    graph = _graph_of(A, x, weights)  # it says in what order the weights come
+    graph = _graph_of(A, x, weights)  # it gives the order of the weights
     return _Application.apply(A, graph, x, *graph.tensors)
 
 
@@ -173,7 +173,7 @@ def wrap(f: Any) -> Any:
     Returns
     -------
     callable
-        It takes the inputs of f in their order, and gives what f gives.
+        It takes the inputs of f in their order, and gives the results of f.
 
     Raises
     ------

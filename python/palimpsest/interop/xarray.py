@@ -54,7 +54,7 @@ def ordered(array: Any, dims: Any) -> Any:
             f"[xarray] got an array of ({', '.join(have)}) with {' and '.join(what)}, "
             f"expected ({', '.join(wanted)})."
         )
-    if anonymous:  # a wildcard takes what stands there
+    if anonymous:  # a wildcard takes any name
         names = have
     else:
         names = []
@@ -64,7 +64,7 @@ def ordered(array: Any, dims: Any) -> Any:
 
 
 def _result_names(A: Any, given: Any, rank: Any) -> Any:
-    """The names of the axes of a result: those of oshape, with what its ellipsis stands for."""
+    """The names of the axes of a result: those of oshape, with the names that its ellipsis stands for."""
     wanted = [str(d) for d in A.oshape]
     concrete = {str(d) for d in A.ishape}
     names = []
@@ -93,6 +93,6 @@ def apply(A: Any, x: Any) -> Any:
 
 
 def solution(A: Any, values: Any, b: Any) -> Any:
-    """What a solver found for a DataArray b, as one with the dimensions of A.ishape."""
+    """The result of a solver for a DataArray b, as one with the dimensions of A.ishape."""
     _, given = ordered(b, A.oshape)
     return labelled(values, _result_names(A.H, given, values.ndim), b)

@@ -248,7 +248,7 @@ ConfigScope::ConfigScope(const ConfigOverrides& overrides) {
 }
 
 ConfigScope::ConfigScope(std::shared_ptr<const Config> config) {
-  if (!config) throw ValueError("[ConfigScope] there is none: got an empty handle");
+  if (!config) throw ValueError("[ConfigScope] undefined: got an empty handle");
   outer_ = std::exchange(of_this_thread<OfThread>().scoped, std::move(config));
 }
 

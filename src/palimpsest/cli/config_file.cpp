@@ -50,8 +50,8 @@ Json read_config(const std::string& path) {
   }
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
-    throw UsageError(
-        fmt::format("[{}] is no JSON object, expected one such as {{\"iterations\": 50}}", path));
+    throw UsageError(fmt::format(
+        "[{}] is not a JSON object, expected one such as {{\"iterations\": 50}}", path));
   }
   return json;
 }

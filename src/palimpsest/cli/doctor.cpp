@@ -93,7 +93,7 @@ void doctor(const DoctorOptions& options) {
 
 void add_doctor(CommandLine& line) {
   const auto options = std::make_shared<DoctorOptions>();
-  line.add("doctor", "List what this machine and this build offer")
+  line.add("doctor", "List facts about this machine and this build")
       .flag("--json", options->json, "Facts as JSON on standard output")
       .action([options] { doctor(*options); });
 }

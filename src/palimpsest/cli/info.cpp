@@ -176,7 +176,8 @@ void info(const InfoOptions& options) {
 
 void add_info(CommandLine& line) {
   const auto options = std::make_shared<InfoOptions>();
-  line.add("info", "List what a file holds (ISMRMRD scan or images, NPY, BART CFL, NIfTI, PNG)")
+  line.add("info",
+           "List the contents of a file (ISMRMRD scan or images, NPY, BART CFL, NIfTI, PNG)")
       .argument("FILE", options->file, "File to describe")
       .flag("--json", options->json, "Facts as JSON on standard output")
       .action([options] { info(*options); });

@@ -13,7 +13,7 @@ namespace {
 extern "C" void end_after_bus_error(int) {
   constexpr std::string_view kText =
       "palimpsest: a mapped file became shorter while it was read, or its disk failed. Try again "
-      "when nobody writes to it\n";
+      "when no program writes to it\n";
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText.data(), kText.size());
   ::_exit(palimpsest::cli::kFailed);
 }

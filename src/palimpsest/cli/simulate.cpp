@@ -214,8 +214,8 @@ void add_simulate(CommandLine& line) {
               "Sampling pattern of k-space")
       .option("--acceleration", "X", options->acceleration, "Grid points per sample")
       .option("--center", "N", options->center,
-              "Width and height of the fully sampled centre in grid points; default: 24, or what "
-              "holds three quarters of the samples")
+              "Width and height of the fully sampled centre in grid points; default: 24, but at "
+              "most three quarters of the samples")
       .option("--noise", "X", options->noise,
               "Standard deviation of the noise in a coil image; the largest pixel is 1")
       .option("--seed", "N", options->seed, "Seed of pattern and noise")

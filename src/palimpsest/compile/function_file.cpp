@@ -196,7 +196,7 @@ class FunctionReader {
  private:
   std::shared_ptr<const Config> config_of(const CheckedJson& json) const {
     auto config = std::make_shared<Config>();
-    if (!json.raw().is_object()) json.fail("is no object");
+    if (!json.raw().is_object()) json.fail("is not an object");
     const std::vector<std::string> known = Config::keys();
     for (const auto& [key, value] : json.raw().items()) {
       if (std::find(known.begin(), known.end(), key) == known.end())
@@ -320,7 +320,7 @@ class FunctionReader {
     for (Mode::Base base : {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite}) {
       if (name_of(base) == json.text()) return base;
     }
-    json.fail("is no mode");
+    json.fail("is not a mode");
   }
 
   const Archive& archive_;

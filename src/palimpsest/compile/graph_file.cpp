@@ -134,7 +134,7 @@ class GraphReader {
     const std::vector<Variable> inputs = list(json_.at("inputs")),
                                 outputs = list(json_.at("outputs"));
     for (const Variable& v : inputs) {
-      if (!v.is_root() || v.is_constant()) json_.fail("has an input that is none");
+      if (!v.is_root() || v.is_constant()) json_.fail("has an output or a constant as input");
       if (std::count(inputs.begin(), inputs.end(), v) > 1) json_.fail("has an input twice");
     }
     try {
@@ -149,7 +149,7 @@ class GraphReader {
     } catch (const FormatError&) {
       throw;
     } catch (const Error& error) {
-      json_.fail(std::string("is no graph: ") + error.what());
+      json_.fail(std::string("is not a graph: ") + error.what());
     }
   }
 
@@ -236,7 +236,7 @@ class GraphReader {
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const CheckedJson read = reads.element(i, "read");
       const index_t tail = read.at("tail").integer();
-      if (tail < 0 && tail != kUnknown) read.fail("has a tail that is no size");
+      if (tail < 0 && tail != kUnknown) read.fail("has a negative tail");
       parts.reads.push_back(
           {outer(), read.at("offset").size_value(), read.at("reversed").flag(), tail, inner()});
     }

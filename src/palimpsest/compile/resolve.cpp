@@ -45,7 +45,7 @@ ResolvedInput resolve(const In& in, std::optional<bool> allow_downcast) {
   if (result.is_mutable && !result.borrow) {
     throw ValueError("[" + who +
                      "] is_mutable = true and borrow = false contradict each other: "
-                     "what is overwritten is lent. Try borrow = true");
+                     "an input that may be overwritten is lent. Try borrow = true");
   }
   const TensorType& type = in.variable.type();
   if (given.value.container()) {

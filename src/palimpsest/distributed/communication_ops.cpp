@@ -238,7 +238,7 @@ Apply JoinedAllReduce::make_node(std::span<const Variable> inputs) const {
   std::vector<TensorType> types;
   for (const Variable& x : inputs) {
     if (!is_summed(x.dtype())) {
-      throw DTypeError(fmt::format("[JoinedAllReduce] x: got {}, expected what AllReduce sums up",
+      throw DTypeError(fmt::format("[JoinedAllReduce] x: got {}, expected a dtype of AllReduce",
                                    name_of(x.dtype())));
     }
     types.push_back(x.type());

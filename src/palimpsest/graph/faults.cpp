@@ -226,7 +226,7 @@ Inconsistency GraphState::hidden_fault() const {
                    b.apply,
                    {},
                    prefix(InconsistencyKind::multiple_destroyers) + a.apply.op().name() + " and " +
-                       b.apply.op().name() + " overwrite what the other reads"};
+                       b.apply.op().name() + " each overwrite an input of the other"};
         }
       }
     }

@@ -42,7 +42,7 @@ bool Variable::is_root() const { return checked(node_).owner == nullptr; }
 bool Variable::is_constant() const { return checked(node_).is_constant; }
 
 Tensor Variable::constant_value() const {
-  if (!is_constant()) throw TypeError("[constant_value] " + str() + " is no constant");
+  if (!is_constant()) throw TypeError("[constant_value] " + str() + " is not a constant");
   return node_->value.lazy_clone();
 }
 

@@ -57,7 +57,7 @@ double step_of_spoke(const Points& p, index_t spoke) {
   if (is_line && std::abs(through) < 1e-3 * dk) return dk;
   throw ValueError(fmt::format(
       "[density_compensation] analytic weights are those of even samples on lines through the "
-      "middle: readout {} is none. Try pipe",
+      "middle: readout {} is not such a line. Try pipe",
       spoke));
 }
 

@@ -36,7 +36,7 @@ Extents parse_dimensions(const std::string& path, std::string_view text) {
   constexpr std::string_view kTitle = "# Dimensions\n";
   auto at = text.starts_with(kTitle) ? 0 : text.find("\n# Dimensions\n");
   if (at == std::string_view::npos) {
-    io_detail::fail_format(path, "is no BART header: it has no line '# Dimensions'.");
+    io_detail::fail_format(path, "is not a BART header: it has no line '# Dimensions'.");
   }
   at = text.find("# Dimensions\n", at) + kTitle.size();
   const std::string_view line = text.substr(at, text.find('\n', at) - at);

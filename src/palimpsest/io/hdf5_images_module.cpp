@@ -166,7 +166,7 @@ void read_series(hid_t series, std::uint64_t file_bytes, hid_t transfer, Arena& 
   hsize_t extents[5] = {};
   if (H5Sget_simple_extent_ndims(space) != 5 ||
       H5Sget_simple_extent_dims(space, extents, nullptr) != 5) {
-    throw Hdf5Failure{"its images are no array (image, channel, z, y, x)"};
+    throw Hdf5Failure{"its images are not an array (image, channel, z, y, x)"};
   }
   std::copy(std::begin(extents), std::end(extents), std::begin(result.extents));
   const auto [heads, n_images] = open_dataset(series, "header", file_bytes);
@@ -194,7 +194,7 @@ void parse(const std::string& path, std::uint64_t file_bytes, const std::string&
            Arena& arena, ImageFileResult& result) {
   const Handle file = open_file(path);
   require_hard_link(file, "dataset");
-  const Handle group(H5Gopen2(file, "dataset", H5P_DEFAULT), H5Gclose, "'dataset' is no group");
+  const Handle group(H5Gopen2(file, "dataset", H5P_DEFAULT), H5Gclose, "'dataset' is not a group");
   Budget budget = {&arena, &result.progress};
   const Handle transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose, "no properties");
   check(H5Pset_vlen_mem_manager(transfer, allocate_from, &budget, free_nothing, &budget),

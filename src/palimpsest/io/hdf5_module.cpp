@@ -102,7 +102,7 @@ void require_acquisition_type(hid_t dataset) {
     right = right && has_member(head, "idx", H5T_COMPOUND);
     right = right && has_member(head, "sample_time_us", H5T_FLOAT);
   }
-  if (!right) throw Hdf5Failure{"its readouts are no ISMRMRD acquisitions {head, traj, data}"};
+  if (!right) throw Hdf5Failure{"its readouts are not ISMRMRD acquisitions {head, traj, data}"};
 }
 
 void read_records(hid_t group, std::uint64_t file_bytes, const RawFilePart& part, hid_t transfer,
@@ -141,7 +141,7 @@ void parse(const std::string& path, std::uint64_t file_bytes, const RawFilePart&
            RawFileResult& result) {
   const Handle file = open_file(path);
   require_hard_link(file, "dataset");
-  const Handle group(H5Gopen2(file, "dataset", H5P_DEFAULT), H5Gclose, "'dataset' is no group");
+  const Handle group(H5Gopen2(file, "dataset", H5P_DEFAULT), H5Gclose, "'dataset' is not a group");
   Budget budget = {&arena, &result.progress};
   const Handle transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose, "no properties");
   check(H5Pset_vlen_mem_manager(transfer, allocate_from, &budget, free_nothing, &budget),

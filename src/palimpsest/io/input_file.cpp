@@ -50,10 +50,11 @@ void InputFile::read_at(index_t offset, void* out, index_t n_bytes) const {
       fail_io(path_, fmt::format("cannot be read at byte {}", offset), errno);
     }
     if (got == 0) {
-      throw IoError(fmt::format(
-          "[{}] ended at byte {} while it was read, expected {} bytes more. Try again when nobody "
-          "writes to it.",
-          path_, offset, n_bytes));
+      throw IoError(
+          fmt::format("[{}] ended at byte {} while it was read, expected {} bytes more. Try again "
+                      "when no program "
+                      "writes to it.",
+                      path_, offset, n_bytes));
     }
     to += got;
     offset += got;

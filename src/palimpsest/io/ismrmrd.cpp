@@ -362,7 +362,7 @@ void RawScanFile::read(std::span<const std::size_t> readouts, index_t batch_byte
     parse_isolated(file, memory, {.first = first, .count = count});
     const ParsedFile parsed(file.path(), memory);
     if (parsed.n_records() != count) {
-      fail_format(path_, "has other readouts than before. Try again when nobody writes it.");
+      fail_format(path_, "has other readouts than before. Try again when no program writes it.");
     }
     for (; next < readouts.size() && readouts[next] <= last; ++next) {
       const std::size_t i = readouts[next];

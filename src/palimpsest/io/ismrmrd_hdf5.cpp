@@ -75,7 +75,7 @@ void check_hdf5_signature(const InputFile& file) {
   char start[8] = {};
   file.read_at(0, start, std::min<index_t>(file.size(), 8));
   if (std::string_view(start, 8) != kSignature) {
-    fail_format(file.path(), "is no HDF5 file: it lacks the signature.");
+    fail_format(file.path(), "is not an HDF5 file: it lacks the signature.");
   }
 }
 

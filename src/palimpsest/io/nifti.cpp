@@ -51,7 +51,7 @@ class Stream {
     while (n_bytes > 0) {
       const index_t got = read_some(to, std::min(n_bytes, kMostAtOnce));
       if (got == 0) {
-        fail_format(path_, fmt::format("is truncated: it lacks {} bytes of what its header "
+        fail_format(path_, fmt::format("is truncated: it lacks {} bytes that its header "
                                        "announces.",
                                        n_bytes));
       }
@@ -269,7 +269,7 @@ NiftiHeader read_header(const std::string& path, Stream& stream, index_t& n_read
       return HeaderFields(path, bytes, io_detail::kNiftiLayout2, swapped).parse();
     }
   }
-  fail_format(path, "is no NIfTI file: it has neither the header of version 1 nor of 2.");
+  fail_format(path, "is not a NIfTI file: it has neither the header of version 1 nor of 2.");
 }
 
 /// slope * x + intercept, in place; both parts of a complex number, as the standard says.

@@ -182,7 +182,7 @@ std::pair<std::string, index_t> header_text(const io_detail::InputFile& file) {
   const index_t n_start = std::min<index_t>(file.size(), 12);
   file.read_at(0, start, n_start);
   if (n_start < 10 || std::memcmp(start, kMagic.data(), kMagic.size()) != 0) {
-    fail_format(file.path(), "is no NPY file: it does not begin with \\x93NUMPY.");
+    fail_format(file.path(), "is not an NPY file: it does not begin with \\x93NUMPY.");
   }
   const int major = start[6], minor = start[7];
   if (major < 1 || major > 3 || minor != 0) {

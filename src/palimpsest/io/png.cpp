@@ -272,7 +272,7 @@ Tensor read_png(const std::string& path) {
   Bytes content(static_cast<std::size_t>(file.size()));
   file.read_at(0, content.data(), file.size());
   if (content.size() < 8 || png_sig_cmp(content.data(), 0, 8) != 0) {
-    io_detail::fail_format(path, "is no PNG file: it lacks the signature.");
+    io_detail::fail_format(path, "is not a PNG file: it lacks the signature.");
   }
   PngStream stream;
   stream.in = content.data();

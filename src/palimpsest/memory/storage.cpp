@@ -161,9 +161,7 @@ std::string_view name_of(StorageState state) {
   throw InternalError("[StorageState] not a state");
 }
 
-void Storage::throw_undefined() {
-  throw ValueError("[Storage] there is none: got an empty handle");
-}
+void Storage::throw_undefined() { throw ValueError("[Storage] undefined: got an empty handle"); }
 
 Storage Storage::over(Block block) {
   std::byte* const data = block.data();

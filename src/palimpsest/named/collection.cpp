@@ -38,7 +38,8 @@ ShapeValue renamed(const ShapeValue& value, const Renaming& renaming, const std:
 
 void check_value(const std::string& who, const ShapeValue& value) {
   if (value.dim() && value.dim()->is_ellipsis()) {
-    throw ValueError(who + "a single dimension is no ellipsis: got ..., expected one dimension");
+    throw ValueError(who +
+                     "a single dimension must not be an ellipsis: got ..., expected one dimension");
   }
   if (!value.map()) return;
   for (const auto& [d, number] : *value.map()) {
@@ -208,8 +209,8 @@ void NamedDimCollection::rename(const Renaming& map, OnCollision on_collision) {
                        " to " + to.str());
     }
     if (!to.is_concrete()) {
-      throw ValueError(who + "a new name is no wildcard: got " + from.str() + " to " + to.str() +
-                       ", expected a name. Try set");
+      throw ValueError(who + "a new name must not be a wildcard: got " + from.str() + " to " +
+                       to.str() + ", expected a name. Try set");
     }
   }
   apply(map, on_collision, who);

@@ -282,7 +282,7 @@ void bind_modes(nb::module_& m) {
   };
   static PyType_Slot slots[] = {PALIMPSEST_SLOTS_OF_HELD(ModeObject), {0, nullptr}};
   nb::class_<ModeObject>(m, "Mode", nb::type_slots(slots),
-                         "How function() rewrites a graph, and what looks at its calls.")
+                         "The rewrites of function(), and an observer of its calls.")
       .def("including",
            [tags](const ModeObject& s, nb::args t) {
              return ModeObject{{s.value.including(tags(t)), s.held}};
@@ -300,7 +300,7 @@ void bind_modes(nb::module_& m) {
           [](const ModeObject& s) {
             return ModeObject{{s.value.exact(), s.held}};
           },
-          "Without what reorders arithmetic.")
+          "Without rewrites that reorder arithmetic.")
       .def_prop_ro("name", [](const ModeObject& s) { return std::string(s.value.name()); })
       .def("__eq__", [](const ModeObject& a, const ModeObject& b) { return a.value == b.value; })
       .def("__hash__",

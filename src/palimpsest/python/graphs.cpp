@@ -58,8 +58,8 @@ void bind_plan(nb::module_& m) {
   PALIMPSEST_BYTES(entry_copy_bytes, "The most that the state of a call can force to be copied.")
   PALIMPSEST_BYTES(lower_bound_bytes, "No placement in this order takes less.")
   PALIMPSEST_BYTES(serial_peak_bytes, "The peak with one lane.")
-  PALIMPSEST_BYTES(external_bytes, "What libraries hold besides.")
-  PALIMPSEST_BYTES(no_reuse_bytes, "What a call would hold if nothing were freed.")
+  PALIMPSEST_BYTES(external_bytes, "Bytes that libraries hold besides.")
+  PALIMPSEST_BYTES(no_reuse_bytes, "Bytes that a call would hold without freeing any.")
   PALIMPSEST_BYTES(saved_by_view_bytes, "Results that show other values.")
   PALIMPSEST_BYTES(saved_by_inplace_bytes, "Results that overwrite other values.")
   PALIMPSEST_BYTES(lanes, "How many steps may run side by side.")
@@ -113,7 +113,7 @@ void bind_graphs(nb::module_& m) {
   m.def("linear_adjoint", &linear_adjoint, "y"_a, "x"_a, "w"_a, "A^H w for a graph y = A x.");
   m.def(
       "is_linear", [](Variable y, Variable x) { return name_of(is_linear(y, x)); }, "y"_a, "x"_a,
-      "'no', 'real', 'complex' or 'conjugate': in what sense y is linear in x.");
+      "'no', 'real', 'complex' or 'conjugate': the sense in which y is linear in x.");
   m.def(
       "debugprint", [](Variable x) { return debugprint(x); }, "x"_a, "The graph as a tree.");
   m.def(

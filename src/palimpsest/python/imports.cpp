@@ -165,7 +165,7 @@ Tensor from_array_struct(nb::handle object, bool may_copy) {
   if (!(array->flags & ArrayStruct::kNativeOrder)) reason = "its byte order is foreign";
   if (!(array->flags & ArrayStruct::kAligned)) reason = "its elements are not aligned";
   const std::optional<Strides> strides = strides_of(*array, *dtype);
-  if (!strides) reason = "its strides are no multiple of the element";
+  if (!strides) reason = "its strides are not multiples of the element";
   if (reason) {
     if (!may_copy) {
       throw ValueError("[array] cannot be used in place: " + std::string(reason) + ".");
@@ -229,8 +229,8 @@ Tensor from_torch(nb::handle object, bool may_copy) {
   if (nb::cast<bool>(plain.attr("requires_grad"))) {
     if (records_gradients()) {
       throw TypeError(
-          "[array] got a tensor of torch that requires a gradient, expected one of which none is "
-          "taken here. Try detach() first, or palimpsest.torch.wrap().");
+          "[array] got a tensor of torch that requires a gradient, expected one "
+          "without gradients here. Try detach() first, or palimpsest.torch.wrap().");
     }
     plain = plain.attr("detach")();
   }

@@ -71,10 +71,10 @@ void bind_split(nb::module_& m) {
         return nb::make_tuple(self.type(), nb::cast<BatchSpecObject&>(self).arguments);
       });
   m.def("split_linop", split_grid, "A"_a, "sizes"_a,
-        "Object arrays of the tiles, and of what each reads and gives.");
+        "Object arrays of the tiles, and of the parts that each reads and gives.");
   m.def("create_batched_linop", batched, "A"_a, "specs"_a, nb::kw_only(),
         "sizes"_a.none() = nb::none(), "The operator cut into tiles and put together again.");
-  nb::class_<BudgetSplit>(m, "BudgetSplit", "An operator that fits, and what it takes.")
+  nb::class_<BudgetSplit>(m, "BudgetSplit", "An operator that fits the budget, and its bytes.")
       .def_prop_ro("op", [](const BudgetSplit& s) { return s.op; })
       .def_prop_ro(
           "plan",
@@ -162,7 +162,7 @@ void bind_testing(nb::module_& m) {
   m.def("check_inplace", checked<&check_inplace>(), PALIMPSEST_TEST_ARGUMENTS,
         "Steps in place give the same bits, and leave x as it was.");
   m.def("check_split", checked<&check_split>(), PALIMPSEST_TEST_ARGUMENTS,
-        "What the tiles of random partitions make up is A, or they are refused.");
+        "The tiles of random partitions add up to A, or they are refused.");
   m.def("check_contract", checked<&check_contract>(), PALIMPSEST_TEST_ARGUMENTS,
         "The laws that every operator obeys.");
   m.def(
@@ -195,7 +195,7 @@ void bind_linop_tools(nb::module_& m) {
       [](NamedLinop A, Device device) {
         return released([&] { return memory_aware_to(A, device); });
       },
-      "A"_a, "device"_a, "As A.to(device): what parts share stays shared.");
+      "A"_a, "device"_a, "As A.to(device): shared parts stay shared.");
 }
 
 }  // namespace palimpsest::python

@@ -225,7 +225,7 @@ void bind_shape(nb::class_<LinopObject>& c) {
           })
       .def_prop_ro(
           "type_name", [](Self self) { return self.value.type().name; },
-          "The name of its type, such as Dense, whatever the operator is called.")
+          "The name of its type, such as Dense; independent of the operator's name.")
       .def_prop_ro("dims", [](Self self) { return self.value.dims(); })
       .def_prop_ro(
           "sizes",

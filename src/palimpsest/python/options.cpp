@@ -130,10 +130,10 @@ void bind_options(nb::module_& m) {
           "Number of the iteration, from 1 on.")
       .def_prop_ro(
           "residual", [](const InfoObject& i) { return i.get().residual(); },
-          "What the tolerance is compared with.")
+          "The number compared with the tolerance.")
       .def_prop_ro(
           "objective", [](const InfoObject& i) { return i.get().objective(); },
-          "What the solver minimizes; NaN where it is not known.")
+          "The minimized function; NaN if unknown.")
       .def_prop_ro(
           "seconds", [](const InfoObject& i) { return i.get().seconds(); },
           "Seconds since the start.")

@@ -131,7 +131,7 @@ Parameter borrowed(nb::handle array) {
 void bind_parameters(nb::module_& m) {
   m.def(
       "borrow", [](ArrayGiven x) { return ParameterObject(borrowed(x)); }, "x"_a,
-      "A parameter over the memory of an array: operators see what is written to it.\n\n"
+      "A parameter over the memory of an array: operators see writes to it.\n\n"
       "Examples\n--------\n>>> w = np.ones(2)\n>>> A = ps.Diagonal(ps.borrow(w), 'N')\n"
       ">>> w[0] = 5\n>>> A([1.0, 1.0])\narray([5., 1.])");
   nb::class_<ParameterObject, VariableObject> c(m, "Parameter", nb::is_weak_referenceable(),

@@ -95,7 +95,7 @@ void bind_shared(nb::module_& m) {
             return value_in_kind(self.shared.container(), self.kind, borrow, return_internal_type);
           },
           "borrow"_a = false, "return_internal_type"_a = false,
-          "The value, as what the first one was; with borrow its very memory.")
+          "The value, as the kind of the first one; with borrow its own memory.")
       .def(
           "set_value",
           [](Self self, nb::handle value, bool borrow) {

@@ -346,7 +346,7 @@ void bind_tensors(nb::module_& m) {
          bool frozen) { return as_tensor(x, dtype, copy, device, frozen); },
       "x"_a, "dtype"_a.none() = nb::none(), nb::kw_only(), "copy"_a.none() = nb::none(),
       "device"_a.none() = nb::none(), "frozen"_a = false,
-      "A tensor over the memory of x. `frozen` promises that nobody writes that memory any more, "
+      "A tensor over the memory of x. `frozen` promises that the memory is not written any more, "
       "so\n"
       "that parameters and shared variables need no copy of it.\n\n"
       "Examples\n--------\n>>> a = np.ones(3)\n"

@@ -52,19 +52,19 @@ std::vector<Rewrite> library() {
       {"merge_duplicates", 0, always({"merge"}), merge_duplicates,
        "equal ops on equal inputs, and equal constants, become one"},
       {"fold_shapes", 0.5, fast({"shapes"}), fold_shapes,
-       "known extents become constants; extents are taken from where arrays come from"},
+       "known extents become constants; extents are taken from the sources of arrays"},
       {"drop_useless", 0.6, always({"useless"}), drop_useless,
-       "what changes nothing goes: conversions, reshapes, whole slices, unused outputs of loops"},
+       "useless nodes are dropped: conversions, reshapes, whole slices, unused outputs of loops"},
       {"fold_constants", 0.9, fast({"constants"}), fold_constants,
-       "what needs constants only is computed"},
+       "values of constants are computed"},
       {"canonicalize", 1, fast({}), canonicalize,
        "signs, conjugations, parts of complex numbers and conversions that cancel are cancelled"},
       {"merge_duplicates", 1.2, always({"merge"}), merge_duplicates,
-       "what became equal becomes one"},
+       "ops and constants that became equal become one"},
       {"resolve_slices", 1.3, fast({"identities"}), resolve_slices,
-       "slices of pads and joins are taken from what was padded or joined"},
+       "slices of pads and joins are taken from their inputs"},
       {"apply_linear_identities", 1.3, fast({"identities", "reorders"}), apply_linear_identities,
-       "transforms that undo each other, sums of what is repeated, products of diagonals and of "
+       "transforms that undo each other, sums of repeated values, products of diagonals and of "
        "matrices"},
       {"stabilize", 1.5, fast({"reorders"}), stabilize,
        "log(1 + x), log(sum(exp(x))), ... become functions that neither overflow nor lose digits"},
@@ -75,15 +75,15 @@ std::vector<Rewrite> library() {
       {"specialize_powers", 2, fast({"reorders"}), specialize_powers,
        "small powers become products and roots, squared absolute values become abs2"},
       {"fold_constants", 2.5, fast({"constants"}), fold_constants,
-       "what came to need constants only is computed"},
+       "new values of constants are computed"},
       {"collect_terms", 48, fast({"reorders"}), collect_terms,
        "equal terms of sums become multiples, numbers in sums and products become one"},
       {"fuse_elementwise", 49, fast({"fusion"}), fuse_elementwise,
        "chains of elementwise ops become one step"},
       {"fuse_reductions", 49, fast({"fusion"}), fuse_reductions,
-       "a reduction computes what only it reads on the way"},
+       "a reduction computes an operand that only it reads"},
       {"merge_duplicates", 49.1, always({"merge"}), merge_duplicates,
-       "what became equal becomes one"},
+       "ops and constants that became equal become one"},
       // Not in fast_run: it saves memory, and an iteration of many norms (Condat-Vu) takes 8 %
       // less; one of few (conjugate gradients) takes up to a quarter more where vectors fit the
       // caches.
@@ -99,9 +99,9 @@ std::vector<Rewrite> library() {
       {"split_buffers", 49.4, fast({"split"}), split_buffers,
        "each step that could overwrite the result of a cheap op gets one of its own"},
       {"run_updates_in_place", 50.1, fast({"inplace"}), run_updates_in_place,
-       "`set` and `inc` overwrite their target where nobody reads it afterwards"},
+       "`set` and `inc` overwrite their target if it has no later reader"},
       {"run_products_in_place", 50.2, fast({"inplace", "reorders"}), run_products_in_place,
-       "gemm, gemv and ger add to their accumulator where it is, in whatever layout it has"},
+       "gemm, gemv and ger add to their accumulator in place, in any layout"},
       {"run_transforms_in_place", 50.3, fast({"inplace"}), run_transforms_in_place,
        "transforms overwrite their input"},
       {"run_elementwise_in_place", 50.5, fast({"inplace"}), run_elementwise_in_place,
@@ -228,7 +228,7 @@ class Runner {
   void react(const Rewrite& rewrite) const {
     if (options_.on_error == Reaction::raise) throw;
     if (options_.on_error == Reaction::ignore) return;
-    std::string text = "what is no exception";
+    std::string text = "an object that is not an exception";
     try {
       throw;
     } catch (const std::exception& error) {

@@ -245,8 +245,8 @@ void Container::check_not_held_here(std::string_view doing) const {
 void Container::throw_lost(HoldMode mode, std::string_view doing) const {
   release(mode);
   throw StateError("[" + std::string(doing) + "] " + who() +
-                   " was being written by another thread when this process was forked: what it "
-                   "holds is lost. Try set_value, or to fork while no thread updates it");
+                   " was being written by another thread when this process was forked: its value "
+                   "is lost. Try set_value, or to fork while no thread updates it");
 }
 
 HeldContainers::HeldContainers(std::span<const std::shared_ptr<Container>> containers,

@@ -302,7 +302,7 @@ void Frame::tell_other_processes() const noexcept {
   } catch (const std::exception& error) {
     collective_->abandon(error.what());
   } catch (...) {
-    collective_->abandon("a step threw what is no exception");
+    collective_->abandon("a step threw an object that is not an exception");
   }
 }
 
@@ -430,8 +430,8 @@ void Frame::rethrow_from(std::size_t step) const {
                                    where));
   } catch (...) {
     std::throw_with_nested(OpError("[" + steps_[step].op->name() + "] step " +
-                                   std::to_string(step) + " threw what is no exception\n  " +
-                                   where));
+                                   std::to_string(step) +
+                                   " threw an object that is not an exception\n  " + where));
   }
 }
 

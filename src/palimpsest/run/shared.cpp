@@ -25,7 +25,7 @@ SharedVariable::SharedVariable(TensorType type, const Value& value, SharedOption
 
 SharedVariable::SharedVariable(const TensorType& type, std::shared_ptr<Container> container)
     : container_(std::move(container)) {
-  if (!container_) throw ValueError("[SharedVariable] there is no container: got an empty handle");
+  if (!container_) throw ValueError("[SharedVariable] undefined: got an empty handle");
   if (!(container_->type() == type)) {
     throw TypeError("[SharedVariable '" + container_->name() + "'] type: got " + type.str() +
                     ", expected the container's, " + container_->type().str());

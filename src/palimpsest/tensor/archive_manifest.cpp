@@ -166,14 +166,14 @@ class Reader {
     }
     if (s.offset < earliest || s.offset > file_bytes || s.bytes > file_bytes - s.offset) {
       entry.fail(
-          fmt::format("({} bytes at {}) does not lie after what precedes it and inside the "
+          fmt::format("({} bytes at {}) does not lie behind the preceding storage and inside the "
                       "file of {} bytes",
                       s.bytes, s.offset, file_bytes));
     }
     const std::string& hash = entry.at("xxh3").text();
     const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), s.hash, 16);
     if (error != std::errc() || end != hash.data() + hash.size())
-      entry.at("xxh3").fail("is no hash");
+      entry.at("xxh3").fail("is not a hash");
     return s;
   }
 
@@ -236,7 +236,7 @@ class Reader {
 
 std::string archive_head(ArchiveManifest& manifest, std::uint64_t* file_bytes) {
   Json content = io_detail::parse_json(manifest.content);
-  if (content.is_discarded()) throw ValueError("[archive] the content is no JSON");
+  if (content.is_discarded()) throw ValueError("[archive] the content is not JSON");
   Json json = json_of(manifest, std::move(content));
   // The start of the storages depends on the manifest's length, and the length on the start.
   std::string text;

@@ -26,7 +26,7 @@ CheckedJson CheckedJson::at(const char* key) const {
 }
 
 std::size_t CheckedJson::size() const {
-  if (!value_->is_array()) fail("is no list");
+  if (!value_->is_array()) fail("is not a list");
   return value_->size();
 }
 
@@ -36,7 +36,7 @@ CheckedJson CheckedJson::element(std::size_t i, std::string_view what) const {
 }
 
 const std::string& CheckedJson::text() const {
-  if (!value_->is_string()) fail("is no text");
+  if (!value_->is_string()) fail("is not a text");
   return value_->get_ref<const std::string&>();
 }
 
@@ -49,14 +49,14 @@ std::int64_t CheckedJson::integer() const {
   const bool fits = value_->is_number_unsigned()
                         ? value_->get<std::uint64_t>() <= std::uint64_t{INT64_MAX}
                         : value_->is_number_integer();
-  if (!fits) fail("is no integer");
+  if (!fits) fail("is not an integer");
   return value_->get<std::int64_t>();
 }
 
 std::int64_t CheckedJson::size_value() const {
   const bool fits =
       value_->is_number_unsigned() && value_->get<std::uint64_t>() <= std::uint64_t{INT64_MAX};
-  if (!fits) fail("is no size");
+  if (!fits) fail("is not a size");
   return value_->get<std::int64_t>();
 }
 

@@ -51,7 +51,7 @@ void check_alignment(const void* address, DType dtype, std::string_view who) {
       visit_dtype(dtype, [](auto tag) { return alignof(typename decltype(tag)::type); });
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
     throw ValueError("[" + std::string(who) + "] misaligned memory for " +
-                     std::string(name_of(dtype)) + ": got an address that is no multiple of " +
+                     std::string(name_of(dtype)) + ": got an address that is not a multiple of " +
                      std::to_string(alignment) + ". Try clone() of the bytes first.");
   }
 }
@@ -103,7 +103,7 @@ Tensor Tensor::view_with(DType dtype, const Extents& shape, const Strides& strid
   return {storage_, dtype, is_plain_, shape, strides, offset};
 }
 
-void Tensor::throw_undefined() { throw ValueError("[Tensor] there is none: got an empty handle"); }
+void Tensor::throw_undefined() { throw ValueError("[Tensor] undefined: got an empty handle"); }
 
 index_t Tensor::shape(index_t axis) const {
   return shape()[static_cast<std::size_t>(normalize_axis(axis, rank(), "Tensor.shape"))];

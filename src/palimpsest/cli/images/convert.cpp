@@ -165,7 +165,7 @@ void add_convert(CommandLine& line) {
               "Names of the input's axes, slow to fast, such as T,C,Ny,Nx; see `help dimensions`")
       .option("--slice", "AXIS=A:B", options->slices,
               "Elements A to B - 1 along an axis, or AXIS=A for one of them; of a raw scan S, T "
-              "(repetition), M (set) and B5 (contrast) choose what is sorted; repeatable")
+              "(repetition), M (set) and B5 (contrast) select the readouts; repeatable")
       .action([options] { convert(*options); });
   add_written_image(command, options->part, options->bits, options->columns);
 }

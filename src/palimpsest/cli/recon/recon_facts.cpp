@@ -23,7 +23,8 @@ ReconFacts read_recon_facts(const std::string& path) {
     facts.measured_peak_bytes = report.at("measured_peak_bytes").get<index_t>();
     return facts;
   } catch (const nlohmann::json::exception& error) {
-    throw UsageError(fmt::format("[{}] is no report of palimpsest recon: {}", path, error.what()));
+    throw UsageError(
+        fmt::format("[{}] is not a report of palimpsest recon: {}", path, error.what()));
   }
 }
 

@@ -304,10 +304,10 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "Missing side of k-space: zeros, or made up from a smooth phase")
       .option("--start", "FILE", options.start,
               "Image at which the iteration starts, NPY or BART CFL")
-      .option(
-          "--scratch", "FOLDER", options.scratch,
-          "Folder of the files that hold what --memory leaves no room for; default: that of the "
-          "results")
+      .option("--scratch", "FOLDER", options.scratch,
+              "Folder of temporary files for arrays that do not fit into --memory; default: that "
+              "of the "
+              "results")
       .option("--slice", "N", options.slice, "Slice of a raw file; default: all")
       .option("--contrast", "N", options.contrast,
               "Contrast of a raw file; needed if it has several")

@@ -73,7 +73,7 @@ void check_picture(const ReconOptions& options, const ScanLayout& scan) {
   const bool is_single = is_single_plane(scan.result_shape());
   if (options.bits != 8 && !is_picture) {
     throw UsageError(
-        fmt::format("[--bits] has no effect: {} is no PNG. Try without --bits", options.output));
+        fmt::format("[--bits] has no effect: {} is not a PNG. Try without --bits", options.output));
   }
   if (options.bits != 8 && !is_single) {
     throw UsageError(
@@ -84,7 +84,7 @@ void check_picture(const ReconOptions& options, const ScanLayout& scan) {
   if (options.columns != 0 && (!is_picture || is_single)) {
     throw UsageError(
         fmt::format("[--columns] has no effect: {}. Try without --columns",
-                    is_picture ? "the image is one plane" : options.output + " is no PNG"));
+                    is_picture ? "the image is one plane" : options.output + " is not a PNG"));
   }
   for (const std::string& path : {options.output, options.save}) {
     if (scan.coefficients == 0 || !(path.ends_with(".h5") || path.ends_with(".mrd"))) continue;

@@ -119,7 +119,7 @@ void add_bench(CommandLine& line) {
   Command command = line.add("bench", "Measure how fast this machine applies operators");
   command.option("--size", "N", options->size, "Width and height of the image, 8 to 4096")
       .option("--coils", "N", options->coils, "Coils, 1 to 256")
-      .option("--rounds", "N", options->rounds, "Applications, of which the fastest counts")
+      .option("--rounds", "N", options->rounds, "Number of applications; the fastest counts")
       .action([options] { bench(*options); });
   add_common(command, options->common);
 }

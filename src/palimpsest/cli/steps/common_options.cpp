@@ -27,7 +27,7 @@ Command& add_shared(Command& command, CommonOptions& options) {
 Command& add_common(Command& command, CommonOptions& options) {
   return add_shared(command, options)
       .option("--report", "FILE.json", options.report,
-              "Output: what was done, peaks in bytes, seconds")
+              "Output: facts about the run, peaks in bytes, times in seconds")
       .flag("--dry-run", options.dry_run, "The peak only: nothing is computed, no result written");
 }
 

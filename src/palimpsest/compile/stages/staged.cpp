@@ -435,7 +435,7 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (!results[k].defined()) {
       throw InternalError("[" + node.op().name() + "] gave no value for output " +
-                          std::to_string(k) + ", whose extents only running tells");
+                          std::to_string(k) + ", whose extents are known only at run time");
     }
     const TensorType got{results[k].dtype(), results[k].shape(), results[k].device()};
     if (node.output(k).type().is_super(got)) continue;

@@ -61,10 +61,11 @@ std::vector<Spoke> spokes_of(const Tensor& trajectory) {
           std::hypot(line[2 * j] - t * spoke.n[0], line[2 * j + 1] - t * spoke.n[1]) < 0.01 * step;
     }
     if (!is_line) {
-      throw ValueError(fmt::format(
-          "[radial_delays] spoke {}: got points that are no even line through the middle, expected "
-          "a radial trajectory",
-          i));
+      throw ValueError(
+          fmt::format("[radial_delays] spoke {}: got points that are not an even line through the "
+                      "middle, expected "
+                      "a radial trajectory",
+                      i));
     }
     spokes.push_back(spoke);
   }

@@ -144,7 +144,7 @@ void ScanReconstruction::Impl::open_basis() {
   const ScanLayout& layout = scan.layout();
   if (layout.frames.empty()) {
     throw ValueError(
-        fmt::format("[--basis] {} is no series: it has no frames. Try --as T=repetition, or "
+        fmt::format("[--basis] {} is not a series: it has no frames. Try --as T=repetition, or "
                     "--frames N",
                     options.kspace));
   }

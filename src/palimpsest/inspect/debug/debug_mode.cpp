@@ -227,7 +227,7 @@ void DebugInspection::check_outputs(const IsolatedPass& reference, const Isolate
     throw BadOptimization(
         fmt::format("[DebugMode: BadOptimization] output {} {}: the optimized graph gives another "
                     "value than the graph as it was written\n  reference: {}\n  optimized: {}\n  "
-                    "{}\n  Hint: no single replacement is to blame; look at what changes the graph "
+                    "{}\n  Hint: no single replacement causes it; look for changes of the graph "
                     "without FunctionGraph's edits.",
                     i, with.str(), reference.value(old).str(), isolated.value(with).str(),
                     difference.str()),

@@ -175,10 +175,10 @@ void IsolatedStep::rethrow(const RunOutcome& outcome, const RunSetup& setup) con
     text = error.what();
   } catch (...) {
     if (op_.can_fail()) {
-      std::throw_with_nested(
-          OpError("[" + op_.name() + "] threw what is no exception\n  " + where + rewrite));
+      std::throw_with_nested(OpError(
+          "[" + op_.name() + "] threw an object that is not an exception\n  " + where + rewrite));
     }
-    text = "what is no exception";
+    text = "an object that is not an exception";
   }
   throw BadNoFail(DebugMessage("BadNoFail", context_)
                       .line("can_fail() is false, but it threw: " + text)

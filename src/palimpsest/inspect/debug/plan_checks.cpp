@@ -181,7 +181,7 @@ void PlanWatch::throw_changed(const StepAccess& access, std::size_t input,
   const std::size_t b = at(plan_.slots[at(plan_.steps[access.step].inputs[input])].buffer);
   const PlannedBuffer& mine = plan_.buffers[b];
   const int step = static_cast<int>(access.step);
-  std::string who = "nobody has a buffer there: an op wrote outside of its memory";
+  std::string who = "no buffer lies there: an op wrote outside of its memory";
   for (std::size_t other = 0; in_arena(mine) && other < plan_.buffers.size(); ++other) {
     const PlannedBuffer& taker = plan_.buffers[other];
     if (other == b || !in_arena(taker) || !share_bytes(mine, taker)) continue;
@@ -194,7 +194,7 @@ void PlanWatch::throw_changed(const StepAccess& access, std::size_t input,
   }
   throw BadPlan(
       DebugMessage("BadPlan", context_of(access))
-          .line(fmt::format("it reads input {} {}, which is no longer what it was", input, v.str()))
+          .line(fmt::format("it reads input {} {}, whose value has changed", input, v.str()))
           .line("it lies in " + palimpsest::described(plan_, b))
           .line(who)
           .value("expected", expected_(v))
@@ -273,9 +273,10 @@ void PlanWatch::after_hand_over(std::span<const Tensor> delivered) {
     const DebugValue now = DebugValue::read(delivered[i].view_of());
     if (!expected.defined() || expected.same_bits(now)) continue;
     const bool is_result = i < plan_.outputs.size();
-    fail(fmt::format("{} {} {} is not what its step computed\n  expected: {}\n  got: {}",
-                     is_result ? "result" : "update", is_result ? i : i - plan_.outputs.size(),
-                     outputs[i].str(), expected.str(), now.str()),
+    fail(fmt::format(
+             "{} {} {} differs from the value that its step computed\n  expected: {}\n  got: {}",
+             is_result ? "result" : "update", is_result ? i : i - plan_.outputs.size(),
+             outputs[i].str(), expected.str(), now.str()),
          {{}, outputs[i].owner(), outputs[i], -1, static_cast<int>(i)});
   }
   for (std::size_t a = plan_.outputs.size(); a < delivered.size(); ++a) {

@@ -130,7 +130,7 @@ StridedLoop<2> batch_of(const ConstView& from, const MutableView& to) {
                      std::to_string(columns - 1));
   }
   throw ValueError(prefix + "row_start: got " + std::to_string(start[0]) +
-                   " and what follows, expected ascending numbers from 0 to " +
+                   " and further numbers, expected ascending numbers from 0 to " +
                    std::to_string(m.values.extents[0]));
 }
 

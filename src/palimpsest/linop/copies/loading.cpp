@@ -92,7 +92,7 @@ class OperatorReader {
     std::vector<std::pair<std::string, decltype(read(list))>> result;
     for (std::size_t k = 0; k < list.size(); ++k) {
       const CheckedJson entry = list.element(k, "entry");
-      if (entry.size() != 2) entry.fail("is no pair");
+      if (entry.size() != 2) entry.fail("is not a pair");
       const std::string& name = entry.element(0, "name").text();
       for (const auto& other : result) {
         if (other.first == name) entry.fail("is there twice");
@@ -128,7 +128,7 @@ class OperatorReader {
       data.children.push_back(nodes_[numbers.back()]);
     }
     if (!sizes_.add(numbers)) json.fail("is part of too deep a tree, or of one of too many parts");
-    if (!type.assemble && !data.children.empty()) json.fail("has children and is no container");
+    if (!type.assemble && !data.children.empty()) json.fail("has children but is not a container");
     if (type.assemble) check_assembled(json, data);
     return from_arguments(std::move(data));
   }

@@ -21,7 +21,7 @@ double number_of(const CheckedJson& json) {
   if (json.raw().is_number()) return json.raw().get<double>();
   const std::string& text = json.text();
   if (text == "nan") return std::nan("");
-  if (text != "inf" && text != "-inf") json.fail("is no number");
+  if (text != "inf" && text != "-inf") json.fail("is not a number");
   return text == "inf" ? INFINITY : -INFINITY;
 }
 
@@ -114,7 +114,7 @@ DimMap sizes_of(const CheckedJson& json) {
   DimMap sizes;
   for (std::size_t k = 0; k < json.size(); ++k) {
     const CheckedJson entry = json.element(k, "size");
-    if (entry.size() != 2) entry.fail("is no pair");
+    if (entry.size() != 2) entry.fail("is not a pair");
     sizes.emplace(dim_of(entry.element(0, "name")), entry.element(1, "number").size_value());
   }
   return sizes;
@@ -132,7 +132,7 @@ ElementLayout layout_of(const CheckedJson& json) {
   try {
     layout.dtype = parse_dtype(dtype.text());
   } catch (const ValueError& error) {
-    dtype.fail(std::string("is none: ") + error.what());
+    dtype.fail(std::string("is not a dtype: ") + error.what());
   }
   layout.shape = integers_of(json.at("shape"));
   layout.strides = integers_of(json.at("strides"));
@@ -143,7 +143,7 @@ ElementLayout layout_of(const CheckedJson& json) {
   // it.
   constexpr index_t kLimit = index_t{1} << 40;
   for (std::size_t k = 0; k < layout.shape.size(); ++k) {
-    if (layout.shape[k] < 0 || layout.shape[k] > kLimit) json.fail("has an extent that is none");
+    if (layout.shape[k] < 0 || layout.shape[k] > kLimit) json.fail("has an extent out of range");
     if (std::abs(layout.strides[k]) > (index_t{1} << 20) * layout.shape[k] + kLimit) {
       json.fail("has a stride outside its storage");
     }
@@ -179,11 +179,11 @@ Attribute attribute_of(const CheckedJson& json, const Archive& archive) {
   }
   if (json.has("complex")) {
     const CheckedJson parts = json.at("complex");
-    if (parts.size() != 2) parts.fail("is no pair");
+    if (parts.size() != 2) parts.fail("is not a pair");
     return std::complex<double>(number_of(parts.element(0, "part")),
                                 number_of(parts.element(1, "part")));
   }
-  if (!json.has("device")) json.fail("is no attribute");
+  if (!json.has("device")) json.fail("is not an attribute");
   try {
     return Device::parse(json.at("device").text());
   } catch (const ValueError& error) {

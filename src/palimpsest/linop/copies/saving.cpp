@@ -129,7 +129,7 @@ auto write(const NamedLinop& original, Finish finish) {
   try {
     return finish(writer.archive(), io_detail::text_of_json(content));
   } catch (const Json::exception& error) {
-    throw FormatError(who(A) + "save: a name is no UTF-8: " + error.what());
+    throw FormatError(who(A) + "save: a name is not UTF-8: " + error.what());
   }
 }
 

@@ -217,7 +217,7 @@ void NamedLinop::set_attr(std::string_view name, Attribute value) {
 }
 
 void NamedLinop::set_linops(std::vector<NamedLinop> children) {
-  if (!type().assemble) throw ValueError(who(*this) + "set_linops: it is no container");
+  if (!type().assemble) throw ValueError(who(*this) + "set_linops: it is not a container");
   LinopData changed = data();
   const NamedShape::Others others = with_sizes_in(shape(), {}).others();
   const NamedShape assembled = type().assemble(children, {.others = others, .attrs = attrs()});

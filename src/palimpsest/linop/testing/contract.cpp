@@ -261,10 +261,10 @@ class Contract {
     }
     const std::vector<std::byte> bytes = to_bytes(A_);
     const NamedLinop loaded = from_bytes(bytes);
-    expect(equal(loaded(x), y), "what was saved gives another result");
+    expect(equal(loaded(x), y), "the saved operator gives another result");
     expect(equal(with_sizes_of(loaded, x).H()(y), sized_adjoint()(y)),
-           "the adjoint of what was saved gives another result");
-    expect(to_bytes(loaded) == bytes, "what was saved is saved as other bytes");
+           "the adjoint of the saved operator gives another result");
+    expect(to_bytes(loaded) == bytes, "the saved operator is saved as other bytes");
   }
 
   // Law 13: of the operator in both precisions.

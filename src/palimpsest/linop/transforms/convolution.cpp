@@ -46,7 +46,7 @@ struct Setup {
     if (spec.must_fit && !fits) {
       throw ValueError("[" + std::string(who) + "] grid_sizes: got a kernel " + to_string(kernel) +
                        " on a grid " + to_string(grid) +
-                       ", expected one that is no larger. Try Convolution");
+                       ", expected one that fits. Try Convolution");
     }
     if (!circular) drop_what_reaches_no_element();
     direct = spec.method == ConvolutionMethod::direct || (circular && !fits);

@@ -81,7 +81,7 @@ void check_gram(const NamedLinop& A) {
   }
   for (const Extents* const list : {&labels->rows, &labels->columns, &labels->weight}) {
     for (const index_t label : *list) {
-      if (label < 0 || label >= index_t{4 * kMaxRank}) fail("one is none");
+      if (label < 0 || label >= index_t{4 * kMaxRank}) fail("one is out of range");
     }
   }
   for (const index_t label : labels->weight) {
@@ -91,7 +91,7 @@ void check_gram(const NamedLinop& A) {
   for (const index_t label : labels->summed) {
     const bool is_summed =
         has(labels->columns, label) && has(labels->rows, label) && !has(labels->weight, label);
-    if (label >= 0 && !is_summed) fail("a dimension that is summed is none");
+    if (label >= 0 && !is_summed) fail("the label of a summed dimension is not summed");
   }
 }
 

@@ -94,7 +94,7 @@ ElementwiseSums::ElementwiseSums(ElementwiseProgram program, std::size_t n_array
                                             std::move(overwrites));
   } else if (!overwrites.empty()) {
     throw ValueError("[ElementwiseSums] inputs to overwrite: got " + to_string(overwrites) +
-                     ", expected none, since there is no array");
+                     ", expected none without arrays");
   }
   check_filtered();
 }

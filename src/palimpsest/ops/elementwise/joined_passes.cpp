@@ -70,7 +70,7 @@ JoinedPasses::JoinedPasses(Step first, Step second, std::vector<HandedOn> handed
   throw ValueError("[JoinedPasses] got passes of " + to_string(shape_) + " and " +
                    std::to_string(handed_.size()) +
                    " links, expected filters that do not wrap around nor reach far, each of an "
-                   "output that is no array");
+                   "output that is not an array");
 }
 
 JoinedPasses::Positions JoinedPasses::inputs_of(bool second) const {

@@ -144,7 +144,7 @@ Variable updated(const Variable& y, const Operand& operand, bool increase, std::
     }
   }
   throw ValueError("[" + std::string(who) + "] " + y.str() +
-                   ": got a value that is no x(...), expected one");
+                   ": got a value that is not indexed, expected x(...)");
 }
 
 }  // namespace

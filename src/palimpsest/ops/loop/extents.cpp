@@ -86,7 +86,7 @@ class Translator {
       result = {};
       add_extent(measured(v), 0, result);
     } else if (extent.number().kind != 0) {
-      throw DTypeError("[" + who_ + "] extent: got a number that is no integer");
+      throw DTypeError("[" + who_ + "] extent: got a number that is not an integer");
     } else {
       result.number(extent.number().integer);
     }
@@ -216,7 +216,7 @@ std::optional<index_t> ExtentProgram::evaluate(std::span<const Extents> inputs) 
       const auto input = static_cast<std::size_t>(token.value);
       if (input >= inputs.size() || token.axis >= inputs[input].size()) {
         throw ShapeError("[extents] axis " + std::to_string(token.axis) + " of input " +
-                         std::to_string(input) + " is asked for, but there is none");
+                         std::to_string(input) + " does not exist");
       }
       const index_t extent = inputs[input][token.axis];
       if (extent == kUnknown) return {};

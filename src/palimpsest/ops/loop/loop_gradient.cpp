@@ -33,7 +33,7 @@ LoopParts reading_forwards(LoopParts parts) {
       if (parts.count.defined() || !parts.steps.is_number()) {
         throw NotSupported(
             "[loop] gradient of a loop with until that reads a sequence backwards: got a number of "
-            "steps that is no constant. Try to turn the sequence round with flip");
+            "steps that is not constant. Try to turn the sequence round with flip");
       }
       const index_t n = std::max<index_t>(*parts.steps.evaluate({}), 0);
       read.array = index(read.array, {slice(0, read.offset + n)});

@@ -50,7 +50,7 @@ Term parse_term(std::string_view term, std::string_view text) {
     } else if (std::isalpha(static_cast<unsigned char>(c))) {
       result.letters.push_back(c >= 'a' ? c - 'a' : c - 'A' + 26);
     } else {
-      refuse(text, std::string{'\'', c, '\''} + " is no letter");
+      refuse(text, std::string{'\'', c, '\''} + " is not a letter");
     }
   }
   return result;

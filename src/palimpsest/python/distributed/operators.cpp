@@ -101,14 +101,14 @@ void bind_plan_classes(nb::module_& m) {
                ", messages=" + std::to_string(t.messages) +
                ", synchronisations=" + std::to_string(t.synchronisations) + ")";
       });
-  nb::class_<RankPlan>(m, "RankPlan", "What one rank holds and sends.")
+  nb::class_<RankPlan>(m, "RankPlan", "Bytes that one rank holds and sends.")
       .def_ro("rank", &RankPlan::rank)
       .def_ro("peak_bytes", &RankPlan::peak_bytes)
       .def_ro("input_bytes", &RankPlan::input_bytes)
       .def_ro("parameter_bytes", &RankPlan::parameter_bytes)
       .def_prop_ro("total_bytes", &RankPlan::total_bytes)
       .def_prop_ro("traffic", [](const RankPlan& r) { return r.traffic; });
-  nb::class_<TeamPlan>(m, "TeamPlan", "What all ranks of a team hold and send.")
+  nb::class_<TeamPlan>(m, "TeamPlan", "Bytes that each rank of a team holds and sends.")
       .def_prop_ro("ranks", [](const TeamPlan& p) { return p.ranks; })
       .def_prop_ro("largest", [](const TeamPlan& p) { return p.largest(); })
       .def_prop_ro("smallest", [](const TeamPlan& p) { return p.smallest(); })

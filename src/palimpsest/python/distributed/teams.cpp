@@ -135,7 +135,7 @@ TensorType type_of(const std::optional<Tensor>& whole, std::optional<TensorType>
 }
 
 void bind_arrays(nb::module_& m) {
-  nb::class_<DTensor>(m, "DTensor", "An array of which each rank of a team holds a part.")
+  nb::class_<DTensor>(m, "DTensor", "An array in parts on the ranks of a team.")
       .def_static(
           "from_local",
           [](Tensor local, Dims dims, Extents global_shape, const Team& team, Placement placement) {

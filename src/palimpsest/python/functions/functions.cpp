@@ -315,7 +315,7 @@ nb::object definition_of(Self self) {
 }
 
 void bind_ends(nb::module_& m) {
-  nb::class_<InObject>(m, "In", "An input of a function, and what calls may do with it.")
+  nb::class_<InObject>(m, "In", "An input of a function, with options for its calls.")
       .def(
           "__init__",
           [](InObject* self, nb::handle variable, std::optional<std::string> name, nb::handle value,

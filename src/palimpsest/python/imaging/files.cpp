@@ -85,7 +85,7 @@ void bind_files(nb::module_& m) {
           "Distance between voxels along z, y, x.")
       .def_prop_ro(
           "description", [](const NiftiObject& n) { return n.image.description; },
-          "What the file says of itself.");
+          "The description in the file.");
   m.def(
       "read_nifti",
       [](nb::handle path) {

@@ -181,7 +181,7 @@ void bind_maps(nb::module_& m) {
         const Tensor given = from_python<Tensor>(kspace);
         return MapsObject{released([&] { return espirit(given, options); }), kind_given(kspace)};
       });
-  nb::class_<EspiritPlan>(m, "EspiritPlan", "What espirit() will hold, in bytes.")
+  nb::class_<EspiritPlan>(m, "EspiritPlan", "Bytes that espirit() will hold.")
       .def_ro("work_bytes", &EspiritPlan::work_bytes, "Beside k-space, maps and eigenvalues.")
       .def_ro("maps_bytes", &EspiritPlan::maps_bytes, "Of the maps.")
       .def_ro("eigenvalue_bytes", &EspiritPlan::eigenvalue_bytes, "Of the eigenvalues.")

@@ -68,7 +68,7 @@ void bind_scan(nb::module_& m) {
           "acceleration", [](Self s) { return s.scan.layout.acceleration(); },
           "Points of an image per sample.")
       .def_prop_ro(
-          "notes", [](Self s) { return s.scan.layout.notes; }, "What a user should know.")
+          "notes", [](Self s) { return s.scan.layout.notes; }, "Notes for the user.")
       .def_prop_ro(
           "header_xml", [](Self s) { return s.scan.header.xml; },
           "Header of a raw file, as it has it.");
@@ -80,7 +80,7 @@ void bind_scan(nb::module_& m) {
 
 void bind_quality(nb::module_& m) {
   nb::class_<Quality>(m, "Quality", "How much an image differs from a known one.")
-      .def_ro("factor", &Quality::factor, "What the image was multiplied with.")
+      .def_ro("factor", &Quality::factor, "The factor of the image.")
       .def_ro("nrmse", &Quality::nrmse, "|a x - r| / |r|.")
       .def_ro("psnr_db", &Quality::psnr_db, "Peak over error; infinite without one.")
       .def_ro("ssim", &Quality::ssim, "Structural similarity of the magnitudes.")

@@ -201,7 +201,7 @@ void bind_reconstruction(nb::module_& m) {
           "complex64, in the units of the data.")
       .def_prop_ro(
           "scale", [](const ReconstructionObject& r) { return r.result.scale; },
-          "Unit of the weights of what is proportional to |x|.")
+          "Unit of the weights of functions proportional to |x|.")
       .def_prop_ro(
           "method", [](const ReconstructionObject& r) { return name_of(r.result.method); },
           "The method that was used.")

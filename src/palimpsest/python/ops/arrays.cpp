@@ -16,7 +16,8 @@ DType default_float(const std::optional<DType>& dtype) {
 void bind_creation(nb::module_& m) {
   m.def(
       "shape", [](Variable x) { return ops::shape(x); }, "x"_a, "The extents, int64 (ndim,).");
-  m.def("alloc", &ops::alloc, "value"_a, "shape"_a, "An array in every element of which is value.");
+  m.def("alloc", &ops::alloc, "value"_a, "shape"_a,
+        "An array filled with value, which broadcasts.");
   m.def("full", &ops::full, "shape"_a, "value"_a, "An array of one value.");
 #define PALIMPSEST_CREATION(name, doc)                                                    \
   m.def(                                                                                  \
@@ -114,7 +115,7 @@ ops::PadWidths widths_of(nb::handle object, std::size_t rank) {
   ops::PadWidths widths;
   for (nb::handle item : object) {
     const Extents pair = from_python<Extents>(item);
-    if (pair.size() != 2) throw ValueError("[pad] got widths that are no pairs (before, after).");
+    if (pair.size() != 2) throw ValueError("[pad] got widths that are not pairs (before, after).");
     widths.emplace_back(pair[0], pair[1]);
   }
   return widths;
@@ -162,7 +163,7 @@ void bind_shapes(nb::module_& m) {
       "x"_a, "axis"_a.none() = nb::none(), "Without axes of one element.");
   m.def("broadcast_to", &ops::broadcast_to, "x"_a, "shape"_a, "Stretched, without a copy.");
   m.def("specify_shape", &ops::specify_shape, "x"_a, "shape"_a,
-        "x, of which these extents are known; -1 is not. Checked when it runs.");
+        "x with these extents known; -1 for an unknown one. Checked when it runs.");
   m.def("flip", &ops::flip, "x"_a, "axis"_a, "Some axes backwards.");
   m.def(
       "split",

@@ -38,9 +38,9 @@ void bind_comparisons(nb::module_& m) {
   PALIMPSEST_BINARY(le, "a <= b, elementwise.")
   PALIMPSEST_BINARY(gt, "a > b, elementwise.")
   PALIMPSEST_BINARY(ge, "a >= b, elementwise.")
-  PALIMPSEST_BINARY(logical_and, "Of any dtype: what is not 0 is true.")
-  PALIMPSEST_BINARY(logical_or, "Of any dtype: what is not 0 is true.")
-  PALIMPSEST_BINARY(logical_xor, "Of any dtype: what is not 0 is true.")
+  PALIMPSEST_BINARY(logical_and, "Of any dtype: numbers other than 0 are true.")
+  PALIMPSEST_BINARY(logical_or, "Of any dtype: numbers other than 0 are true.")
+  PALIMPSEST_BINARY(logical_xor, "Of any dtype: numbers other than 0 are true.")
   PALIMPSEST_BINARY(bitwise_and, "Of bools and integers.")
   PALIMPSEST_BINARY(bitwise_or, "Of bools and integers.")
   PALIMPSEST_BINARY(bitwise_xor, "Of bools and integers.")
@@ -96,7 +96,7 @@ void bind_scalar_functions(nb::module_& m) {
   PALIMPSEST_UNARY(imag, "The imaginary part; of a complex array a view.")
   PALIMPSEST_UNARY(view_as_real, "Complex (..) as real (.., 2): a view.")
   PALIMPSEST_UNARY(view_as_complex, "Real (.., 2) as complex (..): a view.")
-  PALIMPSEST_UNARY(stop_gradient, "x, of which no derivative is taken.")
+  PALIMPSEST_UNARY(stop_gradient, "x, without a derivative.")
 #undef PALIMPSEST_UNARY
   m.def("astype", &ops::astype, "x"_a, "dtype"_a, "Converted; complex to real is a DTypeError.");
   m.def("cast", &ops::astype, "x"_a, "dtype"_a, "As astype.");

@@ -152,7 +152,7 @@ void bind_control(nb::module_& m) {
       .def("trace", &ops::LoopResult::trace, "k"_a = 0, "State k after each step.")
       .def("last", &ops::LoopResult::last, "k"_a = 0, "State k after the last step.")
       .def("mapped", &ops::LoopResult::mapped, "k"_a = 0,
-           "What the body returned after the states, for each step.")
+           "Value k that the body returned after the states, for each step.")
       .def_prop_ro("n_steps", &ops::LoopResult::n_steps);
   m.def("loop", make_loop, "body"_a, "sequences"_a = nb::make_tuple(),
         "states"_a = nb::make_tuple(), "fixed"_a = nb::make_tuple(),

@@ -119,9 +119,10 @@ void bind_results(nb::module_& m) {
           "ax"_a.none() = nb::none(),
           "Draws the residual over the iterations with matplotlib; returns the axes.")
       .def("__len__", [](const HistoryObject& h) { return h.records.size(); });
-  nb::class_<ResultObject>(m, "SolveResult", nb::dynamic_attr(), "What a solver found.")
+  nb::class_<ResultObject>(m, "SolveResult", nb::dynamic_attr(), "The result of a solver.")
       .def_prop_ro(
-          "x", [](const ResultObject& r) { return solution(r); }, "The solution, as what b was.")
+          "x", [](const ResultObject& r) { return solution(r); },
+          "The solution, as the kind of array of b.")
       .def_prop_ro("status",
                    [](const ResultObject& r) { return std::string(name_of(r.result.status)); })
       .def_prop_ro("converged",

@@ -88,7 +88,7 @@ template <class T>
 std::vector<T> rows_of(const Tensor& bytes, const CheckedJson& json) {
   if (bytes.dtype() != DType::uint8 || bytes.rank() != 1 ||
       bytes.numel() % static_cast<index_t>(sizeof(T)) != 0) {
-    json.fail("is no list of rows");
+    json.fail("is not a list of rows");
   }
   std::vector<T> rows(static_cast<std::size_t>(bytes.numel()) / sizeof(T));
   if (!rows.empty()) std::memcpy(rows.data(), bytes.raw_data(), rows.size() * sizeof(T));

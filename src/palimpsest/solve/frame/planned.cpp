@@ -172,7 +172,7 @@ PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOp
       return search_tiles(axes, *budget, cost, who(type));
     } catch (const BudgetError& error) {
       throw BudgetError(std::string(error.what()) + ". The state takes " +
-                        std::to_string(state_bytes) + " of them, whatever the tiles");
+                        std::to_string(state_bytes) + " of them for any tiles");
     }
   }();
   PlannedSolve made = *std::static_pointer_cast<PlannedSolve>(choice.cost.programs);

@@ -125,7 +125,7 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
     for (const ND& d : argument.cut_dims()) {
       if (g.type().is_elementwise || g.is_separable(d)) continue;
       throw SplitError(fmt::format(
-          "{}{}: {} is not separable along {}, of which each process has a part. Try another "
+          "{}{}: {} is not separable along {}, along which processes have parts. Try another "
           "dimension in distribute()",
           who, name, g.str(), d.str()));
     }

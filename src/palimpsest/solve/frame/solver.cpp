@@ -132,7 +132,7 @@ class Run {
       leave(error.what());
       throw;
     } catch (...) {
-      leave("a callback threw what is no exception");
+      leave("a callback threw an object that is not an exception");
       throw;
     }
     return !has_ended();

@@ -56,7 +56,7 @@ const ProxType& type_of(const NamedLinop& holder) {
   if (&holder.type() != &holder_type()) {
     throw FormatError(who(holder) +
                       "got an operator, expected a file of a proximal function; it "
-                      "is no proximal function");
+                      "is not a proximal function");
   }
   const std::string& name = holder.attr("type").as_string();
   const ProxType* type = find_prox(name);

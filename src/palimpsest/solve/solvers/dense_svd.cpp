@@ -17,7 +17,7 @@ const Space& short_space(const Problem& p) { return is_tall(p) ? p.x() : p.b(); 
 void declare_dense_svd(const Problem& p, StateList& state) {
   if (p.x().is_in_parts() || p.b().is_in_parts()) {
     throw NotSupported(
-        "[dense_svd] A: got vectors of which each process has a part, expected whole "
+        "[dense_svd] A: got vectors in parts on several processes, expected whole "
         "ones. Try the solver svd");
   }
   count_of(p);

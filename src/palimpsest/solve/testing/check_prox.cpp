@@ -155,7 +155,8 @@ class Check {
     const Prox loaded = prox_from_bytes(bytes);
     expect(loaded.str() == g_.str(), "loading gives the same function", loaded.str());
     expect(equal(loaded.prox(v, o_.t), x), "loading gives the same function", "other bits");
-    expect(to_bytes(loaded) == bytes, "what was loaded is written as it was read", "other bytes");
+    expect(to_bytes(loaded) == bytes, "the loaded function is written as it was read",
+           "other bytes");
   }
 
   // Halves along every dimension along which it says that it is separable.
@@ -198,7 +199,7 @@ class Check {
     const MemoryScope scope(v.device());
     f.call(arguments, results);
     const auto measured = static_cast<index_t>(scope.peak_bytes());
-    expect(measured == planned, "it takes what the plan says",
+    expect(measured == planned, "it takes the planned bytes",
            std::to_string(measured) + " bytes, planned " + std::to_string(planned));
     expect(equal(results[0], x), "in place it is the same", "other bits");
   }
