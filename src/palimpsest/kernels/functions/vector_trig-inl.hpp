@@ -416,6 +416,11 @@ template <class V, class Indices>
 HWY_INLINE V looked_up(const double (&table)[16], Indices index) {
 #if HWY_TARGET == HWY_AVX3
   return V{_mm512_permutex2var_pd(_mm512_loadu_pd(table), index.raw, _mm512_loadu_pd(table + 8))};
+#elif HWY_TARGET == HWY_AVX2
+  // Gathers take many times longer on processors whose microcode guards them.
+  alignas(32) std::int64_t k[4];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(k), index.raw);
+  return V{_mm256_set_pd(table[k[3]], table[k[2]], table[k[1]], table[k[0]])};
 #else
   return hn::GatherIndex(hn::DFromV<V>(), table, index);
 #endif
