@@ -111,7 +111,7 @@ struct Widened : InDouble {
 struct Single {
   using T = float;
   static constexpr T kLn2 = 0.693145752F, kLn2Low = 1.42860682e-06F;
-  static constexpr T kExpLow = -104, kExpHigh = 90;
+  static constexpr T kExpLow = -105, kExpHigh = 90;
   // 2^-28.3
   static constexpr T kExp[] = {0.49999994F, 0.166665211F, 0.041668389F, 0.00836871658F,
                                0.00138146395F};
@@ -334,6 +334,29 @@ template <class V>
 HWY_INLINE V scaled(V v, V n) {
   return scaled(v, n, hn::Add(n, rounder<V>()));
 }
+// The same of 0 < v < sqrt(2). Where the product would vanish it is not computed: processors take
+// 25 times as long for what is too small.
+template <class V>
+HWY_INLINE V scaled_or_zero(V v, V n, V counted) {
+  using L = Layout<NumberOf<V>>;
+  const V least = of<V>(static_cast<NumberOf<V>>(-L::kBias - L::kFraction));
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(NumberOf<V>) == 8) {
+    const __mmask8 stays = _mm512_cmp_pd_mask(n.raw, least.raw, _CMP_NLT_UQ);
+    return V{_mm512_maskz_scalef_pd(stays, v.raw, n.raw)};
+  } else {
+    const __mmask16 stays = _mm512_cmp_ps_mask(n.raw, least.raw, _CMP_NLT_UQ);
+    return V{_mm512_maskz_scalef_ps(stays, v.raw, n.raw)};
+  }
+#else
+  const hn::DFromV<V> d;
+  const V most = of<V>(static_cast<NumberOf<V>>(L::kBias - 2));
+  if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(n), most)))) {
+    return hn::Mul(v, power_of_counted<0>(counted));
+  }
+  return scaled(hn::IfThenZeroElse(hn::Lt(n, least), v), n, counted);
+#endif
+}
 
 // A power of 2 that brings squares of the larger one into range, and its exponent.
 template <class V>
@@ -421,15 +444,25 @@ template <class F, class V>
 HWY_INLINE V exp_of_rest(V r) {
   return hn::Add(of<V>(1), expm1_of_rest<F>(r));
 }
+// x where exp(x) is neither infinite nor 0, else a number of which it is; scaled_or_zero() of
+// AVX-512 looks itself whether it is 0.
+template <class F, class V>
+HWY_INLINE V bounded_exponent(V x) {
+#if HWY_TARGET == HWY_AVX3
+  return at_most(x, F::kExpHigh);
+#else
+  return within(x, F::kExpLow, F::kExpHigh);
+#endif
+}
 template <class F, class V>
 HWY_INLINE V exp_of(V x) {
-  const Halvings<V> h = halvings<F>(within(x, F::kExpLow, F::kExpHigh));
-  return scaled(exp_of_rest<F>(h.r), h.n, h.counted);
+  const Halvings<V> h = halvings<F>(bounded_exponent<F>(x));
+  return scaled_or_zero(exp_of_rest<F>(h.r), h.n, h.counted);
 }
-// exp(x) / 2
+// exp(x) / 2 of x >= 0.
 template <class F, class V>
 HWY_INLINE V half_exp(V x) {
-  const Halvings<V> h = halvings<F>(within(x, F::kExpLow, F::kExpHigh));
+  const Halvings<V> h = halvings<F>(at_most(x, F::kExpHigh));
   const V half = of<V>(NumberOf<V>{0.5});
   return scaled(fused(expm1_of_rest<F>(h.r), half, half), h.n, h.counted);
 }

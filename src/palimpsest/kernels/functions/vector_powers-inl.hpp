@@ -135,10 +135,10 @@ HWY_INLINE V wide_pow(V x, V y) {
     const auto in_range = hn::Lt(hn::Abs(power.high), of<V>(800));
     power.low = hn::IfThenElseZero(in_range, power.low);
   }
-  const Halvings<V> h = halvings<F>(within(power.high, F::kExpLow, F::kExpHigh));
+  const Halvings<V> h = halvings<F>(bounded_exponent<F>(power.high));
   const V part = hn::Sub(hn::Mul(h.n, of<V>(F::kLn2Low)), power.low), r = hn::Sub(h.high, part);
   const V lost = hn::Sub(hn::Sub(h.high, r), part);
-  const V result = scaled(hn::Add(of<V>(1), expm1_of_rest<F>(r, lost)), h.n, h.counted);
+  const V result = scaled_or_zero(hn::Add(of<V>(1), expm1_of_rest<F>(r, lost)), h.n, h.counted);
   const auto common = hn::And(hn::And(hn::Gt(x, of<V>(0)), hn::Lt(x, infinity<V>())),
                               hn::And(hn::Ne(y, of<V>(0)), hn::Lt(hn::Abs(y), infinity<V>())));
   if (HWY_LIKELY(hn::AllTrue(d, common))) return result;
@@ -206,12 +206,13 @@ HWY_INLINE V single_pow(V x, V y) {
                              0.00961850584F, 0.00133908121F, 0.000153264962F};
   const Pair<V> log = single_log2(x);
   const V power = hn::Mul(y, log.high), low = fused(y, log.low, fused_minus(y, log.high, power));
-  const V counted = hn::Add(power, rounder<V>()), n = hn::Sub(counted, rounder<V>());
-  const V r = hn::Add(hn::Sub(power, n), low);
-  const V result = scaled(fused(r, polynomial(r, kExp2), of<V>(1)), n, counted);
   const auto has_log =
       hn::And(hn::Ge(x, of<V>(std::numeric_limits<float>::min())), hn::Lt(x, infinity<V>()));
   const auto plain = hn::And(has_log, hn::Le(hn::Abs(power), of<V>(125)));
+  const V counted = hn::Add(power, rounder<V>());
+  const V n = hn::IfThenElseZero(plain, hn::Sub(counted, rounder<V>()));
+  const V r = hn::Add(hn::Sub(power, n), low);
+  const V result = scaled(fused(r, polynomial(r, kExp2), of<V>(1)), n, counted);
   if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), plain))) return result;
   return hn::IfThenElse(plain, result, pow_by_doubles(x, y));
 }
