@@ -216,6 +216,42 @@ TEST(Contraction, ResultsDoNotDependOnThreads) {
 }
 
 // A matrix times a vector from either side: terms are added one after the other in leaves.
+// Sums over so many terms are cut into parts. Elements are small integers and quarters, so every
+// sum is exact.
+TEST(Contraction, GramMatricesOfLongColumns) {
+  Random random(97);
+  constexpr index_t kTerms = 9001, kRows = 40, kCols = 24;
+  for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    for (const std::string text : {"ki,kj>ij", "ik,kj>ij", "ki,jk>ji", "ik,jk>ij"}) {
+      const bool conj = is_complex(dtype) && text != "ik,jk>ij";
+      const Contraction c = parse(text, conj, false);
+      const std::map<int, index_t> sizes{
+          {'i' - 'a', kRows}, {'j' - 'a', kCols}, {'k' - 'a', kTerms}};
+      Array a(dtype, extents_of(c.a, sizes)), b(dtype, extents_of(c.b, sizes));
+      a.fill(random);
+      b.fill(random);
+      Array out(dtype, extents_of(c.out, sizes));
+      expect_same_on_threads([&] {
+        run_with_scratch(c, a, b, out);
+        return elements(out);
+      });
+      const bool a_first = text.starts_with("ki"), b_first = text[3] == 'k',
+                 out_first = text[6] == 'i';
+      for (index_t i = 0; i < kRows; i += 13) {
+        for (index_t j = 0; j < kCols; j += 7) {
+          Wide sum = 0;
+          for (index_t k = 0; k < kTerms; ++k) {
+            const Wide x = a.value(a_first ? k * kRows + i : i * kTerms + k);
+            const Wide y = b.value(b_first ? k * kCols + j : j * kTerms + k);
+            sum += (conj ? std::conj(x) : x) * y;
+          }
+          EXPECT_EQ(out.value(out_first ? i * kCols + j : j * kRows + i), sum) << text;
+        }
+      }
+    }
+  }
+}
+
 TEST(Contraction, RowsTimesNumbersHaveTheBitsOfPlainLoopsOnEveryInstructionSet) {
   Random random(46);
   for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {

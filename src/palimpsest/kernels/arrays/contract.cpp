@@ -29,7 +29,8 @@ enum Operand : std::size_t { kA, kB, kOut };
 constexpr index_t kSmallestFactor = 4;   // m, n, k below which BLAS does not pay
 constexpr index_t kSmallestPacked = 16;  // the same if something is copied
 constexpr index_t kTaskProducts = 1 << 21;
-constexpr index_t kLeastRows = 256;  // of a block of a long product
+constexpr index_t kLeastRows = 256;        // of a block of a long product
+constexpr index_t kLargestOfParts = 4096;  // elements of a product whose sum over k is cut
 constexpr std::size_t kAlignment = 64;
 
 // One label: its extent and its stride in each operand, 0 where it does not occur.
@@ -84,8 +85,10 @@ struct Plan {
   index_t size_m = 1, size_n = 1, size_k = 1, n_batch = 1;
   std::array<Matrix, 3> matrices;              // by Operand
   std::array<std::size_t, 3> scratch_bytes{};  // of the packed copies
+  index_t part = 0;                            // terms_of_part()
+  std::size_t parts_bytes = 0;
   std::size_t total_scratch() const {
-    return scratch_bytes[0] + scratch_bytes[1] + scratch_bytes[2];
+    return scratch_bytes[0] + scratch_bytes[1] + scratch_bytes[2] + parts_bytes;
   }
 };
 
@@ -146,6 +149,16 @@ bool has_small_matrices(const Plan& plan) {
          lies_in_matrices(plan, plan.m, plan.n, kOut);
 }
 
+// The terms of one part of the sum over k of a single product that is too small for several blocks,
+// such as of a Gram matrix; 0: it is not cut. The cut depends on sizes alone, so that bits do not
+// depend on threads.
+index_t terms_of_part(const Plan& plan) {
+  const index_t elements = plan.size_m * plan.size_n;
+  if (plan.n_batch != 1 || elements > kLargestOfParts) return 0;
+  const index_t terms = kTaskProducts / elements;
+  return plan.size_k >= 4 * terms ? terms : 0;
+}
+
 Plan make_plan(const Labels& labels, DType dtype) {
   Plan plan;
   if (!is_inexact(dtype)) return plan;
@@ -182,6 +195,12 @@ Plan make_plan(const Labels& labels, DType dtype) {
     plan.scratch_bytes[operand] = packed_bytes(plan, *rows, *cols, operand, item_size(dtype));
   }
   plan.use_gemm = true;
+  plan.part = terms_of_part(plan);
+  if (plan.part > 0) {
+    const index_t parts = (plan.size_k + plan.part - 1) / plan.part;
+    plan.parts_bytes =
+        static_cast<std::size_t>(parts * plan.size_m * plan.size_n) * item_size(dtype);
+  }
   return plan;
 }
 
@@ -241,9 +260,42 @@ void multiply_rows(const Factors& f, const std::array<index_t, 3>& offsets, inde
        f.out + offsets[2] + first * f.leading * item, f.leading, f.scale);
 }
 
-// All products of the batch; data points to the operands or their packed copies.
+template <class T>
+void add_parts(const Factors& f, index_t parts, const std::byte* sums) {
+  const auto* from = reinterpret_cast<const T*>(sums);
+  auto* to = reinterpret_cast<T*>(f.out);
+  const index_t elements = f.rows * f.cols;
+  for (index_t i = 0; i < elements; ++i) {
+    T sum = from[i];
+    for (index_t p = 1; p < parts; ++p) sum += from[p * elements + i];
+    to[i / f.cols * f.leading + i % f.cols] = sum;
+  }
+}
+
+// One product as the sum of those of `part` terms each, which lie in `sums` until they are added.
+void run_parts(const Factors& f, index_t inner, index_t part, std::byte* sums) {
+  const auto item = static_cast<index_t>(item_size(f.dtype));
+  const index_t parts = (inner + part - 1) / part;
+  parallel_ranges(parts, 1, [&](index_t begin, index_t end) {
+    for (index_t p = begin; p < end; ++p) {
+      const index_t first = p * part;
+      GemmFactor left = f.factors[0], right = f.factors[1];
+      left.data = static_cast<const std::byte*>(left.data) +
+                  first * (left.transposed ? left.leading : 1) * item;
+      right.data = static_cast<const std::byte*>(right.data) +
+                   first * (right.transposed ? 1 : right.leading) * item;
+      gemm(f.dtype, f.rows, f.cols, std::min(part, inner - first), left, right,
+           sums + p * f.rows * f.cols * item, f.cols, {});
+    }
+  });
+  visit_inexact(f.dtype, "contract",
+                [&](auto tag) { add_parts<typename decltype(tag)::type>(f, parts, sums); });
+}
+
+// All products of the batch; data points to the operands or their packed copies, `sums` to room
+// for parts.
 void run_products(const Plan& plan, const Contraction& c, DType dtype, const GemmScale& scale,
-                  const std::array<std::byte*, 3>& data) {
+                  const std::array<std::byte*, 3>& data, std::byte* sums) {
   const auto& [a, b, out] = plan.matrices;
   // A transposed result is the product of the transposed factors in the other order.
   const bool swap = out.transposed;
@@ -262,6 +314,10 @@ void run_products(const Plan& plan, const Contraction& c, DType dtype, const Gem
   if (swap) {
     std::swap(f.factors[0], f.factors[1]);
     std::swap(strides[0], strides[1]);
+  }
+  if (plan.part > 0 && scale.alpha == nullptr && scale.beta == nullptr) {
+    run_parts(f, plan.size_k, plan.part, sums);
+    return;
   }
   const auto item = static_cast<index_t>(item_size(dtype));
   // Each block copies the right factor once more, in the order in which the library reads it.
@@ -302,7 +358,7 @@ void run_gemm(const Plan& plan, const Contraction& c, const ConstView& a, const 
   if (data[kOut] != out.data && scale.beta != nullptr) {
     Packing(plan, plan.m, plan.n, kOut).pack(out.data, out.dtype, data[kOut]);
   }
-  run_products(plan, c, out.dtype, scale, data);
+  run_products(plan, c, out.dtype, scale, data, next);
   if (data[kOut] != out.data) {
     Packing(plan, plan.m, plan.n, kOut).unpack(data[kOut], out.dtype, out.data);
   }
