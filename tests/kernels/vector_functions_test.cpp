@@ -59,7 +59,7 @@ const std::vector<Function>& functions() {
       PALIMPSEST_FUNCTION(arctan, atan, 1.2L, 0.8L, all),
       PALIMPSEST_FUNCTION_OF_TWO(arctan2, atan2, 1.6L, 1.5L, plane),
       PALIMPSEST_FUNCTION_OF_TWO(hypot, hypot, 1.3L, 1.3L, plane),
-      PALIMPSEST_FUNCTION_OF_TWO(pow, pow, 1.0L, 1.1L, powers),
+      PALIMPSEST_FUNCTION_OF_TWO(pow, pow, 1.1L, 1.1L, powers),
       {ScalarOp::sigmoid, 2.5L, 2.5L, Domain::all,
        [](Real a, Real) { return 1 / (1 + std::exp(-a)); },
        [](double a, double) { return a < -745 ? 0 : 1 / (1 + std::exp(-a)); }},

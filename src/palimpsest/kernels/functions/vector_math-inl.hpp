@@ -270,6 +270,25 @@ HWY_INLINE V looked_up(const Table& table, BitsOf<V> index) {
 #endif
 }
 
+template <class V>
+HWY_INLINE V looked_up(const double (&table)[16], BitsOf<V> index) {
+#if HWY_TARGET == HWY_AVX3
+  return V{_mm512_permutex2var_pd(_mm512_loadu_pd(table), index.raw, _mm512_loadu_pd(table + 8))};
+#elif HWY_TARGET == HWY_AVX2
+  // Gathers take many times longer on processors whose microcode guards them.
+  alignas(32) std::uint64_t k[4];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(k), index.raw);
+  return V{_mm256_set_pd(table[k[3] % 16], table[k[2] % 16], table[k[1] % 16], table[k[0] % 16])};
+#else
+  const hn::DFromV<V> d;
+  HWY_ALIGN std::uint64_t places[HWY_MAX_BYTES / sizeof(double)];
+  HWY_ALIGN double values[HWY_MAX_BYTES / sizeof(double)];
+  hn::Store(index, hn::RebindToUnsigned<hn::DFromV<V>>(), places);
+  for (std::size_t k = 0; k < hn::Lanes(d); ++k) values[k] = table[places[k] % 16];
+  return hn::Load(d, values);
+#endif
+}
+
 // A number as an unevaluated sum.
 template <class V>
 struct Pair {
@@ -293,13 +312,6 @@ HWY_INLINE Pair<V> exact_product(V a, V b) {
   const V product = hn::Mul(a, b);
   return {product, fused_minus(a, b, product)};
 }
-template <class V>
-HWY_INLINE Pair<V> product(Pair<V> a, Pair<V> b) {
-  const Pair<V> high = exact_product(a.high, b.high);
-  const V cross = fused(a.high, b.low, hn::Mul(a.low, b.high));
-  return fast_sum(high.high, hn::Add(high.low, cross));
-}
-
 // 2^(n + kMore) for an integer n to which the rounder was added.
 template <int kMore, class V>
 HWY_INLINE V power_of_counted(V counted) {
@@ -555,14 +567,15 @@ HWY_INLINE V sinh_of(V x) {
   return hn::IfThenElse(hn::Lt(size, of<V>(1)), small, hn::CopySign(large, x));
 }
 
-// e^-x for 1 < x < 40 where only a fifth of its error counts, at x = 2: one number is enough for
-// ln 2.
+// e^-x for 1 < x < 40.
 template <class F, class V>
 HWY_INLINE V exp_of_negative(V x) {
   using T = NumberOf<V>;
   const V counted = fused(x, of<V>(static_cast<T>(-1.4426950408889634)), rounder<V>());
   const V n = hn::Sub(counted, rounder<V>());
-  const V r = fused_negated(n, of<V>(static_cast<T>(0.69314718055994531)), x);
+  V r = fused_negated(n, of<V>(static_cast<T>(0.69314718055994531)), x);
+  // In single precision one number is enough for ln 2.
+  if constexpr (sizeof(T) == 8) r = fused_less(n, of<V>(2.3190468138462996e-17), r);
   return scaled(exp_of_rest<F>(r), n, counted);
 }
 template <class F, class V>

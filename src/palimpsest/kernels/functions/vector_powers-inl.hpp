@@ -15,41 +15,6 @@ namespace palimpsest {
 namespace HWY_NAMESPACE {
 namespace {
 
-// log(1 + f) to 2^-65: 2 artanh(s) = 2 s + s z (2/3 + z p(z)), where p is a fit to 2^-65.3.
-template <class V>
-HWY_INLINE Pair<V> log_pair(V f) {
-  constexpr double kTail[] = {0.40000000000002256, 0.28571428570099816, 0.22222222519929161,
-                              0.18181784362811335, 0.15386757673808713, 0.13256807008615359,
-                              0.13196449623871112};
-  const V two = of<V>(2);
-  const Pair<V> g = fast_sum(two, f);  // 2 + f
-  const V s = hn::Div(f, g.high);
-  const Pair<V> back = exact_product(s, g.high);
-  const V rest = fused_less(s, g.low, hn::Sub(hn::Sub(f, back.high), back.low));
-  const Pair<V> quotient{s, hn::Div(rest, g.high)};
-  const Pair<V> z = product(quotient, quotient);
-  Pair<V> series = fast_sum(of<V>(0.6666666666666666), hn::Mul(z.high, polynomial(z.high, kTail)));
-  series.low = hn::Add(series.low, of<V>(3.700743415417188e-17));
-  const Pair<V> curved = product(product(quotient, z), series);
-  const Pair<V> sum = fast_sum(hn::Add(s, s), curved.high);
-  const V low = hn::Add(hn::Add(quotient.low, quotient.low), hn::Add(curved.low, sum.low));
-  return fast_sum(sum.high, low);
-}
-// log(x) in the format's accuracy; a pair without a lower part where double is more than enough.
-template <class F, class V>
-HWY_INLINE Pair<V> exact_log(V x) {
-  if constexpr (std::is_same_v<F, Widened>) {
-    return {log_of_mantissa<F>(normal_mantissa(x)), of<V>(0)};
-  } else {
-    // ln 2, of which products of the first part with 11 bits are exact.
-    const Mantissa<V> m = mantissa(x);
-    const Pair<V> part = log_pair(m.f);
-    const Pair<V> sum = exact_sum(hn::Mul(m.k, of<V>(F::kLn2)), part.high);
-    const V low = fused(m.k, of<V>(F::kLn2Low), part.low);
-    return fast_sum(sum.high, hn::Add(sum.low, low));
-  }
-}
-
 // log(2) and log(e) to another base; products of the first part of log(2) with exponents are exact.
 template <class F, bool kIsTen>
 struct Base;
@@ -122,107 +87,152 @@ HWY_NOINLINE V with_limits_of_power(V x, V y, V result) {
   return hn::IfThenElse(is_one, one, result);
 }
 
-// x^y = exp(y log|x|) with the product as a pair.
-template <class F, class V>
-HWY_INLINE V wide_pow(V x, V y) {
-  const hn::DFromV<V> d;
-  const V size = hn::Abs(x);
-  const Pair<V> log = exact_log<F>(size);
-  Pair<V> power{hn::Mul(y, log.high), of<V>(0)};
-  if constexpr (!std::is_same_v<F, Widened>) {
-    power = exact_product(y, log.high);
-    power.low = fused(y, log.low, power.low);
-    const auto in_range = hn::Lt(hn::Abs(power.high), of<V>(800));
-    power.low = hn::IfThenElseZero(in_range, power.low);
-  }
-  const Halvings<V> h = halvings<F>(bounded_exponent<F>(power.high));
-  const V part = hn::Sub(hn::Mul(h.n, of<V>(F::kLn2Low)), power.low), r = hn::Sub(h.high, part);
-  const V lost = hn::Sub(hn::Sub(h.high, r), part);
-  const V result = scaled_or_zero(hn::Add(of<V>(1), expm1_of_rest<F>(r, lost)), h.n, h.counted);
-  const auto common = hn::And(hn::And(hn::Gt(x, of<V>(0)), hn::Lt(x, infinity<V>())),
-                              hn::And(hn::Ne(y, of<V>(0)), hn::Lt(hn::Abs(y), infinity<V>())));
-  if (HWY_LIKELY(hn::AllTrue(d, common))) return result;
-  return hn::IfThenElse(common, result, with_limits_of_power(x, y, result));
-}
-
 // Of 16 intervals of numbers from 0.699 to 1.398: a number c with 4 or 5 digits behind the point so
-// that c z - 1 is exact and less than 1/22, and log2(1 / c), of which the first part has 16 digits.
-// Around 1 it is 1.
-constexpr std::uint32_t kLeastOfIntervals = 0x3f330000;
-constexpr Table kInverse =
-    table_of({1.375F, 1.3125F, 1.3125F, 1.25F, 1.1875F, 1.125F, 1.125F, 1.0625F, 1.0625F, 1,
-              0.9375F, 0.90625F, 0.84375F, 0.8125F, 0.78125F, 0.71875F});
-constexpr Table kLogOfInverse =
-    table_of({-0.45942688F, -0.392318726F, -0.392318726F, -0.321929932F, -0.247924805F,
-              -0.169921875F, -0.169921875F, -0.0874633789F, -0.0874633789F, 0, 0.0931091309F,
-              0.14201355F, 0.245117188F, 0.299560547F, 0.356140137F, 0.47644043F});
-constexpr Table kLogOfInverseLow = table_of(
-    {-4.73875434e-06F, 1.30280716e-06F, 1.30280716e-06F, 1.83675331e-06F, -2.70875603e-06F,
-     -3.12644238e-06F, -3.12644238e-06F, 5.37655922e-07F, 5.37655922e-07F, 0, 2.73532095e-07F,
-     5.45506782e-06F, -4.68966346e-06F, -2.65016098e-07F, 3.67350663e-06F, -2.38574444e-06F});
+// that c z - 1 is exact and less than 1/22, and log2(1 / c) = log + log_low, where the first part
+// and exponents of numbers have exact sums. Around 1 it is 1. log2(1 + r) = r (kE + r (kSecond +
+// r p(r))), 2^r = 1 + r (kLn2 + r q(r)).
+template <class F>
+struct Powers2;
+template <>
+struct Powers2<Single> {
+  static constexpr std::uint32_t kLeast = 0x3f330000, kExponent = 0xff800000;
+  static constexpr Table kInverse =
+      table_of({1.375F, 1.3125F, 1.3125F, 1.25F, 1.1875F, 1.125F, 1.125F, 1.0625F, 1.0625F, 1,
+                0.9375F, 0.90625F, 0.84375F, 0.8125F, 0.78125F, 0.71875F});
+  static constexpr Table kLog =
+      table_of({-0.45942688F, -0.392318726F, -0.392318726F, -0.321929932F, -0.247924805F,
+                -0.169921875F, -0.169921875F, -0.0874633789F, -0.0874633789F, 0, 0.0931091309F,
+                0.14201355F, 0.245117188F, 0.299560547F, 0.356140137F, 0.47644043F});
+  static constexpr Table kLogLow = table_of(
+      {-4.73875434e-06F, 1.30280716e-06F, 1.30280716e-06F, 1.83675331e-06F, -2.70875603e-06F,
+       -3.12644238e-06F, -3.12644238e-06F, 5.37655922e-07F, 5.37655922e-07F, 0, 2.73532095e-07F,
+       5.45506782e-06F, -4.68966346e-06F, -2.65016098e-07F, 3.67350663e-06F, -2.38574444e-06F});
+  static constexpr Pair<float> kE{1.44269502F, 1.92596303e-08F}, kSecond{-0.721347511F, 0};
+  // 2^-33.3, 2^-28.3
+  static constexpr float kRest[] = {0.480898142F, -0.360685587F, 0.289034426F, -0.23735705F};
+  static constexpr float kLn2 = 0.693147182F;
+  static constexpr float kExp2[] = {0.240226477F, 0.0555035993F, 0.00961850584F, 0.00133908121F,
+                                    0.000153264962F};
+  static constexpr float kMost = 125;  // powers of 2 have a leading bit
+};
+template <>
+struct Powers2<Double> {
+  static constexpr std::uint64_t kLeast = 0x3fe6600000000000, kExponent = 0xfff0000000000000;
+  static constexpr double kInverse[16] = {1.375,   1.3125, 1.3125,  1.25,   1.1875, 1.125,
+                                          1.125,   1.0625, 1.0625,  1,      0.9375, 0.90625,
+                                          0.84375, 0.8125, 0.78125, 0.71875};
+  static constexpr double kLog[16] = {-0.45943161863738169,  -0.39231742277866033,
+                                      -0.39231742277866033,  -0.32192809488742569,
+                                      -0.24792751344352837,  -0.16992500144237965,
+                                      -0.16992500144237965,  -0.087462841250271595,
+                                      -0.087462841250271595, 0,
+                                      0.093109404391498174,  0.14201900487250896,
+                                      0.24511249783654421,   0.29956028185893047,
+                                      0.356143810225376,     0.47643804394306244};
+  static constexpr double kLogLow[16] = {8.4432841558581754e-14,  -9.9959254865286992e-14,
+                                         -9.9959254865286992e-14, 6.3338595256861598e-14,
+                                         -5.7124840835318464e-14, 6.7289964272407267e-14,
+                                         6.7289964272407267e-14,  -6.7813636550208424e-14,
+                                         -6.7813636550208424e-14, 0,
+                                         -1.6703260328550802e-14, -8.1078934667261742e-14,
+                                         -1.275189131300513e-14,  -2.2626511356032611e-14,
+                                         -1.0069648492950886e-13, -7.5311505792476435e-14};
+  static constexpr Pair<double> kE{1.4426950408889634, 2.0355273740931033e-17};
+  static constexpr Pair<double> kSecond{-0.72134752044448169, -1.0177636870465517e-17};
+  // 2^-69.1, 2^-58.0
+  static constexpr double kRest[] = {
+      0.48089834696298783, -0.36067376022223974, 0.28853900817742512, -0.2404491734869528,
+      0.20609929252907977, -0.18033687146605717, 0.16029833432064272, -0.14427485273959037,
+      0.13173140998348676, -0.11926623528338198};
+  static constexpr double kLn2 = 0.69314718055994529;
+  static constexpr double kExp2[] = {0.24022650695910133,    0.055504108664820119,
+                                     0.0096181291075938397,  0.0013333558146764409,
+                                     0.00015403530457496774, 1.5252733504658602e-05,
+                                     1.3215435076750265e-06, 1.0178194070090217e-07,
+                                     7.0738206955489512e-09, 4.4357017453201559e-10};
+  static constexpr double kMost = 1020;
+};
 
-// log2(x) of a positive number with a leading bit, to 2^-33: x = 2^k z, log2(z) = log2(c z) +
-// log2(1 / c), log2(1 + r) = r (log2(e) + r (a + r p(r))) with p to 2^-33.3.
-template <class V>
-HWY_INLINE Pair<V> single_log2(V x) {
-  constexpr float kE = 1.44269502F, kELow = 1.92596303e-08F, kSecond = -0.721347511F;
-  constexpr float kRest[] = {0.480898142F, -0.360685587F, 0.289034426F, -0.23735705F};
+// log2(x) of a positive number with a leading bit, to 2^-33 or 2^-64: x = 2^k z, log2(z) =
+// log2(c z) + log2(1 / c).
+template <class F, class V>
+HWY_INLINE Pair<V> log2_pair(V x) {
+  using Of = Powers2<F>;
+  constexpr int kFraction = Layout<NumberOf<V>>::kFraction;
   const hn::RebindToSigned<hn::DFromV<V>> di;
-  const BitsOf<V> raised = hn::Sub(bits(x), bits_of<V>(kLeastOfIntervals));
-  const BitsOf<V> index = hn::ShiftRight<19>(raised);
-  const V k = hn::ConvertTo(hn::DFromV<V>(), hn::ShiftRight<23>(hn::BitCast(di, raised)));
-  const V z = from_bits<V>(hn::Sub(bits(x), hn::And(raised, bits_of<V>(0xff800000))));
-  const V r = fused_minus(z, looked_up<V>(kInverse, index), of<V>(1));
-  const V p = polynomial(r, kRest), second = fused(r, p, of<V>(kSecond));
-  const V second_low = fused(r, p, hn::Sub(of<V>(kSecond), second));
-  const V first = fused(r, second, of<V>(kE));
-  const V first_low =
-      hn::Add(fused(r, second, hn::Sub(of<V>(kE), first)), fused(r, second_low, of<V>(kELow)));
+  const BitsOf<V> raised = hn::Sub(bits(x), bits_of<V>(Of::kLeast));
+  const BitsOf<V> index = hn::ShiftRight<kFraction - 4>(raised);
+  const V k = hn::ConvertTo(hn::DFromV<V>(), hn::ShiftRight<kFraction>(hn::BitCast(di, raised)));
+  const V z = from_bits<V>(hn::Sub(bits(x), hn::And(raised, bits_of<V>(Of::kExponent))));
+  const V r = fused_minus(z, looked_up<V>(Of::kInverse, index), of<V>(1));
+  const V p = polynomial(r, Of::kRest), second = fused(r, p, of<V>(Of::kSecond.high));
+  V second_low = fused(r, p, hn::Sub(of<V>(Of::kSecond.high), second));
+  if constexpr (sizeof(NumberOf<V>) == 8) {
+    second_low = hn::Add(second_low, of<V>(Of::kSecond.low));
+  }
+  const V first = fused(r, second, of<V>(Of::kE.high));
+  const V first_low = hn::Add(fused(r, second, hn::Sub(of<V>(Of::kE.high), first)),
+                              fused(r, second_low, of<V>(Of::kE.low)));
   const V part = hn::Mul(r, first), part_low = fused(r, first_low, fused_minus(r, first, part));
   // The first part of the sum is 0 or the larger one.
-  const Pair<V> sum = fast_sum(hn::Add(k, looked_up<V>(kLogOfInverse, index)), part);
-  const V low = hn::Add(part_low, looked_up<V>(kLogOfInverseLow, index));
+  const Pair<V> sum = fast_sum(hn::Add(k, looked_up<V>(Of::kLog, index)), part);
+  const V low = hn::Add(part_low, looked_up<V>(Of::kLogLow, index));
   return {sum.high, hn::Add(sum.low, low)};
 }
 
-// Powers of float32 by way of float64.
+// 2^(power + low), where the power is finite.
+template <class F, bool kMayVanish, class V>
+HWY_INLINE V exp2_of_pair(V power, V low) {
+  using Of = Powers2<F>;
+  const V counted = hn::Add(power, rounder<V>()), n = hn::Sub(counted, rounder<V>());
+  const V r = hn::Add(hn::Sub(power, n), low);
+  const V slope = fused(r, polynomial(r, Of::kExp2), of<V>(Of::kLn2));
+  const V rest = fused(r, slope, of<V>(1));
+  return kMayVanish ? scaled_or_zero(rest, n, counted) : scaled(rest, n, counted);
+}
 template <class V>
-HWY_NOINLINE V pow_by_doubles(V x, V y) {
+HWY_INLINE Pair<V> times(V y, Pair<V> log) {
+  const V power = hn::Mul(y, log.high);
+  return {power, fused(y, log.low, fused_minus(y, log.high, power))};
+}
+// Powers of any numbers, those of float32 by way of float64.
+template <class V>
+HWY_NOINLINE V pow_of_any(V x, V y) requires(sizeof(NumberOf<V>) == 8) {
+  const V size = hn::Abs(x), up = of<V>(54), zero = of<V>(0);
+  const auto is_small = hn::Lt(size, of<V>(std::numeric_limits<double>::min()));
+  const Pair<V> raised =
+      log2_pair<Double>(hn::IfThenElse(is_small, hn::Mul(size, of<V>(0x1p54)), size));
+  Pair<V> log = exact_sum(raised.high, hn::IfThenElse(is_small, hn::Neg(up), zero));
+  log.low = hn::Add(log.low, raised.low);
+  const Pair<V> power = times(y, log);
+  const auto in_range = hn::Lt(hn::Abs(power.high), of<V>(1100));
+  const V result = exp2_of_pair<Double, true>(within(power.high, -1100, 1100),
+                                              hn::IfThenElseZero(in_range, power.low));
+  return with_limits_of_power(x, y, result);
+}
+template <class V>
+HWY_NOINLINE V pow_of_any(V x, V y) requires(sizeof(NumberOf<V>) == 4) {
   const hn::DFromV<V> d;
   constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(float);
   HWY_ALIGN float base[kMost], exponent[kMost];
   hn::Store(x, d, base);
   hn::Store(y, d, exponent);
   for (std::size_t k = 0; k < hn::Lanes(d); k += hn::Lanes(TagFor<Widened>())) {
-    store<Widened>(wide_pow<Widened>(load<Widened>(base + k), load<Widened>(exponent + k)),
-                   base + k);
+    const auto power = pow_of_any(load<Widened>(base + k), load<Widened>(exponent + k));
+    store<Widened>(power, base + k);
   }
   return hn::Load(d, base);
 }
-// 2^(y log2(x)) of plain numbers; 2^r = 1 + r p(r): 2^-28.3.
-template <class V>
-HWY_INLINE V single_pow(V x, V y) {
-  constexpr float kExp2[] = {0.693147182F,   0.240226477F,   0.0555035993F,
-                             0.00961850584F, 0.00133908121F, 0.000153264962F};
-  const Pair<V> log = single_log2(x);
-  const V power = hn::Mul(y, log.high), low = fused(y, log.low, fused_minus(y, log.high, power));
-  const auto has_log =
-      hn::And(hn::Ge(x, of<V>(std::numeric_limits<float>::min())), hn::Lt(x, infinity<V>()));
-  const auto plain = hn::And(has_log, hn::Le(hn::Abs(power), of<V>(125)));
-  const V counted = hn::Add(power, rounder<V>());
-  const V n = hn::IfThenElseZero(plain, hn::Sub(counted, rounder<V>()));
-  const V r = hn::Add(hn::Sub(power, n), low);
-  const V result = scaled(fused(r, polynomial(r, kExp2), of<V>(1)), n, counted);
-  if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), plain))) return result;
-  return hn::IfThenElse(plain, result, pow_by_doubles(x, y));
-}
+// x^y = 2^(y log2(x)) with the product as a pair.
 template <class F, class V>
 HWY_INLINE V pow_of(V x, V y) {
-  if constexpr (std::is_same_v<F, Single>) {
-    return single_pow(x, y);
-  } else {
-    return wide_pow<F>(x, y);
-  }
+  const Pair<V> power = times(y, log2_pair<F>(x));
+  const auto has_log =
+      hn::And(hn::Ge(x, of<V>(std::numeric_limits<NumberOf<V>>::min())), hn::Lt(x, infinity<V>()));
+  const auto plain = hn::And(has_log, hn::Le(hn::Abs(power.high), of<V>(Powers2<F>::kMost)));
+  const V result = exp2_of_pair<F, false>(hn::IfThenElseZero(plain, power.high), power.low);
+  if (HWY_LIKELY(hn::AllTrue(hn::DFromV<V>(), plain))) return result;
+  return hn::IfThenElse(plain, result, pow_of_any(x, y));
 }
 
 }  // namespace

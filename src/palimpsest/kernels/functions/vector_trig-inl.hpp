@@ -412,20 +412,6 @@ constexpr double kAnglesLow[16] = {0,
                                    1.0437913460498871e-16,
                                    -7.4908038602083331e-17,
                                    1.0968182980146928e-16};
-template <class V, class Indices>
-HWY_INLINE V looked_up(const double (&table)[16], Indices index) {
-#if HWY_TARGET == HWY_AVX3
-  return V{_mm512_permutex2var_pd(_mm512_loadu_pd(table), index.raw, _mm512_loadu_pd(table + 8))};
-#elif HWY_TARGET == HWY_AVX2
-  // Gathers take many times longer on processors whose microcode guards them.
-  alignas(32) std::int64_t k[4];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(k), index.raw);
-  return V{_mm256_set_pd(table[k[3]], table[k[2]], table[k[1]], table[k[0]])};
-#else
-  return hn::GatherIndex(hn::DFromV<V>(), table, index);
-#endif
-}
-
 // arctan(a / b) for a and b >= 0, whose products with 22 are finite, as an unevaluated sum.
 template <class V>
 HWY_INLINE Pair<V> angle_of_ratio(V a, V b) {
@@ -437,7 +423,8 @@ HWY_INLINE Pair<V> angle_of_ratio(V a, V b) {
   const auto steps = hn::Sub(hn::BitCast(di, a), hn::BitCast(di, b));
   constexpr std::int64_t kStep = std::int64_t{1} << 51;
   const auto inside = hn::Min(hn::Max(steps, hn::Set(di, -8 * kStep)), hn::Set(di, 7 * kStep));
-  const auto index = hn::ShiftRight<51>(hn::Add(inside, hn::Set(di, 8 * kStep)));
+  const auto place = hn::ShiftRight<51>(hn::Add(inside, hn::Set(di, 8 * kStep)));
+  const BitsOf<V> index = hn::BitCast(hn::RebindToUnsigned<hn::DFromV<V>>(), place);
   const V c = looked_up<V>(kTangents, index), middle = looked_up<V>(kAngles, index);
   const V t = hn::Div(fused_less(c, b, a), fused(c, a, b)), z = hn::Mul(t, t);
   const Pair<V> sum = fast_sum(middle, t);  // the middle is 0 or larger
