@@ -13,7 +13,7 @@ namespace palimpsest {
 ///     float32   0.51, but log 0.9; exp, erf, log2, log10, pow 1.1; arctan, hypot, tanh 1.3;
 ///               sin 1.4; cos, cosh 1.5; expm1, log1p, arctan2 1.6; sinh 1.7; tan 2.4;
 ///               sigmoid 2.5
-///     float64   exp, erf, log, log2, log10, pow, sin, cos, tan, arcsin, arccos, arctan 1.1;
+///     float64   exp, erf, log, log2, log10, sin, cos, tan, arcsin, arccos, arctan 1.1; pow 1.2;
 ///               hypot 1.3; log1p 1.4; expm1, arctan2 1.5; sinh, cosh, arcsinh, arctanh 1.7;
 ///               tanh 2.6; arccosh, sigmoid 2.4
 ScalarKernel exponential_kernel(ScalarOp op, DType working);

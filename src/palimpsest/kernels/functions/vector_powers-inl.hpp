@@ -90,7 +90,7 @@ HWY_NOINLINE V with_limits_of_power(V x, V y, V result) {
 // Of 16 intervals of numbers from 0.699 to 1.398: a number c with 4 or 5 digits behind the point so
 // that c z - 1 is exact and less than 1/22, and log2(1 / c) = log + log_low, where the first part
 // and exponents of numbers have exact sums. Around 1 it is 1. log2(1 + r) = r (kE + r (kSecond +
-// r p(r))), 2^r = 1 + r (kLn2 + r q(r)).
+// r (kThird + r p(r)))), 2^r = 1 + r (kLn2 + r q(r)).
 template <class F>
 struct Powers2;
 template <>
@@ -109,7 +109,8 @@ struct Powers2<Single> {
        5.45506782e-06F, -4.68966346e-06F, -2.65016098e-07F, 3.67350663e-06F, -2.38574444e-06F});
   static constexpr Pair<float> kE{1.44269502F, 1.92596303e-08F}, kSecond{-0.721347511F, 0};
   // 2^-33.3, 2^-28.3
-  static constexpr float kRest[] = {0.480898142F, -0.360685587F, 0.289034426F, -0.23735705F};
+  static constexpr float kThird = 0.480898142F;
+  static constexpr float kRest[] = {-0.360685587F, 0.289034426F, -0.23735705F};
   static constexpr float kLn2 = 0.693147182F;
   static constexpr float kExp2[] = {0.240226477F, 0.0555035993F, 0.00961850584F, 0.00133908121F,
                                     0.000153264962F};
@@ -140,10 +141,11 @@ struct Powers2<Double> {
   static constexpr Pair<double> kE{1.4426950408889634, 2.0355273740931033e-17};
   static constexpr Pair<double> kSecond{-0.72134752044448169, -1.0177636870465517e-17};
   // 2^-69.1, 2^-58.0
+  static constexpr double kThird = 0.48089834696298783;
   static constexpr double kRest[] = {
-      0.48089834696298783, -0.36067376022223974, 0.28853900817742512, -0.2404491734869528,
-      0.20609929252907977, -0.18033687146605717, 0.16029833432064272, -0.14427485273959037,
-      0.13173140998348676, -0.11926623528338198};
+      -0.36067376022223974, 0.28853900817742512,  -0.2404491734869528,
+      0.20609929252907977,  -0.18033687146605717, 0.16029833432064272,
+      -0.14427485273959037, 0.13173140998348676,  -0.11926623528338198};
   static constexpr double kLn2 = 0.69314718055994529;
   static constexpr double kExp2[] = {0.24022650695910133,    0.055504108664820119,
                                      0.0096181291075938397,  0.0013333558146764409,
@@ -165,7 +167,8 @@ HWY_INLINE Pair<V> log2_pair(V x) {
   const V k = hn::ConvertTo(hn::DFromV<V>(), hn::ShiftRight<kFraction>(hn::BitCast(di, raised)));
   const V z = from_bits<V>(hn::Sub(bits(x), hn::And(raised, bits_of<V>(Of::kExponent))));
   const V r = fused_minus(z, looked_up<V>(Of::kInverse, index), of<V>(1));
-  const V p = polynomial(r, Of::kRest), second = fused(r, p, of<V>(Of::kSecond.high));
+  const V p = fused(r, polynomial(r, Of::kRest), of<V>(Of::kThird)),
+          second = fused(r, p, of<V>(Of::kSecond.high));
   V second_low = fused(r, p, hn::Sub(of<V>(Of::kSecond.high), second));
   if constexpr (sizeof(NumberOf<V>) == 8) {
     second_low = hn::Add(second_low, of<V>(Of::kSecond.low));
