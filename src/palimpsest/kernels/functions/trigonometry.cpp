@@ -52,8 +52,8 @@ ScalarKernel trigonometry(ScalarOp op, DType working) {
     PALIMPSEST_KERNEL(sin, Single, Sin);
     PALIMPSEST_KERNEL(cos, Single, Cos);
     PALIMPSEST_KERNEL(tan, Single, Tan);
-    PALIMPSEST_KERNEL(arcsin, Widened, Arcsin);
-    PALIMPSEST_KERNEL(arccos, Widened, Arccos);
+    PALIMPSEST_KERNEL(arcsin, Single, Arcsin);
+    PALIMPSEST_KERNEL(arccos, Single, Arccos);
     PALIMPSEST_KERNEL(arctan, Single, Arctan);
     PALIMPSEST_KERNEL(arctan2, Single, Arctan2);
     PALIMPSEST_KERNEL(hypot, Single, Hypot);

@@ -51,14 +51,11 @@ struct Trig<Double> {
 };
 template <>
 struct Trig<Widened> {
-  // 2^-37.6, 2^-33.3, 2^-35.8
+  // 2^-37.6, 2^-33.3
   static constexpr double kSin[] = {-0.16666666641631647, 0.0083333293851907807,
                                     -0.00019839334431060999, 2.7183068017105652e-06};
   static constexpr double kCos[] = {0.041666646874325503, -0.0013887367700346901,
                                     2.4438456084338979e-05};
-  static constexpr double kArcsin[] = {
-      0.1666666719154927,   0.074999480087632409, 0.044660205399636659, 0.030109710098968706,
-      0.024621896859220362, 0.007457866202915853, 0.034706927905194883};
 };
 template <>
 struct Trig<Single> {
@@ -68,6 +65,9 @@ struct Trig<Single> {
   // tan(r) = r + r z p(z): 2^-29.3
   static constexpr float kTan[] = {0.333333522F,  0.133325696F,     0.0540712252F, 0.0212211125F,
                                    0.0109998006F, -0.000124490442F, 0.004484504F};
+  // 2^-27.6
+  static constexpr float kArcsin[] = {0.166667521F, 0.0749531016F, 0.0454691052F, 0.0241846107F,
+                                      0.0421592332F};
   // arctan(t) = t + t z p(z) for |t| <= 1: 2^-28.2
   static constexpr float kArctan[] = {-0.333332986F,  0.199985296F,   -0.142640159F,
                                       0.109509304F,   -0.0839994848F, 0.0579072125F,
@@ -525,6 +525,22 @@ HWY_INLINE V arctan2_of(V y, V x) {
   }
 }
 
+// pi / 2 as a sum.
+template <class V>
+HWY_INLINE Pair<V> half_pi() {
+  if constexpr (sizeof(NumberOf<V>) == 8) {
+    return {of<V>(kHalfPi), of<V>(kHalfPiLow)};
+  } else {
+    return {of<V>(1.57079637F), of<V>(-4.37113883e-08F)};
+  }
+}
+// a - b - low, where a.high >= |b|.
+template <class V>
+HWY_INLINE V difference(Pair<V> a, V b, V low) {
+  const V high = hn::Sub(a.high, b), lost = hn::Sub(hn::Sub(a.high, high), b);
+  return hn::Add(high, hn::Sub(hn::Add(lost, a.low), low));
+}
+
 // The root s of (1 - |x|) / 2 where |x| > 1/2, else |x|; arcsin(s) = s + bent + lost.
 template <class V>
 struct Arc {
@@ -533,7 +549,8 @@ struct Arc {
 };
 template <class F, class V>
 HWY_INLINE Arc<V> arc_of(V size) {
-  const V half = of<V>(0.5);
+  using T = NumberOf<V>;
+  const V half = of<V>(T{0.5});
   Arc<V> arc;
   arc.is_far = hn::Gt(size, half);
   const V z =
@@ -541,7 +558,7 @@ HWY_INLINE Arc<V> arc_of(V size) {
   arc.s = hn::IfThenElse(arc.is_far, hn::Sqrt(z), size);
   arc.bent = hn::Mul(hn::Mul(arc.s, z), polynomial(z, Trig<F>::kArcsin));
   arc.lost = of<V>(0);
-  if constexpr (!std::is_same_v<F, Widened>) {
+  if constexpr (std::is_same_v<F, Double>) {
     const Pair<V> square = exact_product(arc.s, arc.s);
     const V missing = hn::Sub(hn::Sub(z, square.high), square.low);
     const auto has_root = hn::And(arc.is_far, hn::Gt(z, of<V>(0)));
@@ -552,29 +569,21 @@ HWY_INLINE Arc<V> arc_of(V size) {
 template <class F, class V>
 HWY_INLINE V arcsin_of(V x) {
   const Arc<V> arc = arc_of<F>(hn::Abs(x));
-  const V near = hn::Add(arc.s, arc.bent);
-  const Pair<V> sum = exact_sum(of<V>(kHalfPi), hn::Mul(arc.s, of<V>(-2)));
-  const V bent = hn::Add(arc.bent, arc.lost);
-  const V low = hn::Sub(hn::Add(sum.low, of<V>(kHalfPiLow)), hn::Add(bent, bent));
-  return hn::CopySign(hn::IfThenElse(arc.is_far, hn::Add(sum.high, low), near), x);
+  const V near = hn::Add(arc.s, arc.bent), bent = hn::Add(arc.bent, arc.lost);
+  const V far = difference(half_pi<V>(), hn::Add(arc.s, arc.s), hn::Add(bent, bent));
+  return hn::CopySign(hn::IfThenElse(arc.is_far, far, near), x);
 }
 template <class F, class V>
 HWY_INLINE V arccos_of(V x) {
-  const V zero = of<V>(0);
   const Arc<V> arc = arc_of<F>(hn::Abs(x));
-  const auto is_left = hn::Lt(x, zero);
   const V bent = hn::Add(arc.bent, arc.lost);
+  const Pair<V> half = half_pi<V>(), pi{hn::Add(half.high, half.high), hn::Add(half.low, half.low)};
   // pi/2 - arcsin(x)
-  const V signed_s = hn::CopySign(arc.s, x), signed_bent = hn::CopySign(arc.bent, x);
-  const Pair<V> near_sum = exact_sum(of<V>(kHalfPi), hn::Neg(signed_s));
-  const V near =
-      hn::Add(near_sum.high, hn::Sub(hn::Add(near_sum.low, of<V>(kHalfPiLow)), signed_bent));
+  const V near = difference(half, hn::CopySign(arc.s, x), hn::CopySign(arc.bent, x));
   // 2 arcsin(s), or pi - 2 arcsin(s)
   const V twice = hn::Add(arc.s, arc.s), twice_bent = hn::Add(bent, bent);
-  const Pair<V> far_sum = exact_sum(of<V>(2 * kHalfPi), hn::Neg(twice));
-  const V left =
-      hn::Add(far_sum.high, hn::Sub(hn::Add(far_sum.low, of<V>(2 * kHalfPiLow)), twice_bent));
-  const V far = hn::IfThenElse(is_left, left, hn::Add(twice, twice_bent));
+  const V far = hn::IfThenElse(hn::Lt(x, of<V>(0)), difference(pi, twice, twice_bent),
+                               hn::Add(twice, twice_bent));
   return hn::IfThenElse(arc.is_far, far, near);
 }
 
