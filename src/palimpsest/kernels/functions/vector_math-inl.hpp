@@ -224,14 +224,16 @@ HWY_INLINE V polynomial_from(V x, const T (&c)[kN]) {
     return fused(polynomial_from<kFirst + kStep, kStep>(x, c), x, of<V>(c[kFirst]));
   }
 }
-// c[0] + c[1] x + ...; long ones as two of x^2, which processors compute at the same time.
+// c[0] + c[1] x + ...; of long ones all but the first coefficient, whose rounding counts most, as
+// two of x^2, which processors compute at the same time.
 template <class V, class T, std::size_t kN>
 HWY_INLINE V polynomial(V x, const T (&c)[kN]) {
   if constexpr (kN < 10) {
     return polynomial_from<0, 1>(x, c);
   } else {
     const V square = hn::Mul(x, x);
-    return fused(polynomial_from<1, 2>(square, c), x, polynomial_from<0, 2>(square, c));
+    const V rest = fused(polynomial_from<2, 2>(square, c), x, polynomial_from<1, 2>(square, c));
+    return fused(rest, x, of<V>(c[0]));
   }
 }
 

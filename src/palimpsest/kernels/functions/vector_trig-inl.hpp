@@ -286,30 +286,18 @@ HWY_INLINE SineCosine<V> sine_cosine(const Angle<V>& a) {
             hn::Add(w, fused_less(a.r, a.low, tail))};
   }
 }
-// r^2 and r^3, of which the second one has a lower part.
-template <class V>
-struct Powers {
-  V square;
-  Pair<V> cube;
-};
-template <class V>
-HWY_INLINE Powers<V> powers(V r) {
-  const Pair<V> square = exact_product(r, r), cube = exact_product(r, square.high);
-  return {square.high, {cube.high, fused(r, square.low, cube.low)}};
-}
-
 // The sine of r + low with the sign of n, |r| <= pi/2. The first two terms keep what rounding takes
 // from them: near pi/2 the second one is 2/3 of the sine.
 template <class V>
 HWY_INLINE V sine_of_half_turns(const Angle<V>& a) {
   using Of = Trig<Double>;
-  const Powers<V> of_r = powers(a.r);
-  const V z = of_r.square, third = of<V>(Of::kThird);
+  const Pair<V> square = exact_product(a.r, a.r), cube = exact_product(a.r, square.high);
+  const V z = square.high, third = of<V>(Of::kThird);
   const V slope = fused_less(z, of<V>(0.40528473456935109), of<V>(1));  // cos(r) to 0.06
-  const V high = fused(of_r.cube.high, third, a.r);
-  const V lost = fused(of_r.cube.high, third, hn::Sub(a.r, high));
-  const V low = fused(a.low, slope, fused(of_r.cube.low, third, lost));
-  const V tail = fused(hn::Mul(of_r.cube.high, z), polynomial(z, Of::kWideSin), low);
+  const V high = fused(cube.high, third, a.r), cube_low = fused(a.r, square.low, cube.low);
+  const V lost = fused(cube.high, third, hn::Sub(a.r, high));
+  const V low = fused(a.low, slope, fused(cube_low, third, lost));
+  const V tail = fused(hn::Mul(cube.high, z), polynomial(z, Of::kWideSin), low);
   const V sign = from_bits<V>(hn::ShiftLeft<63>(a.turns));
   // The sums make 0 of -0.
   return hn::CopySign(hn::Add(high, tail), hn::Xor(a.r, sign));
@@ -340,16 +328,14 @@ HWY_INLINE V cos_of(V x) {
 template <class F, class V>
 HWY_INLINE V tan_of(V x) {
   const Angle<V> a = reduce_angle<F>(x);
-  const Powers<V> of_r = powers(a.r);
-  const V z = of_r.square, one = of<V>(1);
+  const V z = hn::Mul(a.r, a.r), one = of<V>(1);
   V low;
   if constexpr (std::is_same_v<F, Single>) {
     low = fused(a.low, z, a.low);
   } else {
     low = hn::Mul(a.low, fused(z, of<V>(1.5), one));
-    low = fused(of_r.cube.low, of<V>(0.4), low);
   }
-  const V bent = fused(of_r.cube.high, polynomial(z, Trig<F>::kTan), low);
+  const V bent = fused(hn::Mul(a.r, z), polynomial(z, Trig<F>::kTan), low);
   const Pair<V> tangent = fast_sum(a.r, bent);
   const V inverse = hn::Div(of<V>(-1), tangent.high);
   V off;
