@@ -17,11 +17,11 @@ std::string link_target(const std::string& path);
 
 /// A file that appears whole or not at all: written beside its target and renamed on commit().
 ///
-/// Until commit() returns, a file that was at the target stays what it was; when the object dies
-/// uncommitted, nothing is left. A symbolic link is followed, and the mode of a file that is
-/// replaced is kept. Devices and pipes, which cannot be replaced, are written directly.
+/// Until commit() returns, an old file at the target stays unchanged. An object that dies
+/// uncommitted leaves no file. A symbolic link is followed, and a replaced file hands its mode on.
+/// Devices and pipes, which cannot be replaced, are written directly.
 ///
-/// Errors   IoError with path, reason and what to do: missing or read-only directory, full disk
+/// Errors   IoError with path, reason and remedy: missing or read-only directory, full disk
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);

@@ -11,7 +11,7 @@ namespace PALIMPSEST_API palimpsest {
 /// `300M`, `1.5G`, `64Ki`, `4096`: k, M, G, T count by 1000, with an i by 1024; a B may follow.
 /// `who` begins the error.
 ///
-/// Errors   ValueError: no such number, negative, or beyond 63 bits
+/// Errors   ValueError: not a number of bytes, negative, or beyond 63 bits
 index_t parse_bytes(std::string_view text, std::string_view who = "bytes");
 
 }  // namespace palimpsest

@@ -18,7 +18,8 @@ class CallLock {
   void lock() noexcept;
   void unlock() noexcept;
 
-  /// Was a thread writing that this process lacks, since the last heal()? The caller holds it.
+  /// True if a thread that this process lacks was writing, since the last heal(). The caller holds
+  /// the lock.
   bool is_torn() const noexcept;
   /// Declares the guarded data whole again. Precondition: no other thread holds the lock.
   void heal() noexcept;

@@ -99,7 +99,7 @@ struct Config {
 
   /// Sets one field from text, as in `default_float`, `float32` or `debug.patience`, `3`; lists are
   /// separated by colons.
-  /// Errors  ValueError "Invalid config key", with the nearest one; a value that is none
+  /// Errors  ValueError "Invalid config key", with the nearest one; a wrong value
   void set(std::string_view key, std::string_view value);
   /// The text that set() would take. ValueError "Invalid config key".
   std::string get(std::string_view key) const;
@@ -123,7 +123,7 @@ struct ConfigOverrides {
 ///
 /// The reference holds until this thread begins or ends a scope, or asks again.
 const Config& config();
-/// The same, to keep.
+/// The same as a pointer that stays valid.
 std::shared_ptr<const Config> shared_config();
 /// Replaces the configuration of threads outside of any scope.
 void set_default_config(const Config& value);

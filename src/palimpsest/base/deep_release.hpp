@@ -6,9 +6,9 @@
 
 namespace palimpsest {
 
-/// Gives up an object whose end may give up others, and these others again: chains of any length,
-/// of which the stack holds some steps. What comes after those ends as soon as the object has that
-/// gave it up.
+/// Releases an object whose end may release others, and these again others, in chains of any
+/// length. The stack holds some steps of a chain. Each later object ends right after the object
+/// that released it.
 void release_deep(std::shared_ptr<const void> object) noexcept;
 
 }  // namespace palimpsest

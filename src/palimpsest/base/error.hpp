@@ -9,13 +9,13 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// The root of everything this library throws itself. What the C++ library throws passes through:
-/// std::bad_alloc where the heap has no room for handles, shapes or texts (memory for elements
-/// comes from an Allocator, whose OutOfMemory is an Error). Either way everything is as it was
-/// before.
+/// The root of all exceptions that this library throws itself. Exceptions of the C++ library pass
+/// through: std::bad_alloc if the heap has no room for handles, shapes or texts (memory for
+/// elements comes from an Allocator, whose OutOfMemory is an Error). In both cases the state is as
+/// before the call.
 ///
 /// Text: `[what the caller wrote] what is wrong: got <value>, expected <value>. Try <action>.`,
-/// then the notes of those through whose hands it went, a line each.
+/// then the notes of the layers that it passed through, one per line.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -26,7 +26,7 @@ class ForkSection {
   static void leave() noexcept;
 };
 
-/// A std::mutex whose holder is in a ForkSection. The only one that the library uses.
+/// A std::mutex whose holder is in a ForkSection. The library uses no other mutex.
 class Mutex {
  public:
   constexpr Mutex() = default;
@@ -77,8 +77,8 @@ class SharedMutex {
 /// differs between a parent and its child.
 unsigned process_generation() noexcept;
 
-/// Has `f` run once in every child, on its only thread, before fork() returns there, however often
-/// this is called. At most 8 functions in all.
+/// Runs `f` once in every child, on its only thread, before fork() returns there, even if called
+/// several times with `f`. At most 8 functions in all.
 void after_fork_in_child(void (*f)() noexcept);
 
 }  // namespace palimpsest

@@ -20,7 +20,7 @@ using InterruptCheck = void (*)();
 ///     });
 ///
 /// Threads  any; several may be in the check at once
-/// Cost     of an interval between two calls: that of a step, which may be microseconds
+/// Cost     time between two calls: one step, which may be microseconds
 void set_interrupt_check(InterruptCheck check) noexcept;
 
 namespace detail {

@@ -10,9 +10,9 @@ struct ThreadExit {
   ThreadExit* next = nullptr;
 };
 
-/// `exit` stays where it is until it has run. The first thread of a process, which ends with it,
-/// runs nothing. In a destructor of another library's thread-specific data it may come too late to
-/// run.
+/// `exit` must stay in place until it has run. It never runs for the first thread of a process,
+/// which ends with it. In a destructor of another library's thread-specific data the call may come
+/// too late.
 void at_thread_exit(ThreadExit& exit) noexcept;
 
 /// The calling thread's T, made at its first use. It can be used while the thread and the process

@@ -15,9 +15,9 @@ namespace detail {
 /// A list of entries with one address each, no two the same. A short list is searched through; a
 /// longer one has an index, an open hash table of positions.
 ///
-/// Order  that of arrival, until an entry is erased: then the last takes its place. So what is
-///        visited when depends on the program alone, not on addresses
-/// Cost   a lookup: O(1), in one or two places of memory. Nothing is allocated while it is empty
+/// Order  that of arrival, until an entry is erased: then the last takes its place. So the order of
+///        visits depends on the program alone, not on addresses
+/// Cost   a lookup: O(1), in one or two places of memory. An empty table allocates nothing
 template <class K, class Entry>
 class PointerTable {
  public:
@@ -70,7 +70,7 @@ class PointerTable {
     return kNone;
   }
 
-  /// Of a key that is not there yet.
+  /// Adds an entry with a new key.
   Entry& add(Entry entry) {
     entries_.push_back(std::move(entry));
     if (entries_.size() > kShort && entries_.size() > room()) {
@@ -111,7 +111,7 @@ class PointerTable {
     return place;
   }
 
-  // Whatever was pushed on by what stood there moves up.
+  // Moves up the entries that the erased one had displaced.
   void vacate(std::size_t hole) {
     for (std::size_t next = (hole + 1) & mask_; index_[next] != 0; next = (next + 1) & mask_) {
       const std::size_t home = home_of(key_of(entries_[index_[next] - 1]));
@@ -156,7 +156,7 @@ class PointerMap : public detail::PointerTable<K, std::pair<K*, V>> {
  public:
   using Base = detail::PointerTable<K, std::pair<K*, V>>;
 
-  /// Null: there is none.
+  /// Null if the key is absent.
   V* find(const K* key) {
     const std::size_t position = this->position_of(key);
     return position == Base::kNone ? nullptr : &this->entries_[position].second;

@@ -26,7 +26,7 @@ index_t element_count(std::span<const index_t> extents);
 index_t byte_count(std::span<const index_t> extents, DType dtype);
 /// Row-major strides: the last axis is dense.
 Strides contiguous_strides(std::span<const index_t> extents);
-/// Do extents and strides describe row-major elements without gaps? Axes of one element do not
+/// True if extents and strides describe row-major elements without gaps. Axes of one element do not
 /// count.
 bool is_contiguous(std::span<const index_t> extents, std::span<const index_t> strides);
 /// The common extents under broadcasting from the right. ShapeError naming `who` and both shapes.
@@ -43,8 +43,8 @@ bool view_strides(std::span<const index_t> extents, std::span<const index_t> str
                   std::span<const index_t> new_extents, Strides& result);
 
 /// Offsets in elements, relative to the first element, of the lowest and one past the highest
-/// element that extents and strides reach. Both 0 when there are no elements. OverflowError where
-/// they or their distance do not fit 63 bits.
+/// element that extents and strides reach. Both are 0 without elements. OverflowError if they or
+/// their distance do not fit 63 bits.
 struct ReachedRange {
   index_t low = 0, high = 0;
 };

@@ -19,12 +19,12 @@ class StackTrace {
   static StackTrace capture(std::size_t limit);
   /// Calls in another language than C++, such as `scan.py:42 in sense`, the innermost first.
   static StackTrace of_lines(std::vector<std::string> lines);
-  /// The same calls, of what a rewrite of this name made.
+  /// The same calls, for a node that the named rewrite made.
   StackTrace introduced_by(std::string rewrite) const;
 
   /// No calls?
   bool empty() const { return frames_.empty() && lines_.empty(); }
-  /// Of of_lines(); empty for calls in C++.
+  /// The lines given to of_lines(); empty for calls in C++.
   const std::vector<std::string>& lines() const { return lines_; }
   /// Empty: no rewrite.
   const std::string& rewrite() const { return rewrite_; }
@@ -38,8 +38,8 @@ class StackTrace {
   std::string rewrite_;
 };
 
-/// Gives the calls in another language that led to the present one, at most `limit`; null where
-/// there are none. It must not throw.
+/// Gives the calls in another language that led to the present call, at most `limit`; null without
+/// such calls. It must not throw.
 using OriginSource = std::shared_ptr<const StackTrace> (*)(std::size_t limit);
 
 /// Sets the source of origins that is asked whenever an op is applied; null, the default, for none.
