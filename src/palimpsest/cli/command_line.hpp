@@ -14,7 +14,7 @@ namespace palimpsest::cli {
 /// Exit codes of the command.
 inline constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2, kTimeLimit = 3, kInterrupted = 130;
 
-/// Ends a command whose results are written with another exit code than kDone.
+/// Ends a command with another exit code than kDone. Its results are written already.
 struct EndedEarly {
   int code = kDone;
 };

@@ -6,7 +6,7 @@
 
 namespace palimpsest::cli {
 
-/// Lines for people: on standard error, unless it is to be quiet, and kept for a log.
+/// Lines of text: on standard error, unless quiet, and kept for a log.
 class Messages {
  public:
   explicit Messages(bool is_quiet) : is_quiet_(is_quiet) {}

@@ -9,8 +9,8 @@
 
 namespace palimpsest::cli {
 
-/// Is it the name of a file of the format with this ending, such as `.nii.gz`? X.PNG is a picture;
-/// those of a CFL are small letters.
+/// True if the path ends with this ending of a format, such as `.nii.gz`. Capitals count as small
+/// letters for pictures; endings of a CFL must be small letters.
 bool ends_in(const std::string& path, const std::string& ending);
 
 /// The files that one run makes: all of them appear, or none.
@@ -25,11 +25,11 @@ class Outputs {
   /// Removes the files that were not committed.
   ~Outputs();
 
-  /// Names a file that the run reads; of a BART CFL both files. An empty path is no file.
+  /// Names a file that the run reads, both files for a BART CFL. An empty path is ignored.
   ///
   /// Errors   UsageError: an announced output, or standard output, is this file
   void reads(const std::string& path);
-  /// Announces a file before any work is done; an empty path is no file. A CFL is two files.
+  /// Announces a file before any work is done. An empty path is ignored. A CFL is two files.
   ///
   /// Errors   UsageError: the name ends in none of `endings` or is too long, the directory is
   ///          missing, the path is a directory, two outputs are one file, the output is an input;
@@ -44,7 +44,7 @@ class Outputs {
   const std::vector<std::string>& written() const { return written_; }
   /// Flushes standard output, then gives all files their names.
   ///
-  /// Errors   IoError: the targets are what they were before
+  /// Errors   IoError; the targets are then unchanged
   void commit();
 
  private:
@@ -61,7 +61,7 @@ class Outputs {
   };
   struct Pending {
     std::string path, temporary, target;
-    /// Another name of the file that was at the target.
+    /// A second name of the old file at the target.
     std::string backup = {};
     bool is_new = false;
   };

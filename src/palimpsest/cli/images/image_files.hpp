@@ -14,7 +14,7 @@ namespace palimpsest::cli {
 
 /// Endings of the files that an image can be written as.
 const std::vector<std::string>& image_endings();
-/// Those that keep all numbers: without .png.
+/// The endings of formats that keep all numbers: without .png.
 const std::vector<std::string>& array_endings();
 
 /// An image out of a file: NPY, CFL, NIfTI, images of an ISMRMRD file, gray PNG.
@@ -31,9 +31,9 @@ Image read_image(const std::string& path);
 void name_axes(Image& image, const std::string& axes);
 
 struct WriteImageOptions {
-  /// Of complex images; absent: complex where the format can, else the magnitude.
+  /// Part of a complex image to write; absent: all if the format can hold it, else the magnitude.
   std::optional<ImagePart> part = {};
-  /// Of PNG.
+  /// Bit depth and number of columns of a PNG.
   index_t bits = 8, columns = 0;
   std::optional<double> window_low = {}, window_high = {};
 };
@@ -41,7 +41,7 @@ struct WriteImageOptions {
 /// Adds --part, --bits and --columns of an image that is written.
 void add_written_image(Command& command, std::string& part, index_t& bits, index_t& columns);
 
-/// Is the name that of a PNG?
+/// True if the name is that of a PNG.
 bool is_png(const std::string& path);
 
 /// Announces an image to be written; the ending decides the format.
@@ -56,7 +56,7 @@ void write_image(Outputs& outputs, const std::string& path, const Image& image,
 /// Memory of write_image() beside a dense complex64 image with these axes; 0 for an empty path.
 SortingBytes image_writing_bytes(const std::string& path, const Dims& names, const Extents& extents,
                                  const WriteImageOptions& options = {});
-/// Does the file show one plane of such an image, and not a montage of several?
+/// True if the file shows one plane of such an image; false for a montage of several.
 bool is_single_plane(const Extents& extents);
 
 }  // namespace palimpsest::cli

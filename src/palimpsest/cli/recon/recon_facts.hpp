@@ -10,7 +10,7 @@ namespace palimpsest::cli {
 /// Facts from a report of `recon --report` that `compare` shows.
 struct ReconFacts {
   bool is_known = false;
-  /// Of all stages.
+  /// Sum over all stages.
   double seconds = 0;
   index_t announced_peak_bytes = 0, measured_peak_bytes = 0;
 };

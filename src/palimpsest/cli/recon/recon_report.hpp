@@ -37,9 +37,9 @@ struct RankReport {
   index_t rank = 0, ranks = 1;
   index_t solves = 0, coils = 0;
   index_t peak_bytes = 0;
-  /// Of one iteration.
+  /// Messages of one iteration.
   Traffic traffic;
-  /// Of the image, to the first rank.
+  /// Bytes of the image sent to the first rank.
   index_t gathered_bytes = 0;
 };
 /// Bytes that each rank holds and sends; empty for one rank.

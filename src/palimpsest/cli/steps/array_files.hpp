@@ -21,10 +21,10 @@ struct KspaceFile {
 };
 KspaceFile read_kspace(const std::string& path);
 
-/// A trajectory (readouts, samples, D), D = 2 or 3, float32: NPY, or CFL as BART writes it, whose
-/// third coordinate is dropped where it is 0.
+/// A trajectory (readouts, samples, D), D = 2 or 3, float32: NPY, or CFL as BART writes it. A third
+/// coordinate of 0 in a CFL is dropped.
 ///
-/// Errors   UsageError: no such array
+/// Errors   UsageError: another array
 Tensor read_trajectory(const std::string& path);
 
 /// Numbers separated by commas, such as the extents `128,96`.

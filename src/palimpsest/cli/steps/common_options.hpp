@@ -49,7 +49,7 @@ class Run {
   index_t held_bytes() const { return static_cast<index_t>(scope_.live_bytes()); }
   /// The most that was held so far.
   index_t peak_bytes() const { return static_cast<index_t>(scope_.peak_bytes()); }
-  /// A line for people, on standard error and in the log.
+  /// A line of text, on standard error and in the log.
   void note(const std::string& text);
   /// Writes the report, prints it or the summary with the names of the written files, and gives all
   /// files their names.
