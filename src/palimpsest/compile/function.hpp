@@ -81,9 +81,9 @@ struct CopyOptions {
 
 /// A compiled graph: a cheap handle; copies are the same function.
 ///
-/// Aliases  nothing the user holds is ever changed, and nothing the user does to a result changes
-///          the function; results of borrowed outputs are rewritten by the next call, unless they
-///          are among what it reads or writes: then it uses other memory
+/// Aliases  the function never changes memory of the user, and changes of a result do not reach the
+///          function. Results of borrowed outputs are rewritten by the next call, unless that call
+///          reads or writes them: then it uses other memory
 /// Errors   before anything runs: TypeError, DTypeError, ShapeError, DeviceError, OverflowError
 ///          naming the argument; StateError: a container that this thread holds already;
 ///          BudgetError. A call that fails leaves every shared variable as it was
@@ -155,12 +155,13 @@ class Function {
   bool is_single() const;
   /// The optimized graph.
   const FunctionGraph& graph() const;
-  /// Its applications in their order before a plan chooses one; views, which are no steps, too.
+  /// Its applications in their order before a plan chooses one, including views, which are not
+  /// steps.
   std::vector<Apply> steps() const;
   /// The variables of the inputs in the order of a call, implicit ones last.
   std::vector<Variable> inputs() const;
-  /// The cell of an input or of a shared variable, by its variable or by its name. ValueError:
-  /// there is no such input, or several shared variables have the name.
+  /// The cell of an input or of a shared variable, by its variable or by its name. ValueError if
+  /// there is no such input, or if several shared variables have the name.
   Container& container(const Variable& variable) const;
   Container& container(std::string_view name) const;
   /// The cells that the function reads or updates.
@@ -202,9 +203,9 @@ class Function {
 std::string debugprint(const Function& f, const DebugPrintOptions& options = {});
 std::string to_dot(const Function& f, const DebugPrintOptions& options = {});
 
-/// Compiles a graph. What the user holds stays as it was.
+/// Compiles a graph. The user's variables stay unchanged.
 ///
-/// Errors  MissingInputError: a root that is no input, constant or shared variable;
+/// Errors  MissingInputError: a root that is not an input, constant or shared variable;
 ///         UnusedInputError: an input twice, or one that nothing needs; TypeError: a constant or a
 ///         shared variable as input, an update or a given that does not fit, an op that overwrites
 ///         inputs; ValueError: several updates of one variable, a given for an explicit input,

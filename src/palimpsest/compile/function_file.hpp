@@ -13,22 +13,21 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Writes functions to a file: their optimized graphs, what their inputs and outputs are, and the
-/// present values of the shared variables that they use, each container and each storage once. Not
-/// written: frames and results, so the size does not change by calling; plans, which come out the
-/// same again; profiles.
+/// Writes functions to a file: their optimized graphs, the descriptions of their inputs and
+/// outputs, and the present values of their shared variables, each container and each storage once.
+/// Frames, results, profiles and plans are not written: calls do not change the size, and plans
+/// come out the same again.
 ///
-/// Errors  NotSupported: an op that has no registered factory (register_op), before a byte is
+/// Errors  NotSupported: an op without a registered factory (register_op), before a byte is
 ///         written; StateError: a container that this thread holds; IoError: as AtomicFile
 void save_functions(const std::string& path, std::span<const Function> functions);
 
-/// The functions again. Those that had a container in common have one in common again, and none
-/// with the functions that were saved. Nothing is rewritten again, and nothing depends on the
-/// config of the one who loads. Constants and containers share the pages of the file until they are
-/// written.
+/// Reads functions. Functions that had a container in common share one again, and none with the
+/// saved functions. Nothing is rewritten again, and the config of the reader does not matter.
+/// Constants and containers share the pages of the file until they are written.
 ///
-/// Errors  IoError: no such file, or an op that is not registered; FormatError: what the file says
-///         is not what functions are
+/// Errors  IoError: no such file, or an op that is not registered; FormatError: the content does
+///         not describe functions
 std::vector<Function> load_functions(const std::string& path, const ArchiveOptions& options = {});
 
 std::vector<std::byte> functions_to_bytes(std::span<const Function> functions);
@@ -45,13 +44,13 @@ Function deepcopy(const Function& function);
 /// Errors  ValueError: an undefined variable; StateError: a container that this thread holds;
 ///         IoError: as AtomicFile
 void save_shared(const std::string& path, std::span<const SharedVariable> variables);
-/// The variables again, in their order and with their names. Those of one container are on one
+/// Reads variables, in their order and with their names. Variables of one container share one
 /// again.
 ///
 ///     for (const SharedVariable& saved : load_shared("state.pal"))
 ///       f.container(saved.name()).set_value(saved.get_value());
 ///
-/// Errors  IoError; FormatError: what the file says is not what shared variables are
+/// Errors  IoError; FormatError: the content does not describe shared variables
 std::vector<SharedVariable> load_shared(const std::string& path,
                                         const ArchiveOptions& options = {});
 

@@ -3,9 +3,9 @@
 //
 // A graph is its variables, numbered, and its nodes in order: {"variables": [..], "nodes":
 // [{"op", "parameters", "inputs", "outputs"}], "inputs", "outputs", "protected", "last"}. A
-// variable is an input, a constant (with a tensor) or an output of a node. A loop has, instead of
-// parameters, {"loop": {"reads", "states", "n_captured", "steps", "n_step_arrays", "has_count",
-// "keeps_room", "until", "body"}}, of which the body is a graph.
+// variable is an input, a constant (with a tensor) or an output of a node. Instead of parameters, a
+// loop has {"loop": {"reads", "states", "n_captured", "steps", "n_step_arrays", "has_count",
+// "keeps_room", "until", "body"}}. The body is a graph.
 #pragma once
 
 #include "palimpsest/graph/function_graph.hpp"

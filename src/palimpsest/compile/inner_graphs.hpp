@@ -7,10 +7,10 @@
 
 namespace palimpsest {
 
-/// Rewrites the bodies of all loops, and of the loops in them, as functions of their own. What a
-/// body is given is never overwritten but for the memory of a state whose old value only the next
-/// step looks at, and that only by what computes the new value of this state. Features follow the
-/// outermost graph only.
+/// Rewrites the bodies of all loops, and of the loops in them, as functions of their own. A body
+/// overwrites only one kind of input: the memory of a state whose old value no other step reads,
+/// and only by the step that computes the new value of this state. Features follow the outermost
+/// graph only.
 void rewrite_bodies(FunctionGraph& graph, const RewriteOptions& options,
                     std::vector<RewriteProfile>* reports = nullptr,
                     std::vector<InplaceRefusal>* refusals = nullptr);

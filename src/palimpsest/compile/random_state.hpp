@@ -11,9 +11,8 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// A source of random numbers for functions: a shared key whose default update is its successor, so
-/// that two calls of a function that draws from it differ. Copies of the handle are the same
-/// source.
+/// A source of random numbers for functions: a shared key whose default update is its successor. So
+/// two calls of a function that draws from it differ. Copies of the handle are the same source.
 ///
 /// Equal seeds give equal numbers, call by call, as long as graphs draw in the same order: the n-th
 /// draw takes the n-th key that splits off the shared one.

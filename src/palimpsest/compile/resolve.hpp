@@ -61,7 +61,8 @@ std::vector<Variable> rebuild_graph(std::span<const Variable> outputs,
                                     std::span<const Variable> inputs,
                                     std::span<const Variable> replacements);
 
-/// A value as a Variable of the type: a constant where it is none yet. The errors of filter().
+/// A value as a Variable of the type, as a constant unless it is a Variable already. The errors of
+/// filter().
 Variable expression_of(const Value& value, const TensorType& type, std::string_view who);
 
 /// The value with the extents that a shared variable of this type fixes and the value leaves open,

@@ -4,10 +4,10 @@
 //     Tensor residual = y - A(x);
 //     const double error = norm(residual).item<double>() / norm(y).item<double>();
 //
-// Each call runs one function, which is compiled at the first call for operands of these dtypes,
-// extents, strides and devices, and kept for later ones; those that were not used for longest go
-// first. Its temporary memory does not stay. What is computed more than once is better written as
-// one function: it is fused, and its memory is planned.
+// Each call runs one function. The function is compiled at the first call for operands of these
+// dtypes, extents, strides and devices, and kept for later calls; the least recently used ones are
+// dropped first. Its temporary memory is not kept. A repeated computation is better written as one
+// function: it is fused, and its memory is planned.
 //
 // Results are tensors of their own: they share memory with no operand. Operands broadcast where an
 // extent is 1; dtypes are promoted as in graphs, and a number takes the dtype of the tensor beside
@@ -86,7 +86,7 @@ PALIMPSEST_OPERATOR(*=, mul)
 PALIMPSEST_OPERATOR(/=, div)
 #undef PALIMPSEST_OPERATOR
 
-// Of a tensor, and of the only result of a call.
+// One overload for a tensor, one for the only result of a call.
 #define PALIMPSEST_UNARY(name)  \
   Tensor name(const Tensor& x); \
   inline Tensor name(const Results& x) { return name(x.tensor()); }

@@ -17,10 +17,10 @@
 
 namespace palimpsest {
 
-/// A program in stages: what elements decide (a mask, the number of steps of a loop, a branch of
-/// other extents than the other one) ends a stage, and the next one is planned with the extents
-/// that came out. Every stage is a function of its own, compiled when it is first needed and
-/// planned once per signature.
+/// A program in stages. A step whose elements decide extents (a mask, the number of steps of a
+/// loop, a branch with other extents) ends a stage; the next stage is planned with the computed
+/// extents. Every stage is a function of its own, compiled on its first use and planned once per
+/// signature.
 ///
 /// Aliases  the stages compute the pure twins of the program's steps: no argument and no container
 ///          is overwritten. Values that no later stage needs are lent to the stage that reads them
@@ -46,7 +46,7 @@ class StagedProgram : public Stages {
   std::optional<index_t> budget_;
   std::vector<Variable> inputs_, outputs_;  // keep all nodes alive, which keys refer to
   mutable CallLock lock_;
-  // Guarded by lock_, changed in a ForkSection; entries stay where they are.
+  // Guarded by lock_, changed in a ForkSection; entries keep their addresses.
   mutable std::map<Key, Function> pieces_;
 };
 

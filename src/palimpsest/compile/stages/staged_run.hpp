@@ -30,7 +30,7 @@ class StagedRun {
     std::vector<bool> is_lent = {};  // per input
   };
 
-  // -- what there is to do
+  // -- pending work
   Variable resolved(Variable v) const;
   bool is_known(const Variable& v) const;
   std::vector<Apply> nodes_for(std::span<const Variable> wanted) const;
@@ -63,10 +63,10 @@ class StagedRun {
   const StagedProgram& program_;
   std::unordered_map<const VariableNode*, Tensor> values_;
   std::unordered_map<const VariableNode*, Variable> stands_for_;  // outputs of decided branches
-  std::vector<Apply> order_;                                      // what the outputs still need
+  std::vector<Apply> order_;                                      // needed for the outputs
   std::unordered_map<const VariableNode*, std::optional<Extents>> extents_;
-  Nodes undecided_;  // whose extents, or those of something inside, elements decide
-  std::unordered_map<const ApplyNode*, std::exception_ptr> misfits_;  // whose inputs do not fit
+  Nodes undecided_;  // their extents, or those inside, depend on elements
+  std::unordered_map<const ApplyNode*, std::exception_ptr> misfits_;  // with inputs that do not fit
   index_t peak_bytes_ = 0;
 };
 
