@@ -18,8 +18,8 @@ struct Transposition {
   bool streamed = false;   // y is written past the caches where whole lines allow it
 };
 
-/// Are rows of both sides so far apart that lines of neighbours fall into one set of the first
-/// cache?
+/// True if rows of both sides are so far apart that lines of neighbours fall into one set of the
+/// first cache.
 inline bool rows_collide(const Transposition& t) {
   constexpr index_t kSet = 2048;
   return t.x_row % kSet == 0 && t.y_row % kSet == 0;

@@ -13,9 +13,9 @@ namespace palimpsest {
 index_t columns_of_lines(std::size_t item);
 
 /// Transposes as many elements as fill a line, from as many rows, at a time, and writes each line
-/// of y once: streamed if t says so; then lines of y are put together of what two squares leave for
-/// them where rows of y begin within a line. Where rows of both sides are whole pages apart, so
-/// that neighbours fall into one set of the caches, squares of lines are visited along diagonals.
+/// of y once, streamed if t says so. If rows of y begin within a line, a streamed line is put
+/// together from two squares. If rows of both sides are whole pages apart, neighbours fall into one
+/// set of the caches; then squares of lines are visited along diagonals.
 ///
 /// Shapes   rows of x a multiple of the elements of a line; fewer columns than columns_of_lines()
 ///          only where rows of x lie one after the other
@@ -23,8 +23,7 @@ index_t columns_of_lines(std::size_t item);
 /// Cost     one pass; 64 KiB of stack
 void transpose_lines(std::size_t item, const Transposition& t);
 
-/// The same for rows of y, of at most 64 elements, that lie one after the other and do not fill
-/// lines.
+/// The same for adjacent rows of y with at most 64 elements that do not fill lines.
 ///
 /// Aliases  disjoint
 /// Cost     one pass; 8 KiB of stack

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal to transpose_lines.cpp: rows and columns exchanged in registers of 32 bytes. Functions
-// are compiled for AVX2 whatever the rest of the library is compiled for; nothing calls them on a
+// Internal to transpose_lines.cpp: rows and columns exchanged in registers of 32 bytes. The
+// functions are compiled for AVX2, independent of the rest of the library. They are not called on a
 // processor without it.
 #pragma once
 
@@ -157,7 +157,7 @@ struct Weave {
     return _mm256_castps_pd(y);
   }
 };
-// Are so many rows, or columns, woven?
+// True if this many rows, or columns, are woven.
 template <index_t kItem>
 constexpr bool is_woven(index_t count) {
   return kItem < 16 && (count == 2 || count == 3);
