@@ -65,10 +65,10 @@ class CommunicationOp : public Op, public Collective {
 /// The sum over the ranks along some axes, on each of them, added up in the order of the ranks.
 ///
 /// Aliases  view_map {}, destroy_map {}; in place {0: {0}}
-/// Cost     arrays of up to 8 KiB: (n - 1) messages of all of it, one synchronisation; others:
-///          2 (n - 1)/n of it in 2 (n - 1) messages, two synchronisations; n ranks. Scratch: what
-///          is received of the parts that this rank adds up, and a copy of what does not lie row by
-///          row
+/// Cost     arrays of up to 8 KiB: (n - 1) messages of the whole array, one synchronisation;
+///          others: 2 (n - 1)/n of it in 2 (n - 1) messages, two synchronisations; n ranks.
+///          Scratch: the received parts that this rank adds up, and a dense copy of an array that
+///          does not lie row by row
 class AllReduce final : public CommunicationOp {
  public:
   AllReduce(Team team, AxisNames axes, bool in_place = false)
@@ -173,10 +173,11 @@ void add_up(DType dtype, std::span<const std::byte* const> parts, index_t n, std
 Variable all_reduce(const Variable& x, const Team& team, const AxisNames& axes);
 /// In DebugMode x compared between the ranks along the axes; else x.
 Variable alike(const Variable& x, const Team& team, const AxisNames& axes);
-/// ValueError "replicated value differs on rank": `mine` is not that of all of them. `what` is it?
+/// ValueError "replicated value differs on rank" unless all ranks have the same value as `mine`.
+/// `what` names the value.
 void check_alike(const Team& team, const AxisNames& axes, std::uint64_t mine,
                  std::string_view what);
-/// x, whose adjoint is all_reduce.
+/// x, with all_reduce as its adjoint.
 Variable replicate(const Variable& x, const Team& team, const AxisNames& axes);
 
 /// `team=1, axes=(rank)`.

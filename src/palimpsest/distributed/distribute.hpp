@@ -59,9 +59,9 @@ NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& pl
 /// Errors   ValueError, NameError: those of the placement. Parts are not compared between ranks
 NamedLinop join_parts(const NamedLinop& part, const Team& team, const Placement& placement);
 
-/// Is this an operator that distribute() made?
+/// True if distribute() made this operator.
 bool is_distributed(const NamedLinop& A);
-/// Its team. ValueError: none.
+/// The operator's team. ValueError if it has none.
 Team team_of(const NamedLinop& A);
 /// This rank's part of it. It does not communicate.
 NamedLinop local_part(const NamedLinop& A);

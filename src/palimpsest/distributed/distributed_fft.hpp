@@ -7,13 +7,14 @@
 
 namespace palimpsest::distributed_detail {
 
-/// Does A transform a dimension that the placement cuts?
+/// True if A transforms a dimension that the placement cuts.
 bool transforms_placed(const NamedLinop& A, const Placement& placement);
 
-/// This rank's part of a Fourier transform of which some transformed dimensions are cut.
+/// This rank's part of a Fourier transform with cut dimensions among the transformed ones.
 ///
-/// For each of them: all other axes are transformed where they are, the array is cut along another
-/// axis instead (`ExchangeParts`), the dimension is transformed, and the cut goes back to it.
+/// First all other axes are transformed in place. Then for each cut dimension the array is cut
+/// along another axis instead (`ExchangeParts`), the dimension is transformed, and the cut moves
+/// back.
 /// Errors   SplitError: there is no other axis to cut, or an ellipsis hides axes; ShapeError "is
 ///          unknown"
 NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placement& placement);

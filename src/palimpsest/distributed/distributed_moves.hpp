@@ -14,9 +14,9 @@ NamedLinop distributed_stencil(const NamedLinop& A, const Team& team, const Plac
                                const Axes& refused);
 
 /// This rank's part of an operator that acts along placed axes as a whole: the cut moves to another
-/// axis, along which the operator can be cut, and back. A wavelet transform without such an axis is
-/// computed of the whole array by all ranks.
-/// Errors   SplitError: there is no such axis
+/// axis, along which the operator can be cut, and back. Without such an axis all ranks compute a
+/// wavelet transform of the whole array.
+/// Errors   SplitError: no such axis
 NamedLinop distributed_elsewhere(const NamedLinop& A, const Team& team, const Placement& placement,
                                  const Axes& refused);
 

@@ -11,9 +11,9 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// An array of which each rank of a team holds a part: the part that part_range() gives along each
-/// placed dimension, all of the others. Along axes of the team that cut none of its dimensions,
-/// ranks hold the same.
+/// An array in parts on the ranks of a team. Each rank holds the part that part_range() gives along
+/// each placed dimension, and the whole of other dimensions. Ranks along axes of the team that cut
+/// no dimension hold the same.
 ///
 /// Aliases  a handle: copies show the same local tensor, which is an ordinary one
 class DTensor {

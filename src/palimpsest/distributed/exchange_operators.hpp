@@ -12,10 +12,10 @@
 #include "palimpsest/linop/core/named_linop.hpp"
 
 // Operators that only exchange, between arrays of which each rank has its own or its part. All
-// ranks apply them together. A value that all ranks have alike counts once in inner products.
+// ranks apply them together. A value that is equal on all ranks counts once in inner products.
 namespace PALIMPSEST_API palimpsest {
 
-/// The sum over the ranks of what each of them has, on all of them, in the order of the ranks.
+/// The sum of the ranks' arrays, on all ranks, added in the order of the ranks.
 ///
 /// Math     y = sum over ranks of x; the adjoint is Broadcast
 /// Shapes   dims -> dims
@@ -36,10 +36,10 @@ NamedLinop Broadcast(Dims dims, const Team& team, std::vector<std::string> axes)
 ///          `out` fresh names for the dimensions of either placement
 /// DTypes   floating and complex
 /// Errors   ShapeError: an extent for each dimension is missing, x is no part; those of placements
-/// Cost     each rank sends what others hold of its part afterwards
+/// Cost     each rank sends the elements of its part that other ranks will hold
 NamedLinop Redistribute(Dims dims, Extents shape, const Team& team, Placement from, Placement to,
                         std::optional<Dims> out = {});
-/// Of an array that all ranks have, the part of each. Nothing is sent; the adjoint is Gather.
+/// Each rank's part of an array that all ranks have. Nothing is sent; the adjoint is Gather.
 NamedLinop Scatter(Dims dims, Extents shape, const Team& team, Placement placement,
                    std::optional<Dims> out = {});
 /// The whole array, on all ranks. The adjoint is Scatter.
@@ -58,10 +58,10 @@ struct HaloOptions {
   /// Name of the dimension with the halo; default a fresh one.
   std::optional<ND> out = {};
 };
-/// This rank's part and what its neighbours hold next to it, however many they are.
+/// This rank's part with the adjacent elements of its neighbours, from any number of them.
 ///
 /// Math     y[i] = x[i] of the whole array, before <= i - start, i < stop + after; the adjoint adds
-///          what lies in the halo to the elements that it is of
+///          the halo's elements to the elements that they are copies of
 /// Shapes   dims -> dims with `out` in place of d; a part without elements has no halo
 /// DTypes   floating and complex
 /// Errors   NameError: no such dimension or axis; ValueError: widths below 0, an extent below 0

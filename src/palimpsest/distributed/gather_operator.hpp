@@ -24,8 +24,8 @@ namespace PALIMPSEST_API palimpsest {
 std::optional<NamedLinop> gather_operator(const NamedLinop& A, int root = 0);
 
 /// Writes gather_operator(A) to a file, by rank 0. load() reads it in any number of processes; to
-/// share it among ranks again, distribute what was loaded. All ranks call it, and return when the
-/// file is there.
+/// share it among ranks again, distribute the loaded operator. All ranks call this function, and
+/// return when the file is there.
 ///
 /// Errors   those of gather_operator() and save(); a failure of rank 0 is a CommunicationError on
 ///          the others

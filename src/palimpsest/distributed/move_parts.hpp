@@ -27,19 +27,19 @@ class PartsMap {
   /// Extents of the output of a member, given those of the input of this rank. ShapeError: this
   /// rank does not hold its part.
   virtual Extents output_extents(std::span<const index_t> input, int receiver) const = 0;
-  /// Those of the input of this rank, given those of its output.
+  /// The extents of this rank's input, given those of its output.
   virtual Extents input_extents(std::span<const index_t> output) const = 0;
   /// The blocks of a member, in the order of the senders.
   virtual std::vector<PartBlock> blocks_for(std::span<const index_t> input, int receiver) const = 0;
 };
 using PartsMapPtr = std::shared_ptr<const PartsMap>;
 
-/// Moves elements as a map says; the adjoint adds what each element became, in the order of the
+/// Moves elements by a map. The adjoint adds up the copies of each element, in the order of the
 /// ranks.
 ///
 /// Aliases  view_map {}, destroy_map {}
-/// Cost     one message to each rank that gets anything, one synchronisation. Scratch: what is sent
-///          and received
+/// Cost     one message to each rank that receives elements, one synchronisation. Scratch: sent and
+///          received elements
 class MoveParts final : public CommunicationOp {
  public:
   MoveParts(Team team, AxisNames axes, PartsMapPtr map, bool is_adjoint)
@@ -76,9 +76,9 @@ struct CutAxis {
 };
 using CutAxes = std::vector<CutAxis>;
 
-/// Of an array that is cut one way the parts of another way. Ranks that differ along axes of the
-/// team which cut nothing hold the same; each gets elements from those of its own place there.
-/// Adjoint and inverse are the way back.
+/// The parts of an array in another cut. Ranks that differ only along axes of the team without a
+/// cut hold the same; each gets elements from the ranks at its own place along these axes. Adjoint
+/// and inverse move the elements back.
 Variable redistribute(const Variable& x, const Team& team, const CutAxes& from, const CutAxes& to);
 
 /// Elements beyond the ends of an array: 0, those from the other end, the nearest one again.

@@ -14,8 +14,8 @@ namespace palimpsest::distributed_detail {
 Attribute attribute_of(const AxisNames& names);
 AxisNames names_of(const NamedLinop& A, std::string_view attribute);
 Attribute attribute_of(const CutAxes& cuts);
-/// The same for "input" and "output": with the number of this rank's part, that of all parts, and
-/// where this one begins. See random_part().
+/// The same for "input" and "output", with the number of this rank's part, the number of all parts,
+/// and the start of this one. See random_part().
 Attribute spread_of(const Team& team, const CutAxes& cuts);
 CutAxes cuts_of(const NamedLinop& A, std::string_view attribute);
 /// The same, of arrays of a rank: an ellipsis in front of a cut may stand for any number of axes.
@@ -29,7 +29,7 @@ struct CutDim {
   index_t extent = -1;
 };
 using CutDims = std::vector<CutDim>;
-/// Those of containers whose first child is a part, as they stand in "cut_dims".
+/// The cuts of containers whose first child is a part, as the attribute "cut_dims".
 Attribute attribute_of(const CutDims& cuts);
 CutDims cut_dims_of(const NamedLinop& A);
 
@@ -38,9 +38,9 @@ NamedShape assemble_part(std::vector<NamedLinop>& children, const Assembly& how)
 NamedLinop refuse_tiles(const NamedLinop& A, const Tile& tile);
 extern const VectorParts kVectorParts;
 
-/// The operator on a tile of which ranges may be empty: then zeros of the dtype that A gives.
+/// The operator on a tile. If a range is empty: zeros of the dtype of A's result.
 NamedLinop part_of_tile(const NamedLinop& A, const Tile& tile);
-/// Does A hold an operator that part_of_tile() gave for an empty range?
+/// True if A holds an operator that part_of_tile() gave for an empty range.
 bool has_empty_part(const NamedLinop& A);
 /// A with the tiles of one index that empty parts of it hold to know its dtypes, or with the whole
 /// operator where that has no index.
@@ -50,8 +50,8 @@ NamedLinop without_empty_parts(const NamedLinop& A);
 NamedLinop with_other_sizes(const NamedLinop& A, const DimMap& sizes);
 /// The size of an axis of both shapes. ShapeError "is unknown".
 index_t known_size(const NamedLinop& A, std::size_t axis);
-/// The sizes of the axes of both shapes, -1 where they are unknown: "extents" of containers whose
-/// child is the whole operator.
+/// The sizes of the axes of both shapes, -1 if unknown: "extents" of containers whose child is the
+/// whole operator.
 Attribute extents_of_whole(const NamedLinop& A);
 /// The dimensions of A with the sizes of this rank's parts, where they are known.
 DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement);

@@ -23,7 +23,7 @@ struct Team::Node {
 
 namespace distributed_detail {
 
-/// The team of an operator's attribute. StateError: there is none in this process.
+/// The team of an operator's attribute. StateError if this process lacks it.
 Team team_of_id(index_t id);
 
 /// The ranks of a team that differ from this one at most along some axes, in the order of their

@@ -33,7 +33,7 @@ struct TeamPlan {
   const RankPlan& smallest() const;
   /// Sums over ranks; synchronisations: the most of one rank.
   Traffic traffic() const;
-  /// A table for people.
+  /// A table as text.
   std::string str() const;
 };
 
@@ -52,7 +52,7 @@ enum class Direction { forward, adjoint, normal };
 /// this type: the type for the undistributed operator, in this direction. The team may be pretended
 /// or real; nothing is sent.
 ///
-/// Errors   those of distribute(), but for agreement, which is not checked
+/// Errors   those of distribute(), except for agreement between ranks, which is not checked
 /// Cost     one plan for each different part: at most 2 per axis of the team, whatever its size
 TeamPlan plan_on_team(const NamedLinop& A, const Team& team, const Placement& placement,
                       const TensorType& x, Direction direction = Direction::forward);
