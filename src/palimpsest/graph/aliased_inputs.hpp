@@ -11,8 +11,8 @@
 
 namespace palimpsest {
 
-/// The inputs in whose memory the outputs of nodes may lie, by view_map and destroy_map. Each node
-/// is asked once: its maps may be as long as it has outputs.
+/// The inputs in whose memory the outputs of nodes may lie, by view_map and destroy_map. Asks each
+/// node only once: its maps may be as long as its list of outputs.
 class AliasedInputs {
  public:
   /// Positions among the inputs of the value's owner, views first; none for a root.

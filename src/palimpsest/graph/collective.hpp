@@ -40,10 +40,11 @@ class Collective {
   /// equal.
   virtual int turn() const = 0;
   virtual OpPtr with_turn(int turn) const = 0;
-  /// One op with the inputs and the outputs of all these nodes, of which one has this op, one node
-  /// after the other, that gives the same bits with fewer messages. Null: there is none.
+  /// One op for all these nodes, one after the other: it takes all their inputs, gives all their
+  /// outputs, with the same bits and fewer messages. One of the nodes has this op. Null if there is
+  /// no such op.
   virtual OpPtr joined(std::span<const Apply>) const { return nullptr; }
-  /// A step that is no Collective failed here: tells the other processes, which wait for this one.
+  /// Tells the other processes, which wait for this one, that another step failed here.
   virtual void abandon(std::string_view why) const noexcept = 0;
 };
 

@@ -87,7 +87,7 @@ class NoOutputInplaceOnInput final : public Feature {
   std::set<int> outputs_;
 };
 
-/// A variable without a name takes that of the variable whose place it takes.
+/// Gives a variable without a name the name of the variable that it replaces.
 class PreserveNames final : public Feature {
  public:
   void on_change_input(const FunctionGraph& graph, const Use& use, const Variable& old,

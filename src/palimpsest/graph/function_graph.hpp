@@ -21,22 +21,22 @@ class GraphState;
 }
 
 /// A graph that is being compiled: nodes, uses of each variable, protection, edits with exact
-/// rollback, and the analysis of who overwrites what, kept up to date by each edit. It owns clones,
-/// so nothing that a user holds changes.
+/// rollback, and the analysis of overwrites, updated by each edit. It owns clones, so it changes no
+/// variable of the user.
 ///
 /// Invariants
 ///  1. Its nodes are exactly the applications that some output needs.
 ///  2. uses(v) lists every use of v by a node of the graph or as an output, in order of arrival.
 ///  3. An edit that throws leaves 1 and 2, their order included, and all features as they were.
-/// Tags   a variable's is_indestructible is looked at when something near it changes: set it
-///        before the variable enters the graph
-/// Cost   an edit: what it touches; where nothing is overwritten nearby, O(1) per use. check() and
-///        consistent(): O(1) for a consistent graph
+/// Tags   a variable's is_indestructible takes effect when its surroundings change: set it before
+///        the variable enters the graph
+/// Cost   an edit: proportional to the uses that it touches; O(1) per use without overwritten
+///        variables nearby. check() and consistent(): O(1) for a consistent graph
 class FunctionGraph {
  public:
   struct Options {
     bool clone = true;
-    /// False: any two views of one variable count as overlapping, whatever parts they show.
+    /// False: any two views of one variable count as overlapping, whichever parts they show.
     bool alias_regions = true;
   };
   using Pairs = std::span<const std::pair<Variable, Variable>>;
@@ -62,8 +62,8 @@ class FunctionGraph {
   /// All nodes, each behind the nodes that it reads from and behind every reader of the values that
   /// it overwrites; deterministic. InconsistencyError when no such order exists.
   std::vector<Apply> toposort() const;
-  /// Pairs of nodes of which the first must precede the second although it computes nothing for
-  /// it. Those that follow from others need not be among them.
+  /// Pairs of nodes with an order between them: the first precedes the second although it computes
+  /// nothing for it. Pairs that follow from others may be missing.
   std::vector<std::pair<Apply, Apply>> order_constraints() const;
 
   /// Variables that must keep their value: the inputs not lent to a function.

@@ -8,15 +8,15 @@
 //  2. The labels of the order list increase along every data edge and along every constraint that
 //     is not set aside. A constraint is set aside only while it would close a cycle.
 //  3. A Record that is not queued knows every variable that its walk saw, and each of these has an
-//     Entry for it: whatever changes near such a variable queues the record or extends it.
+//     Entry for it: a change near such a variable queues the record or extends it.
 //  4. While some variable is to be overwritten last, every node that can fail supports the
 //     constraint that it precedes the barrier, a node of the order that computes nothing, and every
 //     record that reaches such a variable the one that its node comes after the barrier.
 //  5. Every reader of a member, other than the record's node, supports the constraint that it
 //     precedes that node.
 //  6. A walk that comes to one end of a Run may go on at the other. Its record then has no entries
-//     between the two, and is one of those that passed the run; whatever changes at a value of
-//     a run ends the run and queues these.
+//     between the two, and is one of the run's `passed`. A change at a value of a run ends the run
+//     and queues these records.
 #pragma once
 
 #include <algorithm>
@@ -43,19 +43,19 @@ struct Run;
 /// Input `index` of a node, or output `index` of the graph when `node` is null.
 struct UseSlot {
   VarInfo* var = nullptr;   // null while it is taken out
-  VarInfo* last = nullptr;  // what it used before
+  VarInfo* last = nullptr;  // the variable that it used before
   UseSlot *prev = nullptr, *next = nullptr;
   NodeInfo* node = nullptr;
   int index = 0;
-  bool reads = true;  // does the op look at its elements?
+  bool reads = true;  // the op looks at its elements
 };
 
 /// A place that the walk of a record came by.
 struct Entry {
   Record* record = nullptr;
   std::size_t top = 0;           // where the walk came down from
-  Region map = Region::whole();  // what the variable shows of that top
-  bool is_member = false;        // its memory meets what is written
+  Region map = Region::whole();  // the part of that top that the variable shows
+  bool is_member = false;        // its memory meets the written region
   bool is_first = false;         // of several ways to one member
 };
 
@@ -97,13 +97,13 @@ struct Top {
   std::vector<Region> written;
 };
 
-/// Values each of which is the one before it with a part overwritten, as a chain of `set_subtensor`
-/// makes them. Nothing but the node that overwrites it reads any of them, nobody has to keep one,
-/// and none has other aliases. A walk finds nothing between the first and the last: who reads a
-/// value in between precedes, by data, who reads the last.
+/// Values that each are the one before with a part overwritten, as a chain of `set_subtensor` makes
+/// them. The only reader of each is the node that overwrites it. None must be kept, and none has
+/// other aliases. A walk finds nothing between the first and the last: a reader of a value in
+/// between precedes, by data, the readers of the last.
 struct Run {
   std::vector<VarInfo*> values;  // at least three
-  PointerSet<Record> passed;     // those whose walks left out what lies between
+  PointerSet<Record> passed;     // those whose walks left out the values between
 };
 
 /// One overwritten input of a node, and the variables that share its memory.
@@ -188,7 +188,7 @@ struct NodeInfo {
 /// The reason why no node may overwrite the variable (R1); `none` if one may.
 InconsistencyKind must_keep(const VarInfo& m);
 
-/// Does the earlier writer that made this output overwrite all of the region?
+/// True if the earlier writer that made this output overwrites the whole region.
 bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region);
 
 /// The last value of the run that a walk for this node comes by.
@@ -202,9 +202,9 @@ struct Walk {
   std::vector<Run*> runs;
 };
 
-/// The list of nodes in an order that obeys data edges and constraints, with labels whose
-/// comparison is that of places. After Pearce & Kelly 2006, doi:10.1145/1187436.1210590, searching
-/// from both ends at once.
+/// The list of nodes in an order that obeys data edges and constraints. Labels compare as their
+/// places do. After Pearce & Kelly 2006, doi:10.1145/1187436.1210590, searching from both ends at
+/// once.
 ///
 /// Cost  an edge that agrees with the order: O(1); else the smaller of both sides of the interval
 ///       between its ends is moved
@@ -214,9 +214,9 @@ class OrderList {
   void remove(NodeInfo& node);
   /// Makes x precede y; false, and nothing moves, if y leads to x.
   bool make_before(NodeInfo& x, NodeInfo& y);
-  /// A way from `from` to `to` along data edges and constraints; empty if there is none.
+  /// A path from `from` to `to` along data edges and constraints; empty if there is none.
   std::vector<NodeInfo*> path(NodeInfo& from, NodeInfo& to) const;
-  /// Does `from` lead to any of these?
+  /// True if a path leads from `from` to one of these.
   bool leads_to(NodeInfo& from, std::span<NodeInfo* const> targets) const;
 
  private:
@@ -273,7 +273,7 @@ class GraphState {
   void undeclare(NodeInfo& node);
   void set_protected(VarInfo& v, bool value);
   void set_overwritten_last(VarInfo& v, bool value);
-  /// Is it so for any node of the graph?
+  /// True if `is_so` holds for a node of the graph.
   template <class F>
   bool any_node(F&& is_so) const {
     return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& item) {
@@ -296,10 +296,10 @@ class GraphState {
   std::pair<InconsistencyKind, VarInfo*> fault_of(const NodeInfo& node, const Apply& writer,
                                                   int input,
                                                   const std::vector<VarInfo*>& members) const;
-  /// Leaves no run, so that what is reported depends on the graph alone.
+  /// Ends all runs, so that the reported fault depends on the graph alone.
   Inconsistency check();
   bool is_consistent() const { return faulty_.empty() && aside_.empty(); }
-  /// With the barrier, which is nobody's node, among them.
+  /// Includes those of the barrier, which stands for no node of the user.
   std::vector<std::pair<NodeInfo*, NodeInfo*>> constraints() const;
   NodeInfo* barrier() const { return barrier_.get(); }
   std::size_t record_count() const { return records_.size(); }

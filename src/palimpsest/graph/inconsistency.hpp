@@ -29,17 +29,17 @@ std::string_view name_of(InconsistencyKind kind);
 struct Inconsistency {
   InconsistencyKind kind = InconsistencyKind::none;
   Apply node = {};         // the destroyer
-  Variable variable = {};  // what it destroys
-  Variable other = {};     // what shares that memory and must keep its value
+  Variable variable = {};  // the destroyed variable
+  Variable other = {};     // a variable in that memory that must keep its value
   Apply other_node = {};   // the reader, or the second destroyer
-  // Of an ordering_cycle: each node must precede the next one. Of a transaction: from the node that
-  // overwrites the variable to a node that can fail after it.
+  // For an ordering_cycle: nodes that each must precede the next one. For a transaction: from the
+  // node that overwrites the variable to a node that can fail after it.
   std::vector<Apply> cycle = {};
   std::string text = {};
   explicit operator bool() const { return kind != InconsistencyKind::none; }
 };
 
-/// A graph whose in-place steps contradict each other or its readers.
+/// A graph with in-place steps that contradict each other or its readers.
 class InconsistencyError : public Error {
  public:
   explicit InconsistencyError(Inconsistency fault)

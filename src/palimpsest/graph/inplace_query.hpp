@@ -23,11 +23,11 @@ struct InplaceCandidate {
 /// that replacing the node would meet. Exact, cycles included.
 ///
 /// Contract  the graph is as before; marks made during the call are gone
-/// Cost      what shares the memory and who reads it; a refused or unusual candidate costs as much
-///           as trying it and taking it back
+/// Cost      visits the variables in that memory and their readers; a refused or unusual candidate
+///           costs as much as trying it and taking it back
 std::vector<InplaceCandidate> inplace_candidates(FunctionGraph& graph, const Apply& node);
 
-/// Those of the inputs for which the answer is yes, each by itself: replacing the node by the
+/// The inputs with the answer yes, each by itself: replacing the node by the
 /// variant that overwrites one of them is never refused, except by a Feature.
 std::vector<int> fast_inplace_check(FunctionGraph& graph, const Apply& node,
                                     std::span<const int> inputs);
@@ -37,10 +37,11 @@ std::vector<int> fast_inplace_check(FunctionGraph& graph, const Apply& node,
 InconsistencyKind inplace_refusal(FunctionGraph& graph, const Apply& node, const Apply& variant,
                                   int input);
 
-/// The same for each input that the variant overwrites, as if it overwrote that one alone. Nothing
-/// where only trying tells.
+/// The same for each input that the variant overwrites, as if it overwrote that one alone. Empty
+/// optional where only a trial can tell.
 ///
-/// Cost  what shares the memory of each and who reads it, and once the node's inputs and outputs
+/// Cost  visits the variables in the memory of each and their readers, and once the node's inputs
+///       and outputs
 std::map<int, std::optional<InconsistencyKind>> inplace_refusals(FunctionGraph& graph,
                                                                  const Apply& node,
                                                                  const Apply& variant);

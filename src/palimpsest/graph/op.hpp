@@ -58,10 +58,10 @@ class RunContext {
   /// 64-byte aligned; arbitrary old content.
   std::span<std::byte> scratch() const { return scratch_; }
   std::string_view implementation() const { return implementation_; }
-  /// Output j is there and not in its destination: in an input that the op declares to view, in
-  /// another output with which output_aliases groups it, or in memory of the op that stays until
-  /// it runs again. Elements are taken from there when run() has returned; until then what the
-  /// view refers to must stay.
+  /// Places output j outside of its destination: in an input that the op declares to view, in
+  /// another output of the same group of output_aliases, or in memory of the op that stays until it
+  /// runs again. The elements are taken from there when run() has returned; until then the view's
+  /// memory must stay.
   void set_output(std::size_t j, const ConstView& where) { set_.emplace_back(j, where); }
   std::span<const std::pair<std::size_t, ConstView>> set_outputs() const { return set_; }
   /// For executors: copies the outputs that were set to the destinations.
@@ -102,7 +102,7 @@ class Op : public std::enable_shared_from_this<Op> {
   // -- aliasing --------------------------------------------------------------------------------
   virtual AliasMap view_map(const Apply&) const { return {}; }
   virtual AliasMap destroy_map(const Apply&) const { return {}; }
-  /// Overwritten inputs in whose memory no output lives.
+  /// Overwritten inputs without an output in their memory.
   virtual std::set<int> destroyed_inputs(const Apply&) const { return {}; }
   /// Groups of outputs that are views of one fresh buffer each.
   virtual std::vector<std::set<int>> output_aliases(const Apply&) const { return {}; }
@@ -176,9 +176,8 @@ class Op : public std::enable_shared_from_this<Op> {
 /// The inputs that a node overwrites, by destroy_map or destroyed_inputs.
 std::set<int> overwritten_inputs(const Apply& apply);
 
-/// Errors  ValueError: a position out of range in what the op declares, a tolerance on an input
-///         that is not overwritten, declared regions of two outputs in one overwritten input that
-///         overlap
+/// Errors  ValueError: a declared position out of range, a tolerance on an input that is not
+///         overwritten, declared regions of two outputs in one overwritten input that overlap
 void check_declarations(const Apply& apply);
 
 }  // namespace palimpsest

@@ -62,7 +62,7 @@ class Region {
   /// This region of a middle array, which is the region `middle` of a parent: the region of the
   /// parent. `parent` is the parent's type.
   Region within(const Region& middle, const TensorType& parent) const;
-  /// Do two regions of one parent have a byte in common?
+  /// True if two regions of one parent have a byte in common.
   bool meets(const Region& other, const TensorType& parent) const;
   /// True only if every byte of `other` is one of this region; false may be wrong.
   bool covers(const Region& other) const;
@@ -83,7 +83,7 @@ class Region {
   bool is_bound_ = false;
   std::vector<Range> ranges_;  // of a box
   int child_rank_ = 0;         // of a box
-  index_t offset_ = 0;         // of a lattice, as what follows
+  index_t offset_ = 0;         // of a lattice, like the fields below
   std::vector<Stride> strides_;
   index_t width_ = 1;
 };

@@ -13,7 +13,7 @@ namespace PALIMPSEST_API palimpsest {
 /// An extent that is not known when the graph is built.
 inline constexpr index_t kUnknown = -1;
 
-/// `(?, 3)`: extents of which some may be unknown.
+/// `(?, 3)`: extents, with ? for unknown ones.
 std::string extents_text(std::span<const index_t> extents);
 
 /// Type of a Variable: an array of fixed dtype, rank and device whose extents are known or

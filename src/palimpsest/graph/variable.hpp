@@ -31,7 +31,7 @@ class Attachment {
 
 /// Marks on a variable for rewrites and checks.
 struct VariableTags {
-  /// True: never overwritten, whatever a rewrite would gain.
+  /// True: never overwritten by a rewrite.
   bool indestructible = false;
   /// False: not looked at by the guard that searches for NaN.
   bool nan_guard = true;
@@ -85,7 +85,7 @@ class Variable {
   DType dtype() const { return type().dtype; }
   std::size_t rank() const { return type().rank(); }
   const std::string& name() const;
-  /// Gives the variable a name; names are for people and need not be unique.
+  /// Gives the variable a name. Names are for reading and need not be unique.
   const Variable& named(std::string name) const;
   /// The application that computes it; undefined for a root.
   Apply owner() const;
@@ -115,7 +115,7 @@ class Variable {
   /// A variable and a tensor are never the same handle; elementwise equality is ops::eq.
   friend bool operator==(const Variable& a, const Tensor& b) = delete;
 
-  // -- what layer ops/ builds, as members; elementwise equality is ops::eq ----------------------
+  // -- functions of layer ops/, as members; elementwise equality is ops::eq ----------------------
   /// Brackets: numbers, slice(a, b, s), all, newaxis, ellipsis, and integer or bool arrays.
   template <class... I>
   Variable operator()(const I&... index) const {
@@ -124,8 +124,8 @@ class Variable {
   Variable index_with(const std::vector<IndexEntry>& index) const;
   Variable operator[](index_t i) const;
   Variable operator[](const Variable& index) const;
-  /// Of x(...): x with the indexed elements replaced, or increased, by the value. Repeated indices:
-  /// set keeps the last, inc adds every one. ValueError if this is no indexed value.
+  /// For an indexed value x(...): x with the indexed elements replaced, or increased, by the value.
+  /// Repeated indices: set keeps the last, inc adds every one. ValueError for any other value.
   Variable set(const Operand& value) const;
   Variable inc(const Operand& value) const;
   /// With the order of the axes reversed.
@@ -261,8 +261,8 @@ struct VariableNode {
   ApplyNode* owner = nullptr;
   int index = 0;
   bool is_constant = false;
-  /// Of a value read by an index with arrays: a basic index was applied before, so that what was
-  /// indexed is two applications above.
+  /// For a value read by an index with arrays: a basic index was applied before, so the indexed
+  /// variable is two applications above.
   bool is_indexed_twice = false;
   VariableTags tags;
   Tensor value;                            // of a constant
