@@ -31,7 +31,7 @@ CalibrationArea calibration_area(const Tensor& measured, index_t largest = 24);
 /// readout x the block moves to the measured place where its energy is largest.
 ///
 /// Shapes   kspace (C, y, x) or (C, z, y, x), complex64
-/// Errors   ShapeError, DTypeError: not such
+/// Errors   ShapeError, DTypeError: another shape or dtype
 /// Cost     reads k-space once
 CalibrationArea calibration_area_of(const Tensor& kspace, index_t largest = 24);
 

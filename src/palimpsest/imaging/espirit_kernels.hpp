@@ -47,7 +47,7 @@ struct EspiritSizes {
   CalibrationArea area;
 };
 
-/// Has the noise level to be found in the data?
+/// True if the noise level is to be found in the data.
 inline bool finds_noise(const EspiritOptions& o) {
   return !o.sigma2 && (!o.crop || (!o.threshold && !o.rank && !o.percent));
 }
@@ -68,8 +68,8 @@ SignalSpace signal_space(const Tensor& samples, const EspiritSizes& sizes,
 /// Peak bytes of signal_space(), its result included.
 index_t signal_space_bytes(const EspiritSizes& sizes, const EspiritOptions& options);
 
-/// Weights (1 - l / sigma)+ of singular values, which descend, of a matrix whose elements have
-/// noise of variance sigma2.
+/// Weights (1 - l / sigma)+ of the singular values, in descending order, of a matrix with noise of
+/// variance sigma2 in its elements.
 ///
 /// Source   Candes et al. 2013, doi:10.1109/TSP.2013.2270464
 std::vector<double> soft_weights(const std::vector<double>& values, index_t rows, index_t columns,

@@ -24,8 +24,9 @@ struct KspaceSampling {
 /// Operator from an image to the signals of the coils: A x = P F sum over sets of s x.
 ///
 /// Math     F centred and unitary; on a grid P multiplies by the mask, along a trajectory F is the
-///          Nufft of accuracy 1e-4. With a basis x are the images whose sums are the frames
-/// Shapes   maps (C, y, x), (C, z, y, x) or with sets (M, C, ..), of which one set counts as none;
+///          Nufft of accuracy 1e-4. With a basis x holds its coefficient images, and their weighted
+///          sums are the frames
+/// Shapes   maps (C, y, x), (C, z, y, x) or with sets (M, C, ..); a single set has no axis M;
 ///          image ([T], [M], Ny, Nx) -> ([T], C, Ky, Kx) or ([T], C, Sp, Ro), with Nz and Kz of
 ///          volumes; with a basis B takes the place of T in the image
 /// DTypes   complex64

@@ -11,7 +11,8 @@ namespace PALIMPSEST_API palimpsest {
 struct NoiseOptions {
   /// Time between samples of noise and of image readouts, in any one unit; both or none.
   std::optional<double> noise_dwell = {}, imaging_dwell = {};
-  /// Of the receiver, relative to the sampled one: the part of the noise's band that it passes.
+  /// Bandwidth of the receiver, relative to the sampled one: the part of the noise's band that it
+  /// passes.
   double bandwidth = 0.793;
 };
 /// Covariance of the coils' noise in a sample of an image readout.

@@ -28,15 +28,15 @@ struct PartialLines {
   index_t beyond_middle() const { return acquired - 1 - (extent - (from_end ? 1 : 0)) / 2; }
 };
 
-/// The axis of which one side is missing: the farthest measured line on one side is at most 7/8 as
-/// far from the middle as that on the other.
+/// The axis with a missing side: the farthest measured line on one side is at most 7/8 as far from
+/// the middle as that on the other.
 ///
 /// Shapes   measured: bool (y, x) or (z, y, x)
-/// Errors   ValueError "both": two such axes; "middle": nothing is measured beyond it
+/// Errors   ValueError "both": two such axes; "middle": no line is measured beyond it
 std::optional<PartialLines> partial_lines(const Tensor& measured);
 
 struct HomodyneOptions {
-  /// Axes of k-space, of which `axis` is one; none: all.
+  /// Axes of k-space, including `axis`; empty: all.
   std::vector<index_t> axes = {};
   bool from_end = false;
   /// Around the middle the weights rise from 0 to 2; else they step: 0, 1, 2.

@@ -34,8 +34,8 @@ struct PatternOptions {
 ///
 /// Shapes   (ny, nx) bool
 /// Cost     poisson, random: exactly round(ny nx / acceleration) samples, the same for a seed
-/// Errors   ValueError: acceleration below 1, or so high that the centre alone has more samples;
-///          a lattice of an acceleration that is no integer
+/// Errors   ValueError: acceleration below 1, or so high that the centre alone has more samples; a
+///          lattice with an acceleration that is not an integer
 /// Source   Cook 1986, doi:10.1145/7529.8927; Efraimidis & Spirakis 2006,
 ///          doi:10.1016/j.ipl.2005.11.003; Breuer et al. 2006, doi:10.1002/mrm.20787
 Tensor sampling_pattern(index_t ny, index_t nx, const PatternOptions& options);

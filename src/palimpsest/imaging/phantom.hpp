@@ -28,8 +28,8 @@ std::span<const Ellipse> modified_shepp_logan();
 /// Errors   ValueError: an extent below 1
 Tensor ellipse_image(std::span<const Ellipse> ellipses, index_t ny, index_t nx);
 
-/// The transform of ellipses along a trajectory, exactly; on the grid it agrees with the unitary
-/// centred transform of their image but for what the pixels lose.
+/// The exact transform of ellipses along a trajectory. On the grid it agrees with the unitary
+/// centred transform of their image, except for detail that the pixels lose.
 ///
 /// Math     sqrt(ny nx) / 4 times the integral of f(x, y) exp(-i pi (k_x x + k_y y)), y downwards,
 ///          with the middle of pixel (floor(ny/2), floor(nx/2)) as the origin

@@ -23,7 +23,7 @@ enum class ReconstructMethod : std::uint8_t {
   pogm,         ///< the proximal optimized gradient method
   primal_dual,  ///< the method of Condat and Vu, with a ball that of Chambolle and Pock
   admm,
-  pocs,  ///< projections onto the data, the range of the maps and what the functions ask for
+  pocs,  ///< projections onto the data, the range of the maps and the constraints
 };
 const char* name_of(ReconstructMethod method);
 
@@ -45,9 +45,9 @@ struct ReconstructOptions {
   std::optional<double> scale = {};
   /// The image is divided by the scale.
   bool keep_scale = false;
-  /// Of the image, of its grid: real numbers in radians, or complex ones whose magnitude does not
-  /// count. The result has no such phase: A x is that of x times exp(i phase), so that x may be
-  /// asked to be real. One for all frames, coefficients and sets.
+  /// Phase of the image, on its grid: real numbers in radians, or complex ones whose magnitude does
+  /// not matter. The result lacks this phase: the coils see x times exp(i phase), so that x may be
+  /// required to be real. One phase for all frames, coefficients and sets.
   std::optional<Tensor> phase = {};
   /// Start of the iteration, an image.
   std::optional<Tensor> start = {};
@@ -73,13 +73,13 @@ struct Reconstruction {
 /// An image from k-space.
 ///
 /// Math     min |A x - y|^2 / 2 + sum of regularizers, A = sense_model(maps, sampling); weights of
-///          what is proportional to |x| are multiplied by the scale. With a ball: min of the others
-///          where |A x - y| <= its radius times the scale
+///          functions proportional to |x| are multiplied by the scale. With a ball: min of the
+///          others with |A x - y| <= its radius times the scale
 /// Shapes   kspace (C, ..), of a series (T, C, ..); without mask, points that are 0 in all coils
 ///          count as not measured
 /// DTypes   complex64
-/// Errors   ShapeError, DTypeError: arrays do not fit; ValueError "cannot": a method that cannot
-///          do the regularizers; "ball": with a basis; "NaN"; those of the solvers
+/// Errors   ShapeError, DTypeError: arrays do not fit; ValueError "cannot": a method that does not
+///          support the regularizers; "ball": with a basis; "NaN"; those of the solvers
 /// Cost     plan_reconstruct()
 /// Source   Pruessmann et al. 2001, doi:10.1002/mrm.1241; Lustig et al. 2007,
 ///          doi:10.1002/mrm.21391

@@ -34,22 +34,22 @@ struct Regularizer {
   double lambda = 0;
   /// Dimensions of the image along which it acts; none: all spatial ones.
   Dims over = {};
-  /// Of low rank: dimensions that are the columns, none: the series, T or B; and the extents of
-  /// blocks.
+  /// For low rank: dimensions that are the columns, empty for the series, T or B; and the extents
+  /// of blocks.
   Dims across = {};
   BlockExtents block = {};
-  /// Of wavelets.
+  /// For wavelets.
   std::string wavelet = "db2";
   int levels = kAutomaticLevels;
   Dims joint = {};
-  /// Of wavelets and blocks: at random along the iterations, or none.
+  /// For wavelets and blocks: random along the iterations, or none.
   Shift shift = Shift::random;
   LowRankScale scale = LowRankScale::none;
-  /// Of total variation.
+  /// For total variation.
   bool isotropic = true;
   DifferenceBoundary boundary = DifferenceBoundary::periodic;
   DifferenceDirection direction = DifferenceDirection::backward;
-  /// Of generalized variation: the weight of the second order over that of the first.
+  /// For generalized variation: the weight of the second order over that of the first.
   double ratio = 2;
 };
 
@@ -67,11 +67,11 @@ Regularizer parse_regularizer(const std::string& text);
 /// The factor of a function that is proportional to |x|; by default lambda.
 using WeightOf = std::function<Weight(const Regularizer&)>;
 
-/// Adds the functions to an objective whose unknown is an image with these dimensions. The first
-/// of them that is no quadratic is `h`; constraints come first, so that the image obeys them.
-/// Random shifts are left out where there are several.
+/// Adds the functions to an objective with an image of these dimensions as its unknown. The first
+/// function that is not quadratic is `h`; constraints come first, so that the image obeys them.
+/// With several such functions random shifts are left out.
 ///
-/// The ball is left out: it stands in place of the data term.
+/// The ball is left out: it takes the place of the data term.
 ///
 /// Generalized variation makes the unknown larger: the image is part 0 of parts_of_unknown() along
 /// a new first dimension, and `A` of the objective takes it out.
@@ -81,17 +81,18 @@ using WeightOf = std::function<Weight(const Regularizer&)>;
 void add_regularizers(Objective& objective, const std::vector<Regularizer>& regularizers,
                       const Dims& image, const WeightOf& weight = {});
 
-/// Of the unknown of that objective, 1 but with generalized variation: the image, and a field with
-/// as many components as there are dimensions along which it acts.
+/// Number of parts of that objective's unknown, 1 without generalized variation: the image, and a
+/// field with as many components as there are dimensions along which it acts.
 index_t parts_of_unknown(const std::vector<Regularizer>& regularizers, const Dims& image);
 
-/// Is the weight in the unit of the image? That of l2 has none, constraints have no weight.
+/// True if the weight is in the unit of the image. The weight of l2 has no unit, constraints have
+/// no weight.
 bool is_relative(const Regularizer& regularizer);
 
 /// The one that bounds |A x - y|; null: none does.
 const Regularizer* ball_of(const std::vector<Regularizer>& regularizers);
 
-/// Are all of them quadratic, so that the image is linear in the data?
+/// True if all of them are quadratic, so that the image is linear in the data.
 bool are_quadratic(const std::vector<Regularizer>& regularizers);
 
 }  // namespace palimpsest

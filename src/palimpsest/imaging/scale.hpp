@@ -16,7 +16,7 @@ struct Brightness {
   double scale() const;
 };
 
-/// Of the root-sum-of-squares image of coil images.
+/// The brightness of the root-sum-of-squares image of coil images.
 ///
 /// Math     of the sorted magnitudes m_0 .. m_(n-1): m_[n/2], m_[trunc(0.9 n)], m_(n-1)
 /// Shapes   coil_images (C, ..)
@@ -24,7 +24,7 @@ struct Brightness {
 /// Errors   ShapeError, DTypeError: not such an array, or an empty one
 Brightness brightness(const Tensor& coil_images);
 
-/// Of magnitudes, which are sorted where they lie.
+/// The brightness of magnitudes, which are sorted in place.
 ///
 /// DTypes   float32
 /// Aliasing magnitudes is overwritten
@@ -32,8 +32,8 @@ Brightness brightness(const Tensor& coil_images);
 /// Cost     no memory
 Brightness brightness_of_magnitudes(Tensor& magnitudes);
 
-/// Of the image that the middle of k-space makes, at most 32 points along each axis, per point of
-/// the whole grid.
+/// The brightness of the image from the middle of k-space, at most 32 points along each axis, per
+/// point of the whole grid.
 ///
 /// Shapes   kspace (C, y, x) or (C, z, y, x), centred; area: part of its calibration area
 /// Errors   ShapeError, DTypeError: not such an array; ValueError: an empty area

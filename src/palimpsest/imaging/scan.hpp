@@ -28,7 +28,7 @@ struct Geometry {
   double time_step_us = 0;
 };
 
-/// The counter of a raw file whose values become frames: the dimension T.
+/// The counter of a raw file that numbers the frames: the dimension T.
 enum class FrameCounter { none, contrast, phase, set, repetition };
 /// `T=repetition`, or one of the other counters.
 ///
@@ -37,8 +37,8 @@ FrameCounter parse_frame_counter(const std::string& text);
 const char* name_of(FrameCounter counter);
 
 struct ScanOptions {
-  /// Of a raw file: one of several. All slices are taken where none is named; of several contrasts,
-  /// phases and sets one must be named, unless they are frames.
+  /// For a raw file: the number of one slice, contrast, phase or set. Without a slice all are
+  /// taken. One of several contrasts, phases and sets must be named, unless they are frames.
   std::optional<index_t> slice = {}, contrast = {}, phase = {}, set = {};
   /// All repetitions are averaged where none is named, unless they are frames.
   std::optional<index_t> repetition = {};
@@ -48,7 +48,7 @@ struct ScanOptions {
   index_t readouts_per_frame = 0, readouts_per_step = 0;
   /// Decorrelates the coils by the noise readouts of a raw file.
   bool prewhiten = false;
-  /// Of an array file: a file with its trajectory, float32 (readouts, samples, D), or one for each
+  /// For an array file: a file with its trajectory, float32 (readouts, samples, D), or one for each
   /// frame; or BART's.
   std::string trajectory = {};
 };
@@ -81,14 +81,14 @@ struct ScanLayout {
   Tensor trajectory;
   index_t readouts_per_frame = 0, readouts_per_step = 0;
   Geometry geometry;
-  /// Of a raw file.
+  /// The header of a raw file.
   RawScanHeader header;
   /// Remarks for the user.
   std::vector<std::string> notes = {};
 
   index_t n_coils() const { return grid[0]; }
   index_t n_slices() const { return static_cast<index_t>(slices.size()); }
-  /// 1 where there is no such dimension.
+  /// The number of frames; 1 without that dimension.
   index_t n_frames() const;
   bool has_trajectory() const { return trajectory.defined(); }
   bool is_cut() const { return !has_trajectory() && columns < grid[3]; }
@@ -130,7 +130,7 @@ struct Scan {
   /// complex64 (S, C, z, y, x) of separate calibration lines on the same grid.
   std::optional<Tensor> calibration;
   Geometry geometry;
-  /// Of a raw file.
+  /// The header of a raw file.
   RawScanHeader header;
 };
 

@@ -27,12 +27,12 @@ struct ScanReconstructionOptions {
   std::string start;
   /// Along a trajectory: file with weights of the samples, real, (readouts, samples).
   std::string weights;
-  /// Of a series: file with a basis, numbers (frames, coefficients). The images of the result are
-  /// those whose sums, weighted with its rows, are the frames.
+  /// For a series: file with a basis, numbers (frames, coefficients). The result holds one image
+  /// per coefficient; their sums, weighted with the rows of the basis, are the frames.
   std::string basis;
   /// File with the phase of the image, ([slice], [z], y, x): real numbers in radians, or complex
-  /// ones whose magnitude does not count. The result has no such phase: the coils see it times
-  /// exp(i phase), so that it may be asked to be real.
+  /// ones whose magnitude does not matter. The result lacks this phase: the coils see it times
+  /// exp(i phase), so that it may be required to be real.
   std::string phase;
   ScanOptions scan;
   std::vector<Regularizer> regularizers;
@@ -56,7 +56,7 @@ struct ScanReconstructionOptions {
   std::string scratch = ".";
   /// The coil maps are a result, too.
   bool keeps_maps = false;
-  /// Held at most while the results of a scan are written, besides image and maps: by the
+  /// The most bytes held while the results of a scan are written, beside image and maps: by the
   /// allocator, and by others, which count during while_writing().
   std::function<SortingBytes(const ScanLayout& scan)> writing_bytes = {};
   std::optional<double> time_limit_s = {};
@@ -85,11 +85,10 @@ struct ScanReconstructionPlan {
   /// True if k-space and maps lie in memory. False: they lie in files that are read a part at a
   /// time.
   bool in_memory = true;
-  /// Bytes at a time: of a raw file that are sorted, of k-space and of maps whose columns are
-  /// taken.
+  /// Bytes at a time: of a raw file for sorting, of k-space and of maps for taking columns.
   index_t sorting_piece = 0, columns_piece = 0, maps_piece = 0, calibration_piece = 0;
   index_t mean_piece = 0, compression_piece = 0;
-  /// Planes whose maps are read from their file at a time.
+  /// Planes of maps that are read from their file at a time.
   index_t maps_at_a_time = 1;
   /// Solves one after the other: slices, frames and planes that nothing ties together.
   index_t solves = 1;
@@ -105,14 +104,14 @@ struct ScanReconstructionResult {
   Tensor image;
   /// complex64 ([slice], [set], coil, ..), if they were to be kept.
   Tensor maps;
-  /// Of the solve that converged least.
+  /// The status of the solve that converged least.
   Status status = Status::converged;
   std::vector<Record> history;
   /// The most of any solve.
   index_t iterations = 0;
   /// Number of applications of each operator, in all solves.
   std::map<std::string, std::int64_t> applications;
-  /// Of the first slice.
+  /// The scale of the first slice.
   double scale = 1;
   /// The part of the energy that virtual coils keep.
   double kept_energy = 1;
@@ -134,17 +133,17 @@ class PALIMPSEST_API ScanReconstruction {
   ~ScanReconstruction();
 
   const ScanLayout& layout() const;
-  /// With the axes "solve" and "coil".
+  /// The team, with the axes "solve" and "coil".
   const Team& team() const;
   /// Solves and coils of this rank, out of those of all.
   PartRange own_solves() const;
   PartRange own_coils() const;
   /// The area that maps are estimated from; empty if they are given.
   const CalibrationArea& center() const;
-  /// Are they estimated from separate calibration lines, not from the image's own?
+  /// True if the maps are estimated from separate calibration lines, not from the image's own.
   bool uses_calibration() const;
   const ScanReconstructionPlan& plan() const;
-  /// Of one solve: the plan of A^H y, of the iteration (not of the adjoint alone), and of one step.
+  /// Plans of one solve: of A^H y, of the iteration (not of the adjoint alone), and of one step.
   const BudgetSplit& adjoint() const;
   const SolvePlan& solve() const;
   const Plan& step() const;
@@ -164,7 +163,7 @@ class PALIMPSEST_API ScanReconstruction {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Do the regularizers tie the points along this dimension of the image together?
+/// True if the regularizers tie the points along this dimension of the image together.
 bool ties(const std::vector<Regularizer>& regularizers, const ND& d);
 
 }  // namespace palimpsest

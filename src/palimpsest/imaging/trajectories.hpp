@@ -83,7 +83,7 @@ struct EpiOptions {
 /// Lines in the order of time, every second one backwards; shots are interleaved.
 ///
 /// Shapes   (lines, samples, 2)
-/// Errors   ValueError: a number out of range; "echo_train": lines are no multiple of it
+/// Errors   ValueError: a number out of range; "echo_train": lines are not a multiple of it
 Tensor epi_trajectory(const EpiOptions& options);
 
 /// Locations for Nufft() of arrays (.., z, y, x): the coordinates in reverse order.

@@ -47,8 +47,8 @@ struct InverseTransformOptions {
   /// Weight of |x|^2 / 2, relative to the largest eigenvalue of the normal operator.
   double lambda = 0;
 };
-/// Images whose transform along a trajectory comes nearest to the samples, by conjugate gradients;
-/// one after the other.
+/// The images with the transform along a trajectory that comes nearest to the samples, by conjugate
+/// gradients; one after the other.
 ///
 /// Shapes   kspace (.., readouts, samples) -> (.., y, x)
 /// Errors   those of trajectory_transform; ValueError: numbers out of range

@@ -30,14 +30,14 @@ EchoPhase echo_phase(const Tensor& forward, const Tensor& reversed);
 /// Takes that phase out of a reversed line of k-space, (coil, x), in place.
 void align_echo(std::complex<float>* line, index_t n_coils, index_t n_x, const EchoPhase& phase);
 
-/// Of the navigators of a slice in a raw file, the mean of all. None: the scan has no readouts of
-/// phase correction in both directions.
+/// The mean echo phase of the navigators of a slice in a raw file. Empty if the scan has no
+/// readouts of phase correction in both directions.
 std::optional<EchoPhase> echo_phase_of(const RawScanFile& file, index_t slice, index_t piece_bytes);
 
-/// k-space of EPI whose reversed lines are aligned with the forward ones.
+/// k-space of EPI with its reversed lines aligned with the forward ones.
 ///
 /// Shapes   kspace (C, y, x), forward and reversed navigators (C, x), is_reversed (y) bool
-/// Errors   those of echo_phase(); ValueError "navigator": there are none
+/// Errors   those of echo_phase(); ValueError "navigator": one is missing
 Tensor aligned_echoes(const Tensor& kspace, const Tensor& is_reversed,
                       const std::optional<Tensor>& forward, const std::optional<Tensor>& reversed);
 

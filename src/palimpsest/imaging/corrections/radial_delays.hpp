@@ -14,16 +14,17 @@ struct RadialDelays {
 
 /// The delays, from the points where spokes cross (RING).
 ///
-/// Math     two spokes cross where t_i n_i + S n_i = t_j n_j + S n_j; t_i and t_j are where the
-///          data of all coils agree best, within 6 samples of the middle, on a grid of 1/16 sample
-///          and by the paraboloid around its best point. S has the least sum of distances over all
-///          pairs whose spokes enclose at least 30 degrees, 2,000 at most
+/// Math     two spokes cross where t_i n_i + S n_i = t_j n_j + S n_j; t_i and t_j are the points
+///          where the data of all coils agree best, within 6 samples of the middle, on a grid of
+///          1/16 sample and by the paraboloid around its best point. S has the least sum of
+///          distances over all pairs of spokes at an angle of at least 30 degrees, 2,000 pairs at
+///          most
 /// Shapes   kspace (C, spokes, samples), trajectory (spokes, samples, 2) as it was meant to be
 /// DTypes   complex64, float32
-/// Units    S in those of the trajectory; those of the data do not matter
-/// Errors   ShapeError, DTypeError: not such arrays; ValueError "radial": a spoke that is no even
-///          line through the middle; "cross": fewer than three pairs of spokes; "signal": there is
-///          none where they cross
+/// Units    S in those of the trajectory; the result does not depend on those of the data
+/// Errors   ShapeError, DTypeError: other arrays; ValueError "radial": a spoke that is not an even
+///          line through the middle; "cross": fewer than three pairs of spokes; "signal": no signal
+///          where they cross
 /// Cost     spokes x 193 x samples multiplications for each coil, and 914 comparisons for each pair
 /// Source   Rosenzweig et al. 2019, doi:10.1002/mrm.27506
 RadialDelays estimate_delays(const Tensor& kspace, const Tensor& trajectory);

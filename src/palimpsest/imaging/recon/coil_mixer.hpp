@@ -9,8 +9,8 @@
 
 namespace palimpsest {
 
-/// Leading left singular vectors of samples whose sum y y^H is `covariance` (upper triangle): the
-/// rows (to, coils), conjugated, and the part of the energy that they keep.
+/// Leading left singular vectors of samples with the sum `covariance` of y y^H (upper triangle):
+/// the rows (to, coils), conjugated, and the part of the energy that they keep.
 ///
 /// Errors   ValueError "no signal"
 struct LeadingCoils {
@@ -19,8 +19,8 @@ struct LeadingCoils {
 };
 LeadingCoils leading_coils(std::vector<std::complex<double>> covariance, index_t coils, index_t to);
 
-/// Virtual coils of a scan whose samples are seen one line at a time: first they are counted, then
-/// the matrix of the svd is made, and from then on lines are mixed.
+/// Virtual coils of a scan that is read one line at a time: first the samples are counted, then the
+/// matrix of the svd is made, and from then on lines are mixed.
 class CoilMixer {
  public:
   CoilMixer(index_t coils, index_t to);
@@ -30,13 +30,13 @@ class CoilMixer {
   /// The part of the energy that is kept, once the matrix is there.
   double energy() const { return energy_; }
   bool is_ready() const { return !rows_.empty(); }
-  /// Held while lines of so many samples are mixed, and while the matrix is made.
+  /// Bytes held while lines of this many samples are mixed, and while the matrix is made.
   index_t bytes(index_t line) const;
 
   /// Counts `n` samples of each coil, `step` apart from one coil to the next.
   void count(const std::complex<float>* line, index_t step, index_t n);
   void make();
-  /// Of (coil, n) the first `to` lines become those of virtual coils.
+  /// Turns the first `to` lines of (coil, n) into those of virtual coils.
   void mix(std::complex<float>* line, index_t n);
   /// A dense array (to, ..) of a grid (coil, z, y, x), any strides, complex64 or complex128.
   Tensor mixed(const Tensor& grid, const Place& place);

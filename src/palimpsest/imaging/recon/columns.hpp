@@ -22,13 +22,13 @@ class ColumnTaker {
     AlongX along = AlongX::nothing;
     index_t first = 0, count = 0;
     bool as_planes = false;
-    /// Of the grid that are worked on at a time.
+    /// Bytes of the grid for one piece of work.
     index_t piece_bytes = 0;
     bool grid_is_mapped = false;
   };
   ColumnTaker(const Extents& grid, const Options& options);
 
-  /// Held beside grid and result.
+  /// Bytes held beside grid and result.
   index_t bytes() const;
   /// Extents of the result.
   Extents shape() const;

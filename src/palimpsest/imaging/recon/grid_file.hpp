@@ -14,12 +14,12 @@ namespace palimpsest {
 struct GridFile {
   std::string path;
   Tensor array;  // complex64 or complex128, any strides
-  /// Held for what cannot be mapped.
+  /// Bytes in memory: 0 for a mapped array.
   index_t held_bytes() const { return is_mapped(array) ? 0 : array.nbytes(); }
   bool is_dense() const { return array.dtype() == DType::complex64 && array.is_contiguous(); }
 };
 
-/// Held while a dense copy of such an array is made, beside it.
+/// Bytes held beside such an array while a dense copy of it is made.
 index_t copying_bytes(const Tensor& array);
 /// Writes an array of any layout as complex64, from element `first` on.
 void copy_dense(const Tensor& array, ScratchArray& into, index_t first);

@@ -19,7 +19,7 @@ namespace palimpsest {
 /// The unknown of one solve: the extents of its arrays, and whether they lie in mapped files.
 struct ImageItem {
   index_t n_coils = 1;
-  /// Of the image, and their names: out of Nz, Ny, Nx.
+  /// Extents and names of the image's axes: out of Nz, Ny, Nx.
   Extents shape;
   Dims dims;
   /// Frames of k-space that are solved together; 0: it has no such dimension.
@@ -37,7 +37,8 @@ struct ImageItem {
   std::optional<Tensor> density = {};
   /// The coils are those of this rank: others along the axis "coil" have theirs.
   Team team = {};
-  /// Coils of all ranks, whose images are added up in the order of the coils; 0: of the ranks.
+  /// Coils of all ranks: their images are added in the order of the coils. 0: in the order of the
+  /// ranks.
   index_t leaves = 0;
 
   /// The kernels of the normal operators of frames lie in files that write_kernels() makes.
@@ -52,8 +53,8 @@ struct ImageItem {
   Extents kspace_shape() const;
   /// (C, ..) or (sets, C, ..).
   Extents maps_shape() const;
-  /// Of the weights of the data: the grid, or the samples, of frames one each; on a grid with a
-  /// basis those of subspace_weights().
+  /// Extents of the weights of the data: the grid, or the samples, of frames one each; on a grid
+  /// with a basis those of subspace_weights().
   Extents weights_shape() const;
 };
 
@@ -99,9 +100,9 @@ class ImageSolver {
   /// The right-hand side included, that of a ball, y, only in a file; 0 for the adjoint alone.
   index_t solve_bytes() const;
   const BudgetSplit& adjoint() const;
-  /// Is A^H y made? With a ball it only tells the scale along trajectories.
+  /// True if A^H y is made. With a ball it only gives the scale along trajectories.
   bool uses_adjoint() const;
-  /// Does the iteration take longer steps where k-space was measured less densely?
+  /// True if the iteration takes longer steps where k-space was measured less densely.
   bool is_preconditioned() const;
   /// Undefined for the adjoint alone.
   const SolvePlan& solve() const;
@@ -113,9 +114,9 @@ class ImageSolver {
   /// float32 of weights_shape(): on a grid 1 where k-space was measured, else 0; complex64 those of
   /// subspace_weights().
   void set_weights(const Tensor& weights);
-  /// Of a grid: they take no memory until they are set again.
+  /// Drops the weights of a grid: they take no memory until they are set again.
   void drop_weights();
-  /// Of the kernels that lie in files.
+  /// Bytes of the kernels that lie in files.
   index_t kernel_bytes() const;
   /// Before the first run, where kernels lie in files.
   void write_kernels(const std::string& folder);
@@ -133,8 +134,8 @@ class ImageSolver {
   /// x of the result is the image. With `scale_of` the scale is set before the iteration.
   SolveResult run(const Tensor& kspace, const Tensor& maps, MemoryLedger& ledger,
                   const ScaleOf& scale_of = {});
-  /// Of the bytes of the two stages, those of locations and kernels along a trajectory, of which
-  /// both are there during both, and of a basis.
+  /// Bytes in both stages' numbers that are held during both: locations and kernels along a
+  /// trajectory, and a basis.
   Budgets fixed_bytes() const;
 
   /// The smallest budgets for which a solver is found.

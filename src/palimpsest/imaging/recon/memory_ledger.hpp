@@ -38,7 +38,7 @@ class MemoryLedger {
  private:
   void add(index_t bytes);
 
-  std::optional<MemoryScope> scope_;  // since the last change of what is charged
+  std::optional<MemoryScope> scope_;  // since the last charge
   index_t live_ = 0;                  // of the allocator, when the scope began
   index_t charged_ = 0, peak_ = 0;
 };

@@ -6,8 +6,8 @@
 
 namespace palimpsest {
 
-/// Of the axis, as homodyne() and pocs() have them, but of images (.., y, x): only the axis of the
-/// lines is transformed. `lines.axis` counts from the front.
+/// Fills the missing side along the axis, as homodyne() and pocs() do, but for images (.., y, x):
+/// only the axis of the lines is transformed. `lines.axis` counts from the front.
 Tensor with_missing_side(const Tensor& image, const PartialLines& lines, PartialFourier method,
                          int pocs_iterations = 10);
 

@@ -29,7 +29,7 @@ Dims grid_of(const Dims& image, const char* letter = "K");
 /// Points of k-space over which coil maps may spread the density.
 inline constexpr index_t kDilation = 2;
 
-/// Of transforms (C, image) -> (C, readouts, samples), one, or one for each frame.
+/// The bound for transforms (C, image) -> (C, readouts, samples), one, or one for each frame.
 SpectralBound spectral_bound(const std::vector<NamedLinop>& transforms, const Dims& image,
                              const Extents& extents, bool has_frames);
 

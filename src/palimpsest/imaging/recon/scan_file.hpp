@@ -29,16 +29,16 @@ class ScanFile {
   ScanFile(const std::string& path, const ScanOptions& options, MemoryLedger& ledger, bool whole);
 
   const ScanLayout& layout() const { return layout_; }
-  /// Held at most by the constructor, and from then on until close().
+  /// The peak bytes of the constructor, and the bytes held from then on until close().
   index_t opening_bytes() const { return opening_bytes_; }
   index_t held_bytes() const;
-  /// Of them what stays: the masks of an image, and the trajectory.
+  /// The part of these bytes that stays: the masks of an image, and the trajectory.
   index_t kept_bytes() const;
-  /// Does taking k-space make an array? Else the file's is shown.
+  /// True if taking k-space makes an array; false if the file's own array is shown.
   bool makes_array() const { return makes_array_; }
-  /// Is that which is shown in a file?
+  /// True if the shown array lies in a mapped file.
   bool is_mapped() const { return is_mapped_; }
-  /// Held beside the array while it is made, if at most so much is read at a time.
+  /// Bytes held beside the array while it is made, for a limit of bytes read at a time.
   SortingBytes making_bytes(index_t piece_bytes) const;
 
   /// k-space of consecutive frames of a slice, complex64 (frame * coil, z, y, x), dense; along a
@@ -58,17 +58,18 @@ class ScanFile {
   /// bool, extents of an item: the points of separate calibration lines; undefined where the scan
   /// has none on the grid of the image.
   const Tensor& calibration_mask() const { return calibration_mask_; }
-  /// k-space of these lines, in the same form, and what is held beside it while it is made.
+  /// k-space of the calibration lines, in the same form; and the bytes held beside it while it is
+  /// made.
   Tensor calibration_kspace(index_t slice, const Place& place, index_t piece_bytes,
                             MemoryLedger& ledger) const;
   SortingBytes calibration_bytes(index_t piece_bytes) const;
 
   const std::optional<RawScanFile>& raw() const { return raw_; }
 
-  /// From now on there are so many virtual coils, in layout() too: leading left singular vectors of
-  /// the samples of the calibration area, or of all where there is none.
+  /// Compresses to this number of virtual coils, in layout() too: leading left singular vectors of
+  /// the samples of the calibration area, or of all samples without one.
   ///
-  /// Errors   ValueError "--compress": more than there are coils, or none
+  /// Errors   ValueError "--compress": more than the physical coils, or 0
   void compress_to(index_t coils);
   index_t physical_coils() const { return mixer_ ? mixer_->coils() : layout_.n_coils(); }
   /// The mixer of the coils; null before compress_to().
@@ -116,7 +117,7 @@ class ScanFile {
   Tensor calibration_mask_;
   std::unique_ptr<CoilMixer> mixer_;
   index_t opening_bytes_ = 0;
-  // Of the slice that was asked for last.
+  // The slice of the last request, and its phase.
   mutable index_t phase_slice_ = -1;
   mutable std::optional<EchoPhase> phase_;
 };

@@ -37,7 +37,7 @@ inline constexpr index_t kLargestPiece = index_t{16} << 20, kSmallestPiece = ind
 
 inline index_t sample_bytes(const Extents& shape) { return byte_count(shape, DType::complex64); }
 
-/// Has a solve with this end and history converged less than one with those?
+/// True if a solve with this end and history converged less than one with those.
 bool is_worse(Status status, const std::vector<Record>& history, Status than,
               const std::vector<Record>& history_of_that);
 
@@ -46,36 +46,36 @@ struct ScanReconstruction::Impl {
   explicit Impl(ScanReconstructionOptions given);
 
   struct Draft;
-  /// Of making a solver whose operators, or programs, hold memory of their own.
+  /// Measured bytes of making a solver. Its operators, or programs, hold memory of their own.
   struct Rehearsal {
     index_t operator_bytes = 0;      // locations and kernels along a trajectory
-    index_t constructing_bytes = 0;  // the most that was held until they were made
+    index_t constructing_bytes = 0;  // the peak until they were made
     index_t making_bytes = 0;        // the most that making them takes
     index_t kernel_bytes = 0;        // of those that lie in files
     ImageSolver::Budgets fixed = {0, 0};
   };
 
-  // -- what is asked for -------------------------------------------------------------------------
+  // -- options -----------------------------------------------------------------------------------
   bool has_maps() const { return !options.maps.empty(); }
   bool has_plane_maps() const;
   bool copies_maps(bool in_memory) const;
   bool arranges() const;
-  /// Are they estimated before the frames of a slice are solved?
+  /// True if maps are estimated before the frames of a slice are solved.
   bool maps_first() const { return !has_maps() && scan.layout().n_frames() > 1; }
   bool uses_calibration() const { return !has_maps() && scan.calibration_mask().defined(); }
-  /// Is the unit of the regularizers found from the data?
+  /// True if the unit of the regularizers is found from the data.
   bool wants_scale() const;
   /// From k-space on its grid?
   bool scales_on_grid() const;
   bool needs_mean() const;
   /// From A^H y of frames that are solved one by one along trajectories?
   bool wants_scale_of_frames() const;
-  /// Of |A^H y| for it, where that has no place in the images.
+  /// Bytes of |A^H y| for the scale, unless they fit into the memory of the images.
   index_t magnitude_bytes() const;
   index_t frames() const { return is_tied ? scan.layout().n_frames() : 1; }
   index_t groups() const { return scan.layout().n_frames() / frames(); }
   index_t images() const { return scan.layout().n_slices() * groups(); }
-  /// Is the result there before the first solve?
+  /// True if the result exists before the first solve.
   bool is_stacked() const { return images() > 1 || scan.layout().n_items() > 1; }
   Place place() const { return {plan.in_memory, options.scratch}; }
   /// (coil, ..) or (set, coil, ..).
@@ -88,9 +88,9 @@ struct ScanReconstruction::Impl {
   PartRange own_solves() const;
   PartRange own_coils() const;
   bool has_part_of_coils() const { return team.size("coil") > 1; }
-  /// Does this rank do one of these solves?
+  /// True if this rank does one of these solves.
   bool owns_any(index_t first, index_t count) const;
-  /// This rank's coils of an array of which they are axis `axis`.
+  /// This rank's coils of an array with coils along axis `axis`.
   Tensor part_of_coils(const Tensor& whole, index_t axis) const;
   /// The view of the result that a solve's image is written to.
   Tensor place_of(const Tensor& image, index_t slice, index_t group, index_t item) const;
@@ -113,7 +113,7 @@ struct ScanReconstruction::Impl {
   const Rehearsal& rehearsal(bool in_memory);
   std::optional<Tensor> density_of(index_t group) const;
   ImageItem item_of(bool in_memory, index_t group = 0) const;
-  /// Are there frames that are solved one by one along trajectories that differ?
+  /// True if frames are solved one by one along trajectories that differ.
   bool has_operators_of_frames() const;
   ImageSolverOptions solver_options() const;
   index_t espirit_bytes() const;

@@ -13,7 +13,7 @@ namespace palimpsest {
 // Frames of a series that lie in a subspace: x_t = sum over b of basis[t, b] c_b. The coefficient
 // images c take the place of the frames.
 
-/// complex64 (T, B), dense, of a basis (T, B) of numbers.
+/// The basis as complex64 (T, B), dense, from numbers (T, B).
 ///
 /// Errors   ValueError beginning with `who`: other rows than frames, more columns than rows, NaN, a
 ///          column of zeros, magnitudes that leave single precision

@@ -17,7 +17,7 @@ using AffineMatrix = std::array<std::array<double, 4>, 3>;
 /// An array with the names of its axes and its place in space.
 struct Image {
   Tensor data;
-  /// Of the axes of data, slow to fast, such as (T, Nz, Ny, Nx).
+  /// Names of the axes of data, slow to fast, such as (T, Nz, Ny, Nx).
   Dims names;
   /// Along x, y, z.
   std::array<double, 3> voxel_mm = {1, 1, 1};
@@ -68,11 +68,11 @@ Tensor magnitude(const Tensor& x);
 enum class ImagePart { magnitude, phase, real, imag };
 /// `magnitude`, `phase`, `real`, `imag`; ValueError "part" for other names.
 ImagePart parse_image_part(const std::string& name);
-/// That part as float32, dense; the phase is in (-pi, pi]. Any real or complex dtype.
+/// The part of x as float32, dense; the phase is in (-pi, pi]. Any real or complex dtype.
 Tensor part_of(const Tensor& x, ImagePart part);
 
-/// The middle part of the last two axes, element floor(n/2) staying the middle; larger sizes are no
-/// change. A view.
+/// The middle part of the last two axes, with element floor(n/2) in the middle again. Larger sizes
+/// change nothing. A view.
 Tensor center_crop(const Tensor& x, index_t ny, index_t nx);
 /// Zeros around the last two axes, element floor(n/2) staying the middle.
 Tensor center_pad(const Tensor& x, index_t ny, index_t nx);

@@ -16,17 +16,17 @@ NiftiImage to_nifti(const Image& image);
 Image from_nifti(const NiftiImage& nifti);
 
 /// An image as the images of an ISMRMRD file, and back: one for each slice (S), frame (T), set (M)
-/// and so on; coils are channels. Position and directions follow from the affine; numbers that do
-/// not fit the standard's 32 bits are kept as attributes as well.
+/// and so on; coils are channels. Position and directions follow from the affine. Numbers that do
+/// not fit the standard's 32 bits are also kept as attributes.
 ///
-/// Errors   ShapeError "ISMRMRD": an axis that it has no counter for; ValueError: images whose
-///          counters are no grid
+/// Errors   ShapeError "ISMRMRD": an axis without a counter; ValueError: images with counters that
+///          do not form a grid
 IsmrmrdImages to_ismrmrd(const Image& image);
 Image from_ismrmrd(const IsmrmrdImages& images);
 
 /// The array with BART's dimensions as axes in reverse order, for write_cfl(), and back.
 ///
-/// Errors   ShapeError "BART": an axis that is none of its dimensions
+/// Errors   ShapeError "BART": an axis that BART does not have
 Tensor to_bart(const Image& image);
 Image from_bart(const Tensor& array);
 
