@@ -52,7 +52,7 @@ std::string debugprint(const std::vector<Variable>& list, const DebugPrintOption
 std::string debugprint(const FunctionGraph& graph, const DebugPrintOptions& options = {},
                        const Plan* plan = nullptr);
 
-/// A graph for Graphviz: data edges black, view edges blue, edges to what a step overwrites red,
+/// A graph for Graphviz: data edges black, view edges blue, edges to overwritten inputs red,
 /// ordering constraints dashed; with print_memory the buffers of the arena as clusters.
 std::string to_dot(const Variable& v, const DebugPrintOptions& options = {});
 std::string to_dot(const FunctionGraph& graph, const DebugPrintOptions& options = {},

@@ -26,13 +26,13 @@ struct ByteRange {
 };
 /// From the first byte of an array to its last; empty for an array without elements.
 ByteRange range_of(const ConstView& view);
-/// Have two arrays a byte in common? Exact.
+/// True if two arrays have a byte in common. Exact.
 bool bytes_meet(const ConstView& a, const ConstView& b);
 
-/// Does a region of a row-major array of this type hold any of `width` bytes from `byte` on?
+/// True if a region of a row-major array of this type holds one of `width` bytes from `byte` on.
 bool holds(const Region& region, const TensorType& type, index_t byte, index_t width);
 
-/// Do two outputs name a common input?
+/// True if two outputs name a common input.
 bool share_an_input(const AliasMap& map, std::size_t a, std::size_t b);
 /// `{0: [1, 2]}`.
 std::string text_of(const AliasMap& map);

@@ -47,11 +47,11 @@ struct DebugOptions {
   bool warn_not_reused = config().debug_warn_not_reused;
 };
 
-/// A mode whose functions run every step for real, in isolation and several times, and then as
+/// A mode for finding faults: its functions run every step in isolation and several times, then as
 /// planned, and compare. They take the same arguments and return the same results as those of the
-/// base mode; when something is found, containers and lent arguments are as before the call.
+/// base mode. After an error containers and lent arguments are as before the call.
 ///
-/// Errors  ValueError: a pattern, a number or a word that is none. function(): StochasticOrder,
+/// Errors  ValueError: a wrong pattern, number or word. function(): StochasticOrder,
 ///         InternalError; ValueError: no implementation left for a node. Calls: see DebugModeError
 /// Cost    many times the work and memory of the base mode
 Mode DebugMode(DebugOptions options = {});

@@ -25,20 +25,20 @@ struct MemoryFault {
 
 /// Buffers on pages of their own, with inaccessible pages before and behind each.
 ///
-/// Between start() and stop() an access to such a page, or a write to a buffer that is read-only,
-/// is recorded by a handler of SIGSEGV; then the page is opened and the access goes on. Faults
-/// elsewhere go to the handler that was there before, which is back when nobody needs this one.
-/// Without page protection only bytes around the buffers that have changed are found.
+/// Between start() and stop() a handler of SIGSEGV records each access to such a page, and each
+/// write to a read-only buffer; then the page is opened and the access goes on. Faults elsewhere go
+/// to the handler that was there before, which returns after the last use of this one. Without page
+/// protection only changed bytes around the buffers are found.
 ///
 /// Invariants
-///  1. A page belongs to one buffer or to none, so what is read-only is so by itself.
-///  2. Bytes of a buffer's pages outside of the buffer hold kZone until somebody writes them.
+///  1. A page belongs to at most one buffer, so that each buffer can be read-only by itself.
+///  2. Bytes of a buffer's pages outside of the buffer hold kZone until they are written.
 ///  3. The handler touches static memory only; no lock, no allocation.
 /// Threads  any thread may fault; members are for one thread
 class GuardedMemory {
  public:
   static constexpr std::byte kZone{0xC3};
-  /// Does this system have page protection?
+  /// True if this system has page protection.
   static bool has_pages();
 
   struct Request {
@@ -60,7 +60,7 @@ class GuardedMemory {
   void start();
   /// Back to memory that may be read and written, guard pages excepted.
   void stop();
-  /// Those that were recorded, in the order in which they came; at most a few dozen.
+  /// The recorded faults, in their order; at most a few dozen.
   std::vector<MemoryFault> faults() const { return faults_; }
   /// Bytes around buffers that were written: one entry per buffer, the first such byte.
   std::vector<MemoryFault> changed_zones() const;

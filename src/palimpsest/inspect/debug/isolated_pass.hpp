@@ -31,17 +31,17 @@ class IsolatedPass {
   void bind(const Variable& v, const ConstView& value, const std::string& role);
   /// All nodes in the graph's order; `step_of` is their number in the plan, -1 for views.
   void run(const FunctionGraph& graph, const std::function<int(const Apply&)>& step_of);
-  /// The value of a variable that may be in no graph any more. What is missing is evaluated on
-  /// dense copies, with poison and guard pages only. Undefined when that needs what only a branch
-  /// not taken computes and cannot.
+  /// The value of a variable, even of one that has left the graph. Missing values are evaluated on
+  /// dense copies, with poison and guard pages only. Undefined if a needed value belongs to a
+  /// branch that is not taken and fails.
   DebugValue evaluate(const Variable& v);
 
-  /// Has an op that rounds by layout had an operand that is not dense in the plan?
+  /// True if an op that rounds by layout had an operand that is not dense in the plan.
   bool has_met_strides() const { return has_met_strides_; }
   /// Largest finite absolute value of any number so far.
   double largest() const;
   bool has(const Variable& v) const { return values_.contains(v.node()); }
-  /// Of a variable that has been evaluated.
+  /// The value of a variable that has been evaluated.
   const DebugValue& value(const Variable& v) const { return values_.at(v.node()).value; }
 
  private:

@@ -44,15 +44,15 @@ struct RunOutcome {
   std::exception_ptr error;
 };
 
-/// Runs one step in isolation as often as the options want, and checks its results and what it
-/// declares about views, destroyed inputs and shapes.
+/// Runs one step in isolation, as often as the options say. Checks its results and its declarations
+/// of views, destroyed inputs and shapes.
 class IsolatedStep {
  public:
   IsolatedStep(const DebugOptions& options, const StepContext& context);
 
   /// The results. All patterns are tried if `with_patterns`; for a node that only a refused
   /// attempt needs, poison and guard pages suffice.
-  /// Errors  of DebugMode; what the op throws, with a note
+  /// Errors  of DebugMode; exceptions of the op, with a note
   std::vector<DebugValue> check(bool with_patterns);
 
   /// One run with its checks of memory; the op's exception is in the outcome.
@@ -91,7 +91,7 @@ class IsolatedStep {
   AliasMap views_, destroys_;
   std::vector<Extents> extents_;     // of the outputs
   std::vector<Layout> out_layouts_;  // as the planner gives them
-  std::vector<int> overwrites_;      // per output: the input in whose memory it lies, or -1
+  std::vector<int> overwrites_;      // per output: the input that it lies in, or -1
   std::vector<std::string> implementations_;
   std::size_t scratch_bytes_ = 0;
   std::shared_ptr<const LoopPlan> loop_;  // of a loop: how the executor runs it

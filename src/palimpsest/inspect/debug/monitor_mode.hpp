@@ -19,7 +19,7 @@ class StepView {
   std::size_t input_count() const { return inputs_.size(); }
   std::size_t output_count() const { return outputs_.size(); }
   const Tensor& input(std::size_t i) const { return inputs_.at(i); }
-  /// Before the step: whatever is in the memory that the step is going to write.
+  /// Before the step: the old bytes of the memory that the step will write.
   const Tensor& output(std::size_t i) const { return outputs_.at(i); }
 
  private:
@@ -35,9 +35,8 @@ struct MonitorOptions {
   Mode base = {};
 };
 
-/// A mode whose functions call back before and after every step that runs, in the order of the
-/// plan, one at a time. Views are no steps. What a callback throws ends the call as an error of the
-/// step would.
+/// A mode with callbacks before and after every step that runs, in the order of the plan, one at a
+/// time. Views are not steps. An exception of a callback ends the call like an error of the step.
 ///
 ///     function({x}, y, {.mode = MonitorMode({.post = detect_nan})})
 Mode MonitorMode(MonitorOptions options);

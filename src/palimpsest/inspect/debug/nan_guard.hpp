@@ -21,10 +21,10 @@ struct NanGuardReport {
   /// Variable that contains it: an argument, a shared variable, a constant or the result of a step;
   /// the input of a step, if the step only passes on its numbers.
   Variable variable;
-  /// The step that was examined; undefined and -1 for what no step computes.
+  /// The examined step; undefined and -1 for a value that no step computes.
   Apply node;
   int step = -1;
-  /// Of a fused step: the scalar operation in it that gave the first bad number.
+  /// For a fused step: the scalar operation in it that gave the first bad number.
   std::string inner_op;
   Extents index;  // of the first one
   std::string value;
@@ -72,12 +72,12 @@ struct NanGuardOptions {
   Mode base = {};
 };
 
-/// A mode whose functions look for NaN, infinities and big numbers: in arguments, shared variables,
-/// constants and the results of every step. Variables whose tags().nan_guard is false are exempt.
+/// A mode that looks for NaN, infinities and big numbers: in arguments, shared variables, constants
+/// and the results of every step. Variables with tags().nan_guard = false are exempt.
 ///
 /// Errors  ValueError: a bound that is negative or NaN. Calls: NanGuardError; then no shared
 ///         variable has changed
-/// Cost    one pass over every value; a copy of what is overwritten
+/// Cost    one pass over every value; a copy of overwritten inputs
 Mode NanGuardMode(NanGuardOptions options = {});
 
 }  // namespace palimpsest

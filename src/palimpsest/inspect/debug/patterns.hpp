@@ -23,7 +23,7 @@ struct Pattern {
 /// All that the names of the options stand for, for results of these dtypes and extents.
 std::vector<Pattern> patterns_for(const DebugOptions& options, std::span<const Layout> dense);
 
-/// Errors  ValueError naming the pattern that is none
+/// Errors  ValueError naming an unknown pattern
 void check_pattern_names(const std::vector<std::string>& names);
 
 }  // namespace palimpsest
