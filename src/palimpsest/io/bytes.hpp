@@ -18,7 +18,7 @@ void swap_bytes(void* data, std::size_t size, std::size_t count);
 /// The same for `count` elements of a dtype: the two parts of a complex number swap apart.
 void swap_elements(void* data, DType dtype, index_t count);
 
-/// Every byte of foreign booleans that is not 0 becomes 1: other values are no bool in C++.
+/// Turns every byte of foreign booleans that is not 0 into 1: C++ does not allow other values.
 void normalize_bools(void* data, index_t count);
 
 /// A number at an address of any alignment, in the host's order or in the other one.

@@ -21,7 +21,7 @@ struct ScanContents {
   std::vector<index_t> slices, contrasts, phases, sets, repetitions, averages, segments;
   /// Calibration: flagged so, those that are a part of the image too included.
   index_t imaging_readouts = 0, calibration_readouts = 0, noise_readouts = 0;
-  /// Of them the lines that only calibrate and lie on the grid of the image: see
+  /// Number of the lines among them that only calibrate and lie on the grid of the image: see
   /// CartesianOptions::calibration.
   index_t separate_calibration_readouts = 0;
 };
@@ -45,7 +45,7 @@ ScanContents contents_of(const RawScan& scan, const CartesianOptions& named = {}
 /// Numbers of the readouts of one image, or of its separate calibration, increasing.
 ///
 /// Errors   FormatError: no imaging readouts; ValueError: none with these counters, or several
-///          slices, contrasts, phases or sets of which none is named
+///          slices, contrasts, phases or sets and no choice of one
 std::vector<std::size_t> imaging_readouts(const RawScan& scan, const CartesianOptions& options);
 
 /// Samples on the grid of k-space, its centre at index n/2 of each axis.
@@ -54,22 +54,22 @@ struct CartesianKspace {
   Tensor kspace;
   /// bool (kz, ky): was there a readout? Parts that a readout leaves out (partial echoes) are zero.
   Tensor mask;
-  /// Extent along x and field of view, encoded over wanted; 1: there is nothing to remove.
+  /// Extent along x and field of view, encoded over wanted; 1: nothing to remove.
   double readout_oversampling = 1;
   /// Extent of the wanted image along x, y, z.
   std::array<index_t, 3> recon_matrix = {1, 1, 1};
 };
 
-/// Sorts the imaging readouts of a scan onto the grid and averages what was measured repeatedly.
+/// Sorts the imaging readouts of a scan onto the grid and averages repeated measurements.
 ///
 /// Rows are placed by encode_step_1 and _2 and the centres of the header's encoding limits;
 /// readouts of the full length as they are, shorter ones by their centre sample; reversed ones are
 /// turned. Left out: noise, navigators, corrections, dummies, other encodings than the first, and
 /// lines that only calibrate, unless the header calls the calibration embedded or interleaved.
 ///
-/// Errors   NotSupported: no Cartesian trajectory; ValueError: no such slice, .., or several of
-///          which none is named; prewhitening without noise readouts; FormatError: positions
-///          outside the grid, a grid that the data do not fill
+/// Errors   NotSupported: another trajectory than Cartesian; ValueError: no such slice, .., or
+///          several and no choice of one; prewhitening without noise readouts; FormatError:
+///          positions outside the grid, a grid that the data do not fill
 CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options = {});
 
 /// Positions of a file's imaging readouts in k-space, found from their headers alone.
@@ -96,7 +96,7 @@ struct SortOptions {
   /// The result is held in memory, else in a file without a name in `folder`.
   bool in_memory = false;
   std::string folder = ".";
-  /// Held at a time of the scan's file.
+  /// Bytes of the scan's file that are held at a time.
   index_t batch_bytes = index_t{16} << 20;
   /// Changes a readout on its way: (coil, kx) on the grid, turned where it was reversed, and the
   /// row kz * ny + ky that it goes to.
@@ -139,7 +139,7 @@ void add_noise_readout(RawScan& scan, const Tensor& noise);
 /// Covariance of the coils' noise, (coil, coil) complex128, out of the noise readouts, per sample.
 /// Undefined where the scan has none. FormatError where they differ in their number of coils.
 Tensor noise_covariance(const RawScan& scan);
-/// The same of a file, of which at most so much is read at a time.
+/// The same for a file, with a limit of bytes read at a time.
 Tensor noise_covariance(const RawScanFile& file, index_t batch_bytes);
 
 /// L^-1 x for covariance = L L^H: the coils' noise becomes uncorrelated, of variance 1.

@@ -13,14 +13,14 @@ namespace palimpsest::io_detail {
 Tensor read_elements(const InputFile& file, index_t offset, const Extents& shape, DType dtype,
                      bool swapped);
 
-/// The same of the host's byte order, mapped. The caller has held the byte count against the
+/// The same for the host's byte order, mapped. The caller has checked the byte count against the
 /// file's.
 Tensor map_elements(const std::string& path, index_t offset, const Extents& shape, DType dtype);
 
 /// Elements that were read as bytes become values: host byte order, booleans 0 or 1.
 void make_native(Tensor& tensor, bool swapped);
 
-/// All elements, row-major, whatever the strides; copies at most a small piece at a time.
+/// All elements, row-major, for any strides; copies at most a small piece at a time.
 void write_elements(AtomicFile& file, const Tensor& tensor);
 
 /// element_count and byte_count of extents out of a file: FormatError instead of OverflowError.

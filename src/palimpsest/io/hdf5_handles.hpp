@@ -95,7 +95,7 @@ inline void* allocate_from(std::size_t n_bytes, void* budget) {
 
 inline void free_nothing(void*, void*) {}
 
-/// A link that leads into another file would read what the caller did not name.
+/// Refuses links into other files: the caller named only this one.
 inline void require_hard_link(hid_t group, const char* name) {
   H5L_info_t info = {};
   if (H5Lexists(group, name, H5P_DEFAULT) <= 0 ||
@@ -107,7 +107,7 @@ inline void require_hard_link(hid_t group, const char* name) {
   }
 }
 
-/// Opens a dataset whose bytes lie in this file; the number of its elements.
+/// Opens a dataset with all its bytes in this file. Returns it with the number of its elements.
 inline std::pair<Handle, std::uint64_t> open_dataset(hid_t group, const char* name,
                                                      std::uint64_t file_bytes) {
   require_hard_link(group, name);

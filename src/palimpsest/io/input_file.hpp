@@ -11,8 +11,8 @@ namespace palimpsest::io_detail {
 /// An open file that is read from wherever the caller says; closed at the end of its life.
 class InputFile {
  public:
-  /// IoError if there is no such file, if it may not be read, or if it is not a regular file: the
-  /// size guards readers against announcements that a file cannot keep.
+  /// IoError if there is no such file, if it may not be read, or if it is not a regular file.
+  /// Readers check sizes in the content against the size of the file.
   explicit InputFile(std::string path);
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;

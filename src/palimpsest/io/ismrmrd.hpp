@@ -77,7 +77,7 @@ struct Readout {
   /// Index of the header's encoding that it belongs to, from 0.
   index_t encoding_space = 0;
   double sample_time_us = 0;
-  /// Of the scanner's clock, in its own ticks.
+  /// Time of the scanner's clock, in its own ticks.
   index_t time_stamp = 0;
   /// Centre of the slice or slab, and of the patient table, mm, in the patient's left, posterior,
   /// superior; unit vectors along readout, phase encoding and slice.
@@ -125,12 +125,12 @@ class RawScanFile {
 
   /// Header and readouts; the arrays are undefined.
   const RawScan& contents() const { return contents_; }
-  /// Gets the number of a readout, its samples, (coil, sample) row-major, and its coordinates,
-  /// (sample, axis), null if it has none. They stay where they are during the call only.
+  /// Receives the number of a readout, its samples, (coil, sample) row-major, and its coordinates,
+  /// (sample, axis), null without any. The pointers are valid during the call only.
   using Visit = std::function<void(std::size_t readout, const std::complex<float>* samples,
                                    const float* coordinates)>;
-  /// Reads these readouts, whose numbers increase, at most so many bytes at a time, but at least
-  /// one readout.
+  /// Reads these readouts, in increasing order of their numbers, at most so many bytes at a time,
+  /// but at least one readout.
   void read(std::span<const std::size_t> readouts, index_t batch_bytes, const Visit& visit) const;
   /// Bytes that read() holds at a time.
   index_t reading_bytes(std::span<const std::size_t> readouts, index_t batch_bytes) const;
@@ -156,7 +156,7 @@ class RawScanFile {
 /// Writes an ISMRMRD file that the standard's own tools read.
 ///
 /// Errors   ValueError: no readouts, samples that do not fit them, no sizes in the header;
-///          OverflowError: a number above what the format holds; IoError as AtomicFile, nothing is
+///          OverflowError: a number above the format's range; IoError as AtomicFile, no file is
 ///          left behind
 /// Cost     the whole file is built in memory first, so that a full disk cannot leave a part of it
 void write_ismrmrd(const std::string& path, const RawScan& scan);

@@ -18,7 +18,7 @@ std::string make_ismrmrd_header(const RawScanHeader& header);
 
 /// The attributes of an image: names and values.
 using MetaAttributes = std::vector<std::pair<std::string, std::string>>;
-/// Out of the standard's XML; what is no such text has none.
+/// Reads attributes from the standard's XML; none from any other text.
 MetaAttributes parse_meta_attributes(const std::string& xml);
 /// Empty without attributes.
 std::string make_meta_attributes(const MetaAttributes& attributes);

@@ -14,9 +14,9 @@ namespace PALIMPSEST_API palimpsest {
 
 /// Position and kind of an image of an ISMRMRD file: the standard's ImageHeader.
 struct IsmrmrdImageHead {
-  /// Of the whole image, along x, y, z.
+  /// Field of view of the whole image, along x, y, z.
   std::array<float, 3> field_of_view_mm = {1, 1, 1};
-  /// Of the middle of the image, and the directions of x, y, z: LPS.
+  /// Position of the middle of the image, and the directions of x, y, z: LPS.
   std::array<float, 3> position_mm = {0, 0, 0};
   std::array<float, 3> read_direction = {1, 0, 0}, phase_direction = {0, 1, 0};
   std::array<float, 3> slice_direction = {0, 0, 1}, patient_table_position_mm = {0, 0, 0};

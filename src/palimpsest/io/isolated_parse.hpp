@@ -37,7 +37,7 @@ inline std::size_t arena_bytes(index_t file_bytes) {
 /// Calls `parse` in a child process, which puts its result at the beginning of the memory. Offsets
 /// in the result count from the end of the result's place.
 ///
-/// Errors   IoError, FormatError: what the parser or the system says
+/// Errors   IoError, FormatError: those of the parser or the system
 template <class Result>
 const Result& parse_in_child(const InputFile& file, SharedMemory& memory,
                              const std::function<void(Arena&, Result&)>& parse) {

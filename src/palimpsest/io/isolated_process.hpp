@@ -27,8 +27,8 @@ class SharedMemory {
 };
 
 struct ChildLimits {
-  /// The child is ended when its progress has stood still for so long, or while it has computed for
-  /// so long: an endless loop is no slow disk.
+  /// A child without progress is ended after stalled_s, or after looping_s of computing: an endless
+  /// loop is not a slow disk.
   double stalled_s = 60;
   double looping_s = 2;
   /// Limit on private allocations, on top of the inherited memory.
@@ -37,12 +37,12 @@ struct ChildLimits {
 
 enum class ChildEnd { finished, crashed, stalled };
 
-/// Runs work in a child process, where a crash, a loop or a wild allocation harms nobody, and
-/// waits.
+/// Runs work in a child process and waits. A crash, a loop or a wild allocation of work does not
+/// harm the parent.
 ///
-/// The child shares memory with the parent only through SharedMemory; it writes to no terminal,
-/// leaves no core file, and runs no exit handlers. `progress` lies in shared memory and is raised
-/// by work now and then.
+/// The child shares memory with the parent only through SharedMemory. It writes to no terminal,
+/// leaves no core file, and runs no exit handlers. Work raises `progress`, in shared memory, now
+/// and then.
 ///
 /// Threads  work must take no lock that another thread of the parent could hold
 /// Errors   IoError: the system starts no process

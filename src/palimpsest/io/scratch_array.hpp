@@ -10,11 +10,11 @@
 namespace PALIMPSEST_API palimpsest {
 
 /// Array that is written piece by piece: in memory, or in a file without a name if it is larger
-/// than memory. Unwritten elements are zero. The file vanishes with its last user, however the
-/// program ends.
+/// than memory. Unwritten elements are zero. The file vanishes with its last user, even after a
+/// crash.
 ///
 /// Errors   IoError: no such folder, no right to write there, a full disk
-/// Cost     in a file: no memory; disk for what is written
+/// Cost     in a file: no memory; disk space for the written elements
 class ScratchArray {
  public:
   ScratchArray(const std::string& folder, Extents shape, DType dtype);
