@@ -11,7 +11,7 @@ namespace PALIMPSEST_API palimpsest {
 struct ComputeLibraries {
   /// Name and version, as the libraries tell them.
   std::string fft, blas;
-  /// Of the thread pool.
+  /// Threads of the thread pool.
   int threads = 1;
 };
 ComputeLibraries compute_libraries();

@@ -10,8 +10,8 @@
 namespace palimpsest {
 
 /// An array as many matrices. Along some axes it is cut into blocks, from element `shift` on and
-/// periodically, the last block maybe shorter: the elements of a block are the rows of a matrix,
-/// and the elements along other axes its columns. What is left are axes of a batch.
+/// periodically; the last block may be shorter. The elements of a block are the rows of a matrix,
+/// and the elements along other axes its columns. The remaining axes are a batch.
 struct BlockMatrices {
   static constexpr index_t kColumns = -1, kBatch = 0;
   /// For each axis the extent of a block, kColumns or kBatch.
@@ -33,8 +33,8 @@ void soften_singular_values(const BlockMatrices& m, const ConstView& x, const Co
                             const ConstView& shift, const MutableView& out,
                             std::span<std::byte> scratch);
 
-/// The sum of all singular values of the matrices of each element of the batch, unshifted; out is
-/// real and has x's extents, 1 where an axis is none of the batch.
+/// The sum of all singular values of the matrices of each element of the batch, unshifted. out is
+/// real and has x's extents, but 1 along axes outside the batch.
 void nuclear_norms(const BlockMatrices& m, const ConstView& x, const MutableView& out,
                    std::span<std::byte> scratch);
 

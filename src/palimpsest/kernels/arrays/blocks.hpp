@@ -16,7 +16,7 @@ namespace palimpsest {
 void run_array_to_blocks(const ConstView& x, std::span<const index_t> stride, const MutableView& y);
 
 /// Its adjoint: x[b, n] = sum over m, p with m stride + p = n of y[b, m, p], in increasing order of
-/// m; 0 where there is none.
+/// m; 0 without such m, p.
 ///
 /// DTypes   float32, float64, complex64, complex128
 /// Aliases  disjoint

@@ -35,7 +35,7 @@ std::size_t contraction_scratch_bytes(const Contraction& contraction, const Cons
 void run_contraction(const Contraction& contraction, const ConstView& a, const ConstView& b,
                      const MutableView& out, std::span<std::byte> scratch = {});
 
-/// Is it worth a matrix product, and how many bytes of scratch does run_scaled_product need then?
+/// Bytes of scratch of run_scaled_product; empty if it does not pay.
 std::optional<std::size_t> scaled_product_scratch_bytes(const Contraction& contraction,
                                                         const ConstView& a, const ConstView& b,
                                                         const MutableView& out);

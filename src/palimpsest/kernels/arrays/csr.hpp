@@ -17,12 +17,12 @@ struct SparseRows {
 /// y[b.., r] = sum over the values of row r of value x[b.., column].
 ///
 /// Shapes   x (b.., columns), y (b.., rows), any strides
-/// DTypes   x and y the same of float32, float64, complex64, complex128; values that or its real
-///          type
-/// Errors   ValueError naming `who`: a column or a start out of range; y holds anything then
+/// DTypes   x and y the same of float32, float64, complex64, complex128; values have that dtype or
+///          its real type
+/// Errors   ValueError naming `who`: a column or a start out of range; then y is undefined
 /// Aliases  y is disjoint from all others
-/// Cost     one pass over the matrix for each batch element; rows go to several threads, and each
-///          sum has its order of terms
+/// Cost     one pass over the matrix for each batch element; rows go to several threads, and the
+///          terms of each sum are added in order
 void run_sparse_product(const SparseRows& matrix, const ConstView& x, const MutableView& y,
                         std::string_view who);
 /// x[b.., c] = sum over the values in column c of conj(value) y[b.., row].

@@ -10,8 +10,8 @@
 
 namespace palimpsest {
 
-/// A = V diag(values) V^H for a Hermitian matrix of n rows, row-major, of which the elements on and
-/// above the diagonal are read. Values ascend; row k of the matrix becomes vector k.
+/// A = V diag(values) V^H for a Hermitian matrix of n rows, row-major. Reads the elements on and
+/// above the diagonal. Values ascend; row k of the matrix becomes vector k.
 ///
 /// Errors   InternalError: elements that are not finite
 /// Aliases  the matrix is overwritten; work holds hermitian_eigen_work<T>(n) bytes, aligned for T

@@ -23,8 +23,8 @@ struct SmallProduct {
 using SmallProductLoop = void (*)(const SmallProduct& product, const std::byte* a,
                                   const std::byte* b, std::byte* out);
 
-/// The loop for products like this one, whose factors may be exchanged to make vectors of rows.
-/// float32, float64, complex64, complex128. All instruction sets give the same bits.
+/// The loop for such products. It may exchange the factors to make vectors of rows. float32,
+/// float64, complex64, complex128. All instruction sets give the same bits.
 SmallProductLoop small_product_loop(SmallProduct& product, bool& exchanged, DType dtype);
 
 }  // namespace palimpsest

@@ -14,7 +14,7 @@ class StencilLine {
  public:
   StencilLine(const Stencil& stencil, index_t narrow, index_t wide, index_t start)
       : stencil_(&stencil), count_(narrow), wide_(wide), offset_(offset_of(stencil, wide, start)) {
-    // The results none of whose taps reach beyond an end: step i + offset + m in 0..wide-1.
+    // Results with all taps inside: step i + offset + m in 0..wide-1.
     const index_t reach = offset_ + static_cast<index_t>(stencil.taps.size()) - 1;
     inner_begin_ = offset_ < 0 ? (-offset_ + stencil.step - 1) / stencil.step : 0;
     inner_end_ = reach < wide ? (wide - 1 - reach) / stencil.step + 1 : 0;
@@ -41,7 +41,7 @@ class StencilLine {
   }
 
  private:
-  // With a start, the one of the offsets that mean the same whose results wrap around least.
+  // With a start: of the equivalent offsets, the one with the fewest results that wrap around.
   static index_t offset_of(const Stencil& stencil, index_t n, index_t start) {
     if (start == 0 || n == 0) return stencil.offset;
     assert(stencil.edge == StencilEdge::periodic);

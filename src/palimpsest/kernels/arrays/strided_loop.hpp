@@ -106,7 +106,7 @@ struct StridedLoop {
   }
 
  private:
-  // Only what is used: an axis has room for many operands.
+  // Copies only the used operands: an axis has room for many.
   void copy_axis(int from, int to) {
     if (from == to) return;
     at(to).extent = at(from).extent;

@@ -41,7 +41,7 @@ class CallKey {
 /// that needs it makes its own. Allocates nothing itself.
 template <class Value>
 class CallCache {
-  // Nothing of it is touched before it is used.
+  // A place in the cache. Its pages are not touched before its first use.
   struct Place {
     std::atomic<bool> taken{false};
     std::atomic<std::uint64_t> hash{0};

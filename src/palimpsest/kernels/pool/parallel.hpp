@@ -18,7 +18,7 @@ void run_limited(int threads, void (*call)(void*), void* body);
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body);
 }  // namespace detail
 
-/// Is there a thread pool? A child made by fork() has none if the parent had used it: there
+/// True if there is a thread pool. A child made by fork() has none if the parent had used it: there
 /// everything runs on the calling thread, with the same results.
 bool has_pool() noexcept;
 /// Threads of the pool, the calling one included.
@@ -38,7 +38,7 @@ void run_with_threads(int threads, Body&& body) {
 }
 
 /// Runs body(begin, end) over disjoint ranges that cover [0, n), on oneTBB's threads when n exceeds
-/// `grain`. The cuts vary from run to run: what body does for one index must not depend on them.
+/// `grain`. The cuts vary from run to run: the work of body for one index must not depend on them.
 template <class Body>
 void parallel_ranges(index_t n, index_t grain, Body&& body) {
   using B = std::remove_reference_t<Body>;

@@ -10,8 +10,9 @@
 
 namespace palimpsest {
 
-/// Tasks 0, 1, ..., each of which waits for some with lower numbers. A task sees the writes of all
-/// tasks that it waits for, directly or not. No thread sleeps for a task: it takes up another one.
+/// Tasks 0, 1, ..; each waits for some tasks with lower numbers. A task sees the writes of all
+/// tasks that it waits for, directly or indirectly. A thread never sleeps for a task: it takes up
+/// another one.
 ///
 /// Threads  run() by one thread at a time
 class TaskGraph {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: for the files that run tasks of oneTBB. That library comes without ThreadSanitizer's
-// instrumentation, so they are compiled without it too (CMakeLists.txt) and state the order that it
-// guarantees: what came before PALIMPSEST_RELEASE of a token is before what follows an ACQUIRE.
+// Internal: order of memory accesses in the files that run tasks of oneTBB. That library comes
+// without ThreadSanitizer's instrumentation. So these files are compiled without it too
+// (CMakeLists.txt), and state the order that the library guarantees: accesses before
+// PALIMPSEST_RELEASE of a token come before accesses after an ACQUIRE of it.
 #pragma once
 
 #if defined(PALIMPSEST_THREAD_SANITIZER)
