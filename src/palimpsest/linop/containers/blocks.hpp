@@ -24,7 +24,7 @@ struct BlocksOptions {
 /// Cost     one pass; the adjoint's results depend on no number of threads
 NamedLinop ArrayToBlocks(Extents im_size, Extents block_size, Extents stride = {1},
                          BlocksOptions options = {});
-/// Its adjoint.
+/// The adjoint of ArrayToBlocks.
 NamedLinop BlocksToArray(Extents im_size, Extents block_size, Extents stride = {1},
                          BlocksOptions options = {});
 

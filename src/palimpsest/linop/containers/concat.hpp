@@ -18,8 +18,9 @@ struct ConcatDims {
   bool threaded = true;
   index_t num_workers = 0;
 };
-/// Operators side by side along a dimension that they have: `in` alone sums what they make of the
-/// parts of the input, `out` alone joins what they make of one input, both are block diagonal.
+/// Operators side by side along a dimension that they have. `in` alone sums their results for parts
+/// of the input; `out` alone joins their results for one input; both give a block diagonal
+/// operator.
 ///
 /// Math     N: of `out` the sum of the N, of both the Concat of the N along `in`, of `in` composed
 /// Shapes   the dimension's size is the sum of the children's sizes of it

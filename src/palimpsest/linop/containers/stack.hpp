@@ -22,8 +22,8 @@ struct StackDims {
   bool threaded = true;
   index_t num_workers = 0;
 };
-/// Operators side by side along a new dimension: `in` alone sums what they make of the parts of the
-/// input, `out` alone stacks what they make of one input, both are block diagonal.
+/// Operators side by side along a new dimension. `in` alone sums their results for parts of the
+/// input; `out` alone stacks their results for one input; both give a block diagonal operator.
 ///
 /// Math     N: of `out` the sum of the N, of both the Stack of the N along `in`, of `in` composed
 /// Shapes   the dimension's size is the number of operators

@@ -14,8 +14,8 @@
 //      "variables": [{"tensor", "trainable", "name"}]}
 //
 // Children come before their parents. An absent parameter or attribute is null; so is the view of a
-// parameter that is a whole variable. Of attributes, flags, whole numbers and lists are those of
-// JSON; others are objects with one key that says what they are.
+// parameter that is a whole variable. Attributes that are flags, whole numbers or lists are those
+// of JSON; others are objects with one key that names their kind.
 namespace palimpsest::manifest {
 
 using io_detail::CheckedJson;

@@ -16,18 +16,18 @@ namespace PALIMPSEST_API palimpsest {
 /// its used bytes. Caches, compiled functions and derived values are not written. A reader of the
 /// path sees the old file or the new one.
 ///
-/// Errors   FormatError "closure": a SimpleLinop, whose functions have no name; "unknown type": one
-///          that is not registered; "too deep" - all before a byte is written; IoError
+/// Errors   FormatError "closure": a SimpleLinop, whose functions have no name; "unknown type": a
+///          type that is not registered; "too deep" - all before a byte is written; IoError
 void save(const NamedLinop& A, const std::string& path);
 /// The same bytes as save() for the same operator.
 std::vector<std::byte> to_bytes(const NamedLinop& A);
 
-/// The operator of a file: new nodes and variables that share what they shared. Mapped, which is
-/// the default, its storages are pages of the file until they are written, so that it takes no
-/// memory and several processes share one copy; the file itself is never changed. Types of users
-/// must be registered.
+/// The operator of a file: new nodes and variables with the same sharing. Mapped, which is the
+/// default, its storages are pages of the file until they are written, so that it takes no memory
+/// and several processes share one copy; the file itself is never changed. Types of users must be
+/// registered.
 ///
-/// Errors   FormatError: whatever is wrong with the file, and "unknown type", "newer"; IoError
+/// Errors   FormatError: a fault of the file, and "unknown type", "newer"; IoError
 NamedLinop load(const std::string& path, const ArchiveOptions& options = {});
 NamedLinop from_bytes(std::span<const std::byte> bytes, const ArchiveOptions& options = {});
 

@@ -20,16 +20,15 @@
 namespace palimpsest {
 
 /// Invariants
-///  1. A node, a variable, a view of a variable has one counterpart, whatever it is reached by.
-///  2. A variable of which only views were found becomes one over the storage of their bytes; else
-///     it is copied whole, and views of it stay what they are.
-///  3. Derived values keep the graph that they are computed by, on the counterparts of what it
-///  reads.
+///  1. A node, a variable, a view of a variable has one counterpart, on any path to it.
+///  2. A variable that is reached only by views becomes one over the storage of their bytes; any
+///     other is copied whole, and its views keep their places.
+///  3. Derived values keep the graph that computes them, on the counterparts of its inputs.
 class TreeMap {
  public:
   struct Options {
     bool caches = false;  ///< also cached adjoints and normal operators, at every level
-    bool moves = false;   ///< derived values are data like others; what stays is not made anew
+    bool moves = false;   ///< derived values are data like others; unmoved parts are not made anew
     Device device = {};   ///< with `moves`: where to
   };
   explicit TreeMap(Options options) : options_(options) {}
@@ -38,7 +37,7 @@ class TreeMap {
   /// Finds everything that is reachable. Reads no value.
   void collect(const NamedLinop& A);
   bool knows(const NamedLinop& A) const { return nodes_.contains(A.node().get()); }
-  /// Those of variables found.
+  /// The containers of the variables that were found.
   std::vector<std::shared_ptr<Container>> containers() const;
   /// Takes the present values and registers the new storages. The containers are held.
   void read(MemoryMap& map);

@@ -8,7 +8,7 @@
 
 namespace palimpsest {
 
-/// Is this parameter one that comes out again of the others when the operator is made?
+/// True if the parameter is computed from the others when the operator is made.
 bool follows_from_others(const NamedLinop& A, std::string_view name, const Parameter& p);
 
 }  // namespace palimpsest

@@ -9,7 +9,7 @@ namespace palimpsest {
 
 /// `normal_fn`, or `adj_normal_fn` of an isometry's adjoint.
 Variable unchanged(const NamedLinop& A, const Variable& x);
-/// `normal` of a type that is unitary; that is an isometry as it is made; whose adjoint is one.
+/// `normal` of types: unitary ones; isometries; types with an isometry as adjoint.
 NamedLinop unitary_normal(const NamedLinop& A, const NamedLinop* inner);
 NamedLinop embedding_normal(const NamedLinop& A, const NamedLinop* inner);
 NamedLinop restriction_normal(const NamedLinop& A, const NamedLinop* inner);

@@ -23,7 +23,7 @@ using GraphFn = Variable (*)(const NamedLinop& A, const Variable& x);
 
 /// Part of each dimension that a tile takes; dimensions that are not listed are whole.
 using Tile = std::map<ND, Slice>;
-/// The operator on a tile whose slices have both ends and are among the operator's dimensions.
+/// The operator on a tile. The tile's slices have both ends, and its dimensions are the operator's.
 /// Errors   SplitError "cannot split": not possible exactly
 using SplitFn = NamedLinop (*)(const NamedLinop& A, const Tile& tile);
 
@@ -54,9 +54,9 @@ enum class VectorSide;
 struct VectorParts {
   /// The sum over the processes of a number that each has computed from its part.
   Variable (*total)(const NamedLinop& A, VectorSide side, const Variable& number);
-  /// The dimensions of which each process holds a part.
+  /// The dimensions that processes hold in parts.
   Dims (*cut_dims)(const NamedLinop& A, VectorSide side);
-  /// Is `here` true on any of the processes? All of them ask.
+  /// True if `here` is true on one of the processes. All of them call it.
   bool (*on_any)(const NamedLinop& A, bool here);
 };
 
@@ -82,7 +82,7 @@ struct LinopType {
   /// Containers: checks the children, completes their names in place and gives ishape and oshape of
   /// the whole.
   NamedShape (*assemble)(std::vector<NamedLinop>& children, const Assembly& how) = nullptr;
-  /// Of operators between vectors that several processes hold parts of. Null: vectors are whole.
+  /// For operators between vectors that several processes hold in parts. Null: vectors are whole.
   const VectorParts* parts = nullptr;
   /// Parameters that follow from the others (sort orders): made anew after each check.
   std::vector<std::pair<std::string, Parameter>> (*derive)(const NamedLinop& A) = nullptr;

@@ -48,9 +48,9 @@ class NamedLinop {
   NamedLinop() = default;
   explicit NamedLinop(std::shared_ptr<const LinopNode> node) : node_(std::move(node)) {}
 
-  // -- what it is ------------------------------------------------------------------------------
+  // -- identity --------------------------------------------------------------------------------
   bool defined() const { return node_ != nullptr; }
-  /// The same operator?
+  /// True for the same operator.
   bool is(const NamedLinop& other) const { return node_ == other.node_; }
   const LinopType& type() const;
   /// The name as printed; the type's unless it was set.
@@ -75,7 +75,7 @@ class NamedLinop {
   /// The extents of the result for an input of these extents.
   Extents output_shape(const Extents& input_extents) const;
 
-  /// NameError when there is none of that name.
+  /// NameError if there is no parameter of that name.
   const Parameter& param(std::string_view name) const;
   bool has_param(std::string_view name) const;
   const Parameters& params() const;
@@ -95,7 +95,7 @@ class NamedLinop {
   // -- setters ---------------------------------------------------------------------------------
   void set_ishape(const Dims& dims);
   void set_oshape(const Dims& dims);
-  /// Both at once; shapes besides ishape and oshape follow the renaming.
+  /// Sets both sides at once; shapes besides ishape and oshape follow the renaming.
   void set_shape(const NamedShape& shape);
   void rename(const Renaming& names);
   void set_name(std::string name);

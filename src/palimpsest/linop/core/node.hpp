@@ -53,12 +53,12 @@ struct LinopNode {
     std::optional<index_t> budget;  // that it was made for
     Function function;
   };
-  mutable Mutex mutex;  // guards what follows
+  mutable Mutex mutex;  // guards the members below
   mutable std::shared_ptr<const LinopNode> adjoint;
   mutable std::weak_ptr<const LinopNode> adjoint_of;
   mutable std::shared_ptr<const LinopNode> normal;
   mutable std::vector<Compiled> compiled;  // the most recently used last
-  // Of the layer of solvers: programs that hold no operator. The most recently used last.
+  // Compiled programs of solvers, which hold no operator. The most recently used last.
   mutable std::vector<std::shared_ptr<void>> solves;
 };
 
@@ -99,7 +99,7 @@ Variable normal_graph(const NamedLinop& A, const Variable& x);
 /// Makes the functions of the adjoint of those of an operator.
 void exchange_functions(LinopData& data);
 
-/// The adjoint of types whose operators are all self-adjoint.
+/// The adjoint, for types with self-adjoint operators only.
 NamedLinop own_adjoint(const NamedLinop& A);
 /// Generic rule for A^H inner A.
 NamedLinop composed_normal(const NamedLinop& A, const NamedLinop* inner);
@@ -110,8 +110,8 @@ DType natural_dtype(const NamedLinop& A);
 /// Linear over the reals only: its type is, or a child.
 bool is_real_linear(const NamedLinop& A);
 
-/// Is a parameter of the operator itself trainable? Values derived from its parameters then are
-/// too.
+/// True if a parameter of the operator itself is trainable. Values derived from it are then
+/// trainable too.
 bool has_trainable(const NamedLinop& A);
 
 /// `[path of A] `: the start of every message. Inside a container's graph the path leads there.

@@ -25,8 +25,8 @@ struct ElementLayout {
 /// Data of an operator: a shared variable of fixed shape, dtype and device, a view of one, or
 /// absent. A handle.
 ///
-/// Aliases  copies are the same parameter: writing one is seen by every operator that holds it, and
-///          by the views of it. What a caller passed in or got out is independent of it
+/// Aliases  copies are the same parameter: a write to one reaches every operator that holds it, and
+///          its views. Tensors of the caller, given or returned, are independent of it
 class Parameter {
  public:
   /// Absent.
@@ -41,9 +41,10 @@ class Parameter {
   static Parameter trainable(const Tensor& value);
   /// A value computed from other variables: recomputed before use when one of them was written.
   /// Evaluates the expression now.
-  /// Errors   MissingInputError: the expression has a root that is no constant or shared variable
+  /// Errors   MissingInputError: the expression has a root that is not a constant or shared
+  ///          variable
   static Parameter derived(const Variable& expression);
-  /// The same with a value at hand; stale: the expression is evaluated on first use.
+  /// The same with a given value; stale: the expression is evaluated on first use.
   static Parameter derived(const Variable& expression, const Tensor& value, bool stale);
 
   bool present() const { return variable_.defined(); }
@@ -52,9 +53,9 @@ class Parameter {
   const TensorType& type() const { return var().type(); }
   DType dtype() const { return type().dtype; }
   const Extents& shape() const { return type().shape; }
-  /// The same variable, and the same view of it? Two absent parameters are the same.
+  /// True for the same variable and the same view of it. Two absent parameters are the same.
   bool is(const Parameter& other) const;
-  /// The same Storage?
+  /// True for the same Storage.
   bool shares_storage(const Parameter& other) const;
   /// A derived value is trainable if one of its sources is. Graphs then compute it anew each time,
   /// so that gradients reach the source.
@@ -115,8 +116,8 @@ class Parameter {
   bool trainable_ = false;
 };
 
-/// One parameter per tensor. Tensors that share a Storage become views of one variable, whose value
-/// is a lazy clone of the elements that they use: they overlap as before.
+/// One parameter per tensor. Tensors that share a Storage become views of one variable, which
+/// overlap as before. Its value is a lazy clone of the elements that they use.
 std::vector<Parameter> parameters(const std::vector<Tensor>& values);
 
 }  // namespace palimpsest

@@ -17,8 +17,8 @@ Strides row_major(const Extents& shape);
 /// The slices with positive steps that show these elements of an array, if there are such.
 std::optional<std::vector<Slice>> as_slices(const ElementLayout& layout, const TensorType& of);
 
-/// The elements of a value as they lie in its memory; none where that is not in row-major order and
-/// they are no slices of it.
+/// The elements of a value, in the order of its memory. Empty if that is not row-major and the
+/// elements are not slices of it.
 std::optional<Tensor> elements_of(const Tensor& whole, const ElementLayout& layout);
 
 /// A variable over all of one storage and where in it views of that storage are.

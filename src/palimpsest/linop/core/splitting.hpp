@@ -9,8 +9,8 @@
 #include "palimpsest/linop/core/node.hpp"
 
 // Common parts of the rules of `split`. A rule gets the operator in the orientation of its type,
-// and a tile. Every slice of the tile has a start and a stop, is no full range where the size is
-// known, and is of a dimension in the operator's dims().
+// and a tile. Every slice of the tile has a start and a stop, is shorter than a known size of its
+// dimension, and belongs to one of the operator's dims().
 namespace palimpsest {
 
 /// A slice with both ends.

@@ -13,15 +13,16 @@ enum class VectorSide { input, output };
 /// computed from its part of the vectors on that side of A; the number itself where vectors are
 /// whole.
 Variable total(const NamedLinop& A, VectorSide side, const Variable& number);
-/// Do several processes hold parts of A?
+/// True if several processes hold parts of A.
 bool is_in_parts(const NamedLinop& A);
-/// Is `here` true on any process that holds a part of A? All of them ask; one message to each.
+/// True if `here` is true on a process that holds a part of A. All of them call it; one message to
+/// each.
 bool on_any_process(const NamedLinop& A, bool here);
 /// This process' part of an array of normal numbers like the vectors on that side of A: those of
 /// the indices that it has in the whole, where its extents are known, else others in each part.
 Tensor random_part(const NamedLinop& A, VectorSide side, const TensorType& part, RandomKey key);
-/// The dimensions of the vectors on that side of A of which each process holds a part, by the names
-/// of the part of A that cuts them; none where vectors are whole.
+/// The dimensions of the vectors on that side of A that processes hold in parts, with the names of
+/// the part of A that cuts them; empty for whole vectors.
 Dims cut_dims(const NamedLinop& A, VectorSide side);
 
 }  // namespace palimpsest

@@ -9,7 +9,7 @@ namespace PALIMPSEST_API palimpsest {
 /// Parallel execution of the children of Add, Concat and Stack. Kept as the attributes `threaded`
 /// and `num_workers`, which set_attr() changes. Results have the same bits for all values.
 struct Workers {
-  bool threaded = true;     ///< may children run side by side, as far as the budget allows?
+  bool threaded = true;     ///< children may run side by side, as far as the budget allows
   index_t num_workers = 0;  ///< at most so many at a time; 0: config.threads
 
   friend bool operator==(const Workers&, const Workers&) = default;

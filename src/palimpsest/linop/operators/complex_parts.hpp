@@ -25,7 +25,7 @@ NamedLinop ImagPart(Dims dims = "...");
 /// Errors   ShapeError "already contains"
 /// Cost     none: a view
 NamedLinop AsReal(Dims dims = "...", ND pair = "R");
-/// Its adjoint. `dims` are those of the complex side.
+/// The adjoint of AsReal. `dims` are those of the complex side.
 NamedLinop AsComplex(Dims dims = "...", ND pair = "R");
 
 }  // namespace palimpsest

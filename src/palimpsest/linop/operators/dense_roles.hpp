@@ -26,8 +26,8 @@ struct DenseRoles {
   bool conjugated;
 };
 
-/// A Dense with these labels and, after its own, these attributes; the shape has `weightshape`, the
-/// parameters `weight` or what it follows from.
+/// A Dense with these labels and, behind its own, these attributes. The shape has `weightshape`;
+/// the parameters contain `weight`, or those that it is computed from.
 NamedLinop make_dense(NamedShape shape, Parameters parameters, const DenseLabels& w,
                       const DenseLabels& in, const DenseLabels& out, const DenseLabels& stretch,
                       bool conjugated, Attributes further = {});

@@ -18,10 +18,10 @@ struct ZeroOptions {
   /// Sizes of output dimensions that the input has not.
   DimMap sizes = {};
 };
-/// The operator whose results are 0. Sums drop it.
+/// The operator with the result 0. Sums drop it.
 ///
 /// Shapes   extents of the output: of dimensions of ishape from x, of others from known sizes
-/// Errors   ShapeError "is unknown": a size that nothing gives
+/// Errors   ShapeError "is unknown": a size that is not given
 NamedLinop Zero(Dims ishape = "...");
 NamedLinop Zero(Dims ishape, Dims oshape, ZeroOptions options = {});
 

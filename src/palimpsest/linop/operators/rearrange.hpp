@@ -20,8 +20,8 @@ struct RearrangeOptions {
 /// Shapes   a group in parentheses is one dimension, named by its parts, lower-cased after the
 ///          first letter: (A B) is Ab. `...` may stand once on each side, outside groups
 /// Math     N is Identity
-/// Errors   ValueError: a pattern that is none, names that differ between its sides; "size": more
-///          than one unknown size in a group; ShapeError "divisible"
+/// Errors   ValueError: a wrong pattern, names that differ between its sides; "size": more than one
+///          unknown size in a group; ShapeError "divisible"
 /// Cost     a view where strides allow, else one pass
 NamedLinop Rearrange(std::string_view pattern, RearrangeOptions options = {});
 

@@ -17,14 +17,15 @@ struct RestrictOptions {
 };
 /// Parts of dimensions: start <= n < stop of each.
 ///
-/// Math     y[n] = x[start + n]; N zeroes what is cut off
+/// Math     y[n] = x[start + n]; N sets the removed elements to 0
 /// Shapes   `dims` -> the same with new names for the cut dimensions
 /// Errors   ValueError "step", "empty", "out of range"; ShapeError "is unknown": the adjoint
 ///          without the size of a cut dimension
 /// Cost     none: a view
 NamedLinop Restrict(Dims dims, std::vector<std::pair<ND, Slice>> cuts,
                     RestrictOptions options = {});
-/// Its adjoint: zeros around. `dims` and the slices are those of the result. N is Identity.
+/// The adjoint of Restrict: zeros around x. `dims` and the slices are those of the result. N is
+/// Identity.
 NamedLinop Embed(Dims dims, std::vector<std::pair<ND, Slice>> cuts, RestrictOptions options = {});
 
 }  // namespace palimpsest

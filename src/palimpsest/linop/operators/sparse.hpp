@@ -15,7 +15,7 @@ struct SparseOptions {
 ///
 /// Math     y[b, r] = sum of values[j] x[b, column_index[j]], in the order of j
 /// Errors   ValueError "range": a column outside 0..columns-1; "row_start": not ascending from 0 to
-///          the number of values; DTypeError: indices that are no integers
+///          the number of values; DTypeError: indices that are not integers
 /// Cost     number of values per batch entry
 NamedLinop Sparse(Parameter values, const Tensor& column_index, const Tensor& row_start,
                   index_t columns, SparseOptions options = {});

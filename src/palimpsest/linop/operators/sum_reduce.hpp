@@ -12,8 +12,8 @@ struct SumReduceOptions {
 };
 /// Sums over the dimensions that oshape lacks; the adjoint repeats.
 ///
-/// Errors   ShapeError "shorter": oshape is no shorter ishape; "is unknown": the adjoint of a sum
-///          over a dimension of unknown size
+/// Errors   ShapeError "shorter": oshape is not a shorter ishape; "is unknown": the adjoint of a
+///          sum over a dimension of unknown size
 NamedLinop SumReduce(Dims ishape, Dims oshape, SumReduceOptions options = {});
 
 }  // namespace palimpsest

@@ -20,7 +20,7 @@ using TileSizes = std::vector<std::pair<ND, index_t>>;
 struct SplitGrid {
   Extents shape;                    ///< number of tiles along each dimension
   std::vector<NamedLinop> tiles;    ///< of the operator
-  std::vector<Tile> input_slices;   ///< what each takes of the input
+  std::vector<Tile> input_slices;   ///< the part of the input for each
   std::vector<Tile> output_slices;  ///< which part of the output each gives, or adds to
 };
 
@@ -50,8 +50,8 @@ class DeviceGrid {
   DeviceGrid(Extents shape, std::vector<Device> devices);
 
   bool empty() const { return devices_.empty(); }
-  /// That of a tile; the index has an axis for each of the tile grid. ValueError: it has fewer than
-  /// the list.
+  /// The device of a tile. The index has an axis for each axis of the tile grid. ValueError: it has
+  /// fewer than the list.
   Device at(const Extents& index) const;
 
  private:
@@ -101,13 +101,14 @@ struct TilingStrategy {
   TileBounds bounds;
   /// Devices that distribute() assigns to tiles.
   std::vector<Device> devices = {};
-  /// Of the tiles, row-major; empty: all of a tile is where the operator's parameters are.
+  /// Devices of the tiles, row-major; empty: each tile is on the device of the operator's
+  /// parameters.
   std::vector<TileDevices> roles = {};
 
   /// One device for all roles of all tiles.
   TilingStrategy& place_all(Device device);
-  /// The tiles along d get the devices in turn, in one role. ValueError "devices": there are none;
-  /// "bounds": d is not cut
+  /// The tiles along d get the devices in turn, in one role. ValueError "devices": the list is
+  /// empty; "bounds": d is not cut
   TilingStrategy& distribute(const ND& d, TileRole role = TileRole::compute);
   /// Gives each tile's device of one role to another role.
   TilingStrategy& copy_role(TileRole from, TileRole to);

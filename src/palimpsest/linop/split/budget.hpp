@@ -23,19 +23,19 @@ struct BudgetSplit {
   DimMap sizes = {};  ///< of a tile along each dimension that was cut; empty: none was
   index_t tiles = 1;
   index_t peak_bytes = 0;      ///< plan and data together
-  index_t operator_bytes = 0;  ///< of this, data: see operator_bytes(), and what is streamed
-  index_t streamed_bytes = 0;  ///< of this, what one step reads of mapped files
+  index_t operator_bytes = 0;  ///< of this, data: see operator_bytes(), and streamed bytes
+  index_t streamed_bytes = 0;  ///< of this, the most that one step reads of mapped files
 };
 
-/// Cuts an operator along named dimensions until one application fits into a number of bytes: what
-/// the operator's data take, the arena with scratch, and the result. Data in mapped files count as
-/// far as one step reads them. Deterministic.
+/// Cuts an operator along named dimensions until one application fits into a number of bytes: those
+/// of the operator's data, the arena with scratch, and the result. Data in mapped files count only
+/// as far as one step reads them. Deterministic.
 ///
 /// The operator itself if it fits. Else tiles are halved, again and again, along the dimension that
 /// lowers the peak most for the work it adds.
 ///
 /// Errors   BudgetError naming the smallest budget found and the sizes of its tiles; ValueError: a
-///          candidate that is no dimension of the operator, bytes below 0
+///          candidate that the operator lacks, bytes below 0
 /// Cost     compiles the operator once per halving and dimension; at most 1024 tiles
 BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t bytes,
                             const BudgetOptions& options = {});

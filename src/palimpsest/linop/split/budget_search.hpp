@@ -31,11 +31,12 @@ using TileAxes = std::vector<std::pair<ND, index_t>>;
 /// Gives the cost of tiles of these sizes; nothing if that cut is refused. No sizes: uncut.
 using TileCost = std::function<std::optional<BudgetCost>(const DimMap& sizes)>;
 
-/// The search of split_to_budget() for anything that can be cut into tiles. `who` begins messages.
+/// The search of split_to_budget(), for any object that can be cut into tiles. `who` begins
+/// messages.
 /// Errors   BudgetError naming the smallest budget that the search found
 TileChoice search_tiles(const TileAxes& axes, index_t bytes, const TileCost& cost,
                         const std::string& who);
-/// The choice of the smallest peak that the search finds, whatever the budget.
+/// The choice with the smallest peak that the search finds, without a budget.
 TileChoice smallest_tiles(const TileAxes& axes, const TileCost& cost);
 /// The candidates along which an operator whose sizes are known can be cut.
 TileAxes tile_axes(const NamedLinop& A, const Dims& candidates);

@@ -10,15 +10,15 @@
 
 namespace palimpsest {
 
-/// A chain with the operators that act on one dimension cut into tiles along it, where that lets
-/// what they hand on stay in a cache and saves more time than the tiles cost. None where nothing is
-/// gained, under a budget, and where config() leaves out the rewrite `cache_tiles` or has another
+/// A chain in which the operators that act on one dimension are cut into tiles along it. Their
+/// intermediate values then stay in a cache. Empty if the predicted gain is less than the cost of
+/// the tiles, under a budget, and if config() leaves out the rewrite `cache_tiles` or has another
 /// mode than FastRun.
 ///
 /// Chosen by predicted memory traffic and the sizes of the caches, without compiling anything.
 ///
 /// Math     the same bits as uncut if the operand of a sum lies row-major: a sum over the dimension
-///          is cut into single terms or into whole leaves of its reduction, which are then added in
+///          is cut into single terms or into whole leaves of its reduction; these are then added in
 ///          the order of the reduction
 /// Cost     for each dimension one cut of the operators that act on it; at most 64 tiles
 std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorType& x);

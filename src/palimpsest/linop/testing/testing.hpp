@@ -52,7 +52,7 @@ GradientTest check_gradient(const NamedLinop& A, const TestOptions& options = {}
 struct InplaceTest {
   bool same_bits =
       false;  ///< with in-place steps, and with an argument that is used up, as without
-  bool untouched = false;  ///< x is what it was
+  bool untouched = false;  ///< x is unchanged
   bool ok() const { return same_bits && untouched; }
 };
 InplaceTest check_inplace(const NamedLinop& A, const TestOptions& options = {});

@@ -14,9 +14,9 @@
 // of another weight W, its parameter `factor`; c are the contracted, p the produced, b the batch
 // dimensions of W, and r are c under labels of their own. The attributes `gram_columns` and
 // `gram_rows` hold the labels of the axes of W in its two roles, `gram_conjugated` says which copy
-// is conjugated, the attribute `w` of the Dense holds the labels of G. The shape `summed` names the
-// dimensions p, along which the operator is a sum, and `gram_summed` their labels: -1 for one that
-// cannot be cut.
+// is conjugated, and `w` of the Dense holds the labels of G. The shape `summed` names the
+// dimensions p, along which the operator is a sum, and `gram_summed` has their labels: -1 for a
+// dimension that cannot be cut.
 namespace palimpsest {
 
 struct GramLabels {
@@ -24,7 +24,7 @@ struct GramLabels {
   Dims names;  // of `summed`
   bool conjugated = false;
 };
-/// None unless the weight is computed from a factor.
+/// The labels of a Gram weight; empty unless the weight is computed from a factor.
 std::optional<GramLabels> gram_labels(const NamedLinop& A);
 /// As attributes.
 Attributes gram_attributes(const GramLabels& labels);

@@ -8,7 +8,7 @@
 namespace PALIMPSEST_API palimpsest {
 
 struct InterpolateLinopOptions {
-  /// Of the kernel, in grid units.
+  /// Width of the kernel, in grid units.
   PerAxis width = 4.0;
   InterpolationKernel kernel = KaiserBessel{};
   /// 1: the product of the kernels of the axes; 2: the kernel of the distance.

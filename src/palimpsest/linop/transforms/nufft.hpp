@@ -20,7 +20,7 @@ struct NufftLinopOptions {
   std::optional<Dims> kspace = {};
   Dims batch = "...";
   LocsUnit units = LocsUnit::cycles;
-  /// Of the exponent: -1 or +1.
+  /// Sign of the exponent: -1 or +1.
   int sign = -1;
   NufftScale scale = NufftScale::ortho;
   /// Accuracy wanted, instead of a width.
@@ -28,7 +28,7 @@ struct NufftLinopOptions {
   /// Padded size over size; default 1.25, with eps 2 where 1.25 is not enough, for the kernel
   /// or for rounding errors.
   std::optional<double> oversamp = {};
-  /// Of the kernel, in units of the padded grid; default 4.
+  /// Width of the kernel, in units of the padded grid; default 4.
   std::optional<PerAxis> width = {};
   /// Shape of the kernel; default pi sqrt((w/os)^2 (os - 1/2)^2 - 0.8).
   std::optional<PerAxis> beta = {};

@@ -22,7 +22,7 @@ inline constexpr const char* kExpectedInner =
     "that acts point by point";
 /// The Toeplitz normal operator; undefined if this inner operator has none.
 NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner);
-/// Is it less work than A^H A?
+/// True if it is less work than A^H A.
 bool is_toeplitz_cheaper(const NamedLinop& A);
 /// Largest difference between A.N x and A^H A x, relative to |A|^2 |x|; 0 if it is rounding.
 double nufft_normal_allowance(const NamedLinop& A);

@@ -16,7 +16,7 @@ std::optional<index_t> grid_to_points_size(const NamedLinop& A, const ND& d);
 NamedLinop grid_to_points_split(const NamedLinop& A, const Tile& tile);
 /// Errors   ValueError "locs": another number of coordinates; "finite"; DTypeError
 void check_locs(const NamedLinop& A);
-/// Names for the axes of points: those given, or K, or K1, K2, ..
+/// Names for the axes of points: the given ones, or K, or K1, K2, ..
 /// Errors   ValueError naming `who`
 Dims point_names(const std::optional<Dims>& names, const TensorType& locs, std::string_view who);
 /// The given names, one per grid axis, or anonymous wildcards.
