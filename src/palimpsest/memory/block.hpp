@@ -16,8 +16,8 @@ namespace PALIMPSEST_API palimpsest {
 /// Owner of the bytes of a block.
 enum class BlockKind : std::uint8_t {
   owned,              ///< given by an Allocator
-  foreign_read_only,  ///< somebody else's, who promised not to write; nobody here may write either
-  foreign_writable,   ///< somebody else's, who may write at any time
+  foreign_read_only,  ///< of another owner, who promised not to write; never written here either
+  foreign_writable,   ///< of another owner, who may write at any time
 };
 
 /// Controls one allocation; lies right in front of the data that our allocators give, and apart
@@ -27,7 +27,7 @@ struct alignas(64) BlockHeader {
   std::byte* data;
   std::size_t bytes;                       ///< as asked for
   void (*free)(BlockHeader* me) noexcept;  ///< ends header and data
-  void* owner;                             ///< what `free` needs
+  void* owner;                             ///< the argument of `free`
   std::size_t mapped_bytes;                ///< length of the mapping, 0 if it came from the heap
   Device device;
   BlockKind kind;

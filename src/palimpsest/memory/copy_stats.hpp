@@ -10,13 +10,13 @@ namespace PALIMPSEST_API palimpsest {
 /// Counts of lazy clones, copies and take-overs.
 struct CopyCounts {
   std::uint64_t lazy_clones = 0;         ///< clones that shared their data when they were made
-  std::uint64_t lazy_bytes = 0;          ///< what eager copies would have moved in their place
+  std::uint64_t lazy_bytes = 0;          ///< the bytes that eager copies would have moved
   std::uint64_t copies = 0;              ///< writes that had to copy shared or read-only data first
-  std::uint64_t copied_bytes = 0;        ///< what these moved
+  std::uint64_t copied_bytes = 0;        ///< the bytes that these moved
   std::uint64_t take_overs = 0;          ///< writes that became the only owner without a copy
   std::uint64_t overwrites = 0;          ///< whole overwrites that got fresh memory, nothing copied
   std::uint64_t eager_copies = 0;        ///< lazy clones and results that had to be copied at once
-  std::uint64_t eager_copied_bytes = 0;  ///< what these moved
+  std::uint64_t eager_copied_bytes = 0;  ///< the bytes that these moved
   std::uint64_t import_copies = 0;       ///< arrays of others that no tensor could show in place
 
   /// All bytes moved.

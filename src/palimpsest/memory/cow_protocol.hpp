@@ -6,27 +6,28 @@
 
 // The copy-on-write protocol on one 64-bit word per block.
 //
-// The word holds `refs`, the owners that refer to the block's data, and `copiers`, those of them
-// that are copying it at present. One more bit marks data that nobody may ever write or take over
+// The word holds `refs`, the owners that refer to the block's data, and `copiers`, the owners that
+// are copying it at present. One more bit marks data that may never be written or taken over
 // (foreign, read-only).
 //
 // Invariants
-// 1. copiers <= refs. A block is freed exactly by whoever brings refs to 0.
+// 1. copiers <= refs. The owner that brings refs to 0 frees the block.
 // 2. An owner writes only after it saw refs = 1 (acquire): every other owner has left by a release,
 //    so its reads and its copy are over.
 // 3. To become a copier takes refs - copiers >= 2, so at least one owner is never a copier:
 //    N owners that are all written make N - 1 copies and one take-over.
-// 4. Only the one owner that is no copier waits, and only for copiers, which never wait: no cycle.
+// 4. Only the one owner that is not a copier waits, and only for copiers, which never wait: no
+//    cycle.
 // 5. After its last subtraction a copier touches the block no more: the waiter may have taken it
 //    over and freed it. Waking therefore goes by the address alone.
 //
-// An owner is a Storage. Two more words of its own count its handles (`uses`) and those to whom the
-// address of its data was promised (`pins`).
+// An owner is a Storage. Two more words of its own count its handles (`uses`) and the promises of
+// its data's address (`pins`).
 //
-// 6. Whoever drops the last handle ends the owner, after all that was done through the others.
-// 7. Pins are raised by a writer, when its owner is the only one. While there are any, nobody
-//    becomes another owner of the data, so they stay where they are.
-// 8. What was done through a pin happens before whatever sees that it is gone.
+// 6. The release of the last handle ends the owner, after all accesses through the others.
+// 7. A writer raises pins, when its owner is the only one. While there are pins, the data get no
+//    other owner, so they keep their address.
+// 8. Accesses through a pin happen before any code that sees that the pin is gone.
 //
 // The templates name no concrete atomic, allocation or thread, so that a model checker can run
 // these very lines.
@@ -37,7 +38,7 @@ using Bits = std::uint64_t;
 inline constexpr Bits kOneRef = 1;
 inline constexpr Bits kOneCopier = Bits{1} << 32;
 inline constexpr Bits kFixed = Bits{1} << 63;
-/// Half of what a half of the word can hold, so that concurrent increments are refused in time.
+/// Half of the range of a half of the word, so that concurrent increments are refused in time.
 inline constexpr Bits kMaxRefs = Bits{1} << 31;
 
 constexpr Bits refs(Bits word) { return word & 0xffff'ffffU; }
@@ -60,7 +61,7 @@ template <class Word>
   return refs(word.fetch_sub(kOneRef, std::memory_order_acq_rel)) == 1;
 }
 
-/// May the caller, an owner, write in place?
+/// True if the caller, an owner, may write in place.
 template <class Word>
 [[nodiscard]] bool is_sole(const Word& word) {
   return word.load(std::memory_order_acquire) == kOneRef;
@@ -74,14 +75,14 @@ enum class Outcome { taken_over, copied };
 ///   void discard() noexcept   gives that memory back
 ///   void free_old() noexcept  frees the old block
 ///   void wait(word, seen)     returns when the word may differ from `seen`
-///   void wake(word) noexcept  ends those waits; must not touch what `word` refers to
+///   void wake(word) noexcept  ends those waits; must not touch the memory of `word`
 /// On `copied` the caller's reference to the old block is gone, on `taken_over` it is the only one.
-/// An exception leaves the caller an owner like before.
+/// After an exception the caller is still an owner.
 template <class Word, class Environment>
 Outcome materialize(Word& word, Environment& environment) {
   Bits seen = word.load(std::memory_order_acquire);
   const bool fixed = is_fixed(seen);
-  // Data that nobody may write needs no protection against a take-over while it is copied.
+  // Read-only data need no protection against a take-over while they are copied.
   while (!fixed) {
     if (refs(seen) == 1) return Outcome::taken_over;
     if (refs(seen) - copiers(seen) == 1) {
@@ -129,7 +130,7 @@ Outcome replace(Word& word, Environment& environment) {
   return Outcome::copied;
 }
 
-/// Another handle; the caller has one itself.
+/// Adds a handle; the caller has one itself.
 template <class Word>
 void add_use(Word& uses) {
   uses.fetch_add(1, std::memory_order_relaxed);
@@ -138,7 +139,7 @@ void add_use(Word& uses) {
 /// Takes the caller's handle away; true when it was the last one and the caller must end the owner.
 template <class Word>
 [[nodiscard]] bool drop_use(Word& uses) {
-  // The only handle: nobody can make another one meanwhile. Saves an atomic subtraction.
+  // The only handle: no other can be made meanwhile. Saves an atomic subtraction.
   if (uses.load(std::memory_order_acquire) == 1) return true;
   return uses.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
@@ -165,7 +166,7 @@ void lower_pin(Word& pins) {
   pins.fetch_sub(1, std::memory_order_release);
 }
 
-/// Must a clone copy at once?
+/// True if a clone must copy at once.
 template <class Word>
 [[nodiscard]] bool is_pinned(const Word& pins) {
   return pins.load(std::memory_order_acquire) != 0;

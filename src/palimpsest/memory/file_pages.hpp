@@ -9,7 +9,7 @@
 // was read can be released at once, because the file still has it.
 namespace PALIMPSEST_API palimpsest {
 
-/// Do these bytes lie in a mapped file?
+/// True if these bytes lie in a mapped file.
 /// Cost     one load where nothing is mapped
 bool is_file_mapped(const void* data, std::size_t bytes);
 /// Takes the pages of these bytes out of the process's memory; read again, they come from the file.

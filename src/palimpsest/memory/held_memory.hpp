@@ -14,7 +14,7 @@ namespace palimpsest {
 void hold_memory(std::span<const std::byte> bytes);
 /// Ends one hold_memory(). Memory that was freed in the meantime is given back.
 void release_memory(std::span<const std::byte> bytes);
-/// Are some of these bytes held? One load where nothing is held.
+/// True if some of these bytes are held. One load if nothing is held.
 bool is_held(std::span<const std::byte> bytes) noexcept;
 bool is_anything_held() noexcept;
 /// True if some of these bytes are held: give_back_memory(raw) is then called when they are not.

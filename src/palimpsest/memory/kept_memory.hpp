@@ -23,14 +23,14 @@ struct RawMemory {
 /// The bytes that a request of this size really gets: few enough sizes that freed memory fits the
 /// next request, at most an eighth more than asked for.
 std::size_t class_bytes(std::size_t bytes);
-/// From the system; data null if there is none.
+/// Memory from the system; data is null if it has none.
 RawMemory obtain_memory(std::size_t bytes);
 void give_back_memory(const RawMemory& raw) noexcept;
 
 /// Freed memory, kept for requests of the same size class. Not thread-safe.
 class KeptMemory {
  public:
-  /// Most recently kept first; data null if there is none of this class.
+  /// Most recently kept first; data is null if there is none of this class.
   RawMemory take(std::size_t bytes);
   /// Memory that a request of `bytes` had; false if it is not to be kept.
   bool keep(const RawMemory& raw, std::size_t bytes) noexcept;

@@ -8,13 +8,13 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Memory of a step of a call that somebody outside of the library still shows when the step has
-/// failed: an array of another language that a frame of the exception refers to. While this object
-/// lives the bytes stay readable, whatever becomes of their owner.
+/// Memory of a failed step that is still shown outside of the library, for example by an array of
+/// another language in a frame of the exception. The bytes stay readable while this object lives,
+/// even after their owner has gone.
 ///
-/// Aliases  the owner goes on in other memory, so the bytes stay as they are; those that others may
-///          write anyway, such as an argument's, show what these write. Steps of the failed call
-///          that still run may overwrite them.
+/// Aliases  the owner goes on in other memory, so the bytes stay unchanged. Memory that others may
+///          write, such as an argument's, shows their writes. Steps of the failed call that still
+///          run may overwrite the bytes.
 /// Threads  one thread per object; share() may be called concurrently
 class LentMemory {
  public:
@@ -23,13 +23,13 @@ class LentMemory {
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;
 
-  /// Offers an owner of memory to all objects whose bytes lie in it and that have none yet. For
-  /// those that let steps use their memory, when a step has thrown and before the memory is freed
-  /// or used again.
+  /// Offers an owner of memory to all objects whose bytes lie in it and that have no owner yet.
+  /// Owners that lend memory to steps call it when a step has thrown, before the memory is freed or
+  /// used again.
   ///
-  /// Cost     one load where nothing is lent
+  /// Cost     one load if nothing is lent
   static void share(const Storage& owner) noexcept;
-  /// Does any object with bytes in this range wait for an owner?
+  /// True if an object with bytes in this range waits for an owner.
   static bool is_lent(const void* data, std::size_t bytes) noexcept;
 
  private:

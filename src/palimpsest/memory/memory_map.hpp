@@ -16,15 +16,16 @@ namespace PALIMPSEST_API palimpsest {
 
 /// Copies a set of views so that they share memory among them exactly as they did before.
 ///
-/// Register everything with add(), then call one of lazy_copy(), copy() and to() once, then ask
-/// map() for counterparts. The views of one storage become views of one new storage, of the bytes
-/// that they use; where more than half of these lie in gaps, copy() and to() leave the gaps out.
+/// Register all views with add(), then call one of lazy_copy(), copy() and to() once, then ask
+/// map() for counterparts. The views of one storage become views of one new storage with the bytes
+/// that they use. If more than half of these bytes lie in gaps, copy() and to() leave the gaps out.
 /// Storages that are lazy clones of one another stay so. Offsets keep their value modulo 64.
 ///
-/// Aliases  copies share nothing writable with their sources; to() leaves what is there already
+/// Aliases  copies share no writable memory with their sources; to() leaves storages on the device
+///          where they are
 /// Errors   ValueError: a wrong order of calls, a view that was not registered
 ///          AliasError: a view outside its storage
-///          OutOfMemory: nothing has happened, and the call may be tried again
+///          OutOfMemory: the state is unchanged, and the call may be tried again
 class MemoryMap {
  public:
   /// With `compact`, copy() and to() also store a single view densely if it fills less than half of
@@ -41,9 +42,9 @@ class MemoryMap {
   void copy();
   /// Copies the storages that are not on `device`; the others map to themselves.
   void to(Device device);
-  /// As to(), and gives up its sources. When everything is allocated, `prepare` runs, for which
-  /// map() answers although nothing is copied yet; then each source is let go of as soon as its
-  /// bytes are copied. What prepare throws leaves the map as it was.
+  /// As to(), and gives up its sources. After all allocations `prepare` runs; map() answers then,
+  /// although nothing is copied yet. Then each source is released as soon as its bytes are copied.
+  /// An exception of prepare leaves the map unchanged.
   void move_to(Device device, const std::function<void()>& prepare);
   /// True if the copies are made.
   bool is_done() const;

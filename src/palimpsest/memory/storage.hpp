@@ -23,9 +23,9 @@ struct ByteLayout;
 enum class StorageState : std::uint8_t {
   owned,              ///< the only reference to its data
   shared,             ///< shares its data with lazy clones; a write gets data of its own first
-  foreign_read_only,  ///< shows memory that nobody may write; a write copies it first
+  foreign_read_only,  ///< shows memory that must not be written; a write copies it first
   foreign_writable,   ///< shows memory that others may write; never cloned lazily
-  pinned,             ///< owned, and its address was promised to somebody; never cloned lazily
+  pinned,             ///< owned, with a promised address; never cloned lazily
 };
 std::string_view name_of(StorageState state);
 
@@ -71,8 +71,8 @@ class Storage {
   /// Zeroed memory that several processes can use at once: foreign writable. It has no name and is
   /// gone with its last user. IoError.
   static Storage shared_memory(std::size_t bytes);
-  /// The same memory in another process, or once more in this one. The descriptor comes from
-  /// shared_descriptor(), by fork or over a Unix socket; it stays the caller's.
+  /// Maps the memory of another process, or that of this one once more. The descriptor comes from
+  /// shared_descriptor(), by fork or over a Unix socket; the caller keeps it.
   ///
   /// Errors   IoError: not a descriptor of shared memory
   static Storage attach_shared_memory(int descriptor);
@@ -80,13 +80,13 @@ class Storage {
   int shared_descriptor() const;
 
   bool defined() const { return impl_ != nullptr; }
-  /// The same Storage, not merely the same data?
+  /// True for the same Storage, not merely the same data.
   bool is(const Storage& other) const { return impl_ == other.impl_; }
-  /// Do both refer to one block: the same Storage, or lazy clones of one another?
+  /// True if both refer to one block: the same Storage, or lazy clones of one another.
   bool shares_data(const Storage& other) const;
   /// Tells Storages apart while they live.
   std::uint64_t id() const { return reinterpret_cast<std::uintptr_t>(&impl()); }
-  /// The same for blocks: equal iff shares_data().
+  /// A number of the block: equal if and only if shares_data().
   std::uint64_t data_id() const { return reinterpret_cast<std::uintptr_t>(impl().block.header()); }
   /// Number of handles on this Storage.
   std::size_t use_count() const;
@@ -113,11 +113,11 @@ class Storage {
   std::size_t nbytes() const { return impl().bytes; }
   Device device() const { return impl().block.device(); }
 
-  /// Valid until this Storage is written or gone, whatever happens to its lazy clones.
+  /// Valid until this Storage is written or gone, independent of its lazy clones.
   const std::byte* data() const { return impl().data; }
-  /// The same for writing: first gets data of its own where they are shared or read-only.
+  /// The data for writing. First makes shared or read-only data its own.
   ///
-  /// Errors   OutOfMemory, and then nothing has changed
+  /// Errors   OutOfMemory; the state is then unchanged
   /// Cost     one load and one branch when owned; at most one copy, none for the last of several
   std::byte* mutable_data() {
     Impl& impl = this->impl();
@@ -156,7 +156,7 @@ class Storage {
   /// copies.
   class Pin;
   Pin pin();
-  /// Another pin if there is one already, else nothing: a read, which never moves the data.
+  /// Another pin if there is one already, else empty: a read, which never moves the data.
   std::optional<Pin> join_pin() const;
 
  private:

@@ -59,11 +59,11 @@ struct ThreadState {
 
 /// The first use in a thread: puts its state into the list. Null when the thread has ended.
 ThreadState* open_thread_state();
-/// For what is counted after that.
+/// Counts after that.
 void count_late(Counter counter, std::uint64_t n);
 
-/// Adds to a counter of this thread, which all_counts() finds. One load and one store: nobody else
-/// writes it.
+/// Adds to a counter of this thread, which all_counts() finds. One load and one store: no other
+/// thread writes it.
 inline void add_to(ThreadState& me, Counter counter, std::uint64_t n) {
   auto& mine = me.counts[static_cast<std::size_t>(counter)];
   mine.store(mine.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -76,7 +76,7 @@ inline void count(Counter counter, std::uint64_t n = 1) {
   count_late(counter, n);
 }
 
-/// Both counters of lazy clones at once.
+/// Counts a lazy clone and its bytes.
 inline void count_lazy_clone(std::uint64_t n, std::uint64_t bytes) {
   if (thread_state.is_open) [[likely]] {
     add_to(thread_state, Counter::lazy_clones, n);
