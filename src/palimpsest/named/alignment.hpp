@@ -9,20 +9,20 @@
 
 #include "palimpsest/named/dims.hpp"
 
-// Alignment of a shape with another one that replaces it, whatever the names. Internal.
+// Alignment of a shape with another one that replaces it, for any names. Internal.
 
 namespace palimpsest::named {
 
-/// A token that is no ellipsis pairs with one such token or is taken up by an ellipsis of the
-/// other side. Of several alignments this is the one with most pairs of equal tokens; of those
-/// the one in which the first old token receives fewest new tokens, then the second, and so on.
+/// A token that is not an ellipsis pairs with one such token or is taken up by an ellipsis of the
+/// other side. Of several alignments this is the one with most pairs of equal tokens; then the one
+/// with fewest new tokens for the first old token, then for the second, and so on.
 struct Alignment {
   /// Per old token: the number of new tokens, ellipses not counted, that it receives. That settles
   /// the rest: new tokens are received in order.
   std::vector<int> received;
 };
 
-/// Nothing where the structures differ.
+/// The best alignment; empty if the structures differ.
 /// Cost     O(n m) steps
 std::optional<Alignment> align(const Dims& old_dims, const Dims& new_dims);
 

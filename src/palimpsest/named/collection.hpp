@@ -64,9 +64,9 @@ class NamedDimCollection {
   ///          an ellipsis and for a map with a key `...` or `()`
   void add(std::string_view shape, ShapeValue value);
 
-  /// Makes `shape` what `value` is; adds it when it is new. Old and new are aligned by structure:
-  /// a name, or an ordinal any, that meets another name is renamed in every shape; all else
-  /// changes in this shape only. A map replaces a map and renames nothing.
+  /// Sets `shape` to `value`; adds it if it is new. Old and new dimensions are aligned by
+  /// structure: a name, or an ordinal any, that meets another name is renamed in every shape; all
+  /// else changes in this shape only. A map replaces a map and renames nothing.
   /// Errors   ShapeError "not compatible" in structure; "inconsistent mapping" of one dimension to
   ///          two; "collides" with a name in use. ValueError "non-singleton" for a single dimension
   ///          set to a sequence; ValueError for another kind, and as in add

@@ -22,8 +22,8 @@ using Renaming = std::map<NamedDimension, NamedDimension>;
 
 /// A sequence of dimensions: the names of an array's axes, possibly with wildcards.
 ///
-/// Converts from text, which is parsed (`"NxNy"` has two dimensions), and from a brace list, of
-/// which each element is one dimension. Adjacent ellipses are always merged into one.
+/// Converts from text, which is parsed (`"NxNy"` has two dimensions), and from a brace list with
+/// one dimension per element. Adjacent ellipses are always merged into one.
 class Dims {
  public:
   using value_type = NamedDimension;
@@ -64,7 +64,7 @@ class Dims {
   Dims slice(std::size_t first, std::size_t last) const;
   /// All tokens except those equal to d.
   Dims without(const NamedDimension& d) const;
-  /// Every token replaced by its new name, all at once; tokens that are no key stay.
+  /// Every token replaced by its new name, all at once; tokens without a new name stay.
   Dims renamed(const Renaming& names) const;
   /// Every d replaced by the tokens of `replacement`, possibly none.
   Dims replaced(const NamedDimension& d, const Dims& replacement) const;
@@ -91,7 +91,7 @@ Dims Dim(std::string_view text);
 
 /// The first n of Nx Ny Nz, or of Kx Ky Kz. ValueError unless n is 1, 2 or 3.
 Dims spatial_dims(int n, bool kspace = false);
-/// base1 .. baseN. ValueError if n is negative or the base is no name.
+/// base1 .. baseN. ValueError if n is negative or the base is not a name.
 Dims numbered(std::string_view base, int n);
 
 /// Dimensions before, at and after one dimension.

@@ -11,11 +11,11 @@ namespace PALIMPSEST_API palimpsest {
 // A shape s stands for the set L(s) of sequences of names: a name for itself, an any for every
 // sequence of one name, an ellipsis for every sequence.
 
-/// Do s and t stand for a common sequence of names? Symmetric, reflexive, not transitive.
+/// True if s and t stand for a common sequence of names. Symmetric, reflexive, not transitive.
 /// Cost     O(n m) time, O(m) memory
 bool isequal(const Dims& s, const Dims& t);
 
-/// True if s and t are equal in structure, whatever the names.
+/// True if s and t are equal in structure, for any names.
 bool iscompatible(const Dims& s, const Dims& t);
 
 /// Match of two shapes. A refinement spells out one alignment of them: the name where a name meets

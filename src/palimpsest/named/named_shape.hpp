@@ -50,8 +50,8 @@ class NamedShape {
   /// All shapes, ishape and oshape included.
   const NamedDimCollection& shapes() const { return shapes_; }
 
-  /// Change one side; see NamedDimCollection::set. Where `...` stands in both ishape and oshape,
-  /// what it is aligned to replaces it in the other shape too.
+  /// Change one side; see NamedDimCollection::set. If both ishape and oshape have `...`, the
+  /// dimensions that replace it are set in the other shape too.
   /// Errors   as NamedDimCollection::set; also ShapeError "collides" where the other shape has a
   ///          name already that its ellipsis would become, and "inconsistent mapping" where one
   ///          shape has several ellipses that would become different
@@ -79,7 +79,7 @@ class NamedShape {
   friend NamedShape operator+(const NamedShape& a, const NamedShape& b);
   /// isequal of the ishapes and of the oshapes; others do not count. Not transitive.
   friend bool operator==(const NamedShape& a, const NamedShape& b);
-  /// The same tokens in all shapes, others included, whatever their order.
+  /// True for the same tokens in all shapes, others included; the shapes may come in any order.
   friend bool identical(const NamedShape& a, const NamedShape& b);
 
   /// `(A, B) -> (C)`.

@@ -15,7 +15,7 @@ bool is_separator(char c);
 bool is_upper(char c);
 bool is_digit(char c);
 
-/// The end of the token that starts at `start`, which is no separator.
+/// The end of the token that starts at `start`. A separator must not be there.
 /// Errors   ValueError with the whole text and the position
 std::size_t token_end(std::string_view text, std::size_t start);
 
